@@ -1,0 +1,75 @@
+/**
+ * The floors of the house (docs/architecture.md): a room may import the floors
+ * below it, never a floor above, and a neighbour on its own floor only where
+ * `NEIGHBOURS` says so.
+ */
+const FLOORS = [
+  ["identity", "version", "errors"],
+  ["ip", "selector"],
+  ["model", "cni", "config"],
+  ["linux", "kube", "log"],
+  ["datastore"],
+  ["ipam", "policy"],
+  ["plugin", "chained", "agent", "controllers", "operator", "admin", "upgrade"],
+  ["bin"],
+];
+
+const NEIGHBOURS = { config: ["model", "cni"], admin: ["upgrade"] };
+
+const pathOf = (room) => `^src/${room}(/|\\.ts$|\\.test\\.ts$)`;
+
+const rules = FLOORS.flatMap((floor, level) =>
+  floor.map((room) => {
+    const allowed = new Set([room, ...(NEIGHBOURS[room] ?? [])]);
+    const forbidden = FLOORS.slice(level)
+      .flat()
+      .filter((other) => !allowed.has(other));
+    if (forbidden.length === 0) return undefined;
+    return {
+      name: `floor-${level}-${room}`,
+      comment: `${room}/ stands on floor ${level}: it may import the floors below${level === 0 ? " (there are none)" : ""}`,
+      severity: "error",
+      from: { path: pathOf(room) },
+      to: { path: forbidden.map(pathOf) },
+    };
+  }),
+).filter((rule) => rule !== undefined);
+
+module.exports = {
+  forbidden: [
+    ...rules,
+    {
+      name: "no-unknown-room",
+      comment: "every file of src/ stands in a room that the table of floors knows",
+      severity: "error",
+      from: { path: "^src/", pathNot: FLOORS.flat().map(pathOf) },
+      to: {},
+    },
+    {
+      name: "no-test-in-product",
+      comment: "the product imports nothing from test/, bench/ or scripts/",
+      severity: "error",
+      from: { path: "^src/", pathNot: "\\.test\\.ts$" },
+      to: { path: ["^test/", "^bench/", "^scripts/", "\\.test\\.ts$"] },
+    },
+    {
+      name: "no-circular",
+      severity: "error",
+      from: {},
+      to: { circular: true },
+    },
+    {
+      name: "no-dev-dependency-in-product",
+      severity: "error",
+      from: { path: "^src/", pathNot: "(\\.test|contract)\\.ts$" },
+      to: { dependencyTypes: ["npm-dev", "npm-no-pkg", "npm-unknown"], pathNot: "node_modules/(@types/bun|bun-types)" },
+    },
+  ],
+  options: {
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: "tsconfig.json" },
+    doNotFollow: { path: "node_modules" },
+    exclude: { path: "^(dist|bench/results)" },
+    builtInModules: { add: ["bun", "bun:ffi", "bun:sqlite", "bun:test"] },
+  },
+};

@@ -1,0 +1,37 @@
+# The front door. Every target works on a fresh clone: it installs what it needs.
+SHELL := /bin/bash
+MACHINE := $(shell uname -m | sed 's/x86_64/x64/;s/arm64/aarch64/')
+BUN := node_modules/@oven/bun-linux-$(MACHINE)/bin/bun
+IDENTITY ?= identity/vendor.json
+OUT ?= dist
+
+.PHONY: build dist test lint fmt bench soak demo clean
+
+build: node_modules/.installed ## the executable and its names, in $(OUT)/bin
+	@$(BUN) scripts/build.ts --identity "$(IDENTITY)" --out "$(OUT)"
+
+dist: node_modules/.installed ## linux x64 and arm64
+	@$(BUN) scripts/build.ts --identity "$(IDENTITY)" --out "$(OUT)" --all-targets
+
+lint: node_modules/.installed ## the one gate: format, lint, types, floors, unused code, generated docs
+	@$(BUN) scripts/lint.ts
+
+fmt: node_modules/.installed ## format every file and write the generated docs anew
+	@$(BUN) --bun node_modules/.bin/biome check --write --log-level=warn .
+	@$(BUN) scripts/docs.ts --write
+
+test: node_modules/.installed ## lint, then every test; the last line holds the counts
+	@$(BUN) scripts/test.ts
+
+bench: node_modules/.installed ## side by side with the peers; prints ratios
+	@$(BUN) scripts/bench.ts $(BENCH)
+
+clean:
+	rm -rf dist node_modules
+
+# The pinned Bun comes with the packages, so npm (or any bun) is all that must be there.
+node_modules/.installed: package.json package-lock.json
+	@if command -v npm >/dev/null; then npm ci --no-audit --no-fund --loglevel=error; \
+	elif command -v bun >/dev/null; then bun install --no-save --silent; \
+	else echo "make: npm or bun is needed to fetch the pinned packages; install nodejs+npm" >&2; exit 1; fi
+	@touch $@

@@ -1,0 +1,74 @@
+/**
+ * Builds the one executable and links its names:
+ *   bun scripts/build.ts --identity identity/vendor.json --out dist [--all-targets]
+ * `--all-targets` builds for linux x64 and arm64 into `<out>/<target>/bin`.
+ */
+import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import defaultNames from "../identity/vendor.json";
+import { programNames } from "../src/bin/programs.ts";
+import type { Identity } from "../src/identity.ts";
+import { readIdentity } from "./identity.ts";
+
+type Target = "bun-linux-x64" | "bun-linux-arm64";
+
+const { values } = parseArgs({
+  options: {
+    identity: { type: "string", default: "identity/vendor.json" },
+    out: { type: "string", default: "dist" },
+    "all-targets": { type: "boolean", default: false },
+  },
+});
+
+const root = dirname(import.meta.dir);
+const identityFile = resolve(values.identity);
+const identity = await readIdentity(identityFile, defaultNames);
+
+if (values["all-targets"]) {
+  for (const target of ["bun-linux-x64", "bun-linux-arm64"] as const) {
+    await build(identity, join(values.out, target.replace("bun-", ""), "bin"), target);
+  }
+} else {
+  await build(identity, join(values.out, "bin"), undefined);
+}
+
+async function build(names: Identity, directory: string, target: Target | undefined): Promise<void> {
+  mkdirSync(directory, { recursive: true });
+  const executable = join(directory, names.product);
+  const unfinished = `${executable}.new`;
+  const built = await Bun.build({
+    entrypoints: [join(root, "src/bin/main.ts")],
+    minify: true,
+    bytecode: true,
+    format: "esm",
+    sourcemap: "none",
+    compile: {
+      outfile: unfinished,
+      autoloadDotenv: false,
+      autoloadBunfig: false,
+      ...(target === undefined ? {} : { target }),
+    },
+    plugins: [
+      {
+        name: "identity",
+        setup(builder) {
+          builder.onResolve({ filter: /identity\/vendor\.json$/ }, () => ({ path: identityFile }));
+        },
+      },
+    ],
+  });
+  if (!built.success) throw new AggregateError(built.logs, `Cannot build "${executable}"`);
+
+  // Renamed into place: a runtime that executes the old file never sees a half-written one.
+  renameSync(unfinished, executable);
+  for (const name of Object.values(programNames(names))) link(directory, name, names.product);
+  console.log(`built ${executable} (${Object.values(programNames(names)).join(", ")})`);
+}
+
+function link(directory: string, name: string, executable: string): void {
+  if (name === executable) return;
+  const path = join(directory, name);
+  if (existsSync(path)) rmSync(path);
+  symlinkSync(executable, path);
+}

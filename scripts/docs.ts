@@ -1,0 +1,25 @@
+/**
+ * Pages written from the code. Without `--write` it only compares, and fails
+ * when a page is stale, so that the gate keeps the docs true.
+ */
+import { errorsPage } from "./docs/errors-page.ts";
+
+const PAGES: Readonly<Record<string, () => string>> = {
+  "docs/errors.md": errorsPage,
+};
+
+const write = process.argv.includes("--write");
+let stale = 0;
+for (const [path, render] of Object.entries(PAGES)) {
+  const wanted = render();
+  const file = Bun.file(path);
+  const found = (await file.exists()) ? await file.text() : "";
+  if (found === wanted) continue;
+  if (write) {
+    await Bun.write(path, wanted);
+    continue;
+  }
+  stale += 1;
+  console.error(`${path} is stale: run \`make fmt\` and commit it`);
+}
+if (stale > 0) process.exit(1);

@@ -1,0 +1,37 @@
+/** The one gate: format, lint, types, floors, unused exports and dependencies, generated docs. */
+import { run } from "./run.ts";
+
+const bun = process.execPath;
+const tools = "node_modules/.bin";
+
+const STEPS: readonly (readonly [name: string, command: readonly string[]])[] = [
+  ["format and lint", [`${tools}/biome`, "check", "--error-on-warnings", "--log-level=warn", "."]],
+  ["types", ["node_modules/typescript7/bin/tsc", "--project", "tsconfig.json"]],
+  [
+    "floors",
+    [
+      `${tools}/depcruise`,
+      "--config",
+      ".dependency-cruiser.cjs",
+      "--output-type",
+      "err",
+      "src",
+      "test",
+      "scripts",
+      "bench",
+    ],
+  ],
+  ["unused code", [`${tools}/knip`, "--no-progress"]],
+  ["generated docs", ["scripts/docs.ts"]],
+];
+
+let failed = 0;
+for (const [name, command] of STEPS) {
+  const { code, output } = await run([bun, "--bun", ...command]);
+  if (code !== 0) {
+    failed += 1;
+    console.error(`lint: ${name} failed\n${output}`);
+  }
+}
+if (failed > 0) process.exit(1);
+console.log(`lint: ${STEPS.map(([name]) => name).join(", ")}: all well`);

@@ -1,0 +1,15 @@
+/**
+ * The names the one executable answers to, and the part behind each.
+ *
+ * A name stands here only when its part exists. The build makes a link for
+ * every row; `main.ts` loads the part that was called, and nothing else.
+ */
+import type { Identity } from "../identity.ts";
+
+export type Part = "plugin";
+
+export function programNames(names: Identity): Readonly<Record<Part, string>> {
+  return {
+    plugin: names.product,
+  };
+}

@@ -1,0 +1,150 @@
+/**
+ * Every way a command can fail: one table from error kind to CNI error code.
+ *
+ * CNI reserves codes 0-99; 100 and up are ours; 999 is what CNI libraries use
+ * for anything untyped. `docs/errors.md` is written from this table.
+ */
+interface ErrorRow {
+  readonly code: number;
+  /** What happened, for the reader of the error. */
+  readonly meaning: string;
+  /** What the reader does about it. */
+  readonly remedy: string;
+}
+
+export const ERROR_TABLE = {
+  "version-incompatible": {
+    code: 1,
+    meaning: "The network config asks for a CNI version that this plugin, or this command, does not speak",
+    remedy: "Set `cniVersion` to one of the versions the message lists",
+  },
+  "field-unsupported": {
+    code: 2,
+    meaning: "The network config uses a field, or a value of a field, that this plugin cannot honour",
+    remedy: "Remove the field the message names, or give it one of the values listed",
+  },
+  "container-unknown": {
+    code: 3,
+    meaning: "The container does not exist any more",
+    remedy: "Nothing: the runtime need not call DEL for it",
+  },
+  "environment-invalid": {
+    code: 4,
+    meaning: "A CNI_* environment variable is missing or malformed",
+    remedy: "The runtime that runs the plugin must set the variables the message names",
+  },
+  "io-failure": {
+    code: 5,
+    meaning: "Standard input could not be read, or a file could not be read or written",
+    remedy: "Check the path and the permissions that the message names",
+  },
+  "decode-failure": {
+    code: 6,
+    meaning: "The network config, or a plugin's answer, is not JSON of the expected shape",
+    remedy: "Correct the JSON at the place the message names",
+  },
+  "config-invalid": {
+    code: 7,
+    meaning: "A value in the network config is wrong",
+    remedy: "Correct the fields the message lists; the admin tool's `config check` shows their place in the file",
+  },
+  "netns-invalid": {
+    code: 8,
+    meaning: "CNI_NETNS is not a network namespace of a container, or is the host's own",
+    remedy: "Give the container a network namespace of its own",
+  },
+  "try-again-later": {
+    code: 11,
+    meaning: "The cluster is not ready, or a lost race could not be settled in time",
+    remedy: "Nothing: the runtime tries again; if it lasts, look at the reason in the message",
+  },
+  "not-available": {
+    code: 50,
+    meaning: "STATUS: the plugin cannot serve an ADD now",
+    remedy: "Repair what the message names; running containers keep their network",
+  },
+  "not-available-limited": {
+    code: 51,
+    meaning: "STATUS: the plugin cannot serve an ADD now, and running containers may have lost connectivity",
+    remedy: "Repair what the message names",
+  },
+  "pool-unknown": {
+    code: 101,
+    meaning: "A pool that was asked for does not exist, is disabled, or is of the other address family",
+    remedy: "Name one of the pools the message lists, or create the pool",
+  },
+  "addresses-exhausted": {
+    code: 102,
+    meaning: "No free address is left in the pools that may be used",
+    remedy: "Add a pool, or release addresses; `ipam show` of the admin tool shows how full each pool is",
+  },
+  "datastore-unavailable": {
+    code: 103,
+    meaning: "The datastore could not be reached, or refused the request",
+    remedy: "Repair the endpoint and stage the message names; `datastore check` of the admin tool repeats the attempt",
+  },
+  "address-taken": {
+    code: 104,
+    meaning: "The requested address belongs to somebody else",
+    remedy: "Ask for another address, or remove the owner the message names",
+  },
+  "address-outside-pools": {
+    code: 105,
+    meaning: "The requested address lies in no enabled pool",
+    remedy: "Ask for an address inside one of the pools the message lists",
+  },
+  "interface-exists": {
+    code: 106,
+    meaning: "The container already has an interface of the requested name",
+    remedy: "Choose another CNI_IFNAME, or remove the interface",
+  },
+  "kernel-refused": {
+    code: 107,
+    meaning: "The kernel refused a change to links, addresses, routes or rules",
+    remedy: "Read the kernel's own words in the message",
+  },
+  "delegate-failed": {
+    code: 108,
+    meaning: "Another plugin that this one relies on could not be found, run, or understood in time",
+    remedy: "Check that the plugin named in the message is in CNI_PATH and works",
+  },
+  "check-failed": {
+    code: 109,
+    meaning: "CHECK: the container's network is not as ADD left it",
+    remedy: "Recreate the container, or repair the differences the message lists",
+  },
+  "not-ready": {
+    code: 110,
+    meaning: "A readiness gate did not become ready in time",
+    remedy: "Look at the service behind the URL the message names",
+  },
+  interrupted: {
+    code: 111,
+    meaning: "The process was told to stop by a signal before it had finished",
+    remedy: "Nothing: whoever stopped it calls again, or calls DEL",
+  },
+  internal: {
+    code: 999,
+    meaning: "A fault in the product itself",
+    remedy: "Report it with the message and the log",
+  },
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorKind = keyof typeof ERROR_TABLE;
+
+/** A failure a person can act on: what was attempted, and why it stopped. */
+export class PluginError extends Error {
+  override readonly name = "PluginError";
+  readonly kind: ErrorKind;
+  readonly details: string;
+
+  constructor(kind: ErrorKind, message: string, more: { details?: string; cause?: unknown } = {}) {
+    super(message, { cause: more.cause });
+    this.kind = kind;
+    this.details = more.details ?? "";
+  }
+
+  get cniCode(): number {
+    return ERROR_TABLE[this.kind].code;
+  }
+}
