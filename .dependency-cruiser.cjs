@@ -4,7 +4,7 @@
  * `NEIGHBOURS` says so.
  */
 const FLOORS = [
-  ["identity", "version", "errors"],
+  ["identity", "version", "errors", "redaction"],
   ["ip", "selector"],
   ["model", "cni", "config"],
   ["linux", "kube", "log"],

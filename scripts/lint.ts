@@ -1,4 +1,5 @@
 /** The one gate: format, lint, types, floors, unused exports and dependencies, generated docs. */
+import { existsSync } from "node:fs";
 import { run } from "./run.ts";
 
 const bun = process.execPath;
@@ -15,10 +16,7 @@ const STEPS: readonly (readonly [name: string, command: readonly string[]])[] = 
       ".dependency-cruiser.cjs",
       "--output-type",
       "err",
-      "src",
-      "test",
-      "scripts",
-      "bench",
+      ...["src", "test", "scripts", "bench"].filter((folder) => existsSync(folder)),
     ],
   ],
   ["unused code", [`${tools}/knip`, "--no-progress"]],

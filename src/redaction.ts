@@ -1,0 +1,76 @@
+/**
+ * Takes secrets out of text before a person or a file sees it.
+ *
+ * Every log line and every message that quotes a value from outside (config,
+ * environment, a server's answer) goes through `redact()`. It knows secrets by
+ * their shape: user and password in an address, bearer tokens, JSON web
+ * tokens, PEM blocks (plain or base64), and values whose name says secret.
+ * When in doubt it takes out too much: a hidden word costs less than a leaked
+ * key. Every pattern is linear in the length of the text.
+ */
+const HIDDEN = "[redacted]";
+
+/** Returns the text with everything that looks like a secret replaced by `[redacted]`. */
+export function redact(text: string): string {
+  let clean = text;
+  if (clean.includes("-----BEGIN")) clean = clean.replace(PEM_BLOCK, `${HIDDEN} $1`);
+  if (clean.includes("@")) {
+    clean = clean
+      .replace(PASSWORD_WITH_SLASH, `://${HIDDEN}@`)
+      .replace(USER_IN_URL, `://${HIDDEN}@`)
+      .replace(USER_BEFORE_HOST, `${HIDDEN}@`);
+  }
+  return clean
+    .replace(AUTHORIZATION, `$1 ${HIDDEN}`)
+    .replace(JSON_WEB_TOKEN, HIDDEN)
+    .replace(ENCODED_PEM, HIDDEN)
+    .replace(NAMED_VALUE, hideNamedValue);
+}
+
+/** Returns what may be shown of the value of a field: nothing when the name says that it is a secret. */
+export function redactField(name: string, value: string): string {
+  return isSecretName(name) && value !== "" ? HIDDEN : redact(value);
+}
+
+/** `password`, `apiToken`, `client-key-data`: yes. `token_file`, `secretName`: no, they only say where it is. */
+export function isSecretName(name: string): boolean {
+  return SECRET_NAME.test(name) && !PLACE_NAME.test(name);
+}
+
+const SECRET_WORDS =
+  "password|passwd|passphrase|secret|token|credential|authorization|api[_-]?key|private[_-]?key|key[_-]?data|cert(?:ificate)?(?:[_-]?authority)?[_-]?data|key[_-]?pem|cert[_-]?pem";
+const SECRET_NAME = new RegExp(SECRET_WORDS, "i");
+const PLACE_NAME = /(?:files?|path|dir|directory|name|namespace|ref|kind|count|controllers?)$/i;
+
+const PEM_BLOCK = /-----BEGIN ([A-Z0-9 ]{1,60})-----(?:(?!-----BEGIN)[\s\S])*?(?:-----END [A-Z0-9 ]{1,60}-----|$)/g;
+
+/** Base64 of `-----BEGIN`, as kubeconfigs carry it. */
+const ENCODED_PEM = /LS0tLS1CRUdJ[A-Za-z0-9+/_=-]*/g;
+
+const JSON_WEB_TOKEN = /\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?/g;
+
+const AUTHORIZATION = /\b(Bearer|bearer|BEARER|Basic(?= +[A-Za-z0-9+/]{8}))\s+[^\s"',;]+/g;
+
+const USER_IN_URL = /:\/\/[^\s/?#"'<>]{0,2048}@/g;
+
+/** What follows the colon is no port, so it is a password, and may hold `/`, `?` and `#`. */
+const PASSWORD_WITH_SLASH =
+  /:\/\/[^\s/?#:@"'<>]{0,512}:(?!\d{1,5}(?:[\s/?#,"']|$))(?:(?!,\s*[a-z]{1,16}:\/\/)[^\s"'<>]){0,1024}@/g;
+
+/** `user:password@host` without a scheme. */
+const USER_BEFORE_HOST = /(?<![\w.%+~/[-])[\w.%+~-]{1,256}:[^\s"'@/]{1,512}@(?=[\w[])/g;
+
+/** `name=value`, `name: value`, `"name": "value"`. */
+const NAMED_VALUE = new RegExp(
+  `(?<![\\w-])([\\w-]{0,64}?(?:${SECRET_WORDS})[\\w-]{0,64})(\\\\?["']?)(\\s{0,4}[:=]\\s{0,4})(\\\\?"(?:[^"\\\\]|\\\\[^"])*\\\\?"|'[^']*'|[^\\s,;&}"']+)`,
+  "gi",
+);
+
+/** Messages read "action token: state": a plain word after a colon and a space is prose, not a value. */
+function hideNamedValue(whole: string, name: string, quote: string, separator: string, value: string): string {
+  const isProse =
+    quote === "" && /:\s/.test(separator) && !/passw|passphrase/i.test(name) && /^[A-Za-z-]+$/.test(value);
+  if (isProse || !isSecretName(name) || value.startsWith("[redacted")) return whole;
+  const mark = /^\\?["']/.exec(value)?.[0] ?? "";
+  return `${name}${quote}${separator}${mark}${HIDDEN}${mark}`;
+}
