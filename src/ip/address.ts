@@ -1,0 +1,100 @@
+/**
+ * One IP address of either family, as a value.
+ *
+ * Text is read strictly: what two programs could read differently (leading
+ * zeros, octal, missing octets, zones) is refused. Printed IPv6 is the
+ * canonical text of RFC 5952. Bad text gives `undefined`: the caller knows
+ * which field it came from and says so.
+ */
+import { formatIpv4, formatIpv6, parseIpv4, parseIpv6 } from "./text.ts";
+
+export type Family = 4 | 6;
+
+/** Bigint because an IPv6 address has 128 bits; measured in docs/decisions/addresses-as-bigint.md. */
+export interface Address {
+  readonly family: Family;
+  readonly value: bigint;
+}
+
+const BITS = { 4: 32, 6: 128 } as const;
+const LIMIT = { 4: 1n << 32n, 6: 1n << 128n } as const;
+const MAPPED = 0xffffn;
+
+/** Reads `10.0.0.1`, `fd00::1`, `::ffff:10.0.0.1` (which stays IPv6, see `unmapAddress`). */
+export function parseAddress(text: string): Address | undefined {
+  const ipv4 = parseIpv4(text);
+  if (ipv4 !== undefined) return { family: 4, value: BigInt(ipv4) };
+
+  const groups = parseIpv6(text);
+  return groups === undefined ? undefined : { family: 6, value: valueOfGroups(groups) };
+}
+
+export function formatAddress({ family, value }: Address): string {
+  return family === 4 ? formatIpv4(Number(value)) : formatIpv6(groupsOfValue(value));
+}
+
+/** The address with this number, or `undefined` when the family has no such address. */
+export function addressOf(family: Family, value: bigint): Address | undefined {
+  return value >= 0n && value < LIMIT[family] ? { family, value } : undefined;
+}
+
+/** The IPv4 address that an IPv4-mapped IPv6 address stands for; any other address as it is. */
+export function unmapAddress(address: Address): Address {
+  if (address.family === 4 || address.value >> 32n !== MAPPED) return address;
+  return { family: 4, value: address.value & 0xffff_ffffn };
+}
+
+/** Orders IPv4 before IPv6, then by number. */
+export function compareAddresses(left: Address, right: Address): number {
+  if (left.family !== right.family) return left.family - right.family;
+  if (left.value === right.value) return 0;
+  return left.value < right.value ? -1 : 1;
+}
+
+export function isSameAddress(left: Address, right: Address): boolean {
+  return left.family === right.family && left.value === right.value;
+}
+
+/** 32 or 128: the length of a prefix that holds one address. */
+export function addressBits(family: Family): 32 | 128 {
+  return BITS[family];
+}
+
+/** The address `offset` steps further, or `undefined` beyond the family's end. */
+export function stepAddress(address: Address, offset: bigint): Address | undefined {
+  return addressOf(address.family, address.value + offset);
+}
+
+/** Network order: 4 or 16 bytes. */
+export function addressBytes({ family, value }: Address): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(BITS[family] / 8);
+  const view = new DataView(bytes.buffer);
+  if (family === 4) {
+    view.setUint32(0, Number(value));
+  } else {
+    view.setBigUint64(0, value >> 64n);
+    view.setBigUint64(8, value);
+  }
+  return bytes;
+}
+
+/** The family follows from the length; any other length than 4 or 16 is no address. */
+export function addressFromBytes(bytes: Uint8Array): Address | undefined {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (bytes.length === 4) return { family: 4, value: BigInt(view.getUint32(0)) };
+  if (bytes.length === 16) return { family: 6, value: (view.getBigUint64(0) << 64n) | view.getBigUint64(8) };
+  return undefined;
+}
+
+function valueOfGroups(groups: readonly number[]): bigint {
+  let hex = "0x";
+  for (const group of groups) hex += group.toString(16).padStart(4, "0");
+  return BigInt(hex);
+}
+
+function groupsOfValue(value: bigint): number[] {
+  const hex = value.toString(16).padStart(32, "0");
+  const groups: number[] = [];
+  for (let start = 0; start < 32; start += 4) groups.push(Number.parseInt(hex.slice(start, start + 4), 16));
+  return groups;
+}

@@ -1,0 +1,114 @@
+/**
+ * Networks in CIDR notation.
+ *
+ * A `Prefix` never has host bits; an `InterfaceAddress` (`10.0.0.5/26`) is an
+ * address together with the length of the network it stands in.
+ */
+import { type Address, addressBits, compareAddresses, type Family, formatAddress, parseAddress } from "./address.ts";
+
+export interface Prefix {
+  readonly network: Address;
+  readonly length: number;
+}
+
+export interface InterfaceAddress {
+  readonly address: Address;
+  readonly length: number;
+}
+
+const LENGTH = /^(0|[1-9][0-9]{0,2})$/;
+
+/** Reads `10.0.0.0/26`; text with host bits is no prefix (see `parseInterfaceAddress`, `hasHostBits`). */
+export function parsePrefix(text: string): Prefix | undefined {
+  const read = parseInterfaceAddress(text);
+  if (!read || hasHostBits(read)) return undefined;
+  return { network: read.address, length: read.length };
+}
+
+/** Reads `10.0.0.5/26`: any address of a network with the network's length. */
+export function parseInterfaceAddress(text: string): InterfaceAddress | undefined {
+  const slash = text.indexOf("/");
+  if (slash < 0) return undefined;
+
+  const address = parseAddress(text.slice(0, slash));
+  const lengthText = text.slice(slash + 1);
+  if (!address || !LENGTH.test(lengthText)) return undefined;
+
+  const length = Number(lengthText);
+  return length <= addressBits(address.family) ? { address, length } : undefined;
+}
+
+/** Reads a prefix, or a lone address as the prefix that holds only it. */
+export function parsePrefixOrAddress(text: string): Prefix | undefined {
+  const address = parseAddress(text);
+  return address ? singlePrefix(address) : parsePrefix(text);
+}
+
+export function formatPrefix(prefix: Prefix): string {
+  return `${formatAddress(prefix.network)}/${prefix.length}`;
+}
+
+export function formatInterfaceAddress({ address, length }: InterfaceAddress): string {
+  return `${formatAddress(address)}/${length}`;
+}
+
+export function hasHostBits({ address, length }: InterfaceAddress): boolean {
+  return (address.value & hostMask(address.family, length)) !== 0n;
+}
+
+/** The network of this length that the address lies in. */
+export function prefixAround(address: Address, length: number): Prefix {
+  const { family, value } = address;
+  const hostBits = BigInt(addressBits(family) - length);
+  return { network: { family, value: (value >> hostBits) << hostBits }, length };
+}
+
+/** The prefix that holds this address and no other. */
+export function singlePrefix(address: Address): Prefix {
+  return { network: address, length: addressBits(address.family) };
+}
+
+export function lastAddress({ network, length }: Prefix): Address {
+  return { family: network.family, value: network.value | hostMask(network.family, length) };
+}
+
+/** How many addresses the prefix holds: up to 2^128, hence bigint. */
+export function prefixSize({ network, length }: Prefix): bigint {
+  return hostMask(network.family, length) + 1n;
+}
+
+export function prefixContains(prefix: Prefix, address: Address): boolean {
+  const { network, length } = prefix;
+  if (network.family !== address.family) return false;
+  const hostBits = BigInt(addressBits(network.family) - length);
+  return address.value >> hostBits === network.value >> hostBits;
+}
+
+/** Whether every address of `inner` lies in `outer`. */
+export function prefixCovers(outer: Prefix, inner: Prefix): boolean {
+  return outer.length <= inner.length && prefixContains(outer, inner.network);
+}
+
+/** Prefixes never overlap in part: one covers the other or they are apart. */
+export function prefixesOverlap(left: Prefix, right: Prefix): boolean {
+  return prefixCovers(left, right) || prefixCovers(right, left);
+}
+
+export function isSamePrefix(left: Prefix, right: Prefix): boolean {
+  return comparePrefixes(left, right) === 0;
+}
+
+/** Orders by network, then the wider first. */
+export function comparePrefixes(left: Prefix, right: Prefix): number {
+  return compareAddresses(left.network, right.network) || left.length - right.length;
+}
+
+/** The dotted or colon text of the netmask: `255.255.255.192`. */
+export function formatNetmask(family: Family, length: number): string {
+  const all = hostMask(family, 0);
+  return formatAddress({ family, value: all ^ hostMask(family, length) });
+}
+
+function hostMask(family: Family, length: number): bigint {
+  return (1n << BigInt(addressBits(family) - length)) - 1n;
+}
