@@ -1,0 +1,76 @@
+/**
+ * All that the rest of the program may know about a datastore.
+ *
+ * Keys and values are opaque text; keys are ordered by code point, which is
+ * the order of their UTF-8 bytes. A revision is the store's own count of
+ * commits, kept as text because it may exceed 2^53. `contract.ts` states every
+ * promise below as a test; each implementation runs it.
+ */
+import { PluginError } from "../errors.ts";
+
+export interface Entry {
+  readonly key: string;
+  readonly value: string;
+  /** The revision of the commit that wrote this value. */
+  readonly revision: string;
+}
+
+/** What to read: one key, or the keys below a prefix; `limit` entries at most, beginning behind the key `after`. */
+export type Wanted =
+  | { readonly kind: "key"; readonly key: string }
+  | { readonly kind: "prefix"; readonly prefix: string; readonly limit?: number; readonly after?: string };
+
+/** `answers[i]` belongs to `wanted[i]` and is sorted by key; all answers are of one moment, `revision`. */
+export interface Snapshot {
+  readonly revision: string;
+  readonly answers: readonly (readonly Entry[])[];
+}
+
+/** One change of a commit. The comment names the reasons for which it may be refused. */
+export type Change =
+  /** "exists" */
+  | { readonly kind: "create"; readonly key: string; readonly value: string }
+  /** "stale" or "missing" */
+  | { readonly kind: "update"; readonly key: string; readonly value: string; readonly revision: string }
+  /** "stale" or "missing" */
+  | { readonly kind: "delete"; readonly key: string; readonly revision: string }
+  /** never refused */
+  | { readonly kind: "put"; readonly key: string; readonly value: string }
+  /** Writes nothing, guards the others: unchanged since `revision` ("stale", "missing"), or absent ("exists"). */
+  | { readonly kind: "expect"; readonly key: string; readonly revision: string | undefined };
+
+/** A lost race is an ordinary answer: the caller reads again and decides again. */
+export type Written =
+  | { readonly ok: true; readonly revision: string }
+  | { readonly ok: false; readonly reason: "exists" | "stale" | "missing"; readonly key: string };
+
+/**
+ * A bookmark says that every event up to its revision has been delivered; it is
+ * the one place to resume from, since several events may share a revision.
+ */
+export type DatastoreEvent =
+  | { readonly kind: "put"; readonly entry: Entry }
+  | { readonly kind: "delete"; readonly key: string; readonly revision: string }
+  | { readonly kind: "bookmark"; readonly revision: string };
+
+export interface Datastore {
+  /** One moment and one round trip, however many keys and prefixes are asked for. */
+  read(wanted: readonly Wanted[]): Promise<Snapshot>;
+  /** All or nothing, in one round trip. No key may be named twice. Names the first change that was refused. */
+  commit(changes: readonly Change[]): Promise<Written>;
+  /**
+   * Every event below the prefix after the revision `from`, in order and without
+   * gaps, a bookmark behind each batch. Ends when the signal fires or the store is
+   * closed; throws `HistoryGone` when the store no longer knows what happened since.
+   */
+  watch(prefix: string, from: string, signal: AbortSignal): AsyncIterable<DatastoreEvent>;
+  /** Ends every watch and lets go of files and connections. May be called twice. */
+  close(): Promise<void>;
+}
+
+/** The events since a revision are no longer known: read everything again, and watch from there. */
+export class HistoryGone extends PluginError {
+  constructor(from: string) {
+    super("try-again-later", `Cannot watch from revision ${from}: the datastore no longer holds its history`);
+  }
+}

@@ -1,0 +1,32 @@
+import { describe, expect, test } from "bun:test";
+import { datastoreContract } from "../contract.ts";
+import { openMemory } from "./memory.ts";
+import { MemoryTable } from "./table.ts";
+
+const openAt = async (firstRevision?: bigint) => {
+  const table = new MemoryTable(firstRevision);
+  return {
+    store: openMemory(table),
+    another: async () => openMemory(table),
+    forgetHistory: async () => table.forgetHistory(),
+    dispose: async () => {},
+  };
+};
+
+datastoreContract("memory", () => openAt(), { openAt });
+
+describe("openMemory()", () => {
+  test("counts a bundled read and a commit as one round trip each", async () => {
+    const store = openMemory();
+    await store.read([
+      { kind: "key", key: "/a" },
+      { kind: "prefix", prefix: "/b/" },
+    ]);
+    await store.commit([
+      { kind: "put", key: "/a", value: "1" },
+      { kind: "put", key: "/b", value: "2" },
+    ]);
+
+    expect(store.roundTrips).toBe(2);
+  });
+});

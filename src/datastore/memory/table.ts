@@ -1,0 +1,106 @@
+/**
+ * The content of a memory datastore: entries sorted by key, and the history
+ * that watches read. Several connections may share one table.
+ */
+import { type Change, type DatastoreEvent, type Entry, HistoryGone, type Wanted, type Written } from "../datastore.ts";
+import { compareKeys } from "../key-order.ts";
+import { findRefusal } from "../preconditions.ts";
+
+interface Commit {
+  readonly revision: bigint;
+  readonly events: readonly DatastoreEvent[];
+}
+
+export class MemoryTable {
+  private readonly entries = new Map<string, Entry>();
+  private readonly sortedKeys: string[] = [];
+  private history: Commit[] = [];
+  private forgottenUpTo: bigint;
+  private readonly listeners = new Set<() => void>();
+
+  constructor(private currentRevision = 1n) {
+    this.forgottenUpTo = currentRevision;
+  }
+
+  get revision(): string {
+    return String(this.currentRevision);
+  }
+
+  answer(wanted: Wanted): readonly Entry[] {
+    if (wanted.kind === "prefix")
+      return this.below(wanted.prefix, wanted.limit ?? Number.POSITIVE_INFINITY, wanted.after);
+    const entry = this.entries.get(wanted.key);
+    return entry ? [entry] : [];
+  }
+
+  commit(changes: readonly Change[]): Written {
+    const refusal = findRefusal(changes, (key) => this.entries.get(key)?.revision);
+    if (refusal) return refusal;
+    if (changes.every((change) => change.kind === "expect")) return { ok: true, revision: this.revision };
+
+    this.currentRevision += 1n;
+    const events = changes.flatMap((change) => this.apply(change, this.revision));
+    this.history.push({ revision: this.currentRevision, events });
+    for (const wake of this.listeners) wake();
+    return { ok: true, revision: this.revision };
+  }
+
+  /** Every event after the revision; throws `HistoryGone` when some of them are forgotten. */
+  eventsAfter(from: bigint): readonly DatastoreEvent[] {
+    if (from < this.forgottenUpTo || from > this.currentRevision) throw new HistoryGone(String(from));
+    const first = this.history.findLastIndex((commit) => commit.revision <= from) + 1;
+    return this.history.slice(first).flatMap((commit) => commit.events);
+  }
+
+  forgetHistory(): void {
+    this.forgottenUpTo = this.currentRevision;
+    this.history = [];
+  }
+
+  /** Calls back after every commit until the returned function is called. */
+  onCommit(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  private below(prefix: string, limit: number, after: string | undefined): readonly Entry[] {
+    const found: Entry[] = [];
+    for (let index = this.positionOf(prefix); index < this.sortedKeys.length && found.length < limit; index++) {
+      const key = this.sortedKeys[index];
+      if (key === undefined || !key.startsWith(prefix)) break;
+      if (after !== undefined && compareKeys(key, after) <= 0) {
+        index = Math.max(index, this.positionOf(after) - 1);
+        continue;
+      }
+      const entry = this.entries.get(key);
+      if (entry) found.push(entry);
+    }
+    return found;
+  }
+
+  private apply(change: Change, revision: string): DatastoreEvent[] {
+    if (change.kind === "expect") return [];
+    const { key } = change;
+    if (change.kind === "delete") {
+      this.entries.delete(key);
+      this.sortedKeys.splice(this.positionOf(key), 1);
+      return [{ kind: "delete", key, revision }];
+    }
+    const entry = { key, value: change.value, revision };
+    if (!this.entries.has(key)) this.sortedKeys.splice(this.positionOf(key), 0, key);
+    this.entries.set(key, entry);
+    return [{ kind: "put", entry }];
+  }
+
+  /** Where the key stands, or would stand, among the sorted keys. */
+  private positionOf(key: string): number {
+    let low = 0;
+    let high = this.sortedKeys.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (compareKeys(this.sortedKeys[middle] ?? "", key) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

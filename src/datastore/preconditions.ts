@@ -1,0 +1,55 @@
+/**
+ * Whether a commit may happen: the one judgement that every datastore shares,
+ * so that each answers the same refusal for the same race.
+ */
+import { PluginError } from "../errors.ts";
+import type { Change, Written } from "./datastore.ts";
+
+type Refusal = Extract<Written, { ok: false }>;
+
+/** The first change that may not happen, given the revision each key has now (`undefined`: no such key). */
+export function findRefusal(
+  changes: readonly Change[],
+  revisionOf: (key: string) => string | undefined,
+): Refusal | undefined {
+  for (const change of changes) {
+    const reason = refusalOf(change, revisionOf(change.key));
+    if (reason) return { ok: false, reason, key: change.key };
+  }
+  return undefined;
+}
+
+function refusalOf(change: Change, current: string | undefined): Refusal["reason"] | undefined {
+  switch (change.kind) {
+    case "put":
+      return undefined;
+    case "create":
+      return current === undefined ? undefined : "exists";
+    case "expect":
+      if (change.revision === undefined) return current === undefined ? undefined : "exists";
+      return compareRevisions(change.revision, current);
+    case "update":
+    case "delete":
+      return compareRevisions(change.revision, current);
+  }
+}
+
+function compareRevisions(expected: string, current: string | undefined): "stale" | "missing" | undefined {
+  if (current === undefined) return "missing";
+  return current === expected ? undefined : "stale";
+}
+
+/** Throws for what no datastore can hold: a key named twice, an empty key, text that is not Unicode. */
+export function requireCommittable(changes: readonly Change[]): void {
+  const seen = new Set<string>();
+  for (const change of changes) {
+    const { key } = change;
+    if (seen.has(key)) throw new PluginError("internal", `Cannot commit "${key}": the key is named twice`);
+    if (key === "") throw new PluginError("internal", "Cannot commit: a key is empty");
+    const value = "value" in change ? change.value : "";
+    if (!key.isWellFormed() || !value.isWellFormed()) {
+      throw new PluginError("internal", `Cannot commit ${JSON.stringify(key)}: the text is not well-formed Unicode`);
+    }
+    seen.add(key);
+  }
+}
