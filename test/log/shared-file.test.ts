@@ -3,11 +3,11 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { program, root, testNeeding } from "../support/needs.ts";
 
 const PROCESSES = 50;
 const LINES = 200;
 const WHOLE_LINE = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \[INFO\]\[\d+\] writer: line (\d+-\d+) end filling="x*"$/;
-const isRoot = process.getuid?.() === 0;
 
 let folder = "";
 beforeEach(() => {
@@ -92,18 +92,15 @@ describe("the log file under 50 processes that write and rotate at once", () => 
 });
 
 describe("the log file on a disk without room", () => {
-  test.skipIf(!isRoot)(
-    `warns once and goes on${isRoot ? "" : " (skipped: mounting a small disk needs root)"}`,
-    async () => {
-      // The mount lives in a namespace of its own and ends with the writer.
-      const mount = `mount -t tmpfs -o size=8k small ${folder} && exec "$@"`;
-      const command = ["unshare", "--mount", "sh", "-c", mount, "sh"];
-      const writer = start([...command, ...writerCommand(0, { maxBytes: 1_000_000, maxCount: 3 })]);
+  testNeeding(root, program("unshare"))("warns once and goes on", async () => {
+    // The mount lives in a namespace of its own and ends with the writer.
+    const mount = `mount -t tmpfs -o size=8k small ${folder} && exec "$@"`;
+    const command = ["unshare", "--mount", "sh", "-c", mount, "sh"];
+    const writer = start([...command, ...writerCommand(0, { maxBytes: 1_000_000, maxCount: 3 })]);
 
-      const warnings = await warningsOf([writer]);
-      expect(warnings.trimEnd().split("\n")).toEqual([expect.stringContaining("Cannot keep the log file")]);
-    },
-  );
+    const warnings = await warningsOf([writer]);
+    expect(warnings.trimEnd().split("\n")).toEqual([expect.stringContaining("Cannot keep the log file")]);
+  });
 });
 
 async function waitUntil(condition: () => boolean): Promise<void> {
