@@ -148,3 +148,35 @@ export class PluginError extends Error {
     return ERROR_TABLE[this.kind].code;
   }
 }
+
+/** A failure that another plugin reported: its code and its words are passed on as they came. */
+export class ForeignError extends Error {
+  override readonly name = "ForeignError";
+  readonly cniCode: number;
+  readonly details: string;
+
+  constructor(code: number, message: string, details = "") {
+    super(message);
+    this.cniCode = code;
+    this.details = details;
+  }
+}
+
+/** What the caller of a plugin learns of a failure. */
+export interface CniError {
+  readonly code: number;
+  readonly msg: string;
+  readonly details: string;
+}
+
+/** Turns anything thrown into the one shape that leaves the process; what is not ours counts as `internal`. */
+export function cniErrorOf(failure: unknown): CniError {
+  if (failure instanceof PluginError || failure instanceof ForeignError) {
+    return { code: failure.cniCode, msg: failure.message, details: failure.details };
+  }
+  const code = ERROR_TABLE.internal.code;
+  if (failure instanceof Error) {
+    return { code, msg: failure.message || failure.name, details: failure.name };
+  }
+  return { code, msg: String(failure), details: "" };
+}

@@ -8,17 +8,26 @@ import { type Part, programNames } from "./programs.ts";
 
 interface Program {
   /** Runs to the end and answers the exit code. */
-  run(): Promise<number>;
+  run(args: readonly string[]): Promise<number>;
 }
 
 const LOADERS: Readonly<Record<Part, () => Promise<Program>>> = {
   plugin: () => import("./plugin.ts"),
 };
 
-const invokedAs = basename(process.argv0);
-const part = partNamed(invokedAs) ?? "plugin";
+const { part, args } = chosenPart(basename(process.argv0), process.argv.slice(2));
 const program = await LOADERS[part]();
-process.exitCode = await program.run();
+process.exitCode = await program.run(args);
+
+/** The name it was invoked by; failing that the first argument (`bun main.ts NAME …`); failing both, the plugin. */
+function chosenPart(invokedAs: string, args: readonly string[]): { part: Part; args: readonly string[] } {
+  const invoked = partNamed(invokedAs);
+  if (invoked !== undefined) return { part: invoked, args };
+
+  const [first = "", ...rest] = args;
+  const asked = partNamed(first);
+  return asked === undefined ? { part: "plugin", args } : { part: asked, args: rest };
+}
 
 function partNamed(name: string): Part | undefined {
   for (const [part, programName] of Object.entries(programNames(identity))) {

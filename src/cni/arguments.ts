@@ -1,0 +1,74 @@
+/**
+ * CNI_ARGS: `KEY=value;KEY=value`, what the runtime knows of the pod.
+ *
+ * A plugin that uses these keys decodes them; one that does not leaves the text
+ * alone, since an unknown key is an error only to who reads it.
+ */
+import { PluginError } from "../errors.ts";
+
+export interface CniArguments {
+  readonly podNamespace?: string | undefined;
+  readonly podName?: string | undefined;
+  readonly podUid?: string | undefined;
+  readonly infraContainerId?: string | undefined;
+  /** The address asked for, as it was written. */
+  readonly ip?: string | undefined;
+}
+
+const KEYS: Readonly<Record<string, keyof CniArguments>> = {
+  K8S_POD_NAMESPACE: "podNamespace",
+  K8S_POD_NAME: "podName",
+  K8S_POD_UID: "podUid",
+  K8S_POD_INFRA_CONTAINER_ID: "infraContainerId",
+  IP: "ip",
+};
+
+const IGNORE_UNKNOWN = "IgnoreUnknown";
+
+interface Pair {
+  readonly key: string;
+  readonly value: string;
+}
+
+/** Names every malformed pair, or every unknown key, in one error. Of a repeated key the last counts. */
+export function decodeArguments(text: string): CniArguments {
+  const pairs = splitPairs(text);
+  const unknown = pairs.map(({ key }) => key).filter((key) => !Object.hasOwn(KEYS, key) && key !== IGNORE_UNKNOWN);
+  if (unknown.length > 0 && !ignoresUnknown(pairs)) {
+    throw refusal(`unknown ${unknown.length === 1 ? "key" : "keys"} ${quoted(unknown)}; IgnoreUnknown=1 permits them`);
+  }
+  const found: { -readonly [field in keyof CniArguments]: CniArguments[field] } = {};
+  for (const { key, value } of pairs) {
+    const field = Object.hasOwn(KEYS, key) ? KEYS[key] : undefined;
+    if (field !== undefined) found[field] = value === "" ? undefined : value;
+  }
+  return found;
+}
+
+function splitPairs(text: string): readonly Pair[] {
+  if (text === "") return [];
+  const malformed: string[] = [];
+  const pairs: Pair[] = [];
+  for (const pair of text.split(";")) {
+    const [key, value, ...rest] = pair.split("=");
+    if (key === undefined || key === "" || value === undefined || rest.length > 0) malformed.push(pair);
+    else pairs.push({ key, value });
+  }
+  if (malformed.length === 0) return pairs;
+  throw refusal(`${quoted(malformed)} not of the form KEY=value`);
+}
+
+function ignoresUnknown(pairs: readonly Pair[]): boolean {
+  const value = pairs.findLast(({ key }) => key === IGNORE_UNKNOWN)?.value.toLowerCase() ?? "0";
+  if (value === "1" || value === "true") return true;
+  if (value === "0" || value === "false") return false;
+  throw refusal(`IgnoreUnknown is ${quoted([value])}; 1, true, 0 and false are allowed`);
+}
+
+function quoted(words: readonly string[]): string {
+  return words.map((word) => JSON.stringify(word)).join(", ");
+}
+
+function refusal(state: string): PluginError {
+  return new PluginError("environment-invalid", `Cannot use CNI_ARGS: ${state}`);
+}

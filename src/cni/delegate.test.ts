@@ -1,0 +1,174 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ForeignError, PluginError } from "../errors.ts";
+import { type DelegateRequest, delegateAdd, findPlugin, runDelegate } from "./delegate.ts";
+
+const root = mkdtempSync(join(tmpdir(), "cni-delegate-"));
+const first = join(root, "first");
+const second = join(root, "second");
+mkdirSync(join(first, "folder"), { recursive: true });
+mkdirSync(second);
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+function plugin(name: string, script: string, directory = first): string {
+  const path = join(directory, name);
+  writeFileSync(path, `#!/bin/sh\n${script}\n`);
+  chmodSync(path, 0o755);
+  return path;
+}
+
+function request(type: string, more: Partial<DelegateRequest> = {}): DelegateRequest {
+  return {
+    type,
+    command: "ADD",
+    environment: { PATH: "/usr/bin:/bin", CNI_PATH: `${first}:${second}`, CNI_COMMAND: "STATUS" },
+    stdin: Buffer.from('{"name":"net"}'),
+    limitMilliseconds: 10_000,
+    signal: new AbortController().signal,
+    ...more,
+  };
+}
+
+async function failureOf(action: Promise<unknown>): Promise<unknown> {
+  try {
+    await action;
+  } catch (failure) {
+    return failure;
+  }
+  throw new Error("Nothing was thrown");
+}
+
+describe("findPlugin()", () => {
+  const environment = { CNI_PATH: `${first}::${second}` };
+
+  test("takes the first directory that holds it", () => {
+    const path = plugin("twice", "exit 0");
+    plugin("twice", "exit 0", second);
+    const later = plugin("later", "exit 0", second);
+
+    expect(findPlugin("twice", environment)).toBe(path);
+    expect(findPlugin("later", environment)).toBe(later);
+  });
+
+  test.each([
+    ["", "config-invalid"],
+    ["../twice", "config-invalid"],
+    ["/bin/sh", "config-invalid"],
+    ["folder", "delegate-failed"],
+    ["..", "delegate-failed"],
+    ["sh", "delegate-failed"],
+  ])("refuses %p", (type, kind) => {
+    expect(() => findPlugin(type, environment)).toThrow(expect.objectContaining({ kind }));
+  });
+
+  test("names the type and the directories it searched", () => {
+    expect(() => findPlugin("absent", environment)).toThrow(new RegExp(`"absent".*${first}, ${second}`));
+  });
+
+  test("does not search the working directory when CNI_PATH is empty", () => {
+    expect(() => findPlugin("package.json", { CNI_PATH: "" })).toThrow(
+      expect.objectContaining({ kind: "delegate-failed" }),
+    );
+  });
+});
+
+describe("runDelegate()", () => {
+  test("hands over the config byte for byte, and the environment with CNI_COMMAND set anew and without BUN_*", async () => {
+    plugin("spy", 'cat; printf "|%s|%s|%s" "$CNI_COMMAND" "$KEPT" "$BUN_BE_BUN"');
+    const base = request("spy", { command: "DEL", stdin: Buffer.from(' {"a" : 1}\n') });
+    const environment = { ...base.environment, KEPT: "kept", BUN_BE_BUN: "1" };
+
+    expect(await runDelegate({ ...base, environment })).toBe(' {"a" : 1}\n|DEL|kept|');
+  });
+
+  test("does not mind a delegate that never reads its stdin", async () => {
+    plugin("deaf", "exit 0");
+
+    expect(await runDelegate(request("deaf", { stdin: Buffer.alloc(300_000, 32) }))).toBe("");
+  });
+
+  test("passes an error on with its own code, words and details", async () => {
+    plugin("failing", `echo '{"cniVersion":"1.0.0","code":777,"msg":"no","details":"why"}'; exit 1`);
+    const failure = await failureOf(runDelegate(request("failing")));
+
+    expect(failure).toBeInstanceOf(ForeignError);
+    expect(failure).toMatchObject({ cniCode: 777, message: "no", details: "why" });
+  });
+
+  test.each([
+    ["nothing", "exit 3"],
+    ["no JSON", "echo oops; exit 1"],
+    ["JSON that is no error", "echo '{}'; exit 1"],
+    ["code 0", `echo '{"code":0,"msg":"x"}'; exit 1`],
+    ["a signal", "kill -9 $$"],
+  ])("calls a failure that says %s delegate-failed", async (_, script) => {
+    plugin("mute", script);
+
+    expect(await failureOf(runDelegate(request("mute")))).toMatchObject({ kind: "delegate-failed" });
+  });
+
+  test("refuses a file that cannot be executed", async () => {
+    chmodSync(plugin("plain", "exit 0"), 0o644);
+
+    expect(await failureOf(runDelegate(request("plain")))).toMatchObject({ kind: "delegate-failed" });
+  });
+
+  test("kills a delegate that exceeds its limit", async () => {
+    const note = join(root, "pid");
+    plugin("slow", `echo $$ > ${note}; exec sleep 60`);
+    const failure = await failureOf(runDelegate(request("slow", { limitMilliseconds: 300 })));
+
+    expect(failure).toMatchObject({ kind: "delegate-failed" });
+    await untilGone(Number(await Bun.file(note).text()));
+  });
+
+  test("asks a delegate to stop when the call is interrupted, and passes its own words on", async () => {
+    const controller = new AbortController();
+    const ready = join(root, "ready");
+    plugin(
+      "polite",
+      `trap 'echo "{\\"code\\":111,\\"msg\\":\\"stopped\\"}"; exit 1' TERM; : > ${ready}; while :; do sleep 0.05; done`,
+    );
+    const running = failureOf(runDelegate(request("polite", { signal: controller.signal })));
+    for (let tries = 0; tries < 200 && !(await Bun.file(ready).exists()); tries += 1) await Bun.sleep(10);
+    controller.abort();
+
+    expect(await running).toMatchObject({ cniCode: 111, message: "stopped" });
+  });
+});
+
+describe("delegateAdd()", () => {
+  test.each([
+    ["of its own version", '{"cniVersion":"0.2.0","ip4":{"ip":"10.0.0.2/24"}}'],
+    ["without a version, read as the config's", '{"ips":[{"address":"10.0.0.2/24"}]}'],
+  ])("reads a result %s", async (_, answer) => {
+    plugin("ipam", `echo '${answer}'`);
+
+    expect((await delegateAdd(request("ipam"), "1.0.0")).ips[0]?.address).toBe("10.0.0.2/24");
+  });
+
+  test.each(["garbage", "", "[]", "null", '{"cniVersion":"9.9.9"}', '{"ips":[{"address":"x"}]}'])(
+    "refuses the answer %p of a delegate that ended well",
+    async (answer) => {
+      plugin("odd", `echo '${answer}'`);
+      const failure = await failureOf(delegateAdd(request("odd"), "1.0.0"));
+
+      expect(failure).toBeInstanceOf(PluginError);
+      expect(failure).toMatchObject({ kind: "delegate-failed" });
+    },
+  );
+});
+
+async function untilGone(pid: number): Promise<void> {
+  for (let tries = 0; tries < 200; tries += 1) {
+    try {
+      process.kill(pid, 0);
+    } catch {
+      return;
+    }
+    await Bun.sleep(10);
+  }
+  throw new Error(`Process ${pid} is still there`);
+}

@@ -1,0 +1,154 @@
+/**
+ * Runs another plugin, an IPAM or a chained one, and takes over its answer.
+ *
+ * It is searched in CNI_PATH and nowhere else. It gets the caller's environment
+ * with CNI_COMMAND set anew and without BUN_*, which would turn an executable
+ * of ours into a bare runtime. Its stderr is our stderr; its error keeps its
+ * own code.
+ */
+import { statSync } from "node:fs";
+import { ForeignError, PluginError } from "../errors.ts";
+import { type CniCommand, type Environment, pluginDirectories } from "./environment.ts";
+import { isJsonObject } from "./json.ts";
+import type { CniResult } from "./result.ts";
+import { decodeResult } from "./result-conversion.ts";
+import type { CniVersion } from "./version.ts";
+
+export interface DelegateRequest {
+  /** The plugin's `type`. */
+  readonly type: string;
+  readonly command: CniCommand;
+  readonly environment: Environment;
+  /** The config, byte for byte. */
+  readonly stdin: Uint8Array;
+  /** After this the child is killed. */
+  readonly limitMilliseconds: number;
+  /** Aborted: the child is asked to stop, and killed when it does not. */
+  readonly signal: AbortSignal;
+}
+
+/** How long a child may take to undo its work once it was asked to stop. */
+const STOP_MILLISECONDS = 1_000;
+
+/** Runs the delegate's ADD and reads its result; one without a version is read as `version`. */
+export async function delegateAdd(request: DelegateRequest, version: CniVersion): Promise<CniResult> {
+  const output = await runDelegate(request);
+  try {
+    const answer: unknown = JSON.parse(output);
+    return decodeResult(answer, version, `the result of plugin "${request.type}"`);
+  } catch (cause) {
+    const details = cause instanceof Error ? cause.message : String(cause);
+    throw failed(request, "its answer to ADD is not a CNI result", { details, cause });
+  }
+}
+
+/** Runs any command; answers what the delegate printed. */
+export async function runDelegate(request: DelegateRequest): Promise<string> {
+  const program = findPlugin(request.type, request.environment);
+  const { exitCode, stdout } = await execute(program, request);
+  if (exitCode === 0) return stdout;
+  throw reportedError(request, exitCode, stdout);
+}
+
+/** The first regular file of that name in the directories of CNI_PATH. */
+export function findPlugin(type: string, environment: Environment): string {
+  if (type === "" || type.includes("/")) {
+    throw new PluginError("config-invalid", `Cannot run plugin ${JSON.stringify(type)}: a type is a plain file name`);
+  }
+  const directories = pluginDirectories(environment);
+  const found = directories.map((directory) => `${directory}/${type}`).find(isRegularFile);
+  if (found !== undefined) return found;
+
+  const state = directories.length === 0 ? "CNI_PATH names no directory" : `it is not in ${directories.join(", ")}`;
+  throw new PluginError("delegate-failed", `Cannot run plugin "${type}": ${state}`);
+}
+
+function isRegularFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+}
+
+interface Executed {
+  readonly exitCode: number;
+  readonly stdout: string;
+}
+
+async function execute(program: string, request: DelegateRequest): Promise<Executed> {
+  const child = start(program, request);
+  const limit = Promise.withResolvers<never>();
+  const kill = (state: string) => {
+    child.kill("SIGKILL");
+    limit.reject(failed(request, state));
+  };
+  let timer = setTimeout(kill, request.limitMilliseconds, `no answer within ${request.limitMilliseconds} ms`);
+  const stop = () => {
+    child.kill("SIGTERM");
+    clearTimeout(timer);
+    timer = setTimeout(kill, STOP_MILLISECONDS, "it was asked to stop and did not");
+  };
+  request.signal.addEventListener("abort", stop, { once: true });
+  if (request.signal.aborted) stop();
+  try {
+    // A grandchild may hold stdout open after the child has gone: the limit bounds both.
+    const both = Promise.all([child.exited, new Response(child.stdout).text()]);
+    const [exitCode, stdout] = await Promise.race([both, limit.promise]);
+    return { exitCode, stdout };
+  } finally {
+    clearTimeout(timer);
+    request.signal.removeEventListener("abort", stop);
+  }
+}
+
+function start(program: string, request: DelegateRequest) {
+  try {
+    return Bun.spawn([program], {
+      env: delegateEnvironment(request),
+      stdin: request.stdin,
+      stdout: "pipe",
+      stderr: "inherit",
+    });
+  } catch (cause) {
+    const details = cause instanceof Error ? cause.message : String(cause);
+    throw failed(request, `"${program}" cannot be executed`, { details, cause });
+  }
+}
+
+function delegateEnvironment(request: DelegateRequest): Record<string, string> {
+  const kept: Record<string, string> = {};
+  for (const [name, value] of Object.entries(request.environment)) {
+    if (value !== undefined && !name.startsWith("BUN_")) kept[name] = value;
+  }
+  return { ...kept, CNI_COMMAND: request.command };
+}
+
+function reportedError(request: DelegateRequest, exitCode: number, stdout: string): Error {
+  const state = `it ended with exit code ${exitCode}`;
+  const answer = parsed(stdout);
+  if (!isJsonObject(answer))
+    return failed(request, `${state} and without a CNI error`, { details: stdout.slice(0, 500) });
+
+  const { code, msg, details } = answer;
+  if (typeof code !== "number" || !Number.isSafeInteger(code) || code < 1 || typeof msg !== "string") {
+    return failed(request, `${state} and without a CNI error`, { details: stdout.slice(0, 500) });
+  }
+  return new ForeignError(code, msg, typeof details === "string" ? details : "");
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function failed(
+  request: DelegateRequest,
+  state: string,
+  more: { readonly details?: string; readonly cause?: unknown } = {},
+): PluginError {
+  return new PluginError(
+    "delegate-failed",
+    `Cannot run ${request.command} of plugin "${request.type}": ${state}`,
+    more,
+  );
+}

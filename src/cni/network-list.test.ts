@@ -1,0 +1,114 @@
+import { describe, expect, test } from "bun:test";
+import { thrownBy } from "../../test/support/thrown-by.ts";
+import { decodeNetwork, requirePlugins, withPluginFiles } from "./network-list.ts";
+
+const LIST = { cniVersion: "1.0.0", name: "net", plugins: [{ type: "main" }] };
+
+describe("decodeNetwork()", () => {
+  test("reads a list with its switches and capabilities", () => {
+    const list = decodeNetwork({
+      cniVersion: "1.1.0",
+      name: "net",
+      disableCheck: true,
+      disableGC: "true",
+      plugins: [{ type: "main" }, { type: "portmap", capabilities: { portMappings: true, mac: false } }],
+    });
+
+    expect(list).toMatchObject({ name: "net", cniVersion: "1.1.0", disableCheck: true, disableGc: true });
+    expect(list.plugins.map(({ type, capabilities }) => [type, capabilities])).toEqual([
+      ["main", []],
+      ["portmap", ["portMappings"]],
+    ]);
+  });
+
+  test("wraps a single config into a list of one", () => {
+    const config = { cniVersion: "0.2.0", name: "net", type: "main", ipam: { type: "x" } };
+
+    expect(decodeNetwork(config)).toMatchObject({ cniVersion: "0.2.0", plugins: [{ type: "main", config }] });
+  });
+
+  test.each([
+    [true, true],
+    [false, false],
+    ["true", true],
+    ["false", false],
+    ["True", true],
+    [null, false],
+    [undefined, false],
+  ])("reads loadOnlyInlinedPlugins, disableCheck and disableGC %p as %p", (value, expected) => {
+    const config = { ...LIST, loadOnlyInlinedPlugins: value, disableCheck: value, disableGC: value };
+
+    expect(decodeNetwork(config)).toMatchObject({
+      loadOnlyInlinedPlugins: expected,
+      disableCheck: expected,
+      disableGc: expected,
+    });
+  });
+
+  test.each([
+    [{ cniVersion: "0.4.0" }, "0.4.0"],
+    [{ cniVersion: undefined }, "0.1.0"],
+    [{ cniVersion: "", cniVersions: ["0.4.0", "1.0.0"] }, "1.0.0"],
+    [{ cniVersion: "1.1.0", cniVersions: ["0.4.0"] }, "1.1.0"],
+    [{ cniVersion: "0.3.1", cniVersions: ["1.0.0", "7.0.0"] }, "1.0.0"],
+  ])("chooses the highest version offered in %p", (versions, expected) => {
+    const config = { ...LIST, ...versions };
+
+    expect(decodeNetwork(config).cniVersion).toBe(expected as "1.0.0");
+  });
+
+  test.each([
+    [
+      "chaining below 0.3.0",
+      { ...LIST, cniVersion: "0.2.0", plugins: [{ type: "a" }, { type: "b" }] },
+      "config-invalid",
+    ],
+    ["chaining without a version", { name: "n", plugins: [{ type: "a" }, { type: "b" }] }, "config-invalid"],
+    ["no name", { ...LIST, name: undefined }, "config-invalid"],
+    ["a bad name", { ...LIST, name: "a/b" }, "config-invalid"],
+    ["a name that is no string", { ...LIST, name: 1 }, "decode-failure"],
+    ["an empty list", { ...LIST, plugins: [] }, "config-invalid"],
+    ["plugins that are no list", { ...LIST, plugins: {} }, "decode-failure"],
+    ["a plugin that is no object", { ...LIST, plugins: ["main"] }, "decode-failure"],
+    ["a plugin without type", { ...LIST, plugins: [{}] }, "config-invalid"],
+    ["a type that is no string", { ...LIST, plugins: [{ type: 1 }] }, "decode-failure"],
+    ["a single config without type", { name: "net" }, "config-invalid"],
+    ["capabilities that are no object", { ...LIST, plugins: [{ type: "a", capabilities: [] }] }, "decode-failure"],
+    ["a switch that is neither", { ...LIST, disableCheck: "yes" }, "decode-failure"],
+    ["a version that is no string", { ...LIST, cniVersion: 1 }, "decode-failure"],
+    ["versions that are no list", { ...LIST, cniVersions: "1.0.0" }, "decode-failure"],
+    ["only unknown versions", { ...LIST, cniVersion: "9.9.9" }, "version-incompatible"],
+    ["inlined plugins only, and none", { name: "net", loadOnlyInlinedPlugins: true }, "config-invalid"],
+  ])("refuses %s", (_, config, kind) => {
+    expect(thrownBy(() => decodeNetwork(config)).kind).toBe(kind as "config-invalid");
+  });
+});
+
+describe("withPluginFiles()", () => {
+  test("appends the files in their order", () => {
+    const list = withPluginFiles(decodeNetwork(LIST), [{ type: "b" }, { type: "a" }]);
+
+    expect(list.plugins.map(({ type }) => type)).toEqual(["main", "b", "a"]);
+  });
+
+  test("ignores them when only inlined plugins count", () => {
+    const list = decodeNetwork({ ...LIST, loadOnlyInlinedPlugins: "true" });
+
+    expect(withPluginFiles(list, [{ type: "b" }])).toBe(list);
+  });
+
+  test("refuses a chain that grows under a version without chaining", () => {
+    const list = decodeNetwork({ ...LIST, cniVersion: "0.2.0" });
+
+    expect(thrownBy(() => withPluginFiles(list, [{ type: "b" }])).kind).toBe("config-invalid");
+  });
+});
+
+describe("requirePlugins()", () => {
+  test("refuses a list that no source filled", () => {
+    const list = decodeNetwork({ name: "net", cniVersion: "1.1.0", loadOnlyInlinedPlugins: false });
+
+    expect(thrownBy(() => requirePlugins(list)).kind).toBe("config-invalid");
+    expect(requirePlugins(withPluginFiles(list, [{ type: "a" }])).plugins).toHaveLength(1);
+  });
+});

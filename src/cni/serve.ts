@@ -1,0 +1,165 @@
+/**
+ * From a process to an answer: the frame around every CNI plugin.
+ *
+ *   environment -> stdin -> name -> version -> own netns? -> handler -> result in the caller's version
+ *
+ * The order decides which error a bad call gets. Whatever a handler throws
+ * leaves as one JSON error. Nothing here touches the real process: it comes in
+ * as a value, and the answer goes out as one.
+ */
+import { PluginError } from "../errors.ts";
+import { type Answer, errorAnswer, resultAnswer, SILENT_SUCCESS, versionAnswer } from "./answer.ts";
+import {
+  type AddCall,
+  type CheckCall,
+  type CniCall,
+  cniVersionOf,
+  composeCall,
+  type DelCall,
+  type GcCall,
+  networkNameOf,
+  type StatusCall,
+} from "./call.ts";
+import {
+  ALL_VARIABLES,
+  allowsOwnNetns,
+  checkEnvironment,
+  type Environment,
+  isCniCommand,
+  type RequiredVariable,
+} from "./environment.ts";
+import { isJsonObject, parseJsonObject } from "./json.ts";
+import type { CniResult } from "./result.ts";
+import { type CniVersion, isCniVersion, NEWEST_VERSION } from "./version.ts";
+
+/** The process the plugin runs in. */
+export interface CniProcess {
+  readonly env: Environment;
+  /** All of stdin, to its end. */
+  readStdin(): Promise<Uint8Array>;
+  /** What stdin holds already; never waits for its end. */
+  peekStdin(): Promise<Uint8Array>;
+  /** Whether the path is this process's own network namespace; `false` when it cannot be opened. */
+  isOwnNetns(path: string): boolean;
+  /** Aborted when the process is told to stop. */
+  readonly signal: AbortSignal;
+}
+
+export interface CallContext {
+  /** Aborted when the process is told to stop: undo what was done, then throw. */
+  readonly signal: AbortSignal;
+}
+
+export interface CniPlugin {
+  /** One line on stderr for whoever starts the plugin by hand. */
+  readonly about: string;
+  /** Ascending. */
+  readonly supportedVersions: readonly CniVersion[];
+  /** The variables the plugin insists on; all four when absent. */
+  readonly requiredVariables?: readonly RequiredVariable[];
+  add(call: AddCall, context: CallContext): Promise<CniResult>;
+  del(call: DelCall, context: CallContext): Promise<void>;
+  check(call: CheckCall, context: CallContext): Promise<void>;
+  gc(call: GcCall, context: CallContext): Promise<void>;
+  status(call: StatusCall, context: CallContext): Promise<void>;
+}
+
+/** Never throws: every failure is an answer. */
+export async function serve(process: CniProcess, plugin: CniPlugin): Promise<Answer> {
+  const command = process.env["CNI_COMMAND"] ?? "";
+  if (command === "") return aboutAnswer(plugin);
+  if (command === "VERSION") return versionAnswer(await versionToEcho(process, plugin), plugin.supportedVersions);
+
+  const caller = { version: newestOf(plugin) };
+  try {
+    const call = await readCall(process, plugin, command, caller);
+    refuseOwnNetns(call, process, plugin);
+    return await handle(call, plugin, { signal: process.signal });
+  } catch (failure) {
+    return errorAnswer(process.signal.aborted ? interrupted(failure) : failure, caller.version);
+  }
+}
+
+/** `caller.version` is set as soon as it is known, so that a later error speaks it. */
+async function readCall(
+  process: CniProcess,
+  plugin: CniPlugin,
+  command: string,
+  caller: { version: CniVersion },
+): Promise<CniCall> {
+  checkEnvironment(process.env, command, plugin.requiredVariables);
+  const stdin = await readAll(process);
+  const config = parseJsonObject(stdin, "the network config");
+  networkNameOf(config);
+  if (!isCniCommand(command) || command === "VERSION") {
+    throw new PluginError("environment-invalid", `Cannot run CNI_COMMAND ${JSON.stringify(command)}: no such command`);
+  }
+  if (isCniVersion(config["cniVersion"])) caller.version = config["cniVersion"];
+  const cniVersion = cniVersionOf(config, command, plugin.supportedVersions);
+  caller.version = cniVersion;
+  return composeCall(command, process.env, { stdin, config, cniVersion });
+}
+
+async function readAll(process: CniProcess): Promise<Uint8Array> {
+  try {
+    return await process.readStdin();
+  } catch (cause) {
+    if (cause instanceof PluginError) throw cause;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new PluginError("io-failure", `Cannot read the network config from stdin: ${reason}`, { cause });
+  }
+}
+
+/** Before acting: wiring "a container" that is the host would cut off the host. */
+function refuseOwnNetns(call: CniCall, process: CniProcess, plugin: CniPlugin): void {
+  if (call.command !== "ADD" && call.command !== "DEL") return;
+  if (!(plugin.requiredVariables ?? ALL_VARIABLES).includes("CNI_NETNS")) return;
+  if (call.netns === undefined || allowsOwnNetns(process.env) || !process.isOwnNetns(call.netns)) return;
+  const state = "it is the network namespace that the plugin itself runs in";
+  throw new PluginError("netns-invalid", `Cannot use CNI_NETNS ${JSON.stringify(call.netns)}: ${state}`);
+}
+
+async function handle(call: CniCall, plugin: CniPlugin, context: CallContext): Promise<Answer> {
+  switch (call.command) {
+    case "ADD":
+      return resultAnswer(await plugin.add(call, context), call.cniVersion);
+    case "DEL":
+      await plugin.del(call, context);
+      return SILENT_SUCCESS;
+    case "CHECK":
+      await plugin.check(call, context);
+      return SILENT_SUCCESS;
+    case "GC":
+      await plugin.gc(call, context);
+      return SILENT_SUCCESS;
+    case "STATUS":
+      await plugin.status(call, context);
+      return SILENT_SUCCESS;
+  }
+}
+
+/** VERSION succeeds whatever stdin holds: a version that is known is echoed, else the newest is named. */
+async function versionToEcho(process: CniProcess, plugin: CniPlugin): Promise<CniVersion> {
+  try {
+    const asked: unknown = JSON.parse(new TextDecoder().decode(await process.peekStdin()));
+    const version = isJsonObject(asked) ? asked["cniVersion"] : undefined;
+    return plugin.supportedVersions.find((one) => one === version) ?? newestOf(plugin);
+  } catch {
+    return newestOf(plugin);
+  }
+}
+
+function aboutAnswer(plugin: CniPlugin): Answer {
+  const versions = plugin.supportedVersions.join(", ");
+  return { exitCode: 0, stdout: "", stderr: `${plugin.about}\nCNI versions: ${versions}\n` };
+}
+
+function newestOf(plugin: CniPlugin): CniVersion {
+  return plugin.supportedVersions.at(-1) ?? NEWEST_VERSION;
+}
+
+function interrupted(failure: unknown): unknown {
+  if (failure instanceof PluginError && failure.kind === "interrupted") return failure;
+  const details = failure instanceof Error ? failure.message : String(failure);
+  return new PluginError("interrupted", "Cannot finish: the process was told to stop", { details, cause: failure });
+}
