@@ -1,0 +1,81 @@
+/**
+ * Forgets tracked connections, so that the next packet is judged anew: a UDP
+ * client keeps its source port, and without this it stays with a dead pod.
+ *
+ * The kernel filters: nothing is listed, whatever the size of its table.
+ */
+import type { MessageWriter } from "./netlink/message-writer.ts";
+import type { NetlinkRequest } from "./netlink/request.ts";
+import { type NetlinkSocket, perform } from "./netlink-socket.ts";
+import { type AddressBytes, type AddressFamily, familyNumber } from "./rtnetlink/family.ts";
+
+const DELETE_ENTRY = (1 << 8) | 2;
+const ATTRIBUTE = { original: 1, filter: 25 } as const;
+const TUPLE = { ip: 1, protocol: 2 } as const;
+const PROTOCOL = { number: 1, destinationPort: 3 } as const;
+const FILTER = { originalFlags: 1, replyFlags: 2 } as const;
+const FILTER_FLAG = { source: 1, destination: 2, protocolNumber: 8, destinationPort: 32 } as const;
+// With version 0 the kernel ignores the family and forgets both.
+const FAMILY_COUNTS = 1;
+
+/** What the first packet of the connection looked like; what is left out matches any. */
+export interface ConntrackFilter {
+  readonly family: AddressFamily;
+  readonly source?: AddressBytes;
+  readonly destination?: AddressBytes;
+  /** An IP protocol number: 6 TCP, 17 UDP, 132 SCTP. */
+  readonly protocol?: number;
+  /** Needs `protocol`. */
+  readonly destinationPort?: number;
+}
+
+/** Removes every entry that matches; none is no error. `socket` speaks netfilter. */
+export function forgetConnections(socket: NetlinkSocket, filters: readonly ConntrackFilter[]): void {
+  perform(socket, filters.map(forgetRequest));
+}
+
+/** One filter as a message. */
+function forgetRequest(filter: ConntrackFilter): NetlinkRequest {
+  return {
+    action: "remove tracked connections",
+    type: DELETE_ENTRY,
+    flags: 0,
+    write(writer) {
+      writer.raw(Uint8Array.of(familyNumber(filter.family), FAMILY_COUNTS, 0, 0));
+      const original = writer.open(ATTRIBUTE.original);
+      writeAddresses(writer, filter);
+      writeProtocol(writer, filter);
+      writer.close(original);
+      const fields = writer.open(ATTRIBUTE.filter);
+      writer.u32(FILTER.originalFlags, flagsOf(filter));
+      writer.u32(FILTER.replyFlags, 0);
+      writer.close(fields);
+    },
+  };
+}
+
+function writeAddresses(writer: MessageWriter, { family, source, destination }: ConntrackFilter): void {
+  if (source === undefined && destination === undefined) return;
+  const first = family === "ipv4" ? 1 : 3;
+  const addresses = writer.open(TUPLE.ip);
+  if (source !== undefined) writer.bytes(first, source);
+  if (destination !== undefined) writer.bytes(first + 1, destination);
+  writer.close(addresses);
+}
+
+function writeProtocol(writer: MessageWriter, { protocol, destinationPort }: ConntrackFilter): void {
+  if (protocol === undefined) return;
+  const numbers = writer.open(TUPLE.protocol);
+  writer.u8(PROTOCOL.number, protocol);
+  if (destinationPort !== undefined) writer.u16Big(PROTOCOL.destinationPort, destinationPort);
+  writer.close(numbers);
+}
+
+function flagsOf(filter: ConntrackFilter): number {
+  return (
+    (filter.source === undefined ? 0 : FILTER_FLAG.source) |
+    (filter.destination === undefined ? 0 : FILTER_FLAG.destination) |
+    (filter.protocol === undefined ? 0 : FILTER_FLAG.protocolNumber) |
+    (filter.destinationPort === undefined ? 0 : FILTER_FLAG.destinationPort)
+  );
+}

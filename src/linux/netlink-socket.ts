@@ -1,0 +1,190 @@
+/**
+ * One netlink socket: sends, waits for the kernel's answers, turns a refusal
+ * into an error. Synchronous: the kernel works inside `sendto`, so an answer is
+ * there when it returns; the receive timeout only guards against a lost one.
+ *
+ * A socket belongs to the network namespace it was opened in, wherever the
+ * thread goes afterwards (see netns.ts).
+ */
+import { closeSync } from "node:fs";
+import { errnoOf } from "./errno.ts";
+import { KernelError } from "./kernel-error.ts";
+import { lastErrno, libc } from "./libc.ts";
+import { type Acknowledgement, readAcknowledgement } from "./netlink/acknowledgement.ts";
+import { MessageCursor } from "./netlink/message-reader.ts";
+import { MessageWriter } from "./netlink/message-writer.ts";
+import { encodeRequests, type NetlinkRequest, writeRequest } from "./netlink/request.ts";
+import { FLAG, MESSAGE } from "./netlink/wire.ts";
+
+const PROTOCOL = { route: 0, netfilter: 12 } as const;
+
+export type NetlinkProtocol = keyof typeof PROTOCOL;
+
+const AF_NETLINK = 16;
+const SOCK_RAW_CLOEXEC = 3 | 0x80000;
+const SOL_SOCKET = 1;
+const SO_RCVTIMEO = 20;
+const SO_SNDBUFFORCE = 32;
+const SO_RCVBUFFORCE = 33;
+const SOL_NETLINK = 270;
+const NETLINK_CAP_ACK = 10;
+const NETLINK_EXT_ACK = 11;
+const MSG_TRUNC = 0x20;
+const RECEIVE_TIMEOUT_SECONDS = 10;
+const DUMP_ATTEMPTS = 10;
+// Larger than any message the kernel builds for a dump (32 KiB).
+const RECEIVE_BUFFER = 65536;
+/** Netlink's own header per queued message makes the default too small for what is sent here from this size on. */
+const DEFAULT_BUFFER = 160 * 1024;
+
+export interface NetlinkSocket {
+  readonly protocol: NetlinkProtocol;
+  readonly fd: number;
+  /** Numbers the messages, so that answers find their question. */
+  nextSequence: number;
+  sendBuffer: number;
+}
+
+/** Opens a socket in the namespace the thread is in now. */
+export function openNetlinkSocket(protocol: NetlinkProtocol): NetlinkSocket {
+  const fd = libc().socket(AF_NETLINK, SOCK_RAW_CLOEXEC, PROTOCOL[protocol]);
+  if (fd < 0) throw new KernelError(`open a netlink socket (${protocol})`, lastErrno());
+  const socket = { protocol, fd, nextSequence: 1, sendBuffer: DEFAULT_BUFFER };
+  setOption(socket, SOL_NETLINK, NETLINK_EXT_ACK, Int32Array.of(1));
+  setOption(socket, SOL_NETLINK, NETLINK_CAP_ACK, Int32Array.of(1));
+  setOption(socket, SOL_SOCKET, SO_RCVTIMEO, BigInt64Array.of(BigInt(RECEIVE_TIMEOUT_SECONDS), 0n));
+  const address = Uint16Array.of(AF_NETLINK, 0, 0, 0, 0, 0);
+  if (libc().bind(fd, address, address.byteLength) !== 0) {
+    const errno = lastErrno();
+    closeSync(fd);
+    throw new KernelError(`bind a netlink socket (${protocol})`, errno);
+  }
+  return socket;
+}
+
+export function closeNetlinkSocket(socket: NetlinkSocket): void {
+  closeSync(socket.fd);
+}
+
+/** Takes note of each message of an answer; what it keeps it must copy. */
+export type OnMessage = (message: MessageCursor) => void;
+
+/**
+ * Sends all requests in one system call and answers which were refused, in
+ * their order. The kernel tries each of them: a refused one stops none that follow.
+ */
+export function attempt(
+  socket: NetlinkSocket,
+  requests: readonly NetlinkRequest[],
+  onMessage?: OnMessage,
+): readonly (KernelError | undefined)[] {
+  const first = takeSequences(socket, requests.length);
+  sendBytes(socket, encodeRequests(requests, first), requests[0]?.action ?? "send nothing");
+
+  const outcomes = new Array<KernelError | undefined>(requests.length).fill(undefined);
+  let awaited = requests.length;
+  while (awaited > 0) {
+    const messages = receive(socket);
+    while (messages.next()) {
+      const request = requests[messages.sequence - first];
+      if (request === undefined) continue;
+      if (messages.type !== MESSAGE.error) {
+        onMessage?.(messages);
+        continue;
+      }
+      outcomes[messages.sequence - first] = refusal(request.action, readAcknowledgement(messages, "request"));
+      awaited--;
+    }
+  }
+  return outcomes;
+}
+
+/** Sends all requests in one system call; throws the first refusal. */
+export function perform(socket: NetlinkSocket, requests: readonly NetlinkRequest[], onMessage?: OnMessage): void {
+  for (const error of attempt(socket, requests, onMessage)) if (error !== undefined) throw error;
+}
+
+/** Asks for a whole table. Asks again when the table changed on the way; `read` then starts anew. */
+export function dump<Row>(
+  socket: NetlinkSocket,
+  request: NetlinkRequest,
+  read: (message: MessageCursor) => Row | undefined,
+): Row[] {
+  for (let tries = 1; ; tries++) {
+    const rows: Row[] = [];
+    const outcome = dumpOnce(socket, request, (message) => {
+      const row = read(message);
+      if (row !== undefined) rows.push(row);
+    });
+    if (outcome === "complete") return rows;
+    if (tries === DUMP_ATTEMPTS) throw new KernelError(`${request.action}: it kept changing`, errnoOf("EINTR"));
+  }
+}
+
+function dumpOnce(socket: NetlinkSocket, request: NetlinkRequest, onMessage: OnMessage): "complete" | "interrupted" {
+  const sequence = takeSequences(socket, 1);
+  const writer = new MessageWriter(256);
+  writeRequest(writer, request, sequence, FLAG.dump);
+  sendBytes(socket, writer.written(), request.action);
+
+  let interrupted = false;
+  for (;;) {
+    const messages = receive(socket);
+    while (messages.next()) {
+      if (messages.sequence !== sequence) continue;
+      if ((messages.flags & FLAG.dumpInterrupted) !== 0) interrupted = true;
+      if (messages.type === MESSAGE.error || messages.type === MESSAGE.done) {
+        const echoed = messages.type === MESSAGE.error ? "request" : "nothing";
+        const error = refusal(request.action, readAcknowledgement(messages, echoed));
+        if (error !== undefined && error.errno === errnoOf("EINTR")) return "interrupted";
+        if (error !== undefined) throw error;
+        return interrupted ? "interrupted" : "complete";
+      }
+      onMessage(messages);
+    }
+  }
+}
+
+/** Reserves sequence numbers for as many messages; answers the first. */
+function takeSequences(socket: NetlinkSocket, count: number): number {
+  const first = socket.nextSequence;
+  socket.nextSequence += count;
+  return first;
+}
+
+/** One datagram to the kernel, however large: the socket's buffers grow with it. */
+function sendBytes(socket: NetlinkSocket, bytes: Uint8Array<ArrayBuffer>, action: string): void {
+  if (bytes.length > socket.sendBuffer) {
+    const wanted = Int32Array.of(bytes.length * 2);
+    setOption(socket, SOL_SOCKET, SO_SNDBUFFORCE, wanted);
+    setOption(socket, SOL_SOCKET, SO_RCVBUFFORCE, wanted);
+    socket.sendBuffer = bytes.length * 2;
+  }
+  const sent = libc().sendto(socket.fd, bytes, bytes.length, 0, null, 0);
+  if (sent < 0) throw new KernelError(action, lastErrno());
+}
+
+let receiveBuffer: Uint8Array<ArrayBuffer> | undefined;
+
+/** The next datagram. Valid until the next call, on any socket. */
+function receive(socket: NetlinkSocket): MessageCursor {
+  receiveBuffer ??= new Uint8Array(RECEIVE_BUFFER);
+  for (;;) {
+    const length = libc().recv(socket.fd, receiveBuffer, RECEIVE_BUFFER, MSG_TRUNC);
+    if (length >= 0 && length <= RECEIVE_BUFFER) return new MessageCursor(receiveBuffer, length);
+    if (length >= 0) throw new KernelError("read the kernel's answer", errnoOf("EMSGSIZE"));
+    const errno = lastErrno();
+    if (errno !== errnoOf("EINTR")) throw new KernelError("read the kernel's answer", errno);
+  }
+}
+
+function refusal(action: string, { errno, text }: Acknowledgement): KernelError | undefined {
+  return errno === 0 ? undefined : new KernelError(action, errno, text);
+}
+
+function setOption(socket: NetlinkSocket, level: number, name: number, value: Int32Array | BigInt64Array): void {
+  if (libc().setsockopt(socket.fd, level, name, value, value.byteLength) === 0) return;
+  const errno = lastErrno();
+  closeSync(socket.fd);
+  throw new KernelError(`set option ${name} of a netlink socket`, errno);
+}

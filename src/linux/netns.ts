@@ -1,0 +1,83 @@
+/**
+ * Network namespaces: open, compare, go in and come back.
+ *
+ * `setns` moves this thread alone: synchronous file access and sockets opened
+ * meanwhile belong to the other namespace, whereas `fetch` and promises of the
+ * file system work on other threads and stay outside. So whatever runs inside is
+ * synchronous, which `runInNetns` demands of its argument's type; nothing else
+ * of the program can run in between.
+ */
+import { closeSync, openSync, statSync } from "node:fs";
+import { PluginError } from "../errors.ts";
+import { KernelError } from "./kernel-error.ts";
+import { lastErrno, libc } from "./libc.ts";
+import { type NetlinkProtocol, type NetlinkSocket, openNetlinkSocket } from "./netlink-socket.ts";
+
+const OWN_NETNS = "/proc/thread-self/ns/net";
+const CLONE_NEWNET = 0x40000000;
+
+export interface Netns {
+  readonly path: string;
+  readonly fd: number;
+}
+
+type Synchronous<Value> = Value extends PromiseLike<unknown> ? never : Value;
+
+/** Answers `undefined` where the path does not exist; whether it is a namespace shows on entering it. */
+export function openNetns(path: string): Netns | undefined {
+  try {
+    return { path, fd: openSync(path, "r") };
+  } catch (error) {
+    if (errorCode(error) === "ENOENT" || errorCode(error) === "ENOTDIR") return undefined;
+    throw new PluginError("netns-invalid", `Cannot open network namespace "${path}"`, { cause: error });
+  }
+}
+
+export function closeNetns(netns: Netns): void {
+  closeSync(netns.fd);
+}
+
+/** Whether two paths name one namespace; a path that does not exist names none. */
+export function isSameNetns(path: string, other: string): boolean {
+  const left = statSync(path, { throwIfNoEntry: false });
+  const right = statSync(other, { throwIfNoEntry: false });
+  return left !== undefined && right !== undefined && left.dev === right.dev && left.ino === right.ino;
+}
+
+/** Whether the path names the namespace this thread is in. */
+export function isOwnNetns(path: string): boolean {
+  return isSameNetns(path, OWN_NETNS);
+}
+
+/** Runs the function inside the namespace. The thread is back outside whether it returns or throws. */
+export function runInNetns<Value>(netns: Netns, work: () => Synchronous<Value>): Value {
+  const home = openSync(OWN_NETNS, "r");
+  try {
+    if (libc().setns(netns.fd, CLONE_NEWNET) !== 0) {
+      const reason = new KernelError(`enter network namespace "${netns.path}"`, lastErrno());
+      throw new PluginError("netns-invalid", reason.message, { cause: reason });
+    }
+    try {
+      return work();
+    } finally {
+      leaveTo(home);
+    }
+  } finally {
+    closeSync(home);
+  }
+}
+
+/** A socket that talks to the namespace from outside it. */
+export function openNetlinkSocketIn(netns: Netns, protocol: NetlinkProtocol): NetlinkSocket {
+  return runInNetns(netns, () => openNetlinkSocket(protocol));
+}
+
+function leaveTo(home: number): void {
+  if (libc().setns(home, CLONE_NEWNET) === 0) return;
+  // Going on would change the container's namespace in place of the host's.
+  throw new PluginError("internal", `Cannot leave a network namespace: error number ${lastErrno()}`);
+}
+
+function errorCode(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}

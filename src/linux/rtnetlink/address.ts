@@ -1,0 +1,101 @@
+/** Addresses of links. */
+import type { MessageCursor } from "../netlink/message-reader.ts";
+import type { NetlinkRequest } from "../netlink/request.ts";
+import { FLAG } from "../netlink/wire.ts";
+import { dump, type NetlinkSocket } from "../netlink-socket.ts";
+import { type AddressBytes, type AddressFamily, describeAddress, familyNumber, familyOf } from "./family.ts";
+
+const RTM = { newAddress: 20, deleteAddress: 21, getAddress: 22 } as const;
+const ATTRIBUTE = { address: 1, local: 2, flags: 8 } as const;
+const HEADER_LENGTH = 8;
+const ADDRESS_FLAG = { noDuplicateDetection: 0x02, tentative: 0x40 } as const;
+const SCOPE = { universe: 0, link: 253, host: 254 } as const;
+
+export interface LinkAddress {
+  readonly linkIndex: number;
+  readonly address: AddressBytes;
+  readonly prefixLength: number;
+}
+
+export interface KnownAddress extends LinkAddress {
+  readonly scope: "universe" | "link" | "host" | "other";
+  /** Not usable yet: the kernel still looks for another holder of it. */
+  readonly isTentative: boolean;
+}
+
+/** An IPv6 address is usable at once: nobody is asked whether it is taken. */
+export function addAddress(address: LinkAddress): NetlinkRequest {
+  return addressRequest("add", RTM.newAddress, FLAG.create | FLAG.exclusive, address);
+}
+
+/** As `addAddress`, and no error where the link has it already. */
+export function ensureAddress(address: LinkAddress): NetlinkRequest {
+  return addressRequest("set", RTM.newAddress, FLAG.create | FLAG.replace, address);
+}
+
+export function deleteAddress(address: LinkAddress): NetlinkRequest {
+  return addressRequest("delete", RTM.deleteAddress, 0, address);
+}
+
+function addressRequest(verb: string, type: number, flags: number, of: LinkAddress): NetlinkRequest {
+  return {
+    action: `${verb} address ${describeAddress(of.address)}/${of.prefixLength} of link ${of.linkIndex}`,
+    type,
+    flags,
+    write(writer) {
+      const header = new Uint8Array(HEADER_LENGTH);
+      header[0] = familyOf(of.address);
+      header[1] = of.prefixLength;
+      header[2] = of.address.length === 16 && type === RTM.newAddress ? ADDRESS_FLAG.noDuplicateDetection : 0;
+      header[3] = SCOPE.universe;
+      new DataView(header.buffer).setUint32(4, of.linkIndex, true);
+      writer.raw(header);
+      writer.bytes(ATTRIBUTE.local, of.address);
+      writer.bytes(ATTRIBUTE.address, of.address);
+    },
+  };
+}
+
+export function listAddresses(socket: NetlinkSocket, family?: AddressFamily): KnownAddress[] {
+  const request: NetlinkRequest = {
+    action: "list addresses",
+    type: RTM.getAddress,
+    flags: 0,
+    write(writer) {
+      const header = new Uint8Array(HEADER_LENGTH);
+      header[0] = familyNumber(family);
+      writer.raw(header);
+    },
+  };
+  return dump(socket, request, readAddress);
+}
+
+function readAddress(message: MessageCursor): KnownAddress | undefined {
+  if (message.type !== RTM.newAddress) return undefined;
+  const { view, start } = message;
+  let address: AddressBytes | undefined;
+  let local: AddressBytes | undefined;
+  let flags = view.getUint8(start + 2);
+  const attributes = message.attributes(HEADER_LENGTH);
+  while (attributes.next()) {
+    if (attributes.type === ATTRIBUTE.address) address = attributes.copy();
+    else if (attributes.type === ATTRIBUTE.local) local = attributes.copy();
+    else if (attributes.type === ATTRIBUTE.flags) flags = attributes.u32();
+  }
+  // On a point-to-point link `address` is the other end's.
+  const own = local ?? address;
+  if (own === undefined) return undefined;
+  return {
+    linkIndex: view.getUint32(start + 4, true),
+    address: own,
+    prefixLength: view.getUint8(start + 1),
+    scope: scopeOf(view.getUint8(start + 3)),
+    isTentative: (flags & ADDRESS_FLAG.tentative) !== 0,
+  };
+}
+
+function scopeOf(scope: number): KnownAddress["scope"] {
+  if (scope === SCOPE.universe) return "universe";
+  if (scope === SCOPE.link) return "link";
+  return scope === SCOPE.host ? "host" : "other";
+}

@@ -1,0 +1,31 @@
+/** The numbers of link messages, as in linux/if_link.h and linux/rtnetlink.h. */
+export const RTM = { newLink: 16, deleteLink: 17, getLink: 18 } as const;
+
+export const LINK = {
+  address: 1,
+  name: 3,
+  mtu: 4,
+  link: 5,
+  master: 10,
+  transmitQueueLength: 13,
+  info: 18,
+  alias: 20,
+  netnsFd: 28,
+  extensionMask: 29,
+  transmitQueues: 31,
+  receiveQueues: 32,
+} as const;
+
+export const INFO = { kind: 1, data: 2 } as const;
+
+export const IFF_UP = 1;
+
+/** `struct ifinfomsg`. */
+export function linkHeader(index: number, flags = 0, changed = 0): Uint8Array {
+  const header = new Uint8Array(16);
+  const view = new DataView(header.buffer);
+  view.setInt32(4, index, true);
+  view.setUint32(8, flags, true);
+  view.setUint32(12, changed, true);
+  return header;
+}

@@ -1,0 +1,174 @@
+/**
+ * Links as the kernel describes them, and the requests that change them.
+ *
+ * The requests are plain data for `perform`, so that several travel in one
+ * system call. Names, not indexes, are in the error messages.
+ */
+
+import { isKernelError } from "../kernel-error.ts";
+import type { MessageCursor } from "../netlink/message-reader.ts";
+import type { NetlinkRequest } from "../netlink/request.ts";
+import { FLAG } from "../netlink/wire.ts";
+import { attempt, dump, type NetlinkSocket } from "../netlink-socket.ts";
+import { IFF_UP, INFO, LINK, linkHeader, RTM } from "./link-wire.ts";
+
+export interface Link {
+  readonly index: number;
+  readonly name: string;
+  readonly isUp: boolean;
+  readonly mtu: number;
+  readonly mac: Uint8Array;
+  readonly alias?: string;
+  /** `veth`, `ifb`, `vxlan` …; absent for hardware and loopback. */
+  readonly kind?: string;
+  /** The other end of a veth, or the device below: an index in the peer's namespace. */
+  readonly peerIndex?: number;
+  /** The bridge or bond the link belongs to. */
+  readonly masterIndex?: number;
+  readonly transmitQueues: number;
+  readonly receiveQueues: number;
+}
+
+const HEADER_LENGTH = 16;
+const SKIP_STATISTICS = 1 << 3;
+
+/** The link of that name in the socket's namespace. */
+export function findLink(socket: NetlinkSocket, name: string): Link | undefined {
+  return askForLink(socket, {
+    ...readLinkRequest(`read link "${name}"`, 0),
+    write(writer) {
+      writer.raw(linkHeader(0));
+      writer.u32(LINK.extensionMask, SKIP_STATISTICS);
+      writer.text(LINK.name, name);
+    },
+  });
+}
+
+export function findLinkByIndex(socket: NetlinkSocket, index: number): Link | undefined {
+  return askForLink(socket, readLinkRequest(`read link ${index}`, index));
+}
+
+export function listLinks(socket: NetlinkSocket): Link[] {
+  return dump(socket, readLinkRequest("list links", 0), readLink);
+}
+
+function askForLink(socket: NetlinkSocket, request: NetlinkRequest): Link | undefined {
+  let found: Link | undefined;
+  const [error] = attempt(socket, [request], (message) => {
+    found = readLink(message);
+  });
+  if (error === undefined) return found;
+  if (isKernelError(error, "ENODEV")) return undefined;
+  throw error;
+}
+
+function readLinkRequest(action: string, index: number): NetlinkRequest {
+  return {
+    action,
+    type: RTM.getLink,
+    flags: 0,
+    write(writer) {
+      writer.raw(linkHeader(index));
+      writer.u32(LINK.extensionMask, SKIP_STATISTICS);
+    },
+  };
+}
+
+/** Decodes one description of a link. */
+function readLink(message: MessageCursor): Link | undefined {
+  if (message.type !== RTM.newLink) return undefined;
+  const link: { -readonly [Field in keyof Link]: Link[Field] } = {
+    index: message.view.getInt32(message.start + 4, true),
+    name: "",
+    isUp: (message.view.getUint32(message.start + 8, true) & IFF_UP) !== 0,
+    mtu: 0,
+    mac: new Uint8Array(0),
+    transmitQueues: 0,
+    receiveQueues: 0,
+  };
+  const attributes = message.attributes(HEADER_LENGTH);
+  while (attributes.next()) {
+    if (attributes.type === LINK.name) link.name = attributes.text();
+    else if (attributes.type === LINK.mtu) link.mtu = attributes.u32();
+    else if (attributes.type === LINK.address) link.mac = attributes.copy();
+    else if (attributes.type === LINK.alias) link.alias = attributes.text();
+    else if (attributes.type === LINK.link) link.peerIndex = attributes.u32();
+    else if (attributes.type === LINK.master) link.masterIndex = attributes.u32();
+    else if (attributes.type === LINK.transmitQueues) link.transmitQueues = attributes.u32();
+    else if (attributes.type === LINK.receiveQueues) link.receiveQueues = attributes.u32();
+    else if (attributes.type === LINK.info) {
+      const info = attributes.nested();
+      while (info.next()) if (info.type === INFO.kind) link.kind = info.text();
+    }
+  }
+  return link;
+}
+
+/** What may change about a living link. */
+export interface LinkChange {
+  readonly state?: "up" | "down";
+  readonly mac?: Uint8Array;
+  readonly mtu?: number;
+  readonly alias?: string;
+}
+
+/** A link by its index, or by its name alone: then it may be one that an earlier request of the same call creates. */
+export interface LinkReference {
+  readonly name: string;
+  readonly index?: number;
+}
+
+export function changeLink(link: LinkReference, change: LinkChange): NetlinkRequest {
+  return {
+    action: `change link "${link.name}"`,
+    type: RTM.newLink,
+    flags: 0,
+    write(writer) {
+      const flags = change.state === "up" ? IFF_UP : 0;
+      writer.raw(linkHeader(link.index ?? 0, flags, change.state === undefined ? 0 : IFF_UP));
+      if (link.index === undefined) writer.text(LINK.name, link.name);
+      if (change.alias !== undefined) writer.bytes(LINK.alias, new TextEncoder().encode(change.alias));
+      if (change.mac !== undefined) writer.bytes(LINK.address, change.mac);
+      if (change.mtu !== undefined) writer.u32(LINK.mtu, change.mtu);
+    },
+  };
+}
+
+/** Removes the link, and the other end of a veth with it. ENODEV where there is none. */
+export function deleteLink(link: LinkReference): NetlinkRequest {
+  return {
+    action: `delete link "${link.name}"`,
+    type: RTM.deleteLink,
+    flags: 0,
+    write(writer) {
+      writer.raw(linkHeader(link.index ?? 0));
+      if (link.index === undefined) writer.text(LINK.name, link.name);
+    },
+  };
+}
+
+/**
+ * An intermediate functional block: the device that shapes what enters through
+ * another. The kernel takes no alias at birth: let `changeLink` follow.
+ */
+export function createIfb(ifb: {
+  readonly name: string;
+  readonly mtu: number;
+  readonly state: "up" | "down";
+}): NetlinkRequest {
+  return {
+    action: `create link "${ifb.name}"`,
+    type: RTM.newLink,
+    flags: FLAG.create | FLAG.exclusive,
+    write(writer) {
+      const flags = ifb.state === "up" ? IFF_UP : 0;
+      writer.raw(linkHeader(0, flags, flags));
+      writer.u32(LINK.mtu, ifb.mtu);
+      writer.u32(LINK.transmitQueueLength, 0);
+      writer.text(LINK.name, ifb.name);
+      const info = writer.openUnmarked(LINK.info);
+      writer.bytes(INFO.kind, new TextEncoder().encode("ifb"));
+      writer.close(info);
+    },
+  };
+}

@@ -1,0 +1,184 @@
+/**
+ * Routes, in any table. A route is described the same way for writing and when
+ * read back, so that what is wanted can be compared with what is there.
+ */
+import type { MessageCursor } from "../netlink/message-reader.ts";
+import type { MessageWriter } from "../netlink/message-writer.ts";
+import type { NetlinkRequest } from "../netlink/request.ts";
+import { FLAG } from "../netlink/wire.ts";
+import { dump, type NetlinkSocket } from "../netlink-socket.ts";
+import { type AddressBytes, type AddressFamily, AF_INET, AF_INET6, describeAddress, familyNumber } from "./family.ts";
+
+const RTM = { newRoute: 24, deleteRoute: 25, getRoute: 26 } as const;
+const ATTRIBUTE = {
+  destination: 1,
+  link: 4,
+  gateway: 5,
+  priority: 6,
+  preferredSource: 7,
+  metrics: 8,
+  table: 15,
+} as const;
+const METRIC = { mtu: 2, advertisedSegment: 8 } as const;
+const HEADER_LENGTH = 12;
+const ON_LINK = 4;
+const CLONED = 0x200;
+const SCOPE = { universe: 0, site: 200, link: 253, host: 254, nowhere: 255 } as const;
+const KIND = { unicast: 1, local: 2, blackhole: 6, unreachable: 7, prohibit: 8, throw: 9 } as const;
+
+export const MAIN_TABLE = 254;
+
+/** Who made a route: below 8 are the kernel's and the usual tools' own numbers. */
+export const ROUTE_PROTOCOL = { kernel: 2, boot: 3, static: 4 } as const;
+
+export type RouteScope = keyof typeof SCOPE;
+export type RouteKind = keyof typeof KIND;
+
+export interface Route {
+  readonly family: AddressFamily;
+  /** Absent: the default route. */
+  readonly destination?: AddressBytes;
+  readonly prefixLength: number;
+  /** `unicast` if absent. */
+  readonly kind?: RouteKind;
+  readonly linkIndex?: number;
+  readonly gateway?: AddressBytes;
+  /** The gateway is on the link, although no route says so. */
+  readonly isOnLink?: boolean;
+  /** `universe` if absent; IPv6 has no other. */
+  readonly scope?: RouteScope;
+  /** The main table if absent. */
+  readonly table?: number;
+  /** `boot` if absent, as the usual tools have it. */
+  readonly protocol?: number;
+  readonly priority?: number;
+  readonly preferredSource?: AddressBytes;
+  readonly mtu?: number;
+  readonly advertisedSegment?: number;
+}
+
+/** EEXIST where a route to the destination is there already. */
+export function addRoute(route: Route): NetlinkRequest {
+  return routeRequest("add", RTM.newRoute, FLAG.create | FLAG.exclusive, route);
+}
+
+/** Takes the place of a route with the same destination, table and priority. */
+export function replaceRoute(route: Route): NetlinkRequest {
+  return routeRequest("replace", RTM.newRoute, FLAG.create | FLAG.replace, route);
+}
+
+/** What is left out matches any; ESRCH where there is none. */
+export function deleteRoute(route: Route): NetlinkRequest {
+  return routeRequest("delete", RTM.deleteRoute, 0, route);
+}
+
+function routeRequest(verb: "add" | "replace" | "delete", type: number, flags: number, route: Route): NetlinkRequest {
+  const target = route.destination === undefined ? "default" : describeAddress(route.destination);
+  return {
+    action: `${verb} route ${target}/${route.prefixLength}`,
+    type,
+    flags,
+    write(writer) {
+      writer.raw(type === RTM.deleteRoute ? matchHeader(route) : header(route));
+      writeAttributes(writer, route);
+    },
+  };
+}
+
+function header(route: Route): Uint8Array {
+  return layOut(route, {
+    protocol: route.protocol ?? ROUTE_PROTOCOL.boot,
+    scope: SCOPE[route.scope ?? "universe"],
+    kind: KIND[route.kind ?? "unicast"],
+  });
+}
+
+function matchHeader(route: Route): Uint8Array {
+  return layOut(route, {
+    protocol: route.protocol ?? 0,
+    scope: SCOPE[route.scope ?? "nowhere"],
+    kind: route.kind === undefined ? 0 : KIND[route.kind],
+  });
+}
+
+function layOut(route: Route, numbers: { protocol: number; scope: number; kind: number }): Uint8Array {
+  const bytes = new Uint8Array(HEADER_LENGTH);
+  const table = route.table ?? MAIN_TABLE;
+  bytes[0] = familyNumber(route.family);
+  bytes[1] = route.prefixLength;
+  bytes[4] = table < 256 ? table : 0;
+  bytes[5] = numbers.protocol;
+  bytes[6] = numbers.scope;
+  bytes[7] = numbers.kind;
+  bytes[8] = route.isOnLink === true ? ON_LINK : 0;
+  return bytes;
+}
+
+function writeAttributes(writer: MessageWriter, route: Route): void {
+  if (route.destination !== undefined) writer.bytes(ATTRIBUTE.destination, route.destination);
+  if (route.gateway !== undefined) writer.bytes(ATTRIBUTE.gateway, route.gateway);
+  if (route.preferredSource !== undefined) writer.bytes(ATTRIBUTE.preferredSource, route.preferredSource);
+  if (route.priority !== undefined) writer.u32(ATTRIBUTE.priority, route.priority);
+  if (route.linkIndex !== undefined) writer.u32(ATTRIBUTE.link, route.linkIndex);
+  if (route.table !== undefined && route.table > 255) writer.u32(ATTRIBUTE.table, route.table);
+  if (route.mtu === undefined && route.advertisedSegment === undefined) return;
+  const metrics = writer.openUnmarked(ATTRIBUTE.metrics);
+  if (route.mtu !== undefined) writer.u32(METRIC.mtu, route.mtu);
+  if (route.advertisedSegment !== undefined) writer.u32(METRIC.advertisedSegment, route.advertisedSegment);
+  writer.close(metrics);
+}
+
+/** Every route of every table, without the kernel's caches. */
+export function listRoutes(socket: NetlinkSocket, family?: AddressFamily): Route[] {
+  const request: NetlinkRequest = {
+    action: "list routes",
+    type: RTM.getRoute,
+    flags: 0,
+    write(writer) {
+      const bytes = new Uint8Array(HEADER_LENGTH);
+      bytes[0] = familyNumber(family);
+      writer.raw(bytes);
+    },
+  };
+  return dump(socket, request, readRoute);
+}
+
+function readRoute(message: MessageCursor): Route | undefined {
+  if (message.type !== RTM.newRoute) return undefined;
+  const { view, start } = message;
+  const family = view.getUint8(start);
+  const flags = view.getUint32(start + 8, true);
+  if ((family !== AF_INET && family !== AF_INET6) || (flags & CLONED) !== 0) return undefined;
+
+  const route: { -readonly [Field in keyof Route]: Route[Field] } = {
+    family: family === AF_INET ? "ipv4" : "ipv6",
+    prefixLength: view.getUint8(start + 1),
+    table: view.getUint8(start + 4),
+    protocol: view.getUint8(start + 5),
+    scope: nameOf(SCOPE, view.getUint8(start + 6)) ?? "universe",
+    kind: nameOf(KIND, view.getUint8(start + 7)) ?? "unicast",
+    isOnLink: (flags & ON_LINK) !== 0,
+  };
+  const attributes = message.attributes(HEADER_LENGTH);
+  while (attributes.next()) {
+    if (attributes.type === ATTRIBUTE.destination) route.destination = attributes.copy();
+    else if (attributes.type === ATTRIBUTE.gateway) route.gateway = attributes.copy();
+    else if (attributes.type === ATTRIBUTE.preferredSource) route.preferredSource = attributes.copy();
+    else if (attributes.type === ATTRIBUTE.priority) route.priority = attributes.u32();
+    else if (attributes.type === ATTRIBUTE.link) route.linkIndex = attributes.u32();
+    else if (attributes.type === ATTRIBUTE.table) route.table = attributes.u32();
+    else if (attributes.type === ATTRIBUTE.metrics) {
+      const metrics = attributes.nested();
+      while (metrics.next()) {
+        if (metrics.type === METRIC.mtu) route.mtu = metrics.u32();
+        if (metrics.type === METRIC.advertisedSegment) route.advertisedSegment = metrics.u32();
+      }
+    }
+  }
+  return route;
+}
+
+function nameOf<Name extends string>(table: Readonly<Record<Name, number>>, wanted: number): Name | undefined {
+  for (const name in table) if (table[name] === wanted) return name;
+  return undefined;
+}

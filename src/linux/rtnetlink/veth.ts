@@ -1,0 +1,66 @@
+/**
+ * Creates a pair of virtual Ethernet devices, each end where it belongs.
+ *
+ *   this namespace                    the other namespace
+ *   host ── up at once ═══ wire ═══   peer ── down until `changeLink` (the kernel refuses it up at birth)
+ */
+import type { MessageWriter } from "../netlink/message-writer.ts";
+import type { NetlinkRequest } from "../netlink/request.ts";
+import { FLAG } from "../netlink/wire.ts";
+import { IFF_UP, INFO, LINK, linkHeader, RTM } from "./link-wire.ts";
+
+const VETH_PEER = 1;
+
+export interface VethEnd {
+  readonly name: string;
+  /** Absent: the kernel chooses one at random. */
+  readonly mac?: Uint8Array;
+}
+
+export interface VethPair {
+  /** The end in the socket's namespace. */
+  readonly host: VethEnd & { readonly state: "up" | "down" };
+  /** The end that is born in the namespace behind the file descriptor. */
+  readonly peer: VethEnd & { readonly netnsFd: number };
+  /** For both ends; absent: the kernel's choice. */
+  readonly mtu?: number;
+  /** Transmit and receive queues of both ends; absent: the kernel's choice. */
+  readonly queues?: number;
+}
+
+export function createVeth(pair: VethPair): NetlinkRequest {
+  return {
+    action: `create the veth pair "${pair.host.name}" and "${pair.peer.name}"`,
+    type: RTM.newLink,
+    flags: FLAG.create | FLAG.exclusive,
+    write(writer) {
+      const flags = pair.host.state === "up" ? IFF_UP : 0;
+      writer.raw(linkHeader(0, flags, flags));
+      writeEnd(writer, pair, pair.host);
+      const info = writer.openUnmarked(LINK.info);
+      writer.bytes(INFO.kind, new TextEncoder().encode("veth"));
+      const data = writer.openUnmarked(INFO.data);
+      writePeer(writer, pair);
+      writer.close(data);
+      writer.close(info);
+    },
+  };
+}
+
+function writePeer(writer: MessageWriter, pair: VethPair): void {
+  const peer = writer.openUnmarked(VETH_PEER);
+  writer.raw(linkHeader(0));
+  writeEnd(writer, pair, pair.peer, pair.peer.netnsFd);
+  writer.close(peer);
+}
+
+function writeEnd(writer: MessageWriter, pair: VethPair, end: VethEnd, netnsFd?: number): void {
+  if (pair.mtu !== undefined) writer.u32(LINK.mtu, pair.mtu);
+  if (pair.queues !== undefined) {
+    writer.u32(LINK.transmitQueues, pair.queues);
+    writer.u32(LINK.receiveQueues, pair.queues);
+  }
+  if (end.mac !== undefined) writer.bytes(LINK.address, end.mac);
+  if (netnsFd !== undefined) writer.u32(LINK.netnsFd, netnsFd);
+  writer.text(LINK.name, end.name);
+}

@@ -1,0 +1,40 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { waitForFile } from "./wait-for-file.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "vt-wait-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+describe("waitForFile()", () => {
+  test("answers at once for a file that is there", async () => {
+    expect(await waitForFile(folder, { limitMilliseconds: 0 })).toBe("present");
+  });
+
+  test("is woken when the file appears, well before the slow pace", async () => {
+    const path = join(folder, "k8s default%2Fpod eth0");
+    const started = performance.now();
+    const waiting = waitForFile(path, { limitMilliseconds: 10_000 });
+    setTimeout(() => writeFileSync(path, ""), 5);
+    expect(await waiting).toBe("present");
+    expect(performance.now() - started).toBeLessThan(400);
+  });
+
+  test("finds the file in a folder that is made later", async () => {
+    const path = join(folder, "later", "file");
+    const waiting = waitForFile(path, { limitMilliseconds: 10_000 });
+    mkdirSync(join(folder, "later"));
+    writeFileSync(path, "");
+    expect(await waiting).toBe("present");
+  });
+
+  test("times out, and an abort ends the wait", async () => {
+    const path = join(folder, "never");
+    expect(await waitForFile(path, { limitMilliseconds: 10 })).toBe("timed out");
+    const controller = new AbortController();
+    const waiting = waitForFile(path, { limitMilliseconds: 10_000, signal: controller.signal });
+    controller.abort(new Error("stop"));
+    expect(waiting).rejects.toThrow("stop");
+  });
+});

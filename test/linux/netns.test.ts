@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { PluginError } from "../../src/errors.ts";
+import { closeNetns, isOwnNetns, isSameNetns, type Netns, openNetns, runInNetns } from "../../src/linux/netns.ts";
+import { readSysctl, writeSysctl } from "../../src/linux/sysctl.ts";
+import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
+
+const area = new NetnsArea("netns");
+const why = canMakeNetns ? "" : " (skipped: needs root, ip and nsenter)";
+
+describe.skipIf(!canMakeNetns)(`network namespaces${why}`, () => {
+  let place: TestNetns;
+  let netns: Netns;
+
+  beforeAll(() => {
+    area.sweep();
+    place = area.create();
+    const opened = openNetns(place.path);
+    if (opened === undefined) throw new Error("the namespace was not made");
+    netns = opened;
+  });
+  afterAll(() => {
+    closeNetns(netns);
+    area.sweep();
+  });
+
+  test("work runs inside, and the thread is back outside afterwards", () => {
+    const inside = runInNetns(netns, () => isOwnNetns(place.path));
+    expect(inside).toBe(true);
+    expect(isOwnNetns(place.path)).toBe(false);
+  });
+
+  test("the thread is back outside when the work throws, and the work's error arrives", () => {
+    const fault = new RangeError("inside");
+    expect(() =>
+      runInNetns(netns, () => {
+        expect(isOwnNetns(place.path)).toBe(true);
+        throw fault;
+      }),
+    ).toThrow(fault);
+    expect(isOwnNetns(place.path)).toBe(false);
+  });
+
+  test("asynchronous work is refused by its type", () => {
+    // @ts-expect-error: a promise would go on outside.
+    const unused = () => runInNetns(netns, async () => 1);
+    expect(unused).toBeFunction();
+  });
+
+  test("a missing path is no namespace, and a plain file cannot be entered", () => {
+    expect(openNetns("/run/netns/vt-none")).toBeUndefined();
+    const plain = openNetns("/proc/version");
+    if (plain === undefined) throw new Error("expected the file to open");
+    expect(kindOf(() => runInNetns(plain, () => 1))).toBe("netns-invalid");
+    closeNetns(plain);
+  });
+
+  test("two paths to one namespace are the same", () => {
+    expect(isSameNetns("/proc/self/ns/net", "/proc/thread-self/ns/net")).toBe(true);
+    expect(isSameNetns("/proc/self/ns/net", place.path)).toBe(false);
+    expect(isSameNetns("/run/netns/vt-none", "/run/netns/vt-none")).toBe(false);
+  });
+
+  test("settings are written and read in the namespace alone", () => {
+    const name = "net/ipv4/conf/lo/proxy_arp";
+    expect(runInNetns(netns, () => writeSysctl(name, "1"))).toBe("written");
+    expect(runInNetns(netns, () => readSysctl(name))).toBe("1");
+    expect(runIn(place, ["cat", `/proc/sys/${name}`]).trim()).toBe("1");
+    expect(readSysctl(name)).toBe("0");
+  });
+
+  test("a setting the kernel does not have is absent, one it refuses is an error", () => {
+    const missing = "net/ipv4/conf/nowhere/proxy_arp";
+    expect(runInNetns(netns, () => [readSysctl(missing), writeSysctl(missing, "1")])).toEqual([undefined, "absent"]);
+    const refused = () => runInNetns(netns, () => writeSysctl("net/ipv4/conf/lo/proxy_arp", "many"));
+    expect(kindOf(refused)).toBe("kernel-refused");
+    expect(kindOf(() => readSysctl("net/../kernel/hostname"))).toBe("internal");
+  });
+});
+
+function kindOf(work: () => unknown): string | undefined {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof PluginError) return error.kind;
+    throw error;
+  }
+  return undefined;
+}
