@@ -3,15 +3,14 @@
  *   bun scripts/build.ts --identity identity/vendor.json --out dist [--all-targets]
  * `--all-targets` builds for linux x64 and arm64 into `<out>/<target>/bin`.
  */
-import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync } from "node:fs";
+import { mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import defaultNames from "../identity/vendor.json";
 import { programNames } from "../src/bin/programs.ts";
 import type { Identity } from "../src/identity.ts";
+import { compileExecutable, type Target } from "./compile.ts";
 import { readIdentity } from "./identity.ts";
-
-type Target = "bun-linux-x64" | "bun-linux-arm64";
 
 const { values } = parseArgs({
   options: {
@@ -36,32 +35,7 @@ if (values["all-targets"]) {
 async function build(names: Identity, directory: string, target: Target | undefined): Promise<void> {
   mkdirSync(directory, { recursive: true });
   const executable = join(directory, names.product);
-  const unfinished = `${executable}.new`;
-  const built = await Bun.build({
-    entrypoints: [join(root, "src/bin/main.ts")],
-    minify: true,
-    bytecode: true,
-    format: "esm",
-    sourcemap: "none",
-    compile: {
-      outfile: unfinished,
-      autoloadDotenv: false,
-      autoloadBunfig: false,
-      ...(target === undefined ? {} : { target }),
-    },
-    plugins: [
-      {
-        name: "identity",
-        setup(builder) {
-          builder.onResolve({ filter: /identity\/vendor\.json$/ }, () => ({ path: identityFile }));
-        },
-      },
-    ],
-  });
-  if (!built.success) throw new AggregateError(built.logs, `Cannot build "${executable}"`);
-
-  // Renamed into place: a runtime that executes the old file never sees a half-written one.
-  renameSync(unfinished, executable);
+  await compileExecutable({ entry: join(root, "src/bin/main.ts"), executable, identityFile, target });
   for (const name of Object.values(programNames(names))) link(directory, name, names.product);
   console.log(`built ${executable} (${Object.values(programNames(names)).join(", ")})`);
 }
@@ -69,6 +43,6 @@ async function build(names: Identity, directory: string, target: Target | undefi
 function link(directory: string, name: string, executable: string): void {
   if (name === executable) return;
   const path = join(directory, name);
-  if (existsSync(path)) rmSync(path);
+  rmSync(path, { force: true });
   symlinkSync(executable, path);
 }

@@ -1,0 +1,53 @@
+/** Shows the results of a benchmark as tables and keeps them, with all samples, as JSON in bench/results/. */
+import { mkdirSync } from "node:fs";
+import { cpus, release } from "node:os";
+import { join } from "node:path";
+import type { ContestResult, Standing } from "./contest.ts";
+
+export async function report(name: string, results: readonly ContestResult[]): Promise<void> {
+  for (const result of results) console.log(tableOf(result));
+  const folder = join(import.meta.dir, "../results");
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, `${name}.json`);
+  await Bun.write(file, `${JSON.stringify({ name, ...circumstances(), results }, null, 2)}\n`);
+  console.log(`kept in bench/results/${name}.json`);
+}
+
+/** A table that reads well in a terminal and is Markdown at once. */
+export function tableOf(result: ContestResult): string {
+  const atOnce = result.concurrency === 1 ? "" : `, ${result.concurrency} at once`;
+  const header = ["contender", "median ms", "p95 ms", "least ms", "ratio", "difference ms", "CPU ms", "peak memory MB"];
+  const rows = [header, ...result.standings.map((standing) => cellsOf(standing, result))];
+  const widths = header.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const lines = rows.map((row) => `| ${row.map((cell, column) => align(cell, widths, column)).join(" | ")} |`);
+  const rule = `|${widths.map((width, column) => (column === 0 ? "-".repeat(width + 2) : `${"-".repeat(width + 1)}:`)).join("|")}|`;
+  const title = `${result.title} (${result.rounds} rounds, interleaved${atOnce}; ratio to ${result.baseline})`;
+  return ["", title, "", lines[0], rule, ...lines.slice(1), ""].join("\n");
+}
+
+function cellsOf(standing: Standing, { concurrency }: ContestResult): readonly string[] {
+  const { wall, cpu, peakMemoryBytes, ratio, difference } = standing;
+  return [
+    standing.name,
+    wall.median.toFixed(2) + (concurrency === 1 ? "" : ` (${(wall.median / concurrency).toFixed(2)} each)`),
+    wall.p95.toFixed(2),
+    wall.least.toFixed(2),
+    `${ratio.toFixed(2)} x`,
+    `${difference < 0 ? "" : "+"}${difference.toFixed(2)}`,
+    cpu === undefined ? "" : cpu.median.toFixed(2),
+    peakMemoryBytes === undefined ? "" : (peakMemoryBytes / 1_000_000).toFixed(1),
+  ];
+}
+
+function align(cell: string, widths: readonly number[], column: number): string {
+  return column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0);
+}
+
+function circumstances() {
+  const commit = Bun.spawnSync(["git", "rev-parse", "--short", "HEAD"], { stderr: "ignore" }).stdout.toString().trim();
+  return {
+    time: new Date().toISOString(),
+    commit,
+    host: { processor: cpus()[0]?.model ?? "unknown", processors: cpus().length, kernel: release(), bun: Bun.version },
+  };
+}

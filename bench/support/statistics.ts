@@ -1,0 +1,22 @@
+/** The few numbers by which measurements are told. Pure. */
+export interface Summary {
+  readonly median: number;
+  readonly p95: number;
+  readonly mean: number;
+  readonly least: number;
+}
+
+export function summarize(values: readonly number[]): Summary {
+  if (values.length === 0) throw new Error("Cannot summarize: there are no values");
+  const sorted = [...values].sort((left, right) => left - right);
+  const mean = sorted.reduce((sum, value) => sum + value, 0) / sorted.length;
+  return { median: quantile(sorted, 0.5), p95: quantile(sorted, 0.95), mean, least: quantile(sorted, 0) };
+}
+
+/** Between two values it takes the point in proportion. */
+function quantile(sorted: readonly number[], share: number): number {
+  const place = (sorted.length - 1) * share;
+  const below = sorted[Math.floor(place)] ?? Number.NaN;
+  const above = sorted[Math.ceil(place)] ?? Number.NaN;
+  return below + (above - below) * (place - Math.floor(place));
+}

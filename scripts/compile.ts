@@ -1,0 +1,44 @@
+/** Compiles one entry into one executable, in the way the product ships: bytecode, and nothing loaded from the current folder. */
+import { renameSync } from "node:fs";
+
+export type Target = "bun-linux-x64" | "bun-linux-arm64";
+
+export interface Compilation {
+  readonly entry: string;
+  readonly executable: string;
+  /** Takes the place of the default identity. */
+  readonly identityFile?: string;
+  /** Absent: this host's. */
+  readonly target?: Target | undefined;
+}
+
+export async function compileExecutable({ entry, executable, identityFile, target }: Compilation): Promise<void> {
+  const unfinished = `${executable}.new`;
+  const built = await Bun.build({
+    entrypoints: [entry],
+    minify: true,
+    bytecode: true,
+    format: "esm",
+    sourcemap: "none",
+    compile: {
+      outfile: unfinished,
+      autoloadDotenv: false,
+      autoloadBunfig: false,
+      ...(target === undefined ? {} : { target }),
+    },
+    plugins: identityFile === undefined ? [] : [identityPlugin(identityFile)],
+  });
+  if (!built.success) throw new AggregateError(built.logs, `Cannot build "${executable}"`);
+
+  // Renamed into place: a runtime that executes the old file never sees a half-written one.
+  renameSync(unfinished, executable);
+}
+
+function identityPlugin(identityFile: string): Bun.BunPlugin {
+  return {
+    name: "identity",
+    setup(builder) {
+      builder.onResolve({ filter: /identity\/vendor\.json$/ }, () => ({ path: identityFile }));
+    },
+  };
+}
