@@ -3,9 +3,11 @@
  * when a page is stale, so that the gate keeps the docs true.
  */
 import { errorsPage } from "./docs/errors-page.ts";
+import { networkConfigPage } from "./docs/network-config-page.ts";
 
 const PAGES: Readonly<Record<string, () => string>> = {
   "docs/errors.md": errorsPage,
+  "docs/network-config.md": networkConfigPage,
 };
 
 const write = process.argv.includes("--write");

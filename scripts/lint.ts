@@ -1,4 +1,4 @@
-/** The one gate: format, lint, types, floors, unused exports and dependencies, generated docs. */
+/** The one gate: format, lint, types, floors, unused exports and dependencies, generated docs, coverage of the specification. */
 import { existsSync } from "node:fs";
 import { run } from "./run.ts";
 
@@ -21,6 +21,7 @@ const STEPS: readonly (readonly [name: string, command: readonly string[]])[] = 
   ],
   ["unused code", [`${tools}/knip`, "--no-progress"]],
   ["generated docs", ["scripts/docs.ts"]],
+  ["coverage", ["scripts/coverage.ts"]],
 ];
 
 let failed = 0;

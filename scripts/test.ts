@@ -1,17 +1,13 @@
 /**
  * `make test`: the gate, then every test in groups of their own process, then
- * one closing line with the counts that the runner itself recorded.
+ * every skipped test with its reason, then one closing line with the counts
+ * that the runner itself recorded.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { installPackages } from "./packages.ts";
-
-interface Counts {
-  readonly passed: number;
-  readonly failed: number;
-  readonly skipped: number;
-}
+import { addReports, EMPTY_REPORT, readReport, type TestReport } from "./test-report.ts";
 
 const bun = process.execPath;
 const reports = mkdtempSync(join(tmpdir(), "test-report-"));
@@ -20,13 +16,15 @@ await installPackages();
 const gate = await step("lint", [bun, "scripts/lint.ts"]);
 const built = await step("build", [bun, "scripts/build.ts"]);
 
-const results = [await testGroup("unit", "./src"), await testGroup("system", "./test")];
+const groups = [await testGroup("unit", "./src"), await testGroup("system", "./test")];
 rmSync(reports, { recursive: true });
 
-const counts = results.map((result) => result.counts).reduce(add, { passed: 0, failed: 0, skipped: 0 });
-const well = gate && built && counts.failed === 0 && results.every((result) => result.code === 0);
-console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
-process.exit(well ? 0 : 1);
+const total = groups.reduce(addReports, EMPTY_REPORT);
+for (const name of total.skippedTests) console.log(`skipped: ${name}`);
+if (!gate) console.log("not passed: the gate (lint) failed");
+if (!built) console.log("not passed: the build failed");
+console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
+process.exit(gate && built && total.failed === 0 ? 0 : 1);
 
 async function step(name: string, command: readonly string[]): Promise<boolean> {
   const started = performance.now();
@@ -36,29 +34,15 @@ async function step(name: string, command: readonly string[]): Promise<boolean> 
   return code === 0;
 }
 
-async function testGroup(name: string, folder: string): Promise<{ code: number; counts: Counts }> {
-  const report = join(reports, `${name}.xml`);
-  const command = [bun, "test", "--timeout", "120000", "--reporter=junit", `--reporter-outfile=${report}`, folder];
+async function testGroup(name: string, folder: string): Promise<TestReport> {
+  const file = join(reports, `${name}.xml`);
+  const command = [bun, "test", "--timeout", "120000", "--reporter=junit", `--reporter-outfile=${file}`, folder];
   const ok = await step(`${name} tests`, command);
-  if (existsSync(report)) return { code: ok ? 0 : 1, counts: countsOf(readFileSync(report, "utf8")) };
-
-  console.error(`The ${name} tests ended without a report: the runner crashed`);
-  return { code: 1, counts: { passed: 0, failed: 1, skipped: 0 } };
-}
-
-/** The totals on the report's root element. */
-function countsOf(report: string): Counts {
-  const root = /<testsuites [^>]*>/.exec(report)?.[0] ?? "";
-  const number = (name: string) => Number(new RegExp(` ${name}="(\\d+)"`).exec(root)?.[1] ?? "0");
-  const failed = number("failures");
-  const skipped = number("skipped");
-  return { passed: number("tests") - failed - skipped, failed, skipped };
-}
-
-function add(left: Counts, right: Counts): Counts {
-  return {
-    passed: left.passed + right.passed,
-    failed: left.failed + right.failed,
-    skipped: left.skipped + right.skipped,
-  };
+  if (!existsSync(file)) {
+    console.error(`The ${name} tests ended without a report: the runner crashed`);
+    return { ...EMPTY_REPORT, failed: 1 };
+  }
+  const report = readReport(readFileSync(file, "utf8"));
+  // A file that cannot even be loaded fails the runner, yet none of its tests.
+  return ok || report.failed > 0 ? report : { ...report, failed: 1 };
 }

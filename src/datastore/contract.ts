@@ -177,7 +177,7 @@ function testAtomicity(store: () => Datastore): void {
       { kind: "put", key: "/a", value: "2" },
     ]);
 
-    expect(twice).rejects.toMatchObject({ kind: "internal" });
+    await expect(twice).rejects.toMatchObject({ kind: "internal" });
   });
 
   test("loses no increment among concurrent writers", async () => {
@@ -320,9 +320,9 @@ function testOddities(store: () => Datastore): void {
   });
 
   test("refuses an empty key and broken text", async () => {
-    expect(put(store(), "", "x")).rejects.toMatchObject({ kind: "internal" });
-    expect(put(store(), "/\u{d800}", "x")).rejects.toMatchObject({ kind: "internal" });
-    expect(put(store(), "/k", "\u{dfff}")).rejects.toMatchObject({ kind: "internal" });
+    await expect(put(store(), "", "x")).rejects.toMatchObject({ kind: "internal" });
+    await expect(put(store(), "/\u{d800}", "x")).rejects.toMatchObject({ kind: "internal" });
+    await expect(put(store(), "/k", "\u{dfff}")).rejects.toMatchObject({ kind: "internal" });
   });
 }
 
@@ -396,7 +396,7 @@ function testWatching(subject: () => Subject): void {
     await put(store(), "/w/b", "2");
     await subject().forgetHistory();
 
-    expect(collect(store(), "/w/", revision, 1)).rejects.toBeInstanceOf(HistoryGone);
+    await expect(collect(store(), "/w/", revision, 1)).rejects.toBeInstanceOf(HistoryGone);
     const now = (await store().read([])).revision;
     const seen = collect(store(), "/w/", now, 1);
     await put(store(), "/w/c", "3");

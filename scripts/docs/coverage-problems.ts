@@ -1,0 +1,66 @@
+/**
+ * Whether docs/coverage.md tells the truth: a row for every rule of the
+ * specification, and behind every "done" code that exists and a test that
+ * exists, with the title it names.
+ */
+export interface Files {
+  /** The text of a file, or `undefined` when there is none; an empty text for a folder. */
+  read(path: string): string | undefined;
+}
+
+interface Row {
+  readonly rule: string;
+  readonly code: string;
+  readonly test: string;
+  readonly state: string;
+}
+
+export function coverageProblems(page: string, rules: readonly string[], files: Files): readonly string[] {
+  const rows = rowsOf(page);
+  const seen = rows.map((row) => row.rule);
+  const known = new Set(rules);
+  return [
+    ...rules.filter((rule) => !seen.includes(rule)).map((rule) => `${rule}: no row`),
+    ...seen.filter((rule, place) => seen.indexOf(rule) !== place).map((rule) => `${rule}: more than one row`),
+    ...seen.filter((rule) => !known.has(rule)).map((rule) => `${rule}: the specification has no such rule`),
+    ...rows.flatMap((row) => rowProblems(row, files).map((problem) => `${row.rule}: ${problem}`)),
+  ];
+}
+
+function rowsOf(page: string): readonly Row[] {
+  return page.split("\n").flatMap((line) => {
+    const cells = line.split("|").map((cell) => cell.trim());
+    const rule = /^`(.+)`$/.exec(cells[1] ?? "")?.[1];
+    if (rule === undefined) return [];
+    return [{ rule, code: cells[3] ?? "", test: cells[4] ?? "", state: cells[5] ?? "" }];
+  });
+}
+
+function rowProblems(row: Row, files: Files): readonly string[] {
+  const code = quoted(row.code);
+  const tests = quoted(row.test);
+  const missing = code.filter((path) => files.read(path) === undefined).map((path) => `no such code: ${path}`);
+  const untrue = tests.flatMap((named) => testProblems(named, files));
+  if (row.state === "not yet") return [...missing, ...untrue];
+  if (row.state !== "done") return [`the state is "${row.state}", neither "done" nor "not yet"`];
+  return [
+    ...(code.length === 0 ? ["done without code"] : []),
+    ...(tests.length === 0 ? ["done without a test"] : []),
+    ...missing,
+    ...untrue,
+  ];
+}
+
+/** `path/to/file.test.ts` or `path/to/file.test.ts > "part of a title"`. */
+function testProblems(named: string, files: Files): readonly string[] {
+  const [path = "", title] = named.split(" > ");
+  const text = files.read(path);
+  if (text === undefined || !path.endsWith(".test.ts")) return [`no such test: ${path}`];
+  const words = title === undefined ? undefined : /^"(.+)"$/.exec(title)?.[1];
+  if (title !== undefined && words === undefined) return [`a title stands in double quotes: ${named}`];
+  return words === undefined || text.includes(words) ? [] : [`no test in ${path} has "${words}" in its title`];
+}
+
+function quoted(cell: string): readonly string[] {
+  return [...cell.matchAll(/`([^`]+)`/g)].flatMap((match) => match[1] ?? []);
+}

@@ -1,0 +1,90 @@
+/** docs/network-config.md, from the schema of the network config. */
+import { wireSchema } from "../../src/config/schema.ts";
+import {
+  type AnyObjectSchema,
+  type AnySchema,
+  allowedOf,
+  defaultOf,
+  entriesOf,
+  isRequired,
+  meaningOf,
+  objectWithin,
+  typeName,
+} from "../../src/config/schema-shape.ts";
+import { identity } from "../../src/identity.ts";
+
+const HEAD = ["| Field | Type | Default | Allowed | Meaning |", "|---|---|---|---|---|"];
+
+export function networkConfigPage(): string {
+  const schema = wireSchema();
+  const objects = Object.entries(entriesOf(schema)).flatMap(([name, field]) => {
+    const object = objectWithin(field);
+    return object === undefined ? [] : ["", `## ${name}`, "", ...table(object, `${name}.`)];
+  });
+  return [...introduction(), "", "## Top level", "", ...table(schema, ""), ...objects, ...closing(), ""].join("\n");
+}
+
+function table(schema: AnyObjectSchema, prefix: string): readonly string[] {
+  return [...HEAD, ...Object.entries(entriesOf(schema)).map(([name, field]) => row(`${prefix}${name}`, field))];
+}
+
+function row(name: string, field: AnySchema): string {
+  const object = objectWithin(field);
+  const type = { picklist: "string", number: "integer", array: "array of string" }[typeName(field)] ?? typeName(field);
+  const allowed = object === undefined ? allowedOf(field) : "see below";
+  return `| \`${name}\` | ${type} | ${defaultText(field)} | ${allowed} | ${meaningOf(field)} |`;
+}
+
+function defaultText(field: AnySchema): string {
+  if (isRequired(field)) return "required";
+  const value = defaultOf(field);
+  if (value === undefined || objectWithin(field) !== undefined) return "none";
+  return `\`${typeof value === "string" ? value : JSON.stringify(value)}\``;
+}
+
+function introduction(): readonly string[] {
+  return [
+    "# The network config",
+    "",
+    "<!-- Written by `make fmt` from src/config/schema.ts. Do not edit. -->",
+    "",
+    "The smallest one:",
+    "",
+    "```json",
+    JSON.stringify(
+      { name: "pods", cniVersion: "1.0.0", type: identity.product, ipam: { type: identity.ipamType } },
+      undefined,
+      2,
+    ),
+    "```",
+    "",
+    `\`${identity.adminTool} config check FILE\` tells everything that is wrong with a config, with its place in the file;`,
+    "`--effective` prints the config with all defaults filled in.",
+  ];
+}
+
+function closing(): readonly string[] {
+  return [
+    "",
+    "## How it is read",
+    "",
+    '- `null`, `""`, `0` and `[]`, which other tools write for absent, count as absent.',
+    "- Keys are matched by their exact spelling first, else in any case.",
+    "- Unknown keys are ignored; at log level DEBUG each is named with the nearest known field.",
+    "- All problems are reported together. Each names the field, the value, what is allowed and the fix.",
+    "- User names and passwords in URLs, tokens and PEM text are never shown, neither in messages nor in logs.",
+    "",
+    "## Rules between fields",
+    "",
+    "- `etcd_endpoints` and `etcd_discovery_srv` exclude each other.",
+    "- `etcd_key_file` and `etcd_cert_file` go together. The files that a config names must be readable.",
+    "- `etcd_scheme` and `etcd_authority` are used only when neither `etcd_endpoints` nor `etcd_discovery_srv` is set.",
+    "- `datastore_type` `kubernetes` is another spelling of `orchestrator`. `embedded` is this product's own.",
+    "- `log_file_path` has no default: a config without it logs to stderr only.",
+    "- The node name is `nodename`, else what the node name file holds, else the host name in lower case. White space",
+    `  around it does not matter. The file is \`nodename_file\`, by default \`${identity.stateDirectory}/nodename\`. The`,
+    "  default file may be missing. A file named by `nodename_file` must be there unless `nodename_file_optional` is",
+    "  true, or `nodename` is set.",
+    "- Another IPAM plugin's fields inside `ipam` are handed to it as they are.",
+  ];
+}

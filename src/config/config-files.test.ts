@@ -1,0 +1,62 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { decode } from "../../test/support/network-config.ts";
+import { readNodeName, unreadableFiles } from "./config-files.ts";
+import { chooseNodeName } from "./node-name.ts";
+import { pathText } from "./problem.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "config-files-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const present = join(folder, "present");
+const missing = join(folder, "missing");
+writeFileSync(present, "  From-File\n");
+
+describe("chooseNodeName()", () => {
+  test.each([
+    [{ nodename: " Given ", fileText: "file", hostName: "host" }, "Given"],
+    [{ fileText: "\tFile\n", hostName: "host" }, "File"],
+    [{ nodename: "  ", fileText: " \n", hostName: " HOST.Example \n" }, "host.example"],
+    [{ hostName: "Host" }, "host"],
+  ])("%p", (sources, name) => {
+    expect(chooseNodeName(sources)).toBe(name);
+  });
+});
+
+describe("readNodeName()", () => {
+  test("prefers the config, then the file, then the host name", () => {
+    expect(readNodeName(decode({ nodename: "given", nodename_file: missing }), "Host")).toBe("given");
+    expect(readNodeName(decode({ nodename_file: present }), "Host")).toBe("From-File");
+    expect(readNodeName(decode({ nodename_file: missing, nodename_file_optional: true }), "Host")).toBe("host");
+  });
+
+  test("refuses a named file that is missing, unless it is said to be optional", () => {
+    expect(() => readNodeName(decode({ nodename_file: missing }), "Host")).toThrow(missing);
+    expect(() => readNodeName(decode({ nodename_file: folder, nodename_file_optional: true }), "Host")).toThrow(folder);
+  });
+});
+
+describe("unreadableFiles()", () => {
+  test("names every file that cannot be read", () => {
+    const config = decode({
+      etcd_key_file: missing,
+      etcd_cert_file: present,
+      etcd_ca_cert_file: join(present, "below"),
+      kubernetes: { kubeconfig: missing },
+    });
+
+    expect(unreadableFiles(config).map(({ path }) => pathText(path))).toEqual([
+      "etcd_key_file",
+      "etcd_ca_cert_file",
+      "kubernetes.kubeconfig",
+    ]);
+  });
+
+  test("leaves etcd's files alone when another datastore is used", () => {
+    const config = decode({ datastore_type: "embedded", etcd_ca_cert_file: missing });
+
+    expect(unreadableFiles(config)).toEqual([]);
+  });
+});

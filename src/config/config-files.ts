@@ -1,0 +1,88 @@
+/**
+ * The files that a config names: can they be read, and what does the node name
+ * file hold? The one place of this room that touches the disk.
+ */
+import { accessSync, constants, readFileSync } from "node:fs";
+import { PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
+import type { NetworkConfig } from "./network-config.ts";
+import { chooseNodeName } from "./node-name.ts";
+import { type ConfigPath, type ConfigProblem, pathText, shownValue } from "./problem.ts";
+
+/**
+ * Written by the node agent under the name it registered.
+ * @public
+ */
+export const DEFAULT_NODE_NAME_FILE = `${identity.stateDirectory}/nodename`;
+
+/** One problem for each key, certificate or kubeconfig that is set but cannot be read. */
+export function unreadableFiles(config: NetworkConfig): readonly ConfigProblem[] {
+  const { keyFile, certFile, caCertFile } = config.etcd;
+  const etcdFiles: readonly (readonly [ConfigPath, string | undefined])[] =
+    config.datastoreType === "etcdv3"
+      ? [
+          [["etcd_key_file"], keyFile],
+          [["etcd_cert_file"], certFile],
+          [["etcd_ca_cert_file"], caCertFile],
+        ]
+      : [];
+  const files = [...etcdFiles, [["kubernetes", "kubeconfig"], config.kubernetes.kubeconfig] as const];
+  return files.flatMap(([path, file]) => {
+    const reason = file === undefined ? undefined : whyUnreadable(file);
+    return reason === undefined ? [] : [unreadable(path, file, reason)];
+  });
+}
+
+/** Where the node name stands, read at most once; a file that was named must be there unless it is said to be optional. */
+export function readNodeName(config: NetworkConfig, hostName: string): string {
+  const { name, nameFile, nameFileOptional } = config.node;
+  if (name?.trim()) return chooseNodeName({ nodename: name, hostName });
+
+  const file = nameFile ?? DEFAULT_NODE_NAME_FILE;
+  const mayBeMissing = nameFile === undefined || nameFileOptional;
+  return chooseNodeName({ fileText: readOptionalFile(file, mayBeMissing), hostName });
+}
+
+function readOptionalFile(file: string, mayBeMissing: boolean): string | undefined {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    if (mayBeMissing && errorCode(cause) === "ENOENT") return undefined;
+    const { message } = unreadable(["nodename_file"], file, reasonOf(cause));
+    throw new PluginError("config-invalid", `Cannot learn the node name: ${message}`, { cause });
+  }
+}
+
+function unreadable(path: ConfigPath, file: string | undefined, reason: string): ConfigProblem {
+  const state = `is ${shownValue(file)}, which cannot be read (${reason})`;
+  return {
+    path,
+    message: `"${pathText(path)}" ${state}: allowed is a readable file; correct the path or the permissions`,
+  };
+}
+
+function whyUnreadable(file: string): string | undefined {
+  try {
+    accessSync(file, constants.R_OK);
+    return undefined;
+  } catch (cause) {
+    return reasonOf(cause);
+  }
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: "there is no such file",
+  EACCES: "permission denied",
+  EISDIR: "it is a directory",
+  ENOTDIR: "part of its path is not a directory",
+};
+
+/** The system's own text would repeat the path, unredacted. */
+function reasonOf(cause: unknown): string {
+  const code = errorCode(cause) ?? "unknown error";
+  return REASONS[code] ?? code;
+}
+
+function errorCode(cause: unknown): string | undefined {
+  return cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : undefined;
+}

@@ -1,0 +1,49 @@
+/** Which datastore the config names, and what is needed to open it. Pure: opens nothing. */
+import type { NetworkConfig } from "./network-config.ts";
+
+export type DatastoreSettings =
+  | { readonly kind: "embedded"; readonly path: string }
+  | {
+      readonly kind: "etcd";
+      readonly source: EtcdSource;
+      readonly keyFile?: string;
+      readonly certFile?: string;
+      readonly caCertFile?: string;
+    }
+  | { readonly kind: "orchestrator"; readonly kubeconfig?: string; readonly apiRoot?: string };
+
+export type EtcdSource =
+  | { readonly kind: "endpoints"; readonly endpoints: readonly string[] }
+  | { readonly kind: "discovery"; readonly domain: string };
+
+export function datastoreSettings(config: NetworkConfig): DatastoreSettings {
+  switch (config.datastoreType) {
+    case "embedded":
+      return { kind: "embedded", path: config.datastorePath };
+    case "orchestrator": {
+      const { kubeconfig, apiRoot } = config.kubernetes;
+      return {
+        kind: "orchestrator",
+        ...(kubeconfig === undefined ? {} : { kubeconfig }),
+        ...(apiRoot === undefined ? {} : { apiRoot }),
+      };
+    }
+    case "etcdv3": {
+      const { keyFile, certFile, caCertFile } = config.etcd;
+      return {
+        kind: "etcd",
+        source: etcdSource(config.etcd),
+        ...(keyFile === undefined ? {} : { keyFile }),
+        ...(certFile === undefined ? {} : { certFile }),
+        ...(caCertFile === undefined ? {} : { caCertFile }),
+      };
+    }
+  }
+}
+
+/** The deprecated authority and scheme speak only when nothing else does. */
+function etcdSource(etcd: NetworkConfig["etcd"]): EtcdSource {
+  if (etcd.endpoints !== undefined) return { kind: "endpoints", endpoints: etcd.endpoints };
+  if (etcd.discoveryDomain !== undefined) return { kind: "discovery", domain: etcd.discoveryDomain };
+  return { kind: "endpoints", endpoints: [`${etcd.scheme}://${etcd.authority}`] };
+}

@@ -1,0 +1,69 @@
+/** The network config inside the program: decoded, defaults filled in, names of our own. */
+
+import type { WireConfig } from "./schema.ts";
+import { splitEndpoints } from "./urls.ts";
+
+export type NetworkConfig = ReturnType<typeof networkConfigFrom>;
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** `ipamAsGiven`: the ipam object untouched, for an IPAM plugin that is not ours. */
+export function networkConfigFrom(wire: WireConfig, ipamAsGiven: JsonObject) {
+  return {
+    name: wire.name,
+    cniVersion: wire.cniVersion,
+    type: wire.type,
+    node: {
+      name: wire.nodename,
+      nameFile: wire.nodename_file,
+      nameFileOptional: wire.nodename_file_optional,
+    },
+    datastoreType: wire.datastore_type === "kubernetes" ? "orchestrator" : wire.datastore_type,
+    datastorePath: wire.datastore_path,
+    etcd: etcdFrom(wire),
+    log: {
+      level: wire.log_level,
+      filePath: wire.log_file_path,
+      maxSizeMegabytes: wire.log_file_max_size,
+      maxAgeDays: wire.log_file_max_age,
+      maxCount: wire.log_file_max_count,
+    },
+    ipam: ipamFrom(wire.ipam, ipamAsGiven),
+    allowIpForwarding: wire.container_settings.allow_ip_forwarding,
+    readinessGates: wire.readiness_gates ?? [],
+    kubernetes: { kubeconfig: wire.kubernetes.kubeconfig, apiRoot: wire.kubernetes.k8s_api_root },
+    policyType: wire.policy.type,
+    features: {
+      ipAddrsNoIpam: wire.feature_control.ip_addrs_no_ipam,
+      floatingIps: wire.feature_control.floating_ips,
+    },
+    queueCount: wire.num_queues,
+    mtu: wire.mtu,
+    policySetupTimeoutSeconds: wire.policy_setup_timeout_seconds,
+    endpointStatusDirectory: wire.endpoint_status_dir,
+    includeDefaultRoutes: wire.include_default_routes,
+  } as const;
+}
+
+function etcdFrom(wire: WireConfig) {
+  return {
+    endpoints: wire.etcd_endpoints === undefined ? undefined : splitEndpoints(wire.etcd_endpoints),
+    discoveryDomain: wire.etcd_discovery_srv,
+    keyFile: wire.etcd_key_file,
+    certFile: wire.etcd_cert_file,
+    caCertFile: wire.etcd_ca_cert_file,
+    authority: wire.etcd_authority,
+    scheme: wire.etcd_scheme,
+  } as const;
+}
+
+function ipamFrom(ipam: WireConfig["ipam"], asGiven: JsonObject) {
+  const assignIpv6 = ipam.assign_ipv6 === "true";
+  return {
+    type: ipam.type,
+    assignIpv4: ipam.assign_ipv4 === "true",
+    assignIpv6,
+    ipv4Pools: ipam.ipv4_pools,
+    ipv6Pools: assignIpv6 ? ipam.ipv6_pools : undefined,
+    asGiven,
+  } as const;
+}

@@ -1,0 +1,64 @@
+/**
+ * Notices commits, also those of other processes: SQLite has no way to tell, so
+ * the counter is read now and then (some 10 microseconds each), quickly after a
+ * change and ever more rarely in quiet times. All watches of a connection share
+ * one timer, which runs only while one of them waits.
+ */
+const FIRST_PAUSE_MILLISECONDS = 2;
+const LONGEST_PAUSE_MILLISECONDS = 100;
+
+export class ChangePoll {
+  private readonly waiting = new Set<() => void>();
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private pause = FIRST_PAUSE_MILLISECONDS;
+
+  constructor(private readonly currentRevision: () => bigint) {}
+
+  /** Resolves when the revision is no longer the one given, or when the signal fires. */
+  async changedFrom(revision: bigint, stop: AbortSignal): Promise<void> {
+    if (stop.aborted || !this.isStill(revision)) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const wake = () => resolve();
+    this.waiting.add(wake);
+    stop.addEventListener("abort", wake, { once: true });
+    this.schedule(revision);
+    await promise;
+    stop.removeEventListener("abort", wake);
+    this.waiting.delete(wake);
+    if (this.waiting.size === 0) this.cancel();
+  }
+
+  /** Looks at once: this connection itself has written. */
+  lookNow(): void {
+    if (this.waiting.size > 0) this.wakeAll();
+  }
+
+  private schedule(seen: bigint): void {
+    this.timer ??= setTimeout(() => {
+      this.timer = undefined;
+      if (!this.isStill(seen)) return this.wakeAll();
+      this.pause = Math.min(this.pause * 2, LONGEST_PAUSE_MILLISECONDS);
+      this.schedule(seen);
+    }, this.pause);
+  }
+
+  /** A failure counts as a change: the watch then meets it where it can be reported. */
+  private isStill(seen: bigint): boolean {
+    try {
+      return this.currentRevision() === seen;
+    } catch {
+      return false;
+    }
+  }
+
+  private wakeAll(): void {
+    this.pause = FIRST_PAUSE_MILLISECONDS;
+    this.cancel();
+    for (const wake of this.waiting) wake();
+  }
+
+  private cancel(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * The datastore of a single host: one SQLite file, shared by any number of
+ * processes, with no server. The file must lie on a local filesystem.
+ *
+ * Writers take turns (`BEGIN IMMEDIATE`), readers never wait. The last process
+ * to close the file copies the journal back into it, as SQLite does by itself:
+ * measured cheaper than keeping the journal, which every opener would read.
+ */
+import type { Database } from "bun:sqlite";
+import type { Snapshot, Wanted, Written } from "../datastore.ts";
+import { type Change, type Datastore, type DatastoreEvent, HistoryGone } from "../datastore.ts";
+import { findRefusal, requireCommittable } from "../preconditions.ts";
+import { ChangePoll } from "./change-poll.ts";
+import { openFile } from "./file.ts";
+import { whenUnlocked } from "./patience.ts";
+import { prepareSchema } from "./schema.ts";
+import { type HistoryLimits, readChanges, readCounter, readEntries, revisionOf, writeChanges } from "./tables.ts";
+
+const HISTORY: HistoryLimits = { revisions: 2_000n, bytes: 16n * 1024n * 1024n };
+
+/** Opens the file at the path; makes it, and its directory, when it is not there. */
+export async function openEmbedded(path: string, history: HistoryLimits = HISTORY): Promise<Datastore> {
+  const database = await openFile(path);
+  try {
+    await prepareSchema(database);
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+  return new EmbeddedDatastore(database, history);
+}
+
+class EmbeddedDatastore implements Datastore {
+  private readonly closing = new AbortController();
+  private readonly poll: ChangePoll;
+
+  constructor(
+    private readonly database: Database,
+    private readonly history: HistoryLimits,
+  ) {
+    this.poll = new ChangePoll(() => readCounter(database).revision);
+  }
+
+  read(wanted: readonly Wanted[]): Promise<Snapshot> {
+    return whenUnlocked(this.database, () =>
+      this.transaction("BEGIN", () => ({
+        revision: String(readCounter(this.database).revision),
+        answers: wanted.map((each) => readEntries(this.database, each)),
+      })),
+    );
+  }
+
+  async commit(changes: readonly Change[]): Promise<Written> {
+    requireCommittable(changes);
+    // A deferred transaction that writes after it has read fails at once when another wrote in between.
+    const written = await whenUnlocked(this.database, () =>
+      this.transaction("BEGIN IMMEDIATE", () => this.write(changes)),
+    );
+    this.poll.lookNow();
+    return written;
+  }
+
+  async *watch(prefix: string, from: string, signal: AbortSignal): AsyncIterable<DatastoreEvent> {
+    const stop = AbortSignal.any([signal, this.closing.signal]);
+    let seen = BigInt(from);
+    while (!stop.aborted) {
+      const after = seen;
+      const { events, revision } = await whenUnlocked(this.database, () => this.changesAfter(prefix, after));
+      seen = revision;
+      for (const event of [...events, { kind: "bookmark", revision: String(seen) } as const]) {
+        yield event;
+        if (stop.aborted) return;
+      }
+      await this.poll.changedFrom(seen, stop);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.closing.abort();
+    this.database.close();
+  }
+
+  private write(changes: readonly Change[]): Written {
+    const refusal = findRefusal(changes, (key) => revisionOf(this.database, key));
+    if (refusal) return refusal;
+    const writesNothing = changes.every((change) => change.kind === "expect");
+    const revision = writesNothing
+      ? readCounter(this.database).revision
+      : writeChanges(this.database, changes, this.history);
+    return { ok: true, revision: String(revision) };
+  }
+
+  private changesAfter(prefix: string, after: bigint): { events: readonly DatastoreEvent[]; revision: bigint } {
+    return this.transaction("BEGIN", () => {
+      const { revision, forgotten } = readCounter(this.database);
+      if (after < forgotten || after > revision) throw new HistoryGone(String(after));
+      return { events: readChanges(this.database, prefix, after), revision };
+    });
+  }
+
+  private transaction<Result>(begin: "BEGIN" | "BEGIN IMMEDIATE", action: () => Result): Result {
+    this.database.run(begin);
+    try {
+      const result = action();
+      this.database.run("COMMIT");
+      return result;
+    } catch (error) {
+      if (this.database.inTransaction) this.database.run("ROLLBACK");
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,40 @@
+/**
+ * Opening the file of the embedded datastore. It holds who has which address:
+ * only its owner may read it, so file and directory are made before SQLite
+ * would make them readable for all. (SQLite gives its journal the same mode.)
+ */
+import type { Database } from "bun:sqlite";
+import { closeSync, mkdirSync, openSync } from "node:fs";
+import { dirname } from "node:path";
+import { convertError, SLICE_MILLISECONDS } from "./patience.ts";
+
+/** Opens the file, which is made when it is not there; an empty file is an empty database. */
+export async function openFile(path: string): Promise<Database> {
+  // Imported here and not above: a bundle loads what stands above at every start, also of those who use etcd.
+  const sqlite = await import("bun:sqlite");
+  const open = () => {
+    const database = new sqlite.Database(path, { readwrite: true, create: false, safeIntegers: true });
+    // Before anything else: every other statement may meet a lock.
+    database.run(`PRAGMA busy_timeout = ${SLICE_MILLISECONDS}`);
+    // A killed process loses nothing. A power loss may take the last commits, but never leaves the file broken;
+    // the containers those commits were about are gone then, too.
+    database.run("PRAGMA synchronous = NORMAL");
+    return database;
+  };
+  try {
+    return open();
+  } catch (error) {
+    if (!isAbsent(error)) throw convertError(path, error);
+  }
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    closeSync(openSync(path, "a", 0o600));
+    return open();
+  } catch (error) {
+    throw convertError(path, error);
+  }
+}
+
+function isAbsent(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "SQLITE_CANTOPEN";
+}

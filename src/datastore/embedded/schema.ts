@@ -1,0 +1,59 @@
+/**
+ * The tables of the embedded datastore, and how an empty file gets them.
+ *
+ *   counter   one row: the revision of the last commit, and up to which revision the log was trimmed
+ *   entry     what the store holds now
+ *   change    the log that watches read: every write since `counter.forgotten`
+ */
+import type { Database } from "bun:sqlite";
+import { PluginError } from "../../errors.ts";
+import { whenUnlocked } from "./patience.ts";
+
+const SCHEMA_VERSION = 1n;
+
+const SCHEMA = `
+  CREATE TABLE counter (
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    revision INTEGER NOT NULL,
+    forgotten INTEGER NOT NULL
+  );
+  INSERT INTO counter VALUES (1, 1, 1);
+  CREATE TABLE entry (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL,
+    revision INTEGER NOT NULL
+  );
+  CREATE TABLE change (
+    revision INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    value TEXT, -- NULL: the key was deleted
+    PRIMARY KEY (revision, position)
+  ) WITHOUT ROWID;
+  PRAGMA user_version = ${SCHEMA_VERSION};
+`;
+
+/** Gives an empty file its tables. Any number of processes may do this at once, and be killed while they do. */
+export async function prepareSchema(database: Database): Promise<void> {
+  const version = await whenUnlocked(database, () => schemaVersion(database));
+  if (version === SCHEMA_VERSION) return;
+  if (version !== 0n) {
+    throw new PluginError(
+      "datastore-unavailable",
+      `Cannot open datastore "${database.filename}": its schema is version ${version}, this program knows ${SCHEMA_VERSION}`,
+      { details: "The file was written by another version of the product" },
+    );
+  }
+  // The journal mode stays with the file: later openers pay nothing for it.
+  await whenUnlocked(database, () => database.run("PRAGMA journal_mode = WAL"));
+  await whenUnlocked(database, () => {
+    const create = database.transaction(() => {
+      if (schemaVersion(database) === 0n) database.run(SCHEMA);
+    });
+    create.immediate();
+  });
+}
+
+function schemaVersion(database: Database): bigint {
+  return database.query<{ user_version: bigint }, []>("PRAGMA user_version").get()?.user_version ?? 0n;
+}

@@ -1,0 +1,44 @@
+/**
+ * The names of rotated log files (`cni.log` -> `cni-2026-11-15T03-22-14.123.log`)
+ * and which of them are to go. Pure: the directory is listed elsewhere.
+ */
+import { parse } from "node:path";
+
+export interface Retention {
+  /** Rotated files older than this go; 0 keeps them whatever their age. */
+  readonly maxAgeDays: number;
+  /** Rotated files beyond this number go, the oldest first; 0 keeps them all. */
+  readonly maxCount: number;
+}
+
+const MILLISECONDS_PER_DAY = 86_400_000;
+const STAMP = /^(\d{4}-\d{2}-\d{2})T(\d{2})-(\d{2})-(\d{2}\.\d{3})$/;
+
+/** The file name (without folder) under which the log file at `path` is put away at `time`. */
+export function rotatedName(path: string, time: Date): string {
+  const { name, ext } = parse(path);
+  return `${name}-${time.toISOString().replaceAll(":", "-").replace("Z", "")}${ext}`;
+}
+
+/** Of the file names in the log's folder, those that retention removes. */
+export function namesToRemove(path: string, names: readonly string[], keep: Retention, now: Date): readonly string[] {
+  const rotated = names
+    .flatMap((name) => {
+      const time = timeOfRotation(path, name);
+      return time === undefined ? [] : [{ name, time }];
+    })
+    .sort((left, right) => right.time - left.time);
+  const tooMany = (place: number) => keep.maxCount > 0 && place >= keep.maxCount;
+  const tooOld = (time: number) => keep.maxAgeDays > 0 && now.getTime() - time > keep.maxAgeDays * MILLISECONDS_PER_DAY;
+  return rotated.filter((file, place) => tooMany(place) || tooOld(file.time)).map((file) => file.name);
+}
+
+/** `undefined` for every file that is not a rotated form of this very log file. */
+function timeOfRotation(path: string, candidate: string): number | undefined {
+  const { name, ext } = parse(path);
+  if (!candidate.startsWith(`${name}-`) || !candidate.endsWith(ext)) return undefined;
+  const stamp = STAMP.exec(candidate.slice(name.length + 1, candidate.length - ext.length));
+  if (stamp === null) return undefined;
+  const time = Date.parse(`${stamp[1]}T${stamp[2]}:${stamp[3]}:${stamp[4]}Z`);
+  return Number.isNaN(time) ? undefined : time;
+}

@@ -1,0 +1,100 @@
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { openEmbedded } from "../../src/datastore/embedded/embedded.ts";
+import { type TemporaryDirectory, temporaryDirectory } from "../support/temporary-directory.ts";
+import { INCREMENT_WORKER } from "./increment-worker.ts";
+
+const PROCESSES = 50;
+
+let directory: TemporaryDirectory;
+beforeAll(() => {
+  directory = temporaryDirectory("embedded");
+});
+afterAll(() => directory.remove());
+
+function startWorkers(path: string, times: number) {
+  return Array.from({ length: PROCESSES }, (_, index) =>
+    Bun.spawn([process.execPath, INCREMENT_WORKER, path, `worker-${index}`, String(times)], { stderr: "pipe" }),
+  );
+}
+
+/** What the store says, read through the interface and by SQLite's own check of the file. */
+async function judge(path: string) {
+  const store = await openEmbedded(path);
+  const { answers } = await store.read([
+    { kind: "key", key: "/counter" },
+    { kind: "prefix", prefix: "/rows/" },
+  ]);
+  await store.close();
+  const database = new Database(path);
+  const integrity = database.query<{ integrity_check: string }, []>("PRAGMA integrity_check").get()?.integrity_check;
+  database.close();
+  const values = (answers[1] ?? []).map(({ value }) => Number(value));
+  return {
+    integrity,
+    counter: Number(answers[0]?.[0]?.value ?? 0),
+    rows: values.length,
+    distinct: new Set(values).size,
+  };
+}
+
+describe("the embedded datastore among processes", () => {
+  test("loses no increment of 50 processes that also create the file at once", async () => {
+    const path = join(directory.path, "created", "store.db");
+    const workers = startWorkers(path, 10);
+    const complaints = await Promise.all(workers.map((worker) => new Response(worker.stderr).text()));
+    const exitCodes = await Promise.all(workers.map((worker) => worker.exited));
+
+    expect({ failed: exitCodes.filter((code) => code !== 0).length, complaints: complaints.join("") }).toEqual({
+      failed: 0,
+      complaints: "",
+    });
+    expect(await judge(path)).toEqual({ integrity: "ok", counter: 500, rows: 500, distinct: 500 });
+    expect(readdirSync(join(directory.path, "created"))).toEqual(["store.db"]);
+  }, 60_000);
+
+  test("stays whole when its writers are killed at random moments", async () => {
+    const path = join(directory.path, "killed", "store.db");
+    const workers = startWorkers(path, 1_000_000);
+    await untilRows(path, 300);
+    for (const worker of workers) {
+      await Bun.sleep(Math.random() * 20);
+      worker.kill("SIGKILL");
+    }
+    await Promise.all(workers.map((worker) => worker.exited));
+
+    const verdict = await judge(path);
+    expect(verdict).toEqual({ integrity: "ok", counter: verdict.rows, rows: verdict.rows, distinct: verdict.rows });
+    expect(verdict.rows).toBeGreaterThanOrEqual(300);
+  }, 60_000);
+
+  test("delivers the commits of other processes to a watch, each once and in order", async () => {
+    const path = join(directory.path, "watched", "store.db");
+    const store = await openEmbedded(path);
+    const { revision } = await store.read([]);
+    const workers = startWorkers(path, 2);
+    const values: number[] = [];
+    for await (const event of store.watch("/rows/", revision, AbortSignal.timeout(50_000))) {
+      if (event.kind === "put") values.push(Number(event.entry.value));
+      if (values.length === PROCESSES * 2) break;
+    }
+    await Promise.all(workers.map((worker) => worker.exited));
+    await store.close();
+
+    expect(values).toEqual(Array.from({ length: PROCESSES * 2 }, (_, index) => index + 1));
+  }, 60_000);
+});
+
+/** Waits until the writers have got going, so that kills meet them at work. */
+async function untilRows(path: string, count: number): Promise<void> {
+  const store = await openEmbedded(path);
+  const { revision } = await store.read([]);
+  let seen = Number(revision);
+  for await (const event of store.watch("/counter", revision, AbortSignal.timeout(50_000))) {
+    if (event.kind === "put") seen = Number(event.entry.value);
+    if (seen >= count) break;
+  }
+  await store.close();
+}

@@ -1,0 +1,24 @@
+/**
+ * What a test needs of its host. A test whose means are missing skips itself,
+ * and its name says why:
+ *
+ *   testNeeding(root, program("nft"))("drops what no rule allows", () => { … });
+ */
+import { test } from "bun:test";
+
+/** The reason why it is missing, or `undefined` when it is there. */
+type Need = string | undefined;
+
+export const root: Need = process.getuid?.() === 0 ? undefined : "needs root";
+
+export function program(name: string): Need {
+  return Bun.which(name) === null ? `needs the program ${name}` : undefined;
+}
+
+export function testNeeding(...needs: readonly Need[]) {
+  const reasons = needs.filter((reason) => reason !== undefined);
+  return (title: string, body: () => void | Promise<void>): void => {
+    if (reasons.length === 0) test(title, body);
+    else test.skip(`${title} (skipped: ${reasons.join(", ")})`, body);
+  };
+}
