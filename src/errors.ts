@@ -123,6 +123,11 @@ export const ERROR_TABLE = {
     meaning: "The process was told to stop by a signal before it had finished",
     remedy: "Nothing: whoever stopped it calls again, or calls DEL",
   },
+  "record-malformed": {
+    code: 112,
+    meaning: "A record in the datastore is not of the shape it must have",
+    remedy: "Look at the record at the key the message names: correct it, or remove it if it is not needed",
+  },
   internal: {
     code: 999,
     meaning: "A fault in the product itself",

@@ -1,0 +1,42 @@
+/** ClusterInformation: what the cluster is, and whether its datastore may be used. */
+import * as v from "valibot";
+import { identity } from "../identity.ts";
+import { defineResource, type Resource } from "./resource.ts";
+
+/** `vendorVersion`: the field bears the product's name. */
+const VERSION_FIELD = `${identity.product}Version`;
+
+const specSchema = v.object({
+  clusterGUID: v.exactOptional(v.string()),
+  clusterType: v.exactOptional(v.string()),
+  variant: v.exactOptional(v.string()),
+  [VERSION_FIELD]: v.exactOptional(v.string()),
+  /** Absent means that nobody ever said: only `false` closes the datastore. */
+  datastoreReady: v.exactOptional(v.boolean()),
+});
+
+export interface ClusterInformationSpec {
+  readonly clusterGUID?: string;
+  readonly clusterType?: string;
+  readonly variant?: string;
+  readonly datastoreReady?: boolean;
+}
+export type ClusterInformation = Resource<"ClusterInformation", ClusterInformationSpec>;
+
+export const clusterInformation = defineResource({
+  kind: "ClusterInformation",
+  namespaced: false,
+  onlyName: "default",
+  spec: specSchema,
+  complete: (spec): ClusterInformationSpec => spec as ClusterInformationSpec,
+});
+
+/** The release that last made the datastore its own. */
+export function clusterVersion({ spec }: ClusterInformation): string | undefined {
+  const version: unknown = Reflect.get(spec, VERSION_FIELD);
+  return typeof version === "string" ? version : undefined;
+}
+
+export function withClusterVersion(information: ClusterInformation, version: string): ClusterInformation {
+  return { ...information, spec: { ...information.spec, [VERSION_FIELD]: version } };
+}

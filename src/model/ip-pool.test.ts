@@ -1,0 +1,169 @@
+import { describe, expect, test } from "bun:test";
+import { API_VERSION } from "../identity.ts";
+import { formatPrefix } from "../ip/prefix.ts";
+import { checkPoolOverlap, checkPoolUpdate, type IPPool, ipPool, poolPrefix } from "./ip-pool.ts";
+import { formatProblem } from "./problem.ts";
+
+const pool = (spec: object, more: object = {}) => ({
+  apiVersion: API_VERSION,
+  kind: "IPPool",
+  metadata: { name: "blue" },
+  spec,
+  ...more,
+});
+
+function decoded(spec: object, name = "blue"): IPPool {
+  const result = ipPool.decode(pool(spec, { metadata: { name } }));
+  if (!result.ok) throw new Error(result.problems.map(formatProblem).join("\n"));
+  return result.value;
+}
+
+/** The paths at which the document is refused. */
+function refusals(document: unknown): readonly string[] {
+  const result = ipPool.decode(document);
+  return result.ok ? [] : result.problems.map((problem) => problem.path);
+}
+
+describe("ipPool.decode()", () => {
+  test("fills in what the author left out", () => {
+    expect(decoded({ cidr: "10.0.0.0/16" }).spec).toEqual({
+      cidr: "10.0.0.0/16",
+      ipipMode: "Never",
+      vxlanMode: "Never",
+      natOutgoing: false,
+      nodeSelector: "all()",
+      blockSize: 26,
+      disabled: false,
+      disableBGPExport: false,
+      allowedUses: ["Workload", "Tunnel"],
+    });
+    expect(decoded({ cidr: "FD00::/48", nodeSelector: "", allowedUses: [] }).spec).toMatchObject({
+      cidr: "fd00::/48",
+      blockSize: 122,
+      nodeSelector: "all()",
+      allowedUses: ["Workload", "Tunnel"],
+    });
+  });
+
+  test("keeps what the author gave", () => {
+    const spec = {
+      cidr: "10.0.0.0/16",
+      ipipMode: "CrossSubnet" as const,
+      natOutgoing: true,
+      nodeSelector: "rack == '1'",
+      blockSize: 28,
+      disabled: true,
+      disableBGPExport: true,
+      allowedUses: ["Tunnel" as const],
+    };
+
+    expect(decoded(spec).spec).toEqual({ ...spec, vxlanMode: "Never" });
+    expect(formatPrefix(poolPrefix(decoded(spec)))).toBe("10.0.0.0/16");
+  });
+
+  const cidr = "10.0.0.0/16";
+  const table: [string, unknown, string[]][] = [
+    ["no spec", { apiVersion: API_VERSION, kind: "IPPool", metadata: { name: "a" } }, ["spec"]],
+    ["no object", 5, [""]],
+    ["no CIDR", pool({}), ["spec.cidr"]],
+    ["text that is no CIDR", pool({ cidr: "ten" }), ["spec.cidr"]],
+    ["a lone address", pool({ cidr: "10.0.0.1" }), ["spec.cidr"]],
+    ["host bits", pool({ cidr: "10.0.0.1/16" }), ["spec.cidr"]],
+    ["an IPv4 range in IPv6 clothes", pool({ cidr: "::ffff:10.0.0.0/112" }), ["spec.cidr"]],
+    ["a link-local range", pool({ cidr: "169.254.1.0/24" }), ["spec.cidr"]],
+    ["a multicast range", pool({ cidr: "ff00::/64" }), ["spec.cidr"]],
+    ["a block size too large for IPv4", pool({ cidr, blockSize: 19 }), ["spec.blockSize"]],
+    ["a block size too small for IPv4", pool({ cidr, blockSize: 33 }), ["spec.blockSize"]],
+    ["a block size too large for IPv6", pool({ cidr: "fd00::/64", blockSize: 115 }), ["spec.blockSize"]],
+    ["a fractional block size", pool({ cidr, blockSize: 26.5 }), ["spec.blockSize"]],
+    ["a block larger than the pool", pool({ cidr: "10.0.0.0/28", blockSize: 26 }), ["spec.blockSize"]],
+    ["the usual block in a smaller pool", pool({ cidr: "10.0.0.0/28" }), ["spec.blockSize"]],
+    ["IPIP on IPv6", pool({ cidr: "fd00::/64", ipipMode: "Always" }), ["spec.ipipMode"]],
+    ["IPIP and VXLAN", pool({ cidr, ipipMode: "Always", vxlanMode: "CrossSubnet" }), ["spec.ipipMode"]],
+    ["an unknown mode", pool({ cidr, vxlanMode: "Sometimes" }), ["spec.vxlanMode"]],
+    ["an unknown use", pool({ cidr, allowedUses: ["Workload", "Lunch"] }), ["spec.allowedUses[1]"]],
+    ["a bad selector", pool({ cidr, nodeSelector: "rack == 1" }), ["spec.nodeSelector"]],
+    ["text for a boolean", pool({ cidr, natOutgoing: "true" }), ["spec.natOutgoing"]],
+    ["an unknown field", pool({ cidr, natOutgoign: true }), ["spec.natOutgoign"]],
+    ["an unknown field outside the spec", pool({ cidr }, { sepc: {} }), ["sepc"]],
+    ["a bad name", pool({ cidr }, { metadata: { name: "Blue_1" } }), ["metadata.name"]],
+    ["a name too long", pool({ cidr }, { metadata: { name: "a".repeat(254) } }), ["metadata.name"]],
+    ["no name", pool({ cidr }, { metadata: {} }), ["metadata.name"]],
+    ["a namespace", pool({ cidr }, { metadata: { name: "a", namespace: "b" } }), ["metadata.namespace"]],
+    ["another kind", pool({ cidr }, { kind: "Node" }), ["kind"]],
+    ["another API version", pool({ cidr }, { apiVersion: "v1" }), ["apiVersion"]],
+    ["two problems at once", pool({ cidr: "ten", extra: 1 }), ["spec.extra", "spec.cidr"]],
+  ];
+  test.each(table)("refuses %s", (_, document, paths) => {
+    expect(refusals(document)).toEqual(paths);
+  });
+
+  const messages: [object, string][] = [
+    [{ cidr: "10.0.0.1/16" }, 'spec.cidr: "10.0.0.1/16" has host bits; use "10.0.0.0/16"'],
+    [{ cidr: "10.0.0.1" }, 'spec.cidr: "10.0.0.1" is not a CIDR; write it as address and length, like "10.0.0.1/32"'],
+    [
+      { cidr: "::ffff:10.0.0.0/112" },
+      'spec.cidr: "::ffff:10.0.0.0/112" is an IPv4 network in IPv6 clothes; use "10.0.0.0/16"',
+    ],
+    [{ cidr, natOutgoign: true }, 'spec.natOutgoign: is not a known field; did you mean "natOutgoing"?'],
+    [{ cidr, blockSize: 8 }, "spec.blockSize: 8 is out of range for IPv4; use 20 to 32"],
+    [{ cidr, ipipMode: "always" }, 'spec.ipipMode: "always" is not allowed; use "Never", "Always", "CrossSubnet"'],
+    [
+      { cidr, nodeSelector: "rack == 1" },
+      'spec.nodeSelector: "rack == 1" is not a selector, at position 8: expected a string in quotes, found "1"',
+    ],
+  ];
+  test.each(messages)("of %j says what to do", (spec, message) => {
+    const result = ipPool.decode(pool(spec));
+
+    expect(result.ok ? [] : result.problems.map(formatProblem)).toEqual([message]);
+  });
+});
+
+describe("ipPool.read()", () => {
+  test("gives defaults to old data and ignores fields of other releases", () => {
+    const stored = JSON.stringify(pool({ cidr, assignmentMode: "Automatic", disabled: null }));
+
+    expect(ipPool.read(stored, "key").spec).toEqual(decoded({ cidr }).spec);
+  });
+
+  test("reads what write() writes, without the resource version", () => {
+    const blue = decoded({ cidr });
+    const text = ipPool.write({ ...blue, metadata: { ...blue.metadata, uid: "u", resourceVersion: "7" } });
+
+    expect(ipPool.read(text, "key")).toEqual({ ...blue, metadata: { ...blue.metadata, uid: "u" } });
+    expect(text).not.toContain("resourceVersion");
+  });
+
+  test.each(["", "{}", JSON.stringify(pool({ cidr: "ten" }))])("refuses %p and names the key", (text) => {
+    expect(() => ipPool.read(text, "/the/key")).toThrow("/the/key");
+  });
+});
+
+const cidr = "10.0.0.0/16";
+
+describe("checkPoolOverlap()", () => {
+  test("tells of every pool that shares an address, itself apart", () => {
+    const others = [
+      decoded({ cidr: "10.0.0.0/16" }, "blue"),
+      decoded({ cidr: "10.0.128.0/17" }, "inner"),
+      decoded({ cidr: "10.0.0.0/8" }, "outer"),
+      decoded({ cidr: "10.1.0.0/16" }, "beside"),
+      decoded({ cidr: "fd00::/48" }, "ipv6"),
+    ];
+    const problems = checkPoolOverlap(decoded({ cidr }), others);
+
+    expect(problems.map((problem) => problem.message.match(/pool "(\w+)"/)?.[1])).toEqual(["inner", "outer"]);
+  });
+});
+
+describe("checkPoolUpdate()", () => {
+  test("holds range and block size fast, lets the rest change", () => {
+    const before = decoded({ cidr });
+
+    expect(checkPoolUpdate(before, decoded({ cidr, disabled: true, natOutgoing: true }))).toEqual([]);
+    expect(
+      checkPoolUpdate(before, decoded({ cidr: "10.1.0.0/16", blockSize: 27 })).map((problem) => problem.path),
+    ).toEqual(["spec.cidr", "spec.blockSize"]);
+  });
+});

@@ -1,0 +1,26 @@
+/** IPReservation: addresses that are never given out automatically. */
+import * as v from "valibot";
+import { type Prefix, parsePrefixOrAddress } from "../ip/prefix.ts";
+import { prefixOrAddressField } from "./fields.ts";
+import { defineResource, type Resource } from "./resource.ts";
+
+const specSchema = v.object({
+  reservedCIDRs: v.optional(v.array(prefixOrAddressField), []),
+});
+
+export type IPReservation = Resource<"IPReservation", Readonly<v.InferOutput<typeof specSchema>>>;
+
+export const ipReservation = defineResource({
+  kind: "IPReservation",
+  namespaced: false,
+  spec: specSchema,
+  complete: (spec): IPReservation["spec"] => spec,
+});
+
+/** Everything that the reservations keep back. */
+export function reservedPrefixes(reservations: readonly IPReservation[]): readonly Prefix[] {
+  return reservations
+    .flatMap((reservation) => reservation.spec.reservedCIDRs)
+    .map((text) => parsePrefixOrAddress(text))
+    .filter((prefix) => prefix !== undefined);
+}

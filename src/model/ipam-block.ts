@@ -1,0 +1,173 @@
+/**
+ * IPAMBlock: who has which address of a block.
+ *
+ * Read and written on every ADD, hence by hand and not by schema.
+ * Checks the shape; whether the content makes
+ * sense as a whole is for the address check of the admin tool to say.
+ */
+import { PluginError } from "../errors.ts";
+import { blockSize } from "../ip/block.ts";
+import { formatPrefix, type Prefix, parsePrefix } from "../ip/prefix.ts";
+import { parseStored } from "./resource.ts";
+import { quoteSequenceNumbers, readSequenceNumber } from "./sequence-numbers.ts";
+import { isObject } from "./shape.ts";
+
+/** Whose an allocation is; several ordinals may share one. */
+export interface BlockAttribute {
+  readonly handleId?: string;
+  readonly secondary: Readonly<Record<string, string>>;
+}
+
+export interface IPAMBlock {
+  readonly cidr: Prefix;
+  /** `host:<node>`; absent when the block belongs to no node. */
+  readonly affinity?: string;
+  /** Per ordinal the index of its attribute, or `undefined` when free. */
+  readonly allocations: readonly (number | undefined)[];
+  /** Free ordinals, the longest free first. */
+  readonly unallocated: readonly number[];
+  readonly attributes: readonly BlockAttribute[];
+  /** Grows with every write. Above 2^53. */
+  readonly sequenceNumber: bigint;
+  /** Per ordinal the sequence number under which it was given. */
+  readonly sequenceNumberForAllocation: Readonly<Record<number, bigint>>;
+  readonly deleted: boolean;
+}
+
+export function readBlock(text: string, key: string): IPAMBlock {
+  return readBlockObject(parseStored(quoteSequenceNumbers(text), "IPAMBlock", key), key);
+}
+
+/** Like `readBlock`, of an object parsed from text whose sequence numbers were quoted. */
+export function readBlockObject(value: unknown, key: string): IPAMBlock {
+  if (!isObject(value)) throw malformed(key, "it is not an object");
+
+  const cidr = typeof value["cidr"] === "string" ? parsePrefix(value["cidr"]) : undefined;
+  if (!cidr) throw malformed(key, `"cidr" is ${JSON.stringify(value["cidr"])}, not a CIDR`);
+  const attributes = readAttributes(value["attributes"], key);
+  const size = blockSize(cidr);
+  const affinity = readAffinity(value, key);
+  return {
+    cidr,
+    ...(affinity === undefined ? {} : { affinity }),
+    allocations: readAllocations(value["allocations"], { size, attributes: attributes.length, key }),
+    unallocated: readUnallocated(value["unallocated"], size, key),
+    attributes,
+    sequenceNumber: readSequence(value["sequenceNumber"] ?? 0, "sequenceNumber", key),
+    sequenceNumberForAllocation: readSequences(value["sequenceNumberForAllocation"], key),
+    deleted: value["deleted"] === true,
+  };
+}
+
+/** The wire's text; sequence numbers as plain numbers, whatever their size. */
+export function writeBlock(block: IPAMBlock): string {
+  const { cidr, affinity, allocations, unallocated, attributes, deleted } = block;
+  // An absent allocation is printed as null, which is the wire's word for it.
+  const head = JSON.stringify({
+    cidr: formatPrefix(cidr),
+    affinity: affinity ?? null,
+    allocations,
+    unallocated,
+    attributes: attributes.map(({ handleId, secondary }) => ({ handle_id: handleId ?? null, secondary })),
+    deleted,
+  });
+  const sequences = Object.entries(block.sequenceNumberForAllocation).map(
+    ([ordinal, number]) => `"${ordinal}":${number}`,
+  );
+  const tail = `"sequenceNumber":${block.sequenceNumber},"sequenceNumberForAllocation":{${sequences.join(",")}}`;
+  return `${head.slice(0, -1)},${tail}}`;
+}
+
+/** `host:<node>`, as a block names the node it belongs to. */
+export function hostAffinity(node: string): string {
+  return `host:${node}`;
+}
+
+/** The node a block belongs to. */
+export function affineNode({ affinity }: Pick<IPAMBlock, "affinity">): string | undefined {
+  return affinity?.startsWith("host:") ? affinity.slice("host:".length) : undefined;
+}
+
+function readAffinity(value: Readonly<Record<string, unknown>>, key: string): string | undefined {
+  const { affinity, hostAffinity: legacy } = value;
+  if (typeof affinity === "string") return affinity;
+  if (affinity !== undefined && affinity !== null) throw malformed(key, '"affinity" is not text');
+  return typeof legacy === "string" ? hostAffinity(legacy) : undefined;
+}
+
+interface Bounds {
+  readonly size: number;
+  readonly attributes: number;
+  readonly key: string;
+}
+
+function readAllocations(value: unknown, { size, attributes, key }: Bounds): (number | undefined)[] {
+  if (!Array.isArray(value) || value.length !== size) throw malformed(key, `"allocations" is not a list of ${size}`);
+  const allocations = new Array<number | undefined>(size);
+  for (let ordinal = 0; ordinal < size; ordinal += 1) {
+    const index: unknown = value[ordinal];
+    if (index !== null && !isIndex(index, attributes)) {
+      throw malformed(key, `"allocations[${ordinal}]" is ${JSON.stringify(index)}, there are ${attributes} attributes`);
+    }
+    allocations[ordinal] = index ?? undefined;
+  }
+  return allocations;
+}
+
+function readUnallocated(value: unknown, size: number, key: string): number[] {
+  // Go writes an empty list as null.
+  if (value === null || value === undefined) return [];
+  if (!Array.isArray(value)) throw malformed(key, '"unallocated" is not a list');
+  for (const ordinal of value) {
+    if (!isIndex(ordinal, size))
+      throw malformed(key, `"unallocated" holds ${JSON.stringify(ordinal)}, the block has ${size}`);
+  }
+  return value;
+}
+
+function readAttributes(value: unknown, key: string): BlockAttribute[] {
+  if (value === null || value === undefined) return [];
+  if (!Array.isArray(value)) throw malformed(key, '"attributes" is not a list');
+  return value.map((member: unknown, index) => {
+    if (!isObject(member)) throw malformed(key, `"attributes[${index}]" is not an object`);
+    const { handle_id: handleId, secondary } = member;
+    const read = { secondary: readSecondary(secondary, `attributes[${index}].secondary`, key) };
+    if (handleId === undefined || handleId === null) return read;
+    if (typeof handleId !== "string") throw malformed(key, `"attributes[${index}].handle_id" is not text`);
+    return { handleId, ...read };
+  });
+}
+
+function readSecondary(value: unknown, field: string, key: string): Readonly<Record<string, string>> {
+  if (value === null || value === undefined) return {};
+  if (!isTextMap(value)) throw malformed(key, `"${field}" is not an object of texts`);
+  return value;
+}
+
+function readSequences(value: unknown, key: string): Record<number, bigint> {
+  if (value === null || value === undefined) return {};
+  if (!isObject(value)) throw malformed(key, '"sequenceNumberForAllocation" is not an object');
+  const sequences: Record<number, bigint> = {};
+  for (const ordinal in value) {
+    sequences[Number(ordinal)] = readSequence(value[ordinal], `sequenceNumberForAllocation.${ordinal}`, key);
+  }
+  return sequences;
+}
+
+function readSequence(value: unknown, field: string, key: string): bigint {
+  const number = readSequenceNumber(value);
+  if (number === undefined) throw malformed(key, `"${field}" is ${JSON.stringify(value)}, not an exact whole number`);
+  return number;
+}
+
+function isIndex(value: unknown, limit: number): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= 0 && value < limit;
+}
+
+function isTextMap(value: unknown): value is Readonly<Record<string, string>> {
+  return isObject(value) && Object.values(value).every((member) => typeof member === "string");
+}
+
+function malformed(key: string, reason: string): PluginError {
+  return new PluginError("record-malformed", `Cannot read IPAMBlock at "${key}": ${reason}`);
+}

@@ -1,0 +1,69 @@
+/**
+ * IPAMConfiguration: how blocks are given to nodes, cluster-wide.
+ *
+ * The only public kind that is stored neither under the resources' path nor in
+ * their shape: `config` of the address management, in the wire's own spelling.
+ */
+import * as v from "valibot";
+import { PluginError } from "../errors.ts";
+import { formatProblems } from "./problem.ts";
+import { defineResource, parseStored, type Resource, type ResourceCodec } from "./resource.ts";
+import { decodeShape, withoutNulls } from "./shape.ts";
+
+const blockLimit = v.pipe(
+  v.number(),
+  v.integer("is not a whole number; use 0 for no limit of your own"),
+  v.minValue(0, "is negative; use 0 for no limit of your own"),
+);
+
+const specSchema = v.object({
+  strictAffinity: v.optional(v.boolean(), false),
+  autoAllocateBlocks: v.optional(v.boolean(), true),
+  maxBlocksPerHost: v.optional(blockLimit, 0),
+});
+
+const storedSchema = v.object({
+  strict_affinity: v.optional(v.boolean(), false),
+  auto_allocate_blocks: v.optional(v.boolean(), false),
+  maxBlocksPerHost: v.optional(v.number(), 0),
+});
+
+export type IPAMConfiguration = Resource<"IPAMConfiguration", Readonly<v.InferOutput<typeof specSchema>>>;
+
+const asResource = defineResource({
+  kind: "IPAMConfiguration",
+  namespaced: false,
+  onlyName: "default",
+  spec: specSchema,
+  complete: (spec): IPAMConfiguration["spec"] => spec,
+});
+
+export const ipamConfiguration: ResourceCodec<IPAMConfiguration> = {
+  ...asResource,
+  read: readConfiguration,
+  write: ({ spec }) =>
+    JSON.stringify({
+      strict_affinity: spec.strictAffinity,
+      auto_allocate_blocks: spec.autoAllocateBlocks,
+      maxBlocksPerHost: spec.maxBlocksPerHost,
+    }),
+};
+
+/** What holds where no configuration was ever written. */
+export const DEFAULT_IPAM_CONFIGURATION: IPAMConfiguration = asResource.make(
+  { name: "default" },
+  { strictAffinity: false, autoAllocateBlocks: true, maxBlocksPerHost: 0 },
+);
+
+function readConfiguration(text: string, key: string): IPAMConfiguration {
+  const stored = decodeShape(storedSchema, withoutNulls(parseStored(text, "IPAMConfiguration", key)));
+  if (!stored.ok) {
+    throw new PluginError(
+      "record-malformed",
+      `Cannot read IPAMConfiguration at "${key}": ${formatProblems(stored.problems)}`,
+    );
+  }
+  const { strict_affinity, auto_allocate_blocks, maxBlocksPerHost } = stored.value;
+  const spec = { strictAffinity: strict_affinity, autoAllocateBlocks: auto_allocate_blocks, maxBlocksPerHost };
+  return asResource.make({ name: "default" }, spec);
+}

@@ -1,0 +1,25 @@
+/** The known name a misspelt one was most likely meant to be. */
+export function nearestName(word: string, known: readonly string[]): string | undefined {
+  const limit = Math.max(2, Math.floor(word.length / 3));
+  let nearest: string | undefined;
+  let best = limit + 1;
+  for (const candidate of known) {
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
+    if (distance < best) [nearest, best] = [candidate, distance];
+  }
+  return nearest;
+}
+
+/** Letters to insert, delete or replace to make one word of the other (Levenshtein). */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (let line = 1; line <= from.length; line += 1) {
+    const next = [line];
+    for (let column = 1; column <= to.length; column += 1) {
+      const replaced = (row[column - 1] ?? 0) + (from[line - 1] === to[column - 1] ? 0 : 1);
+      next.push(Math.min(replaced, (row[column] ?? 0) + 1, (next[column - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[to.length] ?? 0;
+}

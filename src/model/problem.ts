@@ -1,0 +1,33 @@
+/**
+ * What is wrong with a resource, as its author meets it: where, which value,
+ * and what to write instead. Problems are answers, not failures: they are
+ * collected, and all shown at once.
+ */
+export interface Problem {
+  /** `spec.allowedUses[1]`; empty for the whole document. */
+  readonly path: string;
+  readonly value: unknown;
+  /** What is wrong, then what to do: `has host bits; use "10.0.0.0/24"`. */
+  readonly message: string;
+}
+
+export type Checked<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
+
+const LONGEST_VALUE = 80;
+
+/** `spec.cidr: "10.0.0.1/24" has host bits; use "10.0.0.0/24"`. */
+export function formatProblem({ path, value, message }: Problem): string {
+  const place = path === "" ? "" : `${path}: `;
+  return value === undefined ? `${place}${message}` : `${place}${formatValue(value)} ${message}`;
+}
+
+export function formatProblems(problems: readonly Problem[]): string {
+  return problems.map(formatProblem).join("; ");
+}
+
+function formatValue(value: unknown): string {
+  const text = typeof value === "bigint" ? `${value}` : (JSON.stringify(value) ?? String(value));
+  return text.length <= LONGEST_VALUE ? text : `${text.slice(0, LONGEST_VALUE)}…`;
+}

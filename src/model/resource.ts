@@ -1,0 +1,156 @@
+/**
+ * A resource and its three ways: decoded from what a user applies (strict),
+ * read from the datastore (tolerant), written to it.
+ *
+ * Each kind is defined once, in a file of its own, by `defineResource`.
+ */
+import * as v from "valibot";
+import { PluginError } from "../errors.ts";
+import { API_VERSION } from "../identity.ts";
+import { isResourceName, type Metadata, metadataSchema } from "./metadata.ts";
+import { type Checked, formatProblems, type Problem } from "./problem.ts";
+import { decodeShape, findUnknownFields, withoutNulls } from "./shape.ts";
+
+export interface Resource<Kind extends string = string, Spec = unknown> {
+  readonly apiVersion: string;
+  readonly kind: Kind;
+  readonly metadata: Metadata;
+  readonly spec: Spec;
+  readonly status?: unknown;
+}
+
+export interface ResourceCodec<R extends Resource> {
+  readonly kind: R["kind"];
+  /** The schema of `spec`: types, defaults, messages and the CRD follow from it. */
+  readonly specSchema: v.GenericSchema;
+  /** What a user applies: every problem at once, unknown fields among them. */
+  decode(value: unknown): Checked<R>;
+  /** What the datastore holds: fields of other releases are ignored, absent ones get their defaults. `key` is for the message. */
+  read(text: string, key: string): R;
+  /** Like `read`, of an object already parsed, as the orchestrator's API gives it. */
+  readObject(value: unknown, key: string): R;
+  /** What the datastore shall hold: without `resourceVersion`, which is the datastore's own. */
+  write(resource: R): string;
+  /** A resource of this kind with the defaults of its fields. */
+  make(metadata: Metadata, spec: R["spec"]): R;
+}
+
+interface Definition<Kind extends string, Schema extends v.GenericSchema, Spec> {
+  readonly kind: Kind;
+  readonly spec: Schema;
+  readonly namespaced: boolean;
+  /** The only name this kind may bear, where there is one object of it. */
+  readonly onlyName?: string;
+  /** Defaults that depend on other fields, and canonical text. */
+  readonly complete: (spec: v.InferOutput<Schema>) => Spec;
+  /** What no single field can tell. */
+  readonly check?: (spec: Spec) => readonly Problem[];
+}
+
+export function defineResource<const Kind extends string, Schema extends v.GenericSchema, Spec>(
+  definition: Definition<Kind, Schema, Spec>,
+): ResourceCodec<Resource<Kind, Spec>> {
+  const { kind } = definition;
+  const readObject = (value: unknown, key: string): Resource<Kind, Spec> => {
+    const shape = decodeWhole(definition, withoutNulls(value));
+    if (shape.ok) return shape.value;
+    throw new PluginError("record-malformed", `Cannot read ${kind} at "${key}": ${formatProblems(shape.problems)}`);
+  };
+  return {
+    kind,
+    specSchema: definition.spec,
+    decode: (value) => decodeApplied(definition, withoutNulls(value)),
+    read: (text, key) => readObject(parseStored(text, kind, key), key),
+    readObject,
+    write: (resource) => writeResource(resource),
+    make: (metadata, spec) => ({ apiVersion: API_VERSION, kind, metadata, spec }),
+  };
+}
+
+/** Parses what the datastore holds under the key. */
+export function parseStored(text: string, kind: string, key: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new PluginError("record-malformed", `Cannot read ${kind} at "${key}": it is not JSON`, { cause });
+  }
+}
+
+function wholeSchema(spec: v.GenericSchema) {
+  return v.object({
+    apiVersion: v.optional(v.string(), API_VERSION),
+    kind: v.string(),
+    metadata: metadataSchema,
+    spec,
+    status: v.exactOptional(v.unknown()),
+  });
+}
+
+function decodeWhole<Kind extends string, Schema extends v.GenericSchema, Spec>(
+  { kind, spec, complete }: Definition<Kind, Schema, Spec>,
+  value: unknown,
+): Checked<Resource<Kind, Spec>> {
+  const shape = decodeShape(wholeSchema(spec), value);
+  if (!shape.ok) return shape;
+  const completed = complete(shape.value.spec as v.InferOutput<Schema>);
+  return { ok: true, value: { ...shape.value, kind, spec: completed } };
+}
+
+function decodeApplied<Kind extends string, Schema extends v.GenericSchema, Spec>(
+  definition: Definition<Kind, Schema, Spec>,
+  value: unknown,
+): Checked<Resource<Kind, Spec>> {
+  const unknown = findUnknownFields(wholeSchema(definition.spec), value);
+  const shape = decodeWhole(definition, value);
+  if (!shape.ok) return { ok: false, problems: [...unknown, ...shape.problems] };
+
+  const envelope = checkEnvelope(definition, value, shape.value);
+  const problems = [...unknown, ...envelope, ...(definition.check?.(shape.value.spec) ?? [])];
+  return problems.length === 0 ? shape : { ok: false, problems };
+}
+
+function checkEnvelope(
+  {
+    kind,
+    namespaced,
+    onlyName,
+  }: Pick<Definition<string, v.GenericSchema, unknown>, "kind" | "namespaced" | "onlyName">,
+  given: unknown,
+  { apiVersion, metadata }: Resource,
+): readonly Problem[] {
+  const problems: Problem[] = [];
+  const givenKind = v.parse(v.object({ kind: v.string() }), given).kind;
+  const { name, namespace } = metadata;
+
+  if (apiVersion !== API_VERSION)
+    problems.push({ path: "apiVersion", value: apiVersion, message: `is not served; use "${API_VERSION}"` });
+  if (givenKind !== kind) problems.push({ path: "kind", value: givenKind, message: `is another kind; use "${kind}"` });
+  if (onlyName !== undefined && name !== onlyName) {
+    problems.push({
+      path: "metadata.name",
+      value: name,
+      message: `is not allowed, there is one ${kind}; use "${onlyName}"`,
+    });
+  } else if (!isResourceName(name)) {
+    problems.push({ path: "metadata.name", value: name, message: NAME_RULE });
+  }
+  if (!namespaced && namespace !== undefined) {
+    problems.push({
+      path: "metadata.namespace",
+      value: namespace,
+      message: `is not allowed, ${kind} has no namespace; remove it`,
+    });
+  }
+  if (namespaced && namespace !== undefined && !isResourceName(namespace)) {
+    problems.push({ path: "metadata.namespace", value: namespace, message: NAME_RULE });
+  }
+  return problems;
+}
+
+const NAME_RULE =
+  'is not a valid name; use lower-case letters, digits, "-" and ".", beginning and ending with a letter or digit, at most 253 characters';
+
+function writeResource(resource: Resource): string {
+  const { resourceVersion: _, ...metadata } = resource.metadata;
+  return JSON.stringify({ ...resource, metadata });
+}

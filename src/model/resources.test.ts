@@ -1,0 +1,99 @@
+import { describe, expect, test } from "bun:test";
+import { API_VERSION, identity } from "../identity.ts";
+import { formatPrefix } from "../ip/prefix.ts";
+import { clusterInformation, clusterVersion, withClusterVersion } from "./cluster-information.ts";
+import { ipReservation, reservedPrefixes } from "./ip-reservation.ts";
+import { DEFAULT_IPAM_CONFIGURATION, ipamConfiguration } from "./ipam-configuration.ts";
+import { node } from "./node.ts";
+import type { Resource, ResourceCodec } from "./resource.ts";
+
+const document = (kind: string, name: string, spec: object | undefined) => ({
+  apiVersion: API_VERSION,
+  kind,
+  metadata: { name },
+  spec,
+});
+
+function pathsOf(codec: ResourceCodec<Resource>, value: unknown): readonly string[] {
+  const result = codec.decode(value);
+  return result.ok ? [] : result.problems.map((problem) => problem.path);
+}
+
+describe("ipReservation", () => {
+  test("takes addresses and ranges of both families", () => {
+    const stored = JSON.stringify(document("IPReservation", "r", { reservedCIDRs: ["10.0.0.1", "fd00::/120"] }));
+    const prefixes = reservedPrefixes([ipReservation.read(stored, "key")]);
+
+    expect(prefixes.map(formatPrefix)).toEqual(["10.0.0.1/32", "fd00::/120"]);
+  });
+
+  test.each(["10.0.0.1/24", "ten", "10.0.0.1-10.0.0.5"])("refuses %p", (text) => {
+    const value = document("IPReservation", "r", { reservedCIDRs: ["10.0.0.1", text] });
+
+    expect(pathsOf(ipReservation, value)).toEqual(["spec.reservedCIDRs[1]"]);
+  });
+});
+
+describe("ipamConfiguration", () => {
+  test("is stored in the wire's own shape", () => {
+    expect(ipamConfiguration.write(DEFAULT_IPAM_CONFIGURATION)).toBe(
+      '{"strict_affinity":false,"auto_allocate_blocks":true,"maxBlocksPerHost":0}',
+    );
+    expect(ipamConfiguration.read('{"auto_allocate_blocks":true}', "key")).toEqual(DEFAULT_IPAM_CONFIGURATION);
+  });
+
+  test("takes what the writer left out for false, as the writer does", () => {
+    expect(ipamConfiguration.read('{"strict_affinity":true,"maxBlocksPerHost":2}', "key").spec).toEqual({
+      strictAffinity: true,
+      autoAllocateBlocks: false,
+      maxBlocksPerHost: 2,
+    });
+  });
+
+  test("refuses what is stored in another shape", () => {
+    expect(() => ipamConfiguration.read('{"strict_affinity":"yes"}', "/the/key")).toThrow("/the/key");
+  });
+
+  test("is one, and limits no host below zero blocks", () => {
+    expect(pathsOf(ipamConfiguration, document("IPAMConfiguration", "mine", { maxBlocksPerHost: 1 }))).toEqual([
+      "metadata.name",
+    ]);
+    expect(pathsOf(ipamConfiguration, document("IPAMConfiguration", "default", { maxBlocksPerHost: -1 }))).toEqual([
+      "spec.maxBlocksPerHost",
+    ]);
+    expect(ipamConfiguration.decode(document("IPAMConfiguration", "default", {}))).toEqual({
+      ok: true,
+      value: DEFAULT_IPAM_CONFIGURATION,
+    });
+  });
+});
+
+describe("clusterInformation", () => {
+  test("bears the version under the product's name", () => {
+    const spec = { clusterGUID: "g", datastoreReady: true, [`${identity.product}Version`]: "v3.29.0" };
+    const information = clusterInformation.read(JSON.stringify(document("ClusterInformation", "default", spec)), "key");
+
+    expect(clusterVersion(information)).toBe("v3.29.0");
+    expect(clusterVersion(withClusterVersion(information, "v3.30.0"))).toBe("v3.30.0");
+    expect(information.spec.datastoreReady).toBe(true);
+  });
+
+  test("has no version before anybody gave it one", () => {
+    expect(clusterVersion(clusterInformation.make({ name: "default" }, {}))).toBeUndefined();
+  });
+});
+
+describe("node", () => {
+  test("needs no spec", () => {
+    expect(node.decode(document("Node", "n", undefined))).toMatchObject({ ok: true, value: { spec: {} } });
+  });
+
+  test.each([
+    [{ bgp: { ipv4Address: "10.0.0.300" } }, "spec.bgp.ipv4Address"],
+    [{ vxlanTunnelMACAddr: "66" }, "spec.vxlanTunnelMACAddr"],
+    [{ ipv4VXLANTunnelAddr: "10.0.0.0/26" }, "spec.ipv4VXLANTunnelAddr"],
+    [{ addresses: [{ address: "10.0.0.1", typ: "InternalIP" }] }, "spec.addresses[0].typ"],
+  ])("refuses %j", (spec, path) => {
+    expect(pathsOf(node, document("Node", "n", spec))).toEqual([path]);
+  });
+});

@@ -1,0 +1,94 @@
+/**
+ * From a schema to problems a person can act on.
+ *
+ * One schema serves two readers: what lies in the datastore is decoded
+ * tolerantly (fields of other releases are ignored), what a user applies is
+ * also searched for fields the schema does not know.
+ */
+import * as v from "valibot";
+import { nearestName } from "./nearest-name.ts";
+import type { Checked, Problem } from "./problem.ts";
+
+/** Decodes by the schema; unknown fields are ignored, `null` counts as absent. */
+export function decodeShape<Schema extends v.GenericSchema>(
+  schema: Schema,
+  value: unknown,
+): Checked<v.InferOutput<Schema>> {
+  const result = v.safeParse(schema, value);
+  return result.success
+    ? { ok: true, value: result.output }
+    : { ok: false, problems: result.issues.map(describeIssue) };
+}
+
+/** The wire's `null` means what absence means, as in every Go program that writes these objects. */
+export function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNulls);
+  if (typeof value !== "object" || value === null) return value;
+  const kept = Object.entries(value).filter(([, member]) => member !== null);
+  return Object.fromEntries(kept.map(([name, member]) => [name, withoutNulls(member)]));
+}
+
+/** Every field of the value that the schema does not know, with the name that may have been meant. */
+export function findUnknownFields(schema: unknown, value: unknown, path = ""): readonly Problem[] {
+  if (hasWrapped(schema)) return findUnknownFields(schema.wrapped, value, path);
+  if (hasItem(schema) && Array.isArray(value)) {
+    return value.flatMap((member, index) => findUnknownFields(schema.item, member, `${path}[${index}]`));
+  }
+  if (!hasEntries(schema) || !isObject(value)) return [];
+
+  const known = Object.keys(schema.entries);
+  return Object.entries(value).flatMap(([name, member]) => {
+    const place = joinPath(path, name);
+    const inner = Object.hasOwn(schema.entries, name) ? schema.entries[name] : undefined;
+    return inner === undefined ? [unknownField(place, name, known)] : findUnknownFields(inner, member, place);
+  });
+}
+
+function unknownField(path: string, name: string, known: readonly string[]): Problem {
+  const nearest = nearestName(name, known);
+  const advice = nearest ? `did you mean "${nearest}"?` : `known here: ${known.join(", ")}`;
+  return { path, value: undefined, message: `is not a known field; ${advice}` };
+}
+
+function describeIssue(issue: v.BaseIssue<unknown>): Problem {
+  const path = (issue.path ?? []).reduce<string>((sum, item) => joinPath(sum, item.key), "");
+  return { path, value: issue.input, message: messageOf(issue) };
+}
+
+function messageOf(issue: v.BaseIssue<unknown>): string {
+  if (issue.kind !== "schema") return issue.message;
+  if (issue.received === "undefined") return "is missing; give it a value";
+  if (issue.type === "picklist" || issue.type === "literal") {
+    return `is not allowed; use ${(issue.expected ?? "").replace(/^\(|\)$/g, "").replaceAll(" | ", ", ")}`;
+  }
+  const wanted = {
+    Object: "an object",
+    Array: "a list",
+    string: "a string",
+    number: "a number",
+    boolean: "true or false",
+  };
+  const expected = issue.expected ?? "";
+  return `is of the wrong type; write ${Object.hasOwn(wanted, expected) ? wanted[expected as keyof typeof wanted] : expected}`;
+}
+
+function joinPath(path: string, key: unknown): string {
+  if (typeof key === "number") return `${path}[${key}]`;
+  return path === "" ? String(key) : `${path}.${String(key)}`;
+}
+
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function hasWrapped(schema: unknown): schema is { readonly wrapped: unknown } {
+  return isObject(schema) && "wrapped" in schema;
+}
+
+function hasItem(schema: unknown): schema is { readonly item: unknown } {
+  return isObject(schema) && "item" in schema;
+}
+
+function hasEntries(schema: unknown): schema is { readonly entries: Readonly<Record<string, unknown>> } {
+  return isObject(schema) && isObject(schema["entries"]);
+}
