@@ -1,0 +1,113 @@
+/**
+ * Builds the parts of `table.ts`, each once, into a cache outside the repository:
+ *   bun test/parts/build.ts [name …]
+ * The key of a built part is made of all that decides its bytes, so a stale one
+ * is never used; two runs at once wait for each other instead of building twice.
+ */
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { identity } from "../../src/identity.ts";
+import { PARTS, type Part, type PartName } from "./table.ts";
+
+/** `path`: the program, or the folder of plugins where the part has several. */
+export type Built = { readonly path: string } | { readonly missing: string };
+
+/** Go's own build cache is worth keeping between two parts of one module, not for ever. */
+const BUILD_CACHE_LIMIT_MEGABYTES = 2500;
+
+/** The part, built now if it must be. Without Go or the module proxy: the reason it is missing. */
+export async function part(name: PartName): Promise<Built> {
+  const built = partIfBuilt(name);
+  if ("path" in built || Bun.which("go") === null) return built;
+
+  const problem = await build(PARTS[name], directoryOf(name));
+  return problem === undefined ? partIfBuilt(name) : { missing: `${name} did not build: ${problem}` };
+}
+
+/** The part if a former run built it; never builds. */
+export function partIfBuilt(name: PartName): Built {
+  if (Bun.which("go") === null) return { missing: `${name} needs Go to be built` };
+  const row: Part = PARTS[name];
+  const directory = directoryOf(name);
+  if (!existsSync(directory)) return { missing: `${name} is not built: run \`bun test/parts/build.ts ${name}\`` };
+  return { path: row.program === undefined ? directory : join(directory, row.program) };
+}
+
+function cacheRoot(): string {
+  return join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), `${identity.product}-test-parts`);
+}
+
+function directoryOf(name: PartName): string {
+  return join(cacheRoot(), `${name}-${keyOf(PARTS[name])}`);
+}
+
+function keyOf(row: Part): string {
+  const hash = new Bun.CryptoHasher("sha256");
+  const module = join(import.meta.dir, row.module);
+  for (const file of ["go.mod", "go.sum"]) hash.update(readFileSync(join(module, file)));
+  hash.update(JSON.stringify(row));
+  hash.update(goVersion());
+  return hash.digest("hex").slice(0, 16);
+}
+
+let goVersionSeen: string | undefined;
+
+function goVersion(): string {
+  goVersionSeen ??= Bun.spawnSync(["go", "version"]).stdout.toString();
+  return goVersionSeen;
+}
+
+/** Builds into a folder beside the final one and renames it: what exists is complete. */
+async function build(row: Part, directory: string): Promise<string | undefined> {
+  mkdirSync(cacheRoot(), { recursive: true });
+  const script = `
+    [ -d "$final" ] && exit 0
+    rm -rf "$final".new && mkdir "$final".new
+    nice -n 10 go build -trimpath -ldflags "$flags" -o "$final".new/ "$@" || exit 1
+    for link in $links; do ln -s "\${link#*=}" "$final".new/"\${link%%=*}"; done
+    mv "$final".new "$final"`;
+  const child = Bun.spawn(["flock", join(cacheRoot(), "lock"), "sh", "-c", script, "build", ...row.packages], {
+    cwd: join(import.meta.dir, row.module),
+    env: {
+      ...process.env,
+      final: directory,
+      links: Object.entries(row.links ?? {})
+        .map((link) => link.join("="))
+        .join(" "),
+      flags: ["-s -w", row.linkerFlags ?? ""].join(" ").trim(),
+      CGO_ENABLED: "0",
+      GOFLAGS: "-mod=readonly -buildvcs=false",
+      GOCACHE: join(cacheRoot(), "go-build"),
+    },
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "pipe",
+  });
+  const [complaints, code] = await Promise.all([new Response(child.stderr).text(), child.exited]);
+  if (code !== 0) return complaints.trim().split("\n").slice(-3).join("; ");
+
+  dropBuildCache();
+  return undefined;
+}
+
+function dropBuildCache(): void {
+  const cache = join(cacheRoot(), "go-build");
+  const [megabytes] = Bun.spawnSync(["du", "-sm", cache]).stdout.toString().split("\t");
+  if (Number(megabytes) > BUILD_CACHE_LIMIT_MEGABYTES) rmSync(cache, { recursive: true, force: true });
+}
+
+if (import.meta.main) {
+  const wanted = process.argv.slice(2);
+  const known = Object.keys(PARTS).filter((name): name is PartName => name in PARTS);
+  const chosen = wanted.length === 0 ? known : known.filter((name) => wanted.includes(name));
+  for (const name of chosen) {
+    const started = performance.now();
+    const built = await part(name);
+    const seconds = ((performance.now() - started) / 1000).toFixed(1);
+    if ("missing" in built) {
+      console.error(built.missing);
+      process.exitCode = 1;
+    } else console.log(`${name}: ${built.path} (${seconds} s)`);
+  }
+}

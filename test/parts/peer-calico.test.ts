@@ -1,0 +1,47 @@
+/** The peer of the benchmarks stands: one attachment made and taken away by the real Calico on a real etcd. */
+import { describe, expect } from "bun:test";
+import { join } from "node:path";
+import { peerProgram, preparePeerCalico } from "../../bench/support/peer-calico.ts";
+import { type Host, hostProblem, openHost } from "../support/host.ts";
+import { program, testNeeding } from "../support/needs.ts";
+import { fetchFromHost } from "../support/reach.ts";
+import { type Built, partIfBuilt } from "./build.ts";
+
+const ENDPOINT = "http://127.0.0.1:2379";
+
+const reasonOf = (built: Built) => ("missing" in built ? built.missing : undefined);
+// Building it takes minutes: that is left to the benchmarks.
+const testCalico = testNeeding(
+  hostProblem(),
+  program("etcd"),
+  reasonOf(partIfBuilt("calico")),
+  reasonOf(partIfBuilt("calicoctl")),
+);
+
+describe("preparePeerCalico()", () => {
+  testCalico("makes Calico ready to add and delete an attachment", async () => {
+    await using host = await openHost();
+    await startEtcd(host);
+    const peer = await preparePeerCalico({ etcdEndpoint: ENDPOINT, cidr: "10.99.0.0/16", node: "here" }, host.must);
+    if ("missing" in peer) throw new Error(peer.missing);
+    await host.must(["ip", "netns", "add", "vt-pod"]);
+    const call = (command: string) =>
+      host.must([peerProgram(peer, "calico")], {
+        stdin: peer.config,
+        environment: peer.environment(command, { containerId: "pod", netns: "/run/netns/vt-pod" }),
+      });
+
+    const result = JSON.parse(await call("ADD"));
+    expect(result.ips[0].address).toStartWith("10.99.");
+    expect(await host.must(["ip", "-o", "link"])).toContain("cali");
+
+    await call("DEL");
+    expect(await host.must(["ip", "-o", "link"])).not.toContain("cali");
+  });
+});
+
+async function startEtcd(host: Host): Promise<void> {
+  const urls = ["--listen-client-urls", ENDPOINT, "--advertise-client-urls", ENDPOINT];
+  host.start(["etcd", "--data-dir", join(host.directory, "etcd"), ...urls], "etcd.log");
+  await fetchFromHost(host, "127.0.0.1", 2379, "/health");
+}

@@ -1,0 +1,53 @@
+/**
+ * The real programs that tests and benchmarks stand beside, built from the Go
+ * module proxy by the wrapper modules in this folder. To add one: a module with
+ * a `tool` line for each package, `go mod tidy`, and a row here.
+ */
+export interface Part {
+  /** The wrapper module's folder in here; its go.mod and go.sum pin every version. */
+  readonly module: string;
+  readonly packages: readonly string[];
+  /** Further names of one program: name -> the program that answers to it. */
+  readonly links?: Readonly<Record<string, string>>;
+  /** The program whose path is the part's path; absent when the part is a folder of plugins (a CNI_PATH). */
+  readonly program?: string;
+  readonly linkerFlags?: string;
+}
+
+const CALICO = "github.com/projectcalico/calico";
+const PLUGINS = "github.com/containernetworking/plugins";
+
+export const PARTS = {
+  /** CNI and IPAM plugin of Calico 3.31.0: 3.4 CPU minutes cold, so only benchmarks build it. */
+  calico: {
+    module: "calico",
+    packages: [`${CALICO}/cni-plugin/cmd/calico`],
+    links: { "calico-ipam": "calico" },
+    linkerFlags: `-X ${CALICO}/pkg/buildinfo.Version=v3.31.0`,
+  },
+  calicoctl: {
+    module: "calico",
+    packages: [`${CALICO}/calicoctl/calicoctl`],
+    program: "calicoctl",
+    linkerFlags: `-X ${CALICO}/pkg/buildinfo.Version=v3.31.0`,
+  },
+  cnitool: {
+    module: "cnitool",
+    packages: ["github.com/containernetworking/cni/cnitool"],
+    program: "cnitool",
+  },
+  /** Upstream's plugins 1.9.1; Debian's package has 1.1.1. */
+  "cni-plugins": {
+    module: "cni-plugins",
+    packages: [
+      `${PLUGINS}/plugins/meta/portmap`,
+      `${PLUGINS}/plugins/meta/bandwidth`,
+      `${PLUGINS}/plugins/main/ptp`,
+      `${PLUGINS}/plugins/main/bridge`,
+      `${PLUGINS}/plugins/main/loopback`,
+      `${PLUGINS}/plugins/ipam/host-local`,
+    ],
+  },
+} as const satisfies Readonly<Record<string, Part>>;
+
+export type PartName = keyof typeof PARTS;

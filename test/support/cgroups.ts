@@ -1,0 +1,47 @@
+/**
+ * The cgroups of private hosts: the one thing the kernel does not take away
+ * with a process namespace. Every one is called `vt-<pid of its test>-<n>`.
+ */
+import { existsSync, readdirSync, rmdirSync } from "node:fs";
+import { join } from "node:path";
+
+const ROOT = "/sys/fs/cgroup";
+
+/** Removes what tests that were killed left behind. */
+export function sweepCgroups(): void {
+  for (const name of new Set(hierarchies().flatMap(hostNames))) {
+    const owner = /^vt-(\d+)-/.exec(name)?.[1];
+    if (owner !== undefined && !existsSync(`/proc/${owner}`)) removeCgroups(name);
+  }
+}
+
+export function removeCgroups(name: string): void {
+  for (const hierarchy of hierarchies()) removeTree(join(hierarchy, name));
+}
+
+/** One folder per controller with cgroup v1, the root itself with v2. */
+function hierarchies(): readonly string[] {
+  if (!existsSync(ROOT)) return [];
+  return [
+    ROOT,
+    ...readdirSync(ROOT, { withFileTypes: true }).flatMap((entry) =>
+      entry.isDirectory() ? [join(ROOT, entry.name)] : [],
+    ),
+  ];
+}
+
+function hostNames(hierarchy: string): readonly string[] {
+  return readdirSync(hierarchy).filter((name) => name.startsWith("vt-"));
+}
+
+function removeTree(directory: string): void {
+  if (!existsSync(directory)) return;
+  for (const entry of readdirSync(directory, { withFileTypes: true })) {
+    if (entry.isDirectory()) removeTree(join(directory, entry.name));
+  }
+  try {
+    rmdirSync(directory);
+  } catch {
+    // A process that the kernel is still taking down holds it: the next sweep removes it.
+  }
+}

@@ -1,0 +1,27 @@
+/** Packets as proof: whether one place reaches another. */
+import type { Host } from "./host.ts";
+import { pollUntil } from "./poll.ts";
+
+/** Runs a command somewhere; fails when it does. */
+export type Execute = (command: readonly string[]) => Promise<unknown>;
+
+/** Pings until it is answered: an IPv6 address may still be tentative. */
+export async function pingEach(execute: Execute, addresses: readonly string[]): Promise<void> {
+  for (const address of addresses) {
+    const ping = ["/bin/busybox", address.includes(":") ? "ping6" : "ping", "-c", "1", "-W", "1", address];
+    await pollUntil(async () => (await execute(ping)) !== undefined, `an answer from ${address}`, 5_000);
+  }
+}
+
+/** The body that an HTTP server gives, asked from the host as soon as it answers. */
+export async function fetchFromHost(host: Host, address: string, port: number, path = "/"): Promise<string> {
+  const request = ["busybox", "nc", "-w", "2", address, String(port)];
+  let body = "";
+  const answered = async () => {
+    const answer = await host.must(request, { stdin: `GET ${path} HTTP/1.0\r\n\r\n` });
+    body = answer.split("\r\n\r\n")[1] ?? "";
+    return body !== "";
+  };
+  await pollUntil(answered, `an HTTP answer from ${address}:${port}`, 5_000);
+  return body;
+}
