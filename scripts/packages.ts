@@ -9,6 +9,19 @@ const PACKAGES: Readonly<Record<string, string>> = {
   nft: "nftables",
   ping: "iputils-ping",
   "/usr/lib/cni/host-local": "containernetworking-plugins",
+  // Real clients of the plugin (test/clients): both engines run containers by runc, which takes hosts with both cgroup versions.
+  podman: "podman",
+  containerd: "containerd",
+  runc: "runc",
+  // The root file system of their containers.
+  busybox: "busybox-static",
+  // Upstream's portmap, the peer, works through it.
+  iptables: "iptables",
+  // Looks at what is left: processes, and tracked connections of host ports.
+  ps: "procps",
+  conntrack: "conntrack",
+  // Measures shaped rates.
+  iperf3: "iperf3",
 };
 
 export async function installPackages(): Promise<void> {

@@ -1,0 +1,36 @@
+import { describe, expect } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { hostProblem, openHost } from "../support/host.ts";
+import { testNeeding } from "../support/needs.ts";
+import { pollUntil } from "../support/poll.ts";
+
+const testHost = testNeeding(hostProblem());
+
+describe("openHost()", () => {
+  testHost("keeps what happens in it apart from the real host", async () => {
+    await using host = await openHost();
+    await host.must(["ip", "link", "add", "vt-inside", "type", "veth", "peer", "name", "vt-peer"]);
+    host.writeFile("/etc/vt-inside", "x");
+
+    expect(await host.must(["cat", "/etc/vt-inside"])).toBe("x");
+    expect(existsSync("/etc/vt-inside")).toBe(false);
+    expect(existsSync("/sys/class/net/vt-inside")).toBe(false);
+  });
+
+  testHost("vanishes with the test, however that ends", async () => {
+    const source = `
+      import { openHost } from ${JSON.stringify(join(import.meta.dir, "../support/host.ts"))};
+      const host = await openHost();
+      host.start(["sleep", "1000"], "sleep.log");
+      console.log(host.netns.split("/")[2]);
+      await new Promise(() => {});`;
+    const owner = Bun.spawn([process.execPath, "-e", source], { stdin: "ignore", stdout: "pipe" });
+    const { value } = await owner.stdout.getReader().read();
+    const init = new TextDecoder().decode(value).trim();
+    expect(existsSync(`/proc/${init}`)).toBe(true);
+
+    owner.kill("SIGKILL");
+    await pollUntil(() => !existsSync(`/proc/${init}`), "the host's end");
+  });
+});

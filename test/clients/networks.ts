@@ -1,0 +1,6 @@
+/** The networks that every client drives: one row here adds a network to all client tests. */
+import { type NetworkUnderTest, upstreamNetwork } from "../support/network-under-test.ts";
+
+export async function networksUnderTest(): Promise<readonly NetworkUnderTest[]> {
+  return [await upstreamNetwork()];
+}

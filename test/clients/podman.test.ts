@@ -1,0 +1,59 @@
+/** podman drives every network under test as its users do. */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { type Host, openHost } from "../support/host.ts";
+import { testNeeding } from "../support/needs.ts";
+import { installNetwork } from "../support/network-under-test.ts";
+import { type Podman, podmanProblem, usePodman } from "../support/podman.ts";
+import { fetchFromHost, pingEach } from "../support/reach.ts";
+import { expectTraces, tracesOf } from "../support/traces.ts";
+import { networksUnderTest } from "./networks.ts";
+
+const SERVE = ["/bin/httpd", "-f", "-p", "80", "-h", "/www"];
+
+describe.each(await networksUnderTest())("podman on $title", (network) => {
+  let host: Host;
+  let podman: Podman;
+  const testPodman = testNeeding(podmanProblem());
+
+  beforeAll(async () => {
+    if (podmanProblem() !== undefined) return;
+    host = await openHost();
+    await installNetwork(host, network);
+    podman = usePodman(host);
+  });
+  afterAll(() => host?.[Symbol.asyncDispose]());
+
+  testPodman("runs containers that reach each other, serves a published port, and leaves nothing", async () => {
+    const before = await tracesOf(host, network);
+    await podman.run("first", network.name, SERVE, ["8088:80"]);
+    await podman.run("second", network.name, SERVE);
+    const first = await podman.addressesOf("first", network.name);
+    const second = await podman.addressesOf("second", network.name);
+
+    expect(first.map((address, index) => address.startsWith(network.addressPrefixes[index] ?? "none"))).toEqual(
+      network.addressPrefixes.map(() => true),
+    );
+    expect(await podman.exec("first", ["/bin/cat", "/www/index.html"])).toBe("hello\n");
+    await pingEach((command) => podman.exec("first", command), second);
+    await pingEach((command) => podman.exec("second", command), first);
+    expect(await fetchFromHost(host, "127.0.0.1", 8088)).toBe("hello\n");
+    expect(await fetchFromHost(host, first[0] ?? "none", 80)).toBe("hello\n");
+
+    await podman.stop("first");
+    await podman.remove("first");
+    await podman.remove("second");
+    await expectTraces(host, network, before);
+  });
+
+  testPodman("gives a container that is started again its network again", async () => {
+    const before = await tracesOf(host, network);
+    await podman.run("restarted", network.name, SERVE, ["8089:80"]);
+    await podman.stop("restarted");
+    await expectTraces(host, network, before);
+    await podman.start("restarted");
+
+    expect(await fetchFromHost(host, "127.0.0.1", 8089)).toBe("hello\n");
+    await podman.remove("restarted");
+    await expectTraces(host, network, before);
+  });
+});

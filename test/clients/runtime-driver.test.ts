@@ -1,0 +1,63 @@
+/** The runtime in small against real plugins: what cnitool proves, it must prove as well. */
+import { afterEach, beforeEach, describe, expect } from "bun:test";
+import { type Host, hostProblem, openHost } from "../support/host.ts";
+import { testNeeding } from "../support/needs.ts";
+import { installNetwork } from "../support/network-under-test.ts";
+import { type Runtime, startRuntime } from "../support/runtime-driver.ts";
+import { expectTraces, type Traces, tracesOf } from "../support/traces.ts";
+import { networksUnderTest } from "./networks.ts";
+
+const POD = {
+  containerId: "pod",
+  netns: "/run/netns/vt-pod",
+  capabilities: { portMappings: [{ hostPort: 8066, containerPort: 80, protocol: "tcp" }] },
+};
+
+describe.each(await networksUnderTest())("startRuntime() on $title", (network) => {
+  let host: Host;
+  let before: Traces;
+  let runtime: Runtime;
+  const testRuntime = testNeeding(hostProblem());
+
+  beforeEach(async () => {
+    if (hostProblem() !== undefined) return;
+    host = await openHost();
+    await installNetwork(host, network);
+    await host.must(["ip", "netns", "add", "vt-pod"]);
+    before = await tracesOf(host, network);
+    runtime = startRuntime({
+      conflist: { ...network.conflist("1.0.0") },
+      pluginDirectory: "/opt/cni/bin",
+      run: host.run,
+    });
+  });
+  afterEach(() => host?.[Symbol.asyncDispose]());
+
+  testRuntime("adds, checks and deletes an attachment and leaves nothing", async () => {
+    const result = await runtime.add(POD);
+    await runtime.check(POD);
+
+    expect(result.ips).toHaveLength(network.addressPrefixes.length);
+    expect((await tracesOf(host, network)).hostPorts).not.toEqual([]);
+    await runtime.del(POD);
+    await runtime.del(POD);
+    await expectTraces(host, network, before);
+  });
+
+  testRuntime("tells which plugin failed, and undoes what was done", async () => {
+    const failure = await runtime.add({ ...POD, netns: "/run/netns/vt-none" }).catch((reason) => reason);
+
+    expect(failure).toMatchObject({ command: "ADD", code: expect.any(Number) });
+    await expectTraces(host, network, before);
+  });
+
+  testRuntime("deletes by gc what it remembers and nobody wants", async () => {
+    await runtime.add(POD);
+    await runtime.gc([POD]);
+    expect(runtime.cachedResult(POD)).toBeDefined();
+
+    await runtime.gc([]);
+    expect(runtime.cachedResult(POD)).toBeUndefined();
+    await expectTraces(host, network, before);
+  });
+});

@@ -1,0 +1,85 @@
+/**
+ * A network as the client tests see it: a config list, the plugins behind it, and
+ * how to ask it what it still keeps. The same tests then run over every row.
+ */
+import { existsSync, readdirSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { part } from "../parts/build.ts";
+import type { Host } from "./host.ts";
+
+export interface NetworkUnderTest {
+  /** Stands in the tests' titles. */
+  readonly title: string;
+  /** The name inside its config list. */
+  readonly name: string;
+  /** How its addresses begin, one per family: tells them from those of a client's own fall-back network. */
+  readonly addressPrefixes: readonly string[];
+  /** The CNI versions that its plugins speak as a chain. */
+  readonly versions: readonly string[];
+  /** Searched in this order; all plugins of the list must be in one of them, and `loopback` for the CRI. */
+  readonly pluginDirectories: readonly string[];
+  conflist(cniVersion: string): object;
+  /** Datastore, pool and whatever else must stand before the first ADD. */
+  prepare?(host: Host): Promise<void>;
+  /** Every address, endpoint … that it still keeps for an attachment. */
+  kept(host: Host): Promise<readonly string[]>;
+}
+
+const BIN_DIRECTORY = "/opt/cni/bin";
+const CONFIG_DIRECTORY = "/etc/cni/net.d";
+
+/** Makes the network usable on the host, at the places that clients hard-wire. */
+export async function installNetwork(host: Host, network: NetworkUnderTest, cniVersion = "1.0.0"): Promise<void> {
+  for (const directory of network.pluginDirectories) {
+    for (const file of readdirSync(directory)) {
+      const link = host.view(join(BIN_DIRECTORY, file));
+      if (!existsSync(link)) symlinkSync(join(directory, file), link);
+    }
+  }
+  const conflist = JSON.stringify(network.conflist(cniVersion));
+  host.writeFile(join(CONFIG_DIRECTORY, `10-${network.name}.conflist`), conflist);
+  await network.prepare?.(host);
+}
+
+/** Upstream's plugins of 1.9.1; where there is no Go to build them, Debian's. */
+async function upstreamPlugins(): Promise<string> {
+  const built = await part("cni-plugins");
+  return "path" in built ? built.path : "/usr/lib/cni";
+}
+
+const DATA_DIRECTORY = "/var/lib/cni/networks";
+
+/** ptp + host-local + portmap + bandwidth of upstream: proves the harness itself. */
+export async function upstreamNetwork(): Promise<NetworkUnderTest> {
+  const name = "upstream";
+  return {
+    title: "upstream ptp + host-local",
+    name,
+    addressPrefixes: ["10.77.0.", "fd77::"],
+    versions: ["0.3.0", "0.3.1", "0.4.0", "1.0.0"],
+    pluginDirectories: [await upstreamPlugins()],
+    conflist: (cniVersion) => ({
+      cniVersion,
+      name,
+      plugins: [
+        {
+          type: "ptp",
+          ipam: {
+            type: "host-local",
+            dataDir: DATA_DIRECTORY,
+            ranges: [[{ subnet: "10.77.0.0/24" }], [{ subnet: "fd77::/64" }]],
+            routes: [{ dst: "0.0.0.0/0" }, { dst: "::/0" }],
+          },
+        },
+        { type: "portmap", capabilities: { portMappings: true }, snat: true },
+        // No rates here: they would win over those of a pod's annotations.
+        { type: "bandwidth", capabilities: { bandwidth: true } },
+      ],
+    }),
+    async kept(host) {
+      const directory = host.view(join(DATA_DIRECTORY, name));
+      if (!existsSync(directory)) return [];
+      return readdirSync(directory).filter((file) => file !== "lock" && !file.startsWith("last_reserved_ip."));
+    },
+  };
+}

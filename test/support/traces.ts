@@ -1,0 +1,79 @@
+/**
+ * What attachments can leave behind on a private host. A test takes the traces
+ * before and demands the same ones afterwards.
+ */
+import { expect } from "bun:test";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import type { Host } from "./host.ts";
+import type { NetworkUnderTest } from "./network-under-test.ts";
+import { pollUntil } from "./poll.ts";
+
+export interface Traces {
+  readonly links: readonly string[];
+  readonly routes: readonly string[];
+  /** Rules and map elements of host ports. */
+  readonly hostPorts: readonly string[];
+  readonly namespaces: readonly string[];
+  readonly mounts: readonly string[];
+  readonly processes: readonly string[];
+  /** Results that libcni remembers. */
+  readonly cachedResults: readonly string[];
+  /** Addresses and endpoints, by the network's own account. */
+  readonly kept: readonly string[];
+}
+
+export async function tracesOf(host: Host, network: NetworkUnderTest): Promise<Traces> {
+  const [links, routes, routes6, rules, processes, kept] = await Promise.all([
+    host.must(["ip", "-o", "link"]),
+    host.must(["ip", "-4", "route", "show", "table", "all"]),
+    host.must(["ip", "-6", "route", "show", "table", "all"]),
+    host.must(["nft", "list", "ruleset"]),
+    host.must(["ps", "-eo", "comm="]),
+    network.kept(host),
+  ]);
+  return {
+    links: linesOf(links).map((line) => line.split(": ")[1] ?? line),
+    routes: [...linesOf(routes), ...linesOf(routes6)].filter((route) => !route.includes(" dev lo ")),
+    hostPorts: linesOf(rules).filter((line) => /CNI-DN-|elements = /.test(line)),
+    namespaces: filesOf(host, "/run/netns"),
+    mounts: mountsOf(host),
+    processes: linesOf(processes).filter((name) => !OWN_PROCESSES.has(name)),
+    cachedResults: filesOf(host, "/var/lib/cni/results"),
+    kept,
+  };
+}
+
+/** Fails unless the traces are soon those of before: shims and monitors end a moment after their client. */
+export async function expectTraces(host: Host, network: NetworkUnderTest, before: Traces): Promise<void> {
+  let after = before;
+  const same = async () => {
+    after = await tracesOf(host, network);
+    return Bun.deepEquals(after, before);
+  };
+  await pollUntil(same, "the traces to vanish", 5_000).catch(() => expect(after).toEqual(before));
+}
+
+/** Of the host itself and of the look at it. */
+const OWN_PROCESSES = new Set(["sh", "cat", "timeout", "ps", "ip", "nft"]);
+
+function linesOf(text: string): readonly string[] {
+  return text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "")
+    .sort();
+}
+
+function filesOf(host: Host, directory: string): readonly string[] {
+  const outside = host.view(directory);
+  return existsSync(outside) ? readdirSync(outside).sort() : [];
+}
+
+/** Without those that a client makes once for itself. */
+function mountsOf(host: Host): readonly string[] {
+  return readFileSync(host.view("/proc/1/mounts"), "utf8")
+    .split("\n")
+    .map((line) => line.split(" ")[1] ?? "")
+    .filter((target) => target !== "/run/netns" && !target.endsWith("/podman-graph/overlay"))
+    .sort();
+}
