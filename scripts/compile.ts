@@ -19,6 +19,8 @@ export async function compileExecutable({ entry, executable, identityFile, targe
     minify: true,
     bytecode: true,
     format: "esm",
+    // Without it every `import "node:…"` of every part, called or not, runs at the start of every program.
+    splitting: true,
     sourcemap: "none",
     compile: {
       outfile: unfinished,
