@@ -1,45 +1,31 @@
 /** docs/network-config.md, from the schema of the network config. */
-import { wireSchema } from "../../src/config/schema.ts";
-import {
-  type AnyObjectSchema,
-  type AnySchema,
-  allowedOf,
-  defaultOf,
-  entriesOf,
-  isRequired,
-  meaningOf,
-  objectWithin,
-  typeName,
-} from "../../src/config/schema-shape.ts";
+import { type Entries, type Entry, Field, Section } from "../../src/config/field.ts";
+import { networkConfigFields } from "../../src/config/schema.ts";
 import { identity } from "../../src/identity.ts";
 
 const HEAD = ["| Field | Type | Default | Allowed | Meaning |", "|---|---|---|---|---|"];
 
 export function networkConfigPage(): string {
-  const schema = wireSchema();
-  const objects = Object.entries(entriesOf(schema)).flatMap(([name, field]) => {
-    const object = objectWithin(field);
-    return object === undefined ? [] : ["", `## ${name}`, "", ...table(object, `${name}.`)];
-  });
-  return [...introduction(), "", "## Top level", "", ...table(schema, ""), ...objects, ...closing(), ""].join("\n");
+  const fields = networkConfigFields();
+  const sections = Object.entries(fields).flatMap(([name, entry]) =>
+    entry instanceof Section ? ["", `## ${name}`, "", ...table(entry.fields, `${name}.`)] : [],
+  );
+  return [...introduction(), "", "## Top level", "", ...table(fields, ""), ...sections, ...closing(), ""].join("\n");
 }
 
-function table(schema: AnyObjectSchema, prefix: string): readonly string[] {
-  return [...HEAD, ...Object.entries(entriesOf(schema)).map(([name, field]) => row(`${prefix}${name}`, field))];
+function table(fields: Entries, prefix: string): readonly string[] {
+  return [...HEAD, ...Object.entries(fields).map(([name, entry]) => row(`${prefix}${name}`, entry))];
 }
 
-function row(name: string, field: AnySchema): string {
-  const object = objectWithin(field);
-  const type = { picklist: "string", number: "integer", array: "array of string" }[typeName(field)] ?? typeName(field);
-  const allowed = object === undefined ? allowedOf(field) : "see below";
-  return `| \`${name}\` | ${type} | ${defaultText(field)} | ${allowed} | ${meaningOf(field)} |`;
+function row(name: string, entry: Entry<unknown>): string {
+  const [type, allowed] = entry instanceof Field ? [entry.type.kind, entry.type.allowed] : ["object", "see below"];
+  return `| \`${name}\` | ${type} | ${defaultText(entry)} | ${allowed} | ${entry.meaning} |`;
 }
 
-function defaultText(field: AnySchema): string {
-  if (isRequired(field)) return "required";
-  const value = defaultOf(field);
-  if (value === undefined || objectWithin(field) !== undefined) return "none";
-  return `\`${typeof value === "string" ? value : JSON.stringify(value)}\``;
+function defaultText(entry: Entry<unknown>): string {
+  if (entry.required) return "required";
+  if (!(entry instanceof Field) || entry.absent === undefined) return "none";
+  return `\`${entry.absent}\``;
 }
 
 function introduction(): readonly string[] {

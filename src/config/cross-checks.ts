@@ -1,113 +1,93 @@
 /** Rules that no field can tell alone. They look at what is present, also when some value is bad. */
 import { identity } from "../identity.ts";
-import type { JsonObject } from "./network-config.ts";
-import { type ConfigProblem, pathText } from "./problem.ts";
-import { isObject } from "./wire-object.ts";
+import type { ConfigProblem } from "./problem.ts";
 
 /** Something that works, but not as its author may think. Same shape as a problem. */
 export type ConfigWarning = ConfigProblem;
 
-export function crossProblems(present: JsonObject): readonly ConfigProblem[] {
-  return [
-    ...(has(present, "etcd_endpoints") && has(present, "etcd_discovery_srv")
-      ? [
-          finding(
-            ["etcd_discovery_srv"],
-            'is set together with "etcd_endpoints": allowed is one of the two; remove the one that is not meant',
-          ),
-        ]
-      : []),
-    ...withoutPartner(present, "etcd_cert_file", "etcd_key_file"),
-    ...withoutPartner(present, "etcd_key_file", "etcd_cert_file"),
-  ];
+/** Every value that was given, by its full name such as `ipam.type`. */
+type Present = ReadonlyMap<string, unknown>;
+
+export function crossProblems(present: Present): readonly ConfigProblem[] {
+  const problems: ConfigProblem[] = [];
+  if (present.has("etcd_endpoints") && present.has("etcd_discovery_srv")) {
+    const state = 'is set together with "etcd_endpoints": allowed is one of the two; remove the one that is not meant';
+    problems.push(finding("etcd_discovery_srv", state));
+  }
+  for (const [field, partner] of TLS_PAIRS) {
+    if (!present.has(field) || present.has(partner)) continue;
+    const state = `is set without "${partner}": mutual TLS needs both; add "${partner}" or remove "${field}"`;
+    problems.push(finding(field, state));
+  }
+  return problems;
 }
 
-export function crossWarnings(present: JsonObject): readonly ConfigWarning[] {
-  return [
-    ...missingVersion(present),
-    ...deprecated(present),
-    ...tlsWithoutTls(present),
-    ...ipamWarnings(present["ipam"]),
-    ...relativePaths(present),
-  ];
+export function crossWarnings(present: Present): readonly ConfigWarning[] {
+  const warnings: ConfigWarning[] = [];
+  if (!present.has("cniVersion")) {
+    warnings.push(finding("cniVersion", 'is missing: the config is read as version 0.1.0; add "cniVersion"'));
+  }
+  if (present.has("etcd_authority") || present.has("etcd_scheme")) warnings.push(deprecation(present));
+  if (present.get("ipam.type") === identity.ipamType) warnings.push(...ipamWarnings(present));
+  const plainEtcd = isPlainText(present.get("etcd_endpoints"));
+  for (const [field, value] of present) {
+    if (plainEtcd && TLS_FIELDS.has(field)) {
+      warnings.push(finding(field, 'has no effect: no URL in "etcd_endpoints" begins with https://'));
+    }
+    if (PATH_FIELDS.has(field) && typeof value === "string" && !value.startsWith("/")) {
+      warnings.push(
+        finding(field, "is a relative path: it depends on where the runtime stands; write an absolute one"),
+      );
+    }
+  }
+  return warnings;
 }
 
-function withoutPartner(present: JsonObject, field: string, partner: string): readonly ConfigProblem[] {
-  if (!has(present, field) || has(present, partner)) return [];
-  return [
-    finding([field], `is set without "${partner}": mutual TLS needs both; add "${partner}" or remove "${field}"`),
-  ];
-}
+const TLS_PAIRS = [
+  ["etcd_cert_file", "etcd_key_file"],
+  ["etcd_key_file", "etcd_cert_file"],
+] as const;
 
-function missingVersion(present: JsonObject): readonly ConfigWarning[] {
-  if (has(present, "cniVersion")) return [];
-  return [finding(["cniVersion"], 'is missing: the config is read as version 0.1.0; add "cniVersion"')];
-}
-
-function deprecated(present: JsonObject): readonly ConfigWarning[] {
-  const given = ["etcd_authority", "etcd_scheme"].filter((field) => has(present, field));
-  const [first] = given;
-  if (first === undefined) return [];
-  const winner = ["etcd_endpoints", "etcd_discovery_srv"].find((field) => has(present, field));
-  const names = given.map((field) => `"${field}"`).join(" and ");
-  const state =
-    winner === undefined
-      ? `${names} deprecated: write "etcd_endpoints" instead`
-      : `${names} deprecated and ignored because "${winner}" is set: remove`;
-  return [
-    { path: [first], message: state.replace(" deprecated", given.length === 1 ? " is deprecated" : " are deprecated") },
-  ];
-}
-
-function tlsWithoutTls(present: JsonObject): readonly ConfigWarning[] {
-  const endpoints = present["etcd_endpoints"];
-  if (typeof endpoints !== "string" || /https:/i.test(endpoints)) return [];
-  return ["etcd_key_file", "etcd_cert_file", "etcd_ca_cert_file"]
-    .filter((field) => has(present, field))
-    .map((field) => finding([field], 'has no effect: no URL in "etcd_endpoints" begins with https://'));
-}
-
-function ipamWarnings(ipam: unknown): readonly ConfigWarning[] {
-  if (!isObject(ipam) || ipam["type"] !== identity.ipamType) return [];
-  const assignsIpv6 = ipam["assign_ipv6"] === "true";
-  return [
-    ...(has(ipam, "ipv6_pools") && !assignsIpv6
-      ? [finding(["ipam", "ipv6_pools"], 'is ignored: "assign_ipv6" is not "true"')]
-      : []),
-    ...(ipam["assign_ipv4"] === "false" && !assignsIpv6
-      ? [
-          finding(
-            ["ipam", "assign_ipv4"],
-            'is "false" and so is "assign_ipv6": only pods that ask for an address get one',
-          ),
-        ]
-      : []),
-  ];
-}
+const TLS_FIELDS = new Set(["etcd_key_file", "etcd_cert_file", "etcd_ca_cert_file"]);
 
 /** Every field that holds the path of a file or directory on the host. */
-const PATH_FIELDS: readonly (readonly string[])[] = [
-  ["nodename_file"],
-  ["datastore_path"],
-  ["etcd_key_file"],
-  ["etcd_cert_file"],
-  ["etcd_ca_cert_file"],
-  ["log_file_path"],
-  ["endpoint_status_dir"],
-  ["kubernetes", "kubeconfig"],
-];
+const PATH_FIELDS = new Set([
+  ...TLS_FIELDS,
+  "nodename_file",
+  "datastore_path",
+  "log_file_path",
+  "endpoint_status_dir",
+  "kubernetes.kubeconfig",
+]);
 
-function relativePaths(present: JsonObject): readonly ConfigWarning[] {
-  return PATH_FIELDS.filter((path) => {
-    const value = path.reduce<unknown>((inner, step) => (isObject(inner) ? inner[step] : undefined), present);
-    return typeof value === "string" && !value.startsWith("/");
-  }).map((path) => finding(path, "is a relative path: it depends on where the runtime stands; write an absolute one"));
+function deprecation(present: Present): ConfigWarning {
+  const given = ["etcd_authority", "etcd_scheme"].filter((field) => present.has(field));
+  const names = `${given.map((field) => `"${field}"`).join(" and ")} ${given.length === 1 ? "is" : "are"}`;
+  const winner = ["etcd_endpoints", "etcd_discovery_srv"].find((field) => present.has(field));
+  const message =
+    winner === undefined
+      ? `${names} deprecated: write "etcd_endpoints" instead`
+      : `${names} deprecated, and ignored because "${winner}" is set: remove`;
+  return { path: given.slice(0, 1), message };
 }
 
-function finding(path: readonly string[], state: string): ConfigProblem {
-  return { path, message: `"${pathText(path)}" ${state}` };
+function ipamWarnings(present: Present): readonly ConfigWarning[] {
+  if (present.get("ipam.assign_ipv6") === "true") return [];
+  const warnings: ConfigWarning[] = [];
+  if (present.has("ipam.ipv6_pools")) {
+    warnings.push(finding("ipam.ipv6_pools", 'is ignored: "assign_ipv6" is not "true"'));
+  }
+  if (present.get("ipam.assign_ipv4") === "false") {
+    const state = 'is "false" and so is "assign_ipv6": only pods that ask for an address get one';
+    warnings.push(finding("ipam.assign_ipv4", state));
+  }
+  return warnings;
 }
 
-function has(present: JsonObject, field: string): boolean {
-  return present[field] !== undefined;
+function isPlainText(endpoints: unknown): boolean {
+  return typeof endpoints === "string" && !/https:/i.test(endpoints);
+}
+
+function finding(field: string, state: string): ConfigProblem {
+  return { path: field.split("."), message: `"${field}" ${state}` };
 }

@@ -4,47 +4,40 @@
  *
  * Pure: whether the files a config names can be read is `config-files.ts`'s question.
  */
-import * as v from "valibot";
+import { isJsonObject, type JsonObject } from "../cni/json.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { type ConfigWarning, crossProblems, crossWarnings } from "./cross-checks.ts";
-import { type JsonObject, type NetworkConfig, networkConfigFrom } from "./network-config.ts";
-import { type ConfigPath, type ConfigProblem, pathText, problem } from "./problem.ts";
-import { redactUrl } from "./redact.ts";
-import { wireSchema } from "./schema.ts";
-import { allowedOf, fieldAt, isRequired, typeName } from "./schema-shape.ts";
-import { findKey, isObject, readWireObject, type UnknownKey } from "./wire-object.ts";
+import { decodeEntries, type Findings, findKey } from "./field.ts";
+import { type NetworkConfig, networkConfigFrom } from "./network-config.ts";
+import { type ConfigPath, type ConfigProblem, shownValue } from "./problem.ts";
+import { networkConfigFields } from "./schema.ts";
+
+interface Notes {
+  /** To be logged at WARNING. */
+  readonly warnings: readonly ConfigWarning[];
+  /** Ignored, to be logged at DEBUG with `unknownKeyText`. */
+  readonly unknownKeys: readonly ConfigPath[];
+}
 
 export type DecodedConfig =
-  | {
-      readonly ok: true;
-      readonly config: NetworkConfig;
-      /** To be logged at WARNING. */
-      readonly warnings: readonly ConfigWarning[];
-      /** Ignored, to be logged at DEBUG. */
-      readonly unknownKeys: readonly UnknownKey[];
-    }
-  | {
-      readonly ok: false;
-      readonly problems: readonly ConfigProblem[];
-      readonly warnings: readonly ConfigWarning[];
-      readonly unknownKeys: readonly UnknownKey[];
-    };
+  | ({ readonly ok: true; readonly config: NetworkConfig } & Notes)
+  | ({ readonly ok: false; readonly problems: readonly ConfigProblem[] } & Notes);
 
 export function decodeNetworkConfig(raw: unknown): DecodedConfig {
-  if (!isObject(raw)) {
-    const found = problem([], { value: raw, allowed: "an object", fix: "write the network config as { … }" });
-    const message = found.message.replace('""', "the network config");
+  if (!isJsonObject(raw)) {
+    const message = `The network config is ${shownValue(raw)}: allowed is an object; write it as { … }`;
     return { ok: false, problems: [{ path: [], message }], warnings: [], unknownKeys: [] };
   }
-  const schema = wireSchema();
-  const ipamAsGiven = ipamOf(raw);
-  const { present, unknownKeys } = readWireObject(raw, schema);
-  const parsed = v.safeParse(schema, present);
-  const problems = [...fieldProblems(parsed.issues ?? [], present), ...crossProblems(present)];
-  const notes = { warnings: crossWarnings(present), unknownKeys: ownUnknownKeys(unknownKeys, ipamAsGiven) };
-  if (!parsed.success || problems.length > 0) return { ok: false, problems, ...notes };
-  return { ok: true, config: networkConfigFrom(parsed.output, ipamAsGiven), ...notes };
+  const findings: Findings = { problems: [], unknownKeys: [], present: new Map() };
+  const wire = decodeEntries(networkConfigFields(), raw, { path: [], findings });
+  const { present } = findings;
+  const problems = [...findings.problems, ...crossProblems(present)];
+  const warnings = crossWarnings(present);
+  const ipamIsOurs = present.get("ipam.type") === identity.ipamType;
+  const unknownKeys = findings.unknownKeys.filter((path) => isOurs(path, ipamIsOurs));
+  if (problems.length > 0) return { ok: false, problems, warnings, unknownKeys };
+  return { ok: true, config: networkConfigFrom(wire, ipamOf(raw)), warnings, unknownKeys };
 }
 
 /** The failure that tells of all problems; for a config that did not decode, or whose files cannot be read. */
@@ -55,57 +48,17 @@ export function configInvalid(problems: readonly ConfigProblem[]): PluginError {
   });
 }
 
-/** What a DEBUG line says of a key that was ignored. The value may be a secret and is not shown. */
-export function unknownKeyText({ path, nearest }: UnknownKey): string {
-  const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
-  return `"${redactUrl(pathText(path))}" is not a known field and is ignored${hint}`;
+/** Keys that CNI itself puts into a config; they are not this product's. */
+const PROTOCOL_KEYS = new Set(["args", "capabilities", "cniversions", "dns", "prevresult", "runtimeconfig"]);
+
+/** CNI's own keys, and the fields of another IPAM plugin, are none of our business. */
+function isOurs([first = "", ...rest]: ConfigPath, ipamIsOurs: boolean): boolean {
+  if (rest.length > 0) return first !== "ipam" || ipamIsOurs;
+  const key = String(first).toLowerCase();
+  return !PROTOCOL_KEYS.has(key) && !key.startsWith("cni.dev/");
 }
 
 function ipamOf(raw: JsonObject): JsonObject {
   const ipam = raw[findKey(raw, "ipam") ?? "ipam"];
-  return isObject(ipam) ? ipam : {};
-}
-
-/** Another IPAM plugin has fields of its own, which are none of our business. */
-function ownUnknownKeys(keys: readonly UnknownKey[], ipam: JsonObject): readonly UnknownKey[] {
-  if (ipam[findKey(ipam, "type") ?? "type"] === identity.ipamType) return keys;
-  return keys.filter((key) => key.path[0] !== "ipam");
-}
-
-/** One problem for each place: the first thing wrong there is what its author must mend. */
-function fieldProblems(issues: readonly v.BaseIssue<unknown>[], present: JsonObject): readonly ConfigProblem[] {
-  const byPlace = new Map<string, ConfigProblem>();
-  for (const issue of issues) {
-    const path = (issue.path ?? []).map(({ key }) => (typeof key === "number" ? key : String(key)));
-    const place = pathText(path);
-    if (!byPlace.has(place)) byPlace.set(place, fieldProblem(path, valueAt(present, path)));
-  }
-  return [...byPlace.values()];
-}
-
-function fieldProblem(path: ConfigPath, value: unknown): ConfigProblem {
-  const field = fieldAt(wireSchema(), path);
-  if (field === undefined) return problem(path, { value, allowed: "nothing", fix: "remove it" });
-  const fix = fixFor(path, value, { typeName: typeName(field), required: isRequired(field) });
-  return problem(path, { value, allowed: allowedOf(field), fix });
-}
-
-function fixFor(path: ConfigPath, value: unknown, field: { typeName: string; required: boolean }): string {
-  const name = String(path.findLast((step) => typeof step === "string"));
-  if (typeof path.at(-1) === "number") return `correct this entry of "${name}" or remove it`;
-  const unquoted = typeof value === "string" && /^(-?\d+|true|false)$/.test(value);
-  if (field.typeName === "picklist" && typeof value === "boolean") return `write "${name}": "${value}"`;
-  if (field.typeName === "boolean" && (value === "true" || value === "false")) return `write "${name}": ${value}`;
-  if (field.typeName === "number" && unquoted) return `write "${name}": ${value}`;
-  if (field.typeName === "array" && typeof value === "string") return `write "${name}": ["…"]`;
-  if (value === undefined) return `add "${name}"`;
-  return field.required ? `correct "${name}"` : `correct "${name}" or remove it`;
-}
-
-/** What was given: a schema may have changed the value before it refused it. */
-function valueAt(present: JsonObject, path: ConfigPath): unknown {
-  return path.reduce<unknown>((inner, step) => {
-    if (Array.isArray(inner)) return inner[Number(step)];
-    return isObject(inner) ? inner[step] : undefined;
-  }, present);
+  return isJsonObject(ipam) ? ipam : {};
 }

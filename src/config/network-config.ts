@@ -1,10 +1,10 @@
 /** The network config inside the program: decoded, defaults filled in, names of our own. */
 
+import type { JsonObject } from "../cni/json.ts";
 import type { WireConfig } from "./schema.ts";
 import { splitEndpoints } from "./urls.ts";
 
 export type NetworkConfig = ReturnType<typeof networkConfigFrom>;
-export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** `ipamAsGiven`: the ipam object untouched, for an IPAM plugin that is not ours. */
 export function networkConfigFrom(wire: WireConfig, ipamAsGiven: JsonObject) {

@@ -1,5 +1,5 @@
 /** What is wrong with a config, in words that name the field, the value, what is allowed and the fix. */
-import { redactUrl } from "./redact.ts";
+import { redactValue } from "./redact.ts";
 
 export type ConfigPath = readonly (string | number)[];
 
@@ -21,7 +21,7 @@ export function shownValue(value: unknown): string {
   if (Array.isArray(value)) return "a list";
   if (typeof value === "object" && value !== null) return "an object";
   if (typeof value !== "string") return String(value);
-  const shown = value.length > 4096 ? "" : redactUrl(value);
+  const shown = value.length > 4096 ? "" : redactValue(value);
   if (shown === "" && value !== "") return `a text of ${value.length} characters`;
   return shown.length > 120 ? `${JSON.stringify(shown.slice(0, 120))}…` : JSON.stringify(shown);
 }

@@ -1,14 +1,16 @@
 /** The few shapes of address that config values take: URLs, host:port, domain names. */
 
 export function isHttpUrl(text: string): boolean {
-  if (!/^https?:\/\//i.test(text)) return false;
-  const url = URL.parse(text);
-  return url !== null && url.hostname !== "";
+  const url = text.includes("://") ? URL.parse(text) : null;
+  return url !== null && (url.protocol === "https:" || url.protocol === "http:") && url.hostname !== "";
 }
 
 /** `http://a:2379, http://b:2379/` -> the two, trimmed and without a closing slash. */
 export function splitEndpoints(text: string): readonly string[] {
-  return text.split(",").map((endpoint) => endpoint.trim().replace(/\/+$/, ""));
+  return text.split(",").map((endpoint) => {
+    const trimmed = endpoint.trim();
+    return trimmed.endsWith("/") ? trimmed.slice(0, -1) : trimmed;
+  });
 }
 
 export function areEndpoints(text: string): boolean {

@@ -1,0 +1,147 @@
+/**
+ * A field, or a section of fields, of a config object: what it means, whether
+ * it must be there, what its absence stands for, and how it is decoded.
+ *
+ * Go programs read keys in any case, and write `0`, `""` and `null` for what is
+ * absent; configs in the field rely on both.
+ */
+import * as v from "valibot";
+import { isJsonObject, type JsonObject } from "../cni/json.ts";
+import { fieldProblem } from "./field-problem.ts";
+import type { FieldType } from "./fields.ts";
+
+import type { ConfigPath, ConfigProblem } from "./problem.ts";
+
+/** What came to light while decoding. */
+export interface Findings {
+  readonly problems: ConfigProblem[];
+  readonly unknownKeys: ConfigPath[];
+  /** Every value that was given, by its full name such as `ipam.type`. */
+  readonly present: Map<string, unknown>;
+}
+
+export interface Entry<Decoded> {
+  readonly meaning: string;
+  readonly required: boolean;
+  /** Notes problems in `findings`; what it answers then is of no use. */
+  decode(given: unknown, path: ConfigPath, findings: Findings): Decoded;
+}
+
+export type Entries = Readonly<Record<string, Entry<unknown>>>;
+export type DecodedEntries<Given extends Entries> = {
+  readonly [Name in keyof Given]: ReturnType<Given[Name]["decode"]>;
+};
+
+export class Field<Value, Absent> implements Entry<Value | Absent> {
+  constructor(
+    readonly meaning: string,
+    readonly type: FieldType<Value>,
+    readonly required: boolean,
+    readonly absent: Absent,
+  ) {}
+
+  decode(given: unknown, path: ConfigPath, findings: Findings): Value | Absent {
+    if (isAbsent(given, this.type.kind)) {
+      if (this.required) findings.problems.push(fieldProblem(path, undefined, this));
+      return this.absent;
+    }
+    findings.present.set(path.join("."), given);
+    const parsed = v.safeParse(this.type.schema(), given);
+    if (parsed.success) return parsed.output;
+    findings.problems.push(...this.problems(parsed.issues, given, path));
+    return this.absent;
+  }
+
+  /** One problem for each place: the first thing wrong there is what its author must mend. */
+  private problems(issues: readonly v.BaseIssue<unknown>[], given: unknown, path: ConfigPath): ConfigProblem[] {
+    const entries = new Set(issues.map((issue) => issue.path?.[0]?.key));
+    return [...entries].map((entry) =>
+      typeof entry === "number" && Array.isArray(given)
+        ? fieldProblem([...path, entry], given[entry], this)
+        : fieldProblem(path, given, this),
+    );
+  }
+}
+
+export class Section<Fields extends Entries> implements Entry<DecodedEntries<Fields>> {
+  constructor(
+    readonly meaning: string,
+    readonly fields: Fields,
+    readonly required = false,
+  ) {}
+
+  decode(given: unknown, path: ConfigPath, findings: Findings): DecodedEntries<Fields> {
+    if (isJsonObject(given)) return decodeEntries(this.fields, given, { path, findings });
+    const missing = given === undefined || given === null;
+    if (!missing || this.required) {
+      findings.problems.push(fieldProblem(path, missing ? undefined : given, this));
+      return decodeEntries(this.fields, {}, { path, findings: nobody() });
+    }
+    return decodeEntries(this.fields, {}, { path, findings });
+  }
+}
+
+export function decodeEntries<Fields extends Entries>(
+  fields: Fields,
+  given: JsonObject,
+  { path, findings }: { readonly path: ConfigPath; readonly findings: Findings },
+): DecodedEntries<Fields> {
+  const values = underExactNames(fields, given, (key) => findings.unknownKeys.push([...path, key]));
+  const decoded: Record<string, unknown> = {};
+  for (const name in fields) {
+    const value = values[name];
+    const entry: Entry<unknown> | undefined = fields[name];
+    // Most fields are absent, and most of those optional: no path need be made for them.
+    decoded[name] =
+      value === undefined && entry instanceof Field && !entry.required
+        ? entry.absent
+        : entry?.decode(value, [...path, name], findings);
+  }
+  return decoded as DecodedEntries<Fields>;
+}
+
+/** The key of `given` that stands for `name`: spelled exactly, else the only one that differs in case alone. */
+export function findKey(given: JsonObject, name: string): string | undefined {
+  if (Object.hasOwn(given, name)) return name;
+  const wanted = name.toLowerCase();
+  const similar = Object.keys(given).filter((key) => key.length === name.length && key.toLowerCase() === wanted);
+  return similar.length === 1 ? similar[0] : undefined;
+}
+
+/** Configs spell most keys exactly, so that the search in any case is rare. */
+function underExactNames(fields: Entries, given: JsonObject, unknown: (key: string) => void): JsonObject {
+  const strangers = Object.keys(given).filter((key) => !Object.hasOwn(fields, key));
+  if (strangers.length === 0) return given;
+
+  const values: Record<string, unknown> = { ...given };
+  for (const key of strangers) {
+    const wanted = key.toLowerCase();
+    const name = Object.keys(fields).find((field) => field.toLowerCase() === wanted);
+    if (name !== undefined && findKey(given, name) === key) values[name] = given[key];
+    else if (!isZero(given[key])) unknown(key);
+  }
+  return values;
+}
+
+function isAbsent(value: unknown, kind: FieldType<unknown>["kind"]): boolean {
+  if (value === undefined || value === null) return true;
+  switch (kind) {
+    case "string":
+      return value === "";
+    case "integer":
+      return value === 0;
+    case "array of string":
+      return Array.isArray(value) && value.length === 0;
+    case "boolean":
+      return false;
+  }
+}
+
+function isZero(value: unknown): boolean {
+  return value === null || value === "" || value === 0 || value === false;
+}
+
+/** For fields of a section that is itself missing or no object: one problem is enough. */
+function nobody(): Findings {
+  return { problems: [], unknownKeys: [], present: new Map() };
+}

@@ -1,0 +1,25 @@
+/** What is said of a key that the config has and the product does not know. */
+
+import { nearestName } from "../model/nearest-name.ts";
+import { Section } from "./field.ts";
+import { type ConfigPath, pathText } from "./problem.ts";
+import { redactValue } from "./redact.ts";
+import { networkConfigFields } from "./schema.ts";
+
+/** Names the nearest known field. The value may be a secret and is not shown. */
+export function unknownKeyText(path: ConfigPath): string {
+  const nearest = nearestField(path);
+  const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
+  return `"${redactValue(pathText(path))}" is not a known field and is ignored${hint}`;
+}
+
+/** No field has a name of this length, and comparing long ones takes time. */
+const LONGEST_NAME = 64;
+
+function nearestField(path: ConfigPath): string | undefined {
+  const fields: Readonly<Record<string, unknown>> = networkConfigFields();
+  const section = path.length > 1 ? fields[String(path[0])] : undefined;
+  const known = section instanceof Section ? section.fields : fields;
+  const key = String(path.at(-1));
+  return key.length > LONGEST_NAME ? undefined : nearestName(key, Object.keys(known));
+}
