@@ -4,10 +4,11 @@
  *
  * The kernel filters: nothing is listed, whatever the size of its table.
  */
+import { type Address, addressBytes, type Family } from "../ip/address.ts";
 import type { MessageWriter } from "./netlink/message-writer.ts";
 import type { NetlinkRequest } from "./netlink/request.ts";
 import { type NetlinkSocket, perform } from "./netlink-socket.ts";
-import { type AddressBytes, type AddressFamily, familyNumber } from "./rtnetlink/family.ts";
+import { familyNumber } from "./rtnetlink/family.ts";
 
 const DELETE_ENTRY = (1 << 8) | 2;
 const ATTRIBUTE = { original: 1, filter: 25 } as const;
@@ -20,9 +21,9 @@ const FAMILY_COUNTS = 1;
 
 /** What the first packet of the connection looked like; what is left out matches any. */
 export interface ConntrackFilter {
-  readonly family: AddressFamily;
-  readonly source?: AddressBytes;
-  readonly destination?: AddressBytes;
+  readonly family: Family;
+  readonly source?: Address;
+  readonly destination?: Address;
   /** An IP protocol number: 6 TCP, 17 UDP, 132 SCTP. */
   readonly protocol?: number;
   /** Needs `protocol`. */
@@ -56,10 +57,10 @@ function forgetRequest(filter: ConntrackFilter): NetlinkRequest {
 
 function writeAddresses(writer: MessageWriter, { family, source, destination }: ConntrackFilter): void {
   if (source === undefined && destination === undefined) return;
-  const first = family === "ipv4" ? 1 : 3;
+  const first = family === 4 ? 1 : 3;
   const addresses = writer.open(TUPLE.ip);
-  if (source !== undefined) writer.bytes(first, source);
-  if (destination !== undefined) writer.bytes(first + 1, destination);
+  if (source !== undefined) writer.bytes(first, addressBytes(source));
+  if (destination !== undefined) writer.bytes(first + 1, addressBytes(destination));
   writer.close(addresses);
 }
 

@@ -39,15 +39,15 @@ describe.skipIf(!able)(`forgetConnections()${able ? "" : " (skipped: needs root,
     expect(tracked()).toBe(4);
 
     const socket = openNetlinkSocketIn(netns, "netfilter");
-    forgetConnections(socket, [{ family: "ipv4", protocol: UDP, destinationPort: 5301 }]);
+    forgetConnections(socket, [{ family: 4, protocol: UDP, destinationPort: 5301 }]);
     expect(tracked()).toBe(3);
-    forgetConnections(socket, [{ family: "ipv4", protocol: UDP, destinationPort: 5301 }]);
-    forgetConnections(socket, [{ family: "ipv4", protocol: 6, destinationPort: 5302 }]);
+    forgetConnections(socket, [{ family: 4, protocol: UDP, destinationPort: 5301 }]);
+    forgetConnections(socket, [{ family: 4, protocol: 6, destinationPort: 5302 }]);
     expect(tracked()).toBe(3);
     forgetConnections(socket, [
-      { family: "ipv6", protocol: UDP, destinationPort: 5301 },
-      { family: "ipv4", destination: Uint8Array.of(127, 0, 0, 2) },
-      { family: "ipv4", destination: Uint8Array.of(127, 0, 0, 1) },
+      { family: 6, protocol: UDP, destinationPort: 5301 },
+      { family: 4, destination: { family: 4, value: 0x7f000002n } },
+      { family: 4, destination: { family: 4, value: 0x7f000001n } },
     ]);
     expect(tracked()).toBe(1);
     closeNetlinkSocket(socket);

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { PluginError } from "../../src/errors.ts";
 import { closeNetns, isOwnNetns, isSameNetns, type Netns, openNetns, runInNetns } from "../../src/linux/netns.ts";
 import { readSysctl, writeSysctl } from "../../src/linux/sysctl.ts";
 import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
+import { thrownBy } from "../support/thrown-by.ts";
 
 const area = new NetnsArea("netns");
 const why = canMakeNetns ? "" : " (skipped: needs root, ip and nsenter)";
@@ -50,7 +50,7 @@ describe.skipIf(!canMakeNetns)(`network namespaces${why}`, () => {
     expect(openNetns("/run/netns/vt-none")).toBeUndefined();
     const plain = openNetns("/proc/version");
     if (plain === undefined) throw new Error("expected the file to open");
-    expect(kindOf(() => runInNetns(plain, () => 1))).toBe("netns-invalid");
+    expect(thrownBy(() => runInNetns(plain, () => 1)).kind).toBe("netns-invalid");
     closeNetns(plain);
   });
 
@@ -72,17 +72,7 @@ describe.skipIf(!canMakeNetns)(`network namespaces${why}`, () => {
     const missing = "net/ipv4/conf/nowhere/proxy_arp";
     expect(runInNetns(netns, () => [readSysctl(missing), writeSysctl(missing, "1")])).toEqual([undefined, "absent"]);
     const refused = () => runInNetns(netns, () => writeSysctl("net/ipv4/conf/lo/proxy_arp", "many"));
-    expect(kindOf(refused)).toBe("kernel-refused");
-    expect(kindOf(() => readSysctl("net/../kernel/hostname"))).toBe("internal");
+    expect(thrownBy(refused).kind).toBe("kernel-refused");
+    expect(thrownBy(() => readSysctl("net/../kernel/hostname")).kind).toBe("internal");
   });
 });
-
-function kindOf(work: () => unknown): string | undefined {
-  try {
-    work();
-  } catch (error) {
-    if (error instanceof PluginError) return error.kind;
-    throw error;
-  }
-  return undefined;
-}

@@ -28,14 +28,15 @@ import {
   replaceRoute,
 } from "../../src/linux/rtnetlink/route.ts";
 import { createVeth } from "../../src/linux/rtnetlink/veth.ts";
+import { address, prefix } from "../support/ip.ts";
 import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
 
 const area = new NetnsArea("rtnl");
 const why = canMakeNetns ? "" : " (skipped: needs root, ip and nsenter)";
 const mac = Uint8Array.fromHex("eeeeeeeeeeee");
-const gateway = Uint8Array.of(169, 254, 1, 1);
-const podAddress = Uint8Array.of(10, 65, 0, 7);
-const podAddress6 = Uint8Array.fromHex("fd000000000000000000000000000007");
+const gateway = address("169.254.1.1");
+const podAddress = address("10.65.0.7");
+const podAddress6 = address("fd00::7");
 
 describe.skipIf(!canMakeNetns)(`rtnetlink in private namespaces${why}`, () => {
   let host: TestNetns;
@@ -108,41 +109,40 @@ describe.skipIf(!canMakeNetns)(`rtnetlink in private namespaces${why}`, () => {
     const linkIndex = eth0.index;
     perform(podSocket, [
       changeLink(eth0, { state: "up" }),
-      addAddress({ linkIndex, address: podAddress, prefixLength: 32 }),
-      addAddress({ linkIndex, address: podAddress6, prefixLength: 128 }),
+      addAddress({ linkIndex, address: podAddress, length: 32 }),
+      addAddress({ linkIndex, address: podAddress6, length: 128 }),
       setNeighbour({ linkIndex, address: gateway, mac }),
-      addRoute({ family: "ipv4", destination: gateway, prefixLength: 32, linkIndex, scope: "link" }),
-      addRoute({ family: "ipv4", prefixLength: 0, gateway, linkIndex, mtu: 1300, advertisedSegment: 1200 }),
+      addRoute({ destination: prefix("169.254.1.1/32"), linkIndex, scope: "link" }),
+      addRoute({ destination: prefix("0.0.0.0/0"), gateway, linkIndex, mtu: 1300, advertisedSegment: 1200 }),
     ]);
 
-    const addresses = listAddresses(podSocket).filter((address) => address.linkIndex === linkIndex);
+    const addresses = listAddresses(podSocket).filter((each) => each.linkIndex === linkIndex);
     expect(addresses).toContainEqual({
       linkIndex,
       address: podAddress,
-      prefixLength: 32,
+      length: 32,
       scope: "universe",
       isTentative: false,
     });
     expect(addresses).toContainEqual({
       linkIndex,
       address: podAddress6,
-      prefixLength: 128,
+      length: 128,
       scope: "universe",
       isTentative: false,
     });
     expect(listNeighbours(podSocket)).toContainEqual({ linkIndex, address: gateway, mac, isPermanent: true });
-    const main = listRoutes(podSocket, "ipv4").filter((route) => route.table === MAIN_TABLE);
+    const main = listRoutes(podSocket, 4).filter((route) => route.table === MAIN_TABLE);
     const shared = {
-      family: "ipv4",
       table: MAIN_TABLE,
       protocol: ROUTE_PROTOCOL.boot,
       kind: "unicast",
       linkIndex,
     } as const;
-    expect(main).toContainEqual({ ...shared, destination: gateway, prefixLength: 32, scope: "link", isOnLink: false });
+    expect(main).toContainEqual({ ...shared, destination: prefix("169.254.1.1/32"), scope: "link", isOnLink: false });
     expect(main).toContainEqual({
       ...shared,
-      prefixLength: 0,
+      destination: prefix("0.0.0.0/0"),
       gateway,
       scope: "universe",
       isOnLink: false,
@@ -154,14 +154,14 @@ describe.skipIf(!canMakeNetns)(`rtnetlink in private namespaces${why}`, () => {
 
   test("routes are added once, replaced and deleted, in any table", () => {
     const { host: link } = makePair();
-    const route = { family: "ipv4", destination: podAddress, prefixLength: 32 } as const;
+    const route = { destination: prefix("10.65.0.7/32") };
     const far = { ...route, table: 5000, linkIndex: link.index, scope: "link", protocol: 80 } as const;
     perform(hostSocket, [addRoute(far)]);
 
     expect(isKernelError(attempt(hostSocket, [addRoute(far)])[0], "EEXIST")).toBe(true);
     perform(hostSocket, [replaceRoute({ ...route, table: 5000, kind: "blackhole", protocol: 80 })]);
     const [found, ...more] = listRoutes(hostSocket).filter((each) => each.table === 5000);
-    expect(found).toMatchObject({ kind: "blackhole", protocol: 80, destination: podAddress });
+    expect(found).toMatchObject({ kind: "blackhole", protocol: 80, ...route });
     expect(more).toEqual([]);
     perform(hostSocket, [deleteRoute({ ...route, table: 5000 })]);
     expect(isKernelError(attempt(hostSocket, [deleteRoute({ ...route, table: 5000 })])[0], "ESRCH")).toBe(true);
@@ -169,32 +169,32 @@ describe.skipIf(!canMakeNetns)(`rtnetlink in private namespaces${why}`, () => {
 
   test("an IPv6 route goes through an on-link gateway that no route leads to", () => {
     const { host: link } = makePair();
-    const nextHop = Uint8Array.fromHex("fd990000000000000000000000000001");
-    const route = { family: "ipv6", destination: podAddress6, prefixLength: 128 } as const;
+    const nextHop = address("fd99::1");
+    const route = { destination: prefix("fd00::7/128") };
     perform(hostSocket, [addRoute({ ...route, gateway: nextHop, linkIndex: link.index, isOnLink: true })]);
 
-    const found = listRoutes(hostSocket, "ipv6").find((each) => each.gateway !== undefined);
-    expect(found).toMatchObject({ destination: podAddress6, gateway: nextHop, isOnLink: true });
+    const found = listRoutes(hostSocket, 6).find((each) => each.gateway !== undefined);
+    expect(found).toMatchObject({ ...route, gateway: nextHop, isOnLink: true });
   });
 
   test("addresses and neighbours are taken away again", () => {
     const { host: link } = makePair();
-    const address = { linkIndex: link.index, address: podAddress, prefixLength: 32 };
+    const own = { linkIndex: link.index, address: podAddress, length: 32 };
     const neighbour = { linkIndex: link.index, address: gateway };
-    perform(hostSocket, [addAddress(address), setNeighbour({ ...neighbour, mac })]);
+    perform(hostSocket, [addAddress(own), setNeighbour({ ...neighbour, mac })]);
 
-    const [again, ensured] = attempt(hostSocket, [addAddress(address), ensureAddress(address)]);
+    const [again, ensured] = attempt(hostSocket, [addAddress(own), ensureAddress(own)]);
     expect(isKernelError(again, "EEXIST")).toBe(true);
     expect(ensured).toBeUndefined();
-    perform(hostSocket, [deleteNeighbour(neighbour), deleteAddress(address)]);
-    expect(listAddresses(hostSocket, "ipv4").filter((each) => each.linkIndex === link.index)).toEqual([]);
-    expect(listNeighbours(hostSocket).filter((each) => each.isPermanent && each.address.length === 4)).toEqual([]);
+    perform(hostSocket, [deleteNeighbour(neighbour), deleteAddress(own)]);
+    expect(listAddresses(hostSocket, 4).filter((each) => each.linkIndex === link.index)).toEqual([]);
+    expect(listNeighbours(hostSocket).filter((each) => each.isPermanent && each.address.family === 4)).toEqual([]);
   });
 
   test("a refusal bears the action, the error's name and the kernel's own words; what follows is still tried", () => {
     const { host: link } = makePair();
     const outcomes = attempt(hostSocket, [
-      addRoute({ family: "ipv4", prefixLength: 0, gateway: Uint8Array.of(203, 0, 113, 1), linkIndex: link.index }),
+      addRoute({ destination: prefix("0.0.0.0/0"), gateway: address("203.0.113.1"), linkIndex: link.index }),
       changeLink(link, { mtu: 1200 }),
       deleteLink({ name: "nowhere" }),
     ]);
@@ -203,7 +203,7 @@ describe.skipIf(!canMakeNetns)(`rtnetlink in private namespaces${why}`, () => {
     expect(outcomes[0]?.kind).toBe("kernel-refused");
     expect(outcomes[0]?.kernelText).toBe("Nexthop has invalid gateway");
     expect(outcomes[0]?.message).toBe(
-      "Cannot add route default/0: ENETUNREACH (Network is unreachable): Nexthop has invalid gateway",
+      "Cannot add route 0.0.0.0/0: ENETUNREACH (Network is unreachable): Nexthop has invalid gateway",
     );
     expect(outcomes[1]).toBeUndefined();
     expect(findLink(hostSocket, "vt0")?.mtu).toBe(1200);

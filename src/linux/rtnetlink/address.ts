@@ -1,9 +1,11 @@
 /** Addresses of links. */
+import { type Address, addressBytes, addressFromBytes, type Family } from "../../ip/address.ts";
+import { formatInterfaceAddress, type InterfaceAddress } from "../../ip/prefix.ts";
 import type { MessageCursor } from "../netlink/message-reader.ts";
 import type { NetlinkRequest } from "../netlink/request.ts";
 import { FLAG } from "../netlink/wire.ts";
 import { dump, type NetlinkSocket } from "../netlink-socket.ts";
-import { type AddressBytes, type AddressFamily, describeAddress, familyNumber, familyOf } from "./family.ts";
+import { familyNumber } from "./family.ts";
 
 const RTM = { newAddress: 20, deleteAddress: 21, getAddress: 22 } as const;
 const ATTRIBUTE = { address: 1, local: 2, flags: 8 } as const;
@@ -11,10 +13,8 @@ const HEADER_LENGTH = 8;
 const ADDRESS_FLAG = { noDuplicateDetection: 0x02, tentative: 0x40 } as const;
 const SCOPE = { universe: 0, link: 253, host: 254 } as const;
 
-export interface LinkAddress {
+export interface LinkAddress extends InterfaceAddress {
   readonly linkIndex: number;
-  readonly address: AddressBytes;
-  readonly prefixLength: number;
 }
 
 export interface KnownAddress extends LinkAddress {
@@ -39,24 +39,25 @@ export function deleteAddress(address: LinkAddress): NetlinkRequest {
 
 function addressRequest(verb: string, type: number, flags: number, of: LinkAddress): NetlinkRequest {
   return {
-    action: `${verb} address ${describeAddress(of.address)}/${of.prefixLength} of link ${of.linkIndex}`,
+    action: `${verb} address ${formatInterfaceAddress(of)} of link ${of.linkIndex}`,
     type,
     flags,
     write(writer) {
       const header = new Uint8Array(HEADER_LENGTH);
-      header[0] = familyOf(of.address);
-      header[1] = of.prefixLength;
-      header[2] = of.address.length === 16 && type === RTM.newAddress ? ADDRESS_FLAG.noDuplicateDetection : 0;
+      header[0] = familyNumber(of.address.family);
+      header[1] = of.length;
+      header[2] = of.address.family === 6 && type === RTM.newAddress ? ADDRESS_FLAG.noDuplicateDetection : 0;
       header[3] = SCOPE.universe;
       new DataView(header.buffer).setUint32(4, of.linkIndex, true);
       writer.raw(header);
-      writer.bytes(ATTRIBUTE.local, of.address);
-      writer.bytes(ATTRIBUTE.address, of.address);
+      const bytes = addressBytes(of.address);
+      writer.bytes(ATTRIBUTE.local, bytes);
+      writer.bytes(ATTRIBUTE.address, bytes);
     },
   };
 }
 
-export function listAddresses(socket: NetlinkSocket, family?: AddressFamily): KnownAddress[] {
+export function listAddresses(socket: NetlinkSocket, family?: Family): KnownAddress[] {
   const request: NetlinkRequest = {
     action: "list addresses",
     type: RTM.getAddress,
@@ -73,13 +74,13 @@ export function listAddresses(socket: NetlinkSocket, family?: AddressFamily): Kn
 function readAddress(message: MessageCursor): KnownAddress | undefined {
   if (message.type !== RTM.newAddress) return undefined;
   const { view, start } = message;
-  let address: AddressBytes | undefined;
-  let local: AddressBytes | undefined;
+  let address: Address | undefined;
+  let local: Address | undefined;
   let flags = view.getUint8(start + 2);
   const attributes = message.attributes(HEADER_LENGTH);
   while (attributes.next()) {
-    if (attributes.type === ATTRIBUTE.address) address = attributes.copy();
-    else if (attributes.type === ATTRIBUTE.local) local = attributes.copy();
+    if (attributes.type === ATTRIBUTE.address) address = addressFromBytes(attributes.copy());
+    else if (attributes.type === ATTRIBUTE.local) local = addressFromBytes(attributes.copy());
     else if (attributes.type === ATTRIBUTE.flags) flags = attributes.u32();
   }
   // On a point-to-point link `address` is the other end's.
@@ -88,7 +89,7 @@ function readAddress(message: MessageCursor): KnownAddress | undefined {
   return {
     linkIndex: view.getUint32(start + 4, true),
     address: own,
-    prefixLength: view.getUint8(start + 1),
+    length: view.getUint8(start + 1),
     scope: scopeOf(view.getUint8(start + 3)),
     isTentative: (flags & ADDRESS_FLAG.tentative) !== 0,
   };

@@ -1,22 +1,17 @@
-/** Address families by the length of an address: 4 bytes or 16. */
-export const AF_INET = 2;
-export const AF_INET6 = 10;
+/** The kernel's numbers of the address families. */
+import type { Family } from "../../ip/address.ts";
 
-export type AddressFamily = "ipv4" | "ipv6";
+const AF_INET = 2;
+const AF_INET6 = 10;
 
-/** An address as its bytes in network order: 4 of them, or 16. */
-export type AddressBytes = Uint8Array;
-
-export function familyOf(address: AddressBytes): number {
-  return address.length === 4 ? AF_INET : AF_INET6;
-}
-
-export function familyNumber(family: AddressFamily | undefined): number {
+/** Absent: both. */
+export function familyNumber(family: Family | undefined): number {
   if (family === undefined) return 0;
-  return family === "ipv4" ? AF_INET : AF_INET6;
+  return family === 4 ? AF_INET : AF_INET6;
 }
 
-/** For messages alone: an IPv6 address is not shortened. */
-export function describeAddress(address: AddressBytes): string {
-  return address.length === 4 ? address.join(".") : (address.toHex().match(/.{4}/g) ?? []).join(":");
+/** `undefined` for a family that is not IP's. */
+export function familyOfNumber(number: number): Family | undefined {
+  if (number === AF_INET) return 4;
+  return number === AF_INET6 ? 6 : undefined;
 }

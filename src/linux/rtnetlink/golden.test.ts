@@ -1,5 +1,6 @@
 /** The requests byte for byte as iproute2 6.1 sends them: captured with `strace -e write=all`, sequence number cleared. */
 import { describe, expect, test } from "bun:test";
+import { address, prefix } from "../../../test/support/ip.ts";
 import { encodeRequests, type NetlinkRequest } from "../netlink/request.ts";
 import { addAddress } from "./address.ts";
 import { changeLink, deleteLink } from "./link.ts";
@@ -9,8 +10,8 @@ import { createVeth } from "./veth.ts";
 
 const link = { index: 2, name: "vt0" };
 const hostMac = Uint8Array.fromHex("eeeeeeeeeeee");
-const gateway = Uint8Array.of(169, 254, 1, 1);
-const block = { family: "ipv4", destination: Uint8Array.of(10, 9, 0, 0), prefixLength: 26 } as const;
+const gateway = address("169.254.1.1");
+const block = { destination: prefix("10.9.0.0/26") };
 
 const GOLDEN: readonly (readonly [command: string, request: NetlinkRequest, bytes: string])[] = [
   [
@@ -46,28 +47,23 @@ const GOLDEN: readonly (readonly [command: string, request: NetlinkRequest, byte
   ["ip link del vt0", deleteLink(link), "2000000011000500000000000000000000000000020000000000000000000000"],
   [
     "ip addr add 10.1.2.3/32 dev vt0",
-    addAddress({ linkIndex: 2, address: Uint8Array.of(10, 1, 2, 3), prefixLength: 32 }),
+    addAddress({ linkIndex: 2, address: address("10.1.2.3"), length: 32 }),
     "280000001400050600000000000000000220000002000000080002000a010203080001000a010203",
   ],
   [
     "ip -6 addr add fd00::1/128 dev vt0 nodad",
-    addAddress({
-      linkIndex: 2,
-      address: Uint8Array.fromHex("fd000000000000000000000000000001"),
-      prefixLength: 128,
-    }),
+    addAddress({ linkIndex: 2, address: address("fd00::1"), length: 128 }),
     "400000001400050600000000000000000a8002000200000014000200fd00000000000000000000000000000114000100fd000000000000000000000000000001",
   ],
   [
     "ip route add 169.254.1.1 dev vt0 scope link",
-    addRoute({ family: "ipv4", destination: gateway, prefixLength: 32, linkIndex: 2, scope: "link" }),
+    addRoute({ destination: prefix("169.254.1.1/32"), linkIndex: 2, scope: "link" }),
     "2c00000018000506000000000000000002200000fe03fd010000000008000100a9fe01010800040002000000",
   ],
   [
     "ip route replace default via 169.254.1.1 dev vt0 onlink mtu 1300 advmss 1200",
     replaceRoute({
-      family: "ipv4",
-      prefixLength: 0,
+      destination: prefix("0.0.0.0/0"),
       gateway,
       linkIndex: 2,
       isOnLink: true,
@@ -79,9 +75,7 @@ const GOLDEN: readonly (readonly [command: string, request: NetlinkRequest, byte
   [
     "ip -6 route add fd00::2/128 dev vt0 metric 50 table 200 proto 80",
     addRoute({
-      family: "ipv6",
-      destination: Uint8Array.fromHex("fd000000000000000000000000000002"),
-      prefixLength: 128,
+      destination: prefix("fd00::2/128"),
       linkIndex: 2,
       priority: 50,
       table: 200,

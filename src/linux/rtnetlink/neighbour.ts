@@ -1,9 +1,10 @@
 /** Neighbour entries that never age: which MAC answers for an address on a link. */
+import { type Address, addressBytes, addressFromBytes, formatAddress } from "../../ip/address.ts";
 import type { MessageCursor } from "../netlink/message-reader.ts";
 import type { NetlinkRequest } from "../netlink/request.ts";
 import { FLAG } from "../netlink/wire.ts";
 import { dump, type NetlinkSocket } from "../netlink-socket.ts";
-import { type AddressBytes, describeAddress, familyOf } from "./family.ts";
+import { familyNumber } from "./family.ts";
 
 const RTM = { newNeighbour: 28, deleteNeighbour: 29, getNeighbour: 30 } as const;
 const ATTRIBUTE = { address: 1, mac: 2 } as const;
@@ -12,7 +13,7 @@ const HEADER_LENGTH = 12;
 
 export interface Neighbour {
   readonly linkIndex: number;
-  readonly address: AddressBytes;
+  readonly address: Address;
   readonly mac: Uint8Array;
 }
 
@@ -23,12 +24,12 @@ export interface KnownNeighbour extends Neighbour {
 /** Takes the place of what the kernel knew about the address. */
 export function setNeighbour(neighbour: Neighbour): NetlinkRequest {
   return {
-    action: `set neighbour ${describeAddress(neighbour.address)} of link ${neighbour.linkIndex}`,
+    action: `set neighbour ${formatAddress(neighbour.address)} of link ${neighbour.linkIndex}`,
     type: RTM.newNeighbour,
     flags: FLAG.create | FLAG.replace,
     write(writer) {
       writer.raw(header(neighbour, PERMANENT));
-      writer.bytes(ATTRIBUTE.address, neighbour.address);
+      writer.bytes(ATTRIBUTE.address, addressBytes(neighbour.address));
       writer.bytes(ATTRIBUTE.mac, neighbour.mac);
     },
   };
@@ -37,12 +38,12 @@ export function setNeighbour(neighbour: Neighbour): NetlinkRequest {
 /** ENOENT where there is none. */
 export function deleteNeighbour(neighbour: Omit<Neighbour, "mac">): NetlinkRequest {
   return {
-    action: `delete neighbour ${describeAddress(neighbour.address)} of link ${neighbour.linkIndex}`,
+    action: `delete neighbour ${formatAddress(neighbour.address)} of link ${neighbour.linkIndex}`,
     type: RTM.deleteNeighbour,
     flags: 0,
     write(writer) {
       writer.raw(header(neighbour, 0));
-      writer.bytes(ATTRIBUTE.address, neighbour.address);
+      writer.bytes(ATTRIBUTE.address, addressBytes(neighbour.address));
     },
   };
 }
@@ -60,7 +61,7 @@ export function listNeighbours(socket: NetlinkSocket): KnownNeighbour[] {
 function header({ address, linkIndex }: Omit<Neighbour, "mac">, state: number): Uint8Array {
   const bytes = new Uint8Array(HEADER_LENGTH);
   const view = new DataView(bytes.buffer);
-  bytes[0] = familyOf(address);
+  bytes[0] = familyNumber(address.family);
   view.setInt32(4, linkIndex, true);
   view.setUint16(8, state, true);
   return bytes;
@@ -68,11 +69,11 @@ function header({ address, linkIndex }: Omit<Neighbour, "mac">, state: number): 
 
 function readNeighbour(message: MessageCursor): KnownNeighbour | undefined {
   if (message.type !== RTM.newNeighbour) return undefined;
-  let address: AddressBytes | undefined;
+  let address: Address | undefined;
   let mac: Uint8Array = new Uint8Array(0);
   const attributes = message.attributes(HEADER_LENGTH);
   while (attributes.next()) {
-    if (attributes.type === ATTRIBUTE.address) address = attributes.copy();
+    if (attributes.type === ATTRIBUTE.address) address = addressFromBytes(attributes.copy());
     else if (attributes.type === ATTRIBUTE.mac) mac = attributes.copy();
   }
   if (address === undefined) return undefined;

@@ -2,12 +2,14 @@
  * Routes, in any table. A route is described the same way for writing and when
  * read back, so that what is wanted can be compared with what is there.
  */
-import type { MessageCursor } from "../netlink/message-reader.ts";
+import { type Address, addressBytes, addressFromBytes, type Family } from "../../ip/address.ts";
+import { formatPrefix, type Prefix } from "../../ip/prefix.ts";
+import type { AttributeCursor, MessageCursor } from "../netlink/message-reader.ts";
 import type { MessageWriter } from "../netlink/message-writer.ts";
 import type { NetlinkRequest } from "../netlink/request.ts";
 import { FLAG } from "../netlink/wire.ts";
 import { dump, type NetlinkSocket } from "../netlink-socket.ts";
-import { type AddressBytes, type AddressFamily, AF_INET, AF_INET6, describeAddress, familyNumber } from "./family.ts";
+import { familyNumber, familyOfNumber } from "./family.ts";
 
 const RTM = { newRoute: 24, deleteRoute: 25, getRoute: 26 } as const;
 const ATTRIBUTE = {
@@ -35,14 +37,12 @@ export type RouteScope = keyof typeof SCOPE;
 export type RouteKind = keyof typeof KIND;
 
 export interface Route {
-  readonly family: AddressFamily;
-  /** Absent: the default route. */
-  readonly destination?: AddressBytes;
-  readonly prefixLength: number;
+  /** Length 0 is the default route. */
+  readonly destination: Prefix;
   /** `unicast` if absent. */
   readonly kind?: RouteKind;
   readonly linkIndex?: number;
-  readonly gateway?: AddressBytes;
+  readonly gateway?: Address;
   /** The gateway is on the link, although no route says so. */
   readonly isOnLink?: boolean;
   /** `universe` if absent; IPv6 has no other. */
@@ -52,7 +52,7 @@ export interface Route {
   /** `boot` if absent, as the usual tools have it. */
   readonly protocol?: number;
   readonly priority?: number;
-  readonly preferredSource?: AddressBytes;
+  readonly preferredSource?: Address;
   readonly mtu?: number;
   readonly advertisedSegment?: number;
 }
@@ -73,9 +73,8 @@ export function deleteRoute(route: Route): NetlinkRequest {
 }
 
 function routeRequest(verb: "add" | "replace" | "delete", type: number, flags: number, route: Route): NetlinkRequest {
-  const target = route.destination === undefined ? "default" : describeAddress(route.destination);
   return {
-    action: `${verb} route ${target}/${route.prefixLength}`,
+    action: `${verb} route ${formatPrefix(route.destination)}`,
     type,
     flags,
     write(writer) {
@@ -104,8 +103,8 @@ function matchHeader(route: Route): Uint8Array {
 function layOut(route: Route, numbers: { protocol: number; scope: number; kind: number }): Uint8Array {
   const bytes = new Uint8Array(HEADER_LENGTH);
   const table = route.table ?? MAIN_TABLE;
-  bytes[0] = familyNumber(route.family);
-  bytes[1] = route.prefixLength;
+  bytes[0] = familyNumber(route.destination.network.family);
+  bytes[1] = route.destination.length;
   bytes[4] = table < 256 ? table : 0;
   bytes[5] = numbers.protocol;
   bytes[6] = numbers.scope;
@@ -115,9 +114,12 @@ function layOut(route: Route, numbers: { protocol: number; scope: number; kind: 
 }
 
 function writeAttributes(writer: MessageWriter, route: Route): void {
-  if (route.destination !== undefined) writer.bytes(ATTRIBUTE.destination, route.destination);
-  if (route.gateway !== undefined) writer.bytes(ATTRIBUTE.gateway, route.gateway);
-  if (route.preferredSource !== undefined) writer.bytes(ATTRIBUTE.preferredSource, route.preferredSource);
+  const { network, length } = route.destination;
+  if (length > 0) writer.bytes(ATTRIBUTE.destination, addressBytes(network));
+  if (route.gateway !== undefined) writer.bytes(ATTRIBUTE.gateway, addressBytes(route.gateway));
+  if (route.preferredSource !== undefined) {
+    writer.bytes(ATTRIBUTE.preferredSource, addressBytes(route.preferredSource));
+  }
   if (route.priority !== undefined) writer.u32(ATTRIBUTE.priority, route.priority);
   if (route.linkIndex !== undefined) writer.u32(ATTRIBUTE.link, route.linkIndex);
   if (route.table !== undefined && route.table > 255) writer.u32(ATTRIBUTE.table, route.table);
@@ -129,7 +131,7 @@ function writeAttributes(writer: MessageWriter, route: Route): void {
 }
 
 /** Every route of every table, without the kernel's caches. */
-export function listRoutes(socket: NetlinkSocket, family?: AddressFamily): Route[] {
+export function listRoutes(socket: NetlinkSocket, family?: Family): Route[] {
   const request: NetlinkRequest = {
     action: "list routes",
     type: RTM.getRoute,
@@ -146,36 +148,47 @@ export function listRoutes(socket: NetlinkSocket, family?: AddressFamily): Route
 function readRoute(message: MessageCursor): Route | undefined {
   if (message.type !== RTM.newRoute) return undefined;
   const { view, start } = message;
-  const family = view.getUint8(start);
+  const family = familyOfNumber(view.getUint8(start));
   const flags = view.getUint32(start + 8, true);
-  if ((family !== AF_INET && family !== AF_INET6) || (flags & CLONED) !== 0) return undefined;
+  if (family === undefined || (flags & CLONED) !== 0) return undefined;
 
-  const route: { -readonly [Field in keyof Route]: Route[Field] } = {
-    family: family === AF_INET ? "ipv4" : "ipv6",
-    prefixLength: view.getUint8(start + 1),
+  const route: MutableRoute = {
+    destination: { network: { family, value: 0n }, length: view.getUint8(start + 1) },
     table: view.getUint8(start + 4),
     protocol: view.getUint8(start + 5),
     scope: nameOf(SCOPE, view.getUint8(start + 6)) ?? "universe",
     kind: nameOf(KIND, view.getUint8(start + 7)) ?? "unicast",
     isOnLink: (flags & ON_LINK) !== 0,
   };
-  const attributes = message.attributes(HEADER_LENGTH);
+  readAttributes(route, message.attributes(HEADER_LENGTH));
+  return route;
+}
+
+type MutableRoute = { -readonly [Field in keyof Route]: Route[Field] };
+
+function readAttributes(route: MutableRoute, attributes: AttributeCursor): void {
   while (attributes.next()) {
-    if (attributes.type === ATTRIBUTE.destination) route.destination = attributes.copy();
-    else if (attributes.type === ATTRIBUTE.gateway) route.gateway = attributes.copy();
-    else if (attributes.type === ATTRIBUTE.preferredSource) route.preferredSource = attributes.copy();
-    else if (attributes.type === ATTRIBUTE.priority) route.priority = attributes.u32();
+    if (attributes.type === ATTRIBUTE.destination) {
+      const network = addressFromBytes(attributes.copy());
+      if (network !== undefined) route.destination = { network, length: route.destination.length };
+    } else if (attributes.type === ATTRIBUTE.gateway) {
+      const gateway = addressFromBytes(attributes.copy());
+      if (gateway !== undefined) route.gateway = gateway;
+    } else if (attributes.type === ATTRIBUTE.preferredSource) {
+      const source = addressFromBytes(attributes.copy());
+      if (source !== undefined) route.preferredSource = source;
+    } else if (attributes.type === ATTRIBUTE.priority) route.priority = attributes.u32();
     else if (attributes.type === ATTRIBUTE.link) route.linkIndex = attributes.u32();
     else if (attributes.type === ATTRIBUTE.table) route.table = attributes.u32();
-    else if (attributes.type === ATTRIBUTE.metrics) {
-      const metrics = attributes.nested();
-      while (metrics.next()) {
-        if (metrics.type === METRIC.mtu) route.mtu = metrics.u32();
-        if (metrics.type === METRIC.advertisedSegment) route.advertisedSegment = metrics.u32();
-      }
-    }
+    else if (attributes.type === ATTRIBUTE.metrics) readMetrics(route, attributes.nested());
   }
-  return route;
+}
+
+function readMetrics(route: MutableRoute, metrics: AttributeCursor): void {
+  while (metrics.next()) {
+    if (metrics.type === METRIC.mtu) route.mtu = metrics.u32();
+    if (metrics.type === METRIC.advertisedSegment) route.advertisedSegment = metrics.u32();
+  }
 }
 
 function nameOf<Name extends string>(table: Readonly<Record<Name, number>>, wanted: number): Name | undefined {

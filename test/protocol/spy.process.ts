@@ -1,0 +1,78 @@
+/**
+ * A plugin with the product's own shell around it and handlers that do what
+ * SPY asks for, so that every way to end can be seen from outside.
+ */
+import { writeFileSync } from "node:fs";
+import { runPlugin } from "../../src/bin/process.ts";
+import type { AddCall } from "../../src/cni/call.ts";
+import { type CniResult, EMPTY_RESULT } from "../../src/cni/result.ts";
+import type { CallContext } from "../../src/cni/serve.ts";
+import { CNI_VERSIONS } from "../../src/cni/version.ts";
+
+const RESULT: CniResult = {
+  ...EMPTY_RESULT,
+  interfaces: [{ name: "host0" }, { name: "eth0", sandbox: "/netns", mtu: 1400 }],
+  ips: [
+    { address: "10.0.0.2/32", interface: 1 },
+    { address: "fd00::2/128", interface: 1 },
+  ],
+};
+
+const ADD: Readonly<Record<string, (call: AddCall, context: CallContext) => Promise<CniResult>>> = {
+  plain: async () => RESULT,
+  pass: async (call) => call.prevResult ?? EMPTY_RESULT,
+  throw: async () => {
+    throw new TypeError("a fault of ours");
+  },
+  timer: () => {
+    setTimeout(() => {
+      throw new Error("thrown in a timer");
+    }, 1);
+    return new Promise(() => {});
+  },
+  rejection: () => {
+    void Promise.reject(new Error("thrown in a promise"));
+    return new Promise(() => {});
+  },
+  big: async () => ({
+    ...RESULT,
+    dns: { ...RESULT.dns, search: Array.from({ length: 1024 }, () => "x".repeat(1024)) },
+  }),
+  prints: async () => {
+    console.log("a library prints");
+    console.info("a library prints");
+    console.debug("a library prints");
+    return RESULT;
+  },
+  lingers: async () => {
+    setInterval(() => {}, 1_000);
+    Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+    return RESULT;
+  },
+  hangs: () => {
+    tellReady();
+    return new Promise(() => {});
+  },
+  undoes: (_, { signal }) =>
+    new Promise((_resolve, reject) => {
+      signal.addEventListener("abort", () => {
+        writeFileSync(process.env["SPY_UNDONE"] ?? "", "undone");
+        reject(signal.reason);
+      });
+      tellReady();
+    }),
+};
+
+function tellReady(): void {
+  writeFileSync(process.env["SPY_READY"] ?? "", "ready");
+}
+
+await runPlugin({
+  about: "Spy plugin",
+  supportedVersions: CNI_VERSIONS,
+  add: ADD[process.env["SPY"] ?? "plain"] ?? (async () => RESULT),
+  del: async () => {},
+  check: async () => {},
+  gc: async () => {},
+  status: async () => {},
+});
