@@ -25,8 +25,8 @@ describe.each(await networksUnderTest())("podman on $title", (network) => {
 
   testPodman("runs containers that reach each other, serves a published port, and leaves nothing", async () => {
     const before = await tracesOf(host, network);
-    await podman.run("first", network.name, SERVE, ["8088:80"]);
-    await podman.run("second", network.name, SERVE);
+    const starts = [podman.run("first", network.name, SERVE, ["8088:80"]), podman.run("second", network.name, SERVE)];
+    await Promise.all(starts);
     const first = await podman.addressesOf("first", network.name);
     const second = await podman.addressesOf("second", network.name);
 

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect } from "bun:test";
 import { type Host, hostProblem, openHost } from "../support/host.ts";
 import { testNeeding } from "../support/needs.ts";
-import { installNetwork } from "../support/network-under-test.ts";
+import { BIN_DIRECTORY, installNetwork } from "../support/network-under-test.ts";
 import { type Runtime, startRuntime } from "../support/runtime-driver.ts";
 import { expectTraces, type Traces, tracesOf } from "../support/traces.ts";
 import { networksUnderTest } from "./networks.ts";
@@ -27,7 +27,7 @@ describe.each(await networksUnderTest())("startRuntime() on $title", (network) =
     before = await tracesOf(host, network);
     runtime = startRuntime({
       conflist: { ...network.conflist("1.0.0") },
-      pluginDirectory: "/opt/cni/bin",
+      pluginDirectory: BIN_DIRECTORY,
       run: host.run,
     });
   });
