@@ -87,14 +87,15 @@ export function addressFromBytes(bytes: Uint8Array): Address | undefined {
 }
 
 function valueOfGroups(groups: readonly number[]): bigint {
-  let hex = "0x";
-  for (const group of groups) hex += group.toString(16).padStart(4, "0");
-  return BigInt(hex);
+  const word = (index: number) => BigInt((groups[index] ?? 0) * 0x1_0000 + (groups[index + 1] ?? 0));
+  return (word(0) << 96n) | (word(2) << 64n) | (word(4) << 32n) | word(6);
 }
 
 function groupsOfValue(value: bigint): number[] {
-  const hex = value.toString(16).padStart(32, "0");
   const groups: number[] = [];
-  for (let start = 0; start < 32; start += 4) groups.push(Number.parseInt(hex.slice(start, start + 4), 16));
+  for (const shift of [96n, 64n, 32n, 0n]) {
+    const word = Number((value >> shift) & 0xffff_ffffn);
+    groups.push(word >>> 16, word & 0xffff);
+  }
   return groups;
 }

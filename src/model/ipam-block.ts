@@ -128,20 +128,19 @@ function readUnallocated(value: unknown, size: number, key: string): number[] {
 function readAttributes(value: unknown, key: string): BlockAttribute[] {
   if (value === null || value === undefined) return [];
   if (!Array.isArray(value)) throw malformed(key, '"attributes" is not a list');
-  return value.map((member: unknown, index) => {
-    if (!isObject(member)) throw malformed(key, `"attributes[${index}]" is not an object`);
-    const { handle_id: handleId, secondary } = member;
-    const read = { secondary: readSecondary(secondary, `attributes[${index}].secondary`, key) };
-    if (handleId === undefined || handleId === null) return read;
-    if (typeof handleId !== "string") throw malformed(key, `"attributes[${index}].handle_id" is not text`);
-    return { handleId, ...read };
-  });
+  const attributes = new Array<BlockAttribute>(value.length);
+  for (let index = 0; index < value.length; index += 1) attributes[index] = readAttribute(value[index], index, key);
+  return attributes;
 }
 
-function readSecondary(value: unknown, field: string, key: string): Readonly<Record<string, string>> {
-  if (value === null || value === undefined) return {};
-  if (!isTextMap(value)) throw malformed(key, `"${field}" is not an object of texts`);
-  return value;
+function readAttribute(value: unknown, index: number, key: string): BlockAttribute {
+  if (!isObject(value)) throw malformed(key, `"attributes[${index}]" is not an object`);
+  const handleId = value["handle_id"] ?? undefined;
+  const secondary = value["secondary"] ?? {};
+  if (!isTextMap(secondary)) throw malformed(key, `"attributes[${index}].secondary" is not an object of texts`);
+  if (handleId === undefined) return { secondary };
+  if (typeof handleId !== "string") throw malformed(key, `"attributes[${index}].handle_id" is not text`);
+  return { handleId, secondary };
 }
 
 function readSequences(value: unknown, key: string): Record<number, bigint> {
@@ -165,7 +164,10 @@ function isIndex(value: unknown, limit: number): value is number {
 }
 
 function isTextMap(value: unknown): value is Readonly<Record<string, string>> {
-  return isObject(value) && Object.values(value).every((member) => typeof member === "string");
+  if (!isObject(value)) return false;
+  // Not Object.values().every(): in a process that has just begun that costs ten times the loop.
+  for (const name in value) if (typeof value[name] !== "string") return false;
+  return true;
 }
 
 function malformed(key: string, reason: string): PluginError {
