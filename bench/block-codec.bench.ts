@@ -42,8 +42,17 @@ const blockSchema = v.object({
   allocations: v.array(v.nullable(v.pipe(v.number(), v.integer()))),
   unallocated: v.array(v.pipe(v.number(), v.integer())),
   attributes: v.array(v.object({ handle_id: v.nullable(v.string()), secondary: v.record(v.string(), v.string()) })),
-  sequenceNumber: v.pipe(v.string(), v.transform(BigInt)),
-  sequenceNumberForAllocation: v.record(v.string(), v.pipe(v.string(), v.transform(BigInt))),
+  sequenceNumber: v.pipe(
+    v.string(),
+    v.transform((digits) => BigInt(digits)),
+  ),
+  sequenceNumberForAllocation: v.record(
+    v.string(),
+    v.pipe(
+      v.string(),
+      v.transform((digits) => BigInt(digits)),
+    ),
+  ),
   deleted: v.boolean(),
 });
 

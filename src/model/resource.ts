@@ -21,6 +21,9 @@ export interface Resource<Kind extends string = string, Spec = unknown> {
 
 export interface ResourceCodec<R extends Resource> {
   readonly kind: R["kind"];
+  readonly namespaced: boolean;
+  /** The only name this kind may bear, where there is one object of it. */
+  readonly onlyName?: string;
   /** The schema of `spec`: types, defaults, messages and the CRD follow from it. */
   readonly specSchema: v.GenericSchema;
   /** What a user applies: every problem at once, unknown fields among them. */
@@ -58,6 +61,8 @@ export function defineResource<const Kind extends string, Schema extends v.Gener
   };
   return {
     kind,
+    namespaced: definition.namespaced,
+    ...(definition.onlyName === undefined ? {} : { onlyName: definition.onlyName }),
     specSchema: definition.spec,
     decode: (value) => decodeApplied(definition, withoutNulls(value)),
     read: (text, key) => readObject(parseStored(text, kind, key), key),

@@ -1,0 +1,74 @@
+/**
+ * One rule of a policy or a profile: what it matches and what becomes of it.
+ * All criteria of a rule must hold; of a list one member must.
+ */
+import * as v from "valibot";
+import { prefixOrAddressField, selectorField } from "./fields.ts";
+
+const PORT_RANGE = /^(\d{1,5}):(\d{1,5})$/;
+const PORT_NAME = /^[a-zA-Z0-9_.-]{1,128}$/;
+const LAST_PORT = 65_535;
+
+const port = v.union([v.number(), v.string()]);
+
+/** A number, a range `1000:2000`, or the name of a port of the endpoint. */
+const portField = v.pipe(
+  port,
+  v.check(isPort, 'is no port; use a number from 0 to 65535, a range like "1000:2000", or a name'),
+);
+
+const protocolField = v.pipe(
+  v.union([v.number(), v.string()]),
+  v.check(isProtocol, "is no protocol; use TCP, UDP, ICMP, ICMPv6, SCTP, UDPLite or a number from 1 to 255"),
+);
+
+const icmpField = v.object({
+  type: v.exactOptional(wholeNumber(0, 254)),
+  code: v.exactOptional(wholeNumber(0, 255)),
+});
+
+const entityRule = v.object({
+  nets: v.exactOptional(v.array(prefixOrAddressField)),
+  notNets: v.exactOptional(v.array(prefixOrAddressField)),
+  selector: v.exactOptional(selectorField),
+  notSelector: v.exactOptional(selectorField),
+  namespaceSelector: v.exactOptional(selectorField),
+  ports: v.exactOptional(v.array(portField)),
+  notPorts: v.exactOptional(v.array(portField)),
+  serviceAccounts: v.exactOptional(
+    v.object({ names: v.exactOptional(v.array(v.string())), selector: v.exactOptional(selectorField) }),
+  ),
+  services: v.exactOptional(v.object({ name: v.string(), namespace: v.exactOptional(v.string()) })),
+});
+
+export const ruleSchema = v.object({
+  action: v.picklist(["Allow", "Deny", "Log", "Pass"]),
+  ipVersion: v.exactOptional(v.picklist([4, 6])),
+  protocol: v.exactOptional(protocolField),
+  notProtocol: v.exactOptional(protocolField),
+  icmp: v.exactOptional(icmpField),
+  notICMP: v.exactOptional(icmpField),
+  source: v.exactOptional(entityRule),
+  destination: v.exactOptional(entityRule),
+  http: v.exactOptional(v.record(v.string(), v.unknown())),
+  metadata: v.exactOptional(v.object({ annotations: v.exactOptional(v.record(v.string(), v.string())) })),
+});
+
+const PROTOCOLS = ["tcp", "udp", "icmp", "icmpv6", "sctp", "udplite"];
+
+function isProtocol(value: number | string): boolean {
+  if (typeof value === "number") return Number.isInteger(value) && value >= 1 && value <= 255;
+  return PROTOCOLS.includes(value.toLowerCase());
+}
+
+function isPort(value: number | string): boolean {
+  if (typeof value === "number") return Number.isInteger(value) && value >= 0 && value <= LAST_PORT;
+  const range = PORT_RANGE.exec(value);
+  if (range) return Number(range[1]) <= Number(range[2]) && Number(range[2]) <= LAST_PORT;
+  return PORT_NAME.test(value);
+}
+
+function wholeNumber(least: number, most: number) {
+  const message = `is out of range; use a whole number from ${least} to ${most}`;
+  return v.pipe(v.number(), v.integer(message), v.minValue(least, message), v.maxValue(most, message));
+}

@@ -1,0 +1,19 @@
+/** Profile: labels and rules that many endpoints inherit, such as those of their namespace. */
+import * as v from "valibot";
+import { ruleSchema } from "./policy-rule.ts";
+import { defineResource, type Resource } from "./resource.ts";
+
+const specSchema = v.object({
+  ingress: v.exactOptional(v.array(ruleSchema)),
+  egress: v.exactOptional(v.array(ruleSchema)),
+  labelsToApply: v.exactOptional(v.record(v.string(), v.string())),
+});
+
+export type Profile = Resource<"Profile", Readonly<v.InferOutput<typeof specSchema>>>;
+
+export const profile = defineResource({
+  kind: "Profile",
+  namespaced: false,
+  spec: v.optional(specSchema, {}),
+  complete: (spec): Profile["spec"] => spec,
+});

@@ -1,0 +1,149 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { API_VERSION } from "../identity.ts";
+import { profile } from "./profile.ts";
+import { endpointLabels, workloadEndpoint } from "./workload-endpoint.ts";
+import { parseWorkloadEndpointName, workloadEndpointName, workloadEndpointPrefix } from "./workload-endpoint-name.ts";
+
+describe("workloadEndpointName()", () => {
+  const table: [string, string, string, string, string][] = [
+    ["node1", "k8s", "web", "eth0", "node1-k8s-web-eth0"],
+    ["n-1", "k8s", "web-0", "eth0", "n--1-k8s-web--0-eth0"],
+    ["n", "cni", "abc", "eth0", "n-cni-abc-eth0"],
+    ["n", "libnetwork", "ignored", "ep", "n-libnetwork-libnetwork-ep"],
+    ["n", "mesos", "w--x", "e", "n-mesos-w----x-e"],
+  ];
+  test.each(table)("of %s %s %s %s is made as the reference says", (node, orchestrator, workload, endpoint, name) => {
+    expect(workloadEndpointName({ node, orchestrator, workload, endpoint })).toEqual({ ok: true, name });
+  });
+
+  test.each([
+    [{ node: "" }, "node"],
+    [{ node: "-n" }, "node"],
+    [{ workload: "w-" }, "workload"],
+    [{ endpoint: "" }, "endpoint"],
+  ])("refuses %j", (change, field) => {
+    const identifiers = { node: "n", orchestrator: "k8s", workload: "w", endpoint: "e", ...change };
+
+    expect(workloadEndpointName(identifiers)).toMatchObject({ ok: false, field });
+  });
+
+  test("is undone by parseWorkloadEndpointName(), and begins with its workload's prefix", () => {
+    const segment = fc.stringMatching(/^[a-z0-9.]([a-z0-9.-]{0,8}[a-z0-9.])?$/);
+    const identifiers = fc.record({
+      node: segment,
+      orchestrator: fc.constantFrom("k8s", "cni"),
+      workload: segment,
+      endpoint: segment,
+    });
+    fc.assert(
+      fc.property(identifiers, (sample) => {
+        const named = workloadEndpointName(sample);
+        const prefix = workloadEndpointPrefix(sample);
+        if (!named.ok || !prefix.ok) throw new Error("the sample has good segments");
+        expect(parseWorkloadEndpointName(named.name)).toEqual(sample);
+        expect(named.name.startsWith(prefix.name)).toBe(true);
+      }),
+    );
+  });
+});
+
+describe("parseWorkloadEndpointName()", () => {
+  test.each(["", "a", "a-b-c", "a-b-c-", "a-b-c-d-e"])("knows nothing of %p", (name) => {
+    expect(parseWorkloadEndpointName(name)).toBeUndefined();
+  });
+});
+
+describe("workloadEndpoint", () => {
+  const document = (spec: object) => ({
+    apiVersion: API_VERSION,
+    kind: "WorkloadEndpoint",
+    metadata: { name: "n-k8s-w-eth0", namespace: "default" },
+    spec,
+  });
+  const spec = {
+    orchestrator: "k8s",
+    node: "n",
+    pod: "w",
+    endpoint: "eth0",
+    ipNetworks: ["10.0.0.5/32", "fd00::5/128"],
+    ipNATs: [{ internalIP: "10.0.0.5", externalIP: "192.0.2.1" }],
+    interfaceName: "vend0123456789a",
+    mac: "02:00:00:00:00:01",
+    profiles: ["kns.default"],
+    ports: [{ name: "http", protocol: "TCP", port: 80 }],
+  };
+
+  test("is read as it was written", () => {
+    const result = workloadEndpoint.decode(document(spec));
+
+    expect(result).toMatchObject({ ok: true, value: { spec } });
+    if (result.ok) expect(workloadEndpoint.read(workloadEndpoint.write(result.value), "key")).toEqual(result.value);
+  });
+
+  test.each([
+    [{ ipNetworks: ["10.0.0.5/26"] }, "spec.ipNetworks[0]"],
+    [{ ipNetworks: ["10.0.0.6/32"] }, "spec.ipNATs[0].internalIP"],
+    [{ interfaceName: "longer-than-fifteen" }, "spec.interfaceName"],
+    [{ mac: "02" }, "spec.mac"],
+    [{ ports: [{ protocol: "TCP", port: 70_000 }] }, "spec.ports[0].port"],
+    [{ intefaceName: "x" }, "spec.intefaceName"],
+  ])("refuses %j", (change, path) => {
+    const result = workloadEndpoint.decode(document({ ...spec, ...change }));
+
+    expect(result.ok ? [] : result.problems.map((problem) => problem.path)).toEqual([path]);
+  });
+
+  test("bears where it belongs among its labels, whatever the workload says", () => {
+    const own = { app: "web", "vendor.org/namespace": "forged" };
+
+    expect(endpointLabels(own, { namespace: "ns", orchestrator: "k8s" })).toEqual({
+      app: "web",
+      "vendor.org/namespace": "ns",
+      "vendor.org/orchestrator": "k8s",
+    });
+  });
+});
+
+describe("profile", () => {
+  const document = (spec?: object) => ({
+    apiVersion: API_VERSION,
+    kind: "Profile",
+    metadata: { name: "kns.default" },
+    spec,
+  });
+
+  test("holds labels and rules", () => {
+    const spec = {
+      ingress: [
+        {
+          action: "Allow",
+          protocol: "TCP",
+          source: { selector: "a == 'x'" },
+          destination: { ports: [80, "1:2", "http"] },
+        },
+      ],
+      labelsToApply: { "pcns.team": "blue" },
+    };
+
+    expect(profile.decode(document(spec))).toMatchObject({ ok: true, value: { spec } });
+    expect(profile.decode(document())).toMatchObject({ ok: true, value: { spec: {} } });
+  });
+
+  test.each([
+    [{ action: "Maybe" }, "action"],
+    [{ action: "Allow", protocol: "TPC" }, "protocol"],
+    [{ action: "Allow", protocol: 0 }, "protocol"],
+    [{ action: "Allow", icmp: { type: 255 } }, "icmp.type"],
+    [{ action: "Allow", source: { selector: "a = 'x'" } }, "source.selector"],
+    [{ action: "Allow", source: { nets: ["10.0.0.1/8"] } }, "source.nets[0]"],
+    [{ action: "Allow", destination: { ports: [80, 65_536] } }, "destination.ports[1]"],
+    [{ action: "Allow", destination: { ports: ["2:1"] } }, "destination.ports[0]"],
+    [{ action: "Allow", ipVersion: 5 }, "ipVersion"],
+    [{ action: "Allow", destination: { port: 80 } }, "destination.port"],
+  ])("refuses the rule %j", (rule, path) => {
+    const result = profile.decode(document({ egress: [rule] }));
+
+    expect(result.ok ? [] : result.problems.map((problem) => problem.path)).toEqual([`spec.egress[0].${path}`]);
+  });
+});

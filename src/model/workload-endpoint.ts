@@ -1,0 +1,87 @@
+/** WorkloadEndpoint: one interface of one workload, its addresses and the host's end of it. */
+import * as v from "valibot";
+import { identity } from "../identity.ts";
+import { addressBits, formatAddress, isSameAddress, parseAddress } from "../ip/address.ts";
+import { parseInterfaceAddress } from "../ip/prefix.ts";
+import { addressField, interfaceAddressField, macField, prefixOrAddressField } from "./fields.ts";
+import type { Problem } from "./problem.ts";
+import { defineResource, type Resource } from "./resource.ts";
+
+const INTERFACE_NAME = /^[a-zA-Z0-9_.-]{1,15}$/;
+
+const portNumber = v.pipe(
+  v.number(),
+  v.integer("is no port; use a whole number from 0 to 65535"),
+  v.minValue(0, "is no port; use a whole number from 0 to 65535"),
+  v.maxValue(65_535, "is no port; use a whole number from 0 to 65535"),
+);
+
+const endpointPort = v.object({
+  name: v.exactOptional(v.string()),
+  protocol: v.union([v.string(), v.number()]),
+  port: portNumber,
+  hostPort: v.exactOptional(portNumber),
+  hostIP: v.exactOptional(v.string()),
+});
+
+const specSchema = v.object({
+  orchestrator: v.exactOptional(v.string()),
+  workload: v.exactOptional(v.string()),
+  node: v.exactOptional(v.string()),
+  containerID: v.exactOptional(v.string()),
+  pod: v.exactOptional(v.string()),
+  endpoint: v.exactOptional(v.string()),
+  serviceAccountName: v.exactOptional(v.string()),
+  /** Each a single address: `10.0.0.5/32`. */
+  ipNetworks: v.exactOptional(v.array(interfaceAddressField)),
+  ipNATs: v.exactOptional(v.array(v.object({ internalIP: addressField, externalIP: addressField }))),
+  ipv4Gateway: v.exactOptional(addressField),
+  ipv6Gateway: v.exactOptional(addressField),
+  profiles: v.exactOptional(v.array(v.string())),
+  interfaceName: v.exactOptional(
+    v.pipe(v.string(), v.regex(INTERFACE_NAME, 'is no interface name; use 1 to 15 letters, digits, "_", "." or "-"')),
+  ),
+  mac: v.exactOptional(macField),
+  ports: v.exactOptional(v.array(endpointPort)),
+  allowSpoofedSourcePrefixes: v.exactOptional(v.array(prefixOrAddressField)),
+});
+
+export type WorkloadEndpointSpec = Readonly<v.InferOutput<typeof specSchema>>;
+export type WorkloadEndpoint = Resource<"WorkloadEndpoint", WorkloadEndpointSpec>;
+
+export const workloadEndpoint = defineResource({
+  kind: "WorkloadEndpoint",
+  namespaced: true,
+  spec: specSchema,
+  complete: (spec): WorkloadEndpointSpec => spec,
+  check: (spec) => [...checkNetworks(spec), ...checkNats(spec)],
+});
+
+/** The labels an endpoint is stored with: its own, and where it belongs. */
+export function endpointLabels(
+  own: Readonly<Record<string, string>>,
+  place: { readonly namespace: string; readonly orchestrator: string },
+): Readonly<Record<string, string>> {
+  const { labelPrefix } = identity;
+  return { ...own, [`${labelPrefix}namespace`]: place.namespace, [`${labelPrefix}orchestrator`]: place.orchestrator };
+}
+
+function checkNetworks({ ipNetworks = [] }: WorkloadEndpointSpec): readonly Problem[] {
+  return ipNetworks.flatMap((text, index): Problem[] => {
+    const read = parseInterfaceAddress(text);
+    const bits = read && addressBits(read.address.family);
+    if (!read || read.length === bits) return [];
+    const message = `is a network, not an address; use "${formatAddress(read.address)}/${bits}"`;
+    return [{ path: `spec.ipNetworks[${index}]`, value: text, message }];
+  });
+}
+
+function checkNats({ ipNetworks = [], ipNATs = [] }: WorkloadEndpointSpec): readonly Problem[] {
+  const own = ipNetworks.map((text) => parseInterfaceAddress(text)?.address ?? parseAddress(text));
+  return ipNATs.flatMap(({ internalIP }, index): Problem[] => {
+    const internal = parseAddress(internalIP);
+    if (internal && own.some((address) => address && isSameAddress(address, internal))) return [];
+    const message = `is no address of the endpoint; use one of ${ipNetworks.join(", ") || "its ipNetworks"}`;
+    return [{ path: `spec.ipNATs[${index}].internalIP`, value: internalIP, message }];
+  });
+}
