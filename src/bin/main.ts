@@ -2,7 +2,6 @@
  * The multi-call entry: the name it was called by decides which part runs.
  * Parts are imported only when called, so that each pays for itself alone.
  */
-import { basename } from "node:path";
 import { identity } from "../identity.ts";
 import { type Part, programNames } from "./programs.ts";
 
@@ -15,7 +14,7 @@ const LOADERS: Readonly<Record<Part, () => Promise<Program>>> = {
   plugin: () => import("./plugin.ts"),
 };
 
-const { part, args } = chosenPart(basename(process.argv0), process.argv.slice(2));
+const { part, args } = chosenPart(fileNameOf(process.argv0), process.argv.slice(2));
 const program = await LOADERS[part]();
 process.exitCode = await program.run(args);
 
@@ -27,6 +26,11 @@ function chosenPart(invokedAs: string, args: readonly string[]): { part: Part; a
   const [first = "", ...rest] = args;
   const asked = partNamed(first);
   return asked === undefined ? { part: "plugin", args } : { part: asked, args: rest };
+}
+
+/** What `basename()` does, without the import of node:path: half a millisecond of every call. */
+function fileNameOf(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
 }
 
 function partNamed(name: string): Part | undefined {

@@ -4,8 +4,8 @@
  *
  * Whatever happens, one answer is written, completely, and the process ends at
  * once: nothing that a handler left open keeps it alive.
+ * It does without node:fs, whose import alone takes longer than VERSION itself.
  */
-import { statSync, writeSync } from "node:fs";
 import { type Answer, errorAnswer } from "../cni/answer.ts";
 import { type CniPlugin, type CniProcess, serve } from "../cni/serve.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
@@ -52,50 +52,30 @@ function stopOnSignals(): { readonly signal: AbortSignal; readonly graceOver: Pr
 }
 
 /** Network namespaces are the same when their files are: device and inode. */
-function isOwnNetns(path: string): boolean {
-  const own = statSync("/proc/self/ns/net", { throwIfNoEntry: false });
-  if (own === undefined) return false;
+async function isOwnNetns(path: string): Promise<boolean> {
   try {
-    const other = statSync(path, { throwIfNoEntry: false });
-    return other !== undefined && other.dev === own.dev && other.ino === own.ino;
+    const [own, other] = await Promise.all([Bun.file("/proc/self/ns/net").stat(), Bun.file(path).stat()]);
+    return other.dev === own.dev && other.ino === own.ino;
   } catch {
     return false;
   }
 }
 
-function end(answer: Answer): Promise<never> {
+async function end(answer: Answer): Promise<never> {
   // A reader that does not read must not make the process immune to signals.
   for (const name of STOP_SIGNALS) process.removeAllListeners(name);
-  writeQuietly(2, answer.stderr);
-  return writeAll(1, answer.stdout).then(
-    () => process.exit(answer.exitCode),
-    (failure) => {
-      writeQuietly(2, `Cannot write the answer to stdout: ${failure}\n`);
-      return process.exit(1);
-    },
-  );
-}
-
-/** `process.stdout` would lose what a pipe does not take at once when the process exits. */
-async function writeAll(descriptor: number, text: string): Promise<void> {
-  let rest: Uint8Array = Buffer.from(text);
-  while (rest.length > 0) {
-    try {
-      rest = rest.subarray(writeSync(descriptor, rest));
-    } catch (failure) {
-      if (!isTryAgain(failure)) throw failure;
-      await Bun.sleep(1);
-    }
-  }
-}
-
-/** For stderr: a log that nobody can read is no reason to fail. */
-function writeQuietly(descriptor: number, text: string): void {
+  await writeToStderr(answer.stderr);
   try {
-    if (text !== "") writeSync(descriptor, text);
-  } catch {}
+    // `process.stdout` would lose what a pipe does not take at once; this waits until all is taken.
+    if (answer.stdout !== "") await Bun.write(Bun.stdout, answer.stdout);
+  } catch (failure) {
+    await writeToStderr(`Cannot write the answer to stdout: ${failure}\n`);
+    process.exit(1);
+  }
+  process.exit(answer.exitCode);
 }
 
-function isTryAgain(failure: unknown): boolean {
-  return failure instanceof Error && "code" in failure && failure.code === "EAGAIN";
+/** A log that nobody can read is no reason to fail. */
+async function writeToStderr(text: string): Promise<void> {
+  if (text !== "") await Bun.write(Bun.stderr, text).catch(() => {});
 }

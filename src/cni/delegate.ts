@@ -6,7 +6,6 @@
  * of ours into a bare runtime. Its stderr is our stderr; its error keeps its
  * own code.
  */
-import { statSync } from "node:fs";
 import { ForeignError, PluginError } from "../errors.ts";
 import { type CniCommand, type Environment, pluginDirectories } from "./environment.ts";
 import { isJsonObject } from "./json.ts";
@@ -44,27 +43,32 @@ export async function delegateAdd(request: DelegateRequest, version: CniVersion)
 
 /** Runs any command; answers what the delegate printed. */
 export async function runDelegate(request: DelegateRequest): Promise<string> {
-  const program = findPlugin(request.type, request.environment);
+  const program = await findPlugin(request.type, request.environment);
   const { exitCode, stdout } = await execute(program, request);
   if (exitCode === 0) return stdout;
   throw reportedError(request, exitCode, stdout);
 }
 
 /** The first regular file of that name in the directories of CNI_PATH. */
-export function findPlugin(type: string, environment: Environment): string {
+export async function findPlugin(type: string, environment: Environment): Promise<string> {
   if (type === "" || type.includes("/")) {
     throw new PluginError("config-invalid", `Cannot run plugin ${JSON.stringify(type)}: a type is a plain file name`);
   }
   const directories = pluginDirectories(environment);
-  const found = directories.map((directory) => `${directory}/${type}`).find(isRegularFile);
-  if (found !== undefined) return found;
-
+  for (const directory of directories) {
+    const path = `${directory}/${type}`;
+    if (await isRegularFile(path)) return path;
+  }
   const state = directories.length === 0 ? "CNI_PATH names no directory" : `it is not in ${directories.join(", ")}`;
   throw new PluginError("delegate-failed", `Cannot run plugin "${type}": ${state}`);
 }
 
-function isRegularFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+async function isRegularFile(path: string): Promise<boolean> {
+  try {
+    return (await Bun.file(path).stat()).isFile();
+  } catch {
+    return false;
+  }
 }
 
 interface Executed {

@@ -14,7 +14,7 @@ function processWith(command: string, more: Partial<CniProcess> & { config?: unk
     env: { ...ENV, CNI_COMMAND: command },
     readStdin: async () => stdin,
     peekStdin: async () => stdin,
-    isOwnNetns: () => false,
+    isOwnNetns: async () => false,
     signal: new AbortController().signal,
     ...rest,
   };
@@ -126,7 +126,7 @@ describe("serve(), own network namespace", () => {
   test.each(["ADD", "DEL"])("refuses %s before acting", async (command) => {
     const { acted, plugin } = refusedBeforeActing();
 
-    expect(await errorOf(processWith(command, { isOwnNetns: () => true }), plugin)).toMatchObject({ code: 8 });
+    expect(await errorOf(processWith(command, { isOwnNetns: async () => true }), plugin)).toMatchObject({ code: 8 });
     expect(acted).toEqual([]);
   });
 
@@ -134,7 +134,7 @@ describe("serve(), own network namespace", () => {
     const env = { ...ENV, CNI_COMMAND: "ADD", CNI_NETNS_OVERRIDE: override };
     const { acted, plugin } = refusedBeforeActing();
 
-    expect((await serve(processWith("ADD", { env, isOwnNetns: () => true }), plugin)).exitCode).toBe(0);
+    expect((await serve(processWith("ADD", { env, isOwnNetns: async () => true }), plugin)).exitCode).toBe(0);
     expect(acted).toEqual(["ADD"]);
   });
 
@@ -142,7 +142,7 @@ describe("serve(), own network namespace", () => {
     const plugin = pluginWith({ requiredVariables: ["CNI_CONTAINERID"] });
     const env = { CNI_COMMAND: "ADD", CNI_CONTAINERID: "c1", CNI_NETNS: "/proc/self/ns/net" };
 
-    expect((await serve(processWith("ADD", { env, isOwnNetns: () => true }), plugin)).exitCode).toBe(0);
+    expect((await serve(processWith("ADD", { env, isOwnNetns: async () => true }), plugin)).exitCode).toBe(0);
   });
 });
 

@@ -40,7 +40,7 @@ export interface CniProcess {
   /** What stdin holds already; never waits for its end. */
   peekStdin(): Promise<Uint8Array>;
   /** Whether the path is this process's own network namespace; `false` when it cannot be opened. */
-  isOwnNetns(path: string): boolean;
+  isOwnNetns(path: string): Promise<boolean>;
   /** Aborted when the process is told to stop. */
   readonly signal: AbortSignal;
 }
@@ -73,7 +73,7 @@ export async function serve(process: CniProcess, plugin: CniPlugin): Promise<Ans
   const caller = { version: newestOf(plugin) };
   try {
     const call = await readCall(process, plugin, command, caller);
-    refuseOwnNetns(call, process, plugin);
+    await refuseOwnNetns(call, process, plugin);
     return await handle(call, plugin, { signal: process.signal });
   } catch (failure) {
     return errorAnswer(process.signal.aborted ? interrupted(failure) : failure, caller.version);
@@ -111,10 +111,10 @@ async function readAll(process: CniProcess): Promise<Uint8Array> {
 }
 
 /** Before acting: wiring "a container" that is the host would cut off the host. */
-function refuseOwnNetns(call: CniCall, process: CniProcess, plugin: CniPlugin): void {
+async function refuseOwnNetns(call: CniCall, process: CniProcess, plugin: CniPlugin): Promise<void> {
   if (call.command !== "ADD" && call.command !== "DEL") return;
   if (!(plugin.requiredVariables ?? ALL_VARIABLES).includes("CNI_NETNS")) return;
-  if (call.netns === undefined || allowsOwnNetns(process.env) || !process.isOwnNetns(call.netns)) return;
+  if (call.netns === undefined || allowsOwnNetns(process.env) || !(await process.isOwnNetns(call.netns))) return;
   const state = "it is the network namespace that the plugin itself runs in";
   throw new PluginError("netns-invalid", `Cannot use CNI_NETNS ${JSON.stringify(call.netns)}: ${state}`);
 }
