@@ -142,7 +142,7 @@ describe("decodeResult()", () => {
   test("names the place of a problem", () => {
     const value = { ips: [{ address: "10.0.0.2/24" }, { address: 1 }] };
 
-    expect(thrownBy(() => decodeResult(value, "1.0.0")).message).toContain("ips.1.address");
+    expect(thrownBy(() => decodeResult(value, "1.0.0")).message).toContain("ips[1].address");
   });
 });
 

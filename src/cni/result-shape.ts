@@ -1,82 +1,151 @@
 /**
  * The wire shapes of a result, decoded. `null`, the empty string, and zero
  * where it means nothing, count as absent, as other tools write them.
+ *
+ * By hand, not by schema: every DEL reads a result, and building the schema
+ * took longer than all the reading.
  */
-import * as v from "valibot";
 import { PluginError } from "../errors.ts";
-import { isJsonObject } from "./json.ts";
-import type { CniResult } from "./result.ts";
+import { isJsonObject, type JsonObject } from "./json.ts";
+import type { CniDns, CniInterface, CniIp, CniResult, CniRoute } from "./result.ts";
 import type { ShapeFamily } from "./version.ts";
 
-/** An address, with or without prefix length. Whether it can be used is for the user of the result to find out. */
+/** Whether an address can be used is for the user of the result to find out. */
 const ADDRESS = /^[0-9a-fA-F.:]+$/;
 const PREFIXED_ADDRESS = /^[0-9a-fA-F.:]+\/[0-9]{1,3}$/;
 
-const text = v.pipe(
-  v.nullish(v.string()),
-  v.transform((value) => value || undefined),
-);
-const integer = v.pipe(
-  v.nullish(v.pipe(v.number(), v.safeInteger())),
-  v.transform((value) => value ?? undefined),
-);
-const count = v.pipe(
-  integer,
-  v.transform((value) => value || undefined),
-);
-const prefixed = v.pipe(v.string(), v.regex(PREFIXED_ADDRESS, "must be an address with a prefix length"));
-const gateway = v.pipe(
-  v.nullish(v.union([v.literal(""), v.pipe(v.string(), v.regex(ADDRESS, "must be an address"))])),
-  v.transform((value) => value || undefined),
-);
-
-/** Absent and `null` are an empty list. */
-function listOf<Item>(item: v.GenericSchema<unknown, Item>) {
-  return v.nullish(v.array(item), []);
+/** `place` is where the value stands, for messages: "prevResult". */
+export function decodeResultShape(value: unknown, shape: ShapeFamily, place: string): CniResult {
+  const result = objectAt(value, place);
+  return shape === "ip4-ip6" ? decodeFamilies(result, place) : decodeLists(result, place);
 }
 
-const link = v.pipe(
-  v.object({ name: v.string(), mac: text, sandbox: text, mtu: count, socketPath: text, pciID: text }),
-  v.transform(({ pciID, ...rest }) => ({ ...rest, pciId: pciID })),
-);
+function decodeLists(result: JsonObject, place: string): CniResult {
+  return {
+    interfaces: listOf(result, "interfaces", place, decodeInterface),
+    ips: listOf(result, "ips", place, decodeIp),
+    routes: listOf(result, "routes", place, decodeRoute),
+    dns: decodeDns(result, place),
+  };
+}
 
-const ip = v.object({ address: prefixed, gateway, interface: integer });
-
-const route = v.pipe(
-  v.object({ dst: prefixed, gw: gateway, mtu: count, advmss: count, priority: count, table: integer, scope: integer }),
-  v.transform(({ dst, gw, ...rest }) => ({ destination: dst, gateway: gw, ...rest })),
-);
-
-const dns = v.nullish(
-  v.object({ nameservers: listOf(v.string()), domain: text, search: listOf(v.string()), options: listOf(v.string()) }),
-  {},
-);
-
-const lists = v.object({ interfaces: listOf(link), ips: listOf(ip), routes: listOf(route), dns });
-
-const family = v.nullish(v.object({ ip: prefixed, gateway, routes: listOf(route) }));
-
-const families = v.pipe(
-  v.object({ ip4: family, ip6: family, dns }),
-  v.transform(({ ip4, ip6, dns }): CniResult => {
-    const present = [ip4, ip6].filter((one) => one !== undefined && one !== null);
-    return {
-      interfaces: [],
-      ips: present.map((one) => ({ address: one.ip, gateway: one.gateway })),
-      routes: present.flatMap((one) => one.routes),
-      dns,
-    };
-  }),
-);
-
-export function decodeResultShape(value: unknown, shape: ShapeFamily, subject: string): CniResult {
-  if (!isJsonObject(value)) throw new PluginError("decode-failure", `Cannot read ${subject}: it is not an object`);
-  const decoded = shape === "ip4-ip6" ? v.safeParse(families, value) : v.safeParse(lists, value);
-  if (decoded.success) return decoded.output;
-
-  const problems = decoded.issues.map((issue) => {
-    const place = v.getDotPath(issue);
-    return place === null ? issue.message : `${place}: ${issue.message}`;
+/** 0.1.0 and 0.2.0: at most one address of each family, and no interfaces. */
+function decodeFamilies(result: JsonObject, place: string): CniResult {
+  const families = ["ip4", "ip6"].flatMap((field) => {
+    const value = result[field] ?? undefined;
+    return value === undefined ? [] : [decodeFamily(value, `${place}.${field}`)];
   });
-  throw new PluginError("decode-failure", `Cannot read ${subject}: ${problems.join("; ")}`);
+  return {
+    interfaces: [],
+    ips: families.map(({ ip }) => ip),
+    routes: families.flatMap(({ routes }) => routes),
+    dns: decodeDns(result, place),
+  };
+}
+
+function decodeFamily(value: unknown, place: string): { readonly ip: CniIp; readonly routes: readonly CniRoute[] } {
+  const family = objectAt(value, place);
+  const ip = { address: prefixedAddress(family, "ip", place), gateway: gateway(family, "gateway", place) };
+  return { ip, routes: listOf(family, "routes", place, decodeRoute) };
+}
+
+function decodeInterface(value: unknown, place: string): CniInterface {
+  const link = objectAt(value, place);
+  const { name } = link;
+  if (typeof name !== "string") throw malformed(`${place}.name`, "a string", name);
+  return {
+    name,
+    mac: text(link, "mac", place),
+    sandbox: text(link, "sandbox", place),
+    mtu: count(link, "mtu", place),
+    socketPath: text(link, "socketPath", place),
+    pciId: text(link, "pciID", place),
+  };
+}
+
+function decodeIp(value: unknown, place: string): CniIp {
+  const ip = objectAt(value, place);
+  return {
+    address: prefixedAddress(ip, "address", place),
+    gateway: gateway(ip, "gateway", place),
+    interface: integer(ip, "interface", place),
+  };
+}
+
+function decodeRoute(value: unknown, place: string): CniRoute {
+  const route = objectAt(value, place);
+  return {
+    destination: prefixedAddress(route, "dst", place),
+    gateway: gateway(route, "gw", place),
+    mtu: count(route, "mtu", place),
+    advmss: count(route, "advmss", place),
+    priority: count(route, "priority", place),
+    table: integer(route, "table", place),
+    scope: integer(route, "scope", place),
+  };
+}
+
+function decodeDns(result: JsonObject, parent: string): CniDns {
+  const place = `${parent}.dns`;
+  const dns = objectAt(result["dns"] ?? {}, place);
+  return {
+    nameservers: listOf(dns, "nameservers", place, textItem),
+    domain: text(dns, "domain", place),
+    search: listOf(dns, "search", place, textItem),
+    options: listOf(dns, "options", place, textItem),
+  };
+}
+
+function objectAt(value: unknown, place: string): JsonObject {
+  if (isJsonObject(value)) return value;
+  throw malformed(place, "an object", value);
+}
+
+function listOf<Item>(
+  object: JsonObject,
+  field: string,
+  place: string,
+  decodeItem: (value: unknown, place: string) => Item,
+): readonly Item[] {
+  const list = object[field] ?? [];
+  if (!Array.isArray(list)) throw malformed(`${place}.${field}`, "a list", list);
+  return list.map((item: unknown, index) => decodeItem(item, `${place}.${field}[${index}]`));
+}
+
+function textItem(value: unknown, place: string): string {
+  if (typeof value === "string") return value;
+  throw malformed(place, "a string", value);
+}
+
+function text(object: JsonObject, field: string, place: string): string | undefined {
+  return textItem(object[field] ?? "", `${place}.${field}`) || undefined;
+}
+
+function integer(object: JsonObject, field: string, place: string): number | undefined {
+  const value = object[field] ?? undefined;
+  if (value === undefined) return undefined;
+  if (typeof value === "number" && Number.isSafeInteger(value)) return value;
+  throw malformed(`${place}.${field}`, "an integer", value);
+}
+
+/** An integer whose zero says nothing. */
+function count(object: JsonObject, field: string, place: string): number | undefined {
+  return integer(object, field, place) || undefined;
+}
+
+function prefixedAddress(object: JsonObject, field: string, place: string): string {
+  const value = object[field];
+  if (typeof value === "string" && PREFIXED_ADDRESS.test(value)) return value;
+  throw malformed(`${place}.${field}`, "an address with a prefix length", value);
+}
+
+function gateway(object: JsonObject, field: string, place: string): string | undefined {
+  const value = text(object, field, place);
+  if (value === undefined || ADDRESS.test(value)) return value;
+  throw malformed(`${place}.${field}`, "an address", value);
+}
+
+function malformed(place: string, wanted: string, found: unknown): PluginError {
+  const state = found === undefined ? "is missing" : `is ${JSON.stringify(found)}`;
+  return new PluginError("decode-failure", `Cannot read ${place}: it ${state}, where ${wanted} must stand`);
 }
