@@ -16,8 +16,6 @@ export interface InterfaceAddress {
   readonly length: number;
 }
 
-const LENGTH = /^(0|[1-9][0-9]{0,2})$/;
-
 /** Reads `10.0.0.0/26`; text with host bits is no prefix (see `parseInterfaceAddress`, `hasHostBits`). */
 export function parsePrefix(text: string): Prefix | undefined {
   const read = parseInterfaceAddress(text);
@@ -31,11 +29,15 @@ export function parseInterfaceAddress(text: string): InterfaceAddress | undefine
   if (slash < 0) return undefined;
 
   const address = parseAddress(text.slice(0, slash));
-  const lengthText = text.slice(slash + 1);
-  if (!address || !LENGTH.test(lengthText)) return undefined;
+  const length = parseLength(text.slice(slash + 1));
+  if (!address || length === undefined || length > addressBits(address.family)) return undefined;
+  return { address, length };
+}
 
-  const length = Number(lengthText);
-  return length <= addressBits(address.family) ? { address, length } : undefined;
+/** A whole number in its one usual spelling: no sign, no leading zero. */
+function parseLength(text: string): number | undefined {
+  const length = Number(text);
+  return Number.isInteger(length) && length >= 0 && String(length) === text ? length : undefined;
 }
 
 /** Reads a prefix, or a lone address as the prefix that holds only it. */

@@ -86,6 +86,11 @@ describe("ipPool.decode()", () => {
     ["text for a boolean", pool({ cidr, natOutgoing: "true" }), ["spec.natOutgoing"]],
     ["an unknown field", pool({ cidr, natOutgoign: true }), ["spec.natOutgoign"]],
     ["an unknown field outside the spec", pool({ cidr }, { sepc: {} }), ["sepc"]],
+    [
+      "a member that would change what the object is",
+      pool(JSON.parse(`{"cidr":"${cidr}","__proto__":{}}`)),
+      ["spec.__proto__"],
+    ],
     ["a bad name", pool({ cidr }, { metadata: { name: "Blue_1" } }), ["metadata.name"]],
     ["a name too long", pool({ cidr }, { metadata: { name: "a".repeat(254) } }), ["metadata.name"]],
     ["no name", pool({ cidr }, { metadata: {} }), ["metadata.name"]],

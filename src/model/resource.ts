@@ -54,8 +54,9 @@ export function defineResource<const Kind extends string, Schema extends v.Gener
   definition: Definition<Kind, Schema, Spec>,
 ): ResourceCodec<Resource<Kind, Spec>> {
   const { kind } = definition;
+  const whole = wholeSchema(definition.spec);
   const readObject = (value: unknown, key: string): Resource<Kind, Spec> => {
-    const shape = decodeWhole(definition, withoutNulls(value));
+    const shape = decodeWhole(definition, whole, withoutNulls(value));
     if (shape.ok) return shape.value;
     throw new PluginError("record-malformed", `Cannot read ${kind} at "${key}": ${formatProblems(shape.problems)}`);
   };
@@ -64,7 +65,7 @@ export function defineResource<const Kind extends string, Schema extends v.Gener
     namespaced: definition.namespaced,
     ...(definition.onlyName === undefined ? {} : { onlyName: definition.onlyName }),
     specSchema: definition.spec,
-    decode: (value) => decodeApplied(definition, withoutNulls(value)),
+    decode: (value) => decodeApplied(definition, whole, withoutNulls(value)),
     read: (text, key) => readObject(parseStored(text, kind, key), key),
     readObject,
     write: (resource) => writeResource(resource),
@@ -91,11 +92,14 @@ function wholeSchema(spec: v.GenericSchema) {
   });
 }
 
+type WholeSchema = ReturnType<typeof wholeSchema>;
+
 function decodeWhole<Kind extends string, Schema extends v.GenericSchema, Spec>(
-  { kind, spec, complete }: Definition<Kind, Schema, Spec>,
+  { kind, complete }: Definition<Kind, Schema, Spec>,
+  whole: WholeSchema,
   value: unknown,
 ): Checked<Resource<Kind, Spec>> {
-  const shape = decodeShape(wholeSchema(spec), value);
+  const shape = decodeShape(whole, value);
   if (!shape.ok) return shape;
   const completed = complete(shape.value.spec as v.InferOutput<Schema>);
   return { ok: true, value: { ...shape.value, kind, spec: completed } };
@@ -103,10 +107,11 @@ function decodeWhole<Kind extends string, Schema extends v.GenericSchema, Spec>(
 
 function decodeApplied<Kind extends string, Schema extends v.GenericSchema, Spec>(
   definition: Definition<Kind, Schema, Spec>,
+  whole: WholeSchema,
   value: unknown,
 ): Checked<Resource<Kind, Spec>> {
-  const unknown = findUnknownFields(wholeSchema(definition.spec), value);
-  const shape = decodeWhole(definition, value);
+  const unknown = findUnknownFields(whole, value);
+  const shape = decodeWhole(definition, whole, value);
   if (!shape.ok) return { ok: false, problems: [...unknown, ...shape.problems] };
 
   const envelope = checkEnvelope(definition, value, shape.value);

@@ -23,9 +23,16 @@ export function decodeShape<Schema extends v.GenericSchema>(
 /** The wire's `null` means what absence means, as in every Go program that writes these objects. */
 export function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
-  if (typeof value !== "object" || value === null) return value;
-  const kept = Object.entries(value).filter(([, member]) => member !== null);
-  return Object.fromEntries(kept.map(([name, member]) => [name, withoutNulls(member)]));
+  if (!isObject(value)) return value;
+  const kept: Record<string, unknown> = {};
+  for (const name in value) if (value[name] !== null) define(kept, name, withoutNulls(value[name]));
+  return kept;
+}
+
+// Assigning to `__proto__` would change what the object is instead of giving it a member.
+function define(target: Record<string, unknown>, name: string, value: unknown): void {
+  if (name === "__proto__") Object.defineProperty(target, name, { value, enumerable: true });
+  else target[name] = value;
 }
 
 /** Every field of the value that the schema does not know, with the name that may have been meant. */

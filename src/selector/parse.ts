@@ -29,6 +29,9 @@ const COMPARISONS: Readonly<Record<string, Comparison>> = {
 const OPERATORS = "==, !=, in, not in, contains, starts with or ends with";
 
 export function parseSelector(text: string): ParsedSelector {
+  // What nearly every pool says: spares a new process the making of the patterns.
+  if (text === "all()") return { ok: true, selector: { kind: "all" } };
+
   const cut = tokenize(text);
   if (!cut.ok) return cut;
   if (cut.tokens.length === 1) return { ok: true, selector: { kind: "all" } };
