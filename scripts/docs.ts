@@ -4,10 +4,12 @@
  */
 import { errorsPage } from "./docs/errors-page.ts";
 import { networkConfigPage } from "./docs/network-config-page.ts";
+import { resourcesPage } from "./docs/resources-page.ts";
 
 const PAGES: Readonly<Record<string, () => string>> = {
   "docs/errors.md": errorsPage,
   "docs/network-config.md": networkConfigPage,
+  "docs/resources.md": resourcesPage,
 };
 
 const write = process.argv.includes("--write");

@@ -1,0 +1,77 @@
+/** docs/resources.md, from the table of kinds and their schemas. */
+import { API_VERSION } from "../../src/identity.ts";
+import { PUBLIC_KINDS, type PublicKind } from "../../src/model/kinds.ts";
+import { isObject } from "../../src/model/shape.ts";
+
+type Row = readonly [field: string, type: string, fallback: string];
+
+export function resourcesPage(): string {
+  return [...introduction(), ...PUBLIC_KINDS.flatMap(kindSection), ""].join("\n");
+}
+
+function introduction(): readonly string[] {
+  return [
+    "# Resources",
+    "",
+    "<!-- Written by `make fmt` from src/model/kinds.ts. Do not edit. -->",
+    "",
+    `Every resource has \`apiVersion: ${API_VERSION}\`, \`kind\`, \`metadata\` (\`name\`, \`namespace\`, \`labels\`, \`annotations\` …) and \`spec\`.`,
+    "Names are lower-case letters, digits, `-` and `.`, at most 253 characters. Fields that are not listed here are refused.",
+    "Selectors are described in [selectors.md](selectors.md).",
+    "",
+    "Rules of pools: no two may overlap; the CIDR has no host bits; `blockSize` is a prefix length, 20 to 32 (26 when absent) for IPv4",
+    "and 116 to 128 (122 when absent) for IPv6, and no block is larger than its pool; `cidr` and `blockSize` never change; of `ipipMode`",
+    "and `vxlanMode` one at most differs from `Never`, and IPIP is not for IPv6.",
+  ];
+}
+
+function kindSection(row: PublicKind): readonly string[] {
+  const { kind, plural, shortNames, namespaced, codec } = row;
+  const name = codec.onlyName ?? "NAME";
+  const key = row.key(namespaced ? { name, namespace: "NAMESPACE" } : { name });
+  const only = codec.onlyName === undefined ? "" : ` There is one, named \`${codec.onlyName}\`.`;
+  const fields = fieldRows(codec.specSchema, "", true).map((cells) => `| ${cells.join(" | ")} |`);
+  return [
+    "",
+    `## ${kind}`,
+    "",
+    `Also \`${[plural, ...shortNames].join("`, `")}\`; ${namespaced ? "in a namespace" : "of the whole cluster"}; stored at \`${key}\`.${only}`,
+    "",
+    "| Field | Type | Default |",
+    "|---|---|---|",
+    ...fields,
+  ];
+}
+
+/** One row for each field that holds a value; objects are followed by their own fields. */
+function fieldRows(schema: unknown, path: string, isRequired: boolean): readonly Row[] {
+  if (!isObject(schema)) return [];
+  const { type, wrapped, entries, item } = schema;
+  if (wrapped !== undefined) {
+    const rows = fieldRows(wrapped, path, false);
+    return rows.map((row, index) =>
+      index === 0 && row[0] === `\`${path}\`` ? withDefault(row, schema["default"]) : row,
+    );
+  }
+  if (isObject(entries)) {
+    return Object.entries(entries).flatMap(([name, inner]) =>
+      fieldRows(inner, path === "" ? name : `${path}.${name}`, true),
+    );
+  }
+  if (type === "array" && isObject(item) && isObject(item["entries"])) return fieldRows(item, `${path}[]`, true);
+  return [[`\`${path}\``, typeText(schema), isRequired ? "required" : "none"]];
+}
+
+function withDefault([field, type]: Row, value: unknown): Row {
+  return [field, type, value === undefined ? "none" : `\`${JSON.stringify(value)}\``];
+}
+
+function typeText(schema: unknown): string {
+  if (!isObject(schema)) return "";
+  const { type, options, item } = schema;
+  if (type === "array") return `list of ${typeText(item)}`;
+  if (type === "record") return "map of texts";
+  if (type === "union" && Array.isArray(options)) return [...new Set(options.map(typeText))].join(" or ");
+  if (type === "picklist" && Array.isArray(options)) return options.map((option) => `\`${option}\``).join(", ");
+  return String(type);
+}
