@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { ERROR_TABLE, PluginError } from "./errors.ts";
+import { cniErrorOf, ERROR_TABLE, ForeignError, PluginError } from "./errors.ts";
 
 describe("ERROR_TABLE", () => {
   test("gives every kind a code of its own", () => {
@@ -12,5 +12,18 @@ describe("ERROR_TABLE", () => {
 describe("PluginError", () => {
   test("carries the CNI code of its kind", () => {
     expect(new PluginError("config-invalid", "Cannot read it").cniCode).toBe(7);
+  });
+});
+
+describe("cniErrorOf()", () => {
+  test.each([
+    [new PluginError("io-failure", "Cannot read", { details: "why" }), { code: 5, msg: "Cannot read", details: "why" }],
+    [new ForeignError(777, "theirs", "why"), { code: 777, msg: "theirs", details: "why" }],
+    [new RangeError("too deep"), { code: 999, msg: "too deep", details: "RangeError" }],
+    [new Error(""), { code: 999, msg: "Error", details: "Error" }],
+    ["text", { code: 999, msg: "text", details: "" }],
+    [undefined, { code: 999, msg: "undefined", details: "" }],
+  ])("turns %p into what the caller learns", (failure, expected) => {
+    expect(cniErrorOf(failure)).toEqual(expected);
   });
 });

@@ -1,5 +1,6 @@
 /** What a plugin's process gives back to its caller, as a value. */
 import { cniErrorOf } from "../errors.ts";
+import { redact } from "../redaction.ts";
 import type { CniResult } from "./result.ts";
 import { encodeResult } from "./result-conversion.ts";
 import type { CniVersion } from "./version.ts";
@@ -21,9 +22,9 @@ export function versionAnswer(cniVersion: CniVersion, supportedVersions: readonl
   return { exitCode: 0, stdout: `${JSON.stringify({ cniVersion, supportedVersions })}\n`, stderr: "" };
 }
 
-/** One JSON error for anything thrown. */
+/** One JSON error for anything thrown, free of secrets whoever worded it. */
 export function errorAnswer(failure: unknown, cniVersion: CniVersion): Answer {
   const { code, msg, details } = cniErrorOf(failure);
-  const error = { cniVersion, code, msg, details: details === "" ? undefined : details };
+  const error = { cniVersion, code, msg: redact(msg), details: details === "" ? undefined : redact(details) };
   return { exitCode: 1, stdout: `${JSON.stringify(error)}\n`, stderr: "" };
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
 import { ForeignError, PluginError } from "../errors.ts";
 import { EMPTY_RESULT } from "./result.ts";
 import { type CniPlugin, type CniProcess, serve } from "./serve.ts";
@@ -82,6 +83,35 @@ describe("serve()", () => {
       expect(await errorOf(processWith("ADD"), pluginWith({ add }))).toMatchObject({ code: 999 });
     },
   );
+
+  test("shows no secret, whoever worded the error", async () => {
+    const add = async () => {
+      throw new ForeignError(5, "cannot reach https://user:hunter2@host", "Bearer hunter3");
+    };
+    const { stdout } = await serve(processWith("ADD"), pluginWith({ add }));
+
+    expect(stdout).not.toContain("hunter");
+  });
+
+  test("answers any bytes on stdin with exactly one JSON error", async () => {
+    const jsonOrNot = fc.oneof(
+      fc.uint8Array(),
+      fc.json().map((text) => new Uint8Array(Buffer.from(text))),
+      fc.string().map((text) => new Uint8Array(Buffer.from(`{"name":${JSON.stringify(text)},"cniVersion":"7"}`))),
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        jsonOrNot,
+        fc.constantFrom("ADD", "DEL", "CHECK", "GC", "STATUS", "FOO"),
+        async (stdin, command) => {
+          const answer = await serve(processWith(command, { readStdin: async () => stdin }), pluginWith());
+          expect(answer.exitCode).toBe(1);
+          expect(JSON.parse(answer.stdout)).toMatchObject({ code: expect.any(Number), msg: expect.any(String) });
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
 
   test("gives unreadable stdin code 5", async () => {
     const readStdin = async () => {

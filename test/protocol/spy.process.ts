@@ -5,6 +5,7 @@
 import { writeFileSync } from "node:fs";
 import { runPlugin } from "../../src/bin/process.ts";
 import type { AddCall } from "../../src/cni/call.ts";
+import { delegateAdd } from "../../src/cni/delegate.ts";
 import { type CniResult, EMPTY_RESULT } from "../../src/cni/result.ts";
 import type { CallContext } from "../../src/cni/serve.ts";
 import { CNI_VERSIONS } from "../../src/cni/version.ts";
@@ -49,6 +50,18 @@ const ADD: Readonly<Record<string, (call: AddCall, context: CallContext) => Prom
     Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
     return RESULT;
   },
+  delegates: (call, { signal }) =>
+    delegateAdd(
+      {
+        type: process.env["SPY_TYPE"] ?? "",
+        command: "ADD",
+        environment: call.environment,
+        stdin: call.stdin,
+        limitMilliseconds: 20_000,
+        signal,
+      },
+      call.cniVersion,
+    ),
   hangs: () => {
     tellReady();
     return new Promise(() => {});
