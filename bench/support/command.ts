@@ -37,27 +37,33 @@ export async function runCommand({ command, environment = {}, stdin }: Command):
 const GETRUSAGE: Readonly<Record<string, number>> = { x64: 98, arm64: 165 };
 const RUNS = 5;
 
+async function peakMemoryOf(command: Command): Promise<number | undefined> {
+  const peaks: number[] = [];
+  for (let run = 0; run < RUNS; run++) peaks.push((await peakMemoryOfOne(command)) ?? Number.NaN);
+  const peak = Math.max(...peaks);
+  return Number.isNaN(peak) ? undefined : peak;
+}
+
 /**
+ * Runs the command once for its peak memory; undefined where that cannot be told.
+ *
  * The kernel starts the peak of a new process at the size of the one that started it, so this program, which is
  * large, cannot ask for it itself: the small perl of every Debian starts the command and asks in its place.
  */
-async function peakMemoryOf({ command, environment = {}, stdin }: Command): Promise<number | undefined> {
+export async function peakMemoryOfOne({ command, environment = {}, stdin }: Command): Promise<number | undefined> {
   const perl = Bun.which("perl");
   const getrusage = GETRUSAGE[arch];
   if (perl === null || getrusage === undefined) return undefined;
   const script = `
     my $child = fork; if ($child == 0) { open STDERR, ">", "/dev/null"; exec { $ARGV[0] } @ARGV; exit 127 } waitpid $child, 0;
     my $usage = "\\0" x 144; syscall(${getrusage}, -1, $usage); print STDERR unpack("x32 q", $usage);`;
-  const peaks: number[] = [];
-  for (let run = 0; run < RUNS; run++) {
-    const child = Bun.spawn([perl, "-e", script, ...command], {
-      env: { ...environment },
-      stdin: stdin === undefined ? "ignore" : new TextEncoder().encode(stdin),
-      stdout: "ignore",
-      stderr: "pipe",
-    });
-    peaks.push(Number(await new Response(child.stderr).text()) * 1024);
-    await child.exited;
-  }
-  return Math.max(...peaks);
+  const child = Bun.spawn([perl, "-e", script, ...command], {
+    env: { ...environment },
+    stdin: stdin === undefined ? "ignore" : new TextEncoder().encode(stdin),
+    stdout: "ignore",
+    stderr: "pipe",
+  });
+  const kilobytes = Number(await new Response(child.stderr).text());
+  await child.exited;
+  return kilobytes * 1024;
 }

@@ -1,13 +1,10 @@
 /** The peer of the benchmarks stands: one attachment made and taken away by the real Calico on a real etcd. */
 import { describe, expect } from "bun:test";
-import { join } from "node:path";
 import { peerProgram, preparePeerCalico } from "../../bench/support/peer-calico.ts";
-import { type Host, hostProblem, openHost } from "../support/host.ts";
+import { startEtcdOnHost } from "../support/etcd-on-host.ts";
+import { hostProblem, openHost } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
-import { fetchFromHost } from "../support/reach.ts";
 import { type Built, partIfBuilt } from "./build.ts";
-
-const ENDPOINT = "http://127.0.0.1:2379";
 
 const reasonOf = (built: Built) => ("missing" in built ? built.missing : undefined);
 // Building it takes minutes: that is left to the benchmarks.
@@ -21,8 +18,8 @@ const testCalico = testNeeding(
 describe("preparePeerCalico()", () => {
   testCalico("makes Calico ready to add and delete an attachment", async () => {
     await using host = await openHost();
-    await startEtcd(host);
-    const peer = await preparePeerCalico({ etcdEndpoint: ENDPOINT, cidr: "10.99.0.0/16", node: "here" }, host.must);
+    const etcdEndpoint = await startEtcdOnHost(host);
+    const peer = await preparePeerCalico({ etcdEndpoint, cidr: "10.99.0.0/16", node: "here" }, host.must);
     if ("missing" in peer) throw new Error(peer.missing);
     await host.must(["ip", "netns", "add", "vt-pod"]);
     const call = (command: string) =>
@@ -39,9 +36,3 @@ describe("preparePeerCalico()", () => {
     expect(await host.must(["ip", "-o", "link"])).not.toContain("cali");
   });
 });
-
-async function startEtcd(host: Host): Promise<void> {
-  const urls = ["--listen-client-urls", ENDPOINT, "--advertise-client-urls", ENDPOINT];
-  host.start(["etcd", "--data-dir", join(host.directory, "etcd"), ...urls], "etcd.log");
-  await fetchFromHost(host, "127.0.0.1", 2379, "/health");
-}

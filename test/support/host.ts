@@ -31,6 +31,8 @@ export interface Host extends AsyncDisposable {
   readonly directory: string;
   /** Its network namespace, as a path for the outside. */
   readonly netns: string;
+  /** What must stand before a command for it to run in the host. */
+  readonly enter: readonly string[];
   /** Where a path of the host is found from outside. */
   view(path: string): string;
   writeFile(path: string, content: string): void;
@@ -123,6 +125,7 @@ function hostOf(name: string, pid: number, close: () => Promise<void>): Host {
     name,
     directory: DIRECTORY,
     netns: `/proc/${pid}/ns/net`,
+    enter,
     view,
     writeFile(path, content) {
       mkdirSync(dirname(view(path)), { recursive: true });

@@ -1,0 +1,60 @@
+/**
+ * A pod's attachment made and taken away, one after another and many at once:
+ * the peers side by side, on one private host and one etcd.
+ */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { part } from "../test/parts/build.ts";
+import { startEtcdOnHost } from "../test/support/etcd-on-host.ts";
+import type { Host } from "../test/support/host.ts";
+import { runContest } from "./support/contest.ts";
+import { peerProgram, preparePeerCalico } from "./support/peer-calico.ts";
+import { addContender, delContender, type MeasuredPlugin, makePods } from "./support/plugin-contender.ts";
+import { onPrivateHost } from "./support/private-host.ts";
+import { report } from "./support/report.ts";
+
+const AT_ONCE = 20;
+
+await onPrivateHost(import.meta.path, {
+  prepare: async (host): Promise<readonly MeasuredPlugin[]> => [...(await upstreamPlugins()), ...(await calico(host))],
+  measure: async (plugins) => {
+    const baseline = plugins[0]?.name ?? "";
+    await makePods(AT_ONCE);
+    const once = { baseline, rounds: 40 };
+    const many = { baseline, rounds: 5, warmUpRounds: 1, concurrency: AT_ONCE };
+    await report("plugin", [
+      await runContest({ ...once, title: "ADD", contenders: plugins.map((plugin) => addContender(plugin)) }),
+      await runContest({ ...once, title: "DEL", contenders: plugins.map((plugin) => delContender(plugin)) }),
+      await runContest({ ...many, title: "ADD", contenders: plugins.map((plugin) => addContender(plugin, AT_ONCE)) }),
+      await runContest({ ...many, title: "DEL", contenders: plugins.map((plugin) => delContender(plugin, AT_ONCE)) }),
+    ]);
+  },
+});
+
+/** ptp + host-local in Debian's version and in upstream's newest. */
+async function upstreamPlugins(): Promise<readonly MeasuredPlugin[]> {
+  const newest = await part("cni-plugins");
+  if ("missing" in newest) console.log(`left out: ${newest.missing}`);
+  const folders = [
+    { version: "Debian 1.1.1", path: "/usr/lib/cni" },
+    ...("path" in newest ? [{ version: "1.9.1", path: newest.path }] : []),
+  ];
+  return folders
+    .filter(({ path }) => existsSync(join(path, "ptp")))
+    .map(({ version, path }) => {
+      const ipam = { type: "host-local", ranges: [[{ subnet: "10.77.0.0/16" }]], routes: [{ dst: "0.0.0.0/0" }] };
+      const config = { cniVersion: "1.0.0", name: `ptp-${version.replace(" ", "-")}`, type: "ptp", ipam };
+      return { name: `ptp + host-local ${version}`, program: join(path, "ptp"), config: JSON.stringify(config), path };
+    });
+}
+
+async function calico(host: Host): Promise<readonly MeasuredPlugin[]> {
+  const etcdEndpoint = await startEtcdOnHost(host);
+  const peer = await preparePeerCalico({ etcdEndpoint, cidr: "10.99.0.0/16", node: "here" }, host.must);
+  if ("missing" in peer) {
+    console.log(`left out: ${peer.missing}`);
+    return [];
+  }
+  const { config, pluginDirectory: path } = peer;
+  return [{ name: "Calico 3.31.0 on etcd", program: peerProgram(peer, "calico"), config, path }];
+}
