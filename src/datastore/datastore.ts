@@ -54,9 +54,9 @@ export type DatastoreEvent =
   | { readonly kind: "bookmark"; readonly revision: string };
 
 export interface Datastore {
-  /** One moment and one round trip, however many keys and prefixes are asked for. */
+  /** One moment, and one round trip for up to 128 keys and prefixes; each 128 more cost one more. */
   read(wanted: readonly Wanted[]): Promise<Snapshot>;
-  /** All or nothing, in one round trip. No key may be named twice. Names the first change that was refused. */
+  /** All or nothing, in one round trip; at most 128 changes, no key twice. Names the first change that was refused. */
   commit(changes: readonly Change[]): Promise<Written>;
   /**
    * Every event below the prefix after the revision `from`, in order and without

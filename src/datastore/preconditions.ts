@@ -39,8 +39,17 @@ function compareRevisions(expected: string, current: string | undefined): "stale
   return current === expected ? undefined : "stale";
 }
 
-/** Throws for what no datastore can hold: a key named twice, an empty key, text that is not Unicode. */
+/** etcd's default limit of operations in one transaction (`--max-txn-ops`). */
+export const MOST_IN_ONE_REQUEST = 128;
+
+/** Throws for what no datastore can hold: too many changes, a key named twice, an empty key, text that is not Unicode. */
 export function requireCommittable(changes: readonly Change[]): void {
+  if (changes.length > MOST_IN_ONE_REQUEST) {
+    throw new PluginError(
+      "internal",
+      `Cannot commit ${changes.length} changes: at most ${MOST_IN_ONE_REQUEST} at once`,
+    );
+  }
   const seen = new Set<string>();
   for (const change of changes) {
     const { key } = change;

@@ -4,8 +4,6 @@
  * would make them readable for all. (SQLite gives its journal the same mode.)
  */
 import type { Database } from "bun:sqlite";
-import { closeSync, mkdirSync, openSync } from "node:fs";
-import { dirname } from "node:path";
 import { convertError, SLICE_MILLISECONDS } from "./patience.ts";
 
 /** Opens the file, which is made when it is not there; an empty file is an empty database. */
@@ -27,12 +25,17 @@ export async function openFile(path: string): Promise<Database> {
     if (!isAbsent(error)) throw convertError(path, error);
   }
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    closeSync(openSync(path, "a", 0o600));
+    await createFile(path);
     return open();
   } catch (error) {
     throw convertError(path, error);
   }
+}
+
+async function createFile(path: string): Promise<void> {
+  const [{ closeSync, mkdirSync, openSync }, { dirname }] = await Promise.all([import("node:fs"), import("node:path")]);
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  closeSync(openSync(path, "a", 0o600));
 }
 
 function isAbsent(error: unknown): boolean {

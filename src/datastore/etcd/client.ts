@@ -1,0 +1,149 @@
+/**
+ * Finds an endpoint that answers: rotation, time limits, tokens, and the turn
+ * from the gateway to gRPC. What is asked, and what an answer means, is not its
+ * business.
+ */
+import { PluginError } from "../../errors.ts";
+import { redact } from "../../redaction.ts";
+import type { Endpoint, EndpointRing } from "./endpoints.ts";
+import { EtcdFailure, failureOfConnection } from "./failure.ts";
+import { GatewayTransport } from "./gateway.ts";
+import { type Limits, Patience } from "./patience.ts";
+import type { TlsFiles } from "./tls-files.ts";
+import type { Call, Transaction, TransactionAnswer, Transport } from "./transport.ts";
+
+/** An attempt that may have taken effect, though no answer came. */
+export class OutcomeUnknown extends Error {
+  constructor(readonly seen: ReadonlyMap<Endpoint, EtcdFailure>) {
+    super("the outcome is unknown");
+  }
+}
+
+/** Whether an attempt that may have taken effect is simply made again, or reported to the caller. */
+export type Repeat = "any failure" | "harmless failures";
+
+export class EtcdClient {
+  private readonly closing = new AbortController();
+  private readonly tokens = new Map<Endpoint, Promise<string>>();
+  private readonly withoutGateway = new Set<Endpoint>();
+  private readonly gateway: Transport;
+  private grpc: Promise<Transport> | undefined;
+
+  constructor(
+    readonly ring: EndpointRing,
+    private readonly tls: TlsFiles,
+    private readonly limits: Limits,
+  ) {
+    this.gateway = new GatewayTransport(tls);
+  }
+
+  /** Fires when the client is closed. */
+  get closed(): AbortSignal {
+    return this.closing.signal;
+  }
+
+  startPatience(stop: AbortSignal = this.closed): Patience {
+    return new Patience(this.limits, stop);
+  }
+
+  /**
+   * Tries endpoint after endpoint until one answers. Throws `PluginError` when
+   * patience is at an end; with "harmless failures" also `OutcomeUnknown`, at
+   * once, for an attempt that may have taken effect.
+   */
+  async transact(transaction: Transaction, repeat: Repeat, patience: Patience): Promise<TransactionAnswer> {
+    const seen = new Map<Endpoint, EtcdFailure>();
+    for (;;) {
+      const endpoint = this.ring.current;
+      try {
+        return await this.attempt(endpoint, patience.nextAttempt(), (transport, call) =>
+          transport.transact(call, transaction),
+        );
+      } catch (error) {
+        const failure = failureOfConnection(error);
+        seen.set(endpoint, failure);
+        const isRoundOver = this.ring.giveUp(endpoint) === "round over";
+        if (failure.diagnosis.effect === "unknown" && repeat === "harmless failures") throw new OutcomeUnknown(seen);
+        if (!this.isHopeful(seen, patience)) throw unavailable(seen);
+        if (isRoundOver) await patience.pause();
+      }
+    }
+  }
+
+  /** One attempt at one endpoint, with whatever this process has learned about it. */
+  async attempt<Answer>(
+    endpoint: Endpoint,
+    signal: AbortSignal,
+    ask: (transport: Transport, call: Call) => Promise<Answer>,
+  ): Promise<Answer> {
+    for (let mayRenewToken = true; ; ) {
+      const transport = await this.transportFor(endpoint);
+      try {
+        const token = await this.tokenFor(endpoint, transport, signal);
+        return await ask(transport, { url: endpoint.url, token, signal });
+      } catch (error) {
+        const { cure } = failureOfConnection(error).diagnosis;
+        if (cure === "grpc" && transport === this.gateway) this.withoutGateway.add(endpoint);
+        else if (cure === "new token" && mayRenewToken) {
+          this.tokens.delete(endpoint);
+          mayRenewToken = false;
+        } else throw error;
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.closing.abort();
+    (await this.grpc)?.close();
+  }
+
+  private async transportFor(endpoint: Endpoint): Promise<Transport> {
+    if (!this.withoutGateway.has(endpoint)) return this.gateway;
+    this.grpc ??= import("./grpc.ts").then(({ openGrpc }) => openGrpc(this.tls));
+    return this.grpc;
+  }
+
+  private async tokenFor(endpoint: Endpoint, transport: Transport, signal: AbortSignal): Promise<string | undefined> {
+    const { user, url } = endpoint;
+    if (!user) return undefined;
+    const known = this.tokens.get(endpoint);
+    if (known) return known;
+    const asked = transport.authenticate({ url, token: undefined, signal }, user);
+    this.tokens.set(endpoint, asked);
+    try {
+      return await asked;
+    } catch (error) {
+      this.tokens.delete(endpoint);
+      throw beforeRequest(failureOfConnection(error));
+    }
+  }
+
+  /** Another endpoint may be better; once all have failed, only time helps, and not against everything. */
+  private isHopeful(seen: ReadonlyMap<Endpoint, EtcdFailure>, patience: Patience): boolean {
+    if (patience.isOver) return false;
+    if (seen.size < this.ring.size) return true;
+    const cures = new Set([...seen.values()].map(({ diagnosis }) => diagnosis.cure));
+    if (cures.has("wait")) return patience.isLeft("wait");
+    return cures.has("moment") && patience.isLeft("moment");
+  }
+}
+
+/** A failure to authenticate leaves the request itself unsent. */
+function beforeRequest(failure: EtcdFailure): EtcdFailure {
+  const { diagnosis, message, cause } = failure;
+  const stage = diagnosis.stage === "request" ? "authenticate" : diagnosis.stage;
+  return new EtcdFailure({ ...diagnosis, stage, effect: "none" }, message, cause);
+}
+
+/** The failure as the rest of the program knows it: endpoint, stage, reason, and what to check. */
+export function unavailable(seen: ReadonlyMap<Endpoint, EtcdFailure>): PluginError {
+  const [first, ...others] = [...seen].map(
+    ([{ url }, { diagnosis, message }]) => `etcd at "${url}" failed at stage "${diagnosis.stage}": ${redact(message)}`,
+  );
+  const more = others.length > 0 ? ` (and ${others.length} more)` : "";
+  const advice = new Set([...seen.values()].map(({ diagnosis }) => diagnosis.advice));
+  return new PluginError("datastore-unavailable", `Cannot use the datastore: ${first}${more}`, {
+    details: [...others, ...advice].join("; "),
+    cause: [...seen.values()].at(-1),
+  });
+}

@@ -1,0 +1,118 @@
+/**
+ * The datastore of a cluster: etcd v3. A read of many and a commit of many are
+ * one transaction each. A commit whose answer was lost is never made again
+ * blindly: see `own-commit.ts`.
+ */
+import { PluginError } from "../../errors.ts";
+import type { Change, Datastore, DatastoreEvent, Snapshot, Wanted, Written } from "../datastore.ts";
+import { MOST_IN_ONE_REQUEST, requireCommittable } from "../preconditions.ts";
+import { EtcdClient, OutcomeUnknown, unavailable } from "./client.ts";
+import { EndpointRing, parseEndpoint } from "./endpoints.ts";
+import { findOwnCommit, guardsItself } from "./own-commit.ts";
+import { LIMITS, type Limits, type Patience } from "./patience.ts";
+import { readTlsFiles, type TlsPaths } from "./tls-files.ts";
+import { commitTransaction, readTransaction, toSnapshot, toWritten } from "./transactions.ts";
+import { WATCH_LIMITS, type WatchLimits, watchPrefix } from "./watch.ts";
+
+export interface EtcdSettings extends TlsPaths {
+  readonly source:
+    | { readonly kind: "endpoints"; readonly endpoints: readonly string[] }
+    | { readonly kind: "discovery"; readonly domain: string };
+}
+
+export interface EtcdOptions {
+  /** Spreads the processes of a cluster over its members: a number from 0 up to 1. */
+  readonly random?: () => number;
+  readonly limits?: Partial<Limits>;
+  readonly watchLimits?: Partial<WatchLimits>;
+}
+
+/** Reads the certificates and finds the endpoints. Nothing is asked of etcd before the first read or commit. */
+export async function openEtcd(settings: EtcdSettings, options: EtcdOptions = {}): Promise<Datastore> {
+  const { random = Math.random, limits = {}, watchLimits = {} } = options;
+  const [tls, ring] = await Promise.all([readTlsFiles(settings), findEndpoints(settings.source, random)]);
+  const client = new EtcdClient(ring, tls, { ...LIMITS, ...limits });
+  return new EtcdDatastore(client, { ...WATCH_LIMITS, ...watchLimits });
+}
+
+async function findEndpoints(source: EtcdSettings["source"], random: () => number): Promise<EndpointRing> {
+  if (source.kind === "endpoints") {
+    const endpoints = source.endpoints.map(parseEndpoint);
+    return new EndpointRing(endpoints, Math.floor(random() * endpoints.length));
+  }
+  const { discoverEndpoints } = await import("./discovery.ts");
+  return new EndpointRing(await discoverEndpoints(source.domain, random));
+}
+
+class EtcdDatastore implements Datastore {
+  constructor(
+    private readonly client: EtcdClient,
+    private readonly watchLimits: WatchLimits,
+  ) {}
+
+  async read(wanted: readonly Wanted[]): Promise<Snapshot> {
+    const patience = this.client.startPatience();
+    const readPart = async (part: readonly Wanted[], revision?: string) =>
+      toSnapshot(part, await this.client.transact(readTransaction(part, revision), "any failure", patience));
+
+    const { revision, answers } = await readPart(wanted.slice(0, MOST_IN_ONE_REQUEST));
+    const more: Snapshot[] = [];
+    for (let start = MOST_IN_ONE_REQUEST; start < wanted.length; start += MOST_IN_ONE_REQUEST) {
+      more.push(await readPart(wanted.slice(start, start + MOST_IN_ONE_REQUEST), revision));
+    }
+    return { revision, answers: [...answers, ...more.flatMap((part) => part.answers)] };
+  }
+
+  async commit(changes: readonly Change[]): Promise<Written> {
+    requireCommittable(changes);
+    const patience = this.client.startPatience();
+    try {
+      return await this.commitOnce(changes, patience);
+    } catch (error) {
+      if (!(error instanceof OutcomeUnknown)) throw error;
+    }
+    try {
+      return await this.commitAgain(changes, patience);
+    } catch (error) {
+      if (!(error instanceof PluginError)) throw error;
+      const message = `${error.message}; whether the commit took effect is not known`;
+      throw new PluginError(error.kind, message, { details: error.details, cause: error });
+    }
+  }
+
+  watch(prefix: string, from: string, signal: AbortSignal): AsyncIterable<DatastoreEvent> {
+    const stop = AbortSignal.any([signal, this.client.closed]);
+    return watchPrefix(this.client, { prefix, from, stop, limits: this.watchLimits });
+  }
+
+  async close(): Promise<void> {
+    await this.client.close();
+  }
+
+  /** Throws `OutcomeUnknown` when the outcome is unknown. */
+  private async commitOnce(changes: readonly Change[], patience: Patience): Promise<Written> {
+    const writes = changes.some(({ kind }) => kind !== "expect");
+    const repeat = writes ? "harmless failures" : "any failure";
+    const written = toWritten(changes, await this.client.transact(commitTransaction(changes), repeat, patience));
+    if (written === "contradiction") throw new PluginError("internal", "Cannot commit: etcd refused without a reason");
+    return written;
+  }
+
+  /** After an attempt of unknown outcome: guards that our own writes break make trying again safe. */
+  private async commitAgain(changes: readonly Change[], patience: Patience): Promise<Written> {
+    for (;;) {
+      try {
+        if (!guardsItself(changes)) {
+          const own = await findOwnCommit(this.client, changes, patience);
+          if (own) return own;
+        }
+        const written = await this.commitOnce(changes, patience);
+        return written.ok ? written : ((await findOwnCommit(this.client, changes, patience)) ?? written);
+      } catch (error) {
+        if (!(error instanceof OutcomeUnknown)) throw error;
+        if (patience.isOver) throw unavailable(error.seen);
+        await patience.pause();
+      }
+    }
+  }
+}

@@ -1,0 +1,191 @@
+/**
+ * One failed attempt at one endpoint: at which stage, whether the request may
+ * have taken effect all the same, and whether waiting can help.
+ */
+export type Stage = "resolve" | "connect" | "TLS" | "authenticate" | "request";
+
+interface Diagnosis {
+  readonly stage: Stage;
+  /** `unknown`: the request may have reached etcd and may still take effect. */
+  readonly effect: "none" | "unknown";
+  /** What makes it go away: a moment's patience (a restart), an election, a new token, gRPC, or a person. */
+  readonly cure: "moment" | "wait" | "new token" | "grpc" | "repair";
+  /** What the reader should check. */
+  readonly advice: string;
+}
+
+export class EtcdFailure extends Error {
+  override readonly name = "EtcdFailure";
+
+  constructor(
+    readonly diagnosis: Diagnosis,
+    message: string,
+    cause?: unknown,
+  ) {
+    super(message, { cause });
+  }
+}
+
+const REFUSED = {
+  stage: "connect",
+  effect: "none",
+  cure: "moment",
+  advice: "check that etcd runs there and that the address and port are right",
+} as const satisfies Diagnosis;
+
+const UNRESOLVED = {
+  stage: "resolve",
+  effect: "none",
+  cure: "moment",
+  advice: "check the host name and the system's resolver",
+} as const satisfies Diagnosis;
+
+const UNTRUSTED = {
+  stage: "TLS",
+  effect: "none",
+  cure: "repair",
+  advice:
+    "check that the CA file holds the root that signed the server's certificate, that the certificate names this host, and that the client's certificate and key are ones the server trusts",
+} as const satisfies Diagnosis;
+
+const SILENT = {
+  stage: "request",
+  effect: "unknown",
+  cure: "wait",
+  advice: "check that the member is alive and the network lets its port through",
+} as const satisfies Diagnosis;
+
+const BY_ERROR_CODE: readonly (readonly [RegExp, Diagnosis])[] = [
+  [/^(ECONNREFUSED|ConnectionRefused|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|FailedToOpenSocket)$/, REFUSED],
+  [/^(ENOTFOUND|EAI_AGAIN|ESERVFAIL|ENODATA|ETIMEOUT|DNS_)/, UNRESOLVED],
+  [
+    /^(EPROTO|CERT_|ERR_TLS|ERR_SSL|ERR_BORINGSSL|UNABLE_TO|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_MISMATCH|INVALID_CA)/,
+    UNTRUSTED,
+  ],
+];
+
+/** What an error of a socket, of TLS or of a time limit means. */
+export function failureOfConnection(error: unknown): EtcdFailure {
+  if (error instanceof EtcdFailure) return error;
+  if (!(error instanceof Error)) return new EtcdFailure(SILENT, String(error), error);
+  if (error.name === "TimeoutError" || error.name === "AbortError") {
+    return new EtcdFailure(SILENT, "no answer within the time limit", error);
+  }
+  const code = "code" in error ? String(error.code) : "";
+  const [, diagnosis = SILENT] = BY_ERROR_CODE.find(([pattern]) => pattern.test(code)) ?? [];
+  return new EtcdFailure(
+    diagnosis,
+    code === "" ? error.message : `${code}: ${plainMessage(error.message, code)}`,
+    error,
+  );
+}
+
+function plainMessage(message: string, code: string): string {
+  const [firstSentence = ""] = message.replace(`${code}: `, "").split(/\. (?=For more|Is the)/);
+  return firstSentence;
+}
+
+interface ServerComplaint {
+  readonly words: RegExp;
+  readonly diagnosis: Diagnosis;
+}
+
+/** What etcd itself may answer, by its words; the first match counts. */
+const COMPLAINTS: readonly ServerComplaint[] = [
+  {
+    words: /CommonName of client sending a request against gateway/,
+    diagnosis: {
+      stage: "request",
+      effect: "none",
+      cure: "grpc",
+      advice: "the gateway refuses client certificates with a common name",
+    },
+  },
+  {
+    words: /invalid auth token|revision in header is old/,
+    diagnosis: {
+      stage: "authenticate",
+      effect: "none",
+      cure: "new token",
+      advice: "check that the members' clocks and token settings agree",
+    },
+  },
+  {
+    words: /authentication failed|user name is empty|user name not found/,
+    diagnosis: {
+      stage: "authenticate",
+      effect: "none",
+      cure: "repair",
+      advice:
+        "check user and password in the endpoint's address (user:password@host), or the common name of the client's certificate",
+    },
+  },
+  {
+    words: /permission denied/,
+    diagnosis: {
+      stage: "request",
+      effect: "none",
+      cure: "repair",
+      advice: "grant the user's role read and write on the product's keys",
+    },
+  },
+  {
+    words: /database space exceeded|NOSPACE/,
+    diagnosis: {
+      stage: "request",
+      effect: "none",
+      cure: "repair",
+      advice:
+        "etcd's quota is used up (alarm NOSPACE): compact and defragment it, or raise --quota-backend-bytes, then disarm the alarm (etcdctl alarm disarm)",
+    },
+  },
+  {
+    words: /no leader|leader changed|not leader|leadership/,
+    diagnosis: {
+      stage: "request",
+      effect: "unknown",
+      cure: "wait",
+      advice: "the cluster has no leader: check that more than half of its members run and reach each other",
+    },
+  },
+  {
+    words:
+      /request timed out|context deadline exceeded|transport is closing|too many requests|server stopped|not capable/,
+    diagnosis: { ...SILENT, advice: "etcd is overloaded or without a majority: check its members' health and disks" },
+  },
+  {
+    words: /HTTP request to an HTTPS server/,
+    diagnosis: {
+      stage: "TLS",
+      effect: "none",
+      cure: "repair",
+      advice: "the endpoint speaks TLS: write its address with https://",
+    },
+  },
+];
+
+/** gRPC's codes for "come again": cancelled, unknown, deadline exceeded, aborted, unavailable. */
+const PASSING_CODES = new Set([1, 2, 4, 10, 14]);
+
+/** What an answer of etcd that is no success means. */
+export function failureOfAnswer(code: number, message: string): EtcdFailure {
+  const known = COMPLAINTS.find(({ words }) => words.test(message));
+  if (known) return new EtcdFailure(known.diagnosis, message);
+  const diagnosis: Diagnosis = PASSING_CODES.has(code)
+    ? SILENT
+    : { stage: "request", effect: "none", cure: "repair", advice: "check the version and settings of etcd" };
+  return new EtcdFailure(diagnosis, `${message} (code ${code})`);
+}
+
+/** The gateway is not there; gRPC on the same port may be. */
+export function gatewayOff(): EtcdFailure {
+  return failureOfGateway("the JSON gateway is off");
+}
+
+function failureOfGateway(message: string): EtcdFailure {
+  return new EtcdFailure({ stage: "request", effect: "none", cure: "grpc", advice: "is this etcd?" }, message);
+}
+
+export function isCompacted(error: unknown): boolean {
+  return error instanceof EtcdFailure && /required revision has been compacted/.test(error.message);
+}

@@ -1,0 +1,66 @@
+/**
+ * How long one operation may try: a limit for each attempt, short at first so
+ * that a frozen member costs little, and a limit for all of them together.
+ */
+export interface Limits {
+  readonly firstAttemptMilliseconds: number;
+  readonly longestAttemptMilliseconds: number;
+  /** All attempts of an operation, while etcd holds out hope (an election, a slow disk). */
+  readonly wholeMilliseconds: number;
+  /** All attempts, while nobody even accepts a connection: a restart is given this long. */
+  readonly briefMilliseconds: number;
+}
+
+export const LIMITS: Limits = {
+  firstAttemptMilliseconds: 1_000,
+  longestAttemptMilliseconds: 5_000,
+  wholeMilliseconds: 15_000,
+  briefMilliseconds: 2_000,
+};
+
+const FIRST_PAUSE_MILLISECONDS = 50;
+const LONGEST_PAUSE_MILLISECONDS = 500;
+
+export class Patience {
+  private readonly whole: AbortSignal;
+  private readonly brief: AbortSignal;
+  private attemptMilliseconds: number;
+  private pauseMilliseconds = FIRST_PAUSE_MILLISECONDS;
+
+  constructor(
+    private readonly limits: Limits,
+    private readonly stop: AbortSignal,
+  ) {
+    this.whole = AbortSignal.any([AbortSignal.timeout(limits.wholeMilliseconds), stop]);
+    this.brief = AbortSignal.timeout(limits.briefMilliseconds);
+    this.attemptMilliseconds = limits.firstAttemptMilliseconds;
+  }
+
+  /** The limit of the next attempt, longer than the one before. */
+  nextAttempt(): AbortSignal {
+    const signal = AbortSignal.any([AbortSignal.timeout(this.attemptMilliseconds), this.whole]);
+    this.attemptMilliseconds = Math.min(this.attemptMilliseconds * 2, this.limits.longestAttemptMilliseconds);
+    return signal;
+  }
+
+  /** Whether a failure with this cure is worth another round. */
+  isLeft(cure: "moment" | "wait"): boolean {
+    return !this.whole.aborted && (cure === "wait" || !this.brief.aborted);
+  }
+
+  get isOver(): boolean {
+    return this.whole.aborted;
+  }
+
+  /** Ends early when the operation is stopped. */
+  async pause(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const wake = () => resolve();
+    const timer = setTimeout(wake, this.pauseMilliseconds);
+    this.stop.addEventListener("abort", wake, { once: true });
+    await promise;
+    clearTimeout(timer);
+    this.stop.removeEventListener("abort", wake);
+    this.pauseMilliseconds = Math.min(this.pauseMilliseconds * 2, LONGEST_PAUSE_MILLISECONDS);
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * The certificates a client of etcd presents and trusts. A CA file may hold
+ * several roots: each of them is trusted.
+ */
+import { PluginError } from "../../errors.ts";
+
+export interface TlsFiles {
+  readonly ca?: string[];
+  readonly cert?: string;
+  readonly key?: string;
+}
+
+export interface TlsPaths {
+  readonly keyFile?: string;
+  readonly certFile?: string;
+  readonly caCertFile?: string;
+}
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
+
+export async function readTlsFiles({ keyFile, certFile, caCertFile }: TlsPaths): Promise<TlsFiles> {
+  const [key, cert, ca] = await Promise.all([keyFile, certFile, caCertFile].map(readOptional));
+  return {
+    ...(key === undefined ? {} : { key }),
+    ...(cert === undefined ? {} : { cert }),
+    ...(ca === undefined ? {} : { ca: splitCertificates(ca, caCertFile ?? "") }),
+  };
+}
+
+async function readOptional(path: string | undefined): Promise<string | undefined> {
+  if (path === undefined || path === "") return undefined;
+  try {
+    return await Bun.file(path).text();
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new PluginError("io-failure", `Cannot read the etcd certificate file "${path}": ${reason}`, { cause });
+  }
+}
+
+function splitCertificates(text: string, path: string): string[] {
+  const certificates = text.match(CERTIFICATE) ?? [];
+  if (certificates.length === 0) {
+    throw new PluginError("io-failure", `Cannot use the etcd CA file "${path}": it holds no PEM certificate`);
+  }
+  return certificates;
+}

@@ -1,0 +1,91 @@
+/**
+ * What this client says to etcd, apart from how it is spelled on the wire: the
+ * JSON gateway and gRPC each implement `Transport`.
+ *
+ * Only transactions, watches and authentication are needed: a read of many is a
+ * transaction of ranges, a commit is a transaction with comparisons.
+ */
+import type { Entry } from "../datastore.ts";
+
+export interface StoredEntry extends Entry {
+  /** The revision at which the key was created; later updates leave it. */
+  readonly createRevision: string;
+}
+
+export type Operation =
+  | {
+      readonly kind: "range";
+      readonly key: string;
+      /** The first key behind the range; absent: the one key; `FROM_KEY_ON`: no end. */
+      readonly end?: string;
+      readonly limit?: number;
+      /** Read as of this past revision. */
+      readonly revision?: string;
+      readonly keysOnly?: true;
+    }
+  | { readonly kind: "put"; readonly key: string; readonly value: string }
+  | { readonly kind: "delete"; readonly key: string };
+
+export const FROM_KEY_ON = "\u{0000}";
+
+/** Holds when the key was last modified at the revision; `ABSENT` when it does not exist. */
+export interface Comparison {
+  readonly key: string;
+  readonly revision: string;
+}
+
+export const ABSENT = "0";
+
+export interface Transaction {
+  readonly comparisons: readonly Comparison[];
+  readonly success: readonly Operation[];
+  readonly failure: readonly Operation[];
+}
+
+export interface TransactionAnswer {
+  readonly revision: string;
+  readonly succeeded: boolean;
+  /** The answers of the ranges of the branch that ran, in their order. */
+  readonly ranges: readonly (readonly StoredEntry[])[];
+}
+
+export interface WatchRequest {
+  readonly key: string;
+  readonly end?: string;
+  readonly startRevision: string;
+}
+
+export type WatchedChange =
+  | { readonly kind: "put"; readonly entry: StoredEntry }
+  | { readonly kind: "delete"; readonly key: string; readonly revision: string };
+
+export interface WatchAnswer {
+  readonly revision: string;
+  readonly created: boolean;
+  readonly canceled: boolean;
+  /** Not "0": the history before this revision is gone. */
+  readonly compactRevision: string;
+  readonly cancelReason: string;
+  readonly changes: readonly WatchedChange[];
+}
+
+export interface User {
+  readonly name: string;
+  readonly password: string;
+}
+
+/** Where and how to call: the address without credentials, the token of the user, and the limit of the attempt. */
+export interface Call {
+  readonly url: string;
+  readonly token: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Every method makes one attempt at one endpoint, and throws `EtcdFailure`. */
+export interface Transport {
+  transact(call: Call, transaction: Transaction): Promise<TransactionAnswer>;
+  watch(call: Call, request: WatchRequest): AsyncIterable<WatchAnswer>;
+  /** Answers a token. */
+  authenticate(call: Call, user: User): Promise<string>;
+  close(): void;
+}

@@ -1,0 +1,168 @@
+/**
+ * A watch that survives its connection: it moves to another member and goes on
+ * behind the last bookmark.
+ *
+ * A frozen or cut-off member falls silent without a word, and so does a quiet
+ * cluster. After some silence the member is asked for a value that it can give
+ * only with the consent of the others; no answer ends the connection.
+ */
+import { PluginError } from "../../errors.ts";
+import { type DatastoreEvent, HistoryGone } from "../datastore.ts";
+import type { EtcdClient } from "./client.ts";
+import { unavailable } from "./client.ts";
+import type { Endpoint } from "./endpoints.ts";
+import { type EtcdFailure, failureOfAnswer, failureOfConnection } from "./failure.ts";
+import { prefixRange, readTransaction } from "./transactions.ts";
+import type { WatchAnswer, WatchedChange } from "./transport.ts";
+
+export interface WatchLimits {
+  /** Silence after which the member is asked whether it is still there. */
+  readonly quietMilliseconds: number;
+  /** etcd tells its progress every ten minutes: longer silence means that the connection is dead. */
+  readonly mostQuietTimes: number;
+  readonly probeMilliseconds: number;
+}
+
+export const WATCH_LIMITS: WatchLimits = { quietMilliseconds: 20_000, mostQuietTimes: 36, probeMilliseconds: 5_000 };
+
+export async function* watchPrefix(
+  client: EtcdClient,
+  { prefix, from, stop, limits }: { prefix: string; from: string; stop: AbortSignal; limits: WatchLimits },
+): AsyncIterable<DatastoreEvent> {
+  let bookmark = from;
+  let patience = client.startPatience(stop);
+  const failures = new Map<Endpoint, EtcdFailure>();
+  while (!stop.aborted) {
+    const endpoint = client.ring.current;
+    try {
+      for await (const event of watchAt(client, endpoint, { prefix, from: bookmark, stop, limits })) {
+        if (event.kind === "bookmark") {
+          bookmark = event.revision;
+          if (failures.size > 0) patience = client.startPatience(stop);
+          failures.clear();
+        }
+        yield event;
+        if (stop.aborted) return;
+      }
+    } catch (error) {
+      if (stop.aborted) return;
+      if (error instanceof PluginError) throw error;
+      const failure = failureOfConnection(error);
+      if (failures.size === 0) patience = client.startPatience(stop);
+      failures.set(endpoint, failure);
+      client.ring.giveUp(endpoint);
+      const { cure } = failure.diagnosis;
+      if (cure === "repair" ? failures.size >= client.ring.size : !patience.isLeft("wait")) throw unavailable(failures);
+      await patience.pause();
+    }
+  }
+}
+
+interface WatchPlan {
+  readonly prefix: string;
+  readonly from: string;
+  readonly stop: AbortSignal;
+  readonly limits: WatchLimits;
+}
+
+/** The watch at one member, until it fails. */
+async function* watchAt(client: EtcdClient, endpoint: Endpoint, plan: WatchPlan): AsyncIterable<DatastoreEvent> {
+  const stream = new AbortController();
+  const signal = AbortSignal.any([plan.stop, stream.signal]);
+  try {
+    const answers = await openStream(client, endpoint, plan, { stream, signal });
+    yield { kind: "bookmark", revision: plan.from };
+    for await (const answer of withProbes(client, endpoint, answers, plan.limits)) {
+      requireAlive(answer, plan.from);
+      yield* answer.changes.map(toEvent);
+      // Events of one revision come together, so the last one's revision is complete.
+      const last = answer.changes.at(-1);
+      yield { kind: "bookmark", revision: last ? revisionOf(last) : answer.revision };
+    }
+    throw failureOfAnswer(14, "the watch ended: transport is closing");
+  } finally {
+    stream.abort();
+  }
+}
+
+/** Answers the stream once etcd has confirmed the watch. */
+async function openStream(
+  client: EtcdClient,
+  endpoint: Endpoint,
+  { prefix, from, limits }: WatchPlan,
+  { stream, signal }: { stream: AbortController; signal: AbortSignal },
+): Promise<AsyncIterator<WatchAnswer>> {
+  const request = { ...prefixRange(prefix), startRevision: String(BigInt(from) + 1n) };
+  const timer = setTimeout(() => stream.abort(), limits.probeMilliseconds);
+  try {
+    return await client.attempt(endpoint, signal, async (transport, call) => {
+      const answers = transport.watch(call, request)[Symbol.asyncIterator]();
+      const first = await answers.next();
+      if (first.done) throw failureOfAnswer(14, "the watch ended: transport is closing");
+      requireAlive(first.value, from);
+      await requireReached(client, from, first.value.revision);
+      return answers;
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** A member may lag behind the others; a cluster that has not reached the revision was restored from an old copy. */
+async function requireReached(client: EtcdClient, from: string, revision: string): Promise<void> {
+  if (BigInt(revision) >= BigInt(from)) return;
+  const now = await client.transact(readTransaction([]), "any failure", client.startPatience());
+  if (BigInt(now.revision) < BigInt(from)) throw new HistoryGone(from);
+}
+
+function requireAlive({ canceled, compactRevision, cancelReason }: WatchAnswer, from: string): void {
+  if (compactRevision !== "0") throw new HistoryGone(from);
+  if (canceled)
+    throw failureOfAnswer(7, cancelReason === "" ? "the watch was refused: permission denied" : cancelReason);
+}
+
+async function* withProbes(
+  client: EtcdClient,
+  endpoint: Endpoint,
+  answers: AsyncIterator<WatchAnswer>,
+  limits: WatchLimits,
+): AsyncIterable<WatchAnswer> {
+  for (;;) {
+    const next = answers.next();
+    // Whoever stops listening lets go of this answer, and of its failure.
+    next.catch(() => {});
+    const answer = await whileProbing(next, limits, () => probe(client, endpoint, limits));
+    if (answer.done) return;
+    yield answer.value;
+  }
+}
+
+async function whileProbing<Answer>(
+  answer: Promise<Answer>,
+  limits: WatchLimits,
+  ask: () => Promise<unknown>,
+): Promise<Answer> {
+  for (let quietTimes = 0; quietTimes < limits.mostQuietTimes; quietTimes++) {
+    const quiet = Promise.withResolvers<"quiet">();
+    const timer = setTimeout(() => quiet.resolve("quiet"), limits.quietMilliseconds);
+    const first = await Promise.race([answer, quiet.promise]).finally(() => clearTimeout(timer));
+    if (first !== "quiet") return first;
+    await ask();
+  }
+  throw failureOfAnswer(14, "the watch is silent: transport is closing");
+}
+
+async function probe(client: EtcdClient, endpoint: Endpoint, limits: WatchLimits): Promise<void> {
+  const signal = AbortSignal.any([AbortSignal.timeout(limits.probeMilliseconds), client.closed]);
+  await client.attempt(endpoint, signal, (transport, call) => transport.transact(call, readTransaction([])));
+}
+
+function toEvent(change: WatchedChange): DatastoreEvent {
+  if (change.kind === "delete") return change;
+  const { key, value, revision } = change.entry;
+  return { kind: "put", entry: { key, value, revision } };
+}
+
+function revisionOf(change: WatchedChange): string {
+  return change.kind === "put" ? change.entry.revision : change.revision;
+}

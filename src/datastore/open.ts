@@ -1,0 +1,43 @@
+/**
+ * Opens the datastore that the settings name. Each is imported only when it is
+ * the one: who uses etcd never pays for SQLite, and the other way round.
+ */
+import type { DatastoreSettings } from "../config/datastore-settings.ts";
+import { PluginError } from "../errors.ts";
+import type { Datastore } from "./datastore.ts";
+
+export interface OpenOptions {
+  /** Spreads the processes of a cluster over the members of etcd: a number from 0 up to 1. */
+  readonly random?: () => number;
+  /** Closes the datastore, and with it ends every attempt and watch. */
+  readonly signal?: AbortSignal;
+}
+
+export async function openDatastore(settings: DatastoreSettings, options: OpenOptions = {}): Promise<Datastore> {
+  const store = await openKind(settings, options);
+  const { signal } = options;
+  if (signal?.aborted) await store.close();
+  signal?.addEventListener("abort", () => void store.close(), { once: true });
+  return store;
+}
+
+async function openKind(settings: DatastoreSettings, { random }: OpenOptions): Promise<Datastore> {
+  switch (settings.kind) {
+    case "embedded": {
+      const { openEmbedded } = await import("./embedded/embedded.ts");
+      return openEmbedded(settings.path);
+    }
+    case "etcd": {
+      const { openEtcd } = await import("./etcd/etcd.ts");
+      return openEtcd(settings, random === undefined ? {} : { random });
+    }
+    case "orchestrator":
+      throw new PluginError(
+        "config-invalid",
+        'Cannot open datastore "orchestrator": this version does not support it',
+        {
+          details: "use etcdv3 or embedded",
+        },
+      );
+  }
+}

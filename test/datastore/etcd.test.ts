@@ -1,0 +1,49 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { datastoreContract, type Subject } from "../../src/datastore/contract.ts";
+import { openEtcd } from "../../src/datastore/etcd/etcd.ts";
+import { countRequests, type EtcdCluster, etcdctl, hasEtcd, startEtcd } from "../support/etcd.ts";
+
+for (const gateway of ["on", "off"] as const) {
+  describe.skipIf(!hasEtcd)(`etcd with its gateway ${gateway}${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
+    let cluster: EtcdCluster;
+    beforeAll(async () => {
+      cluster = await startEtcd({ gateway });
+    });
+    afterAll(() => cluster.stop());
+
+    const open = () => openEtcd({ source: { kind: "endpoints", endpoints: cluster.endpoints } });
+    datastoreContract(`etcd, gateway ${gateway}`, async (): Promise<Subject> => {
+      const endpoint = cluster.endpoints[0] ?? "";
+      etcdctl(endpoint, ["del", "", "--from-key"]);
+      return {
+        store: await open(),
+        another: open,
+        forgetHistory: async () => {
+          const { header } = JSON.parse(etcdctl(endpoint, ["get", "x", "-w", "json"]));
+          etcdctl(endpoint, ["compact", String(header.revision)]);
+        },
+        dispose: async () => {},
+      };
+    });
+
+    test("makes one request for a read of many, and one for a commit, refused or not", async () => {
+      const store = await open();
+      await store.read([]);
+      const before = await countRequests(cluster.endpoints[0] ?? "");
+      await store.read([
+        { kind: "key", key: "/a" },
+        { kind: "prefix", prefix: "/b/" },
+      ]);
+      await store.commit([
+        { kind: "put", key: "/a", value: "1" },
+        { kind: "put", key: "/b/1", value: "1" },
+      ]);
+      await store.commit([{ kind: "create", key: "/a", value: "1" }]);
+      const after = await countRequests(cluster.endpoints[0] ?? "");
+      await store.close();
+
+      expect((after["Txn"] ?? 0) - (before["Txn"] ?? 0)).toBe(3);
+      expect(after["Range"]).toBe(before["Range"] ?? 0);
+    });
+  });
+}

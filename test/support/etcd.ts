@@ -1,0 +1,180 @@
+/**
+ * Real etcd servers on loopback: single or clustered, plain or with TLS, with
+ * or without the JSON gateway. They die with the test run, and what a killed
+ * run left behind is swept away by the next one.
+ */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { temporaryDirectory } from "./temporary-directory.ts";
+
+export const hasEtcd = Bun.which("etcd") !== null;
+
+const MARK = "vt-etcd-";
+
+export interface ServerTls {
+  readonly cert: string;
+  readonly key: string;
+  /** Clients must present a certificate signed by this. */
+  readonly clientCa?: string;
+}
+
+interface EtcdPlan {
+  readonly members?: number;
+  readonly tls?: ServerTls;
+  readonly gateway?: "on" | "off";
+  readonly flags?: readonly string[];
+}
+
+export interface EtcdMember {
+  readonly endpoint: string;
+  readonly pid: number;
+  signal(name: NodeJS.Signals): void;
+}
+
+export interface EtcdCluster {
+  readonly endpoints: readonly string[];
+  readonly members: readonly EtcdMember[];
+  readonly directory: string;
+  stop(): Promise<void>;
+}
+
+export async function startEtcd(plan: EtcdPlan = {}): Promise<EtcdCluster> {
+  sweep();
+  const directory = temporaryDirectory("etcd");
+  const names = Array.from({ length: plan.members ?? 1 }, (_, index) => `member-${index}`);
+  const ports = await freePorts(names.length * 2);
+  const scheme = plan.tls ? "https" : "http";
+  const endpoints = names.map((_, index) => `${scheme}://127.0.0.1:${ports[index * 2]}`);
+  const peers = names.map((_, index) => `http://127.0.0.1:${ports[index * 2 + 1]}`);
+  const initialCluster = names.map((name, index) => `${name}=${peers[index]}`).join(",");
+  const processes = names.map((name, index) => {
+    const log = Bun.file(join(directory.path, `${name}.log`));
+    const address = { endpoint: endpoints[index] ?? "", peer: peers[index] ?? "", initialCluster };
+    const command = ["etcd", ...memberFlags(name, directory.path, address), ...planFlags(plan)];
+    return Bun.spawn(command, { stdout: log, stderr: log, stdin: "ignore" });
+  });
+  const kill = () => {
+    for (const each of processes) each.kill("SIGKILL");
+  };
+  process.on("exit", kill);
+  await Promise.all(endpoints.map((endpoint) => untilListening(Number(new URL(endpoint).port), directory.path)));
+  return {
+    endpoints,
+    directory: directory.path,
+    members: processes.map((each, index) => ({
+      endpoint: endpoints[index] ?? "",
+      pid: each.pid,
+      signal: (name) => each.kill(name),
+    })),
+    stop: async () => {
+      kill();
+      await Promise.all(processes.map((each) => each.exited));
+      process.off("exit", kill);
+      directory.remove();
+    },
+  };
+}
+
+function memberFlags(
+  name: string,
+  directory: string,
+  { endpoint, peer, initialCluster }: { endpoint: string; peer: string; initialCluster: string },
+): readonly string[] {
+  return [
+    `--name=${name}`,
+    `--data-dir=${join(directory, name)}`,
+    `--listen-client-urls=${endpoint}`,
+    `--advertise-client-urls=${endpoint}`,
+    `--listen-peer-urls=${peer}`,
+    `--initial-advertise-peer-urls=${peer}`,
+    `--initial-cluster=${initialCluster}`,
+    "--logger=zap",
+    "--unsafe-no-fsync",
+  ].filter((flag) => flag !== "--unsafe-no-fsync" || supportsNoFsync());
+}
+
+/** etcd 3.4 learned the flag late; tests need no durable disk. */
+function supportsNoFsync(): boolean {
+  noFsync ??= Bun.spawnSync(["etcd", "--help"]).stdout.toString().includes("unsafe-no-fsync");
+  return noFsync;
+}
+let noFsync: boolean | undefined;
+
+function planFlags({ tls, gateway = "on", flags = [] }: EtcdPlan): readonly string[] {
+  return [
+    ...(tls ? [`--cert-file=${tls.cert}`, `--key-file=${tls.key}`] : []),
+    ...(tls?.clientCa ? ["--client-cert-auth", `--trusted-ca-file=${tls.clientCa}`] : []),
+    `--enable-grpc-gateway=${gateway === "on"}`,
+    ...flags,
+  ];
+}
+
+export function etcdctl(endpoint: string, args: readonly string[], flags: readonly string[] = []): string {
+  const command = ["etcdctl", `--endpoints=${endpoint}`, ...flags, ...args];
+  const { exitCode, stdout, stderr } = Bun.spawnSync(command, { env: { ...process.env, ETCDCTL_API: "3" } });
+  if (exitCode !== 0) throw new Error(`${command.join(" ")}: ${stderr}`);
+  return stdout.toString();
+}
+
+/** How many requests of each kind etcd has answered, from its own metrics. */
+export async function countRequests(endpoint: string): Promise<Readonly<Record<string, number>>> {
+  const text = await (await fetch(`${endpoint}/metrics`)).text();
+  const counts: Record<string, number> = {};
+  for (const [, method = "", count = "0"] of text.matchAll(
+    /^grpc_server_handled_total\{.*?grpc_method="(\w+)".*?\} (\d+)$/gm,
+  )) {
+    counts[method] = (counts[method] ?? 0) + Number(count);
+  }
+  return counts;
+}
+
+async function freePorts(count: number): Promise<readonly number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer().listen(0, "127.0.0.1");
+      await new Promise((resolve) => server.once("listening", resolve));
+      return server;
+    }),
+  );
+  const ports = servers.map((server) => {
+    const address = server.address();
+    return typeof address === "object" && address ? address.port : 0;
+  });
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
+
+async function untilListening(port: number, directory: string): Promise<void> {
+  for (let attempt = 0; attempt < 200; attempt++) {
+    const isOpen = await Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } }).then(
+      (socket) => {
+        socket.end();
+        return true;
+      },
+      () => false,
+    );
+    if (isOpen) return;
+    await Bun.sleep(50);
+  }
+  const logs = readdirSync(directory).filter((name) => name.endsWith(".log"));
+  throw new Error(logs.map((name) => readFileSync(join(directory, name), "utf8").slice(-2000)).join("\n"));
+}
+
+/** Ends servers of earlier runs: their data lies under our mark, and whoever started them is gone. */
+function sweep(): void {
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    const command = existsSync(`/proc/${pid}/cmdline`) ? readText(`/proc/${pid}/cmdline`) : "";
+    if (!command.startsWith("etcd\0") || !command.includes(MARK)) continue;
+    const parent = /^PPid:\s+(\d+)$/m.exec(readText(`/proc/${pid}/status`))?.[1];
+    if (parent === "1") process.kill(Number(pid), "SIGKILL");
+  }
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
