@@ -76,6 +76,7 @@ describe("readBlock()", () => {
     ["a number for a handle", '"net.cid"', "7"],
     ["a number for an attribute", '"pod":"p"', '"pod":1'],
     ["a number for an affinity", '"host:node1"', "1"],
+    ["a word for an ordinal", '"0":1723', '"zero":1723'],
     ["a negative sequence number", "1723456789012345679", "-1"],
     ["a fractional sequence number", "1723456789012345677", "1.5"],
   ];

@@ -148,6 +148,8 @@ function readSequences(value: unknown, key: string): Record<number, bigint> {
   if (!isObject(value)) throw malformed(key, '"sequenceNumberForAllocation" is not an object');
   const sequences: Record<number, bigint> = {};
   for (const ordinal in value) {
+    if (!Number.isInteger(Number(ordinal)))
+      throw malformed(key, `"sequenceNumberForAllocation" has "${ordinal}" for an ordinal`);
     sequences[Number(ordinal)] = readSequence(value[ordinal], `sequenceNumberForAllocation.${ordinal}`, key);
   }
   return sequences;
