@@ -2,6 +2,7 @@
  * Pages written from the code. Without `--write` it only compares, and fails
  * when a page is stale, so that the gate keeps the docs true.
  */
+import { adminPage } from "./docs/admin-page.ts";
 import { errorsPage } from "./docs/errors-page.ts";
 import { networkConfigPage } from "./docs/network-config-page.ts";
 import { resourcesPage } from "./docs/resources-page.ts";
@@ -10,6 +11,7 @@ const PAGES: Readonly<Record<string, () => string>> = {
   "docs/errors.md": errorsPage,
   "docs/network-config.md": networkConfigPage,
   "docs/resources.md": resourcesPage,
+  "docs/vendorctl.md": adminPage,
 };
 
 const write = process.argv.includes("--write");

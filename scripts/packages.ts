@@ -8,6 +8,9 @@ const PACKAGES: Readonly<Record<string, string>> = {
   etcd: "etcd-server",
   nft: "nftables",
   ping: "iputils-ping",
+  // The shells that completion scripts are tried in.
+  zsh: "zsh",
+  fish: "fish",
   "/usr/lib/cni/host-local": "containernetworking-plugins",
   // Real clients of the plugin (test/clients): both engines run containers by runc, which takes hosts with both cgroup versions.
   podman: "podman",

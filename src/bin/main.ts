@@ -12,6 +12,7 @@ interface Program {
 
 const LOADERS: Readonly<Record<Part, () => Promise<Program>>> = {
   plugin: () => import("./plugin.ts"),
+  admin: () => import("./admin.ts"),
 };
 
 const { part, args } = chosenPart(fileNameOf(process.argv0), process.argv.slice(2));

@@ -6,10 +6,11 @@
  */
 import type { Identity } from "../identity.ts";
 
-export type Part = "plugin";
+export type Part = "plugin" | "admin";
 
 export function programNames(names: Identity): Readonly<Record<Part, string>> {
   return {
     plugin: names.product,
+    admin: names.adminTool,
   };
 }

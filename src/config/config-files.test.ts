@@ -26,20 +26,22 @@ describe("chooseNodeName()", () => {
 });
 
 describe("readNodeName()", () => {
-  test("prefers the config, then the file, then the host name", () => {
-    expect(readNodeName(decode({ nodename: "given", nodename_file: missing }), "Host")).toBe("given");
-    expect(readNodeName(decode({ nodename_file: present }), "Host")).toBe("From-File");
-    expect(readNodeName(decode({ nodename_file: missing, nodename_file_optional: true }), "Host")).toBe("host");
+  test("prefers the config, then the file, then the host name", async () => {
+    expect(await readNodeName(decode({ nodename: "given", nodename_file: missing }), "Host")).toBe("given");
+    expect(await readNodeName(decode({ nodename_file: present }), "Host")).toBe("From-File");
+    expect(await readNodeName(decode({ nodename_file: missing, nodename_file_optional: true }), "Host")).toBe("host");
   });
 
-  test("refuses a named file that is missing, unless it is said to be optional", () => {
-    expect(() => readNodeName(decode({ nodename_file: missing }), "Host")).toThrow(missing);
-    expect(() => readNodeName(decode({ nodename_file: folder, nodename_file_optional: true }), "Host")).toThrow(folder);
+  test("refuses a named file that is missing, unless it is said to be optional", async () => {
+    await expect(readNodeName(decode({ nodename_file: missing }), "Host")).rejects.toThrow(missing);
+    await expect(readNodeName(decode({ nodename_file: folder, nodename_file_optional: true }), "Host")).rejects.toThrow(
+      folder,
+    );
   });
 });
 
 describe("unreadableFiles()", () => {
-  test("names every file that cannot be read", () => {
+  test("names every file that cannot be read", async () => {
     const config = decode({
       etcd_key_file: missing,
       etcd_cert_file: present,
@@ -47,16 +49,16 @@ describe("unreadableFiles()", () => {
       kubernetes: { kubeconfig: missing },
     });
 
-    expect(unreadableFiles(config).map(({ path }) => pathText(path))).toEqual([
+    expect((await unreadableFiles(config)).map(({ path }) => pathText(path))).toEqual([
       "etcd_key_file",
       "etcd_ca_cert_file",
       "kubernetes.kubeconfig",
     ]);
   });
 
-  test("leaves etcd's files alone when another datastore is used", () => {
+  test("leaves etcd's files alone when another datastore is used", async () => {
     const config = decode({ datastore_type: "embedded", etcd_ca_cert_file: missing });
 
-    expect(unreadableFiles(config)).toEqual([]);
+    expect(await unreadableFiles(config)).toEqual([]);
   });
 });

@@ -1,8 +1,8 @@
 /**
  * The files that a config names: can they be read, and what does the node name
- * file hold? The one place of this room that touches the disk.
+ * file hold? The one place of this room that touches the disk. Through Bun's
+ * own files: importing node:fs would cost every call of the plugin.
  */
-import { accessSync, constants, readFileSync } from "node:fs";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import type { NetworkConfig } from "./network-config.ts";
@@ -16,7 +16,7 @@ import { type ConfigPath, type ConfigProblem, pathText, shownValue } from "./pro
 export const DEFAULT_NODE_NAME_FILE = `${identity.stateDirectory}/nodename`;
 
 /** One problem for each key, certificate or kubeconfig that is set but cannot be read. */
-export function unreadableFiles(config: NetworkConfig): readonly ConfigProblem[] {
+export async function unreadableFiles(config: NetworkConfig): Promise<readonly ConfigProblem[]> {
   const { keyFile, certFile, caCertFile } = config.etcd;
   const etcdFiles: readonly (readonly [ConfigPath, string | undefined])[] =
     config.datastoreType === "etcdv3"
@@ -27,25 +27,26 @@ export function unreadableFiles(config: NetworkConfig): readonly ConfigProblem[]
         ]
       : [];
   const files = [...etcdFiles, [["kubernetes", "kubeconfig"], config.kubernetes.kubeconfig] as const];
-  return files.flatMap(([path, file]) => {
-    const reason = file === undefined ? undefined : whyUnreadable(file);
+  const found = files.map(async ([path, file]) => {
+    const reason = file === undefined ? undefined : await whyUnreadable(file);
     return reason === undefined ? [] : [unreadable(path, file, reason)];
   });
+  return (await Promise.all(found)).flat();
 }
 
-/** Where the node name stands, read at most once; a file that was named must be there unless it is said to be optional. */
-export function readNodeName(config: NetworkConfig, hostName: string): string {
+/** Reads the file only when the config does not say; a file that was named must be there unless it is said to be optional. */
+export async function readNodeName(config: NetworkConfig, hostName: string): Promise<string> {
   const { name, nameFile, nameFileOptional } = config.node;
   if (name?.trim()) return chooseNodeName({ nodename: name, hostName });
 
   const file = nameFile ?? DEFAULT_NODE_NAME_FILE;
   const mayBeMissing = nameFile === undefined || nameFileOptional;
-  return chooseNodeName({ fileText: readOptionalFile(file, mayBeMissing), hostName });
+  return chooseNodeName({ fileText: await readOptionalFile(file, mayBeMissing), hostName });
 }
 
-function readOptionalFile(file: string, mayBeMissing: boolean): string | undefined {
+async function readOptionalFile(file: string, mayBeMissing: boolean): Promise<string | undefined> {
   try {
-    return readFileSync(file, "utf8");
+    return await Bun.file(file).text();
   } catch (cause) {
     if (mayBeMissing && errorCode(cause) === "ENOENT") return undefined;
     const { message } = unreadable(["nodename_file"], file, reasonOf(cause));
@@ -61,9 +62,9 @@ function unreadable(path: ConfigPath, file: string | undefined, reason: string):
   };
 }
 
-function whyUnreadable(file: string): string | undefined {
+async function whyUnreadable(file: string): Promise<string | undefined> {
   try {
-    accessSync(file, constants.R_OK);
+    await Bun.file(file).slice(0, 1).bytes();
     return undefined;
   } catch (cause) {
     return reasonOf(cause);

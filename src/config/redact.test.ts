@@ -49,27 +49,30 @@ describe("the network config", () => {
     return [name, ...(field instanceof Section ? Object.keys(field.fields).map((inner) => `${name}.${inner}`) : [])];
   });
 
-  test.each([...fields, "unknown_key", "ipam.unknown", "policy.k8s_auth_token"])("keeps a secret in %s", (field) => {
-    for (const secret of SECRETS) {
-      for (const value of [secret, [secret], { [secret]: secret }, { inner: secret }]) {
-        const config = withField(field, value);
-        expect(everythingSaidOf(config)).not.toContain(MARK);
+  test.each([...fields, "unknown_key", "ipam.unknown", "policy.k8s_auth_token"])(
+    "keeps a secret in %s",
+    async (field) => {
+      for (const secret of SECRETS) {
+        for (const value of [secret, [secret], { [secret]: secret }, { inner: secret }]) {
+          const config = withField(field, value);
+          expect(await everythingSaidOf(config)).not.toContain(MARK);
+        }
       }
-    }
-  });
+    },
+  );
 
-  function everythingSaidOf(raw: unknown): string {
+  async function everythingSaidOf(raw: unknown): Promise<string> {
     const decoded = decodeNetworkConfig(raw);
     const said = [...decoded.warnings.map(({ message }) => message), ...decoded.unknownKeys.map(unknownKeyText)];
     if (!decoded.ok) {
       const failure = configInvalid(decoded.problems);
       return [...said, failure.message, failure.details, String(failure.stack)].join("\n");
     }
-    const files = unreadableFiles(decoded.config).map(({ message }) => message);
+    const files = (await unreadableFiles(decoded.config)).map(({ message }) => message);
     return [...said, ...files, JSON.stringify(redactAll(decoded.config))].join("\n");
   }
 
-  test("is searched where secrets would show: an ordinary value does", () => {
-    expect(everythingSaidOf({ ...MINIMAL, log_level: MARK })).toContain(MARK);
+  test("is searched where secrets would show: an ordinary value does", async () => {
+    expect(await everythingSaidOf({ ...MINIMAL, log_level: MARK })).toContain(MARK);
   });
 });

@@ -1,0 +1,61 @@
+/** Reads what stands behind a command: options anywhere, `--` ends them, `-` alone is an argument. */
+import { nearestName } from "../model/nearest-name.ts";
+import { type Given, type Option, UsageError } from "./command.ts";
+
+export function parseArguments(args: readonly string[], options: readonly Option[]): Given {
+  const operands: string[] = [];
+  const switches = new Set<string>();
+  const values = new Map<string, string>();
+  for (let index = 0; index < args.length; index += 1) {
+    const word = args[index] ?? "";
+    if (word === "--") {
+      operands.push(...args.slice(index + 1));
+      break;
+    }
+    if (word === "-" || !word.startsWith("-")) {
+      operands.push(word);
+      continue;
+    }
+    const { option, attached } = readOption(word, options);
+    if (option.value === undefined) {
+      if (attached !== undefined) throw new UsageError(`"--${option.name}" takes no value`);
+      switches.add(option.name);
+      continue;
+    }
+    if (attached === undefined) index += 1;
+    values.set(option.name, checkedValue(option, attached ?? args[index]));
+  }
+  return { operands, switches, values };
+}
+
+/** `--output=json`, `--output`, `-o`, `-ojson`. */
+function readOption(word: string, options: readonly Option[]): { option: Option; attached: string | undefined } {
+  if (word.startsWith("--")) {
+    const equals = word.indexOf("=");
+    const name = equals < 0 ? word.slice(2) : word.slice(2, equals);
+    const option = options.find((candidate) => candidate.name === name);
+    if (option !== undefined) return { option, attached: equals < 0 ? undefined : word.slice(equals + 1) };
+    throw unknownOption(`--${name}`, options);
+  }
+  const option = options.find((candidate) => candidate.letter === word[1]);
+  if (option === undefined) throw unknownOption(word.slice(0, 2), options);
+  const rest = word.slice(2);
+  if (rest !== "" && option.value === undefined) throw unknownOption(word, options);
+  return { option, attached: rest === "" ? undefined : rest.replace(/^=/, "") };
+}
+
+function checkedValue(option: Option, value: string | undefined): string {
+  const allowed = option.oneOf === undefined ? option.value : option.oneOf.join(" or ");
+  if (value === undefined || value === "") throw new UsageError(`"--${option.name}" needs a value: ${allowed}`);
+  if (option.oneOf !== undefined && !option.oneOf.includes(value)) {
+    throw new UsageError(`"--${option.name}" is "${value}": allowed is ${allowed}`);
+  }
+  return value;
+}
+
+function unknownOption(given: string, options: readonly Option[]): UsageError {
+  const known = options.map((option) => `--${option.name}`);
+  const nearest = given.length > 2 ? nearestName(given, known) : undefined;
+  const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
+  return new UsageError(`There is no option "${given}"${hint}`);
+}

@@ -1,0 +1,157 @@
+/**
+ * Where each value of a JSON text stands, and where a text stops being JSON.
+ * `JSON.parse` answers neither.
+ *
+ * Refuses to interpret: values are `JSON.parse`'s business.
+ */
+import type { ConfigPath } from "../config/problem.ts";
+
+export interface Position {
+  /** Both count from 1. */
+  readonly line: number;
+  readonly column: number;
+}
+
+export type JsonPlaces =
+  | { readonly ok: true; find(path: ConfigPath): Position }
+  | { readonly ok: false; readonly position: Position; readonly reason: string };
+
+interface Node {
+  readonly offset: number;
+  readonly members: ReadonlyMap<string, Node>;
+}
+
+const NO_MEMBERS: ReadonlyMap<string, Node> = new Map();
+const DEEPEST = 500;
+
+export function locateJson(text: string): JsonPlaces {
+  try {
+    const root = new Scanner(text).document();
+    return { ok: true, find: (path) => positionAt(text, offsetOf(root, path)) };
+  } catch (failure) {
+    if (!(failure instanceof Misplaced)) throw failure;
+    return { ok: false, position: positionAt(text, failure.offset), reason: failure.message };
+  }
+}
+
+/** A path that leads nowhere (a missing field) is at the last object it passes through. */
+function offsetOf(root: Node, path: ConfigPath): number {
+  let node = root;
+  for (const step of path) {
+    const next = node.members.get(String(step)) ?? inAnyCase(node, String(step));
+    if (next === undefined) return node.offset;
+    node = next;
+  }
+  return node.offset;
+}
+
+function inAnyCase(node: Node, name: string): Node | undefined {
+  const wanted = name.toLowerCase();
+  for (const [key, member] of node.members) if (key.toLowerCase() === wanted) return member;
+  return undefined;
+}
+
+function positionAt(text: string, offset: number): Position {
+  const before = text.slice(0, offset);
+  return { line: before.split("\n").length, column: offset - before.lastIndexOf("\n") };
+}
+
+class Misplaced extends Error {
+  constructor(
+    readonly offset: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+class Scanner {
+  private offset = 0;
+
+  constructor(private readonly text: string) {}
+
+  document(): Node {
+    // A byte order mark is not JSON, but editors write it.
+    if (this.text.charCodeAt(0) === 0xfeff) throw new Misplaced(0, "the file begins with a byte order mark; remove it");
+    const node = this.value(0);
+    this.space();
+    if (this.offset < this.text.length) throw this.unexpected("the end");
+    return node;
+  }
+
+  private value(depth: number): Node {
+    if (depth > DEEPEST) throw new Misplaced(this.offset, "the nesting is too deep");
+    this.space();
+    const offset = this.offset;
+    const first = this.text[offset];
+    if (first === "{") return { offset, members: this.object(depth) };
+    if (first === "[") return { offset, members: this.list(depth) };
+    if (first === '"') this.string();
+    else this.word();
+    return { offset, members: NO_MEMBERS };
+  }
+
+  private object(depth: number): ReadonlyMap<string, Node> {
+    const members = new Map<string, Node>();
+    this.offset += 1;
+    if (this.taken("}")) return members;
+    do {
+      this.space();
+      if (this.text[this.offset] !== '"') throw this.unexpected("a name in double quotes");
+      const name = this.string();
+      if (!this.taken(":")) throw this.unexpected('":"');
+      members.set(name, this.value(depth + 1));
+    } while (this.taken(","));
+    if (!this.taken("}")) throw this.unexpected('"," or "}"');
+    return members;
+  }
+
+  private list(depth: number): ReadonlyMap<string, Node> {
+    const members = new Map<string, Node>();
+    this.offset += 1;
+    if (this.taken("]")) return members;
+    do members.set(String(members.size), this.value(depth + 1));
+    while (this.taken(","));
+    if (!this.taken("]")) throw this.unexpected('"," or "]"');
+    return members;
+  }
+
+  private string(): string {
+    const start = this.offset;
+    const pattern = /"(?:[^"\\\n\r]|\\.)*"/y;
+    pattern.lastIndex = start;
+    const found = pattern.exec(this.text)?.[0];
+    if (found === undefined) throw new Misplaced(start, "a text begins here and has no closing quote on its line");
+    try {
+      const value: unknown = JSON.parse(found);
+      this.offset += found.length;
+      return String(value);
+    } catch {
+      throw new Misplaced(start, "this text holds a character or an escape that JSON does not allow");
+    }
+  }
+
+  private word(): void {
+    const pattern = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])|(?:true|false|null)(?!\w)/y;
+    pattern.lastIndex = this.offset;
+    const found = pattern.exec(this.text)?.[0];
+    if (found === undefined) throw this.unexpected("a value");
+    this.offset += found.length;
+  }
+
+  private taken(character: string): boolean {
+    this.space();
+    if (this.text[this.offset] !== character) return false;
+    this.offset += 1;
+    return true;
+  }
+
+  private space(): void {
+    while (" \t\r\n".includes(this.text[this.offset] ?? "x")) this.offset += 1;
+  }
+
+  private unexpected(wanted: string): Misplaced {
+    const found = this.offset < this.text.length ? JSON.stringify(this.text[this.offset]) : "the end of the file";
+    return new Misplaced(this.offset, `expected ${wanted}, found ${found}`);
+  }
+}

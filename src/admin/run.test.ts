@@ -1,0 +1,185 @@
+import { describe, expect, test } from "bun:test";
+import { runInside } from "../../test/support/admin-context.ts";
+import { identity } from "../identity.ts";
+import { VERSION } from "../version.ts";
+import { type Command, type CommandGroup, EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "./command.ts";
+import { COMMANDS } from "./commands.ts";
+import { COMPLETION_SHELLS } from "./completion.ts";
+
+function everyMember(
+  group: CommandGroup,
+  words: readonly string[] = [],
+): readonly [string[], Command | CommandGroup][] {
+  return group.commands.flatMap((member): readonly [string[], Command | CommandGroup][] => {
+    const path = [...words, member.name];
+    return [[path, member], ...(member.kind === "group" ? everyMember(member, path) : [])];
+  });
+}
+
+const MEMBERS = everyMember(COMMANDS);
+
+describe("runAdmin()", () => {
+  test.each(MEMBERS.map(([path, member]) => [path.join(" "), member] as const))(
+    "%s explains itself",
+    async (path, member) => {
+      const asked = await runInside([...path.split(" "), "--help"]);
+
+      expect(asked.code).toBe(EXIT_OK);
+      expect(asked.stdout).toContain(member.summary);
+      expect(asked.stdout).toContain(`${identity.adminTool} ${path}`);
+      expect(await runInside(["help", ...path.split(" ")])).toEqual(asked);
+      if (member.kind === "command")
+        expect(asked.stdout).toContain(`${identity.adminTool} ${member.examples[0]?.command}`);
+    },
+  );
+
+  test.each([["version"], ["--version"], ["-v"]])("%s prints the version", async (word) => {
+    expect((await runInside([word])).stdout).toContain(VERSION);
+    expect(JSON.parse((await runInside([word, "-o", "json"])).stdout)).toEqual({ clientVersion: VERSION });
+  });
+
+  test.each([
+    [[], "Commands:"],
+    [["config"], "check"],
+    [["confg"], '"config"'],
+    [["config", "chek"], '"check"'],
+    [["config", "check"], "FILE"],
+    [["config", "check", "--efective", "x"], '"--effective"'],
+    [["config", "check", "-x"], '"-x"'],
+    [["config", "check", "--effective=yes", "x"], "no value"],
+    [["config", "check", "-o"], "text or json"],
+    [["config", "check", "-o", "yaml", "x"], "yaml"],
+    [["completion"], "bash"],
+    [["completion", "tcsh"], "bash"],
+    [["version", "extra"], "extra"],
+    [["--nonsense"], "--nonsense"],
+    [["help", "version", "x"], "version"],
+  ])("calls %p a wrong usage and says what would be right", async (args, hint) => {
+    const { code, stdout, stderr } = await runInside(args);
+
+    expect(code).toBe(EXIT_USAGE);
+    expect(stdout).toBe("");
+    expect(stderr).toContain(hint);
+  });
+
+  test.each([
+    [{ isTerminal: false }, false],
+    [{ isTerminal: true }, true],
+    [{ isTerminal: true, env: { NO_COLOR: "1" } }, false],
+    [{ isTerminal: true, env: { NO_COLOR: "" } }, true],
+    [{ isTerminal: true, env: { TERM: "dumb" } }, false],
+  ])("uses colours only on a terminal that wants them: %p", async (surroundings, coloured) => {
+    const { stdout } = await runInside(["--help"], surroundings);
+
+    expect(stdout.includes("\u001b[")).toBe(coloured);
+  });
+
+  test.each(COMPLETION_SHELLS.map((shell) => [shell]))("completes every command in %s", async (shell) => {
+    const { stdout } = await runInside(["completion", shell]);
+
+    for (const [path] of MEMBERS) expect(stdout).toContain(`"${path.join(" ")}"`);
+    expect(stdout).toContain("effective");
+  });
+});
+
+const CONFIG = JSON.stringify({
+  name: "pods",
+  cniVersion: "1.0.0",
+  type: identity.product,
+  ipam: { type: identity.ipamType },
+});
+
+describe("config check", () => {
+  const check = (text: string, ...flags: string[]) =>
+    runInside(["config", "check", ...flags, "f"], { files: { f: text } });
+
+  test("is content with a right config, in a file and on stdin", async () => {
+    expect(await check(CONFIG)).toMatchObject({ code: EXIT_OK, stdout: "f: ok\n" });
+    expect(await runInside(["config", "check", "-"], { stdin: CONFIG })).toMatchObject({ stdout: "stdin: ok\n" });
+  });
+
+  test("shows each problem with its place", async () => {
+    const { code, stdout } = await check(
+      CONFIG.replace('{"type"', '{\n  "assign_ipv4": true, "type"').replace('"pods"', '"a b"'),
+    );
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stdout.split("\n").map((line) => line.split(" ")[0])).toEqual(["f:1:9:", "f:2:18:", ""]);
+  });
+
+  test("checks our plugins of a list, and only the structure around the others", async () => {
+    const list = {
+      name: "pods",
+      cniVersion: "1.0.0",
+      plugins: [
+        { type: identity.product, num_queues: -1, ipam: { type: identity.ipamType } },
+        { type: "portmap", num_queues: -1 },
+      ],
+    };
+    const found = JSON.parse((await check(JSON.stringify(list), "-o", "json")).stdout);
+
+    expect(found.files[0].findings.map(({ path }: { path: string }) => path)).toEqual(["plugins[0].num_queues"]);
+  });
+
+  test.each([
+    ["[]", ""],
+    ["{", ""],
+    [JSON.stringify({ cniVersion: "1.0.0", plugins: [{ type: "portmap" }] }), "name"],
+    [JSON.stringify({ name: "a", cniVersion: "1.0.0", plugins: [] }), "plugins"],
+    [
+      JSON.stringify({ name: "a", cniVersion: "1.0.0", plugins: [{ type: "portmap" }, { type: 5 }] }),
+      "plugins[1].type",
+    ],
+    [JSON.stringify({ name: "a", cniVersion: "1.0.0", type: "bridge", capabilities: 1 }), "capabilities"],
+  ])("refuses %s", async (text, path) => {
+    const { code, stdout } = await check(text, "-o", "json");
+    const [finding] = JSON.parse(stdout).files[0].findings.filter(
+      ({ severity }: { severity: string }) => severity === "error",
+    );
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(finding.path).toBe(path);
+  });
+
+  test("looks for the files a config names, unless told not to", async () => {
+    const text = CONFIG.replace("{", '{"kubernetes":{"kubeconfig":"/no/such/file"},');
+
+    expect((await check(text)).code).toBe(EXIT_FAILED);
+    expect((await check(text, "--skip-files")).code).toBe(EXIT_OK);
+  });
+
+  test("warns about unknown fields, another plugin's type and a list without our plugin", async () => {
+    const warned = async (text: string) => JSON.parse((await check(text, "-o", "json")).stdout).files[0];
+
+    for (const text of [
+      CONFIG.replace("{", '{"log_levle":"info",'),
+      '{"name":"a","cniVersion":"1.0.0","type":"bridge"}',
+      '{"name":"a","cniVersion":"1.0.0","plugins":[{"type":"bridge"}]}',
+    ]) {
+      expect(await warned(text)).toMatchObject({ ok: true, findings: [{ severity: "warning" }] });
+    }
+  });
+
+  test("prints the config with all defaults and without secrets", async () => {
+    const text = CONFIG.replace("{", '{"etcd_endpoints":"http://user:MARK@host:2379",');
+    const { code, stdout } = await check(text, "--effective");
+    const effective = JSON.parse(stdout.slice(stdout.indexOf("{")));
+
+    expect(code).toBe(EXIT_OK);
+    expect(stdout).not.toContain("MARK");
+    expect(effective).toMatchObject({ datastore_type: "etcdv3", num_queues: 1, ipam: { assign_ipv4: "true" } });
+    expect(JSON.parse((await check(text, "--effective", "-o", "json")).stdout).files[0].effective).toEqual(effective);
+  });
+
+  test("an effective config checks well, and is its own effective config", async () => {
+    const once = JSON.parse((await check(CONFIG, "--effective", "-o", "json")).stdout).files[0].effective;
+    const twice = JSON.parse((await check(JSON.stringify(once), "--effective", "-o", "json")).stdout).files[0];
+
+    expect(twice.ok).toBe(true);
+    expect(twice.effective).toEqual(once);
+  });
+
+  test("says so when a file is missing", async () => {
+    expect(await runInside(["config", "check", "nowhere"])).toMatchObject({ code: EXIT_FAILED });
+  });
+});

@@ -1,0 +1,16 @@
+/** The config as the product reads it, written as a file would be: every default filled in, no secret shown. */
+import type { JsonObject } from "../cni/json.ts";
+import { isJsonObject } from "../cni/json.ts";
+import { identity } from "../identity.ts";
+import { decodeEntries, findKey } from "./field.ts";
+import { redactAll } from "./redact.ts";
+import { networkConfigFields } from "./schema.ts";
+
+/** For a config that decodes; a bad value would show as absent. */
+export function effectiveConfig(raw: JsonObject): JsonObject {
+  const findings = { problems: [], unknownKeys: [], present: new Map<string, unknown>() };
+  const decoded = decodeEntries(networkConfigFields(), raw, { path: [], findings });
+  const given = raw[findKey(raw, "ipam") ?? "ipam"];
+  const ipam = decoded.ipam.type === identity.ipamType || !isJsonObject(given) ? decoded.ipam : given;
+  return redactAll({ ...decoded, ipam }) as JsonObject;
+}

@@ -1,0 +1,119 @@
+/** The admin tool as its user meets it: the built executable, real files, real shells. */
+import { afterAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { identity } from "../../src/identity.ts";
+import { VERSION } from "../../src/version.ts";
+import { BAD_INPUTS } from "../support/bad-inputs.ts";
+import { program, testNeeding } from "../support/needs.ts";
+import { MINIMAL } from "../support/network-config.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+
+const TOOL = `dist/bin/${identity.adminTool}`;
+const directory = temporaryDirectory("admin");
+const folder = directory.path;
+afterAll(() => directory.remove());
+
+function run(args: readonly string[], stdin = ""): { code: number; stdout: string; stderr: string } {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([TOOL, ...args], { env: {}, stdin: Buffer.from(stdin) });
+  return { code: exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
+}
+
+async function fileOf(name: string, text: string): Promise<string> {
+  const path = join(folder, name);
+  await Bun.write(path, text);
+  return path;
+}
+
+describe("the admin tool", () => {
+  test("prints its version and its help", () => {
+    expect(run(["version"])).toEqual({ code: 0, stdout: `${identity.adminTool} ${VERSION}\n`, stderr: "" });
+    expect(run(["--help"])).toMatchObject({ code: 0, stderr: "" });
+    expect(run([])).toMatchObject({ code: 2, stdout: "" });
+  });
+
+  test("checks a right config: exit code 0", async () => {
+    const file = await fileOf("right.conf", JSON.stringify(MINIMAL));
+
+    expect(run(["config", "check", file])).toEqual({ code: 0, stdout: `${file}: ok\n`, stderr: "" });
+    expect(run(["config", "check", "-"], JSON.stringify(MINIMAL)).code).toBe(0);
+  });
+
+  test("checks every bad input: exit code 1, and the place of each", async () => {
+    const files = await Promise.all(BAD_INPUTS.map(({ text }, index) => fileOf(`bad-${index}.conf`, text)));
+    const { code, stdout, stderr } = run(["config", "check", ...files]);
+
+    expect(code).toBe(1);
+    expect(stderr).toBe("");
+    expect(stdout).not.toContain("secret");
+    for (const file of files) expect(stdout).toMatch(new RegExp(`${file}:\\d+:\\d+: error: `));
+  });
+
+  test("calls a wrong usage by exit code 2", () => {
+    expect(run(["config", "check", "--efective", "x"])).toMatchObject({ code: 2, stdout: "" });
+  });
+
+  test("writes a long answer completely into a pipe", async () => {
+    const pools = Array.from({ length: 20_000 }, (_, index) => `pool-${index}`);
+    const file = await fileOf(
+      "long.conf",
+      JSON.stringify({ ...MINIMAL, ipam: { type: identity.ipamType, ipv4_pools: pools } }),
+    );
+    const { stdout } = run(["config", "check", "--effective", "-o", "json", file]);
+
+    expect(JSON.parse(stdout).files[0].effective.ipam.ipv4_pools).toEqual(pools);
+  });
+});
+
+/** The words offered when the user asks for more behind `words`. */
+type Completing = (words: readonly string[]) => readonly string[];
+
+const bash: Completing = (words) => {
+  const script = `source <(${TOOL} completion bash); COMP_WORDS=(${words.map((word) => `"${word}"`).join(" ")});
+    COMP_CWORD=$((\${#COMP_WORDS[@]}-1)); _${identity.adminTool}; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  return lines(["bash", "--norc", "-c", script]);
+};
+
+const fish: Completing = (words) => {
+  const script = `${TOOL} completion fish | source; complete -C "${words.join(" ")}"`;
+  return lines(["fish", "--no-config", "-c", script]).map((line) => line.split("\t")[0] ?? "");
+};
+
+function lines(command: readonly string[]): readonly string[] {
+  const { stdout } = Bun.spawnSync([...command], { env: { PATH: process.env["PATH"] ?? "", HOME: folder } });
+  return stdout
+    .toString()
+    .split("\n")
+    .filter((line) => line !== "");
+}
+
+describe.each([
+  ["bash", bash],
+  ["fish", fish],
+] as const)("completion in %s", (shell, complete) => {
+  const tool = identity.adminTool;
+
+  testNeeding(program(shell))("offers commands, options, values and files", async () => {
+    const file = await fileOf("some-file.conf", "{}");
+
+    expect([...complete([tool, ""])].sort()).toEqual(["completion", "config", "version"]);
+    expect(complete([tool, "config", ""])).toEqual(["check"]);
+    expect(complete([tool, "config", "check", "--eff"])).toEqual(["--effective"]);
+    expect([...complete([tool, "config", "check", "-o", ""])].sort()).toEqual(["json", "text"]);
+    expect([...complete([tool, "completion", ""])].sort()).toEqual(["bash", "fish", "zsh"]);
+    expect(complete([tool, "config", "check", file.slice(0, -3)])).toEqual([file]);
+  });
+});
+
+describe.each([
+  ["bash", ["bash", "-n"]],
+  ["zsh", ["zsh", "--no-rcs", "-n"]],
+  ["fish", ["fish", "--no-config", "--no-execute"]],
+] as const)("the completion script of %s", (shell, command) => {
+  testNeeding(program(shell))("is one that the shell can read", async () => {
+    const script = await fileOf(`completion.${shell}`, run(["completion", shell]).stdout);
+    const { exitCode, stderr } = Bun.spawnSync([...command, script]);
+
+    expect(stderr.toString()).toBe("");
+    expect(exitCode).toBe(0);
+  });
+});
