@@ -43,10 +43,12 @@ export async function installNetwork(host: Host, network: NetworkUnderTest, cniV
   await network.prepare?.(host);
 }
 
+const DEBIAN_PLUGINS = "/usr/lib/cni";
+
 /** Upstream's plugins of 1.9.1, built only where they can be used; where there is no Go to build them, Debian's. */
 async function upstreamPlugins(): Promise<string> {
   const built = hostProblem() === undefined ? await part("cni-plugins") : partIfBuilt("cni-plugins");
-  return "path" in built ? built.path : "/usr/lib/cni";
+  return "path" in built ? built.path : DEBIAN_PLUGINS;
 }
 
 const DATA_DIRECTORY = "/var/lib/cni/networks";
@@ -54,13 +56,14 @@ const DATA_DIRECTORY = "/var/lib/cni/networks";
 /** ptp + host-local + portmap + bandwidth of upstream: proves the harness itself. */
 export async function upstreamNetwork(): Promise<NetworkUnderTest> {
   const name = "upstream";
+  const plugins = await upstreamPlugins();
   return {
     title: "upstream ptp + host-local",
     name,
     addressPrefixes: ["10.77.0.", "fd77::"],
-    versions: ["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"],
+    versions: ["0.3.0", "0.3.1", "0.4.0", "1.0.0", ...(plugins === DEBIAN_PLUGINS ? [] : ["1.1.0"])],
     collectsGarbage: false,
-    pluginDirectories: [await upstreamPlugins()],
+    pluginDirectories: [plugins],
     conflist: (cniVersion) => ({
       cniVersion,
       name,
