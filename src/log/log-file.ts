@@ -14,27 +14,23 @@
  *     that file have been removed already (too many, too old), the line is
  *     written again.
  *
- * Opens nothing before the first line. Throws the system's error when a line
- * cannot be kept or the file cannot be rotated (the line is then kept in the
- * file as it is); the caller decides what that means.
+ * Old files are removed after a rotation, and with the first line of each day.
+ * Opens nothing before the first line. Throws when a line cannot be kept or the
+ * file cannot be rotated (the line is then kept in the file as it is); the
+ * caller decides what that means.
  */
+import { makeFolder, removeOld } from "./old-files.ts";
+import { folderOf, type Retention, rotatedName } from "./rotated-names.ts";
 import {
-  closeSync,
-  constants,
-  existsSync,
-  fstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  type Stats,
-  statSync,
-  writeSync,
-} from "node:fs";
-import { dirname, join } from "node:path";
-import { tryLock } from "./file-lock.ts";
-import { namesToRemove, type Retention, rotatedName } from "./rotated-names.ts";
+  closeFile,
+  type FileStatus,
+  openToAppend,
+  renameFile,
+  statusAt,
+  statusOf,
+  tryLock,
+  writeOnce,
+} from "./system-calls.ts";
 
 export interface LogFileSettings extends Retention {
   readonly path: string;
@@ -46,109 +42,94 @@ export interface LogFile {
   close(): void;
 }
 
-/** Not blocking: a pipe that nobody reads must not hold up a command. */
-const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
-const MODE = 0o600;
-
 /** Each round means that other processes rotated between two of our system calls. */
 const ROUNDS = 100;
+const MILLISECONDS_PER_DAY = 86_400_000;
 
 export function openLogFile(settings: LogFileSettings, clock: () => Date): LogFile {
+  const { path } = settings;
   let file: number | undefined;
-  let removalIsDue = true;
   let lastLineIsTorn = false;
 
   function close(): void {
-    if (file !== undefined) closeSync(file);
+    if (file !== undefined) closeFile(file);
     file = undefined;
   }
 
-  function currentFile(): number {
-    if (file !== undefined && isStillAt(settings.path, file)) return file;
-    close();
-    file = openForAppend(settings.path);
-    return file;
+  /** The file that the path leads to now; another process may have put away the one we had. */
+  function currentFile(): { readonly file: number; readonly status: FileStatus } {
+    if (file !== undefined) {
+      const status = statusOf(file);
+      if (statusAt(path)?.identity === status.identity) return { file, status };
+      close();
+    }
+    file = openOrMake(path);
+    return { file, status: statusOf(file) };
   }
 
   /** False when the file was removed meanwhile, and the line with it. */
   function writeTo(target: number, bytes: Uint8Array): boolean {
-    const written = writeSync(target, bytes);
+    const written = writeOnce(target, bytes);
     lastLineIsTorn = written < bytes.length;
     if (lastLineIsTorn) throw new Error(`no room: only ${written} of ${bytes.length} bytes could be written`);
-    return fstatSync(target).nlink > 0;
+    return statusOf(target).links > 0;
   }
 
   function append(line: string): void {
-    const bytes = Buffer.from(lastLineIsTorn ? `\n${line}` : line);
+    const bytes = new TextEncoder().encode(lastLineIsTorn ? `\n${line}` : line);
+    const now = clock();
+    let removalIsDue = false;
     let trouble: unknown;
     for (let round = 0; ; round++) {
       if (round === ROUNDS) throw new Error("other processes rotate it faster than a line can be written");
       const target = currentFile();
-      if (trouble === undefined && isFull(fstatSync(target), bytes.length, settings.maxSizeBytes)) {
+      if (trouble === undefined && isFull(target.status, bytes.length, settings.maxSizeBytes)) {
         try {
-          if (rotate(target, settings.path, clock())) {
-            removalIsDue = true;
-            continue;
-          }
+          if (rotate(target.file, path, now)) continue;
         } catch (cause) {
           trouble = cause;
         }
       }
-      if (writeTo(target, bytes)) break;
+      removalIsDue ||= isFirstOfItsDay(target.status, now);
+      if (writeTo(target.file, bytes)) break;
     }
-    if (removalIsDue) {
-      removalIsDue = false;
-      removeOld(settings, clock());
-    }
+    if (removalIsDue) removeOld(path, settings, now);
     if (trouble !== undefined) throw trouble;
   }
 
   return { append, close };
 }
 
-function openForAppend(path: string): number {
-  try {
-    return openSync(path, APPEND, MODE);
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-    mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
-    return openSync(path, APPEND, MODE);
-  }
+function openOrMake(path: string): number {
+  const file = openToAppend(path);
+  if (file !== undefined) return file;
+  makeFolder(path);
+  const made = openToAppend(path);
+  if (made === undefined) throw new Error("its folder disappears again");
+  return made;
 }
 
-/** False when another process has put the file away and the path leads elsewhere. */
-function isStillAt(path: string, file: number): boolean {
-  const there = statSync(path, { throwIfNoEntry: false });
-  const here = fstatSync(file);
-  return there !== undefined && there.ino === here.ino && there.dev === here.dev;
+function isFull(status: FileStatus, more: number, limit: number): boolean {
+  return status.isRegular && status.size > 0 && status.size + more > limit;
 }
 
-function isFull(file: Stats, more: number, limit: number): boolean {
-  return file.isFile() && file.size > 0 && file.size + more > limit;
+/** True also for a file just begun: that is how removal follows every rotation. */
+function isFirstOfItsDay(status: FileStatus, now: Date): boolean {
+  const day = (milliseconds: number) => Math.floor(milliseconds / MILLISECONDS_PER_DAY);
+  return status.isRegular && (status.size === 0 || day(status.changedSeconds * 1000) !== day(now.getTime()));
 }
 
 /** True when the path leads to another file now; false when somebody else is about to see to it. */
 function rotate(file: number, path: string, now: Date): boolean {
   if (!tryLock(file)) return false;
-  if (isStillAt(path, file)) renameSync(path, freeName(path, now));
+  if (statusAt(path)?.identity === statusOf(file).identity) renameFile(path, freeName(path, now));
   return true;
 }
 
-/** Only the holder of the lock puts files here, so a name that is free now stays free. */
+/** Only the holder of the lock puts files away, so a name that is free now stays free. */
 function freeName(path: string, now: Date): string {
   for (let time = now.getTime(); ; time++) {
-    const name = join(dirname(path), rotatedName(path, new Date(time)));
-    if (!existsSync(name)) return name;
+    const name = `${folderOf(path)}/${rotatedName(path, new Date(time))}`;
+    if (statusAt(name) === undefined) return name;
   }
-}
-
-function removeOld(settings: LogFileSettings, now: Date): void {
-  const folder = dirname(settings.path);
-  for (const name of namesToRemove(settings.path, readdirSync(folder), settings, now)) {
-    rmSync(join(folder, name), { force: true });
-  }
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ENOENT";
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { namesToRemove, rotatedName } from "./rotated-names.ts";
+import { folderOf, namesToRemove, rotatedName } from "./rotated-names.ts";
 
 const PATH = "/var/log/product/cni.log";
 const NOW = new Date("2026-11-15T00:00:00.000Z");
@@ -41,5 +41,15 @@ describe("namesToRemove()", () => {
     "cni-2020-01-01T00-00-00.000.log.gz",
   ])("never touches a file that is not its own: %s", (name) => {
     expect(namesToRemove(PATH, [name, daysAgo(1)], { maxAgeDays: 1, maxCount: 1 }, NOW)).toEqual([]);
+  });
+});
+
+describe("folderOf()", () => {
+  test.each([
+    ["/var/log/a.log", "/var/log"],
+    ["/a.log", "/"],
+    ["a.log", "."],
+  ])("of %s is %s", (path, folder) => {
+    expect(folderOf(path)).toBe(folder);
   });
 });

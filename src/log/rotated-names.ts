@@ -2,8 +2,6 @@
  * The names of rotated log files (`cni.log` -> `cni-2026-11-15T03-22-14.123.log`)
  * and which of them are to go. Pure: the directory is listed elsewhere.
  */
-import { parse } from "node:path";
-
 export interface Retention {
   /** Rotated files older than this go; 0 keeps them whatever their age. */
   readonly maxAgeDays: number;
@@ -16,8 +14,8 @@ const STAMP = /^(\d{4}-\d{2}-\d{2})T(\d{2})-(\d{2})-(\d{2}\.\d{3})$/;
 
 /** The file name (without folder) under which the log file at `path` is put away at `time`. */
 export function rotatedName(path: string, time: Date): string {
-  const { name, ext } = parse(path);
-  return `${name}-${time.toISOString().replaceAll(":", "-").replace("Z", "")}${ext}`;
+  const { name, ending } = partsOf(path);
+  return `${name}-${time.toISOString().replaceAll(":", "-").replace("Z", "")}${ending}`;
 }
 
 /** Of the file names in the log's folder, those that retention removes. */
@@ -35,10 +33,22 @@ export function namesToRemove(path: string, names: readonly string[], keep: Rete
 
 /** `undefined` for every file that is not a rotated form of this very log file. */
 function timeOfRotation(path: string, candidate: string): number | undefined {
-  const { name, ext } = parse(path);
-  if (!candidate.startsWith(`${name}-`) || !candidate.endsWith(ext)) return undefined;
-  const stamp = STAMP.exec(candidate.slice(name.length + 1, candidate.length - ext.length));
+  const { name, ending } = partsOf(path);
+  if (!candidate.startsWith(`${name}-`) || !candidate.endsWith(ending)) return undefined;
+  const stamp = STAMP.exec(candidate.slice(name.length + 1, candidate.length - ending.length));
   if (stamp === null) return undefined;
   const time = Date.parse(`${stamp[1]}T${stamp[2]}:${stamp[3]}:${stamp[4]}Z`);
   return Number.isNaN(time) ? undefined : time;
+}
+
+export function folderOf(path: string): string {
+  const slash = path.lastIndexOf("/");
+  return slash < 0 ? "." : path.slice(0, slash) || "/";
+}
+
+/** By hand: `node:path` costs a process more to load than all of this. */
+function partsOf(path: string): { readonly name: string; readonly ending: string } {
+  const file = path.slice(path.lastIndexOf("/") + 1);
+  const dot = file.lastIndexOf(".");
+  return dot <= 0 ? { name: file, ending: "" } : { name: file.slice(0, dot), ending: file.slice(dot) };
 }
