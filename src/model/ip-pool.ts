@@ -28,7 +28,7 @@ export type IPPoolSpec = Readonly<v.InferOutput<typeof specSchema>> & { readonly
 export type IPPool = Resource<"IPPool", IPPoolSpec>;
 
 /** Prefix lengths a block may have. */
-const BLOCK_SIZES = {
+export const BLOCK_SIZES = {
   4: { shortest: 20, longest: 32, usual: 26 },
   6: { shortest: 116, longest: 128, usual: 122 },
 } as const satisfies Record<Family, { shortest: number; longest: number; usual: number }>;

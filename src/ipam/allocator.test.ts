@@ -1,0 +1,373 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import {
+  address,
+  configurationChange,
+  means,
+  nodeChange,
+  poolChange,
+  prefix,
+  request,
+  reservationChange,
+  seed,
+  textsOf,
+} from "../../test/support/ipam.ts";
+import { rejectionOf } from "../../test/support/thrown-by.ts";
+import type { Change } from "../datastore/datastore.ts";
+import { type MemoryDatastore, openMemory } from "../datastore/memory/memory.ts";
+import { MemoryTable } from "../datastore/memory/table.ts";
+import { formatPrefix, prefixContains } from "../ip/prefix.ts";
+import { writeBlock } from "../model/ipam-block.ts";
+import { blockKey } from "../model/keys.ts";
+import { type Allocator, openAllocator } from "./allocator.ts";
+import { assignOrdinal, emptyBlock } from "./block.ts";
+import { findProblems } from "./invariants.ts";
+import { readWorld } from "./world.ts";
+
+let table: MemoryTable;
+let store: MemoryDatastore;
+let allocator: Allocator;
+
+beforeEach(async () => {
+  table = new MemoryTable();
+  store = openMemory(table);
+  allocator = openAllocator(store, means());
+  await seed(store, nodeChange("node-1"), nodeChange("node-2", { rack: "2" }));
+});
+
+const fullBlockChange = (cidr: string): Change => {
+  const taken = assignOrdinal(emptyBlock(prefix(cidr), undefined, 1n), 0, { handleId: cidr, secondary: {} });
+  if (!taken) throw new Error("expected a free ordinal");
+  return { kind: "put", key: blockKey(taken.block.cidr), value: writeBlock(taken.block) };
+};
+const problems = async () => findProblems(await readWorld(store));
+const dual = [
+  { kind: "automatic", family: 4 },
+  { kind: "automatic", family: 6 },
+] as const;
+
+describe("assign() of any address", () => {
+  beforeEach(() => seed(store, poolChange("blue", "10.0.0.0/24", { blockSize: 28 })));
+
+  test("answers the address with its block and pool, and leaves a clean world", async () => {
+    const { addresses } = await allocator.assign(request("net.a"));
+
+    expect(addresses).toMatchObject([{ pool: "blue", given: false, held: false, block: { length: 28 } }]);
+    expect(await problems()).toEqual([]);
+  });
+
+  test("gives the same handle what it has, not a second address", async () => {
+    const first = await allocator.assign(request("net.a"));
+    const again = await openAllocator(store, means()).assign(request("net.a"));
+
+    expect(textsOf(again)).toEqual(textsOf(first));
+    expect(again.addresses[0]?.held).toBe(true);
+  });
+
+  test("gives another interface of the same container an address of its own", async () => {
+    const first = await allocator.assign(request("net.a", { interface: "eth0" }));
+    const second = await allocator.assign(request("net.a", { interface: "eth1" }));
+    const again = await allocator.assign(request("net.a", { interface: "eth0" }));
+
+    expect(textsOf(second)).not.toEqual(textsOf(first));
+    expect(textsOf(again)).toEqual(textsOf(first));
+    expect(await problems()).toEqual([]);
+  });
+
+  test("fills a block of its own before it claims another", async () => {
+    const blocks = new Set<string>();
+    for (let index = 0; index < 17; index++) {
+      const { addresses } = await allocator.assign(request(`net.${index}`));
+      for (const each of addresses) blocks.add(formatPrefix(each.block));
+    }
+
+    expect(blocks.size).toBe(2);
+    expect(await problems()).toEqual([]);
+  });
+
+  test("passes over reserved addresses", async () => {
+    await seed(store, reservationChange("front", ["10.0.0.0/25", "10.0.0.128/26", "10.0.0.192/27", "10.0.0.224/28"]));
+
+    const { addresses } = await allocator.assign(request("net.a"));
+
+    expect(addresses.every((each) => prefixContains(prefix("10.0.0.240/28"), each.address))).toBe(true);
+  });
+
+  test("gives each node blocks of its own", async () => {
+    const one = await allocator.assign(request("net.a"));
+    const two = await allocator.assign(request("net.b", { node: "node-2" }));
+
+    expect(one.addresses[0]?.block).not.toEqual(two.addresses[0]?.block);
+  });
+});
+
+describe("assign() of both families", () => {
+  test("gives one of each", async () => {
+    await seed(store, poolChange("four", "10.0.0.0/24"), poolChange("six", "fd00::/64"));
+
+    const { addresses } = await allocator.assign(request("net.a", { wishes: dual }));
+
+    expect(addresses.map((each) => each.pool)).toEqual(["four", "six"]);
+    expect(await problems()).toEqual([]);
+  });
+
+  test("takes neither when one of them cannot be had", async () => {
+    await seed(store, poolChange("four", "10.0.0.0/24"));
+
+    const error = await rejectionOf(() => allocator.assign(request("net.a", { wishes: dual })));
+
+    expect(error.kind).toBe("addresses-exhausted");
+    expect((await readWorld(store)).handles).toEqual([]);
+  });
+
+  test("adds the family that a handle lacks to the one it has", async () => {
+    await seed(store, poolChange("four", "10.0.0.0/24"), poolChange("six", "fd00::/64"));
+    const first = await allocator.assign(request("net.a"));
+
+    const both = await allocator.assign(request("net.a", { wishes: dual }));
+
+    expect(textsOf(both)[0]).toBe(textsOf(first)[0] as string);
+    expect(both.addresses.map((each) => each.held)).toEqual([true, false]);
+    expect(await problems()).toEqual([]);
+  });
+});
+
+describe("assign() when blocks run out", () => {
+  const fill = async (node: string, count: number) => {
+    for (let index = 0; index < count; index++) await allocator.assign(request(`${node}.${index}`, { node }));
+  };
+
+  test("borrows from another node's block when no new block is to be had", async () => {
+    await seed(store, poolChange("small", "10.0.0.0/28", { blockSize: 29 }));
+    await fill("node-2", 1);
+    await fill("node-1", 9);
+
+    expect(await problems()).toEqual([]);
+    expect((await readWorld(store)).affinities).toHaveLength(2);
+  });
+
+  test("keeps to its own blocks under strict affinity, and says how full the pools are", async () => {
+    await seed(
+      store,
+      poolChange("small", "10.0.0.0/28", { blockSize: 29 }),
+      configurationChange({ strictAffinity: true }),
+    );
+    await fill("node-2", 1);
+
+    const error = await rejectionOf(() => fill("node-1", 9));
+
+    expect(error.kind).toBe("addresses-exhausted");
+    expect(error.message).toContain('pool "small" 10.0.0.0/28 (9 of 16 used)');
+    expect(error.details).toContain("strictAffinity");
+  });
+
+  test("claims no more blocks than a host may have, then borrows", async () => {
+    await seed(store, poolChange("p", "10.0.0.0/24", { blockSize: 29 }), configurationChange({ maxBlocksPerHost: 1 }));
+    await fill("node-2", 1);
+    await fill("node-1", 10);
+
+    const { affinities } = await readWorld(store);
+    expect(affinities.filter((each) => each.node === "node-1")).toHaveLength(1);
+    expect(await problems()).toEqual([]);
+  });
+
+  test("claims nothing where blocks are not allocated automatically", async () => {
+    await seed(store, poolChange("p", "10.0.0.0/24"), configurationChange({ autoAllocateBlocks: false }));
+
+    const error = await rejectionOf(() => fill("node-1", 1));
+
+    expect(error.kind).toBe("addresses-exhausted");
+    expect(error.details).toContain("autoAllocateBlocks");
+  });
+
+  test("gives every address of a pool before it is exhausted", async () => {
+    await seed(store, poolChange("p", "10.0.0.0/27", { blockSize: 29 }));
+    await fill("node-1", 20);
+    await fill("node-2", 12);
+
+    const error = await rejectionOf(() => allocator.assign(request("one.more")));
+    expect(error.kind).toBe("addresses-exhausted");
+    expect(error.message).toContain("(32 of 32 used)");
+    expect(await problems()).toEqual([]);
+  });
+
+  test("finds the one gap in a large pool whose candidates all exist", async () => {
+    await seed(store, poolChange("p", "10.0.0.0/20", { blockSize: 32 }));
+    const singles = Array.from({ length: 4095 }, (_, index) => fullBlockChange(`10.0.${index >> 8}.${index & 255}/32`));
+    await seed(store, ...singles);
+    store.roundTrips = 0;
+
+    const last = await allocator.assign(request("last"));
+
+    expect(textsOf(last)).toEqual(["10.0.15.255"]);
+    expect(store.roundTrips).toBeLessThan(45);
+    expect((await rejectionOf(() => allocator.assign(request("too.many")))).kind).toBe("addresses-exhausted");
+  });
+});
+
+describe("assign() of a given address", () => {
+  const given = (text: string, more = {}) =>
+    request("net.a", { wishes: [{ kind: "given", address: address(text) }], ...more });
+
+  beforeEach(() =>
+    seed(
+      store,
+      poolChange("blue", "10.0.0.0/24", { blockSize: 28, nodeSelector: "rack == '9'", allowedUses: ["Tunnel"] }),
+      poolChange("off", "10.9.0.0/24", { disabled: true }),
+      reservationChange("r", ["10.0.0.7"]),
+    ),
+  );
+
+  test("gives it, whatever node selector, use and reservation say", async () => {
+    const assigned = await allocator.assign(given("10.0.0.7"));
+
+    expect(textsOf(assigned)).toEqual(["10.0.0.7"]);
+    expect(assigned.addresses[0]?.given).toBe(true);
+    expect(await problems()).toEqual([]);
+  });
+
+  test("gives it again to whom it belongs", async () => {
+    await allocator.assign(given("10.0.0.7"));
+
+    expect((await allocator.assign(given("10.0.0.7"))).addresses[0]?.held).toBe(true);
+  });
+
+  test("says who has it when it is taken", async () => {
+    await allocator.assign(given("10.0.0.7", { attributes: { pod: "web", namespace: "shop" } }));
+
+    const error = await rejectionOf(() => allocator.assign({ ...given("10.0.0.7"), handle: "net.b" }));
+    expect(error.kind).toBe("address-taken");
+    expect(error.message).toContain('handle "net.a", pod "shop/web", node "node-1"');
+  });
+
+  test.each(["10.9.0.1", "192.0.2.1", "fd00::1"])("refuses %s, which lies in no enabled pool", async (text) => {
+    const error = await rejectionOf(() => allocator.assign(given(text)));
+
+    expect(error.kind).toBe("address-outside-pools");
+    expect(error.details).toContain("blue 10.0.0.0/24");
+  });
+
+  test("takes it from another node's block, except under strict affinity", async () => {
+    await allocator.assign({ ...given("10.0.0.1"), handle: "net.b", node: "node-2" });
+    await allocator.assign(given("10.0.0.2"));
+    await seed(store, configurationChange({ strictAffinity: true }));
+
+    const error = await rejectionOf(() => allocator.assign({ ...given("10.0.0.3"), handle: "net.c" }));
+    expect(error.kind).toBe("address-taken");
+  });
+});
+
+describe("releaseHandle()", () => {
+  beforeEach(() => seed(store, poolChange("blue", "10.0.0.0/24", { blockSize: 28 })));
+
+  test("gives back what was assigned, keeps the host's empty block, and succeeds when nothing is left", async () => {
+    const assigned = await allocator.assign(request("net.a"));
+    const released = await allocator.releaseHandle({ handle: "net.a", node: "node-1" });
+    const again = await allocator.releaseHandle({ handle: "net.a", node: "node-1" });
+
+    expect(released).toEqual(assigned.addresses.map((each) => each.address));
+    expect(again).toEqual([]);
+    const world = await readWorld(store);
+    expect(world.handles).toEqual([]);
+    expect(world.blocks).toHaveLength(1);
+    expect(await problems()).toEqual([]);
+  });
+
+  test("gives back one interface and leaves the other", async () => {
+    await allocator.assign(request("net.a", { interface: "eth0" }));
+    const kept = await allocator.assign(request("net.a", { interface: "eth1" }));
+
+    await allocator.releaseHandle({ handle: "net.a", interface: "eth0", node: "node-1" });
+
+    const held = await allocator.held({ handle: "net.a", node: "node-1" });
+    expect(held.map((each) => each.address)).toEqual(kept.addresses.map((each) => each.address));
+    expect(await problems()).toEqual([]);
+  });
+
+  test("deletes a block that becomes empty and is nobody's", async () => {
+    await allocator.assign(request("net.a"));
+    const [block] = (await readWorld(store)).blocks;
+    if (!block) throw new Error("expected a block");
+    expect(await allocator.releaseAffinity({ node: "node-1", block: block.cidr, inUse: "keep" })).toBe("kept");
+    expect(await allocator.releaseAffinity({ node: "node-1", block: block.cidr, inUse: "release" })).toBe("released");
+
+    await allocator.releaseHandle({ handle: "net.a", node: "node-1" });
+
+    expect((await readWorld(store)).blocks).toEqual([]);
+  });
+});
+
+describe("releaseAddresses()", () => {
+  test("releases only what still belongs to whom it is thought to belong", async () => {
+    await seed(store, poolChange("blue", "10.0.0.0/24"), poolChange("six", "fd00::/64"));
+    const { addresses } = await allocator.assign(request("net.a", { wishes: dual }));
+    const [four, six] = addresses.map((each) => each.address);
+    if (!four || !six) throw new Error("expected two addresses");
+    const [block] = (await readWorld(store)).blocks;
+    const sequenceNumber = Object.values(block?.sequenceNumberForAllocation ?? {})[0] ?? 0n;
+
+    const refused = await allocator.releaseAddresses([
+      { address: four, handle: "net.other" },
+      { address: six, sequenceNumber: 1n },
+      { address: address("192.0.2.1") },
+    ]);
+    const released = await allocator.releaseAddresses([
+      { address: four, handle: "net.a", sequenceNumber },
+      { address: six, handle: "net.a" },
+    ]);
+
+    expect(refused).toEqual({ released: [], refused: [four, six], absent: [address("192.0.2.1")] });
+    expect(released.released).toEqual([four, six]);
+    expect((await readWorld(store)).handles).toEqual([]);
+    expect(await problems()).toEqual([]);
+  });
+
+  test("does not release an address that was given anew since its sequence number was read", async () => {
+    await seed(store, poolChange("tiny", "10.0.0.0/32", { blockSize: 32 }));
+    await allocator.assign(request("net.a"));
+    const [before] = (await readWorld(store)).blocks;
+    const stale = before?.sequenceNumberForAllocation[0] ?? 0n;
+    await allocator.releaseHandle({ handle: "net.a", node: "node-1" });
+    await allocator.assign(request("net.a"));
+
+    const { refused } = await allocator.releaseAddresses([
+      { address: address("10.0.0.0"), handle: "net.a", sequenceNumber: stale },
+    ]);
+
+    expect(refused).toEqual([address("10.0.0.0")]);
+  });
+});
+
+describe("a caller's own keys and changes", () => {
+  test("are read and committed in the same round trips", async () => {
+    await seed(store, poolChange("blue", "10.0.0.0/24"), { kind: "put", key: "/mine", value: "read" });
+    await allocator.assign(request("net.warm"));
+    store.roundTrips = 0;
+    const seen: string[] = [];
+
+    await allocator.assign(request("net.a"), {
+      wanted: [{ kind: "key", key: "/mine" }],
+      changes: ([mine], { addresses }) => {
+        seen.push(mine?.[0]?.value ?? "", ...addresses.map((each) => each.pool ?? ""));
+        return [{ kind: "create", key: "/endpoint", value: "written" }];
+      },
+    });
+
+    expect(store.roundTrips).toBe(2);
+    expect(seen).toEqual(["read", "blue"]);
+    expect((await store.read([{ kind: "key", key: "/endpoint" }])).answers[0]?.[0]?.value).toBe("written");
+  });
+
+  test("refuse the whole when they throw: no address is taken", async () => {
+    await seed(store, poolChange("blue", "10.0.0.0/24"));
+
+    const attempt = allocator.assign(request("net.a"), {
+      wanted: [],
+      changes: () => {
+        throw new Error("not ready");
+      },
+    });
+
+    expect(attempt).rejects.toThrow("not ready");
+    expect((await readWorld(store)).handles).toEqual([]);
+  });
+});

@@ -1,0 +1,61 @@
+/**
+ * An address from the blocks that are this host's own.
+ *
+ * An affinity is a claim; the block is the truth. A claim without a block is
+ * finished by creating it; a claim that was never confirmed, or was about to be
+ * deleted, while the block says it is ours is confirmed again. Whoever else was
+ * at work on it loses its race and looks anew.
+ */
+
+import { prefixCovers } from "../../ip/prefix.ts";
+import { hostAffinity } from "../../model/ipam-block.ts";
+import { assignNext, emptyBlock } from "../block.ts";
+import type { HostAffinity } from "../records.ts";
+import { type Choice, type Search, takeAndClaim, takeFrom } from "./choice.ts";
+import { unreadCandidates } from "./new-block.ts";
+
+export function fromAffineBlocks(search: Search): Choice | undefined {
+  const affinities = usableAffinities(search);
+  for (const affinity of affinities) {
+    const choice = fromAffineBlock(search, affinity);
+    if (choice) return choice;
+  }
+
+  const { view } = search;
+  const unread = affinities.filter((each) => view.block(each.cidr).kind === "unknown");
+  if (unread.length > 0) {
+    // If they turn out full, a new block is next: its candidates come along in the same round trip.
+    const wanted = unread.map((each) => view.wantedBlock(each.cidr));
+    return { kind: "read", wanted: [...wanted, ...unreadCandidates(search)] };
+  }
+  return finishClaim(search, affinities);
+}
+
+/** Those in pools that may serve, in the order of the pools. */
+function usableAffinities(search: Search): readonly HostAffinity[] {
+  const all = search.view.affinities(search.family);
+  return search.pools.flatMap((pool) => all.filter((each) => prefixCovers(pool.cidr, each.cidr)));
+}
+
+function fromAffineBlock(search: Search, affinity: HostAffinity): Choice | undefined {
+  const { view, request, attributes } = search;
+  const known = view.block(affinity.cidr);
+  if (known.kind !== "present" || known.block.affinity !== hostAffinity(request.node)) return undefined;
+
+  const taken = assignNext(known.block, attributes, view.reserved());
+  if (!taken) return undefined;
+  return affinity.state === "confirmed"
+    ? takeFrom(known, taken)
+    : takeAndClaim(search, { taken, revision: known.revision, affinity });
+}
+
+function finishClaim(search: Search, affinities: readonly HostAffinity[]): Choice | undefined {
+  const { view, request, attributes, sequenceNumber } = search;
+  for (const affinity of affinities) {
+    if (view.block(affinity.cidr).kind !== "absent") continue;
+    const block = emptyBlock(affinity.cidr, hostAffinity(request.node), sequenceNumber);
+    const taken = assignNext(block, attributes, view.reserved());
+    if (taken) return takeAndClaim(search, { taken, revision: undefined, affinity });
+  }
+  return undefined;
+}

@@ -1,0 +1,90 @@
+/**
+ * An address from a block of another host: the last resort, unless strict
+ * affinity forbids it.
+ *
+ * First among the blocks that were read anyway. Then through the blocks that
+ * exist, a page at a time, from a place of this node's own: never one read per
+ * block that might exist. Having seen them all, a gap that the candidates
+ * missed is found, or the pools are known to be full.
+ */
+import type { Entry, Wanted } from "../../datastore/datastore.ts";
+import { prefixCovers } from "../../ip/prefix.ts";
+import { assignNext } from "../block.ts";
+import { candidateBlocks } from "../candidates.ts";
+import type { KnownBlock } from "../view.ts";
+import { type Choice, type Search, takeFrom } from "./choice.ts";
+import { exhausted } from "./exhaustion.ts";
+import { fromGap } from "./new-block.ts";
+
+const PAGE = 128;
+const PAGES = 64;
+
+export function byBorrowing(search: Search): Choice | undefined {
+  return fromForeignBlocks(search, [...search.view.knownBlocks(search.family)]);
+}
+
+/** Looks through the blocks that exist; throws when none of them, and no gap between them, has an address. */
+export function fromAnyBlock(search: Search): Choice {
+  const listing = listBlocks(search);
+  for (const page of listing.pages) {
+    const choice = fromForeignBlocks(
+      search,
+      page.flatMap((entry) => search.view.decodeBlock(entry) ?? []),
+    );
+    if (choice) return choice;
+  }
+  if (listing.next) return { kind: "read", wanted: [listing.next] };
+
+  const seen = listing.pages.reduce((total, page) => total + page.length, 0);
+  const gap = listing.complete ? fromGap(search, seen) : undefined;
+  if (gap) return gap;
+  throw exhausted(search, { complete: listing.complete });
+}
+
+function fromForeignBlocks(search: Search, blocks: readonly KnownBlock[]): Choice | undefined {
+  const { view, pools, attributes } = search;
+  if (view.configuration().strictAffinity) return undefined;
+  for (const known of blocks) {
+    if (!pools.some((pool) => prefixCovers(pool.cidr, known.block.cidr))) continue;
+    const taken = assignNext(known.block, attributes, view.reserved());
+    if (taken) return takeFrom(known, taken);
+  }
+  return undefined;
+}
+
+interface Listing {
+  readonly pages: readonly (readonly Entry[])[];
+  /** The page to read next. */
+  readonly next?: Wanted;
+  /** Every block that exists was seen. */
+  readonly complete: boolean;
+}
+
+/** From the node's own start to the end of the keys, then from their beginning back to the start. */
+function listBlocks(search: Search): Listing {
+  const { view, family } = search;
+  const start = startKey(search);
+  const pages: (readonly Entry[])[] = [];
+  let after: string | undefined = start;
+  let wrapped = start === undefined;
+  while (pages.length < PAGES) {
+    const wanted = view.wantedBlockPage(family, PAGE, after);
+    const page = view.answer(wanted);
+    if (!page) return { pages, next: wanted, complete: false };
+    pages.push(page);
+
+    const last = page.at(-1)?.key;
+    const isLastPage = page.length < PAGE || last === undefined;
+    if (wrapped && (isLastPage || (start !== undefined && last > start))) return { pages, complete: true };
+    if (isLastPage) wrapped = true;
+    after = isLastPage ? undefined : last;
+  }
+  return { pages, complete: false };
+}
+
+function startKey({ view, request, pools }: Search): string | undefined {
+  const [pool] = pools;
+  if (!pool) return undefined;
+  const [first] = candidateBlocks(pool.cidr, pool.blockLength, { node: request.node, limit: 1 });
+  return first && view.blockKey(first);
+}

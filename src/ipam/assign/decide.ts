@@ -1,0 +1,134 @@
+/**
+ * One assignment as a whole: every wish of the request is met, or nothing is
+ * committed. From the facts to the changes of one transaction.
+ */
+import type { Change, Wanted } from "../../datastore/datastore.ts";
+import { PluginError } from "../../errors.ts";
+import { prefixContains } from "../../ip/prefix.ts";
+import type { BlockAttribute, IPAMBlock } from "../../model/ipam-block.ts";
+import { addressAt, INTERFACE_ATTRIBUTE } from "../block.ts";
+import type { Decision } from "../commit-loop.ts";
+import type { Facts } from "../facts.ts";
+import { handleChange } from "../handle.ts";
+import { choosePools } from "../pools.ts";
+import type { AssignedAddress, AssignRequest, Wish } from "../request.ts";
+import { View } from "../view.ts";
+import { fromAffineBlocks } from "./affine-block.ts";
+import { byBorrowing, fromAnyBlock } from "./borrowed-block.ts";
+import type { Choice, Search } from "./choice.ts";
+import { givenAddress } from "./given-address.ts";
+import { heldAddress } from "./held-address.ts";
+import { fromNewBlock } from "./new-block.ts";
+import { staleAffinityChanges } from "./stale-affinity.ts";
+
+export interface AssignOutcome {
+  readonly addresses: readonly AssignedAddress[];
+  /** Every block an address lies in, as it is after the commit. */
+  readonly blocks: readonly IPAMBlock[];
+  readonly nodeRegistered: boolean;
+}
+
+export function decideAssign(request: AssignRequest, facts: Facts, now: Date): Decision<AssignOutcome> {
+  requireOnePerFamily(request.wishes);
+  const view = new View(facts, request.node);
+  const choices = request.wishes.map((wish) => choose(wish, openSearch(wish, { view, request, now })));
+
+  const wanted = choices.flatMap((choice) => (choice.kind === "read" ? choice.wanted : []));
+  if (wanted.length > 0) return { kind: "read", wanted: withoutRepeats(wanted) };
+  const made = choices.flatMap((choice) => (choice.kind === "read" ? [] : choice));
+  return { kind: "commit", changes: changesOf(made, view, request), outcome: outcomeOf(made, view, request) };
+}
+
+type Made = Exclude<Choice, { kind: "read" }>;
+
+function choose(wish: Wish, search: Search): Choice {
+  if (wish.kind === "given") return givenAddress(search, wish.address);
+  return (
+    heldAddress(search) ??
+    fromAffineBlocks(withPools(search, wish)) ??
+    fromNewBlock(withPools(search, wish)) ??
+    byBorrowing(withPools(search, wish)) ??
+    fromAnyBlock(withPools(search, wish))
+  );
+}
+
+function openSearch(
+  wish: Wish,
+  given: { readonly view: View; readonly request: AssignRequest; readonly now: Date },
+): Search {
+  const { view, request, now } = given;
+  return {
+    view,
+    request,
+    family: wish.kind === "given" ? wish.address.family : wish.family,
+    pools: [],
+    attributes: attributesFor(request, now),
+    sequenceNumber: BigInt(now.getTime()) * 1_000_000n,
+  };
+}
+
+/** Chosen only now: who holds an address gets it back, whatever became of the pools. */
+function withPools(search: Search, wish: Extract<Wish, { kind: "automatic" }>): Search {
+  const { view, request, family } = search;
+  const pools = choosePools(view.pools(), {
+    family,
+    asked: wish.pools,
+    intendedUse: request.intendedUse,
+    node: request.node,
+    labels: view.nodeLabels() ?? {},
+  });
+  return { ...search, pools };
+}
+
+function attributesFor(request: AssignRequest, now: Date): BlockAttribute {
+  return {
+    handleId: request.handle,
+    secondary: {
+      ...request.attributes,
+      node: request.node,
+      timestamp: now.toISOString(),
+      ...(request.interface === undefined ? {} : { [INTERFACE_ATTRIBUTE]: request.interface }),
+    },
+  };
+}
+
+/** Handle, affinity, block: in this order a store that stops half way leaves nothing that is not found again. */
+function changesOf(made: readonly Made[], view: View, request: AssignRequest): readonly Change[] {
+  const taken = made.flatMap((choice) => (choice.kind === "take" ? choice.taken.block : []));
+  const changes = made.flatMap((choice) => (choice.kind === "take" ? choice.changes : []));
+  const touched = new Set(changes.map((change) => change.key));
+  const cleanup = taken.length === 0 ? [] : staleAffinityChanges(view, request.node);
+  return [
+    ...handleChange(view, request.handle, taken),
+    ...changes,
+    ...cleanup.filter((change) => !touched.has(change.key)),
+  ];
+}
+
+function outcomeOf(made: readonly Made[], view: View, request: AssignRequest): AssignOutcome {
+  const pools = view.pools();
+  const addresses = made.map((choice, index): AssignedAddress => {
+    const { block, ordinal } = choice.kind === "take" ? choice.taken : choice;
+    const address = addressAt(block, ordinal);
+    const pool = pools.find((each) => prefixContains(each.cidr, address))?.name;
+    return {
+      address,
+      block: block.cidr,
+      ...(pool === undefined ? {} : { pool }),
+      given: request.wishes[index]?.kind === "given",
+      held: choice.kind === "held",
+    };
+  });
+  const blocks = made.map((choice) => (choice.kind === "take" ? choice.taken.block : choice.block));
+  return { addresses, blocks, nodeRegistered: view.nodeLabels() !== undefined };
+}
+
+function requireOnePerFamily(wishes: readonly Wish[]): void {
+  const families = wishes.map((wish) => (wish.kind === "given" ? wish.address.family : wish.family));
+  if (new Set(families).size === families.length) return;
+  throw new PluginError("internal", "Cannot assign addresses: more than one of a family was asked for");
+}
+
+function withoutRepeats(wanted: readonly Wanted[]): readonly Wanted[] {
+  return [...new Map(wanted.map((each) => [JSON.stringify(each), each])).values()];
+}

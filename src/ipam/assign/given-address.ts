@@ -1,0 +1,62 @@
+/**
+ * This very address, asked for by name.
+ *
+ * It must lie in an enabled pool; node selectors, allowed uses and reservations
+ * do not apply to somebody who knows what he asks for. A block that does not
+ * exist yet is claimed for this host.
+ */
+
+import { PluginError } from "../../errors.ts";
+import { type Address, formatAddress } from "../../ip/address.ts";
+import { blockOf } from "../../ip/block.ts";
+import type { BlockAttribute } from "../../model/ipam-block.ts";
+import { hostAffinity } from "../../model/ipam-block.ts";
+import { assignOrdinal, attributesOf, emptyBlock, ordinalIn, ordinalsOf, type Taken } from "../block.ts";
+import { poolHolding } from "../pools.ts";
+import type { KnownBlock } from "../view.ts";
+import { type Choice, findAffinity, type Search, takeAndClaim, takeFrom } from "./choice.ts";
+
+export function givenAddress(search: Search, address: Address): Choice {
+  const { view, request, sequenceNumber } = search;
+  const pool = poolHolding(view.pools(), address);
+  const cidr = blockOf(address, pool.blockLength);
+  const known = view.block(cidr);
+  if (known.kind === "unknown") return { kind: "read", wanted: [view.wantedBlock(cidr)] };
+  if (known.kind === "present") return fromExistingBlock(search, address, known);
+
+  const block = emptyBlock(cidr, hostAffinity(request.node), sequenceNumber);
+  const taken = assignOrdinal(block, ordinalIn(block, address) ?? -1, search.attributes);
+  if (!taken) throw takenBy(address, undefined);
+  return takeAndClaim(search, { taken, revision: undefined, affinity: findAffinity(search, cidr) });
+}
+
+function fromExistingBlock(search: Search, address: Address, known: KnownBlock): Choice {
+  const { view, request, attributes } = search;
+  const { block } = known;
+  const ordinal = ordinalIn(block, address) ?? -1;
+  if (ordinalsOf(block, request).includes(ordinal)) return { kind: "held", block, ordinal };
+
+  if (view.configuration().strictAffinity && block.affinity !== hostAffinity(request.node)) {
+    const owner = block.affinity ?? "nobody";
+    throw new PluginError(
+      "address-taken",
+      `Cannot assign address "${formatAddress(address)}": its block belongs to "${owner}" and strictAffinity is on`,
+    );
+  }
+  const taken: Taken | undefined = assignOrdinal(block, ordinal, attributes);
+  if (!taken) throw takenBy(address, attributesOf(block, ordinal));
+  return takeFrom(known, taken);
+}
+
+function takenBy(address: Address, owner: BlockAttribute | undefined): PluginError {
+  const { pod, namespace, node } = owner?.secondary ?? {};
+  const who = [
+    `handle "${owner?.handleId ?? "unknown"}"`,
+    pod === undefined ? [] : `pod "${namespace === undefined ? pod : `${namespace}/${pod}`}"`,
+    node === undefined ? [] : `node "${node}"`,
+  ].flat();
+  return new PluginError(
+    "address-taken",
+    `Cannot assign address "${formatAddress(address)}": it is taken by ${who.join(", ")}`,
+  );
+}

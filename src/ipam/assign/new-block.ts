@@ -1,0 +1,81 @@
+/**
+ * An address from a block that becomes this host's: one that does not exist
+ * yet, or one that belongs to nobody.
+ *
+ * The blocks of the cluster are never listed here. The node's own candidates
+ * are read a bundle at a time; 128 candidates that all exist mean a pool that
+ * is full for all practical purposes.
+ */
+import type { Wanted } from "../../datastore/datastore.ts";
+import type { Prefix } from "../../ip/prefix.ts";
+import { hostAffinity } from "../../model/ipam-block.ts";
+import { assignNext, emptyBlock } from "../block.ts";
+import { candidateBlocks } from "../candidates.ts";
+import { type Choice, findAffinity, type Search, takeAndClaim } from "./choice.ts";
+
+const PROBES_PER_POOL = 128;
+const FIRST_BUNDLE = 16;
+/** Two families and every affine block must fit into one transaction of etcd, which takes 128 operations. */
+const NEXT_BUNDLE = 40;
+
+export function fromNewBlock(search: Search): Choice | undefined {
+  if (whyNoNewBlock(search)) return undefined;
+  for (const candidate of candidates(search)) {
+    const choice = claim(search, candidate);
+    if (choice) return choice;
+  }
+  const wanted = unreadCandidates(search);
+  return wanted.length > 0 ? { kind: "read", wanted } : undefined;
+}
+
+/** The reason for which this host may claim no more blocks. */
+export function whyNoNewBlock({ view, request, family }: Search): string | undefined {
+  const { autoAllocateBlocks, maxBlocksPerHost } = view.configuration();
+  if (!autoAllocateBlocks) return "autoAllocateBlocks is off";
+  if (view.affinities(family).length < maxBlocksPerHost) return undefined;
+  return `node "${request.node}" has its ${maxBlocksPerHost} blocks (maxBlocksPerHost)`;
+}
+
+/** The next bundle of candidates that were not read yet. */
+export function unreadCandidates(search: Search): readonly Wanted[] {
+  if (whyNoNewBlock(search)) return [];
+  const unread: Wanted[] = [];
+  let read = 0;
+  for (const candidate of candidates(search)) {
+    if (search.view.block(candidate).kind === "unknown") unread.push(search.view.wantedBlock(candidate));
+    else read += 1;
+    if (unread.length >= (read < FIRST_BUNDLE ? FIRST_BUNDLE : NEXT_BUNDLE)) break;
+  }
+  return unread;
+}
+
+/** The first block in the node's order that is known to be free, where every block that exists is known. */
+export function fromGap(search: Search, existing: number): Choice | undefined {
+  if (whyNoNewBlock(search)) return undefined;
+  for (const candidate of candidates(search, existing + 1)) {
+    const choice = claim(search, candidate, "absent when unread");
+    if (choice) return choice;
+  }
+  return undefined;
+}
+
+function* candidates(search: Search, limit = PROBES_PER_POOL): Generator<Prefix> {
+  const { node } = search.request;
+  for (const pool of search.pools) yield* candidateBlocks(pool.cidr, pool.blockLength, { node, limit });
+}
+
+function claim(search: Search, candidate: Prefix, unread?: "absent when unread"): Choice | undefined {
+  const { view, request, attributes, sequenceNumber } = search;
+  const known = view.block(candidate);
+  if (known.kind === "unknown" && !unread) return undefined;
+
+  const affinity = findAffinity(search, candidate);
+  const owner = hostAffinity(request.node);
+  if (known.kind !== "present") {
+    const taken = assignNext(emptyBlock(candidate, owner, sequenceNumber), attributes, view.reserved());
+    return taken && takeAndClaim(search, { taken, revision: undefined, affinity });
+  }
+  if (known.block.affinity !== undefined && known.block.affinity !== owner) return undefined;
+  const taken = assignNext({ ...known.block, affinity: owner }, attributes, view.reserved());
+  return taken && takeAndClaim(search, { taken, revision: known.revision, affinity });
+}

@@ -1,0 +1,162 @@
+/**
+ * Block arithmetic: which address of a block is given to whom.
+ *
+ *   allocations   [0, -, 1, -]              ordinal -> index into attributes
+ *   unallocated   [3, 1]                    a queue: taken from the front, given back at the end
+ *   attributes    [{handle a}, {handle b}]  one entry for all allocations that agree in it
+ *
+ * An address that was given back is thus the last to be given again. Every
+ * function takes a block and answers a new one; nothing here reads the clock,
+ * waits or talks to a datastore.
+ */
+
+import type { Address } from "../ip/address.ts";
+import { blockSize, nthAddress, ordinalOf } from "../ip/block.ts";
+import { type Prefix, prefixContains } from "../ip/prefix.ts";
+import type { BlockAttribute, IPAMBlock } from "../model/ipam-block.ts";
+
+/** Who an allocation belongs to. Two interfaces of one container share a handle and differ in `interface`. */
+export interface Owner {
+  readonly handle: string;
+  readonly interface?: string;
+}
+
+/** A block and the ordinal that was just assigned in it. */
+export interface Taken {
+  readonly block: IPAMBlock;
+  readonly ordinal: number;
+}
+
+/** The secondary attribute that tells the interfaces of one container apart. */
+export const INTERFACE_ATTRIBUTE = "interface";
+
+/** An empty block. Its sequence numbers begin at `sequenceNumber`, the time in nanoseconds, so that no block ever reuses one. */
+export function emptyBlock(cidr: Prefix, affinity: string | undefined, sequenceNumber: bigint): IPAMBlock {
+  const size = blockSize(cidr);
+  return {
+    cidr,
+    ...(affinity === undefined ? {} : { affinity }),
+    allocations: new Array<number | undefined>(size).fill(undefined),
+    unallocated: Array.from({ length: size }, (_, ordinal) => ordinal),
+    attributes: [],
+    sequenceNumber,
+    sequenceNumberForAllocation: {},
+    deleted: false,
+  };
+}
+
+/** Takes the address that has been free the longest; `undefined` when every free one is reserved. */
+export function assignNext(
+  block: IPAMBlock,
+  attributes: BlockAttribute,
+  reserved: readonly Prefix[],
+): Taken | undefined {
+  const ordinal = block.unallocated.find((each) => !isReserved(block, each, reserved));
+  return ordinal === undefined ? undefined : { block: take(block, ordinal, attributes), ordinal };
+}
+
+/** Takes this very address; `undefined` when it is not free. */
+export function assignOrdinal(block: IPAMBlock, ordinal: number, attributes: BlockAttribute): Taken | undefined {
+  return block.unallocated.includes(ordinal) ? { block: take(block, ordinal, attributes), ordinal } : undefined;
+}
+
+/** Gives back these ordinals; those that are free already stay as they are. */
+export function releaseOrdinals(block: IPAMBlock, ordinals: readonly number[]): IPAMBlock {
+  const leaving = new Set(ordinals.filter((ordinal) => isAllocated(block, ordinal)));
+  if (leaving.size === 0) return block;
+
+  const allocations = block.allocations.map((index, ordinal) => (leaving.has(ordinal) ? undefined : index));
+  const sequenceNumbers = Object.entries(block.sequenceNumberForAllocation).filter(
+    ([ordinal]) => !leaving.has(Number(ordinal)),
+  );
+  return {
+    ...block,
+    ...reindexAttributes(allocations, block.attributes),
+    unallocated: [...block.unallocated, ...leaving],
+    sequenceNumber: block.sequenceNumber + 1n,
+    sequenceNumberForAllocation: Object.fromEntries(sequenceNumbers),
+  };
+}
+
+/** The ordinals that this owner holds. An owner without an interface means every interface of the handle. */
+export function ordinalsOf(block: IPAMBlock, owner: Owner): readonly number[] {
+  return block.allocations.flatMap((index, ordinal) => {
+    const attributes = index === undefined ? undefined : block.attributes[index];
+    return attributes && belongsTo(attributes, owner) ? [ordinal] : [];
+  });
+}
+
+export function attributesOf(block: IPAMBlock, ordinal: number): BlockAttribute | undefined {
+  const index = block.allocations[ordinal];
+  return index === undefined ? undefined : block.attributes[index];
+}
+
+export function isAllocated(block: IPAMBlock, ordinal: number): boolean {
+  return block.allocations[ordinal] !== undefined;
+}
+
+export function isEmpty(block: IPAMBlock): boolean {
+  return block.unallocated.length === block.allocations.length;
+}
+
+export function addressAt(block: IPAMBlock, ordinal: number): Address {
+  const address = nthAddress(block.cidr, ordinal);
+  if (!address) throw new RangeError(`ordinal ${ordinal} lies outside a block of ${block.allocations.length}`);
+  return address;
+}
+
+export function ordinalIn(block: IPAMBlock, address: Address): number | undefined {
+  return ordinalOf(block.cidr, address);
+}
+
+function isReserved(block: IPAMBlock, ordinal: number, reserved: readonly Prefix[]): boolean {
+  if (reserved.length === 0) return false;
+  const address = nthAddress(block.cidr, ordinal);
+  return address !== undefined && reserved.some((prefix) => prefixContains(prefix, address));
+}
+
+function take(block: IPAMBlock, ordinal: number, attributes: BlockAttribute): IPAMBlock {
+  const known = block.attributes.findIndex((each) => isSameAttributes(each, attributes));
+  const index = known < 0 ? block.attributes.length : known;
+  return {
+    ...block,
+    allocations: block.allocations.map((each, position) => (position === ordinal ? index : each)),
+    unallocated: block.unallocated.filter((each) => each !== ordinal),
+    attributes: known < 0 ? [...block.attributes, attributes] : block.attributes,
+    sequenceNumber: block.sequenceNumber + 1n,
+    sequenceNumberForAllocation: { ...block.sequenceNumberForAllocation, [ordinal]: block.sequenceNumber },
+  };
+}
+
+/** Drops the attributes nobody refers to and renumbers the rest in their order. */
+function reindexAttributes(
+  allocations: readonly (number | undefined)[],
+  attributes: readonly BlockAttribute[],
+): Pick<IPAMBlock, "allocations" | "attributes"> {
+  const used = new Set(allocations);
+  const renumbered = new Map<number, number>();
+  const kept = attributes.filter((_, index) => {
+    if (!used.has(index)) return false;
+    renumbered.set(index, renumbered.size);
+    return true;
+  });
+  return {
+    allocations: allocations.map((index) => (index === undefined ? undefined : renumbered.get(index))),
+    attributes: kept,
+  };
+}
+
+function belongsTo(attributes: BlockAttribute, owner: Owner): boolean {
+  if (attributes.handleId !== owner.handle) return false;
+  const held = attributes.secondary[INTERFACE_ATTRIBUTE];
+  return owner.interface === undefined || held === undefined || held === owner.interface;
+}
+
+function isSameAttributes(left: BlockAttribute, right: BlockAttribute): boolean {
+  if (left.handleId !== right.handleId) return false;
+  const names = Object.keys(left.secondary);
+  return (
+    names.length === Object.keys(right.secondary).length &&
+    names.every((name) => left.secondary[name] === right.secondary[name])
+  );
+}

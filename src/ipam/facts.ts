@@ -1,0 +1,68 @@
+/**
+ * What is known so far of the datastore, from one read or from several.
+ *
+ * A decision asks its facts; what they cannot answer is what to read next.
+ * Facts of several reads may be of different moments: that is safe because
+ * every change that rests on them names the revision it was decided from.
+ */
+import type { Entry, Snapshot, Wanted } from "../datastore/datastore.ts";
+
+export class Facts {
+  private readonly answers = new Map<string, readonly Entry[]>();
+  private readonly entries = new Map<string, Entry | undefined>();
+  private readonly decoded = new WeakMap<Entry, unknown>();
+
+  /** Adds the answers to what was asked. */
+  learn(wanted: readonly Wanted[], snapshot: Snapshot): void {
+    wanted.forEach((each, index) => {
+      const found = snapshot.answers[index] ?? [];
+      if (each.kind === "prefix") this.answers.set(identityOf(each), found);
+      else this.entries.set(each.key, found[0]);
+      for (const entry of found) this.entries.set(entry.key, entry);
+    });
+  }
+
+  /** The answer to this question, or `undefined` when it was never asked. */
+  answer(wanted: Wanted): readonly Entry[] | undefined {
+    if (wanted.kind === "prefix") return this.answers.get(identityOf(wanted));
+    if (!this.knows(wanted.key)) return undefined;
+    const entry = this.entries.get(wanted.key);
+    return entry ? [entry] : [];
+  }
+
+  /** Whether the key was read, be it there or not. */
+  knows(key: string): boolean {
+    return this.entries.has(key);
+  }
+
+  entry(key: string): Entry | undefined {
+    return this.entries.get(key);
+  }
+
+  /** The keys below a prefix that were read and exist, in no certain order. */
+  *below(prefix: string): Generator<Entry> {
+    for (const [key, entry] of this.entries) if (entry && key.startsWith(prefix)) yield entry;
+  }
+
+  /** Decodes an entry once, however often it is asked for. */
+  decode<T>(entry: Entry, decoder: Decoder<T>): T {
+    const known = this.decoded.get(entry);
+    if (known instanceof Decoded && known.decoder === decoder) return known.value;
+    const value = decoder(entry);
+    this.decoded.set(entry, new Decoded(decoder, value));
+    return value;
+  }
+}
+
+export type Decoder<T> = (entry: Entry) => T;
+
+class Decoded<T> {
+  constructor(
+    readonly decoder: Decoder<T>,
+    readonly value: T,
+  ) {}
+}
+
+function identityOf(wanted: Extract<Wanted, { kind: "prefix" }>): string {
+  return JSON.stringify([wanted.prefix, wanted.limit ?? null, wanted.after ?? null]);
+}

@@ -1,0 +1,70 @@
+/**
+ * Which blocks this host used last: so that they can be read together with
+ * everything else, before the affinities that name them are known.
+ *
+ * A hint is never believed. It only says which keys to add to a read; the read
+ * itself tells the truth, and a wrong or missing hint costs one more round
+ * trip (docs/decisions/ipam-round-trips.md).
+ */
+import type { Family } from "../ip/address.ts";
+import { parseAddress } from "../ip/address.ts";
+import { parsePrefix, prefixContains } from "../ip/prefix.ts";
+
+export interface BlockHint {
+  readonly cidr: string;
+  /** No free address was left when it was last seen. */
+  readonly full: boolean;
+}
+
+export interface HostHints {
+  /** Last used first. */
+  readonly blocks: readonly BlockHint[];
+  /** The node was seen unregistered, and that was said. */
+  readonly warnedUnregistered: boolean;
+}
+
+/** Where hints are kept between processes. Neither function ever fails: without hints all still works. */
+export interface HintStore {
+  readonly load: () => HostHints;
+  readonly save: (hints: HostHints) => void;
+}
+
+export const NO_HINTS: HostHints = { blocks: [], warnedUnregistered: false };
+
+const REMEMBERED = 32;
+const READ_TO_ASSIGN = 4;
+const READ_TO_RELEASE = 16;
+
+/** The blocks where an address of this family will probably be found. */
+export function blocksToAssignFrom(hints: HostHints, family: Family): readonly string[] {
+  return hints.blocks
+    .filter((hint) => !hint.full && familyOf(hint.cidr) === family)
+    .slice(0, READ_TO_ASSIGN)
+    .map((hint) => hint.cidr);
+}
+
+/** The blocks that probably hold what is to be released; `addresses` narrows them down when they are known. */
+export function blocksToReleaseFrom(hints: HostHints, addresses: readonly string[]): readonly string[] {
+  const known = addresses.flatMap((text) => parseAddress(text) ?? []);
+  const holds = (cidr: string) => {
+    const prefix = parsePrefix(cidr);
+    return prefix !== undefined && known.some((address) => prefixContains(prefix, address));
+  };
+  const narrowed = known.length > 0 ? hints.blocks.filter((hint) => holds(hint.cidr)) : hints.blocks;
+  return narrowed.slice(0, READ_TO_RELEASE).map((hint) => hint.cidr);
+}
+
+/** The hints with what was just seen put in front; the same object when nothing is new. */
+export function withSeenBlocks(hints: HostHints, seen: readonly BlockHint[], gone: readonly string[] = []): HostHints {
+  const known = new Map(hints.blocks.map((hint) => [hint.cidr, hint]));
+  const news = seen.some((hint) => known.get(hint.cidr)?.full !== hint.full) || gone.some((cidr) => known.has(cidr));
+  if (!news) return hints;
+
+  const replaced = new Set([...seen.map((hint) => hint.cidr), ...gone]);
+  const blocks = [...seen, ...hints.blocks.filter((hint) => !replaced.has(hint.cidr))].slice(0, REMEMBERED);
+  return { ...hints, blocks };
+}
+
+function familyOf(cidr: string): Family {
+  return cidr.includes(":") ? 6 : 4;
+}

@@ -1,0 +1,159 @@
+/**
+ * What must hold of all blocks, handles and affinities together.
+ *
+ * Pure; the address check of the admin tool and every test of the allocator
+ * ask it. An empty answer means: no address is held twice, none is lost, and
+ * whatever a record says of another is true.
+ */
+import { compareAddresses, formatAddress } from "../ip/address.ts";
+import { formatPrefix, type Prefix, prefixContains, prefixesOverlap } from "../ip/prefix.ts";
+import { affineNode, type IPAMBlock } from "../model/ipam-block.ts";
+import { addressAt, attributesOf, ordinalsOf } from "./block.ts";
+
+export interface World {
+  readonly pools: readonly Prefix[];
+  readonly blocks: readonly IPAMBlock[];
+  readonly handles: readonly { readonly handleId: string; readonly blocks: Readonly<Record<string, number>> }[];
+  readonly affinities: readonly { readonly node: string; readonly cidr: Prefix }[];
+}
+
+export type ProblemKind =
+  /** A block contradicts itself. */
+  | "block-inconsistent"
+  /** Two blocks share addresses. */
+  | "blocks-overlap"
+  /** An address is held and no handle leads to it. */
+  | "allocation-without-handle"
+  /** A handle counts other than its blocks do. */
+  | "handle-count-wrong"
+  /** A handle names a block that does not exist. */
+  | "handle-without-block"
+  /** An address is held that lies in no pool. */
+  | "allocation-outside-pools"
+  /** A host claims a block that is another's, or nobody's. */
+  | "affinity-stale"
+  /** A host claims a block that does not exist. */
+  | "affinity-without-block"
+  /** A block names a host that does not claim it. */
+  | "block-without-affinity"
+  /** A block is empty and nobody's. */
+  | "block-abandoned";
+
+export interface Problem {
+  readonly kind: ProblemKind;
+  readonly message: string;
+  readonly block?: string;
+  readonly handle?: string;
+  readonly address?: string;
+}
+
+export function findProblems(world: World): readonly Problem[] {
+  return [
+    ...world.blocks.flatMap(findBlockProblems),
+    ...overlapProblems(world.blocks),
+    ...world.blocks.flatMap((block) => allocationProblems(block, world)),
+    ...handleProblems(world),
+    ...affinityProblems(world),
+  ];
+}
+
+/** What is wrong with a block, whatever the rest of the world says. */
+export function findBlockProblems(block: IPAMBlock): readonly Problem[] {
+  const name = formatPrefix(block.cidr);
+  const problem = (text: string): Problem => ({
+    kind: "block-inconsistent",
+    message: `Block ${name}: ${text}`,
+    block: name,
+  });
+  const free = new Set(block.unallocated);
+  const used = new Set(block.allocations.filter((index) => index !== undefined));
+  const problems: Problem[] = [];
+
+  if (free.size !== block.unallocated.length) problems.push(problem("an ordinal is free twice"));
+  block.allocations.forEach((index, ordinal) => {
+    if ((index === undefined) !== free.has(ordinal))
+      problems.push(problem(`ordinal ${ordinal} is both or neither of free and held`));
+    if (index !== undefined && !block.attributes[index]) problems.push(problem(`ordinal ${ordinal} has no attributes`));
+    const sequence = block.sequenceNumberForAllocation[ordinal];
+    if (sequence !== undefined && sequence >= block.sequenceNumber)
+      problems.push(problem(`ordinal ${ordinal} is from the future`));
+  });
+  block.attributes.forEach((_, index) => {
+    if (!used.has(index)) problems.push(problem(`attributes ${index} belong to no ordinal`));
+  });
+  return problems;
+}
+
+function overlapProblems(blocks: readonly IPAMBlock[]): readonly Problem[] {
+  const sorted = [...blocks].sort((left, right) => compareAddresses(left.cidr.network, right.cidr.network));
+  return sorted.flatMap((block, index) => {
+    const before = sorted[index - 1];
+    if (!before || !prefixesOverlap(before.cidr, block.cidr)) return [];
+    const message = `Blocks ${formatPrefix(before.cidr)} and ${formatPrefix(block.cidr)} share addresses`;
+    return [{ kind: "blocks-overlap", message, block: formatPrefix(block.cidr) }];
+  });
+}
+
+function allocationProblems(block: IPAMBlock, { pools, handles }: World): readonly Problem[] {
+  const name = formatPrefix(block.cidr);
+  const known = new Set(handles.filter((handle) => (handle.blocks[name] ?? 0) > 0).map((handle) => handle.handleId));
+  return block.allocations.flatMap((index, ordinal): Problem[] => {
+    if (index === undefined) return [];
+    const place = addressAt(block, ordinal);
+    const address = formatAddress(place);
+    const handle = attributesOf(block, ordinal)?.handleId;
+    const where = { block: name, address, ...(handle === undefined ? {} : { handle }) };
+    const problems: Problem[] = [];
+    if (handle !== undefined && !known.has(handle)) {
+      const message = `Address ${address} is held by handle "${handle}", which does not know of it`;
+      problems.push({ kind: "allocation-without-handle", message, ...where });
+    }
+    if (!pools.some((pool) => prefixContains(pool, place))) {
+      problems.push({ kind: "allocation-outside-pools", message: `Address ${address} lies in no pool`, ...where });
+    }
+    return problems;
+  });
+}
+
+function handleProblems({ blocks, handles }: World): readonly Problem[] {
+  const byName = new Map(blocks.map((block) => [formatPrefix(block.cidr), block]));
+  return handles.flatMap(({ handleId: handle, blocks: counts }) =>
+    Object.entries(counts).flatMap(([name, count]): Problem[] => {
+      const block = byName.get(name);
+      const where = { block: name, handle };
+      if (!block) {
+        const message = `Handle "${handle}" names block ${name}, which does not exist`;
+        return [{ kind: "handle-without-block", message, ...where }];
+      }
+      const actual = ordinalsOf(block, { handle }).length;
+      const message = `Handle "${handle}" counts ${count} addresses in block ${name}, which has ${actual}`;
+      return actual === count ? [] : [{ kind: "handle-count-wrong", message, ...where }];
+    }),
+  );
+}
+
+function affinityProblems({ blocks, affinities }: World): readonly Problem[] {
+  const byName = new Map(blocks.map((block) => [formatPrefix(block.cidr), block]));
+  const claims = new Set(affinities.map(({ node, cidr }) => `${formatPrefix(cidr)} ${node}`));
+  const ofAffinities = affinities.flatMap(({ node, cidr }): Problem[] => {
+    const name = formatPrefix(cidr);
+    const block = byName.get(name);
+    if (!block) {
+      const message = `Node "${node}" claims block ${name}, which does not exist`;
+      return [{ kind: "affinity-without-block", message, block: name }];
+    }
+    const message = `Node "${node}" claims block ${name}, which belongs to ${affineNode(block) ?? "nobody"}`;
+    return affineNode(block) === node ? [] : [{ kind: "affinity-stale", message, block: name }];
+  });
+  const ofBlocks = blocks.flatMap((block): Problem[] => {
+    const name = formatPrefix(block.cidr);
+    const node = affineNode(block);
+    if (node === undefined) {
+      const isEmpty = block.unallocated.length === block.allocations.length;
+      return isEmpty ? [{ kind: "block-abandoned", message: `Block ${name} is empty and nobody's`, block: name }] : [];
+    }
+    const message = `Block ${name} belongs to node "${node}", which does not claim it`;
+    return claims.has(`${name} ${node}`) ? [] : [{ kind: "block-without-affinity", message, block: name }];
+  });
+  return [...ofAffinities, ...ofBlocks];
+}

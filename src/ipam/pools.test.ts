@@ -1,0 +1,78 @@
+import { describe, expect, test } from "bun:test";
+import { address, prefix } from "../../test/support/ipam.ts";
+import { thrownBy } from "../../test/support/thrown-by.ts";
+import { choosePools, type Pool, type PoolWish, poolHolding } from "./pools.ts";
+
+const pool = (name: string, cidr: string, more: Partial<Pool> = {}): Pool => ({
+  name,
+  cidr: prefix(cidr),
+  blockLength: cidr.includes(":") ? 122 : 26,
+  disabled: false,
+  allowedUses: ["Workload", "Tunnel"],
+  selects: () => true,
+  ...more,
+});
+const POOLS = [
+  pool("blue", "10.1.0.0/16"),
+  pool("elsewhere", "10.2.0.0/16", { selects: (labels) => labels["rack"] === "2" }),
+  pool("off", "10.3.0.0/16", { disabled: true }),
+  pool("six", "fd00::/64"),
+  pool("tunnels", "10.4.0.0/16", { allowedUses: ["Tunnel"] }),
+];
+const wish = (more: Partial<PoolWish> = {}): PoolWish => ({
+  family: 4,
+  intendedUse: "Workload",
+  node: "n",
+  labels: {},
+  ...more,
+});
+const names = (more: Partial<PoolWish>) => choosePools(POOLS, wish(more)).map((each) => each.name);
+
+describe("choosePools()", () => {
+  test.each([
+    ["every enabled pool of the family that selects the node and allows the use", {}, ["blue"]],
+    ["pools by their selector", { labels: { rack: "2" } }, ["blue", "elsewhere"]],
+    ["pools of the other family for the other family", { family: 6 }, ["six"]],
+    ["pools by the use they allow", { intendedUse: "Tunnel" }, ["blue", "tunnels"]],
+    ["pools asked for by name, though they do not select the node", { asked: ["elsewhere"] }, ["elsewhere"]],
+    ["pools in the order asked, by CIDR or name", { asked: ["10.2.0.0/16", "blue"] }, ["elsewhere", "blue"]],
+    ["a pool asked for twice once", { asked: ["blue", "10.1.0.0/16"] }, ["blue"]],
+    ["as if nothing was asked where the list is empty", { asked: [] }, ["blue"]],
+  ] as const)("chooses %s", (_, more, expected) => {
+    expect(names(more)).toEqual([...expected]);
+  });
+
+  test.each([
+    ["does not exist", "green"],
+    ["is a part of a pool", "10.1.0.0/24"],
+    ["is disabled", "off"],
+    ["is disabled, by CIDR", "10.3.0.0/16"],
+    ["is of the other family", "six"],
+  ])("refuses a pool that %s, and lists those that exist", (_, asked) => {
+    const error = thrownBy(() => names({ asked: ["blue", asked] }));
+
+    expect(error.kind).toBe("pool-unknown");
+    expect(error.details).toContain("elsewhere 10.2.0.0/16");
+    expect(error.details).toContain("off 10.3.0.0/16 (disabled)");
+  });
+
+  test.each([
+    ["no pool selects the node", { family: 4 as const, intendedUse: "Nothing" }],
+    ["the pool asked for does not allow the use", { asked: ["tunnels"] }],
+  ])("has nothing to offer where %s", (_, more) => {
+    expect(thrownBy(() => names(more)).kind).toBe("addresses-exhausted");
+  });
+});
+
+describe("poolHolding()", () => {
+  test("finds the enabled pool around an address", () => {
+    expect(poolHolding(POOLS, address("10.2.3.4")).name).toBe("elsewhere");
+  });
+
+  test("lists the pools where there is none", () => {
+    const error = thrownBy(() => poolHolding(POOLS, address("10.3.0.1")));
+
+    expect(error.kind).toBe("address-outside-pools");
+    expect(error.details).toContain("blue 10.1.0.0/16");
+  });
+});

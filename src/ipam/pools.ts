@@ -1,0 +1,93 @@
+/**
+ * Which pools an address of one family may come from.
+ *
+ * Pools that are asked for, by CIDR or by name, are taken in the order asked
+ * and must exist, be enabled and be of the family; they need not select the
+ * node. Otherwise every enabled pool that selects the node may serve.
+ * Either way the pool must allow the intended use. Pure.
+ */
+import { PluginError } from "../errors.ts";
+import { type Address, type Family, formatAddress } from "../ip/address.ts";
+import { formatPrefix, isSamePrefix, type Prefix, parsePrefix, prefixContains } from "../ip/prefix.ts";
+
+/** What the allocator must know of an IPPool. */
+export interface Pool {
+  readonly name: string;
+  readonly cidr: Prefix;
+  /** The prefix length of its blocks. */
+  readonly blockLength: number;
+  readonly disabled: boolean;
+  readonly allowedUses: readonly string[];
+  readonly selects: (labels: Readonly<Record<string, string>>) => boolean;
+}
+
+export interface PoolWish {
+  readonly family: Family;
+  /** CIDRs or names; `undefined` or none leaves it to the node selectors. */
+  readonly asked?: readonly string[] | undefined;
+  readonly intendedUse: string;
+  readonly node: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+export function choosePools(pools: readonly Pool[], wish: PoolWish): readonly Pool[] {
+  const asked = wish.asked ?? [];
+  const chosen = asked.length > 0 ? askedPools(pools, wish.family, asked) : selectingPools(pools, wish);
+  const usable = chosen.filter((pool) => pool.allowedUses.includes(wish.intendedUse));
+  if (usable.length > 0) return usable;
+  throw new PluginError("addresses-exhausted", `Cannot assign an IPv${wish.family} address: ${whyNone(chosen, wish)}`, {
+    details: describePools(pools),
+  });
+}
+
+/** The enabled pool that holds the address; throws when there is none. */
+export function poolHolding(pools: readonly Pool[], address: Address): Pool {
+  const pool = pools.find((each) => !each.disabled && prefixContains(each.cidr, address));
+  if (pool) return pool;
+  throw new PluginError(
+    "address-outside-pools",
+    `Cannot assign address "${formatAddress(address)}": it lies in no enabled pool`,
+    { details: describePools(pools) },
+  );
+}
+
+/** `pools: blue 10.0.0.0/16, red fd00::/64 (disabled)`: what the reader of an error could have asked for. */
+function describePools(pools: readonly Pool[]): string {
+  if (pools.length === 0) return "there are no pools";
+  const each = pools.map((pool) => `${pool.name} ${formatPrefix(pool.cidr)}${pool.disabled ? " (disabled)" : ""}`);
+  return `pools: ${each.join(", ")}`;
+}
+
+function askedPools(pools: readonly Pool[], family: Family, asked: readonly string[]): readonly Pool[] {
+  const chosen = asked.map((text) => {
+    const pool = poolNamed(pools, text);
+    const fault = pool ? faultOf(pool, family) : "no such pool";
+    if (!pool || fault) {
+      throw new PluginError("pool-unknown", `Cannot use pool "${text}": ${fault}`, { details: describePools(pools) });
+    }
+    return pool;
+  });
+  return [...new Set(chosen)];
+}
+
+function poolNamed(pools: readonly Pool[], text: string): Pool | undefined {
+  const cidr = parsePrefix(text);
+  return cidr ? pools.find((pool) => isSamePrefix(pool.cidr, cidr)) : pools.find((pool) => pool.name === text);
+}
+
+function faultOf(pool: Pool, family: Family): string | undefined {
+  if (pool.cidr.network.family !== family) return `it is of IPv${pool.cidr.network.family}, not of IPv${family}`;
+  return pool.disabled ? "it is disabled" : undefined;
+}
+
+function selectingPools(pools: readonly Pool[], wish: PoolWish): readonly Pool[] {
+  return pools.filter(
+    (pool) => pool.cidr.network.family === wish.family && !pool.disabled && pool.selects(wish.labels),
+  );
+}
+
+function whyNone(chosen: readonly Pool[], wish: PoolWish): string {
+  if (chosen.length === 0) return `no enabled IPv${wish.family} pool selects node "${wish.node}"`;
+  const names = chosen.map((pool) => `"${pool.name}"`).join(", ");
+  return `no pool of ${names} allows the use "${wish.intendedUse}"`;
+}

@@ -1,0 +1,117 @@
+/**
+ * From entries of the datastore to what the allocator works with, and from its
+ * decisions to changes. The only file of this room that knows the model's codecs.
+ */
+import type { Change, Entry } from "../datastore/datastore.ts";
+import { PluginError } from "../errors.ts";
+import { type Prefix, parsePrefix } from "../ip/prefix.ts";
+import { readAffinity, writeAffinity } from "../model/block-affinity.ts";
+import { ipPool, poolPrefix } from "../model/ip-pool.ts";
+import { ipReservation, reservedPrefixes } from "../model/ip-reservation.ts";
+import { type IPAMBlock, readBlock, writeBlock } from "../model/ipam-block.ts";
+import { DEFAULT_IPAM_CONFIGURATION, type IPAMConfiguration, ipamConfiguration } from "../model/ipam-configuration.ts";
+import { readHandle, writeHandle } from "../model/ipam-handle.ts";
+import { affinityKey, blockKey, handleKey, parseKey } from "../model/keys.ts";
+import { node } from "../model/node.ts";
+import { parseSelector } from "../selector/parse.ts";
+import { type Labels, selects } from "../selector/selector.ts";
+import type { Pool } from "./pools.ts";
+
+/** A claim of this host on a block. */
+export interface HostAffinity {
+  readonly cidr: Prefix;
+  readonly state: "confirmed" | "pending" | "pendingDeletion";
+  readonly key: string;
+  readonly revision: string;
+}
+
+export interface StoredHandle {
+  /** Block CIDR -> how many addresses. */
+  readonly blocks: Readonly<Record<string, number>>;
+  readonly revision: string;
+}
+
+export type Configuration = IPAMConfiguration["spec"];
+
+/** What `maxBlocksPerHost: 0` stands for. */
+const USUAL_BLOCKS_PER_HOST = 20;
+
+export const DEFAULT_CONFIGURATION: Configuration = withLimit(DEFAULT_IPAM_CONFIGURATION.spec);
+
+export function decodePool(entry: Entry): Pool {
+  const pool = ipPool.read(entry.value, entry.key);
+  const { blockSize, disabled, allowedUses, nodeSelector } = pool.spec;
+  const parsed = parseSelector(nodeSelector);
+  return {
+    name: pool.metadata.name,
+    cidr: poolPrefix(pool),
+    blockLength: blockSize,
+    disabled,
+    allowedUses,
+    selects: (labels) => parsed.ok && selects(parsed.selector, labels),
+  };
+}
+
+export function decodeReservation(entry: Entry): readonly Prefix[] {
+  return reservedPrefixes([ipReservation.read(entry.value, entry.key)]);
+}
+
+export function decodeConfiguration(entry: Entry): Configuration {
+  return withLimit(ipamConfiguration.read(entry.value, entry.key).spec);
+}
+
+export function decodeNodeLabels(entry: Entry): Labels {
+  return node.read(entry.value, entry.key).metadata.labels ?? {};
+}
+
+/** `undefined` for what lies below a host's key and is no affinity. */
+export function decodeAffinity(entry: Entry): HostAffinity | undefined {
+  const parts = parseKey(entry.key);
+  if (parts?.kind !== "affinity") return undefined;
+  const { cidr, state } = readAffinity(entry.value, entry.key, parts);
+  return { cidr, state, key: entry.key, revision: entry.revision };
+}
+
+export function decodeHandle(entry: Entry): StoredHandle {
+  return { blocks: readHandle(entry.value, entry.key, "").blocks, revision: entry.revision };
+}
+
+export function decodeBlock(entry: Entry): IPAMBlock {
+  return readBlock(entry.value, entry.key);
+}
+
+export function requirePrefix(text: string): Prefix {
+  const prefix = parsePrefix(text);
+  if (prefix) return prefix;
+  throw new PluginError("record-malformed", `Cannot read an IPAMHandle: "${text}" is no block`);
+}
+
+/** `revision`: of the block that was read; none for one that does not exist. */
+export function blockChange(block: IPAMBlock, revision: string | undefined): Change {
+  return written(blockKey(block.cidr), writeBlock(block), revision);
+}
+
+/** Makes the claim confirmed. */
+export function affinityChange(host: string, cidr: Prefix, known: HostAffinity | undefined): readonly Change[] {
+  if (known?.state === "confirmed") return [];
+  return [written(affinityKey(host, cidr), writeAffinity({ state: "confirmed", deleted: false }), known?.revision)];
+}
+
+/** Makes the handle hold these counts; a handle that holds nothing goes. */
+export function handleRecordChange(
+  handle: string,
+  blocks: Readonly<Record<string, number>>,
+  revision: string | undefined,
+): readonly Change[] {
+  const key = handleKey(handle);
+  if (Object.keys(blocks).length > 0) return [written(key, writeHandle({ blocks, deleted: false }), revision)];
+  return revision === undefined ? [] : [{ kind: "delete", key, revision }];
+}
+
+function written(key: string, value: string, revision: string | undefined): Change {
+  return revision === undefined ? { kind: "create", key, value } : { kind: "update", key, value, revision };
+}
+
+function withLimit(spec: Configuration): Configuration {
+  return { ...spec, maxBlocksPerHost: spec.maxBlocksPerHost || USUAL_BLOCKS_PER_HOST };
+}

@@ -1,0 +1,101 @@
+/**
+ * Gives back these addresses, each only if it still belongs to whom it is
+ * thought to belong: by handle, by the sequence number of its allocation, or
+ * both. What another owns by now is left alone and reported.
+ *
+ * The block of an address is found without asking the pools, which may be gone:
+ * every block that could hold it is read at once.
+ */
+import type { Wanted } from "../../datastore/datastore.ts";
+import { type Address, formatAddress } from "../../ip/address.ts";
+import { blockOf } from "../../ip/block.ts";
+import { BLOCK_SIZES } from "../../model/ip-pool.ts";
+import type { IPAMBlock } from "../../model/ipam-block.ts";
+import * as keys from "../../model/keys.ts";
+import { attributesOf, isAllocated, ordinalIn, releaseOrdinals } from "../block.ts";
+import type { Decision } from "../commit-loop.ts";
+import type { Facts } from "../facts.ts";
+import { handleChange } from "../handle.ts";
+import type { GuardedAddress, Released } from "../request.ts";
+import { type KnownBlock, View } from "../view.ts";
+import { leftBlockChange } from "./left-block.ts";
+
+/** More addresses at once would not fit into one transaction. */
+export const ADDRESSES_AT_ONCE = 8;
+
+export function wantedBlocksOf(addresses: readonly GuardedAddress[]): readonly Wanted[] {
+  return addresses.flatMap(({ address }) => {
+    const { shortest, longest } = BLOCK_SIZES[address.family];
+    const lengths = Array.from({ length: longest - shortest + 1 }, (_, index) => shortest + index);
+    return lengths.map((length): Wanted => ({ kind: "key", key: keys.blockKey(blockOf(address, length)) }));
+  });
+}
+
+export function decideReleaseAddresses(addresses: readonly GuardedAddress[], facts: Facts): Decision<Released> {
+  const view = new View(facts, "");
+  const sorted = addresses.map((wish) => ({ wish, verdict: judge(wish, findBlock(view, wish.address)) }));
+  const leaving = sorted.flatMap(({ verdict }) => (verdict.kind === "release" ? verdict : []));
+
+  const handles = [...new Set(leaving.flatMap(({ handle }) => handle ?? []))];
+  const unread = handles.filter((handle) => !facts.knows(keys.handleKey(handle)));
+  if (unread.length > 0) {
+    return { kind: "read", wanted: unread.map((handle) => ({ kind: "key", key: keys.handleKey(handle) })) };
+  }
+
+  const blocks = [...groupByBlock(leaving)].map(([known, ordinals]) => ({
+    known,
+    left: releaseOrdinals(known.block, ordinals),
+  }));
+  const left: readonly IPAMBlock[] = blocks.map((each) => each.left);
+  const addressesThat = (kind: Verdict["kind"]) =>
+    sorted.filter(({ verdict }) => verdict.kind === kind).map(({ wish }) => wish.address);
+  return {
+    kind: "commit",
+    changes: [
+      ...blocks.map((each) => leftBlockChange(each.left, each.known.revision)),
+      ...handles.flatMap((handle) => handleChange(view, handle, left)),
+    ],
+    outcome: {
+      released: withoutRepeats(addressesThat("release")),
+      absent: addressesThat("absent"),
+      refused: addressesThat("refused"),
+    },
+  };
+}
+
+type Verdict =
+  | { readonly kind: "release"; readonly known: KnownBlock; readonly ordinal: number; readonly handle?: string }
+  | { readonly kind: "absent" }
+  | { readonly kind: "refused" };
+
+function findBlock(view: View, address: Address): KnownBlock | undefined {
+  for (const known of view.knownBlocks(address.family)) {
+    if (ordinalIn(known.block, address) !== undefined) return known;
+  }
+  return undefined;
+}
+
+function judge(wish: GuardedAddress, known: KnownBlock | undefined): Verdict {
+  const ordinal = known && ordinalIn(known.block, wish.address);
+  if (!known || ordinal === undefined || !isAllocated(known.block, ordinal)) return { kind: "absent" };
+
+  const handle = attributesOf(known.block, ordinal)?.handleId;
+  const sequenceNumber = known.block.sequenceNumberForAllocation[ordinal];
+  const isOthers =
+    (wish.handle !== undefined && wish.handle !== handle) ||
+    (wish.sequenceNumber !== undefined && wish.sequenceNumber !== sequenceNumber);
+  if (isOthers) return { kind: "refused" };
+  return { kind: "release", known, ordinal, ...(handle === undefined ? {} : { handle }) };
+}
+
+function groupByBlock(
+  leaving: readonly Extract<Verdict, { kind: "release" }>[],
+): ReadonlyMap<KnownBlock, readonly number[]> {
+  const groups = new Map<KnownBlock, number[]>();
+  for (const { known, ordinal } of leaving) groups.set(known, [...(groups.get(known) ?? []), ordinal]);
+  return groups;
+}
+
+function withoutRepeats(addresses: readonly Address[]): readonly Address[] {
+  return [...new Map(addresses.map((address) => [formatAddress(address), address])).values()];
+}

@@ -1,0 +1,47 @@
+/**
+ * Gives back what an owner holds: every address of the handle, or of one
+ * interface of it. Nothing held is success. A handle that names blocks which
+ * know nothing of it, left by a crash, goes too.
+ */
+import type { Change } from "../../datastore/datastore.ts";
+import type { Address } from "../../ip/address.ts";
+import type { IPAMBlock } from "../../model/ipam-block.ts";
+import { addressAt, type Owner, ordinalsOf, releaseOrdinals } from "../block.ts";
+import type { Decision } from "../commit-loop.ts";
+import type { Facts } from "../facts.ts";
+import { handleChange } from "../handle.ts";
+import { type KnownBlock, View } from "../view.ts";
+import { leftBlockChange } from "./left-block.ts";
+
+export interface ReleaseOutcome {
+  readonly released: readonly Address[];
+  /** The blocks as they are after the commit. */
+  readonly blocks: readonly IPAMBlock[];
+}
+
+export function decideReleaseHandle(owner: Owner & { readonly node: string }, facts: Facts): Decision<ReleaseOutcome> {
+  const view = new View(facts, owner.node);
+  const unread = view.handleBlocks(owner.handle).filter((cidr) => view.block(cidr).kind === "unknown");
+  if (unread.length > 0) return { kind: "read", wanted: unread.map((cidr) => view.wantedBlock(cidr)) };
+
+  const leaving = [...view.knownBlocks()]
+    .map((known) => ({ known, ordinals: ordinalsOf(known.block, owner) }))
+    .filter(({ ordinals }) => ordinals.length > 0);
+  const blocks = leaving.map(({ known, ordinals }) => releaseOrdinals(known.block, ordinals));
+  return {
+    kind: "commit",
+    // The blocks first: a store that stops half way leaves a handle that leads back to what is left.
+    changes: [
+      ...leaving.map(({ known }, index) => changeOf(known, blocks[index])),
+      ...handleChange(view, owner.handle, blocks),
+    ],
+    outcome: {
+      released: leaving.flatMap(({ known, ordinals }) => ordinals.map((ordinal) => addressAt(known.block, ordinal))),
+      blocks,
+    },
+  };
+}
+
+function changeOf(known: KnownBlock, left: IPAMBlock | undefined): Change {
+  return leftBlockChange(left ?? known.block, known.revision);
+}

@@ -1,0 +1,57 @@
+/** What is asked of the allocator, and what it answers. */
+import type { Address, Family } from "../ip/address.ts";
+import type { Prefix } from "../ip/prefix.ts";
+import type { Owner } from "./block.ts";
+
+/** One address: any of a family, or this very one. */
+export type Wish =
+  | { readonly kind: "automatic"; readonly family: Family; readonly pools?: readonly string[] | undefined }
+  | { readonly kind: "given"; readonly address: Address };
+
+export interface AssignRequest extends Owner {
+  readonly node: string;
+  /** Secondary attributes kept with the allocation: pod, namespace … `node`, `timestamp` and the interface are added. */
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly intendedUse: "Workload" | "Tunnel";
+  /** All of them or none; at most one automatic wish per family. */
+  readonly wishes: readonly Wish[];
+}
+
+export interface AssignedAddress {
+  readonly address: Address;
+  /** The block it lies in: its length is the prefix length of the CNI result. */
+  readonly block: Prefix;
+  /** The pool it lies in, when it still exists. */
+  readonly pool?: string;
+  /** Asked for by name. */
+  readonly given: boolean;
+  /** Held before this request: nothing new was taken. */
+  readonly held: boolean;
+}
+
+/** In the order of the wishes. */
+export interface Assignment {
+  readonly addresses: readonly AssignedAddress[];
+}
+
+export interface ReleaseHandleRequest extends Owner {
+  /** Whose hints to use. */
+  readonly node: string;
+  /** What is thought to be held (from `prevResult`): only narrows down which blocks are read first. */
+  readonly likely?: readonly string[];
+}
+
+/** An address to give back, if it still belongs to whom it is thought to belong. */
+export interface GuardedAddress {
+  readonly address: Address;
+  readonly handle?: string;
+  readonly sequenceNumber?: bigint;
+}
+
+export interface Released {
+  readonly released: readonly Address[];
+  /** Free already, or in no block. */
+  readonly absent: readonly Address[];
+  /** Belong to another by now: left alone. */
+  readonly refused: readonly Address[];
+}

@@ -1,0 +1,142 @@
+/**
+ * The facts as the allocator reads them: pools, blocks, affinities and handles
+ * in place of keys and text. `baseWanted()` is what every assignment reads
+ * first; only blocks, and pages of blocks, may be unknown after that.
+ */
+import type { Entry, Wanted } from "../datastore/datastore.ts";
+import { PluginError } from "../errors.ts";
+import type { Family } from "../ip/address.ts";
+import { formatPrefix, type Prefix } from "../ip/prefix.ts";
+import type { IPAMBlock } from "../model/ipam-block.ts";
+import * as keys from "../model/keys.ts";
+import type { Facts } from "./facts.ts";
+import type { Pool } from "./pools.ts";
+import * as records from "./records.ts";
+
+export interface KnownBlock {
+  readonly kind: "present";
+  readonly block: IPAMBlock;
+  readonly revision: string;
+}
+
+export type BlockState = KnownBlock | { readonly kind: "absent" } | { readonly kind: "unknown" };
+
+const POOLS: Wanted = { kind: "prefix", prefix: keys.resourcesPrefix("ippools") };
+const RESERVATIONS: Wanted = { kind: "prefix", prefix: keys.resourcesPrefix("ipreservations") };
+
+/** Everything an assignment must know but the blocks. */
+export function baseWanted(node: string, handle: string): readonly Wanted[] {
+  return [
+    POOLS,
+    RESERVATIONS,
+    { kind: "key", key: keys.IPAM_CONFIGURATION_KEY },
+    { kind: "key", key: nodeKey(node) },
+    affinitiesOf(node),
+    { kind: "key", key: keys.handleKey(handle) },
+  ];
+}
+
+export class View {
+  constructor(
+    private readonly facts: Facts,
+    private readonly node: string,
+  ) {}
+
+  pools(): readonly Pool[] {
+    return this.listed(POOLS).map((entry) => this.facts.decode(entry, records.decodePool));
+  }
+
+  reserved(): readonly Prefix[] {
+    return this.listed(RESERVATIONS).flatMap((entry) => this.facts.decode(entry, records.decodeReservation));
+  }
+
+  configuration(): records.Configuration {
+    const entry = this.facts.entry(keys.IPAM_CONFIGURATION_KEY);
+    return entry ? this.facts.decode(entry, records.decodeConfiguration) : records.DEFAULT_CONFIGURATION;
+  }
+
+  /** The node's labels; `undefined` when it has not registered. */
+  nodeLabels(): Readonly<Record<string, string>> | undefined {
+    const entry = this.facts.entry(nodeKey(this.node));
+    return entry && this.facts.decode(entry, records.decodeNodeLabels);
+  }
+
+  affinities(family: Family): readonly records.HostAffinity[] {
+    return this.listed(affinitiesOf(this.node))
+      .map((entry) => this.facts.decode(entry, records.decodeAffinity))
+      .filter((affinity) => affinity?.cidr.network.family === family)
+      .filter((affinity) => affinity !== undefined);
+  }
+
+  handle(handle: string): records.StoredHandle | undefined {
+    const entry = this.facts.entry(keys.handleKey(handle));
+    return entry && this.facts.decode(entry, records.decodeHandle);
+  }
+
+  /** The blocks that the handle says it has addresses in. */
+  handleBlocks(handle: string, family?: Family): readonly Prefix[] {
+    const cidrs = Object.keys(this.handle(handle)?.blocks ?? {}).map(records.requirePrefix);
+    return family === undefined ? cidrs : cidrs.filter((cidr) => cidr.network.family === family);
+  }
+
+  block(cidr: Prefix): BlockState {
+    const key = keys.blockKey(cidr);
+    const entry = this.facts.entry(key);
+    if (entry) return this.decodeBlock(entry);
+    return { kind: this.facts.knows(key) ? "absent" : "unknown" };
+  }
+
+  decodeBlock(entry: Entry): KnownBlock {
+    return this.facts.decode(entry, presentBlock);
+  }
+
+  /** Every block of the family that was read and exists. */
+  *knownBlocks(family?: Family): Generator<KnownBlock> {
+    for (const each of family === undefined ? FAMILIES : [family]) {
+      for (const entry of this.facts.below(keys.blocksPrefix(each))) yield this.decodeBlock(entry);
+    }
+  }
+
+  blockKey(cidr: Prefix): string {
+    return keys.blockKey(cidr);
+  }
+
+  wantedBlock(cidr: Prefix): Wanted {
+    return { kind: "key", key: keys.blockKey(cidr) };
+  }
+
+  /** A page of the blocks that exist, of the whole cluster: only where nothing else is left. */
+  wantedBlockPage(family: Family, limit: number, after: string | undefined): Wanted {
+    const page = { kind: "prefix", prefix: keys.blocksPrefix(family), limit } as const;
+    return after === undefined ? page : { ...page, after };
+  }
+
+  answer(wanted: Wanted): readonly Entry[] | undefined {
+    return this.facts.answer(wanted);
+  }
+
+  private listed(wanted: Wanted): readonly Entry[] {
+    const entries = this.facts.answer(wanted);
+    if (entries) return entries;
+    throw new PluginError("internal", `Cannot decide: ${JSON.stringify(wanted)} was never read`);
+  }
+}
+
+function nodeKey(node: string): string {
+  return keys.resourceKey("nodes", { name: node });
+}
+
+function affinitiesOf(node: string): Wanted {
+  return { kind: "prefix", prefix: keys.affinitiesPrefix(node) };
+}
+
+const FAMILIES = [4, 6] as const;
+
+function presentBlock(entry: Entry): KnownBlock {
+  return { kind: "present", block: records.decodeBlock(entry), revision: entry.revision };
+}
+
+/** `10.0.0.0/26`, as handles and hints spell a block. */
+export function blockName(cidr: Prefix): string {
+  return formatPrefix(cidr);
+}

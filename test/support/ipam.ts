@@ -1,0 +1,86 @@
+/** A small world for the allocator: pools, nodes, reservations, and requests against them. */
+import type { Change, Datastore } from "../../src/datastore/datastore.ts";
+import { type Address, formatAddress, parseAddress } from "../../src/ip/address.ts";
+import { type Prefix, parsePrefix } from "../../src/ip/prefix.ts";
+import type { AllocatorMeans } from "../../src/ipam/allocator.ts";
+import type { Assignment, AssignRequest } from "../../src/ipam/request.ts";
+import { type IPPoolSpec, ipPool } from "../../src/model/ip-pool.ts";
+import { ipReservation } from "../../src/model/ip-reservation.ts";
+import {
+  DEFAULT_IPAM_CONFIGURATION,
+  type IPAMConfiguration,
+  ipamConfiguration,
+} from "../../src/model/ipam-configuration.ts";
+import { IPAM_CONFIGURATION_KEY, resourceKey } from "../../src/model/keys.ts";
+import { node as nodeKind } from "../../src/model/node.ts";
+
+const AT_ONCE = 100;
+
+export function prefix(text: string): Prefix {
+  return parsePrefix(text) ?? fail(`"${text}" is no prefix`);
+}
+
+export function address(text: string): Address {
+  return parseAddress(text) ?? fail(`"${text}" is no address`);
+}
+
+export function poolChange(name: string, cidr: string, more: Partial<IPPoolSpec> = {}): Change {
+  const given = { apiVersion: ipPoolVersion, kind: "IPPool", metadata: { name }, spec: { cidr, ...more } };
+  const pool = ipPool.readObject(given, name);
+  return { kind: "put", key: resourceKey("ippools", { name }), value: ipPool.write(pool) };
+}
+
+export function nodeChange(name: string, labels: Readonly<Record<string, string>> = {}): Change {
+  return {
+    kind: "put",
+    key: resourceKey("nodes", { name }),
+    value: nodeKind.write(nodeKind.make({ name, labels }, {})),
+  };
+}
+
+export function reservationChange(name: string, reservedCIDRs: string[]): Change {
+  const value = ipReservation.write(ipReservation.make({ name }, { reservedCIDRs }));
+  return { kind: "put", key: resourceKey("ipreservations", { name }), value };
+}
+
+export function configurationChange(spec: Partial<IPAMConfiguration["spec"]>): Change {
+  const configuration = { ...DEFAULT_IPAM_CONFIGURATION, spec: { ...DEFAULT_IPAM_CONFIGURATION.spec, ...spec } };
+  return { kind: "put", key: IPAM_CONFIGURATION_KEY, value: ipamConfiguration.write(configuration) };
+}
+
+export async function seed(store: Datastore, ...changes: readonly Change[]): Promise<void> {
+  for (let start = 0; start < changes.length; start += AT_ONCE)
+    await store.commit(changes.slice(start, start + AT_ONCE));
+}
+
+/** Time stands still, chance is fair, and nobody waits. */
+export function means(more: Partial<AllocatorMeans> = {}): AllocatorMeans {
+  return {
+    now: () => new Date("2026-01-02T03:04:05Z"),
+    random: () => 0.5,
+    wait: () => new Promise((resolve) => setImmediate(resolve)),
+    ...more,
+  };
+}
+
+/** One IPv4 address for the handle, unless `more` says otherwise. */
+export function request(handle: string, more: Partial<AssignRequest> = {}): AssignRequest {
+  return {
+    handle,
+    node: "node-1",
+    attributes: {},
+    intendedUse: "Workload",
+    wishes: [{ kind: "automatic", family: 4 }],
+    ...more,
+  };
+}
+
+export function textsOf({ addresses }: Assignment): readonly string[] {
+  return addresses.map((each) => formatAddress(each.address));
+}
+
+const ipPoolVersion = ipPool.make({ name: "any" }, {} as IPPoolSpec).apiVersion;
+
+function fail(message: string): never {
+  throw new Error(message);
+}
