@@ -20,7 +20,7 @@ export async function peekStdin(): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   for (;;) {
     const step = await Promise.race([reader.read(), momentPassed]);
-    if (step === "moment passed" || step.done) return Buffer.concat(chunks);
+    if (step === "moment passed" || step.done) return Bun.concatArrayBuffers(chunks, Number.POSITIVE_INFINITY, true);
     chunks.push(step.value);
   }
 }

@@ -14,7 +14,8 @@ export function nameProblem(name: string): string | undefined {
 /** Why `name` is no interface name; `undefined` when it is one. */
 export function interfaceNameProblem(name: string): string | undefined {
   if (name === "") return "it is empty";
-  if (Buffer.byteLength(name) > INTERFACE_NAME_BYTES) return `it is longer than ${INTERFACE_NAME_BYTES} bytes`;
+  if (new TextEncoder().encode(name).length > INTERFACE_NAME_BYTES)
+    return `it is longer than ${INTERFACE_NAME_BYTES} bytes`;
   if (name === "." || name === "..") return "it must not be . or ..";
   if (/[/:\s\u0085]/u.test(name)) return "it must not hold /, : or white space";
   return undefined;
