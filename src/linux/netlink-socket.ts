@@ -104,6 +104,28 @@ export function perform(socket: NetlinkSocket, requests: readonly NetlinkRequest
   for (const error of attempt(socket, requests, onMessage)) if (error !== undefined) throw error;
 }
 
+/**
+ * Sends a batch that the kernel takes as a whole. `onRefusal` learns every
+ * message that was refused. The answers end with the acknowledgement of the last
+ * message, or with a refusal of the first, which stands for the whole batch.
+ */
+export function sendBatch(
+  socket: NetlinkSocket,
+  batch: { readonly bytes: Uint8Array<ArrayBuffer>; readonly first: number; readonly last: number },
+  onRefusal: (sequence: number, answer: Acknowledgement) => void,
+): void {
+  sendBytes(socket, batch.bytes, "send a batch to the kernel");
+  for (;;) {
+    const messages = receive(socket);
+    while (messages.next()) {
+      if (messages.type !== MESSAGE.error || messages.sequence < batch.first) continue;
+      const answer = readAcknowledgement(messages, "request");
+      if (answer.errno !== 0) onRefusal(messages.sequence, answer);
+      if (messages.sequence === batch.last || messages.sequence === batch.first) return;
+    }
+  }
+}
+
 /** Asks for a whole table. Asks again when the table changed on the way; `read` then starts anew. */
 export function dump<Row>(
   socket: NetlinkSocket,
@@ -146,7 +168,7 @@ function dumpOnce(socket: NetlinkSocket, request: NetlinkRequest, onMessage: OnM
 }
 
 /** Reserves sequence numbers for as many messages; answers the first. */
-function takeSequences(socket: NetlinkSocket, count: number): number {
+export function takeSequences(socket: NetlinkSocket, count: number): number {
   const first = socket.nextSequence;
   socket.nextSequence += count;
   return first;

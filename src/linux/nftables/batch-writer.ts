@@ -1,0 +1,239 @@
+/**
+ * Turns changes into one atomic batch of messages. Pure.
+ *
+ *   batch begin | message … message (the last one to be acknowledged) | batch end
+ *
+ * A change may need several messages: a rule with a set of its own, or more
+ * elements than one attribute holds. `changeOfMessage` leads from a message
+ * that the kernel refused back to the change.
+ */
+import { MessageWriter } from "../netlink/message-writer.ts";
+import { FLAG } from "../netlink/wire.ts";
+import { writeElement } from "./element-writer.ts";
+import type { AnonymousSet, Expression } from "./expression.ts";
+import { writeExpression } from "./expression-writer.ts";
+import type { NftChain, NftChange, NftRule, TableReference } from "./ruleset.ts";
+import type { NftElement } from "./set.ts";
+import { type AnySet, type SetHandle, writeSet } from "./set-writer.ts";
+import { commentEntry, encodeUserdata } from "./userdata.ts";
+import * as wire from "./wire.ts";
+
+export interface EncodedBatch {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Index of the change behind each message, the batch's begin not counted. */
+  readonly changeOfMessage: readonly number[];
+}
+
+/** The message behind the begin bears `firstSequence` + 1. */
+export function encodeBatch(changes: readonly NftChange[], firstSequence: number, generation?: number): EncodedBatch {
+  const batch = new BatchWriter(firstSequence);
+  batch.begin(generation);
+  changes.forEach((change, index) => {
+    batch.write(change, index);
+  });
+  return batch.finish();
+}
+
+// Well below the 64 KiB of one attribute, whatever the last element adds.
+const FULL_LIST = 60_000;
+
+class BatchWriter {
+  readonly #writer = new MessageWriter();
+  readonly #changeOfMessage: number[] = [];
+  #sequence: number;
+  #change = 0;
+  #setId = 0;
+  readonly #setIds = new Map<string, number>();
+  #lastMessage = 0;
+
+  constructor(firstSequence: number) {
+    this.#sequence = firstSequence;
+  }
+
+  begin(generation: number | undefined): void {
+    this.#frame(wire.BATCH.begin, () => {
+      if (generation !== undefined) this.#writer.u32Big(wire.BATCH.generation, generation);
+    });
+  }
+
+  finish(): EncodedBatch {
+    const last = this.#lastMessage;
+    this.#frame(wire.BATCH.end, () => {});
+    const bytes = this.#writer.written();
+    // Refusals arrive unasked; one acknowledgement tells that all are in.
+    const view = new DataView(bytes.buffer);
+    if (last > 0) view.setUint16(last + 6, view.getUint16(last + 6, true) | FLAG.acknowledge, true);
+    return { bytes, changeOfMessage: this.#changeOfMessage };
+  }
+
+  write(change: NftChange, index: number): void {
+    this.#change = index;
+    const { table } = change;
+    switch (change.kind) {
+      case "add-table":
+        this.#table(table, change.comment, 0);
+        break;
+      case "create-table":
+        this.#table(table, change.comment, FLAG.create | FLAG.exclusive);
+        break;
+      case "delete-table":
+        this.#named(wire.MESSAGE.deleteTable, table, {});
+        break;
+      case "add-chain":
+        this.#chain(table, change.chain);
+        break;
+      case "delete-chain":
+        this.#named(wire.MESSAGE.deleteChain, table, { [wire.CHAIN.name]: change.chain });
+        break;
+      case "flush-chain":
+        this.#named(wire.MESSAGE.deleteRule, table, { [wire.RULE.chain]: change.chain });
+        break;
+      case "add-rule":
+        this.#rule(table, change.rule);
+        break;
+      case "delete-rule":
+        this.#message(wire.MESSAGE.deleteRule, 0, table, (writer) => {
+          writer.text(wire.RULE.table, table.name);
+          writer.text(wire.RULE.chain, change.chain);
+          writer.u64Big(wire.RULE.handle, change.handle);
+        });
+        break;
+      case "add-set":
+        this.#set(table, change.set, { name: change.set.name, id: ++this.#setId }, 0);
+        this.#setIds.set(setKey(table, change.set.name), this.#setId);
+        break;
+      case "delete-set":
+        this.#named(wire.MESSAGE.deleteSet, table, { [wire.SET.name]: change.set });
+        break;
+      case "flush-set":
+        this.#named(wire.MESSAGE.deleteElement, table, { [wire.ELEMENT_LIST.set]: change.set });
+        break;
+      case "add-elements":
+        this.#elements(wire.MESSAGE.newElement, FLAG.create, table, this.#handleOf(table, change.set), change.elements);
+        break;
+      case "create-elements": {
+        const flags = FLAG.create | FLAG.exclusive;
+        this.#elements(wire.MESSAGE.newElement, flags, table, this.#handleOf(table, change.set), change.elements);
+        break;
+      }
+      case "delete-elements":
+        this.#elements(wire.MESSAGE.deleteElement, 0, table, { name: change.set }, change.elements);
+        break;
+      case "destroy-elements":
+        this.#elements(wire.MESSAGE.destroyElement, 0, table, { name: change.set }, change.elements);
+        break;
+    }
+  }
+
+  #table(table: TableReference, comment: string | undefined, flags: number): void {
+    this.#message(wire.MESSAGE.newTable, flags, table, (writer) => {
+      writer.text(wire.TABLE.name, table.name);
+      writer.u32Big(wire.TABLE.flags, 0);
+      writeComment(writer, wire.TABLE.userdata, comment);
+    });
+  }
+
+  #chain(table: TableReference, { name, base, comment }: NftChain): void {
+    this.#message(wire.MESSAGE.newChain, FLAG.create, table, (writer) => {
+      writer.text(wire.CHAIN.table, table.name);
+      writer.text(wire.CHAIN.name, name);
+      if (base !== undefined) {
+        writer.text(wire.CHAIN.type, base.type);
+        writer.u32Big(wire.CHAIN.policy, wire.POLICY[base.policy]);
+        const hook = writer.open(wire.CHAIN.hook);
+        writer.u32Big(wire.HOOK.number, wire.HOOK_NUMBER[base.hook]);
+        writer.u32Big(wire.HOOK.priority, base.priority);
+        writer.close(hook);
+      }
+      writeComment(writer, wire.CHAIN.userdata, comment);
+    });
+  }
+
+  #rule(table: TableReference, { chain, expressions, comment }: NftRule): void {
+    const sets = expressions.map((expression) => this.#setOf(table, expression));
+    this.#message(wire.MESSAGE.newRule, FLAG.create | FLAG.append, table, (writer) => {
+      writer.text(wire.RULE.table, table.name);
+      writer.text(wire.RULE.chain, chain);
+      const list = writer.open(wire.RULE.expressions);
+      expressions.forEach((expression, index) => {
+        writeExpression(writer, expression, sets[index] ?? NO_SET);
+      });
+      writer.close(list);
+      writeComment(writer, wire.RULE.userdata, comment);
+    });
+  }
+
+  /** The set that a lookup names; one of the rule's own is made first. */
+  #setOf(table: TableReference, expression: Expression): SetHandle {
+    if (expression.kind !== "lookup") return NO_SET;
+    if (typeof expression.set === "string") return this.#handleOf(table, expression.set);
+    const set: AnonymousSet = expression.set;
+    const handle = { name: set.data === undefined ? "__set%d" : "__map%d", id: ++this.#setId };
+    this.#set(table, set, handle, wire.SET_FLAG.anonymous | wire.SET_FLAG.constant);
+    this.#elements(wire.MESSAGE.newElement, FLAG.create, table, handle, set.elements);
+    return handle;
+  }
+
+  #handleOf(table: TableReference, name: string): SetHandle {
+    const id = this.#setIds.get(setKey(table, name));
+    return id === undefined ? { name } : { name, id };
+  }
+
+  #set(table: TableReference, set: AnySet, handle: Required<SetHandle>, flags: number): void {
+    this.#message(wire.MESSAGE.newSet, FLAG.create, table, (writer) => {
+      writer.text(wire.SET.table, table.name);
+      writeSet(writer, set, handle, flags);
+    });
+  }
+
+  #elements(type: number, flags: number, table: TableReference, set: SetHandle, elements: readonly NftElement[]): void {
+    let next = 0;
+    while (next < elements.length) {
+      this.#message(type, flags, table, (writer) => {
+        writer.text(wire.ELEMENT_LIST.table, table.name);
+        writer.text(wire.ELEMENT_LIST.set, set.name);
+        if (set.id !== undefined) writer.u32Big(wire.ELEMENT_LIST.setId, set.id);
+        const list = writer.open(wire.ELEMENT_LIST.elements);
+        for (let position = 1; next < elements.length && writer.length - list < FULL_LIST; position++) {
+          const element = elements[next++];
+          if (element !== undefined) writeElement(writer, element, position);
+        }
+        writer.close(list);
+      });
+    }
+  }
+
+  /** A message of nothing but the table's name and other names. */
+  #named(type: number, table: TableReference, names: Readonly<Record<number, string>>): void {
+    this.#message(type, 0, table, (writer) => {
+      writer.text(wire.TABLE.name, table.name);
+      for (const [attribute, name] of Object.entries(names)) writer.text(Number(attribute), name);
+    });
+  }
+
+  #message(type: number, flags: number, table: TableReference, write: (writer: MessageWriter) => void): void {
+    this.#lastMessage = this.#writer.length;
+    this.#changeOfMessage.push(this.#change);
+    this.#writer.beginMessage(type, FLAG.request | flags, this.#sequence++);
+    this.#writer.raw(Uint8Array.of(wire.FAMILY[table.family], 0, 0, 0));
+    write(this.#writer);
+    this.#writer.endMessage();
+  }
+
+  #frame(type: number, write: () => void): void {
+    this.#writer.beginMessage(type, FLAG.request, this.#sequence++);
+    this.#writer.raw(Uint8Array.of(0, 0, 0, wire.SUBSYSTEM >> 8));
+    write();
+    this.#writer.endMessage();
+  }
+}
+
+const NO_SET: SetHandle = { name: "" };
+
+function setKey(table: TableReference, name: string): string {
+  return `${table.family} ${table.name} ${name}`;
+}
+
+function writeComment(writer: MessageWriter, attribute: number, comment: string | undefined): void {
+  if (comment !== undefined) writer.bytes(attribute, encodeUserdata([commentEntry(comment)]));
+}

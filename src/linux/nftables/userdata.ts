@@ -1,0 +1,63 @@
+/**
+ * What user space keeps beside the kernel's objects, in the layout of `nft`, so
+ * that its listings read well:  type:u8 length:u8 value, one behind the other.
+ */
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+export interface UserdataEntry {
+  readonly type: number;
+  readonly value: Uint8Array;
+}
+
+/** Comments of tables, chains, rules and elements; a set's has another number. */
+export const COMMENT = 0;
+export const SET_COMMENT = 7;
+const LONGEST_VALUE = 255;
+
+export function encodeUserdata(entries: readonly UserdataEntry[]): Uint8Array {
+  const length = entries.reduce((sum, { value }) => sum + 2 + value.length, 0);
+  const bytes = new Uint8Array(length);
+  let offset = 0;
+  for (const { type, value } of entries) {
+    if (value.length > LONGEST_VALUE) throw new RangeError(`user data of ${value.length} bytes: ${LONGEST_VALUE} fit`);
+    bytes[offset] = type;
+    bytes[offset + 1] = value.length;
+    bytes.set(value, offset + 2);
+    offset += 2 + value.length;
+  }
+  return bytes;
+}
+
+/** A comment; longer than `nft` would take (128 bytes) is cut at a whole character. */
+export function commentEntry(text: string, type = COMMENT): UserdataEntry {
+  const bytes = new Uint8Array(129);
+  const { written } = encoder.encodeInto(text, bytes.subarray(0, 128));
+  return { type, value: bytes.subarray(0, written + 1) };
+}
+
+/** A 32-bit number in host order. */
+export function numberEntry(type: number, value: number): UserdataEntry {
+  const bytes = new Uint8Array(4);
+  new DataView(bytes.buffer).setUint32(0, value, true);
+  return { type, value: bytes };
+}
+
+export function findComment(userdata: Uint8Array, type = COMMENT): string | undefined {
+  const value = findEntry(userdata, type);
+  if (value === undefined) return undefined;
+  const zero = value.indexOf(0);
+  return decoder.decode(zero === -1 ? value : value.subarray(0, zero));
+}
+
+/** The value of the first entry of that type; a torn entry ends the search. */
+export function findEntry(userdata: Uint8Array, type: number): Uint8Array | undefined {
+  let offset = 0;
+  while (offset + 2 <= userdata.length) {
+    const end = offset + 2 + (userdata[offset + 1] ?? 0);
+    if (end > userdata.length) return undefined;
+    if (userdata[offset] === type) return userdata.subarray(offset + 2, end);
+    offset = end;
+  }
+  return undefined;
+}

@@ -1,0 +1,46 @@
+/** Values as they lie in the kernel's registers and keys. */
+const encoder = new TextEncoder();
+const IFNAME_LENGTH = 16;
+
+/** An address, a port or a protocol behind the other, each padded to whole registers: the key of a concatenation. */
+export function concatenate(...fields: readonly Uint8Array[]): Uint8Array {
+  const bytes = new Uint8Array(fields.reduce((sum, field) => sum + padded(field.length), 0));
+  let offset = 0;
+  for (const field of fields) {
+    bytes.set(field, offset);
+    offset += padded(field.length);
+  }
+  return bytes;
+}
+
+export function protocolValue(protocol: number): Uint8Array {
+  return Uint8Array.of(protocol);
+}
+
+/** Network order, as in the packet. */
+export function portValue(port: number): Uint8Array {
+  return Uint8Array.of(port >> 8, port & 255);
+}
+
+/** Host order: marks, states, interface indexes. */
+export function hostNumber(value: number): Uint8Array {
+  const bytes = new Uint8Array(4);
+  new DataView(bytes.buffer).setUint32(0, value, true);
+  return bytes;
+}
+
+/** A whole interface name, zero bytes behind it. */
+export function interfaceValue(name: string): Uint8Array {
+  const bytes = new Uint8Array(IFNAME_LENGTH);
+  encoder.encodeInto(name, bytes.subarray(0, IFNAME_LENGTH - 1));
+  return bytes;
+}
+
+/** The beginning of interface names: compares as many bytes as it has. */
+export function interfacePrefixValue(prefix: string): Uint8Array {
+  return encoder.encode(prefix);
+}
+
+function padded(length: number): number {
+  return (length + 3) & ~3;
+}
