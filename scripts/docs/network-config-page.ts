@@ -1,5 +1,5 @@
 /** docs/network-config.md, from the schema of the network config. */
-import { type Entries, type Entry, Field, Section } from "../../src/config/field.ts";
+import type { Entries, Entry } from "../../src/config/field.ts";
 import { networkConfigFields } from "../../src/config/schema.ts";
 import { identity } from "../../src/identity.ts";
 
@@ -8,7 +8,7 @@ const HEAD = ["| Field | Type | Default | Allowed | Meaning |", "|---|---|---|--
 export function networkConfigPage(): string {
   const fields = networkConfigFields();
   const sections = Object.entries(fields).flatMap(([name, entry]) =>
-    entry instanceof Section ? ["", `## ${name}`, "", ...table(entry.fields, `${name}.`)] : [],
+    entry.kind === "section" ? ["", `## ${name}`, "", ...table(entry.fields, `${name}.`)] : [],
   );
   return [...introduction(), "", "## Top level", "", ...table(fields, ""), ...sections, ...closing(), ""].join("\n");
 }
@@ -17,14 +17,14 @@ function table(fields: Entries, prefix: string): readonly string[] {
   return [...HEAD, ...Object.entries(fields).map(([name, entry]) => row(`${prefix}${name}`, entry))];
 }
 
-function row(name: string, entry: Entry<unknown>): string {
-  const [type, allowed] = entry instanceof Field ? [entry.type.kind, entry.type.allowed] : ["object", "see below"];
+function row(name: string, entry: Entry): string {
+  const [type, allowed] = entry.kind === "field" ? [entry.type.kind, entry.type.allowed] : ["object", "see below"];
   return `| \`${name}\` | ${type} | ${defaultText(entry)} | ${allowed} | ${entry.meaning} |`;
 }
 
-function defaultText(entry: Entry<unknown>): string {
+function defaultText(entry: Entry): string {
   if (entry.required) return "required";
-  if (!(entry instanceof Field) || entry.absent === undefined) return "none";
+  if (entry.kind === "section" || entry.absent === undefined) return "none";
   return `\`${entry.absent}\``;
 }
 

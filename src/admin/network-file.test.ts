@@ -1,5 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { BAD_INPUTS } from "../../test/support/bad-inputs.ts";
+import { MARK, PLACES_FOR_SECRETS, VALUES_WITH_SECRETS } from "../../test/support/marked-secrets.ts";
+import { withField } from "../../test/support/network-config.ts";
 import { checkNetworkFile } from "./network-file.ts";
 
 describe("checkNetworkFile()", () => {
@@ -14,5 +16,15 @@ describe("checkNetworkFile()", () => {
     expect(errors.map((finding) => finding.path)).toEqual([path]);
     for (const words of says) expect(errors[0]?.message).toContain(words);
     expect(JSON.stringify(findings)).not.toContain("secret");
+  });
+
+  test.each(PLACES_FOR_SECRETS)("shows no secret of %s, in a config or in a list", async (field) => {
+    for (const value of VALUES_WITH_SECRETS) {
+      const config = withField(field, value);
+      for (const file of [config, { name: "pods", cniVersion: "1.0.0", plugins: [config], more: value }]) {
+        const report = await checkNetworkFile(JSON.stringify(file), { looksForFiles: true });
+        expect(JSON.stringify(report)).not.toContain(MARK);
+      }
+    }
   });
 });

@@ -55,7 +55,12 @@ export async function checkNetworkFile(text: string, options: CheckOptions): Pro
     ? await checkNetwork(raw, options)
     : [error([], "A network config is an object: { … }")];
   const findings = found
-    .map(({ severity, path, message }) => ({ severity, path: pathText(path), message, ...places.find(path) }))
+    .map(({ severity, path, message }) => ({
+      severity,
+      path: redactValue(pathText(path)),
+      message,
+      ...places.find(path),
+    }))
     .sort((left, right) => left.line - right.line || left.column - right.column);
   const isWell = found.every(({ severity }) => severity === "warning");
   return { findings, effective: isWell && isJsonObject(raw) ? effectiveNetwork(raw) : undefined };
@@ -81,8 +86,8 @@ async function checkConfig(
   { looksForFiles }: CheckOptions,
 ): Promise<readonly Finding[]> {
   const decoded = decodeNetworkConfig(config);
-  const missingFiles = decoded.ok && looksForFiles ? await unreadableFiles(decoded.config) : [];
-  const problems = decoded.ok ? missingFiles : decoded.problems;
+  const missingFiles = looksForFiles ? await unreadableFiles(decoded.files) : [];
+  const problems = [...(decoded.ok ? [] : decoded.problems), ...missingFiles];
   const prefix = place.length === 0 ? "" : `${pathText(place)}: `;
   return [
     ...problems.map(({ path, message }) => error([...place, ...path], `${prefix}${message}`)),

@@ -2,8 +2,9 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { decode } from "../../test/support/network-config.ts";
+import { decode, MINIMAL } from "../../test/support/network-config.ts";
 import { readNodeName, unreadableFiles } from "./config-files.ts";
+import { decodeNetworkConfig } from "./decode.ts";
 import { chooseNodeName } from "./node-name.ts";
 import { pathText } from "./problem.ts";
 
@@ -41,15 +42,15 @@ describe("readNodeName()", () => {
 });
 
 describe("unreadableFiles()", () => {
-  test("names every file that cannot be read", async () => {
-    const config = decode({
+  test("names every file that cannot be read, also of a config with other problems", async () => {
+    const { files } = decodeNetworkConfig({
       etcd_key_file: missing,
       etcd_cert_file: present,
       etcd_ca_cert_file: join(present, "below"),
       kubernetes: { kubeconfig: missing },
     });
 
-    expect((await unreadableFiles(config)).map(({ path }) => pathText(path))).toEqual([
+    expect((await unreadableFiles(files)).map(({ path }) => pathText(path))).toEqual([
       "etcd_key_file",
       "etcd_ca_cert_file",
       "kubernetes.kubeconfig",
@@ -57,8 +58,8 @@ describe("unreadableFiles()", () => {
   });
 
   test("leaves etcd's files alone when another datastore is used", async () => {
-    const config = decode({ datastore_type: "embedded", etcd_ca_cert_file: missing });
+    const { files } = decodeNetworkConfig({ ...MINIMAL, datastore_type: "embedded", etcd_ca_cert_file: missing });
 
-    expect(await unreadableFiles(config)).toEqual([]);
+    expect(await unreadableFiles(files)).toEqual([]);
   });
 });

@@ -5,6 +5,7 @@
  */
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
+import type { NamedFile } from "./named-files.ts";
 import type { NetworkConfig } from "./network-config.ts";
 import { chooseNodeName } from "./node-name.ts";
 import { type ConfigPath, type ConfigProblem, pathText, shownValue } from "./problem.ts";
@@ -15,20 +16,10 @@ import { type ConfigPath, type ConfigProblem, pathText, shownValue } from "./pro
  */
 export const DEFAULT_NODE_NAME_FILE = `${identity.stateDirectory}/nodename`;
 
-/** One problem for each key, certificate or kubeconfig that is set but cannot be read. */
-export async function unreadableFiles(config: NetworkConfig): Promise<readonly ConfigProblem[]> {
-  const { keyFile, certFile, caCertFile } = config.etcd;
-  const etcdFiles: readonly (readonly [ConfigPath, string | undefined])[] =
-    config.datastoreType === "etcdv3"
-      ? [
-          [["etcd_key_file"], keyFile],
-          [["etcd_cert_file"], certFile],
-          [["etcd_ca_cert_file"], caCertFile],
-        ]
-      : [];
-  const files = [...etcdFiles, [["kubernetes", "kubeconfig"], config.kubernetes.kubeconfig] as const];
-  const found = files.map(async ([path, file]) => {
-    const reason = file === undefined ? undefined : await whyUnreadable(file);
+/** One problem for each key, certificate or kubeconfig that is named but cannot be read. */
+export async function unreadableFiles(files: readonly NamedFile[]): Promise<readonly ConfigProblem[]> {
+  const found = files.map(async ({ path, file }) => {
+    const reason = await whyUnreadable(file);
     return reason === undefined ? [] : [unreadable(path, file, reason)];
   });
   return (await Promise.all(found)).flat();
@@ -54,7 +45,7 @@ async function readOptionalFile(file: string, mayBeMissing: boolean): Promise<st
   }
 }
 
-function unreadable(path: ConfigPath, file: string | undefined, reason: string): ConfigProblem {
+function unreadable(path: ConfigPath, file: string, reason: string): ConfigProblem {
   const state = `is ${shownValue(file)}, which cannot be read (${reason})`;
   return {
     path,

@@ -9,6 +9,7 @@ import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { type ConfigWarning, crossProblems, crossWarnings } from "./cross-checks.ts";
 import { decodeEntries, type Findings, findKey } from "./field.ts";
+import { type NamedFile, namedFiles } from "./named-files.ts";
 import { type NetworkConfig, networkConfigFrom } from "./network-config.ts";
 import { type ConfigPath, type ConfigProblem, shownValue } from "./problem.ts";
 import { networkConfigFields } from "./schema.ts";
@@ -18,6 +19,8 @@ interface Notes {
   readonly warnings: readonly ConfigWarning[];
   /** Ignored, to be logged at DEBUG with `unknownKeyText`. */
   readonly unknownKeys: readonly ConfigPath[];
+  /** To be tried with `unreadableFiles`. */
+  readonly files: readonly NamedFile[];
 }
 
 export type DecodedConfig =
@@ -27,7 +30,7 @@ export type DecodedConfig =
 export function decodeNetworkConfig(raw: unknown): DecodedConfig {
   if (!isJsonObject(raw)) {
     const message = `The network config is ${shownValue(raw)}: allowed is an object; write it as { … }`;
-    return { ok: false, problems: [{ path: [], message }], warnings: [], unknownKeys: [] };
+    return { ok: false, problems: [{ path: [], message }], warnings: [], unknownKeys: [], files: [] };
   }
   const findings: Findings = { problems: [], unknownKeys: [], present: new Map() };
   const wire = decodeEntries(networkConfigFields(), raw, { path: [], findings });
@@ -36,8 +39,9 @@ export function decodeNetworkConfig(raw: unknown): DecodedConfig {
   const warnings = crossWarnings(present);
   const ipamIsOurs = present.get("ipam.type") === identity.ipamType;
   const unknownKeys = findings.unknownKeys.filter((path) => isOurs(path, ipamIsOurs));
-  if (problems.length > 0) return { ok: false, problems, warnings, unknownKeys };
-  return { ok: true, config: networkConfigFrom(wire, ipamOf(raw)), warnings, unknownKeys };
+  const notes = { warnings, unknownKeys, files: namedFiles(present) };
+  if (problems.length > 0) return { ok: false, problems, ...notes };
+  return { ok: true, config: networkConfigFrom(wire, ipamOf(raw)), ...notes };
 }
 
 /** The failure that tells of all problems; for a config that did not decode, or whose files cannot be read. */

@@ -20,66 +20,34 @@ export interface Findings {
   readonly present: Map<string, unknown>;
 }
 
-export interface Entry<Decoded> {
+export interface Field<Value, Absent> {
+  readonly kind: "field";
+  readonly meaning: string;
+  readonly type: FieldType<Value>;
+  readonly required: boolean;
+  /** What its absence stands for. */
+  readonly absent: Absent;
+}
+
+export interface Section<Fields extends Entries> {
+  readonly kind: "section";
   readonly meaning: string;
   readonly required: boolean;
-  /** Notes problems in `findings`; what it answers then is of no use. */
-  decode(given: unknown, path: ConfigPath, findings: Findings): Decoded;
+  readonly fields: Fields;
 }
 
-export type Entries = Readonly<Record<string, Entry<unknown>>>;
+export type Entry = Field<unknown, unknown> | Section<Entries>;
+export interface Entries {
+  readonly [name: string]: Entry;
+}
+
 export type DecodedEntries<Given extends Entries> = {
-  readonly [Name in keyof Given]: ReturnType<Given[Name]["decode"]>;
+  readonly [Name in keyof Given]: Given[Name] extends Field<infer Value, infer Absent>
+    ? Value | Absent
+    : Given[Name] extends Section<infer Fields>
+      ? DecodedEntries<Fields>
+      : never;
 };
-
-export class Field<Value, Absent> implements Entry<Value | Absent> {
-  constructor(
-    readonly meaning: string,
-    readonly type: FieldType<Value>,
-    readonly required: boolean,
-    readonly absent: Absent,
-  ) {}
-
-  decode(given: unknown, path: ConfigPath, findings: Findings): Value | Absent {
-    if (isAbsent(given, this.type.kind)) {
-      if (this.required) findings.problems.push(fieldProblem(path, undefined, this));
-      return this.absent;
-    }
-    findings.present.set(path.join("."), given);
-    const parsed = v.safeParse(this.type.schema(), given);
-    if (parsed.success) return parsed.output;
-    findings.problems.push(...this.problems(parsed.issues, given, path));
-    return this.absent;
-  }
-
-  /** One problem for each place: the first thing wrong there is what its author must mend. */
-  private problems(issues: readonly v.BaseIssue<unknown>[], given: unknown, path: ConfigPath): ConfigProblem[] {
-    const entries = new Set(issues.map((issue) => issue.path?.[0]?.key));
-    return [...entries].map((entry) =>
-      typeof entry === "number" && Array.isArray(given)
-        ? fieldProblem([...path, entry], given[entry], this)
-        : fieldProblem(path, given, this),
-    );
-  }
-}
-
-export class Section<Fields extends Entries> implements Entry<DecodedEntries<Fields>> {
-  constructor(
-    readonly meaning: string,
-    readonly fields: Fields,
-    readonly required = false,
-  ) {}
-
-  decode(given: unknown, path: ConfigPath, findings: Findings): DecodedEntries<Fields> {
-    if (isJsonObject(given)) return decodeEntries(this.fields, given, { path, findings });
-    const missing = given === undefined || given === null;
-    if (!missing || this.required) {
-      findings.problems.push(fieldProblem(path, missing ? undefined : given, this));
-      return decodeEntries(this.fields, {}, { path, findings: nobody() });
-    }
-    return decodeEntries(this.fields, {}, { path, findings });
-  }
-}
 
 export function decodeEntries<Fields extends Entries>(
   fields: Fields,
@@ -89,15 +57,51 @@ export function decodeEntries<Fields extends Entries>(
   const values = underExactNames(fields, given, (key) => findings.unknownKeys.push([...path, key]));
   const decoded: Record<string, unknown> = {};
   for (const name in fields) {
+    const entry: Entry | undefined = fields[name];
+    if (entry === undefined) continue;
     const value = values[name];
-    const entry: Entry<unknown> | undefined = fields[name];
+    if (entry.kind === "section") decoded[name] = decodeSection(entry, value, [...path, name], findings);
     // Most fields are absent, and most of those optional: no path need be made for them.
-    decoded[name] =
-      value === undefined && entry instanceof Field && !entry.required
-        ? entry.absent
-        : entry?.decode(value, [...path, name], findings);
+    else if (value === undefined && !entry.required) decoded[name] = entry.absent;
+    else decoded[name] = decodeField(entry, value, [...path, name], findings);
   }
   return decoded as DecodedEntries<Fields>;
+}
+
+function decodeSection(section: Section<Entries>, given: unknown, path: ConfigPath, findings: Findings): unknown {
+  if (isJsonObject(given)) return decodeEntries(section.fields, given, { path, findings });
+  const missing = given === undefined || given === null;
+  if (missing && !section.required) return decodeEntries(section.fields, {}, { path, findings });
+  findings.problems.push(fieldProblem(path, missing ? undefined : given, section));
+  return undefined;
+}
+
+/** Notes problems in `findings`; what it answers then is of no use. */
+function decodeField(field: Field<unknown, unknown>, given: unknown, path: ConfigPath, findings: Findings): unknown {
+  if (isAbsent(given, field.type.kind)) {
+    if (field.required) findings.problems.push(fieldProblem(path, undefined, field));
+    return field.absent;
+  }
+  findings.present.set(path.join("."), given);
+  const parsed = v.safeParse(field.type.schema(), given);
+  if (parsed.success) return parsed.output;
+  findings.problems.push(...problemsOf(field, parsed.issues, given, path));
+  return field.absent;
+}
+
+/** One problem for each place: the first thing wrong there is what its author must mend. */
+function problemsOf(
+  field: Field<unknown, unknown>,
+  issues: readonly v.BaseIssue<unknown>[],
+  given: unknown,
+  path: ConfigPath,
+): readonly ConfigProblem[] {
+  const entries = new Set(issues.map((issue) => issue.path?.[0]?.key));
+  return [...entries].map((entry) =>
+    typeof entry === "number" && Array.isArray(given)
+      ? fieldProblem([...path, entry], given[entry], field)
+      : fieldProblem(path, given, field),
+  );
 }
 
 /** The key of `given` that stands for `name`: spelled exactly, else the only one that differs in case alone. */
@@ -139,9 +143,4 @@ function isAbsent(value: unknown, kind: FieldType<unknown>["kind"]): boolean {
 
 function isZero(value: unknown): boolean {
   return value === null || value === "" || value === 0 || value === false;
-}
-
-/** For fields of a section that is itself missing or no object: one problem is enough. */
-function nobody(): Findings {
-  return { problems: [], unknownKeys: [], present: new Map() };
 }

@@ -9,7 +9,7 @@
 import { nameProblem } from "../cni/names.ts";
 import { CNI_VERSIONS, VERSION_WHEN_ABSENT } from "../cni/version.ts";
 import { identity } from "../identity.ts";
-import { type DecodedEntries, Field, Section } from "./field.ts";
+import type { DecodedEntries, Entries, Field, Section } from "./field.ts";
 import {
   type FieldType,
   filePath,
@@ -56,15 +56,19 @@ function buildFields() {
 
 /** Must be there: its absence stands for nothing. */
 function required<Value>(meaning: string, type: FieldType<Value>): Field<Value, never> {
-  return new Field(meaning, type, true, undefined as never);
+  return { kind: "field", meaning, type, required: true, absent: undefined as never };
 }
 
 function optional<Value>(meaning: string, type: FieldType<Value>): Field<Value, undefined> {
-  return new Field(meaning, type, false, undefined);
+  return { kind: "field", meaning, type, required: false, absent: undefined };
 }
 
 function defaulting<Value>(meaning: string, type: FieldType<Value>, absent: Value): Field<Value, Value> {
-  return new Field(meaning, type, false, absent);
+  return { kind: "field", meaning, type, required: false, absent };
+}
+
+function section<Fields extends Entries>(meaning: string, fields: Fields): Section<Fields> {
+  return { kind: "section", meaning, required: false, fields };
 }
 
 function protocolFields() {
@@ -157,22 +161,22 @@ function ipamSection() {
     ),
   };
   const meaning = "Address management; the fields of another IPAM plugin are handed to it untouched";
-  return new Section(meaning, fields, true);
+  return { ...section(meaning, fields), required: true };
 }
 
 function smallSections() {
   return {
-    container_settings: new Section("Settings of the container's namespace", {
+    container_settings: section("Settings of the container's namespace", {
       allow_ip_forwarding: defaulting("IP forwarding inside the container's namespace", flag, false),
     }),
-    kubernetes: new Section("Access to the orchestrator's API", {
+    kubernetes: section("Access to the orchestrator's API", {
       kubeconfig: optional("kubeconfig file; the recommended way", filePath),
       k8s_api_root: optional("Location of the API, given directly", httpUrl),
     }),
-    policy: new Section("Network policy", {
+    policy: section("Network policy", {
       type: optional("Enforces the orchestrator's NetworkPolicy resource", oneOf(["k8s"])),
     }),
-    feature_control: new Section("Features that are off unless switched on", {
+    feature_control: section("Features that are off unless switched on", {
       ip_addrs_no_ipam: defaulting("Honours the `ipAddrsNoIpam` annotation", flag, false),
       floating_ips: defaulting("Honours the `floatingIPs` annotation", flag, false),
     }),

@@ -1,7 +1,7 @@
 /** What is said of a key that the config has and the product does not know. */
 
 import { nearestName } from "../model/nearest-name.ts";
-import { Section } from "./field.ts";
+import type { Entries } from "./field.ts";
 import { type ConfigPath, pathText } from "./problem.ts";
 import { redactValue } from "./redact.ts";
 import { networkConfigFields } from "./schema.ts";
@@ -17,9 +17,9 @@ export function unknownKeyText(path: ConfigPath): string {
 const LONGEST_NAME = 64;
 
 function nearestField(path: ConfigPath): string | undefined {
-  const fields: Readonly<Record<string, unknown>> = networkConfigFields();
+  const fields: Entries = networkConfigFields();
   const section = path.length > 1 ? fields[String(path[0])] : undefined;
-  const known = section instanceof Section ? section.fields : fields;
+  const known = section?.kind === "section" ? section.fields : fields;
   const key = String(path.at(-1));
   return key.length > LONGEST_NAME ? undefined : nearestName(key, Object.keys(known));
 }

@@ -1,0 +1,20 @@
+/** The files that a config tells the product to read. Pure: whether they can be read is `config-files.ts`'s question. */
+import type { ConfigPath } from "./problem.ts";
+
+export interface NamedFile {
+  /** The field that names it. */
+  readonly path: ConfigPath;
+  readonly file: string;
+}
+
+const ETCD_FILES = ["etcd_key_file", "etcd_cert_file", "etcd_ca_cert_file"];
+
+/** `present`: every value that was given, by its full name. Files of a datastore that is not used do not matter. */
+export function namedFiles(present: ReadonlyMap<string, unknown>): readonly NamedFile[] {
+  const usesEtcd = (present.get("datastore_type") ?? "etcdv3") === "etcdv3";
+  const fields = [...(usesEtcd ? ETCD_FILES : []), "kubernetes.kubeconfig"];
+  return fields.flatMap((field) => {
+    const file = present.get(field);
+    return typeof file === "string" ? [{ path: field.split("."), file }] : [];
+  });
+}
