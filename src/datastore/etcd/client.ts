@@ -6,7 +6,7 @@
 import { PluginError } from "../../errors.ts";
 import { redact } from "../../redaction.ts";
 import type { Endpoint, EndpointRing } from "./endpoints.ts";
-import { EtcdFailure, failureOfConnection } from "./failure.ts";
+import { EtcdFailure, failureOfConnection, isSilence } from "./failure.ts";
 import { GatewayTransport } from "./gateway.ts";
 import { type Limits, Patience } from "./patience.ts";
 import type { TlsFiles } from "./tls-files.ts";
@@ -61,7 +61,8 @@ export class EtcdClient {
         );
       } catch (error) {
         const failure = failureOfConnection(error);
-        seen.set(endpoint, failure);
+        // The end of patience itself says less than what went wrong before.
+        if (!seen.has(endpoint) || !isSilence(failure)) seen.set(endpoint, failure);
         const isRoundOver = this.ring.giveUp(endpoint) === "round over";
         if (failure.diagnosis.effect === "unknown" && repeat === "harmless failures") throw new OutcomeUnknown(seen);
         if (!this.isHopeful(seen, patience)) throw unavailable(seen);

@@ -52,7 +52,8 @@ const SILENT = {
   stage: "request",
   effect: "unknown",
   cure: "wait",
-  advice: "check that the member is alive and the network lets its port through",
+  advice:
+    "check that the member is alive and reaches a majority of the others (without a leader etcd does not answer), that the network lets its port through, and that it speaks the scheme of the address (http or https)",
 } as const satisfies Diagnosis;
 
 const BY_ERROR_CODE: readonly (readonly [RegExp, Diagnosis])[] = [
@@ -99,6 +100,17 @@ const COMPLAINTS: readonly ServerComplaint[] = [
       effect: "none",
       cure: "grpc",
       advice: "the gateway refuses client certificates with a common name",
+    },
+  },
+  {
+    // The gateway is a client of its own server, with the server's certificate; where that is no client's, this is its answer.
+    words: /^connection closed$|all SubConns are in TransientFailure|authentication handshake failed/,
+    diagnosis: {
+      stage: "request",
+      effect: "none",
+      cure: "grpc",
+      advice:
+        "the gateway is not admitted by its own server: let etcd's trusted CA file hold the CA of its certificate",
     },
   },
   {
@@ -184,6 +196,11 @@ export function gatewayOff(): EtcdFailure {
 
 function failureOfGateway(message: string): EtcdFailure {
   return new EtcdFailure({ stage: "request", effect: "none", cure: "grpc", advice: "is this etcd?" }, message);
+}
+
+/** Nothing was heard within the time limit. */
+export function isSilence({ cause }: EtcdFailure): boolean {
+  return cause instanceof Error && (cause.name === "TimeoutError" || cause.name === "AbortError");
 }
 
 export function isCompacted(error: unknown): boolean {

@@ -1,0 +1,43 @@
+import { describe, expect, test } from "bun:test";
+import { failureOfAnswer, failureOfConnection } from "./failure.ts";
+
+const withCode = (code: string) => Object.assign(new Error("words"), { code });
+
+describe("failureOfConnection()", () => {
+  test.each([
+    ["ECONNREFUSED", "connect", "none"],
+    ["EHOSTUNREACH", "connect", "none"],
+    ["ENOTFOUND", "resolve", "none"],
+    ["EAI_AGAIN", "resolve", "none"],
+    ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "TLS", "none"],
+    ["ERR_TLS_CERT_ALTNAME_INVALID", "TLS", "none"],
+    ["CERT_HAS_EXPIRED", "TLS", "none"],
+    ["ECONNRESET", "request", "unknown"],
+    ["EPIPE", "request", "unknown"],
+    ["never heard of", "request", "unknown"],
+  ] as const)("takes %s for a failure at stage %s with effect %s", (code, stage, effect) => {
+    expect(failureOfConnection(withCode(code)).diagnosis).toMatchObject({ stage, effect });
+  });
+
+  test("takes a time limit for an unknown effect", () => {
+    const timeout = new DOMException("The operation timed out.", "TimeoutError");
+
+    expect(failureOfConnection(timeout).diagnosis).toMatchObject({ stage: "request", effect: "unknown", cure: "wait" });
+  });
+});
+
+describe("failureOfAnswer()", () => {
+  test.each([
+    [14, "etcdserver: no leader", "request", "unknown", "wait"],
+    [14, "etcdserver: request timed out, possibly due to previous leader failure", "request", "unknown", "wait"],
+    [8, "etcdserver: mvcc: database space exceeded", "request", "none", "repair"],
+    [16, "etcdserver: invalid auth token", "authenticate", "none", "new token"],
+    [3, "etcdserver: authentication failed, invalid user ID or password", "authenticate", "none", "repair"],
+    [3, "etcdserver: user name is empty", "authenticate", "none", "repair"],
+    [7, "etcdserver: permission denied", "request", "none", "repair"],
+    [3, "something that will not change", "request", "none", "repair"],
+    [14, "something that will pass", "request", "unknown", "wait"],
+  ] as const)("takes code %d %j for stage %s, effect %s, cure %s", (code, words, stage, effect, cure) => {
+    expect(failureOfAnswer(code, words).diagnosis).toMatchObject({ stage, effect, cure });
+  });
+});

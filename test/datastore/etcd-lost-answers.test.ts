@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import type { Change, Datastore, Entry } from "../../src/datastore/datastore.ts";
+import { openEtcd } from "../../src/datastore/etcd/etcd.ts";
+import { type EtcdCluster, etcdctl, hasEtcd, startEtcd } from "../support/etcd.ts";
+import { startProxy, type UnreliableProxy } from "../support/unreliable-proxy.ts";
+
+describe.skipIf(!hasEtcd)(`a commit whose answer is lost${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
+  let cluster: EtcdCluster;
+  let proxy: UnreliableProxy;
+  let store: Datastore;
+  let direct: Datastore;
+  let seen: Entry;
+
+  const openAt = (endpoint: string) => openEtcd({ source: { kind: "endpoints", endpoints: [endpoint] } });
+  const readKey = async (key: string) => (await direct.read([{ kind: "key", key }])).answers[0]?.[0];
+  const put = (key: string, value: string) => direct.commit([{ kind: "put", key, value }]);
+
+  beforeAll(async () => {
+    cluster = await startEtcd();
+    const [endpoint = ""] = cluster.endpoints;
+    proxy = await startProxy(Number(new URL(endpoint).port));
+    store = await openAt(`http://127.0.0.1:${proxy.port}`);
+    direct = await openAt(endpoint);
+  });
+  afterAll(async () => {
+    await Promise.all([store.close(), direct.close()]);
+    await proxy.stop();
+    await cluster.stop();
+  });
+  beforeEach(async () => {
+    etcdctl(cluster.endpoints[0] ?? "", ["del", "", "--from-key"]);
+    await put("/block", "one");
+    await put("/beside", "x");
+    seen = (await readKey("/block")) as Entry;
+    await store.read([]);
+  });
+
+  /** Changes as an allocator makes them: a block updated, a handle created. */
+  const assignment = (): Change[] => [
+    { kind: "update", key: "/block", value: "two", revision: seen.revision },
+    { kind: "create", key: "/handle", value: "mine" },
+  ];
+
+  test("is reported as done when it was done", async () => {
+    proxy.loseNext("answer");
+    const written = await store.commit(assignment());
+
+    expect(written).toEqual({ ok: true, revision: (await readKey("/block"))?.revision ?? "" });
+    expect((await readKey("/handle"))?.value).toBe("mine");
+  });
+
+  test("is made once more, and once only, when it never arrived", async () => {
+    proxy.loseNext("request");
+    const written = await store.commit(assignment());
+
+    expect(written).toEqual({ ok: true, revision: String(BigInt((await direct.read([])).revision)) });
+    expect(await versionOf("/block")).toBe(2);
+  });
+
+  test("is reported as done when it was done and others have built on it since", async () => {
+    let own = "";
+    proxy.loseNext("answer", async () => {
+      own = (await readKey("/block"))?.revision ?? "";
+      await put("/block", "three");
+    });
+
+    expect(await store.commit(assignment())).toEqual({ ok: true, revision: own });
+    expect((await readKey("/block"))?.value).toBe("three");
+  });
+
+  test("is reported as refused when it never arrived and another was faster", async () => {
+    proxy.loseNext("request", () => put("/block", "theirs"));
+
+    expect(await store.commit(assignment())).toEqual({ ok: false, reason: "stale", key: "/block" });
+    expect(await readKey("/handle")).toBeUndefined();
+  });
+
+  test("is not mistaken for another's that wrote the same handle, but another block", async () => {
+    proxy.loseNext("request", () =>
+      direct.commit([
+        { kind: "put", key: "/block", value: "theirs" },
+        { kind: "put", key: "/handle", value: "mine" },
+      ]),
+    );
+
+    expect(await store.commit(assignment())).toMatchObject({ ok: false });
+  });
+
+  test("tells a delete that was done from one that another did", async () => {
+    const change: Change = { kind: "delete", key: "/block", revision: seen.revision };
+    proxy.loseNext("answer");
+    expect((await store.commit([change])).ok).toBe(true);
+
+    await put("/block", "again");
+    expect(await store.commit([change])).toEqual({ ok: false, reason: "stale", key: "/block" });
+  });
+
+  test("of creations alone is found by the revision that created them", async () => {
+    let own = "";
+    proxy.loseNext("answer", async () => {
+      own = (await readKey("/new"))?.revision ?? "";
+      await put("/new", "changed since");
+    });
+
+    expect(await store.commit([{ kind: "create", key: "/new", value: "mine" }])).toEqual({ ok: true, revision: own });
+  });
+
+  test("of unconditional writes is not repeated when it was done", async () => {
+    proxy.loseNext("answer");
+    await store.commit([{ kind: "put", key: "/block", value: "put" }]);
+
+    expect(await versionOf("/block")).toBe(2);
+  });
+
+  test("is reported as refused when the history that could tell is gone", async () => {
+    proxy.loseNext("answer", async () => {
+      await put("/block", "three");
+      await put("/block", "four");
+      etcdctl(cluster.endpoints[0] ?? "", ["compact", (await direct.read([])).revision]);
+    });
+
+    expect(await store.commit(assignment())).toMatchObject({ ok: false });
+  });
+
+  /** How many times the key was written since it was created. */
+  async function versionOf(key: string): Promise<number> {
+    const answer = JSON.parse(etcdctl(cluster.endpoints[0] ?? "", ["get", key, "-w", "json"]));
+    return answer.kvs[0].version;
+  }
+});

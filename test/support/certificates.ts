@@ -1,0 +1,61 @@
+/** Certificates made by openssl: roots, servers on loopback, clients. */
+import { join } from "node:path";
+
+export interface Certificate {
+  readonly cert: string;
+  readonly key: string;
+}
+
+export function makeRoot(directory: string, name: string): Certificate {
+  const { cert, key } = pathsOf(directory, name);
+  openssl(["req", "-x509", ...NEW_KEY, "-keyout", key, "-out", cert, "-days", "2", "-subj", `/O=${name}`]);
+  return { cert, key };
+}
+
+/** A certificate for 127.0.0.1 and localhost, good for servers and clients. */
+export function makeSigned(directory: string, name: string, root: Certificate, commonName?: string): Certificate {
+  const { cert, key } = pathsOf(directory, name);
+  const request = join(directory, `${name}.csr`);
+  const subject = commonName === undefined ? `/O=${name}` : `/CN=${commonName}`;
+  const extensions = ["subjectAltName=IP:127.0.0.1,DNS:localhost", "extendedKeyUsage=serverAuth,clientAuth"];
+  openssl([
+    "req",
+    ...NEW_KEY,
+    "-keyout",
+    key,
+    "-out",
+    request,
+    "-subj",
+    subject,
+    ...extensions.flatMap((each) => ["-addext", each]),
+  ]);
+  openssl([
+    "x509",
+    "-req",
+    "-in",
+    request,
+    "-CA",
+    root.cert,
+    "-CAkey",
+    root.key,
+    "-CAcreateserial",
+    "-out",
+    cert,
+    "-days",
+    "2",
+    "-copy_extensions",
+    "copyall",
+  ]);
+  return { cert, key };
+}
+
+const NEW_KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+
+function pathsOf(directory: string, name: string): Certificate {
+  return { cert: join(directory, `${name}.crt`), key: join(directory, `${name}.key`) };
+}
+
+function openssl(args: readonly string[]): void {
+  const { exitCode, stderr } = Bun.spawnSync(["openssl", ...args]);
+  if (exitCode !== 0) throw new Error(`openssl ${args.join(" ")}: ${stderr}`);
+}
