@@ -30,8 +30,9 @@ clean:
 	rm -rf dist node_modules
 
 # The pinned Bun comes with the packages, so npm (or any bun) is all that must be there.
+# Not `npm ci`: it demands entries for the platforms of optional packages that a mirror may not carry.
 node_modules/.installed: package.json package-lock.json
-	@if command -v npm >/dev/null; then npm ci --no-audit --no-fund --loglevel=error; \
+	@if command -v npm >/dev/null; then npm install --no-save --no-audit --no-fund --loglevel=error; \
 	elif command -v bun >/dev/null; then bun install --no-save --silent; \
 	else echo "make: npm or bun is needed to fetch the pinned packages; install nodejs+npm" >&2; exit 1; fi
 	@touch $@
