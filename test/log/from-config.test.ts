@@ -1,0 +1,90 @@
+/** The log options of the network config, each seen in what the log then does. */
+import { afterEach, describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { openLog } from "../../src/log/log.ts";
+import { decode, type Json } from "../support/network-config.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+
+let directory = temporaryDirectory("log");
+afterEach(() => {
+  directory.remove();
+  directory = temporaryDirectory("log");
+});
+
+const NOW = new Date("2026-11-15T12:00:00.000Z");
+const MEGABYTE = 1024 * 1024;
+
+/** Writes the lines as the config says; answers what stderr got and what the folder then holds. */
+function write(options: Json, lines: number, text = "x"): { stderr: readonly string[]; files: readonly string[] } {
+  const stderr: string[] = [];
+  const surroundings = {
+    component: "test",
+    pid: 1,
+    clock: () => NOW,
+    stderr: (line: string) => void stderr.push(line),
+  };
+  const log = openLog(decode(options).log, surroundings);
+  for (let line = 0; line < lines; line++) {
+    for (const level of ["error", "warning", "info", "debug"] as const) log[level](text);
+  }
+  log.close();
+  return { stderr, files: readdirSync(directory.path).sort() };
+}
+
+const inFolder = (name: string) => join(directory.path, name);
+
+describe("the log options", () => {
+  test.each([
+    [undefined, 3],
+    ["ERROR", 1],
+    ["WARNING", 2],
+    ["INFO", 3],
+    ["DEBUG", 4],
+  ])("log_level %p lets %d of four levels through, INFO being the default", (level, count) => {
+    expect(write({ log_level: level }, 1).stderr).toHaveLength(count);
+  });
+
+  test("log_file_path names the file; without it there is none", () => {
+    const { stderr, files } = write({ log_file_path: inFolder("cni.log") }, 1);
+
+    expect(files).toEqual(["cni.log"]);
+    expect(readFileSync(inFolder("cni.log"), "utf8")).toBe(stderr.join(""));
+    directory.remove();
+    directory = temporaryDirectory("log");
+    expect(write({}, 1).files).toEqual([]);
+  });
+
+  test("log_file_max_size is in megabytes", () => {
+    const options = { log_file_path: inFolder("cni.log"), log_file_max_size: 1, log_level: "ERROR" };
+
+    expect(write(options, 2, "x".repeat(MEGABYTE / 2 - 100)).files).toHaveLength(1);
+    expect(write(options, 1).files).toHaveLength(1);
+    expect(write(options, 1, "x".repeat(MEGABYTE / 2)).files).toEqual(["cni-2026-11-15T12-00-00.000.log", "cni.log"]);
+  });
+
+  test("log_file_max_age is in days, 30 unless said", () => {
+    for (const day of ["10-14", "10-17", "11-12"]) writeFileSync(inFolder(`cni-2026-${day}T12-00-00.000.log`), "");
+
+    expect(write({ log_file_path: inFolder("cni.log") }, 1).files).toEqual([
+      "cni-2026-10-17T12-00-00.000.log",
+      "cni-2026-11-12T12-00-00.000.log",
+      "cni.log",
+    ]);
+    writeFileSync(inFolder("cni.log"), "");
+    expect(write({ log_file_path: inFolder("cni.log"), log_file_max_age: 2 }, 1).files).toEqual(["cni.log"]);
+  });
+
+  test("log_file_max_count counts the files put away, 10 unless said", () => {
+    for (let hour = 10; hour < 22; hour++) writeFileSync(inFolder(`cni-2026-11-14T${hour}-00-00.000.log`), "");
+
+    expect(write({ log_file_path: inFolder("cni.log") }, 1).files).toHaveLength(11);
+    writeFileSync(inFolder("cni.log"), "");
+    expect(write({ log_file_path: inFolder("cni.log"), log_file_max_count: 3 }, 1).files).toEqual([
+      "cni-2026-11-14T19-00-00.000.log",
+      "cni-2026-11-14T20-00-00.000.log",
+      "cni-2026-11-14T21-00-00.000.log",
+      "cni.log",
+    ]);
+  });
+});
