@@ -1,7 +1,6 @@
 /** Marked secrets in every field of the network config: nothing the executable prints holds one. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { Section } from "../../src/config/field.ts";
 import { networkConfigFields } from "../../src/config/schema.ts";
 import { identity } from "../../src/identity.ts";
 import { withField } from "../support/network-config.ts";
@@ -26,7 +25,7 @@ const directory = temporaryDirectory("secrets");
 afterAll(() => directory.remove());
 
 const fields = Object.entries(networkConfigFields()).flatMap(([name, field]) =>
-  field instanceof Section ? Object.keys(field.fields).map((inner) => `${name}.${inner}`) : [name],
+  field.kind === "section" ? Object.keys(field.fields).map((inner) => `${name}.${inner}`) : [name],
 );
 
 /** One config for each field, and two for keys that nobody knows. */
