@@ -12,6 +12,7 @@ interface Program {
 
 const LOADERS: Readonly<Record<Part, () => Promise<Program>>> = {
   plugin: () => import("./plugin.ts"),
+  ipam: () => import("./ipam.ts"),
   admin: () => import("./admin.ts"),
 };
 

@@ -6,11 +6,12 @@
  */
 import type { Identity } from "../identity.ts";
 
-export type Part = "plugin" | "admin";
+export type Part = "plugin" | "ipam" | "admin";
 
 export function programNames(names: Identity): Readonly<Record<Part, string>> {
   return {
     plugin: names.product,
+    ipam: names.ipamType,
     admin: names.adminTool,
   };
 }

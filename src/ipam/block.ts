@@ -18,6 +18,8 @@ import type { BlockAttribute, IPAMBlock } from "../model/ipam-block.ts";
 /** Who an allocation belongs to. Two interfaces of one container share a handle and differ in `interface`. */
 export interface Owner {
   readonly handle: string;
+  /** Tells `a.b.c` of network `a` from that of network `a.b`. */
+  readonly network?: string;
   readonly interface?: string;
 }
 
@@ -27,8 +29,9 @@ export interface Taken {
   readonly ordinal: number;
 }
 
-/** The secondary attribute that tells the interfaces of one container apart. */
+/** The secondary attributes that tell apart what shares a handle. */
 export const INTERFACE_ATTRIBUTE = "interface";
+export const NETWORK_ATTRIBUTE = "network";
 
 /** An empty block. Its sequence numbers begin at `sequenceNumber`, the time in nanoseconds, so that no block ever reuses one. */
 export function emptyBlock(cidr: Prefix, affinity: string | undefined, sequenceNumber: bigint): IPAMBlock {
@@ -147,9 +150,17 @@ function reindexAttributes(
 }
 
 function belongsTo(attributes: BlockAttribute, owner: Owner): boolean {
-  if (attributes.handleId !== owner.handle) return false;
-  const held = attributes.secondary[INTERFACE_ATTRIBUTE];
-  return owner.interface === undefined || held === undefined || held === owner.interface;
+  const { handleId, secondary } = attributes;
+  return (
+    handleId === owner.handle &&
+    isNoOther(secondary[INTERFACE_ATTRIBUTE], owner.interface) &&
+    isNoOther(secondary[NETWORK_ATTRIBUTE], owner.network)
+  );
+}
+
+/** What neither side says cannot differ. */
+function isNoOther(held: string | undefined, asked: string | undefined): boolean {
+  return held === undefined || asked === undefined || held === asked;
 }
 
 function isSameAttributes(left: BlockAttribute, right: BlockAttribute): boolean {

@@ -6,7 +6,7 @@ import type { Change, Wanted } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { prefixContains } from "../../ip/prefix.ts";
 import type { BlockAttribute, IPAMBlock } from "../../model/ipam-block.ts";
-import { addressAt, INTERFACE_ATTRIBUTE } from "../block.ts";
+import { addressAt, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE } from "../block.ts";
 import type { Decision } from "../commit-loop.ts";
 import type { Facts } from "../facts.ts";
 import { handleChange } from "../handle.ts";
@@ -87,6 +87,7 @@ function attributesFor(request: AssignRequest, now: Date): BlockAttribute {
       ...request.attributes,
       node: request.node,
       timestamp: now.toISOString(),
+      ...(request.network === undefined ? {} : { [NETWORK_ATTRIBUTE]: request.network }),
       ...(request.interface === undefined ? {} : { [INTERFACE_ATTRIBUTE]: request.interface }),
     },
   };

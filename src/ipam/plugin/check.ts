@@ -1,0 +1,28 @@
+/** CHECK: the attachment still holds what ADD gave it. */
+import type { CheckCall } from "../../cni/call.ts";
+import { PluginError } from "../../errors.ts";
+import { formatAddress, parseAddress } from "../../ip/address.ts";
+import { ownerOf } from "./owner.ts";
+import { resultAddresses } from "./result-addresses.ts";
+import type { Session } from "./session.ts";
+
+export async function check(call: CheckCall, session: Session): Promise<void> {
+  const owner = ownerOf(call);
+  const expected = resultAddresses(call.prevResult);
+  const held = await session.allocator.held({ ...owner, node: session.node, likely: expected });
+  const names = held.map(({ address }) => formatAddress(address));
+  if (names.length === 0) throw failed(`"${owner.handle}" holds no address`);
+
+  const lost = expected.filter((text) => !names.includes(canonical(text)));
+  if (lost.length === 0) return;
+  throw failed(`"${owner.handle}" holds ${names.join(", ")}, and not ${lost.join(", ")}`);
+}
+
+function canonical(text: string): string {
+  const address = parseAddress(text);
+  return address ? formatAddress(address) : text;
+}
+
+function failed(state: string): PluginError {
+  return new PluginError("check-failed", `Cannot confirm the addresses of the container: ${state}`);
+}

@@ -1,0 +1,91 @@
+/**
+ * One call of the IPAM plugin and all it works with: config, log, node name,
+ * datastore and allocator, opened in this order and closed whatever happens.
+ */
+import type { CniCall } from "../../cni/call.ts";
+import type { CallContext } from "../../cni/serve.ts";
+import { readNodeName } from "../../config/config-files.ts";
+import { type DatastoreSettings, datastoreSettings } from "../../config/datastore-settings.ts";
+import { configInvalid, decodeNetworkConfig } from "../../config/decode.ts";
+import type { NetworkConfig } from "../../config/network-config.ts";
+import type { Datastore } from "../../datastore/datastore.ts";
+import { openDatastore } from "../../datastore/open.ts";
+import { type Log, openLog } from "../../log/log.ts";
+import { type Allocator, openAllocator } from "../allocator.ts";
+import { openHintFile } from "../hint-file.ts";
+import { openHostTurn } from "../host-turn.ts";
+
+/** What the plugin needs of the process it runs in. */
+export interface Surroundings {
+  readonly hostName: string;
+  readonly pid: number;
+  /** Where hints and the lock of this host lie. */
+  readonly runDirectory: string;
+  readonly now: () => Date;
+  readonly random: () => number;
+  readonly uuid: () => string;
+  readonly wait: (milliseconds: number) => Promise<void>;
+  readonly stderr: (text: string) => void;
+}
+
+export interface Session {
+  readonly config: NetworkConfig;
+  readonly settings: DatastoreSettings;
+  readonly node: string;
+  readonly store: Datastore;
+  readonly allocator: Allocator;
+  readonly log: Log;
+}
+
+export async function withSession<T>(
+  surroundings: Surroundings,
+  call: { readonly call: CniCall; readonly context: CallContext },
+  work: (session: Session) => Promise<T>,
+): Promise<T> {
+  const decoded = decodeNetworkConfig(call.call.config);
+  if (!decoded.ok) throw configInvalid(decoded.problems);
+  const { config } = decoded;
+  const log = openLog(config.log, { component: "ipam", clock: surroundings.now, ...surroundings });
+  for (const { message } of decoded.warnings) log.warning(message);
+
+  const node = await nodeName(config, call.call, surroundings.hostName);
+  const settings = datastoreSettings(config);
+  const store = await openDatastore(settings, { random: surroundings.random, signal: call.context.signal });
+  try {
+    const allocator = allocatorOn(store, { surroundings, log, scope: JSON.stringify([node, settings]) });
+    return await work({ config, settings, node, store, allocator, log });
+  } catch (failure) {
+    log.error(failure instanceof Error ? failure.message : String(failure), { command: call.call.command });
+    throw failure;
+  } finally {
+    await store.close();
+    log.close();
+  }
+}
+
+/** Taking away must not fail for want of a name: there it only says which hints to use. */
+async function nodeName(config: NetworkConfig, call: CniCall, hostName: string): Promise<string> {
+  try {
+    return await readNodeName(config, hostName);
+  } catch (failure) {
+    if (call.command === "DEL") return hostName;
+    throw failure;
+  }
+}
+
+function allocatorOn(
+  store: Datastore,
+  given: { readonly surroundings: Surroundings; readonly log: Log; readonly scope: string },
+): Allocator {
+  const { surroundings, log } = given;
+  const { runDirectory, pid, now, random, wait } = surroundings;
+  const place = `${runDirectory}/ipam/${Bun.hash(given.scope).toString(16)}`;
+  return openAllocator(store, {
+    now,
+    random,
+    wait,
+    warn: (message) => log.warning(message),
+    hints: openHintFile(`${place}.hints`, String(pid)),
+    turn: openHostTurn(`${place}.lock`),
+  });
+}
