@@ -14,11 +14,7 @@ export function crossProblems(present: Present): readonly ConfigProblem[] {
     const state = 'is set together with "etcd_endpoints": allowed is one of the two; remove the one that is not meant';
     problems.push(finding("etcd_discovery_srv", state));
   }
-  for (const [field, partner] of TLS_PAIRS) {
-    if (!present.has(field) || present.has(partner)) continue;
-    const state = `is set without "${partner}": mutual TLS needs both; add "${partner}" or remove "${field}"`;
-    problems.push(finding(field, state));
-  }
+  if (present.has("etcd_cert_file") !== present.has("etcd_key_file")) problems.push(withoutPartner(present));
   return problems;
 }
 
@@ -43,10 +39,12 @@ export function crossWarnings(present: Present): readonly ConfigWarning[] {
   return warnings;
 }
 
-const TLS_PAIRS = [
-  ["etcd_cert_file", "etcd_key_file"],
-  ["etcd_key_file", "etcd_cert_file"],
-] as const;
+function withoutPartner(present: Present): ConfigProblem {
+  const [field, partner] = present.has("etcd_cert_file")
+    ? (["etcd_cert_file", "etcd_key_file"] as const)
+    : (["etcd_key_file", "etcd_cert_file"] as const);
+  return finding(field, `is set without "${partner}": mutual TLS needs both; add "${partner}" or remove "${field}"`);
+}
 
 const TLS_FIELDS = new Set(["etcd_key_file", "etcd_cert_file", "etcd_ca_cert_file"]);
 

@@ -38,7 +38,8 @@ export function decodeNetworkConfig(raw: unknown): DecodedConfig {
   const problems = [...findings.problems, ...crossProblems(present)];
   const warnings = crossWarnings(present);
   const ipamIsOurs = present.get("ipam.type") === identity.ipamType;
-  const unknownKeys = findings.unknownKeys.filter((path) => isOurs(path, ipamIsOurs));
+  const unknownKeys =
+    findings.unknownKeys.length === 0 ? [] : findings.unknownKeys.filter((path) => isOurs(path, ipamIsOurs));
   const notes = { warnings, unknownKeys, files: namedFiles(present) };
   if (problems.length > 0) return { ok: false, problems, ...notes };
   return { ok: true, config: networkConfigFrom(wire, ipamOf(raw)), ...notes };

@@ -4,6 +4,9 @@
  *
  * Go programs read keys in any case, and write `0`, `""` and `null` for what is
  * absent; configs in the field rely on both.
+ *
+ * Loops instead of `filter`, `some` and the like on the way of a right config:
+ * the engine compiles each of those anew in every process.
  */
 import * as v from "valibot";
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
@@ -114,7 +117,8 @@ export function findKey(given: JsonObject, name: string): string | undefined {
 
 /** Configs spell most keys exactly, so that the search in any case is rare. */
 function underExactNames(fields: Entries, given: JsonObject, unknown: (key: string) => void): JsonObject {
-  const strangers = Object.keys(given).filter((key) => !Object.hasOwn(fields, key));
+  const strangers: string[] = [];
+  for (const key in given) if (!Object.hasOwn(fields, key)) strangers.push(key);
   if (strangers.length === 0) return given;
 
   const values: Record<string, unknown> = { ...given };

@@ -99,7 +99,7 @@ function stringThat(matches: (text: string) => boolean): v.GenericSchema<unknown
 }
 
 function isOneOf(values: readonly string[], value: unknown): boolean {
-  return values.some((one) => one === value);
+  return typeof value === "string" && values.includes(value);
 }
 
 function list(values: readonly string[]): string {

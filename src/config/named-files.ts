@@ -7,14 +7,16 @@ export interface NamedFile {
   readonly file: string;
 }
 
-const ETCD_FILES = ["etcd_key_file", "etcd_cert_file", "etcd_ca_cert_file"];
+const API_FILES = ["kubernetes.kubeconfig"];
+const ETCD_AND_API_FILES = ["etcd_key_file", "etcd_cert_file", "etcd_ca_cert_file", "kubernetes.kubeconfig"];
 
 /** `present`: every value that was given, by its full name. Files of a datastore that is not used do not matter. */
 export function namedFiles(present: ReadonlyMap<string, unknown>): readonly NamedFile[] {
   const usesEtcd = (present.get("datastore_type") ?? "etcdv3") === "etcdv3";
-  const fields = [...(usesEtcd ? ETCD_FILES : []), "kubernetes.kubeconfig"];
-  return fields.flatMap((field) => {
+  const files: NamedFile[] = [];
+  for (const field of usesEtcd ? ETCD_AND_API_FILES : API_FILES) {
     const file = present.get(field);
-    return typeof file === "string" ? [{ path: field.split("."), file }] : [];
-  });
+    if (typeof file === "string") files.push({ path: field.split("."), file });
+  }
+  return files;
 }
