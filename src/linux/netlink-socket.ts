@@ -8,7 +8,7 @@
  */
 import { closeSync } from "node:fs";
 import { errnoOf } from "./errno.ts";
-import { KernelError } from "./kernel-error.ts";
+import { isKernelError, KernelError } from "./kernel-error.ts";
 import { lastErrno, libc } from "./libc.ts";
 import { type Acknowledgement, readAcknowledgement } from "./netlink/acknowledgement.ts";
 import { MessageCursor } from "./netlink/message-reader.ts";
@@ -31,7 +31,10 @@ const NETLINK_CAP_ACK = 10;
 const NETLINK_EXT_ACK = 11;
 const MSG_TRUNC = 0x20;
 const RECEIVE_TIMEOUT_SECONDS = 10;
+const MSG_DONTWAIT = 0x40;
 const DUMP_ATTEMPTS = 10;
+/** The default receive buffer holds about this many descriptions of links with their acknowledgements. */
+const REQUESTS_AT_ONCE = 64;
 // Larger than any message the kernel builds for a dump (32 KiB).
 const RECEIVE_BUFFER = 65536;
 /** Netlink's own header per queued message makes the default too small for what is sent here from this size on. */
@@ -70,13 +73,27 @@ export function closeNetlinkSocket(socket: NetlinkSocket): void {
 export type OnMessage = (message: MessageCursor) => void;
 
 /**
- * Sends all requests in one system call and answers which were refused, in
- * their order. The kernel tries each of them: a refused one stops none that follow.
+ * Sends all requests, as many in one system call as their answers have room,
+ * and tells which were refused, in their order. The kernel tries each of them: a
+ * refused one stops none that follow.
  */
 export function attempt(
   socket: NetlinkSocket,
   requests: readonly NetlinkRequest[],
   onMessage?: OnMessage,
+): readonly (KernelError | undefined)[] {
+  if (requests.length <= REQUESTS_AT_ONCE) return attemptAtOnce(socket, requests, onMessage);
+  const outcomes: (KernelError | undefined)[] = [];
+  for (let start = 0; start < requests.length; start += REQUESTS_AT_ONCE) {
+    outcomes.push(...attemptAtOnce(socket, requests.slice(start, start + REQUESTS_AT_ONCE), onMessage));
+  }
+  return outcomes;
+}
+
+function attemptAtOnce(
+  socket: NetlinkSocket,
+  requests: readonly NetlinkRequest[],
+  onMessage: OnMessage | undefined,
 ): readonly (KernelError | undefined)[] {
   const first = takeSequences(socket, requests.length);
   sendBytes(socket, encodeRequests(requests, first), requests[0]?.action ?? "send nothing");
@@ -115,14 +132,29 @@ export function sendBatch(
   onRefusal: (sequence: number, answer: Acknowledgement) => void,
 ): void {
   sendBytes(socket, batch.bytes, "send a batch to the kernel");
+  let refused = 0;
   for (;;) {
-    const messages = receive(socket);
+    const messages = receiveBatchAnswer(socket, refused);
+    if (messages === undefined) return;
     while (messages.next()) {
       if (messages.type !== MESSAGE.error || messages.sequence < batch.first) continue;
       const answer = readAcknowledgement(messages, "request");
       if (answer.errno !== 0) onRefusal(messages.sequence, answer);
+      if (answer.errno !== 0) refused++;
       if (messages.sequence === batch.last || messages.sequence === batch.first) return;
     }
+  }
+}
+
+/** `undefined` once refusals were read and no more fit into the buffer: the first of them are known, which is enough. */
+function receiveBatchAnswer(socket: NetlinkSocket, refused: number): MessageCursor | undefined {
+  try {
+    // All answers are there when sendto returns.
+    return receive(socket, MSG_DONTWAIT);
+  } catch (error) {
+    if (isKernelError(error, "ENOBUFS")) return receiveBatchAnswer(socket, refused);
+    if (isKernelError(error, "EAGAIN") && refused > 0) return undefined;
+    throw error;
   }
 }
 
@@ -189,10 +221,10 @@ function sendBytes(socket: NetlinkSocket, bytes: Uint8Array<ArrayBuffer>, action
 let receiveBuffer: Uint8Array<ArrayBuffer> | undefined;
 
 /** The next datagram. Valid until the next call, on any socket. */
-function receive(socket: NetlinkSocket): MessageCursor {
+function receive(socket: NetlinkSocket, flags = 0): MessageCursor {
   receiveBuffer ??= new Uint8Array(RECEIVE_BUFFER);
   for (;;) {
-    const length = libc().recv(socket.fd, receiveBuffer, RECEIVE_BUFFER, MSG_TRUNC);
+    const length = libc().recv(socket.fd, receiveBuffer, RECEIVE_BUFFER, MSG_TRUNC | flags);
     if (length >= 0 && length <= RECEIVE_BUFFER) return new MessageCursor(receiveBuffer, length);
     if (length >= 0) throw new KernelError("read the kernel's answer", errnoOf("EMSGSIZE"));
     const errno = lastErrno();

@@ -132,6 +132,21 @@ describe.skipIf(!able)(`nf_tables in a private namespace${why}`, () => {
       commit(socket, remove(ownerB));
     });
 
+    test("thousands of conflicts are told as the first of them, and the socket lives on", () => {
+      const keys = Array.from({ length: 3000 }, (_, port) =>
+        concatenate(protocolValue(6), addressBytes(address("0.0.0.0")), portValue(port + 1)),
+      );
+      const all = (owner: Uint8Array) => keys.map((each) => change("add", "owner", { key: each, data: owner }));
+      commit(socket, all(ownerA));
+      const conflicts = all(ownerB);
+      const [first] = tryCommit(socket, conflicts);
+
+      expect(first?.change).toBe(conflicts[0]);
+      expect(isKernelError(first?.error, "EEXIST")).toBe(true);
+      const owners = findElements(socket, table, "owner", keys).map((element) => element?.data);
+      expect(owners).toEqual(keys.map(() => ownerA));
+    });
+
     test("a plain delete does not compare data, and of a missing element is ENOENT", () => {
       commit(socket, add(podA, ownerA, "a"));
       commit(socket, [change("delete", "hp", { key, data: podB })]);

@@ -1,6 +1,7 @@
 /**
- * Network namespaces of the tests: all named `vt-<area>-…`, so that a run that
- * was killed leaves nothing that the next run of the same area does not sweep.
+ * Network namespaces of the tests: all named `vt-<area>-<process>-…`, so that a
+ * run that was killed leaves nothing that the next one does not sweep, and runs
+ * side by side leave each other alone.
  */
 import { existsSync, readdirSync } from "node:fs";
 
@@ -20,13 +21,13 @@ export class NetnsArea {
   readonly #prefix: string;
   #count = 0;
 
-  /** `area`: a short word that no other test file uses. */
+  /** `area`: a short word without a dash that no other test file uses. */
   constructor(area: string) {
     this.#prefix = `${PREFIX}${area}-`;
   }
 
   create(label = ""): TestNetns {
-    const name = `${this.#prefix}${label}${this.#count++}`;
+    const name = `${this.#prefix}${process.pid}-${label}${this.#count++}`;
     run(["ip", "netns", "add", name]);
     run(["ip", "-n", name, "link", "set", "lo", "up"]);
     return { name, path: `${FOLDER}/${name}` };
@@ -36,10 +37,16 @@ export class NetnsArea {
     if (existsSync(netns.path)) run(["ip", "netns", "delete", netns.name]);
   }
 
-  /** Removes all that this area, or a killed run of it, has left. */
+  /** Removes all that this run, or a dead run of this area, has left. */
   sweep(): void {
     if (!existsSync(FOLDER)) return;
-    for (const name of readdirSync(FOLDER)) if (name.startsWith(this.#prefix)) run(["ip", "netns", "delete", name]);
+    for (const name of readdirSync(FOLDER)) if (this.#isLeftOver(name)) run(["ip", "netns", "delete", name]);
+  }
+
+  #isLeftOver(name: string): boolean {
+    if (!name.startsWith(this.#prefix)) return false;
+    const owner = name.slice(this.#prefix.length).split("-")[0] ?? "";
+    return owner === String(process.pid) || !existsSync(`/proc/${owner}`);
   }
 }
 

@@ -27,8 +27,8 @@ export function writeRequest(
 /** The bytes of requests that follow each other from `firstSequence` on, each to be acknowledged. */
 export function encodeRequests(requests: readonly NetlinkRequest[], firstSequence: number): Uint8Array<ArrayBuffer> {
   const writer = new MessageWriter();
-  requests.forEach((request, index) => {
-    writeRequest(writer, request, firstSequence + index, FLAG.acknowledge);
-  });
+  // A plain loop: the first `forEach` of a process costs a tenth of a millisecond.
+  let sequence = firstSequence;
+  for (const request of requests) writeRequest(writer, request, sequence++, FLAG.acknowledge);
   return writer.written();
 }

@@ -28,9 +28,7 @@ export interface EncodedBatch {
 export function encodeBatch(changes: readonly NftChange[], firstSequence: number, generation?: number): EncodedBatch {
   const batch = new BatchWriter(firstSequence);
   batch.begin(generation);
-  changes.forEach((change, index) => {
-    batch.write(change, index);
-  });
+  for (const change of changes) batch.write(change);
   return batch.finish();
 }
 
@@ -41,7 +39,7 @@ class BatchWriter {
   readonly #writer = new MessageWriter();
   readonly #changeOfMessage: number[] = [];
   #sequence: number;
-  #change = 0;
+  #change = -1;
   #setId = 0;
   readonly #setIds = new Map<string, number>();
   #lastMessage = 0;
@@ -66,8 +64,8 @@ class BatchWriter {
     return { bytes, changeOfMessage: this.#changeOfMessage };
   }
 
-  write(change: NftChange, index: number): void {
-    this.#change = index;
+  write(change: NftChange): void {
+    this.#change++;
     const { table } = change;
     switch (change.kind) {
       case "add-table":
@@ -150,14 +148,14 @@ class BatchWriter {
   }
 
   #rule(table: TableReference, { chain, expressions, comment }: NftRule): void {
-    const sets = expressions.map((expression) => this.#setOf(table, expression));
+    const sets: SetHandle[] = [];
+    for (const expression of expressions) sets.push(this.#setOf(table, expression));
     this.#message(wire.MESSAGE.newRule, FLAG.create | FLAG.append, table, (writer) => {
       writer.text(wire.RULE.table, table.name);
       writer.text(wire.RULE.chain, chain);
       const list = writer.open(wire.RULE.expressions);
-      expressions.forEach((expression, index) => {
-        writeExpression(writer, expression, sets[index] ?? NO_SET);
-      });
+      let index = 0;
+      for (const expression of expressions) writeExpression(writer, expression, sets[index++] ?? NO_SET);
       writer.close(list);
       writeComment(writer, wire.RULE.userdata, comment);
     });

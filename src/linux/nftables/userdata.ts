@@ -16,7 +16,8 @@ export const SET_COMMENT = 7;
 const LONGEST_VALUE = 255;
 
 export function encodeUserdata(entries: readonly UserdataEntry[]): Uint8Array {
-  const length = entries.reduce((sum, { value }) => sum + 2 + value.length, 0);
+  let length = 0;
+  for (const { value } of entries) length += 2 + value.length;
   const bytes = new Uint8Array(length);
   let offset = 0;
   for (const { type, value } of entries) {

@@ -4,7 +4,9 @@ const IFNAME_LENGTH = 16;
 
 /** An address, a port or a protocol behind the other, each padded to whole registers: the key of a concatenation. */
 export function concatenate(...fields: readonly Uint8Array[]): Uint8Array {
-  const bytes = new Uint8Array(fields.reduce((sum, field) => sum + padded(field.length), 0));
+  let length = 0;
+  for (const field of fields) length += padded(field.length);
+  const bytes = new Uint8Array(length);
   let offset = 0;
   for (const field of fields) {
     bytes.set(field, offset);
