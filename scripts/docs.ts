@@ -1,8 +1,13 @@
 /**
  * Pages written from the code. Without `--write` it only compares, and fails
- * when a page is stale, so that the gate keeps the docs true.
+ * when a page is stale, so that the gate keeps the docs true. Every link of
+ * every page must lead somewhere.
  */
+
+import { existsSync, readFileSync } from "node:fs";
+import { Glob } from "bun";
 import { adminPage } from "./docs/admin-page.ts";
+import { brokenLinks } from "./docs/broken-links.ts";
 import { errorsPage } from "./docs/errors-page.ts";
 import { networkConfigPage } from "./docs/network-config-page.ts";
 import { resourcesPage } from "./docs/resources-page.ts";
@@ -28,4 +33,12 @@ for (const [path, render] of Object.entries(PAGES)) {
   stale += 1;
   console.error(`${path} is stale: run \`make fmt\` and commit it`);
 }
-if (stale > 0) process.exit(1);
+
+let broken = 0;
+for (const page of ["README.md", ...new Glob("docs/**/*.md").scanSync(".")]) {
+  for (const link of brokenLinks(page, readFileSync(page, "utf8"), existsSync)) {
+    broken += 1;
+    console.error(`${page}: the link "${link}" leads nowhere`);
+  }
+}
+if (stale + broken > 0) process.exit(1);
