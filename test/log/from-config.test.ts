@@ -1,16 +1,16 @@
 /** The log options of the network config, each seen in what the log then does. */
-import { afterEach, describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openLog } from "../../src/log/log.ts";
 import { decode, type Json } from "../support/network-config.ts";
-import { temporaryDirectory } from "../support/temporary-directory.ts";
+import { type TemporaryDirectory, temporaryDirectory } from "../support/temporary-directory.ts";
 
-let directory = temporaryDirectory("log");
-afterEach(() => {
-  directory.remove();
+let directory: TemporaryDirectory;
+beforeEach(() => {
   directory = temporaryDirectory("log");
 });
+afterEach(() => directory.remove());
 
 const NOW = new Date("2026-11-15T12:00:00.000Z");
 const MEGABYTE = 1024 * 1024;
@@ -50,8 +50,7 @@ describe("the log options", () => {
 
     expect(files).toEqual(["cni.log"]);
     expect(readFileSync(inFolder("cni.log"), "utf8")).toBe(stderr.join(""));
-    directory.remove();
-    directory = temporaryDirectory("log");
+    rmSync(inFolder("cni.log"));
     expect(write({}, 1).files).toEqual([]);
   });
 

@@ -1,19 +1,21 @@
 /** The promise of the shared log file, kept by real processes: none of their lines is lost, none is torn. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { program, root, testNeeding } from "../support/needs.ts";
+import { type TemporaryDirectory, temporaryDirectory } from "../support/temporary-directory.ts";
 
 const PROCESSES = 50;
 const LINES = 200;
 const WHOLE_LINE = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \[INFO\]\[\d+\] writer: line (\d+-\d+) end filling="x*"$/;
 
+let directory: TemporaryDirectory;
 let folder = "";
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "vt-log-"));
+  directory = temporaryDirectory("log");
+  folder = directory.path;
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+afterEach(() => directory.remove());
 
 interface Limits {
   readonly maxBytes: number;
