@@ -10,6 +10,9 @@ import { temporaryDirectory } from "./temporary-directory.ts";
 
 export const hasEtcd = Bun.which("etcd") !== null;
 
+/** Put before a command, it lets the kernel end it when the test run is killed. */
+export const DYING_WITH_PARENT: readonly string[] = Bun.which("setpriv") ? ["setpriv", "--pdeathsig", "KILL"] : [];
+
 const MARK = "vt-etcd-";
 
 export interface ServerTls {
@@ -51,7 +54,7 @@ export async function startEtcd(plan: EtcdPlan = {}): Promise<EtcdCluster> {
   const processes = names.map((name, index) => {
     const log = Bun.file(join(directory.path, `${name}.log`));
     const address = { endpoint: endpoints[index] ?? "", peer: peers[index] ?? "", initialCluster };
-    const command = ["etcd", ...memberFlags(name, directory.path, address), ...planFlags(plan)];
+    const command = [...DYING_WITH_PARENT, "etcd", ...memberFlags(name, directory.path, address), ...planFlags(plan)];
     return Bun.spawn(command, { stdout: log, stderr: log, stdin: "ignore" });
   });
   const kill = () => {
