@@ -22,8 +22,8 @@ const FIRST_PAUSE_MILLISECONDS = 50;
 const LONGEST_PAUSE_MILLISECONDS = 500;
 
 export class Patience {
-  private readonly whole: AbortSignal;
-  private readonly brief: AbortSignal;
+  private wholeLimit: AbortSignal | undefined;
+  private briefLimit: AbortSignal | undefined;
   private attemptMilliseconds: number;
   private pauseMilliseconds = FIRST_PAUSE_MILLISECONDS;
 
@@ -31,25 +31,34 @@ export class Patience {
     private readonly limits: Limits,
     private readonly stop: AbortSignal,
   ) {
-    this.whole = AbortSignal.any([AbortSignal.timeout(limits.wholeMilliseconds), stop]);
-    this.brief = AbortSignal.timeout(limits.briefMilliseconds);
     this.attemptMilliseconds = limits.firstAttemptMilliseconds;
   }
 
   /** The limit of the next attempt, longer than the one before. */
   nextAttempt(): AbortSignal {
-    const signal = AbortSignal.any([AbortSignal.timeout(this.attemptMilliseconds), this.whole]);
+    const limit = AbortSignal.timeout(this.attemptMilliseconds);
     this.attemptMilliseconds = Math.min(this.attemptMilliseconds * 2, this.limits.longestAttemptMilliseconds);
-    return signal;
+    return AbortSignal.any([limit, this.wholeLimit ?? this.stop]);
   }
 
   /** Whether a failure with this cure is worth another round. */
   isLeft(cure: "moment" | "wait"): boolean {
-    return !this.whole.aborted && (cure === "wait" || !this.brief.aborted);
+    return !this.isOver && (cure === "wait" || !this.brief.aborted);
   }
 
   get isOver(): boolean {
     return this.whole.aborted;
+  }
+
+  /** The longer limits begin with the first failure: an operation that succeeds at once needs no timers for them. */
+  private get whole(): AbortSignal {
+    this.wholeLimit ??= AbortSignal.any([AbortSignal.timeout(this.limits.wholeMilliseconds), this.stop]);
+    return this.wholeLimit;
+  }
+
+  private get brief(): AbortSignal {
+    this.briefLimit ??= AbortSignal.timeout(this.limits.briefMilliseconds);
+    return this.briefLimit;
   }
 
   /** Ends early when the operation is stopped. */
