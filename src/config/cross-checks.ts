@@ -83,7 +83,7 @@ function ipamWarnings(present: Present): readonly ConfigWarning[] {
 }
 
 function isPlainText(endpoints: unknown): boolean {
-  return typeof endpoints === "string" && !/https:/i.test(endpoints);
+  return typeof endpoints === "string" && !endpoints.toLowerCase().includes("https:");
 }
 
 function finding(field: string, state: string): ConfigProblem {

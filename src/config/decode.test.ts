@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { decode, MINIMAL, problemsOf, withField } from "../../test/support/network-config.ts";
-import { PluginError } from "../errors.ts";
+import { thrownBy } from "../../test/support/thrown-by.ts";
 import { identity } from "../identity.ts";
-import { configInvalid, decodeNetworkConfig } from "./decode.ts";
+import { decodeNetworkConfig, requireNetworkConfig } from "./decode.ts";
 import { pathText } from "./problem.ts";
 import { unknownKeyText } from "./unknown-key.ts";
 
@@ -130,15 +130,16 @@ describe("decodeNetworkConfig()", () => {
   });
 });
 
-describe("configInvalid()", () => {
-  test("is one failure that tells of every problem", () => {
-    const decoded = decodeNetworkConfig({ ...MINIMAL, log_level: "verbose", num_queues: -1 });
-    if (decoded.ok) throw new Error("decoded");
-    const failure = configInvalid(decoded.problems);
+describe("requireNetworkConfig()", () => {
+  test("fails once, and tells of every problem", () => {
+    const failure = thrownBy(() => requireNetworkConfig({ ...MINIMAL, log_level: "verbose", num_queues: -1 }));
 
-    expect(failure).toBeInstanceOf(PluginError);
     expect(failure.kind).toBe("config-invalid");
     expect(failure.message).toContain("log_level");
     expect(failure.message).toContain("num_queues");
+  });
+
+  test("gives the config", () => {
+    expect(requireNetworkConfig(MINIMAL).config.name).toBe("pods");
   });
 });

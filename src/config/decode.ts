@@ -45,6 +45,13 @@ export function decodeNetworkConfig(raw: unknown): DecodedConfig {
   return { ok: true, config: networkConfigFrom(wire, ipamOf(raw)), ...notes };
 }
 
+/** As `decodeNetworkConfig`, for callers that cannot go on without a config: throws `configInvalid`. */
+export function requireNetworkConfig(raw: unknown): Extract<DecodedConfig, { ok: true }> {
+  const decoded = decodeNetworkConfig(raw);
+  if (!decoded.ok) throw configInvalid(decoded.problems);
+  return decoded;
+}
+
 /** The failure that tells of all problems; for a config that did not decode, or whose files cannot be read. */
 export function configInvalid(problems: readonly ConfigProblem[]): PluginError {
   const messages = problems.map((found) => found.message);

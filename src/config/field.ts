@@ -88,23 +88,19 @@ function decodeField(field: Field<unknown, unknown>, given: unknown, path: Confi
   findings.present.set(path.join("."), given);
   const parsed = v.safeParse(field.type.schema(), given);
   if (parsed.success) return parsed.output;
-  findings.problems.push(...problemsOf(field, parsed.issues, given, path));
+  findings.problems.push(...problemsOf(field, given, path));
   return field.absent;
 }
 
-/** One problem for each place: the first thing wrong there is what its author must mend. */
-function problemsOf(
-  field: Field<unknown, unknown>,
-  issues: readonly v.BaseIssue<unknown>[],
-  given: unknown,
-  path: ConfigPath,
-): readonly ConfigProblem[] {
-  const entries = new Set(issues.map((issue) => issue.path?.[0]?.key));
-  return [...entries].map((entry) =>
-    typeof entry === "number" && Array.isArray(given)
-      ? fieldProblem([...path, entry], given[entry], field)
-      : fieldProblem(path, given, field),
-  );
+/** One problem for the value, or one for each entry of a list that is wrong. */
+function problemsOf(field: Field<unknown, unknown>, given: unknown, path: ConfigPath): readonly ConfigProblem[] {
+  const { isEntry } = field.type;
+  if (!Array.isArray(given) || isEntry === undefined) return [fieldProblem(path, given, field)];
+  const entries: readonly unknown[] = given;
+  return entries.flatMap((entry, index) => {
+    const isRight = typeof entry === "string" && isEntry(entry);
+    return isRight ? [] : [fieldProblem([...path, index], entry, field)];
+  });
 }
 
 /** The key of `given` that stands for `name`: spelled exactly, else the only one that differs in case alone. */

@@ -14,6 +14,8 @@ export interface FieldType<Value> {
   readonly kind: "string" | "boolean" | "integer" | "array of string";
   readonly allowed: string;
   readonly schema: () => v.GenericSchema<unknown, Value>;
+  /** Of a list: which entries are right. */
+  readonly isEntry?: (text: string) => boolean;
 }
 
 export const text: FieldType<string> = { kind: "string", allowed: "text", schema: v.string };
@@ -35,11 +37,7 @@ export const flagInQuotes: FieldType<"true" | "false"> = {
 
 export const httpUrl: FieldType<string> = matchingText("a URL that begins with http:// or https://", isHttpUrl);
 
-export const httpUrls: FieldType<readonly string[]> = {
-  kind: "array of string",
-  allowed: "a list of URLs that begin with http:// or https://",
-  schema: () => v.array(stringThat(isHttpUrl)),
-};
+export const httpUrls = listOf(() => "a list of URLs that begin with http:// or https://", isHttpUrl);
 
 export function matchingText(allowed: string, matches: (text: string) => boolean): FieldType<string> {
   return { kind: "string", allowed, schema: () => stringThat(matches) };
@@ -84,14 +82,26 @@ export function oneOfAnyCase<const Values extends readonly string[]>(values: Val
 }
 
 export function poolList(family: 4 | 6): FieldType<readonly string[]> {
-  const isPool = (text: string) => isPoolReference(text, family);
+  return listOf(
+    () => `a list of IPv${family} CIDRs or names of pools`,
+    (text) => isPoolReference(text, family),
+  );
+}
+
+function listOf(allowed: () => string, isEntry: (text: string) => boolean): FieldType<readonly string[]> {
   return {
     kind: "array of string",
     get allowed() {
-      return `a list of IPv${family} CIDRs or names of pools`;
+      return allowed();
     },
-    schema: () => v.array(stringThat(isPool)),
+    isEntry,
+    schema: () => v.custom<readonly string[]>((value) => Array.isArray(value) && areEntries(value, isEntry)),
   };
+}
+
+function areEntries(values: readonly unknown[], isEntry: (text: string) => boolean): boolean {
+  for (const value of values) if (typeof value !== "string" || !isEntry(value)) return false;
+  return true;
 }
 
 function stringThat(matches: (text: string) => boolean): v.GenericSchema<unknown, string> {

@@ -7,14 +7,17 @@ export function isHttpUrl(text: string): boolean {
 
 /** `http://a:2379, http://b:2379/` -> the two, trimmed and without a closing slash. */
 export function splitEndpoints(text: string): readonly string[] {
-  return text.split(",").map((endpoint) => {
+  const endpoints: string[] = [];
+  for (const endpoint of text.split(",")) {
     const trimmed = endpoint.trim();
-    return trimmed.endsWith("/") ? trimmed.slice(0, -1) : trimmed;
-  });
+    endpoints.push(trimmed.endsWith("/") ? trimmed.slice(0, -1) : trimmed);
+  }
+  return endpoints;
 }
 
 export function areEndpoints(text: string): boolean {
-  return splitEndpoints(text).every(isHttpUrl);
+  for (const endpoint of splitEndpoints(text)) if (!isHttpUrl(endpoint)) return false;
+  return true;
 }
 
 export function isHostAndPort(text: string): boolean {

@@ -1,6 +1,5 @@
 /** Shortest ways to ask the decoder, for the tests of the network config. */
-
-import { configInvalid, decodeNetworkConfig } from "../../src/config/decode.ts";
+import { decodeNetworkConfig, requireNetworkConfig } from "../../src/config/decode.ts";
 import type { NetworkConfig } from "../../src/config/network-config.ts";
 import { pathText } from "../../src/config/problem.ts";
 import { identity } from "../../src/identity.ts";
@@ -15,9 +14,7 @@ export const MINIMAL: Json = {
 };
 
 export function decode(more: Json): NetworkConfig {
-  const decoded = decodeNetworkConfig({ ...MINIMAL, ...more });
-  if (!decoded.ok) throw configInvalid(decoded.problems);
-  return decoded.config;
+  return requireNetworkConfig({ ...MINIMAL, ...more }).config;
 }
 
 export function problemsOf(raw: unknown): Readonly<Record<string, string>> {
