@@ -12,13 +12,12 @@ describe("waitForFile()", () => {
     expect(await waitForFile(folder, { limitMilliseconds: 0 })).toBe("present");
   });
 
-  test("is woken when the file appears, well before the slow pace", async () => {
+  test("is woken when the file appears, without looking by itself", async () => {
     const path = join(folder, "k8s default%2Fpod eth0");
-    const started = performance.now();
-    const waiting = waitForFile(path, { limitMilliseconds: 10_000 });
+    const never = 1_000_000;
+    const waiting = waitForFile(path, { limitMilliseconds: never, paceMilliseconds: never });
     setTimeout(() => writeFileSync(path, ""), 5);
     expect(await waiting).toBe("present");
-    expect(performance.now() - started).toBeLessThan(400);
   });
 
   test("finds the file in a folder that is made later", async () => {

@@ -8,11 +8,15 @@ import { dirname } from "node:path";
 
 const SLOW_PACE = 500;
 
+export interface FileWait {
+  readonly limitMilliseconds: number;
+  readonly signal?: AbortSignal;
+  /** How often to look without being woken. */
+  readonly paceMilliseconds?: number;
+}
+
 /** Answers `timed out` at the limit; an abort rejects with the signal's reason. */
-export function waitForFile(
-  path: string,
-  wait: { readonly limitMilliseconds: number; readonly signal?: AbortSignal },
-): Promise<"present" | "timed out"> {
+export function waitForFile(path: string, wait: FileWait): Promise<"present" | "timed out"> {
   wait.signal?.throwIfAborted();
   if (existsSync(path)) return Promise.resolve("present");
 
@@ -23,7 +27,7 @@ export function waitForFile(
     else watcher ??= watchFolder(dirname(path), look);
   };
   const abort = () => reject(wait.signal?.reason);
-  const pace = setInterval(look, SLOW_PACE);
+  const pace = setInterval(look, wait.paceMilliseconds ?? SLOW_PACE);
   const limit = setTimeout(() => resolve(existsSync(path) ? "present" : "timed out"), wait.limitMilliseconds);
   wait.signal?.addEventListener("abort", abort, { once: true });
   look();

@@ -1,0 +1,137 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { address, prefix } from "../../../test/support/ip.ts";
+import { PluginError } from "../../errors.ts";
+import { addressBytes } from "../../ip/address.ts";
+import { prefixContains } from "../../ip/prefix.ts";
+import { MessageCursor } from "../netlink/message-reader.ts";
+import { MessageWriter } from "../netlink/message-writer.ts";
+import { type DataType, typeLength, typeNumber, typesOfNumber } from "./data-type.ts";
+import type { Expression } from "./expression.ts";
+import { prefixElements, rangeElements } from "./intervals.ts";
+import { matchPrefix } from "./match.ts";
+import { readChain, readElements, readRule, readSet, readTable } from "./object-reader.ts";
+import { commentEntry, encodeUserdata, findComment, findEntry } from "./userdata.ts";
+import { concatenate, interfaceValue, portValue } from "./value.ts";
+import { MESSAGE } from "./wire.ts";
+
+const TYPES: readonly DataType[] = ["ipv4_addr", "ipv6_addr", "inet_proto", "inet_service", "ifname", "mark"];
+
+describe("typeNumber()", () => {
+  test("of up to five fields leads back to them", () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom(...TYPES), { minLength: 1, maxLength: 5 }), (fields) => {
+        expect(typesOfNumber(typeNumber(fields))).toEqual(fields);
+      }),
+    );
+  });
+
+  test("an unknown type makes the whole unknown", () => {
+    expect(typesOfNumber(63)).toBeUndefined();
+  });
+});
+
+describe("concatenate()", () => {
+  test("gives a key of the length that the set declares", () => {
+    const key = concatenate(interfaceValue("cali1"), addressBytes(address("10.0.0.1")), portValue(80));
+    expect(key.length).toBe(typeLength(["ifname", "ipv4_addr", "inet_service"]));
+    expect(key.toHex()).toBe("63616c69310000000000000000000000" + "0a000001" + "00500000");
+  });
+});
+
+describe("interfaceValue()", () => {
+  test("holds at most fifteen bytes and a closing zero", () => {
+    expect(interfaceValue("a".repeat(40)).toHex()).toBe(`${"61".repeat(15)}00`);
+  });
+});
+
+describe("rangeElements()", () => {
+  test.each([
+    ["one key", [5], [5], [{ key: [5] }, { key: [6], interval: "end" }]],
+    ["a carry", [1, 0], [1, 255], [{ key: [1, 0] }, { key: [2, 0], interval: "end" }]],
+    ["the end of the key space", [255, 0], [255, 255], [{ key: [255, 0], interval: "open" }]],
+  ])("ends %s at the key behind it, or not at all", (_name, first, last, expected) => {
+    const found = rangeElements([{ first: Uint8Array.from(first), last: Uint8Array.from(last) }]);
+    const plain: readonly unknown[] = found.map((element) => ({ ...element, key: [...element.key] }));
+    expect(plain).toEqual(expected);
+  });
+
+  test("everything is one open range", () => {
+    expect(prefixElements([prefix("::/0")])).toEqual([{ key: new Uint8Array(16), interval: "open" }]);
+  });
+});
+
+describe("matchPrefix()", () => {
+  test("matches exactly the addresses of the prefix", () => {
+    const any = fc.record({
+      value: fc.bigInt({ min: 0n, max: 0xffff_ffffn }),
+      length: fc.integer({ min: 0, max: 32 }),
+    });
+    fc.assert(
+      fc.property(
+        any,
+        fc.bigInt({ min: 0n, max: 0xffff_ffffn }),
+        fc.integer({ min: 0, max: 32 }),
+        (of, other, near) => {
+          const bits = BigInt(32 - of.length);
+          const network = { family: 4, value: (of.value >> bits) << bits } as const;
+          // Half of the candidates differ from the network in one bit alone.
+          const value = near < 32 ? network.value ^ (1n << BigInt(near)) : other;
+          const candidate = { family: 4, value } as const;
+          const within = prefixContains({ network, length: of.length }, candidate);
+          expect(isMatch(matchPrefix("source", { network, length: of.length }), addressBytes(candidate))).toBe(within);
+        },
+      ),
+    );
+  });
+});
+
+describe("user data", () => {
+  test("a comment is found again, also behind another entry", () => {
+    const bytes = encodeUserdata([{ type: 9, value: Uint8Array.of(1, 2) }, commentEntry("net/cid/eth0")]);
+    expect(findComment(bytes)).toBe("net/cid/eth0");
+    expect(findEntry(bytes, 9)).toEqual(Uint8Array.of(1, 2));
+  });
+
+  test("a long comment is cut at a whole character", () => {
+    const comment = findComment(encodeUserdata([commentEntry("ü".repeat(100))]));
+    expect(comment).toBe("ü".repeat(64));
+  });
+
+  test("arbitrary bytes give an entry or none", () => {
+    fc.assert(fc.property(fc.uint8Array({ maxLength: 40 }), (bytes) => findEntry(bytes, 300) === undefined));
+  });
+});
+
+describe("readRule() and its siblings", () => {
+  test("arbitrary attributes are decoded or refused, never a crash", () => {
+    const types = [MESSAGE.newTable, MESSAGE.newChain, MESSAGE.newRule, MESSAGE.newSet, MESSAGE.newElement];
+    fc.assert(
+      fc.property(fc.constantFrom(...types), fc.uint8Array({ maxLength: 120 }), (type, body) => {
+        const writer = new MessageWriter();
+        writer.beginMessage(type, 0, 1);
+        writer.raw(Uint8Array.of(1, 0, 0, 0));
+        writer.raw(body);
+        writer.endMessage();
+        const message = new MessageCursor(writer.written());
+        message.next();
+        try {
+          for (const read of [readTable, readChain, readRule, readSet, readElements]) read(message);
+        } catch (error) {
+          expect(error instanceof PluginError || error instanceof RangeError).toBe(true);
+        }
+      }),
+    );
+  });
+});
+
+/** Does what the kernel does with these instructions, for a packet whose source address is given. */
+function isMatch(expressions: readonly Expression[], source: Uint8Array): boolean {
+  let register = new Uint8Array(0);
+  for (const expression of expressions) {
+    if (expression.kind === "payload") register = Uint8Array.from(source.subarray(0, expression.length));
+    else if (expression.kind === "bitwise") register = register.map((byte, at) => byte & (expression.mask[at] ?? 0));
+    else if (expression.kind === "compare" && register.toHex() !== expression.value.toHex()) return false;
+  }
+  return true;
+}
