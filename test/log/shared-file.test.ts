@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { program, root, testNeeding } from "../support/needs.ts";
+import { pollUntil } from "../support/poll.ts";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/temporary-directory.ts";
 
 const PROCESSES = 50;
@@ -78,7 +79,7 @@ describe("the log file under 50 processes that write and rotate at once", () => 
     const limits = { maxBytes: 2048, maxCount: 100_000 };
     const doomed = names.slice(0, 15).map((name) => start(writerCommand(name, limits)));
     const survivors = names.slice(15).map((name) => start(writerCommand(name, limits)));
-    await waitUntil(() => readdirSync(folder).length > 5);
+    await pollUntil(() => readdirSync(folder).length > 5, "the first rotations", 20_000);
     for (const writer of doomed) writer.kill("SIGKILL");
     const warnings = await warningsOf(survivors);
     await Promise.all(doomed.map((writer) => writer.exited));
@@ -104,11 +105,3 @@ describe("the log file on a disk without room", () => {
     expect(warnings.trimEnd().split("\n")).toEqual([expect.stringContaining("Cannot keep the log file")]);
   });
 });
-
-async function waitUntil(condition: () => boolean): Promise<void> {
-  const limit = performance.now() + 20_000;
-  while (!condition()) {
-    if (performance.now() > limit) throw new Error("Cannot go on: the condition did not come true in 20 s");
-    await Bun.sleep(5);
-  }
-}
