@@ -70,6 +70,26 @@ describe("the embedded datastore among processes", () => {
     expect(verdict.rows).toBeGreaterThanOrEqual(300);
   }, 60_000);
 
+  test("lets others read, and waits to write, while a process holds the lock", async () => {
+    const path = join(directory.path, "held", "store.db");
+    const store = await openEmbedded(path);
+    await store.commit([{ kind: "put", key: "/k", value: "before" }]);
+    const holder = Bun.spawn([process.execPath, "-e", HOLD_LOCK, path], { stdin: "pipe", stdout: "pipe" });
+    await holder.stdout.getReader().read();
+    let isWritten = false;
+    const writing = store.commit([{ kind: "put", key: "/k", value: "after" }]).then(() => {
+      isWritten = true;
+    });
+
+    const { answers } = await store.read([{ kind: "key", key: "/k" }]);
+    expect({ value: answers[0]?.[0]?.value, isWritten }).toEqual({ value: "before", isWritten: false });
+    holder.stdin.end();
+    await writing;
+    expect((await store.read([{ kind: "key", key: "/k" }])).answers[0]?.[0]?.value).toBe("after");
+    await store.close();
+    await holder.exited;
+  });
+
   test("delivers the commits of other processes to a watch, each once and in order", async () => {
     const path = join(directory.path, "watched", "store.db");
     const store = await openEmbedded(path);
@@ -86,6 +106,16 @@ describe("the embedded datastore among processes", () => {
     expect(values).toEqual(Array.from({ length: PROCESSES * 2 }, (_, index) => index + 1));
   }, 60_000);
 });
+
+/** Takes the write lock, says so, and keeps it until its input ends. */
+const HOLD_LOCK = `
+  const { Database } = await import("bun:sqlite");
+  const database = new Database(process.argv[1]);
+  database.run("BEGIN IMMEDIATE");
+  console.log("held");
+  await Bun.stdin.text();
+  database.run("ROLLBACK");
+`;
 
 /** Waits until the writers have got going, so that kills meet them at work. */
 async function untilRows(path: string, count: number): Promise<void> {

@@ -74,10 +74,15 @@ describe.skipIf(!hasEtcd)(`etcd with members in trouble${hasEtcd ? "" : " (skipp
     expect(answers[0]?.[0]?.value).toBe("6");
   }, 60_000);
 
-  test.each(["SIGKILL", "SIGSTOP"] as const)(
-    "watches on, without a gap, when its member gets %s",
-    async (signal) => {
-      const cluster = await start({ members: 3 });
+  test.each([
+    ["SIGKILL", "on"],
+    ["SIGSTOP", "on"],
+    ["SIGKILL", "off"],
+    ["SIGSTOP", "off"],
+  ] as const)(
+    "watches on, without a gap, when its member gets %s (gateway %s)",
+    async (signal, gateway) => {
+      const cluster = await start({ members: 3, gateway });
       const watcher = await open(cluster.endpoints, {
         watchLimits: { quietMilliseconds: 300, probeMilliseconds: 1_000 },
       });

@@ -128,3 +128,25 @@ describe.skipIf(!hasEtcd)(`a commit whose answer is lost${hasEtcd ? "" : " (skip
     return answer.kvs[0].version;
   }
 });
+
+describe.skipIf(!hasEtcd)(`increments over gRPC whose answers are lost${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
+  test("happen once each", async () => {
+    const cluster = await startEtcd({ gateway: "off" });
+    const proxy = await startProxy(Number(new URL(cluster.endpoints[0] ?? "").port));
+    const store = await openEtcd({ source: { kind: "endpoints", endpoints: [`http://127.0.0.1:${proxy.port}`] } });
+    await store.commit([{ kind: "create", key: "/counter", value: "0" }]);
+    for (let count = 0; count < 10; count++) {
+      const entry = (await store.read([{ kind: "key", key: "/counter" }])).answers[0]?.[0] as Entry;
+      proxy.loseNext(count % 2 === 0 ? "answer" : "request");
+      const value = String(Number(entry.value) + 1);
+      const written = await store.commit([{ kind: "update", key: "/counter", value, revision: entry.revision }]);
+      expect(written.ok).toBe(true);
+    }
+    const answer = JSON.parse(etcdctl(cluster.endpoints[0] ?? "", ["get", "/counter", "-w", "json"]));
+    await store.close();
+    await proxy.stop();
+    await cluster.stop();
+
+    expect(answer.kvs[0]).toMatchObject({ value: Buffer.from("10").toString("base64"), version: 11 });
+  });
+});

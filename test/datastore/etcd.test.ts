@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { datastoreContract, type Subject } from "../../src/datastore/contract.ts";
+import type { Subject } from "../../src/datastore/contract/subject.ts";
+import { datastoreContract } from "../../src/datastore/contract.ts";
 import { openEtcd } from "../../src/datastore/etcd/etcd.ts";
 import { countRequests, type EtcdCluster, etcdctl, hasEtcd, startEtcd } from "../support/etcd.ts";
 

@@ -3,7 +3,8 @@ import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { datastoreContract, type Subject } from "../contract.ts";
+import type { Subject } from "../contract/subject.ts";
+import { datastoreContract } from "../contract.ts";
 import { HistoryGone } from "../datastore.ts";
 import { openEmbedded } from "./embedded.ts";
 

@@ -1,0 +1,157 @@
+/** The contract of `commit()`: preconditions of each kind of change, and all or nothing. */
+import { expect, test } from "bun:test";
+import type { Change, Datastore, Written } from "../datastore.ts";
+import { failureOf, put, readKey } from "./subject.ts";
+
+export function testPreconditions(store: () => Datastore): void {
+  const revisionOf = async (key: string) => (await readKey(store(), key))?.revision ?? "none";
+
+  test("creates a key that is absent, and refuses one that exists", async () => {
+    const created = await store().commit([{ kind: "create", key: "/k", value: "one" }]);
+    const again = await store().commit([{ kind: "create", key: "/k", value: "two" }]);
+
+    expect(created.ok).toBe(true);
+    expect(again).toEqual({ ok: false, reason: "exists", key: "/k" });
+    expect((await readKey(store(), "/k"))?.value).toBe("one");
+  });
+
+  test("answers the revision that the written entry then has", async () => {
+    const written = await store().commit([{ kind: "create", key: "/k", value: "one" }]);
+
+    expect(written).toEqual({ ok: true, revision: await revisionOf("/k") });
+  });
+
+  for (const kind of ["update", "delete"] as const) {
+    const change = (revision: string): Change =>
+      kind === "update" ? { kind, key: "/k", value: "new", revision } : { kind, key: "/k", revision };
+
+    test(`${kind}s what is unchanged since it was read`, async () => {
+      await put(store(), "/k", "old");
+
+      expect((await store().commit([change(await revisionOf("/k"))])).ok).toBe(true);
+      expect((await readKey(store(), "/k"))?.value).toBe(kind === "update" ? "new" : undefined);
+    });
+
+    test(`refuses to ${kind} what has changed since`, async () => {
+      await put(store(), "/k", "old");
+      const seen = await revisionOf("/k");
+      await put(store(), "/k", "newer");
+
+      expect(await store().commit([change(seen)])).toEqual({ ok: false, reason: "stale", key: "/k" });
+      expect((await readKey(store(), "/k"))?.value).toBe("newer");
+    });
+
+    test(`refuses to ${kind} what is missing`, async () => {
+      expect(await store().commit([change("1")])).toEqual({ ok: false, reason: "missing", key: "/k" });
+    });
+
+    test(`refuses to ${kind} what was deleted and created again`, async () => {
+      await put(store(), "/k", "old");
+      const seen = await revisionOf("/k");
+      await store().commit([{ kind: "delete", key: "/k", revision: seen }]);
+      await put(store(), "/k", "old");
+
+      expect(await store().commit([change(seen)])).toEqual({ ok: false, reason: "stale", key: "/k" });
+    });
+  }
+
+  test("puts whatever was there before", async () => {
+    await put(store(), "/k", "one");
+    await put(store(), "/k", "two");
+
+    expect((await readKey(store(), "/k"))?.value).toBe("two");
+  });
+
+  test("guards with expectations that write nothing", async () => {
+    await put(store(), "/there", "x");
+    const seen = await revisionOf("/there");
+    const tryWith = (key: string, revision: string | undefined) =>
+      store().commit([
+        { kind: "expect", key, revision },
+        { kind: "put", key: "/k", value: "written" },
+      ]);
+
+    expect(await tryWith("/there", "1")).toEqual({ ok: false, reason: "stale", key: "/there" });
+    expect(await tryWith("/absent", seen)).toEqual({ ok: false, reason: "missing", key: "/absent" });
+    expect(await tryWith("/there", undefined)).toEqual({ ok: false, reason: "exists", key: "/there" });
+    expect(await readKey(store(), "/k")).toBeUndefined();
+
+    expect((await tryWith("/there", seen)).ok).toBe(true);
+    expect((await tryWith("/absent", undefined)).ok).toBe(true);
+    expect(await revisionOf("/there")).toBe(seen);
+  });
+
+  test("answers the present revision when there is nothing to write", async () => {
+    await put(store(), "/k", "x");
+    const now = (await store().read([])).revision;
+
+    expect(await store().commit([])).toEqual({ ok: true, revision: now });
+    expect(await store().commit([{ kind: "expect", key: "/absent", revision: undefined }])).toEqual({
+      ok: true,
+      revision: now,
+    });
+    expect((await store().read([])).revision).toBe(now);
+  });
+}
+
+export function testAtomicity(store: () => Datastore): void {
+  test("writes all of them at one revision", async () => {
+    await put(store(), "/gone", "x");
+    const { revision } = (await readKey(store(), "/gone")) ?? { revision: "" };
+    const written = await store().commit([
+      { kind: "create", key: "/a", value: "1" },
+      { kind: "put", key: "/b", value: "2" },
+      { kind: "delete", key: "/gone", revision },
+    ]);
+
+    const snapshot = await store().read([{ kind: "prefix", prefix: "/" }]);
+    expect(written).toEqual({ ok: true, revision: snapshot.revision });
+    expect(snapshot.answers[0]?.map(({ key }) => key)).toEqual(["/a", "/b"]);
+    expect(new Set(snapshot.answers[0]?.map((entry) => entry.revision))).toEqual(new Set([snapshot.revision]));
+  });
+
+  test("writes none of them when one is refused, and names the first refused in the order given", async () => {
+    await put(store(), "/z", "there");
+    await put(store(), "/b", "there");
+    const written = await store().commit([
+      { kind: "create", key: "/a", value: "1" },
+      { kind: "create", key: "/z", value: "1" },
+      { kind: "create", key: "/b", value: "1" },
+    ]);
+
+    expect(written).toEqual({ ok: false, reason: "exists", key: "/z" });
+    expect(await readKey(store(), "/a")).toBeUndefined();
+  });
+
+  test("refuses a key named twice as a fault of the caller", async () => {
+    const twice = store().commit([
+      { kind: "put", key: "/a", value: "1" },
+      { kind: "put", key: "/a", value: "2" },
+    ]);
+
+    expect(await failureOf(twice)).toMatchObject({ kind: "internal" });
+  });
+
+  test("takes 128 changes at once, and refuses more as a fault of the caller", async () => {
+    const many = (count: number) =>
+      Array.from({ length: count }, (_, index): Change => ({ kind: "create", key: `/many/${index}`, value: "" }));
+
+    expect(await failureOf(store().commit(many(129)))).toMatchObject({ kind: "internal" });
+    expect((await store().commit(many(128))).ok).toBe(true);
+  });
+
+  test("loses no increment among concurrent writers", async () => {
+    await put(store(), "/counter", "0");
+    const increment = async (): Promise<Written> => {
+      const entry = await readKey(store(), "/counter");
+      const { revision, value } = entry ?? { revision: "", value: "" };
+      return store().commit([{ kind: "update", key: "/counter", value: String(Number(value) + 1), revision }]);
+    };
+    const incrementUntilWon = async () => {
+      for (;;) if ((await increment()).ok) return;
+    };
+    await Promise.all(Array.from({ length: 8 }, incrementUntilWon));
+
+    expect((await readKey(store(), "/counter"))?.value).toBe("8");
+  });
+}
