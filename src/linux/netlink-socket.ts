@@ -53,16 +53,19 @@ export function openNetlinkSocket(protocol: NetlinkProtocol): NetlinkSocket {
   const fd = libc().socket(AF_NETLINK, SOCK_RAW_CLOEXEC, PROTOCOL[protocol]);
   if (fd < 0) throw new KernelError(`open a netlink socket (${protocol})`, lastErrno());
   const socket = { protocol, fd, nextSequence: 1, sendBuffer: DEFAULT_BUFFER };
-  setOption(socket, SOL_NETLINK, NETLINK_EXT_ACK, Int32Array.of(1));
-  setOption(socket, SOL_NETLINK, NETLINK_CAP_ACK, Int32Array.of(1));
-  setOption(socket, SOL_SOCKET, SO_RCVTIMEO, BigInt64Array.of(BigInt(RECEIVE_TIMEOUT_SECONDS), 0n));
-  const address = Uint16Array.of(AF_NETLINK, 0, 0, 0, 0, 0);
-  if (libc().bind(fd, address, address.byteLength) !== 0) {
-    const errno = lastErrno();
+  try {
+    setOption(socket, SOL_NETLINK, NETLINK_EXT_ACK, Int32Array.of(1));
+    setOption(socket, SOL_NETLINK, NETLINK_CAP_ACK, Int32Array.of(1));
+    setOption(socket, SOL_SOCKET, SO_RCVTIMEO, BigInt64Array.of(BigInt(RECEIVE_TIMEOUT_SECONDS), 0n));
+    const address = Uint16Array.of(AF_NETLINK, 0, 0, 0, 0, 0);
+    if (libc().bind(fd, address, address.byteLength) !== 0) {
+      throw new KernelError(`bind a netlink socket (${protocol})`, lastErrno());
+    }
+    return socket;
+  } catch (error) {
     closeSync(fd);
-    throw new KernelError(`bind a netlink socket (${protocol})`, errno);
+    throw error;
   }
-  return socket;
 }
 
 export function closeNetlinkSocket(socket: NetlinkSocket): void {
@@ -238,7 +241,5 @@ function refusal(action: string, { errno, text }: Acknowledgement): KernelError 
 
 function setOption(socket: NetlinkSocket, level: number, name: number, value: Int32Array | BigInt64Array): void {
   if (libc().setsockopt(socket.fd, level, name, value, value.byteLength) === 0) return;
-  const errno = lastErrno();
-  closeSync(socket.fd);
-  throw new KernelError(`set option ${name} of a netlink socket`, errno);
+  throw new KernelError(`set option ${name} of a netlink socket`, lastErrno());
 }

@@ -15,6 +15,9 @@ import type { NftElement, NftSet } from "./set.ts";
 import * as wire from "./wire.ts";
 
 const LIST_ATTEMPTS = 20;
+/** Milliseconds: the kernel is done with a table of 50,000 well within the sum of these. */
+const PAUSE = 5;
+const LONGEST_PAUSE = 50;
 
 /** A rule that is in force; the handle deletes it. */
 export interface KnownRule extends NftRule {
@@ -66,13 +69,15 @@ export function listElements(socket: NetlinkSocket, table: TableReference, set: 
   for (let tries = 1; tries <= LIST_ATTEMPTS; tries++) {
     const parts = orNone(() => dump(socket, request, readElements));
     if (parts.length <= 1 || hasNoRepetition(parts)) return parts.flat();
+    Bun.sleepSync(Math.min(tries * PAUSE, LONGEST_PAUSE));
   }
   throw new KernelError(`${request.action}: it kept moving`, errnoOf("EAGAIN"));
 }
 
 /**
- * The kernel resumes a long list by counting elements, and sorts a growing hash
- * table anew behind our back: some elements then come twice and as many never.
+ * The kernel resumes a long list by counting elements, and for a moment after a
+ * hash table grew it sorts it anew: elements then come twice and others never.
+ * Repetition is what can be seen of it.
  */
 function hasNoRepetition(parts: readonly (readonly NftElement[])[]): boolean {
   const seen = new Set<string>();
