@@ -26,6 +26,9 @@ test: node_modules/.installed ## lint, then every test; the last line holds the 
 bench: node_modules/.installed ## side by side with the peers; prints ratios
 	@$(BUN) scripts/bench.ts $(BENCH)
 
+soak: build ## what takes long: 50 processes x 200 ADD and DEL on each datastore, let live and killed
+	@IPAM_STORM_ROUNDS=200 $(BUN) test --timeout 36000000 ./test/ipam/storm.test.ts
+
 clean:
 	rm -rf dist node_modules
 

@@ -6,14 +6,23 @@
  * a guard: who cannot have the lock in time, or at all, goes on without it, and
  * the preconditions of the commit keep the truth.
  */
-import { type FileLock, lockFile, unlockFile } from "../linux/flock.ts";
+import { type FileLock, tryLockFile, unlockFile } from "../linux/flock.ts";
 
 /** Longer than a healthy holder takes even when a hundred stand in line; shorter than a runtime's patience. */
-const PATIENCE_MILLISECONDS = 5_000;
+const PATIENCE_MILLISECONDS = 10_000;
 
-export function openHostTurn(path: string): <T>(work: () => Promise<T>) => Promise<T> {
+/** Never growing: who waits long must not fall behind who has just come. */
+const LONGEST_PAUSE = 8;
+
+export interface TurnMeans {
+  readonly now: () => Date;
+  readonly random: () => number;
+  readonly wait: (milliseconds: number) => Promise<void>;
+}
+
+export function openHostTurn(path: string, means: TurnMeans): <T>(work: () => Promise<T>) => Promise<T> {
   return async (work) => {
-    const lock = await takeTurn(path);
+    const lock = await takeTurn(path, means);
     try {
       return await work();
     } finally {
@@ -22,9 +31,15 @@ export function openHostTurn(path: string): <T>(work: () => Promise<T>) => Promi
   };
 }
 
-async function takeTurn(path: string): Promise<FileLock | undefined> {
+async function takeTurn(path: string, { now, random, wait }: TurnMeans): Promise<FileLock | undefined> {
+  const end = now().getTime() + PATIENCE_MILLISECONDS;
   try {
-    return await lockFile(path, { limitMilliseconds: PATIENCE_MILLISECONDS });
+    let lock = tryLockFile(path);
+    while (!lock && now().getTime() < end) {
+      await wait(random() * LONGEST_PAUSE);
+      lock = tryLockFile(path);
+    }
+    return lock;
   } catch {
     return undefined;
   }

@@ -86,6 +86,6 @@ function allocatorOn(
     wait,
     warn: (message) => log.warning(message),
     hints: openHintFile(`${place}.hints`, String(pid)),
-    turn: openHostTurn(`${place}.lock`),
+    turn: openHostTurn(`${place}.lock`, { now, random, wait }),
   });
 }

@@ -1,0 +1,48 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { means } from "../../test/support/ipam.ts";
+import { temporaryDirectory } from "../../test/support/temporary-directory.ts";
+import { tryLockFile, unlockFile } from "../linux/flock.ts";
+import { openHostTurn } from "./host-turn.ts";
+
+const folder = temporaryDirectory("turn");
+afterAll(() => folder.remove());
+
+describe("openHostTurn()", () => {
+  test("lets one work at a time, and the next when the first has failed", async () => {
+    const turn = openHostTurn(join(folder.path, "one"), means());
+    let working = 0;
+    const work = async () => {
+      working += 1;
+      expect(working).toBe(1);
+      await new Promise((resolve) => setImmediate(resolve));
+      working -= 1;
+      throw new Error("failed");
+    };
+
+    const all = await Promise.allSettled([turn(work), turn(work), turn(work)]);
+
+    expect(all.map((each) => each.status === "rejected" && each.reason.message)).toEqual([
+      "failed",
+      "failed",
+      "failed",
+    ]);
+  });
+
+  test("goes on without the lock when its holder does not let go, or where there can be none", async () => {
+    const path = join(folder.path, "held");
+    const held = tryLockFile(path);
+    let clock = 0;
+    const impatient = openHostTurn(path, {
+      ...means(),
+      now: () => {
+        clock += 1000;
+        return new Date(clock);
+      },
+    });
+
+    expect(await impatient(async () => "done")).toBe("done");
+    expect(await openHostTurn("/proc/nowhere/lock", means())(async () => "done")).toBe("done");
+    if (held) unlockFile(held);
+  });
+});
