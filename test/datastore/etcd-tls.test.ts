@@ -107,19 +107,22 @@ for (const gateway of ["on", "off"] as const) {
 }
 
 describe.skipIf(!hasEtcd)(`etcd with users${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
-  test("takes user and password from the address, and says when they are wrong or missing", async () => {
-    const cluster = await startEtcd();
-    const [endpoint = ""] = cluster.endpoints;
-    enableUsers(endpoint, []);
-    const withUser = (user: string) => endpoint.replace("http://", `http://${user}@`);
+  test.each(["on", "off"] as const)(
+    "takes user and password from the address, and says when they are wrong or missing (gateway %s)",
+    async (gateway) => {
+      const cluster = await startEtcd({ gateway });
+      const [endpoint = ""] = cluster.endpoints;
+      enableUsers(endpoint, []);
+      const withUser = (user: string) => endpoint.replace("http://", `http://${user}@`);
 
-    expect(await tryRead([withUser("root:right%40word")], {})).toBe("ok");
-    const wrong = await tryRead([withUser("root:wrong-word")], {});
-    expect(wrong).toEqual(atStage("authenticate"));
-    expect(Bun.inspect(wrong)).not.toContain("wrong-word");
-    expect(await tryRead([endpoint], {})).toEqual(atStage("authenticate"));
-    await cluster.stop();
-  });
+      expect(await tryRead([withUser("root:right%40word")], {})).toBe("ok");
+      const wrong = await tryRead([withUser("root:wrong-word")], {});
+      expect(wrong).toEqual(atStage("authenticate"));
+      expect(Bun.inspect(wrong)).not.toContain("wrong-word");
+      expect(await tryRead([endpoint], {})).toEqual(atStage("authenticate"));
+      await cluster.stop();
+    },
+  );
 
   test("asks for a new token when the old one is no longer good", async () => {
     const cluster = await startEtcd({ flags: ["--auth-token=simple"] });

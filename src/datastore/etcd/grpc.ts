@@ -75,13 +75,20 @@ class GrpcTransport implements Transport {
     return stream;
   }
 
-  private sessionFor(url: string, signal: AbortSignal): Promise<ClientHttp2Session> {
-    const known = this.sessions.get(url);
-    if (known) return known;
+  private async sessionFor(url: string, signal: AbortSignal): Promise<ClientHttp2Session> {
+    for (let known = this.sessions.get(url); known; known = this.sessions.get(url)) {
+      const session = await known;
+      if (!session.destroyed && !session.closed) return session;
+      this.forget(url, known);
+    }
     const opening = this.connect(url, signal);
     this.sessions.set(url, opening);
-    opening.catch(() => this.sessions.delete(url));
+    opening.catch(() => this.forget(url, opening));
     return opening;
+  }
+
+  private forget(url: string, session: Promise<ClientHttp2Session>): void {
+    if (this.sessions.get(url) === session) this.sessions.delete(url);
   }
 
   private connect(url: string, signal: AbortSignal): Promise<ClientHttp2Session> {
@@ -97,7 +104,7 @@ class GrpcTransport implements Transport {
       resolve(session);
     });
     session.on("error", (error) => reject(failureOfConnection(error)));
-    session.once("close", () => this.sessions.delete(url));
+    session.once("close", () => this.forget(url, promise));
     return promise;
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { datastoreContract } from "../contract.ts";
+import { HistoryGone } from "../datastore.ts";
 import { openMemory } from "./memory.ts";
 import { MemoryTable } from "./table.ts";
 
@@ -16,6 +17,18 @@ const openAt = async (firstRevision?: bigint) => {
 datastoreContract("memory", () => openAt(), { openAt });
 
 describe("openMemory()", () => {
+  test("forgets old history, and says so", async () => {
+    const store = openMemory(new MemoryTable(1n, 10));
+    const { revision } = await store.read([]);
+    for (let count = 0; count < 50; count++) await store.commit([{ kind: "put", key: "/k", value: String(count) }]);
+    const late = async () => {
+      for await (const event of store.watch("/", revision, AbortSignal.timeout(5_000))) return event;
+      return undefined;
+    };
+
+    await expect(late()).rejects.toBeInstanceOf(HistoryGone);
+  });
+
   test("counts a bundled read and a commit as one round trip each", async () => {
     const store = openMemory();
     await store.read([

@@ -18,7 +18,10 @@ export class MemoryTable {
   private forgottenUpTo: bigint;
   private readonly listeners = new Set<() => void>();
 
-  constructor(private currentRevision = 1n) {
+  constructor(
+    private currentRevision = 1n,
+    private readonly historyLimit = 10_000,
+  ) {
     this.forgottenUpTo = currentRevision;
   }
 
@@ -41,6 +44,7 @@ export class MemoryTable {
     this.currentRevision += 1n;
     const events = changes.flatMap((change) => this.apply(change, this.revision));
     this.history.push({ revision: this.currentRevision, events });
+    this.trimHistory();
     for (const wake of this.listeners) wake();
     return { ok: true, revision: this.revision };
   }
@@ -61,6 +65,14 @@ export class MemoryTable {
   onCommit(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
+  }
+
+  /** Only now and then: each trimming copies what is kept. */
+  private trimHistory(): void {
+    if (this.history.length <= this.historyLimit * 2) return;
+    const first = this.history.length - this.historyLimit;
+    this.forgottenUpTo = this.history[first - 1]?.revision ?? this.forgottenUpTo;
+    this.history = this.history.slice(first);
   }
 
   private below(prefix: string, limit: number, after: string | undefined): readonly Entry[] {
