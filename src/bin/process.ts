@@ -10,7 +10,7 @@ import { type Answer, errorAnswer } from "../cni/answer.ts";
 import { type CniPlugin, type CniProcess, serve } from "../cni/serve.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
 import { PluginError } from "../errors.ts";
-import { peekStdin, readStdin } from "./stdin.ts";
+import { readStdin } from "./stdin.ts";
 
 /** How long a handler may undo its work after a signal. */
 const GRACE_MILLISECONDS = 2_000;
@@ -35,7 +35,7 @@ export async function runPlugin(plugin: CniPlugin): Promise<never> {
 }
 
 function realProcess(signal: AbortSignal): CniProcess {
-  return { env: process.env, readStdin: () => readStdin(signal), peekStdin, isOwnNetns, signal };
+  return { env: process.env, readStdin: () => readStdin(signal), isOwnNetns, signal };
 }
 
 function stopOnSignals(): { readonly signal: AbortSignal; readonly graceOver: Promise<Answer> } {

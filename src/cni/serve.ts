@@ -28,7 +28,7 @@ import {
   isCniCommand,
   type RequiredVariable,
 } from "./environment.ts";
-import { isJsonObject, parseJsonObject } from "./json.ts";
+import { parseJsonObject } from "./json.ts";
 import type { CniResult } from "./result.ts";
 import { type CniVersion, isCniVersion, NEWEST_VERSION } from "./version.ts";
 
@@ -37,8 +37,6 @@ export interface CniProcess {
   readonly env: Environment;
   /** All of stdin, to its end. */
   readStdin(): Promise<Uint8Array>;
-  /** What stdin holds already; never waits for its end. */
-  peekStdin(): Promise<Uint8Array>;
   /** Whether the path is this process's own network namespace; `false` when it cannot be opened. */
   isOwnNetns(path: string): Promise<boolean>;
   /** Aborted when the process is told to stop. */
@@ -68,7 +66,8 @@ export interface CniPlugin {
 export async function serve(process: CniProcess, plugin: CniPlugin): Promise<Answer> {
   const command = process.env["CNI_COMMAND"] ?? "";
   if (command === "") return aboutAnswer(plugin);
-  if (command === "VERSION") return versionAnswer(await versionToEcho(process, plugin), plugin.supportedVersions);
+  // As the reference library does: stdin is not read, so nobody who leaves it open makes VERSION wait.
+  if (command === "VERSION") return versionAnswer(newestOf(plugin), plugin.supportedVersions);
 
   const caller = { version: newestOf(plugin) };
   try {
@@ -135,17 +134,6 @@ async function handle(call: CniCall, plugin: CniPlugin, context: CallContext): P
     case "STATUS":
       await plugin.status(call, context);
       return SILENT_SUCCESS;
-  }
-}
-
-/** VERSION succeeds whatever stdin holds: a version that is known is echoed, else the newest is named. */
-async function versionToEcho(process: CniProcess, plugin: CniPlugin): Promise<CniVersion> {
-  try {
-    const asked: unknown = JSON.parse(new TextDecoder().decode(await process.peekStdin()));
-    const version = isJsonObject(asked) ? asked["cniVersion"] : undefined;
-    return plugin.supportedVersions.find((one) => one === version) ?? newestOf(plugin);
-  } catch {
-    return newestOf(plugin);
   }
 }
 

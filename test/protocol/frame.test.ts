@@ -37,13 +37,7 @@ describe("VERSION", () => {
     const run = await runPlugin(builtProgram(), { env: { CNI_COMMAND: "VERSION", ...env }, stdin });
 
     expect(run.exitCode).toBe(0);
-    expect(JSON.parse(run.stdout)).toEqual({ cniVersion: expect.any(String), supportedVersions: VERSIONS });
-  });
-
-  test.each(VERSIONS)("echoes %s", async (cniVersion) => {
-    const run = await runPlugin(builtProgram(), { env: { CNI_COMMAND: "VERSION" }, stdin: { cniVersion } });
-
-    expect(JSON.parse(run.stdout).cniVersion).toBe(cniVersion);
+    expect(JSON.parse(run.stdout)).toEqual({ cniVersion: VERSIONS.at(-1), supportedVersions: VERSIONS });
   });
 
   test("answers while stdin stays open and silent", async () => {
