@@ -128,6 +128,21 @@ export const ERROR_TABLE = {
     meaning: "A record in the datastore is not of the shape it must have",
     remedy: "Look at the record at the key the message names: correct it, or remove it if it is not needed",
   },
+  "resource-invalid": {
+    code: 113,
+    meaning: "A resource that was given is wrong, or may not be changed in this way",
+    remedy: "Correct the fields the message lists",
+  },
+  "resource-conflict": {
+    code: 114,
+    meaning: "The resource exists already, does not exist, or was changed by somebody else meanwhile",
+    remedy: "Look at the resource as it is now, then decide again",
+  },
+  "resource-in-use": {
+    code: 115,
+    meaning: "The resource cannot go as long as others use it",
+    remedy: "Remove what the message lists, or insist with `--force` where the command has it",
+  },
   internal: {
     code: 999,
     meaning: "A fault in the product itself",

@@ -1,6 +1,8 @@
 /** docs/vendorctl.md, from the table of commands. */
-import { COMMON_OPTIONS, type Command, type CommandGroup, type Option } from "../../src/admin/command.ts";
+import { COMMON_OPTIONS, type Command, type CommandGroup } from "../../src/admin/command.ts";
 import { COMMANDS } from "../../src/admin/commands.ts";
+import { CONFIG_FILE, DATASTORE_SETTINGS } from "../../src/admin/datastore/options.ts";
+import type { Option } from "../../src/admin/option.ts";
 import { identity } from "../../src/identity.ts";
 
 export function adminPage(): string {
@@ -20,9 +22,32 @@ export function adminPage(): string {
     "## Options of every command",
     "",
     ...optionTable(COMMON_OPTIONS),
+    "",
+    "## Which datastore",
+    "",
+    `Each setting is taken from its option, else from its variable in the environment, else from \`${CONFIG_FILE}\``,
+    `(\`--config\` names another file). Nothing said anywhere means etcd at \`http://127.0.0.1:2379\`.`,
+    "",
+    ...datastoreTable(),
+    "",
+    "The file is YAML or JSON; its fields stand at the top or below `spec`:",
+    "",
+    "```yaml",
+    "datastoreType: etcdv3",
+    "etcdEndpoints: https://10.0.0.1:2379,https://10.0.0.2:2379",
+    "etcdCACertFile: /etc/ssl/etcd/ca.pem",
+    "```",
     ...sections(COMMANDS, [tool]),
     "",
   ].join("\n");
+}
+
+function datastoreTable(): readonly string[] {
+  const rows = DATASTORE_SETTINGS.map(
+    ({ option, variable, field }) =>
+      `| \`--${option.name} ${option.value}\` | \`${variable}\` | \`${field}\` | ${option.summary} |`,
+  );
+  return ["| Option | Variable | Field | Meaning |", "|---|---|---|---|", ...rows];
 }
 
 function sections(group: CommandGroup, words: readonly string[]): readonly string[] {

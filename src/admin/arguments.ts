@@ -1,11 +1,13 @@
 /** Reads what stands behind a command: options anywhere, `--` ends them, `-` alone is an argument. */
 import { nearestName } from "../model/nearest-name.ts";
-import { type Given, type Option, UsageError } from "./command.ts";
+import { type Given, UsageError } from "./command.ts";
+import type { Option } from "./option.ts";
 
 export function parseArguments(args: readonly string[], options: readonly Option[]): Given {
   const operands: string[] = [];
   const switches = new Set<string>();
   const values = new Map<string, string>();
+  const lists = new Map<string, readonly string[]>();
   for (let index = 0; index < args.length; index += 1) {
     const word = args[index] ?? "";
     if (word === "--") {
@@ -23,9 +25,11 @@ export function parseArguments(args: readonly string[], options: readonly Option
       continue;
     }
     if (attached === undefined) index += 1;
-    values.set(option.name, checkedValue(option, attached ?? args[index]));
+    const value = checkedValue(option, attached ?? args[index]);
+    if (option.repeats) lists.set(option.name, [...(lists.get(option.name) ?? []), value]);
+    else values.set(option.name, value);
   }
-  return { operands, switches, values };
+  return { operands, switches, values, lists };
 }
 
 /** `--output=json`, `--output`, `-o`, `-ojson`. */

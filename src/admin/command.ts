@@ -3,24 +3,17 @@
  * follow from this description; a new command is one file and one row in
  * `commands.ts`.
  */
+import type { DatastoreSettings } from "../config/datastore-settings.ts";
+import type { Datastore } from "../datastore/datastore.ts";
+import { DATASTORE_OPTIONS } from "./datastore/options.ts";
+import type { Option } from "./option.ts";
+
 export type ExitCode = typeof EXIT_OK | typeof EXIT_FAILED | typeof EXIT_USAGE;
 export const EXIT_OK = 0;
 /** It was asked rightly, and did not come out well. */
 export const EXIT_FAILED = 1;
 /** It was asked wrongly: unknown command or flag, missing argument. */
 export const EXIT_USAGE = 2;
-
-export interface Option {
-  /** Long name without dashes: `effective`. */
-  readonly name: string;
-  /** One letter: `o` for `-o`. */
-  readonly letter?: string;
-  /** What the value is called in help; absent for a switch. */
-  readonly value?: string;
-  /** The only values allowed. */
-  readonly oneOf?: readonly string[];
-  readonly summary: string;
-}
 
 export interface Example {
   /** Without the name of the tool: `config check a.conflist`. */
@@ -39,7 +32,10 @@ export interface Command {
   readonly operands?: string;
   /** What completion offers for an argument. */
   readonly completes?: "files" | readonly string[];
+  /** One of the same name as a common option stands in its place. */
   readonly options?: readonly Option[];
+  /** Whether it works on the datastore, and takes the options that choose one. */
+  readonly needsDatastore?: true;
   readonly examples: readonly Example[];
   run(context: Context, given: Given): Promise<ExitCode>;
 }
@@ -56,6 +52,8 @@ export interface Given {
   readonly operands: readonly string[];
   readonly switches: ReadonlySet<string>;
   readonly values: ReadonlyMap<string, string>;
+  /** The values of options that repeat. */
+  readonly lists: ReadonlyMap<string, readonly string[]>;
 }
 
 /** All that a command may touch. Tests hand in their own. */
@@ -63,10 +61,20 @@ export interface Context {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Whether stdout is a terminal. */
   readonly isTerminal: boolean;
+  /** Whether stderr is one: there, long work shows how far it is. */
+  readonly showsProgress: boolean;
   stdout(text: string): void;
   stderr(text: string): void;
   readFile(path: string): Promise<string>;
   readStdin(): Promise<string>;
+  /** The names in a folder, sorted; `undefined` when the path is no folder. */
+  listFolder(path: string): Promise<readonly string[] | undefined>;
+  openDatastore(settings: DatastoreSettings): Promise<Datastore>;
+  now(): Date;
+  uuid(): string;
+  /** A number from 0 up to 1. */
+  random(): number;
+  wait(milliseconds: number): Promise<void>;
 }
 
 /** Options every command takes. */
@@ -82,7 +90,16 @@ export const COMMON_OPTIONS: readonly Option[] = [
 ];
 
 export function optionsOf(command: Command): readonly Option[] {
-  return [...(command.options ?? []), ...COMMON_OPTIONS];
+  return [
+    ...(command.options ?? []),
+    ...(command.needsDatastore ? DATASTORE_OPTIONS : []),
+    ...commonOptionsOf(command),
+  ];
+}
+
+/** The common options that the command does not have in a form of its own. */
+export function commonOptionsOf({ options = [] }: Command): readonly Option[] {
+  return COMMON_OPTIONS.filter((common) => options.every(({ name }) => name !== common.name));
 }
 
 export function wantsJson(given: Given): boolean {

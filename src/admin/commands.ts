@@ -3,6 +3,12 @@ import { identity } from "../identity.ts";
 import type { CommandGroup } from "./command.ts";
 import { completionCommand } from "./completion-command.ts";
 import { configCheck } from "./config-check.ts";
+import { datastoreInit } from "./datastore/init.ts";
+import { deleteCommand } from "./resources/delete.ts";
+import { getCommand } from "./resources/get.ts";
+import { labelCommand } from "./resources/label.ts";
+import { patchCommand } from "./resources/patch.ts";
+import { applyCommand, createCommand, replaceCommand } from "./resources/write-commands.ts";
 import { versionCommand } from "./version-command.ts";
 
 export const COMMANDS: CommandGroup = {
@@ -10,6 +16,19 @@ export const COMMANDS: CommandGroup = {
   name: identity.adminTool,
   summary: `${identity.adminTool} looks after ${identity.title} networks`,
   commands: [
+    getCommand,
+    applyCommand,
+    createCommand,
+    replaceCommand,
+    patchCommand,
+    labelCommand,
+    deleteCommand,
+    {
+      kind: "group",
+      name: "datastore",
+      summary: "Work with the datastore itself",
+      commands: [datastoreInit],
+    },
     {
       kind: "group",
       name: "config",

@@ -5,7 +5,8 @@
  * (`at`, such as "config check"), then offers what stands there. It never runs
  * the tool.
  */
-import { COMMON_OPTIONS, type Command, type CommandGroup, type Option, optionsOf } from "./command.ts";
+import { COMMON_OPTIONS, type Command, type CommandGroup, optionsOf } from "./command.ts";
+import type { Option } from "./option.ts";
 
 export const COMPLETION_SHELLS = ["bash", "zsh", "fish"] as const;
 export type CompletionShell = (typeof COMPLETION_SHELLS)[number];
@@ -69,12 +70,23 @@ function steps(at: string): string {
   return `${words.slice(0, -1).join(" ")}|${words.at(-1)}`;
 }
 
-/** Options that take one of a few values, wherever they stand: their completion needs no place. */
-function valueArms(places: readonly Place[], offer: (values: string) => string): readonly string[] {
-  const options = new Map(places.flatMap((place) => place.options).map((option) => [option.name, option]));
-  return [...options.values()]
-    .filter((option) => option.value !== undefined)
-    .map((option) => `    ${flagsOf([option]).join("|")}) ${offer((option.oneOf ?? []).join(" "))}; return ;;`);
+/** What the value of an option may be. */
+type ValueOffer = (option: Option) => string;
+
+/** `case` arms on the place and the word before the cursor. An option that is the same everywhere needs no place. */
+function valueArms(places: readonly Place[], offer: ValueOffer): readonly string[] {
+  const arms = new Map<string, Set<string>>();
+  for (const { at, options } of places) {
+    for (const option of options.filter(({ value }) => value !== undefined)) {
+      const isSameEverywhere = places
+        .flatMap((place) => place.options)
+        .every((other) => other.name !== option.name || offer(other) === offer(option));
+      const place = isSameEverywhere ? "*" : `"${at}"`;
+      const patterns = flagsOf([option]).map((flag) => `${place}"|${flag}"`);
+      arms.set(offer(option), new Set([...(arms.get(offer(option)) ?? []), ...patterns]));
+    }
+  }
+  return [...arms].map(([action, patterns]) => `    ${[...patterns].join("|")}) ${action}; return ;;`);
 }
 
 function bash(tool: string, places: readonly Place[]): readonly string[] {
@@ -84,14 +96,18 @@ function bash(tool: string, places: readonly Place[]): readonly string[] {
     `${name}() {`,
     `  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" at="" word words="" flags=""`,
     "  COMPREPLY=()",
-    '  case "$previous" in',
-    ...valueArms(places, (values) => `COMPREPLY=($(compgen -W "${values}" -- "$current"))`),
-    "  esac",
     `  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do`,
     '    case "$at|$word" in',
     ...stepArms(places, "      "),
     "    esac",
     "  done",
+    '  case "$at|$previous" in',
+    ...valueArms(places, ({ value, oneOf = [] }) =>
+      value === "FILE"
+        ? 'compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))'
+        : `COMPREPLY=($(compgen -W "${oneOf.join(" ")}" -- "$current"))`,
+    ),
+    "  esac",
     '  case "$at" in',
     ...places.map(({ at, words, options, files }) => {
       const offered = `words="${words.map(({ word }) => word).join(" ")}"; flags="${flagsOf(options).join(" ")}"`;
@@ -114,14 +130,14 @@ function zsh(tool: string, places: readonly Place[]): readonly string[] {
     `${name}() {`,
     '  local at="" word',
     "  local -a offers flags",
-    `  case "\${words[CURRENT-1]}" in`,
-    ...valueArms(places, (values) => `compadd -- ${values}`),
-    "  esac",
     `  for word in "\${(@)words[2,CURRENT-1]}"; do`,
     '    case "$at|$word" in',
     ...stepArms(places, "      "),
     "    esac",
     "  done",
+    `  case "$at|\${words[CURRENT-1]}" in`,
+    ...valueArms(places, ({ value, oneOf = [] }) => (value === "FILE" ? "_files" : `compadd -- ${oneOf.join(" ")}`)),
+    "  esac",
     '  case "$at" in',
     ...places.map(({ at, words, options, files }) => {
       const flags = described(options.map((option) => ({ word: `--${option.name}`, summary: option.summary })));
@@ -160,11 +176,16 @@ function fishPlace(tool: string, name: string, { at, words, options, files }: Pl
     ...words.map(({ word, summary }) => `${start} -a ${word} -d ${singleQuoted(summary)}`),
     ...options.map((option) => {
       const letter = option.letter === undefined ? "" : ` -s ${option.letter}`;
-      const value = option.value === undefined ? "" : ` -x -a "${(option.oneOf ?? []).join(" ")}"`;
+      const value = fishValue(option);
       return `${start} -l ${option.name}${letter}${value} -d ${singleQuoted(option.summary)}`;
     }),
     ...(files ? [`${start} -F`] : []),
   ];
+}
+
+function fishValue({ value, oneOf = [] }: Option): string {
+  if (value === undefined) return "";
+  return value === "FILE" ? " -r -F" : ` -x -a "${oneOf.join(" ")}"`;
 }
 
 function singleQuoted(text: string): string {

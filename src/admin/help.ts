@@ -1,5 +1,7 @@
 /** The help of a command or a group, written from its description. */
-import { COMMON_OPTIONS, type Command, type CommandGroup, type Option, optionsOf } from "./command.ts";
+import { COMMON_OPTIONS, type Command, type CommandGroup, commonOptionsOf } from "./command.ts";
+import { DATASTORE_OPTIONS } from "./datastore/options.ts";
+import type { Option } from "./option.ts";
 import type { Paint } from "./paint.ts";
 
 /** `words`: how the user came here, the tool's name first. */
@@ -32,7 +34,8 @@ function commandHelp(command: Command, words: readonly string[], { bold }: Paint
     ...(command.description === undefined ? [] : ["", command.description]),
     "",
     bold("Options:"),
-    ...columns(optionsOf(command).map(optionRow)),
+    ...columns([...(command.options ?? []), ...commonOptionsOf(command)].map(optionRow)),
+    ...(command.needsDatastore ? ["", bold("Which datastore:"), ...columns(DATASTORE_OPTIONS.map(optionRow))] : []),
     "",
     bold("Examples:"),
     ...command.examples.flatMap(({ command: line, does }) => [`  # ${does}`, `  ${tool} ${line}`]),

@@ -1,5 +1,4 @@
 /** From the words of the command line to a command, its help, or a word on what was wrong. */
-import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { redact } from "../redaction.ts";
@@ -16,6 +15,7 @@ import {
   UsageError,
 } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
+import { failureText } from "./failure-text.ts";
 import { helpText } from "./help.ts";
 import { paint } from "./paint.ts";
 
@@ -90,9 +90,4 @@ function memberNamed(group: CommandGroup, name: string): Command | CommandGroup 
   const nearest = nearestName(name, names);
   const hint = nearest === undefined ? `; there are: ${names.join(", ")}` : `; did you mean "${nearest}"?`;
   throw new UsageError(`There is no command "${name}"${hint}`);
-}
-
-function failureText(failure: unknown): string {
-  if (failure instanceof PluginError && failure.details !== "") return `${failure.message} (${failure.details})`;
-  return failure instanceof Error ? failure.message : String(failure);
 }

@@ -1,7 +1,8 @@
 /** The admin tool, composed. */
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import type { Context } from "../admin/command.ts";
 import { runAdmin } from "../admin/run.ts";
+import { openDatastore } from "../datastore/open.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
   // A reader that has seen enough (`| head`) is no failure.
@@ -9,10 +10,26 @@ export async function run(args: readonly string[]): Promise<number> {
   const context: Context = {
     env: process.env,
     isTerminal: process.stdout.isTTY === true,
+    showsProgress: process.stderr.isTTY === true,
     stdout: (text) => void process.stdout.write(text),
     stderr: (text) => void process.stderr.write(text),
     readFile: (path) => readFile(path, "utf8"),
     readStdin: () => Bun.stdin.text(),
+    listFolder,
+    openDatastore,
+    now: () => new Date(),
+    uuid: () => crypto.randomUUID(),
+    random: Math.random,
+    wait: (milliseconds) => Bun.sleep(milliseconds),
   };
   return runAdmin(args, context);
+}
+
+async function listFolder(path: string): Promise<readonly string[] | undefined> {
+  try {
+    return (await readdir(path)).sort();
+  } catch (failure) {
+    if (failure instanceof Error && "code" in failure && failure.code === "ENOTDIR") return undefined;
+    throw failure;
+  }
 }

@@ -1,6 +1,7 @@
 /** The admin tool as its user meets it: the built executable, real files, real shells. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
+import { COMMANDS } from "../../src/admin/commands.ts";
 import { identity } from "../../src/identity.ts";
 import { VERSION } from "../../src/version.ts";
 import { BAD_INPUTS } from "../support/bad-inputs.ts";
@@ -95,10 +96,13 @@ describe.each([
   testNeeding(program(shell))("offers commands, options, values and files", async () => {
     const file = await fileOf("some-file.conf", "{}");
 
-    expect([...complete([tool, ""])].sort()).toEqual(["completion", "config", "version"]);
+    expect([...complete([tool, ""])].sort()).toEqual([...COMMANDS.commands.map(({ name }) => name)].sort());
     expect(complete([tool, "config", ""])).toEqual(["check"]);
     expect(complete([tool, "config", "check", "--eff"])).toEqual(["--effective"]);
     expect([...complete([tool, "config", "check", "-o", ""])].sort()).toEqual(["json", "text"]);
+    expect([...complete([tool, "get", "-o", ""])].sort()).toEqual(["json", "name", "table", "wide", "yaml"]);
+    expect(complete([tool, "get", "ippo"])).toEqual(["ippool"]);
+    expect(complete([tool, "apply", "-f", file.slice(0, -3)])).toEqual([file]);
     expect([...complete([tool, "completion", ""])].sort()).toEqual(["bash", "fish", "zsh"]);
     expect(complete([tool, "config", "check", file.slice(0, -3)])).toEqual([file]);
   });

@@ -1,6 +1,8 @@
 /** The admin tool run inside the test: files are a table, output is text. */
 import type { Context } from "../../src/admin/command.ts";
 import { runAdmin } from "../../src/admin/run.ts";
+import type { Datastore } from "../../src/datastore/datastore.ts";
+import { openMemory } from "../../src/datastore/memory/memory.ts";
 
 export interface AdminRun {
   readonly code: number;
@@ -13,19 +15,32 @@ export interface AdminSurroundings {
   readonly stdin?: string;
   readonly isTerminal?: boolean;
   readonly env?: Context["env"];
+  readonly showsProgress?: boolean;
+  /** What the tool works on, whatever datastore it is told to use. It stays open. */
+  readonly store?: Datastore;
+  readonly openDatastore?: Context["openDatastore"];
+  readonly now?: Date;
 }
 
 export async function runInside(args: readonly string[], surroundings: AdminSurroundings = {}): Promise<AdminRun> {
-  const { files = {}, stdin = "", isTerminal = false, env = {} } = surroundings;
+  const { files = {}, stdin = "", isTerminal = false, showsProgress = false, env = {} } = surroundings;
+  const { store = openMemory(), now = new Date("2026-01-02T03:04:05Z") } = surroundings;
   const out: string[] = [];
   const err: string[] = [];
   const context: Context = {
     env,
     isTerminal,
+    showsProgress,
     stdout: (text) => void out.push(text),
     stderr: (text) => void err.push(text),
     readFile: async (path) => files[path] ?? missing(),
     readStdin: async () => stdin,
+    listFolder: async (path) => namesBelow(`${path}/`, files),
+    openDatastore: surroundings.openDatastore ?? (async () => keptOpen(store)),
+    now: () => now,
+    uuid: () => "00000000-0000-4000-8000-000000000001",
+    random: () => 0.5,
+    wait: async () => {},
   };
   const code = await runAdmin(args, context);
   return { code, stdout: out.join(""), stderr: err.join("") };
@@ -33,4 +48,18 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
 
 function missing(): never {
   throw Object.assign(new Error("missing"), { code: "ENOENT" });
+}
+
+function namesBelow(folder: string, files: Readonly<Record<string, string>>): readonly string[] | undefined {
+  const names = Object.keys(files).filter((path) => path.startsWith(folder));
+  return names.length === 0 ? undefined : names.map((path) => path.slice(folder.length)).sort();
+}
+
+function keptOpen(store: Datastore): Datastore {
+  return {
+    read: (wanted) => store.read(wanted),
+    commit: (changes) => store.commit(changes),
+    watch: (prefix, from, signal) => store.watch(prefix, from, signal),
+    close: async () => {},
+  };
 }

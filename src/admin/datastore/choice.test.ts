@@ -1,0 +1,112 @@
+import { describe, expect, test } from "bun:test";
+import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
+import type { DatastoreSettings } from "../../config/datastore-settings.ts";
+import { openMemory } from "../../datastore/memory/memory.ts";
+import { EXIT_FAILED, EXIT_OK } from "../command.ts";
+import { CONFIG_FILE } from "./options.ts";
+
+/** What a command opens, given these options, variables and files. */
+async function opened(
+  words: string,
+  surroundings: AdminSurroundings = {},
+): Promise<{ code: number; stderr: string; settings: DatastoreSettings | undefined }> {
+  let settings: DatastoreSettings | undefined;
+  const { code, stderr } = await runInside(`get nodes ${words}`.trim().split(" "), {
+    ...surroundings,
+    openDatastore: async (chosen) => {
+      settings = chosen;
+      return openMemory();
+    },
+  });
+  return { code, stderr, settings };
+}
+
+function etcd(...endpoints: readonly string[]): DatastoreSettings {
+  return { kind: "etcd", source: { kind: "endpoints", endpoints } };
+}
+
+describe("which datastore", () => {
+  const file = (text: string) => ({ files: { [CONFIG_FILE]: text } });
+
+  test("is etcd on this host when nobody says anything", async () => {
+    expect(await opened("")).toMatchObject({ code: EXIT_OK, settings: etcd("http://127.0.0.1:2379") });
+  });
+
+  test("is taken from options, then the environment, then the file", async () => {
+    const given = { ...file("etcdEndpoints: http://file:1"), env: { ETCD_ENDPOINTS: "http://env:1" } };
+
+    expect((await opened("", file("etcdEndpoints: http://file:1"))).settings).toEqual(etcd("http://file:1"));
+    expect((await opened("", given)).settings).toEqual(etcd("http://env:1"));
+    expect((await opened("--etcd-endpoints http://a:1,http://b:2", given)).settings).toEqual(
+      etcd("http://a:1", "http://b:2"),
+    );
+  });
+
+  test("takes settings one by one, but one source of endpoints only", async () => {
+    const env = { ETCD_DISCOVERY_SRV: "example.org" };
+    const both = await opened("", { ...file("spec:\n  etcdEndpoints: http://file:1"), env });
+
+    expect(both.settings).toEqual({ kind: "etcd", source: { kind: "discovery", domain: "example.org" } });
+    expect(await opened("--etcd-endpoints http://a:1 --etcd-discovery-srv b.org")).toMatchObject({
+      code: EXIT_FAILED,
+      settings: undefined,
+    });
+  });
+
+  test("knows the embedded one", async () => {
+    const env = { DATASTORE_TYPE: "embedded", DATASTORE_PATH: "/x/y.db" };
+
+    expect((await opened("", { env })).settings).toEqual({ kind: "embedded", path: "/x/y.db" });
+    expect((await opened("--datastore-path /z.db", { env })).settings).toEqual({ kind: "embedded", path: "/z.db" });
+    expect((await opened("", { ...file(""), env: { DATASTORE_TYPE: "" } })).settings?.kind).toBe("etcd");
+  });
+
+  test.each([
+    ["etcdEndpoint: http://a:1", '"etcdEndpoints"'],
+    ["etcdEndpoints: [a]", "not text"],
+    ["- a", "no object"],
+    ["a: [", "YAML"],
+    ["datastoreType: etcd", "datastore_type"],
+  ])("refuses the file %p", async (text, hint) => {
+    const { code, stderr, settings } = await opened("", file(text));
+
+    expect({ code, settings }).toEqual({ code: EXIT_FAILED, settings: undefined });
+    expect(stderr).toContain(hint);
+  });
+
+  test("says where a bad setting comes from, and no secret", async () => {
+    const { code, stderr } = await opened("", { env: { ETCD_ENDPOINTS: "ftp://user:hidden-word@a:1" } });
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain("ETCD_ENDPOINTS");
+    expect(stderr).not.toContain("hidden-word");
+  });
+
+  test("needs the files it is told of", async () => {
+    expect((await opened("--config /no/such.yaml")).code).toBe(EXIT_FAILED);
+    const tls = "--etcd-endpoints https://a:1 --etcd-ca-cert-file /no/such.pem";
+    expect(await opened(tls)).toMatchObject({ code: EXIT_FAILED, settings: undefined });
+  });
+});
+
+describe("datastore init", () => {
+  test("makes a bare datastore ready, once", async () => {
+    const store = openMemory();
+    const first = await runInside(["datastore", "init", "-o", "json"], { store });
+    const { revision } = await store.read([]);
+    const second = await runInside(["datastore", "init", "-o", "json"], { store });
+
+    expect(JSON.parse(first.stdout)).toMatchObject({ state: "made ready" });
+    expect(JSON.parse(second.stdout)).toEqual({ ...JSON.parse(first.stdout), state: "ready already" });
+    expect((await store.read([])).revision).toBe(revision);
+    expect((await runInside(["get", "clusterinfo", "-o", "yaml"], { store })).stdout).toContain("datastoreReady: true");
+  });
+
+  test("leaves one alone that says it is not ready", async () => {
+    const store = openMemory();
+    await runInside(["datastore", "init"], { store });
+    await runInside(["patch", "clusterinfo", "default", "-p", "spec: {datastoreReady: false}"], { store });
+
+    expect((await runInside(["datastore", "init"], { store })).code).toBe(EXIT_FAILED);
+  });
+});

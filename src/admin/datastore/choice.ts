@@ -1,0 +1,132 @@
+/**
+ * Which datastore a command works on: options before the environment, the
+ * environment before the file. Pure: files are read by `open.ts`.
+ *
+ * Settings are taken one by one, except where an endpoint comes from: whoever
+ * names endpoints or a domain hides the endpoints and the domain of those
+ * behind it.
+ */
+
+import { type DatastoreSettings, datastoreSettings } from "../../config/datastore-settings.ts";
+import { decodeNetworkConfig } from "../../config/decode.ts";
+import type { NamedFile } from "../../config/named-files.ts";
+import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
+import { nearestName } from "../../model/nearest-name.ts";
+import { isObject } from "../../model/shape.ts";
+import type { Context, Given } from "../command.ts";
+import { DATASTORE_SETTINGS, type DatastoreSetting } from "./options.ts";
+
+/** What one source says, by the wire's names. */
+export interface Layer {
+  readonly values: ReadonlyMap<string, string>;
+  /** How the source calls a setting, for messages: `--etcd-endpoints`, `ETCD_ENDPOINTS` … */
+  readonly nameOf: (setting: DatastoreSetting) => string;
+}
+
+export interface DatastoreChoice {
+  readonly settings: DatastoreSettings;
+  /** Key and certificate files that must be readable. */
+  readonly files: readonly NamedFile[];
+}
+
+const SOURCES_OF_ENDPOINTS: ReadonlySet<string> = new Set(["etcd_endpoints", "etcd_discovery_srv"]);
+
+export function chooseDatastore(layers: readonly Layer[]): DatastoreChoice {
+  const chosen = mergeLayers(layers);
+  const values = new Map([...chosen].map(([wire, { value }]) => [wire, value]));
+  const kubeconfig = values.get("kubeconfig");
+  values.delete("kubeconfig");
+  const decoded = decodeNetworkConfig({
+    ...Object.fromEntries(values),
+    ...(kubeconfig === undefined ? {} : { kubernetes: { kubeconfig } }),
+    name: identity.adminTool,
+    cniVersion: "1.0.0",
+    type: identity.product,
+    ipam: { type: identity.ipamType },
+  });
+  if (!decoded.ok) {
+    const messages = decoded.problems.map(({ message }) => message);
+    throw new PluginError("config-invalid", `Cannot choose the datastore: ${messages.join("; ")}`, {
+      details: [...chosen].map(([wire, { name }]) => `${wire} comes from ${name}`).join(", "),
+    });
+  }
+  return { settings: datastoreSettings(decoded.config), files: decoded.files };
+}
+
+export function optionLayer(given: Given): Layer {
+  return layerOf(
+    ({ option }) => given.values.get(option.name),
+    ({ option }) => `--${option.name}`,
+  );
+}
+
+export function environmentLayer(env: Context["env"]): Layer {
+  return layerOf(
+    ({ variable }) => env[variable] || undefined,
+    ({ variable }) => variable,
+  );
+}
+
+/** `content`: the file, parsed; its fields stand at the top or below `spec`. */
+export function fileLayer(content: unknown, file: string): Layer {
+  if (content === null)
+    return layerOf(
+      () => undefined,
+      () => file,
+    );
+  const fields = isObject(content) && isObject(content["spec"]) ? content["spec"] : content;
+  if (!isObject(fields)) throw fileInvalid(file, "it holds no object of settings");
+  const known = DATASTORE_SETTINGS.map(({ field }) => field);
+  for (const [name, value] of Object.entries(fields)) {
+    if (ENVELOPE.has(name)) continue;
+    if (!known.includes(name)) {
+      const nearest = nearestName(name, known);
+      throw fileInvalid(file, `"${name}" is no setting; ${nearest ? `did you mean "${nearest}"?` : known.join(", ")}`);
+    }
+    if (typeof value !== "string") throw fileInvalid(file, `"${name}" is not text`);
+  }
+  return layerOf(
+    ({ field }) => textOf(fields[field]),
+    ({ field }) => `${field} in ${file}`,
+  );
+}
+
+const ENVELOPE: ReadonlySet<string> = new Set(["apiVersion", "kind", "metadata"]);
+
+function layerOf(read: (setting: DatastoreSetting) => string | undefined, nameOf: Layer["nameOf"]): Layer {
+  const values = new Map<string, string>();
+  for (const setting of DATASTORE_SETTINGS) {
+    const value = read(setting);
+    if (value !== undefined) values.set(setting.wire, value);
+  }
+  return { values, nameOf };
+}
+
+interface Chosen {
+  readonly value: string;
+  readonly name: string;
+}
+
+function mergeLayers(layers: readonly Layer[]): ReadonlyMap<string, Chosen> {
+  const chosen = new Map<string, Chosen>();
+  let hasSource = false;
+  for (const { values, nameOf } of layers) {
+    for (const setting of DATASTORE_SETTINGS) {
+      const value = values.get(setting.wire);
+      const isHidden = hasSource && SOURCES_OF_ENDPOINTS.has(setting.wire);
+      if (value === undefined || isHidden || chosen.has(setting.wire)) continue;
+      chosen.set(setting.wire, { value, name: nameOf(setting) });
+    }
+    hasSource ||= [...SOURCES_OF_ENDPOINTS].some((wire) => values.has(wire));
+  }
+  return chosen;
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+function fileInvalid(file: string, reason: string): PluginError {
+  return new PluginError("config-invalid", `Cannot read settings from "${file}": ${reason}`);
+}

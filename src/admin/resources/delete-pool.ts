@@ -1,0 +1,99 @@
+/**
+ * Deleting a pool: it must not leave blocks behind that nobody can explain.
+ *
+ *   in use? ──> refuse          (unless forced: addresses in use then stay, in no pool)
+ *   disable ──> a moment ──> take its blocks from their nodes ──> delete
+ *
+ * The moment lets those finish who read the pool while it was enabled. Blocks
+ * that came to be in it are found by looking once more.
+ */
+import type { Datastore } from "../../datastore/datastore.ts";
+import { PluginError } from "../../errors.ts";
+import type { Prefix } from "../../ip/prefix.ts";
+import { openAllocator } from "../../ipam/allocator.ts";
+import { ipPool, poolPrefix } from "../../model/ip-pool.ts";
+import { affineNode, type IPAMBlock } from "../../model/ipam-block.ts";
+import type { Context } from "../command.ts";
+import { allocationsOf, blocksWithin, describeAllocation } from "../ipam/blocks.ts";
+import { openProgress } from "../progress.ts";
+import type { Done } from "./each.ts";
+import { readOne, type Stored } from "./stored.ts";
+
+const MOMENT_MILLISECONDS = 500;
+const SHOWN_USERS = 10;
+
+interface How {
+  readonly context: Context;
+  readonly inUse: "refuse" | "release";
+}
+
+export async function deletePool(store: Datastore, stored: Stored, { context, inUse }: How): Promise<Done> {
+  const pool = ipPool.read(stored.text, stored.key);
+  const range = poolPrefix(pool);
+  const name = pool.metadata.name;
+  if (inUse === "refuse") requireUnused(name, await blocksWithin(store, range));
+
+  const wasEnabled = !pool.spec.disabled;
+  const disabled = await setDisabled(store, stored, true);
+  try {
+    if (wasEnabled) await context.wait(MOMENT_MILLISECONDS);
+    await releaseBlocks(store, range, { context, inUse });
+    const left = await blocksWithin(store, range);
+    if (inUse === "refuse") requireUnused(name, left);
+    const written = await store.commit([{ kind: "delete", key: disabled.key, revision: disabled.revision }]);
+    if (!written.ok) throw changed(name);
+    return { action: "deleted", ...noteOf(left) };
+  } catch (failure) {
+    // Somebody began to use it meanwhile: as if nothing had been asked.
+    if (wasEnabled) await setDisabled(store, disabled, false).catch(() => {});
+    throw failure;
+  }
+}
+
+async function setDisabled(store: Datastore, stored: Stored, disabled: boolean): Promise<Stored> {
+  const pool = ipPool.read(stored.text, stored.key);
+  if (pool.spec.disabled === disabled) return stored;
+  const text = ipPool.write({ ...pool, spec: { ...pool.spec, disabled } });
+  const written = await store.commit([{ kind: "update", key: stored.key, value: text, revision: stored.revision }]);
+  if (!written.ok) throw changed(pool.metadata.name);
+  return (await readOne(store, stored.kind, { name: pool.metadata.name })) ?? { ...stored, text };
+}
+
+async function releaseBlocks(store: Datastore, range: Prefix, { context, inUse }: How): Promise<void> {
+  const allocator = openAllocator(store, {
+    now: () => context.now(),
+    random: () => context.random(),
+    wait: (milliseconds) => context.wait(milliseconds),
+  });
+  const blocks = await blocksWithin(store, range);
+  const progress = openProgress(context, "Releasing blocks", blocks.length);
+  for (const block of blocks) {
+    const node = affineNode(block);
+    if (node !== undefined) {
+      await allocator.releaseAffinity({ node, block: block.cidr, inUse: inUse === "release" ? "release" : "keep" });
+    }
+    progress.step();
+  }
+  progress.end();
+}
+
+function requireUnused(name: string, blocks: readonly IPAMBlock[]): void {
+  const users = blocks.flatMap(allocationsOf);
+  if (users.length === 0) return;
+  const shown = users.slice(0, SHOWN_USERS).map(describeAllocation).join(", ");
+  const more = users.length > SHOWN_USERS ? ` and ${users.length - SHOWN_USERS} more` : "";
+  throw new PluginError(
+    "resource-in-use",
+    `Cannot delete ippool/${name}: ${users.length} of its addresses are in use: ${shown}${more}`,
+    { details: "disable the pool and recreate the workloads first, or insist with --force" },
+  );
+}
+
+function noteOf(blocks: readonly IPAMBlock[]): Pick<Done, "note"> {
+  const count = blocks.flatMap(allocationsOf).length;
+  return count === 0 ? {} : { note: `${count} addresses stay in use and lie in no pool now` };
+}
+
+function changed(name: string): PluginError {
+  return new PluginError("resource-conflict", `Cannot delete ippool/${name}: it was changed at the same time`);
+}

@@ -1,0 +1,89 @@
+import type { Datastore } from "../../datastore/datastore.ts";
+import { PluginError } from "../../errors.ts";
+import type { ResourceName } from "../../model/keys.ts";
+import type { PublicKind } from "../../model/kinds.ts";
+import { type Command, type Context, type Given, UsageError } from "../command.ts";
+import { withDatastore } from "../datastore/open.ts";
+import { deletePool } from "./delete-pool.ts";
+import { type Done, forEachResource } from "./each.ts";
+import { notFound } from "./get.ts";
+import { KIND_WORDS, NAMESPACE_OPTION, parseSelections, referenceText } from "./reference.ts";
+import { FILE_OPTION, readGivenResources } from "./sources.ts";
+import { readOne } from "./stored.ts";
+
+/** A resource to delete. */
+interface Doomed {
+  readonly kind: PublicKind;
+  readonly name: ResourceName;
+  /** Only if it is still at this revision. */
+  readonly revision?: string;
+}
+
+export const deleteCommand: Command = {
+  kind: "command",
+  name: "delete",
+  summary: "Delete resources",
+  description: [
+    "A pool that addresses are in use of is not deleted unless --force is given; the message says who uses it.",
+    "With --force running workloads keep their addresses, which then lie in no pool.",
+    "A pool is disabled first, then its blocks are taken from their nodes, then it goes.",
+  ].join("\n"),
+  operands: "KIND NAME… | KIND/NAME…",
+  completes: KIND_WORDS,
+  options: [
+    FILE_OPTION,
+    NAMESPACE_OPTION,
+    { name: "force", summary: "Delete a pool although its addresses are in use" },
+    { name: "ignore-not-found", summary: "What is gone already is no failure" },
+  ],
+  needsDatastore: true,
+  examples: [
+    { command: "delete ippool blue", does: "One pool" },
+    { command: "delete -f pools.yaml --ignore-not-found", does: "All that a file names" },
+  ],
+  async run(context, given) {
+    const all = await doomedOf(context, given);
+    return withDatastore(context, given, (store) =>
+      forEachResource(context, given, { all, act: (each) => deleteOne(store, each, { context, given }) }),
+    );
+  },
+};
+
+async function doomedOf(context: Context, given: Given): Promise<readonly Doomed[]> {
+  if (given.lists.has(FILE_OPTION.name)) {
+    return (await readGivenResources(context, given)).map(({ kind, name, resource }) => {
+      const revision = resource.metadata.resourceVersion;
+      return { kind, name, ...(revision === undefined ? {} : { revision }) };
+    });
+  }
+  const selections = parseSelections(given);
+  const nameless = selections.find(({ names }) => names.length === 0);
+  if (nameless) throw new UsageError(`The name of the ${nameless.kind.kind} to delete is needed`);
+  return selections.flatMap(({ kind, names }) => names.map((name) => ({ kind, name })));
+}
+
+async function deleteOne(
+  store: Datastore,
+  doomed: Doomed,
+  { context, given }: { readonly context: Context; readonly given: Given },
+): Promise<Done> {
+  const { kind, name } = doomed;
+  const stored = await readOne(store, kind, name);
+  if (!stored) {
+    if (given.switches.has("ignore-not-found")) return { action: "not there" };
+    throw await notFound(store, doomed);
+  }
+  if (doomed.revision !== undefined && doomed.revision !== stored.revision) {
+    throw changedMeanwhile(doomed, `it was changed since resourceVersion ${doomed.revision}`);
+  }
+  if (kind.kind === "IPPool") {
+    return deletePool(store, stored, { context, inUse: given.switches.has("force") ? "release" : "refuse" });
+  }
+  const written = await store.commit([{ kind: "delete", key: stored.key, revision: stored.revision }]);
+  if (!written.ok && written.reason !== "missing") throw changedMeanwhile(doomed, "it was changed at the same time");
+  return { action: "deleted" };
+}
+
+function changedMeanwhile({ kind, name }: Doomed, reason: string): PluginError {
+  return new PluginError("resource-conflict", `Cannot delete ${referenceText(kind, name)}: ${reason}`);
+}

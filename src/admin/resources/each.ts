@@ -1,0 +1,53 @@
+/** Does the same to many resources: one that fails does not stop the others, and the exit code tells. */
+import { PluginError } from "../../errors.ts";
+import type { ResourceName } from "../../model/keys.ts";
+import type { PublicKind } from "../../model/kinds.ts";
+import { redact } from "../../redaction.ts";
+import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../command.ts";
+import { failureText } from "../failure-text.ts";
+import { paint } from "../paint.ts";
+import { referenceText } from "./reference.ts";
+
+interface Named {
+  readonly kind: PublicKind;
+  readonly name: ResourceName;
+}
+
+export interface Done {
+  /** What happened to it: `created`, `deleted` … */
+  readonly action: string;
+  readonly revision?: string;
+  /** What the user should know besides. */
+  readonly note?: string;
+}
+
+export async function forEachResource<Each extends Named>(
+  context: Context,
+  given: Given,
+  work: { readonly all: readonly Each[]; readonly act: (each: Each) => Promise<Done> },
+): Promise<ExitCode> {
+  const results: unknown[] = [];
+  let code: ExitCode = EXIT_OK;
+  for (const each of work.all) {
+    const resource = referenceText(each.kind, each.name);
+    try {
+      const done = await work.act(each);
+      results.push({ resource, action: done.action, ...resultOf(done) });
+      if (!wantsJson(given)) context.stdout(`${resource} ${done.action}\n`);
+      if (done.note !== undefined) context.stderr(`${paint(context).yellow("note:")} ${done.note}\n`);
+    } catch (failure) {
+      // What is no matter of this one resource would fail for all others, too.
+      if (!(failure instanceof PluginError) || failure.kind === "datastore-unavailable") throw failure;
+      code = EXIT_FAILED;
+      const error = redact(failureText(failure));
+      results.push({ resource, action: "failed", error });
+      context.stderr(`${paint(context).red("error:")} ${error}\n`);
+    }
+  }
+  if (wantsJson(given)) context.stdout(`${JSON.stringify({ results }, undefined, 2)}\n`);
+  return code;
+}
+
+function resultOf({ revision, note }: Done): object {
+  return { ...(revision === undefined ? {} : { resourceVersion: revision }), ...(note === undefined ? {} : { note }) };
+}

@@ -1,0 +1,121 @@
+import type { Datastore } from "../../datastore/datastore.ts";
+import { PluginError } from "../../errors.ts";
+import { nearestName } from "../../model/nearest-name.ts";
+import { formatSelectorError, parseSelector } from "../../selector/parse.ts";
+import { type Selector, selects } from "../../selector/selector.ts";
+import { type Command, type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError } from "../command.ts";
+import { withDatastore } from "../datastore/open.ts";
+import { failureText } from "../failure-text.ts";
+import { paint } from "../paint.ts";
+import { FORMAT_OPTION, formatOf, printResources } from "./print.ts";
+import {
+  KIND_WORDS,
+  NAMESPACE_OPTION,
+  parseSelections,
+  referenceText,
+  type Selection,
+  USUAL_NAMESPACE,
+} from "./reference.ts";
+import { FILE_OPTION, readGivenResources } from "./sources.ts";
+import { readAll, readOne, type Stored } from "./stored.ts";
+
+export const getCommand: Command = {
+  kind: "command",
+  name: "get",
+  summary: "Show resources",
+  description: [
+    "KIND is a kind in any usual spelling (ippool, IPPools, ipp …), or several joined by commas; NAME… narrows it down.",
+    "yaml and json carry the resourceVersion; what they print can be applied again.",
+  ].join("\n"),
+  operands: "KIND [NAME…] | KIND/NAME…",
+  completes: KIND_WORDS,
+  options: [
+    FORMAT_OPTION,
+    FILE_OPTION,
+    { name: "selector", letter: "l", value: "SELECTOR", summary: "Only those whose labels it selects: rack == 'a'" },
+    NAMESPACE_OPTION,
+    { name: "all-namespaces", letter: "A", summary: "Of every namespace" },
+  ],
+  needsDatastore: true,
+  examples: [
+    { command: "get ippools", does: "Every pool" },
+    { command: "get pool blue -o yaml", does: "One pool, as it could be applied again" },
+    { command: "get nodes -o wide -l \"rack == 'a'\"", does: "Some nodes, with every column" },
+    { command: "get wep -A -o name", does: "The workload endpoints of all namespaces" },
+  ],
+  async run(context, given) {
+    const selections = await selectionsOf(context, given);
+    const selector = selectorOf(given);
+    return withDatastore(context, given, async (store) => {
+      const answers: Found[] = [];
+      for (const selection of selections) answers.push(await find(store, selection, given));
+      const found = answers.flatMap((answer) => answer.found).filter(({ resource }) => isSelected(resource, selector));
+      const missing = answers.flatMap((answer) => answer.missing);
+      const isSingle = selections.length === 1 && selections[0]?.names.length === 1;
+      return print(context, given, { found, missing, isSingle });
+    });
+  },
+};
+
+async function selectionsOf(context: Context, given: Given): Promise<readonly Selection[]> {
+  if (!given.lists.has(FILE_OPTION.name)) return parseSelections(given);
+  if (given.operands.length > 0) throw new UsageError("Resources are named by -f or by KIND and NAME, not by both");
+  return (await readGivenResources(context, given)).map(({ kind, name }) => ({ kind, names: [name] }));
+}
+
+function selectorOf(given: Given): Selector | undefined {
+  const text = given.values.get("selector");
+  if (text === undefined) return undefined;
+  const parsed = parseSelector(text);
+  if (parsed.ok) return parsed.selector;
+  throw new UsageError(`"${text}" is not a selector, at ${formatSelectorError(parsed.error)}`);
+}
+
+function isSelected({ metadata }: Stored["resource"], selector: Selector | undefined): boolean {
+  return selector === undefined || selects(selector, metadata.labels ?? {});
+}
+
+interface Found {
+  readonly found: readonly Stored[];
+  readonly missing: readonly PluginError[];
+}
+
+async function find(store: Datastore, { kind, names }: Selection, given: Given): Promise<Found> {
+  const namespace = given.values.get("namespace") ?? USUAL_NAMESPACE;
+  const wanted = kind.namespaced && !given.switches.has("all-namespaces") ? namespace : undefined;
+  if (names.length === 0) return { found: await readAll(store, kind, wanted), missing: [] };
+
+  const found: Stored[] = [];
+  const missing: PluginError[] = [];
+  for (const name of names) {
+    const stored = await readOne(store, kind, name);
+    if (stored) found.push(stored);
+    else missing.push(await notFound(store, { kind, name }));
+  }
+  return { found, missing };
+}
+
+/** Says which existing one may have been meant. */
+export async function notFound(
+  store: Datastore,
+  { kind, name }: { kind: Selection["kind"]; name: Selection["names"][number] },
+): Promise<PluginError> {
+  const others = (await readAll(store, kind, name.namespace)).map(({ resource }) => resource.metadata.name);
+  const nearest = nearestName(name.name, others);
+  return new PluginError("resource-conflict", `Cannot find ${referenceText(kind, name)}: it does not exist`, {
+    details: nearest === undefined ? "" : `did you mean "${nearest}"?`,
+  });
+}
+
+function print(context: Context, given: Given, answer: Found & { readonly isSingle: boolean }): ExitCode {
+  const { found, missing, isSingle } = answer;
+  const format = formatOf(given);
+  const isTable = format === "table" || format === "wide";
+  if (found.length > 0 || (missing.length === 0 && !isTable)) {
+    const showsNamespace = given.switches.has("all-namespaces");
+    context.stdout(printResources(format, { found, isSingle, showsNamespace, now: context.now() }));
+  }
+  if (found.length === 0 && missing.length === 0 && isTable) context.stderr("There are none.\n");
+  for (const failure of missing) context.stderr(`${paint(context).red("error:")} ${failureText(failure)}\n`);
+  return missing.length === 0 ? EXIT_OK : EXIT_FAILED;
+}

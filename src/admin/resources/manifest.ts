@@ -1,0 +1,107 @@
+/**
+ * From the text of a file to resources: one or many documents, YAML or JSON,
+ * lists of resources among them. Every problem of every document is told at
+ * once, so that nothing is done when anything is wrong.
+ */
+import { PluginError } from "../../errors.ts";
+import type { ResourceName } from "../../model/keys.ts";
+import { findKind, PUBLIC_KINDS, type PublicKind } from "../../model/kinds.ts";
+import { nearestName } from "../../model/nearest-name.ts";
+import { formatProblem } from "../../model/problem.ts";
+import type { Resource } from "../../model/resource.ts";
+import { isObject } from "../../model/shape.ts";
+import { USUAL_NAMESPACE } from "./reference.ts";
+
+/** A resource that a user gave. */
+export interface GivenResource {
+  readonly kind: PublicKind;
+  readonly name: ResourceName;
+  readonly resource: Resource;
+}
+
+export interface Manifest {
+  /** The file, or `stdin`. */
+  readonly place: string;
+  readonly text: string;
+}
+
+/** `namespace`: for resources that have one and do not say which. */
+export function decodeManifests(manifests: readonly Manifest[], namespace = USUAL_NAMESPACE): readonly GivenResource[] {
+  const decoded = manifests.flatMap((manifest) =>
+    documentsOf(manifest).map(({ place, document }) => decodeDocument(document, place, namespace)),
+  );
+  const problems = decoded.flatMap((each) => (each.ok ? [] : each.problems));
+  if (problems.length > 0) {
+    throw new PluginError("resource-invalid", `Cannot use what was given:\n  ${problems.join("\n  ")}`);
+  }
+  return decoded.flatMap((each) => (each.ok ? [each.given] : []));
+}
+
+interface Document {
+  /** `pools.yaml`, or `pools.yaml (document 2)`. */
+  readonly place: string;
+  readonly document: unknown;
+}
+
+function documentsOf({ place, text }: Manifest): readonly Document[] {
+  const all = flatten(parseYaml(text, place));
+  return all.map((document, index) => ({
+    place: all.length === 1 ? place : `${place} (document ${index + 1})`,
+    document,
+  }));
+}
+
+export function parseYaml(text: string, place: string): unknown {
+  try {
+    return Bun.YAML.parse(text);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message.replace(/^YAML Parse error: /, "") : String(cause);
+    throw new PluginError("decode-failure", `Cannot read ${place}: it is neither YAML nor JSON (${reason})`, { cause });
+  }
+}
+
+/** Several documents, a list, or an object of kind `…List`: its members; empty documents are nothing. */
+function flatten(value: unknown): readonly unknown[] {
+  if (value === null || value === undefined) return [];
+  if (Array.isArray(value)) return value.flatMap(flatten);
+  const isList = isObject(value) && typeof value["kind"] === "string" && value["kind"].endsWith("List");
+  return isList && Array.isArray(value["items"]) ? value["items"].flatMap(flatten) : [value];
+}
+
+type Decoded =
+  | { readonly ok: true; readonly given: GivenResource }
+  | { readonly ok: false; readonly problems: readonly string[] };
+
+function decodeDocument(document: unknown, place: string, namespace: string): Decoded {
+  const refuse = (...problems: readonly string[]): Decoded => ({
+    ok: false,
+    problems: problems.map((problem) => `${place}: ${problem}`),
+  });
+  if (!isObject(document)) return refuse("it is not an object");
+  const word = document["kind"];
+  if (typeof word !== "string") return refuse("kind: is missing; give it a value");
+  const kind = findKind(word);
+  if (!kind) return refuse(`kind: ${unknownKind(word)}`);
+
+  const decoded = kind.codec.decode(document);
+  if (!decoded.ok) return refuse(...decoded.problems.map(formatProblem));
+  return { ok: true, given: givenResource(kind, decoded.value, namespace) };
+}
+
+/** Puts a resource that has a namespace, and does not say which, into this one. */
+export function givenResource(kind: PublicKind, resource: Resource, namespace: string): GivenResource {
+  const { name, namespace: own } = resource.metadata;
+  if (!kind.namespaced) return { kind, name: { name }, resource };
+  const place = own ?? namespace;
+  return {
+    kind,
+    name: { name, namespace: place },
+    resource: { ...resource, metadata: { ...resource.metadata, namespace: place } },
+  };
+}
+
+function unknownKind(word: string): string {
+  const kinds = PUBLIC_KINDS.map(({ kind }) => kind);
+  const nearest = nearestName(word, kinds);
+  return `"${word}" is not known; ${nearest === undefined ? `use ${kinds.join(", ")}` : `did you mean "${nearest}"?`}`;
+}

@@ -1,0 +1,44 @@
+import { isObject } from "../../model/shape.ts";
+import { type Command, UsageError } from "../command.ts";
+import { withDatastore } from "../datastore/open.ts";
+import { forEachResource } from "./each.ts";
+import { parseYaml } from "./manifest.ts";
+import { mergePatch } from "./merge-patch.ts";
+import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "./reference.ts";
+import { updateResource } from "./update.ts";
+
+export const patchCommand: Command = {
+  kind: "command",
+  name: "patch",
+  summary: "Change some fields of a resource",
+  description: [
+    "The patch is merged into the resource (JSON merge patch): objects field by field, null removes a field,",
+    "lists are replaced as a whole. A patch that names metadata.resourceVersion changes that very version or fails.",
+  ].join("\n"),
+  operands: "KIND NAME",
+  completes: KIND_WORDS,
+  options: [{ name: "patch", letter: "p", value: "PATCH", summary: "The patch, in JSON or YAML" }, NAMESPACE_OPTION],
+  needsDatastore: true,
+  examples: [
+    { command: `patch ippool blue -p '{"spec":{"disabled":true}}'`, does: "No new addresses from this pool" },
+    { command: "patch ippool blue -p 'spec: {nodeSelector: null}'", does: "Back to the default" },
+  ],
+  async run(context, given) {
+    const { kind, name, rest } = parseReference(given);
+    if (rest.length > 0) throw new UsageError(`"patch" changes one resource, and "${rest[0]}" was given besides`);
+    const text = given.values.get("patch");
+    if (text === undefined) throw new UsageError('"-p PATCH" is needed');
+    const patch = parseYaml(text, "the patch");
+    if (!isObject(patch)) throw new UsageError("The patch must be an object");
+    return withDatastore(context, given, (store) =>
+      forEachResource(context, given, {
+        all: [{ kind, name }],
+        act: async (target) => {
+          const change = (resource: unknown) => mergePatch(resource, patch);
+          const { action, revision } = await updateResource(store, target, { change, context });
+          return { action: action === "unchanged" ? action : "patched", revision };
+        },
+      }),
+    );
+  },
+};

@@ -1,0 +1,76 @@
+/** How users name kinds and resources: `ippool blue`, `pools/blue`, `wep/prod/name`, `pools,nodes`. */
+import type { ResourceName } from "../../model/keys.ts";
+import { findKind, kindWords, PUBLIC_KINDS, type PublicKind } from "../../model/kinds.ts";
+import { nearestName } from "../../model/nearest-name.ts";
+import { type Given, UsageError } from "../command.ts";
+import type { Option } from "../option.ts";
+
+export const USUAL_NAMESPACE = "default";
+
+export const NAMESPACE_OPTION: Option = {
+  name: "namespace",
+  letter: "n",
+  value: "NAMESPACE",
+  summary: `Namespace of resources that have one; ${USUAL_NAMESPACE} when absent`,
+};
+
+/** What completion offers where a kind is wanted. */
+export const KIND_WORDS: readonly string[] = PUBLIC_KINDS.map(({ kind }) => kind.toLowerCase());
+
+/** Kinds, and the resources meant; no names means all of the kind. */
+export interface Selection {
+  readonly kind: PublicKind;
+  readonly names: readonly ResourceName[];
+}
+
+function kindNamed(word: string): PublicKind {
+  const found = findKind(word);
+  if (found) return found;
+  const nearest = nearestName(word, PUBLIC_KINDS.flatMap(kindWords));
+  const hint = nearest === undefined ? `there are: ${KIND_WORDS.join(", ")}` : `did you mean "${nearest}"?`;
+  throw new UsageError(`There is no kind "${word}"; ${hint}`);
+}
+
+/** `KIND NAME…`, `KIND,KIND`, or `KIND/NAME…`. */
+export function parseSelections(given: Given): readonly Selection[] {
+  const [first, ...names] = given.operands;
+  if (first === undefined) throw new UsageError(`A kind is needed: ${KIND_WORDS.join(", ")}`);
+  const namespace = given.values.get("namespace");
+  if (first.includes("/")) {
+    return given.operands.map((operand) => {
+      const [word = "", ...path] = operand.split("/");
+      const kind = kindNamed(word);
+      return { kind, names: [nameIn(kind, path, namespace)] };
+    });
+  }
+  const kinds = first.split(",").map(kindNamed);
+  if (kinds.length > 1 && names.length > 0) throw new UsageError("Names can be given of one kind at a time");
+  return kinds.map((kind) => ({ kind, names: names.map((name) => nameIn(kind, [name], namespace)) }));
+}
+
+/** One `KIND NAME` or `KIND/NAME`; answers also what stands behind it. */
+export function parseReference(given: Given): { kind: PublicKind; name: ResourceName; rest: readonly string[] } {
+  const [first = "", ...rest] = given.operands;
+  const namespace = given.values.get("namespace");
+  const [word = "", ...path] = first.split("/");
+  if (first === "") throw new UsageError(`A kind and a name are needed; kinds: ${KIND_WORDS.join(", ")}`);
+  const kind = kindNamed(word);
+  if (path.length > 0) return { kind, name: nameIn(kind, path, namespace), rest };
+  const [name, ...more] = rest;
+  if (name === undefined) throw new UsageError(`The name of the ${kind.kind} is needed`);
+  return { kind, name: nameIn(kind, [name], namespace), rest: more };
+}
+
+/** `ippool/blue`; a name that `parseSelections` understands. */
+export function referenceText({ kind }: PublicKind, { name, namespace }: ResourceName): string {
+  return [kind.toLowerCase(), ...(namespace === undefined ? [] : [namespace]), name].join("/");
+}
+
+function nameIn(kind: PublicKind, path: readonly string[], namespace: string | undefined): ResourceName {
+  const [name = "", ...rest] = path.toReversed();
+  const [own, ...tooMuch] = rest;
+  if (name === "" || tooMuch.length > 0 || (own !== undefined && !kind.namespaced)) {
+    throw new UsageError(`"${path.join("/")}" is no name of a ${kind.kind}`);
+  }
+  return kind.namespaced ? { name, namespace: own ?? namespace ?? USUAL_NAMESPACE } : { name };
+}

@@ -1,0 +1,249 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
+import { means, request } from "../../../test/support/ipam.ts";
+import { openMemory } from "../../datastore/memory/memory.ts";
+import { API_VERSION } from "../../identity.ts";
+import { openAllocator } from "../../ipam/allocator.ts";
+import { blocksPrefix } from "../../model/keys.ts";
+import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
+
+let store = openMemory();
+beforeEach(() => {
+  store = openMemory();
+});
+
+function ctl(words: string, surroundings: AdminSurroundings = {}): Promise<AdminRun> {
+  return runInside(words.split(" "), { store, ...surroundings });
+}
+
+function resource(kind: string, name: string, spec: object = {}, metadata: object = {}): object {
+  return { apiVersion: API_VERSION, kind, metadata: { name, ...metadata }, spec };
+}
+
+const BLUE = resource("IPPool", "blue", { cidr: "10.0.0.0/24", blockSize: 28 });
+const RED = resource("IPPool", "red", { cidr: "10.0.1.0/24" });
+
+function give(command: string, ...documents: readonly object[]): Promise<AdminRun> {
+  return ctl(`${command} -f -`, { stdin: documents.map((each) => JSON.stringify(each)).join("\n---\n") });
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what a script would read
+async function json(words: string): Promise<any> {
+  return JSON.parse((await ctl(`${words} -o json`)).stdout);
+}
+
+describe("apply", () => {
+  test("creates what is not there, replaces what differs, leaves alone what is the same", async () => {
+    expect(await give("apply", BLUE)).toEqual({ code: EXIT_OK, stdout: "ippool/blue created\n", stderr: "" });
+    expect((await give("apply", BLUE)).stdout).toBe("ippool/blue unchanged\n");
+    const changed = resource("IPPool", "blue", { cidr: "10.0.0.0/24", blockSize: 28, natOutgoing: true });
+    expect((await give("apply", changed)).stdout).toBe("ippool/blue replaced\n");
+    expect(await json("get pool blue")).toMatchObject({
+      metadata: { uid: expect.any(String), creationTimestamp: "2026-01-02T03:04:05.000Z" },
+      spec: { natOutgoing: true },
+    });
+  });
+
+  test("reads several documents, lists, YAML, files and folders", async () => {
+    const files = {
+      "d/a.yaml": `apiVersion: ${API_VERSION}\nkind: IPPool\nmetadata: {name: blue}\nspec:\n  cidr: 10.0.0.0/24\n---\n`,
+      "d/b.json": JSON.stringify({ kind: "IPPoolList", items: [RED] }),
+      "d/README": "not a manifest",
+      "one.yml": `apiVersion: ${API_VERSION}\nkind: Node\nmetadata:\n  name: n1\n`,
+    };
+    expect((await ctl("apply -f d -f one.yml", { files })).stdout).toBe(
+      "ippool/blue created\nippool/red created\nnode/n1 created\n",
+    );
+  });
+
+  test("does nothing when anything is wrong, and tells all of it", async () => {
+    const bad = resource("IPPool", "bad", { cidr: "10.0.2.1/24", natOutging: true });
+    const { code, stderr } = await give("apply", BLUE, bad, { kind: "IPPol" });
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain('stdin (document 2): spec.natOutging: is not a known field; did you mean "natOutgoing"?');
+    expect(stderr).toContain("host bits");
+    expect(stderr).toContain('did you mean "IPPool"?');
+    expect((await ctl("get pools -o name")).stdout).toBe("");
+  });
+
+  test("refuses pools that overlap and fields that cannot change, and goes on with the others", async () => {
+    await give("apply", BLUE);
+    const overlapping = resource("IPPool", "green", { cidr: "10.0.0.128/25" });
+    const grown = resource("IPPool", "blue", { cidr: "10.0.0.0/23", blockSize: 28 });
+    const { code, stdout, stderr } = await give("apply", overlapping, grown, RED);
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stdout).toBe("ippool/red created\n");
+    expect(stderr).toContain('overlaps pool "blue"');
+    expect(stderr).toContain("spec.cidr");
+  });
+
+  test("writes over the very version the document names, or not at all", async () => {
+    await give("apply", BLUE);
+    const before = await json("get pool blue");
+    await ctl("label pool blue a=b");
+    const stale = await give("apply", { ...before, spec: { ...before.spec, disabled: true } });
+
+    expect(stale.code).toBe(EXIT_FAILED);
+    expect(stale.stderr).toContain("resourceVersion");
+    const fresh = await json("get pool blue");
+    expect((await give("replace", { ...fresh, spec: { ...fresh.spec, disabled: true } })).code).toBe(EXIT_OK);
+  });
+
+  test("what get prints can be applied again", async () => {
+    await give("apply", BLUE, RED, resource("Node", "n1", {}, { labels: { yes: "true", n: "1" } }));
+    const { stdout } = await ctl("get pools,nodes -o yaml");
+
+    expect((await ctl("apply -f -", { stdin: stdout })).stdout.match(/unchanged/g)).toHaveLength(3);
+    await ctl("delete -f -", { stdin: stdout });
+    expect((await ctl("apply -f -", { stdin: stdout })).stdout.match(/created/g)).toHaveLength(3);
+  });
+});
+
+describe("create and replace", () => {
+  test("refuse what exists and what does not, and name it", async () => {
+    expect(await give("replace", BLUE)).toMatchObject({ code: EXIT_FAILED });
+    await give("create", BLUE);
+    const again = await give("create", BLUE);
+
+    expect(again.code).toBe(EXIT_FAILED);
+    expect(again.stderr).toContain("ippool/blue");
+    expect(again.stderr).toContain("resourceVersion 2");
+    expect((await give("replace", BLUE)).code).toBe(EXIT_OK);
+  });
+});
+
+describe("get", () => {
+  test("prints every format", async () => {
+    await give("apply", BLUE);
+
+    expect((await ctl("get ipp")).stdout).toBe(
+      "NAME   CIDR          DISABLED   SELECTOR   AGE\nblue   10.0.0.0/24   false      all()      0s\n",
+    );
+    expect((await ctl("get ippools -o wide")).stdout).toContain("/28");
+    expect((await ctl("get ippool/blue -o name")).stdout).toBe("ippool/blue\n");
+    expect((await ctl("get ippool -o yaml")).stdout).toContain('resourceVersion: "2"');
+    expect(await json("get ippool")).toMatchObject({ kind: "IPPoolList", items: [{ metadata: { name: "blue" } }] });
+  });
+
+  test("selects by label and by namespace", async () => {
+    await give("apply", resource("Node", "n1", {}, { labels: { rack: "a" } }), resource("Node", "n2"));
+    await give("apply", resource("WorkloadEndpoint", "w", {}, { namespace: "prod" }));
+
+    expect((await runInside(["get", "nodes", "-o", "name", "-l", "rack == 'a'"], { store })).stdout).toBe("node/n1\n");
+    expect((await ctl("get wep -o name")).stdout).toBe("");
+    expect((await ctl("get wep -n prod -o name")).stdout).toBe("workloadendpoint/prod/w\n");
+    expect((await ctl("get wep -A")).stdout).toContain("NAMESPACE");
+    expect((await ctl("get wep/prod/w -o name")).stdout).toBe("workloadendpoint/prod/w\n");
+  });
+
+  test("names the one that may have been meant", async () => {
+    await give("apply", BLUE);
+    const { code, stdout, stderr } = await ctl("get pool bleu");
+
+    expect({ code, stdout }).toEqual({ code: EXIT_FAILED, stdout: "" });
+    expect(stderr).toContain('"blue"');
+  });
+
+  test.each([["get"], ["get pol"], ["get pools,nodes x"], ["get pool -l a=="], ["delete pool"], ["patch pool"]])(
+    "calls %p a wrong usage",
+    async (words) => {
+      expect(await ctl(words)).toMatchObject({ code: EXIT_USAGE, stdout: "" });
+    },
+  );
+});
+
+describe("patch", () => {
+  const patch = (value: object) => runInside(["patch", "pool", "blue", "-p", JSON.stringify(value)], { store });
+
+  test("merges, removes and refuses as the model does", async () => {
+    await give("apply", BLUE);
+
+    expect((await patch({ spec: { disabled: true, nodeSelector: "rack == 'a'" } })).stdout).toBe(
+      "ippool/blue patched\n",
+    );
+    expect((await patch({ spec: { nodeSelector: null } })).code).toBe(EXIT_OK);
+    expect((await json("get pool blue")).spec).toMatchObject({ disabled: true, nodeSelector: "all()" });
+    expect((await patch({ spec: { blockSize: 26 } })).code).toBe(EXIT_FAILED);
+    expect((await patch({ spec: { disabld: true } })).stderr).toContain('"disabled"');
+    expect((await patch({ metadata: { name: "other" } })).code).toBe(EXIT_FAILED);
+    expect((await patch({ metadata: { resourceVersion: "1" }, spec: { disabled: false } })).code).toBe(EXIT_FAILED);
+  });
+
+  test("many at once lose nothing", async () => {
+    await give("apply", resource("Node", "n1"));
+    const keys = Array.from({ length: 4 }, (_, index) => `k${index}`);
+    const runs = await Promise.all(keys.map((key) => ctl(`label node n1 ${key}=x`)));
+
+    expect(runs.map(({ code }) => code)).toEqual(keys.map(() => EXIT_OK));
+    expect(Object.keys((await json("get node n1")).metadata.labels).sort()).toEqual(keys);
+  });
+});
+
+describe("label", () => {
+  test("sets, keeps, overwrites and removes", async () => {
+    await give("apply", resource("Node", "n1"));
+
+    expect((await ctl("label node n1 rack=a vendor.org/zone=x")).stdout).toBe("node/n1 labelled\n");
+    expect((await ctl("label node n1 rack=b")).code).toBe(EXIT_FAILED);
+    expect((await ctl("label node n1 rack=b vendor.org/zone- --overwrite")).code).toBe(EXIT_OK);
+    expect((await json("get node n1")).metadata.labels).toEqual({ rack: "b" });
+    expect((await ctl("label node n1 rack")).code).toBe(EXIT_USAGE);
+  });
+
+  test("refuses a kind that keeps none", async () => {
+    await give("apply", resource("IPAMConfiguration", "default", { strictAffinity: true }));
+
+    expect((await ctl("label ipamconfig default a=b")).code).toBe(EXIT_FAILED);
+  });
+});
+
+describe("delete", () => {
+  const allocator = () => openAllocator(store, means());
+  const blocks = async () => (await store.read([{ kind: "prefix", prefix: blocksPrefix(4) }])).answers[0]?.length;
+
+  test("deletes by name and by file; what is gone is a failure unless that is no matter", async () => {
+    await give("apply", BLUE, RED);
+
+    expect((await ctl("delete pool blue")).stdout).toBe("ippool/blue deleted\n");
+    expect((await give("delete", BLUE, RED)).code).toBe(EXIT_FAILED);
+    expect((await give("delete --ignore-not-found", BLUE, RED)).code).toBe(EXIT_OK);
+    expect((await ctl("get pools -o name")).stdout).toBe("");
+  });
+
+  test("refuses a pool in use, says who uses it, and leaves it as it was", async () => {
+    await give("apply", BLUE);
+    await allocator().assign(request("net.c1", { attributes: { pod: "web-0", namespace: "prod" } }));
+    const before = await json("get pool blue");
+    const { code, stderr } = await ctl("delete pool blue");
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain("prod/web-0");
+    expect(stderr).toContain("node-1");
+    expect(await json("get pool blue")).toEqual(before);
+  });
+
+  test("takes the blocks of an unused pool from their nodes", async () => {
+    await give("apply", BLUE);
+    await allocator().assign(request("net.c1"));
+    await allocator().releaseHandle({ handle: "net.c1", node: "node-1" });
+    expect(await blocks()).toBe(1);
+
+    expect((await ctl("delete pool blue")).code).toBe(EXIT_OK);
+    expect(await blocks()).toBe(0);
+    expect((await store.read([{ kind: "prefix", prefix: "/" }])).answers[0]).toEqual([]);
+  });
+
+  test("with --force lets workloads keep their addresses", async () => {
+    await give("apply", BLUE);
+    await allocator().assign(request("net.c1"));
+    const { code, stderr } = await ctl("delete pool blue --force");
+
+    expect(code).toBe(EXIT_OK);
+    expect(stderr).toContain("1 addresses");
+    expect(await blocks()).toBe(1);
+    await allocator().releaseHandle({ handle: "net.c1", node: "node-1" });
+    expect(await blocks()).toBe(0);
+  });
+});

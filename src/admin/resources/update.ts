@@ -1,0 +1,57 @@
+/** Changing part of a resource: read, change, write over the very revision that was read; again when another was quicker. */
+import type { Datastore } from "../../datastore/datastore.ts";
+import { PluginError } from "../../errors.ts";
+import type { ResourceName } from "../../model/keys.ts";
+import type { PublicKind } from "../../model/kinds.ts";
+import { formatProblems } from "../../model/problem.ts";
+import type { Resource } from "../../model/resource.ts";
+import type { Context } from "../command.ts";
+import { notFound } from "./get.ts";
+import { givenResource } from "./manifest.ts";
+import { referenceText, USUAL_NAMESPACE } from "./reference.ts";
+import { readOne } from "./stored.ts";
+import { type WriteOutcome, writeResource } from "./write.ts";
+
+const ATTEMPTS = 5;
+
+export interface Target {
+  readonly kind: PublicKind;
+  readonly name: ResourceName;
+}
+
+/** `change` gets the resource with its `resourceVersion`, and answers what it shall be. */
+export async function updateResource(
+  store: Datastore,
+  { kind, name }: Target,
+  { change, context }: { readonly change: (resource: Resource) => unknown; readonly context: Context },
+): Promise<WriteOutcome> {
+  for (let attempt = 1; ; attempt += 1) {
+    const stored = await readOne(store, kind, name);
+    if (!stored) throw await notFound(store, { kind, name });
+    const changed = change(stored.resource);
+    const decoded = kind.codec.decode(changed);
+    if (!decoded.ok) {
+      const problems = formatProblems(decoded.problems);
+      throw new PluginError("resource-invalid", `Cannot change ${referenceText(kind, name)}: ${problems}`);
+    }
+    requireSameName({ kind, name }, decoded.value);
+    const given = givenResource(kind, decoded.value, name.namespace ?? USUAL_NAMESPACE);
+    try {
+      return await writeResource(store, given, {
+        way: "replace",
+        now: () => context.now(),
+        uuid: () => context.uuid(),
+      });
+    } catch (failure) {
+      const isLostRace = failure instanceof PluginError && failure.kind === "resource-conflict";
+      const insists = decoded.value.metadata.resourceVersion !== stored.revision;
+      if (!isLostRace || insists || attempt === ATTEMPTS) throw failure;
+    }
+  }
+}
+
+function requireSameName({ kind, name }: Target, { metadata }: Resource): void {
+  if (metadata.name === name.name && (metadata.namespace === undefined || metadata.namespace === name.namespace))
+    return;
+  throw new PluginError("resource-invalid", `Cannot change ${referenceText(kind, name)}: a name cannot change`);
+}
