@@ -13,6 +13,7 @@ interface Program {
 const LOADERS: Readonly<Record<Part, () => Promise<Program>>> = {
   plugin: () => import("./plugin.ts"),
   ipam: () => import("./ipam.ts"),
+  hostLocal: () => import("./host-local.ts"),
   admin: () => import("./admin.ts"),
 };
 

@@ -6,12 +6,13 @@
  */
 import type { Identity } from "../identity.ts";
 
-export type Part = "plugin" | "ipam" | "admin";
+export type Part = "plugin" | "ipam" | "hostLocal" | "admin";
 
 export function programNames(names: Identity): Readonly<Record<Part, string>> {
   return {
     plugin: names.product,
     ipam: names.ipamType,
+    hostLocal: "host-local",
     admin: names.adminTool,
   };
 }

@@ -5,13 +5,11 @@
  * A lock that is taken is tried again at short intervals: a blocking flock
  * would stop the whole thread, signals and deadlines included.
  */
-import { closeSync, mkdirSync, openSync } from "node:fs";
-import { dirname } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { PluginError } from "../errors.ts";
 import { errnoOf } from "./errno.ts";
+import { closeFile, openLockFile } from "./files.ts";
 import { KernelError } from "./kernel-error.ts";
-import { flock } from "./libc.ts";
+import { fileCalls, lastFileErrno } from "./libc.ts";
 
 const LOCK_EX = 2;
 const LOCK_NB = 4;
@@ -25,10 +23,10 @@ export interface FileLock {
 
 /** Takes the lock now, or answers `undefined` where somebody holds it. Creates the file and its folder. */
 export function tryLockFile(path: string): FileLock | undefined {
-  const fd = openLockFile(path);
-  const errno = flock(fd, LOCK_EX | LOCK_NB);
-  if (errno === 0) return { path, fd };
-  closeSync(fd);
+  const fd = openLockFile(path) ?? openInNewFolder(path);
+  if (fileCalls().flock(fd, LOCK_EX | LOCK_NB) === 0) return { path, fd };
+  const errno = lastFileErrno();
+  closeFile(fd);
   if (errno === errnoOf("EAGAIN")) return undefined;
   throw new KernelError(`lock "${path}"`, errno);
 }
@@ -46,23 +44,24 @@ export async function lockFile(
     if (performance.now() - started >= wait.limitMilliseconds) {
       throw new PluginError("try-again-later", `Cannot lock "${path}": still held after ${wait.limitMilliseconds} ms`);
     }
-    await sleep(pause, undefined, wait.signal === undefined ? {} : { signal: wait.signal });
+    await Bun.sleep(pause);
   }
 }
 
 export function unlockFile(lock: FileLock): void {
-  closeSync(lock.fd);
+  closeFile(lock.fd);
 }
 
-function openLockFile(path: string): number {
+/** Once per folder, so the import that makes it is paid for only then. */
+function openInNewFolder(path: string): number {
+  const { mkdirSync }: typeof import("node:fs") = require("node:fs");
   try {
-    return openSync(path, "a+", 0o600);
-  } catch {
-    try {
-      mkdirSync(dirname(path), { recursive: true });
-      return openSync(path, "a+", 0o600);
-    } catch (error) {
-      throw new PluginError("io-failure", `Cannot open lock file "${path}"`, { cause: error });
-    }
+    mkdirSync(path.slice(0, path.lastIndexOf("/")), { recursive: true, mode: 0o755 });
+  } catch (cause) {
+    const details = cause instanceof Error ? cause.message : String(cause);
+    throw new PluginError("io-failure", `Cannot create the folder of "${path}"`, { details, cause });
   }
+  const fd = openLockFile(path);
+  if (fd === undefined) throw new PluginError("io-failure", `Cannot open "${path}": its folder was removed meanwhile`);
+  return fd;
 }

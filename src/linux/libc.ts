@@ -2,7 +2,7 @@
  * The few functions of the C library that reach the kernel where Bun has none.
  *
  * The library is opened on first use, because each bound symbol costs start-up
- * time; locks are a group of their own for the same reason. All calls are
+ * time; files are a group of their own for the same reason. All calls are
  * synchronous, and `errno` is read straight after a failed call.
  */
 import { dlopen, type Pointer, read } from "bun:ffi";
@@ -21,16 +21,22 @@ const SYMBOLS = {
   __errno_location: { args: [], returns: "ptr" },
 } as const;
 
-const LOCK_SYMBOLS = {
+const FILE_SYMBOLS = {
+  open: { args: ["cstring", "i32", "u32"], returns: "i32" },
+  close: { args: ["i32"], returns: "i32" },
+  read: { args: ["i32", "ptr", "u64"], returns: "i32" },
+  write: { args: ["i32", "ptr", "u64"], returns: "i32" },
+  unlink: { args: ["cstring"], returns: "i32" },
+  statx: { args: ["i32", "cstring", "i32", "u32", "ptr"], returns: "i32" },
   flock: { args: ["i32", "i32"], returns: "i32" },
   __errno_location: { args: [], returns: "ptr" },
 } as const;
 
 const openSocketLibrary = () => dlopen(LIBRARY, SYMBOLS).symbols;
-const openLockLibrary = () => dlopen(LIBRARY, LOCK_SYMBOLS).symbols;
+const openFileLibrary = () => dlopen(LIBRARY, FILE_SYMBOLS).symbols;
 
 let socketLibrary: ReturnType<typeof openSocketLibrary> | undefined;
-let lockLibrary: ReturnType<typeof openLockLibrary> | undefined;
+let fileLibrary: ReturnType<typeof openFileLibrary> | undefined;
 
 /** Sockets and namespaces. */
 export function libc(): ReturnType<typeof openSocketLibrary> {
@@ -38,10 +44,15 @@ export function libc(): ReturnType<typeof openSocketLibrary> {
   return socketLibrary;
 }
 
-/** Calls flock(2); answers 0 or the error number. */
-export function flock(fd: number, operation: number): number {
-  lockLibrary ??= openLockLibrary();
-  return lockLibrary.flock(fd, operation) === 0 ? 0 : errnoAt(lockLibrary.__errno_location());
+/** Files and locks on them. */
+export function fileCalls(): ReturnType<typeof openFileLibrary> {
+  fileLibrary ??= openFileLibrary();
+  return fileLibrary;
+}
+
+/** The error number of the file call before: ask at once. */
+export function lastFileErrno(): number {
+  return errnoAt(fileCalls().__errno_location());
 }
 
 /** The error number of the call before: ask at once. */

@@ -1,0 +1,98 @@
+/** The network config as host-local reads it. */
+import { decodeArguments } from "../../cni/arguments.ts";
+import type { JsonObject } from "../../cni/json.ts";
+import type { CniRoute } from "../../cni/result.ts";
+import { decodeResultShape } from "../../cni/result-shape.ts";
+import type { CniVersion } from "../../cni/version.ts";
+import { type Address, formatAddress, parseAddress, unmapAddress } from "../../ip/address.ts";
+import { formatInterfaceAddress, parseInterfaceAddress } from "../../ip/prefix.ts";
+import { decodeRangeSets } from "./decode-ranges.ts";
+import { field, list, type Placed, section, text, wrong } from "./fields.ts";
+import type { RangeSet } from "./range-set.ts";
+
+/** Where upstream's plugin keeps its files too. */
+const DATA_DIRECTORY = "/var/lib/cni/networks";
+
+/** What names the network of a call. */
+export interface NetworkInput {
+  readonly config: JsonObject;
+  readonly networkName: string;
+}
+
+/** What decides on addresses. */
+export interface AddressInput extends NetworkInput {
+  readonly cniVersion: CniVersion;
+  /** CNI_ARGS as text. */
+  readonly args: string;
+}
+
+export interface HostLocalConfig {
+  /** The folder of this network's reservations. */
+  readonly directory: string;
+  readonly rangeSets: readonly RangeSet[];
+  /** Addresses asked for by name: all of them must be given, or none. */
+  readonly requested: readonly Address[];
+  readonly routes: readonly CniRoute[];
+  /** The file that the answer's `dns` is read from. */
+  readonly resolvConf: string | undefined;
+}
+
+export function decodeHostLocal(input: AddressInput): HostLocalConfig {
+  const ipam = section(field({ object: input.config, place: "" }, "ipam"));
+  return {
+    directory: networkDirectory(input),
+    rangeSets: decodeRangeSets(input.config, input.cniVersion),
+    requested: requestedAddresses(input),
+    routes: decodeRoutes(ipam === undefined ? undefined : field(ipam, "routes").value),
+    resolvConf: ipam === undefined ? undefined : text(field(ipam, "resolvConf")),
+  };
+}
+
+/** All that a release needs to know: a config whose ranges have changed, or make no sense any more, still releases. */
+export function networkDirectory({ config, networkName }: NetworkInput): string {
+  const ipam = section(field({ object: config, place: "" }, "ipam"));
+  const dataDirectory = ipam === undefined ? undefined : text(field(ipam, "dataDir"));
+  return `${dataDirectory ?? DATA_DIRECTORY}/${networkName}`;
+}
+
+/** From CNI_ARGS, from `args.cni.ips` and from the runtime; each address once. */
+function requestedAddresses({ config, args }: AddressInput): readonly Address[] {
+  const whole = { object: config, place: "" };
+  const cni = section(field(section(field(whole, "args")) ?? { object: {}, place: "args" }, "cni"));
+  const runtime = section(field(whole, "runtimeConfig"));
+  const { ip } = args === "" ? {} : decodeArguments(args);
+  const asked = [
+    ...(ip === undefined ? [] : [{ value: ip, place: "IP of CNI_ARGS" }]),
+    ...(cni === undefined ? [] : list(field(cni, "ips"), '["10.1.2.3"]')),
+    ...(runtime === undefined ? [] : list(field(runtime, "ips"), '["10.1.2.3"]')),
+  ].map(requestedAddress);
+  return asked.filter(({ family, value }, index) => {
+    return index === asked.findIndex((other) => other.family === family && other.value === value);
+  });
+}
+
+/** A prefix length may follow; the subnet's own counts. */
+function requestedAddress(placed: Placed): Address {
+  const written = text(placed) ?? "";
+  const read = parseAddress(written) ?? parseInterfaceAddress(written)?.address;
+  if (read === undefined) throw wrong(placed, "an IP address such as 10.1.2.3 must stand here");
+  return unmapAddress(read);
+}
+
+/** Passed on as they are, in canonical text. */
+function decodeRoutes(routes: unknown): readonly CniRoute[] {
+  if (routes === undefined) return [];
+  return decodeResultShape({ routes }, "plain-ips", "ipam").routes.map((route, index) => {
+    const destination = parseInterfaceAddress(route.destination);
+    const place = `ipam.routes[${index}].dst`;
+    if (destination === undefined) throw wrong({ value: route.destination, place }, "a subnet must stand here");
+    return { ...route, destination: formatInterfaceAddress(destination), gateway: canonicalGateway(route, index) };
+  });
+}
+
+function canonicalGateway({ gateway }: CniRoute, index: number): string | undefined {
+  if (gateway === undefined) return undefined;
+  const read = parseAddress(gateway);
+  if (read !== undefined) return formatAddress(unmapAddress(read));
+  throw wrong({ value: gateway, place: `ipam.routes[${index}].gw` }, "an IP address must stand here");
+}

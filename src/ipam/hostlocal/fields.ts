@@ -1,0 +1,65 @@
+/**
+ * Fields of the `ipam` object as they are written.
+ *
+ * Names match in any case, and `null` or an empty text is no value, because so
+ * does the library that such configs were written for. What is wrong is said
+ * with its place, its value and what to write instead.
+ */
+import { isJsonObject, type JsonObject } from "../../cni/json.ts";
+import { PluginError } from "../../errors.ts";
+import { type Address, parseAddress, unmapAddress } from "../../ip/address.ts";
+
+/** An object, and where it stands in the config. */
+export interface Section {
+  readonly object: JsonObject;
+  readonly place: string;
+}
+
+/** A value, and where it stands in the config. */
+export interface Placed {
+  readonly value: unknown;
+  readonly place: string;
+}
+
+export function field({ object, place }: Section, name: string): Placed {
+  const value = object[name] ?? object[spellingOf(object, name)] ?? undefined;
+  return { value: value === "" ? undefined : value, place: place === "" ? name : `${place}.${name}` };
+}
+
+export function section({ value, place }: Placed): Section | undefined {
+  if (value === undefined) return undefined;
+  if (isJsonObject(value)) return { object: value, place };
+  throw wrong({ value, place }, "an object must stand here");
+}
+
+export function list({ value, place }: Placed, shape: string): readonly Placed[] {
+  if (value === undefined) return [];
+  if (!Array.isArray(value)) throw wrong({ value, place }, `a list must stand here: write ${shape}`);
+  return value.map((item: unknown, index) => ({ value: item, place: `${place}[${index}]` }));
+}
+
+export function text({ value, place }: Placed): string | undefined {
+  if (value === undefined || typeof value === "string") return value;
+  throw wrong({ value, place }, "a text must stand here");
+}
+
+export function address(placed: Placed): Address | undefined {
+  const written = text(placed);
+  if (written === undefined) return undefined;
+  const read = parseAddress(written);
+  if (read === undefined) throw wrong(placed, "an IP address such as 10.1.2.1 must stand here");
+  return unmapAddress(read);
+}
+
+export function wrong({ value, place }: Placed, wanted: string): PluginError {
+  const state = value === undefined ? "is missing" : `is ${shortened(JSON.stringify(value))}`;
+  return new PluginError("config-invalid", `Cannot use the network config: "${place}" ${state}: ${wanted}`);
+}
+
+function spellingOf(object: JsonObject, name: string): string {
+  return Object.keys(object).find((key) => key.toLowerCase() === name.toLowerCase()) ?? name;
+}
+
+function shortened(words: string): string {
+  return words.length > 120 ? `${words.slice(0, 120)}…` : words;
+}

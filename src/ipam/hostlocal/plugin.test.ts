@@ -1,0 +1,314 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { temporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { rejectionOf } from "../../../test/support/thrown-by.ts";
+import type { Attachment } from "../../cni/attachments.ts";
+import type { CniResult } from "../../cni/result.ts";
+import { type AddInput, hostLocalAdd, hostLocalCheck } from "./add.ts";
+import { hostLocalDel, hostLocalGc } from "./release.ts";
+import { hostLocalStatus } from "./status.ts";
+
+const folder = temporaryDirectory("hostlocal-unit");
+afterAll(() => folder.remove());
+
+const never = new AbortController().signal;
+let networks = 0;
+
+type More = Partial<Pick<AddInput, "args" | "whenHeld">> & { readonly prevResult?: CniResult };
+
+/** A network of its own for each test, in a folder of its own. */
+function network(ipam: object, config: object = {}) {
+  networks += 1;
+  const networkName = `net${networks}`;
+  const directory = join(folder.path, networkName);
+  const call = {
+    config: { name: networkName, ipam: { type: "host-local", dataDir: folder.path, ...ipam }, ...config },
+    networkName,
+    cniVersion: "1.0.0",
+  } as const;
+  const attachment = (containerId: string, ifname: string, more: More) => ({
+    ...call,
+    containerId,
+    ifname,
+    args: "",
+    ...more,
+  });
+  const add = async (containerId: string, ifname = "eth0", more: More = {}) =>
+    (await hostLocalAdd(attachment(containerId, ifname, more), never)).ips.map(({ address }) => address);
+  return {
+    directory,
+    add,
+    result: (containerId: string) => hostLocalAdd(attachment(containerId, "eth0", {}), never),
+    del: (containerId: string, ifname = "eth0") => hostLocalDel(attachment(containerId, ifname, {}), never),
+    check: (containerId: string, prevResult?: CniResult) =>
+      hostLocalCheck({ ...attachment(containerId, "eth0", {}), prevResult }, never),
+    gc: (validAttachments: readonly Attachment[] | undefined) => hostLocalGc({ ...call, validAttachments }, never),
+    status: () => hostLocalStatus(call),
+    /** Reservations and last reserved addresses: all that upstream's plugin knows of. */
+    files: () =>
+      Object.fromEntries(
+        readdirSync(directory)
+          .toSorted()
+          .filter((name) => name !== "lock" && name !== ".index")
+          .map((name) => [name, readFileSync(join(directory, name), "utf8")]),
+      ),
+  };
+}
+
+const SMALL = { subnet: "10.1.2.0/29" };
+const TWO = { ranges: [[{ subnet: "10.1.2.0/24" }, { subnet: "10.2.2.0/24" }], [{ subnet: "2001:db8:1::0/64" }]] };
+
+describe("hostLocalAdd()", () => {
+  test("gives one address of each set, with gateway, routes and DNS, and writes down who holds it", async () => {
+    const resolvConf = join(folder.path, "resolv.conf");
+    writeFileSync(resolvConf, "nameserver 192.0.2.3");
+    const net = network({ ...TWO, resolvConf, routes: [{ dst: "192.168.0.0/16", gw: "1.1.1.1" }] });
+
+    const result = await net.result("dummy");
+
+    expect(result).toMatchObject({
+      interfaces: [],
+      ips: [
+        { address: "10.1.2.2/24", gateway: "10.1.2.1" },
+        { address: "2001:db8:1::2/64", gateway: "2001:db8:1::1" },
+      ],
+      routes: [{ destination: "192.168.0.0/16", gateway: "1.1.1.1" }],
+      dns: { nameservers: ["192.0.2.3"] },
+    });
+    expect(net.files()).toEqual({
+      "10.1.2.2": "dummy\r\neth0",
+      "2001:db8:1::2": "dummy\r\neth0",
+      "last_reserved_ip.0": "10.1.2.2",
+      "last_reserved_ip.1": "2001:db8:1::2",
+    });
+  });
+
+  test("gives every address once, never the broadcast, then none; the freed one comes back last", async () => {
+    const net = network(SMALL);
+    const given: string[] = [];
+    for (const id of ["a", "b", "c", "d", "e"]) given.push(...(await net.add(id)));
+    expect(given).toEqual(["10.1.2.2/29", "10.1.2.3/29", "10.1.2.4/29", "10.1.2.5/29", "10.1.2.6/29"]);
+    expect((await rejectionOf(() => net.add("f"))).kind).toBe("addresses-exhausted");
+    await net.del("c");
+    expect(await net.add("f")).toEqual(["10.1.2.4/29"]);
+  });
+
+  test("goes on behind the address given last, even when that is free again", async () => {
+    const net = network(SMALL);
+    await net.add("a");
+    await net.del("a");
+    expect(await net.add("a")).toEqual(["10.1.2.3/29"]);
+  });
+
+  test.each([
+    ["free before", {}, "", "10.0.0.2"],
+    ["some taken", { "10.0.0.2": "id" }, "", "10.0.0.3"],
+    ["behind the last", {}, "10.0.0.5", "10.0.0.6"],
+    ["behind the last, some taken", { "10.0.0.4": "id", "10.0.0.5": "id" }, "10.0.0.3", "10.0.0.6"],
+    ["around the end", { "10.0.0.6": "id" }, "10.0.0.5", "10.0.0.2"],
+    ["the last outside", { "10.0.0.2": "id" }, "10.0.0.128", "10.0.0.3"],
+    ["the last no address", {}, "nonsense", "10.0.0.2"],
+    [
+      "all but the last",
+      { "10.0.0.2": "x", "10.0.0.4": "x", "10.0.0.5": "x", "10.0.0.6": "x" },
+      "10.0.0.3",
+      "10.0.0.3",
+    ],
+  ])("with files it has not written (%s) takes the next free one", async (_, files, last, expected) => {
+    const net = network({ subnet: "10.0.0.0/29" });
+    mkdirSync(net.directory);
+    for (const [name, content] of Object.entries(files)) writeFileSync(join(net.directory, name), content);
+    if (last !== "") writeFileSync(join(net.directory, "last_reserved_ip.0"), last);
+    expect(await net.add("new")).toEqual([`${expected}/29`]);
+  });
+
+  test("keeps the interfaces of one container apart", async () => {
+    const net = network(SMALL);
+    expect([await net.add("a", "eth0"), await net.add("a", "eth1")]).toEqual([["10.1.2.2/29"], ["10.1.2.3/29"]]);
+    await net.del("a", "eth0");
+    expect(net.files()).toMatchObject({ "10.1.2.3": "a\r\neth1" });
+  });
+
+  test("refuses a second ADD of the same attachment and changes nothing", async () => {
+    const net = network(SMALL);
+    await net.add("a");
+    const before = net.files();
+    expect((await rejectionOf(() => net.add("a"))).kind).toBe("address-taken");
+    expect(net.files()).toEqual(before);
+  });
+
+  test("repeats its answer where the caller wants that", async () => {
+    const net = network(TWO);
+    const first = await net.add("a");
+    expect(await net.add("a", "eth0", { whenHeld: "same addresses" })).toEqual(first);
+    expect(await net.add("a", "eth0", { whenHeld: "same addresses", args: "IP=10.1.2.2" })).toEqual(first);
+    expect(Object.keys(net.files())).toHaveLength(4);
+  });
+
+  describe("asked for an address", () => {
+    const asking = (...ips: string[]) => ({ args: { cni: { ips } } });
+
+    test("gives it, by CNI_ARGS or config, of several ranges and families", async () => {
+      expect(await network(SMALL).add("a", "eth0", { args: "IP=10.1.2.5" })).toEqual(["10.1.2.5/29"]);
+      expect(await network(TWO, asking("2001:db8:1::999", "10.2.2.88")).add("a")).toEqual([
+        "10.2.2.88/24",
+        "2001:db8:1::999/64",
+      ]);
+    });
+
+    test.each([
+      ["somebody holds", "10.1.2.2", "address-taken"],
+      ["is the gateway", "10.1.2.1", "address-taken"],
+      ["lies before the start", "10.1.2.0", "address-outside-pools"],
+      ["lies behind the end", "10.1.2.7", "address-outside-pools"],
+      ["lies elsewhere", "10.9.9.9", "address-outside-pools"],
+    ])("refuses one that %s", async (_, ip, kind) => {
+      const net = network(SMALL);
+      await net.add("other");
+      const before = net.files();
+      expect((await rejectionOf(() => net.add("a", "eth0", { args: `IP=${ip}` }))).kind).toBe(kind as "internal");
+      expect(net.files()).toEqual(before);
+    });
+
+    test("refuses two of one set, and keeps neither", async () => {
+      const ranges = [[{ subnet: "10.1.2.0/24" }], [{ subnet: "10.1.3.0/24" }]];
+      const net = network({ ranges }, asking("10.1.2.88", "10.1.2.77"));
+      expect((await rejectionOf(() => net.add("a"))).kind).toBe("address-outside-pools");
+      expect(net.files()).toEqual({});
+    });
+
+    test("gives back the first set's address when the second has none", async () => {
+      const net = network({ ranges: [[{ subnet: "10.1.2.0/24" }], [{ subnet: "10.1.3.0/30" }]] });
+      await net.add("a");
+      expect((await rejectionOf(() => net.add("b"))).kind).toBe("addresses-exhausted");
+      expect(Object.keys(net.files()).filter((name) => !name.startsWith("last"))).toEqual(["10.1.2.2", "10.1.3.2"]);
+    });
+  });
+
+  test("takes an address back that a dead process left empty, but only when there is no other", async () => {
+    const net = network({ subnet: "10.1.2.0/29" });
+    mkdirSync(net.directory);
+    writeFileSync(join(net.directory, "10.1.2.2"), "");
+    const given: string[] = [];
+    for (const id of ["a", "b", "c", "d", "e"]) given.push(...(await net.add(id)));
+    expect(given.at(-1)).toBe("10.1.2.2/29");
+    expect((await rejectionOf(() => net.add("f"))).kind).toBe("addresses-exhausted");
+    const other = network(SMALL);
+    mkdirSync(other.directory);
+    writeFileSync(join(other.directory, "10.1.2.4"), "");
+    expect(await other.add("a", "eth0", { args: "IP=10.1.2.4" })).toEqual(["10.1.2.4/29"]);
+  });
+
+  test("says which file is missing when resolvConf is", async () => {
+    const net = network({ ...SMALL, resolvConf: "/nonexistent/resolv.conf" });
+    expect((await rejectionOf(() => net.add("a"))).kind).toBe("io-failure");
+    expect(existsSync(net.directory)).toBe(false);
+  });
+});
+
+describe("hostLocalDel()", () => {
+  test("succeeds for who holds nothing, and creates no folder for it", async () => {
+    const net = network(SMALL);
+    await net.del("unknown");
+    expect(existsSync(net.directory)).toBe(false);
+    await net.add("a");
+    await net.del("unknown");
+    expect(net.files()).toMatchObject({ "10.1.2.2": "a\r\neth0" });
+  });
+
+  test.each([
+    ["without interface, as old versions wrote them", "old"],
+    ["with white space around", "  old\r\neth0 \n"],
+  ])("frees files %s", async (_, content) => {
+    const net = network(SMALL);
+    await net.add("other");
+    writeFileSync(join(net.directory, "10.1.2.5"), content);
+    await net.del("old");
+    expect(Object.keys(net.files())).toEqual(["10.1.2.2", "last_reserved_ip.0"]);
+  });
+
+  test("leaves an old file alone as long as the interface has a file of its own", async () => {
+    const net = network(SMALL);
+    await net.add("a");
+    writeFileSync(join(net.directory, "10.1.2.5"), "a");
+    await net.del("a");
+    expect(Object.keys(net.files())).toEqual(["10.1.2.5", "last_reserved_ip.0"]);
+    await net.del("a");
+    expect(Object.keys(net.files())).toEqual(["last_reserved_ip.0"]);
+  });
+
+  test("frees with a config whose ranges make no sense any more", async () => {
+    const net = network(SMALL);
+    await net.add("a");
+    const config = { ipam: { dataDir: folder.path, subnet: "nonsense" } };
+    const networkName = net.directory.slice(net.directory.lastIndexOf("/") + 1);
+    await hostLocalDel({ config, networkName, containerId: "a", ifname: "eth0" }, never);
+    expect(Object.keys(net.files())).toEqual(["last_reserved_ip.0"]);
+  });
+});
+
+describe("hostLocalCheck()", () => {
+  test("passes while the attachment holds what it was given", async () => {
+    const net = network(TWO);
+    await net.check("a", await net.result("a"));
+  });
+
+  test("fails when nothing is held, and names the address that is missing", async () => {
+    const net = network(TWO);
+    expect((await rejectionOf(() => net.check("a"))).kind).toBe("check-failed");
+    const result = await net.result("a");
+    writeFileSync(join(net.directory, "10.1.2.2"), "thief\r\neth0");
+    expect((await rejectionOf(() => net.check("a", result))).message).toContain("10.1.2.2");
+  });
+});
+
+describe("hostLocalGc()", () => {
+  test("frees what no valid attachment holds, old and abandoned files included", async () => {
+    const net = network({ subnet: "10.1.2.0/24" });
+    for (const id of ["a", "b", "c"]) await net.add(id);
+    await net.add("a", "eth1");
+    const written = { "10.1.2.20": "a", "10.1.2.21": "gone", "10.1.2.22": "", "not-an-address": "kept" };
+    for (const [name, content] of Object.entries(written)) writeFileSync(join(net.directory, name), content);
+
+    await net.gc([
+      { containerId: "a", ifname: "eth0" },
+      { containerId: "c", ifname: "eth0" },
+    ]);
+
+    expect(net.files()).toEqual({
+      "10.1.2.2": "a\r\neth0",
+      "10.1.2.4": "c\r\neth0",
+      "10.1.2.20": "a",
+      "last_reserved_ip.0": "10.1.2.5",
+      "not-an-address": "kept",
+    });
+  });
+
+  test("frees nothing without a list, and everything with an empty one", async () => {
+    const net = network(SMALL);
+    await net.gc([]);
+    await net.add("a");
+    await net.gc(undefined);
+    expect(Object.keys(net.files())).toEqual(["10.1.2.2", "last_reserved_ip.0"]);
+    await net.gc([]);
+    expect(Object.keys(net.files())).toEqual(["last_reserved_ip.0"]);
+  });
+});
+
+describe("hostLocalStatus()", () => {
+  test("is content before the first ADD and when every address is taken", async () => {
+    const net = network({ subnet: "10.1.2.0/30" });
+    await net.status();
+    await net.add("a");
+    await net.status();
+  });
+
+  test.each([
+    ["a data folder below a file", { ...SMALL, dataDir: "/proc/version" }, "not-available"],
+    ["a resolvConf that is not there", { ...SMALL, resolvConf: "/nonexistent" }, "not-available"],
+    ["ranges that make no sense", { subnet: "10.1.2.3/29" }, "config-invalid"],
+  ])("reports %s", async (_, ipam, kind) => {
+    expect((await rejectionOf(() => network(ipam).status())).kind).toBe(kind as "internal");
+  });
+});

@@ -1,0 +1,20 @@
+/** The text of a resolv.conf, as the `dns` of a result. */
+import type { CniDns } from "../../cni/result.ts";
+
+export function parseResolvConf(content: string): CniDns {
+  const nameservers: string[] = [];
+  const search: string[] = [];
+  const options: string[] = [];
+  let domain: string | undefined;
+  for (const line of content.split("\n")) {
+    const [keyword = "", ...values] = line.trim().split(/\s+/);
+    const [first] = values;
+    if (first === undefined) continue;
+    // A comment's keyword begins with # or ; and so is none of these.
+    if (keyword === "nameserver") nameservers.push(first);
+    else if (keyword === "domain") domain = first;
+    else if (keyword === "search") search.push(...values);
+    else if (keyword === "options") options.push(...values);
+  }
+  return { nameservers, domain, search, options };
+}

@@ -1,0 +1,129 @@
+/**
+ * Small files by the system calls themselves: read whole, write whole, create
+ * where none is, remove.
+ *
+ * For the way of an ADD, where to load `node:fs` costs more than all the work
+ * on the files (docs/decisions/0006-what-imports-cost.md). What is rare (making
+ * folders, listing them) loads it when it comes to that.
+ */
+import { PluginError } from "../errors.ts";
+import { describeErrno, errnoOf } from "./errno.ts";
+import { fileCalls, lastFileErrno } from "./libc.ts";
+
+const READ_ONLY = 0;
+const WRITE_ONLY = 0o1;
+const CREATE = 0o100;
+const EXCLUSIVE = 0o200;
+const TRUNCATE = 0o1000;
+const CLOSE_ON_EXEC = 0o2000000;
+/** Owner alone: who holds which address is nobody else's business. */
+const MODE = 0o600;
+
+const CHUNK = 4096;
+const CURRENT_FOLDER = -100;
+const BASIC_STATUS = 0x7ff;
+/** `struct statx` has one layout on every machine: seconds and nanoseconds of the last change of the content. */
+const STATX_BYTES = 256;
+const CHANGED_SECONDS_AT = 112;
+const CHANGED_NANOSECONDS_AT = 120;
+
+/** A descriptor to lock by, creating the file; `undefined` where its folder is missing. */
+export function openLockFile(path: string): number | undefined {
+  return open(path, READ_ONLY | CREATE);
+}
+
+export function closeFile(file: number): void {
+  fileCalls().close(file);
+}
+
+/** The whole text, or `undefined` where there is no such file. */
+export function readText(path: string): string | undefined {
+  const file = open(path, READ_ONLY);
+  if (file === undefined) return undefined;
+  try {
+    return new TextDecoder().decode(readAll(file, path));
+  } finally {
+    closeFile(file);
+  }
+}
+
+/** Replaces the content, or creates the file. Not atomic: whoever is killed in between leaves it empty. */
+export function writeText(path: string, text: string): void {
+  const file = open(path, WRITE_ONLY | CREATE | TRUNCATE);
+  if (file === undefined) throw refused("write", path, errnoOf("ENOENT"));
+  fill(file, path, text);
+}
+
+/** Creates the file with this text; answers `false` where one of that name is already. */
+export function createText(path: string, text: string): boolean {
+  const file = fileCalls().open(path, WRITE_ONLY | CREATE | EXCLUSIVE | CLOSE_ON_EXEC, MODE);
+  if (file < 0) {
+    const errno = lastFileErrno();
+    if (errno === errnoOf("EEXIST")) return false;
+    throw refused("create", path, errno);
+  }
+  try {
+    fill(file, path, text);
+  } catch (failure) {
+    fileCalls().unlink(path);
+    throw failure;
+  }
+  return true;
+}
+
+/** Answers whether there was one to remove. */
+export function removeFile(path: string): boolean {
+  if (fileCalls().unlink(path) === 0) return true;
+  const errno = lastFileErrno();
+  if (errno === errnoOf("ENOENT")) return false;
+  throw refused("remove", path, errno);
+}
+
+/**
+ * When the content last changed, as text to compare: for a folder, when a name
+ * in it was last added or removed. `undefined` where nothing is.
+ */
+export function lastChangeOf(path: string): string | undefined {
+  const bytes = new Uint8Array(STATX_BYTES);
+  if (fileCalls().statx(CURRENT_FOLDER, path, 0, BASIC_STATUS, bytes) !== 0) return undefined;
+  const view = new DataView(bytes.buffer);
+  return `${view.getBigInt64(CHANGED_SECONDS_AT, true)}.${view.getUint32(CHANGED_NANOSECONDS_AT, true)}`;
+}
+
+function open(path: string, flags: number): number | undefined {
+  const file = fileCalls().open(path, flags | CLOSE_ON_EXEC, MODE);
+  if (file >= 0) return file;
+  const errno = lastFileErrno();
+  if (errno === errnoOf("ENOENT")) return undefined;
+  throw refused("open", path, errno);
+}
+
+function readAll(file: number, path: string): Uint8Array {
+  let bytes = new Uint8Array(CHUNK);
+  let length = 0;
+  for (;;) {
+    if (length === bytes.length) {
+      const larger = new Uint8Array(bytes.length * 2);
+      larger.set(bytes);
+      bytes = larger;
+    }
+    const count = fileCalls().read(file, bytes.subarray(length), bytes.length - length);
+    if (count < 0) throw refused("read", path, lastFileErrno());
+    if (count === 0) return bytes.subarray(0, length);
+    length += count;
+  }
+}
+
+/** Writes the text and closes the file, whatever happens. */
+function fill(file: number, path: string, text: string): void {
+  const bytes = new TextEncoder().encode(text);
+  const written = bytes.length === 0 ? 0 : fileCalls().write(file, bytes, bytes.length);
+  const errno = written < 0 ? lastFileErrno() : errnoOf("ENOSPC");
+  closeFile(file);
+  // Files this small are written in one go, or the disk is full.
+  if (written !== bytes.length) throw refused("write", path, errno);
+}
+
+function refused(action: string, path: string, errno: number): PluginError {
+  return new PluginError("io-failure", `Cannot ${action} "${path}": ${describeErrno(errno)}`);
+}
