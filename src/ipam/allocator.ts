@@ -77,7 +77,7 @@ async function assign(
   request: AssignRequest,
   alongside: Alongside<Assignment> | undefined,
 ): Promise<Assignment> {
-  const remembered = hints.load();
+  const remembered = await hints.load();
   const likely = request.wishes.flatMap((wish) =>
     wish.kind === "given"
       ? [blockName(blockOf(wish.address, BLOCK_SIZES[wish.address.family].usual))]
@@ -96,7 +96,7 @@ async function assign(
       changes: (answers, planned) => alongside.changes(answers, { addresses: planned.addresses }),
     },
   );
-  remember(hints, means, request.node, outcome);
+  await remember({ hints, means }, request.node, outcome);
   return { addresses: outcome.addresses };
 }
 
@@ -105,7 +105,7 @@ async function releaseHandle(
   request: ReleaseHandleRequest,
   alongside: Alongside<readonly Address[]> | undefined,
 ): Promise<readonly Address[]> {
-  const remembered = hints.load();
+  const remembered = await hints.load();
   const { outcome } = await settle<ReleaseOutcome>(
     store,
     {
@@ -118,7 +118,7 @@ async function releaseHandle(
   );
   const [gone, left] = partition(outcome.blocks, (block) => isEmpty(block) && block.affinity === undefined);
   const next = withSeenBlocks(remembered, left.map(hintOf), gone.map(nameOf));
-  if (next !== remembered) hints.save(next);
+  if (next !== remembered) await hints.save(next);
   return outcome.released;
 }
 
@@ -162,7 +162,7 @@ async function releaseAffinity(store: Datastore, pace: Pace, request: AffinityRe
 }
 
 async function held({ store, means, hints }: Parts, request: ReleaseHandleRequest): Promise<readonly HeldAddress[]> {
-  const likely = blocksToReleaseFrom(hints.load(), request.likely ?? []);
+  const likely = blocksToReleaseFrom(await hints.load(), request.likely ?? []);
   const { facts } = await settle<undefined>(
     store,
     {
@@ -191,16 +191,16 @@ function wantedBlocks(likely: readonly string[], again: readonly string[]): read
   return [...keys].map((key) => ({ kind: "key", key }));
 }
 
-function remember(hints: HintStore, means: AllocatorMeans, node: string, outcome: AssignOutcome): void {
+async function remember({ hints, means }: Omit<Parts, "store">, node: string, outcome: AssignOutcome): Promise<void> {
   // Loaded again: another process of this host may have been quicker.
-  const remembered = hints.load();
+  const remembered = await hints.load();
   const isFirstWarning = !outcome.nodeRegistered && !remembered.warnedUnregistered;
   if (isFirstWarning) {
     means.warn?.(`Node "${node}" is not registered: it counts as a node without labels`);
   }
   const seen = withSeenBlocks(remembered, outcome.blocks.map(hintOf));
   if (seen !== remembered || isFirstWarning || (outcome.nodeRegistered && remembered.warnedUnregistered)) {
-    hints.save({ ...seen, warnedUnregistered: !outcome.nodeRegistered });
+    await hints.save({ ...seen, warnedUnregistered: !outcome.nodeRegistered });
   }
 }
 

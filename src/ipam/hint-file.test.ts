@@ -9,29 +9,29 @@ const folder = temporaryDirectory("hints");
 afterAll(() => folder.remove());
 
 describe("openHintFile()", () => {
-  test("remembers for the next process, in a folder it makes itself", () => {
+  test("remembers for the next process, in a folder it makes itself", async () => {
     const path = join(folder.path, "below", "hints");
     const hints = { blocks: [{ cidr: "10.0.0.0/26", full: true }], warnedUnregistered: true };
-    openHintFile(path, "1").save(hints);
+    await openHintFile(path).save(hints);
 
-    expect(openHintFile(path, "2").load()).toEqual(hints);
+    expect(await openHintFile(path).load()).toEqual(hints);
   });
 
   test.each([
     ["is missing", undefined],
     ["is torn", '{"blocks":[{"ci'],
     ["holds something else", '{"blocks":[{"cidr":"nonsense","full":false}],"warnedUnregistered":false}'],
-  ])("has no hints where the file %s", (_, text) => {
+  ])("has no hints where the file %s", async (_, text) => {
     const path = join(folder.path, "odd");
     if (text !== undefined) writeFileSync(path, text);
 
-    expect(openHintFile(path, "1").load()).toEqual(NO_HINTS);
+    expect(await openHintFile(path).load()).toEqual(NO_HINTS);
   });
 
-  test("stays silent where nothing can be written", () => {
+  test("stays silent where nothing can be written", async () => {
     const path = join("/proc/nowhere", "hints");
-    openHintFile(path, "1").save(NO_HINTS);
+    await openHintFile(path).save(NO_HINTS);
 
-    expect(openHintFile(path, "1").load()).toEqual(NO_HINTS);
+    expect(await openHintFile(path).load()).toEqual(NO_HINTS);
   });
 });

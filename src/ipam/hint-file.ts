@@ -1,13 +1,12 @@
 /**
  * Hints in a small file under the run directory, one per node and datastore.
  *
- * Written whole and renamed into place, so that a reader meets the old or the
- * new content. Two processes that write at once lose one of the two writes,
- * which is only a hint less. Errors are swallowed: a host where the directory
- * cannot be written loses speed, not addresses.
+ * Written in place and by whoever has the host's turn. A file that is torn all
+ * the same is no hint, and written anew by the next process. Errors are
+ * swallowed: a host where the directory cannot be written loses speed, not
+ * addresses. Through Bun's own files: `node:fs` would cost more than the round
+ * trip that a hint saves (docs/decisions/0006-what-imports-cost.md).
  */
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
 import * as v from "valibot";
 import { parsePrefix } from "../ip/prefix.ts";
 import { type HintStore, type HostHints, NO_HINTS } from "./hints.ts";
@@ -21,11 +20,10 @@ const HINTS = v.object({
   warnedUnregistered: v.boolean(),
 });
 
-/** `unique` makes the name of the temporary file this process's own. */
-export function openHintFile(path: string, unique: string): HintStore {
+export function openHintFile(path: string): HintStore {
   return {
     load: () => loadHints(path),
-    save: (hints) => saveHints(path, `${path}.${unique}`, hints),
+    save: (hints) => saveHints(path, hints),
   };
 }
 
@@ -33,27 +31,25 @@ export function openHintFile(path: string, unique: string): HintStore {
 export function openHintMemory(): HintStore {
   let kept = NO_HINTS;
   return {
-    load: () => kept,
-    save: (hints) => {
+    load: async () => kept,
+    save: async (hints) => {
       kept = hints;
     },
   };
 }
 
-function loadHints(path: string): HostHints {
+async function loadHints(path: string): Promise<HostHints> {
   try {
-    const read = v.safeParse(HINTS, JSON.parse(readFileSync(path, "utf8")));
+    const read = v.safeParse(HINTS, await Bun.file(path).json());
     return read.success ? read.output : NO_HINTS;
   } catch {
     return NO_HINTS;
   }
 }
 
-function saveHints(path: string, temporary: string, hints: HostHints): void {
+async function saveHints(path: string, hints: HostHints): Promise<void> {
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
-    writeFileSync(temporary, JSON.stringify(hints), { mode: 0o600 });
-    renameSync(temporary, path);
+    await Bun.write(path, JSON.stringify(hints));
   } catch {
     // A hint not kept costs the next process one round trip.
   }

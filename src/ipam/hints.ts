@@ -25,8 +25,8 @@ export interface HostHints {
 
 /** Where hints are kept between processes. Neither function ever fails: without hints all still works. */
 export interface HintStore {
-  readonly load: () => HostHints;
-  readonly save: (hints: HostHints) => void;
+  readonly load: () => Promise<HostHints>;
+  readonly save: (hints: HostHints) => Promise<void>;
 }
 
 export const NO_HINTS: HostHints = { blocks: [], warnedUnregistered: false };

@@ -6,7 +6,7 @@ import type { CniCall } from "../../cni/call.ts";
 import type { CallContext } from "../../cni/serve.ts";
 import { readNodeName } from "../../config/config-files.ts";
 import { type DatastoreSettings, datastoreSettings } from "../../config/datastore-settings.ts";
-import { configInvalid, decodeNetworkConfig } from "../../config/decode.ts";
+import { requireNetworkConfig } from "../../config/decode.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { openDatastore } from "../../datastore/open.ts";
@@ -42,11 +42,9 @@ export async function withSession<T>(
   call: { readonly call: CniCall; readonly context: CallContext },
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
-  const decoded = decodeNetworkConfig(call.call.config);
-  if (!decoded.ok) throw configInvalid(decoded.problems);
-  const { config } = decoded;
+  const { config, warnings } = requireNetworkConfig(call.call.config);
   const log = openLog(config.log, { component: "ipam", clock: surroundings.now, ...surroundings });
-  for (const { message } of decoded.warnings) log.warning(message);
+  for (const { message } of warnings) log.warning(message);
 
   const node = await nodeName(config, call.call, surroundings.hostName);
   const settings = datastoreSettings(config);
@@ -78,14 +76,14 @@ function allocatorOn(
   given: { readonly surroundings: Surroundings; readonly log: Log; readonly scope: string },
 ): Allocator {
   const { surroundings, log } = given;
-  const { runDirectory, pid, now, random, wait } = surroundings;
+  const { runDirectory, now, random, wait } = surroundings;
   const place = `${runDirectory}/ipam/${Bun.hash(given.scope).toString(16)}`;
   return openAllocator(store, {
     now,
     random,
     wait,
     warn: (message) => log.warning(message),
-    hints: openHintFile(`${place}.hints`, String(pid)),
+    hints: openHintFile(`${place}.hints`),
     turn: openHostTurn(`${place}.lock`, { now, random, wait }),
   });
 }
