@@ -10,9 +10,17 @@ export interface Compilation {
   readonly identityFile?: string;
   /** Absent: this host's. */
   readonly target?: Target | undefined;
+  /** `with`: a test build that can be ended at any point of its work; what ships is without. */
+  readonly crashPoints?: "with" | "without";
 }
 
-export async function compileExecutable({ entry, executable, identityFile, target }: Compilation): Promise<void> {
+export async function compileExecutable({
+  entry,
+  executable,
+  identityFile,
+  target,
+  crashPoints,
+}: Compilation): Promise<void> {
   const unfinished = `${executable}.new`;
   const built = await Bun.build({
     entrypoints: [entry],
@@ -22,6 +30,7 @@ export async function compileExecutable({ entry, executable, identityFile, targe
     // Without it every `import "node:…"` of every part, called or not, runs at the start of every program.
     splitting: true,
     sourcemap: "none",
+    define: { FAULTS: String(crashPoints === "with") },
     compile: {
       outfile: unfinished,
       autoloadDotenv: false,

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { API_VERSION } from "../identity.ts";
+import { endpointLabels } from "./endpoint-labels.ts";
 import { profile } from "./profile.ts";
-import { endpointLabels, workloadEndpoint } from "./workload-endpoint.ts";
+import { workloadEndpoint } from "./workload-endpoint.ts";
 import { parseWorkloadEndpointName, workloadEndpointName, workloadEndpointPrefix } from "./workload-endpoint-name.ts";
 
 describe("workloadEndpointName()", () => {

@@ -1,6 +1,5 @@
 /** WorkloadEndpoint: one interface of one workload, its addresses and the host's end of it. */
 import * as v from "valibot";
-import { identity } from "../identity.ts";
 import { addressBits, formatAddress, isSameAddress, parseAddress } from "../ip/address.ts";
 import { parseInterfaceAddress } from "../ip/prefix.ts";
 import { addressField, interfaceAddressField, macField, prefixOrAddressField } from "./fields.ts";
@@ -56,15 +55,6 @@ export const workloadEndpoint = defineResource({
   complete: (spec): WorkloadEndpointSpec => spec,
   check: (spec) => [...checkNetworks(spec), ...checkNats(spec)],
 });
-
-/** The labels an endpoint is stored with: its own, and where it belongs. */
-export function endpointLabels(
-  own: Readonly<Record<string, string>>,
-  place: { readonly namespace: string; readonly orchestrator: string },
-): Readonly<Record<string, string>> {
-  const { labelPrefix } = identity;
-  return { ...own, [`${labelPrefix}namespace`]: place.namespace, [`${labelPrefix}orchestrator`]: place.orchestrator };
-}
 
 function checkNetworks({ ipNetworks = [] }: WorkloadEndpointSpec): readonly Problem[] {
   return ipNetworks.flatMap((text, index): Problem[] => {

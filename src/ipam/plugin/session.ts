@@ -11,20 +11,14 @@ import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { openDatastore } from "../../datastore/open.ts";
 import { type Log, openLog } from "../../log/log.ts";
-import { type Allocator, openAllocator } from "../allocator.ts";
-import { openHintFile } from "../hint-file.ts";
-import { openHostTurn } from "../host-turn.ts";
+import type { Allocator } from "../allocator.ts";
+import { type HostMeans, openHostAllocator } from "../host-allocator.ts";
 
 /** What the plugin needs of the process it runs in. */
-export interface Surroundings {
-  readonly hostName: string;
+export interface Surroundings extends HostMeans {
   readonly pid: number;
-  /** Where hints and the lock of this host lie. */
-  readonly runDirectory: string;
-  readonly now: () => Date;
-  readonly random: () => number;
+  readonly hostName: string;
   readonly uuid: () => string;
-  readonly wait: (milliseconds: number) => Promise<void>;
   readonly stderr: (text: string) => void;
 }
 
@@ -50,7 +44,8 @@ export async function withSession<T>(
   const settings = datastoreSettings(config);
   const store = await openDatastore(settings, { random: surroundings.random, signal: call.context.signal });
   try {
-    const allocator = allocatorOn(store, { surroundings, log, scope: JSON.stringify([node, settings]) });
+    const warn = (message: string) => log.warning(message);
+    const allocator = openHostAllocator(store, surroundings, { node, settings, warn });
     return await work({ config, settings, node, store, allocator, log });
   } catch (failure) {
     log.error(failure instanceof Error ? failure.message : String(failure), { command: call.call.command });
@@ -69,21 +64,4 @@ async function nodeName(config: NetworkConfig, call: CniCall, hostName: string):
     if (call.command === "DEL") return hostName;
     throw failure;
   }
-}
-
-function allocatorOn(
-  store: Datastore,
-  given: { readonly surroundings: Surroundings; readonly log: Log; readonly scope: string },
-): Allocator {
-  const { surroundings, log } = given;
-  const { runDirectory, now, random, wait } = surroundings;
-  const place = `${runDirectory}/ipam/${Bun.hash(given.scope).toString(16)}`;
-  return openAllocator(store, {
-    now,
-    random,
-    wait,
-    warn: (message) => log.warning(message),
-    hints: openHintFile(`${place}.hints`),
-    turn: openHostTurn(`${place}.lock`, { now, random, wait }),
-  });
 }

@@ -1,0 +1,36 @@
+/** The allocator as every process of a host opens it: with the host's hints, and in the host's order. */
+import type { DatastoreSettings } from "../config/datastore-settings.ts";
+import type { Datastore } from "../datastore/datastore.ts";
+import { type Allocator, openAllocator } from "./allocator.ts";
+import { openHintFile } from "./hint-file.ts";
+import { openHostTurn } from "./host-turn.ts";
+
+export interface HostMeans {
+  /** Where hints and the lock of this host lie. */
+  readonly runDirectory: string;
+  readonly now: () => Date;
+  readonly random: () => number;
+  readonly wait: (milliseconds: number) => Promise<void>;
+}
+
+export function openHostAllocator(
+  store: Datastore,
+  means: HostMeans,
+  given: {
+    readonly node: string;
+    readonly settings: DatastoreSettings;
+    readonly warn: (message: string) => void;
+  },
+): Allocator {
+  const { runDirectory, now, random, wait } = means;
+  const scope = JSON.stringify([given.node, given.settings]);
+  const place = `${runDirectory}/ipam/${Bun.hash(scope).toString(16)}`;
+  return openAllocator(store, {
+    now,
+    random,
+    wait,
+    warn: given.warn,
+    hints: openHintFile(`${place}.hints`),
+    turn: openHostTurn(`${place}.lock`, { now, random, wait }),
+  });
+}

@@ -1,0 +1,76 @@
+/**
+ * ADD: the way of an attachment, each step in a file of its own.
+ *
+ *   call -> workload -> look -> readiness -> addresses + endpoint -> wiring -> result
+ *
+ * A failure at any step gives back, last first, what this call has taken. What
+ * an earlier ADD of the same attachment made stays: then this one took nothing.
+ */
+import { decodeArguments } from "../cni/arguments.ts";
+import type { AddCall } from "../cni/call.ts";
+import type { CniResult } from "../cni/result.ts";
+import { takeAddresses } from "./addresses.ts";
+import { chooseMtu } from "./mtu.ts";
+import { awaitReadiness } from "./readiness-gates.ts";
+import { chooseDns, resultOf } from "./result.ts";
+import { chooseRoutes, wantedRoute } from "./routes.ts";
+import { closeSandbox, lookInto, openSandbox, type Sandbox } from "./sandbox.ts";
+import type { Session } from "./session.ts";
+import { UndoList } from "./undo-list.ts";
+import { removeOwnLink } from "./unwire.ts";
+import { createLinks, wireLinks } from "./wire.ts";
+import { planWiring } from "./wiring-plan.ts";
+import { workloadOf } from "./workload.ts";
+
+export async function add(call: AddCall, session: Session): Promise<CniResult> {
+  // On its way while the kernel is asked.
+  void session.store();
+  const sandbox = openSandbox(call.netns);
+  const undo = new UndoList();
+  try {
+    return await attach(call, session, { sandbox, undo });
+  } catch (failure) {
+    for (const trouble of await undo.run()) session.log.error(trouble, { container: call.containerId });
+    throw failure;
+  } finally {
+    closeSandbox(sandbox);
+  }
+}
+
+async function attach(
+  call: AddCall,
+  session: Session,
+  { sandbox, undo }: { readonly sandbox: Sandbox; readonly undo: UndoList },
+): Promise<CniResult> {
+  const { config, surroundings, signal, log } = session;
+  const args = decodeArguments(call.args);
+  const workload = workloadOf(call, args, session.node);
+  const found = lookInto(sandbox, workload);
+  const [mtu] = await Promise.all([
+    chooseMtu(config.mtu, surroundings.stateDirectory),
+    awaitReadiness(config.readinessGates, { ...surroundings, signal }),
+  ]);
+
+  const taken = await takeAddresses({ call, args, workload }, session);
+  if (found.kind === "nothing") undo.add("give back the addresses", taken.giveBack);
+  signal.throwIfAborted();
+
+  const { addresses } = taken;
+  const { includeDefaultRoutes, queueCount: queues, allowIpForwarding } = config;
+  const routes = chooseRoutes({ addresses, given: taken.routes, includeDefaultRoutes });
+  const plan = planWiring({
+    ...workload,
+    addresses,
+    routes: routes.map(wantedRoute),
+    mtu,
+    queues,
+    allowIpForwarding,
+  });
+  if (found.kind === "nothing") undo.add("remove the links", () => void removeOwnLink(sandbox.host, workload));
+  createLinks(plan, sandbox, found);
+  const wired = wireLinks(plan, sandbox, (message) => log.warning(message));
+  signal.throwIfAborted();
+
+  const dns = chooseDns(call.config, taken.dns);
+  return resultOf({ ...wired, netns: call.netns, addresses, routes, dns });
+}

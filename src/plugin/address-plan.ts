@@ -1,0 +1,45 @@
+/**
+ * Which addresses an attachment wishes for, from whoever may ask.
+ *
+ *   annotations  >  CNI_ARGS and the network config  >  node selectors of the pools
+ *
+ * The first source that speaks decides. The last one is the allocator's: a wish
+ * that names no pools takes any that selects the node.
+ * Pure: reads what was fetched already, touches nothing.
+ */
+import type { CniArguments } from "../cni/arguments.ts";
+import type { NetworkConfig } from "../config/network-config.ts";
+import { PluginError } from "../errors.ts";
+import { type Address, parseAddress, unmapAddress } from "../ip/address.ts";
+import type { Wish } from "../ipam/request.ts";
+
+/** What each source asks for; `undefined` means that it is silent. */
+export interface AddressSources {
+  readonly ipam: Pick<NetworkConfig["ipam"], "assignIpv4" | "assignIpv6" | "ipv4Pools" | "ipv6Pools">;
+  /** `IP=` of CNI_ARGS. */
+  readonly args: Pick<CniArguments, "ip">;
+}
+
+export function planAddresses({ ipam, args }: AddressSources): readonly Wish[] {
+  if (args.ip !== undefined) return [{ kind: "given", address: requestedAddress(args.ip) }];
+
+  const wishes: Wish[] = [];
+  if (ipam.assignIpv4) wishes.push({ kind: "automatic", family: 4, pools: asked(ipam.ipv4Pools) });
+  if (ipam.assignIpv6) wishes.push({ kind: "automatic", family: 6, pools: asked(ipam.ipv6Pools) });
+  if (wishes.length > 0) return wishes;
+  throw new PluginError(
+    "config-invalid",
+    'Cannot assign an address: "ipam.assign_ipv4" and "ipam.assign_ipv6" are both "false", and none was asked for',
+  );
+}
+
+/** An empty list asks for nothing in particular. */
+function asked(pools: readonly string[] | undefined): readonly string[] | undefined {
+  return pools === undefined || pools.length === 0 ? undefined : pools;
+}
+
+function requestedAddress(text: string): Address {
+  const address = parseAddress(text);
+  if (address !== undefined) return unmapAddress(address);
+  throw new PluginError("environment-invalid", `Cannot use IP of CNI_ARGS: ${JSON.stringify(text)} is no address`);
+}

@@ -1,0 +1,89 @@
+/**
+ * The records of an attachment: its workload endpoint, and the profile that the
+ * endpoints of a network share. Pure: from what the datastore holds to the
+ * changes that bring it to what it shall hold.
+ */
+import type { Change, Entry } from "../datastore/datastore.ts";
+import { API_VERSION } from "../identity.ts";
+import { type Address, addressBits, formatAddress } from "../ip/address.ts";
+import { formatMac } from "../ip/mac.ts";
+import { endpointLabels } from "../model/endpoint-labels.ts";
+import { resourceKey } from "../model/keys.ts";
+import type { Metadata } from "../model/metadata.ts";
+import type { Profile } from "../model/profile.ts";
+import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
+import { NETWORK_ANNOTATION, readStoredEndpoint } from "./stored-endpoint.ts";
+import type { Workload } from "./workload.ts";
+
+/** What a new record is stamped with. */
+export interface Birth {
+  readonly uid: () => string;
+  readonly now: () => Date;
+}
+
+export function profileKey(network: string): string {
+  return resourceKey("profiles", { name: network });
+}
+
+/** A record that says all this already stays as it is; that of a former sandbox of the pod is taken over. */
+export function endpointChanges(wanted: WorkloadEndpoint, key: string, held: Entry | undefined): readonly Change[] {
+  if (held === undefined) return [{ kind: "create", key, value: JSON.stringify(wanted) }];
+  const before = readStoredEndpoint(held);
+  const { uid, creationTimestamp } = before;
+  const metadata: Metadata = {
+    ...wanted.metadata,
+    ...(uid === undefined ? {} : { uid }),
+    ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
+  };
+  const after = { ...wanted, metadata };
+  if (Bun.deepEquals(after, before.whole)) return [];
+  return [{ kind: "update", key, value: JSON.stringify(after), revision: held.revision }];
+}
+
+/** Made by the first attachment of a network, and never touched again: from then on it is the operator's. */
+export function profileChanges(workload: Workload, held: Entry | undefined, birth: Birth): readonly Change[] {
+  if (held !== undefined) return [];
+  const { network, orchestrator } = workload;
+  const from = orchestrator === "k8s" ? {} : { source: { selector: `has(${network})` } };
+  const profile: Profile = {
+    apiVersion: API_VERSION,
+    kind: "Profile",
+    metadata: { name: network, ...stamp(birth) },
+    spec: {
+      egress: [{ action: "Allow" }],
+      ingress: [{ action: "Allow", ...from }],
+      labelsToApply: { [network]: "" },
+    },
+  };
+  return [{ kind: "create", key: profileKey(network), value: JSON.stringify(profile) }];
+}
+
+export function endpointOf(workload: Workload, addresses: readonly Address[], birth: Birth): WorkloadEndpoint {
+  const { namespace, orchestrator, network } = workload;
+  return {
+    apiVersion: API_VERSION,
+    kind: "WorkloadEndpoint",
+    metadata: {
+      name: workload.endpointName,
+      namespace,
+      ...stamp(birth),
+      labels: endpointLabels({}, { namespace, orchestrator }),
+      annotations: { [NETWORK_ANNOTATION]: network },
+    },
+    spec: {
+      orchestrator,
+      node: workload.node,
+      containerID: workload.containerId,
+      ...(workload.pod === undefined ? {} : { pod: workload.pod }),
+      endpoint: workload.ifname,
+      ipNetworks: addresses.map((address) => `${formatAddress(address)}/${addressBits(address.family)}`),
+      profiles: [network],
+      interfaceName: workload.hostInterface,
+      mac: formatMac(workload.mac),
+    },
+  };
+}
+
+function stamp({ uid, now }: Birth): Pick<Metadata, "uid" | "creationTimestamp"> {
+  return { uid: uid(), creationTimestamp: now().toISOString() };
+}

@@ -1,0 +1,34 @@
+/**
+ * Whose a host link is, written on the link itself as its alias:
+ *
+ *   <network>/<container ID>/<interface in the container>
+ *
+ * None of the three may hold a slash. A link that a killed ADD left is known by
+ * it, whatever the datastore says.
+ */
+export interface LinkMark {
+  readonly network: string;
+  readonly containerId: string;
+  readonly ifname: string;
+}
+
+/** An alias has room for 255 bytes, and the interface takes 15 of them at most. */
+const LONGEST_NETWORK = 128;
+const LONGEST_CONTAINER_ID = 100;
+
+export function formatMark({ network, containerId, ifname }: LinkMark): string {
+  return `${startOf(network)}${shortened(containerId, LONGEST_CONTAINER_ID)}/${ifname}`;
+}
+
+export function isMarkOf(network: string, alias: string): boolean {
+  return alias.startsWith(startOf(network)) && alias.split("/").length === 3;
+}
+
+function startOf(network: string): string {
+  return `${shortened(network, LONGEST_NETWORK)}/`;
+}
+
+/** What is too long is told apart by its hash. */
+function shortened(text: string, longest: number): string {
+  return text.length <= longest ? text : new Bun.CryptoHasher("sha256").update(text).digest("hex");
+}

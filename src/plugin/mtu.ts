@@ -1,0 +1,26 @@
+/** The MTU of the links: what the config says, else what the node agent found out, else the kernel's choice. */
+import { PluginError } from "../errors.ts";
+
+const FILE = "mtu";
+
+export async function chooseMtu(configured: number | undefined, stateDirectory: string): Promise<number | undefined> {
+  if (configured !== undefined) return configured;
+  const path = `${stateDirectory}/${FILE}`;
+  const text = await readIfThere(path);
+  return text === undefined ? undefined : parseMtu(text, path);
+}
+
+function parseMtu(text: string, path: string): number {
+  const mtu = Number(text.trim());
+  if (Number.isInteger(mtu) && mtu >= 68 && mtu <= 65535) return mtu;
+  throw new PluginError("config-invalid", `Cannot use the MTU in "${path}": it holds no number from 68 to 65535`);
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await Bun.file(path).text();
+  } catch (cause) {
+    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return undefined;
+    throw new PluginError("io-failure", `Cannot read the MTU from "${path}"`, { cause });
+  }
+}

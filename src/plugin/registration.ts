@@ -1,0 +1,122 @@
+/**
+ * What the datastore holds of an attachment: its addresses, its endpoint, and
+ * the profile of its network. With our own IPAM all of it is read together and
+ * committed together, two round trips in all; with another IPAM plugin the
+ * addresses are that one's, and only the rest is ours.
+ */
+import { EMPTY_RESULT } from "../cni/result.ts";
+import type { Change, Datastore, Entry, Wanted } from "../datastore/datastore.ts";
+import type { Address } from "../ip/address.ts";
+import type { Allocator } from "../ipam/allocator.ts";
+import { requireReady, WANTED_CLUSTER } from "../ipam/cluster.ts";
+import { settle } from "../ipam/commit-loop.ts";
+import { openHostAllocator } from "../ipam/host-allocator.ts";
+import type { Wish } from "../ipam/request.ts";
+import type { Given } from "./attachment.ts";
+import { endpointChanges, endpointOf, profileChanges, profileKey } from "./endpoint.ts";
+import type { Session } from "./session.ts";
+import { readStoredEndpoint } from "./stored-endpoint.ts";
+import type { Workload } from "./workload.ts";
+
+/** Takes the addresses and records the endpoint, all or nothing. */
+export async function registerWithOwnIpam(
+  workload: Workload,
+  wishes: readonly Wish[],
+  session: Session,
+): Promise<Given> {
+  const allocator = allocatorOn(await session.store(), session);
+  const { addresses } = await allocator.assign(
+    { ...ownerOf(workload), node: workload.node, attributes: attributesOf(workload), intendedUse: "Workload", wishes },
+    {
+      wanted: wantedRecords(workload),
+      changes: (answers, planned) =>
+        recordChanges(
+          workload,
+          planned.addresses.map(({ address }) => address),
+          answers,
+          session,
+        ),
+    },
+  );
+  const { routes, dns } = EMPTY_RESULT;
+  return { addresses: addresses.map(({ address }) => address), routes, dns };
+}
+
+/** Refuses, before anything is taken elsewhere, where the endpoint could not be recorded. */
+export async function requireUsable(session: Session): Promise<void> {
+  const { answers } = await (await session.store()).read([WANTED_CLUSTER]);
+  clusterChanges(answers[0], session);
+}
+
+/** Records the endpoint of addresses that another IPAM plugin gave. */
+export async function record(workload: Workload, addresses: readonly Address[], session: Session): Promise<void> {
+  const wanted = wantedRecords(workload);
+  await settle(
+    await session.store(),
+    {
+      action: `record endpoint "${workload.endpointName}"`,
+      first: () => wanted,
+      decide: (facts) => {
+        const answers = wanted.map((each) => facts.answer(each) ?? []);
+        return { kind: "commit", changes: recordChanges(workload, addresses, answers, session), outcome: undefined };
+      },
+    },
+    session.surroundings,
+  );
+}
+
+/** Gives everything back in one commit. `likely`: the addresses that are thought to be held. */
+export async function unregister(workload: Workload, session: Session, likely: readonly string[] = []): Promise<void> {
+  await allocatorOn(await session.store(), session).releaseHandle(
+    { ...ownerOf(workload), node: workload.node, likely },
+    {
+      wanted: [WANTED_CLUSTER, { kind: "key", key: workload.endpointKey }],
+      changes: ([cluster, endpoint]) => [
+        // A bare datastore holds nothing that could be given back.
+        ...requireReady(cluster, { whenBare: "accept", now: session.surroundings.now(), uid: "" }),
+        ...endpointRemoval(workload, endpoint?.[0]),
+      ],
+    },
+  );
+}
+
+/** The endpoint of a newer sandbox of the same pod bears the same name, and stays. */
+function endpointRemoval(workload: Workload, held: Entry | undefined): readonly Change[] {
+  if (held === undefined || readStoredEndpoint(held).containerId !== workload.containerId) return [];
+  return [{ kind: "delete", key: held.key, revision: held.revision }];
+}
+
+function wantedRecords({ endpointKey, network }: Workload): readonly Wanted[] {
+  return [WANTED_CLUSTER, { kind: "key", key: endpointKey }, { kind: "key", key: profileKey(network) }];
+}
+
+function recordChanges(
+  workload: Workload,
+  addresses: readonly Address[],
+  [cluster, endpoint, profile]: readonly (readonly Entry[])[],
+  session: Session,
+): readonly Change[] {
+  const birth = { uid: session.surroundings.uuid, now: session.surroundings.now };
+  return [
+    ...clusterChanges(cluster, session),
+    ...profileChanges(workload, profile?.[0], birth),
+    ...endpointChanges(endpointOf(workload, addresses, birth), workload.endpointKey, endpoint?.[0]),
+  ];
+}
+
+function clusterChanges(cluster: readonly Entry[] | undefined, { settings, surroundings }: Session): readonly Change[] {
+  const whenBare = settings.kind === "embedded" ? "create" : "refuse";
+  return requireReady(cluster, { whenBare, now: surroundings.now(), uid: surroundings.uuid() });
+}
+
+function allocatorOn(store: Datastore, { settings, node, log, surroundings }: Session): Allocator {
+  return openHostAllocator(store, surroundings, { node, settings, warn: (message) => log.warning(message) });
+}
+
+function ownerOf({ handle, network, ifname }: Workload) {
+  return { handle, network, interface: ifname };
+}
+
+function attributesOf({ pod, namespace }: Workload): Readonly<Record<string, string>> {
+  return pod === undefined ? {} : { pod, namespace };
+}

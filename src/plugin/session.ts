@@ -1,0 +1,103 @@
+/**
+ * One call of the plugin and all it works with: config, log, node name, and a
+ * datastore that is opened while the kernel is being asked.
+ *
+ * The datastore stays open when the process is told to stop: whatever was
+ * taken must be given back.
+ */
+import type { CniCall } from "../cni/call.ts";
+import type { CallContext } from "../cni/serve.ts";
+import { readNodeName } from "../config/config-files.ts";
+import { type DatastoreSettings, datastoreSettings } from "../config/datastore-settings.ts";
+import { requireNetworkConfig } from "../config/decode.ts";
+import type { NetworkConfig } from "../config/network-config.ts";
+import { unknownKeyText } from "../config/unknown-key.ts";
+import type { Datastore } from "../datastore/datastore.ts";
+import { openDatastore } from "../datastore/open.ts";
+import { identity } from "../identity.ts";
+import type { HostMeans } from "../ipam/host-allocator.ts";
+import { type Log, openLog } from "../log/log.ts";
+import { withCrashPoints } from "./effect.ts";
+
+/** What the plugin needs of the process it runs in. */
+export interface Surroundings extends HostMeans {
+  readonly pid: number;
+  readonly hostName: () => Promise<string>;
+  /** Where the node agent leaves what it found out about the host. */
+  readonly stateDirectory: string;
+  /** Milliseconds of a clock that never goes back. */
+  readonly elapsed: () => number;
+  readonly uuid: () => string;
+  readonly stderr: (text: string) => void;
+}
+
+export interface Session {
+  readonly config: NetworkConfig;
+  readonly settings: DatastoreSettings;
+  readonly node: string;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+  readonly surroundings: Surroundings;
+  /** Opened once, when first asked for; closed with the session. */
+  readonly store: () => Promise<Datastore>;
+}
+
+export async function withSession<T>(
+  surroundings: Surroundings,
+  { call, context }: { readonly call: CniCall; readonly context: CallContext },
+  work: (session: Session) => Promise<T>,
+): Promise<T> {
+  const { config, warnings, unknownKeys } = requireNetworkConfig(call.config);
+  const { pid, stderr, now: clock } = surroundings;
+  const log = openLog(config.log, { component: identity.product, pid, clock, stderr });
+  for (const { message } of warnings) log.warning(message);
+  // The words cost a search of their own: only for who reads them.
+  if (config.log.level === "DEBUG") for (const path of unknownKeys) log.debug(unknownKeyText(path));
+
+  const settings = datastoreSettings(config);
+  const { store, close } = openOnce(settings, surroundings);
+  try {
+    const node = await nodeName(config, call, surroundings);
+    return await work({ config, settings, node, log, signal: context.signal, surroundings, store });
+  } catch (failure) {
+    log.error(failure instanceof Error ? failure.message : String(failure), fieldsOf(call));
+    throw failure;
+  } finally {
+    await close();
+    log.close();
+  }
+}
+
+function openOnce(settings: DatastoreSettings, { random }: Surroundings) {
+  let opening: Promise<Datastore> | undefined;
+  const store = () => {
+    opening ??= openDatastore(settings, { random }).then(withCrashPoints);
+    // Whoever needs it meets the failure; nobody may.
+    opening.catch(() => {});
+    return opening;
+  };
+  const close = async () => {
+    await opening?.then(
+      (opened) => opened.close(),
+      () => {},
+    );
+  };
+  return { store, close };
+}
+
+/** Taking away must not fail for want of a name. */
+async function nodeName(config: NetworkConfig, call: CniCall, { hostName }: Surroundings): Promise<string> {
+  if (config.node.name?.trim()) return readNodeName(config, "");
+  try {
+    return await readNodeName(config, await hostName());
+  } catch (failure) {
+    if (call.command === "DEL") return (await hostName()).toLowerCase();
+    throw failure;
+  }
+}
+
+function fieldsOf(call: CniCall): Readonly<Record<string, string>> {
+  const shared = { command: call.command, network: call.networkName };
+  if (call.command === "GC" || call.command === "STATUS") return shared;
+  return { ...shared, container: call.containerId, interface: call.ifname };
+}

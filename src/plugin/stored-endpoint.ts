@@ -1,0 +1,62 @@
+/**
+ * What the plugin needs to know of an endpoint that is stored, and no more:
+ * building the whole decoder would cost every DEL more than its own work.
+ */
+import { isJsonObject, type JsonObject } from "../cni/json.ts";
+import type { Entry } from "../datastore/datastore.ts";
+import { PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
+
+/** The network an endpoint belongs to, so that a GC of one leaves those of others alone. */
+export const NETWORK_ANNOTATION = `${identity.labelPrefix}network`;
+
+export interface StoredEndpoint {
+  readonly whole: JsonObject;
+  readonly uid: string | undefined;
+  readonly creationTimestamp: string | undefined;
+  readonly network: string | undefined;
+  readonly node: string | undefined;
+  readonly containerId: string | undefined;
+  readonly ifname: string | undefined;
+  readonly interfaceName: string | undefined;
+  readonly mac: string | undefined;
+  readonly ipNetworks: readonly string[];
+}
+
+export function readStoredEndpoint({ key, value }: Entry): StoredEndpoint {
+  const whole = parsed(value, key);
+  const metadata = partOf(whole, "metadata");
+  const spec = partOf(whole, "spec");
+  const networks = spec["ipNetworks"];
+  return {
+    whole,
+    uid: text(metadata["uid"]),
+    creationTimestamp: text(metadata["creationTimestamp"]),
+    network: text(partOf(metadata, "annotations")[NETWORK_ANNOTATION]),
+    node: text(spec["node"]),
+    containerId: text(spec["containerID"]),
+    ifname: text(spec["endpoint"]),
+    interfaceName: text(spec["interfaceName"]),
+    mac: text(spec["mac"]),
+    ipNetworks: Array.isArray(networks) ? networks.filter((each) => typeof each === "string") : [],
+  };
+}
+
+function parsed(value: string, key: string): JsonObject {
+  try {
+    const whole: unknown = JSON.parse(value);
+    if (isJsonObject(whole)) return whole;
+  } catch {
+    // Told below.
+  }
+  throw new PluginError("record-malformed", `Cannot read WorkloadEndpoint at "${key}": it is not a JSON object`);
+}
+
+function partOf(object: JsonObject, field: string): JsonObject {
+  const part = object[field];
+  return isJsonObject(part) ? part : {};
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}

@@ -1,0 +1,44 @@
+/** Takes an attachment's links away: found by their mark, so that nobody else's are touched. */
+import type { NetlinkSocket } from "../linux/netlink-socket.ts";
+import { closeNetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
+import { closeNetns, openNetlinkSocketIn, openNetns } from "../linux/netns.ts";
+import { findLink } from "../linux/rtnetlink/link.ts";
+import { isOwn } from "./sandbox.ts";
+import { removeLink } from "./wire.ts";
+import type { Workload } from "./workload.ts";
+
+/** For DEL: whatever end is found; neither is success. A namespace that is gone took its links with it. */
+export function removeLinks(workload: Workload, netns: string | undefined): void {
+  const host = openNetlinkSocket("route");
+  try {
+    if (removeOwnLink(host, workload) === "removed" || netns === undefined) return;
+    removeInside(workload, netns);
+  } finally {
+    closeNetlinkSocket(host);
+  }
+}
+
+/** By the host's end; the container's goes with it. */
+export function removeOwnLink(host: NetlinkSocket, workload: Workload): "removed" | "absent" {
+  const link = findLink(host, workload.hostInterface);
+  if (link?.alias !== workload.mark) return "absent";
+  removeLink(host, link);
+  return "removed";
+}
+
+/** The host's end may bear another name: the naming follows the build's identity. */
+function removeInside(workload: Workload, path: string): void {
+  const netns = openNetns(path);
+  if (netns === undefined) return;
+  try {
+    const container = openNetlinkSocketIn(netns, "route");
+    try {
+      const link = findLink(container, workload.ifname);
+      if (link !== undefined && isOwn(link, workload)) removeLink(container, link);
+    } finally {
+      closeNetlinkSocket(container);
+    }
+  } finally {
+    closeNetns(netns);
+  }
+}

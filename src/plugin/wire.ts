@@ -1,0 +1,146 @@
+/**
+ * Carries a wiring plan out.
+ *
+ *   1  both ends, down, the container's born in its namespace, and the host's marked: one system call
+ *   2  host: sysctls; then up, and the routes to the container
+ *   3  container: sysctls; then addresses, up, neighbours, routes, in this order in one system call
+ *
+ * The container can send nothing before its addresses are right, and a process
+ * that is killed leaves no link that does not say whose it is. Every request
+ * may be repeated, so a second ADD passes through here too.
+ */
+import { PluginError } from "../errors.ts";
+import { formatPrefix, isSamePrefix } from "../ip/prefix.ts";
+import { isKernelError } from "../linux/kernel-error.ts";
+import type { NetlinkRequest } from "../linux/netlink/request.ts";
+import { attempt, type NetlinkSocket, perform } from "../linux/netlink-socket.ts";
+import { runInNetns } from "../linux/netns.ts";
+import { ensureAddress } from "../linux/rtnetlink/address.ts";
+import { changeLink, deleteLink, findLink, findLinkByIndex, type Link } from "../linux/rtnetlink/link.ts";
+import { setNeighbour } from "../linux/rtnetlink/neighbour.ts";
+import { addRoute, listRoutes, MAIN_TABLE, type Route } from "../linux/rtnetlink/route.ts";
+import { createVeth } from "../linux/rtnetlink/veth.ts";
+import { readSysctl, writeSysctl } from "../linux/sysctl.ts";
+import { effect } from "./effect.ts";
+import type { Found, Sandbox } from "./sandbox.ts";
+import type { PlannedRoute, PlannedSysctl, WiringPlan } from "./wiring-plan.ts";
+
+export interface Wired {
+  readonly host: Link;
+  readonly container: Link;
+}
+
+export type Warn = (message: string) => void;
+
+/** Step 1. */
+export function createLinks(plan: WiringPlan, sandbox: Sandbox, found: Found): void {
+  if (found.kind === "own-links") return;
+  const { host, container } = plan;
+  const stale = found.stale === undefined ? [] : [deleteLink(found.stale)];
+  const create = createVeth({
+    host: { name: host.name, mac: host.mac, state: "down" },
+    peer: { name: container.name, mac: container.mac, netnsFd: sandbox.netns.fd },
+    ...(plan.mtu === undefined ? {} : { mtu: plan.mtu }),
+    queues: plan.queues,
+  });
+  const mark = changeLink({ name: host.name }, { alias: host.mark });
+  const outcomes = effect("create links", () => attempt(sandbox.host, [...stale, create, mark]));
+  const [removed, ...made] = stale.length > 0 ? outcomes : [undefined, ...outcomes];
+  // The kernel may have been quicker: a namespace that ends takes its links with it, a moment later.
+  if (removed !== undefined && !isKernelError(removed, "ENODEV")) throw removed;
+  for (const refusal of made) if (refusal !== undefined) throw refusal;
+}
+
+/** Steps 2 and 3. */
+export function wireLinks(plan: WiringPlan, sandbox: Sandbox, warn: Warn): Wired {
+  const host = linkNamed(sandbox.host, plan.host.name);
+  const container = linkNamed(sandbox.container, plan.container.name);
+  effect("host sysctls", () => setSysctls(plan.host.sysctls, warn));
+  effect("host routes", () => {
+    perform(sandbox.host, [changeLink(host, { state: "up" })]);
+    addRoutes(sandbox.host, host, plan.host.routes, "refuse");
+  });
+  effect("container sysctls", () => runInNetns(sandbox.netns, () => setSysctls(plan.container.sysctls, warn)));
+  effect("container addresses", () => {
+    const { addresses, neighbours, routes } = plan.container;
+    perform(sandbox.container, [
+      ...addresses.map((address) => ensureAddress({ ...address, linkIndex: container.index })),
+      changeLink(container, { state: "up" }),
+      ...neighbours.map((neighbour) => setNeighbour({ ...neighbour, linkIndex: container.index })),
+    ]);
+    addRoutes(sandbox.container, container, routes, "second");
+  });
+  return { host, container };
+}
+
+/** Takes the host's end away, and the container's with it. Nothing there is success. */
+export function removeLink(socket: NetlinkSocket, link: Link): void {
+  const [refusal] = effect("delete link", () => attempt(socket, [deleteLink(link)]));
+  if (refusal !== undefined && !isKernelError(refusal, "ENODEV")) throw refusal;
+}
+
+function linkNamed(socket: NetlinkSocket, name: string): Link {
+  const link = findLink(socket, name);
+  if (link !== undefined) return link;
+  throw new PluginError("kernel-refused", `Cannot wire link "${name}": it vanished`);
+}
+
+function setSysctls(sysctls: readonly PlannedSysctl[], warn: Warn): void {
+  for (const { name, value, need } of sysctls) {
+    try {
+      // Some take a lock of the whole kernel, even to write what is there.
+      if (readSysctl(name) === value) continue;
+      if (writeSysctl(name, value) === "written" || need === "wished") continue;
+      throw new PluginError("kernel-refused", `Cannot set sysctl "${name}" to "${value}": this kernel has none`);
+    } catch (failure) {
+      if (need === "required") throw failure;
+      warn(failure instanceof Error ? failure.message : String(failure));
+    }
+  }
+}
+
+/** Behind every route that is there already, whoever made it. */
+const SECOND_PRIORITY = 2000;
+
+/**
+ * A destination that another link serves is refused on the host: somebody else has the address. In a
+ * container with several interfaces the first keeps it, and this one stands behind.
+ */
+function addRoutes(
+  socket: NetlinkSocket,
+  link: Link,
+  planned: readonly PlannedRoute[],
+  whenTaken: "refuse" | "second",
+): void {
+  const routes = planned.map((route): Route => ({ ...route, linkIndex: link.index }));
+  const refusals = attempt(socket, routes.map(addRoute));
+  const second: NetlinkRequest[] = [];
+  refusals.forEach((refusal, index) => {
+    const route = routes[index];
+    if (refusal === undefined || route === undefined) return;
+    if (!isKernelError(refusal, "EEXIST")) {
+      // Its gateway may be waiting for its own second chance.
+      if (second.length === 0) throw refusal;
+    } else {
+      const holders = holdersOf(socket, route);
+      if (holders.includes(link.index)) return;
+      if (whenTaken === "refuse") throw takenBy(socket, route, holders[0]);
+    }
+    second.push(addRoute({ ...route, priority: route.priority ?? SECOND_PRIORITY + link.index }));
+  });
+  if (second.length > 0) perform(socket, second);
+}
+
+/** The links that serve the destination already. */
+function holdersOf(socket: NetlinkSocket, { destination, table = MAIN_TABLE }: Route): readonly (number | undefined)[] {
+  return listRoutes(socket, destination.network.family)
+    .filter((route) => route.kind === "unicast" && route.table === table)
+    .filter((route) => isSamePrefix(route.destination, destination))
+    .map((route) => route.linkIndex);
+}
+
+function takenBy(socket: NetlinkSocket, { destination }: Route, holder: number | undefined): PluginError {
+  const name = holder === undefined ? undefined : findLinkByIndex(socket, holder)?.name;
+  const state = `the host has one already, to ${name === undefined ? "nowhere" : `interface "${name}"`}`;
+  return new PluginError("kernel-refused", `Cannot add route ${formatPrefix(destination)}: ${state}`);
+}

@@ -1,0 +1,101 @@
+import { describe, expect, test } from "bun:test";
+import { address } from "../../test/support/ip.ts";
+import { formatAddress } from "../ip/address.ts";
+import { formatMac } from "../ip/mac.ts";
+import { formatInterfaceAddress, formatPrefix } from "../ip/prefix.ts";
+import { defaultRoute, type PlannedRoute, planWiring, type Wiring, type WiringPlan } from "./wiring-plan.ts";
+
+const wiring: Wiring = {
+  hostInterface: "vend0",
+  mark: "net/c/eth0",
+  ifname: "eth0",
+  mac: Uint8Array.of(2, 0, 0, 0, 0, 5),
+  addresses: [address("10.0.0.5"), address("fd00::5")],
+  routes: [defaultRoute(4), defaultRoute(6)],
+  queues: 1,
+  allowIpForwarding: false,
+};
+
+describe("planWiring()", () => {
+  test("plans all of both sides for two families", () => {
+    expect(linesOf(planWiring(wiring))).toEqual([
+      "host link vend0 ee:ee:ee:ee:ee:ee queues 1 mtu kernel's alias net/c/eth0",
+      "host required net/ipv4/ip_forward = 1",
+      "host required net/ipv4/conf/vend0/forwarding = 1",
+      "host required net/ipv4/conf/vend0/proxy_arp = 1",
+      "host wished net/ipv4/neigh/vend0/proxy_delay = 0",
+      "host required net/ipv6/conf/all/forwarding = 1",
+      "host required net/ipv6/conf/vend0/disable_ipv6 = 0",
+      "host required net/ipv6/conf/vend0/accept_dad = 0",
+      "host required net/ipv6/conf/vend0/forwarding = 1",
+      "host required net/ipv6/conf/vend0/proxy_ndp = 1",
+      "host wished net/ipv6/conf/vend0/accept_ra = 0",
+      "host route 10.0.0.5/32 scope link",
+      "host route fd00::5/128 scope universe",
+      "container link eth0 02:00:00:00:00:05",
+      "container required net/ipv4/ip_forward = 0",
+      "container required net/ipv6/conf/all/disable_ipv6 = 0",
+      "container required net/ipv6/conf/default/disable_ipv6 = 0",
+      "container required net/ipv6/conf/lo/disable_ipv6 = 0",
+      "container required net/ipv6/conf/eth0/accept_dad = 0",
+      "container required net/ipv6/conf/all/forwarding = 0",
+      "container address 10.0.0.5/32",
+      "container address fd00::5/128",
+      "container neighbour 169.254.1.1 ee:ee:ee:ee:ee:ee",
+      "container neighbour fe80::ecee:eeff:feee:eeee ee:ee:ee:ee:ee:ee",
+      "container route 169.254.1.1/32 scope link",
+      "container route 0.0.0.0/0 via 169.254.1.1",
+      "container route ::/0 via fe80::ecee:eeff:feee:eeee",
+    ]);
+  });
+
+  test("leaves the other family alone", () => {
+    const lines = linesOf(planWiring({ ...wiring, addresses: [address("10.0.0.5")] }));
+
+    expect(lines.filter((line) => /ipv6|fd00|fe80|::/.test(line))).toEqual([
+      "host wished net/ipv6/conf/vend0/accept_ra = 0",
+    ]);
+  });
+
+  test("writes forwarding in the container either way", () => {
+    const plan = planWiring({ ...wiring, allowIpForwarding: true });
+    const forwarding = plan.container.sysctls.filter(({ name }) => /forward/.test(name));
+
+    expect(forwarding.map(({ name, value }) => `${name}=${value}`)).toEqual([
+      "net/ipv4/ip_forward=1",
+      "net/ipv6/conf/all/forwarding=1",
+    ]);
+  });
+
+  test("keeps what a route says of itself; table 0 is the main one", () => {
+    const routes = [{ ...defaultRoute(4), mtu: 1400, advertisedSegment: 1360, priority: 7, table: 0 }];
+    const [, route] = planWiring({ ...wiring, routes }).container.routes;
+
+    expect(route).toMatchObject({ mtu: 1400, advertisedSegment: 1360, priority: 7 });
+    expect(route).not.toHaveProperty("table");
+  });
+
+  test("gives both ends the same MTU and queues", () => {
+    expect(planWiring({ ...wiring, mtu: 1400, queues: 4 })).toMatchObject({ mtu: 1400, queues: 4 });
+  });
+});
+
+function linesOf({ host, container, mtu, queues }: WiringPlan): readonly string[] {
+  const sysctls = (side: string, { sysctls }: WiringPlan["host"] | WiringPlan["container"]) =>
+    sysctls.map(({ need, name, value }) => `${side} ${need} ${name} = ${value}`);
+  return [
+    `host link ${host.name} ${formatMac(host.mac)} queues ${queues} mtu ${mtu ?? "kernel's"} alias ${host.mark}`,
+    ...sysctls("host", host),
+    ...host.routes.map((route) => `host ${routeLine(route)}`),
+    `container link ${container.name} ${formatMac(container.mac)}`,
+    ...sysctls("container", container),
+    ...container.addresses.map((each) => `container address ${formatInterfaceAddress(each)}`),
+    ...container.neighbours.map((each) => `container neighbour ${formatAddress(each.address)} ${formatMac(each.mac)}`),
+    ...container.routes.map((route) => `container ${routeLine(route)}`),
+  ];
+}
+
+function routeLine({ destination, gateway, scope }: PlannedRoute): string {
+  const way = gateway === undefined ? `scope ${scope}` : `via ${formatAddress(gateway)}`;
+  return `route ${formatPrefix(destination)} ${way}`;
+}

@@ -1,0 +1,190 @@
+/**
+ * Everything the kernel must hold for one attachment, as plain data.
+ *
+ *   host                                            container
+ *   vend1234 ee:ee:ee:ee:ee:ee ═══ veth ═══ eth0, a MAC of its own
+ *     route 10.0.0.5/32 ──────────────────> 10.0.0.5/32
+ *                         <──────────────── default via 169.254.1.1, whose MAC it is told
+ *
+ * The host's end answers for gateways that no host really has, so every pod of
+ * every host is wired alike and needs no address of the host. ADD carries the
+ * plan out (wire.ts), CHECK compares it with the kernel (wiring-check.ts).
+ */
+import { type Address, addressBits, addressOf, type Family } from "../ip/address.ts";
+import { type InterfaceAddress, type Prefix, singlePrefix } from "../ip/prefix.ts";
+import type { Route } from "../linux/rtnetlink/route.ts";
+
+export interface WiringPlan {
+  /** Of both ends; absent: the kernel's choice. */
+  readonly mtu?: number;
+  /** Receive queues, and transmit queues, of both ends. */
+  readonly queues: number;
+  readonly host: HostSide;
+  readonly container: ContainerSide;
+}
+
+interface HostSide {
+  readonly name: string;
+  readonly mac: Uint8Array;
+  readonly mark: string;
+  readonly sysctls: readonly PlannedSysctl[];
+  readonly routes: readonly PlannedRoute[];
+}
+
+interface ContainerSide {
+  readonly name: string;
+  readonly mac: Uint8Array;
+  readonly sysctls: readonly PlannedSysctl[];
+  readonly addresses: readonly InterfaceAddress[];
+  readonly neighbours: readonly PlannedNeighbour[];
+  readonly routes: readonly PlannedRoute[];
+}
+
+export interface PlannedSysctl {
+  readonly name: string;
+  readonly value: string;
+  /** `wished`: the attachment works without it. */
+  readonly need: "required" | "wished";
+}
+
+export type PlannedRoute = Omit<Route, "linkIndex">;
+
+export interface PlannedNeighbour {
+  readonly address: Address;
+  readonly mac: Uint8Array;
+}
+
+/** What a route to be set in the container is about; it always leads to the host. */
+export interface WantedRoute {
+  readonly destination: Prefix;
+  readonly mtu?: number | undefined;
+  readonly advertisedSegment?: number | undefined;
+  readonly priority?: number | undefined;
+  readonly table?: number | undefined;
+}
+
+export interface Wiring {
+  readonly hostInterface: string;
+  readonly mark: string;
+  readonly ifname: string;
+  readonly mac: Uint8Array;
+  readonly addresses: readonly Address[];
+  readonly routes: readonly WantedRoute[];
+  readonly mtu?: number | undefined;
+  readonly queues: number;
+  readonly allowIpForwarding: boolean;
+}
+
+/** The MAC of every host link. */
+const HOST_MAC = Uint8Array.of(0xee, 0xee, 0xee, 0xee, 0xee, 0xee);
+
+/** 169.254.1.1, and the link-local address that the host's MAC gives: fe80::ecee:eeff:feee:eeee. */
+const GATEWAY: Readonly<Record<Family, Address>> = {
+  4: { family: 4, value: 0xa9fe0101n },
+  6: { family: 6, value: 0xfe80_0000_0000_0000_ecee_eeff_feee_eeeen },
+};
+
+const FAMILIES = [4, 6] as const;
+
+export function planWiring(wiring: Wiring): WiringPlan {
+  const families = FAMILIES.filter((family) => wiring.addresses.some((address) => address.family === family));
+  return {
+    ...(wiring.mtu === undefined ? {} : { mtu: wiring.mtu }),
+    queues: wiring.queues,
+    host: {
+      name: wiring.hostInterface,
+      mac: HOST_MAC,
+      mark: wiring.mark,
+      sysctls: hostSysctls(wiring.hostInterface, families),
+      routes: wiring.addresses.map((address) => ({ destination: singlePrefix(address), scope: scopeOfLink(address) })),
+    },
+    container: {
+      name: wiring.ifname,
+      mac: wiring.mac,
+      sysctls: containerSysctls(wiring, families),
+      addresses: wiring.addresses.map((address) => ({ address, length: addressBits(address.family) })),
+      neighbours: families.map((family) => ({ address: GATEWAY[family], mac: HOST_MAC })),
+      routes: families.flatMap((family) => containerRoutes(wiring.routes, family)),
+    },
+  };
+}
+
+/** The gateway that a pod's routes of this family lead to. */
+export function gatewayOf(family: Family): Address {
+  return GATEWAY[family];
+}
+
+export function defaultRoute(family: Family): WantedRoute {
+  return { destination: { network: addressOf(family, 0n) ?? GATEWAY[family], length: 0 } };
+}
+
+/** IPv6 has but one scope. */
+function scopeOfLink({ family }: Address): "link" | "universe" {
+  return family === 4 ? "link" : "universe";
+}
+
+function hostSysctls(link: string, families: readonly Family[]): readonly PlannedSysctl[] {
+  const ipv4 = [
+    required("net/ipv4/ip_forward", "1"),
+    required(`net/ipv4/conf/${link}/forwarding`, "1"),
+    required(`net/ipv4/conf/${link}/proxy_arp`, "1"),
+    wished(`net/ipv4/neigh/${link}/proxy_delay`, "0"),
+  ];
+  const ipv6 = [
+    required("net/ipv6/conf/all/forwarding", "1"),
+    required(`net/ipv6/conf/${link}/disable_ipv6`, "0"),
+    required(`net/ipv6/conf/${link}/accept_dad`, "0"),
+    required(`net/ipv6/conf/${link}/forwarding`, "1"),
+    required(`net/ipv6/conf/${link}/proxy_ndp`, "1"),
+  ];
+  return [
+    ...(families.includes(4) ? ipv4 : []),
+    ...(families.includes(6) ? ipv6 : []),
+    wished(`net/ipv6/conf/${link}/accept_ra`, "0"),
+  ];
+}
+
+function containerSysctls(wiring: Wiring, families: readonly Family[]): readonly PlannedSysctl[] {
+  const forwarding = wiring.allowIpForwarding ? "1" : "0";
+  const ipv6 = [
+    ...["all", "default", "lo"].map((place) => required(`net/ipv6/conf/${place}/disable_ipv6`, "0")),
+    required(`net/ipv6/conf/${wiring.ifname}/accept_dad`, "0"),
+    required("net/ipv6/conf/all/forwarding", forwarding),
+  ];
+  return [
+    ...(families.includes(4) ? [required("net/ipv4/ip_forward", forwarding)] : []),
+    ...(families.includes(6) ? ipv6 : []),
+  ];
+}
+
+function containerRoutes(wanted: readonly WantedRoute[], family: Family): readonly PlannedRoute[] {
+  const gateway = GATEWAY[family];
+  const own = wanted.filter(({ destination }) => destination.network.family === family);
+  // IPv6 knows its gateway to be on the link without being told.
+  const toGateway: readonly PlannedRoute[] =
+    family === 4 ? [{ destination: singlePrefix(gateway), scope: "link" }] : [];
+  return [...toGateway, ...own.map((route) => routeVia(gateway, route))];
+}
+
+/** Table 0 is the kernel's word for the main table. */
+function routeVia(
+  gateway: Address,
+  { destination, mtu, advertisedSegment, priority, table }: WantedRoute,
+): PlannedRoute {
+  return {
+    destination,
+    gateway,
+    ...(mtu === undefined ? {} : { mtu }),
+    ...(advertisedSegment === undefined ? {} : { advertisedSegment }),
+    ...(priority === undefined ? {} : { priority }),
+    ...(table === undefined || table === 0 ? {} : { table }),
+  };
+}
+
+function required(name: string, value: string): PlannedSysctl {
+  return { name, value, need: "required" };
+}
+
+function wished(name: string, value: string): PlannedSysctl {
+  return { name, value, need: "wished" };
+}
