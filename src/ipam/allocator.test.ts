@@ -12,7 +12,7 @@ import {
   textsOf,
 } from "../../test/support/ipam.ts";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
-import type { Change } from "../datastore/datastore.ts";
+import type { Change, Datastore } from "../datastore/datastore.ts";
 import { type MemoryDatastore, openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
 import { formatPrefix, prefixContains } from "../ip/prefix.ts";
@@ -253,6 +253,75 @@ describe("assign() of a given address", () => {
 
     const error = await rejectionOf(() => allocator.assign({ ...given("10.0.0.3"), handle: "net.c" }));
     expect(error.kind).toBe("address-taken");
+  });
+});
+
+describe("round trips", () => {
+  beforeEach(() => seed(store, poolChange("blue", "10.0.0.0/24", { blockSize: 29 }), poolChange("six", "fd00::/64")));
+  const roundTripsOf = async (work: () => Promise<unknown>) => {
+    const before = store.roundTrips;
+    await work();
+    return store.roundTrips - before;
+  };
+
+  test("are 3 for the first assignment of a node and for a new block, 2 for every other and for a release", async () => {
+    const counts: number[] = [];
+    for (let index = 0; index < 9; index++) {
+      counts.push(await roundTripsOf(() => allocator.assign(request(`net.${index}`))));
+    }
+    expect(counts).toEqual([3, 2, 2, 2, 2, 2, 2, 2, 3]);
+    expect(await roundTripsOf(() => allocator.releaseHandle({ handle: "net.3", node: "node-1" }))).toBe(2);
+    expect(await roundTripsOf(() => allocator.assign(request("net.dual", { wishes: dual })))).toBe(3);
+    expect(await roundTripsOf(() => allocator.assign(request("net.dual2", { wishes: dual })))).toBe(2);
+  });
+
+  test("are not saved by believing hints: wrong ones cost one more, and harm nothing", async () => {
+    const wrong = { blocks: [{ cidr: "10.0.0.248/29", full: false }], warnedUnregistered: false };
+    await allocator.assign(request("net.a"));
+    const misled = openAllocator(store, means({ hints: { load: async () => wrong, save: async () => {} } }));
+
+    expect(await roundTripsOf(() => misled.assign(request("net.b")))).toBe(3);
+    expect(await roundTripsOf(() => misled.releaseHandle({ handle: "net.b", node: "node-1" }))).toBe(3);
+    expect(await problems()).toEqual([]);
+  });
+});
+
+describe("a node that has not registered", () => {
+  test("counts as one without labels, and that is said once", async () => {
+    await seed(
+      store,
+      poolChange("all", "10.0.0.0/24"),
+      poolChange("rack", "10.1.0.0/24", { nodeSelector: "has(rack)" }),
+    );
+    const warnings: string[] = [];
+    const warned = openAllocator(store, means({ warn: (message) => warnings.push(message) }));
+
+    const { addresses } = await warned.assign(request("net.a", { node: "stranger" }));
+    await warned.assign(request("net.b", { node: "stranger" }));
+
+    expect(addresses[0]?.pool).toBe("all");
+    expect(warnings).toHaveLength(1);
+  });
+});
+
+describe("a pool that is changed while a block of it is claimed", () => {
+  test("is looked at again before the claim: a disabled one gets no new block", async () => {
+    await seed(store, poolChange("blue", "10.0.0.0/24"));
+    const late = openMemory(table);
+    const disabling: Datastore = {
+      read: (wanted) => late.read(wanted),
+      commit: async (changes) => {
+        await seed(store, poolChange("blue", "10.0.0.0/24", { disabled: true }));
+        return late.commit(changes);
+      },
+      watch: (...args) => late.watch(...args),
+      close: () => late.close(),
+    };
+
+    const error = await rejectionOf(() => openAllocator(disabling, means()).assign(request("net.a")));
+
+    expect(error.kind).toBe("addresses-exhausted");
+    expect((await readWorld(store)).blocks).toEqual([]);
   });
 });
 

@@ -59,8 +59,8 @@ async function crashes(work: Promise<unknown>): Promise<void> {
   expect(failure).toBeInstanceOf(Crash);
 }
 
-/** Handle, two affinities, two blocks: every place where a first assignment may stop. */
-const STOPS = [0, 1, 2, 3, 4, 5];
+/** Handle, and twice affinity, guard of the pool and block: every place where a first assignment may stop. */
+const STOPS = [0, 1, 2, 3, 4, 5, 6, 7];
 
 describe("an assignment that dies with its commit", () => {
   test.each(STOPS)("after %d changes is finished by the next attempt", async (written) => {

@@ -10,6 +10,8 @@ const pool = (name: string, cidr: string, more: Partial<Pool> = {}): Pool => ({
   disabled: false,
   allowedUses: ["Workload", "Tunnel"],
   selects: () => true,
+  key: `/pools/${name}`,
+  revision: "1",
   ...more,
 });
 const POOLS = [

@@ -19,6 +19,9 @@ export interface Pool {
   readonly disabled: boolean;
   readonly allowedUses: readonly string[];
   readonly selects: (labels: Readonly<Record<string, string>>) => boolean;
+  /** Where it was read, and as of when. */
+  readonly key: string;
+  readonly revision: string;
 }
 
 export interface PoolWish {

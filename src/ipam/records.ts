@@ -49,6 +49,8 @@ export function decodePool(entry: Entry): Pool {
     disabled,
     allowedUses,
     selects: (labels) => parsed.ok && selects(parsed.selector, labels),
+    key: entry.key,
+    revision: entry.revision,
   };
 }
 

@@ -1,7 +1,7 @@
 /** What a search for one address works with, and what it may answer. */
 import type { Change, Wanted } from "../../datastore/datastore.ts";
 import type { Family } from "../../ip/address.ts";
-import type { Prefix } from "../../ip/prefix.ts";
+import { type Prefix, prefixCovers } from "../../ip/prefix.ts";
 import type { BlockAttribute, IPAMBlock } from "../../model/ipam-block.ts";
 import type { Taken } from "../block.ts";
 import type { Pool } from "../pools.ts";
@@ -45,8 +45,14 @@ export function takeAndClaim(
   return {
     kind: "take",
     taken: claim.taken,
-    changes: [...affinity, blockChange(block, claim.revision)],
+    changes: [...affinity, ...poolGuard(search, block.cidr), blockChange(block, claim.revision)],
   };
+}
+
+/** A pool that is being deleted must not get a new block behind its deleter's back. */
+function poolGuard({ view }: Search, cidr: Prefix): readonly Change[] {
+  const pool = view.pools().find((each) => prefixCovers(each.cidr, cidr));
+  return pool ? [{ kind: "expect", key: pool.key, revision: pool.revision }] : [];
 }
 
 export function findAffinity(search: Search, cidr: Prefix): HostAffinity | undefined {

@@ -1,0 +1,75 @@
+import { describe, expect, test } from "bun:test";
+import { rejectionOf } from "../../test/support/thrown-by.ts";
+import type { Datastore } from "../datastore/datastore.ts";
+import { openMemory } from "../datastore/memory/memory.ts";
+import { MemoryTable } from "../datastore/memory/table.ts";
+import { settle, type Work } from "./commit-loop.ts";
+
+const KEY = { kind: "key", key: "/counter" } as const;
+
+/** Counts a key up by one. */
+const increment: Work<number> = {
+  action: "count",
+  first: () => [KEY],
+  decide: (facts) => {
+    const entry = facts.entry(KEY.key);
+    const next = Number(entry?.value ?? 0) + 1;
+    const value = String(next);
+    const change = entry
+      ? ({ kind: "update", key: KEY.key, value, revision: entry.revision } as const)
+      : ({ kind: "create", key: KEY.key, value } as const);
+    return { kind: "commit", changes: [change], outcome: next };
+  },
+};
+const pace = (waits: number[] = []) => ({
+  random: () => 1,
+  wait: async (milliseconds: number) => {
+    waits.push(milliseconds);
+  },
+});
+
+/** Somebody else is quicker, so many times. */
+function contested(table: MemoryTable, times: number): Datastore {
+  const store = openMemory(table);
+  const rival = openMemory(table);
+  let left = times;
+  return {
+    read: (wanted) => store.read(wanted),
+    commit: async (changes) => {
+      if (left-- > 0) await rival.commit([{ kind: "put", key: KEY.key, value: String(100 - left) }]);
+      return store.commit(changes);
+    },
+    watch: (...args) => store.watch(...args),
+    close: () => store.close(),
+  };
+}
+
+describe("settle()", () => {
+  test("decides anew from a fresh read after every lost race, and waits longer each time up to a limit", async () => {
+    const waits: number[] = [];
+    const { outcome } = await settle(contested(new MemoryTable(), 8), increment, pace(waits));
+
+    expect(outcome).toBe(101);
+    expect(waits).toEqual([2, 4, 8, 16, 32, 64, 64, 64]);
+  });
+
+  test("gives up in the end, for the runtime to try again later", async () => {
+    const store = contested(new MemoryTable(), 1000);
+    const error = await rejectionOf(() => settle(store, increment, { ...pace(), attempts: 5 }));
+
+    expect(error.kind).toBe("try-again-later");
+  });
+
+  test("commits nothing where nothing is to be changed", async () => {
+    const store = openMemory();
+    await settle(store, { ...increment, decide: () => ({ kind: "commit", changes: [], outcome: 0 }) }, pace());
+
+    expect(store.roundTrips).toBe(1);
+  });
+
+  test("does not read for ever for a decision that is never satisfied", async () => {
+    const work: Work<number> = { ...increment, decide: () => ({ kind: "read", wanted: [KEY] }) };
+
+    expect((await rejectionOf(() => settle(openMemory(), work, pace()))).kind).toBe("internal");
+  });
+});
