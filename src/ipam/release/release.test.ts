@@ -1,0 +1,105 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { address, means, nodeChange, poolChange, request, seed } from "../../../test/support/ipam.ts";
+import { type MemoryDatastore, openMemory } from "../../datastore/memory/memory.ts";
+import { MemoryTable } from "../../datastore/memory/table.ts";
+import { type Allocator, openAllocator } from "../allocator.ts";
+import { findProblems } from "../invariants.ts";
+import { readWorld } from "../world.ts";
+
+let table: MemoryTable;
+let store: MemoryDatastore;
+let allocator: Allocator;
+
+beforeEach(async () => {
+  table = new MemoryTable();
+  store = openMemory(table);
+  allocator = openAllocator(store, means());
+  await seed(store, nodeChange("node-1"), nodeChange("node-2", { rack: "2" }));
+});
+
+const problems = async () => findProblems(await readWorld(store));
+const dual = [
+  { kind: "automatic", family: 4 },
+  { kind: "automatic", family: 6 },
+] as const;
+
+describe("releaseHandle()", () => {
+  beforeEach(() => seed(store, poolChange("blue", "10.0.0.0/24", { blockSize: 28 })));
+
+  test("gives back what was assigned, keeps the host's empty block, and succeeds when nothing is left", async () => {
+    const assigned = await allocator.assign(request("net.a"));
+    const released = await allocator.releaseHandle({ handle: "net.a", node: "node-1" });
+    const again = await allocator.releaseHandle({ handle: "net.a", node: "node-1" });
+
+    expect(released).toEqual(assigned.addresses.map((each) => each.address));
+    expect(again).toEqual([]);
+    const world = await readWorld(store);
+    expect(world.handles).toEqual([]);
+    expect(world.blocks).toHaveLength(1);
+    expect(await problems()).toEqual([]);
+  });
+
+  test("gives back one interface and leaves the other", async () => {
+    await allocator.assign(request("net.a", { interface: "eth0" }));
+    const kept = await allocator.assign(request("net.a", { interface: "eth1" }));
+
+    await allocator.releaseHandle({ handle: "net.a", interface: "eth0", node: "node-1" });
+
+    const held = await allocator.held({ handle: "net.a", node: "node-1" });
+    expect(held.map((each) => each.address)).toEqual(kept.addresses.map((each) => each.address));
+    expect(await problems()).toEqual([]);
+  });
+
+  test("deletes a block that becomes empty and is nobody's", async () => {
+    await allocator.assign(request("net.a"));
+    const [block] = (await readWorld(store)).blocks;
+    if (!block) throw new Error("expected a block");
+    expect(await allocator.releaseAffinity({ node: "node-1", block: block.cidr, inUse: "keep" })).toBe("kept");
+    expect(await allocator.releaseAffinity({ node: "node-1", block: block.cidr, inUse: "release" })).toBe("released");
+
+    await allocator.releaseHandle({ handle: "net.a", node: "node-1" });
+
+    expect((await readWorld(store)).blocks).toEqual([]);
+  });
+});
+
+describe("releaseAddresses()", () => {
+  test("releases only what still belongs to whom it is thought to belong", async () => {
+    await seed(store, poolChange("blue", "10.0.0.0/24"), poolChange("six", "fd00::/64"));
+    const { addresses } = await allocator.assign(request("net.a", { wishes: dual }));
+    const [four, six] = addresses.map((each) => each.address);
+    if (!four || !six) throw new Error("expected two addresses");
+    const [block] = (await readWorld(store)).blocks;
+    const sequenceNumber = Object.values(block?.sequenceNumberForAllocation ?? {})[0] ?? 0n;
+
+    const refused = await allocator.releaseAddresses([
+      { address: four, handle: "net.other" },
+      { address: six, sequenceNumber: 1n },
+      { address: address("192.0.2.1") },
+    ]);
+    const released = await allocator.releaseAddresses([
+      { address: four, handle: "net.a", sequenceNumber },
+      { address: six, handle: "net.a" },
+    ]);
+
+    expect(refused).toEqual({ released: [], refused: [four, six], absent: [address("192.0.2.1")] });
+    expect(released.released).toEqual([four, six]);
+    expect((await readWorld(store)).handles).toEqual([]);
+    expect(await problems()).toEqual([]);
+  });
+
+  test("does not release an address that was given anew since its sequence number was read", async () => {
+    await seed(store, poolChange("tiny", "10.0.0.0/32", { blockSize: 32 }));
+    await allocator.assign(request("net.a"));
+    const [before] = (await readWorld(store)).blocks;
+    const stale = before?.sequenceNumberForAllocation[0] ?? 0n;
+    await allocator.releaseHandle({ handle: "net.a", node: "node-1" });
+    await allocator.assign(request("net.a"));
+
+    const { refused } = await allocator.releaseAddresses([
+      { address: address("10.0.0.0"), handle: "net.a", sequenceNumber: stale },
+    ]);
+
+    expect(refused).toEqual([address("10.0.0.0")]);
+  });
+});
