@@ -3,10 +3,11 @@ import { readdir, readFile } from "node:fs/promises";
 import type { Context } from "../admin/command.ts";
 import { runAdmin } from "../admin/run.ts";
 import { openDatastore } from "../datastore/open.ts";
+import { wasClosedAtStart } from "./descriptors.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
-  // A reader that has seen enough (`| head`) is no failure.
-  process.stdout.on("error", () => process.exit(0));
+  process.stdout.on("error", endWithoutReader);
+  if (await wasClosedAtStart(1)) endWithoutReader(new Error("it is closed"));
   const context: Context = {
     env: process.env,
     isTerminal: process.stdout.isTTY === true,
@@ -32,4 +33,11 @@ async function listFolder(path: string): Promise<readonly string[] | undefined> 
     if (failure instanceof Error && "code" in failure && failure.code === "ENOTDIR") return undefined;
     throw failure;
   }
+}
+
+/** A reader that has seen enough (`| head`) is no failure; an answer that cannot be written is. */
+function endWithoutReader(failure: Error): never {
+  if ("code" in failure && failure.code === "EPIPE") process.exit(0);
+  process.stderr.write(`Cannot write the answer to stdout: ${failure.message}\n`);
+  process.exit(1);
 }

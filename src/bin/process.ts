@@ -10,9 +10,10 @@ import { type Answer, errorAnswer } from "../cni/answer.ts";
 import { type CniPlugin, type CniProcess, serve } from "../cni/serve.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
 import { PluginError } from "../errors.ts";
+import { wasClosedAtStart } from "./descriptors.ts";
 import { readStdin } from "./stdin.ts";
 
-/** How long a handler may undo its work after a signal. */
+/** How long a handler may undo its work after a signal or a fault. */
 const GRACE_MILLISECONDS = 2_000;
 
 const STOP_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
@@ -24,31 +25,44 @@ export async function runPlugin(plugin: CniPlugin): Promise<never> {
   console.info = console.error;
   console.debug = console.error;
 
-  const crashed = Promise.withResolvers<Answer>();
-  const crash = (failure: unknown) => crashed.resolve(errorAnswer(failure, NEWEST_VERSION));
-  process.on("uncaughtException", crash);
-  process.on("unhandledRejection", crash);
-
-  const stopping = stopOnSignals();
+  const stopping = stopOnSignalsAndFaults();
   const served = serve(realProcess(stopping.signal), plugin);
-  return end(await Promise.race([served, crashed.promise, stopping.graceOver]));
+  const answer = await Promise.race([served, stopping.graceOver]);
+  return end(stopping.fault() ?? answer);
 }
 
 function realProcess(signal: AbortSignal): CniProcess {
   return { env: process.env, readStdin: () => readStdin(signal), isOwnNetns, signal };
 }
 
-function stopOnSignals(): { readonly signal: AbortSignal; readonly graceOver: Promise<Answer> } {
+interface Stopping {
+  /** Aborted by the first signal or fault: the handler undoes its work. */
+  readonly signal: AbortSignal;
+  /** The answer for a handler that does not come to an end. */
+  readonly graceOver: Promise<Answer>;
+  /** What was thrown where nobody could catch it. It outweighs whatever the handler says: half of its work may be missing. */
+  fault(): Answer | undefined;
+}
+
+function stopOnSignalsAndFaults(): Stopping {
   const controller = new AbortController();
   const graceOver = Promise.withResolvers<Answer>();
-  const stop = (name: string) => {
+  let fault: Answer | undefined;
+  const stop = (failure: unknown) => {
     if (controller.signal.aborted) return;
-    const failure = new PluginError("interrupted", `Cannot finish: stopped by ${name}`);
     setTimeout(() => graceOver.resolve(errorAnswer(failure, NEWEST_VERSION)), GRACE_MILLISECONDS);
     controller.abort(failure);
   };
-  for (const name of STOP_SIGNALS) process.on(name, stop);
-  return { signal: controller.signal, graceOver: graceOver.promise };
+  const crash = (failure: unknown) => {
+    fault ??= errorAnswer(failure, NEWEST_VERSION);
+    stop(failure);
+  };
+  for (const name of STOP_SIGNALS) {
+    process.on(name, () => stop(new PluginError("interrupted", `Cannot finish: stopped by ${name}`)));
+  }
+  process.on("uncaughtException", crash);
+  process.on("unhandledRejection", crash);
+  return { signal: controller.signal, graceOver: graceOver.promise, fault: () => fault };
 }
 
 /** Network namespaces are the same when their files are: device and inode. */
@@ -68,11 +82,17 @@ async function end(answer: Answer): Promise<never> {
   try {
     // `process.stdout` would lose what a pipe does not take at once; this waits until all is taken.
     if (answer.stdout !== "") await Bun.write(Bun.stdout, answer.stdout);
+    if (wiredSomething(answer) && (await wasClosedAtStart(1))) throw new Error("it is closed");
   } catch (failure) {
     await writeToStderr(`Cannot write the answer to stdout: ${failure}\n`);
     process.exit(1);
   }
   process.exit(answer.exitCode);
+}
+
+/** An ADD whose result nobody got is a failure. The look at stdout would double the time of a VERSION, and nobody misses its answer. */
+function wiredSomething(answer: Answer): boolean {
+  return answer.exitCode === 0 && answer.stdout !== "" && process.env["CNI_COMMAND"] === "ADD";
 }
 
 /** A log that nobody can read is no reason to fail. */

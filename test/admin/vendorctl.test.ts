@@ -53,6 +53,17 @@ describe("the admin tool", () => {
     expect(run(["config", "check", "--efective", "x"])).toMatchObject({ code: 2, stdout: "" });
   });
 
+  test.each([
+    [">&-", 1],
+    ["> /dev/full", 1],
+    ["> /dev/null", 0],
+    ["| :", 0],
+  ])("whose stdout is %s ends with exit code %p", (redirection, code) => {
+    const script = `set -o pipefail; "$0" completion bash ${redirection}`;
+
+    expect(Bun.spawnSync(["bash", "-c", script, TOOL], { env: {} }).exitCode).toBe(code);
+  });
+
   test("writes a long answer completely into a pipe", async () => {
     const pools = Array.from({ length: 20_000 }, (_, index) => `pool-${index}`);
     const file = await fileOf(

@@ -18,6 +18,14 @@ describe("a fault", () => {
   test.each(["throw", "timer", "rejection"])("of kind %s ends with one JSON error 999", async (spy) => {
     expect(cniErrorOfRun(await runPlugin(SPY, add(spy))).code).toBe(999);
   });
+
+  test("outside the handler lets it undo its work first", async () => {
+    const undone = join(folder.path, "fault.undone");
+    const run = await runPlugin(SPY, add("undoes after a fault", { SPY_UNDONE: undone }));
+
+    expect(cniErrorOfRun(run)).toMatchObject({ code: 999, msg: "thrown in a timer" });
+    expect(readFileSync(undone, "utf8")).toBe("undone");
+  });
 });
 
 describe("the answer", () => {
@@ -65,7 +73,28 @@ describe("a reader that went away", () => {
   });
 });
 
+describe("a stdout that was closed before the start", () => {
+  test("makes an ADD fail, whose result nobody got", async () => {
+    const run = await runPlugin(["/bin/sh", "-c", 'exec "$@" >&-', "sh", ...SPY], add("plain"));
+
+    expect(run).toMatchObject({ exitCode: 1, stdout: "" });
+    expect(run.stderr).toContain("stdout");
+  });
+
+  test("is not taken for /dev/null, which is a reader like any other", async () => {
+    const run = await runPlugin(["/bin/sh", "-c", 'exec "$@" >/dev/null', "sh", ...SPY], add("plain"));
+
+    expect(run).toEqual({ exitCode: 0, stdout: "", stderr: "" });
+  });
+});
+
 describe("stdin", () => {
+  test("that was closed before the start cannot be read: code 5", async () => {
+    const run = await runPlugin(["/bin/sh", "-c", 'exec "$0" <&-', builtProgram()], add("plain"));
+
+    expect(cniErrorOfRun(run).code).toBe(5);
+  });
+
   test("that is a directory cannot be read: code 5", async () => {
     const run = await runPlugin(["/bin/sh", "-c", 'exec "$0" < /', builtProgram()], add("plain"));
 

@@ -66,15 +66,27 @@ const ADD: Readonly<Record<string, (call: AddCall, context: CallContext) => Prom
     tellReady();
     return new Promise(() => {});
   },
-  undoes: (_, { signal }) =>
-    new Promise((_resolve, reject) => {
-      signal.addEventListener("abort", () => {
-        writeFileSync(process.env["SPY_UNDONE"] ?? "", "undone");
-        reject(signal.reason);
-      });
-      tellReady();
-    }),
+  undoes: (_, { signal }) => {
+    const stopped = undoneWhenStopped(signal);
+    tellReady();
+    return stopped;
+  },
+  "undoes after a fault": (_, { signal }) => {
+    setTimeout(() => {
+      throw new Error("thrown in a timer");
+    }, 1);
+    return undoneWhenStopped(signal);
+  },
 };
+
+function undoneWhenStopped(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    signal.addEventListener("abort", () => {
+      writeFileSync(process.env["SPY_UNDONE"] ?? "", "undone");
+      reject(signal.reason);
+    });
+  });
+}
 
 function tellReady(): void {
   writeFileSync(process.env["SPY_READY"] ?? "", "ready");
