@@ -87,10 +87,19 @@ export function vouchFor({ directory }: OwnerIndex, lastReserved: readonly strin
 
 /** What each set gave last, if nothing has changed in the folder since that was written. */
 function vouchedState(directory: string): readonly string[] | undefined {
-  const [head, ...lastReserved] = readText(indexPath(directory, STATE))?.split("\n") ?? [];
+  const [head, ...lastReserved] = readState(directory).split("\n");
   if (head !== stateHead(directory)) return undefined;
   const isSame = lastReserved.every((address, set) => (readLastReserved(directory, set) ?? "") === address);
   return isSame ? lastReserved : undefined;
+}
+
+function readState(directory: string): string {
+  try {
+    return readText(indexPath(directory, STATE)) ?? "";
+  } catch {
+    // Something else stands in its place: no index, then.
+    return "";
+  }
 }
 
 function writeState(directory: string, lastReserved: readonly string[]): void {
