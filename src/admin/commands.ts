@@ -3,7 +3,12 @@ import { identity } from "../identity.ts";
 import type { CommandGroup } from "./command.ts";
 import { completionCommand } from "./completion-command.ts";
 import { configCheck } from "./config-check.ts";
+import { datastoreCheck } from "./datastore/check.ts";
 import { datastoreInit } from "./datastore/init.ts";
+import { ipamCheck } from "./ipam/check.ts";
+import { ipamConfigure } from "./ipam/configure.ts";
+import { ipamRelease } from "./ipam/release.ts";
+import { ipamShow } from "./ipam/show.ts";
 import { deleteCommand } from "./resources/delete.ts";
 import { getCommand } from "./resources/get.ts";
 import { labelCommand } from "./resources/label.ts";
@@ -27,7 +32,13 @@ export const COMMANDS: CommandGroup = {
       kind: "group",
       name: "datastore",
       summary: "Work with the datastore itself",
-      commands: [datastoreInit],
+      commands: [datastoreCheck, datastoreInit],
+    },
+    {
+      kind: "group",
+      name: "ipam",
+      summary: "Look after addresses",
+      commands: [ipamShow, ipamCheck, ipamRelease, ipamConfigure],
     },
     {
       kind: "group",

@@ -45,13 +45,15 @@ export interface Problem {
   readonly block?: string;
   readonly handle?: string;
   readonly address?: string;
+  readonly node?: string;
 }
 
 export function findProblems(world: World): readonly Problem[] {
+  const handlesOf = handlesByBlock(world);
   return [
     ...world.blocks.flatMap(findBlockProblems),
     ...overlapProblems(world.blocks),
-    ...world.blocks.flatMap((block) => allocationProblems(block, world)),
+    ...world.blocks.flatMap((block) => allocationProblems(block, world.pools, handlesOf)),
     ...handleProblems(world),
     ...affinityProblems(world),
   ];
@@ -94,9 +96,25 @@ function overlapProblems(blocks: readonly IPAMBlock[]): readonly Problem[] {
   });
 }
 
-function allocationProblems(block: IPAMBlock, { pools, handles }: World): readonly Problem[] {
+type HandlesByBlock = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** The handles that know of addresses in each block. */
+function handlesByBlock({ handles }: World): HandlesByBlock {
+  const byBlock = new Map<string, Set<string>>();
+  for (const { handleId, blocks } of handles) {
+    for (const [name, count] of Object.entries(blocks)) {
+      if (count <= 0) continue;
+      const known = byBlock.get(name);
+      if (known) known.add(handleId);
+      else byBlock.set(name, new Set([handleId]));
+    }
+  }
+  return byBlock;
+}
+
+function allocationProblems(block: IPAMBlock, pools: readonly Prefix[], handlesOf: HandlesByBlock): readonly Problem[] {
   const name = formatPrefix(block.cidr);
-  const known = new Set(handles.filter((handle) => (handle.blocks[name] ?? 0) > 0).map((handle) => handle.handleId));
+  const known = handlesOf.get(name) ?? new Set();
   return block.allocations.flatMap((index, ordinal): Problem[] => {
     if (index === undefined) return [];
     const place = addressAt(block, ordinal);
@@ -140,10 +158,10 @@ function affinityProblems({ blocks, affinities }: World): readonly Problem[] {
     const block = byName.get(name);
     if (!block) {
       const message = `Node "${node}" claims block ${name}, which does not exist`;
-      return [{ kind: "affinity-without-block", message, block: name }];
+      return [{ kind: "affinity-without-block", message, block: name, node }];
     }
     const message = `Node "${node}" claims block ${name}, which belongs to ${affineNode(block) ?? "nobody"}`;
-    return affineNode(block) === node ? [] : [{ kind: "affinity-stale", message, block: name }];
+    return affineNode(block) === node ? [] : [{ kind: "affinity-stale", message, block: name, node }];
   });
   const ofBlocks = blocks.flatMap((block): Problem[] => {
     const name = formatPrefix(block.cidr);
@@ -153,7 +171,7 @@ function affinityProblems({ blocks, affinities }: World): readonly Problem[] {
       return isEmpty ? [{ kind: "block-abandoned", message: `Block ${name} is empty and nobody's`, block: name }] : [];
     }
     const message = `Block ${name} belongs to node "${node}", which does not claim it`;
-    return claims.has(`${name} ${node}`) ? [] : [{ kind: "block-without-affinity", message, block: name }];
+    return claims.has(`${name} ${node}`) ? [] : [{ kind: "block-without-affinity", message, block: name, node }];
   });
   return [...ofAffinities, ...ofBlocks];
 }

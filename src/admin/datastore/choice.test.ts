@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
+import { openDatastore } from "../../datastore/open.ts";
 import { EXIT_FAILED, EXIT_OK } from "../command.ts";
 import { CONFIG_FILE } from "./options.ts";
 
@@ -108,5 +109,32 @@ describe("datastore init", () => {
     await runInside(["patch", "clusterinfo", "default", "-p", "spec: {datastoreReady: false}"], { store });
 
     expect((await runInside(["datastore", "init"], { store })).code).toBe(EXIT_FAILED);
+  });
+});
+
+describe("datastore check", () => {
+  // biome-ignore lint/suspicious/noExplicitAny: what a script would read
+  const check = async (words: string, surroundings: AdminSurroundings = {}): Promise<any> => {
+    const { code, stdout } = await runInside(`datastore check -o json ${words}`.trim().split(" "), surroundings);
+    return { code, ...JSON.parse(stdout), last: JSON.parse(stdout).stages.at(-1) };
+  };
+
+  test("tells a bare datastore from one that is ready", async () => {
+    const store = openMemory();
+
+    expect(await check("", { store })).toMatchObject({ code: EXIT_FAILED, last: { stage: "ready", ok: false } });
+    await runInside(["datastore", "init"], { store });
+    expect(await check("", { store })).toMatchObject({ code: EXIT_OK, ok: true });
+    expect((await runInside(["datastore", "check"], { store })).stdout).toContain("ready");
+  });
+
+  test.each([
+    ["--datastore-type embedded --etcd-endpoints ftp://x", "settings"],
+    ["--etcd-endpoints https://127.0.0.1:1 --etcd-ca-cert-file /no/such.pem", "files"],
+    ["--etcd-endpoints http://127.0.0.1:1", "connect"],
+  ])("names the stage: %p fails at %p", async (words, stage) => {
+    const given: AdminSurroundings = { openDatastore };
+
+    expect(await check(words, given)).toMatchObject({ code: EXIT_FAILED, ok: false, last: { stage, ok: false } });
   });
 });

@@ -32,7 +32,7 @@ export async function withDatastore<T>(
   }
 }
 
-async function choiceOf(context: Context, given: Given): Promise<DatastoreChoice> {
+export async function choiceOf(context: Context, given: Given): Promise<DatastoreChoice> {
   return chooseDatastore([optionLayer(given), environmentLayer(context.env), await layerOfFile(context, given)]);
 }
 

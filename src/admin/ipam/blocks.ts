@@ -1,32 +1,23 @@
 /** The blocks of the datastore and who has which of their addresses: for reports, never on the way of an ADD. */
-import type { Datastore, Entry } from "../../datastore/datastore.ts";
-import { type Address, formatAddress } from "../../ip/address.ts";
+import type { Datastore } from "../../datastore/datastore.ts";
+import { readAllEntries } from "../../datastore/read-all.ts";
+import { type Address, type Family, formatAddress } from "../../ip/address.ts";
 import { type Prefix, prefixCovers } from "../../ip/prefix.ts";
 import { addressAt, attributesOf } from "../../ipam/block.ts";
 import { type IPAMBlock, readBlock } from "../../model/ipam-block.ts";
 import { blocksPrefix } from "../../model/keys.ts";
-
-const PAGE = 500;
 
 /** An address that is given, and what is known of its owner. */
 export interface Allocation {
   readonly address: Address;
   readonly block: Prefix;
   readonly handle: string | undefined;
+  readonly sequenceNumber: bigint | undefined;
   readonly secondary: Readonly<Record<string, string>>;
 }
 
-async function readBlocks(store: Datastore, family: 4 | 6): Promise<readonly IPAMBlock[]> {
-  const all: Entry[] = [];
-  for (;;) {
-    const after = all.at(-1)?.key;
-    const { answers } = await store.read([
-      { kind: "prefix", prefix: blocksPrefix(family), limit: PAGE, ...(after === undefined ? {} : { after }) },
-    ]);
-    const page = answers[0] ?? [];
-    all.push(...page);
-    if (page.length < PAGE) return all.map((entry) => readBlock(entry.value, entry.key));
-  }
+export async function readBlocks(store: Datastore, family: Family): Promise<readonly IPAMBlock[]> {
+  return (await readAllEntries(store, blocksPrefix(family))).map((entry) => readBlock(entry.value, entry.key));
 }
 
 export async function blocksWithin(store: Datastore, pool: Prefix): Promise<readonly IPAMBlock[]> {
@@ -43,6 +34,7 @@ export function allocationsOf(block: IPAMBlock): readonly Allocation[] {
         address: addressAt(block, ordinal),
         block: block.cidr,
         handle: attributes?.handleId,
+        sequenceNumber: block.sequenceNumberForAllocation[ordinal],
         secondary: attributes?.secondary ?? {},
       },
     ];

@@ -10,10 +10,10 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import type { Prefix } from "../../ip/prefix.ts";
-import { openAllocator } from "../../ipam/allocator.ts";
 import { ipPool, poolPrefix } from "../../model/ip-pool.ts";
 import { affineNode, type IPAMBlock } from "../../model/ipam-block.ts";
 import type { Context } from "../command.ts";
+import { allocatorFor } from "../ipam/allocator.ts";
 import { allocationsOf, blocksWithin, describeAllocation } from "../ipam/blocks.ts";
 import { openProgress } from "../progress.ts";
 import type { Done } from "./each.ts";
@@ -60,11 +60,7 @@ async function setDisabled(store: Datastore, stored: Stored, disabled: boolean):
 }
 
 async function releaseBlocks(store: Datastore, range: Prefix, { context, inUse }: How): Promise<void> {
-  const allocator = openAllocator(store, {
-    now: () => context.now(),
-    random: () => context.random(),
-    wait: (milliseconds) => context.wait(milliseconds),
-  });
+  const allocator = allocatorFor(store, context);
   const blocks = await blocksWithin(store, range);
   const progress = openProgress(context, "Releasing blocks", blocks.length);
   for (const block of blocks) {

@@ -246,4 +246,14 @@ describe("delete", () => {
     await allocator().releaseHandle({ handle: "net.c1", node: "node-1" });
     expect(await blocks()).toBe(0);
   });
+
+  test("a new pool must fit the blocks that are still in use", async () => {
+    await give("apply", BLUE);
+    await allocator().assign(request("net.c1"));
+    await ctl("delete pool blue --force");
+    const other = resource("IPPool", "other", { cidr: "10.0.0.0/24", blockSize: 26 });
+
+    expect((await give("create", other)).stderr).toContain("spec.blockSize");
+    expect((await give("create", BLUE)).code).toBe(EXIT_OK);
+  });
 });

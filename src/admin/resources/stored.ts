@@ -1,5 +1,6 @@
 /** Resources of the public kinds as they lie in the datastore, each with its revision as `resourceVersion`. */
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
+import { readAllEntries } from "../../datastore/read-all.ts";
 import type { ResourceName } from "../../model/keys.ts";
 import type { PublicKind } from "../../model/kinds.ts";
 import type { Resource } from "../../model/resource.ts";
@@ -13,8 +14,6 @@ export interface Stored {
   readonly text: string;
 }
 
-const PAGE = 500;
-
 export async function readOne(store: Datastore, kind: PublicKind, name: ResourceName): Promise<Stored | undefined> {
   const { answers } = await store.read([{ kind: "key", key: kind.key(name) }]);
   const entry = answers[0]?.[0];
@@ -23,16 +22,7 @@ export async function readOne(store: Datastore, kind: PublicKind, name: Resource
 
 /** All of the kind, or of the namespace, in the order of their names. */
 export async function readAll(store: Datastore, kind: PublicKind, namespace?: string): Promise<readonly Stored[]> {
-  const all: Stored[] = [];
-  for (;;) {
-    const after = all.at(-1)?.key;
-    const { answers } = await store.read([
-      { kind: "prefix", prefix: kind.prefix(namespace), limit: PAGE, ...(after === undefined ? {} : { after }) },
-    ]);
-    const page = answers[0] ?? [];
-    all.push(...page.map((entry) => decodeEntry(kind, entry)));
-    if (page.length < PAGE) return all;
-  }
+  return (await readAllEntries(store, kind.prefix(namespace))).map((entry) => decodeEntry(kind, entry));
 }
 
 function decodeEntry(kind: PublicKind, { key, value, revision }: Entry): Stored {

@@ -9,6 +9,7 @@ import { formatProblems, type Problem } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
 import type { Context } from "../command.ts";
 import type { GivenResource } from "./manifest.ts";
+import { checkPoolBlocks } from "./pool-blocks.ts";
 import { referenceText } from "./reference.ts";
 import { readAll, readOne, type Stored } from "./stored.ts";
 
@@ -47,6 +48,7 @@ async function create(
   born: { readonly uid: string; readonly creationTimestamp: string },
 ): Promise<WriteOutcome | undefined> {
   const resource = { ...given.resource, metadata: { ...given.resource.metadata, ...born } };
+  refuse(given, await checkCreate(store, given));
   await requireFit(store, given, resource);
   const key = given.kind.key(given.name);
   const written = await store.commit([{ kind: "create", key, value: given.kind.codec.write(resource) }]);
@@ -96,6 +98,11 @@ function withOrigin(resource: Resource, { metadata, status }: Resource): Resourc
     },
     ...(resource.status === undefined && status !== undefined ? { status } : {}),
   };
+}
+
+/** What only the datastore can tell of a resource that is to be made. */
+async function checkCreate(store: Datastore, { kind, resource }: GivenResource): Promise<readonly Problem[]> {
+  return kind.kind === "IPPool" ? checkPoolBlocks(store, resource) : [];
 }
 
 async function requireFit(store: Datastore, given: GivenResource, resource: Resource): Promise<void> {

@@ -1,0 +1,12 @@
+import type { Datastore } from "../../datastore/datastore.ts";
+import { type Allocator, openAllocator } from "../../ipam/allocator.ts";
+import type { Context } from "../command.ts";
+
+/** The allocator, with the time and the chance of the command's surroundings. */
+export function allocatorFor(store: Datastore, context: Context): Allocator {
+  return openAllocator(store, {
+    now: () => context.now(),
+    random: () => context.random(),
+    wait: (milliseconds) => context.wait(milliseconds),
+  });
+}

@@ -1,0 +1,96 @@
+import type { Datastore } from "../../datastore/datastore.ts";
+import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
+import { withDatastore } from "../datastore/open.ts";
+import { paint } from "../paint.ts";
+import { openProgress } from "../progress.ts";
+import { allocatorFor } from "./allocator.ts";
+import { allocationsOf } from "./blocks.ts";
+import { type Checked, checkOnce, type Finding, lasting } from "./findings.ts";
+import { repair } from "./repair.ts";
+
+export const ipamCheck: Command = {
+  kind: "command",
+  name: "check",
+  summary: "Check that no address is held twice, none is lost, and every record is true",
+  description: [
+    "What it looks for: addresses in two places, blocks that contradict themselves or overlap, handles and blocks that",
+    "do not agree, claims on blocks that are not there or another's, addresses outside any pool, endpoints whose address",
+    "is free, and addresses whose endpoint is gone. Safe at any time: what is only on its way is looked at twice.",
+    "--fix puts right what the records themselves prove, and releases what is proven leaked.",
+    "The exit code is 1 when anything is left that is wrong.",
+  ].join("\n"),
+  options: [{ name: "fix", summary: "Put right what can be, release what is proven leaked" }],
+  needsDatastore: true,
+  examples: [
+    { command: "ipam check", does: "Is all well?" },
+    { command: "ipam check --fix", does: "Make it so" },
+    { command: "ipam check -o json", does: "For a script" },
+  ],
+  async run(context, given) {
+    const report = await withDatastore(context, given, (store) =>
+      examine(store, context, { fixes: given.switches.has("fix") }),
+    );
+    print(report, context, given);
+    return report.findings.every(({ fixed }) => fixed) ? EXIT_OK : EXIT_FAILED;
+  },
+};
+
+interface Report {
+  readonly counts: {
+    readonly pools: number;
+    readonly blocks: number;
+    readonly addresses: number;
+    readonly handles: number;
+  };
+  readonly findings: readonly (Finding & { readonly fixed: boolean })[];
+}
+
+const MOMENT_MILLISECONDS = 200;
+
+async function examine(store: Datastore, context: Context, { fixes }: { readonly fixes: boolean }): Promise<Report> {
+  const checked = await checkTwice(store, context);
+  const { world, findings } = checked;
+  const shop = { store, world, allocator: allocatorFor(store, context) };
+  const progress = openProgress(context, "Repairing", findings.length);
+  const judged: (Finding & { readonly fixed: boolean })[] = [];
+  for (const finding of findings) {
+    judged.push({ ...finding, fixed: fixes && (await repair(finding, shop)) });
+    progress.step();
+  }
+  progress.end();
+  return {
+    counts: {
+      pools: world.pools.length,
+      blocks: world.blocks.length,
+      addresses: world.blocks.reduce((sum, block) => sum + allocationsOf(block).length, 0),
+      handles: world.handles.length,
+    },
+    findings: judged,
+  };
+}
+
+/** The pages of one look may be of different moments. */
+async function checkTwice(store: Datastore, context: Context): Promise<Checked> {
+  const first = await checkOnce(store, context.now());
+  if (first.findings.length === 0) return first;
+  await context.wait(MOMENT_MILLISECONDS);
+  const second = await checkOnce(store, context.now());
+  return { ...second, findings: lasting(first.findings, second.findings) };
+}
+
+function print({ counts, findings }: Report, context: Context, given: Given): void {
+  if (wantsJson(given)) {
+    const plain = findings.map((finding) => ({ ...finding, leaked: undefined }));
+    const ok = findings.every(({ fixed }) => fixed);
+    context.stdout(`${JSON.stringify({ ok, counts, findings: plain }, undefined, 2)}\n`);
+    return;
+  }
+  const { red, green } = paint(context);
+  for (const { kind, message, fixed } of findings) {
+    context.stdout(`${fixed ? green("fixed") : red("error")}: ${message} [${kind}]\n`);
+  }
+  const { pools, blocks, addresses, handles } = counts;
+  const seen = `${pools} pools, ${blocks} blocks, ${addresses} addresses in use, ${handles} handles`;
+  const left = findings.filter(({ fixed }) => !fixed).length;
+  context.stdout(`Checked ${seen}: ${left === 0 ? green("all well") : red(`${left} problems`)}\n`);
+}

@@ -1,0 +1,80 @@
+import type { Datastore } from "../../datastore/datastore.ts";
+import { PluginError } from "../../errors.ts";
+import {
+  DEFAULT_IPAM_CONFIGURATION,
+  type IPAMConfiguration,
+  ipamConfiguration,
+} from "../../model/ipam-configuration.ts";
+import { IPAM_CONFIGURATION_KEY } from "../../model/keys.ts";
+import { formatProblems } from "../../model/problem.ts";
+import { type Command, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
+import { withDatastore } from "../datastore/open.ts";
+
+const TRUTH = ["true", "false"] as const;
+
+export const ipamConfigure: Command = {
+  kind: "command",
+  name: "configure",
+  summary: "Set how blocks are given to nodes",
+  options: [
+    {
+      name: "strict-affinity",
+      value: "TRUTH",
+      oneOf: TRUTH,
+      summary: "Whether nodes may not borrow from others' blocks",
+    },
+    {
+      name: "auto-allocate-blocks",
+      value: "TRUTH",
+      oneOf: TRUTH,
+      summary: "Whether nodes take new blocks by themselves",
+    },
+    { name: "max-blocks-per-host", value: "NUMBER", summary: "Most blocks of one node; 0 for the default" },
+  ],
+  needsDatastore: true,
+  examples: [
+    { command: "ipam configure --strict-affinity true", does: "Every address from the node's own blocks" },
+    { command: "ipam configure --max-blocks-per-host 4", does: "At most four blocks for a node" },
+  ],
+  async run(context, given) {
+    const asked = askedSettings(given);
+    if (Object.keys(asked).length === 0) throw new UsageError("At least one setting is needed; see --help");
+    const spec = await withDatastore(context, given, (store) => configure(store, asked));
+    if (wantsJson(given)) context.stdout(`${JSON.stringify(spec)}\n`);
+    else for (const [name, value] of Object.entries(spec)) context.stdout(`${name}: ${value}\n`);
+    return EXIT_OK;
+  },
+};
+
+type Settings = IPAMConfiguration["spec"];
+
+function askedSettings({ values }: Given): Partial<Settings> {
+  const strict = values.get("strict-affinity");
+  const auto = values.get("auto-allocate-blocks");
+  const most = values.get("max-blocks-per-host");
+  return {
+    ...(strict === undefined ? {} : { strictAffinity: strict === "true" }),
+    ...(auto === undefined ? {} : { autoAllocateBlocks: auto === "true" }),
+    ...(most === undefined ? {} : { maxBlocksPerHost: Number(most) }),
+  };
+}
+
+const ATTEMPTS = 5;
+
+async function configure(store: Datastore, asked: Partial<Settings>): Promise<Settings> {
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+    const key = IPAM_CONFIGURATION_KEY;
+    const entry = (await store.read([{ kind: "key", key }])).answers[0]?.[0];
+    const before = entry ? ipamConfiguration.read(entry.value, key) : DEFAULT_IPAM_CONFIGURATION;
+    const decoded = ipamConfiguration.decode({ ...before, spec: { ...before.spec, ...asked } });
+    if (!decoded.ok) {
+      throw new PluginError("resource-invalid", `Cannot configure addresses: ${formatProblems(decoded.problems)}`);
+    }
+    const value = ipamConfiguration.write(decoded.value);
+    const written = await store.commit([
+      entry ? { kind: "update", key, value, revision: entry.revision } : { kind: "create", key, value },
+    ]);
+    if (written.ok) return decoded.value.spec;
+  }
+  throw new PluginError("try-again-later", "Cannot configure addresses: others change the settings all the time");
+}

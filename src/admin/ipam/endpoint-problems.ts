@@ -1,0 +1,113 @@
+/**
+ * What endpoints and addresses say of each other. Pure.
+ *
+ * The CNI plugin writes an endpoint in the same commit as its addresses, and
+ * takes both away in one. In a network that it serves (it leaves a profile of
+ * the network's name) an address without an endpoint is therefore leaked: its
+ * endpoint was removed by hand, or a newer sandbox of the pod took its place and
+ * the DEL of the old one never came. Only what is settled for an hour counts as
+ * proven, since that DEL may be on its way.
+ */
+import { type Address, formatAddress, parseAddress } from "../../ip/address.ts";
+import { type Prefix, parseInterfaceAddress, prefixContains } from "../../ip/prefix.ts";
+import { NETWORK_ATTRIBUTE } from "../../ipam/block.ts";
+import type { Profile } from "../../model/profile.ts";
+import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import type { Allocation } from "./blocks.ts";
+
+export interface EndpointProblem {
+  readonly kind: "address-twice" | "allocation-without-endpoint" | "endpoint-without-allocation";
+  readonly message: string;
+  readonly address: string;
+  /** What may be released. */
+  readonly leaked?: Allocation;
+}
+
+export interface EndpointFacts {
+  readonly endpoints: readonly WorkloadEndpoint[];
+  readonly profiles: readonly Profile[];
+  readonly allocations: readonly Allocation[];
+  readonly pools: readonly Prefix[];
+  readonly now: Date;
+}
+
+const SETTLED_MILLISECONDS = 60 * 60 * 1000;
+
+export function findEndpointProblems(facts: EndpointFacts): readonly EndpointProblem[] {
+  const owners = ownersByAddress(facts.endpoints);
+  const allocations = new Map(facts.allocations.map((each) => [formatAddress(each.address), each]));
+  return [
+    ...[...owners].flatMap(([address, endpoints]) => twice(address, endpoints)),
+    ...[...owners].flatMap(([address, endpoints]) => unallocated(address, endpoints, allocations, facts.pools)),
+    ...leaks(facts, owners, allocations),
+  ];
+}
+
+type Owners = ReadonlyMap<string, readonly WorkloadEndpoint[]>;
+type Allocations = ReadonlyMap<string, Allocation>;
+
+function ownersByAddress(endpoints: readonly WorkloadEndpoint[]): Owners {
+  const owners = new Map<string, WorkloadEndpoint[]>();
+  for (const endpoint of endpoints) {
+    for (const address of addressesOf(endpoint)) {
+      const text = formatAddress(address);
+      const known = owners.get(text);
+      if (known) known.push(endpoint);
+      else owners.set(text, [endpoint]);
+    }
+  }
+  return owners;
+}
+
+function addressesOf({ spec }: WorkloadEndpoint): readonly Address[] {
+  return (spec.ipNetworks ?? []).flatMap((text) => parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? []);
+}
+
+function twice(address: string, endpoints: readonly WorkloadEndpoint[]): readonly EndpointProblem[] {
+  if (endpoints.length < 2) return [];
+  const names = endpoints.map(nameOf).join(", ");
+  return [{ kind: "address-twice", message: `Address ${address} is used by ${names}`, address }];
+}
+
+function unallocated(
+  address: string,
+  endpoints: readonly WorkloadEndpoint[],
+  allocations: Allocations,
+  pools: readonly Prefix[],
+): readonly EndpointProblem[] {
+  const place = parseAddress(address);
+  if (!place || allocations.has(address) || !pools.some((pool) => prefixContains(pool, place))) return [];
+  const names = endpoints.map(nameOf).join(", ");
+  const message = `Address ${address} of ${names} lies in a pool and is free: another could be given it`;
+  return [{ kind: "endpoint-without-allocation", message, address }];
+}
+
+function leaks(facts: EndpointFacts, owners: Owners, allocations: Allocations): readonly EndpointProblem[] {
+  const networks = new Set(facts.profiles.filter(isOfNetwork).map(({ metadata }) => metadata.name));
+  const byPod = new Map(facts.endpoints.map((endpoint) => [podOf(endpoint), endpoint]));
+  const isSettled = ({ secondary }: Allocation) =>
+    facts.now.getTime() - Date.parse(secondary["timestamp"] ?? "") > SETTLED_MILLISECONDS;
+  return facts.allocations.flatMap((allocation): EndpointProblem[] => {
+    const address = formatAddress(allocation.address);
+    const { pod, namespace, [NETWORK_ATTRIBUTE]: network } = allocation.secondary;
+    if (network === undefined || !networks.has(network) || owners.has(address) || !isSettled(allocation)) return [];
+    const successor = pod === undefined ? undefined : byPod.get(`${namespace}/${pod}`);
+    const heirs = successor ? addressesOf(successor).map((each) => allocations.get(formatAddress(each))) : [];
+    if (!heirs.every((heir) => heir === undefined || isSettled(heir))) return [];
+    const message = `Address ${address} is held by handle "${allocation.handle ?? ""}", which has no endpoint`;
+    return [{ kind: "allocation-without-endpoint", message, address, leaked: allocation }];
+  });
+}
+
+/** As the CNI plugin writes it: it applies the network's name as a label. */
+function isOfNetwork({ metadata, spec }: Profile): boolean {
+  return spec.labelsToApply?.[metadata.name] === "";
+}
+
+function podOf({ metadata, spec }: WorkloadEndpoint): string {
+  return `${metadata.namespace}/${spec.pod}`;
+}
+
+function nameOf({ metadata }: WorkloadEndpoint): string {
+  return `workloadendpoint/${metadata.namespace}/${metadata.name}`;
+}

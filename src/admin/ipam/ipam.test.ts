@@ -1,0 +1,286 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
+import { means, poolChange, prefix, request, reservationChange, seed, textsOf } from "../../../test/support/ipam.ts";
+import type { Change } from "../../datastore/datastore.ts";
+import { openMemory } from "../../datastore/memory/memory.ts";
+import { API_VERSION } from "../../identity.ts";
+import { openAllocator } from "../../ipam/allocator.ts";
+import { findProblems } from "../../ipam/invariants.ts";
+import { readWorld } from "../../ipam/world.ts";
+import { type IPAMBlock, readBlock, writeBlock } from "../../model/ipam-block.ts";
+import { affinityKey, blockKey, handleKey, resourceKey } from "../../model/keys.ts";
+import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
+
+const LATER = new Date("2026-01-03T03:04:05Z");
+
+let store = openMemory();
+beforeEach(async () => {
+  store = openMemory();
+  await seed(store, poolChange("blue", "10.0.0.0/28", { blockSize: 28 }));
+});
+
+function ctl(words: string, surroundings: AdminSurroundings = {}): Promise<AdminRun> {
+  return runInside(words.split(" "), { store, ...surroundings });
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what a script would read
+async function json(words: string, surroundings: AdminSurroundings = {}): Promise<any> {
+  return JSON.parse((await ctl(`${words} -o json`, surroundings)).stdout);
+}
+
+const allocator = () => openAllocator(store, means());
+
+async function assign(handle: string, more: Parameters<typeof request>[1] = {}): Promise<string> {
+  return textsOf(await allocator().assign(request(handle, more)))[0] ?? "";
+}
+
+describe("ipam show", () => {
+  test("tells used and free of every pool, with a bar", async () => {
+    await assign("net.a");
+    await assign("net.b");
+
+    expect((await ctl("ipam show")).stdout).toBe(
+      [
+        "POOL   CIDR          SIZE   USED   FREE   USAGE",
+        "blue   10.0.0.0/28   16     2      14     ███░░░░░░░░░░░░░░░░░ 12 %",
+        "",
+      ].join("\n"),
+    );
+  });
+
+  test("counts reserved addresses as not free, each once", async () => {
+    await seed(store, reservationChange("r", ["10.0.0.0/30", "10.0.0.1", "10.9.0.0/16"]));
+    await assign("net.a", { wishes: [{ kind: "given", address: { family: 4, value: 0x0a00_0001n } }] });
+    const { pools } = await json("ipam show");
+
+    expect(pools).toEqual([
+      { pool: "blue", cidr: "10.0.0.0/28", size: 16, used: 1, reserved: 3, free: 12, blockCount: 1 },
+    ]);
+  });
+
+  test("shows blocks with their nodes, also those that lie in no pool any more", async () => {
+    await assign("net.a");
+    await ctl("delete pool blue --force");
+    const { stdout } = await ctl("ipam show --show-blocks");
+
+    expect(stdout).toContain("(no pool)");
+    expect(stdout).toContain("10.0.0.0/28");
+    expect(stdout).toContain("(nobody)");
+  });
+
+  test("holds the sizes of IPv6 pools", async () => {
+    await seed(store, poolChange("wide", "fd00::/48"));
+    const { pools } = await json("ipam show");
+
+    expect(pools[1]).toMatchObject({ pool: "wide", size: String(2n ** 80n), used: 0 });
+    expect((await ctl("ipam show")).stdout).toContain("1.2e+24");
+  });
+
+  test("tells who has an address, since when and on which node", async () => {
+    const address = await assign("net.a", { attributes: { pod: "web-0", namespace: "prod" } });
+
+    expect(await json(`ipam show --ip ${address}`)).toMatchObject({
+      state: "in use",
+      pool: "blue",
+      block: "10.0.0.0/28",
+      handle: "net.a",
+      node: "node-1",
+      since: "2026-01-02T03:04:05.000Z",
+      attributes: { pod: "web-0" },
+    });
+    expect((await ctl(`ipam show --ip ${address}`)).stdout).toContain("web-0");
+    expect(await json("ipam show --ip 10.0.0.15")).toMatchObject({ state: "free", pool: "blue" });
+    expect(await json("ipam show --ip 192.0.2.1")).toMatchObject({ state: "in no pool" });
+    expect((await ctl("ipam show --ip 10.0.0.300")).code).toBe(EXIT_USAGE);
+  });
+});
+
+describe("ipam configure", () => {
+  test("sets what is asked and keeps the rest", async () => {
+    expect(await json("ipam show --show-configuration")).toMatchObject({ strictAffinity: false, maxBlocksPerHost: 0 });
+    await ctl("ipam configure --strict-affinity true");
+    await ctl("ipam configure --max-blocks-per-host 4");
+
+    expect(await json("ipam show --show-configuration")).toEqual({
+      strictAffinity: true,
+      autoAllocateBlocks: true,
+      maxBlocksPerHost: 4,
+    });
+    expect((await ctl("ipam configure --max-blocks-per-host -1")).code).toBe(EXIT_FAILED);
+    expect((await ctl("ipam configure --strict-affinity yes")).code).toBe(EXIT_USAGE);
+    expect((await ctl("ipam configure")).code).toBe(EXIT_USAGE);
+  });
+});
+
+describe("ipam release", () => {
+  test("releases by address and by handle; twice is no failure", async () => {
+    const [first, second] = [await assign("net.a"), await assign("net.b")];
+
+    expect((await ctl(`ipam release --ip ${first}`)).stdout).toBe(`Released ${first}\n`);
+    expect((await ctl(`ipam release --ip ${first}`)).code).toBe(EXIT_OK);
+    expect(await json("ipam release --handle net.b")).toEqual({ released: [second] });
+    expect(await json("ipam release --handle net.b")).toEqual({ released: [] });
+    expect((await ctl("ipam check")).code).toBe(EXIT_OK);
+  });
+
+  test("does not take an address from another handle", async () => {
+    const address = await assign("net.a");
+
+    expect((await ctl(`ipam release --ip ${address} --handle net.b`)).code).toBe(EXIT_FAILED);
+    expect(await json(`ipam show --ip ${address}`)).toMatchObject({ handle: "net.a" });
+    expect((await ctl("ipam release")).code).toBe(EXIT_USAGE);
+  });
+});
+
+describe("ipam check", () => {
+  const block = prefix("10.0.0.0/28");
+
+  async function changeBlock(change: (block: IPAMBlock) => IPAMBlock): Promise<void> {
+    const entry = (await store.read([{ kind: "key", key: blockKey(block) }])).answers[0]?.[0];
+    const changed = change(readBlock(entry?.value ?? "", blockKey(block)));
+    await seed(store, { kind: "put", key: blockKey(block), value: writeBlock(changed) });
+  }
+
+  const put = (key: string, value: object): Change => ({ kind: "put", key, value: JSON.stringify(value) });
+
+  test("is content with what the allocator leaves", async () => {
+    await assign("net.a");
+    const { code, stdout } = await ctl("ipam check");
+
+    expect({ code, stdout }).toEqual({
+      code: EXIT_OK,
+      stdout: "Checked 1 pools, 1 blocks, 1 addresses in use, 1 handles: all well\n",
+    });
+  });
+
+  const damages: readonly (readonly [string, () => Promise<void>])[] = [
+    ["handle-without-block", () => seed(store, put(handleKey("net.x"), { block: { "10.0.0.48/28": 1 } }))],
+    ["handle-count-wrong", () => seed(store, put(handleKey("net.a"), { block: { "10.0.0.0/28": 3 } }))],
+    ["allocation-without-handle", () => seed(store, put(handleKey("net.a"), { block: {} }))],
+    ["affinity-without-block", () => seed(store, put(affinityKey("n9", prefix("10.0.0.32/28")), { state: "pending" }))],
+    ["affinity-stale", () => seed(store, put(affinityKey("n9", block), { state: "confirmed" }))],
+    ["block-without-affinity", () => changeBlock((found) => ({ ...found, affinity: "host:n9" }))],
+    ["block-inconsistent", () => changeBlock((found) => ({ ...found, unallocated: [0, 1, 1] }))],
+    ["block-inconsistent", () => changeBlock((found) => ({ ...found, sequenceNumber: 0n }))],
+  ];
+
+  test.each(damages)("finds %s, and --fix puts it right without losing an address", async (kind, damage) => {
+    const address = await assign("net.a");
+    await damage();
+    const before = await json("ipam check");
+
+    expect(before.findings.map((finding: { kind: string }) => finding.kind)).toContain(kind);
+    expect((await ctl("ipam check")).code).toBe(EXIT_FAILED);
+    await ctl("ipam check --fix");
+    await ctl("ipam check --fix");
+    expect(findProblems(await readWorld(store))).toEqual([]);
+    expect((await ctl("ipam check")).code).toBe(EXIT_OK);
+    expect(await json(`ipam show --ip ${address}`)).toMatchObject({ state: "in use", handle: "net.a" });
+  });
+
+  test("removes a block that is empty and nobody's", async () => {
+    await assign("net.a");
+    await allocator().releaseHandle({ handle: "net.a", node: "node-1" });
+    await changeBlock(({ affinity: _, ...rest }) => rest);
+    const entry = (await store.read([{ kind: "key", key: affinityKey("node-1", block) }])).answers[0]?.[0];
+    await seed(store, { kind: "delete", key: affinityKey("node-1", block), revision: entry?.revision ?? "" });
+
+    expect((await json("ipam check --fix")).findings).toMatchObject([{ kind: "block-abandoned", fixed: true }]);
+    expect((await readWorld(store)).blocks).toEqual([]);
+  });
+
+  test("tells of addresses outside any pool, and does not touch them", async () => {
+    const address = await assign("net.a");
+    await ctl("delete pool blue --force");
+    const report = await json("ipam check --fix");
+
+    expect(report).toMatchObject({
+      ok: false,
+      findings: [{ kind: "allocation-outside-pools", address, fixed: false }],
+    });
+    expect(await json(`ipam show --ip ${address}`)).toMatchObject({ state: "in use" });
+  });
+
+  test("does not call a problem what is only on its way", async () => {
+    const real = openMemory();
+    await seed(real, put(handleKey("net.x"), { block: { "10.0.0.48/28": 1 } }));
+    let reads = 0;
+    const settling = {
+      read: (wanted: Parameters<typeof real.read>[0]) => {
+        reads += 1;
+        return reads > 7 ? store.read(wanted) : real.read(wanted);
+      },
+      commit: real.commit.bind(real),
+      watch: real.watch.bind(real),
+      close: async () => {},
+    };
+
+    expect((await ctl("ipam check", { store: settling })).code).toBe(EXIT_OK);
+    expect(reads).toBeGreaterThan(7);
+  });
+});
+
+describe("ipam check of endpoints", () => {
+  const endpoint = (name: string, spec: object): Change => ({
+    kind: "put",
+    key: resourceKey("workloadendpoints", { name, namespace: "prod" }),
+    value: JSON.stringify({
+      apiVersion: API_VERSION,
+      kind: "WorkloadEndpoint",
+      metadata: { name, namespace: "prod" },
+      spec,
+    }),
+  });
+  const profileOf = (network: string): Change => ({
+    kind: "put",
+    key: resourceKey("profiles", { name: network }),
+    value: JSON.stringify({
+      apiVersion: API_VERSION,
+      kind: "Profile",
+      metadata: { name: network },
+      spec: { labelsToApply: { [network]: "" } },
+    }),
+  });
+  const pod = { network: "net", attributes: { pod: "web-0", namespace: "prod" } };
+  const kinds = async (words: string, now = LATER) =>
+    (await json(words, { now })).findings.map((finding: { kind: string }) => finding.kind);
+
+  test("finds an address that two use, and one that is used and free", async () => {
+    await seed(
+      store,
+      endpoint("a", { ipNetworks: ["10.0.0.9/32"], pod: "a" }),
+      endpoint("b", { ipNetworks: ["10.0.0.9/32"], pod: "b" }),
+    );
+
+    expect(await kinds("ipam check")).toEqual(["address-twice", "endpoint-without-allocation"]);
+  });
+
+  test("releases an address whose endpoint is gone, once that is settled", async () => {
+    const address = await assign("net.a", pod);
+    await seed(store, profileOf("net"));
+
+    expect(await kinds("ipam check", new Date("2026-01-02T03:30:00Z"))).toEqual([]);
+    expect(await kinds("ipam check")).toEqual(["allocation-without-endpoint"]);
+    expect((await ctl("ipam check --fix", { now: LATER })).code).toBe(EXIT_OK);
+    expect(await json(`ipam show --ip ${address}`)).toMatchObject({ state: "free" });
+    expect(await kinds("ipam check")).toEqual([]);
+  });
+
+  test("leaves alone what has its endpoint, and a network that the CNI plugin does not serve", async () => {
+    const address = await assign("net.a", pod);
+    await assign("other.b", { network: "other" });
+    await seed(store, profileOf("net"), endpoint("a", { ipNetworks: [`${address}/32`], pod: "web-0" }));
+
+    expect(await kinds("ipam check")).toEqual([]);
+  });
+
+  test("waits for the DEL of a sandbox that another has just taken the place of", async () => {
+    await assign("net.old", pod);
+    const young = openAllocator(store, means({ now: () => LATER }));
+    const [heir = ""] = textsOf(await young.assign(request("net.new", pod)));
+    await seed(store, profileOf("net"), endpoint("a", { ipNetworks: [`${heir}/32`], pod: "web-0" }));
+
+    expect(await kinds("ipam check")).toEqual([]);
+    expect(await kinds("ipam check", new Date("2026-01-03T05:00:00Z"))).toEqual(["allocation-without-endpoint"]);
+  });
+});

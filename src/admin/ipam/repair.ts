@@ -1,0 +1,142 @@
+/**
+ * Puts right what `ipam check` found, where the records themselves prove what
+ * is right. Each repair reads again and names the revisions it rests on, so one
+ * that comes too late changes nothing.
+ *
+ *   handle that counts wrong            counted anew from its blocks
+ *   claim on no block, or another's     goes
+ *   block that is empty and nobody's    goes
+ *   block whose host does not claim it  the claim is written
+ *   block that contradicts itself       its queue of free addresses is made anew
+ *   address without its endpoint        released
+ */
+import type { Change, Datastore, Entry } from "../../datastore/datastore.ts";
+import { formatPrefix, type Prefix } from "../../ip/prefix.ts";
+import type { Allocator } from "../../ipam/allocator.ts";
+import { isEmpty, ordinalsOf } from "../../ipam/block.ts";
+import type { World } from "../../ipam/invariants.ts";
+import { affinityChange, blockChange, handleRecordChange, requirePrefix } from "../../ipam/records.ts";
+import { affineNode, type IPAMBlock, readBlock } from "../../model/ipam-block.ts";
+import { readHandle } from "../../model/ipam-handle.ts";
+import { blockKey, handleKey } from "../../model/keys.ts";
+import type { Allocation } from "./blocks.ts";
+import type { Finding } from "./findings.ts";
+
+export interface RepairShop {
+  readonly store: Datastore;
+  readonly allocator: Allocator;
+  readonly world: World;
+}
+
+/** Whether it was put right; `false` when that needs a person, or when it had changed meanwhile. */
+export async function repair(finding: Finding, shop: RepairShop): Promise<boolean> {
+  switch (finding.kind) {
+    case "allocation-without-handle":
+    case "handle-count-wrong":
+    case "handle-without-block":
+      return recountHandle(finding.handle ?? "", shop);
+    case "affinity-stale":
+    case "affinity-without-block": {
+      const request = { node: finding.node ?? "", block: requirePrefix(finding.block ?? ""), inUse: "keep" } as const;
+      return (await shop.allocator.releaseAffinity(request)) === "released";
+    }
+    case "block-abandoned":
+      return changeBlock(finding.block ?? "", shop, (block, revision) =>
+        isEmpty(block) && block.affinity === undefined
+          ? [{ kind: "delete", key: blockKey(block.cidr), revision }]
+          : undefined,
+      );
+    case "block-without-affinity":
+      return changeBlock(finding.block ?? "", shop, (block, revision) => {
+        const node = affineNode(block);
+        if (node === undefined) return undefined;
+        return [
+          { kind: "expect", key: blockKey(block.cidr), revision },
+          ...affinityChange(node, block.cidr, undefined),
+        ];
+      });
+    case "block-inconsistent":
+      return changeBlock(finding.block ?? "", shop, (block, revision) => {
+        const whole = madeWhole(block);
+        return whole && [blockChange(whole, revision)];
+      });
+    case "allocation-without-endpoint":
+      return releaseLeak("leaked" in finding ? finding.leaked : undefined, shop.allocator);
+    case "blocks-overlap":
+    case "allocation-outside-pools":
+    case "address-twice":
+    case "endpoint-without-allocation":
+      return false;
+  }
+}
+
+async function recountHandle(handle: string, { store, world }: RepairShop): Promise<boolean> {
+  const key = handleKey(handle);
+  const recorded = world.handles.find(({ handleId }) => handleId === handle)?.blocks ?? {};
+  const holding = world.blocks.filter((block) => ordinalsOf(block, { handle }).length > 0);
+  const cidrs = new Map<string, Prefix>(
+    [...Object.keys(recorded).map(requirePrefix), ...holding.map(({ cidr }) => cidr)].map((cidr) => [
+      formatPrefix(cidr),
+      cidr,
+    ]),
+  );
+  const blockKeys = [...cidrs.values()].map(blockKey);
+  const { answers } = await store.read([key, ...blockKeys].map((each) => ({ kind: "key", key: each })));
+  const [[stored] = [], ...blocks] = answers;
+  const counts: Record<string, number> = {};
+  for (const [entry] of blocks) {
+    if (!entry) continue;
+    const block = readBlock(entry.value, entry.key);
+    const count = ordinalsOf(block, { handle }).length;
+    if (count > 0) counts[formatPrefix(block.cidr)] = count;
+  }
+  if (stored && Bun.deepEquals(readHandle(stored.value, key, handle).blocks, counts)) return true;
+  const guards = blocks.map(([entry], index): Change => {
+    return { kind: "expect", key: blockKeys[index] ?? "", revision: entry?.revision };
+  });
+  const changes = handleRecordChange(handle, counts, stored?.revision);
+  return changes.length === 0 || (await store.commit([...changes, ...guards])).ok;
+}
+
+async function changeBlock(
+  name: string,
+  { store }: RepairShop,
+  change: (block: IPAMBlock, revision: string) => readonly Change[] | undefined,
+): Promise<boolean> {
+  const { answers } = await store.read([{ kind: "key", key: blockKey(requirePrefix(name)) }]);
+  const entry: Entry | undefined = answers[0]?.[0];
+  const changes = entry && change(readBlock(entry.value, entry.key), entry.revision);
+  return changes !== undefined && (await store.commit(changes)).ok;
+}
+
+/** What is allocated counts; the queue of free ones and the sequence follow it. `undefined` when an owner is missing. */
+function madeWhole(block: IPAMBlock): IPAMBlock | undefined {
+  if (block.allocations.some((index) => index !== undefined && !block.attributes[index])) return undefined;
+  const isFree = (ordinal: number) => block.allocations[ordinal] === undefined;
+  const queue = new Set([...block.unallocated, ...block.allocations.keys()].filter(isFree));
+  const used = [...new Set(block.allocations.filter((index) => index !== undefined))];
+  let sequenceNumber = block.sequenceNumber;
+  for (const given of Object.values(block.sequenceNumberForAllocation)) {
+    if (given >= sequenceNumber) sequenceNumber = given + 1n;
+  }
+  return {
+    ...block,
+    allocations: block.allocations.map((index) => (index === undefined ? undefined : used.indexOf(index))),
+    attributes: used.flatMap((index) => block.attributes[index] ?? []),
+    unallocated: [...queue],
+    sequenceNumber: sequenceNumber + 1n,
+  };
+}
+
+async function releaseLeak(leaked: Allocation | undefined, allocator: Allocator): Promise<boolean> {
+  if (!leaked) return false;
+  const { address, handle, sequenceNumber } = leaked;
+  const { released } = await allocator.releaseAddresses([
+    {
+      address,
+      ...(handle === undefined ? {} : { handle }),
+      ...(sequenceNumber === undefined ? {} : { sequenceNumber }),
+    },
+  ]);
+  return released.length > 0;
+}

@@ -1,0 +1,86 @@
+/** `ipam show --ip`: who has an address. */
+import type { Datastore } from "../../datastore/datastore.ts";
+import { type Address, formatAddress, parseAddress } from "../../ip/address.ts";
+import { blockOf } from "../../ip/block.ts";
+import { formatPrefix, prefixContains } from "../../ip/prefix.ts";
+import { ordinalIn } from "../../ipam/block.ts";
+import { BLOCK_SIZES } from "../../model/ip-pool.ts";
+import { affineNode, type IPAMBlock, readBlock } from "../../model/ipam-block.ts";
+import { blockKey } from "../../model/keys.ts";
+import { type Context, type Given, UsageError, wantsJson } from "../command.ts";
+import { type Allocation, allocationsOf } from "./blocks.ts";
+import { readPools } from "./pools.ts";
+
+export function requireAddress(text: string): Address {
+  const address = parseAddress(text);
+  if (address) return address;
+  throw new UsageError(`"${text}" is not an IP address; write it like 10.0.0.1 or fd00::1`);
+}
+
+export async function showAddress(
+  store: Datastore,
+  address: Address,
+  { context, given }: { readonly context: Context; readonly given: Given },
+): Promise<void> {
+  const block = await findBlock(store, address);
+  const pool = (await readPools(store)).find(({ cidr }) => prefixContains(cidr, address));
+  const allocation = block && allocationAt(block, address);
+  const facts: Facts = {
+    address: formatAddress(address),
+    state: allocation ? "in use" : pool ? "free" : "in no pool",
+    pool: pool?.name,
+    block: block && formatPrefix(block.cidr),
+    blockOf: block && affineNode(block),
+    handle: allocation?.handle,
+    node: allocation?.secondary["node"],
+    since: allocation?.secondary["timestamp"],
+    ...(allocation ? { attributes: allocation.secondary } : {}),
+  };
+  context.stdout(wantsJson(given) ? `${JSON.stringify(facts, undefined, 2)}\n` : asText(facts));
+}
+
+interface Facts {
+  readonly address: string;
+  readonly state: "in use" | "free" | "in no pool";
+  readonly pool: string | undefined;
+  readonly block: string | undefined;
+  readonly blockOf: string | undefined;
+  readonly handle: string | undefined;
+  readonly node: string | undefined;
+  readonly since: string | undefined;
+  readonly attributes?: Readonly<Record<string, string>>;
+}
+
+/** The block of every size that could hold the address is asked for at once: its pool may be gone. */
+export async function findBlock(store: Datastore, address: Address): Promise<IPAMBlock | undefined> {
+  const { shortest, longest } = BLOCK_SIZES[address.family];
+  const lengths = Array.from({ length: longest - shortest + 1 }, (_, index) => shortest + index);
+  const { answers } = await store.read(
+    lengths.map((length) => ({ kind: "key", key: blockKey(blockOf(address, length)) })),
+  );
+  const blocks = answers.flat().map((entry) => readBlock(entry.value, entry.key));
+  return blocks.find((block) => allocationAt(block, address)) ?? blocks[0];
+}
+
+export function allocationAt(block: IPAMBlock, address: Address): Allocation | undefined {
+  const ordinal = ordinalIn(block, address);
+  if (ordinal === undefined || block.allocations[ordinal] === undefined) return undefined;
+  return allocationsOf(block).find((each) => each.address.value === address.value);
+}
+
+const OWN_LINES: ReadonlySet<string> = new Set(["node", "timestamp"]);
+
+function asText({ address, state, pool, block, blockOf: owner, handle, node, since, attributes = {} }: Facts): string {
+  const lines: readonly (readonly [string, string | undefined])[] = [
+    ["Address", `${address} (${state})`],
+    ["Pool", pool ?? "none"],
+    ["Block", block && `${block} of ${owner === undefined ? "nobody" : `node ${owner}`}`],
+    ["Handle", handle],
+    ["Node", node],
+    ["Since", since],
+    ...Object.entries(attributes)
+      .filter(([name]) => !OWN_LINES.has(name))
+      .map(([name, value]) => [`${name.charAt(0).toUpperCase()}${name.slice(1)}`, value] as const),
+  ];
+  return lines.flatMap(([name, value]) => (value === undefined ? [] : [`${`${name}:`.padEnd(12)}${value}\n`])).join("");
+}

@@ -1,0 +1,92 @@
+/** How full pools are. Pure. Sizes of IPv6 pools exceed 2^53, hence bigint. */
+import {
+  formatPrefix,
+  type Prefix,
+  prefixContains,
+  prefixCovers,
+  prefixesOverlap,
+  prefixSize,
+} from "../../ip/prefix.ts";
+import { affineNode, type IPAMBlock } from "../../model/ipam-block.ts";
+import { allocationsOf } from "./blocks.ts";
+
+export interface BlockUsage {
+  readonly cidr: string;
+  readonly node: string | undefined;
+  readonly size: bigint;
+  readonly used: bigint;
+  readonly free: bigint;
+  /** Addresses in use on another node than the block's. */
+  readonly borrowed: number;
+}
+
+export interface PoolUsage {
+  /** `undefined`: of blocks that lie in no pool. */
+  readonly pool: string | undefined;
+  readonly cidr: string;
+  readonly size: bigint;
+  readonly used: bigint;
+  /** Kept back by reservations and not in use. */
+  readonly reserved: bigint;
+  readonly free: bigint;
+  readonly blocks: readonly BlockUsage[];
+}
+
+export interface NamedPool {
+  readonly name: string;
+  readonly cidr: Prefix;
+}
+
+export function poolUsage(pool: NamedPool, blocks: readonly IPAMBlock[], reserved: readonly Prefix[]): PoolUsage {
+  const inside = blocks.filter((block) => prefixCovers(pool.cidr, block.cidr));
+  const size = prefixSize(pool.cidr);
+  const used = usedIn(inside);
+  const keptBack = reservedFree(pool.cidr, inside, reserved);
+  return {
+    pool: pool.name,
+    cidr: formatPrefix(pool.cidr),
+    size,
+    used,
+    reserved: keptBack,
+    free: size - used - keptBack,
+    blocks: inside.map(blockUsage),
+  };
+}
+
+/** Blocks that no pool covers any more; `undefined` when there are none. */
+export function strayUsage(pools: readonly NamedPool[], blocks: readonly IPAMBlock[]): PoolUsage | undefined {
+  const stray = blocks.filter((block) => pools.every(({ cidr }) => !prefixCovers(cidr, block.cidr)));
+  if (stray.length === 0) return undefined;
+  const used = usedIn(stray);
+  return { pool: undefined, cidr: "", size: used, used, reserved: 0n, free: 0n, blocks: stray.map(blockUsage) };
+}
+
+function blockUsage(block: IPAMBlock): BlockUsage {
+  const node = affineNode(block);
+  const allocations = allocationsOf(block);
+  const size = prefixSize(block.cidr);
+  const used = BigInt(allocations.length);
+  const borrowed = allocations.filter(({ secondary }) => secondary["node"] !== undefined && secondary["node"] !== node);
+  return { cidr: formatPrefix(block.cidr), node, size, used, free: size - used, borrowed: borrowed.length };
+}
+
+function usedIn(blocks: readonly IPAMBlock[]): bigint {
+  return blocks.reduce((sum, block) => sum + BigInt(allocationsOf(block).length), 0n);
+}
+
+function reservedFree(pool: Prefix, blocks: readonly IPAMBlock[], reserved: readonly Prefix[]): bigint {
+  const inside = reserved.filter((prefix) => prefixesOverlap(pool, prefix));
+  if (inside.some((prefix) => prefixCovers(prefix, pool))) return prefixSize(pool) - usedIn(blocks);
+
+  const apart = inside.filter((prefix, index) => !inside.some((other, at) => hides(other, at, prefix, index)));
+  const size = apart.reduce((sum, prefix) => sum + prefixSize(prefix), 0n);
+  const used = blocks
+    .flatMap(allocationsOf)
+    .filter(({ address }) => apart.some((prefix) => prefixContains(prefix, address)));
+  return size - BigInt(used.length);
+}
+
+/** Whether another prefix counts in place of this one: it covers it, or is the same and comes first. */
+function hides(other: Prefix, at: number, prefix: Prefix, index: number): boolean {
+  return at !== index && prefixCovers(other, prefix) && (other.length < prefix.length || at < index);
+}
