@@ -1,6 +1,6 @@
 /** The host-local IPAM plugin, composed. */
+import { CNI_VERSIONS } from "../cni/version.ts";
 import { identity } from "../identity.ts";
-import { hostLocalPlugin } from "../ipam/hostlocal/plugin.ts";
 import { VERSION } from "../version.ts";
 import { runPlugin } from "./process.ts";
 
@@ -9,5 +9,6 @@ export async function run(args: readonly string[]): Promise<number> {
     console.log(`host-local of ${identity.product} ${VERSION}`);
     return 0;
   }
-  return runPlugin(hostLocalPlugin(`host-local IPAM plugin of ${identity.title} ${VERSION}`));
+  const face = { about: `host-local IPAM plugin of ${identity.title} ${VERSION}`, supportedVersions: CNI_VERSIONS };
+  return runPlugin(face, async () => (await import("../ipam/hostlocal/plugin.ts")).hostLocalPlugin(face));
 }

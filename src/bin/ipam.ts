@@ -1,6 +1,7 @@
 /** The IPAM plugin, composed. */
+import { CNI_VERSIONS } from "../cni/version.ts";
 import { identity } from "../identity.ts";
-import { ipamPlugin } from "../ipam/plugin/plugin.ts";
+import type { Surroundings } from "../ipam/plugin/session.ts";
 import { VERSION } from "../version.ts";
 import { runPlugin } from "./process.ts";
 
@@ -9,18 +10,24 @@ export async function run(args: readonly string[]): Promise<number> {
     console.log(`${identity.ipamType} ${VERSION}`);
     return 0;
   }
-  return runPlugin(
-    ipamPlugin({
-      hostName: await hostName(),
-      pid: process.pid,
-      runDirectory: process.env[`${identity.environmentPrefix}RUN_DIRECTORY`] ?? identity.runDirectory,
-      now: () => new Date(),
-      random: Math.random,
-      uuid: () => crypto.randomUUID(),
-      wait: (milliseconds) => Bun.sleep(milliseconds),
-      stderr: (text) => void process.stderr.write(text),
-    }),
-  );
+  const face = { about: `${identity.title} IPAM plugin ${VERSION}`, supportedVersions: CNI_VERSIONS };
+  return runPlugin(face, async () => {
+    const [{ ipamPlugin }, means] = await Promise.all([import("../ipam/plugin/plugin.ts"), surroundings()]);
+    return ipamPlugin(face, means);
+  });
+}
+
+async function surroundings(): Promise<Surroundings> {
+  return {
+    hostName: await hostName(),
+    pid: process.pid,
+    runDirectory: process.env[`${identity.environmentPrefix}RUN_DIRECTORY`] ?? identity.runDirectory,
+    now: () => new Date(),
+    random: Math.random,
+    uuid: () => crypto.randomUUID(),
+    wait: (milliseconds) => Bun.sleep(milliseconds),
+    stderr: (text) => void process.stderr.write(text),
+  };
 }
 
 /** What `os.hostname()` says, without the import of node:os. */

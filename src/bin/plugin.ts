@@ -1,6 +1,7 @@
 /** The CNI plugin, composed. */
+import { CNI_VERSIONS } from "../cni/version.ts";
 import { identity } from "../identity.ts";
-import { cniPlugin } from "../plugin/plugin.ts";
+import type { Surroundings } from "../plugin/session.ts";
 import { VERSION } from "../version.ts";
 import { runPlugin } from "./process.ts";
 
@@ -12,20 +13,23 @@ export async function run(args: readonly string[]): Promise<number> {
     return 0;
   }
   if (typeof FAULTS !== "undefined" && FAULTS) (await import("./crash-points.ts")).armCrashPoints();
-  return runPlugin(
-    cniPlugin({
-      hostName,
-      pid: process.pid,
-      runDirectory: process.env[`${identity.environmentPrefix}RUN_DIRECTORY`] ?? identity.runDirectory,
-      stateDirectory: identity.stateDirectory,
-      now: () => new Date(),
-      elapsed: () => performance.now(),
-      random: Math.random,
-      uuid: () => crypto.randomUUID(),
-      wait: (milliseconds) => Bun.sleep(milliseconds),
-      stderr: (text) => void process.stderr.write(text),
-    }),
-  );
+  const face = { about: `${identity.title} CNI plugin ${VERSION}`, supportedVersions: CNI_VERSIONS };
+  return runPlugin(face, async () => (await import("../plugin/plugin.ts")).cniPlugin(face, surroundings()));
+}
+
+function surroundings(): Surroundings {
+  return {
+    hostName,
+    pid: process.pid,
+    runDirectory: process.env[`${identity.environmentPrefix}RUN_DIRECTORY`] ?? identity.runDirectory,
+    stateDirectory: identity.stateDirectory,
+    now: () => new Date(),
+    elapsed: () => performance.now(),
+    random: Math.random,
+    uuid: () => crypto.randomUUID(),
+    wait: (milliseconds) => Bun.sleep(milliseconds),
+    stderr: (text) => void process.stderr.write(text),
+  };
 }
 
 /** What `os.hostname()` says, without the import of node:os. */

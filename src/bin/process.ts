@@ -6,8 +6,9 @@
  * once: nothing that a handler left open keeps it alive.
  * It does without node:fs, whose import alone takes longer than VERSION itself.
  */
-import { type Answer, errorAnswer } from "../cni/answer.ts";
-import { type CniPlugin, type CniProcess, serve } from "../cni/serve.ts";
+import type { Answer } from "../cni/answer.ts";
+import { faceAnswer, type PluginFace } from "../cni/face.ts";
+import type { CniPlugin, CniProcess } from "../cni/serve.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
 import { PluginError } from "../errors.ts";
 import { wasClosedAtStart } from "./descriptors.ts";
@@ -18,17 +19,29 @@ const GRACE_MILLISECONDS = 2_000;
 
 const STOP_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
-/** Runs the plugin to its end, and the process with it. */
-export async function runPlugin(plugin: CniPlugin): Promise<never> {
+/** Runs the plugin to its end, and the process with it. `load` is called only by a command that needs the plugin. */
+export async function runPlugin(face: PluginFace, load: () => Promise<CniPlugin>): Promise<never> {
+  const ready = faceAnswer(process.env["CNI_COMMAND"] ?? "", face);
+  if (ready !== undefined) return end(ready);
+
   // stdout belongs to the answer: what a library prints there goes to the log.
   console.log = console.error;
   console.info = console.error;
   console.debug = console.error;
 
   const stopping = stopOnSignalsAndFaults();
-  const served = serve(realProcess(stopping.signal), plugin);
-  const answer = await Promise.race([served, stopping.graceOver]);
-  return end(stopping.fault() ?? answer);
+  const answer = await Promise.race([serveLoaded(stopping.signal, load), stopping.graceOver]);
+  return end((await stopping.fault()) ?? answer);
+}
+
+async function serveLoaded(signal: AbortSignal, load: () => Promise<CniPlugin>): Promise<Answer> {
+  const [{ serve }, plugin] = await Promise.all([import("../cni/serve.ts"), load()]);
+  return serve(realProcess(signal), plugin);
+}
+
+/** Loaded when it is needed: VERSION never fails. */
+async function errorAnswer(failure: unknown): Promise<Answer> {
+  return (await import("../cni/answer.ts")).errorAnswer(failure, NEWEST_VERSION);
 }
 
 function realProcess(signal: AbortSignal): CniProcess {
@@ -41,20 +54,20 @@ interface Stopping {
   /** The answer for a handler that does not come to an end. */
   readonly graceOver: Promise<Answer>;
   /** What was thrown where nobody could catch it. It outweighs whatever the handler says: half of its work may be missing. */
-  fault(): Answer | undefined;
+  fault(): Promise<Answer> | undefined;
 }
 
 function stopOnSignalsAndFaults(): Stopping {
   const controller = new AbortController();
   const graceOver = Promise.withResolvers<Answer>();
-  let fault: Answer | undefined;
+  let fault: Promise<Answer> | undefined;
   const stop = (failure: unknown) => {
     if (controller.signal.aborted) return;
-    setTimeout(() => graceOver.resolve(errorAnswer(failure, NEWEST_VERSION)), GRACE_MILLISECONDS);
+    setTimeout(() => graceOver.resolve(errorAnswer(failure)), GRACE_MILLISECONDS);
     controller.abort(failure);
   };
   const crash = (failure: unknown) => {
-    fault ??= errorAnswer(failure, NEWEST_VERSION);
+    fault ??= errorAnswer(failure);
     stop(failure);
   };
   for (const name of STOP_SIGNALS) {

@@ -18,10 +18,6 @@ export function resultAnswer(result: CniResult, version: CniVersion): Answer {
   return { exitCode: 0, stdout: `${JSON.stringify(encodeResult(result, version))}\n`, stderr: "" };
 }
 
-export function versionAnswer(cniVersion: CniVersion, supportedVersions: readonly CniVersion[]): Answer {
-  return { exitCode: 0, stdout: `${JSON.stringify({ cniVersion, supportedVersions })}\n`, stderr: "" };
-}
-
 /** One JSON error for anything thrown, free of secrets whoever worded it. */
 export function errorAnswer(failure: unknown, cniVersion: CniVersion): Answer {
   const { code, msg, details } = cniErrorOf(failure);

@@ -8,7 +8,7 @@
  * as a value, and the answer goes out as one.
  */
 import { PluginError } from "../errors.ts";
-import { type Answer, errorAnswer, resultAnswer, SILENT_SUCCESS, versionAnswer } from "./answer.ts";
+import { type Answer, errorAnswer, resultAnswer, SILENT_SUCCESS } from "./answer.ts";
 import {
   type AddCall,
   type CheckCall,
@@ -28,9 +28,10 @@ import {
   isCniCommand,
   type RequiredVariable,
 } from "./environment.ts";
+import { faceAnswer, newestVersionOf, type PluginFace } from "./face.ts";
 import { parseJsonObject } from "./json.ts";
 import type { CniResult } from "./result.ts";
-import { type CniVersion, isCniVersion, NEWEST_VERSION } from "./version.ts";
+import { type CniVersion, isCniVersion } from "./version.ts";
 
 /** The process the plugin runs in. */
 export interface CniProcess {
@@ -48,11 +49,7 @@ export interface CallContext {
   readonly signal: AbortSignal;
 }
 
-export interface CniPlugin {
-  /** One line on stderr for whoever starts the plugin by hand. */
-  readonly about: string;
-  /** Ascending. */
-  readonly supportedVersions: readonly CniVersion[];
+export interface CniPlugin extends PluginFace {
   /** The variables the plugin insists on; all four when absent. */
   readonly requiredVariables?: readonly RequiredVariable[];
   add(call: AddCall, context: CallContext): Promise<CniResult>;
@@ -65,11 +62,10 @@ export interface CniPlugin {
 /** Never throws: every failure is an answer. */
 export async function serve(process: CniProcess, plugin: CniPlugin): Promise<Answer> {
   const command = process.env["CNI_COMMAND"] ?? "";
-  if (command === "") return aboutAnswer(plugin);
-  // As the reference library does: stdin is not read, so nobody who leaves it open makes VERSION wait.
-  if (command === "VERSION") return versionAnswer(newestOf(plugin), plugin.supportedVersions);
+  const ready = faceAnswer(command, plugin);
+  if (ready !== undefined) return ready;
 
-  const caller = { version: newestOf(plugin) };
+  const caller = { version: newestVersionOf(plugin) };
   try {
     const call = await readCall(process, plugin, command, caller);
     await refuseOwnNetns(call, process, plugin);
@@ -135,15 +131,6 @@ async function handle(call: CniCall, plugin: CniPlugin, context: CallContext): P
       await plugin.status(call, context);
       return SILENT_SUCCESS;
   }
-}
-
-function aboutAnswer(plugin: CniPlugin): Answer {
-  const versions = plugin.supportedVersions.join(", ");
-  return { exitCode: 0, stdout: "", stderr: `${plugin.about}\nCNI versions: ${versions}\n` };
-}
-
-function newestOf(plugin: CniPlugin): CniVersion {
-  return plugin.supportedVersions.at(-1) ?? NEWEST_VERSION;
 }
 
 function interrupted(failure: unknown): unknown {

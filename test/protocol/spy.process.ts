@@ -92,12 +92,13 @@ function tellReady(): void {
   writeFileSync(process.env["SPY_READY"] ?? "", "ready");
 }
 
-await runPlugin({
-  about: "Spy plugin",
-  supportedVersions: CNI_VERSIONS,
+const face = { about: "Spy plugin", supportedVersions: CNI_VERSIONS };
+
+await runPlugin(face, async () => ({
+  ...face,
   add: ADD[process.env["SPY"] ?? "plain"] ?? (async () => RESULT),
   del: async () => {},
   check: async () => {},
   gc: async () => {},
   status: async () => {},
-});
+}));

@@ -1,14 +1,13 @@
 /** The host-local IPAM plugin: each command is one function, which the network plugin may also call in its own process. */
+import type { PluginFace } from "../../cni/face.ts";
 import type { CniPlugin } from "../../cni/serve.ts";
-import { CNI_VERSIONS } from "../../cni/version.ts";
 import { hostLocalAdd, hostLocalCheck } from "./add.ts";
 import { hostLocalDel, hostLocalGc } from "./release.ts";
 import { hostLocalStatus } from "./status.ts";
 
-export function hostLocalPlugin(about: string): CniPlugin {
+export function hostLocalPlugin(face: PluginFace): CniPlugin {
   return {
-    about,
-    supportedVersions: CNI_VERSIONS,
+    ...face,
     // It looks at neither the namespace nor other plugins.
     requiredVariables: ["CNI_CONTAINERID", "CNI_IFNAME"],
     add: (call, { signal }) => hostLocalAdd(call, signal),
