@@ -11,8 +11,13 @@ import { type FileLock, tryLockFile, unlockFile } from "../linux/flock.ts";
 /** Longer than a healthy holder takes even when a hundred stand in line; shorter than a runtime's patience. */
 const PATIENCE_MILLISECONDS = 10_000;
 
-/** Never growing: who waits long must not fall behind who has just come. */
-const LONGEST_PAUSE = 8;
+/**
+ * How long to wait before the next try, in milliseconds after so many waited:
+ * short at first, since mostly nobody else is there; long while a line stands;
+ * shorter again with age, so that who waits long comes before who has just come.
+ */
+const BRIEFLY = { until: 30, pause: 4 } as const;
+const IN_LINE = { pause: 10, shortest: 3, oldAfter: 3_000 } as const;
 
 export interface TurnMeans {
   readonly now: () => Date;
@@ -32,15 +37,20 @@ export function openHostTurn(path: string, means: TurnMeans): <T>(work: () => Pr
 }
 
 async function takeTurn(path: string, { now, random, wait }: TurnMeans): Promise<FileLock | undefined> {
-  const end = now().getTime() + PATIENCE_MILLISECONDS;
+  const start = now().getTime();
   try {
     let lock = tryLockFile(path);
-    while (!lock && now().getTime() < end) {
-      await wait(random() * LONGEST_PAUSE);
+    for (let waited = 0; !lock && waited < PATIENCE_MILLISECONDS; waited = now().getTime() - start) {
+      await wait(2 * random() * meanPause(waited));
       lock = tryLockFile(path);
     }
     return lock;
   } catch {
     return undefined;
   }
+}
+
+function meanPause(waited: number): number {
+  if (waited < BRIEFLY.until) return BRIEFLY.pause;
+  return Math.max(IN_LINE.shortest, IN_LINE.pause * (1 - waited / IN_LINE.oldAfter));
 }
