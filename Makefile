@@ -23,11 +23,11 @@ fmt: node_modules/.installed ## format every file and write the generated docs a
 test: node_modules/.installed ## lint, then every test; the last line holds the counts
 	@$(BUN) scripts/test.ts
 
+soak: node_modules/.installed ## the long proofs at full size, an hour or so; SOAK=word chooses among them
+	@$(BUN) scripts/soak.ts $(SOAK)
+
 bench: node_modules/.installed ## side by side with the peers; prints ratios
 	@$(BUN) scripts/bench.ts $(BENCH)
-
-soak: build ## what takes long: 50 processes x 200 ADD and DEL on each datastore, let live and killed
-	@IPAM_STORM_ROUNDS=200 $(BUN) test --timeout 36000000 ./test/ipam/storm.test.ts
 
 clean:
 	rm -rf dist node_modules

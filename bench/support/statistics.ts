@@ -13,6 +13,14 @@ export function summarize(values: readonly number[]): Summary {
   return { median: quantile(sorted, 0.5), p95: quantile(sorted, 0.95), mean, least: quantile(sorted, 0) };
 }
 
+/** The value below which this share of all lies. */
+export function quantileOf(values: readonly number[], share: number): number {
+  return quantile(
+    [...values].sort((left, right) => left - right),
+    share,
+  );
+}
+
 /** Between two values it takes the point in proportion. */
 function quantile(sorted: readonly number[], share: number): number {
   const place = (sorted.length - 1) * share;

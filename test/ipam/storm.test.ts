@@ -1,14 +1,12 @@
-/**
- * Fifty processes at once, on each datastore, let live and killed at random.
- * `make soak` runs the same with IPAM_STORM_ROUNDS=200.
- */
+/** Fifty processes at once, on each datastore, let live and killed at random. */
 import { describe, expect, test } from "bun:test";
 import { poolChange } from "../support/ipam.ts";
 import { IPAM_SITES, type IpamSite, judge } from "../support/ipam-site.ts";
 import { findDoubles, runStorm, type StormReport } from "../support/ipam-storm.ts";
+import { proofSize } from "../support/proof-size.ts";
 
-const PROCESSES = Number(process.env["IPAM_STORM_PROCESSES"] ?? 50);
-const ROUNDS = Number(process.env["IPAM_STORM_ROUNDS"] ?? 3);
+const PROCESSES = 50;
+const ROUNDS = proofSize({ everyDay: 3, soak: 200 });
 const LIMIT = 60_000 + PROCESSES * ROUNDS * 1000;
 
 for (const { name, missing, start } of IPAM_SITES) {

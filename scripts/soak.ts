@@ -1,0 +1,34 @@
+/**
+ * `make soak`: the long proofs at full size, one after another. The same test
+ * files run in `make test` at a size for every day (test/support/proof-size.ts).
+ * `make soak SOAK=storm` runs those whose file has that word in its name.
+ */
+import { installPackages } from "./packages.ts";
+import { addReports, EMPTY_REPORT, type TestReport } from "./test-report.ts";
+import { sayCounts, step, testGroup } from "./test-run.ts";
+
+const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
+  {
+    place: "./test/ipam/cluster-growth.test.ts",
+    proves: "5,000 nodes x 50 pods: at p99 at most 5 round trips per ADD",
+  },
+  {
+    place: "./test/ipam/storm.test.ts",
+    proves: "50 processes x 200 ADD and DEL on each datastore, let live and killed",
+  },
+];
+
+const wanted = process.argv.slice(2);
+const chosen = PROOFS.filter(({ place }) => wanted.length === 0 || wanted.some((word) => place.includes(word)));
+for (const { place, proves } of chosen) console.log(`${place}: ${proves}`);
+
+await installPackages();
+const built = await step("build", [process.execPath, "scripts/build.ts"]);
+let total: TestReport = chosen.length > 0 ? EMPTY_REPORT : { ...EMPTY_REPORT, failed: 1 };
+if (chosen.length === 0) console.log(`No proof is called "${wanted.join(", ")}"`);
+for (const { place } of chosen) {
+  total = addReports(total, await testGroup({ name: place, place, environment: { PROOF_SIZE: "soak" } }));
+}
+if (!built) console.log("not passed: the build failed");
+sayCounts(total);
+process.exit(built && total.failed === 0 ? 0 : 1);
