@@ -6,13 +6,14 @@
  */
 import type { Identity } from "../identity.ts";
 
-export type Part = "plugin" | "ipam" | "hostLocal" | "admin";
+export type Part = "plugin" | "ipam" | "hostLocal" | "bandwidth" | "admin";
 
 export function programNames(names: Identity): Readonly<Record<Part, string>> {
   return {
     plugin: names.product,
     ipam: names.ipamType,
     hostLocal: "host-local",
+    bandwidth: "bandwidth",
     admin: names.adminTool,
   };
 }

@@ -12,6 +12,7 @@ export const FLAG = {
   request: 0x001,
   multipart: 0x002,
   acknowledge: 0x004,
+  echo: 0x008,
   dumpInterrupted: 0x010,
   /** The echoed request ends at its header. */
   capped: 0x100,

@@ -1,0 +1,36 @@
+/**
+ * The rates that a pod is annotated with. Runtimes read them and pass them on as
+ * the `bandwidth` capability; this is for where one passes on nothing but the
+ * annotations themselves.
+ */
+import type { JsonObject } from "../../cni/json.ts";
+import { PluginError } from "../../errors.ts";
+import { ORCHESTRATOR_NAMES } from "../../identity.ts";
+import { parseBandwidthQuantity } from "./quantity.ts";
+
+/** Bits per second; a direction without annotation is absent. */
+export interface AnnotatedRates {
+  readonly ingress: bigint | undefined;
+  readonly egress: bigint | undefined;
+}
+
+export function annotatedRates(annotations: JsonObject): AnnotatedRates {
+  return { ingress: rateOf(annotations, "ingress"), egress: rateOf(annotations, "egress") };
+}
+
+/** Under either name of the orchestrator; both are well as long as they say the same. */
+function rateOf(annotations: JsonObject, direction: "ingress" | "egress"): bigint | undefined {
+  let found: { readonly key: string; readonly rate: bigint } | undefined;
+  for (const orchestrator of ORCHESTRATOR_NAMES) {
+    const key = `${orchestrator}.io/${direction}-bandwidth`;
+    const text = annotations[key];
+    if (text === undefined || text === null) continue;
+    const rate = parseBandwidthQuantity(key, String(text));
+    if (found !== undefined && found.rate !== rate) {
+      const state = `"${found.key}" says ${found.rate} bits per second`;
+      throw new PluginError("config-invalid", `Cannot use annotation "${key}": ${JSON.stringify(text)}: ${state}`);
+    }
+    found = { key, rate };
+  }
+  return found?.rate;
+}

@@ -1,0 +1,123 @@
+/**
+ * How fast a container may send and receive: decoded from the network config.
+ *
+ *   ingressRate … egressBurst in the config      win as a whole when any of them is there
+ *   runtimeConfig.bandwidth                      what the runtime read from the pod
+ *   runtimeConfig."io.kubernetes.cri.pod-annotations"   where a runtime passes on the annotations alone
+ *
+ * One source is used and the others are not looked at, so nothing is shaped twice.
+ * Directions are the container's: ingress is what it receives.
+ */
+import { isJsonObject, type JsonObject } from "../../cni/json.ts";
+import { PluginError } from "../../errors.ts";
+import { annotatedRates } from "./annotations.ts";
+
+export interface Rate {
+  /** Bits per second. */
+  readonly rate: bigint;
+  /** Bits; `undefined` when nobody chose it. */
+  readonly burst: bigint | undefined;
+}
+
+/** A direction that is absent is not shaped. */
+export interface Bandwidth {
+  readonly ingress?: Rate;
+  readonly egress?: Rate;
+}
+
+const DIRECTIONS = ["ingress", "egress"] as const;
+const FIELDS = ["ingressRate", "ingressBurst", "egressRate", "egressBurst"] as const;
+
+/** Existed upstream in 1.5.0 and 1.5.1 only: whoever sets them must learn that nothing comes of it. */
+const UNSUPPORTED = ["shapedSubnets", "unshapedSubnets"] as const;
+
+const POD_ANNOTATIONS = "io.kubernetes.cri.pod-annotations";
+const SMALLEST_RATE = 8n;
+/** A burst in bytes must stay below what 32 bits hold. */
+const FIRST_REFUSED_BURST = 0xffffffffn * 8n;
+
+/**
+ * Runtimes whose users can name a rate only fill in the largest burst they dare:
+ * dockershim 2^31 - 1, containerd 2^32 - 1, CRI-O (2^32 - 1) * 8 - 1. Nobody wished for it.
+ */
+const FIRST_PLACEHOLDER_BURST = 2n ** 31n - 1n;
+
+export function decodeBandwidth(config: JsonObject): Bandwidth {
+  for (const field of UNSUPPORTED) refuseField(config, field);
+  if (FIELDS.some((field) => isPresent(config[field]))) return decodeFields(config, "the network config");
+
+  const runtimeConfig = objectAt(config, "runtimeConfig", "runtimeConfig");
+  const place = "runtimeConfig.bandwidth";
+  const ofRuntime = objectAt(runtimeConfig, keyLike(runtimeConfig, "bandwidth"), place);
+  if (FIELDS.some((field) => isPresent(ofRuntime[field]))) return withoutPlaceholders(decodeFields(ofRuntime, place));
+
+  const { ingress, egress } = annotatedRates(objectAt(runtimeConfig, POD_ANNOTATIONS, POD_ANNOTATIONS));
+  return {
+    ...(ingress === undefined ? {} : { ingress: { rate: ingress, burst: undefined } }),
+    ...(egress === undefined ? {} : { egress: { rate: egress, burst: undefined } }),
+  };
+}
+
+function decodeFields(object: JsonObject, place: string): Bandwidth {
+  const bandwidth: { ingress?: Rate; egress?: Rate } = {};
+  for (const direction of DIRECTIONS) {
+    const rate = unsigned(object, `${direction}Rate`, place);
+    const burst = unsigned(object, `${direction}Burst`, place);
+    const problem = problemOf(direction, rate, burst);
+    if (problem !== undefined) throw new PluginError("config-invalid", `Cannot use ${place}: ${problem}`);
+    if (rate > 0n) bandwidth[direction] = { rate, burst };
+  }
+  return bandwidth;
+}
+
+function problemOf(direction: string, rate: bigint, burst: bigint): string | undefined {
+  if (rate === 0n && burst === 0n) return undefined;
+  if (rate === 0n) return `${direction}Burst is set without ${direction}Rate`;
+  if (burst === 0n) return `${direction}Rate is set without ${direction}Burst`;
+  if (rate < SMALLEST_RATE) return `${direction}Rate is ${rate}: the least is ${SMALLEST_RATE} bits per second`;
+  if (burst >= FIRST_REFUSED_BURST)
+    return `${direction}Burst is ${burst}: it must be below ${FIRST_REFUSED_BURST} bits`;
+  return undefined;
+}
+
+function withoutPlaceholders({ ingress, egress }: Bandwidth): Bandwidth {
+  return {
+    ...(ingress === undefined ? {} : { ingress: withoutPlaceholder(ingress) }),
+    ...(egress === undefined ? {} : { egress: withoutPlaceholder(egress) }),
+  };
+}
+
+function withoutPlaceholder({ rate, burst }: Rate): Rate {
+  return { rate, burst: burst === undefined || burst >= FIRST_PLACEHOLDER_BURST ? undefined : burst };
+}
+
+/** Go's decoder, which callers are used to, does not mind the case of a key. */
+function keyLike(object: JsonObject, key: string): string {
+  if (object[key] !== undefined) return key;
+  for (const name in object) if (name.toLowerCase() === key) return name;
+  return key;
+}
+
+function isPresent(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+function objectAt(object: JsonObject, field: string, place: string): JsonObject {
+  const value = object[field] ?? {};
+  if (isJsonObject(value)) return value;
+  throw new PluginError("decode-failure", `Cannot read ${place}: it is ${JSON.stringify(value)}, not an object`);
+}
+
+function unsigned(object: JsonObject, field: string, place: string): bigint {
+  const value = object[field] ?? 0;
+  if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value < 2 ** 64) return BigInt(value);
+  const state = `${field} is ${JSON.stringify(value)}, not a whole number from 0 to 2^64 - 1`;
+  throw new PluginError("decode-failure", `Cannot read ${place}: ${state}`);
+}
+
+function refuseField(config: JsonObject, field: string): void {
+  const value = config[field] ?? [];
+  if (Array.isArray(value) && value.length === 0) return;
+  const state = `${field} is ${JSON.stringify(value)}, but all traffic of an interface is shaped alike`;
+  throw new PluginError("field-unsupported", `Cannot use the network config: ${state}`);
+}

@@ -1,0 +1,60 @@
+/** CHECK: every number in the kernel, and the target of the redirection, are what ADD set. */
+import type { CheckCall } from "../../cni/call.ts";
+import { PluginError } from "../../errors.ts";
+import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
+import {
+  bufferTicks,
+  findRootQdisc,
+  type ShapedLink,
+  type TokenBucket,
+  type TokenBucketSeen,
+} from "../../linux/rtnetlink/qdisc.ts";
+import { isRedirectTo, listIngressFilters } from "../../linux/rtnetlink/redirect.ts";
+import type { Bandwidth } from "./bandwidth.ts";
+import { findIfbs, type ShapedAttachment } from "./shaping.ts";
+import { tokenBucketOf } from "./token-bucket.ts";
+
+/** Fails with every difference. */
+export function checkShaping(socket: NetlinkSocket, call: CheckCall, at: ShapedAttachment, bandwidth: Bandwidth): void {
+  const { veth } = at;
+  const differences: string[] = [];
+  if (bandwidth.ingress !== undefined) {
+    differences.push(...bucketDifferences(socket, veth, tokenBucketOf(bandwidth.ingress, veth.mtu)));
+  }
+  if (bandwidth.egress !== undefined) differences.push(...egressDifferences(socket, at, bandwidth.egress));
+  if (differences.length === 0) return;
+  const subject = `interface "${call.ifname}" of container "${call.containerId}"`;
+  throw new PluginError("check-failed", `Cannot confirm the shaping of ${subject}: ${differences.join("; ")}`);
+}
+
+function egressDifferences(
+  socket: NetlinkSocket,
+  { veth, names }: ShapedAttachment,
+  rate: NonNullable<Bandwidth["egress"]>,
+): readonly string[] {
+  const [ifb] = findIfbs(socket, names);
+  if (ifb === undefined) return [`link "${names.candidates[0]}" is missing`];
+  const differences = [...bucketDifferences(socket, ifb, tokenBucketOf(rate, veth.mtu))];
+  if (!ifb.isUp) differences.push(`link "${ifb.name}" is down`);
+  if (!listIngressFilters(socket, veth).some((filter) => isRedirectTo(filter, ifb.index))) {
+    differences.push(`what enters link "${veth.name}" is not sent to link "${ifb.name}"`);
+  }
+  return differences;
+}
+
+function bucketDifferences(socket: NetlinkSocket, link: ShapedLink, wanted: TokenBucket): readonly string[] {
+  const seen = findRootQdisc(socket, link)?.tokenBucket;
+  if (seen === undefined) return [`link "${link.name}" has no token bucket`];
+  const differences: string[] = [];
+  if (seen.rate !== wanted.rate) differences.push(`rate of link "${link.name}" is ${seen.rate}, not ${wanted.rate}`);
+  if (seen.limit !== wanted.limit)
+    differences.push(`limit of link "${link.name}" is ${seen.limit}, not ${wanted.limit}`);
+  if (!isSameBurst(seen, wanted)) differences.push(`burst of link "${link.name}" is not ${wanted.burst}`);
+  return differences;
+}
+
+/** The kernel reckons the time of a burst with a rounded factor: in some ticks, or one in a hundred thousand, it differs. */
+function isSameBurst({ bufferTicks: seen }: TokenBucketSeen, wanted: TokenBucket): boolean {
+  const ticks = bufferTicks(wanted);
+  return Math.abs(seen - ticks) <= 2 + ticks / 100_000;
+}

@@ -1,0 +1,152 @@
+/**
+ * Puts token buckets in a container's way, and takes them away again.
+ *
+ *   host ──> [bucket: ingress] veth ═══ eth0 container
+ *   host <── [bucket: egress] IFB <── redirect ── ingress hook of veth <── container
+ *
+ * The redirection comes last and goes first: at every moment traffic has a way
+ * that is complete. Applying twice changes nothing; removing tolerates that
+ * anything is gone already, and leaves alone what others put on the same link.
+ */
+import { isKernelError } from "../../linux/kernel-error.ts";
+import type { NetlinkRequest } from "../../linux/netlink/request.ts";
+import { attempt, type NetlinkSocket, perform } from "../../linux/netlink-socket.ts";
+import { changeLink, createIfb, deleteLink, findLink, type Link } from "../../linux/rtnetlink/link.ts";
+import {
+  deleteIngressHook,
+  deleteTokenBucket,
+  ensureIngressHook,
+  findIngressHook,
+  listQdiscs,
+  type ShapedLink,
+  setTokenBucket,
+} from "../../linux/rtnetlink/qdisc.ts";
+import {
+  deleteIngressRedirect,
+  isRedirectTo,
+  listIngressFilters,
+  redirectIngress,
+} from "../../linux/rtnetlink/redirect.ts";
+import type { Bandwidth, Rate } from "./bandwidth.ts";
+import { type IfbNames, isIfbOf } from "./ifb-identity.ts";
+import { tokenBucketOf } from "./token-bucket.ts";
+
+/** Which link is shaped, and for whom. */
+export interface ShapedAttachment {
+  readonly veth: Link;
+  readonly names: IfbNames;
+}
+
+/** Shapes as the bandwidth says, whatever was there before. Answers the device that shapes what the container sends. */
+export function applyShaping(socket: NetlinkSocket, at: ShapedAttachment, bandwidth: Bandwidth): Link | undefined {
+  try {
+    const ifb = bandwidth.egress === undefined ? undefined : shapeEgress(socket, at, bandwidth.egress);
+    if (ifb === undefined) removeEgress(socket, at.veth, findIfbs(socket, at.names));
+    shapeIngress(socket, at.veth, bandwidth.ingress);
+    return ifb;
+  } catch (failure) {
+    undoShaping(socket, at);
+    throw failure;
+  }
+}
+
+/**
+ * Takes away all shaping: of the link, if it is known, and the devices that shaped
+ * what came through it. A device leads to its link where nothing else does.
+ */
+export function removeShaping(socket: NetlinkSocket, veth: ShapedLink | undefined, ifbs: readonly Link[]): void {
+  const links = veth === undefined ? ifbs.flatMap((ifb) => findRedirectedLinks(socket, ifb)) : [veth];
+  for (const link of links) {
+    removeRedirection(socket, link, ifbs);
+    attemptRemoval(socket, [deleteTokenBucket(link)]);
+  }
+  attemptRemoval(socket, ifbs.map(deleteLink));
+}
+
+/** The devices that shape what the attachment sends: at most one, unless upstream's plugin left another. */
+export function findIfbs(socket: NetlinkSocket, names: IfbNames): readonly Link[] {
+  const found: Link[] = [];
+  for (const name of names.candidates) {
+    const link = findLink(socket, name);
+    if (link !== undefined && isIfbOf(link, names)) found.push(link);
+  }
+  return found;
+}
+
+/** What cannot be undone now is left to the DEL that follows a failed ADD: why it failed is the news. */
+function undoShaping(socket: NetlinkSocket, { veth, names }: ShapedAttachment): void {
+  try {
+    removeShaping(socket, veth, findIfbs(socket, names));
+  } catch {}
+}
+
+function shapeEgress(socket: NetlinkSocket, { veth, names }: ShapedAttachment, rate: Rate): Link {
+  const ifb = ensureIfb(socket, veth, names);
+  const [bucket, hook, redirect] = attempt(socket, [
+    setTokenBucket(ifb, tokenBucketOf(rate, ifb.mtu)),
+    ensureIngressHook(veth),
+    redirectIngress(veth, ifb.index),
+  ]);
+  if (bucket !== undefined) throw bucket;
+  if (hook !== undefined && findIngressHook(socket, veth)?.kind !== "clsact") throw hook;
+  if (redirect !== undefined) throw redirect;
+  return ifb;
+}
+
+function shapeIngress(socket: NetlinkSocket, veth: Link, rate: Rate | undefined): void {
+  if (rate === undefined) attemptRemoval(socket, [deleteTokenBucket(veth)]);
+  else perform(socket, [setTokenBucket(veth, tokenBucketOf(rate, veth.mtu))]);
+}
+
+/** The alias travels with the birth: whoever dies in between leaves a device that GC knows. */
+function ensureIfb(socket: NetlinkSocket, { mtu }: Link, names: IfbNames): Link {
+  const [existing] = findIfbs(socket, names);
+  const name = existing?.name ?? freeName(socket, names);
+  const change = changeLink({ name }, { alias: names.alias, mtu, state: "up" });
+  perform(socket, existing === undefined ? [createIfb({ name, mtu, state: "up" }), change] : [change]);
+  const ifb = findLink(socket, name);
+  if (ifb !== undefined) return ifb;
+  throw new Error(`link "${name}" vanished right after it was made`);
+}
+
+function freeName(socket: NetlinkSocket, { candidates: [shared, own] }: IfbNames): string {
+  return findLink(socket, shared) === undefined ? shared : own;
+}
+
+function removeEgress(socket: NetlinkSocket, veth: ShapedLink, ifbs: readonly Link[]): void {
+  removeRedirection(socket, veth, ifbs);
+  attemptRemoval(socket, ifbs.map(deleteLink));
+}
+
+/** The links whose incoming traffic is sent to the device: for when nothing else leads to them. */
+function findRedirectedLinks(socket: NetlinkSocket, ifb: Link): readonly ShapedLink[] {
+  const found: ShapedLink[] = [];
+  for (const { kind, linkIndex } of listQdiscs(socket)) {
+    if (kind !== "ingress" && kind !== "clsact") continue;
+    const link = { index: linkIndex, name: String(linkIndex) };
+    if (listIngressFilters(socket, link).some((filter) => isRedirectTo(filter, ifb.index))) found.push(link);
+  }
+  return found;
+}
+
+/** The hook goes along when nobody else uses it; one that is of no use at all is what an interrupted call left. */
+function removeRedirection(socket: NetlinkSocket, link: ShapedLink, ifbs: readonly Link[]): void {
+  const hook = findIngressHook(socket, link);
+  if (hook === undefined) return;
+  const targets = [NO_LINK, ...ifbs.map(({ index }) => index)];
+  const filters = listIngressFilters(socket, link);
+  const others = filters.filter((filter) => !targets.some((target) => isRedirectTo(filter, target)));
+  if (hook.kind === "ingress" && others.length === 0) attemptRemoval(socket, [deleteIngressHook(link)]);
+  else if (others.length < filters.length) attemptRemoval(socket, [deleteIngressRedirect(link)]);
+}
+
+/** The target of a redirection whose device is gone. */
+const NO_LINK = 0;
+
+/** The kernel answers EINVAL where something else stands in the place of what is to be removed. */
+function attemptRemoval(socket: NetlinkSocket, requests: readonly NetlinkRequest[]): void {
+  if (requests.length === 0) return;
+  for (const error of attempt(socket, requests)) {
+    if (error !== undefined && !isKernelError(error, "ENOENT", "ENODEV", "EINVAL")) throw error;
+  }
+}

@@ -1,0 +1,159 @@
+/**
+ * The filter that sends everything that enters a link on to another one.
+ *
+ *   enters the link ── ingress hook ── u32 that matches all ── mirred: leaves through the target
+ *
+ * A u32 with a mask of zero, because kernels may lack `matchall`. It has a fixed
+ * place (priority 1, handle 800::800), so that setting it again changes it
+ * instead of adding a second one.
+ */
+import type { AttributeCursor, MessageCursor } from "../netlink/message-reader.ts";
+import type { MessageWriter } from "../netlink/message-writer.ts";
+import type { NetlinkRequest } from "../netlink/request.ts";
+import { FLAG } from "../netlink/wire.ts";
+import { dump, type NetlinkSocket } from "../netlink-socket.ts";
+import type { ShapedLink } from "./qdisc.ts";
+import { HEADER_LENGTH, INGRESS_HANDLE, RTM, TRAFFIC, trafficHeader } from "./traffic-wire.ts";
+
+const U32 = { selector: 5, actions: 7 } as const;
+const FIRST_ACTION = 1;
+const ACTION = { kind: 1, options: 2 } as const;
+const MIRRED_PARAMETERS = 2;
+const MIRRED_PLACE = { action: 8, direction: 20, target: 24 } as const;
+const MIRRED_LENGTH = 28;
+/** The packet is consumed: it goes nowhere else. */
+const STOLEN = 4;
+const EGRESS_REDIRECT = 1;
+const SELECTOR_LENGTH = 32;
+const TERMINAL = 1;
+
+const HANDLE = 0x80000800;
+const PRIORITY = 1;
+/** Of any protocol, in network order. */
+const ALL_PROTOCOLS = 0x0300;
+const PLACE = { handle: HANDLE, info: (PRIORITY << 16) | ALL_PROTOCOLS };
+/** The ingress side of the hook, whether `ingress` or `clsact` provides it. */
+const INGRESS_SIDE = INGRESS_HANDLE + 0xfff2;
+
+/** Sends everything that enters the link out through the target. The link must have its ingress hook. */
+export function redirectIngress(link: ShapedLink, targetIndex: number): NetlinkRequest {
+  return {
+    action: `redirect what enters link "${link.name}"`,
+    type: RTM.newFilter,
+    flags: FLAG.create,
+    write(writer) {
+      writer.raw(trafficHeader({ linkIndex: link.index, parent: INGRESS_SIDE, ...PLACE }));
+      writer.text(TRAFFIC.kind, "u32");
+      const options = writer.openUnmarked(TRAFFIC.options);
+      writeRedirection(writer, targetIndex);
+      writer.bytes(U32.selector, matchAll());
+      writer.close(options);
+    },
+  };
+}
+
+/** Takes the redirection away; ENOENT or EINVAL where there is none. */
+export function deleteIngressRedirect(link: ShapedLink): NetlinkRequest {
+  return {
+    action: `delete the redirection of link "${link.name}"`,
+    type: RTM.deleteFilter,
+    flags: 0,
+    write(writer) {
+      writer.raw(trafficHeader({ linkIndex: link.index, parent: INGRESS_SIDE, ...PLACE }));
+      writer.text(TRAFFIC.kind, "u32");
+    },
+  };
+}
+
+function writeRedirection(writer: MessageWriter, targetIndex: number): void {
+  const parameters = new Uint8Array(MIRRED_LENGTH);
+  const view = new DataView(parameters.buffer);
+  view.setInt32(MIRRED_PLACE.action, STOLEN, true);
+  view.setInt32(MIRRED_PLACE.direction, EGRESS_REDIRECT, true);
+  view.setUint32(MIRRED_PLACE.target, targetIndex, true);
+
+  const actions = writer.openUnmarked(U32.actions);
+  const first = writer.openUnmarked(FIRST_ACTION);
+  writer.text(ACTION.kind, "mirred");
+  const options = writer.open(ACTION.options);
+  writer.bytes(MIRRED_PARAMETERS, parameters);
+  writer.close(options);
+  writer.close(first);
+  writer.close(actions);
+}
+
+/** One key whose mask is zero. */
+function matchAll(): Uint8Array {
+  const selector = new Uint8Array(SELECTOR_LENGTH);
+  selector[0] = TERMINAL;
+  selector[2] = 1;
+  return selector;
+}
+
+/** A filter at the ingress side of a link. */
+export interface IngressFilter {
+  readonly kind: string;
+  readonly handle: number;
+  /** The index of the link it sends packets on to, where it is a redirection. */
+  readonly redirectsTo?: number;
+}
+
+/** All filters at the link's ingress hook; none where it has no hook. */
+export function listIngressFilters(socket: NetlinkSocket, link: ShapedLink): IngressFilter[] {
+  const request: NetlinkRequest = {
+    action: `list the ingress filters of link "${link.name}"`,
+    type: RTM.getFilter,
+    flags: 0,
+    write: (writer) => writer.raw(trafficHeader({ linkIndex: link.index, parent: INGRESS_SIDE })),
+  };
+  return dump(socket, request, readFilter);
+}
+
+/** Whether the filter stands where `redirectIngress` puts its own, and sends to the target. */
+export function isRedirectTo(filter: IngressFilter, targetIndex: number): boolean {
+  return filter.handle === HANDLE && filter.redirectsTo === targetIndex;
+}
+
+/** The kernel lists a filter's hash tables, too: they have a handle of their own and no action. */
+function readFilter(message: MessageCursor): IngressFilter | undefined {
+  if (message.type !== RTM.newFilter) return undefined;
+  const handle = message.view.getUint32(message.start + 8, true);
+  if (handle === 0) return undefined;
+  let kind = "";
+  let redirectsTo: number | undefined;
+  const attributes = message.attributes(HEADER_LENGTH);
+  while (attributes.next()) {
+    if (attributes.type === TRAFFIC.kind) kind = attributes.text();
+    if (attributes.type === TRAFFIC.options && kind === "u32") redirectsTo = readTarget(attributes.nested());
+  }
+  if (kind === "u32" && (handle & 0xfff) === 0) return undefined;
+  return redirectsTo === undefined ? { kind, handle } : { kind, handle, redirectsTo };
+}
+
+function readTarget(options: AttributeCursor): number | undefined {
+  while (options.next()) {
+    if (options.type !== U32.actions) continue;
+    const actions = options.nested();
+    while (actions.next()) {
+      const target = readMirred(actions.nested());
+      if (target !== undefined) return target;
+    }
+  }
+  return undefined;
+}
+
+function readMirred(action: AttributeCursor): number | undefined {
+  let kind = "";
+  while (action.next()) {
+    if (action.type === ACTION.kind) kind = action.text();
+    if (action.type !== ACTION.options || kind !== "mirred") continue;
+    const options = action.nested();
+    while (options.next()) {
+      if (options.type !== MIRRED_PARAMETERS) continue;
+      const view = new DataView(options.copy().buffer);
+      if (view.getInt32(MIRRED_PLACE.direction, true) === EGRESS_REDIRECT)
+        return view.getUint32(MIRRED_PLACE.target, true);
+    }
+  }
+  return undefined;
+}
