@@ -1,5 +1,5 @@
 /** The bandwidth plugin, composed. */
-import { bandwidthPlugin } from "../chained/bandwidth/plugin.ts";
+import { CHAINING_VERSIONS } from "../cni/version.ts";
 import { identity } from "../identity.ts";
 import { VERSION } from "../version.ts";
 import { runPlugin } from "./process.ts";
@@ -9,5 +9,6 @@ export async function run(args: readonly string[]): Promise<number> {
     console.log(`bandwidth of ${identity.product} ${VERSION}`);
     return 0;
   }
-  return runPlugin(bandwidthPlugin());
+  const face = { about: `bandwidth plugin of ${identity.title} ${VERSION}`, supportedVersions: CHAINING_VERSIONS };
+  return runPlugin(face, async () => (await import("../chained/bandwidth/plugin.ts")).bandwidthPlugin(face));
 }

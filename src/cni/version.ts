@@ -13,6 +13,11 @@ export const VERSION_WHEN_ABSENT: CniVersion = "0.1.0";
 /** The first version with lists of plugins and `prevResult`. */
 export const FIRST_CHAINING_VERSION: CniVersion = "0.3.0";
 
+/** The versions that a plugin in a list can be called with; ascending. */
+export const CHAINING_VERSIONS: readonly CniVersion[] = CNI_VERSIONS.slice(
+  CNI_VERSIONS.indexOf(FIRST_CHAINING_VERSION),
+);
+
 /** Exact spelling only: "0.4" is no version. */
 export function isCniVersion(text: unknown): text is CniVersion {
   return CNI_VERSIONS.some((version) => version === text);

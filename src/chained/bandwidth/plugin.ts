@@ -6,15 +6,14 @@
  * any rate it passes the result on and touches nothing.
  */
 import type { AddCall, CheckCall, DelCall, GcCall } from "../../cni/call.ts";
+import type { PluginFace } from "../../cni/face.ts";
 import type { CniResult } from "../../cni/result.ts";
 import type { CniPlugin } from "../../cni/serve.ts";
 import { PluginError } from "../../errors.ts";
-import { identity } from "../../identity.ts";
 import { formatMac } from "../../ip/mac.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
 import { listLinks } from "../../linux/rtnetlink/link.ts";
-import { VERSION } from "../../version.ts";
-import { CHAINING_VERSIONS, requirePrevResult } from "../prev-result.ts";
+import { requirePrevResult } from "../prev-result.ts";
 import { type Bandwidth, decodeBandwidth } from "./bandwidth.ts";
 import { checkShaping } from "./check.ts";
 import { findHostVeth, requireHostVeth } from "./host-veth.ts";
@@ -22,10 +21,9 @@ import { ifbNamesOf, isStrayIfb } from "./ifb-identity.ts";
 import { applyShaping, findIfbs, removeShaping } from "./shaping.ts";
 import { requireShapingMeans } from "./status.ts";
 
-export function bandwidthPlugin(): CniPlugin {
+export function bandwidthPlugin(face: PluginFace): CniPlugin {
   return {
-    about: `bandwidth plugin of ${identity.title} ${VERSION}`,
-    supportedVersions: CHAINING_VERSIONS,
+    ...face,
     add: async (call) => add(call),
     del: async (call) => withSocket((socket) => del(socket, call)),
     check: async (call) => check(call),
