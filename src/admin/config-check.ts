@@ -1,3 +1,4 @@
+import { reasonOf } from "../config/config-files.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type ExitCode, UsageError, wantsJson } from "./command.ts";
 import { checkNetworkFile, type FileReport } from "./network-file.ts";
 import { paint } from "./paint.ts";
@@ -47,8 +48,7 @@ async function check(
     const text = file === "-" ? await context.readStdin() : await context.readFile(file);
     return { file: file === "-" ? "stdin" : file, ...(await checkNetworkFile(text, options)) };
   } catch (cause) {
-    const reason = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
-    const message = `Cannot read the file: ${reason === "ENOENT" ? "there is no such file" : reason}`;
+    const message = `Cannot read the file: ${reasonOf(cause)}`;
     return { file, findings: [{ severity: "error", path: "", line: 1, column: 1, message }], effective: undefined };
   }
 }

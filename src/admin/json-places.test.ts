@@ -50,6 +50,18 @@ describe("locateJson()", () => {
     if (!places.ok) expect(`${places.position.line}:${places.position.column}`).toBe(place);
   });
 
+  test("tells which names stand more than once in their object, and where last", () => {
+    const places = locateJson('{"a":1,"b":[{"c":1,"c":2,"c":3},{"c":1}],\n"a":2,"A":1,"d":{"a":1}}');
+
+    expect(places).toMatchObject({
+      ok: true,
+      repeated: [
+        { path: ["b", 0, "c"], position: { line: 1, column: 30 } },
+        { path: ["a"], position: { line: 2, column: 5 } },
+      ],
+    });
+  });
+
   test("gives up on nesting that no config has", () => {
     expect(locateJson("[".repeat(100_000))).toMatchObject({ ok: false, position: { line: 1, column: 502 } });
   });

@@ -13,7 +13,12 @@ export interface Position {
 }
 
 export type JsonPlaces =
-  | { readonly ok: true; find(path: ConfigPath): Position }
+  | {
+      readonly ok: true;
+      find(path: ConfigPath): Position;
+      /** Members whose name stands more than once in their object, each where it stands last. */
+      readonly repeated: readonly { readonly path: ConfigPath; readonly position: Position }[];
+    }
   | { readonly ok: false; readonly position: Position; readonly reason: string };
 
 interface Node {
@@ -26,8 +31,13 @@ const DEEPEST = 500;
 
 export function locateJson(text: string): JsonPlaces {
   try {
-    const root = new Scanner(text).document();
-    return { ok: true, find: (path) => positionAt(text, offsetOf(root, path)) };
+    const scanner = new Scanner(text);
+    const root = scanner.document();
+    return {
+      ok: true,
+      find: (path) => positionAt(text, offsetOf(root, path)),
+      repeated: scanner.repeated.map(({ path, offset }) => ({ path, position: positionAt(text, offset) })),
+    };
   } catch (failure) {
     if (!(failure instanceof Misplaced)) throw failure;
     return { ok: false, position: positionAt(text, failure.offset), reason: failure.message };
@@ -66,33 +76,36 @@ class Misplaced extends Error {
 }
 
 class Scanner {
+  readonly repeated: { readonly path: ConfigPath; readonly offset: number }[] = [];
   private offset = 0;
+  private readonly path: (string | number)[] = [];
 
   constructor(private readonly text: string) {}
 
   document(): Node {
     // A byte order mark is not JSON, but editors write it.
     if (this.text.charCodeAt(0) === 0xfeff) throw new Misplaced(0, "the file begins with a byte order mark; remove it");
-    const node = this.value(0);
+    const node = this.value();
     this.space();
     if (this.offset < this.text.length) throw this.unexpected("the end");
     return node;
   }
 
-  private value(depth: number): Node {
-    if (depth > DEEPEST) throw new Misplaced(this.offset, "the nesting is too deep");
+  private value(): Node {
+    if (this.path.length > DEEPEST) throw new Misplaced(this.offset, "the nesting is too deep");
     this.space();
     const offset = this.offset;
     const first = this.text[offset];
-    if (first === "{") return { offset, members: this.object(depth) };
-    if (first === "[") return { offset, members: this.list(depth) };
+    if (first === "{") return { offset, members: this.object() };
+    if (first === "[") return { offset, members: this.list() };
     if (first === '"') this.string();
     else this.word();
     return { offset, members: NO_MEMBERS };
   }
 
-  private object(depth: number): ReadonlyMap<string, Node> {
+  private object(): ReadonlyMap<string, Node> {
     const members = new Map<string, Node>();
+    const repeated = new Set<string>();
     this.offset += 1;
     if (this.taken("}")) return members;
     do {
@@ -100,20 +113,31 @@ class Scanner {
       if (this.text[this.offset] !== '"') throw this.unexpected("a name in double quotes");
       const name = this.string();
       if (!this.taken(":")) throw this.unexpected('":"');
-      members.set(name, this.value(depth + 1));
+      if (members.has(name)) repeated.add(name);
+      members.set(name, this.inside(name));
     } while (this.taken(","));
     if (!this.taken("}")) throw this.unexpected('"," or "}"');
+    for (const name of repeated) {
+      this.repeated.push({ path: [...this.path, name], offset: members.get(name)?.offset ?? 0 });
+    }
     return members;
   }
 
-  private list(depth: number): ReadonlyMap<string, Node> {
+  private list(): ReadonlyMap<string, Node> {
     const members = new Map<string, Node>();
     this.offset += 1;
     if (this.taken("]")) return members;
-    do members.set(String(members.size), this.value(depth + 1));
+    do members.set(String(members.size), this.inside(members.size));
     while (this.taken(","));
     if (!this.taken("]")) throw this.unexpected('"," or "]"');
     return members;
+  }
+
+  private inside(step: string | number): Node {
+    this.path.push(step);
+    const node = this.value();
+    this.path.pop();
+    return node;
   }
 
   private string(): string {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { BAD_INPUTS } from "../../test/support/bad-inputs.ts";
 import { MARK, PLACES_FOR_SECRETS, VALUES_WITH_SECRETS } from "../../test/support/marked-secrets.ts";
 import { withField } from "../../test/support/network-config.ts";
+import { identity } from "../identity.ts";
 import { checkNetworkFile } from "./network-file.ts";
 
 describe("checkNetworkFile()", () => {
@@ -16,6 +17,36 @@ describe("checkNetworkFile()", () => {
     expect(errors.map((finding) => finding.path)).toEqual([path]);
     for (const words of says) expect(errors[0]?.message).toContain(words);
     expect(JSON.stringify(findings)).not.toContain("secret");
+  });
+
+  test("tells all that is wrong with the list at once, and what is wrong with our plugin in it", async () => {
+    const list = {
+      name: "a b",
+      cniVersion: "0.2.0",
+      disableCheck: "maybe",
+      plugins: [{ type: identity.product, num_queues: -1 }, { type: 5, capabilities: [] }, "x", {}],
+    };
+    const { findings } = await checkNetworkFile(JSON.stringify(list, undefined, 1), { looksForFiles: true });
+
+    expect(findings.map(({ path }) => path)).toEqual([
+      "name",
+      "cniVersion",
+      "disableCheck",
+      "plugins[0].ipam",
+      "plugins[0].num_queues",
+      "plugins[1].type",
+      "plugins[1].capabilities",
+      "plugins[2]",
+      "plugins[3].type",
+      "plugins[3].ipam",
+    ]);
+  });
+
+  test("warns of a field that is given more than once", async () => {
+    const text = JSON.stringify(withField("mtu", 1400)).replace("{", '{"mtu":1500,');
+    const { findings } = await checkNetworkFile(text, { looksForFiles: true });
+
+    expect(findings).toMatchObject([{ severity: "warning", path: "mtu" }]);
   });
 
   test.each(PLACES_FOR_SECRETS)("shows no secret of %s, in a config or in a list", async (field) => {

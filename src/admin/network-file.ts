@@ -6,7 +6,7 @@
  * list around them is looked at.
  */
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
-import { decodeNetwork } from "../cni/network-list.ts";
+import { decodeNetwork, networkProblems } from "../cni/network-list.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
 import { unreadableFiles } from "../config/config-files.ts";
 import { decodeNetworkConfig } from "../config/decode.ts";
@@ -14,7 +14,6 @@ import { effectiveConfig } from "../config/effective.ts";
 import { type ConfigPath, pathText } from "../config/problem.ts";
 import { redactAll, redactValue } from "../config/redact.ts";
 import { unknownKeyText } from "../config/unknown-key.ts";
-import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { locateJson, type Position } from "./json-places.ts";
@@ -53,23 +52,31 @@ export async function checkNetworkFile(text: string, options: CheckOptions): Pro
   const raw: unknown = JSON.parse(text);
   const found = isJsonObject(raw)
     ? await checkNetwork(raw, options)
-    : [error([], "A network config is an object: { … }")];
-  const findings = found
-    .map(({ severity, path, message }) => ({
-      severity,
-      path: redactValue(pathText(path)),
-      message,
-      ...places.find(path),
-    }))
-    .sort((left, right) => left.line - right.line || left.column - right.column);
+    : [error([], "A network config is an object: write { … }")];
+  const placed = found.map(({ severity, path, message }) => ({
+    severity,
+    path: redactValue(pathText(path)),
+    message,
+    ...places.find(path),
+  }));
+  const repeated = places.repeated.map(({ path, position }) => repetition(path, position));
+  const findings = [...placed, ...repeated].sort((left, right) => left.line - right.line || left.column - right.column);
   const isWell = found.every(({ severity }) => severity === "warning");
   return { findings, effective: isWell && isJsonObject(raw) ? effectiveNetwork(raw) : undefined };
 }
 
-async function checkNetwork(raw: JsonObject, options: CheckOptions): Promise<readonly Finding[]> {
-  if (!isList(raw)) return isOurs(raw) ? checkConfig(raw, [], options) : [...structure(raw), ...stranger(raw)];
+/** Runtimes and plugins take the last and say nothing. */
+function repetition(path: ConfigPath, position: Position): FileFinding {
+  const place = redactValue(pathText(path));
+  const message = `"${place}" is given more than once: only this last one counts; remove the others`;
+  return { severity: "warning", path: place, message, ...position };
+}
 
+async function checkNetwork(raw: JsonObject, options: CheckOptions): Promise<readonly Finding[]> {
   const found = structure(raw);
+  if (!isList(raw))
+    return isOurs(raw) ? merged(await checkConfig(raw, [], options), found) : [...found, ...stranger(raw)];
+
   const entries = entriesOf(raw);
   const ours = await Promise.all(
     entries.map((entry, index) => (isOurs(entry) ? checkConfig(asCalled(entry), ["plugins", index], options) : [])),
@@ -77,7 +84,13 @@ async function checkNetwork(raw: JsonObject, options: CheckOptions): Promise<rea
   const strangers = entries.some(isOurs)
     ? []
     : [warning(["plugins"], `No plugin of the list is "${identity.product}"`)];
-  return [...found, ...ours.flat(), ...strangers];
+  return [...merged(found, ours.flat()), ...strangers];
+}
+
+/** A missing type is a fault of the list and of the config in it: once is enough. */
+function merged(first: readonly Finding[], second: readonly Finding[]): readonly Finding[] {
+  const told = new Set(first.map(({ path }) => pathText(path)));
+  return [...first, ...second.filter(({ path }) => !told.has(pathText(path)))];
 }
 
 async function checkConfig(
@@ -98,21 +111,7 @@ async function checkConfig(
 
 /** What makes the runtime refuse the network before any plugin sees it. */
 function structure(raw: JsonObject): readonly Finding[] {
-  try {
-    decodeNetwork(raw);
-    return [];
-  } catch (failure) {
-    if (!(failure instanceof PluginError)) throw failure;
-    return [error(placeIn(failure.message), redactValue(failure.message))];
-  }
-}
-
-/** The field that a message of the CNI room names. */
-function placeIn(message: string): ConfigPath {
-  const index = /plugins\[(\d+)\]/.exec(message)?.[1];
-  const field = /"(\w+)"/.exec(message)?.[1];
-  const entry = index === undefined ? [] : ["plugins", Number(index)];
-  return field === undefined ? entry : [...entry, field];
+  return networkProblems(raw).map(({ path, state }) => error(path, redactValue(state)));
 }
 
 function stranger(raw: JsonObject): readonly Finding[] {

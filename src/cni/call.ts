@@ -5,8 +5,8 @@
 import { PluginError } from "../errors.ts";
 import { type Attachment, decodeValidAttachments } from "./attachments.ts";
 import { type CniCommand, type Environment, pluginDirectories } from "./environment.ts";
-import type { JsonObject } from "./json.ts";
-import { nameProblem } from "./names.ts";
+import { type JsonObject, kindOf } from "./json.ts";
+import { networkNameProblem } from "./names.ts";
 import type { CniResult } from "./result.ts";
 import { decodePrevResult } from "./result-conversion.ts";
 import { type CniVersion, isAtLeast, VERSION_WHEN_ABSENT } from "./version.ts";
@@ -76,22 +76,18 @@ const FIRST_VERSION_WITH: Readonly<Record<CallCommand, CniVersion>> = {
 
 /** The config's `name`. */
 export function networkNameOf(config: JsonObject): string {
-  const name = config["name"] ?? "";
-  if (typeof name !== "string") throw wrongType("name", name);
-  if (name === "") throw new PluginError("config-invalid", 'Cannot use the network config: "name" is missing');
-
-  const problem = nameProblem(name);
-  if (problem === undefined) return name;
-  throw new PluginError(
-    "config-invalid",
-    `Cannot use the network config: "name" is ${JSON.stringify(name)}: ${problem}`,
-  );
+  const problem = networkNameProblem(config);
+  if (problem === undefined) return String(config["name"]);
+  throw new PluginError(problem.kind, `Cannot use the network config: ${problem.state}`);
 }
 
 /** The config's `cniVersion`, if the plugin speaks it and the command exists in it. */
 export function cniVersionOf(config: JsonObject, command: CniCommand, supported: readonly CniVersion[]): CniVersion {
   const wanted = config["cniVersion"] ?? "";
-  if (typeof wanted !== "string") throw wrongType("cniVersion", wanted);
+  if (typeof wanted !== "string") {
+    const state = `"cniVersion" is ${kindOf(wanted)}, not a string`;
+    throw new PluginError("decode-failure", `Cannot use the network config: ${state}`);
+  }
 
   const spelled = wanted === "" ? VERSION_WHEN_ABSENT : wanted;
   const version = supported.find((one) => one === spelled);
@@ -132,9 +128,4 @@ export function composeCall(
   const netns = environment["CNI_NETNS"] ?? "";
   if (command === "DEL") return { command, ...attachment, netns: netns === "" ? undefined : netns };
   return { command, ...attachment, netns };
-}
-
-function wrongType(field: string, value: unknown): PluginError {
-  const state = `"${field}" is ${JSON.stringify(value)}, not a string`;
-  return new PluginError("decode-failure", `Cannot read the network config: ${state}`);
 }

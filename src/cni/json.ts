@@ -25,7 +25,9 @@ function parseJson(bytes: Uint8Array, subject: string): unknown {
   }
 }
 
-function kindOf(value: unknown): string {
+/** What a message says of a value that is not of the right type: never the value, which may hold a secret. */
+export function kindOf(value: unknown): string {
   if (value === null) return "null";
-  return Array.isArray(value) ? "an array" : `a ${typeof value}`;
+  if (Array.isArray(value)) return "an array";
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }

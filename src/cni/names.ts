@@ -1,4 +1,5 @@
 /** What CNI accepts as a container ID, a network name and an interface name. */
+import { type JsonObject, kindOf } from "./json.ts";
 
 const NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
@@ -9,6 +10,21 @@ const INTERFACE_NAME_BYTES = 15;
 export function nameProblem(name: string): string | undefined {
   if (NAME.test(name)) return undefined;
   return "only letters, digits, _, . and - are allowed, and the first must be a letter or a digit";
+}
+
+/** Why a network config's `name` cannot be used: the kind of failure and the state of the field. */
+export function networkNameProblem(
+  config: JsonObject,
+): { readonly kind: "config-invalid" | "decode-failure"; readonly state: string } | undefined {
+  const name = config["name"] ?? "";
+  if (typeof name !== "string") {
+    return { kind: "decode-failure", state: `"name" is ${kindOf(name)}, not a string` };
+  }
+  if (name === "") return { kind: "config-invalid", state: '"name" is missing: add the name of the network' };
+  const problem = nameProblem(name);
+  return problem === undefined
+    ? undefined
+    : { kind: "config-invalid", state: `"name" is ${JSON.stringify(name)}: ${problem}` };
 }
 
 /** Why `name` is no interface name; `undefined` when it is one. */

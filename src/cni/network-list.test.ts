@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { thrownBy } from "../../test/support/thrown-by.ts";
-import { decodeNetwork, requirePlugins, withPluginFiles } from "./network-list.ts";
+import { decodeNetwork, networkProblems, requirePlugins, withPluginFiles } from "./network-list.ts";
 
 const LIST = { cniVersion: "1.0.0", name: "net", plugins: [{ type: "main" }] };
 
@@ -81,6 +81,28 @@ describe("decodeNetwork()", () => {
     ["inlined plugins only, and none", { name: "net", loadOnlyInlinedPlugins: true }, "config-invalid"],
   ])("refuses %s", (_, config, kind) => {
     expect(thrownBy(() => decodeNetwork(config)).kind).toBe(kind as "config-invalid");
+  });
+});
+
+describe("networkProblems()", () => {
+  test("names every reason with its place, and none for a right list", () => {
+    const problems = networkProblems({ cniVersion: 1, plugins: [{ type: "a/b" }, { type: "b", capabilities: 1 }] });
+
+    expect(problems.map(({ path, kind }) => [path, kind])).toEqual([
+      [["name"], "config-invalid"],
+      [["cniVersion"], "decode-failure"],
+      [["plugins", 0, "type"], "config-invalid"],
+      [["plugins", 1, "capabilities"], "decode-failure"],
+    ]);
+    expect(networkProblems(LIST)).toEqual([]);
+  });
+
+  test("are all told when the network is refused", () => {
+    const { kind, message } = thrownBy(() => decodeNetwork({ name: "a b", cniVersion: "1.0.0", type: 5 }));
+
+    expect(kind).toBe("config-invalid");
+    expect(message).toContain('"name"');
+    expect(message).toContain('"type"');
   });
 });
 

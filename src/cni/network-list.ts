@@ -6,9 +6,16 @@
  * plugin of the list is sent.
  */
 import { PluginError } from "../errors.ts";
-import { isJsonObject, type JsonObject } from "./json.ts";
-import { nameProblem } from "./names.ts";
-import { CNI_VERSIONS, type CniVersion, FIRST_CHAINING_VERSION, isAtLeast, VERSION_WHEN_ABSENT } from "./version.ts";
+import { isJsonObject, type JsonObject, kindOf } from "./json.ts";
+import { networkNameProblem } from "./names.ts";
+import {
+  CNI_VERSIONS,
+  type CniVersion,
+  FIRST_CHAINING_VERSION,
+  isAtLeast,
+  NEWEST_VERSION,
+  VERSION_WHEN_ABSENT,
+} from "./version.ts";
 
 export interface NetworkList {
   readonly name: string;
@@ -27,113 +34,183 @@ export interface PluginEntry {
   readonly config: JsonObject;
 }
 
-/** Reads a list (it has `plugins`, or says where they are), or a single config. */
+/** One reason for which a runtime refuses a network before any plugin sees it. */
+export interface NetworkProblem {
+  readonly kind: "config-invalid" | "decode-failure" | "version-incompatible";
+  /** Where it stands in the file: `["plugins", 1, "type"]`. */
+  readonly path: readonly (string | number)[];
+  /** Names the field, its value and what is allowed. */
+  readonly state: string;
+}
+
+/** Reads a list (it has `plugins`, or says where they are), or a single config; refuses it with every reason at once. */
 export function decodeNetwork(config: JsonObject): NetworkList {
-  const isList = "plugins" in config || "loadOnlyInlinedPlugins" in config;
-  return isList ? decodeList(config) : decodeSingle(config);
+  const { list, problems } = readNetwork(config);
+  refuse(problems);
+  return list;
+}
+
+/** Every reason for which `decodeNetwork` would refuse it. */
+export function networkProblems(config: JsonObject): readonly NetworkProblem[] {
+  return readNetwork(config).problems;
 }
 
 /** Appends the plugin files of the network's own directory, in the order given. */
 export function withPluginFiles(list: NetworkList, files: readonly JsonObject[]): NetworkList {
   if (list.loadOnlyInlinedPlugins) return list;
-  const appended = files.map((file, index) => decodeEntry(file, `plugin file ${index + 1}`));
-  return checkedChain({ ...list, plugins: [...list.plugins, ...appended] });
+  const problems: NetworkProblem[] = [];
+  const appended = files.map((file, index) => readEntry(file, { path: [`plugin file ${index + 1}`], problems }));
+  const longer = { ...list, plugins: [...list.plugins, ...appended] };
+  checkChain(longer, problems);
+  refuse(problems);
+  return longer;
 }
 
 /** Refuses a list that names no plugin, once all its sources have been read. */
 export function requirePlugins(list: NetworkList): NetworkList {
   if (list.plugins.length > 0) return list;
-  throw invalid(`"${list.name}" lists no plugin`);
+  throw new PluginError("config-invalid", `Cannot use the network: "${list.name}" lists no plugin`);
 }
 
-function decodeList(config: JsonObject): NetworkList {
-  const loadOnlyInlinedPlugins = decodeSwitch(config, "loadOnlyInlinedPlugins");
-  const plugins = config["plugins"] ?? undefined;
-  if (plugins === undefined && loadOnlyInlinedPlugins) {
-    throw invalid('"plugins" is missing, and "loadOnlyInlinedPlugins" forbids to look elsewhere');
-  }
-  if (plugins !== undefined && !Array.isArray(plugins)) throw malformed('"plugins" is not a list');
-  const entries: readonly unknown[] = plugins ?? [];
-  if (plugins !== undefined && entries.length === 0) throw invalid('"plugins" is empty');
+/** As much of the list as can be read; of use only when there are no problems. */
+function readNetwork(config: JsonObject): { readonly list: NetworkList; readonly problems: readonly NetworkProblem[] } {
+  const problems: NetworkProblem[] = [];
+  const isList = "plugins" in config || "loadOnlyInlinedPlugins" in config;
+  const list = isList ? readList(config, problems) : readSingle(config, problems);
+  return { list, problems };
+}
 
-  return checkedChain({
-    name: decodeName(config),
-    cniVersion: decodeVersion(config),
-    disableCheck: decodeSwitch(config, "disableCheck"),
-    disableGc: decodeSwitch(config, "disableGC"),
+function refuse(problems: readonly NetworkProblem[]): void {
+  const [first] = problems;
+  if (first === undefined) return;
+  throw new PluginError(first.kind, `Cannot use the network: ${problems.map(({ state }) => state).join("; ")}`);
+}
+
+function readList(config: JsonObject, problems: NetworkProblem[]): NetworkList {
+  const loadOnlyInlinedPlugins = readSwitch(config, "loadOnlyInlinedPlugins", problems);
+  const list = {
+    name: readName(config, problems),
+    cniVersion: readVersion(config, problems),
+    disableCheck: readSwitch(config, "disableCheck", problems),
+    disableGc: readSwitch(config, "disableGC", problems),
     loadOnlyInlinedPlugins,
-    plugins: entries.map((entry, index) => decodeEntry(entry, `plugins[${index}]`)),
-  });
+    plugins: readPlugins(config, loadOnlyInlinedPlugins, problems).map((entry, index) =>
+      readEntry(entry, { path: ["plugins", index], problems }),
+    ),
+  };
+  checkChain(list, problems);
+  return list;
 }
 
-function decodeSingle(config: JsonObject): NetworkList {
+function readSingle(config: JsonObject, problems: NetworkProblem[]): NetworkList {
   return {
-    name: decodeName(config),
-    cniVersion: decodeVersion(config),
+    name: readName(config, problems),
+    cniVersion: readVersion(config, problems),
     disableCheck: false,
     disableGc: false,
     loadOnlyInlinedPlugins: true,
-    plugins: [decodeEntry(config, "the config")],
+    plugins: [readEntry(config, { path: [], problems })],
   };
 }
 
-function decodeEntry(entry: unknown, place: string): PluginEntry {
-  if (!isJsonObject(entry)) throw malformed(`${place} is not an object`);
-  const type = entry["type"] ?? "";
-  if (typeof type !== "string") throw malformed(`"type" of ${place} is not a string`);
-  if (type === "") throw invalid(`"type" of ${place} is missing`);
-
-  const capabilities = entry["capabilities"] ?? {};
-  if (!isJsonObject(capabilities)) throw malformed(`"capabilities" of ${place} is not an object`);
-  const wanted = Object.keys(capabilities).filter((name) => capabilities[name] === true);
-  return { type, capabilities: wanted, config: entry };
+function readPlugins(config: JsonObject, onlyInlined: boolean, problems: NetworkProblem[]): readonly unknown[] {
+  const plugins = config["plugins"] ?? undefined;
+  const path = ["plugins"];
+  if (plugins === undefined) {
+    const state = '"plugins" is missing, and "loadOnlyInlinedPlugins" forbids to look elsewhere';
+    if (onlyInlined) problems.push({ kind: "config-invalid", path, state });
+    return [];
+  }
+  if (!Array.isArray(plugins)) {
+    problems.push({ kind: "decode-failure", path, state: '"plugins" is not a list: write [ … ]' });
+    return [];
+  }
+  if (plugins.length === 0) {
+    problems.push({ kind: "config-invalid", path, state: '"plugins" is empty: add a plugin' });
+  }
+  return plugins;
 }
 
-function decodeName(config: JsonObject): string {
-  const name = config["name"] ?? "";
-  if (typeof name !== "string") throw malformed('"name" is not a string');
-  if (name === "") throw invalid('"name" is missing');
-  const problem = nameProblem(name);
-  if (problem === undefined) return name;
-  throw invalid(`"name" is ${JSON.stringify(name)}: ${problem}`);
+interface Place {
+  readonly path: NetworkProblem["path"];
+  readonly problems: NetworkProblem[];
+}
+
+function readEntry(entry: unknown, { path, problems }: Place): PluginEntry {
+  const place = placeText(path);
+  const note = (kind: NetworkProblem["kind"], field: readonly string[], state: string) =>
+    problems.push({ kind, path: [...path, ...field], state: `${place}${state}` });
+  if (!isJsonObject(entry)) {
+    note("decode-failure", [], "a plugin is an object: write { … }");
+    return { type: "", capabilities: [], config: {} };
+  }
+  const type = entry["type"] ?? "";
+  if (typeof type !== "string") note("decode-failure", ["type"], `"type" is ${kindOf(type)}, not a string`);
+  else if (type === "") note("config-invalid", ["type"], '"type" is missing: add the name of a plugin');
+  else if (type.includes("/")) {
+    note("config-invalid", ["type"], `"type" is ${JSON.stringify(type)}: a type is a plain file name`);
+  }
+  const capabilities = entry["capabilities"] ?? {};
+  if (!isJsonObject(capabilities)) {
+    note("decode-failure", ["capabilities"], '"capabilities" is not an object: write { … }');
+  }
+  return { type: String(type), capabilities: switchedOn(capabilities), config: entry };
+}
+
+function switchedOn(capabilities: unknown): readonly string[] {
+  if (!isJsonObject(capabilities)) return [];
+  return Object.keys(capabilities).filter((name) => capabilities[name] === true);
+}
+
+/** `plugins[1]: `, or nothing for a single config. */
+function placeText([source, index]: NetworkProblem["path"]): string {
+  if (source === undefined) return "";
+  return index === undefined ? `${source}: ` : `${source}[${index}]: `;
+}
+
+function readName(config: JsonObject, problems: NetworkProblem[]): string {
+  const problem = networkNameProblem(config);
+  if (problem !== undefined) problems.push({ ...problem, path: ["name"] });
+  return String(config["name"]);
 }
 
 /** The highest of `cniVersion` and `cniVersions` that exists here; later ones are passed over. */
-function decodeVersion(config: JsonObject): CniVersion {
+function readVersion(config: JsonObject, problems: NetworkProblem[]): CniVersion {
+  const note = (kind: NetworkProblem["kind"], field: string, state: string) => {
+    problems.push({ kind, path: [field], state: `"${field}" ${state}` });
+    return NEWEST_VERSION;
+  };
   const single = config["cniVersion"] ?? "";
   const several = config["cniVersions"] ?? [];
-  if (typeof single !== "string") throw malformed('"cniVersion" is not a string');
-  if (!Array.isArray(several)) throw malformed('"cniVersions" is not a list');
+  if (typeof single !== "string") {
+    return note("decode-failure", "cniVersion", `is ${kindOf(single)}, not a string`);
+  }
+  if (!Array.isArray(several)) return note("decode-failure", "cniVersions", "is not a list: write [ … ]");
 
   const offered: readonly unknown[] = [...several, ...(single === "" ? [] : [single])];
   if (offered.length === 0) return VERSION_WHEN_ABSENT;
   const known = CNI_VERSIONS.findLast((version) => offered.includes(version));
   if (known !== undefined) return known;
-  throw new PluginError(
-    "version-incompatible",
-    `Cannot use the network: it offers ${JSON.stringify(offered)}, known are ${CNI_VERSIONS.join(", ")}`,
-  );
+  const field = single === "" ? "cniVersions" : "cniVersion";
+  const state = `offers ${offered.map((version) => JSON.stringify(version)).join(", ")}`;
+  return note("version-incompatible", field, `${state}: known are ${CNI_VERSIONS.join(", ")}`);
 }
 
 /** A boolean, or the words true and false as some tools write them. */
-function decodeSwitch(config: JsonObject, field: string): boolean {
+function readSwitch(config: JsonObject, field: string, problems: NetworkProblem[]): boolean {
   const value = config[field] ?? false;
   const text = typeof value === "string" ? value.trim().toLowerCase() : value;
   if (text === true || text === "true") return true;
   if (text === false || text === "false") return false;
-  throw malformed(`"${field}" is ${JSON.stringify(value)}; true and false are allowed`);
+  const shown = typeof value === "string" ? JSON.stringify(value) : kindOf(value);
+  const state = `"${field}" is ${shown}: allowed is true or false`;
+  problems.push({ kind: "decode-failure", path: [field], state });
+  return false;
 }
 
-function checkedChain(list: NetworkList): NetworkList {
-  if (list.plugins.length < 2 || isAtLeast(list.cniVersion, FIRST_CHAINING_VERSION)) return list;
-  const state = `it lists ${list.plugins.length} plugins, and cniVersion "${list.cniVersion}" cannot chain them`;
-  throw invalid(`${state}; chaining needs "${FIRST_CHAINING_VERSION}" or later`);
-}
-
-function invalid(state: string): PluginError {
-  return new PluginError("config-invalid", `Cannot use the network: ${state}`);
-}
-
-function malformed(state: string): PluginError {
-  return new PluginError("decode-failure", `Cannot read the network: ${state}`);
+function checkChain({ plugins, cniVersion }: NetworkList, problems: NetworkProblem[]): void {
+  if (plugins.length < 2 || isAtLeast(cniVersion, FIRST_CHAINING_VERSION)) return;
+  const state = `"cniVersion" ${cniVersion} cannot chain the ${plugins.length} plugins of the list`;
+  const fix = `chaining needs ${FIRST_CHAINING_VERSION} or later`;
+  problems.push({ kind: "config-invalid", path: ["cniVersion"], state: `${state}: ${fix}` });
 }

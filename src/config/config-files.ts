@@ -69,8 +69,8 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOTDIR: "part of its path is not a directory",
 };
 
-/** The system's own text would repeat the path, unredacted. */
-function reasonOf(cause: unknown): string {
+/** Why a file cannot be read, in words. The system's own text would repeat the path, unredacted. */
+export function reasonOf(cause: unknown): string {
   const code = errorCode(cause) ?? "unknown error";
   return REASONS[code] ?? code;
 }

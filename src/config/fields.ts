@@ -14,8 +14,9 @@ export interface FieldType<Value> {
   readonly kind: "string" | "boolean" | "integer" | "array of string";
   readonly allowed: string;
   readonly schema: () => v.GenericSchema<unknown, Value>;
-  /** Of a list: which entries are right. */
+  /** Of a list: which entries are right, and that in words. */
   readonly isEntry?: (text: string) => boolean;
+  readonly allowedEntry?: string;
 }
 
 export const text: FieldType<string> = { kind: "string", allowed: "text", schema: v.string };
@@ -35,9 +36,11 @@ export const flagInQuotes: FieldType<"true" | "false"> = {
   schema: () => v.custom<"true" | "false">((value) => value === "true" || value === "false"),
 };
 
-export const httpUrl: FieldType<string> = matchingText("a URL that begins with http:// or https://", isHttpUrl);
+const HTTP_URL = "a URL that begins with http:// or https://";
 
-export const httpUrls = listOf(() => "a list of URLs that begin with http:// or https://", isHttpUrl);
+export const httpUrl: FieldType<string> = matchingText(HTTP_URL, isHttpUrl);
+
+export const httpUrls = listOf(() => HTTP_URL, isHttpUrl);
 
 export function matchingText(allowed: string, matches: (text: string) => boolean): FieldType<string> {
   return { kind: "string", allowed, schema: () => stringThat(matches) };
@@ -83,16 +86,19 @@ export function oneOfAnyCase<const Values extends readonly string[]>(values: Val
 
 export function poolList(family: 4 | 6): FieldType<readonly string[]> {
   return listOf(
-    () => `a list of IPv${family} CIDRs or names of pools`,
+    () => `an IPv${family} CIDR or the name of a pool`,
     (text) => isPoolReference(text, family),
   );
 }
 
-function listOf(allowed: () => string, isEntry: (text: string) => boolean): FieldType<readonly string[]> {
+function listOf(allowedEntry: () => string, isEntry: (text: string) => boolean): FieldType<readonly string[]> {
   return {
     kind: "array of string",
     get allowed() {
-      return allowed();
+      return `a list, each entry ${allowedEntry()}`;
+    },
+    get allowedEntry() {
+      return allowedEntry();
     },
     isEntry,
     schema: () => v.custom<readonly string[]>((value) => Array.isArray(value) && areEntries(value, isEntry)),

@@ -248,7 +248,7 @@ const FIELDS: readonly FieldRow[] = [
       [[], undefined],
     ],
     invalid: [["10.0.0.0/16", 'is "10.0.0.0/16"']],
-    allowed: "IPv4 CIDRs or names of pools",
+    allowed: "IPv4 CIDR or the name of a pool",
   },
   {
     field: "ipam.ipv6_pools",
@@ -262,7 +262,7 @@ const FIELDS: readonly FieldRow[] = [
       ],
     ],
     invalid: [[{}, "is an object"]],
-    allowed: "IPv6 CIDRs or names of pools",
+    allowed: "IPv6 CIDR or the name of a pool",
   },
   flag((config) => config.allowIpForwarding, "container_settings.allow_ip_forwarding"),
   {
@@ -271,7 +271,7 @@ const FIELDS: readonly FieldRow[] = [
     absent: [],
     valid: [[["http://localhost:9099/readiness"], ["http://localhost:9099/readiness"]]],
     invalid: [["http://localhost", 'is "http://localhost"']],
-    allowed: "list of URLs",
+    allowed: "a list, each entry a URL",
   },
   path((config) => config.kubernetes.kubeconfig, "kubernetes.kubeconfig"),
   {

@@ -66,8 +66,13 @@ export const BAD_INPUTS: readonly BadInput[] = [
     { readiness_gates: ["localhost:9099"] },
     "readiness_gates[0]",
     "localhost:9099",
-    "URLs",
+    "a URL",
   ),
-  list("two plugins below 0.3.0", { cniVersion: "0.2.0", plugins: [{ type: "a" }, { type: "b" }] }, "", "0.3.0"),
+  list(
+    "two plugins below 0.3.0",
+    { cniVersion: "0.2.0", plugins: [{ type: "a" }, { type: "b" }] },
+    "cniVersion",
+    "0.3.0",
+  ),
   list("a list of nothing", { plugins: [] }, "plugins", "empty"),
 ];
