@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { temporaryDirectory } from "../../test/support/temporary-directory.ts";
 import { thrownBy } from "../../test/support/thrown-by.ts";
-import { createText, lastChangeOf, readText, removeFile, writeText } from "./files.ts";
+import { createText, lastChangeOf, overwriteText, readText, removeFile, writeText } from "./files.ts";
 
 const folder = temporaryDirectory("files");
 afterAll(() => folder.remove());
@@ -37,6 +37,15 @@ describe("writeText()", () => {
   test("makes no folder, and says when the disk is full", () => {
     expect(thrownBy(() => writeText(at("absent/file"), "x")).message).toContain("ENOENT");
     expect(thrownBy(() => writeText("/dev/full", "x")).message).toContain("ENOSPC");
+  });
+});
+
+describe("overwriteText()", () => {
+  test("creates, and leaves what was longer its tail", () => {
+    overwriteText(at("over"), "0123456789");
+    overwriteText(at("over"), "abc");
+    expect(readFileSync(at("over"), "utf8")).toBe("abc3456789");
+    expect(thrownBy(() => overwriteText(at("absent/file"), "x")).message).toContain("ENOENT");
   });
 });
 

@@ -54,6 +54,17 @@ export function writeText(path: string, text: string): void {
   fill(file, path, text);
 }
 
+/**
+ * Writes over the beginning of the file, or creates it; what was longer keeps
+ * its tail. One system call changes it, so no reader meets half of the text,
+ * and the file system does not flush as it does behind a truncation.
+ */
+export function overwriteText(path: string, text: string): void {
+  const file = open(path, WRITE_ONLY | CREATE);
+  if (file === undefined) throw refused("write", path, errnoOf("ENOENT"));
+  fill(file, path, text);
+}
+
 /** Creates the file with this text; answers `false` where one of that name is already. */
 export function createText(path: string, text: string): boolean {
   const file = fileCalls().open(path, WRITE_ONLY | CREATE | EXCLUSIVE | CLOSE_ON_EXEC, MODE);

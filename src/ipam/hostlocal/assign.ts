@@ -46,8 +46,9 @@ export function assign(request: AssignRequest, index: OwnerIndex): readonly Cand
       const one =
         wish === undefined ? takeNext(request.owner, set, { index, number }) : take(request.owner, wish, index);
       taken.push(one);
-      lastReserved[number] = formatAddress(one.address);
-      writeLastReserved(index.directory, number, formatAddress(one.address));
+      const address = formatAddress(one.address);
+      writeLastReserved(index.directory, number, address, lastReserved[number] ?? "");
+      lastReserved[number] = address;
       return one;
     });
     const fresh = taken.map(({ address }) => formatAddress(address));

@@ -84,7 +84,7 @@ async function apply(net: ReturnType<typeof network>, step: Change): Promise<voi
       return writeFileSync(net.path(".index/a@eth0"), "#10.1.2.3 10.1.2.9 nonsense");
     case "in doubt":
       mkdirSync(net.path(".index"), { recursive: true });
-      return writeFileSync(net.path(".index/state"), "");
+      return writeFileSync(net.path(".index/state"), "?");
   }
 }
 

@@ -17,7 +17,7 @@
  * reservation. Failing to write the index fails nothing.
  */
 import { interfaceNameProblem, nameProblem } from "../../cni/names.ts";
-import { lastChangeOf, readText, removeFile, writeText } from "../../linux/files.ts";
+import { lastChangeOf, overwriteText, readText, removeFile, writeText } from "../../linux/files.ts";
 import { type Owner, ownerText, readLastReserved, readReservation } from "./store.ts";
 import { namesIn, walk } from "./walk.ts";
 
@@ -36,6 +36,9 @@ export interface Holding {
 }
 
 const FORMAT = "#1";
+const IN_DOUBT = "?";
+/** Ends the state: behind it may stand the rest of a longer one. */
+const END = ".";
 const STATE = "state";
 /** What a file name may hold; longer owners are kept under a hash. */
 const LONGEST_NAME = 255;
@@ -67,7 +70,7 @@ export function rebuildIndex(directory: string): OwnerIndex {
 
 /** From here on the index is in doubt, until `vouchFor()`. */
 export function doubt({ directory }: OwnerIndex): void {
-  attempt(() => writeText(indexPath(directory, STATE), ""));
+  attempt(() => overwriteText(indexPath(directory, STATE), IN_DOUBT));
 }
 
 export function recordOwner({ directory }: OwnerIndex, owner: Owner, addresses: readonly string[]): void {
@@ -87,8 +90,10 @@ export function vouchFor({ directory }: OwnerIndex, lastReserved: readonly strin
 
 /** What each set gave last, if nothing has changed in the folder since that was written. */
 function vouchedState(directory: string): readonly string[] | undefined {
-  const [head, ...lastReserved] = readState(directory).split("\n");
-  if (head !== stateHead(directory)) return undefined;
+  const [head, ...lines] = readState(directory).split("\n");
+  const end = lines.indexOf(END);
+  if (head !== stateHead(directory) || end < 0) return undefined;
+  const lastReserved = lines.slice(0, end);
   const isSame = lastReserved.every((address, set) => (readLastReserved(directory, set) ?? "") === address);
   return isSame ? lastReserved : undefined;
 }
@@ -103,7 +108,7 @@ function readState(directory: string): string {
 }
 
 function writeState(directory: string, lastReserved: readonly string[]): void {
-  writeText(indexPath(directory, STATE), [stateHead(directory), ...lastReserved].join("\n"));
+  overwriteText(indexPath(directory, STATE), `${[stateHead(directory), ...lastReserved, END].join("\n")}\n`);
 }
 
 function stateHead(directory: string): string {

@@ -10,7 +10,7 @@
  * filled at once: one that is empty while the lock is ours was left by a
  * process that died in between, and belongs to nobody.
  */
-import { createText, readText, removeFile, writeText } from "../../linux/files.ts";
+import { createText, overwriteText, readText, removeFile, writeText } from "../../linux/files.ts";
 
 /** Who holds an address. Old files name the container alone. */
 export interface Owner {
@@ -66,6 +66,8 @@ export function readLastReserved(directory: string, index: number): string | und
   return readText(`${directory}/${LAST_RESERVED}${index}`);
 }
 
-export function writeLastReserved(directory: string, index: number, address: string): void {
-  writeText(`${directory}/${LAST_RESERVED}${index}`, address);
+/** `before` is what the file says; an address that covers it needs no truncation, which is slow. */
+export function writeLastReserved(directory: string, index: number, address: string, before: string): void {
+  const write = address.length < before.length ? writeText : overwriteText;
+  write(`${directory}/${LAST_RESERVED}${index}`, address);
 }
