@@ -21,6 +21,7 @@ function surroundings(): Surroundings {
   return {
     hostName,
     pid: process.pid,
+    executable: "/proc/self/exe",
     runDirectory: process.env[`${identity.environmentPrefix}RUN_DIRECTORY`] ?? identity.runDirectory,
     stateDirectory: identity.stateDirectory,
     now: () => new Date(),

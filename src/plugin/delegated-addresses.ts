@@ -1,38 +1,29 @@
-/**
- * Addresses from an IPAM plugin that is not ours: `host-local` or any other, run
- * by the rules of CNI. The endpoint is recorded by us all the same.
- */
-
-import type { AddCall, CheckCall, DelCall, GcCall, StatusCall } from "../cni/call.ts";
-import { type DelegateRequest, delegateAdd, runDelegate } from "../cni/delegate.ts";
-import { EMPTY_RESULT } from "../cni/result.ts";
+/** Addresses from another IPAM plugin; the endpoint is recorded by us all the same. */
+import type { CniCall, DelCall } from "../cni/call.ts";
 import { PluginError } from "../errors.ts";
 import type { Address } from "../ip/address.ts";
 import { parseInterfaceAddress } from "../ip/prefix.ts";
 import type { Attachment, Taken } from "./attachment.ts";
 import { effectOf } from "./effect.ts";
+import type { IpamPlugin } from "./ipam-plugin.ts";
+import { openIpamPlugin } from "./open-ipam-plugin.ts";
 import { record, requireUsable, unregister } from "./registration.ts";
 import type { Session } from "./session.ts";
 
-/** Shorter than the two minutes that a kubelet waits. */
-const LIMIT_MILLISECONDS = 60_000;
-
 export async function takeFromDelegate({ call, workload }: Attachment, session: Session): Promise<Taken> {
   refusePools(session);
-  await requireUsable(session);
-  const request = requestOf(call, "ADD", session);
-  const { ips, routes, dns } = await effectOf("IPAM plugin ADD", () => delegateAdd(request, call.cniVersion));
+  const [ipam] = await Promise.all([ipamOf(session, call), requireUsable(session)]);
+  const { ips, routes, dns } = await effectOf("IPAM plugin ADD", () => ipam.add(call, session.signal));
   const giveBack = async () => {
-    // The signal that stopped us must not stop the giving back.
-    const unstoppable = { ...requestOf(call, "DEL", session), signal: new AbortController().signal };
-    await effectOf("IPAM plugin DEL", () => runDelegate(unstoppable));
+    // What stopped us must not stop the giving back.
+    await effectOf("IPAM plugin DEL", () => ipam.del(call, new AbortController().signal));
     await unregister(workload, session);
   };
   try {
-    if (ips.length === 0) throw refusal(session, "it gave no address");
     const addresses = ips.map(({ address }) => parsed(address, session));
+    if (addresses.length === 0) throw refusal(session, "it gave no address");
     await record(workload, addresses, session);
-    return { addresses, routes, dns: dns ?? EMPTY_RESULT.dns, giveBack };
+    return { addresses, routes, dns, giveBack };
   } catch (failure) {
     await giveBack().catch((trouble) => session.log.error(`Cannot give back the addresses: ${trouble}`));
     throw failure;
@@ -40,23 +31,15 @@ export async function takeFromDelegate({ call, workload }: Attachment, session: 
 }
 
 export async function releaseByDelegate(call: DelCall, session: Session): Promise<void> {
-  await effectOf("IPAM plugin DEL", () => runDelegate(requestOf(call, "DEL", session)));
+  const ipam = await ipamOf(session, call);
+  await effectOf("IPAM plugin DEL", () => ipam.del(call, session.signal));
 }
 
-type AnyCall = AddCall | CheckCall | DelCall | GcCall | StatusCall;
-
-function requestOf(call: AnyCall, command: AnyCall["command"], session: Session): DelegateRequest {
-  return {
-    type: session.config.ipam.type,
-    command,
-    environment: call.environment,
-    stdin: call.stdin,
-    limitMilliseconds: LIMIT_MILLISECONDS,
-    signal: session.signal,
-  };
+export function ipamOf({ config, surroundings }: Session, call: CniCall): Promise<IpamPlugin> {
+  return openIpamPlugin(config.ipam.type, call, surroundings.executable);
 }
 
-/** Pools are ours; an IPAM plugin that knows none would take the request for granted and ignore it. */
+/** Pools are the allocator's: host-local would ignore the wish, and nobody would notice. */
 function refusePools({ config }: Session): void {
   const { ipv4Pools, ipv6Pools, type } = config.ipam;
   if (type !== "host-local" || (ipv4Pools === undefined && ipv6Pools === undefined)) return;

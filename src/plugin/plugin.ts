@@ -1,7 +1,9 @@
-/** The CNI plugin: what each command does. */
+/**
+ * The CNI plugin: what each command does. ADD and DEL are loaded with it; the
+ * others, which are rare, when they are called.
+ */
 import type { PluginFace } from "../cni/face.ts";
 import type { CniPlugin } from "../cni/serve.ts";
-import { PluginError } from "../errors.ts";
 import { add } from "./add.ts";
 import { del } from "./del.ts";
 import { type Surroundings, withSession } from "./session.ts";
@@ -11,12 +13,17 @@ export function cniPlugin(face: PluginFace, surroundings: Surroundings): CniPlug
     ...face,
     add: (call, context) => withSession(surroundings, { call, context }, (session) => add(call, session)),
     del: (call, context) => withSession(surroundings, { call, context }, (session) => del(call, session)),
-    check: notYet,
-    gc: async () => {},
-    status: notYet,
+    check: async (call, context) => {
+      const { check } = await import("./check.ts");
+      await withSession(surroundings, { call, context }, (session) => check(call, session));
+    },
+    gc: async (call, context) => {
+      const { gc } = await import("./gc.ts");
+      await withSession(surroundings, { call, context }, (session) => gc(call, session));
+    },
+    status: async (call, context) => {
+      const { status } = await import("./status.ts");
+      await withSession(surroundings, { call, context }, (session) => status(call, session));
+    },
   };
-}
-
-async function notYet(): Promise<never> {
-  throw new PluginError("not-available", "Cannot serve this command yet");
 }

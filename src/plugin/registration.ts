@@ -11,6 +11,7 @@ import type { Allocator } from "../ipam/allocator.ts";
 import { requireReady, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { settle } from "../ipam/commit-loop.ts";
 import { openHostAllocator } from "../ipam/host-allocator.ts";
+import type { Session as IpamSession } from "../ipam/plugin/session.ts";
 import type { Wish } from "../ipam/request.ts";
 import type { Given } from "./attachment.ts";
 import { endpointChanges, endpointOf, profileChanges, profileKey } from "./endpoint.ts";
@@ -109,14 +110,20 @@ function clusterChanges(cluster: readonly Entry[] | undefined, { settings, surro
   return requireReady(cluster, { whenBare, now: surroundings.now(), uid: surroundings.uuid() });
 }
 
-function allocatorOn(store: Datastore, { settings, node, log, surroundings }: Session): Allocator {
+export function allocatorOn(store: Datastore, { settings, node, log, surroundings }: Session): Allocator {
   return openHostAllocator(store, surroundings, { node, settings, warn: (message) => log.warning(message) });
 }
 
-function ownerOf({ handle, network, ifname }: Workload) {
+export function ownerOf({ handle, network, ifname }: Workload) {
   return { handle, network, interface: ifname };
 }
 
 function attributesOf({ pod, namespace }: Workload): Readonly<Record<string, string>> {
   return pod === undefined ? {} : { pod, namespace };
+}
+
+/** What the IPAM plugin's own commands work with: they run in this process. */
+export async function ipamSessionOf(session: Session): Promise<IpamSession> {
+  const store = await session.store();
+  return { ...session, store, allocator: allocatorOn(store, session) };
 }

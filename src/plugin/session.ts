@@ -28,6 +28,8 @@ export interface Surroundings extends HostMeans {
   /** Milliseconds of a clock that never goes back. */
   readonly elapsed: () => number;
   readonly uuid: () => string;
+  /** The file that this process runs. */
+  readonly executable: string;
   readonly stderr: (text: string) => void;
 }
 

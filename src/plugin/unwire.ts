@@ -1,4 +1,5 @@
 /** Takes an attachment's links away: found by their mark, so that nobody else's are touched. */
+import { PluginError } from "../errors.ts";
 import type { NetlinkSocket } from "../linux/netlink-socket.ts";
 import { closeNetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
 import { closeNetns, openNetlinkSocketIn, openNetns } from "../linux/netns.ts";
@@ -13,6 +14,9 @@ export function removeLinks(workload: Workload, netns: string | undefined): void
   try {
     if (removeOwnLink(host, workload) === "removed" || netns === undefined) return;
     removeInside(workload, netns);
+  } catch (failure) {
+    // What is no namespace holds no link.
+    if (!(failure instanceof PluginError) || failure.kind !== "netns-invalid") throw failure;
   } finally {
     closeNetlinkSocket(host);
   }

@@ -93,7 +93,7 @@ function setSysctls(sysctls: readonly PlannedSysctl[], warn: Warn): void {
       if (writeSysctl(name, value) === "written" || need === "wished") continue;
       throw new PluginError("kernel-refused", `Cannot set sysctl "${name}" to "${value}": this kernel has none`);
     } catch (failure) {
-      if (need === "required") throw failure;
+      if (need !== "wished") throw failure;
       warn(failure instanceof Error ? failure.message : String(failure));
     }
   }

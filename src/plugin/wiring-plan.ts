@@ -43,8 +43,8 @@ interface ContainerSide {
 export interface PlannedSysctl {
   readonly name: string;
   readonly value: string;
-  /** `wished`: the attachment works without it. */
-  readonly need: "required" | "wished";
+  /** `initial`: needed for the wiring, and the container's own business afterwards. `wished`: all works without it. */
+  readonly need: "required" | "initial" | "wished";
 }
 
 export type PlannedRoute = Omit<Route, "linkIndex">;
@@ -133,7 +133,7 @@ function hostSysctls(link: string, families: readonly Family[]): readonly Planne
   const ipv6 = [
     required("net/ipv6/conf/all/forwarding", "1"),
     required(`net/ipv6/conf/${link}/disable_ipv6`, "0"),
-    required(`net/ipv6/conf/${link}/accept_dad`, "0"),
+    initial(`net/ipv6/conf/${link}/accept_dad`, "0"),
     required(`net/ipv6/conf/${link}/forwarding`, "1"),
     required(`net/ipv6/conf/${link}/proxy_ndp`, "1"),
   ];
@@ -148,11 +148,11 @@ function containerSysctls(wiring: Wiring, families: readonly Family[]): readonly
   const forwarding = wiring.allowIpForwarding ? "1" : "0";
   const ipv6 = [
     ...["all", "default", "lo"].map((place) => required(`net/ipv6/conf/${place}/disable_ipv6`, "0")),
-    required(`net/ipv6/conf/${wiring.ifname}/accept_dad`, "0"),
-    required("net/ipv6/conf/all/forwarding", forwarding),
+    initial(`net/ipv6/conf/${wiring.ifname}/accept_dad`, "0"),
+    initial("net/ipv6/conf/all/forwarding", forwarding),
   ];
   return [
-    ...(families.includes(4) ? [required("net/ipv4/ip_forward", forwarding)] : []),
+    ...(families.includes(4) ? [initial("net/ipv4/ip_forward", forwarding)] : []),
     ...(families.includes(6) ? ipv6 : []),
   ];
 }
@@ -183,6 +183,10 @@ function routeVia(
 
 function required(name: string, value: string): PlannedSysctl {
   return { name, value, need: "required" };
+}
+
+function initial(name: string, value: string): PlannedSysctl {
+  return { name, value, need: "initial" };
 }
 
 function wished(name: string, value: string): PlannedSysctl {

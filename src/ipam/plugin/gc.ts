@@ -20,7 +20,11 @@ import type { Session, Surroundings } from "./session.ts";
 
 const PAGE = 128;
 
-export async function gc(call: GcCall, session: Session, surroundings: Surroundings): Promise<void> {
+export async function gc(
+  call: GcCall,
+  session: Session,
+  surroundings: Pick<Surroundings, "now" | "uuid">,
+): Promise<void> {
   const { validAttachments } = call;
   if (validAttachments === undefined) return;
   const { answers } = await session.store.read([WANTED_CLUSTER]);

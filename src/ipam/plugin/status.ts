@@ -5,7 +5,7 @@ import { requireReady, WANTED_CLUSTER } from "../cluster.ts";
 import { decodePool } from "../records.ts";
 import type { Session, Surroundings } from "./session.ts";
 
-export async function status(session: Session, surroundings: Surroundings): Promise<void> {
+export async function status(session: Session, surroundings: Pick<Surroundings, "now" | "uuid">): Promise<void> {
   const { assignIpv4, assignIpv6 } = session.config.ipam;
   try {
     const { answers } = await session.store.read([

@@ -1,0 +1,93 @@
+/**
+ * CHECK: whether all that ADD left is still there. Everything is looked at, and
+ * every difference is told in one error.
+ */
+import { decodeArguments } from "../cni/arguments.ts";
+import type { CheckCall } from "../cni/call.ts";
+import { PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
+import { type Address, formatAddress } from "../ip/address.ts";
+import { formatMac } from "../ip/mac.ts";
+import { formatPrefix, singlePrefix } from "../ip/prefix.ts";
+import { expectedWiring } from "./expected-wiring.ts";
+import { allocatorOn, ownerOf } from "./registration.ts";
+import { closeSandbox, openSandbox } from "./sandbox.ts";
+import type { Session } from "./session.ts";
+import { readStoredEndpoint } from "./stored-endpoint.ts";
+import { wiringDifferences } from "./wiring-check.ts";
+import type { WiringPlan } from "./wiring-plan.ts";
+import { readWiring } from "./wiring-state.ts";
+import { type Workload, workloadOf } from "./workload.ts";
+
+export async function check(call: CheckCall, session: Session): Promise<void> {
+  const { prevResult, netns } = call;
+  if (prevResult === undefined) {
+    throw new PluginError("config-invalid", 'Cannot check: "prevResult" is missing from the network config');
+  }
+  void session.store();
+  const workload = workloadOf(call, decodeArguments(call.args), session.node);
+  const { queueCount: queues, allowIpForwarding } = session.config;
+  const { plan, addresses, differences } = expectedWiring(workload, prevResult, { netns, queues, allowIpForwarding });
+  const all = [
+    ...differences,
+    ...kernelDifferences(netns, plan),
+    ...(await endpointDifferences(workload, addresses, session)),
+    ...(await reservationDifferences(call, { workload, addresses }, session)),
+  ];
+  if (all.length === 0) return;
+  throw new PluginError("check-failed", `Cannot confirm the container's network: ${all.join("; ")}`);
+}
+
+function kernelDifferences(netns: string, plan: WiringPlan): readonly string[] {
+  const sandbox = openSandbox(netns);
+  try {
+    return wiringDifferences(plan, readWiring(plan, sandbox));
+  } finally {
+    closeSandbox(sandbox);
+  }
+}
+
+async function endpointDifferences(
+  workload: Workload,
+  addresses: readonly Address[],
+  session: Session,
+): Promise<readonly string[]> {
+  const store = await session.store();
+  const { answers } = await store.read([{ kind: "key", key: workload.endpointKey }]);
+  const entry = answers[0]?.[0];
+  const place = `endpoint "${workload.endpointName}"`;
+  if (entry === undefined) return [`${place} is gone`];
+  const endpoint = readStoredEndpoint(entry);
+  if (endpoint.containerId !== workload.containerId) return [`${place} belongs to "${endpoint.containerId}"`];
+  const fields: readonly (readonly [name: string, held: string | undefined, wanted: string])[] = [
+    ["node", endpoint.node, workload.node],
+    ["interface", endpoint.interfaceName, workload.hostInterface],
+    ["MAC", endpoint.mac, formatMac(workload.mac)],
+  ];
+  const lost = addresses.map((address) => formatPrefix(singlePrefix(address)));
+  return [
+    ...fields
+      .filter(([, held, wanted]) => held !== wanted)
+      .map(([name, held, wanted]) => `${place} has ${name} "${held ?? ""}" and not "${wanted}"`),
+    ...lost.filter((text) => !endpoint.ipNetworks.includes(text)).map((text) => `${place} does not name ${text}`),
+  ];
+}
+
+async function reservationDifferences(
+  call: CheckCall,
+  { workload, addresses }: { readonly workload: Workload; readonly addresses: readonly Address[] },
+  session: Session,
+): Promise<readonly string[]> {
+  if (session.config.ipam.type !== identity.ipamType) {
+    const { ipamOf } = await import("./delegated-addresses.ts");
+    await (await ipamOf(session, call)).check(call, session.signal);
+    return [];
+  }
+  const wanted = addresses.map(formatAddress);
+  const allocator = allocatorOn(await session.store(), session);
+  const held = await allocator.held({ ...ownerOf(workload), node: workload.node, likely: wanted });
+  const names = held.map(({ address }) => formatAddress(address));
+  return wanted
+    .filter((address) => !names.includes(address))
+    .map((address) => `address ${address} is not reserved for the container`);
+}

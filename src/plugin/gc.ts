@@ -1,0 +1,122 @@
+/**
+ * GC: takes away what attachments of this network left on this node that the
+ * runtime does not know any more: links, endpoints, addresses.
+ *
+ * Goes on past what fails and tells all of it at the end. An attachment whose
+ * link could not be removed keeps its addresses: they are in use.
+ */
+import type { Attachment } from "../cni/attachments.ts";
+import type { GcCall } from "../cni/call.ts";
+import type { Entry, Wanted } from "../datastore/datastore.ts";
+import { PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
+import { requireReady, WANTED_CLUSTER } from "../ipam/cluster.ts";
+import { gc as collectAddresses } from "../ipam/plugin/gc.ts";
+import { closeNetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
+import { listLinks } from "../linux/rtnetlink/link.ts";
+import { resourcesPrefix } from "../model/keys.ts";
+import { formatMark, isMarkOf } from "./link-mark.ts";
+import { ipamSessionOf } from "./registration.ts";
+import type { Session } from "./session.ts";
+import { readStoredEndpoint } from "./stored-endpoint.ts";
+import { removeLink } from "./wire.ts";
+
+const PAGE = 128;
+
+type Failures = unknown[];
+
+export async function gc(call: GcCall, session: Session): Promise<void> {
+  if (call.validAttachments === undefined) return;
+  const failures: Failures = [];
+  const kept = [...call.validAttachments, ...collectLinks(call.networkName, call.validAttachments, failures)];
+  const keeping: GcCall = { ...call, validAttachments: kept };
+  const steps: readonly (() => Promise<void>)[] = [
+    () => collectEndpoints(keeping, session, failures),
+    async () => collectAddresses(keeping, await ipamSessionOf(session), session.surroundings),
+    () => collectElsewhere(call, session),
+  ];
+  for (const step of steps) await step().catch((failure) => failures.push(failure));
+  if (failures.length > 0) throw together(failures);
+}
+
+/** Answers the attachments whose links could not be removed. */
+function collectLinks(network: string, valid: readonly Attachment[], failures: Failures): readonly Attachment[] {
+  const marks = new Set(valid.map((each) => formatMark({ network, ...each })));
+  const host = openNetlinkSocket("route");
+  try {
+    const stale = listLinks(host).filter(
+      ({ name, kind, alias }) =>
+        kind === "veth" &&
+        name.startsWith(identity.interfacePrefix) &&
+        alias !== undefined &&
+        isMarkOf(network, alias) &&
+        !marks.has(alias),
+    );
+    return stale.flatMap((link) => {
+      try {
+        removeLink(host, link);
+        return [];
+      } catch (failure) {
+        failures.push(failure);
+        const [, containerId = "", ifname = ""] = (link.alias ?? "").split("/");
+        return [{ containerId, ifname }];
+      }
+    });
+  } finally {
+    closeNetlinkSocket(host);
+  }
+}
+
+async function collectEndpoints(call: GcCall, session: Session, failures: Failures): Promise<void> {
+  const store = await session.store();
+  const { answers } = await store.read([WANTED_CLUSTER]);
+  requireReady(answers[0], { whenBare: "accept", now: session.surroundings.now(), uid: "" });
+  for await (const entries of endpointPages(session)) {
+    for (const entry of entries) {
+      try {
+        // Refused when it changed meanwhile: then somebody has use for it.
+        if (isStale(entry, call, session)) {
+          await store.commit([{ kind: "delete", key: entry.key, revision: entry.revision }]);
+        }
+      } catch (failure) {
+        failures.push(failure);
+      }
+    }
+  }
+}
+
+/** The runtime speaks for its own node alone. */
+function isStale(entry: Entry, { networkName, validAttachments = [] }: GcCall, { node }: Session): boolean {
+  const endpoint = readStoredEndpoint(entry);
+  if (endpoint.node !== node || endpoint.network !== networkName) return false;
+  return !validAttachments.some(
+    ({ containerId, ifname }) => containerId === endpoint.containerId && ifname === endpoint.ifname,
+  );
+}
+
+async function* endpointPages(session: Session): AsyncGenerator<readonly Entry[]> {
+  const store = await session.store();
+  let after: string | undefined;
+  for (;;) {
+    const prefix = resourcesPrefix("workloadendpoints");
+    const wanted: Wanted = { kind: "prefix", prefix, limit: PAGE, ...(after === undefined ? {} : { after }) };
+    const page = (await store.read([wanted])).answers[0] ?? [];
+    yield page;
+    after = page.at(-1)?.key;
+    if (page.length < PAGE || after === undefined) return;
+  }
+}
+
+async function collectElsewhere(call: GcCall, session: Session): Promise<void> {
+  if (session.config.ipam.type === identity.ipamType) return;
+  const { ipamOf } = await import("./delegated-addresses.ts");
+  await (await ipamOf(session, call)).gc(call, session.signal);
+}
+
+/** All of them in one, under the kind of the first. */
+function together(failures: Failures): PluginError {
+  const messages = new Set(failures.map((failure) => (failure instanceof Error ? failure.message : String(failure))));
+  const [first] = failures;
+  const kind = first instanceof PluginError ? first.kind : "internal";
+  return new PluginError(kind, `Cannot collect everything: ${[...messages].join("; ")}`, { cause: first });
+}

@@ -1,0 +1,13 @@
+/** Our own `host-local` without a process of its own. A second ADD of an attachment gets its addresses again. */
+import { hostLocalAdd, hostLocalCheck } from "../ipam/hostlocal/add.ts";
+import { hostLocalDel, hostLocalGc } from "../ipam/hostlocal/release.ts";
+import { hostLocalStatus } from "../ipam/hostlocal/status.ts";
+import type { IpamPlugin } from "./ipam-plugin.ts";
+
+export const hostLocalInProcess: IpamPlugin = {
+  add: (call, signal) => hostLocalAdd({ ...call, whenHeld: "same addresses" }, signal),
+  del: (call, signal) => hostLocalDel(call, signal),
+  check: (call, signal) => hostLocalCheck(call, signal),
+  gc: (call, signal) => hostLocalGc(call, signal),
+  status: (call) => hostLocalStatus(call),
+};

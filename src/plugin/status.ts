@@ -1,0 +1,31 @@
+/** STATUS: whether an ADD could be served now, and if not, what is in the way. */
+import type { StatusCall } from "../cni/call.ts";
+import { ForeignError, PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
+import { status as ipamStatus } from "../ipam/plugin/status.ts";
+import { ipamSessionOf, requireUsable } from "./registration.ts";
+import type { Session } from "./session.ts";
+
+export async function status(call: StatusCall, session: Session): Promise<void> {
+  try {
+    if (session.config.ipam.type === identity.ipamType) {
+      await ipamStatus(await ipamSessionOf(session), session.surroundings);
+      return;
+    }
+    await requireUsable(session);
+    const { ipamOf } = await import("./delegated-addresses.ts");
+    await (await ipamOf(session, call)).status(call, session.signal);
+  } catch (failure) {
+    throw notAvailable(failure);
+  }
+}
+
+/** Another plugin's own words and code are passed on as they came. */
+function notAvailable(failure: unknown): unknown {
+  if (failure instanceof ForeignError || !(failure instanceof PluginError) || isStatusKind(failure)) return failure;
+  return new PluginError("not-available", failure.message, { details: failure.details, cause: failure });
+}
+
+function isStatusKind({ kind }: PluginError): boolean {
+  return kind === "not-available" || kind === "not-available-limited";
+}

@@ -1,0 +1,51 @@
+/** What the kernel holds where a wiring plan has its say, read for CHECK. */
+import type { NetlinkSocket } from "../linux/netlink-socket.ts";
+import { runInNetns } from "../linux/netns.ts";
+import { type KnownAddress, listAddresses } from "../linux/rtnetlink/address.ts";
+import { findLink, type Link } from "../linux/rtnetlink/link.ts";
+import { type KnownNeighbour, listNeighbours } from "../linux/rtnetlink/neighbour.ts";
+import { listRoutes, type Route } from "../linux/rtnetlink/route.ts";
+import { readSysctl } from "../linux/sysctl.ts";
+import type { Sandbox } from "./sandbox.ts";
+import type { PlannedSysctl, WiringPlan } from "./wiring-plan.ts";
+
+export interface SideState {
+  /** Absent: there is no such link, and what would hang on it was not looked for. */
+  readonly link?: Link;
+  readonly addresses: readonly KnownAddress[];
+  readonly neighbours: readonly KnownNeighbour[];
+  readonly routes: readonly Route[];
+  /** By name; `undefined` where the kernel has no such setting. */
+  readonly sysctls: Readonly<Record<string, string | undefined>>;
+}
+
+export interface WiringState {
+  readonly host: SideState;
+  readonly container: SideState;
+}
+
+export function readWiring(plan: WiringPlan, { host, container, netns }: Sandbox): WiringState {
+  return {
+    host: readSide(host, plan.host.name, () => readSysctls(plan.host.sysctls)),
+    container: readSide(container, plan.container.name, () =>
+      runInNetns(netns, () => readSysctls(plan.container.sysctls)),
+    ),
+  };
+}
+
+function readSide(socket: NetlinkSocket, name: string, sysctls: () => SideState["sysctls"]): SideState {
+  const link = findLink(socket, name);
+  if (link === undefined) return { addresses: [], neighbours: [], routes: [], sysctls: {} };
+  const onLink = (each: { readonly linkIndex?: number }) => each.linkIndex === link.index;
+  return {
+    link,
+    addresses: listAddresses(socket).filter(onLink),
+    neighbours: listNeighbours(socket).filter(onLink),
+    routes: listRoutes(socket).filter(onLink),
+    sysctls: sysctls(),
+  };
+}
+
+function readSysctls(sysctls: readonly PlannedSysctl[]): SideState["sysctls"] {
+  return Object.fromEntries(sysctls.map(({ name }) => [name, readSysctl(name)]));
+}

@@ -1,0 +1,148 @@
+/** GC takes away what the runtime does not know any more, and nothing else; STATUS says whether an ADD could be served. */
+import { afterAll, afterEach, beforeAll, describe, expect } from "bun:test";
+import { resourceKey } from "../../src/model/keys.ts";
+import { hostProblem } from "../support/host.ts";
+import { poolChange } from "../support/ipam.ts";
+import {
+  failureOf,
+  type Json,
+  NETWORK,
+  openPluginSite,
+  type PluginSite,
+  type Pod,
+  readyCluster,
+} from "../support/plugin-site.ts";
+import { STORES } from "./stores.ts";
+
+const NOBODY: Pod = { containerId: "", netnsName: "", netns: "", ifname: "", args: "" };
+
+const validOf = (pods: readonly Pod[]) => pods.map(({ containerId: containerID, ifname }) => ({ containerID, ifname }));
+
+for (const { kind, test } of STORES) {
+  describe(`GC on ${kind}`, () => {
+    let site: PluginSite;
+    beforeAll(async () => {
+      if (hostProblem() === undefined) site = await openPluginSite(kind);
+    });
+    afterAll(() => site?.[Symbol.asyncDispose]());
+
+    const collect = (more: Json) => site.call("GC", NOBODY, { config: site.config(more) });
+    const marks = async () => [...((await site.host.must(["ip", "-o", "link"])).match(/net\S*\/\S+/g) ?? [])].sort();
+    const markOf = (pod: Pod, network = NETWORK) => `${network}/${pod.containerId}/${pod.ifname}`;
+
+    test("takes away links, addresses and endpoints of those who are not in the list, and keeps the others", async () => {
+      const [kept, gone, second] = [await site.makePod(), await site.makePod(), await site.makePod()];
+      const other = { ...kept, ifname: "eth1" };
+      for (const pod of [kept, gone, second, other]) await site.add(pod);
+      await site.host.must(["ip", "netns", "delete", second.netnsName]);
+      const lone = await site.makePod();
+      await site.add(lone, { config: site.config({ name: "net.b" }) });
+
+      expect(await collect({ "cni.dev/valid-attachments": validOf([kept]) })).toMatchObject({ code: 0, stdout: "" });
+      expect(await marks()).toEqual([markOf(kept), markOf(lone, "net.b")].sort());
+      const records = (await site.left()).filter((line) => /handle|workloadendpoints/.test(line));
+      expect(records).toHaveLength(4);
+      expect(records.every((line) => line.includes(kept.containerId) || line.includes(lone.containerId))).toBe(true);
+
+      await site.quietly("DEL", lone, { config: site.config({ name: "net.b" }) });
+      expect(await collect({ "cni.dev/attachments": [] })).toMatchObject({ code: 0, stdout: "" });
+      expect(await site.left()).toEqual([]);
+    });
+
+    test("removes nothing where the runtime gives no list", async () => {
+      const pod = await site.makePod();
+      await site.add(pod);
+      const before = await site.left();
+
+      expect(await collect({})).toMatchObject({ code: 0, stdout: "" });
+      expect(await collect({ "cni.dev/valid-attachments": null })).toMatchObject({ code: 0, stdout: "" });
+      expect(await site.left()).toEqual(before);
+      await site.quietly("DEL", pod);
+      expect(await site.left()).toEqual([]);
+    });
+
+    test("goes on past a record it cannot read, and tells of it", async () => {
+      const pod = await site.makePod();
+      await site.add(pod);
+      const key = resourceKey("workloadendpoints", { namespace: "a", name: "broken" });
+      await site.store.put([{ kind: "put", key, value: "[" }]);
+      const failure = failureOf(await collect({ "cni.dev/valid-attachments": [] }));
+
+      expect(failure.code).toBe(112);
+      expect(failure.msg).toContain(key);
+      expect(await site.left()).toEqual([key]);
+      await site.store.remove(key);
+    });
+
+    test("takes what another node left for that node's own business", async () => {
+      const pod = await site.makePod();
+      await site.add(pod, { config: site.config({ nodename: "node-2" }) });
+      await site.host.must(["ip", "netns", "delete", pod.netnsName]);
+      await collect({ "cni.dev/valid-attachments": [] });
+
+      expect((await site.left()).filter((line) => /handle|workloadendpoints/.test(line))).toHaveLength(2);
+      await site.quietly("DEL", pod, { config: site.config({ nodename: "node-2" }) });
+      expect(await site.left()).toEqual([]);
+    });
+  });
+
+  describe(`STATUS on ${kind}`, () => {
+    let site: PluginSite;
+    beforeAll(async () => {
+      if (hostProblem() === undefined) site = await openPluginSite(kind);
+    });
+    afterEach(() => site?.store.put([readyCluster()]));
+    afterAll(() => site?.[Symbol.asyncDispose]());
+
+    const status = (more: Json = {}) => site.call("STATUS", NOBODY, { config: site.config(more) });
+
+    test("is well when an ADD could be served", async () => {
+      expect(await status()).toMatchObject({ code: 0, stdout: "" });
+      expect(await status({ ipam: HOST_LOCAL })).toMatchObject({ code: 1 });
+    });
+
+    test("tells of a datastore that is closed; ADD says try again, DEL too, and both serve afterwards", async () => {
+      const pod = await site.makePod();
+      await site.add(pod);
+      await site.store.put([readyCluster(false)]);
+      expect(failureOf(await status())).toMatchObject({ code: 50, msg: expect.stringContaining("not ready") });
+      expect(failureOf(await site.call("ADD", await site.makePod())).code).toBe(11);
+      expect(failureOf(await site.call("DEL", pod)).code).toBe(11);
+      await site.store.put([readyCluster()]);
+      await site.quietly("DEL", pod);
+      expect(await site.left()).toEqual([]);
+    });
+
+    test("tells of a datastore that cannot be reached; a DEL fails then, and the next one finishes", async () => {
+      const elsewhere = { datastore_type: "etcdv3", etcd_endpoints: "http://127.0.0.1:9" };
+      expect(failureOf(await status(elsewhere)).code).toBe(50);
+      const pod = await site.makePod();
+      await site.add(pod);
+      expect(failureOf(await site.call("DEL", pod, { config: site.config(elsewhere) })).code).toBe(103);
+      expect((await site.left()).filter((line) => line.includes("vend0"))).toEqual([]);
+      await site.quietly("DEL", pod);
+      expect(await site.left()).toEqual([]);
+    });
+
+    test("tells of missing pools, and of a missing IPAM plugin", async () => {
+      await site.store.put([poolChange("blue6", "fd50::/64", { disabled: true })]);
+      expect(failureOf(await status())).toMatchObject({ code: 50, msg: expect.stringContaining("IPv6") });
+      await site.store.put([poolChange("blue6", "fd50::/64")]);
+      const missing = failureOf(await status({ ipam: { type: "absent-ipam" } }));
+      expect(missing).toMatchObject({ code: 50, msg: expect.stringContaining("absent-ipam") });
+    });
+
+    test("tells an etcd that was never set up how to, and sets the embedded one up itself", async () => {
+      await site.store.remove(resourceKey("clusterinformations", { name: "default" }));
+      const pod = await site.makePod();
+      const { code, stdout } = await site.call("ADD", pod);
+      if (kind === "embedded") expect(code).toBe(0);
+      else expect(JSON.parse(stdout)).toMatchObject({ code: 11, details: expect.stringContaining("datastore init") });
+      await site.quietly("DEL", pod);
+      expect(await site.left()).toEqual([]);
+    });
+  });
+}
+
+/** Debian's knows no STATUS, which is an answer, too. */
+const HOST_LOCAL = { type: "host-local", ranges: [[{ subnet: "10.88.0.0/24" }]] };

@@ -1,0 +1,183 @@
+/**
+ * A private host with a datastore, two pools and the built plugin: what a
+ * runtime would call, and eyes of our own for what is left afterwards.
+ */
+import { readdirSync } from "node:fs";
+import type { Change } from "../../src/datastore/datastore.ts";
+import { identity } from "../../src/identity.ts";
+import { clusterInformation } from "../../src/model/cluster-information.ts";
+import { readBlock } from "../../src/model/ipam-block.ts";
+import { parseKey, resourceKey } from "../../src/model/keys.ts";
+import { type Finished, type Host, openHost, type RunOptions } from "./host.ts";
+import { nodeChange, poolChange } from "./ipam.ts";
+import { builtProgram } from "./run-plugin.ts";
+import { openTestStore, type StoreKind, type TestStore } from "./test-store.ts";
+
+export type Json = Readonly<Record<string, unknown>>;
+
+export interface Pod {
+  readonly containerId: string;
+  /** The name of its namespace on the host. */
+  readonly netnsName: string;
+  readonly netns: string;
+  readonly ifname: string;
+  readonly args: string;
+}
+
+export interface CallOptions {
+  readonly config?: Json;
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly program?: string;
+  readonly limitMilliseconds?: number;
+}
+
+export type Command = "ADD" | "DEL" | "CHECK" | "GC" | "STATUS";
+
+export interface PluginSite extends AsyncDisposable {
+  readonly host: Host;
+  readonly store: TestStore;
+  /** The network config of the site, with `more` put in its place. */
+  config(more?: Json): Json;
+  /** A namespace on the host, and who lives in it. */
+  makePod(more?: Partial<Pod>): Promise<Pod>;
+  call(command: Command, pod: Pod, options?: CallOptions): Promise<Finished>;
+  /** ADD that must succeed. */
+  add(pod: Pod, options?: CallOptions): Promise<AddResult>;
+  /** A command that must succeed and say nothing. */
+  quietly(command: Command, pod: Pod, options?: CallOptions): Promise<void>;
+  /** Runs a command in the pod's namespace; what it printed. */
+  inside(pod: Pod, command: readonly string[]): Promise<string>;
+  /** Every link, route, address, endpoint, handle and file that an attachment can leave; empty when all is well. */
+  left(): Promise<readonly string[]>;
+}
+
+/** The newest shape, which all tests but those of the versions ask for. */
+export interface AddResult {
+  readonly cniVersion: string;
+  readonly interfaces: readonly { name: string; mac: string; sandbox?: string; mtu?: number }[];
+  readonly ips: readonly { address: string; interface: number; gateway?: string }[];
+  readonly routes: readonly Json[];
+  readonly dns?: Json;
+}
+
+const NODE = "node-1";
+export const NETWORK = "net";
+const HOST_LOCAL_DIRECTORY = "/var/lib/cni/networks";
+const POOLS: readonly Change[] = [
+  poolChange("blue", "10.50.0.0/16"),
+  poolChange("blue6", "fd50::/64"),
+  nodeChange(NODE),
+];
+
+export async function openPluginSite(kind: StoreKind, seed: readonly Change[] = POOLS): Promise<PluginSite> {
+  const host = await openHost();
+  // A host without an address of its own could ask nobody.
+  await host.must(["ip", "addr", "add", "192.0.2.1/32", "dev", "lo"]);
+  await host.must(["ip", "addr", "add", "2001:db8::1/128", "dev", "lo"]);
+  const store = await openTestStore(host, kind);
+  await store.put([readyCluster(), ...seed]);
+  let pods = 0;
+
+  const config = (more: Json = {}): Json => ({
+    cniVersion: "1.1.0",
+    name: NETWORK,
+    type: identity.product,
+    nodename: NODE,
+    ...store.config,
+    ipam: { type: identity.ipamType, assign_ipv6: "true" },
+    ...more,
+  });
+  const call = (command: Command, pod: Pod, options: CallOptions = {}) =>
+    host.run([options.program ?? builtProgram()], runOptions(command, pod, { config: config(), ...options }));
+
+  return {
+    host,
+    store,
+    config,
+    async makePod(more = {}) {
+      pods += 1;
+      const netnsName = more.netnsName ?? `vt-pod${pods}`;
+      await host.must(["ip", "netns", "add", netnsName]);
+      const containerId = new Bun.CryptoHasher("sha256").update(`${host.name}/${pods}`).digest("hex");
+      return { containerId, netnsName, netns: `/run/netns/${netnsName}`, ifname: "eth0", args: "", ...more };
+    },
+    call,
+    async add(pod, options) {
+      const { code, stdout, stderr } = await call("ADD", pod, options);
+      if (code !== 0) throw new Error(`ADD failed with ${code}: ${stdout}${stderr}`);
+      return JSON.parse(stdout) as AddResult;
+    },
+    async quietly(command, pod, options) {
+      const { code, stdout, stderr } = await call(command, pod, options);
+      if (code !== 0 || stdout !== "") throw new Error(`${command} ended with ${code}: ${stdout}${stderr}`);
+    },
+    inside: (pod, command) => host.must(["nsenter", `--net=${pod.netns}`, ...command]),
+    left: async () => [...(await linksAndRoutes(host)), ...recordsOf(await store.list()), ...hostLocalFiles(host)],
+    async [Symbol.asyncDispose]() {
+      await store.close();
+      await host[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** The code of a failed run's CNI error, and its message. */
+export function failureOf({ code, stdout, stderr }: Finished): { readonly code: number; readonly msg: string } {
+  if (code !== 1) throw new Error(`Not a failure with exit code 1 but ${code}: ${stdout}${stderr}`);
+  return JSON.parse(stdout) as { code: number; msg: string };
+}
+
+function runOptions(command: Command, pod: Pod, options: CallOptions): RunOptions {
+  return {
+    stdin: JSON.stringify(options.config),
+    environment: {
+      CNI_COMMAND: command,
+      CNI_CONTAINERID: pod.containerId,
+      CNI_NETNS: pod.netns,
+      CNI_IFNAME: pod.ifname,
+      CNI_ARGS: pod.args,
+      CNI_PATH: "/usr/lib/cni",
+      ...options.environment,
+    },
+    limitMilliseconds: options.limitMilliseconds ?? 60_000,
+  };
+}
+
+export function readyCluster(datastoreReady = true): Change {
+  const value = clusterInformation.write(clusterInformation.make({ name: "default" }, { datastoreReady }));
+  return { kind: "put", key: resourceKey("clusterinformations", { name: "default" }), value };
+}
+
+async function linksAndRoutes(host: Host): Promise<readonly string[]> {
+  const [links, routes, routes6] = await Promise.all([
+    host.must(["ip", "-o", "link"]),
+    host.must(["ip", "-4", "route", "show", "table", "all"]),
+    host.must(["ip", "-6", "route", "show", "table", "all"]),
+  ]);
+  const lines = (text: string) => text.split("\n").filter((line) => line !== "");
+  return [
+    ...lines(links).filter((line) => !/^\d+: lo:/.test(line)),
+    ...[...lines(routes), ...lines(routes6)].filter((line) => !/ dev lo /.test(line)),
+  ];
+}
+
+/** Handles, endpoints and addresses that are taken; blocks, affinities and profiles stay. */
+function recordsOf(entries: ReadonlyMap<string, string>): readonly string[] {
+  return [...entries].flatMap(([key, value]) => {
+    const parts = parseKey(key);
+    if (parts?.kind === "handle") return [key];
+    if (parts?.kind === "resource") return parts.plural === "workloadendpoints" ? [key] : [];
+    if (parts?.kind !== "block") return [];
+    const taken = readBlock(value, key).allocations.filter((each) => each !== undefined).length;
+    return taken === 0 ? [] : [`${key}: ${taken} taken`];
+  });
+}
+
+function hostLocalFiles(host: Host): readonly string[] {
+  try {
+    return readdirSync(host.view(`${HOST_LOCAL_DIRECTORY}/${NETWORK}`)).filter(
+      (file) => file !== "lock" && !file.startsWith("last_reserved_ip.") && !file.startsWith("."),
+    );
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,75 @@
+/** A datastore on a private host, seen and filled from the test. */
+import { join } from "node:path";
+import type { Change } from "../../src/datastore/datastore.ts";
+import { openDatastore } from "../../src/datastore/open.ts";
+import { ROOT_PREFIX } from "../../src/model/keys.ts";
+import { startEtcdOnHost } from "./etcd-on-host.ts";
+import type { Host } from "./host.ts";
+import { temporaryDirectory } from "./temporary-directory.ts";
+
+export type StoreKind = "embedded" | "etcd";
+
+export interface TestStore {
+  readonly kind: StoreKind;
+  /** The fields of the network config that name it. */
+  readonly config: Readonly<Record<string, unknown>>;
+  put(changes: readonly Change[]): Promise<void>;
+  remove(key: string): Promise<void>;
+  /** Everything of the product's. */
+  list(): Promise<ReadonlyMap<string, string>>;
+  close(): Promise<void>;
+}
+
+export async function openTestStore(host: Host, kind: StoreKind): Promise<TestStore> {
+  return kind === "embedded" ? openEmbeddedStore() : openEtcdStore(host);
+}
+
+async function openEmbeddedStore(): Promise<TestStore> {
+  // Not in a folder of the host's own: SQLite finds none of those from outside.
+  const directory = temporaryDirectory("plugin-store");
+  const path = join(directory.path, "store.db");
+  const store = await openDatastore({ kind: "embedded", path });
+  return {
+    kind: "embedded",
+    config: { datastore_type: "embedded", datastore_path: path },
+    put: async (changes) => void (await store.commit(changes)),
+    remove: async (key) => {
+      const { answers } = await store.read([{ kind: "key", key }]);
+      const revision = answers[0]?.[0]?.revision ?? "";
+      await store.commit([{ kind: "delete", key, revision }]);
+    },
+    list: async () => {
+      const { answers } = await store.read([{ kind: "prefix", prefix: ROOT_PREFIX }]);
+      return new Map((answers[0] ?? []).map(({ key, value }) => [key, value]));
+    },
+    close: async () => {
+      await store.close();
+      directory.remove();
+    },
+  };
+}
+
+/** By etcd's own tool: its network is the host's alone. */
+async function openEtcdStore(host: Host): Promise<TestStore> {
+  const endpoint = await startEtcdOnHost(host);
+  const etcdctl = (args: readonly string[], stdin?: string) =>
+    host.must(["etcdctl", `--endpoints=${endpoint}`, ...args], {
+      environment: { ETCDCTL_API: "3" },
+      ...(stdin === undefined ? {} : { stdin }),
+    });
+  return {
+    kind: "etcd",
+    config: { etcd_endpoints: endpoint },
+    put: async (changes) => {
+      for (const change of changes) if (change.kind === "put") await etcdctl(["put", change.key], change.value);
+    },
+    remove: async (key) => void (await etcdctl(["del", key])),
+    list: async () => {
+      const { kvs = [] } = JSON.parse(await etcdctl(["get", "--prefix", ROOT_PREFIX, "--write-out=json"])) as {
+        kvs?: { key: string; value: string }[];
+      };
+      return new Map(kvs.map(({ key, value }) => [atob(key), atob(value)]));
+    },
+    close: async () => {},
+  };
+}
