@@ -5,8 +5,8 @@
  * ask it. An empty answer means: no address is held twice, none is lost, and
  * whatever a record says of another is true.
  */
-import { compareAddresses, formatAddress } from "../ip/address.ts";
-import { formatPrefix, type Prefix, prefixContains, prefixesOverlap } from "../ip/prefix.ts";
+import { formatAddress } from "../ip/address.ts";
+import { comparePrefixes, formatPrefix, type Prefix, prefixContains, prefixesOverlap } from "../ip/prefix.ts";
 import { affineNode, type IPAMBlock } from "../model/ipam-block.ts";
 import { addressAt, attributesOf, ordinalsOf } from "./block.ts";
 
@@ -86,13 +86,17 @@ export function findBlockProblems(block: IPAMBlock): readonly Problem[] {
   return problems;
 }
 
+/** In this order the widest comes first, so whoever overlaps anything lies inside the last block that stands alone. */
 function overlapProblems(blocks: readonly IPAMBlock[]): readonly Problem[] {
-  const sorted = [...blocks].sort((left, right) => compareAddresses(left.cidr.network, right.cidr.network));
-  return sorted.flatMap((block, index) => {
-    const before = sorted[index - 1];
-    if (!before || !prefixesOverlap(before.cidr, block.cidr)) return [];
-    const message = `Blocks ${formatPrefix(before.cidr)} and ${formatPrefix(block.cidr)} share addresses`;
-    return [{ kind: "blocks-overlap", message, block: formatPrefix(block.cidr) }];
+  const sorted = blocks.map((block) => block.cidr).sort(comparePrefixes);
+  let around: Prefix | undefined;
+  return sorted.flatMap((cidr): Problem[] => {
+    if (around && prefixesOverlap(around, cidr)) {
+      const message = `Blocks ${formatPrefix(around)} and ${formatPrefix(cidr)} share addresses`;
+      return [{ kind: "blocks-overlap", message, block: formatPrefix(cidr) }];
+    }
+    around = cidr;
+    return [];
   });
 }
 
