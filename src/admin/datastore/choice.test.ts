@@ -3,7 +3,7 @@ import { type AdminSurroundings, runInside } from "../../../test/support/admin-c
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { openDatastore } from "../../datastore/open.ts";
-import { EXIT_FAILED, EXIT_OK } from "../command.ts";
+import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
 import { CONFIG_FILE } from "./options.ts";
 
 /** What a command opens, given these options, variables and files. */
@@ -60,6 +60,16 @@ describe("which datastore", () => {
     expect((await opened("", { env })).settings).toEqual({ kind: "embedded", path: "/x/y.db" });
     expect((await opened("--datastore-path /z.db", { env })).settings).toEqual({ kind: "embedded", path: "/z.db" });
     expect((await opened("", { ...file(""), env: { DATASTORE_TYPE: "" } })).settings?.kind).toBe("etcd");
+  });
+
+  test("takes no offence at variables of other tools, but at options that would do nothing", async () => {
+    const env = { KUBECONFIG: "/no/such:/file", ETCD_KEY_FILE: "/no/such.pem", DATASTORE_PATH: "/x" };
+    const embedded = { env: { ...env, DATASTORE_TYPE: "embedded" } };
+
+    expect((await opened("", embedded)).settings).toEqual({ kind: "embedded", path: "/x" });
+    expect((await opened("", { env: { KUBECONFIG: "/no/such" } })).settings?.kind).toBe("etcd");
+    expect((await opened("--etcd-endpoints http://a:1", embedded)).code).toBe(EXIT_USAGE);
+    expect((await opened("--datastore-path /y")).code).toBe(EXIT_USAGE);
   });
 
   test.each([

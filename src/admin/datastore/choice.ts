@@ -11,10 +11,10 @@ import { type DatastoreSettings, datastoreSettings } from "../../config/datastor
 import { decodeNetworkConfig } from "../../config/decode.ts";
 import type { NamedFile } from "../../config/named-files.ts";
 import { PluginError } from "../../errors.ts";
-import { identity } from "../../identity.ts";
+import { identity, ORCHESTRATOR_NAMES } from "../../identity.ts";
 import { nearestName } from "../../model/nearest-name.ts";
 import { isObject } from "../../model/shape.ts";
-import type { Context, Given } from "../command.ts";
+import { type Context, type Given, UsageError } from "../command.ts";
 import { DATASTORE_SETTINGS, type DatastoreSetting } from "./options.ts";
 
 /** What one source says, by the wire's names. */
@@ -30,15 +30,23 @@ export interface DatastoreChoice {
   readonly files: readonly NamedFile[];
 }
 
+const KINDS: ReadonlyMap<string, DatastoreSettings["kind"]> = new Map([
+  ["etcdv3", "etcd"],
+  ["embedded", "embedded"],
+  ...ORCHESTRATOR_NAMES.map((name) => [name, "orchestrator"] as const),
+]);
+
 const SOURCES_OF_ENDPOINTS: ReadonlySet<string> = new Set(["etcd_endpoints", "etcd_discovery_srv"]);
 
 export function chooseDatastore(layers: readonly Layer[]): DatastoreChoice {
-  const chosen = mergeLayers(layers);
-  const values = new Map([...chosen].map(([wire, { value }]) => [wire, value]));
-  const kubeconfig = values.get("kubeconfig");
-  values.delete("kubeconfig");
+  const merged = mergeLayers(layers);
+  const kind = KINDS.get(merged.get("datastore_type")?.value ?? "") ?? "etcd";
+  // Of an environment that also serves other tools only what belongs to this datastore counts.
+  const chosen = new Map([...merged].filter(([, { setting }]) => setting.of === undefined || setting.of === kind));
+  refuseIdleOptions(merged, kind);
+  const { kubeconfig, ...values } = Object.fromEntries([...chosen].map(([wire, { value }]) => [wire, value]));
   const decoded = decodeNetworkConfig({
-    ...Object.fromEntries(values),
+    ...values,
     ...(kubeconfig === undefined ? {} : { kubernetes: { kubeconfig } }),
     name: identity.adminTool,
     cniVersion: "1.0.0",
@@ -105,6 +113,7 @@ function layerOf(read: (setting: DatastoreSetting) => string | undefined, nameOf
 
 interface Chosen {
   readonly value: string;
+  readonly setting: DatastoreSetting;
   readonly name: string;
 }
 
@@ -116,11 +125,21 @@ function mergeLayers(layers: readonly Layer[]): ReadonlyMap<string, Chosen> {
       const value = values.get(setting.wire);
       const isHidden = hasSource && SOURCES_OF_ENDPOINTS.has(setting.wire);
       if (value === undefined || isHidden || chosen.has(setting.wire)) continue;
-      chosen.set(setting.wire, { value, name: nameOf(setting) });
+      chosen.set(setting.wire, { value, setting, name: nameOf(setting) });
     }
     hasSource ||= [...SOURCES_OF_ENDPOINTS].some((wire) => values.has(wire));
   }
   return chosen;
+}
+
+/** What was typed just now and would do nothing is a mistake. */
+function refuseIdleOptions(merged: ReadonlyMap<string, Chosen>, kind: DatastoreSettings["kind"]): void {
+  for (const { setting, name } of merged.values()) {
+    if (setting.of === undefined || setting.of === kind || !name.startsWith("--")) continue;
+    throw new UsageError(
+      `"${name}" is for the ${setting.of} datastore, and the ${kind} one is chosen; see --datastore-type`,
+    );
+  }
 }
 
 function textOf(value: unknown): string | undefined {

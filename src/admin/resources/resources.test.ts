@@ -256,4 +256,19 @@ describe("delete", () => {
     expect((await give("create", other)).stderr).toContain("spec.blockSize");
     expect((await give("create", BLUE)).code).toBe(EXIT_OK);
   });
+
+  test("shows on a terminal how far it is, and takes the line away again", async () => {
+    const blocks = 32;
+    await give("apply", resource("IPPool", "many", { cidr: "10.1.0.0/24", blockSize: 29 }));
+    for (let index = 0; index < blocks; index += 1) {
+      const node = `node-${index}`;
+      await allocator().assign(request(`net.${index}`, { node }));
+      await allocator().releaseHandle({ handle: `net.${index}`, node });
+    }
+    const { stderr } = await ctl("delete pool many", { showsProgress: true });
+
+    expect(stderr).toContain(`${blocks} of ${blocks} (100 %)`);
+    expect(stderr.endsWith("\r\u001b[K")).toBe(true);
+    expect((await store.read([{ kind: "prefix", prefix: "/" }])).answers[0]).toEqual([]);
+  });
 });

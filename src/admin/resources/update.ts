@@ -12,7 +12,9 @@ import { referenceText, USUAL_NAMESPACE } from "./reference.ts";
 import { readOne } from "./stored.ts";
 import { type WriteOutcome, writeResource } from "./write.ts";
 
-const ATTEMPTS = 5;
+const ATTEMPTS = 10;
+/** Of the first wait; each next one may be as much longer. */
+const WAIT_MILLISECONDS = 20;
 
 export interface Target {
   readonly kind: PublicKind;
@@ -46,6 +48,7 @@ export async function updateResource(
       const isLostRace = failure instanceof PluginError && failure.kind === "resource-conflict";
       const insists = decoded.value.metadata.resourceVersion !== stored.revision;
       if (!isLostRace || insists || attempt === ATTEMPTS) throw failure;
+      await context.wait(context.random() * WAIT_MILLISECONDS * attempt);
     }
   }
 }

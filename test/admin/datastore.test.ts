@@ -1,0 +1,175 @@
+/** The admin tool on real datastores: the built executable, next to the built IPAM plugin, as an administrator meets them. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { API_VERSION, identity } from "../../src/identity.ts";
+import { type Certificate, makeRoot, makeSigned } from "../support/certificates.ts";
+import { type EtcdCluster, hasEtcd, startEtcd } from "../support/etcd.ts";
+import { builtProgram, type PluginRun, runPlugin } from "../support/run-plugin.ts";
+import { type TemporaryDirectory, temporaryDirectory } from "../support/temporary-directory.ts";
+
+const TOOL = builtProgram(identity.adminTool);
+
+interface Site {
+  /** What chooses the datastore, for the admin tool. */
+  readonly env: Readonly<Record<string, string>>;
+  /** The same, for a network config. */
+  readonly config: Readonly<Record<string, string>>;
+  stop(): Promise<void>;
+}
+
+async function startEmbedded(): Promise<Site> {
+  const directory = temporaryDirectory("admin-store");
+  const path = join(directory.path, "store.db");
+  return {
+    env: { DATASTORE_TYPE: "embedded", DATASTORE_PATH: path },
+    config: { datastore_type: "embedded", datastore_path: path },
+    stop: async () => directory.remove(),
+  };
+}
+
+async function startBareEtcd(): Promise<Site> {
+  const etcd = await startEtcd();
+  const endpoints = etcd.endpoints.join(",");
+  return { env: { ETCD_ENDPOINTS: endpoints }, config: { etcd_endpoints: endpoints }, stop: () => etcd.stop() };
+}
+
+const SITES = [
+  ["embedded", undefined, startEmbedded],
+  ["etcd", hasEtcd ? undefined : "no etcd", startBareEtcd],
+] as const;
+
+function pool(name: string, cidr: string): object {
+  return { apiVersion: API_VERSION, kind: "IPPool", metadata: { name }, spec: { cidr } };
+}
+
+for (const [name, missing, start] of SITES) {
+  describe.skipIf(missing !== undefined)(`the admin tool on ${name}${missing ? ` (skipped: ${missing})` : ""}`, () => {
+    let site: Site;
+    let directory: TemporaryDirectory;
+    beforeAll(async () => {
+      directory = temporaryDirectory("admin-site");
+      site = await start();
+    });
+    afterAll(async () => {
+      await site.stop();
+      directory.remove();
+    });
+
+    const ctl = (words: string, stdin?: unknown): Promise<PluginRun> =>
+      runPlugin(TOOL, { args: words.split(" "), env: site.env, stdin });
+    // biome-ignore lint/suspicious/noExplicitAny: what a script would read
+    const json = async (words: string): Promise<any> => JSON.parse((await ctl(`${words} -o json`)).stdout);
+    const must = async (words: string, stdin?: unknown): Promise<string> => {
+      const run = await ctl(words, stdin);
+      if (run.exitCode !== 0) throw new Error(`${words}: ${run.stdout}${run.stderr}`);
+      return run.stdout;
+    };
+    const plugin = (command: string, container: string): Promise<PluginRun> =>
+      runPlugin(builtProgram(identity.ipamType), {
+        env: {
+          CNI_COMMAND: command,
+          CNI_CONTAINERID: container,
+          CNI_IFNAME: "eth0",
+          [`${identity.environmentPrefix}RUN_DIRECTORY`]: directory.path,
+        },
+        stdin: {
+          cniVersion: "1.1.0",
+          name: "net",
+          type: identity.product,
+          nodename: "node-1",
+          ipam: { type: identity.ipamType },
+          ...site.config,
+        },
+      });
+
+    test("makes a bare datastore ready, then it checks well", async () => {
+      expect((await ctl("datastore check")).exitCode).toBe(1);
+      expect(await must("datastore init")).toContain("made ready");
+      expect(await must("datastore init")).toContain("ready already");
+      expect(await json("datastore check")).toMatchObject({ ok: true });
+    });
+
+    test("keeps resources, and serves the plugin with them", async () => {
+      expect(await must("apply -f -", pool("blue", "10.77.0.0/24"))).toBe("ippool/blue created\n");
+      expect(await must("get pools -o name")).toBe("ippool/blue\n");
+      const added = await plugin("ADD", "c1");
+      const [{ address }] = JSON.parse(added.stdout).ips;
+      const ip = address.split("/")[0];
+
+      expect(await json(`ipam show --ip ${ip}`)).toMatchObject({ handle: "net.c1", node: "node-1", pool: "blue" });
+      expect(await json("ipam show")).toMatchObject({ pools: [{ pool: "blue", size: 256, used: 1 }] });
+      expect(await json("ipam check")).toMatchObject({ ok: true, findings: [] });
+    });
+
+    test("does not delete a pool in use, until nothing uses it", async () => {
+      const refused = await ctl("delete pool blue");
+
+      expect(refused.exitCode).toBe(1);
+      expect(refused.stderr).toContain("net.c1");
+      expect((await json("get pool blue")).spec.disabled).toBe(false);
+      await must("ipam release --handle net.c1");
+      await must("delete pool blue");
+      expect((await plugin("DEL", "c1")).exitCode).toBe(0);
+      expect(await json("ipam check")).toMatchObject({ ok: true, counts: { blocks: 0, handles: 0 } });
+    });
+
+    test("many at once lose nothing", async () => {
+      await must("apply -f -", { apiVersion: API_VERSION, kind: "Node", metadata: { name: "n1" } });
+      const keys = Array.from({ length: 4 }, (_, index) => `k${index}`);
+      await Promise.all(keys.map((key) => must(`label node n1 ${key}=x`)));
+
+      expect(Object.keys((await json("get node n1")).metadata.labels).sort()).toEqual(keys);
+    });
+
+    test("of two pools that overlap and are made at once at most one stays", async () => {
+      await Promise.all([
+        ctl("create -f -", pool("left", "10.88.0.0/24")),
+        ctl("create -f -", pool("right", "10.88.0.0/16")),
+      ]);
+
+      expect((await json("get pools")).items.length).toBeLessThanOrEqual(1);
+    });
+
+    test("takes its settings from a file", async () => {
+      const file = join(directory.path, "settings.yaml");
+      const { DATASTORE_TYPE: datastoreType, DATASTORE_PATH: datastorePath, ETCD_ENDPOINTS: etcdEndpoints } = site.env;
+      await Bun.write(file, JSON.stringify({ spec: { datastoreType, datastorePath, etcdEndpoints } }));
+      const run = await runPlugin(TOOL, { args: ["get", "node", "n1", "-o", "name", "--config", file] });
+
+      expect(run).toEqual({ exitCode: 0, stdout: "node/n1\n", stderr: "" });
+    });
+  });
+}
+
+describe.skipIf(!hasEtcd)(`datastore check on etcd with TLS${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
+  let directory: TemporaryDirectory;
+  let etcd: EtcdCluster;
+  let root: Certificate;
+  let foreign: Certificate;
+  let client: Certificate;
+  beforeAll(async () => {
+    directory = temporaryDirectory("admin-tls");
+    root = makeRoot(directory.path, "root");
+    foreign = makeRoot(directory.path, "foreign");
+    client = makeSigned(directory.path, "client", root);
+    etcd = await startEtcd({ tls: { ...makeSigned(directory.path, "server", root), clientCa: root.cert } });
+  });
+  afterAll(async () => {
+    await etcd.stop();
+    directory.remove();
+  });
+
+  async function lastStage(...flags: readonly string[]): Promise<string> {
+    const args = ["datastore", "check", "-o", "json", "--etcd-endpoints", etcd.endpoints.join(","), ...flags];
+    const { stdout } = await runPlugin(TOOL, { args });
+    return JSON.parse(stdout).stages.at(-1).stage;
+  }
+
+  test("names the stage that fails, and passes with the right files", async () => {
+    const own = ["--etcd-cert-file", client.cert, "--etcd-key-file", client.key];
+
+    expect(await lastStage("--etcd-ca-cert-file", foreign.cert, ...own)).toBe("TLS");
+    expect(await lastStage("--etcd-ca-cert-file", `${directory.path}/absent.pem`, ...own)).toBe("files");
+    expect(await lastStage("--etcd-ca-cert-file", root.cert, ...own)).toBe("ready");
+  });
+});
