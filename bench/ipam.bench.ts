@@ -1,0 +1,96 @@
+/**
+ * The IPAM plugin against the peer's: ADD and DEL on one etcd, one after
+ * another and fifty at once, and the requests that etcd counted for each.
+ */
+import { join } from "node:path";
+import { identity } from "../src/identity.ts";
+import { countRequests } from "../test/support/etcd.ts";
+import { startEtcdOnHost } from "../test/support/etcd-on-host.ts";
+import type { Host } from "../test/support/host.ts";
+import { runCommand } from "./support/command.ts";
+import { runContest } from "./support/contest.ts";
+import { ipamAddContender, ipamCall, ipamDelContender, type MeasuredIpam } from "./support/ipam-contender.ts";
+import { peerProgram, preparePeerCalico } from "./support/peer-calico.ts";
+import { onPrivateHost } from "./support/private-host.ts";
+import { buildProduct } from "./support/programs.ts";
+import { report } from "./support/report.ts";
+
+const AT_ONCE = 50;
+const NODE = "here";
+
+interface Prepared {
+  readonly etcdEndpoint: string;
+  readonly plugins: readonly MeasuredIpam[];
+}
+
+await onPrivateHost(import.meta.path, {
+  prepare: async (host): Promise<Prepared> => {
+    const etcdEndpoint = await startEtcdOnHost(host);
+    return { etcdEndpoint, plugins: [...(await calico(host, etcdEndpoint)), await ours(host, etcdEndpoint)] };
+  },
+  measure: async ({ etcdEndpoint, plugins }) => {
+    const baseline = plugins.at(-1)?.name ?? "";
+    const once = { baseline, rounds: 100 };
+    const many = { baseline, rounds: 8, warmUpRounds: 1, concurrency: AT_ONCE };
+    const atOnce = (make: typeof ipamAddContender) => plugins.map((plugin) => make(plugin, AT_ONCE));
+    await report("ipam", [
+      await runContest({ ...once, title: "ADD", contenders: plugins.map((plugin) => ipamAddContender(plugin)) }),
+      await runContest({ ...once, title: "DEL", contenders: plugins.map((plugin) => ipamDelContender(plugin)) }),
+      await runContest({ ...many, title: "ADD", contenders: atOnce(ipamAddContender) }),
+      await runContest({ ...many, title: "DEL", contenders: atOnce(ipamDelContender) }),
+    ]);
+    console.log(await requestsTable(plugins, etcdEndpoint));
+  },
+});
+
+async function ours(host: Host, etcdEndpoint: string): Promise<MeasuredIpam> {
+  const folder = await buildProduct();
+  const environment = { DATASTORE_TYPE: "etcdv3", ETCD_ENDPOINTS: etcdEndpoint };
+  const admin = join(folder, identity.adminTool);
+  const apiVersion = `${identity.apiGroup}/v3`;
+  const resources = [
+    { apiVersion, kind: "Node", metadata: { name: NODE }, spec: {} },
+    { apiVersion, kind: "IPPool", metadata: { name: "ours" }, spec: { cidr: "10.98.0.0/16" } },
+  ];
+  await host.must([admin, "datastore", "init"], { environment });
+  const stdin = resources.map((resource) => JSON.stringify(resource)).join("\n---\n");
+  await host.must([admin, "apply", "-f", "-"], { environment, stdin });
+  const config = {
+    name: "ours",
+    cniVersion: "1.0.0",
+    type: identity.product,
+    etcd_endpoints: etcdEndpoint,
+    nodename: NODE,
+    log_level: "ERROR",
+    ipam: { type: identity.ipamType },
+  };
+  return { name: identity.ipamType, program: join(folder, identity.ipamType), config: JSON.stringify(config) };
+}
+
+async function calico(host: Host, etcdEndpoint: string): Promise<readonly MeasuredIpam[]> {
+  const peer = await preparePeerCalico({ etcdEndpoint, cidr: "10.99.0.0/16", node: NODE }, host.must);
+  if ("missing" in peer) {
+    console.log(`left out: ${peer.missing}`);
+    return [];
+  }
+  return [{ name: "calico-ipam 3.31.0", program: peerProgram(peer, "calico-ipam"), config: peer.config }];
+}
+
+/** What etcd itself counted for one steady ADD and its DEL. */
+async function requestsTable(plugins: readonly MeasuredIpam[], endpoint: string): Promise<string> {
+  const rows: string[] = [];
+  for (const plugin of plugins) {
+    const cells: string[] = [];
+    for (const command of ["ADD", "DEL"] as const) {
+      const before = await countRequests(endpoint);
+      await runCommand(ipamCall(plugin, command, { round: 2_000_000 }, 0));
+      const after = await countRequests(endpoint);
+      const counts = Object.entries(after).map(([method, count]) => ({ method, count: count - (before[method] ?? 0) }));
+      const total = counts.reduce((sum, { count }) => sum + count, 0);
+      const parts = counts.filter(({ count }) => count > 0).map(({ method, count }) => `${count} ${method}`);
+      cells.push(`${total} (${parts.join(", ")})`);
+    }
+    rows.push(`| ${[plugin.name, ...cells].join(" | ")} |`);
+  }
+  return ["\nRequests to etcd", "", "| contender | ADD | DEL |", "|---|---|---|", ...rows, ""].join("\n");
+}
