@@ -143,6 +143,11 @@ export const ERROR_TABLE = {
     meaning: "The resource cannot go as long as others use it",
     remedy: "Remove what the message lists, or insist with `--force` where the command has it",
   },
+  "host-port-taken": {
+    code: 120,
+    meaning: "A host port that was asked for already leads to another container",
+    remedy: "Choose another host port, or remove the container the message names",
+  },
   internal: {
     code: 999,
     meaning: "A fault in the product itself",

@@ -14,6 +14,7 @@ const LOADERS: Readonly<Record<Part, () => Promise<Program>>> = {
   plugin: () => import("./plugin.ts"),
   ipam: () => import("./ipam.ts"),
   hostLocal: () => import("./host-local.ts"),
+  portmap: () => import("./portmap.ts"),
   bandwidth: () => import("./bandwidth.ts"),
   admin: () => import("./admin.ts"),
 };

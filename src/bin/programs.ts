@@ -6,13 +6,14 @@
  */
 import type { Identity } from "../identity.ts";
 
-export type Part = "plugin" | "ipam" | "hostLocal" | "bandwidth" | "admin";
+export type Part = "plugin" | "ipam" | "hostLocal" | "portmap" | "bandwidth" | "admin";
 
 export function programNames(names: Identity): Readonly<Record<Part, string>> {
   return {
     plugin: names.product,
     ipam: names.ipamType,
     hostLocal: "host-local",
+    portmap: "portmap",
     bandwidth: "bandwidth",
     admin: names.adminTool,
   };

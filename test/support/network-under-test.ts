@@ -46,7 +46,7 @@ export async function installNetwork(host: Host, network: NetworkUnderTest, cniV
 const DEBIAN_PLUGINS = "/usr/lib/cni";
 
 /** Upstream's plugins of 1.9.1, built only where they can be used; where there is no Go to build them, Debian's. */
-async function upstreamPlugins(): Promise<string> {
+export async function upstreamPlugins(): Promise<string> {
   const built = hostProblem() === undefined ? await part("cni-plugins") : partIfBuilt("cni-plugins");
   return "path" in built ? built.path : DEBIAN_PLUGINS;
 }

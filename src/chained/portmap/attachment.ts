@@ -1,0 +1,53 @@
+/**
+ * Who owns host ports: one interface of one container in one network, as 128 bits
+ * that the kernel keeps with every port.
+ *
+ *   network 40 bits | container 64 bits | interface 24 bits
+ *
+ * In parts, so that GC finds a network's ports and a conflict the container
+ * behind it without a name, which a comment may hold only in part. Pure.
+ */
+import type { Attachment } from "../../cni/attachments.ts";
+
+export interface Owner {
+  readonly id: Uint8Array;
+  /** For people: `network/container/interface`. */
+  readonly name: string;
+}
+
+const NETWORK = { start: 0, end: 5 } as const;
+const CONTAINER = { start: 5, end: 13 } as const;
+const INTERFACE = { start: 13, end: 16 } as const;
+
+export const OWNER_LENGTH = INTERFACE.end;
+
+export function ownerOf(network: string, { containerId, ifname }: Attachment): Owner {
+  const id = new Uint8Array(OWNER_LENGTH);
+  fill(id, NETWORK, `network ${network}`);
+  fill(id, CONTAINER, `container ${containerId}`);
+  fill(id, INTERFACE, `interface ${ifname}`);
+  return { id, name: `${network}/${containerId}/${ifname}` };
+}
+
+export function isSameNetwork(left: Uint8Array, right: Uint8Array): boolean {
+  return isSamePart(left, right, NETWORK);
+}
+
+export function isSameContainer(left: Uint8Array, right: Uint8Array): boolean {
+  return isSamePart(left, right, CONTAINER);
+}
+
+interface Part {
+  readonly start: number;
+  readonly end: number;
+}
+
+function fill(id: Uint8Array, { start, end }: Part, text: string): void {
+  const hash = new Bun.CryptoHasher("sha256").update(text).digest();
+  id.set(hash.subarray(0, end - start), start);
+}
+
+function isSamePart(left: Uint8Array, right: Uint8Array, { start, end }: Part): boolean {
+  for (let index = start; index < end; index++) if (left[index] !== right[index]) return false;
+  return true;
+}

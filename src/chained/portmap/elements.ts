@@ -1,0 +1,74 @@
+/** The elements of the tables' maps, one function for each. Pure. */
+import { type Address, addressBytes } from "../../ip/address.ts";
+import type { NftElement } from "../../linux/nftables/set.ts";
+import { concatenate, hostNumber, portValue, protocolValue } from "../../linux/nftables/value.ts";
+import { OWNER_LENGTH, type Owner } from "./attachment.ts";
+import type { Claim } from "./claim.ts";
+import { fieldsOf, type HiddenSource, type KeptRecord } from "./holding.ts";
+import { protocolName } from "./mapping.ts";
+
+/** In the owner's place: the port is held on single addresses, so nobody may have it on every address. */
+export const HELD_PER_ADDRESS: Uint8Array = new Uint8Array(OWNER_LENGTH);
+
+export function portKey({ protocol, hostAddress, hostPort }: Claim): Uint8Array {
+  return concatenate(protocolValue(protocol), addressBytes(hostAddress), portValue(hostPort));
+}
+
+/** The same port on every address. */
+export function anyAddressKey({ protocol, hostAddress, hostPort }: Claim): Uint8Array {
+  const any = addressBytes({ family: hostAddress.family, value: 0n });
+  return concatenate(protocolValue(protocol), any, portValue(hostPort));
+}
+
+/** Whose a pod's address is stands among the owners too, under no protocol. */
+export function podKey(pod: Address): Uint8Array {
+  return concatenate(protocolValue(0), addressBytes(pod), portValue(0));
+}
+
+export function portElement(claim: Claim): NftElement {
+  return { key: portKey(claim), data: concatenate(addressBytes(claim.podAddress), portValue(claim.podPort)) };
+}
+
+export function ownerElement(key: Uint8Array, owner: Owner): NftElement {
+  return owner.name === "" ? { key, data: owner.id } : { key, data: owner.id, comment: owner.name };
+}
+
+export function heldPerAddressElement(claim: Claim): NftElement {
+  return { key: anyAddressKey(claim), data: HELD_PER_ADDRESS, comment: "held on single addresses" };
+}
+
+export function sourceElement({ source, podAddress }: HiddenSource): NftElement {
+  return { key: concatenate(addressBytes(source), addressBytes(podAddress)) };
+}
+
+/** Ties a port of a single address to the chain that counts them: see `countingChain`. */
+export function countedElement(claim: Claim): NftElement {
+  return { key: portKey(claim), data: { kind: "goto", chain: countingChain(claim) } };
+}
+
+/**
+ * The chain that all elements for single addresses of one port refer to. It
+ * never runs: the kernel refuses to delete it (EBUSY) while one refers to it,
+ * which makes it a counter that no crash can leave wrong.
+ */
+export function countingChain({ protocol, hostPort }: Claim): string {
+  return `single-${protocolName(protocol)}-${hostPort}`;
+}
+
+export function recordKey(id: Uint8Array, index: number): Uint8Array {
+  return concatenate(id, hostNumber(index));
+}
+
+/** The first of an owner's records also tells where its container is. */
+export function recordElement(owner: Owner, index: number, record: KeptRecord, netns: string): NftElement {
+  const { protocol, left, leftNumber, pod, podNumber } = fieldsOf(record);
+  const data = concatenate(
+    protocolValue(protocol),
+    addressBytes(left),
+    portValue(leftNumber),
+    addressBytes(pod),
+    portValue(podNumber),
+  );
+  const key = recordKey(owner.id, index);
+  return index === 0 ? { key, data, comment: netns } : { key, data };
+}

@@ -1,0 +1,53 @@
+/**
+ * Takes away all that an owner has, in both families. Needs nothing but the
+ * owner's name: no config, no result, no file. Nothing to take is well.
+ */
+import { PluginError } from "../../errors.ts";
+import type { Family } from "../../ip/address.ts";
+import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
+import { readGeneration, tryCommit } from "../../linux/nftables/commit.ts";
+import type { NftChange } from "../../linux/nftables/ruleset.ts";
+import { releaseChanges } from "./changes.ts";
+import { type Claim, isForAnyAddress } from "./claim.ts";
+import type { KeptRecord } from "./holding.ts";
+import { readKept, removeChanges } from "./kept.ts";
+import { forgetSingleAddresses, throwUnexpected } from "./take.ts";
+import { findRecords } from "./view.ts";
+
+const ATTEMPTS = 50;
+
+/** Answers the ports that were given up. */
+export function releasePorts(socket: NetlinkSocket, id: Uint8Array): readonly Claim[] {
+  const released: Claim[] = [];
+  const changes: NftChange[] = [];
+  for (const family of [4, 6] as const) {
+    const { records } = findRecords(socket, family, id);
+    if (records.length === 0) continue;
+    changes.push(...releaseChanges(family, { id, name: "" }, records));
+    noteClaims(records, released);
+  }
+  const refusals = tryCommit(socket, changes);
+  throwUnexpected(refusals);
+  if (refusals.length > 0) for (const family of [4, 6] as const) releaseExactly(socket, family, id);
+  forgetSingleAddresses(
+    socket,
+    released.filter((claim) => !isForAnyAddress(claim)),
+  );
+  return released;
+}
+
+/** Element by element, where something is not as it was left. */
+function releaseExactly(socket: NetlinkSocket, family: Family, id: Uint8Array): void {
+  for (let tries = 0; tries < ATTEMPTS; tries++) {
+    const generation = readGeneration(socket);
+    const kept = readKept(socket, family, id);
+    const refusals = tryCommit(socket, removeChanges(kept), generation);
+    throwUnexpected(refusals);
+    if (refusals.length === 0) return;
+  }
+  throw new PluginError("try-again-later", "Cannot remove host ports: the ruleset keeps changing");
+}
+
+function noteClaims(records: readonly KeptRecord[], claims: Claim[]): void {
+  for (const record of records) if (record.kind === "port") claims.push(record.claim);
+}

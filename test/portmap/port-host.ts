@@ -1,0 +1,135 @@
+/**
+ * A private host with pods on it and a client outside:
+ *
+ *   client 192.0.2.2, fd00:2::2  ───  192.0.2.1, 192.0.2.3, fd00:2::1  host  ───  pods by ptp or bridge + portmap
+ */
+import { symlinkSync } from "node:fs";
+import { join } from "node:path";
+import type { JsonObject } from "../../src/cni/json.ts";
+import { identity } from "../../src/identity.ts";
+import { type Host, openHost } from "../support/host.ts";
+import { BIN_DIRECTORY, upstreamPlugins } from "../support/network-under-test.ts";
+import { builtProgram } from "../support/run-plugin.ts";
+import { type Runtime, type RuntimeAttachment, startRuntime } from "../support/runtime-driver.ts";
+
+export const HOST4 = "192.0.2.1";
+export const OTHER_HOST4 = "192.0.2.3";
+export const HOST6 = "fd00:2::1";
+export const CLIENT4 = "192.0.2.2";
+export const CLIENT6 = "fd00:2::2";
+
+export type MainPlugin = "ptp" | "bridge";
+
+export interface PortMappingRequest {
+  readonly hostPort: number;
+  readonly containerPort: number;
+  readonly protocol?: string;
+  readonly hostIP?: string;
+}
+
+export interface Pod {
+  readonly attachment: RuntimeAttachment;
+  /** Its namespace for the test's own sockets. */
+  readonly netns: string;
+}
+
+export interface PortHost extends AsyncDisposable {
+  readonly host: Host;
+  /** Namespaces for the test's own sockets. */
+  readonly client: string;
+  readonly netns: string;
+  /** A namespace for a container, not yet attached. */
+  makePod(name: string, mappings: readonly PortMappingRequest[]): Promise<Pod>;
+  removeNetns(pod: Pod): Promise<void>;
+  network(options?: NetworkOptions): Runtime;
+  /** Every element and chain of both tables, as `nft` lists them; empty when nobody has a port. */
+  kept(): Promise<readonly string[]>;
+}
+
+export interface NetworkOptions {
+  readonly main?: MainPlugin;
+  readonly name?: string;
+  readonly cniVersion?: string;
+  readonly families?: readonly (4 | 6)[];
+  readonly portmap?: JsonObject;
+}
+
+/** Addresses are usable at once: nobody else is on these links to claim them. */
+const NO_DUPLICATE_DETECTION =
+  "echo 0 > /proc/sys/net/ipv6/conf/all/accept_dad; echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad";
+
+const OUTSIDE = `
+${NO_DUPLICATE_DETECTION}
+ip netns add vt-client
+ip link add outside type veth peer name eth0 netns vt-client
+ip link set outside up
+ip address add ${HOST4}/24 dev outside
+ip address add ${OTHER_HOST4}/24 dev outside
+ip address add ${HOST6}/64 dev outside nodad
+ip -n vt-client link set lo up
+ip -n vt-client link set eth0 up
+ip -n vt-client address add ${CLIENT4}/24 dev eth0
+ip -n vt-client address add ${CLIENT6}/64 dev eth0 nodad
+`;
+
+export async function openPortHost(): Promise<PortHost> {
+  const host = await openHost();
+  const upstream = await upstreamPlugins();
+  for (const name of ["ptp", "bridge", "host-local"]) {
+    symlinkSync(join(upstream, name), host.view(join(BIN_DIRECTORY, name)));
+  }
+  symlinkSync(builtProgram("portmap"), host.view(join(BIN_DIRECTORY, "portmap")));
+  await host.must(["sh", "-ec", OUTSIDE]);
+  const view = (name: string) => host.view(`/run/netns/${name}`);
+
+  return {
+    host,
+    client: view("vt-client"),
+    netns: host.netns,
+    async makePod(name, portMappings) {
+      await host.must(["ip", "netns", "add", `vt-${name}`]);
+      const settle = `ip link set lo up; ${NO_DUPLICATE_DETECTION}`;
+      await host.must(["nsenter", `--net=/run/netns/vt-${name}`, "sh", "-c", settle]);
+      const attachment = { containerId: name, netns: `/run/netns/vt-${name}`, capabilities: { portMappings } };
+      return { attachment, netns: view(`vt-${name}`) };
+    },
+    async removeNetns({ attachment }) {
+      await host.must(["ip", "netns", "delete", attachment.netns.slice("/run/netns/".length)]);
+    },
+    network: (options = {}) =>
+      startRuntime({ conflist: conflistOf(options), pluginDirectory: BIN_DIRECTORY, run: host.run }),
+    async kept() {
+      const lines: string[] = [];
+      for (const family of ["ip", "ip6"]) {
+        const { code, stdout } = await host.run(["nft", "-n", "list", "table", family, identity.hostPortTable]);
+        if (code === 0) lines.push(...keptLines(family, stdout));
+      }
+      return lines;
+    },
+    [Symbol.asyncDispose]: () => host[Symbol.asyncDispose](),
+  };
+}
+
+/** The elements of `… elements = { a, b }`, each a line, and the chains that count single addresses. */
+function keptLines(family: string, listing: string): readonly string[] {
+  const lines: string[] = [];
+  let set = "";
+  for (const line of listing.replaceAll(/,\s*\n\s*/g, ", ").split("\n")) {
+    set = /^\t(?:map|set) (\S+) /.exec(line)?.[1] ?? set;
+    const elements = /elements = \{ (.*) \}/.exec(line)?.[1];
+    if (elements !== undefined) for (const each of elements.split(", ")) lines.push(`${family} ${set}: ${each.trim()}`);
+    const chain = /^\tchain (single-\S+) /.exec(line)?.[1];
+    if (chain !== undefined) lines.push(`${family} chain ${chain}`);
+  }
+  return lines;
+}
+
+function conflistOf(options: NetworkOptions): JsonObject {
+  const { main = "ptp", name = "ports", cniVersion = "1.1.0", families = [4, 6], portmap = { snat: true } } = options;
+  const ranges = families.map((family) => [{ subnet: family === 4 ? "10.77.0.0/24" : "fd77::/64" }]);
+  const routes = families.map((family) => ({ dst: family === 4 ? "0.0.0.0/0" : "::/0" }));
+  const ipam = { type: "host-local", dataDir: "/var/lib/cni/networks", ranges, routes };
+  const bridge = { bridge: "ports0", isGateway: true, hairpinMode: true, forceAddress: false };
+  const first = { type: main, ipam, ...(main === "bridge" ? bridge : {}) };
+  return { cniVersion, name, plugins: [first, { type: "portmap", capabilities: { portMappings: true }, ...portmap }] };
+}

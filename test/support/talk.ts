@@ -1,0 +1,114 @@
+/**
+ * Sockets of the test itself inside network namespaces: a socket stays in the
+ * namespace of its birth, so servers and clients need no process of their own.
+ */
+import { closeNetns, openNetns, runInNetns } from "../../src/linux/netns.ts";
+
+/** What came of a question. */
+export type Reply = string;
+
+/** How long silence counts as none. */
+const PATIENCE_MILLISECONDS = 1_000;
+
+/** Runs something that opens a socket at once, inside the namespace. */
+function inside<T>(netns: string, open: () => T): T {
+  const opened = openNetns(netns);
+  if (opened === undefined) throw new Error(`no namespace ${netns}`);
+  try {
+    return runInNetns(opened, () => ({ value: open() })).value;
+  } finally {
+    closeNetns(opened);
+  }
+}
+
+/** Answers every TCP connection with the server's name and the client's address. */
+export function serveTcp(netns: string, name: string, port: number, hostname = "::"): Disposable {
+  const server = inside(netns, () =>
+    Bun.listen({
+      hostname,
+      port,
+      socket: {
+        open: (socket) => void socket.end(`${name} ${plain(socket.remoteAddress)}`),
+        data: () => {},
+      },
+    }),
+  );
+  return { [Symbol.dispose]: () => server.stop(true) };
+}
+
+/** Answers every datagram with the server's name and the client's address. */
+export async function serveUdp(netns: string, name: string, port: number, hostname = "::"): Promise<Disposable> {
+  const server = await inside(netns, () =>
+    Bun.udpSocket({
+      hostname,
+      port,
+      socket: {
+        data: (socket, _data, fromPort, fromAddress) =>
+          void socket.send(`${name} ${plain(fromAddress)}`, fromPort, fromAddress),
+      },
+    }),
+  );
+  return { [Symbol.dispose]: () => server.close() };
+}
+
+/** What a TCP server says, `refused`, or `silence`. */
+export async function askTcp(netns: string, hostname: string, port: number): Promise<Reply> {
+  const answer = Promise.withResolvers<Reply>();
+  let text = "";
+  const connecting = inside(netns, () =>
+    Bun.connect({
+      hostname,
+      port,
+      socket: {
+        data: (_socket, data) => {
+          text += data.toString();
+        },
+        close: () => answer.resolve(text),
+        connectError: () => answer.resolve("refused"),
+      },
+    }),
+  );
+  connecting.then(
+    (socket) => answer.promise.then(() => socket.terminate()),
+    () => answer.resolve("refused"),
+  );
+  const silence = setTimeout(() => {
+    answer.resolve("silence");
+    connecting.then((socket) => socket.terminate()).catch(() => {});
+  }, PATIENCE_MILLISECONDS);
+  const reply = await answer.promise;
+  clearTimeout(silence);
+  return reply;
+}
+
+export interface UdpClient extends Disposable {
+  /** The next answer, or `silence`. Every question goes out by the same port. */
+  ask(hostname: string, port: number): Promise<Reply>;
+}
+
+export async function openUdpClient(netns: string, hostname = "0.0.0.0"): Promise<UdpClient> {
+  let heard = Promise.withResolvers<Reply>();
+  const socket = await inside(netns, () =>
+    Bun.udpSocket({ hostname, socket: { data: (_socket, data) => heard.resolve(data.toString()), error: () => {} } }),
+  );
+  return {
+    async ask(target, port) {
+      heard = Promise.withResolvers<Reply>();
+      const silence = setTimeout(() => heard.resolve("silence"), PATIENCE_MILLISECONDS);
+      socket.send("?", port, target);
+      const reply = await heard.promise;
+      clearTimeout(silence);
+      return reply;
+    },
+    [Symbol.dispose]: () => socket.close(),
+  };
+}
+
+export async function askUdp(netns: string, hostname: string, port: number): Promise<Reply> {
+  using client = await openUdpClient(netns, hostname.includes(":") ? "::" : "0.0.0.0");
+  return await client.ask(hostname, port);
+}
+
+function plain(address: string): string {
+  return address.replace(/^::ffff:/, "");
+}
