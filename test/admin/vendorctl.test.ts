@@ -1,11 +1,9 @@
 /** The admin tool as its user meets it: the built executable, real files, real shells. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { COMMANDS } from "../../src/admin/commands.ts";
 import { identity } from "../../src/identity.ts";
 import { VERSION } from "../../src/version.ts";
 import { BAD_INPUTS } from "../support/bad-inputs.ts";
-import { program, testNeeding } from "../support/needs.ts";
 import { MINIMAL } from "../support/network-config.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -73,62 +71,5 @@ describe("the admin tool", () => {
     const { stdout } = run(["config", "check", "--effective", "-o", "json", file]);
 
     expect(JSON.parse(stdout).files[0].effective.ipam.ipv4_pools).toEqual(pools);
-  });
-});
-
-/** The words offered when the user asks for more behind `words`. */
-type Completing = (words: readonly string[]) => readonly string[];
-
-const bash: Completing = (words) => {
-  const script = `source <(${TOOL} completion bash); COMP_WORDS=(${words.map((word) => `"${word}"`).join(" ")});
-    COMP_CWORD=$((\${#COMP_WORDS[@]}-1)); _${identity.adminTool}; printf '%s\\n' "\${COMPREPLY[@]}"`;
-  return lines(["bash", "--norc", "-c", script]);
-};
-
-const fish: Completing = (words) => {
-  const script = `${TOOL} completion fish | source; complete -C "${words.join(" ")}"`;
-  return lines(["fish", "--no-config", "-c", script]).map((line) => line.split("\t")[0] ?? "");
-};
-
-function lines(command: readonly string[]): readonly string[] {
-  const { stdout } = Bun.spawnSync([...command], { env: { PATH: process.env["PATH"] ?? "", HOME: folder } });
-  return stdout
-    .toString()
-    .split("\n")
-    .filter((line) => line !== "");
-}
-
-describe.each([
-  ["bash", bash],
-  ["fish", fish],
-] as const)("completion in %s", (shell, complete) => {
-  const tool = identity.adminTool;
-
-  testNeeding(program(shell))("offers commands, options, values and files", async () => {
-    const file = await fileOf("some-file.conf", "{}");
-
-    expect([...complete([tool, ""])].sort()).toEqual([...COMMANDS.commands.map(({ name }) => name)].sort());
-    expect(complete([tool, "config", ""])).toEqual(["check"]);
-    expect(complete([tool, "config", "check", "--eff"])).toEqual(["--effective"]);
-    expect([...complete([tool, "config", "check", "-o", ""])].sort()).toEqual(["json", "text"]);
-    expect([...complete([tool, "get", "-o", ""])].sort()).toEqual(["json", "name", "table", "wide", "yaml"]);
-    expect(complete([tool, "get", "ippo"])).toEqual(["ippool"]);
-    expect(complete([tool, "apply", "-f", file.slice(0, -3)])).toEqual([file]);
-    expect([...complete([tool, "completion", ""])].sort()).toEqual(["bash", "fish", "zsh"]);
-    expect(complete([tool, "config", "check", file.slice(0, -3)])).toEqual([file]);
-  });
-});
-
-describe.each([
-  ["bash", ["bash", "-n"]],
-  ["zsh", ["zsh", "--no-rcs", "-n"]],
-  ["fish", ["fish", "--no-config", "--no-execute"]],
-] as const)("the completion script of %s", (shell, command) => {
-  testNeeding(program(shell))("is one that the shell can read", async () => {
-    const script = await fileOf(`completion.${shell}`, run(["completion", shell]).stdout);
-    const { exitCode, stderr } = Bun.spawnSync([...command, script]);
-
-    expect(stderr.toString()).toBe("");
-    expect(exitCode).toBe(0);
   });
 });

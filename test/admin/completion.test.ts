@@ -1,0 +1,107 @@
+/** Completion, asked of the real shells. */
+import { afterAll, describe, expect } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { COMMANDS } from "../../src/admin/commands.ts";
+import { identity } from "../../src/identity.ts";
+import { program, testNeeding } from "../support/needs.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+
+const TOOL = `dist/bin/${identity.adminTool}`;
+const directory = temporaryDirectory("completion");
+const folder = directory.path;
+afterAll(() => directory.remove());
+
+const ENVIRONMENT = { PATH: process.env["PATH"] ?? "", HOME: folder };
+
+async function fileOf(name: string, text: string): Promise<string> {
+  const path = join(folder, name);
+  await Bun.write(path, text);
+  return path;
+}
+
+/** The words offered when the user asks for more behind `words`. */
+type Completing = (words: readonly string[]) => readonly string[];
+
+const bash: Completing = (words) => {
+  const script = `source <(${TOOL} completion bash); COMP_WORDS=(${words.map((word) => `"${word}"`).join(" ")});
+    COMP_CWORD=$((\${#COMP_WORDS[@]}-1)); _${identity.adminTool}; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  return lines(["bash", "--norc", "-c", script]);
+};
+
+const fish: Completing = (words) => {
+  const script = `${TOOL} completion fish | source; complete -C "${words.join(" ")}"`;
+  return lines(["fish", "--no-config", "-c", script]).map((line) => line.split("\t")[0] ?? "");
+};
+
+/** zsh completes at its prompt alone: a terminal, a line to complete, and every word it would offer into a file. */
+const ZSH_SETUP = `
+  autoload -Uz compinit; compinit -D -u
+  source <(\${=TOOL} completion zsh)
+  compadd() {
+    if [[ \${@[(I)-[a-zA-Z]#[OAD]*]} -eq 0 ]]; then
+      local -a offered; builtin compadd -O offered "$@"; print -rl -- $offered >> $OFFERS
+    fi
+    builtin compadd "$@"
+  }
+  zle-line-init() { BUFFER=$LINE CURSOR=$#LINE; zle complete-word; BUFFER=" exit"; zle accept-line }
+  zle -N zle-line-init
+`;
+
+const zsh: Completing = (words) => {
+  const offers = join(folder, "offers");
+  writeFileSync(join(folder, ".zshrc"), ZSH_SETUP);
+  writeFileSync(offers, "");
+  Bun.spawnSync(["script", "-qec", "zsh -i", "/dev/null"], {
+    env: { ...ENVIRONMENT, ZDOTDIR: folder, TERM: "dumb", TOOL, OFFERS: offers, LINE: words.join(" ") },
+    timeout: 20_000,
+  });
+  return nonEmptyLines(readFileSync(offers, "utf8"));
+};
+
+function lines(command: readonly string[]): readonly string[] {
+  return nonEmptyLines(Bun.spawnSync([...command], { env: ENVIRONMENT }).stdout.toString());
+}
+
+function nonEmptyLines(text: string): readonly string[] {
+  return text.split("\n").filter((line) => line !== "");
+}
+
+describe.each([
+  ["bash", bash],
+  ["fish", fish],
+  ["zsh", zsh],
+] as const)("completion in %s", (shell, complete) => {
+  const tool = identity.adminTool;
+
+  testNeeding(program(shell))("offers commands, options, values and files", async () => {
+    const file = await fileOf("some-file.conf", "{}");
+    // zsh offers the last part of a path alone.
+    const filesFor = (...words: string[]) =>
+      complete([tool, ...words, file.slice(0, -3)]).map((path) => basename(path));
+
+    expect([...complete([tool, ""])].sort()).toEqual([...COMMANDS.commands.map(({ name }) => name)].sort());
+    expect(complete([tool, "config", ""])).toEqual(["check"]);
+    expect(complete([tool, "config", "check", "--eff"])).toEqual(["--effective"]);
+    expect([...complete([tool, "config", "check", "-o", ""])].sort()).toEqual(["json", "text"]);
+    expect([...complete([tool, "get", "-o", ""])].sort()).toEqual(["json", "name", "table", "wide", "yaml"]);
+    expect(complete([tool, "get", "ippo"])).toEqual(["ippool"]);
+    expect(filesFor("apply", "-f")).toEqual(["some-file.conf"]);
+    expect([...complete([tool, "completion", ""])].sort()).toEqual(["bash", "fish", "zsh"]);
+    expect(filesFor("config", "check")).toEqual(["some-file.conf"]);
+  });
+});
+
+describe.each([
+  ["bash", ["bash", "-n"]],
+  ["zsh", ["zsh", "--no-rcs", "-n"]],
+  ["fish", ["fish", "--no-config", "--no-execute"]],
+] as const)("the completion script of %s", (shell, command) => {
+  testNeeding(program(shell))("is one that the shell can read", async () => {
+    const script = await fileOf(`completion.${shell}`, Bun.spawnSync([TOOL, "completion", shell]).stdout.toString());
+    const { exitCode, stderr } = Bun.spawnSync([...command, script]);
+
+    expect(stderr.toString()).toBe("");
+    expect(exitCode).toBe(0);
+  });
+});
