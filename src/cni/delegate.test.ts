@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, closeSync, copyFileSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ForeignError, PluginError } from "../errors.ts";
@@ -124,6 +124,25 @@ describe("runDelegate()", () => {
     await untilGone(Number(await Bun.file(note).text()));
   });
 
+  test("kills what the delegate started with it", async () => {
+    const note = join(root, "grandchild");
+    plugin("parent", `sleep 60 & echo $! > ${note}; wait`);
+    const failure = await failureOf(runDelegate(request("parent", { limitMilliseconds: 300 })));
+
+    expect(failure).toMatchObject({ kind: "delegate-failed" });
+    await untilGone(Number(await Bun.file(note).text()));
+  });
+
+  test("tries an executable again that is just being written", async () => {
+    const path = join(first, "installing");
+    copyFileSync("/bin/true", path);
+    chmodSync(path, 0o755);
+    const writer = openSync(path, "r+");
+    setTimeout(() => closeSync(writer), 100);
+
+    expect(await runDelegate(request("installing"))).toBe("");
+  });
+
   test("asks a delegate to stop when the call is interrupted, and passes its own words on", async () => {
     const controller = new AbortController();
     const ready = join(root, "ready");
@@ -163,12 +182,17 @@ describe("delegateAdd()", () => {
 
 async function untilGone(pid: number): Promise<void> {
   for (let tries = 0; tries < 200; tries += 1) {
-    try {
-      process.kill(pid, 0);
-    } catch {
-      return;
-    }
+    if (!(await runs(pid))) return;
     await Bun.sleep(10);
   }
   throw new Error(`Process ${pid} is still there`);
+}
+
+/** A process that has ended and waits to be fetched (Z) does not run. */
+async function runs(pid: number): Promise<boolean> {
+  try {
+    return !/^State:\s+Z/m.test(await Bun.file(`/proc/${pid}/status`).text());
+  } catch {
+    return false;
+  }
 }

@@ -20,7 +20,7 @@ export interface DelegateRequest {
   readonly environment: Environment;
   /** The config, byte for byte. */
   readonly stdin: Uint8Array;
-  /** After this the child is killed. */
+  /** After this the child is killed, with all it started. */
   readonly limitMilliseconds: number;
   /** Aborted: the child is asked to stop, and killed when it does not. */
   readonly signal: AbortSignal;
@@ -28,6 +28,10 @@ export interface DelegateRequest {
 
 /** How long a child may take to undo its work once it was asked to stop. */
 const STOP_MILLISECONDS = 1_000;
+
+/** An executable that is just being installed cannot be executed: as runtimes do, it is tried again. */
+const BUSY_TRIES = 6;
+const BUSY_MILLISECONDS = 1_000;
 
 /** Runs the delegate's ADD and reads its result; one without a version is read as `version`. */
 export async function delegateAdd(request: DelegateRequest, version: CniVersion): Promise<CniResult> {
@@ -77,10 +81,10 @@ interface Executed {
 }
 
 async function execute(program: string, request: DelegateRequest): Promise<Executed> {
-  const child = start(program, request);
+  const child = await start(program, request);
   const limit = Promise.withResolvers<never>();
   const kill = (state: string) => {
-    child.kill("SIGKILL");
+    killGroup(child);
     limit.reject(failed(request, state));
   };
   let timer = setTimeout(kill, request.limitMilliseconds, `no answer within ${request.limitMilliseconds} ms`);
@@ -102,18 +106,39 @@ async function execute(program: string, request: DelegateRequest): Promise<Execu
   }
 }
 
-function start(program: string, request: DelegateRequest) {
+/** The child leads a process group: whatever it started itself goes with it. */
+function killGroup(child: Bun.Subprocess): void {
   try {
-    return Bun.spawn([program], {
-      env: delegateEnvironment(request),
-      stdin: request.stdin,
-      stdout: "pipe",
-      stderr: "inherit",
-    });
-  } catch (cause) {
-    const details = cause instanceof Error ? cause.message : String(cause);
-    throw failed(request, `"${program}" cannot be executed`, { details, cause });
+    // biome-ignore lint/style/noRestrictedGlobals: the child's own `kill` reaches the child alone
+    process.kill(-child.pid, "SIGKILL");
+  } catch {
+    // The whole group has gone already.
   }
+}
+
+async function start(program: string, request: DelegateRequest) {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return spawn(program, request);
+    } catch (cause) {
+      const isBusy = cause instanceof Error && "code" in cause && cause.code === "ETXTBSY";
+      if (!isBusy || tries === BUSY_TRIES || request.signal.aborted) {
+        const details = cause instanceof Error ? cause.message : String(cause);
+        throw failed(request, `"${program}" cannot be executed`, { details, cause });
+      }
+      await Bun.sleep(BUSY_MILLISECONDS);
+    }
+  }
+}
+
+function spawn(program: string, request: DelegateRequest) {
+  return Bun.spawn([program], {
+    env: delegateEnvironment(request),
+    stdin: request.stdin,
+    stdout: "pipe",
+    stderr: "inherit",
+    detached: true,
+  });
 }
 
 function delegateEnvironment(request: DelegateRequest): Record<string, string> {
