@@ -6,7 +6,7 @@
  */
 import { PluginError } from "../../errors.ts";
 import { type Address, formatAddress, isSameAddress, parseAddress } from "../../ip/address.ts";
-import { doubt, type OwnerIndex, recordOwner, vouchFor } from "./owner-index.ts";
+import { doubt, type OwnerIndex, vouchFor } from "./owner-index.ts";
 import { type Candidate, candidates, formatSet, type RangeSet, rangeHolding } from "./range-set.ts";
 import {
   type Owner,
@@ -38,30 +38,27 @@ export function assign(request: AssignRequest, index: OwnerIndex): readonly Cand
   if (plan.every(({ kept }) => kept !== undefined)) return plan.flatMap(({ kept }) => kept ?? []);
 
   doubt(index);
-  const lastReserved = [...index.lastReserved];
-  const taken: Candidate[] = [];
+  const lastReserved = request.rangeSets.map((_, number) => index.lastReserved[number] ?? "");
+  const stillReserved = index.lastReserved.slice(lastReserved.length);
+  const taken: string[] = [];
   try {
     const given = plan.map(({ set, number, wish, kept }) => {
       if (kept !== undefined) return kept;
-      const one =
-        wish === undefined ? takeNext(request.owner, set, { index, number }) : take(request.owner, wish, index);
-      taken.push(one);
+      const { owner } = request;
+      const one = wish === undefined ? takeNext(owner, set, { index, number }) : take(owner, wish, index);
       const address = formatAddress(one.address);
+      taken.push(address);
       writeLastReserved(index.directory, number, address, lastReserved[number] ?? "");
       lastReserved[number] = address;
       return one;
     });
-    const fresh = taken.map(({ address }) => formatAddress(address));
-    recordOwner(index, request.owner, [...heldBefore, ...fresh]);
+    const holding = { owner: request.owner, addresses: [...heldBefore, ...taken] };
+    vouchFor(index, [...lastReserved, ...stillReserved], holding);
     return given;
   } catch (failure) {
-    for (const { address } of taken) release(index.directory, formatAddress(address));
+    for (const address of taken) release(index.directory, address);
+    vouchFor(index, [...lastReserved, ...stillReserved]);
     throw failure;
-  } finally {
-    vouchFor(
-      index,
-      Array.from(lastReserved, (address) => address ?? ""),
-    );
   }
 }
 

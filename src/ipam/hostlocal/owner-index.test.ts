@@ -23,6 +23,7 @@ function network() {
   const call = { config, networkName, cniVersion: "1.0.0", args: "", ifname: "eth0" } as const;
   return {
     directory,
+    buckets: () => readdirSync(join(directory, ".index")).filter((name) => name !== "state"),
     path: (name: string) => join(directory, name),
     add: (containerId: string) => hostLocalAdd({ ...call, containerId }, never).catch(() => undefined),
     del: (containerId: string) => hostLocalDel({ ...call, containerId }, never),
@@ -81,7 +82,8 @@ async function apply(net: ReturnType<typeof network>, step: Change): Promise<voi
       return rmSync(net.path(".index"), { recursive: true, force: true });
     case "index garbled":
       mkdirSync(net.path(".index"), { recursive: true });
-      return writeFileSync(net.path(".index/a@eth0"), "#10.1.2.3 10.1.2.9 nonsense");
+      for (const name of net.buckets()) writeFileSync(net.path(`.index/${name}`), "#1\na@eth0 10.1.2.3 nonsense\n.\n");
+      return;
     case "in doubt":
       mkdirSync(net.path(".index"), { recursive: true });
       return writeFileSync(net.path(".index/state"), "?");
@@ -125,10 +127,10 @@ describe("openIndex()", () => {
     await net.add("a");
     const stopClock = () => utimesSync(net.directory, 1_000, 1_000);
     stopClock();
-    const [, ...lastReserved] = readFileSync(net.path(".index/state"), "utf8").split("\n");
-    writeFileSync(net.path(".index/state"), ["#1 1000.0", ...lastReserved].join("\n"));
+    const [, ...rest] = readFileSync(net.path(".index/state"), "utf8").split("\n");
+    writeFileSync(net.path(".index/state"), ["#1 1000.0", ...rest].join("\n"));
     // The index is vouched for now: an entry that is gone from it is gone.
-    rmSync(net.path(".index/a@eth0"));
+    for (const name of net.buckets()) rmSync(net.path(`.index/${name}`));
     expect(heldInIndex(net.directory, { containerId: "a", ifname: "eth0" })).toEqual([]);
 
     await apply(net, { kind: "strange ADD", id: "b", host: 5 });
@@ -144,7 +146,21 @@ describe("openIndex()", () => {
     expect(heldInFiles(net.directory, "other")).toEqual(["10.1.2.2"]);
   });
 
-  test("tells containers apart whose names are too long for a file", async () => {
+  test("stays in doubt when an entry cannot be written", async () => {
+    const net = network();
+    await net.add("a");
+    for (const name of net.buckets()) rmSync(net.path(`.index/${name}`));
+    for (let bucket = 0; bucket < 64; bucket += 1) {
+      mkdirSync(net.path(`.index/${bucket.toString(16).padStart(2, "0")}`), { recursive: true });
+    }
+    await apply(net, { kind: "in doubt" });
+    await net.add("b");
+    expect(heldInIndex(net.directory, { containerId: "b", ifname: "eth0" })).toEqual(["10.1.2.3"]);
+    await net.del("b");
+    expect(heldInFiles(net.directory, "b")).toEqual([]);
+  });
+
+  test("tells containers apart whose names are longer than a file's may be", async () => {
     const net = network();
     const long = "x".repeat(300);
     await net.add(`${long}1`);

@@ -3,7 +3,7 @@ import type { Attachment } from "../../cni/attachments.ts";
 import { PluginError } from "../../errors.ts";
 import { lastChangeOf } from "../../linux/files.ts";
 import { type NetworkInput, networkDirectory } from "./config.ts";
-import { doubt, forgetHolding, openIndex, rebuildIndex, vouchFor } from "./owner-index.ts";
+import { doubt, openIndex, rebuildIndex, vouchFor } from "./owner-index.ts";
 import { type Owner, release } from "./store.ts";
 import { inTurn } from "./turn.ts";
 import { walk } from "./walk.ts";
@@ -28,8 +28,7 @@ export async function hostLocalDel(input: DelInput, signal: AbortSignal): Promis
     if (holding.addresses.length === 0) return;
     doubt(index);
     releaseAll(directory, holding.addresses);
-    forgetHolding(index, holding);
-    vouchFor(index, index.lastReserved);
+    vouchFor(index, index.lastReserved, { ...holding, addresses: [] });
   });
 }
 

@@ -27,7 +27,7 @@ export function walk(directory: string): Folder {
 }
 
 /** Loaded here, since only a walk needs it (docs/decisions/0006-what-imports-cost.md). */
-export function namesIn(directory: string): readonly string[] {
+function namesIn(directory: string): readonly string[] {
   const { readdirSync }: typeof import("node:fs") = require("node:fs");
   try {
     return readdirSync(directory);

@@ -1,0 +1,86 @@
+/**
+ * The entries of the index, spread over a fixed number of small files:
+ *
+ *   <network>/.index/1f    #1
+ *                          c1@eth0 10.1.2.3 2001:db8::2
+ *                          c9@eth0 10.1.2.9
+ *                          .
+ *
+ * A file for each container would be simpler and slower: to create and remove
+ * one costs a file system more than all else in an ADD. These are made once and
+ * written over in place; what stands behind the dot is the rest of a longer text.
+ * Upstream's walk reads them too: the leading # keeps it from taking one for a
+ * reservation.
+ */
+import { overwriteText, readText } from "../../linux/files.ts";
+import type { Owner } from "./store.ts";
+
+const BUCKETS = 64;
+const HEAD = "#1";
+const END = ".";
+
+/** The addresses under this owner, by the index alone. */
+export function readEntry(folder: string, owner: Owner): readonly string[] {
+  const key = keyOf(owner);
+  const entry = readBucket(bucketPath(folder, key)).find((line) => isEntryOf(line, key));
+  return entry === undefined ? [] : entry.slice(key.length + 1).split(" ");
+}
+
+/** Replaces the owner's entry; no address, no entry. */
+export function writeEntry(folder: string, owner: Owner, addresses: readonly string[]): void {
+  const key = keyOf(owner);
+  const path = bucketPath(folder, key);
+  const others = readBucket(path).filter((line) => !isEntryOf(line, key));
+  writeBucket(path, addresses.length === 0 ? others : [...others, entryLine(key, addresses)]);
+}
+
+/** Replaces all entries. */
+export function writeEntries(
+  folder: string,
+  holdings: readonly { owner: Owner; addresses: readonly string[] }[],
+): void {
+  const buckets = new Map<string, string[]>();
+  for (const { owner, addresses } of holdings) {
+    const key = keyOf(owner);
+    // No call can name such an owner, and its line would not be read as it was written.
+    if (/\s/.test(key)) continue;
+    const path = bucketPath(folder, key);
+    buckets.set(path, [...(buckets.get(path) ?? []), entryLine(key, addresses)]);
+  }
+  for (let bucket = 0; bucket < BUCKETS; bucket += 1) {
+    const path = `${folder}/${bucketName(bucket)}`;
+    const lines = buckets.get(path) ?? [];
+    if (lines.length > 0 || readText(path) !== undefined) writeBucket(path, lines);
+  }
+}
+
+function keyOf({ containerId, ifname = "" }: Owner): string {
+  return `${containerId}@${ifname}`;
+}
+
+/** A checksum with one definition for all times: another hash would look in the wrong file. */
+function bucketPath(folder: string, key: string): string {
+  return `${folder}/${bucketName(Bun.hash.crc32(key) % BUCKETS)}`;
+}
+
+function bucketName(bucket: number): string {
+  return bucket.toString(16).padStart(2, "0");
+}
+
+function isEntryOf(line: string, key: string): boolean {
+  return line.startsWith(key) && line[key.length] === " ";
+}
+
+function entryLine(key: string, addresses: readonly string[]): string {
+  return `${key} ${addresses.join(" ")}`;
+}
+
+function readBucket(path: string): readonly string[] {
+  const [head, ...lines] = (readText(path) ?? "").split("\n");
+  const end = lines.indexOf(END);
+  return head === HEAD && end >= 0 ? lines.slice(0, end) : [];
+}
+
+function writeBucket(path: string, lines: readonly string[]): void {
+  overwriteText(path, `${[HEAD, ...lines, END].join("\n")}\n`);
+}
