@@ -11,12 +11,12 @@ import { readNodeName } from "../config/config-files.ts";
 import { type DatastoreSettings, datastoreSettings } from "../config/datastore-settings.ts";
 import { requireNetworkConfig } from "../config/decode.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
-import { unknownKeyText } from "../config/unknown-key.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import { openDatastore } from "../datastore/open.ts";
 import { identity } from "../identity.ts";
 import type { HostMeans } from "../ipam/host-allocator.ts";
-import { type Log, openLog } from "../log/log.ts";
+import { openConfigLog } from "../log/config-log.ts";
+import type { Log } from "../log/log.ts";
 import { withCrashPoints } from "./effect.ts";
 
 /** What the plugin needs of the process it runs in. */
@@ -49,12 +49,10 @@ export async function withSession<T>(
   { call, context }: { readonly call: CniCall; readonly context: CallContext },
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
-  const { config, warnings, unknownKeys } = requireNetworkConfig(call.config);
+  const decoded = requireNetworkConfig(call.config);
+  const { config } = decoded;
   const { pid, stderr, now: clock } = surroundings;
-  const log = openLog(config.log, { component: identity.product, pid, clock, stderr });
-  for (const { message } of warnings) log.warning(message);
-  // The words cost a search of their own: only for who reads them.
-  if (config.log.level === "DEBUG") for (const path of unknownKeys) log.debug(unknownKeyText(path));
+  const log = openConfigLog(decoded, { component: identity.product, pid, clock, stderr });
 
   const settings = datastoreSettings(config);
   const { store, close } = openOnce(settings, surroundings);

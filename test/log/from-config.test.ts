@@ -2,8 +2,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { requireNetworkConfig } from "../../src/config/decode.ts";
+import { openConfigLog } from "../../src/log/config-log.ts";
 import { openLog } from "../../src/log/log.ts";
-import { decode, type Json } from "../support/network-config.ts";
+import { decode, type Json, MINIMAL } from "../support/network-config.ts";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/temporary-directory.ts";
 
 let directory: TemporaryDirectory;
@@ -33,6 +35,30 @@ function write(options: Json, lines: number, text = "x"): { stderr: readonly str
 }
 
 const inFolder = (name: string) => join(directory.path, name);
+
+describe("openConfigLog()", () => {
+  const begin = (options: Json): string => {
+    const stderr: string[] = [];
+    const surroundings = {
+      component: "test",
+      pid: 1,
+      clock: () => NOW,
+      stderr: (line: string) => void stderr.push(line),
+    };
+    openConfigLog(requireNetworkConfig({ ...MINIMAL, ...options }), surroundings).close();
+    return stderr.join("");
+  };
+
+  test("warns once of a deprecated field", () => {
+    expect(begin({ etcd_authority: "a:1", etcd_scheme: "https" }).match(/\[WARNING\].*deprecated/g)).toHaveLength(1);
+    expect(begin({})).toBe("");
+  });
+
+  test("names an unknown key at DEBUG alone, with the nearest known name", () => {
+    expect(begin({ log_levle: "x", log_level: "DEBUG" })).toMatch(/\[DEBUG\].*log_levle.*log_level/);
+    expect(begin({ log_levle: "x" })).toBe("");
+  });
+});
 
 describe("the log options", () => {
   test.each([

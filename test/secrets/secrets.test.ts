@@ -1,9 +1,11 @@
 /** Marked secrets in every field of the network config: nothing the executable prints holds one. */
 import { afterAll, describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { decodeNetworkConfig } from "../../src/config/decode.ts";
 import { networkConfigFields } from "../../src/config/schema.ts";
 import { identity } from "../../src/identity.ts";
-import { withField } from "../support/network-config.ts";
+import { type Json, MINIMAL, withField } from "../support/network-config.ts";
 import { ATTACHMENT_ENV, builtProgram, type PluginRun, runPlugin } from "../support/run-plugin.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -23,6 +25,7 @@ const SECRETS: Readonly<Record<string, unknown>> = {
 
 const directory = temporaryDirectory("secrets");
 afterAll(() => directory.remove());
+const OWN_RUN_DIRECTORY = { [`${identity.environmentPrefix}RUN_DIRECTORY`]: directory.path };
 
 const fields = Object.entries(networkConfigFields()).flatMap(([name, field]) =>
   field.kind === "section" ? Object.keys(field.fields).map((inner) => `${name}.${inner}`) : [name],
@@ -58,20 +61,51 @@ describe("the admin tool", () => {
   });
 });
 
-describe("the plugin", () => {
-  test.each(Object.entries(SECRETS))("answers without telling %s", async (_, secret) => {
-    const everywhere: Record<string, unknown> = {};
-    for (const field of fields) {
+/** The secret in every field, and in every field that lets it pass: a config that is refused, and one that is used. */
+function configsFullOf(secret: unknown): readonly Json[] {
+  const filled = (fieldsToFill: readonly string[]): Json => {
+    const config: Record<string, unknown> = { ...MINIMAL };
+    for (const field of fieldsToFill) {
       const [outer = "", inner] = field.split(".");
-      everywhere[outer] = inner === undefined ? secret : { ...Object(everywhere[outer]), [inner]: secret };
+      config[outer] = inner === undefined ? secret : { ...Object(config[outer]), [inner]: secret };
     }
-    const good = { name: "net", cniVersion: "1.0.0", type: identity.product };
-    for (const stdin of [{ ...everywhere, ...good }, everywhere, JSON.stringify(everywhere).slice(0, -9)]) {
-      for (const CNI_COMMAND of ["ADD", "DEL", "CHECK"]) {
-        const env = { ...ATTACHMENT_ENV, CNI_COMMAND, CNI_ARGS: `K8S_TOKEN=${MARK}` };
+    return config;
+  };
+  const passing = fields.filter((field) => decodeNetworkConfig(withField(field, secret)).ok);
+  return [filled(fields), filled(passing.filter((field) => !KEPT.has(field)))];
+}
 
-        expect(leaksOf(await runPlugin(builtProgram(), { env, stdin }))).toEqual([]);
+/** What tells a used config where to go: with a secret there it would not get as far as the log. */
+const KEPT = new Set(["type", "ipam.type", "datastore_type", "datastore_path", "nodename_file"]);
+
+describe.each([identity.product, identity.ipamType])("the plugin %s", (name) => {
+  test.each(Object.entries(SECRETS))("neither answers nor logs %s", async (_, secret) => {
+    const log = join(directory.path, `${name}.log`);
+    const good = {
+      name: "net",
+      cniVersion: "1.0.0",
+      datastore_type: "embedded",
+      datastore_path: join(directory.path, "store.sqlite"),
+      log_file_path: log,
+      log_level: "DEBUG",
+      unknown_key: secret,
+    };
+    const [refused = {}, used = {}] = configsFullOf(secret);
+    const broken = JSON.stringify(refused).slice(0, -9);
+    for (const stdin of [refused, { ...refused, ...good }, { ...used, ...good }, broken]) {
+      for (const CNI_COMMAND of ["ADD", "DEL", "CHECK"]) {
+        const env = {
+          ...ATTACHMENT_ENV,
+          CNI_COMMAND,
+          CNI_ARGS: `IgnoreUnknown=1;K8S_TOKEN=${MARK}`,
+          ...OWN_RUN_DIRECTORY,
+        };
+
+        expect(leaksOf(await runPlugin(builtProgram(name), { env, stdin }))).toEqual([]);
       }
     }
+    const logged = readFileSync(log, "utf8");
+    expect(logged).toContain("unknown_key");
+    expect(leaksOf({ exitCode: 0, stdout: logged, stderr: "" })).toEqual([]);
   });
 });

@@ -10,7 +10,8 @@ import { requireNetworkConfig } from "../../config/decode.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { openDatastore } from "../../datastore/open.ts";
-import { type Log, openLog } from "../../log/log.ts";
+import { openConfigLog } from "../../log/config-log.ts";
+import type { Log } from "../../log/log.ts";
 import type { Allocator } from "../allocator.ts";
 import { type HostMeans, openHostAllocator } from "../host-allocator.ts";
 
@@ -36,14 +37,14 @@ export async function withSession<T>(
   call: { readonly call: CniCall; readonly context: CallContext },
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
-  const { config, warnings } = requireNetworkConfig(call.call.config);
-  const log = openLog(config.log, { component: "ipam", clock: surroundings.now, ...surroundings });
-  for (const { message } of warnings) log.warning(message);
-
-  const node = await nodeName(config, call.call, surroundings.hostName);
-  const settings = datastoreSettings(config);
-  const store = await openDatastore(settings, { random: surroundings.random, signal: call.context.signal });
+  const decoded = requireNetworkConfig(call.call.config);
+  const { config } = decoded;
+  const log = openConfigLog(decoded, { component: "ipam", clock: surroundings.now, ...surroundings });
+  let store: Datastore | undefined;
   try {
+    const node = await nodeName(config, call.call, surroundings.hostName);
+    const settings = datastoreSettings(config);
+    store = await openDatastore(settings, { random: surroundings.random, signal: call.context.signal });
     const warn = (message: string) => log.warning(message);
     const allocator = openHostAllocator(store, surroundings, { node, settings, warn });
     return await work({ config, settings, node, store, allocator, log });
@@ -51,7 +52,7 @@ export async function withSession<T>(
     log.error(failure instanceof Error ? failure.message : String(failure), { command: call.call.command });
     throw failure;
   } finally {
-    await store.close();
+    await store?.close();
     log.close();
   }
 }
