@@ -16,6 +16,10 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
     place: "./test/ipam/storm.test.ts",
     proves: "50 processes x 200 ADD and DEL on each datastore, let live and killed",
   },
+  {
+    place: "./test/plugin/crash.test.ts",
+    proves: "ADD and DEL killed at every point, on each datastore and with host-local, and each way to recover",
+  },
 ];
 
 const wanted = process.argv.slice(2);

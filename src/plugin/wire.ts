@@ -55,20 +55,20 @@ export function createLinks(plan: WiringPlan, sandbox: Sandbox, found: Found): v
 export function wireLinks(plan: WiringPlan, sandbox: Sandbox, warn: Warn): Wired {
   const host = linkNamed(sandbox.host, plan.host.name);
   const container = linkNamed(sandbox.container, plan.container.name);
-  effect("host sysctls", () => setSysctls(plan.host.sysctls, warn));
-  effect("host routes", () => {
-    perform(sandbox.host, [changeLink(host, { state: "up" })]);
-    addRoutes(sandbox.host, host, plan.host.routes, "refuse");
+  setSysctls(plan.host.sysctls, warn);
+  effect("wire the host", () => {
+    const up = [changeLink(host, { state: "up" })];
+    performWithRoutes(sandbox.host, up, { link: host, planned: plan.host.routes, whenTaken: "refuse" });
   });
-  effect("container sysctls", () => runInNetns(sandbox.netns, () => setSysctls(plan.container.sysctls, warn)));
-  effect("container addresses", () => {
+  runInNetns(sandbox.netns, () => setSysctls(plan.container.sysctls, warn));
+  effect("wire the container", () => {
     const { addresses, neighbours, routes } = plan.container;
-    perform(sandbox.container, [
+    const first = [
       ...addresses.map((address) => ensureAddress({ ...address, linkIndex: container.index })),
       changeLink(container, { state: "up" }),
       ...neighbours.map((neighbour) => setNeighbour({ ...neighbour, linkIndex: container.index })),
-    ]);
-    addRoutes(sandbox.container, container, routes, "second");
+    ];
+    performWithRoutes(sandbox.container, first, { link: container, planned: routes, whenTaken: "stand behind" });
   });
   return { host, container };
 }
@@ -90,7 +90,8 @@ function setSysctls(sysctls: readonly PlannedSysctl[], warn: Warn): void {
     try {
       // Some take a lock of the whole kernel, even to write what is there.
       if (readSysctl(name) === value) continue;
-      if (writeSysctl(name, value) === "written" || need === "wished") continue;
+      const outcome = effect(`sysctl ${name}`, () => writeSysctl(name, value));
+      if (outcome === "written" || need === "wished") continue;
       throw new PluginError("kernel-refused", `Cannot set sysctl "${name}" to "${value}": this kernel has none`);
     } catch (failure) {
       if (need !== "wished") throw failure;
@@ -102,33 +103,35 @@ function setSysctls(sysctls: readonly PlannedSysctl[], warn: Warn): void {
 /** Behind every route that is there already, whoever made it. */
 const SECOND_PRIORITY = 2000;
 
-/**
- * A destination that another link serves is refused on the host: somebody else has the address. In a
- * container with several interfaces the first keeps it, and this one stands behind.
- */
-function addRoutes(
-  socket: NetlinkSocket,
-  link: Link,
-  planned: readonly PlannedRoute[],
-  whenTaken: "refuse" | "second",
-): void {
-  const routes = planned.map((route): Route => ({ ...route, linkIndex: link.index }));
-  const refusals = attempt(socket, routes.map(addRoute));
-  const second: NetlinkRequest[] = [];
-  refusals.forEach((refusal, index) => {
+interface RoutesOfLink {
+  readonly link: Link;
+  readonly planned: readonly PlannedRoute[];
+  /**
+   * On the host a destination that another link serves is refused: somebody else has the address. In a
+   * container with several interfaces the first keeps it, and this one stands behind.
+   */
+  readonly whenTaken: "refuse" | "stand behind";
+}
+
+/** The requests and then the routes, in one system call. */
+function performWithRoutes(socket: NetlinkSocket, first: readonly NetlinkRequest[], of: RoutesOfLink): void {
+  const routes = of.planned.map((route): Route => ({ ...route, linkIndex: of.link.index }));
+  const refusals = attempt(socket, [...first, ...routes.map(addRoute)]);
+  for (const refusal of refusals.slice(0, first.length)) if (refusal !== undefined) throw refusal;
+
+  const again: NetlinkRequest[] = [];
+  refusals.slice(first.length).forEach((refusal, index) => {
     const route = routes[index];
     if (refusal === undefined || route === undefined) return;
-    if (!isKernelError(refusal, "EEXIST")) {
-      // Its gateway may be waiting for its own second chance.
-      if (second.length === 0) throw refusal;
-    } else {
+    if (isKernelError(refusal, "EEXIST")) {
       const holders = holdersOf(socket, route);
-      if (holders.includes(link.index)) return;
-      if (whenTaken === "refuse") throw takenBy(socket, route, holders[0]);
-    }
-    second.push(addRoute({ ...route, priority: route.priority ?? SECOND_PRIORITY + link.index }));
+      if (holders.includes(of.link.index)) return;
+      if (of.whenTaken === "refuse") throw takenBy(socket, route, holders[0]);
+      // A gateway whose own route is still to come is refused with it.
+    } else if (again.length === 0) throw refusal;
+    again.push(addRoute({ ...route, priority: route.priority ?? SECOND_PRIORITY + of.link.index }));
   });
-  if (second.length > 0) perform(socket, second);
+  if (again.length > 0) perform(socket, again);
 }
 
 /** The links that serve the destination already. */

@@ -1,0 +1,123 @@
+/**
+ * The process is killed before and after every change that ADD and DEL make;
+ * then DEL, GC, or a second ADD and DEL must leave nothing. The points are told
+ * by the executable itself as it passes them.
+ */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { readFileSync } from "node:fs";
+import { identity } from "../../src/identity.ts";
+import { buildWithCrashPoints, type CrashBuild } from "../support/crash-build.ts";
+import { hasEtcd } from "../support/etcd.ts";
+import { hostProblem } from "../support/host.ts";
+import { testNeeding } from "../support/needs.ts";
+import { type CallOptions, type Command, openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
+import { proofSize } from "../support/proof-size.ts";
+import { builtProgram } from "../support/run-plugin.ts";
+
+const VARIABLE = `${identity.environmentPrefix}FAULT`;
+const HOST_LOCAL = { type: "host-local", ranges: [[{ subnet: "10.88.0.0/24" }], [{ subnet: "fd88::/112" }]] };
+
+const PLACES = [
+  { title: "embedded", kind: "embedded", more: {}, missing: undefined },
+  { title: "etcd", kind: "etcd", more: {}, missing: hasEtcd ? undefined : "needs the program etcd" },
+  { title: "host-local and embedded", kind: "embedded", more: { ipam: HOST_LOCAL }, missing: undefined },
+] as const;
+
+/** What the runtime may do after a plugin died. */
+const RECOVERIES = {
+  DEL: async (site: PluginSite, pod: Pod, options: CallOptions) => site.quietly("DEL", pod, options),
+  GC: async (site: PluginSite, pod: Pod, options: CallOptions) =>
+    site.quietly("GC", pod, { ...options, config: { ...options.config, "cni.dev/valid-attachments": [] } }),
+  "a second ADD and DEL": async (site: PluginSite, pod: Pod, options: CallOptions) => {
+    const result = await site.add(pod, options);
+    await site.quietly("CHECK", pod, { ...options, config: { ...options.config, prevResult: result } });
+    await site.quietly("DEL", pod, options);
+  },
+};
+type Recovery = keyof typeof RECOVERIES;
+
+const NAMES = ["DEL", "GC", "a second ADD and DEL"] as const satisfies readonly Recovery[];
+
+/** Every day each point meets one of the three in turn; in a soak all of them. */
+function recoveriesAt(point: number): readonly Recovery[] {
+  return proofSize<readonly Recovery[]>({
+    everyDay: NAMES.filter((_, index) => index === point % NAMES.length),
+    soak: NAMES,
+  });
+}
+
+let build: CrashBuild;
+beforeAll(() => {
+  if (hostProblem() === undefined) build = buildWithCrashPoints();
+});
+afterAll(() => build?.remove());
+
+for (const { title, kind, more, missing } of PLACES) {
+  describe(`killed on ${title}`, () => {
+    const test = testNeeding(hostProblem(), missing);
+    let site: PluginSite;
+    beforeAll(async () => {
+      if (hostProblem() === undefined && missing === undefined) site = await openPluginSite(kind);
+    });
+    afterAll(() => site?.[Symbol.asyncDispose]());
+
+    const options = (fault?: string): CallOptions => ({
+      program: build.program,
+      config: site.config({ ...more, log_level: "ERROR" }),
+      environment: { CNI_PATH: build.directory, ...(fault === undefined ? {} : { [VARIABLE]: fault }) },
+    });
+    const pointsOf = async (command: Command, pod: Pod) => {
+      const { code, stderr } = await site.call(command, pod, options("list"));
+      expect(code).toBe(0);
+      return [...stderr.matchAll(/^crash point \d+ (.*)$/gm)].map(([, point = ""]) => point);
+    };
+
+    test("ADD loses nothing", async () => {
+      const sample = await site.makePod();
+      const points = await pointsOf("ADD", sample);
+      await site.quietly("DEL", sample, options());
+      expect(points.length).toBeGreaterThanOrEqual(16);
+      expect(points).toContain("after datastore commit");
+
+      for (const [index, point] of points.entries()) {
+        for (const recovery of recoveriesAt(index)) {
+          const pod = await site.makePod();
+          const killed = await site.call("ADD", pod, options(String(index + 1)));
+          expect([point, killed.code, killed.stdout]).toEqual([point, KILLED, ""]);
+          await RECOVERIES[recovery](site, pod, options());
+          expect({ point, recovery, left: await site.left() }).toEqual({ point, recovery, left: [] });
+        }
+      }
+    });
+
+    test("DEL loses nothing", async () => {
+      const sample = await site.makePod();
+      await site.add(sample, options());
+      const points = await pointsOf("DEL", sample);
+      expect(points.length).toBeGreaterThanOrEqual(4);
+
+      for (const [index, point] of points.entries()) {
+        for (const recovery of NAMES) {
+          const pod = await site.makePod();
+          await site.add(pod, options());
+          const killed = await site.call("DEL", pod, options(String(index + 1)));
+          expect([point, killed.code]).toEqual([point, KILLED]);
+          await RECOVERIES[recovery](site, pod, options());
+          expect({ point, recovery, left: await site.left() }).toEqual({ point, recovery, left: [] });
+        }
+      }
+    });
+  });
+}
+
+/** 128 and SIGKILL, as `timeout` passes it on. */
+const KILLED = 137;
+
+testNeeding(hostProblem())("what ships has no crash points", async () => {
+  const holdsTrace = (program: string) => readFileSync(program, "latin1").includes("crash point");
+  expect([holdsTrace(build.program), holdsTrace(builtProgram())]).toEqual([true, false]);
+
+  await using site = await openPluginSite("embedded");
+  const pod = await site.makePod();
+  await site.add(pod, { environment: { [VARIABLE]: "1" } });
+});

@@ -1,0 +1,187 @@
+/** Other IPAM plugins: Debian's host-local, our own in process, and one that misbehaves on demand. */
+
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { chmodSync, existsSync, readFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { hostProblem } from "../support/host.ts";
+import { testNeeding } from "../support/needs.ts";
+import { type CallOptions, failureOf, type Json, openPluginSite, type PluginSite } from "../support/plugin-site.ts";
+import { builtProgram } from "../support/run-plugin.ts";
+
+const DEBIAN = "/usr/lib/cni";
+const HOST_LOCALS = [
+  { name: "Debian's host-local", path: DEBIAN, missing: existsSync(`${DEBIAN}/host-local`) ? undefined : "needs it" },
+  { name: "our own host-local", path: dirname(builtProgram()), missing: undefined },
+];
+const RANGES = [[{ subnet: "10.88.0.0/24" }], [{ subnet: "fd88::/112" }]];
+
+for (const { name, path, missing } of HOST_LOCALS) {
+  const test = testNeeding(hostProblem(), missing);
+  describe(`plugin with ${name}`, () => {
+    let site: PluginSite;
+    beforeAll(async () => {
+      if (hostProblem() === undefined) site = await openPluginSite("embedded");
+    });
+    afterAll(() => site?.[Symbol.asyncDispose]());
+
+    const withIpam = (ipam: Json = {}, more: Json = {}): CallOptions => ({
+      // Debian's is of a time before 1.1.0.
+      config: site.config({ cniVersion: "1.0.0", ipam: { type: "host-local", ranges: RANGES, ...ipam }, ...more }),
+      environment: { CNI_PATH: path },
+    });
+
+    test("gives single addresses of the ranges by our own gateways, records the endpoint, and leaves nothing", async () => {
+      const [first, second] = [await site.makePod(), await site.makePod()];
+      const result = await site.add(first, withIpam());
+      const other = await site.add(second, withIpam());
+
+      expect(result.ips).toEqual([
+        { address: "10.88.0.2/32", interface: 1 },
+        { address: "fd88::2/128", interface: 1 },
+      ]);
+      expect(result.routes.map((route) => route["gw"])).toEqual(["169.254.1.1", "fe80::ecee:eeff:feee:eeee"]);
+      for (const { address } of other.ips) {
+        await site.inside(first, ["ping", "-c1", "-W2", address.split("/")[0] ?? ""]);
+      }
+      expect((await site.left()).filter((line) => line.includes("workloadendpoints"))).toHaveLength(2);
+      await site.quietly("CHECK", first, withIpam({}, { prevResult: result }));
+      await site.quietly("DEL", first, withIpam());
+      expect(failureOf(await site.call("CHECK", first, withIpam({}, { prevResult: result }))).code).not.toBe(0);
+      await site.host.must(["ip", "netns", "delete", second.netnsName]);
+      await site.quietly("DEL", second, withIpam());
+      await site.quietly("DEL", second, withIpam());
+      expect(await site.left()).toEqual([]);
+    });
+
+    test("takes its routes in place of the default ones, and both when the config says so", async () => {
+      const routes = [{ dst: "192.0.2.0/24", gw: "10.88.0.1" }, { dst: "2001:db8::/64" }];
+      for (const [more, expected] of [
+        [{}, ["192.0.2.0/24", "2001:db8::/64"]],
+        [{ include_default_routes: true }, ["192.0.2.0/24", "2001:db8::/64", "0.0.0.0/0", "::/0"]],
+      ] as const) {
+        const pod = await site.makePod();
+        const result = await site.add(pod, withIpam({ routes }, more));
+
+        expect(result.routes.map((route) => route["dst"])).toEqual([...expected]);
+        const held = await site.inside(pod, ["sh", "-c", "ip route; ip -6 route"]);
+        for (const line of ["192.0.2.0/24 via 169.254.1.1", "2001:db8::/64 via fe80::"]) expect(held).toContain(line);
+        expect(held.includes("default via")).toBe(expected.length > 2);
+        await site.quietly("DEL", pod, withIpam({ routes }, more));
+      }
+      expect(await site.left()).toEqual([]);
+    });
+
+    test("refuses pools, and takes nothing", async () => {
+      const pod = await site.makePod();
+      expect(failureOf(await site.call("ADD", pod, withIpam({ ipv4_pools: ["10.50.0.0/16"] }))).code).toBe(7);
+      expect(await site.left()).toEqual([]);
+    });
+
+    test("gives its addresses back when a later step fails", async () => {
+      const pod = await site.makePod();
+      // The kernel has no IPv6 on a link as narrow as this.
+      expect(failureOf(await site.call("ADD", pod, withIpam({}, { mtu: 1000 }))).code).toBe(107);
+      expect(await site.left()).toEqual([]);
+    });
+  });
+}
+
+describe("plugin with our own host-local in process", () => {
+  const test = testNeeding(hostProblem());
+
+  test("gives a second ADD the same answer", async () => {
+    await using site = await openPluginSite("embedded");
+    const pod = await site.makePod();
+    const options = {
+      config: site.config({ ipam: { type: "host-local", ranges: RANGES } }),
+      environment: { CNI_PATH: dirname(builtProgram()) },
+    };
+    const first = await site.add(pod, options);
+
+    expect(await site.add(pod, options)).toEqual(first);
+    await site.quietly("STATUS", pod, options);
+    await site.quietly("GC", pod, { ...options, config: { ...options.config, "cni.dev/valid-attachments": [] } });
+    expect(await site.left()).toEqual([]);
+  });
+});
+
+describe("plugin with an IPAM plugin that", () => {
+  const test = testNeeding(hostProblem());
+  let site: PluginSite;
+  beforeAll(async () => {
+    if (hostProblem() === undefined) site = await openPluginSite("embedded");
+  });
+  afterAll(() => site?.[Symbol.asyncDispose]());
+
+  const FOLDER = "/opt/spies";
+  /** A plugin of this one answer to ADD; it writes down how it is called. */
+  const spy = (name: string, script: string): CallOptions => {
+    const file = `${FOLDER}/${name}`;
+    site.host.writeFile(file, `#!/bin/sh\necho "$CNI_COMMAND" >> ${FOLDER}/calls\n${script}\n`);
+    site.host.writeFile(`${FOLDER}/calls`, "");
+    chmodSync(site.host.view(file), 0o755);
+    return { config: site.config({ ipam: { type: name } }), environment: { CNI_PATH: FOLDER } };
+  };
+  const calls = () =>
+    readFileSync(site.host.view(`${FOLDER}/calls`), "utf8")
+      .trim()
+      .split("\n");
+  const GIVES = `[ "$CNI_COMMAND" = ADD ] && echo '{"ips":[{"address":"10.77.0.5/24"}]}'; exit 0`;
+
+  test("gives no address is told to take it back", async () => {
+    const options = spy("gives-nothing", `[ "$CNI_COMMAND" = ADD ] && echo '{"ips":[]}'; exit 0`);
+    expect(failureOf(await site.call("ADD", await site.makePod(), options)).code).toBe(108);
+    expect(calls()).toEqual(["ADD", "DEL"]);
+    expect(await site.left()).toEqual([]);
+  });
+
+  test("fails passes its own code and words on", async () => {
+    const options = spy("fails", `echo '{"code":123,"msg":"of its own"}'; exit 1`);
+    const pod = await site.makePod();
+    expect(failureOf(await site.call("ADD", pod, options))).toMatchObject({ code: 123, msg: "of its own" });
+    expect(failureOf(await site.call("DEL", pod, options))).toMatchObject({ code: 123, msg: "of its own" });
+    expect(failureOf(await site.call("STATUS", pod, options))).toMatchObject({ code: 123, msg: "of its own" });
+    expect(await site.left()).toEqual([]);
+  });
+
+  test("gives an address that cannot be wired is told to take it back", async () => {
+    const options = spy("gives", GIVES);
+    await site.host.must(["sh", "-c", "ip link add taken type veth peer name other; ip link set taken up"]);
+    await site.host.must(["ip", "route", "add", "10.77.0.5/32", "dev", "taken"]);
+    const before = await site.left();
+    const failure = failureOf(await site.call("ADD", await site.makePod(), options));
+
+    expect(failure).toMatchObject({ code: 107, msg: expect.stringContaining('"taken"') });
+    expect(calls()).toEqual(["ADD", "DEL"]);
+    expect(await site.left()).toEqual(before);
+    await site.host.must(["ip", "link", "delete", "taken"]);
+  });
+
+  test("is asked by every command, also when the namespace is gone", async () => {
+    const options = spy("gives", GIVES);
+    const pod = await site.makePod();
+    const prevResult = await site.add(pod, options);
+    const config = { ...options.config, prevResult, "cni.dev/valid-attachments": [] };
+    await site.quietly("CHECK", pod, { ...options, config });
+    await site.quietly("STATUS", pod, options);
+    await site.quietly("GC", pod, { ...options, config });
+    await site.host.must(["ip", "netns", "delete", pod.netnsName]);
+    await site.quietly("DEL", pod, options);
+
+    expect(calls()).toEqual(["ADD", "CHECK", "STATUS", "GC", "DEL"]);
+    expect(await site.left()).toEqual([]);
+  });
+
+  test("keeps routes with all their properties keeps them in the newest version", async () => {
+    const route = { dst: "192.0.2.0/24", mtu: 1400, advmss: 1360, priority: 50, table: 100, scope: 0 };
+    const answer = { cniVersion: "1.1.0", ips: [{ address: "10.77.0.6/24" }], routes: [route] };
+    const options = spy("routes", `[ "$CNI_COMMAND" = ADD ] && echo '${JSON.stringify(answer)}'; exit 0`);
+    const pod = await site.makePod();
+
+    expect((await site.add(pod, options)).routes).toEqual([{ ...route, gw: "169.254.1.1" }]);
+    expect(await site.inside(pod, ["ip", "route", "show", "table", "100"])).toBe(
+      "192.0.2.0/24 via 169.254.1.1 dev eth0 metric 50 mtu 1400 advmss 1360 \n",
+    );
+    await site.quietly("DEL", pod, options);
+  });
+});

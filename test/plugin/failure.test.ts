@@ -1,0 +1,78 @@
+/** Whatever stops an ADD, all that it took is given back. */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { identity } from "../../src/identity.ts";
+import { hostProblem } from "../support/host.ts";
+import { failureOf, openPluginSite, type PluginSite } from "../support/plugin-site.ts";
+import { STORES } from "./stores.ts";
+
+for (const { kind, test } of STORES) {
+  describe(`a failed ADD on ${kind}`, () => {
+    let site: PluginSite;
+    beforeAll(async () => {
+      if (hostProblem() === undefined) site = await openPluginSite(kind);
+    });
+    afterAll(() => site?.[Symbol.asyncDispose]());
+
+    test("gives all back when the kernel refuses a sysctl", async () => {
+      // The kernel has no IPv6 on a link as narrow as this.
+      const failure = failureOf(await site.call("ADD", await site.makePod(), { config: site.config({ mtu: 1000 }) }));
+      expect(failure.code).toBe(107);
+      expect(await site.left()).toEqual([]);
+    });
+
+    test("gives all back when a route on the host is somebody else's", async () => {
+      await site.host.must(["sh", "-c", "ip link add taken type veth peer name other; ip link set taken up"]);
+      await site.host.must(["ip", "route", "add", "10.50.8.8/32", "dev", "taken"]);
+      const before = await site.left();
+      const failure = failureOf(await site.call("ADD", await site.makePod({ args: "IP=10.50.8.8" })));
+
+      expect(failure).toMatchObject({ code: 107, msg: expect.stringContaining('"taken"') });
+      expect(await site.left()).toEqual(before);
+      await site.host.must(["ip", "link", "delete", "taken"]);
+    });
+
+    test("takes nothing where the host's interface name is a stranger's", async () => {
+      const pod = await site.makePod({ containerId: "abc" });
+      await site.host.must(["ip", "link", "add", `${identity.interfacePrefix}abc`, "type", "bridge"]);
+      const before = await site.left();
+      expect(failureOf(await site.call("ADD", pod)).code).toBe(106);
+      expect(await site.left()).toEqual(before);
+      await site.quietly("DEL", pod);
+      expect(await site.left()).toEqual(before);
+      await site.host.must(["ip", "link", "delete", `${identity.interfacePrefix}abc`]);
+    });
+
+    test("takes nothing where the pools cannot give it", async () => {
+      const ipam = { type: identity.ipamType, ipv4_pools: ["absent"] };
+      const pod = await site.makePod();
+      expect(failureOf(await site.call("ADD", pod, { config: site.config({ ipam }) })).code).toBe(101);
+      const outside = await site.makePod({ args: "IP=203.0.113.1" });
+      expect(failureOf(await site.call("ADD", outside)).code).toBe(105);
+      expect(await site.left()).toEqual([]);
+    });
+
+    test("takes nothing when it is stopped before a readiness gate opens", async () => {
+      const pod = await site.makePod();
+      const config = site.config({ readiness_gates: ["http://127.0.0.1:9/never"] });
+      const stopped = await site.call("ADD", pod, { config, limitMilliseconds: 1_500 });
+
+      expect(JSON.parse(stopped.stdout).code).toBe(111);
+      expect(await site.left()).toEqual([]);
+    });
+
+    test("does not undo what an earlier ADD made", async () => {
+      const pod = await site.makePod({ args: "IP=10.50.8.9" });
+      await site.add(pod);
+      await site.host.must(["sh", "-c", "ip link add taken type veth peer name other; ip link set taken up"]);
+      await site.host.must(["ip", "route", "del", "10.50.8.9/32"]);
+      await site.host.must(["ip", "route", "add", "10.50.8.9/32", "dev", "taken"]);
+      const before = await site.left();
+      expect(failureOf(await site.call("ADD", pod)).code).toBe(107);
+
+      expect(await site.left()).toEqual(before);
+      await site.quietly("DEL", pod);
+      await site.host.must(["ip", "link", "delete", "taken"]);
+      expect(await site.left()).toEqual([]);
+    });
+  });
+}
