@@ -17,6 +17,10 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
     proves: "50 processes x 200 ADD and DEL on each datastore, let live and killed",
   },
   {
+    place: "./test/ipam/etcd-trouble.test.ts",
+    proves: "20 workers while etcd's leader is killed, frozen, cut off, and while its quota is used up",
+  },
+  {
     place: "./test/plugin/crash.test.ts",
     proves: "ADD and DEL killed at every point, on each datastore and with host-local, and each way to recover",
   },

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { type EtcdOptions, openEtcd } from "../../src/datastore/etcd/etcd.ts";
-import { type EtcdCluster, type EtcdMember, etcdctl, hasEtcd, startEtcd } from "../support/etcd.ts";
+import { type EtcdCluster, hasEtcd, leaderOf, startEtcd } from "../support/etcd.ts";
 import { startProxy } from "../support/unreliable-proxy.ts";
 
 /** The first endpoint first. */
@@ -139,15 +139,6 @@ describe.skipIf(!hasEtcd)(`etcd with members in trouble${hasEtcd ? "" : " (skipp
     silent.stop(true);
   });
 });
-
-function leaderOf(cluster: EtcdCluster): EtcdMember {
-  const leader = cluster.members.find(({ endpoint }) => {
-    const [status] = JSON.parse(etcdctl(endpoint, ["endpoint", "status", "-w", "json"]));
-    return status.Status.leader === status.Status.header.member_id;
-  });
-  if (!leader) throw new Error("the cluster has no leader");
-  return leader;
-}
 
 async function increment(store: Datastore): Promise<void> {
   for (;;) {

@@ -22,8 +22,17 @@ export interface ServerTls {
   readonly clientCa?: string;
 }
 
+/** Where a member runs: on loopback, unless told otherwise. */
+export interface MemberPlace {
+  readonly address: string;
+  /** What must stand before its command, for a namespace of its own. */
+  readonly enter: readonly string[];
+}
+
 interface EtcdPlan {
   readonly members?: number;
+  /** One for each member. */
+  readonly places?: readonly MemberPlace[];
   readonly tls?: ServerTls;
   readonly gateway?: "on" | "off";
   readonly flags?: readonly string[];
@@ -33,6 +42,8 @@ export interface EtcdMember {
   readonly endpoint: string;
   readonly pid: number;
   signal(name: NodeJS.Signals): void;
+  /** Starts it again with the data it had; it must have ended. */
+  restart(): Promise<void>;
 }
 
 export interface EtcdCluster {
@@ -48,27 +59,38 @@ export async function startEtcd(plan: EtcdPlan = {}): Promise<EtcdCluster> {
   const names = Array.from({ length: plan.members ?? 1 }, (_, index) => `member-${index}`);
   const ports = await freePorts(names.length * 2);
   const scheme = plan.tls ? "https" : "http";
-  const endpoints = names.map((_, index) => `${scheme}://127.0.0.1:${ports[index * 2]}`);
-  const peers = names.map((_, index) => `http://127.0.0.1:${ports[index * 2 + 1]}`);
+  const place = (index: number): MemberPlace => plan.places?.[index] ?? { address: "127.0.0.1", enter: [] };
+  const endpoints = names.map((_, index) => `${scheme}://${place(index).address}:${ports[index * 2]}`);
+  const peers = names.map((_, index) => `http://${place(index).address}:${ports[index * 2 + 1]}`);
   const initialCluster = names.map((name, index) => `${name}=${peers[index]}`).join(",");
-  const processes = names.map((name, index) => {
+  const start = (name: string, index: number) => {
     const log = Bun.file(join(directory.path, `${name}.log`));
     const address = { endpoint: endpoints[index] ?? "", peer: peers[index] ?? "", initialCluster };
-    const command = [...DYING_WITH_PARENT, "etcd", ...memberFlags(name, directory.path, address), ...planFlags(plan)];
+    const etcd = ["etcd", ...memberFlags(name, directory.path, address), ...planFlags(plan)];
+    const command = [...DYING_WITH_PARENT, ...place(index).enter, ...etcd];
     return Bun.spawn(command, { stdout: log, stderr: log, stdin: "ignore" });
-  });
+  };
+  const processes = names.map(start);
+  const listening = (index: number) => untilListening(new URL(endpoints[index] ?? ""), directory.path);
   const kill = () => {
     for (const each of processes) each.kill("SIGKILL");
   };
   process.on("exit", kill);
-  await Promise.all(endpoints.map((endpoint) => untilListening(Number(new URL(endpoint).port), directory.path)));
+  await Promise.all(names.map((_, index) => listening(index)));
   return {
     endpoints,
     directory: directory.path,
-    members: processes.map((each, index) => ({
+    members: names.map((name, index) => ({
       endpoint: endpoints[index] ?? "",
-      pid: each.pid,
-      signal: (name) => each.kill(name),
+      get pid() {
+        return processes[index]?.pid ?? 0;
+      },
+      signal: (signal) => processes[index]?.kill(signal),
+      restart: async () => {
+        await processes[index]?.exited;
+        processes[index] = start(name, index);
+        await listening(index);
+      },
     })),
     stop: async () => {
       kill();
@@ -148,9 +170,19 @@ async function freePorts(count: number): Promise<readonly number[]> {
   return ports;
 }
 
-async function untilListening(port: number, directory: string): Promise<void> {
+/** The member that leads; each is asked whether it does. */
+export function leaderOf(cluster: EtcdCluster): EtcdMember {
+  const leader = cluster.members.find(({ endpoint }) => {
+    const [status] = JSON.parse(etcdctl(endpoint, ["endpoint", "status", "-w", "json"]));
+    return status.Status.leader === status.Status.header.member_id;
+  });
+  if (!leader) throw new Error("the cluster has no leader");
+  return leader;
+}
+
+async function untilListening({ hostname, port }: URL, directory: string): Promise<void> {
   for (let attempt = 0; attempt < 200; attempt++) {
-    const isOpen = await Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } }).then(
+    const isOpen = await Bun.connect({ hostname, port: Number(port), socket: { data() {} } }).then(
       (socket) => {
         socket.end();
         return true;

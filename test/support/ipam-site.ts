@@ -10,7 +10,7 @@ import { findProblems, type Problem, type World } from "../../src/ipam/invariant
 import { readWorld } from "../../src/ipam/world.ts";
 import { clusterInformation } from "../../src/model/cluster-information.ts";
 import { resourceKey } from "../../src/model/keys.ts";
-import { hasEtcd, startEtcd } from "./etcd.ts";
+import { type EtcdCluster, hasEtcd, startEtcd } from "./etcd.ts";
 import { seed } from "./ipam.ts";
 import { builtProgram } from "./run-plugin.ts";
 import { temporaryDirectory } from "./temporary-directory.ts";
@@ -50,8 +50,12 @@ async function startEmbeddedSite(...changes: readonly Change[]): Promise<IpamSit
 }
 
 async function startEtcdSite(...changes: readonly Change[]): Promise<IpamSite> {
+  return openEtcdSite(await startEtcd(), ...changes);
+}
+
+/** The cluster ends with the site. */
+export async function openEtcdSite(etcd: EtcdCluster, ...changes: readonly Change[]): Promise<IpamSite> {
   const directory = temporaryDirectory("ipam");
-  const etcd = await startEtcd();
   const store = await openDatastore({ kind: "etcd", source: { kind: "endpoints", endpoints: etcd.endpoints } });
   await seed(store, readyCluster(true), ...changes);
   return {

@@ -15,7 +15,7 @@ export interface StormSize {
   readonly killed?: number;
 }
 
-interface Holding {
+export interface Holding {
   readonly address: string;
   readonly container: string;
   readonly from: number;
