@@ -26,6 +26,9 @@ test: node_modules/.installed ## lint, then every test; the last line holds the 
 soak: node_modules/.installed ## the long proofs at full size, an hour or so; SOAK=word chooses among them
 	@$(BUN) scripts/soak.ts $(SOAK)
 
+demo: build ## the product at work on a private host, as root; DATASTORE=etcd on a real etcd
+	@$(BUN) scripts/demo.ts --datastore "$(or $(DATASTORE),embedded)"
+
 bench: node_modules/.installed ## side by side with the peers; prints ratios
 	@$(BUN) scripts/bench.ts $(BENCH)
 

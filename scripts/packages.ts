@@ -27,8 +27,11 @@ const PACKAGES: Readonly<Record<string, string>> = {
   iperf3: "iperf3",
 };
 
-export async function installPackages(): Promise<void> {
-  const missing = Object.entries(PACKAGES).filter(([program]) => Bun.which(program) === null);
+/** `programs`: those that matter; all of them when absent. */
+export async function installPackages(programs: readonly string[] = Object.keys(PACKAGES)): Promise<void> {
+  const missing = Object.entries(PACKAGES).filter(
+    ([program]) => programs.includes(program) && Bun.which(program) === null,
+  );
   if (missing.length === 0) return;
 
   const packages = [...new Set(missing.map(([, name]) => name))];

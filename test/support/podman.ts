@@ -8,6 +8,8 @@ export interface Podman {
   run(name: string, network: string, command: readonly string[], ports?: readonly string[]): Promise<void>;
   exec(name: string, command: readonly string[]): Promise<string>;
   addressesOf(name: string, network: string): Promise<readonly string[]>;
+  /** Who it is to CNI. */
+  sandboxOf(name: string): Promise<{ readonly containerId: string; readonly netns: string }>;
   stop(name: string): Promise<void>;
   start(name: string): Promise<void>;
   remove(name: string): Promise<void>;
@@ -40,6 +42,10 @@ export function usePodman(host: Host): Podman {
       const [{ NetworkSettings }] = JSON.parse(await podman("inspect", name));
       const { IPAddress, GlobalIPv6Address } = NetworkSettings.Networks[network];
       return [IPAddress, GlobalIPv6Address].filter((address) => typeof address === "string" && address !== "");
+    },
+    async sandboxOf(name) {
+      const [{ Id, NetworkSettings }] = JSON.parse(await podman("inspect", name));
+      return { containerId: String(Id), netns: String(NetworkSettings.SandboxKey) };
     },
     async stop(name) {
       await podman("stop", "-t", "0", name);

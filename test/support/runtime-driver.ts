@@ -39,6 +39,8 @@ export interface Runtime {
   status(): Promise<void>;
   /** What it remembers of an attachment. */
   cachedResult(attachment: RuntimeAttachment): CniResult | undefined;
+  /** Takes over an attachment that another runtime made. */
+  remember(attachment: RuntimeAttachment, result: CniResult): void;
   /** Forgets an attachment, as a runtime that lost its disk. */
   forget(attachment: RuntimeAttachment): void;
 }
@@ -122,6 +124,9 @@ export function startRuntime({ conflist, pluginDirectory, run }: RuntimeSettings
     },
     status: () => executeAll("STATUS", statusRequests(list)),
     cachedResult: (attachment) => cache.get(keyOf(attachment))?.result,
+    remember(attachment, result) {
+      cache.set(keyOf(attachment), { attachment, result });
+    },
     forget(attachment) {
       cache.delete(keyOf(attachment));
     },

@@ -1,0 +1,74 @@
+/** Pods of the demo: podman's containers where podman can run, else bare namespaces that the demo attaches itself. */
+import { readFileSync } from "node:fs";
+import type { JsonObject } from "../../src/cni/json.ts";
+import type { CniResult } from "../../src/cni/result.ts";
+import { decodeResult } from "../../src/cni/result-conversion.ts";
+import { type Podman, podmanProblem, usePodman } from "../../test/support/podman.ts";
+import type { RuntimeAttachment } from "../../test/support/runtime-driver.ts";
+import { NETWORK, RUNTIME_VERSION, type Stage } from "./stage.ts";
+
+export interface Pod {
+  readonly name: string;
+  readonly attachment: RuntimeAttachment;
+  readonly addresses: readonly string[];
+  readonly hostLink: string;
+}
+
+export interface PodMaker {
+  /** In the plural. */
+  readonly called: string;
+  start(name: string): Promise<Pod>;
+  stop(pod: Pod): Promise<void>;
+}
+
+export function podMaker(stage: Stage): PodMaker {
+  return podmanProblem() === undefined ? containers(stage, usePodman(stage.host)) : namespaces(stage);
+}
+
+export function namespaces({ host, runtime }: Stage): PodMaker {
+  return {
+    called: "namespaces",
+    async start(name) {
+      await host.must(["ip", "netns", "add", `vt-${name}`]);
+      const containerId = new Bun.CryptoHasher("sha256").update(name).digest("hex");
+      const args = `IgnoreUnknown=1;K8S_POD_NAMESPACE=${NETWORK};K8S_POD_NAME=${name}`;
+      const attachment = { containerId, netns: `/run/netns/vt-${name}`, args };
+      return podOf(name, attachment, await runtime.add(attachment));
+    },
+    async stop({ name, attachment }) {
+      await runtime.del(attachment);
+      await host.must(["ip", "netns", "delete", `vt-${name}`]);
+    },
+  };
+}
+
+/** podman attaches and detaches; what libcni wrote down of it makes CHECK and GC possible beside it. */
+function containers({ host, runtime }: Stage, podman: Podman): PodMaker {
+  return {
+    called: "podman containers",
+    async start(name) {
+      await podman.run(name, NETWORK, ["/bin/sleep", "1000000"]);
+      const { containerId, netns } = await podman.sandboxOf(name);
+      const file = host.view(`/var/lib/cni/results/${NETWORK}-${containerId}-eth0`);
+      const { cniArgs = [], result } = JSON.parse(readFileSync(file, "utf8")) as LibcniCache;
+      const attachment = { containerId, netns, args: cniArgs.map((pair) => pair.join("=")).join(";") };
+      const remembered = decodeResult(result, RUNTIME_VERSION);
+      runtime.remember(attachment, remembered);
+      return podOf(name, attachment, remembered);
+    },
+    async stop({ name, attachment }) {
+      await podman.remove(name);
+      runtime.forget(attachment);
+    },
+  };
+}
+
+interface LibcniCache {
+  readonly cniArgs?: readonly (readonly [name: string, value: string])[];
+  readonly result: JsonObject;
+}
+
+function podOf(name: string, attachment: RuntimeAttachment, { ips, interfaces }: CniResult): Pod {
+  const addresses = ips.map(({ address }) => address.split("/")[0] ?? address);
+  return { name, attachment, addresses, hostLink: interfaces.find(({ sandbox }) => !sandbox)?.name ?? "" };
+}

@@ -1,0 +1,76 @@
+/** `make demo`, run as a person would: to its end on each datastore, cut short, and without the right to. */
+import { describe, expect } from "bun:test";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { hasEtcd } from "../support/etcd.ts";
+import { hostProblem } from "../support/host.ts";
+import { program, root, testNeeding } from "../support/needs.ts";
+
+const DEMO = [process.execPath, join(import.meta.dir, "../../scripts/demo.ts")];
+const testDemo = testNeeding(hostProblem(), program("ping"));
+
+async function runDemo(args: readonly string[] = [], before: readonly string[] = []) {
+  const demo = Bun.spawn([...before, ...DEMO, ...args], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(demo.stdout).text(),
+    new Response(demo.stderr).text(),
+    demo.exited,
+  ]);
+  return { code, stderr, lastLine: stdout.trimEnd().split("\n").at(-1) ?? "", steps: stdout.match(/^ {2}✓/gm)?.length };
+}
+
+const DONE = {
+  code: 0,
+  stderr: "",
+  lastLine: expect.stringMatching(/^Everything was given back: no link, .* is left/),
+};
+
+describe("make demo", () => {
+  testDemo("shows all its steps and gives everything back", async () => {
+    expect(await runDemo()).toMatchObject({ ...DONE, steps: 13 });
+  });
+
+  testNeeding(hostProblem(), hasEtcd ? undefined : "needs the program etcd")("does the same on etcd", async () => {
+    expect(await runDemo(["--datastore", "etcd"])).toMatchObject({ ...DONE, steps: 13 });
+  });
+
+  testNeeding(hostProblem(), program("podman"))("does the same with bare namespaces where podman is not", async () => {
+    const hide = `mount --bind /dev/null ${Bun.which("podman")} && exec "$@"`;
+    expect(await runDemo([], ["unshare", "--mount", "sh", "-c", hide, "demo"])).toMatchObject({ ...DONE, steps: 13 });
+  });
+
+  testDemo("ends at Ctrl-C, and its host with it", async () => {
+    const demo = Bun.spawn(DEMO, { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+    const reader = demo.stdout.getReader();
+    const decoder = new TextDecoder();
+    let text = "";
+    while (!text.includes("✓ A host")) text += decoder.decode((await reader.read()).value);
+    const host = childrenOf(demo.pid);
+    expect(host).not.toEqual([]);
+    demo.kill("SIGINT");
+    for (let part = await reader.read(); !part.done; part = await reader.read()) text += decoder.decode(part.value);
+
+    expect(await demo.exited).toBe(130);
+    expect(text).toEndWith("Stopped; the private host is gone, and everything in it\n");
+    expect(host.filter((pid) => existsSync(`/proc/${pid}`))).toEqual([]);
+  });
+
+  testNeeding(root, program("setpriv"))("tells who is not root what is missing", async () => {
+    const nobody = ["setpriv", "--reuid=65534", "--clear-groups", "--", ...DEMO];
+    const { exitCode, stderr } = Bun.spawnSync(nobody, { stdin: "ignore" });
+
+    expect(exitCode).toBe(1);
+    expect(stderr.toString()).toContain("root");
+  });
+
+  testDemo("refuses a datastore that it does not know", async () => {
+    expect(await runDemo(["--datastore", "consul"])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("etcd"),
+    });
+  });
+});
+
+function childrenOf(pid: number): readonly string[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
+}
