@@ -3,6 +3,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { program, testNeeding } from "../support/needs.ts";
+import { pollUntil } from "../support/poll.ts";
 import { ATTACHMENT_ENV, cniErrorOfRun, runPlugin } from "../support/run-plugin.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -55,7 +56,7 @@ describe("a delegate", () => {
       stdout: "pipe",
       stderr: "pipe",
     });
-    await until(() => existsSync(note));
+    await pollUntil(() => existsSync(note), "the delegate to run");
     child.kill("SIGTERM");
     const [stdout, stderr, exitCode] = await Promise.all([
       new Response(child.stdout).text(),
@@ -64,7 +65,7 @@ describe("a delegate", () => {
     ]);
 
     expect(cniErrorOfRun({ stdout, stderr, exitCode }).code).toBe(111);
-    await until(() => !existsSync(`/proc/${Number(readFileSync(note, "utf8"))}`));
+    await pollUntil(() => !existsSync(`/proc/${Number(readFileSync(note, "utf8"))}`), "the delegate to end");
   });
 
   for (const cniVersion of ["0.1.0", "0.2.0", "0.3.1", "0.4.0", "1.0.0"]) {
@@ -83,11 +84,3 @@ describe("a delegate", () => {
     });
   }
 });
-
-async function until(condition: () => boolean): Promise<void> {
-  for (let tries = 0; tries < 500; tries += 1) {
-    if (condition()) return;
-    await Bun.sleep(10);
-  }
-  throw new Error("The condition did not come about in 5 s");
-}

@@ -2,6 +2,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { pollUntil } from "../support/poll.ts";
 import { ATTACHMENT_ENV, builtProgram, cniErrorOfRun, runPlugin } from "../support/run-plugin.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -142,7 +143,7 @@ describe("a stop signal", () => {
     "%s lets the handler undo, then ends as interrupted",
     async (signal) => {
       const { child, ready, undone } = start("undoes", signal);
-      await until(() => existsSync(ready));
+      await pollUntil(() => existsSync(ready), "the plugin to be ready");
       child.kill(signal);
 
       expect(cniErrorOfRun(await endOf(child)).code).toBe(111);
@@ -152,7 +153,7 @@ describe("a stop signal", () => {
 
   test("ends a handler that does not listen, after a grace", async () => {
     const { child, ready } = start("hangs", "deaf");
-    await until(() => existsSync(ready));
+    await pollUntil(() => existsSync(ready), "the plugin to be ready");
     child.kill("SIGTERM");
 
     expect(cniErrorOfRun(await endOf(child)).code).toBe(111);
@@ -165,7 +166,7 @@ describe("a stop signal", () => {
       stdout: "pipe",
       stderr: "pipe",
     });
-    await until(() => catchesSigterm(child.pid));
+    await pollUntil(() => catchesSigterm(child.pid), "the plugin to handle signals");
     child.kill("SIGTERM");
 
     expect(cniErrorOfRun(await endOf(child)).code).toBe(111);
@@ -186,12 +187,4 @@ async function endOf(child: Bun.Subprocess<"pipe" | Uint8Array, "pipe", "pipe">)
     child.exited,
   ]);
   return { stdout, stderr, exitCode };
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  for (let tries = 0; tries < 500; tries += 1) {
-    if (condition()) return;
-    await Bun.sleep(10);
-  }
-  throw new Error("The condition did not come about in 5 s");
 }
