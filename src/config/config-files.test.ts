@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { decode, MINIMAL } from "../../test/support/network-config.ts";
-import { readNodeName, unreadableFiles } from "./config-files.ts";
+import { PluginError } from "../errors.ts";
+import { blamingFields, readNodeName, unreadableFiles } from "./config-files.ts";
 import { decodeNetworkConfig } from "./decode.ts";
 import { chooseNodeName } from "./node-name.ts";
 import { pathText } from "./problem.ts";
@@ -61,5 +62,24 @@ describe("unreadableFiles()", () => {
     const { files } = decodeNetworkConfig({ ...MINIMAL, datastore_type: "embedded", etcd_ca_cert_file: missing });
 
     expect(await unreadableFiles(files)).toEqual([]);
+  });
+});
+
+describe("blamingFields()", () => {
+  const files = decodeNetworkConfig({ ...MINIMAL, etcd_key_file: missing, etcd_cert_file: missing }).files;
+
+  test("tells a file that could not be read by the fields that name such files", async () => {
+    const failure = await blamingFields(new PluginError("io-failure", "Cannot read a file"), files);
+
+    expect(failure).toMatchObject({ kind: "config-invalid" });
+    expect(String(failure)).toMatch(/"etcd_key_file".*"etcd_cert_file"/);
+  });
+
+  test("leaves every other failure as it is", async () => {
+    const others = [new PluginError("datastore-unavailable", "down"), new Error("a fault"), undefined];
+    for (const failure of others) expect(await blamingFields(failure, files)).toBe(failure);
+
+    const unrelated = new PluginError("io-failure", "Cannot read another file");
+    expect(await blamingFields(unrelated, [])).toBe(unrelated);
   });
 });

@@ -5,6 +5,7 @@
  */
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
+import { configInvalid } from "./decode.ts";
 import type { NamedFile } from "./named-files.ts";
 import type { NetworkConfig } from "./network-config.ts";
 import { chooseNodeName } from "./node-name.ts";
@@ -23,6 +24,13 @@ export async function unreadableFiles(files: readonly NamedFile[]): Promise<read
     return reason === undefined ? [] : [unreadable(path, file, reason)];
   });
   return (await Promise.all(found)).flat();
+}
+
+/** A file that could not be read is told by the field that names it, with all others like it; any other failure stays. */
+export async function blamingFields(failure: unknown, files: readonly NamedFile[]): Promise<unknown> {
+  if (!(failure instanceof PluginError) || failure.kind !== "io-failure") return failure;
+  const problems = await unreadableFiles(files);
+  return problems.length === 0 ? failure : configInvalid(problems);
 }
 
 /** Reads the file only when the config does not say; a file that was named must be there unless it is said to be optional. */

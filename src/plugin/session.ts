@@ -7,7 +7,7 @@
  */
 import type { CniCall } from "../cni/call.ts";
 import type { CallContext } from "../cni/serve.ts";
-import { readNodeName } from "../config/config-files.ts";
+import { blamingFields, readNodeName } from "../config/config-files.ts";
 import { type DatastoreSettings, datastoreSettings } from "../config/datastore-settings.ts";
 import { requireNetworkConfig } from "../config/decode.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
@@ -59,7 +59,8 @@ export async function withSession<T>(
   try {
     const node = await nodeName(config, call, surroundings);
     return await work({ config, settings, node, log, signal: context.signal, surroundings, store });
-  } catch (failure) {
+  } catch (cause) {
+    const failure = await blamingFields(cause, decoded.files);
     log.error(failure instanceof Error ? failure.message : String(failure), fieldsOf(call));
     throw failure;
   } finally {

@@ -4,7 +4,7 @@
  */
 import type { CniCall } from "../../cni/call.ts";
 import type { CallContext } from "../../cni/serve.ts";
-import { readNodeName } from "../../config/config-files.ts";
+import { blamingFields, readNodeName } from "../../config/config-files.ts";
 import { type DatastoreSettings, datastoreSettings } from "../../config/datastore-settings.ts";
 import { requireNetworkConfig } from "../../config/decode.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
@@ -48,7 +48,8 @@ export async function withSession<T>(
     const warn = (message: string) => log.warning(message);
     const allocator = openHostAllocator(store, surroundings, { node, settings, warn });
     return await work({ config, settings, node, store, allocator, log });
-  } catch (failure) {
+  } catch (cause) {
+    const failure = await blamingFields(cause, decoded.files);
     log.error(failure instanceof Error ? failure.message : String(failure), { command: call.call.command });
     throw failure;
   } finally {
