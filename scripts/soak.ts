@@ -24,6 +24,10 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
     place: "./test/plugin/crash.test.ts",
     proves: "ADD and DEL killed at every point, on each datastore and with host-local, and each way to recover",
   },
+  {
+    place: "./test/bandwidth/rates.test.ts",
+    proves: "shaped rates from 1 Mbit to 1 Gbit in both directions, by iperf3",
+  },
 ];
 
 const wanted = process.argv.slice(2);

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { canMakeNetns, NetnsArea, runIn } from "../support/netns.ts";
 import { cniErrorOfRun } from "../support/run-plugin.ts";
-import { RATES, ShapedPod } from "./shaped-pod.ts";
+import { type Call, RATES, ShapedPod } from "./shaped-pod.ts";
 
 const area = new NetnsArea("bw");
 const able = canMakeNetns && Bun.which("tc") !== null;
@@ -153,7 +153,7 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
     ["knows the result alone", { netns: undefined }],
     ["knows the namespace alone", { config: { prevResult: undefined } }],
     ["is given rates that ADD would refuse", { config: { ingressRate: 5 } }],
-  ])("removes all, also when DEL %s, and again", async (_name, call) => {
+  ])("removes all, also when DEL %s, and again", async (_name, call: Call) => {
     await pod.must("ADD", { config: RATES });
     await pod.must("DEL", call);
 

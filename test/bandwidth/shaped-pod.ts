@@ -92,12 +92,12 @@ export class ShapedPod {
   }
 
   /** The names of links to which redirections of what enters the link lead. */
-  redirections(link = "veth0"): readonly string[] {
+  redirections(link = "veth0"): string[] {
     const text = runIn(this.host, ["tc", "filter", "show", "dev", link, "ingress"]);
     return [...text.matchAll(/Egress Redirect to device (\S+)\)/g)].map(([, name = ""]) => name);
   }
 
-  ifbs(): readonly string[] {
+  ifbs(): string[] {
     const links: readonly { ifname: string }[] = JSON.parse(
       runIn(this.host, ["ip", "-j", "link", "show", "type", "ifb"]),
     );
