@@ -33,16 +33,17 @@ describe("decodeBandwidth()", () => {
     expect(decodeBandwidth(config)).toEqual({ egress: DECODED.egress });
   });
 
-  test("looks at annotations only where the runtime names no rate, so that nothing is shaped twice", () => {
+  test("looks at annotations for a direction that the runtime does not name, so that nothing is shaped twice", () => {
     const annotations = { "kubernetes.io/ingress-bandwidth": "5M", "orchestrator.io/egress-bandwidth": "1Mi" };
-    const both = { runtimeConfig: { bandwidth: RATES, [ANNOTATIONS]: annotations } };
-    const alone = { runtimeConfig: { [ANNOTATIONS]: annotations } };
-
-    expect(decodeBandwidth(both)).toEqual(DECODED);
-    expect(decodeBandwidth(alone)).toEqual({
+    const annotated = {
       ingress: { rate: 5_000_000n, burst: undefined },
       egress: { rate: 2n ** 20n, burst: undefined },
-    });
+    };
+    const of = (bandwidth: object) => decodeBandwidth({ runtimeConfig: { bandwidth, [ANNOTATIONS]: annotations } });
+
+    expect(of({})).toEqual(annotated);
+    expect(of(RATES)).toEqual(DECODED);
+    expect(of({ ingressRate: 8000, ingressBurst: 80 })).toEqual({ ...annotated, ingress: DECODED.ingress });
   });
 
   test.each([

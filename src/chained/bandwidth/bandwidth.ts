@@ -1,11 +1,11 @@
 /**
  * How fast a container may send and receive: decoded from the network config.
  *
- *   ingressRate … egressBurst in the config      win as a whole when any of them is there
- *   runtimeConfig.bandwidth                      what the runtime read from the pod
- *   runtimeConfig."io.kubernetes.cri.pod-annotations"   where a runtime passes on the annotations alone
+ *   ingressRate … egressBurst in the config             win as a whole when any of them is there
+ *   runtimeConfig.bandwidth                             what the runtime read from the pod
+ *   runtimeConfig."io.kubernetes.cri.pod-annotations"   for a direction that the runtime did not name
  *
- * One source is used and the others are not looked at, so nothing is shaped twice.
+ * Each direction has one source, so nothing is shaped twice.
  * Directions are the container's: ingress is what it receives.
  */
 import { isJsonObject, type JsonObject } from "../../cni/json.ts";
@@ -49,9 +49,12 @@ export function decodeBandwidth(config: JsonObject): Bandwidth {
   const runtimeConfig = objectAt(config, "runtimeConfig", "runtimeConfig");
   const place = "runtimeConfig.bandwidth";
   const ofRuntime = objectAt(runtimeConfig, keyLike(runtimeConfig, "bandwidth"), place);
-  if (FIELDS.some((field) => isPresent(ofRuntime[field]))) return withoutPlaceholders(decodeFields(ofRuntime, place));
+  const annotations = objectAt(runtimeConfig, POD_ANNOTATIONS, POD_ANNOTATIONS);
+  return { ...annotatedBandwidth(annotations), ...withoutPlaceholders(decodeFields(ofRuntime, place)) };
+}
 
-  const { ingress, egress } = annotatedRates(objectAt(runtimeConfig, POD_ANNOTATIONS, POD_ANNOTATIONS));
+function annotatedBandwidth(annotations: JsonObject): Bandwidth {
+  const { ingress, egress } = annotatedRates(annotations);
   return {
     ...(ingress === undefined ? {} : { ingress: { rate: ingress, burst: undefined } }),
     ...(egress === undefined ? {} : { egress: { rate: egress, burst: undefined } }),
