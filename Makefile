@@ -5,7 +5,7 @@ BUN := node_modules/@oven/bun-linux-$(MACHINE)/bin/bun
 IDENTITY ?= identity/vendor.json
 OUT ?= dist
 
-.PHONY: build dist test lint fmt bench soak clean
+.PHONY: build dist test lint fmt bench soak demo clean
 
 build: node_modules/.installed ## the executable and its names, in $(OUT)/bin
 	@$(BUN) scripts/build.ts --identity "$(IDENTITY)" --out "$(OUT)"
