@@ -1,9 +1,11 @@
 /** The CNI plugin, composed. */
-import { CNI_VERSIONS } from "../cni/version.ts";
+import type { Answer } from "../cni/answer.ts";
+import { CNI_VERSIONS, NEWEST_VERSION } from "../cni/version.ts";
 import { identity } from "../identity.ts";
 import type { Surroundings } from "../plugin/session.ts";
 import { VERSION } from "../version.ts";
-import { runPlugin } from "./process.ts";
+import { tracePhases } from "./phases.ts";
+import { endProcess, runPlugin } from "./process.ts";
 
 declare const FAULTS: boolean | undefined;
 
@@ -13,8 +15,24 @@ export async function run(args: readonly string[]): Promise<number> {
     return 0;
   }
   if (typeof FAULTS !== "undefined" && FAULTS) (await import("./crash-points.ts")).armCrashPoints();
+  if (args[0] === "-t") return endProcess(await connectionTest());
   const face = { about: `${identity.title} CNI plugin ${VERSION}`, supportedVersions: CNI_VERSIONS };
   return runPlugin(face, async () => (await import("../plugin/plugin.ts")).cniPlugin(face, surroundings()));
+}
+
+/** Reads a network config from stdin; says nothing, or one CNI error. */
+async function connectionTest(): Promise<Answer> {
+  const [{ errorAnswer, SILENT_SUCCESS }, { parseJsonObject }, { testConnection }] = await Promise.all([
+    import("../cni/answer.ts"),
+    import("../cni/json.ts"),
+    import("../plugin/connection-test.ts"),
+  ]);
+  try {
+    await testConnection(parseJsonObject(await Bun.stdin.bytes(), "the network config"), surroundings());
+    return SILENT_SUCCESS;
+  } catch (failure) {
+    return errorAnswer(failure, NEWEST_VERSION);
+  }
 }
 
 function surroundings(): Surroundings {
@@ -30,6 +48,7 @@ function surroundings(): Surroundings {
     uuid: () => crypto.randomUUID(),
     wait: (milliseconds) => Bun.sleep(milliseconds),
     stderr: (text) => void process.stderr.write(text),
+    enterPhase: tracePhases(),
   };
 }
 

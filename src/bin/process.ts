@@ -22,7 +22,7 @@ const STOP_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 /** Runs the plugin to its end, and the process with it. `load` is called only by a command that needs the plugin. */
 export async function runPlugin(face: PluginFace, load: () => Promise<CniPlugin>): Promise<never> {
   const ready = faceAnswer(process.env["CNI_COMMAND"] ?? "", face);
-  if (ready !== undefined) return end(ready);
+  if (ready !== undefined) return endProcess(ready);
 
   // stdout belongs to the answer: what a library prints there goes to the log.
   console.log = console.error;
@@ -31,7 +31,7 @@ export async function runPlugin(face: PluginFace, load: () => Promise<CniPlugin>
 
   const stopping = stopOnSignalsAndFaults();
   const answer = await Promise.race([serveLoaded(stopping.signal, load), stopping.graceOver]);
-  return end((await stopping.fault()) ?? answer);
+  return endProcess((await stopping.fault()) ?? answer);
 }
 
 async function serveLoaded(signal: AbortSignal, load: () => Promise<CniPlugin>): Promise<Answer> {
@@ -78,17 +78,12 @@ function stopOnSignalsAndFaults(): Stopping {
   return { signal: controller.signal, graceOver: graceOver.promise, fault: () => fault };
 }
 
-/** Network namespaces are the same when their files are: device and inode. */
 async function isOwnNetns(path: string): Promise<boolean> {
-  try {
-    const [own, other] = await Promise.all([Bun.file("/proc/self/ns/net").stat(), Bun.file(path).stat()]);
-    return other.dev === own.dev && other.ino === own.ino;
-  } catch {
-    return false;
-  }
+  return (await import("../linux/netns.ts")).isOwnNetns(path);
 }
 
-async function end(answer: Answer): Promise<never> {
+/** Writes the answer, completely, and ends. */
+export async function endProcess(answer: Answer): Promise<never> {
   // A reader that does not read must not make the process immune to signals.
   for (const name of STOP_SIGNALS) process.removeAllListeners(name);
   await writeToStderr(answer.stderr);

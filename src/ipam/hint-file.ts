@@ -4,11 +4,12 @@
  * Written in place and by whoever has the host's turn. A file that is torn all
  * the same is no hint, and written anew by the next process. Errors are
  * swallowed: a host where the directory cannot be written loses speed, not
- * addresses. Through Bun's own files: `node:fs` would cost more than the round
- * trip that a hint saves (docs/decisions/0006-what-imports-cost.md).
+ * addresses. Without `node:fs`, which would cost more than the round trip that a
+ * hint saves (docs/decisions/0006-what-imports-cost.md).
  */
 import * as v from "valibot";
 import { parsePrefix } from "../ip/prefix.ts";
+import { readText } from "../linux/files.ts";
 import { type HintStore, type HostHints, NO_HINTS } from "./hints.ts";
 
 const cidr = v.pipe(
@@ -40,7 +41,7 @@ export function openHintMemory(): HintStore {
 
 async function loadHints(path: string): Promise<HostHints> {
   try {
-    const read = v.safeParse(HINTS, await Bun.file(path).json());
+    const read = v.safeParse(HINTS, JSON.parse(readText(path) ?? ""));
     return read.success ? read.output : NO_HINTS;
   } catch {
     return NO_HINTS;

@@ -26,6 +26,13 @@ const BASIC_STATUS = 0x7ff;
 const STATX_BYTES = 256;
 const CHANGED_SECONDS_AT = 112;
 const CHANGED_NANOSECONDS_AT = 120;
+const INODE_AT = 32;
+const DEVICE_AT = 136;
+
+/** A descriptor to read by, or to name what the file stands for; `undefined` where there is none. */
+export function openToRead(path: string): number | undefined {
+  return open(path, READ_ONLY);
+}
 
 /** A descriptor to lock by, creating the file; `undefined` where its folder is missing. */
 export function openLockFile(path: string): number | undefined {
@@ -65,6 +72,14 @@ export function overwriteText(path: string, text: string): void {
   fill(file, path, text);
 }
 
+/** Writes over the beginning of a file that is there; answers `false` where there is none. For files of the kernel. */
+export function overwrite(path: string, text: string): boolean {
+  const file = open(path, WRITE_ONLY);
+  if (file === undefined) return false;
+  fill(file, path, text);
+  return true;
+}
+
 /** Creates the file with this text; answers `false` where one of that name is already. */
 export function createText(path: string, text: string): boolean {
   const file = fileCalls().open(path, WRITE_ONLY | CREATE | EXCLUSIVE | CLOSE_ON_EXEC, MODE);
@@ -99,6 +114,20 @@ export function lastChangeOf(path: string): string | undefined {
   if (fileCalls().statx(CURRENT_FOLDER, path, 0, BASIC_STATUS, bytes) !== 0) return undefined;
   const view = new DataView(bytes.buffer);
   return `${view.getBigInt64(CHANGED_SECONDS_AT, true)}.${view.getUint32(CHANGED_NANOSECONDS_AT, true)}`;
+}
+
+/** Whether two paths lead to one file; a path that leads nowhere leads to none. */
+export function isSameFile(path: string, other: string): boolean {
+  const left = placeOf(path);
+  return left !== undefined && left === placeOf(other);
+}
+
+/** Device and inode. */
+function placeOf(path: string): string | undefined {
+  const bytes = new Uint8Array(STATX_BYTES);
+  if (fileCalls().statx(CURRENT_FOLDER, path, 0, BASIC_STATUS, bytes) !== 0) return undefined;
+  const view = new DataView(bytes.buffer);
+  return `${view.getBigUint64(DEVICE_AT, true)}/${view.getBigUint64(INODE_AT, true)}`;
 }
 
 function open(path: string, flags: number): number | undefined {

@@ -6,8 +6,8 @@
  * A socket belongs to the network namespace it was opened in, wherever the
  * thread goes afterwards (see netns.ts).
  */
-import { closeSync } from "node:fs";
 import { errnoOf } from "./errno.ts";
+import { closeFile } from "./files.ts";
 import { isKernelError, KernelError } from "./kernel-error.ts";
 import { lastErrno, libc } from "./libc.ts";
 import { type Acknowledgement, readAcknowledgement } from "./netlink/acknowledgement.ts";
@@ -63,13 +63,13 @@ export function openNetlinkSocket(protocol: NetlinkProtocol): NetlinkSocket {
     }
     return socket;
   } catch (error) {
-    closeSync(fd);
+    closeFile(fd);
     throw error;
   }
 }
 
 export function closeNetlinkSocket(socket: NetlinkSocket): void {
-  closeSync(socket.fd);
+  closeFile(socket.fd);
 }
 
 /** Takes note of each message of an answer; what it keeps it must copy. */

@@ -7,8 +7,8 @@
  * synchronous, which `runInNetns` demands of its argument's type; nothing else
  * of the program can run in between.
  */
-import { closeSync, openSync, statSync } from "node:fs";
 import { PluginError } from "../errors.ts";
+import { closeFile, isSameFile, openToRead } from "./files.ts";
 import { KernelError } from "./kernel-error.ts";
 import { lastErrno, libc } from "./libc.ts";
 import { type NetlinkProtocol, type NetlinkSocket, openNetlinkSocket } from "./netlink-socket.ts";
@@ -26,22 +26,20 @@ type Synchronous<Value> = Value extends PromiseLike<unknown> ? never : Value;
 /** Answers `undefined` where the path does not exist; whether it is a namespace shows on entering it. */
 export function openNetns(path: string): Netns | undefined {
   try {
-    return { path, fd: openSync(path, "r") };
+    const fd = openToRead(path);
+    return fd === undefined ? undefined : { path, fd };
   } catch (error) {
-    if (errorCode(error) === "ENOENT" || errorCode(error) === "ENOTDIR") return undefined;
     throw new PluginError("netns-invalid", `Cannot open network namespace "${path}"`, { cause: error });
   }
 }
 
 export function closeNetns(netns: Netns): void {
-  closeSync(netns.fd);
+  closeFile(netns.fd);
 }
 
 /** Whether two paths name one namespace; a path that does not exist names none. */
 export function isSameNetns(path: string, other: string): boolean {
-  const left = statSync(path, { throwIfNoEntry: false });
-  const right = statSync(other, { throwIfNoEntry: false });
-  return left !== undefined && right !== undefined && left.dev === right.dev && left.ino === right.ino;
+  return isSameFile(path, other);
 }
 
 /** Whether the path names the namespace this thread is in. */
@@ -51,7 +49,8 @@ export function isOwnNetns(path: string): boolean {
 
 /** Runs the function inside the namespace. The thread is back outside whether it returns or throws. */
 export function runInNetns<Value>(netns: Netns, work: () => Synchronous<Value>): Value {
-  const home = openSync(OWN_NETNS, "r");
+  const home = openToRead(OWN_NETNS);
+  if (home === undefined) throw new PluginError("internal", "Cannot find the way back: this host has no /proc");
   try {
     if (libc().setns(netns.fd, CLONE_NEWNET) !== 0) {
       const reason = new KernelError(`enter network namespace "${netns.path}"`, lastErrno());
@@ -63,7 +62,7 @@ export function runInNetns<Value>(netns: Netns, work: () => Synchronous<Value>):
       leaveTo(home);
     }
   } finally {
-    closeSync(home);
+    closeFile(home);
   }
 }
 
@@ -76,8 +75,4 @@ function leaveTo(home: number): void {
   if (libc().setns(home, CLONE_NEWNET) === 0) return;
   // Going on would change the container's namespace in place of the host's.
   throw new PluginError("internal", `Cannot leave a network namespace: error number ${lastErrno()}`);
-}
-
-function errorCode(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
 }

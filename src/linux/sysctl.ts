@@ -4,18 +4,16 @@
  *
  * Names are paths (`net/ipv4/conf/eth0/forwarding`), since a link's name may hold a dot.
  */
-import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
 import { PluginError } from "../errors.ts";
+import { overwrite, readText } from "./files.ts";
 
 const ROOT = "/proc/sys";
 
 /** Answers `undefined` where this kernel has no such setting. */
 export function readSysctl(name: string): string | undefined {
-  const path = pathOf(name);
   try {
-    return readFileSync(path, "utf8").trim();
+    return readText(pathOf(name))?.trim();
   } catch (error) {
-    if (isMissing(error)) return undefined;
     throw new PluginError("kernel-refused", `Cannot read sysctl "${name}"`, { cause: error });
   }
 }
@@ -24,16 +22,8 @@ export function readSysctl(name: string): string | undefined {
 export function writeSysctl(name: string, value: string): "written" | "absent" {
   const path = pathOf(name);
   try {
-    // Not writeFileSync: it would ask to create and truncate.
-    const fd = openSync(path, "r+");
-    try {
-      writeSync(fd, value);
-    } finally {
-      closeSync(fd);
-    }
-    return "written";
+    return overwrite(path, value) ? "written" : "absent";
   } catch (error) {
-    if (isMissing(error)) return "absent";
     const reason = error instanceof Error ? error.message : String(error);
     throw new PluginError("kernel-refused", `Cannot set sysctl "${name}" to "${value}": ${reason}`, { cause: error });
   }
@@ -44,8 +34,4 @@ function pathOf(name: string): string {
     throw new PluginError("internal", `Cannot use "${name}" as the name of a sysctl`);
   }
   return `${ROOT}/${name}`;
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ENOENT";
 }

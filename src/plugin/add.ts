@@ -23,8 +23,11 @@ import { planWiring } from "./wiring-plan.ts";
 import { workloadOf } from "./workload.ts";
 
 export async function add(call: AddCall, session: Session): Promise<CniResult> {
+  const { enterPhase } = session.surroundings;
   // On its way while the kernel is asked.
+  enterPhase("datastore");
   void session.store();
+  enterPhase("kernel");
   const sandbox = openSandbox(call.netns);
   const undo = new UndoList();
   try {
@@ -46,15 +49,15 @@ async function attach(
   const args = decodeArguments(call.args);
   const workload = workloadOf(call, args, session.node);
   const found = lookInto(sandbox, workload);
-  const [mtu] = await Promise.all([
-    chooseMtu(config.mtu, surroundings.stateDirectory),
-    awaitReadiness(config.readinessGates, { ...surroundings, signal }),
-  ]);
+  const mtu = chooseMtu(config.mtu, surroundings.stateDirectory);
+  if (config.readinessGates.length > 0) await awaitReadiness(config.readinessGates, { ...surroundings, signal });
+  surroundings.enterPhase("datastore");
 
   const taken = await takeAddresses({ call, args, workload }, session);
   if (found.kind === "nothing") undo.add("give back the addresses", taken.giveBack);
   signal.throwIfAborted();
 
+  surroundings.enterPhase("kernel");
   const { addresses } = taken;
   const { includeDefaultRoutes, queueCount: queues, allowIpForwarding } = config;
   const routes = chooseRoutes({ addresses, given: taken.routes, includeDefaultRoutes });

@@ -19,9 +19,13 @@ import { workloadOf } from "./workload.ts";
 
 export async function del(call: DelCall, session: Session): Promise<void> {
   const workload = workloadOf(call, decodeArguments(call.args), session.node);
+  const { enterPhase } = session.surroundings;
   // On its way while the kernel works.
+  enterPhase("datastore");
   void session.store();
+  enterPhase("kernel");
   removeLinks(workload, call.netns);
+  enterPhase("datastore");
   await releaseElsewhere(call, session);
   await unregister(workload, session, resultAddresses(call.prevResult));
 }

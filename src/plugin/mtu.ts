@@ -1,12 +1,13 @@
 /** The MTU of the links: what the config says, else what the node agent found out, else the kernel's choice. */
 import { PluginError } from "../errors.ts";
+import { readText } from "../linux/files.ts";
 
 const FILE = "mtu";
 
-export async function chooseMtu(configured: number | undefined, stateDirectory: string): Promise<number | undefined> {
+export function chooseMtu(configured: number | undefined, stateDirectory: string): number | undefined {
   if (configured !== undefined) return configured;
   const path = `${stateDirectory}/${FILE}`;
-  const text = await readIfThere(path);
+  const text = readText(path);
   return text === undefined ? undefined : parseMtu(text, path);
 }
 
@@ -14,13 +15,4 @@ function parseMtu(text: string, path: string): number {
   const mtu = Number(text.trim());
   if (Number.isInteger(mtu) && mtu >= 68 && mtu <= 65535) return mtu;
   throw new PluginError("config-invalid", `Cannot use the MTU in "${path}": it holds no number from 68 to 65535`);
-}
-
-async function readIfThere(path: string): Promise<string | undefined> {
-  try {
-    return await Bun.file(path).text();
-  } catch (cause) {
-    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return undefined;
-    throw new PluginError("io-failure", `Cannot read the MTU from "${path}"`, { cause });
-  }
 }

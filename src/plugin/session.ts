@@ -18,6 +18,7 @@ import type { HostMeans } from "../ipam/host-allocator.ts";
 import { openConfigLog } from "../log/config-log.ts";
 import type { Log } from "../log/log.ts";
 import { withCrashPoints } from "./effect.ts";
+import type { EnterPhase } from "./phase.ts";
 
 /** What the plugin needs of the process it runs in. */
 export interface Surroundings extends HostMeans {
@@ -31,6 +32,7 @@ export interface Surroundings extends HostMeans {
   /** The file that this process runs. */
   readonly executable: string;
   readonly stderr: (text: string) => void;
+  readonly enterPhase: EnterPhase;
 }
 
 export interface Session {
@@ -64,7 +66,9 @@ export async function withSession<T>(
     log.error(failure instanceof Error ? failure.message : String(failure), fieldsOf(call));
     throw failure;
   } finally {
+    surroundings.enterPhase("datastore");
     await close();
+    surroundings.enterPhase("exit");
     log.close();
   }
 }

@@ -1,0 +1,41 @@
+/**
+ * `-t`: whether the datastore that a network config names can be reached and
+ * may be used, for operators who want to know before a container asks.
+ */
+import type { JsonObject } from "../cni/json.ts";
+import { datastoreSettings } from "../config/datastore-settings.ts";
+import { requireNetworkConfig } from "../config/decode.ts";
+import { openDatastore } from "../datastore/open.ts";
+import { PluginError } from "../errors.ts";
+import { requireReady, WANTED_CLUSTER } from "../ipam/cluster.ts";
+import type { Surroundings } from "./session.ts";
+
+const LIMIT_MILLISECONDS = 10_000;
+
+export async function testConnection(
+  config: JsonObject,
+  { now, random, uuid }: Pick<Surroundings, "now" | "random" | "uuid">,
+): Promise<void> {
+  const settings = datastoreSettings(requireNetworkConfig(config).config);
+  const limit = Promise.withResolvers<never>();
+  const state = `no answer within ${LIMIT_MILLISECONDS / 1000} s`;
+  const timer = setTimeout(
+    () => limit.reject(new PluginError("datastore-unavailable", `Cannot use the datastore: ${state}`)),
+    LIMIT_MILLISECONDS,
+  );
+  const test = async () => {
+    const store = await openDatastore(settings, { random });
+    try {
+      const { answers } = await store.read([WANTED_CLUSTER]);
+      const whenBare = settings.kind === "embedded" ? "accept" : "refuse";
+      requireReady(answers[0], { whenBare, now: now(), uid: uuid() });
+    } finally {
+      await store.close();
+    }
+  };
+  try {
+    await Promise.race([test(), limit.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
