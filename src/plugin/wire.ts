@@ -2,7 +2,7 @@
  * Carries a wiring plan out.
  *
  *   1  both ends, down, the container's born in its namespace, and the host's marked: one system call
- *   2  host: sysctls; then up, and the routes to the container
+ *   2  host: sysctls; then up, the container's MAC, and the routes to it
  *   3  container: sysctls; then addresses, up, neighbours, routes, in this order in one system call
  *
  * The container can send nothing before its addresses are right, and a process
@@ -57,8 +57,12 @@ export function wireLinks(plan: WiringPlan, sandbox: Sandbox, warn: Warn): Wired
   const container = linkNamed(sandbox.container, plan.container.name);
   setSysctls(plan.host.sysctls, warn);
   effect("wire the host", () => {
-    const up = [changeLink(host, { state: "up" })];
-    performWithRoutes(sandbox.host, up, { link: host, planned: plan.host.routes, whenTaken: "refuse" });
+    const { neighbours, routes } = plan.host;
+    const first = [
+      changeLink(host, { state: "up" }),
+      ...neighbours.map((neighbour) => setNeighbour({ ...neighbour, linkIndex: host.index })),
+    ];
+    performWithRoutes(sandbox.host, first, { link: host, planned: routes, whenTaken: "refuse" });
   });
   runInNetns(sandbox.netns, () => setSysctls(plan.container.sysctls, warn));
   effect("wire the container", () => {

@@ -6,7 +6,7 @@ import { formatAddress, isSameAddress } from "../ip/address.ts";
 import { formatMac } from "../ip/mac.ts";
 import { formatInterfaceAddress, formatPrefix, isSamePrefix } from "../ip/prefix.ts";
 import type { Link } from "../linux/rtnetlink/link.ts";
-import type { PlannedRoute, PlannedSysctl, WiringPlan } from "./wiring-plan.ts";
+import type { PlannedNeighbour, PlannedRoute, PlannedSysctl, WiringPlan } from "./wiring-plan.ts";
 import type { SideState, WiringState } from "./wiring-state.ts";
 
 export function wiringDifferences(plan: WiringPlan, state: WiringState): readonly string[] {
@@ -20,6 +20,7 @@ function hostDifferences({ host, mtu }: WiringPlan, state: SideState): readonly 
   if (state.link.alias !== host.mark) return [`${place} belongs to "${state.link.alias ?? "nobody"}"`];
   return [
     ...linkDifferences(place, state.link, { mac: host.mac, mtu }),
+    ...neighbourDifferences(place, host.neighbours, state),
     ...routeDifferences(place, host.routes, state),
     ...sysctlDifferences("host", host.sysctls, state),
   ];
@@ -32,16 +33,10 @@ function containerDifferences({ container, mtu }: WiringPlan, state: SideState):
     (wanted) =>
       !state.addresses.some((each) => each.length === wanted.length && isSameAddress(each.address, wanted.address)),
   );
-  const forgotten = container.neighbours.filter(
-    (wanted) =>
-      !state.neighbours.some(
-        (each) => each.isPermanent && isSameAddress(each.address, wanted.address) && isSameMac(each.mac, wanted.mac),
-      ),
-  );
   return [
     ...linkDifferences(place, state.link, { mac: container.mac, mtu }),
     ...lost.map((address) => `${place} lost its address ${formatInterfaceAddress(address)}`),
-    ...forgotten.map(({ address }) => `${place} lost its neighbour ${formatAddress(address)}`),
+    ...neighbourDifferences(place, container.neighbours, state),
     ...routeDifferences(place, container.routes, state),
     ...sysctlDifferences("container", container.sysctls, state),
   ];
@@ -62,6 +57,21 @@ function linkDifferences(
     differences.push(`${place} has MTU ${link.mtu} and not ${wanted.mtu}`);
   }
   return differences;
+}
+
+function neighbourDifferences(
+  place: string,
+  planned: readonly PlannedNeighbour[],
+  state: SideState,
+): readonly string[] {
+  return planned
+    .filter(
+      (wanted) =>
+        !state.neighbours.some(
+          (each) => each.isPermanent && isSameAddress(each.address, wanted.address) && isSameMac(each.mac, wanted.mac),
+        ),
+    )
+    .map(({ address }) => `${place} lost its neighbour ${formatAddress(address)}`);
 }
 
 function routeDifferences(place: string, planned: readonly PlannedRoute[], state: SideState): readonly string[] {

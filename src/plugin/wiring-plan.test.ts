@@ -30,6 +30,8 @@ describe("planWiring()", () => {
       "host required net/ipv6/conf/vend0/forwarding = 1",
       "host required net/ipv6/conf/vend0/proxy_ndp = 1",
       "host wished net/ipv6/conf/vend0/accept_ra = 0",
+      "host neighbour 10.0.0.5 02:00:00:00:00:05",
+      "host neighbour fd00::5 02:00:00:00:00:05",
       "host route 10.0.0.5/32 scope link",
       "host route fd00::5/128 scope universe",
       "container link eth0 02:00:00:00:00:05",
@@ -86,6 +88,7 @@ function linesOf({ host, container, mtu, queues }: WiringPlan): readonly string[
   return [
     `host link ${host.name} ${formatMac(host.mac)} queues ${queues} mtu ${mtu ?? "kernel's"} alias ${host.mark}`,
     ...sysctls("host", host),
+    ...host.neighbours.map((each) => `host neighbour ${formatAddress(each.address)} ${formatMac(each.mac)}`),
     ...host.routes.map((route) => `host ${routeLine(route)}`),
     `container link ${container.name} ${formatMac(container.mac)}`,
     ...sysctls("container", container),

@@ -3,7 +3,7 @@
  *
  *   host                                            container
  *   vend1234 ee:ee:ee:ee:ee:ee ═══ veth ═══ eth0, a MAC of its own
- *     route 10.0.0.5/32 ──────────────────> 10.0.0.5/32
+ *     route 10.0.0.5/32 ──────────────────> 10.0.0.5/32, whose MAC it is told
  *                         <──────────────── default via 169.254.1.1, whose MAC it is told
  *
  * The host's end answers for gateways that no host really has, so every pod of
@@ -28,6 +28,11 @@ interface HostSide {
   readonly mac: Uint8Array;
   readonly mark: string;
   readonly sysctls: readonly PlannedSysctl[];
+  /**
+   * Asking for the MAC would take a second where the link's own address is still on its way, and what is asked
+   * for counts against the table's limit: 1,024 pods, over all namespaces of a machine.
+   */
+  readonly neighbours: readonly PlannedNeighbour[];
   readonly routes: readonly PlannedRoute[];
 }
 
@@ -96,6 +101,7 @@ export function planWiring(wiring: Wiring): WiringPlan {
       mac: HOST_MAC,
       mark: wiring.mark,
       sysctls: hostSysctls(wiring.hostInterface, families),
+      neighbours: wiring.addresses.map((address) => ({ address, mac: wiring.mac })),
       routes: wiring.addresses.map((address) => ({ destination: singlePrefix(address), scope: scopeOfLink(address) })),
     },
     container: {

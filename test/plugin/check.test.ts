@@ -47,6 +47,12 @@ const BROKEN: readonly Broken[] = [
   { title: "a lost route on the host", onHost: "ip route del IP4", names: /host interface.*lost its route to 10\./ },
   { title: "a lost IPv6 route on the host", onHost: "ip -6 route del IP6", names: /lost its route to fd50/ },
   { title: "a lost neighbour", inPod: "ip neigh del 169.254.1.1 dev eth0", names: /lost its neighbour 169/ },
+  { title: "a lost neighbour on the host", onHost: "ip neigh del IP4 dev IF", names: /lost its neighbour 10\./ },
+  {
+    title: "a false neighbour on the host",
+    onHost: "ip neigh replace IP6 lladdr 02:00:00:00:00:04 dev IF nud permanent",
+    names: /lost its neighbour fd50/,
+  },
   {
     title: "a false neighbour",
     inPod: "ip neigh replace fe80::ecee:eeff:feee:eeee lladdr 02:00:00:00:00:03 dev eth0 nud permanent",

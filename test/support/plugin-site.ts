@@ -96,9 +96,10 @@ export async function openPluginSite(kind: StoreKind, seed: readonly Change[] = 
     config,
     async makePod(more = {}) {
       pods += 1;
-      const netnsName = more.netnsName ?? `vt-pod${pods}`;
+      const number = pods;
+      const netnsName = more.netnsName ?? `vt-pod${number}`;
       await host.must(["ip", "netns", "add", netnsName]);
-      const containerId = new Bun.CryptoHasher("sha256").update(`${host.name}/${pods}`).digest("hex");
+      const containerId = new Bun.CryptoHasher("sha256").update(`${host.name}/${number}`).digest("hex");
       return { containerId, netnsName, netns: `/run/netns/${netnsName}`, ifname: "eth0", args: "", ...more };
     },
     call,
