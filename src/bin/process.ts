@@ -8,7 +8,7 @@
  */
 import type { Answer } from "../cni/answer.ts";
 import { faceAnswer, type PluginFace } from "../cni/face.ts";
-import type { CniPlugin, CniProcess } from "../cni/serve.ts";
+import type { CniPlugin } from "../cni/serve.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
 import { PluginError } from "../errors.ts";
 import { wasClosedAtStart } from "./descriptors.ts";
@@ -35,17 +35,16 @@ export async function runPlugin(face: PluginFace, load: () => Promise<CniPlugin>
 }
 
 async function serveLoaded(signal: AbortSignal, load: () => Promise<CniPlugin>): Promise<Answer> {
+  // Read by another thread while this one loads the code. Who never asks for it shall not fail for it.
+  const stdin = readStdin(signal);
+  stdin.catch(() => {});
   const [{ serve }, plugin] = await Promise.all([import("../cni/serve.ts"), load()]);
-  return serve(realProcess(signal), plugin);
+  return serve({ env: process.env, readStdin: () => stdin, isOwnNetns, signal }, plugin);
 }
 
 /** Loaded when it is needed: VERSION never fails. */
 async function errorAnswer(failure: unknown): Promise<Answer> {
   return (await import("../cni/answer.ts")).errorAnswer(failure, NEWEST_VERSION);
-}
-
-function realProcess(signal: AbortSignal): CniProcess {
-  return { env: process.env, readStdin: () => readStdin(signal), isOwnNetns, signal };
 }
 
 interface Stopping {

@@ -83,10 +83,13 @@ export function releaseOrdinals(block: IPAMBlock, ordinals: readonly number[]): 
 
 /** The ordinals that this owner holds. An owner without an interface means every interface of the handle. */
 export function ordinalsOf(block: IPAMBlock, owner: Owner): readonly number[] {
-  return block.allocations.flatMap((index, ordinal) => {
-    const attributes = index === undefined ? undefined : block.attributes[index];
-    return attributes && belongsTo(attributes, owner) ? [ordinal] : [];
-  });
+  // A loop: it looks at every ordinal of a block on every ADD and DEL, in a process that has just begun.
+  const ordinals: number[] = [];
+  for (let ordinal = 0; ordinal < block.allocations.length; ordinal++) {
+    const attributes = attributesOf(block, ordinal);
+    if (attributes && belongsTo(attributes, owner)) ordinals.push(ordinal);
+  }
+  return ordinals;
 }
 
 export function attributesOf(block: IPAMBlock, ordinal: number): BlockAttribute | undefined {

@@ -27,12 +27,19 @@ export interface EtcdOptions {
   readonly watchLimits?: Partial<WatchLimits>;
 }
 
-/** Reads the certificates and finds the endpoints. Nothing is asked of etcd before the first read or commit. */
+/** Reads the certificates and finds the endpoints. A connection is begun; nothing is asked before the first read or commit. */
 export async function openEtcd(settings: EtcdSettings, options: EtcdOptions = {}): Promise<Datastore> {
   const { random = Math.random, limits = {}, watchLimits = {} } = options;
   const [tls, ring] = await Promise.all([readTlsFiles(settings), findEndpoints(settings.source, random)]);
+  connectEarly(ring.current.url);
   const client = new EtcdClient(ring, tls, { ...LIMITS, ...limits });
   return new EtcdDatastore(client, { ...WATCH_LIMITS, ...watchLimits });
+}
+
+/** While the process does what comes before its first request. The connection waits for it; a failure shows there. */
+function connectEarly(url: string): void {
+  // With TLS a connection is only used again by requests with the same certificates, which cannot be told here.
+  if (url.startsWith("http:")) fetch.preconnect(url);
 }
 
 async function findEndpoints(source: EtcdSettings["source"], random: () => number): Promise<EndpointRing> {
