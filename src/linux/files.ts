@@ -122,8 +122,8 @@ export function isSameFile(path: string, other: string): boolean {
   return left !== undefined && left === placeOf(other);
 }
 
-/** Device and inode. */
-function placeOf(path: string): string | undefined {
+/** Device and inode, as text to compare; `undefined` where the path leads nowhere. */
+export function placeOf(path: string): string | undefined {
   const bytes = new Uint8Array(STATX_BYTES);
   if (fileCalls().statx(CURRENT_FOLDER, path, 0, BASIC_STATUS, bytes) !== 0) return undefined;
   const view = new DataView(bytes.buffer);

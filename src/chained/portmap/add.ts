@@ -15,7 +15,7 @@ import { takePorts } from "./take.ts";
 import { forgetUdp } from "./udp.ts";
 import { type Wanted, wantedBy } from "./wanted.ts";
 
-export function add(call: AddCall, surroundings: Surroundings): CniResult {
+export async function add(call: AddCall, surroundings: Surroundings): Promise<CniResult> {
   const wanted = wantedBy(call);
   for (const { protocol, hostPort } of wanted.unserved) {
     const reason = "the container has no address of that family";
@@ -26,16 +26,20 @@ export function add(call: AddCall, surroundings: Surroundings): CniResult {
   // Never closed: that would wait for the kernel (docs/linux.md); the end of the process does it.
   const socket = openNetlinkSocket("netfilter");
   try {
-    mapPorts(socket, wanted, surroundings);
+    await mapPorts(socket, wanted, surroundings);
   } catch (failure) {
-    releasePorts(socket, ownerOf(call.networkName, call).id);
+    await releasePorts(socket, ownerOf(call.networkName, call).id);
     throw failure;
   }
   return wanted.result;
 }
 
-function mapPorts(socket: NetlinkSocket, { holdings, loopbackLink }: Wanted, surroundings: Surroundings): void {
-  for (const claim of takePorts(socket, holdings)) {
+async function mapPorts(
+  socket: NetlinkSocket,
+  { holdings, loopbackLink }: Wanted,
+  surroundings: Surroundings,
+): Promise<void> {
+  for (const claim of await takePorts(socket, holdings)) {
     const reason = "another interface of the same container has it";
     surroundings.warn(`Host port ${formatHostPort(claim)} is left as it is: ${reason}`);
   }

@@ -53,7 +53,7 @@ export function takeChanges(holding: Holding): NftChange[] {
     { kind: "create-elements", table, set: SET.attachments, elements: attachments },
     { kind: "create-elements", table, set: SET.ports, elements: ports },
   ];
-  if (masquerade.length > 0) changes.push({ kind: "add-elements", table, set: SET.masquerade, elements: masquerade });
+  if (masquerade.length > 0) changes.push({ kind: "add-elements", table, set: SET.sources, elements: masquerade });
   return changes;
 }
 
@@ -86,7 +86,7 @@ export function releaseChanges(family: Family, owner: Owner, records: readonly K
     { kind: "delete-elements", table, set: SET.attachments, elements: attachments },
   ];
   if (ports.length > 0) changes.push({ kind: "delete-elements", table, set: SET.ports, elements: ports });
-  if (sources.length > 0) changes.push({ kind: "delete-elements", table, set: SET.masquerade, elements: sources });
+  if (sources.length > 0) changes.push({ kind: "delete-elements", table, set: SET.sources, elements: sources });
   if (counted.length > 0) changes.push({ kind: "delete-elements", table, set: SET.counted, elements: counted });
   return changes;
 }

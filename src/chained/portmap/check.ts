@@ -1,17 +1,19 @@
 /** CHECK: every element and every rule of the attachment's ports is as ADD left it. */
 import type { CheckCall } from "../../cni/call.ts";
 import { PluginError } from "../../errors.ts";
-import { formatAddress } from "../../ip/address.ts";
+import { formatPrefix } from "../../ip/prefix.ts";
 import { type NetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
 import { findChain, findElements } from "../../linux/nftables/read.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
-import { isSameContainer } from "./attachment.ts";
+import { isSameContainer, type Owner } from "./attachment.ts";
 import { formatHostPort } from "./claim.ts";
 import { podKey, portElement, portKey, sourceElement } from "./elements.ts";
-import type { Holding, KeptRecord } from "./holding.ts";
+import type { Holding } from "./holding.ts";
+import { isOwnedBy } from "./kept.ts";
 import { loopbackSourcesAllowed } from "./pod-link.ts";
-import { chainsOf, needsNeighbourRule, SET, tableOf } from "./table.ts";
-import { readBase } from "./view.ts";
+import { chainsOf } from "./rules.ts";
+import { readBase } from "./survey.ts";
+import { needsNeighbourRule, SET, tableOf } from "./table.ts";
 import { wantedBy } from "./wanted.ts";
 
 export function check(call: CheckCall): void {
@@ -45,26 +47,36 @@ function tableProblems(socket: NetlinkSocket, { family, records }: Holding): rea
   return [...problems, `the rules of table ${table.family} "${table.name}" are not as they were made`];
 }
 
+/** A port that another interface of the same container has is well; sources are hidden for whoever has a port. */
 function elementProblems(socket: NetlinkSocket, { family, owner, records }: Holding): readonly string[] {
   const find = (set: string, key: Uint8Array) => findElements(socket, tableOf(family), set, [key])[0];
-  const isOurs = (element: NftElement | undefined) =>
-    element?.data instanceof Uint8Array && isSameContainer(element.data, owner.id);
-
-  return records.flatMap((record: KeptRecord): readonly string[] => {
-    if (record.kind === "source") {
-      const pod = record.hidden.podAddress;
-      const isThere = find(SET.masquerade, sourceElement(record.hidden).key) !== undefined;
-      return isThere && isOurs(find(SET.owners, podKey(pod)))
-        ? []
-        : [`sources of ${formatAddress(pod)} are not hidden`];
-    }
+  const problems: string[] = [];
+  let held = 0;
+  for (const record of records) {
+    if (record.kind !== "port") continue;
     const { claim } = record;
     const holder = find(SET.owners, portKey(claim));
-    if (holder === undefined) return [`host port ${formatHostPort(claim)} is not mapped`];
-    if (!isOurs(holder))
-      return [`host port ${formatHostPort(claim)} belongs to "${holder.comment ?? "somebody else"}"`];
-    if (!Bun.deepEquals(holder.data, owner.id)) return [];
-    const leads = Bun.deepEquals(find(SET.ports, portKey(claim))?.data, portElement(claim).data);
-    return leads ? [] : [`host port ${formatHostPort(claim)} does not lead to the container`];
-  });
+    if (holder === undefined) problems.push(`host port ${formatHostPort(claim)} is not mapped`);
+    else if (isOwnedBy(holder, owner.id)) {
+      held++;
+      const leads = Bun.deepEquals(find(SET.ports, portKey(claim))?.data, portElement(claim).data);
+      if (!leads) problems.push(`host port ${formatHostPort(claim)} does not lead to the container`);
+    } else if (!isOfSameContainer(holder, owner)) {
+      problems.push(`host port ${formatHostPort(claim)} belongs to "${holder.comment ?? "somebody else"}"`);
+    }
+  }
+  if (held === 0) return problems;
+  for (const record of records) {
+    if (record.kind !== "source") continue;
+    const { source, length, podAddress } = record.hidden;
+    const podOwner = find(SET.owners, podKey(podAddress));
+    const isHidden = find(SET.sources, sourceElement(record.hidden).key) !== undefined;
+    if (isHidden && podOwner !== undefined && isOwnedBy(podOwner, owner.id)) continue;
+    problems.push(`source ${formatPrefix({ network: source, length })} is not hidden from the container`);
+  }
+  return problems;
+}
+
+function isOfSameContainer({ data }: NftElement, { id }: Owner): boolean {
+  return data instanceof Uint8Array && isSameContainer(data, id);
 }

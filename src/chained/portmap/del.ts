@@ -6,9 +6,9 @@ import { releasePorts } from "./release.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { forgetUdp } from "./udp.ts";
 
-export function del(call: DelCall, surroundings: Surroundings): void {
+export async function del(call: DelCall, surroundings: Surroundings): Promise<void> {
   // Never closed: that would wait for the kernel (docs/linux.md); the end of the process does it.
   const socket = openNetlinkSocket("netfilter");
   const { id } = ownerOf(call.networkName, call);
-  for (const claim of releasePorts(socket, id)) forgetUdp(socket, claim, surroundings);
+  for (const claim of await releasePorts(socket, id)) forgetUdp(socket, claim, surroundings);
 }

@@ -7,13 +7,13 @@ import type { GcCall } from "../../cni/call.ts";
 import { PluginError } from "../../errors.ts";
 import { type NetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
 import { isSameNetwork, ownerOf } from "./attachment.ts";
+import { forgetSingleAddresses } from "./refusals.ts";
 import { releasePorts } from "./release.ts";
 import type { Surroundings } from "./surroundings.ts";
-import { forgetSingleAddresses } from "./take.ts";
+import { listHeldPerAddress, listOwners } from "./survey.ts";
 import { forgetUdp } from "./udp.ts";
-import { listHeldPerAddress, listOwners } from "./view.ts";
 
-export function gc(call: GcCall, surroundings: Surroundings): void {
+export async function gc(call: GcCall, surroundings: Surroundings): Promise<void> {
   if (call.validAttachments === undefined) return;
   // Never closed: that would wait for the kernel (docs/linux.md); the end of the process does it.
   const socket = openNetlinkSocket("netfilter");
@@ -24,7 +24,7 @@ export function gc(call: GcCall, surroundings: Surroundings): void {
   const isStale = (id: Uint8Array) => isSameNetwork(id, network) && !valid.has(id.toHex());
   for (const id of staleOwners(socket, isStale)) {
     try {
-      for (const claim of releasePorts(socket, id)) forgetUdp(socket, claim, surroundings);
+      for (const claim of await releasePorts(socket, id)) forgetUdp(socket, claim, surroundings);
     } catch (failure) {
       failures.push(failure);
     }

@@ -2,7 +2,7 @@
  * All that one owner keeps in one family's table: ports, and sources whose
  * address is hidden. The table holds it three times over, for three questions:
  *
- *   ports, masquerade   what does a packet do?            asked by the rules
+ *   ports, sources      what does a packet do?            asked by the rules
  *   owners              whose is it?                      asked by ADD, before anybody else's
  *   attachments         what does this owner have?        asked by DEL, which needs no other source
  */

@@ -39,7 +39,7 @@ export function readKept(socket: NetlinkSocket, family: Family, id: Uint8Array):
     if (owner !== undefined) keep(SET.owners, key);
     if (record.kind === "source") {
       const source = sourceElement(record.hidden).key;
-      if (find(SET.masquerade, source) !== undefined) keep(SET.masquerade, source);
+      if (find(SET.sources, source) !== undefined) keep(SET.sources, source);
       continue;
     }
     if (Bun.deepEquals(find(SET.ports, key)?.data, portElement(record.claim).data)) keep(SET.ports, key);

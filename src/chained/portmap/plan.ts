@@ -15,8 +15,9 @@ import { type Claim, formatHostPort, isForAnyAddress } from "./claim.ts";
 import { podKey, portKey } from "./elements.ts";
 import type { Holding, KeptRecord } from "./holding.ts";
 import { type Kept, removeChanges } from "./kept.ts";
+import { baseChanges, neighbourRule } from "./rules.ts";
 import { claimKeys, type Rival, type Situation } from "./situation.ts";
-import { baseChanges, neighbourRule, SET, tableOf } from "./table.ts";
+import { SET, tableOf } from "./table.ts";
 
 export interface TakePlan {
   readonly changes: readonly NftChange[];
@@ -99,13 +100,13 @@ function takeOverPods({ family, records }: Holding, { rivals }: Situation, remov
     const [rival] = rivals.get(key.toHex()) ?? [];
     if (rival === undefined || removed.includes(rival.kept) || done.has(key.toHex())) continue;
     done.add(key.toHex());
-    const sources = rival.kept.keys[SET.masquerade] ?? [];
+    const sources = rival.kept.keys[SET.sources] ?? [];
     changes.push({ kind: "delete-elements", table, set: SET.owners, elements: [{ key }] });
     if (sources.length === 0) continue;
     changes.push({
       kind: "delete-elements",
       table,
-      set: SET.masquerade,
+      set: SET.sources,
       elements: sources.map((each) => ({ key: each })),
     });
   }

@@ -1,20 +1,15 @@
-/** The chained plugin `portmap`: what each CNI command does. */
+/** The chained plugin `portmap`: what each CNI command does. Each loads its own part alone. */
 import type { PluginFace } from "../../cni/face.ts";
 import type { CniPlugin } from "../../cni/serve.ts";
-import { add } from "./add.ts";
-import { check } from "./check.ts";
-import { del } from "./del.ts";
-import { gc } from "./gc.ts";
-import { status } from "./status.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 export function portmapPlugin(face: PluginFace, surroundings: Surroundings): CniPlugin {
   return {
     ...face,
-    add: async (call) => add(call, surroundings),
-    del: async (call) => del(call, surroundings),
-    check: async (call) => check(call),
-    gc: async (call) => gc(call, surroundings),
-    status: async () => status(),
+    add: async (call) => (await import("./add.ts")).add(call, surroundings),
+    del: async (call) => (await import("./del.ts")).del(call, surroundings),
+    check: async (call) => (await import("./check.ts")).check(call),
+    gc: async (call) => (await import("./gc.ts")).gc(call, surroundings),
+    status: async () => (await import("./status.ts")).status(),
   };
 }

@@ -3,21 +3,19 @@
  * owner's name: no config, no result, no file. Nothing to take is well.
  */
 import { PluginError } from "../../errors.ts";
-import type { Family } from "../../ip/address.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { readGeneration, tryCommit } from "../../linux/nftables/commit.ts";
 import type { NftChange } from "../../linux/nftables/ruleset.ts";
 import { releaseChanges } from "./changes.ts";
 import { type Claim, isForAnyAddress } from "./claim.ts";
 import type { KeptRecord } from "./holding.ts";
-import { readKept, removeChanges } from "./kept.ts";
-import { forgetSingleAddresses, throwUnexpected } from "./take.ts";
+import { forgetSingleAddresses, throwUnexpected } from "./refusals.ts";
 import { findRecords } from "./view.ts";
 
 const ATTEMPTS = 50;
 
 /** Answers the ports that were given up. */
-export function releasePorts(socket: NetlinkSocket, id: Uint8Array): readonly Claim[] {
+export async function releasePorts(socket: NetlinkSocket, id: Uint8Array): Promise<readonly Claim[]> {
   const released: Claim[] = [];
   const changes: NftChange[] = [];
   for (const family of [4, 6] as const) {
@@ -28,7 +26,7 @@ export function releasePorts(socket: NetlinkSocket, id: Uint8Array): readonly Cl
   }
   const refusals = tryCommit(socket, changes);
   throwUnexpected(refusals);
-  if (refusals.length > 0) for (const family of [4, 6] as const) releaseExactly(socket, family, id);
+  if (refusals.length > 0) await releaseExactly(socket, id);
   forgetSingleAddresses(
     socket,
     released.filter((claim) => !isForAnyAddress(claim)),
@@ -37,11 +35,12 @@ export function releasePorts(socket: NetlinkSocket, id: Uint8Array): readonly Cl
 }
 
 /** Element by element, where something is not as it was left. */
-function releaseExactly(socket: NetlinkSocket, family: Family, id: Uint8Array): void {
+async function releaseExactly(socket: NetlinkSocket, id: Uint8Array): Promise<void> {
+  const { readKept, removeChanges } = await import("./kept.ts");
   for (let tries = 0; tries < ATTEMPTS; tries++) {
     const generation = readGeneration(socket);
-    const kept = readKept(socket, family, id);
-    const refusals = tryCommit(socket, removeChanges(kept), generation);
+    const changes = [4 as const, 6 as const].flatMap((family) => removeChanges(readKept(socket, family, id)));
+    const refusals = tryCommit(socket, changes, generation);
     throwUnexpected(refusals);
     if (refusals.length === 0) return;
   }

@@ -11,8 +11,8 @@ import { anyAddressKey, HELD_PER_ADDRESS, podKey, portKey } from "./elements.ts"
 import { type Holding, type KeptRecord, recordOf } from "./holding.ts";
 import { isOwnedBy, type Kept, readKept } from "./kept.ts";
 import { isNetnsGone } from "./netns-mark.ts";
+import { type Base, holdersPerAddress, readBase } from "./survey.ts";
 import { needsNeighbourRule, SET, tableOf } from "./table.ts";
-import { type Base, holdersPerAddress, readBase } from "./view.ts";
 
 /** Somebody else, or the owner's own past. */
 export interface Rival {

@@ -1,15 +1,10 @@
-/** What the tables hold now, as far as an ADD, DEL or CHECK needs to know. Reads only. */
+/** What the tables hold, as far as the usual ADD and DEL need to know. Reads only. */
 import type { Family } from "../../ip/address.ts";
-import { addressBits } from "../../ip/address.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
-import { findElements, listElements, listRules } from "../../linux/nftables/read.ts";
-import type { NftRule } from "../../linux/nftables/ruleset.ts";
-import type { NftElement } from "../../linux/nftables/set.ts";
-import { OWNER_LENGTH } from "./attachment.ts";
-import type { Claim } from "./claim.ts";
-import { HELD_PER_ADDRESS, recordKey } from "./elements.ts";
+import { findElements, listRuleHeads } from "../../linux/nftables/read.ts";
+import { recordKey } from "./elements.ts";
 import { type KeptRecord, recordOf } from "./holding.ts";
-import { chainsOf, isNeighbourRule, neighbourRule, rulesOf, SET, tableOf } from "./table.ts";
+import { neighbourComment, RULES_PER_CHAIN, SET, tableOf } from "./table.ts";
 
 /** Records asked for at once: most pods have fewer. */
 const RECORDS_AT_ONCE = 6;
@@ -36,69 +31,14 @@ export function findRecords(socket: NetlinkSocket, family: Family, id: Uint8Arra
   }
 }
 
-/** Every owner with records in the family's table. */
-export function listOwners(socket: NetlinkSocket, family: Family): readonly Uint8Array[] {
-  const owners = new Map<string, Uint8Array>();
-  for (const { key } of listElements(socket, tableOf(family), SET.attachments)) {
-    const id = key.slice(0, OWNER_LENGTH);
-    owners.set(id.toHex(), id);
+/** Whether every chain has as many rules as it should, and these prefix lengths have theirs. */
+export function hasAllRules(socket: NetlinkSocket, family: Family, lengths: readonly number[]): boolean {
+  const rules = listRuleHeads(socket, tableOf(family));
+  for (const [chain, count] of RULES_PER_CHAIN[family]) {
+    let found = 0;
+    for (const rule of rules) if (rule.chain === chain) found++;
+    if (found !== count) return false;
   }
-  return [...owners.values()];
-}
-
-/** Who holds this port on single addresses. */
-export function holdersPerAddress(
-  socket: NetlinkSocket,
-  family: Family,
-  anyAddressKey: Uint8Array,
-): readonly NftElement[] {
-  const end = 4 + addressBits(family) / 8;
-  return listElements(socket, tableOf(family), SET.owners).filter(
-    ({ key }) =>
-      !Bun.deepEquals(key, anyAddressKey) &&
-      key[0] === anyAddressKey[0] &&
-      Bun.deepEquals(key.slice(end), anyAddressKey.slice(end)),
-  );
-}
-
-/** Ports with a note that they are held on single addresses. */
-export function listHeldPerAddress(socket: NetlinkSocket, family: Family): readonly Claim[] {
-  const claims: Claim[] = [];
-  for (const { key, data } of listElements(socket, tableOf(family), SET.owners)) {
-    if (!Bun.deepEquals(data, HELD_PER_ADDRESS)) continue;
-    const hostPort = new DataView(key.buffer, key.byteOffset).getUint16(4 + addressBits(family) / 8);
-    const any = { family, value: 0n };
-    claims.push({ family, protocol: key[0] ?? 0, hostAddress: any, hostPort, podAddress: any, podPort: 0 });
-  }
-  return claims;
-}
-
-export interface Base {
-  readonly isIntact: boolean;
-  /** The prefix lengths that `neighbours` has rules for, among those asked about. */
-  readonly neighbourLengths: readonly number[];
-}
-
-/** Whether every rule is there, each once and as it was meant. */
-export function readBase(socket: NetlinkSocket, family: Family, lengths: readonly number[]): Base {
-  const rules = listRules(socket, tableOf(family));
-  const instructions = (wanted: NftRule) =>
-    rules.some((rule) => isNeighbourRule(rule) && Bun.deepEquals(rule.expressions, wanted.expressions));
-  return {
-    isIntact: hasRules(rules, rulesOf(family), family),
-    neighbourLengths: lengths.filter((length) => instructions(neighbourRule(family, length))),
-  };
-}
-
-function hasRules(found: readonly NftRule[], wanted: readonly NftRule[], family: Family): boolean {
-  for (const { name } of chainsOf(family)) {
-    if (isNeighbourRule({ chain: name, expressions: [] })) continue;
-    const there = found.filter(({ chain }) => chain === name);
-    const meant = wanted.filter(({ chain }) => chain === name);
-    if (there.length !== meant.length) return false;
-    for (const [index, rule] of meant.entries()) {
-      if (!Bun.deepEquals(there[index]?.expressions, rule.expressions)) return false;
-    }
-  }
+  for (const length of lengths) if (!rules.some(({ comment }) => comment === neighbourComment(length))) return false;
   return true;
 }

@@ -76,6 +76,18 @@ export function readRule(message: MessageCursor): (NftRule & { readonly handle: 
   return { chain, handle, expressions, ...commented(comment) };
 }
 
+export function readRuleHead(message: MessageCursor): Pick<NftRule, "chain" | "comment"> | undefined {
+  if (message.type !== wire.MESSAGE.newRule) return undefined;
+  let chain = "";
+  let comment: string | undefined;
+  const attributes = message.attributes(wire.HEADER_LENGTH);
+  while (attributes.next()) {
+    if (attributes.type === wire.RULE.chain) chain = attributes.text();
+    else if (attributes.type === wire.RULE.userdata) comment = findComment(attributes.copy());
+  }
+  return { chain, ...commented(comment) };
+}
+
 /** Sets of rules alone, and sets of types this program does not know, are left out. */
 export function readSet(message: MessageCursor): NftSet | undefined {
   if (message.type !== wire.MESSAGE.newSet) return undefined;

@@ -1,0 +1,78 @@
+/** A look at whole tables: for CHECK, GC, and an ADD with something in its way. Reads only. */
+import { addressBits, type Family } from "../../ip/address.ts";
+import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
+import { listElements, listRules } from "../../linux/nftables/read.ts";
+import type { NftRule } from "../../linux/nftables/ruleset.ts";
+import type { NftElement } from "../../linux/nftables/set.ts";
+import { OWNER_LENGTH } from "./attachment.ts";
+import type { Claim } from "./claim.ts";
+import { HELD_PER_ADDRESS } from "./elements.ts";
+import { chainsOf, isNeighbourRule, neighbourRule, rulesOf } from "./rules.ts";
+import { SET, tableOf } from "./table.ts";
+
+/** Every owner with records in the family's table. */
+export function listOwners(socket: NetlinkSocket, family: Family): readonly Uint8Array[] {
+  const owners = new Map<string, Uint8Array>();
+  for (const { key } of listElements(socket, tableOf(family), SET.attachments)) {
+    const id = key.slice(0, OWNER_LENGTH);
+    owners.set(id.toHex(), id);
+  }
+  return [...owners.values()];
+}
+
+/** Who holds this port on single addresses. */
+export function holdersPerAddress(
+  socket: NetlinkSocket,
+  family: Family,
+  anyAddressKey: Uint8Array,
+): readonly NftElement[] {
+  const end = 4 + addressBits(family) / 8;
+  return listElements(socket, tableOf(family), SET.owners).filter(
+    ({ key }) =>
+      !Bun.deepEquals(key, anyAddressKey) &&
+      key[0] === anyAddressKey[0] &&
+      Bun.deepEquals(key.slice(end), anyAddressKey.slice(end)),
+  );
+}
+
+/** Ports with a note that they are held on single addresses. */
+export function listHeldPerAddress(socket: NetlinkSocket, family: Family): readonly Claim[] {
+  const claims: Claim[] = [];
+  for (const { key, data } of listElements(socket, tableOf(family), SET.owners)) {
+    if (!Bun.deepEquals(data, HELD_PER_ADDRESS)) continue;
+    const hostPort = new DataView(key.buffer, key.byteOffset).getUint16(4 + addressBits(family) / 8);
+    const any = { family, value: 0n };
+    claims.push({ family, protocol: key[0] ?? 0, hostAddress: any, hostPort, podAddress: any, podPort: 0 });
+  }
+  return claims;
+}
+
+export interface Base {
+  readonly isIntact: boolean;
+  /** The prefix lengths that `neighbours` has rules for, among those asked about. */
+  readonly neighbourLengths: readonly number[];
+}
+
+/** Whether every rule is there, each once and as it was meant. */
+export function readBase(socket: NetlinkSocket, family: Family, lengths: readonly number[]): Base {
+  const rules = listRules(socket, tableOf(family));
+  const instructions = (wanted: NftRule) =>
+    rules.some((rule) => isNeighbourRule(rule) && Bun.deepEquals(rule.expressions, wanted.expressions));
+  return {
+    isIntact: hasRules(rules, rulesOf(family), family),
+    neighbourLengths: lengths.filter((length) => instructions(neighbourRule(family, length))),
+  };
+}
+
+function hasRules(found: readonly NftRule[], wanted: readonly NftRule[], family: Family): boolean {
+  for (const { name } of chainsOf(family)) {
+    if (isNeighbourRule({ chain: name, expressions: [] })) continue;
+    const there = found.filter(({ chain }) => chain === name);
+    const meant = wanted.filter(({ chain }) => chain === name);
+    if (there.length !== meant.length) return false;
+    for (const [index, rule] of meant.entries()) {
+      if (!Bun.deepEquals(there[index]?.expressions, rule.expressions)) return false;
+    }
+  }
+  return true;
+}
