@@ -48,19 +48,23 @@ export function emptyBlock(cidr: Prefix, affinity: string | undefined, sequenceN
   };
 }
 
-/** Takes the address that has been free the longest; `undefined` when every free one is reserved. */
+/**
+ * Takes the address that has been free the longest; `undefined` when every free
+ * one is reserved. One that a damaged block calls both free and held is held.
+ */
 export function assignNext(
   block: IPAMBlock,
   attributes: BlockAttribute,
   reserved: readonly Prefix[],
 ): Taken | undefined {
-  const ordinal = block.unallocated.find((each) => !isReserved(block, each, reserved));
+  const ordinal = block.unallocated.find((each) => !isAllocated(block, each) && !isReserved(block, each, reserved));
   return ordinal === undefined ? undefined : { block: take(block, ordinal, attributes), ordinal };
 }
 
 /** Takes this very address; `undefined` when it is not free. */
 export function assignOrdinal(block: IPAMBlock, ordinal: number, attributes: BlockAttribute): Taken | undefined {
-  return block.unallocated.includes(ordinal) ? { block: take(block, ordinal, attributes), ordinal } : undefined;
+  const isFree = block.unallocated.includes(ordinal) && !isAllocated(block, ordinal);
+  return isFree ? { block: take(block, ordinal, attributes), ordinal } : undefined;
 }
 
 /** Gives back these ordinals; those that are free already stay as they are. */

@@ -7,17 +7,25 @@
  */
 import type { Change } from "../datastore/datastore.ts";
 import type { IPAMBlock } from "../model/ipam-block.ts";
+import { handleKey } from "../model/keys.ts";
 import { ordinalsOf } from "./block.ts";
 import { handleRecordChange } from "./records.ts";
 import { blockName, type View } from "./view.ts";
 
-/** The change that makes the handle true once these blocks are written; none when it is true already. */
+/**
+ * The change that makes the handle true once these blocks are written. A handle
+ * that is true already is guarded all the same: its release and a new address
+ * must not pass each other by.
+ */
 export function handleChange(view: View, handle: string, written: readonly IPAMBlock[]): readonly Change[] {
   const stored = view.handle(handle);
   const counts = countsAfter(view, handle, written);
   const isLeftover = stored !== undefined && Object.keys(counts).length === 0;
-  if (!isLeftover && isSameCounts(stored?.blocks ?? {}, counts)) return [];
-  return handleRecordChange(handle, counts, stored?.revision);
+  if (isLeftover || !isSameCounts(stored?.blocks ?? {}, counts)) {
+    return handleRecordChange(handle, counts, stored?.revision);
+  }
+  if (stored === undefined || written.length === 0) return [];
+  return [{ kind: "expect", key: handleKey(handle), revision: stored.revision }];
 }
 
 function countsAfter(view: View, handle: string, written: readonly IPAMBlock[]): Readonly<Record<string, number>> {

@@ -93,10 +93,9 @@ export function blockChange(block: IPAMBlock, revision: string | undefined): Cha
   return written(blockKey(block.cidr), writeBlock(block), revision);
 }
 
-/** Makes the claim confirmed. */
-export function affinityChange(host: string, cidr: Prefix, known: HostAffinity | undefined): readonly Change[] {
-  if (known?.state === "confirmed") return [];
-  return [written(affinityKey(host, cidr), writeAffinity({ state: "confirmed", deleted: false }), known?.revision)];
+/** Makes the claim confirmed. Written even if it was: whoever takes it for stale must lose his race against this. */
+export function affinityChange(host: string, cidr: Prefix, known: HostAffinity | undefined): Change {
+  return written(affinityKey(host, cidr), writeAffinity({ state: "confirmed", deleted: false }), known?.revision);
 }
 
 /** Makes the handle hold these counts; a handle that holds nothing goes. */

@@ -50,10 +50,7 @@ export async function repair(finding: Finding, shop: RepairShop): Promise<boolea
       return changeBlock(finding.block ?? "", shop, (block, revision) => {
         const node = affineNode(block);
         if (node === undefined) return undefined;
-        return [
-          { kind: "expect", key: blockKey(block.cidr), revision },
-          ...affinityChange(node, block.cidr, undefined),
-        ];
+        return [{ kind: "expect", key: blockKey(block.cidr), revision }, affinityChange(node, block.cidr, undefined)];
       });
     case "block-inconsistent":
       return changeBlock(finding.block ?? "", shop, (block, revision) => {

@@ -4,8 +4,10 @@
  *   in use? ──> refuse          (unless forced: addresses in use then stay, in no pool)
  *   disable ──> a moment ──> take its blocks from their nodes ──> delete
  *
- * The moment lets those finish who read the pool while it was enabled. Blocks
- * that came to be in it are found by looking once more.
+ * Once it is disabled nobody is given an address of it any more: whoever read it
+ * while it was enabled loses his commit. The moment is for a store that cannot
+ * promise that, and for writers of other releases; what they left is found by
+ * looking once more.
  */
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";

@@ -45,14 +45,16 @@ function fromAffineBlock(search: Search, affinity: HostAffinity): Choice | undef
   const taken = assignNext(known.block, attributes, view.reserved());
   if (!taken) return undefined;
   return affinity.state === "confirmed"
-    ? takeFrom(known, taken)
+    ? takeFrom(search, known, taken)
     : takeAndClaim(search, { taken, revision: known.revision, affinity });
 }
 
+/** Only of the pool's own block length: a claim that a former pool left would cut into the blocks of others. */
 function finishClaim(search: Search, affinities: readonly HostAffinity[]): Choice | undefined {
-  const { view, request, attributes, sequenceNumber } = search;
+  const { view, request, attributes, sequenceNumber, pools } = search;
   for (const affinity of affinities) {
-    if (view.block(affinity.cidr).kind !== "absent") continue;
+    const pool = pools.find((each) => prefixCovers(each.cidr, affinity.cidr));
+    if (view.block(affinity.cidr).kind !== "absent" || pool?.blockLength !== affinity.cidr.length) continue;
     const block = emptyBlock(affinity.cidr, hostAffinity(request.node), sequenceNumber);
     const taken = assignNext(block, attributes, view.reserved());
     if (taken) return takeAndClaim(search, { taken, revision: undefined, affinity });

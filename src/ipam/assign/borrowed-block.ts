@@ -47,7 +47,7 @@ function fromForeignBlocks(search: Search, blocks: readonly KnownBlock[]): Choic
   for (const known of blocks) {
     if (!pools.some((pool) => prefixCovers(pool.cidr, known.block.cidr))) continue;
     const taken = assignNext(known.block, attributes, view.reserved());
-    if (taken) return takeFrom(known, taken);
+    if (taken) return takeFrom(search, known, taken);
   }
   return undefined;
 }

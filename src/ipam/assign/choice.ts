@@ -27,8 +27,12 @@ export type Choice =
   | { readonly kind: "read"; readonly wanted: readonly Wanted[] };
 
 /** An address of a block that exists, whoever it is affine to. */
-export function takeFrom(known: KnownBlock, taken: Taken, more: readonly Change[] = []): Choice {
-  return { kind: "take", taken, changes: [...more, blockChange(taken.block, known.revision)] };
+export function takeFrom(search: Search, known: KnownBlock, taken: Taken): Choice {
+  return {
+    kind: "take",
+    taken,
+    changes: [...poolGuard(search, known.block.cidr), blockChange(taken.block, known.revision)],
+  };
 }
 
 /**
@@ -45,11 +49,14 @@ export function takeAndClaim(
   return {
     kind: "take",
     taken: claim.taken,
-    changes: [...affinity, ...poolGuard(search, block.cidr), blockChange(block, claim.revision)],
+    changes: [affinity, ...poolGuard(search, block.cidr), blockChange(block, claim.revision)],
   };
 }
 
-/** A pool that is being deleted must not get a new block behind its deleter's back. */
+/**
+ * Nothing is given of a pool that changed since it was read: one that was
+ * disabled meanwhile, or is being deleted, or no longer selects the node.
+ */
 function poolGuard({ view }: Search, cidr: Prefix): readonly Change[] {
   const pool = view.pools().find((each) => prefixCovers(each.cidr, cidr));
   return pool ? [{ kind: "expect", key: pool.key, revision: pool.revision }] : [];

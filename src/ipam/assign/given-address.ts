@@ -9,6 +9,7 @@
 import { PluginError } from "../../errors.ts";
 import { type Address, formatAddress } from "../../ip/address.ts";
 import { blockOf } from "../../ip/block.ts";
+import { prefixContains } from "../../ip/prefix.ts";
 import type { BlockAttribute } from "../../model/ipam-block.ts";
 import { hostAffinity } from "../../model/ipam-block.ts";
 import { assignOrdinal, attributesOf, emptyBlock, ordinalIn, ordinalsOf, type Taken } from "../block.ts";
@@ -17,6 +18,21 @@ import type { KnownBlock } from "../view.ts";
 import { type Choice, findAffinity, type Search, takeAndClaim, takeFrom } from "./choice.ts";
 
 export function givenAddress(search: Search, address: Address): Choice {
+  return whatIsHeld(search, address) ?? fromPool(search, address);
+}
+
+/** Who holds it gets it back, whatever became of its pool. */
+function whatIsHeld({ view, request }: Search, address: Address): Choice | undefined {
+  for (const { block } of view.knownBlocks(address.family)) {
+    const ordinal = ordinalIn(block, address);
+    if (ordinal !== undefined && ordinalsOf(block, request).includes(ordinal)) return { kind: "held", block, ordinal };
+  }
+  const unread = view.handleBlocks(request.handle, address.family).filter((cidr) => prefixContains(cidr, address));
+  const wanted = unread.filter((cidr) => view.block(cidr).kind === "unknown").map((cidr) => view.wantedBlock(cidr));
+  return wanted.length > 0 ? { kind: "read", wanted } : undefined;
+}
+
+function fromPool(search: Search, address: Address): Choice {
   const { view, request, sequenceNumber } = search;
   const pool = poolHolding(view.pools(), address);
   const cidr = blockOf(address, pool.blockLength);
@@ -34,8 +50,6 @@ function fromExistingBlock(search: Search, address: Address, known: KnownBlock):
   const { view, request, attributes } = search;
   const { block } = known;
   const ordinal = ordinalIn(block, address) ?? -1;
-  if (ordinalsOf(block, request).includes(ordinal)) return { kind: "held", block, ordinal };
-
   if (view.configuration().strictAffinity && block.affinity !== hostAffinity(request.node)) {
     const owner = block.affinity ?? "nobody";
     throw new PluginError(
@@ -45,7 +59,7 @@ function fromExistingBlock(search: Search, address: Address, known: KnownBlock):
   }
   const taken: Taken | undefined = assignOrdinal(block, ordinal, attributes);
   if (!taken) throw takenBy(address, attributesOf(block, ordinal));
-  return takeFrom(known, taken);
+  return takeFrom(search, known, taken);
 }
 
 function takenBy(address: Address, owner: BlockAttribute | undefined): PluginError {
