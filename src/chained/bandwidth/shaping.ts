@@ -100,17 +100,22 @@ function shapeIngress(socket: NetlinkSocket, veth: Link, rate: Rate | undefined)
 
 /** The alias travels with the birth: whoever dies in between leaves a device that GC knows. */
 function ensureIfb(socket: NetlinkSocket, { mtu }: Link, names: IfbNames): Link {
-  const [existing] = findIfbs(socket, names);
-  const name = existing?.name ?? freeName(socket, names);
+  const name = ifbNameIn(socket, names);
   const change = changeLink({ name }, { alias: names.alias, mtu, state: "up" });
-  perform(socket, existing === undefined ? [createIfb({ name, mtu, state: "up" }), change] : [change]);
+  const [made, changed] = attempt(socket, [createIfb({ name, mtu, state: "up" }), change]);
+  if (made !== undefined && !isKernelError(made, "EEXIST")) throw made;
+  if (changed !== undefined) throw changed;
   const ifb = findLink(socket, name);
   if (ifb !== undefined) return ifb;
   throw new Error(`link "${name}" vanished right after it was made`);
 }
 
-function freeName(socket: NetlinkSocket, { candidates: [shared, own] }: IfbNames): string {
-  return findLink(socket, shared) === undefined ? shared : own;
+/** The name under which the attachment's device exists, or is to be made: not one that shapes for another. */
+function ifbNameIn(socket: NetlinkSocket, names: IfbNames): string {
+  const [shared, own] = names.candidates;
+  const other = findLink(socket, shared);
+  if (other === undefined) return findLink(socket, own) === undefined ? shared : own;
+  return isIfbOf(other, names) ? shared : own;
 }
 
 function removeEgress(socket: NetlinkSocket, veth: ShapedLink, ifbs: readonly Link[]): void {
