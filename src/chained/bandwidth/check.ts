@@ -1,5 +1,6 @@
 /** CHECK: every number in the kernel, and the target of the redirection, are what ADD set. */
 import type { CheckCall } from "../../cni/call.ts";
+import type { CniResult } from "../../cni/result.ts";
 import { PluginError } from "../../errors.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import {
@@ -11,30 +12,40 @@ import {
 } from "../../linux/rtnetlink/qdisc.ts";
 import { isRedirectTo, listIngressFilters } from "../../linux/rtnetlink/redirect.ts";
 import type { Bandwidth } from "./bandwidth.ts";
+import { requireHostVeth } from "./host-veth.ts";
+import { ifbNamesOf } from "./ifb-identity.ts";
+import { withRouteSocket } from "./route-socket.ts";
 import { findIfbs, type ShapedAttachment } from "./shaping.ts";
 import { tokenBucketOf } from "./token-bucket.ts";
 
 /** Fails with every difference. */
-export function checkShaping(socket: NetlinkSocket, call: CheckCall, at: ShapedAttachment, bandwidth: Bandwidth): void {
-  const { veth } = at;
-  const differences: string[] = [];
-  if (bandwidth.ingress !== undefined) {
-    differences.push(...bucketDifferences(socket, veth, tokenBucketOf(bandwidth.ingress, veth.mtu)));
-  }
-  if (bandwidth.egress !== undefined) differences.push(...egressDifferences(socket, at, bandwidth.egress));
+export function checkShaping(call: CheckCall, result: CniResult, bandwidth: Bandwidth): void {
+  const differences = withRouteSocket((socket) => {
+    const at = { veth: requireHostVeth(socket, call, result), names: ifbNamesOf(call) };
+    return [...ingressDifferences(socket, at, bandwidth), ...egressDifferences(socket, at, bandwidth)];
+  });
   if (differences.length === 0) return;
   const subject = `interface "${call.ifname}" of container "${call.containerId}"`;
   throw new PluginError("check-failed", `Cannot confirm the shaping of ${subject}: ${differences.join("; ")}`);
 }
 
+function ingressDifferences(
+  socket: NetlinkSocket,
+  { veth }: ShapedAttachment,
+  { ingress }: Bandwidth,
+): readonly string[] {
+  return ingress === undefined ? [] : bucketDifferences(socket, veth, tokenBucketOf(ingress, veth.mtu));
+}
+
 function egressDifferences(
   socket: NetlinkSocket,
   { veth, names }: ShapedAttachment,
-  rate: NonNullable<Bandwidth["egress"]>,
+  { egress }: Bandwidth,
 ): readonly string[] {
+  if (egress === undefined) return [];
   const [ifb] = findIfbs(socket, names);
   if (ifb === undefined) return [`link "${names.candidates[0]}" is missing`];
-  const differences = [...bucketDifferences(socket, ifb, tokenBucketOf(rate, veth.mtu))];
+  const differences = [...bucketDifferences(socket, ifb, tokenBucketOf(egress, veth.mtu))];
   if (!ifb.isUp) differences.push(`link "${ifb.name}" is down`);
   if (!listIngressFilters(socket, veth).some((filter) => isRedirectTo(filter, ifb.index))) {
     differences.push(`what enters link "${veth.name}" is not sent to link "${ifb.name}"`);
