@@ -12,7 +12,7 @@ import type { Datastore, Wanted } from "../datastore/datastore.ts";
 import type { Address } from "../ip/address.ts";
 import { blockOf } from "../ip/block.ts";
 import type { Prefix } from "../ip/prefix.ts";
-import { BLOCK_SIZES } from "../model/ip-pool.ts";
+import { BLOCK_SIZES } from "../model/block-sizes.ts";
 import type { IPAMBlock } from "../model/ipam-block.ts";
 import { affinityKey, blockKey, handleKey, parseKey } from "../model/keys.ts";
 import { type AssignOutcome, decideAssign } from "./assign/decide.ts";

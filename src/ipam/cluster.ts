@@ -7,9 +7,10 @@
  */
 import type { Change, Entry, Wanted } from "../datastore/datastore.ts";
 import { PluginError } from "../errors.ts";
-import { identity } from "../identity.ts";
-import { clusterInformation } from "../model/cluster-information.ts";
+import { API_VERSION, identity } from "../identity.ts";
+import type { ClusterInformation } from "../model/cluster-information.ts";
 import { resourceKey } from "../model/keys.ts";
+import { readStoredReadiness } from "../model/stored-resources.ts";
 
 const KEY = resourceKey("clusterinformations", { name: "default" });
 
@@ -29,7 +30,7 @@ export function requireReady(
 ): readonly Change[] {
   const entry = answer?.[0];
   if (entry) {
-    if (clusterInformation.read(entry.value, entry.key).spec.datastoreReady !== false) return [];
+    if (readStoredReadiness(entry.value, entry.key)) return [];
     throw new PluginError(
       "try-again-later",
       "Cannot use the datastore: its ClusterInformation says that it is not ready",
@@ -46,7 +47,11 @@ export function requireReady(
 }
 
 function readyChange(now: Date, uid: string): Change {
-  const metadata = { name: "default", uid, creationTimestamp: now.toISOString() };
-  const ready = clusterInformation.make(metadata, { clusterGUID: uid.replaceAll("-", ""), datastoreReady: true });
-  return { kind: "create", key: KEY, value: clusterInformation.write(ready) };
+  const ready: ClusterInformation = {
+    apiVersion: API_VERSION,
+    kind: "ClusterInformation",
+    metadata: { name: "default", uid, creationTimestamp: now.toISOString() },
+    spec: { clusterGUID: uid.replaceAll("-", ""), datastoreReady: true },
+  };
+  return { kind: "create", key: KEY, value: JSON.stringify(ready) };
 }

@@ -1,18 +1,21 @@
 /**
  * From entries of the datastore to what the allocator works with, and from its
- * decisions to changes. The only file of this room that knows the model's codecs.
+ * decisions to changes. The only file of this room that knows how records are stored.
  */
 import type { Change, Entry } from "../datastore/datastore.ts";
 import { PluginError } from "../errors.ts";
 import { type Prefix, parsePrefix } from "../ip/prefix.ts";
 import { readAffinity, writeAffinity } from "../model/block-affinity.ts";
-import { ipPool, poolPrefix } from "../model/ip-pool.ts";
-import { ipReservation, reservedPrefixes } from "../model/ip-reservation.ts";
 import { type IPAMBlock, readBlock, writeBlock } from "../model/ipam-block.ts";
-import { DEFAULT_IPAM_CONFIGURATION, type IPAMConfiguration, ipamConfiguration } from "../model/ipam-configuration.ts";
+import type { IPAMConfiguration } from "../model/ipam-configuration.ts";
 import { readHandle, writeHandle } from "../model/ipam-handle.ts";
 import { affinityKey, blockKey, handleKey, parseKey } from "../model/keys.ts";
-import { node } from "../model/node.ts";
+import {
+  readStoredConfiguration,
+  readStoredNodeLabels,
+  readStoredPool,
+  readStoredReservation,
+} from "../model/stored-resources.ts";
 import { parseSelector } from "../selector/parse.ts";
 import { type Labels, selects } from "../selector/selector.ts";
 import type { Pool } from "./pools.ts";
@@ -36,15 +39,18 @@ export type Configuration = IPAMConfiguration["spec"];
 /** What `maxBlocksPerHost: 0` stands for. */
 const USUAL_BLOCKS_PER_HOST = 20;
 
-export const DEFAULT_CONFIGURATION: Configuration = withLimit(DEFAULT_IPAM_CONFIGURATION.spec);
+export const DEFAULT_CONFIGURATION: Configuration = withLimit({
+  strictAffinity: false,
+  autoAllocateBlocks: true,
+  maxBlocksPerHost: 0,
+});
 
 export function decodePool(entry: Entry): Pool {
-  const pool = ipPool.read(entry.value, entry.key);
-  const { blockSize, disabled, allowedUses, nodeSelector } = pool.spec;
+  const { name, cidr, blockSize, disabled, allowedUses, nodeSelector } = readStoredPool(entry.value, entry.key);
   const parsed = parseSelector(nodeSelector);
   return {
-    name: pool.metadata.name,
-    cidr: poolPrefix(pool),
+    name,
+    cidr,
     blockLength: blockSize,
     disabled,
     allowedUses,
@@ -55,15 +61,15 @@ export function decodePool(entry: Entry): Pool {
 }
 
 export function decodeReservation(entry: Entry): readonly Prefix[] {
-  return reservedPrefixes([ipReservation.read(entry.value, entry.key)]);
+  return readStoredReservation(entry.value, entry.key);
 }
 
 export function decodeConfiguration(entry: Entry): Configuration {
-  return withLimit(ipamConfiguration.read(entry.value, entry.key).spec);
+  return withLimit(readStoredConfiguration(entry.value, entry.key));
 }
 
 export function decodeNodeLabels(entry: Entry): Labels {
-  return node.read(entry.value, entry.key).metadata.labels ?? {};
+  return readStoredNodeLabels(entry.value, entry.key);
 }
 
 /** `undefined` for what lies below a host's key and is no affinity. */

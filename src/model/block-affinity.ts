@@ -1,8 +1,8 @@
 /** BlockAffinity: a node's claim on a block, in two phases so that a crash between them is seen. */
 import { PluginError } from "../errors.ts";
 import type { Prefix } from "../ip/prefix.ts";
-import { parseStored } from "./resource.ts";
 import { isObject } from "./shape.ts";
+import { parseStored } from "./stored.ts";
 
 const STATES = ["pending", "confirmed", "pendingDeletion"] as const;
 

@@ -3,8 +3,9 @@
  * blocks of equal size.
  */
 import * as v from "valibot";
-import { addressBits, type Family } from "../ip/address.ts";
+import { addressBits } from "../ip/address.ts";
 import { formatPrefix, type Prefix, parsePrefix, prefixesOverlap } from "../ip/prefix.ts";
+import { BLOCK_SIZES } from "./block-sizes.ts";
 import { prefixField, selectorField } from "./fields.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
@@ -26,12 +27,6 @@ const specSchema = v.object({
 
 export type IPPoolSpec = Readonly<v.InferOutput<typeof specSchema>> & { readonly blockSize: number };
 export type IPPool = Resource<"IPPool", IPPoolSpec>;
-
-/** Prefix lengths a block may have. */
-export const BLOCK_SIZES = {
-  4: { shortest: 20, longest: 32, usual: 26 },
-  6: { shortest: 116, longest: 128, usual: 122 },
-} as const satisfies Record<Family, { shortest: number; longest: number; usual: number }>;
 
 /** Ranges no workload can be reached at. */
 const UNUSABLE = [

@@ -8,9 +8,9 @@
 import { PluginError } from "../errors.ts";
 import { blockSize } from "../ip/block.ts";
 import { formatPrefix, type Prefix, parsePrefix } from "../ip/prefix.ts";
-import { parseStored } from "./resource.ts";
 import { quoteSequenceNumbers, readSequenceNumber } from "./sequence-numbers.ts";
 import { isObject } from "./shape.ts";
+import { parseStored } from "./stored.ts";
 
 /** Whose an allocation is; several ordinals may share one. */
 export interface BlockAttribute {

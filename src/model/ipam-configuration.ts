@@ -7,8 +7,9 @@
 import * as v from "valibot";
 import { PluginError } from "../errors.ts";
 import { formatProblems } from "./problem.ts";
-import { defineResource, parseStored, type Resource, type ResourceCodec } from "./resource.ts";
+import { defineResource, type Resource, type ResourceCodec } from "./resource.ts";
 import { decodeShape, withoutNulls } from "./shape.ts";
+import { parseStored } from "./stored.ts";
 
 const blockLimit = v.pipe(
   v.number(),
@@ -25,7 +26,7 @@ const specSchema = v.object({
 const storedSchema = v.object({
   strict_affinity: v.optional(v.boolean(), false),
   auto_allocate_blocks: v.optional(v.boolean(), false),
-  maxBlocksPerHost: v.optional(v.number(), 0),
+  maxBlocksPerHost: v.optional(v.pipe(v.number(), v.integer()), 0),
 });
 
 export type IPAMConfiguration = Resource<"IPAMConfiguration", Readonly<v.InferOutput<typeof specSchema>>>;

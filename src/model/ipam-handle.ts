@@ -1,7 +1,7 @@
 /** IPAMHandle: how many addresses of which blocks one attachment holds. Counts may be too high after a crash, never too low. */
 import { PluginError } from "../errors.ts";
-import { parseStored } from "./resource.ts";
 import { isObject } from "./shape.ts";
+import { parseStored } from "./stored.ts";
 
 export interface IPAMHandle {
   readonly handleId: string;

@@ -10,6 +10,7 @@ import { API_VERSION } from "../identity.ts";
 import { isResourceName, type Metadata, metadataSchema } from "./metadata.ts";
 import { type Checked, formatProblems, type Problem } from "./problem.ts";
 import { decodeShape, findUnknownFields, withoutNulls } from "./shape.ts";
+import { parseStored } from "./stored.ts";
 
 export interface Resource<Kind extends string = string, Spec = unknown> {
   readonly apiVersion: string;
@@ -71,15 +72,6 @@ export function defineResource<const Kind extends string, Schema extends v.Gener
     write: (resource) => writeResource(resource),
     make: (metadata, spec) => ({ apiVersion: API_VERSION, kind, metadata, spec }),
   };
-}
-
-/** Parses what the datastore holds under the key. */
-export function parseStored(text: string, kind: string, key: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    throw new PluginError("record-malformed", `Cannot read ${kind} at "${key}": it is not JSON`, { cause });
-  }
 }
 
 function wholeSchema(spec: v.GenericSchema) {

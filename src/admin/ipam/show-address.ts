@@ -4,7 +4,7 @@ import { type Address, formatAddress, parseAddress } from "../../ip/address.ts";
 import { blockOf } from "../../ip/block.ts";
 import { formatPrefix, prefixContains } from "../../ip/prefix.ts";
 import { ordinalIn } from "../../ipam/block.ts";
-import { BLOCK_SIZES } from "../../model/ip-pool.ts";
+import { BLOCK_SIZES } from "../../model/block-sizes.ts";
 import { affineNode, type IPAMBlock, readBlock } from "../../model/ipam-block.ts";
 import { blockKey } from "../../model/keys.ts";
 import { type Context, type Given, UsageError, wantsJson } from "../command.ts";

@@ -9,7 +9,7 @@
 import type { Wanted } from "../../datastore/datastore.ts";
 import { type Address, formatAddress } from "../../ip/address.ts";
 import { blockOf } from "../../ip/block.ts";
-import { BLOCK_SIZES } from "../../model/ip-pool.ts";
+import { BLOCK_SIZES } from "../../model/block-sizes.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import * as keys from "../../model/keys.ts";
 import { attributesOf, isAllocated, ordinalIn, releaseOrdinals } from "../block.ts";

@@ -1,0 +1,7 @@
+import type { Family } from "../ip/address.ts";
+
+/** Prefix lengths a block may have. */
+export const BLOCK_SIZES = {
+  4: { shortest: 20, longest: 32, usual: 26 },
+  6: { shortest: 116, longest: 128, usual: 122 },
+} as const satisfies Record<Family, { shortest: number; longest: number; usual: number }>;

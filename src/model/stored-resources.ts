@@ -1,0 +1,60 @@
+/** What the allocator needs of the resources it reads with every ADD, and no more of them (see stored.ts). */
+import { type Prefix, parsePrefix, parsePrefixOrAddress } from "../ip/prefix.ts";
+import { BLOCK_SIZES } from "./block-sizes.ts";
+import type { IPAMConfiguration } from "./ipam-configuration.ts";
+import { readStored } from "./stored.ts";
+
+export interface StoredPool {
+  readonly name: string;
+  readonly cidr: Prefix;
+  readonly blockSize: number;
+  readonly disabled: boolean;
+  readonly nodeSelector: string;
+  readonly allowedUses: readonly string[];
+}
+
+const ALL_USES = ["Workload", "Tunnel"];
+
+export function readStoredPool(text: string, key: string): StoredPool {
+  const pool = readStored(text, "IPPool", key);
+  const spec = pool.section("spec");
+  const cidr = parsePrefix(spec.text("cidr"));
+  if (cidr === undefined) throw spec.refusal("cidr", "a network");
+  const uses = spec.texts("allowedUses");
+  return {
+    name: pool.section("metadata").text("name"),
+    cidr,
+    blockSize: spec.integer("blockSize") ?? BLOCK_SIZES[cidr.network.family].usual,
+    disabled: spec.flag("disabled", false),
+    nodeSelector: spec.text("nodeSelector", "").trim() === "" ? "all()" : spec.text("nodeSelector"),
+    allowedUses: uses.length === 0 ? ALL_USES : uses,
+  };
+}
+
+export function readStoredNodeLabels(text: string, key: string): Readonly<Record<string, string>> {
+  return readStored(text, "Node", key).section("metadata").section("labels").textMap();
+}
+
+export function readStoredReservation(text: string, key: string): readonly Prefix[] {
+  const spec = readStored(text, "IPReservation", key).section("spec");
+  return spec.texts("reservedCIDRs").map((each) => {
+    const prefix = parsePrefixOrAddress(each);
+    if (prefix === undefined) throw spec.refusal("reservedCIDRs", "a list of addresses and networks");
+    return prefix;
+  });
+}
+
+/** In the wire's own spelling, and without the envelope of a resource. */
+export function readStoredConfiguration(text: string, key: string): IPAMConfiguration["spec"] {
+  const fields = readStored(text, "IPAMConfiguration", key);
+  return {
+    strictAffinity: fields.flag("strict_affinity", false),
+    autoAllocateBlocks: fields.flag("auto_allocate_blocks", false),
+    maxBlocksPerHost: fields.integer("maxBlocksPerHost") ?? 0,
+  };
+}
+
+/** Only `false` closes the datastore. */
+export function readStoredReadiness(text: string, key: string): boolean {
+  return readStored(text, "ClusterInformation", key).section("spec").flag("datastoreReady", true);
+}

@@ -1,0 +1,133 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { thrownBy } from "../../test/support/thrown-by.ts";
+import { PluginError } from "../errors.ts";
+import { formatPrefix } from "../ip/prefix.ts";
+import { clusterInformation } from "./cluster-information.ts";
+import { ipPool } from "./ip-pool.ts";
+import { ipReservation, reservedPrefixes } from "./ip-reservation.ts";
+import { ipamConfiguration } from "./ipam-configuration.ts";
+import { node } from "./node.ts";
+import { profile } from "./profile.ts";
+import { readStored } from "./stored.ts";
+import {
+  readStoredConfiguration,
+  readStoredNodeLabels,
+  readStoredPool,
+  readStoredReadiness,
+  readStoredReservation,
+} from "./stored-resources.ts";
+
+const KEY = "/key";
+
+/** What a field may hold, right and wrong, of every type. */
+const anything = fc.constantFrom<unknown>(
+  ...[undefined, null, true, false, "", "a", 0, 26, 1.5, {}, { a: "b" }, { a: 1 }, []],
+  ...[["Workload"], ["Other"], [1], "10.0.0.0/16", "10.0.0.1/16", "fd00::/64", ["10.0.0.1"], ["x"], 'rack == "a"'],
+);
+const spec = (...names: readonly string[]) =>
+  fc.record(Object.fromEntries(names.map((name) => [name, anything])), { requiredKeys: [] });
+
+interface Pair {
+  readonly kind: string;
+  readonly record: fc.Arbitrary<object>;
+  readonly byHand: (text: string) => unknown;
+  readonly bySchema: (text: string) => unknown;
+}
+
+const PAIRS: readonly Pair[] = [
+  {
+    kind: "IPPool",
+    record: fc.record({
+      kind: fc.constant("IPPool"),
+      metadata: fc.constant({ name: "blue" }),
+      spec: spec("cidr", "blockSize", "disabled", "nodeSelector", "allowedUses", "unknown"),
+    }),
+    byHand: (text) => ({ ...readStoredPool(text, KEY), cidr: formatPrefix(readStoredPool(text, KEY).cidr) }),
+    bySchema: (text) => {
+      const { metadata, spec } = ipPool.read(text, KEY);
+      const { cidr, blockSize, disabled, nodeSelector, allowedUses } = spec;
+      return { name: metadata.name, cidr, blockSize, disabled, nodeSelector, allowedUses };
+    },
+  },
+  {
+    kind: "Node",
+    record: fc.record({
+      kind: fc.constant("Node"),
+      // The schema takes a list for an empty map.
+      metadata: fc.record(
+        { name: fc.constant("n"), labels: anything.filter((value) => !Array.isArray(value)) },
+        { requiredKeys: ["name"] },
+      ),
+    }),
+    byHand: (text) => readStoredNodeLabels(text, KEY),
+    bySchema: (text) => node.read(text, KEY).metadata.labels ?? {},
+  },
+  {
+    kind: "IPReservation",
+    record: fc.record({
+      kind: fc.constant("IPReservation"),
+      metadata: fc.constant({ name: "r" }),
+      spec: spec("reservedCIDRs"),
+    }),
+    byHand: (text) => readStoredReservation(text, KEY),
+    bySchema: (text) => reservedPrefixes([ipReservation.read(text, KEY)]),
+  },
+  {
+    kind: "IPAMConfiguration",
+    record: spec("strict_affinity", "auto_allocate_blocks", "maxBlocksPerHost"),
+    byHand: (text) => readStoredConfiguration(text, KEY),
+    bySchema: (text) => ipamConfiguration.read(text, KEY).spec,
+  },
+  {
+    kind: "ClusterInformation",
+    record: fc.record({
+      kind: fc.constant("ClusterInformation"),
+      metadata: fc.constant({ name: "default" }),
+      spec: spec("datastoreReady"),
+    }),
+    byHand: (text) => readStoredReadiness(text, KEY),
+    bySchema: (text) => clusterInformation.read(text, KEY).spec.datastoreReady !== false,
+  },
+];
+
+describe("readStored()", () => {
+  test.each(PAIRS)("reads of a $kind what its schema reads", ({ record, byHand, bySchema }) => {
+    fc.assert(
+      fc.property(record, (value) => {
+        const text = JSON.stringify(value);
+        const expected = outcomeOf(() => bySchema(text));
+        // A field that nobody needs may be wrong: reading by hand does not see it.
+        if (expected !== "record-malformed") expect(outcomeOf(() => byHand(text))).toEqual(expected);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test.each([
+    ["a number for a text", { spec: { cidr: 1 } }, "spec.cidr"],
+    ["a text for a flag", { spec: { cidr: "10.0.0.0/16", disabled: "no" } }, "spec.disabled"],
+    ["half a block size", { spec: { cidr: "10.0.0.0/16", blockSize: 1.5 } }, "spec.blockSize"],
+    ["a list of anything", { spec: { cidr: "10.0.0.0/16", allowedUses: [1] } }, "spec.allowedUses"],
+    ["a text for an object", { spec: "x" }, "spec"],
+    ["no network", { spec: { cidr: "10.0.0.1/16" } }, "spec.cidr"],
+  ])("refuses %s by its place", (_, value, path) => {
+    const failure = thrownBy(() => readStoredPool(JSON.stringify({ metadata: { name: "p" }, ...value }), KEY));
+
+    expect(failure.kind).toBe("record-malformed");
+    expect(failure.message).toContain(`"${KEY}": ${path}: `);
+  });
+
+  test.each(["", "[", "[]", "1", "null"])("refuses %p, which is no record", (text) => {
+    expect(thrownBy(() => readStored(text, profile.kind, KEY)).kind).toBe("record-malformed");
+  });
+});
+
+function outcomeOf(work: () => unknown): unknown {
+  try {
+    return work();
+  } catch (failure) {
+    if (failure instanceof PluginError) return failure.kind;
+    throw failure;
+  }
+}
