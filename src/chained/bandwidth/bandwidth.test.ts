@@ -12,6 +12,11 @@ describe("decodeBandwidth()", () => {
     ["the config's own fields", RATES, DECODED],
     ["the runtime's capability", { runtimeConfig: { bandwidth: RATES } }, DECODED],
     ["the capability in another case", { runtimeConfig: { bandWidth: RATES } }, DECODED],
+    [
+      "the capability as containerd spells it",
+      { runtimeConfig: { bandwidth: { IngressRate: 8000, IngressBurst: 80, EgressRate: 16_000, EgressBurst: 160 } } },
+      DECODED,
+    ],
     ["one direction alone", { egressRate: 16_000, egressBurst: 160 }, { egress: DECODED.egress }],
     ["a direction set to zero", { ...RATES, ingressRate: 0, ingressBurst: 0 }, { egress: DECODED.egress }],
     ["nothing", {}, {}],

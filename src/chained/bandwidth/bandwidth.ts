@@ -94,10 +94,11 @@ function withoutPlaceholder({ rate, burst }: Rate): Rate {
   return { rate, burst: burst === undefined || burst >= FIRST_PLACEHOLDER_BURST ? undefined : burst };
 }
 
-/** Go's decoder, which callers are used to, does not mind the case of a key. */
+/** Go's decoder, which callers are used to, does not mind the case of a key: containerd writes `IngressRate`. */
 function keyLike(object: JsonObject, key: string): string {
   if (object[key] !== undefined) return key;
-  for (const name in object) if (name.toLowerCase() === key) return name;
+  const wanted = key.toLowerCase();
+  for (const name in object) if (name.toLowerCase() === wanted) return name;
   return key;
 }
 
@@ -112,7 +113,7 @@ function objectAt(object: JsonObject, field: string, place: string): JsonObject 
 }
 
 function unsigned(object: JsonObject, field: string, place: string): bigint {
-  const value = object[field] ?? 0;
+  const value = object[keyLike(object, field)] ?? 0;
   if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value < 2 ** 64) return BigInt(value);
   const state = `${field} is ${JSON.stringify(value)}, not a whole number from 0 to 2^64 - 1`;
   throw new PluginError("decode-failure", `Cannot read ${place}: ${state}`);

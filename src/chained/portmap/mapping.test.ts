@@ -33,6 +33,10 @@ describe("decodePortMappings()", () => {
       { hostPort: 1, containerPort: 65535, protocol: "tcp" },
     ],
     [
+      { HostPort: 8080, ContainerPort: 80, Protocol: "tcp", HostIP: "" },
+      { hostPort: 8080, containerPort: 80, protocol: "tcp" },
+    ],
+    [
       { ...BASE, hostIP: "0.0.0.0" },
       { ...BASE, hostIp: { family: 4, value: 0n } },
     ],

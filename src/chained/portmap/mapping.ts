@@ -54,16 +54,21 @@ export function protocolName(number: number): string {
 
 function decodeMapping(entry: JsonObject, place: string, problems: string[]): PortMapping | undefined {
   const known = problems.length;
-  const hostPort = decodePort(entry, `${place}.hostPort`, "hostPort", problems);
-  const containerPort = decodePort(entry, `${place}.containerPort`, "containerPort", problems);
-  const protocol = decodeProtocol(entry["protocol"] ?? "", `${place}.protocol`, problems);
-  const hostIp = decodeHostIp(entry["hostIP"] ?? "", `${place}.hostIP`, problems);
+  const fields = anyCase(entry);
+  const hostPort = decodePort(fields.get("hostport"), `${place}.hostPort`, problems);
+  const containerPort = decodePort(fields.get("containerport"), `${place}.containerPort`, problems);
+  const protocol = decodeProtocol(fields.get("protocol") ?? "", `${place}.protocol`, problems);
+  const hostIp = decodeHostIp(fields.get("hostip") ?? "", `${place}.hostIP`, problems);
   if (problems.length > known) return undefined;
   return { protocol, hostPort, containerPort, ...(hostIp === undefined ? {} : { hostIp }) };
 }
 
-function decodePort(entry: JsonObject, place: string, key: string, problems: string[]): number {
-  const value = entry[key];
+/** containerd writes `HostPort`, others `hostPort`: Go's decoder, which both are made for, takes either. */
+function anyCase(entry: JsonObject): ReadonlyMap<string, unknown> {
+  return new Map(Object.entries(entry).map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+function decodePort(value: unknown, place: string, problems: string[]): number {
   if (typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= LAST_PORT) return value;
   problems.push(`${place} is ${shown(value)}, not a port between 1 and ${LAST_PORT}`);
   return 0;
