@@ -15,10 +15,10 @@ const SERVE = ["/bin/httpd", "-p", "80", "-h", "/www"];
 describe.each(await networksUnderTest())("containerd on $title", (network) => {
   let host: Host;
   let containerd: Containerd;
-  const testContainerd = testNeeding(containerdProblem());
+  const testContainerd = testNeeding(containerdProblem(), network.missing);
 
   beforeAll(async () => {
-    if (containerdProblem() !== undefined) return;
+    if ((containerdProblem() ?? network.missing) !== undefined) return;
     host = await openHost();
     await installNetwork(host, network);
     containerd = await startContainerd(host);
@@ -57,6 +57,8 @@ describe.each(await networksUnderTest())("containerd on $title", (network) => {
 
     const conflist = { ...network.conflist("1.1.0") };
     await startRuntime({ conflist, pluginDirectory: BIN_DIRECTORY, run: host.run }).gc([]);
+    // What libcni noted down is the client's to forget.
+    await host.must(["sh", "-c", "rm /var/lib/cni/results/*-detached-eth0"]);
     await expectTraces(host, network, before);
   });
 

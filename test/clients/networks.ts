@@ -1,6 +1,7 @@
 /** The networks that every client drives: one row here adds a network to all client tests. */
 import { type NetworkUnderTest, upstreamNetwork } from "../support/network-under-test.ts";
+import { productNetwork } from "../support/product-network.ts";
 
 export async function networksUnderTest(): Promise<readonly NetworkUnderTest[]> {
-  return [await upstreamNetwork()];
+  return [await productNetwork("embedded"), await productNetwork("etcd"), await upstreamNetwork()];
 }

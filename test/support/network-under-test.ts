@@ -12,9 +12,11 @@ export interface NetworkUnderTest {
   readonly title: string;
   /** The name inside its config list. */
   readonly name: string;
+  /** Why it cannot be tried here. */
+  readonly missing?: string;
   /** How its addresses begin, one per family: tells them from those of a client's own fall-back network. */
   readonly addressPrefixes: readonly string[];
-  /** The CNI versions that its plugins speak as a chain. */
+  /** The CNI versions that its plugins speak. */
   readonly versions: readonly string[];
   /** Whether its GC finds attachments that no runtime remembers. */
   readonly collectsGarbage: boolean;

@@ -23,13 +23,13 @@ export interface Traces {
 }
 
 export async function tracesOf(host: Host, network: NetworkUnderTest): Promise<Traces> {
-  const [links, routes, routes6, rules, processes, kept] = await Promise.all([
+  const kept = await network.kept(host);
+  const [links, routes, routes6, rules, processes] = await Promise.all([
     host.must(["ip", "-o", "link"]),
     host.must(["ip", "-4", "route", "show", "table", "all"]),
     host.must(["ip", "-6", "route", "show", "table", "all"]),
     host.must(["nft", "list", "ruleset"]),
     host.must(["ps", "-eo", "comm="]),
-    network.kept(host),
   ]);
   return {
     links: linesOf(links).map((line) => line.split(": ")[1] ?? line),
@@ -69,11 +69,12 @@ function filesOf(host: Host, directory: string): readonly string[] {
   return existsSync(outside) ? readdirSync(outside).sort() : [];
 }
 
-/** Without those that a client makes once for itself. */
+/** Without those that a client makes once for itself, and those of the real host that the private one hides. */
 function mountsOf(host: Host): readonly string[] {
   return readFileSync(host.view("/proc/1/mounts"), "utf8")
     .split("\n")
     .map((line) => line.split(" ")[1] ?? "")
+    .filter((target) => existsSync(host.view(target)))
     .filter((target) => target !== "/run/netns" && !target.endsWith("/podman-graph/overlay"))
     .sort();
 }
