@@ -25,6 +25,10 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
     proves: "ADD and DEL killed at every point, on each datastore and with host-local, and each way to recover",
   },
   {
+    place: "./test/plugin/storm.test.ts",
+    proves: "100 sandboxes at once on each datastore, three rounds of ADD, CHECK, and DEL beside ADD",
+  },
+  {
     place: "./test/bandwidth/rates.test.ts",
     proves: "shaped rates from 1 Mbit to 1 Gbit in both directions, by iperf3",
   },

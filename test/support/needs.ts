@@ -17,8 +17,8 @@ export function program(name: string): Need {
 
 export function testNeeding(...needs: readonly Need[]) {
   const reasons = needs.filter((reason) => reason !== undefined);
-  return (title: string, body: () => void | Promise<void>): void => {
-    if (reasons.length === 0) test(title, body);
+  return (title: string, body: () => void | Promise<void>, limitMilliseconds?: number): void => {
+    if (reasons.length === 0) test(title, body, limitMilliseconds);
     else test.skip(`${title} (skipped: ${reasons.join(", ")})`, body);
   };
 }
