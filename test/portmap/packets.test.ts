@@ -17,7 +17,7 @@ import {
 const needs = [hostProblem(), program("nft")];
 const testPackets = testNeeding(...needs);
 
-describe.each(["ptp", "bridge"] satisfies MainPlugin[])("host ports behind %s", (main) => {
+describe.each(["own", "ptp", "bridge"] satisfies MainPlugin[])("host ports behind %s", (main) => {
   let world: PortHost;
   beforeAll(async () => {
     if (needs.every((need) => need === undefined)) world = await openPortHost();
@@ -46,6 +46,7 @@ describe.each(["ptp", "bridge"] satisfies MainPlugin[])("host ports behind %s", 
     expect(await askTcp(web.netns, HOST4, 8080)).toStartWith("web ");
     expect(await askTcp(web.netns, HOST6, 8080)).toStartWith("web ");
     expect(await askTcp(web.netns, own6, 80)).toStartWith("web ");
+    expect(await askTcp(world.netns, "::1", 8080)).toBe("refused");
     expect(await askTcp(world.client, HOST4, 8081)).toBe("refused");
     expect(await askUdp(world.client, HOST4, 8080)).toBe("silence");
 

@@ -1,24 +1,26 @@
 /**
  * A private host with pods on it and a client outside:
  *
- *   client 192.0.2.2, fd00:2::2  ───  192.0.2.1, 192.0.2.3, fd00:2::1  host  ───  pods by ptp or bridge + portmap
+ *   client 198.51.100.2, fd00:2::2  ───  198.51.100.1, .3, fd00:2::1  host  ───  pods by ptp, bridge or ours + portmap
  */
 import { symlinkSync } from "node:fs";
 import { join } from "node:path";
 import type { JsonObject } from "../../src/cni/json.ts";
 import { identity } from "../../src/identity.ts";
-import { type Host, openHost } from "../support/host.ts";
+import type { Host } from "../support/host.ts";
 import { BIN_DIRECTORY, upstreamPlugins } from "../support/network-under-test.ts";
+import { openPluginSite, type PluginSite } from "../support/plugin-site.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 import { type Runtime, type RuntimeAttachment, startRuntime } from "../support/runtime-driver.ts";
 
-export const HOST4 = "192.0.2.1";
-export const OTHER_HOST4 = "192.0.2.3";
+export const HOST4 = "198.51.100.1";
+export const OTHER_HOST4 = "198.51.100.3";
 export const HOST6 = "fd00:2::1";
-export const CLIENT4 = "192.0.2.2";
+export const CLIENT4 = "198.51.100.2";
 export const CLIENT6 = "fd00:2::2";
 
-export type MainPlugin = "ptp" | "bridge";
+/** `own`: the plugin of this product, on its own datastore. */
+export type MainPlugin = "own" | "ptp" | "bridge";
 
 export interface PortMappingRequest {
   readonly hostPort: number;
@@ -73,12 +75,15 @@ ip -n vt-client address add ${CLIENT6}/64 dev eth0 nodad
 `;
 
 export async function openPortHost(): Promise<PortHost> {
-  const host = await openHost();
+  const site = await openPluginSite("embedded");
+  const { host } = site;
   const upstream = await upstreamPlugins();
   for (const name of ["ptp", "bridge", "host-local"]) {
     symlinkSync(join(upstream, name), host.view(join(BIN_DIRECTORY, name)));
   }
-  symlinkSync(builtProgram("portmap"), host.view(join(BIN_DIRECTORY, "portmap")));
+  for (const name of [identity.product, "portmap"]) {
+    symlinkSync(builtProgram(name), host.view(join(BIN_DIRECTORY, name)));
+  }
   await host.must(["sh", "-ec", OUTSIDE]);
   const view = (name: string) => host.view(`/run/netns/${name}`);
 
@@ -97,7 +102,7 @@ export async function openPortHost(): Promise<PortHost> {
       await host.must(["ip", "netns", "delete", attachment.netns.slice("/run/netns/".length)]);
     },
     network: (options = {}) =>
-      startRuntime({ conflist: conflistOf(options), pluginDirectory: BIN_DIRECTORY, run: host.run }),
+      startRuntime({ conflist: conflistOf(site, options), pluginDirectory: BIN_DIRECTORY, run: host.run }),
     async kept() {
       const lines: string[] = [];
       for (const family of ["ip", "ip6"]) {
@@ -106,7 +111,7 @@ export async function openPortHost(): Promise<PortHost> {
       }
       return lines;
     },
-    [Symbol.asyncDispose]: () => host[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: () => site[Symbol.asyncDispose](),
   };
 }
 
@@ -124,12 +129,17 @@ function keptLines(family: string, listing: string): readonly string[] {
   return lines;
 }
 
-function conflistOf(options: NetworkOptions): JsonObject {
-  const { main = "ptp", name = "ports", cniVersion = "1.1.0", families = [4, 6], portmap = { snat: true } } = options;
+function conflistOf(site: PluginSite, options: NetworkOptions): JsonObject {
+  const { main = "ptp", name = "ports", cniVersion = "1.1.0", portmap = { snat: true } } = options;
+  const first = firstPlugin(site, main, options.families ?? [4, 6]);
+  return { cniVersion, name, plugins: [first, { type: "portmap", capabilities: { portMappings: true }, ...portmap }] };
+}
+
+function firstPlugin(site: PluginSite, main: MainPlugin, families: readonly (4 | 6)[]): JsonObject {
+  if (main === "own") return site.config();
   const ranges = families.map((family) => [{ subnet: family === 4 ? "10.77.0.0/24" : "fd77::/64" }]);
   const routes = families.map((family) => ({ dst: family === 4 ? "0.0.0.0/0" : "::/0" }));
   const ipam = { type: "host-local", dataDir: "/var/lib/cni/networks", ranges, routes };
-  const bridge = { bridge: "ports0", isGateway: true, hairpinMode: true, forceAddress: false };
-  const first = { type: main, ipam, ...(main === "bridge" ? bridge : {}) };
-  return { cniVersion, name, plugins: [first, { type: "portmap", capabilities: { portMappings: true }, ...portmap }] };
+  const bridge = { bridge: "ports0", isGateway: true, hairpinMode: true };
+  return { type: main, ipam, ...(main === "bridge" ? bridge : {}) };
 }

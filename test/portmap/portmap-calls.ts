@@ -16,6 +16,8 @@ export interface PortmapCall {
   readonly ports?: readonly PortMappingRequest[];
   /** Options of the plugin, and whatever else stands in the config. */
   readonly config?: JsonObject;
+  /** What stands before the plugin in the command: a tracer. */
+  readonly under?: readonly string[];
 }
 
 export interface Portmap {
@@ -33,7 +35,8 @@ export function port(hostPort: number, hostIP?: string, protocol = "tcp"): PortM
 export function portmapOn({ host }: PortHost, directory = BIN_DIRECTORY): Portmap {
   const run = (command: string, call: PortmapCall = {}) => {
     const { id = "one", ifname = "eth0", netns = `/run/netns/vt-${id}` } = call;
-    return host.run([`${directory}/portmap`], {
+    return host.run([...(call.under ?? []), `${directory}/portmap`], {
+      limitMilliseconds: 100_000,
       stdin: JSON.stringify(configOf(call, ifname, netns)),
       environment: {
         CNI_COMMAND: command,

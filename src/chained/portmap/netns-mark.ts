@@ -4,7 +4,7 @@
  */
 import { placeOf } from "../../linux/files.ts";
 
-const MARK = /^netns (\S+) (\/.*)$/;
+const MARK = /^netns (\d+\/\d+) (\/.*)$/;
 /** As much as a comment holds: a longer path was cut, and proves nothing. */
 const LONGEST = 127;
 

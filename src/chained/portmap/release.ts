@@ -6,7 +6,7 @@ import { PluginError } from "../../errors.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { readGeneration, tryCommit } from "../../linux/nftables/commit.ts";
 import type { NftChange } from "../../linux/nftables/ruleset.ts";
-import { releaseChanges } from "./changes.ts";
+import { releaseChanges, uncountChanges } from "./changes.ts";
 import { type Claim, isForAnyAddress } from "./claim.ts";
 import type { KeptRecord } from "./holding.ts";
 import { forgetSingleAddresses, throwUnexpected } from "./refusals.ts";
@@ -24,14 +24,21 @@ export async function releasePorts(socket: NetlinkSocket, id: Uint8Array): Promi
     changes.push(...releaseChanges(family, { id, name: "" }, records));
     noteClaims(records, released);
   }
+  const single = released.filter((claim) => !isForAnyAddress(claim));
+  if (isReleasedWhole(socket, changes, single)) return released;
   const refusals = tryCommit(socket, changes);
   throwUnexpected(refusals);
   if (refusals.length > 0) await releaseExactly(socket, id);
-  forgetSingleAddresses(
-    socket,
-    released.filter((claim) => !isForAnyAddress(claim)),
-  );
+  forgetSingleAddresses(socket, single);
   return released;
+}
+
+/** With the notes about single addresses in the same batch: the kernel refuses it while others hold those ports too. */
+function isReleasedWhole(socket: NetlinkSocket, changes: readonly NftChange[], single: readonly Claim[]): boolean {
+  if (single.length === 0) return false;
+  const refusals = tryCommit(socket, [...changes, ...single.flatMap(uncountChanges)]);
+  throwUnexpected(refusals);
+  return refusals.length === 0;
 }
 
 /** Element by element, where something is not as it was left. */
