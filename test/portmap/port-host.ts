@@ -68,6 +68,7 @@ ip link set outside up
 ip address add ${HOST4}/24 dev outside
 ip address add ${OTHER_HOST4}/24 dev outside
 ip address add ${HOST6}/64 dev outside nodad
+ip route add default via ${CLIENT4}
 ip -n vt-client link set lo up
 ip -n vt-client link set eth0 up
 ip -n vt-client address add ${CLIENT4}/24 dev eth0
