@@ -74,6 +74,14 @@ export function lastAddress({ network, length }: Prefix): Address {
   return { family: network.family, value: network.value | hostMask(network.family, length) };
 }
 
+/** The two prefixes that a prefix consists of; a single address has none. */
+export function prefixHalves({ network, length }: Prefix): readonly Prefix[] {
+  const { family, value } = network;
+  if (length === addressBits(family)) return [];
+  const half = 1n << BigInt(addressBits(family) - length - 1);
+  return [value, value + half].map((start) => ({ network: { family, value: start }, length: length + 1 }));
+}
+
 /** How many addresses the prefix holds: up to 2^128, hence bigint. */
 export function prefixSize({ network, length }: Prefix): bigint {
   return hostMask(network.family, length) + 1n;

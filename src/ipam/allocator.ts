@@ -20,6 +20,7 @@ import { addressAt, isEmpty, type Owner, ordinalsOf } from "./block.ts";
 import { type Alongside, type Pace, settle } from "./commit-loop.ts";
 import { openHintMemory } from "./hint-file.ts";
 import { type BlockHint, blocksToAssignFrom, blocksToReleaseFrom, type HintStore, withSeenBlocks } from "./hints.ts";
+import type { Turn } from "./host-turn.ts";
 import { requirePrefix } from "./records.ts";
 import { ADDRESSES_AT_ONCE, decideReleaseAddresses, wantedBlocksOf } from "./release/decide-addresses.ts";
 import { type AffinityOutcome, type AffinityRequest, decideReleaseAffinity } from "./release/decide-affinity.ts";
@@ -34,7 +35,7 @@ export interface AllocatorMeans extends Pace {
   /** Where the blocks this host used last are remembered; for the life of the process when absent. */
   readonly hints?: HintStore;
   /** Lets the processes of one host go one after another instead of losing races to each other. */
-  readonly turn?: <T>(work: () => Promise<T>) => Promise<T>;
+  readonly turn?: Turn;
 }
 
 /** An address and the block it lies in. */
@@ -56,9 +57,10 @@ export interface Allocator {
 
 export function openAllocator(store: Datastore, means: AllocatorMeans): Allocator {
   const hints = means.hints ?? openHintMemory();
-  const turn = means.turn ?? ((work) => work());
+  const turn: Turn = means.turn ?? ((work) => work(() => {}));
   return {
-    assign: (request, alongside) => turn(() => assign({ store, means, hints }, request, alongside)),
+    assign: (request, alongside) =>
+      turn((leave) => assign({ store, means: { ...means, leave }, hints }, request, alongside)),
     releaseHandle: (request, alongside) => turn(() => releaseHandle({ store, means, hints }, request, alongside)),
     releaseAddresses: (addresses) => turn(() => releaseAddresses(store, means, addresses)),
     releaseAffinity: (request) => turn(() => releaseAffinity(store, means, request)),

@@ -5,24 +5,51 @@
  * own stride, so that nodes that come up together seldom want the same block.
  * The stride is odd and the number of blocks a power of two: no block is
  * visited twice before all were visited once.
+ *
+ * Blocks that are reserved as a whole are cut out beforehand, so that no
+ * reservation, however wide, can hide the blocks beside it.
  */
 import { blockCount, nthBlock } from "../ip/block.ts";
-import type { Prefix } from "../ip/prefix.ts";
+import { type Prefix, prefixCovers, prefixesOverlap, prefixHalves } from "../ip/prefix.ts";
+
+interface Order {
+  readonly node: string;
+  readonly limit: number;
+  /** What is reserved. */
+  readonly without?: readonly Prefix[];
+}
 
 /** The pool's blocks in this node's order, `limit` at most. */
-export function* candidateBlocks(
-  pool: Prefix,
-  blockLength: number,
-  order: { readonly node: string; readonly limit: number },
-): Generator<Prefix> {
-  const count = blockCount(pool, blockLength);
+export function* candidateBlocks(pool: Prefix, blockLength: number, order: Order): Generator<Prefix> {
+  const whole = (order.without ?? []).filter((each) => each.length <= blockLength);
+  const parts = partsBeside(pool, whole);
+  const first = parts.length < 2 ? 0 : Number(hash64(order.node, FIRST_BASIS) % BigInt(parts.length));
+  let left = order.limit;
+  for (const part of [...parts.slice(first), ...parts.slice(0, first)]) {
+    for (const block of walk(part, blockLength, { ...order, limit: left })) {
+      yield block;
+      left -= 1;
+    }
+  }
+}
+
+/** What is left of the range beside the reserved ones. */
+function partsBeside(range: Prefix, reserved: readonly Prefix[]): readonly Prefix[] {
+  const inside = reserved.filter((each) => prefixesOverlap(range, each));
+  if (inside.some((each) => prefixCovers(each, range))) return [];
+  if (inside.length === 0) return [range];
+  return prefixHalves(range).flatMap((half) => partsBeside(half, inside));
+}
+
+function* walk(range: Prefix, blockLength: number, order: Order): Generator<Prefix> {
+  const count = blockCount(range, blockLength);
   if (count === 0n) return;
-  const seed = `${order.node}|${pool.network.value}`;
+  const seed = `${order.node}|${range.network.value}`;
   const start = hash64(seed, FIRST_BASIS) % count;
   const stride = hash64(seed, SECOND_BASIS) | 1n;
 
   for (let step = 0n; step < count && step < BigInt(order.limit); step++) {
-    const block = nthBlock(pool, blockLength, (start + step * stride) % count);
+    const block = nthBlock(range, blockLength, (start + step * stride) % count);
     if (block) yield block;
   }
 }

@@ -38,11 +38,15 @@ export interface Pace {
   readonly random: () => number;
   readonly wait: (milliseconds: number) => Promise<void>;
   readonly attempts?: number;
+  /** Called once a search grows long: nobody need wait for its end. */
+  readonly leave?: () => void;
 }
 
 const ATTEMPTS = 100;
 /** More reads than this for one decision can only be a fault. */
 const READS = 200;
+/** A search that needs so many is one through all blocks that exist. */
+const LONG_SEARCH = 8;
 const LONGEST_WAIT = 64;
 
 export interface Settled<Outcome> {
@@ -65,7 +69,7 @@ export async function settle<Outcome>(
     const snapshot = await store.read(wanted);
     facts.learn(wanted, snapshot);
 
-    const { changes, outcome } = await decideWithFacts(store, work, facts);
+    const { changes, outcome } = await decideWithFacts(store, work, { facts, pace });
     const answers = snapshot.answers.slice(wanted.length - extra.length);
     const all = [...changes, ...(alongside?.changes(answers, outcome) ?? [])];
     if (all.length === 0 || (await store.commit(all)).ok) return { outcome, facts };
@@ -79,11 +83,12 @@ export async function settle<Outcome>(
 async function decideWithFacts<Outcome>(
   store: Datastore,
   work: Work<Outcome>,
-  facts: Facts,
+  { facts, pace }: { readonly facts: Facts; readonly pace: Pace },
 ): Promise<Extract<Decision<Outcome>, { kind: "commit" }>> {
   for (let reads = 0; reads < READS; reads++) {
     const decision = work.decide(facts);
     if (decision.kind === "commit") return decision;
+    if (reads === LONG_SEARCH) pace.leave?.();
     // What does not fit into one request is asked for again by the next decision.
     const wanted = decision.wanted.slice(0, MOST_IN_ONE_REQUEST);
     facts.learn(wanted, await store.read(wanted));

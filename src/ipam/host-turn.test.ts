@@ -29,6 +29,24 @@ describe("openHostTurn()", () => {
     ]);
   });
 
+  test("lets the next one begin as soon as the first leaves, which ends nothing of another's", async () => {
+    const turn = openHostTurn(join(folder.path, "left"), means());
+    const order: string[] = [];
+    const gate = Promise.withResolvers<void>();
+    const slow = turn(async (leave) => {
+      leave();
+      await gate.promise;
+      order.push("slow");
+    });
+    await turn(async () => {
+      order.push("quick");
+    });
+    gate.resolve();
+    await slow;
+
+    expect(order).toEqual(["quick", "slow"]);
+  });
+
   test("goes on without the lock when its holder does not let go, or where there can be none", async () => {
     const path = join(folder.path, "held");
     const held = tryLockFile(path);

@@ -25,13 +25,20 @@ export interface TurnMeans {
   readonly wait: (milliseconds: number) => Promise<void>;
 }
 
-export function openHostTurn(path: string, means: TurnMeans): <T>(work: () => Promise<T>) => Promise<T> {
+/** Does the work when its turn comes. The work may leave early, and goes on beside the others. */
+export type Turn = <T>(work: (leave: () => void) => Promise<T>) => Promise<T>;
+
+export function openHostTurn(path: string, means: TurnMeans): Turn {
   return async (work) => {
-    const lock = await takeTurn(path, means);
-    try {
-      return await work();
-    } finally {
+    let lock = await takeTurn(path, means);
+    const leave = () => {
       if (lock) unlockFile(lock);
+      lock = undefined;
+    };
+    try {
+      return await work(leave);
+    } finally {
+      leave();
     }
   };
 }

@@ -16,8 +16,11 @@ import { type Choice, type Search, takeFrom } from "./choice.ts";
 import { exhausted } from "./exhaustion.ts";
 import { fromGap } from "./new-block.ts";
 
-const PAGE = 128;
-const PAGES = 64;
+/** A full block is some ten kilobytes of text: the largest page is read well within the limit of one attempt. */
+const FIRST_PAGE = 128;
+const LARGEST_PAGE = 512;
+/** Enough for the 16,384 blocks of a /12. */
+const PAGES = 42;
 
 export function byBorrowing(search: Search): Choice | undefined {
   return fromForeignBlocks(search, [...search.view.knownBlocks(search.family)]);
@@ -45,6 +48,7 @@ function fromForeignBlocks(search: Search, blocks: readonly KnownBlock[]): Choic
   const { view, pools, attributes } = search;
   if (view.configuration().strictAffinity) return undefined;
   for (const known of blocks) {
+    if (known.block.unallocated.length === 0) continue;
     if (!pools.some((pool) => prefixCovers(pool.cidr, known.block.cidr))) continue;
     const taken = assignNext(known.block, attributes, view.reserved());
     if (taken) return takeFrom(search, known, taken);
@@ -68,13 +72,14 @@ function listBlocks(search: Search): Listing {
   let after: string | undefined = start;
   let wrapped = start === undefined;
   while (pages.length < PAGES) {
-    const wanted = view.wantedBlockPage(family, PAGE, after);
+    const size = Math.min(FIRST_PAGE * 2 ** pages.length, LARGEST_PAGE);
+    const wanted = view.wantedBlockPage(family, size, after);
     const page = view.answer(wanted);
     if (!page) return { pages, next: wanted, complete: false };
     pages.push(page);
 
     const last = page.at(-1)?.key;
-    const isLastPage = page.length < PAGE || last === undefined;
+    const isLastPage = page.length < size || last === undefined;
     if (wrapped && (isLastPage || (start !== undefined && last > start))) return { pages, complete: true };
     if (isLastPage) wrapped = true;
     after = isLastPage ? undefined : last;

@@ -19,7 +19,7 @@ import type { Choice, Search } from "./choice.ts";
 import { givenAddress } from "./given-address.ts";
 import { heldAddress } from "./held-address.ts";
 import { fromNewBlock } from "./new-block.ts";
-import { staleAffinityChanges } from "./stale-affinity.ts";
+import { staleAffinityChanges, unreadDeselected } from "./stale-affinity.ts";
 
 export interface AssignOutcome {
   readonly addresses: readonly AssignedAddress[];
@@ -34,7 +34,7 @@ export function decideAssign(request: AssignRequest, facts: Facts, now: Date): D
   const choices = request.wishes.map((wish) => choose(wish, openSearch(wish, { view, request, now })));
 
   const wanted = choices.flatMap((choice) => (choice.kind === "read" ? choice.wanted : []));
-  if (wanted.length > 0) return { kind: "read", wanted: withoutRepeats(wanted) };
+  if (wanted.length > 0) return { kind: "read", wanted: withoutRepeats([...wanted, ...unreadDeselected(view)]) };
   const made = choices.flatMap((choice) => (choice.kind === "read" ? [] : choice));
   return { kind: "commit", changes: changesOf(made, view, request), outcome: outcomeOf(made, view, request) };
 }
@@ -98,12 +98,8 @@ function changesOf(made: readonly Made[], view: View, request: AssignRequest): r
   const taken = made.flatMap((choice) => (choice.kind === "take" ? choice.taken.block : []));
   const changes = made.flatMap((choice) => (choice.kind === "take" ? choice.changes : []));
   const touched = new Set(changes.map((change) => change.key));
-  const cleanup = taken.length === 0 ? [] : staleAffinityChanges(view, request.node);
-  return [
-    ...handleChange(view, request.handle, taken),
-    ...changes,
-    ...cleanup.filter((change) => !touched.has(change.key)),
-  ];
+  const cleanup = taken.length === 0 ? [] : staleAffinityChanges(view, request.node, touched);
+  return [...handleChange(view, request.handle, taken), ...changes, ...cleanup];
 }
 
 function outcomeOf(made: readonly Made[], view: View, request: AssignRequest): AssignOutcome {

@@ -61,7 +61,8 @@ export function fromGap(search: Search, existing: number): Choice | undefined {
 
 function* candidates(search: Search, limit = PROBES_PER_POOL): Generator<Prefix> {
   const { node } = search.request;
-  for (const pool of search.pools) yield* candidateBlocks(pool.cidr, pool.blockLength, { node, limit });
+  const without = search.view.reserved();
+  for (const pool of search.pools) yield* candidateBlocks(pool.cidr, pool.blockLength, { node, limit, without });
 }
 
 function claim(search: Search, candidate: Prefix, unread?: "absent when unread"): Choice | undefined {

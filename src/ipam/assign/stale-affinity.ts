@@ -1,16 +1,58 @@
-/** Claims of this host on blocks that turned out to be another's, or nobody's: they go with the next commit. */
-import type { Change } from "../../datastore/datastore.ts";
+/**
+ * Claims of this host that have lost their reason. They go with the next commit,
+ * and are looked at only where blocks are read anyway: none of this costs a
+ * round trip.
+ *
+ *   the block is another's, or nobody's           the claim goes
+ *   its pool does not select the node any more    claim and block go, once the block is empty
+ */
+import type { Change, Wanted } from "../../datastore/datastore.ts";
+import { prefixCovers } from "../../ip/prefix.ts";
 import { hostAffinity } from "../../model/ipam-block.ts";
+import { isEmpty } from "../block.ts";
+import type { HostAffinity } from "../records.ts";
 import type { View } from "../view.ts";
 
 /** The rest is left to the next commit. */
 const AT_ONCE = 16;
 
-export function staleAffinityChanges(view: View, node: string): readonly Change[] {
-  const stale = [...view.affinities(4), ...view.affinities(6)].flatMap((affinity): Change[] => {
-    const known = view.block(affinity.cidr);
-    if (known.kind !== "present" || known.block.affinity === hostAffinity(node)) return [];
-    return [{ kind: "delete", key: affinity.key, revision: affinity.revision }];
-  });
-  return stale.slice(0, AT_ONCE);
+/** The blocks of claims in pools that do not select the node, as far as they were not read. */
+export function unreadDeselected(view: View): readonly Wanted[] {
+  return allAffinities(view)
+    .filter((affinity) => view.block(affinity.cidr).kind === "unknown" && isDeselected(view, affinity))
+    .slice(0, AT_ONCE)
+    .map((affinity) => view.wantedBlock(affinity.cidr));
+}
+
+/** `busy`: keys that the commit writes for a reason of its own. */
+export function staleAffinityChanges(view: View, node: string, busy: ReadonlySet<string>): readonly Change[] {
+  return allAffinities(view)
+    .filter((affinity) => !busy.has(affinity.key) && !busy.has(view.blockKey(affinity.cidr)))
+    .map((affinity) => endOf(affinity, view, node))
+    .filter((changes) => changes.length > 0)
+    .slice(0, AT_ONCE)
+    .flat();
+}
+
+function endOf(affinity: HostAffinity, view: View, node: string): readonly Change[] {
+  const known = view.block(affinity.cidr);
+  if (known.kind === "unknown") return [];
+  const ending: Change = { kind: "delete", key: affinity.key, revision: affinity.revision };
+  const block = view.blockKey(affinity.cidr);
+  if (known.kind === "absent") {
+    return isDeselected(view, affinity) ? [{ kind: "expect", key: block, revision: undefined }, ending] : [];
+  }
+  if (known.block.affinity !== hostAffinity(node)) return [ending];
+  if (!isEmpty(known.block) || !isDeselected(view, affinity)) return [];
+  return [{ kind: "delete", key: block, revision: known.revision }, ending];
+}
+
+/** Pools that are disabled keep their blocks: they may be enabled again. */
+function isDeselected(view: View, { cidr }: HostAffinity): boolean {
+  const pool = view.pools().find((each) => !each.disabled && prefixCovers(each.cidr, cidr));
+  return pool !== undefined && !pool.selects(view.nodeLabels() ?? {});
+}
+
+function allAffinities(view: View): readonly HostAffinity[] {
+  return [...view.affinities(4), ...view.affinities(6)];
 }
