@@ -66,7 +66,7 @@ function containerId(round: number, place: number): string {
   return new Bun.CryptoHasher("sha256").update(`${round}/${place}`).digest("hex");
 }
 
-function podName(place: number): string {
+export function podName(place: number): string {
   return `vt-bench-${place}`;
 }
 

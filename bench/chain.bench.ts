@@ -1,0 +1,115 @@
+/**
+ * The whole list of a pod with a host port and two rates: our plugin, portmap and
+ * bandwidth against ptp + host-local, portmap and bandwidth of upstream, each
+ * plugin a process and one after another, as every runtime calls them.
+ */
+import { existsSync } from "node:fs";
+import type { JsonObject } from "../src/cni/json.ts";
+import { identity } from "../src/identity.ts";
+import { part } from "../test/parts/build.ts";
+import type { Finished, RunOptions } from "../test/support/host.ts";
+import { nodeChange, poolChange } from "../test/support/ipam.ts";
+import { readyCluster } from "../test/support/plugin-site.ts";
+import { type Runtime, type RuntimeAttachment, startRuntime } from "../test/support/runtime-driver.ts";
+import { openTestStore } from "../test/support/test-store.ts";
+import { type Contender, runContest } from "./support/contest.ts";
+import { makePods, podName } from "./support/plugin-contender.ts";
+import { onPrivateHost } from "./support/private-host.ts";
+import { buildProduct } from "./support/programs.ts";
+import { report } from "./support/report.ts";
+
+const AT_ONCE = 20;
+const NODE = "here";
+
+interface Rival {
+  readonly name: string;
+  readonly folder: string;
+  readonly conflist: JsonObject;
+}
+
+await onPrivateHost(import.meta.path, {
+  async prepare(host): Promise<readonly Rival[]> {
+    const newest = await part("cni-plugins");
+    if ("missing" in newest) console.log(`left out: ${newest.missing}`);
+    const store = await openTestStore(host, "embedded");
+    await store.put([readyCluster(), poolChange("blue", "10.50.0.0/16"), nodeChange(NODE)]);
+    const ipam = { type: identity.ipamType };
+    const ours = { type: identity.product, nodename: NODE, ...store.config, ipam };
+    const ranges = [[{ subnet: "10.77.0.0/16" }]];
+    const ptp = { type: "ptp", ipam: { type: "host-local", ranges, routes: [{ dst: "0.0.0.0/0" }] } };
+    const rivals = [
+      ...("path" in newest ? [{ name: "upstream 1.9.1", folder: newest.path, conflist: listOf("newest", ptp) }] : []),
+      { name: "Debian 1.1.1", folder: "/usr/lib/cni", conflist: listOf("debian", ptp) },
+      { name: "ours", folder: await buildProduct(), conflist: listOf("ours", ours) },
+    ];
+    return rivals.filter(({ folder }) => existsSync(`${folder}/bandwidth`));
+  },
+  async measure(rivals) {
+    await makePods(AT_ONCE);
+    const baseline = rivals[0]?.name ?? "";
+    const once = { baseline, rounds: 20 };
+    const many = { baseline, rounds: 3, warmUpRounds: 1, concurrency: AT_ONCE };
+    const contenders = (command: "add" | "del", count: number) =>
+      rivals.map(({ name, folder, conflist }) =>
+        contender(name, startRuntime({ conflist, pluginDirectory: folder, run: spawn }), command, count),
+      );
+    await report("chain", [
+      await runContest({ ...once, title: "ADD of the whole list", contenders: contenders("add", 1) }),
+      await runContest({ ...once, title: "DEL of the whole list", contenders: contenders("del", 1) }),
+      await runContest({ ...many, title: "ADD of the whole list", contenders: contenders("add", AT_ONCE) }),
+      await runContest({ ...many, title: "DEL of the whole list", contenders: contenders("del", AT_ONCE) }),
+    ]);
+  },
+});
+
+function listOf(name: string, main: JsonObject): JsonObject {
+  const portmap = { type: "portmap", snat: true, capabilities: { portMappings: true } };
+  const bandwidth = { type: "bandwidth", capabilities: { bandwidth: true } };
+  return { cniVersion: "1.0.0", name, plugins: [main, portmap, bandwidth] };
+}
+
+/** Every turn ends as it began: what is not measured is done untimed, by the same plugins. */
+function contender(name: string, runtime: Runtime, command: "add" | "del", count: number): Contender {
+  const each = async (round: number, effect: (attachment: RuntimeAttachment) => Promise<unknown>) => {
+    for (let place = 0; place < count; place++) await effect(attachmentOf(round, place));
+  };
+  if (command === "add") {
+    return {
+      name,
+      run: async ({ round }, place) => void (await runtime.add(attachmentOf(round, place))),
+      after: ({ round }) => each(round, runtime.del),
+    };
+  }
+  return {
+    name,
+    before: ({ round }) => each(round, runtime.add),
+    run: ({ round }, place) => runtime.del(attachmentOf(round, place)),
+  };
+}
+
+function attachmentOf(round: number, place: number): RuntimeAttachment {
+  const rate = { ingressRate: 10_000_000, ingressBurst: 1_000_000, egressRate: 10_000_000, egressBurst: 1_000_000 };
+  return {
+    containerId: new Bun.CryptoHasher("sha256").update(`${round}/${place}`).digest("hex"),
+    netns: `/run/netns/${podName(place)}`,
+    capabilities: {
+      portMappings: [{ hostPort: 8000 + place, containerPort: 80, protocol: "tcp" }],
+      bandwidth: rate,
+    },
+  };
+}
+
+async function spawn(command: readonly string[], { stdin = "", environment }: RunOptions): Promise<Finished> {
+  const child = Bun.spawn([...command], {
+    env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", ...environment },
+    stdin: new TextEncoder().encode(stdin),
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  return { code, stdout, stderr };
+}
