@@ -7,7 +7,17 @@ export function parseMac(text: string): Uint8Array<ArrayBuffer> | undefined {
   return Uint8Array.from(text.split(/[:-]/), (pair) => Number.parseInt(pair, 16));
 }
 
-/** Lower case, joined by colons, as the kernel's tools print it. */
+const HEX = "0123456789abcdef";
+
+/**
+ * Lower case, joined by colons, as the kernel's tools print it. By hand: the first
+ * use of `Array.from` costs a new process more than a third of a millisecond.
+ */
 export function formatMac(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join(":");
+  let text = "";
+  for (let index = 0; index < bytes.length; index += 1) {
+    const byte = bytes[index] ?? 0;
+    text += `${index === 0 ? "" : ":"}${HEX.charAt(byte >> 4)}${HEX.charAt(byte & 15)}`;
+  }
+  return text;
 }

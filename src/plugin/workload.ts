@@ -75,7 +75,8 @@ function podOf(args: CniArguments): { readonly namespace: string; readonly name:
 /** Locally administered, unicast; a second ADD of the same attachment gives the same. */
 function derivedMac(mark: string): Uint8Array {
   const hash = new Bun.CryptoHasher("sha256").update(mark).digest();
-  const mac = Uint8Array.from(hash.subarray(0, 6));
+  const mac = new Uint8Array(6);
+  mac.set(hash.subarray(0, 6));
   mac[0] = ((mac[0] ?? 0) & 0xfc) | 0x02;
   return mac;
 }
