@@ -103,6 +103,17 @@ describe("plugin with our own host-local in process", () => {
     await site.quietly("GC", pod, { ...options, config: { ...options.config, "cni.dev/valid-attachments": [] } });
     expect(await site.left()).toEqual([]);
   });
+
+  test("releases what our own IPAM gave before the config was changed", async () => {
+    await using site = await openPluginSite("embedded");
+    const pod = await site.makePod();
+    await site.add(pod);
+    await site.quietly("DEL", pod, {
+      config: site.config({ ipam: { type: "host-local", ranges: RANGES }, mtu: 1400, num_queues: 2 }),
+      environment: { CNI_PATH: dirname(builtProgram()) },
+    });
+    expect(await site.left()).toEqual([]);
+  });
 });
 
 describe("plugin with an IPAM plugin that", () => {
