@@ -4,6 +4,8 @@ import { ERROR_TABLE } from "../../src/errors.ts";
 import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
+import { pollUntil } from "../support/poll.ts";
+import { serveTcp, serveUdp } from "../support/talk.ts";
 import { openPortHost, type PortHost } from "./port-host.ts";
 import { type Portmap, type PortmapCall, port, portmapOn } from "./portmap-calls.ts";
 
@@ -79,6 +81,33 @@ describe("portmap", () => {
       await portmap.must("ADD", ONE);
       await Promise.all(Array.from({ length: 8 }, () => portmap.must("DEL", ONE)));
       expect(await world.kept()).toEqual([]);
+    });
+  });
+
+  describe("DEL and GC", () => {
+    testCommand("leave no socket behind that nobody closes", async () => {
+      const sockets = async () => (await world.host.must(["cat", "/proc/net/netlink"])).match(/^\S+ 12 .*$/gm)?.length;
+      const before = await sockets();
+      await portmap.must("ADD", ONE);
+      await portmap.must("DEL", ONE);
+      await portmap.must("GC", { config: { "cni.dev/valid-attachments": [] } });
+      await pollUntil(async () => (await sockets()) === before, "the kernel to close the sockets");
+    });
+  });
+
+  describe("ADD", () => {
+    testCommand("warns of a process of the host that listens on the port, and maps it all the same", async () => {
+      using _tcp = serveTcp(world.netns, "host", 80, "0.0.0.0");
+      using _six = serveTcp(world.netns, "host", 81, "::1");
+      using _udp = await serveUdp(world.netns, "host", 53, "127.0.0.1");
+      const quiet = await portmap.must("ADD", {
+        ...ONE,
+        ports: [port(82), port(80, undefined, "udp"), port(80, "::")],
+      });
+      expect(quiet.stderr).toBe("");
+      const { stderr } = await portmap.must("ADD", { ...ONE, ports: [port(80), port(81), port(53, undefined, "udp")] });
+      expect(stderr.match(/Host port \S+ \d+/g)).toEqual(["Host port tcp 80", "Host port udp 53", "Host port tcp 81"]);
+      await portmap.must("CHECK", { ...ONE, ports: [port(80), port(81), port(53, undefined, "udp")] });
     });
   });
 

@@ -6,8 +6,10 @@
 import type { AddCall } from "../../cni/call.ts";
 import type { CniResult } from "../../cni/result.ts";
 import { type NetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
+import { isPortInUse } from "../../linux/port-in-use.ts";
 import { ownerOf } from "./attachment.ts";
-import { formatHostPort } from "./claim.ts";
+import { type Claim, formatHostPort } from "./claim.ts";
+import { protocolName } from "./mapping.ts";
 import { allowLoopbackSources } from "./pod-link.ts";
 import { releasePorts } from "./release.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -23,7 +25,7 @@ export async function add(call: AddCall, surroundings: Surroundings): Promise<Cn
   }
   if (wanted.holdings.length === 0) return wanted.result;
 
-  // Never closed: that would wait for the kernel (docs/linux.md); the end of the process does it.
+  // Closed by the process's end.
   const socket = openNetlinkSocket("netfilter");
   try {
     await mapPorts(socket, wanted, surroundings);
@@ -45,6 +47,19 @@ async function mapPorts(
   }
   if (loopbackLink !== undefined) allowLoopbackSources(loopbackLink);
   for (const { records } of holdings) {
-    for (const record of records) if (record.kind === "port") forgetUdp(socket, record.claim, surroundings);
+    for (const record of records) {
+      if (record.kind !== "port") continue;
+      forgetUdp(socket, record.claim, surroundings);
+      warnOfListener(record.claim, surroundings);
+    }
   }
+}
+
+/** Allowed, as upstream allows it, but seldom meant. */
+function warnOfListener(claim: Claim, surroundings: Surroundings): void {
+  const protocol = protocolName(claim.protocol);
+  if (protocol !== "tcp" && protocol !== "udp") return;
+  if (!isPortInUse(protocol, claim.hostAddress, claim.hostPort)) return;
+  const state = "a process of the host listens on it too, and gets no new clients as long as the container has it";
+  surroundings.warn(`Host port ${formatHostPort(claim)}: ${state}`);
 }

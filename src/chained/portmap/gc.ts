@@ -5,6 +5,7 @@
  */
 import type { GcCall } from "../../cni/call.ts";
 import { PluginError } from "../../errors.ts";
+import { closeLater } from "../../linux/close-later.ts";
 import { type NetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
 import { isSameNetwork, ownerOf } from "./attachment.ts";
 import { forgetSingleAddresses } from "./refusals.ts";
@@ -15,7 +16,6 @@ import { forgetUdp } from "./udp.ts";
 
 export async function gc(call: GcCall, surroundings: Surroundings): Promise<void> {
   if (call.validAttachments === undefined) return;
-  // Never closed: that would wait for the kernel (docs/linux.md); the end of the process does it.
   const socket = openNetlinkSocket("netfilter");
   const valid = new Set(call.validAttachments.map((each) => ownerOf(call.networkName, each).id.toHex()));
   const network = ownerOf(call.networkName, { containerId: "", ifname: "" }).id;
@@ -30,6 +30,7 @@ export async function gc(call: GcCall, surroundings: Surroundings): Promise<void
     }
   }
   for (const family of [4, 6] as const) forgetSingleAddresses(socket, listHeldPerAddress(socket, family));
+  closeLater(socket.fd);
   if (failures.length === 0) return;
   const reasons = failures.map((failure) => (failure instanceof Error ? failure.message : String(failure)));
   throw new PluginError("kernel-refused", `Cannot remove all host ports: ${reasons.join("; ")}`);

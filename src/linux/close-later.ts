@@ -1,0 +1,53 @@
+/**
+ * Leaves the closing of a descriptor to the kernel, behind the end of this process.
+ *
+ * Closing a netfilter socket after elements were removed waits 8 to 15 ms for the
+ * kernel's grace period, and whoever waits for this process would wait along.
+ * A socket that lies, unread, in the queue of a socket that itself lies in that
+ * queue can be reached by nobody: the kernel's own collector of such garbage
+ * (net/unix/garbage.c) closes both in its own time, once the last end is gone.
+ */
+import { dlopen, ptr } from "bun:ffi";
+import { closeFile } from "./files.ts";
+
+const LIBRARY = "libc.so.6";
+const AF_UNIX = 1;
+const SOCK_DGRAM_CLOEXEC = 2 | 0x80000;
+const SOL_SOCKET = 1;
+const SCM_RIGHTS = 1;
+const CONTROL_HEADER = 16;
+
+const openLibrary = () =>
+  dlopen(LIBRARY, {
+    socketpair: { args: ["i32", "i32", "i32", "ptr"], returns: "i32" },
+    sendmsg: { args: ["i32", "ptr", "i32"], returns: "i64" },
+  }).symbols;
+
+/** The descriptor must not be used any more. Where the kernel will not have it, it is closed at the process's end as ever. */
+export function closeLater(fd: number): void {
+  const { socketpair, sendmsg } = openLibrary();
+  const pair = new Int32Array(2);
+  if (socketpair(AF_UNIX, SOCK_DGRAM_CLOEXEC, 0, pair) !== 0) return;
+  const [near = -1, far = -1] = pair;
+  const message = messageWith([fd, far]);
+  const isSent = sendmsg(near, message.header, 0) >= 0n;
+  closeFile(far);
+  // The near end stays open to the end: its closing wakes the collector.
+  if (isSent) closeFile(fd);
+}
+
+/** `struct msghdr` with the descriptors as its only content; the buffers must live until it is sent. */
+function messageWith(descriptors: readonly number[]): { readonly header: Uint8Array; readonly buffers: unknown } {
+  const content = new Uint8Array(1);
+  const control = new Uint8Array(CONTROL_HEADER + 4 * descriptors.length);
+  const controlView = new DataView(control.buffer);
+  controlView.setBigUint64(0, BigInt(control.length), true);
+  controlView.setInt32(8, SOL_SOCKET, true);
+  controlView.setInt32(12, SCM_RIGHTS, true);
+  for (const [index, descriptor] of descriptors.entries()) {
+    controlView.setInt32(CONTROL_HEADER + 4 * index, descriptor, true);
+  }
+  const vector = BigUint64Array.of(BigInt(ptr(content)), BigInt(content.length));
+  const words = BigUint64Array.of(0n, 0n, BigInt(ptr(vector)), 1n, BigInt(ptr(control)), BigInt(control.length), 0n);
+  return { header: new Uint8Array(words.buffer), buffers: [content, control, vector] };
+}

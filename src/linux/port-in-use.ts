@@ -1,0 +1,42 @@
+/**
+ * Whether a process of this host listens on a port, asked in the way that sees
+ * every one of them at no cost: by binding to it for a moment. A server that
+ * starts at that very moment may bind as well, as servers of TCP share
+ * addresses that nobody listens on yet.
+ */
+import { type Address, addressBytes, type Family } from "../ip/address.ts";
+import { errnoOf } from "./errno.ts";
+import { closeFile } from "./files.ts";
+import { lastErrno, libc } from "./libc.ts";
+
+const DOMAIN = { 4: 2, 6: 10 } as const;
+const SOCKET_TYPE = { tcp: 1, udp: 2 } as const;
+const CLOSE_ON_EXEC = 0x80000;
+const SOL_SOCKET = 1;
+const SO_REUSEADDR = 2;
+const IPPROTO_IPV6 = 41;
+const IPV6_V6ONLY = 26;
+
+/** The address zero stands for every address of its family. Answers `false` where it cannot tell. */
+export function isPortInUse(protocol: keyof typeof SOCKET_TYPE, address: Address, port: number): boolean {
+  const socket = libc().socket(DOMAIN[address.family], SOCKET_TYPE[protocol] | CLOSE_ON_EXEC, 0);
+  if (socket < 0) return false;
+  const on = Int32Array.of(1);
+  // Connections that ended a moment ago are nobody's.
+  libc().setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, on, on.byteLength);
+  if (address.family === 6) libc().setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, on, on.byteLength);
+  const place = socketAddress(address.family, address, port);
+  const isRefused = libc().bind(socket, place, place.length) !== 0 && lastErrno() === errnoOf("EADDRINUSE");
+  closeFile(socket);
+  return isRefused;
+}
+
+/** `struct sockaddr_in` and `sockaddr_in6`. */
+function socketAddress(family: Family, address: Address, port: number): Uint8Array {
+  const bytes = new Uint8Array(family === 4 ? 16 : 28);
+  const view = new DataView(bytes.buffer);
+  view.setUint16(0, DOMAIN[family], true);
+  view.setUint16(2, port);
+  bytes.set(addressBytes(address), family === 4 ? 4 : 8);
+  return bytes;
+}
