@@ -16,7 +16,7 @@ function introduction(): readonly string[] {
     "<!-- Written by `make fmt` from src/model/kinds.ts. Do not edit. -->",
     "",
     `Every resource has \`apiVersion: ${API_VERSION}\`, \`kind\`, \`metadata\` (\`name\`, \`namespace\`, \`labels\`, \`annotations\` …) and \`spec\`.`,
-    "Names are lower-case letters, digits, `-` and `.`, at most 253 characters. Fields that are not listed here are refused.",
+    "Names are lower-case letters, digits, `-` and `.`, at most 253 characters. Fields that are not listed here are refused. What a newer release stored in others outlives every change made by this one.",
     "Selectors are described in [selectors.md](selectors.md).",
     "",
     "Rules of pools: no two may overlap; the CIDR has no host bits; `blockSize` is a prefix length, 20 to 32 (26 when absent) for IPv4",

@@ -3,6 +3,7 @@ import { rejectionOf } from "../../test/support/thrown-by.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
+import { PluginError } from "../errors.ts";
 import { settle, type Work } from "./commit-loop.ts";
 
 const KEY = { kind: "key", key: "/counter" } as const;
@@ -28,6 +29,10 @@ const pace = (waits: number[] = []) => ({
   },
 });
 
+function fail(message: string): never {
+  throw new PluginError("try-again-later", message);
+}
+
 /** Somebody else is quicker, so many times. */
 function contested(table: MemoryTable, times: number): Datastore {
   const store = openMemory(table);
@@ -45,6 +50,13 @@ function contested(table: MemoryTable, times: number): Datastore {
 }
 
 describe("settle()", () => {
+  test("lets a caller refuse before anything is decided", async () => {
+    const refusing = { wanted: [KEY], check: () => fail("not ready"), changes: () => [] };
+    const work: Work<number> = { ...increment, decide: () => fail("decided") };
+
+    expect((await rejectionOf(() => settle(openMemory(), work, pace(), refusing))).message).toBe("not ready");
+  });
+
   test("decides anew from a fresh read after every lost race, and waits longer each time up to a limit", async () => {
     const waits: number[] = [];
     const { outcome } = await settle(contested(new MemoryTable(), 8), increment, pace(waits));

@@ -29,6 +29,8 @@ export interface Work<Outcome> {
 /** What a caller wants read and written in the same round trips. */
 export interface Alongside<Outcome> {
   readonly wanted: readonly Wanted[];
+  /** Called before anything is decided; may throw to refuse all of it. */
+  readonly check?: (answers: readonly (readonly Entry[])[]) => void;
   /** `answers[i]` belongs to `wanted[i]`. Called before every commit; may throw to refuse it. */
   readonly changes: (answers: readonly (readonly Entry[])[], outcome: Outcome) => readonly Change[];
 }
@@ -68,9 +70,10 @@ export async function settle<Outcome>(
     const wanted = [...work.first(again), ...extra];
     const snapshot = await store.read(wanted);
     facts.learn(wanted, snapshot);
+    const answers = snapshot.answers.slice(wanted.length - extra.length);
+    alongside?.check?.(answers);
 
     const { changes, outcome } = await decideWithFacts(store, work, { facts, pace });
-    const answers = snapshot.answers.slice(wanted.length - extra.length);
     const all = [...changes, ...(alongside?.changes(answers, outcome) ?? [])];
     if (all.length === 0 || (await store.commit(all)).ok) return { outcome, facts };
 

@@ -9,6 +9,7 @@ const pool = (name: string, cidr: string, more: Partial<Pool> = {}): Pool => ({
   blockLength: cidr.includes(":") ? 122 : 26,
   disabled: false,
   allowedUses: ["Workload", "Tunnel"],
+  nodeSelector: "all()",
   selects: () => true,
   key: `/pools/${name}`,
   revision: "1",
@@ -31,6 +32,12 @@ const wish = (more: Partial<PoolWish> = {}): PoolWish => ({
 const names = (more: Partial<PoolWish>) => choosePools(POOLS, wish(more)).map((each) => each.name);
 
 describe("choosePools()", () => {
+  test("tells which nodes the pools are for when none selects this one", () => {
+    const far = [pool("far", "10.9.0.0/16", { nodeSelector: "rack == '2'", selects: () => false })];
+
+    expect(thrownBy(() => choosePools(far, wish())).details).toContain("far 10.9.0.0/16 (of nodes rack == '2')");
+  });
+
   test.each([
     ["every enabled pool of the family that selects the node and allows the use", {}, ["blue"]],
     ["pools by their selector", { labels: { rack: "2" } }, ["blue", "elsewhere"]],

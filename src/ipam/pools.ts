@@ -18,6 +18,7 @@ export interface Pool {
   readonly blockLength: number;
   readonly disabled: boolean;
   readonly allowedUses: readonly string[];
+  readonly nodeSelector: string;
   readonly selects: (labels: Readonly<Record<string, string>>) => boolean;
   /** Where it was read, and as of when. */
   readonly key: string;
@@ -57,8 +58,12 @@ export function poolHolding(pools: readonly Pool[], address: Address): Pool {
 /** `pools: blue 10.0.0.0/16, red fd00::/64 (disabled)`: what the reader of an error could have asked for. */
 function describePools(pools: readonly Pool[]): string {
   if (pools.length === 0) return "there are no pools";
-  const each = pools.map((pool) => `${pool.name} ${formatPrefix(pool.cidr)}${pool.disabled ? " (disabled)" : ""}`);
-  return `pools: ${each.join(", ")}`;
+  return `pools: ${pools.map(describePool).join(", ")}`;
+}
+
+function describePool({ name, cidr, disabled, nodeSelector }: Pool): string {
+  const limits = [disabled ? "disabled" : [], nodeSelector === "all()" ? [] : `of nodes ${nodeSelector}`].flat();
+  return `${name} ${formatPrefix(cidr)}${limits.length === 0 ? "" : ` (${limits.join(", ")})`}`;
 }
 
 function askedPools(pools: readonly Pool[], family: Family, asked: readonly string[]): readonly Pool[] {

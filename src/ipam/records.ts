@@ -54,6 +54,7 @@ export function decodePool(entry: Entry): Pool {
     blockLength: blockSize,
     disabled,
     allowedUses,
+    nodeSelector,
     selects: (labels) => parsed.ok && selects(parsed.selector, labels),
     key: entry.key,
     revision: entry.revision,

@@ -8,7 +8,7 @@ import * as v from "valibot";
 import { PluginError } from "../errors.ts";
 import { formatProblems } from "./problem.ts";
 import { defineResource, type Resource, type ResourceCodec } from "./resource.ts";
-import { decodeShape, withoutNulls } from "./shape.ts";
+import { decodeShape, keepUnknownFields, withoutNulls } from "./shape.ts";
 import { parseStored } from "./stored.ts";
 
 const blockLimit = v.pipe(
@@ -42,12 +42,7 @@ const asResource = defineResource({
 export const ipamConfiguration: ResourceCodec<IPAMConfiguration> = {
   ...asResource,
   read: readConfiguration,
-  write: ({ spec }) =>
-    JSON.stringify({
-      strict_affinity: spec.strictAffinity,
-      auto_allocate_blocks: spec.autoAllocateBlocks,
-      maxBlocksPerHost: spec.maxBlocksPerHost,
-    }),
+  write: writeConfiguration,
 };
 
 /** What holds where no configuration was ever written. */
@@ -55,6 +50,15 @@ export const DEFAULT_IPAM_CONFIGURATION: IPAMConfiguration = asResource.make(
   { name: "default" },
   { strictAffinity: false, autoAllocateBlocks: true, maxBlocksPerHost: 0 },
 );
+
+function writeConfiguration({ spec }: IPAMConfiguration, before?: string): string {
+  const stored = {
+    strict_affinity: spec.strictAffinity,
+    auto_allocate_blocks: spec.autoAllocateBlocks,
+    maxBlocksPerHost: spec.maxBlocksPerHost,
+  };
+  return JSON.stringify(before === undefined ? stored : keepUnknownFields(storedSchema, JSON.parse(before), stored));
+}
 
 function readConfiguration(text: string, key: string): IPAMConfiguration {
   const stored = decodeShape(storedSchema, withoutNulls(parseStored(text, "IPAMConfiguration", key)));

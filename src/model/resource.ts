@@ -9,7 +9,7 @@ import { PluginError } from "../errors.ts";
 import { API_VERSION } from "../identity.ts";
 import { isResourceName, type Metadata, metadataSchema } from "./metadata.ts";
 import { type Checked, formatProblems, type Problem } from "./problem.ts";
-import { decodeShape, findUnknownFields, withoutNulls } from "./shape.ts";
+import { decodeShape, findUnknownFields, keepUnknownFields, withoutNulls } from "./shape.ts";
 import { parseStored } from "./stored.ts";
 
 export interface Resource<Kind extends string = string, Spec = unknown> {
@@ -33,8 +33,11 @@ export interface ResourceCodec<R extends Resource> {
   read(text: string, key: string): R;
   /** Like `read`, of an object already parsed, as the orchestrator's API gives it. */
   readObject(value: unknown, key: string): R;
-  /** What the datastore shall hold: without `resourceVersion`, which is the datastore's own. */
-  write(resource: R): string;
+  /**
+   * What the datastore shall hold: without `resourceVersion`, which is the datastore's own.
+   * `before`: the text it takes the place of, whose fields of other releases are kept.
+   */
+  write(resource: R, before?: string): string;
   /** A resource of this kind with the defaults of its fields. */
   make(metadata: Metadata, spec: R["spec"]): R;
 }
@@ -48,7 +51,7 @@ interface Definition<Kind extends string, Schema extends v.GenericSchema, Spec> 
   /** Defaults that depend on other fields, and canonical text. */
   readonly complete: (spec: v.InferOutput<Schema>) => Spec;
   /** What no single field can tell. */
-  readonly check?: (spec: Spec) => readonly Problem[];
+  readonly check?: (spec: Spec, metadata: Metadata) => readonly Problem[];
 }
 
 export function defineResource<const Kind extends string, Schema extends v.GenericSchema, Spec>(
@@ -69,7 +72,7 @@ export function defineResource<const Kind extends string, Schema extends v.Gener
     decode: (value) => decodeApplied(definition, whole, withoutNulls(value)),
     read: (text, key) => readObject(parseStored(text, kind, key), key),
     readObject,
-    write: (resource) => writeResource(resource),
+    write: (resource, before) => writeResource(resource, whole, before),
     make: (metadata, spec) => ({ apiVersion: API_VERSION, kind, metadata, spec }),
   };
 }
@@ -107,7 +110,7 @@ function decodeApplied<Kind extends string, Schema extends v.GenericSchema, Spec
   if (!shape.ok) return { ok: false, problems: [...unknown, ...shape.problems] };
 
   const envelope = checkEnvelope(definition, value, shape.value);
-  const problems = [...unknown, ...envelope, ...(definition.check?.(shape.value.spec) ?? [])];
+  const problems = [...unknown, ...envelope, ...(definition.check?.(shape.value.spec, shape.value.metadata) ?? [])];
   return problems.length === 0 ? shape : { ok: false, problems };
 }
 
@@ -152,7 +155,8 @@ function checkEnvelope(
 const NAME_RULE =
   'is not a valid name; use lower-case letters, digits, "-" and ".", beginning and ending with a letter or digit, at most 253 characters';
 
-function writeResource(resource: Resource): string {
+function writeResource(resource: Resource, whole: WholeSchema, before: string | undefined): string {
   const { resourceVersion: _, ...metadata } = resource.metadata;
-  return JSON.stringify({ ...resource, metadata });
+  const stored = { ...resource, metadata };
+  return JSON.stringify(before === undefined ? stored : keepUnknownFields(whole, JSON.parse(before), stored));
 }

@@ -51,6 +51,20 @@ export function findUnknownFields(schema: unknown, value: unknown, path = ""): r
   });
 }
 
+/** `after` with the fields of `before` that the schema does not know, which nobody who works by it can have meant to remove. */
+export function keepUnknownFields(schema: unknown, before: unknown, after: unknown): unknown {
+  if (hasWrapped(schema)) return keepUnknownFields(schema.wrapped, before, after);
+  if (!hasEntries(schema) || !isObject(before) || !isObject(after)) return after;
+
+  const kept: Record<string, unknown> = { ...after };
+  for (const [name, member] of Object.entries(before)) {
+    const isKnown = Object.hasOwn(schema.entries, name);
+    if (Object.hasOwn(after, name)) define(kept, name, keepUnknownFields(schema.entries[name], member, after[name]));
+    else if (!isKnown) define(kept, name, member);
+  }
+  return kept;
+}
+
 function unknownField(path: string, name: string, known: readonly string[]): Problem {
   const nearest = nearestName(name, known);
   const advice = nearest ? `did you mean "${nearest}"?` : `known here: ${known.join(", ")}`;

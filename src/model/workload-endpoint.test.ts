@@ -95,6 +95,16 @@ describe("workloadEndpoint", () => {
     expect(result.ok ? [] : result.problems.map((problem) => problem.path)).toEqual([path]);
   });
 
+  test("must bear the name its identifiers make, where it has them", () => {
+    const wrong = { ...document(spec), metadata: { name: "n-k8s-other-eth0", namespace: "default" } };
+    const result = workloadEndpoint.decode(wrong);
+
+    expect(result.ok ? [] : result.problems.map(({ path }) => path)).toEqual(["metadata.name"]);
+    const { endpoint: _, ...unidentified } = spec;
+    expect(workloadEndpoint.decode({ ...wrong, spec: unidentified }).ok).toBe(true);
+    expect(workloadEndpoint.read(JSON.stringify(wrong), "key").metadata.name).toBe("n-k8s-other-eth0");
+  });
+
   test("bears where it belongs among its labels, whatever the workload says", () => {
     const own = { app: "web", "vendor.org/namespace": "forged" };
 

@@ -5,6 +5,7 @@ import { parseInterfaceAddress } from "../ip/prefix.ts";
 import { addressField, interfaceAddressField, macField, prefixOrAddressField } from "./fields.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
+import { workloadEndpointName } from "./workload-endpoint-name.ts";
 
 const INTERFACE_NAME = /^[a-zA-Z0-9_.-]{1,15}$/;
 
@@ -53,8 +54,17 @@ export const workloadEndpoint = defineResource({
   namespaced: true,
   spec: specSchema,
   complete: (spec): WorkloadEndpointSpec => spec,
-  check: (spec) => [...checkNetworks(spec), ...checkNats(spec)],
+  check: (spec, { name }) => [...checkName(spec, name), ...checkNetworks(spec), ...checkNats(spec)],
 });
+
+/** Whoever looks for an endpoint of a workload looks for this name. */
+function checkName(spec: WorkloadEndpointSpec, name: string): readonly Problem[] {
+  const { node = "", orchestrator = "", endpoint = "" } = spec;
+  const workload = { k8s: spec.pod, cni: spec.containerID }[orchestrator] ?? spec.workload ?? "";
+  const made = workloadEndpointName({ node, orchestrator, workload, endpoint });
+  if (!made.ok || made.name === name) return [];
+  return [{ path: "metadata.name", value: name, message: `is not the name its identifiers make; use "${made.name}"` }];
+}
 
 function checkNetworks({ ipNetworks = [] }: WorkloadEndpointSpec): readonly Problem[] {
   return ipNetworks.flatMap((text, index): Problem[] => {

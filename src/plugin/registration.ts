@@ -30,6 +30,7 @@ export async function registerWithOwnIpam(
     { ...ownerOf(workload), node: workload.node, attributes: attributesOf(workload), intendedUse: "Workload", wishes },
     {
       wanted: wantedRecords(workload),
+      check: ([cluster]) => void clusterChanges(cluster, session),
       changes: (answers, planned) =>
         recordChanges(
           workload,

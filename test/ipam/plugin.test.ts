@@ -140,6 +140,8 @@ for (const { name, missing, start } of IPAM_SITES) {
         const error = cniErrorOfRun(await call("ADD", "first"));
         expect(error.code).toBe(11);
         expect(error.details).toContain("datastore init");
+        // What else may be wrong with a datastore that was never made ready is of no interest.
+        expect(await codeOf(call("ADD", "first", { ipam: { ipv4_pools: ["nowhere"] } }))).toBe(11);
         await seed(site.store, readyCluster(true));
       }
     });

@@ -55,8 +55,13 @@ function askedSettings({ values }: Given): Partial<Settings> {
   return {
     ...(strict === undefined ? {} : { strictAffinity: strict === "true" }),
     ...(auto === undefined ? {} : { autoAllocateBlocks: auto === "true" }),
-    ...(most === undefined ? {} : { maxBlocksPerHost: Number(most) }),
+    ...(most === undefined ? {} : { maxBlocksPerHost: requireWholeNumber(most) }),
   };
+}
+
+function requireWholeNumber(text: string): number {
+  if (/^-?\d+$/.test(text)) return Number(text);
+  throw new UsageError(`"--max-blocks-per-host" is "${text}": write a whole number`);
 }
 
 const ATTEMPTS = 5;
@@ -70,7 +75,7 @@ async function configure(store: Datastore, asked: Partial<Settings>): Promise<Se
     if (!decoded.ok) {
       throw new PluginError("resource-invalid", `Cannot configure addresses: ${formatProblems(decoded.problems)}`);
     }
-    const value = ipamConfiguration.write(decoded.value);
+    const value = ipamConfiguration.write(decoded.value, entry?.value);
     const written = await store.commit([
       entry ? { kind: "update", key, value, revision: entry.revision } : { kind: "create", key, value },
     ]);

@@ -8,7 +8,7 @@ import { openAllocator } from "../../ipam/allocator.ts";
 import { findProblems } from "../../ipam/invariants.ts";
 import { readWorld } from "../../ipam/world.ts";
 import { type IPAMBlock, readBlock, writeBlock } from "../../model/ipam-block.ts";
-import { affinityKey, blockKey, handleKey, resourceKey } from "../../model/keys.ts";
+import { affinityKey, blockKey, handleKey, IPAM_CONFIGURATION_KEY, resourceKey } from "../../model/keys.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
 
 const LATER = new Date("2026-01-03T03:04:05Z");
@@ -48,13 +48,20 @@ describe("ipam show", () => {
     );
   });
 
+  test("marks a pool that gives nothing any more", async () => {
+    await ctl('patch pool blue -p {"spec":{"disabled":true}}');
+
+    expect((await ctl("ipam show")).stdout).toContain("blue (disabled)");
+    expect(await json("ipam show")).toMatchObject({ pools: [{ pool: "blue", disabled: true }] });
+  });
+
   test("counts reserved addresses as not free, each once", async () => {
     await seed(store, reservationChange("r", ["10.0.0.0/30", "10.0.0.1", "10.9.0.0/16"]));
     await assign("net.a", { wishes: [{ kind: "given", address: { family: 4, value: 0x0a00_0001n } }] });
     const { pools } = await json("ipam show");
 
     expect(pools).toEqual([
-      { pool: "blue", cidr: "10.0.0.0/28", size: 16, used: 1, reserved: 3, free: 12, blockCount: 1 },
+      { pool: "blue", disabled: false, cidr: "10.0.0.0/28", size: 16, used: 1, reserved: 3, free: 12, blockCount: 1 },
     ]);
   });
 
@@ -109,6 +116,22 @@ describe("ipam configure", () => {
     expect((await ctl("ipam configure --max-blocks-per-host -1")).code).toBe(EXIT_FAILED);
     expect((await ctl("ipam configure --strict-affinity yes")).code).toBe(EXIT_USAGE);
     expect((await ctl("ipam configure")).code).toBe(EXIT_USAGE);
+  });
+
+  test.each(["x", "1e2", "0x10", "2.5"])("does not take %p for a number of blocks", async (text) => {
+    const { code, stderr } = await runInside(["ipam", "configure", "--max-blocks-per-host", text], { store });
+
+    expect(code).toBe(EXIT_USAGE);
+    expect(stderr).toContain(`"${text}"`);
+  });
+
+  test("keeps settings of a newer release", async () => {
+    const value = JSON.stringify({ auto_allocate_blocks: true, kubevirt: "on" });
+    await store.commit([{ kind: "put", key: IPAM_CONFIGURATION_KEY, value }]);
+    await ctl("ipam configure --strict-affinity true");
+
+    const { answers } = await store.read([{ kind: "key", key: IPAM_CONFIGURATION_KEY }]);
+    expect(JSON.parse(answers[0]?.[0]?.value ?? "")).toMatchObject({ strict_affinity: true, kubevirt: "on" });
   });
 });
 

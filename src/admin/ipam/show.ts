@@ -55,7 +55,7 @@ const HEADER = ["POOL", "CIDR", "NODE", "SIZE", "USED", "FREE", "USAGE"];
 
 function table(usages: readonly PoolUsage[], showsBlocks: boolean, context: Context): string {
   const rows = usages.flatMap((usage) => [
-    [usage.pool ?? "(no pool)", usage.cidr, "", count(usage.size), count(usage.used), count(usage.free), bar(usage)],
+    [nameOf(usage), usage.cidr, "", count(usage.size), count(usage.used), count(usage.free), bar(usage)],
     ...(showsBlocks ? usage.blocks : []).map((block) => [
       "",
       `  ${block.cidr}`,
@@ -70,6 +70,10 @@ function table(usages: readonly PoolUsage[], showsBlocks: boolean, context: Cont
   const kept = showsBlocks ? rows : rows.map((row) => row.filter((_, column) => HEADER[column] !== "NODE"));
   const [header = "", ...lines] = formatTable(columns, kept).split("\n");
   return [paint(context).bold(header), ...lines].join("\n");
+}
+
+function nameOf({ pool, disabled }: PoolUsage): string {
+  return `${pool ?? "(no pool)"}${disabled ? " (disabled)" : ""}`;
 }
 
 const BAR_WIDTH = 20;

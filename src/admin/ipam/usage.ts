@@ -23,6 +23,7 @@ export interface BlockUsage {
 export interface PoolUsage {
   /** `undefined`: of blocks that lie in no pool. */
   readonly pool: string | undefined;
+  readonly disabled: boolean;
   readonly cidr: string;
   readonly size: bigint;
   readonly used: bigint;
@@ -35,6 +36,7 @@ export interface PoolUsage {
 export interface NamedPool {
   readonly name: string;
   readonly cidr: Prefix;
+  readonly disabled: boolean;
 }
 
 export function poolUsage(pool: NamedPool, blocks: readonly IPAMBlock[], reserved: readonly Prefix[]): PoolUsage {
@@ -44,6 +46,7 @@ export function poolUsage(pool: NamedPool, blocks: readonly IPAMBlock[], reserve
   const keptBack = reservedFree(pool.cidr, inside, reserved);
   return {
     pool: pool.name,
+    disabled: pool.disabled,
     cidr: formatPrefix(pool.cidr),
     size,
     used,
@@ -58,7 +61,17 @@ export function strayUsage(pools: readonly NamedPool[], blocks: readonly IPAMBlo
   const stray = blocks.filter((block) => pools.every(({ cidr }) => !prefixCovers(cidr, block.cidr)));
   if (stray.length === 0) return undefined;
   const used = usedIn(stray);
-  return { pool: undefined, cidr: "", size: used, used, reserved: 0n, free: 0n, blocks: stray.map(blockUsage) };
+  const blocksOfNobody = stray.map(blockUsage);
+  return {
+    pool: undefined,
+    disabled: false,
+    cidr: "",
+    size: used,
+    used,
+    reserved: 0n,
+    free: 0n,
+    blocks: blocksOfNobody,
+  };
 }
 
 function blockUsage(block: IPAMBlock): BlockUsage {

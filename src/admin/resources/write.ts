@@ -71,8 +71,8 @@ async function replace(store: Datastore, given: GivenResource, existing: Stored)
   const resource = withOrigin(given.resource, existing.resource);
   refuse(given, given.kind.checkUpdate?.(existing.resource, resource) ?? []);
   await requireFit(store, given, resource);
-  const value = given.kind.codec.write(resource);
-  if (isSameJson(value, given.kind.codec.write(existing.resource))) {
+  const value = given.kind.codec.write(resource, existing.text);
+  if (isSameJson(value, given.kind.codec.write(existing.resource, existing.text))) {
     return { action: "unchanged", revision: existing.revision };
   }
   const change: Change = { kind: "update", key: existing.key, value, revision: existing.revision };

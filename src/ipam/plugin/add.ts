@@ -3,6 +3,7 @@ import { decodeArguments } from "../../cni/arguments.ts";
 import type { AddCall } from "../../cni/call.ts";
 import { type CniResult, EMPTY_RESULT } from "../../cni/result.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
+import type { Entry } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { addressBits, parseAddress, unmapAddress } from "../../ip/address.ts";
 import { formatInterfaceAddress } from "../../ip/prefix.ts";
@@ -13,6 +14,12 @@ import type { Session, Surroundings } from "./session.ts";
 
 export async function add(call: AddCall, session: Session, surroundings: Surroundings): Promise<CniResult> {
   const { ip, podName, podNamespace } = decodeArguments(call.args);
+  const clusterChanges = (cluster: readonly Entry[] | undefined) =>
+    requireReady(cluster, {
+      whenBare: session.settings.kind === "embedded" ? "create" : "refuse",
+      now: surroundings.now(),
+      uid: surroundings.uuid(),
+    });
   const { addresses } = await session.allocator.assign(
     {
       ...ownerOf(call),
@@ -26,12 +33,8 @@ export async function add(call: AddCall, session: Session, surroundings: Surroun
     },
     {
       wanted: [WANTED_CLUSTER],
-      changes: ([cluster]) =>
-        requireReady(cluster, {
-          whenBare: session.settings.kind === "embedded" ? "create" : "refuse",
-          now: surroundings.now(),
-          uid: surroundings.uuid(),
-        }),
+      check: ([cluster]) => void clusterChanges(cluster),
+      changes: ([cluster]) => clusterChanges(cluster),
     },
   );
   return { ...EMPTY_RESULT, ips: addresses.map((each) => ({ address: resultAddress(each) })) };
