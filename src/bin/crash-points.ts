@@ -1,7 +1,7 @@
 /**
  * In a test build alone: ends the process at a point of its work, as a power
- * switch would. The variable says at which: `list` tells every point that is
- * passed, a number kills at the point of that number.
+ * switch would, or tells it to stop. The variable says at which: `list` tells
+ * every point that is passed, `12` kills at the twelfth, `stop 12` sends SIGTERM there.
  */
 import { identity } from "../identity.ts";
 import { onCrashPoint } from "../plugin/effect.ts";
@@ -13,6 +13,7 @@ export function armCrashPoints(): void {
   onCrashPoint((point) => {
     passed += 1;
     if (wanted === "list") console.error(`crash point ${passed} ${point}`);
-    else if (Number(wanted) === passed) process.kill(process.pid, "SIGKILL");
+    else if (wanted === String(passed)) process.kill(process.pid, "SIGKILL");
+    else if (wanted === `stop ${passed}`) process.kill(process.pid, "SIGTERM");
   });
 }

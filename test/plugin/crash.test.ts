@@ -90,6 +90,27 @@ for (const { title, kind, more, missing } of PLACES) {
       }
     });
 
+    test("ADD that is told to stop has given all back, or is whole", async () => {
+      const sample = await site.makePod();
+      const points = await pointsOf("ADD", sample);
+      await site.quietly("DEL", sample, options());
+
+      const codes: number[] = [];
+      for (const [index, point] of points.entries()) {
+        const pod = await site.makePod();
+        const stopped = await site.call("ADD", pod, options(`stop ${index + 1}`));
+        codes.push(stopped.code);
+        if (stopped.code === 0) {
+          const config = { ...options().config, prevResult: JSON.parse(stopped.stdout) };
+          await site.quietly("CHECK", pod, { ...options(), config });
+          await site.quietly("DEL", pod, options());
+        } else expect([point, JSON.parse(stopped.stdout).code]).toEqual([point, INTERRUPTED]);
+        expect({ point, left: await site.left() }).toEqual({ point, left: [] });
+      }
+      // Without a server there is nothing to wait for: the signal is heard when all is done.
+      if (kind === "etcd") expect(codes).toContain(1);
+    });
+
     test("DEL loses nothing", async () => {
       const sample = await site.makePod();
       await site.add(sample, options());
@@ -109,6 +130,8 @@ for (const { title, kind, more, missing } of PLACES) {
     });
   });
 }
+
+const INTERRUPTED = 111;
 
 /** 128 and SIGKILL, as `timeout` passes it on. */
 const KILLED = 137;
