@@ -29,6 +29,10 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
     proves: "100 sandboxes at once on each datastore, three rounds of ADD, CHECK, and DEL beside ADD",
   },
   {
+    place: "./test/plugin/random-calls.test.ts",
+    proves: "100,000 calls of chance, each a process of its own: one error or a result, and nothing left",
+  },
+  {
     place: "./test/bandwidth/rates.test.ts",
     proves: "shaped rates from 1 Mbit to 1 Gbit in both directions, by iperf3",
   },

@@ -34,6 +34,12 @@ describe("readNodeName()", () => {
     expect(await readNodeName(decode({ nodename_file: missing, nodename_file_optional: true }), "Host")).toBe("host");
   });
 
+  test("refuses what cannot be part of a key", async () => {
+    const odd = join(folder, "odd");
+    writeFileSync(odd, "a/b\n");
+    await expect(readNodeName(decode({ nodename_file: odd }), "Host")).rejects.toThrow("a/b");
+  });
+
   test("refuses a named file that is missing, unless it is said to be optional", async () => {
     await expect(readNodeName(decode({ nodename_file: missing }), "Host")).rejects.toThrow(missing);
     await expect(readNodeName(decode({ nodename_file: folder, nodename_file_optional: true }), "Host")).rejects.toThrow(

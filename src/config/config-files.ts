@@ -8,7 +8,7 @@ import { identity } from "../identity.ts";
 import { configInvalid } from "./decode.ts";
 import type { NamedFile } from "./named-files.ts";
 import type { NetworkConfig } from "./network-config.ts";
-import { chooseNodeName } from "./node-name.ts";
+import { chooseNodeName, isNodeName } from "./node-name.ts";
 import { type ConfigPath, type ConfigProblem, pathText, shownValue } from "./problem.ts";
 
 /**
@@ -40,7 +40,11 @@ export async function readNodeName(config: NetworkConfig, hostName: string): Pro
 
   const file = nameFile ?? DEFAULT_NODE_NAME_FILE;
   const mayBeMissing = nameFile === undefined || nameFileOptional;
-  return chooseNodeName({ fileText: await readOptionalFile(file, mayBeMissing), hostName });
+  const fileText = await readOptionalFile(file, mayBeMissing);
+  const chosen = chooseNodeName({ fileText, hostName });
+  if (isNodeName(chosen)) return chosen;
+  const source = fileText?.trim() ? `the file ${shownValue(file)} holds` : "the host is called";
+  throw new PluginError("config-invalid", `Cannot learn the node name: ${source} ${shownValue(chosen)}, which is none`);
 }
 
 async function readOptionalFile(file: string, mayBeMissing: boolean): Promise<string | undefined> {

@@ -13,3 +13,8 @@ export function chooseNodeName({ nodename, fileText, hostName }: NodeNameSources
   // Only the host name is folded: the other two are names that somebody registered.
   return nodename?.trim() || fileText?.trim() || hostName.trim().toLowerCase();
 }
+
+/** Names are parts of keys: a slash would divide one in two, and not every piece of JSON text can be written down. */
+export function isNodeName(name: string): boolean {
+  return name.isWellFormed() && !name.includes("/") && !name.includes("\0");
+}

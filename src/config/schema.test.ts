@@ -99,7 +99,11 @@ const FIELDS: readonly FieldRow[] = [
     read: (config) => config.node.name,
     absent: undefined,
     valid: [["node-1", "node-1"]],
-    invalid: [[{}, "is an object"]],
+    invalid: [
+      [{}, "is an object"],
+      ["a/b", 'is "a/b"'],
+      ["\ud800", "is"],
+    ],
     allowed: "text",
   },
   {
@@ -205,6 +209,7 @@ const FIELDS: readonly FieldRow[] = [
     invalid: [
       ["", "is missing"],
       ["../x", 'is "../x"'],
+      [identity.product, `is "${identity.product}"`],
     ],
     allowed: identity.ipamType,
   },

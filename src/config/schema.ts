@@ -24,6 +24,7 @@ import {
   text,
   wholeNumber,
 } from "./fields.ts";
+import { isNodeName } from "./node-name.ts";
 import { areEndpoints, isDomainName, isHostAndPort } from "./urls.ts";
 
 /**
@@ -90,7 +91,10 @@ function protocolFields() {
 
 function nodeFields() {
   return {
-    nodename: optional("Name of this node; needed when it differs from the host name", text),
+    nodename: optional(
+      "Name of this node; needed when it differs from the host name",
+      matchingText("text without a slash", isNodeName),
+    ),
     nodename_file: optional("File that holds the node name; used when `nodename` is absent", filePath),
     nodename_file_optional: defaulting(
       "Whether the file named by `nodename_file` may be missing; the default file always may",
@@ -148,7 +152,8 @@ function logFields() {
 function ipamSection() {
   const ipamName = matchingText(
     `the name of an IPAM plugin: "${identity.ipamType}", "host-local" or another in CNI_PATH`,
-    (name) => !name.includes("/"),
+    // It would call itself without end.
+    (name) => !name.includes("/") && name !== identity.product,
   );
   const fields = {
     type: required("Name of the IPAM plugin", ipamName),
