@@ -11,8 +11,9 @@ const ROOT = "/proc/sys";
 
 /** Answers `undefined` where this kernel has no such setting. */
 export function readSysctl(name: string): string | undefined {
+  const path = pathOf(name);
   try {
-    return readText(pathOf(name))?.trim();
+    return readText(path)?.trim();
   } catch (error) {
     throw new PluginError("kernel-refused", `Cannot read sysctl "${name}"`, { cause: error });
   }

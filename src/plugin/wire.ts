@@ -74,6 +74,9 @@ export function wireLinks(plan: WiringPlan, sandbox: Sandbox, warn: Warn): Wired
     ];
     performWithRoutes(sandbox.container, first, { link: container, planned: routes, whenTaken: "stand behind" });
   });
+  // The container's end is ready when it is up; of the host's the kernel only took note, and drops what is sent
+  // until it comes to it. To be asked about the link makes it do so now (from Linux 6.8 on).
+  findLinkByIndex(sandbox.host, host.index);
   return { host, container };
 }
 

@@ -4,6 +4,7 @@ import { CNI_VERSIONS } from "../../src/cni/version.ts";
 import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
 import { type AddResult, failureOf, openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
+import { builtProgram } from "../support/run-plugin.ts";
 import { STORES } from "./stores.ts";
 
 const GATEWAY = "169.254.1.1";
@@ -239,6 +240,23 @@ for (const { kind, test } of STORES) {
         await site.host.must(["ping", "-c1", "-W2", addresses[0] ?? ""]);
         await site.quietly("DEL", pod, { config });
       }
+      expect(await site.left()).toEqual([]);
+    });
+
+    test("has a pod that answers the first packet that the host sends", async () => {
+      const pods: Pod[] = [];
+      for (let count = 0; count < 10; count += 1) pods.push(await site.makePod());
+      const config = JSON.stringify(site.config({ ipam: { type: identity.ipamType } }));
+      // In one shell: nothing stands between the answer and the packet.
+      const attach = pods.map(
+        ({ containerId, netns }) =>
+          `address=$(echo "$CONFIG" | CNI_CONTAINERID=${containerId} CNI_NETNS=${netns} ${builtProgram()} | grep -o '10[.]50[.0-9]*'); ` +
+          `ping -q -c1 -W1 "$address" >/dev/null || echo lost`,
+      );
+      const environment = { CONFIG: config, CNI_COMMAND: "ADD", CNI_IFNAME: "eth0", CNI_PATH: "/usr/lib/cni" };
+
+      expect(await site.host.must(["sh", "-c", attach.join("\n")], { environment })).toBe("");
+      for (const pod of pods) await site.quietly("DEL", pod);
       expect(await site.left()).toEqual([]);
     });
 
