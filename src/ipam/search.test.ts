@@ -171,6 +171,19 @@ describe("a search through all blocks", () => {
     return { kind: "put", key: blockKey(full.cidr), value: writeBlock(full) };
   };
 
+  test("does not grow with the number of pools that are full", async () => {
+    const pools = Array.from({ length: 30 }, (_, index) => `10.${index}.0.0/24`);
+    await seed(store, ...pools.map((cidr, index) => poolChange(`p${index}`, cidr, { blockSize: 32 })));
+    const taken = pools.flatMap((_, pool) =>
+      Array.from({ length: 256 }, (__, at) => fullBlock(`10.${pool}.0.${at}/32`)),
+    );
+    await seed(store, ...taken.slice(0, -1));
+    store.roundTrips = 0;
+
+    expect(textsOf(await allocator().assign(request("net.a")))).toEqual(["10.29.0.255"]);
+    expect(store.roundTrips).toBeLessThan(45);
+  });
+
   test("lets the others of the host go on meanwhile", async () => {
     await seed(store, poolChange("p", "10.0.0.0/20", { blockSize: 32 }));
     await seed(store, ...Array.from({ length: 4096 }, (_, index) => fullBlock(`10.0.${index >> 8}.${index & 255}/32`)));

@@ -14,13 +14,15 @@ import { candidateBlocks } from "../candidates.ts";
 import { type Choice, findAffinity, type Search, takeAndClaim } from "./choice.ts";
 
 const PROBES_PER_POOL = 128;
+/** Of all pools together: where that many exist, looking through what exists is quicker. */
+const PROBES = 512;
 const FIRST_BUNDLE = 16;
 /** Two families and every affine block must fit into one transaction of etcd, which takes 128 operations. */
 const NEXT_BUNDLE = 40;
 
 export function fromNewBlock(search: Search): Choice | undefined {
   if (whyNoNewBlock(search)) return undefined;
-  for (const candidate of candidates(search)) {
+  for (const candidate of probes(search)) {
     const choice = claim(search, candidate);
     if (choice) return choice;
   }
@@ -41,7 +43,7 @@ export function unreadCandidates(search: Search): readonly Wanted[] {
   if (whyNoNewBlock(search)) return [];
   const unread: Wanted[] = [];
   let read = 0;
-  for (const candidate of candidates(search)) {
+  for (const candidate of probes(search)) {
     if (search.view.block(candidate).kind === "unknown") unread.push(search.view.wantedBlock(candidate));
     else read += 1;
     if (unread.length >= (read < FIRST_BUNDLE ? FIRST_BUNDLE : NEXT_BUNDLE)) break;
@@ -59,7 +61,15 @@ export function fromGap(search: Search, existing: number): Choice | undefined {
   return undefined;
 }
 
-function* candidates(search: Search, limit = PROBES_PER_POOL): Generator<Prefix> {
+function* probes(search: Search): Generator<Prefix> {
+  let left = PROBES;
+  for (const candidate of candidates(search, PROBES_PER_POOL)) {
+    if (left-- === 0) return;
+    yield candidate;
+  }
+}
+
+function* candidates(search: Search, limit: number): Generator<Prefix> {
   const { node } = search.request;
   const without = search.view.reserved();
   for (const pool of search.pools) yield* candidateBlocks(pool.cidr, pool.blockLength, { node, limit, without });
