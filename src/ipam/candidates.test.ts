@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { blockCount } from "../ip/block.ts";
-import { formatPrefix, type Prefix, parsePrefix, prefixCovers } from "../ip/prefix.ts";
+import { formatPrefix, type Prefix, parsePrefix, prefixAround, prefixCovers } from "../ip/prefix.ts";
 import { candidateBlocks } from "./candidates.ts";
 
 const prefix = (text: string): Prefix => parsePrefix(text) as Prefix;
@@ -17,6 +17,22 @@ describe("candidateBlocks()", () => {
         expect(seen.every((block) => prefixCovers(pool, block) && block.length === 26)).toBe(true);
       }),
       { numRuns: 20 },
+    );
+  });
+
+  test("visits every block that is not reserved as a whole once, and no other", () => {
+    const pool = prefix("10.0.0.0/20");
+    const reservation = fc
+      .record({ length: fc.integer({ min: 18, max: 30 }), at: fc.integer({ min: 0, max: 4095 }) })
+      .map(({ length, at }) => prefixAround({ family: 4, value: pool.network.value + BigInt(at) }, length));
+    fc.assert(
+      fc.property(fc.string(), fc.array(reservation, { maxLength: 6 }), (node, without) => {
+        const seen = [...candidateBlocks(pool, 26, { node, limit: 1000, without })].map(formatPrefix);
+        const all = [...candidateBlocks(pool, 26, { node, limit: 1000 })];
+        const open = all.filter((block) => !without.some((each) => prefixCovers(each, block))).map(formatPrefix);
+
+        expect(seen.toSorted()).toEqual(open.toSorted());
+      }),
     );
   });
 

@@ -8,7 +8,7 @@ import { openAllocator } from "../../ipam/allocator.ts";
 import { findProblems } from "../../ipam/invariants.ts";
 import { readWorld } from "../../ipam/world.ts";
 import { type IPAMBlock, readBlock, writeBlock } from "../../model/ipam-block.ts";
-import { affinityKey, blockKey, handleKey, IPAM_CONFIGURATION_KEY, resourceKey } from "../../model/keys.ts";
+import { affinityKey, blockKey, handleKey, resourceKey } from "../../model/keys.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
 
 const LATER = new Date("2026-01-03T03:04:05Z");
@@ -99,39 +99,6 @@ describe("ipam show", () => {
     expect(await json("ipam show --ip 10.0.0.15")).toMatchObject({ state: "free", pool: "blue" });
     expect(await json("ipam show --ip 192.0.2.1")).toMatchObject({ state: "in no pool" });
     expect((await ctl("ipam show --ip 10.0.0.300")).code).toBe(EXIT_USAGE);
-  });
-});
-
-describe("ipam configure", () => {
-  test("sets what is asked and keeps the rest", async () => {
-    expect(await json("ipam show --show-configuration")).toMatchObject({ strictAffinity: false, maxBlocksPerHost: 0 });
-    await ctl("ipam configure --strict-affinity true");
-    await ctl("ipam configure --max-blocks-per-host 4");
-
-    expect(await json("ipam show --show-configuration")).toEqual({
-      strictAffinity: true,
-      autoAllocateBlocks: true,
-      maxBlocksPerHost: 4,
-    });
-    expect((await ctl("ipam configure --max-blocks-per-host -1")).code).toBe(EXIT_FAILED);
-    expect((await ctl("ipam configure --strict-affinity yes")).code).toBe(EXIT_USAGE);
-    expect((await ctl("ipam configure")).code).toBe(EXIT_USAGE);
-  });
-
-  test.each(["x", "1e2", "0x10", "2.5"])("does not take %p for a number of blocks", async (text) => {
-    const { code, stderr } = await runInside(["ipam", "configure", "--max-blocks-per-host", text], { store });
-
-    expect(code).toBe(EXIT_USAGE);
-    expect(stderr).toContain(`"${text}"`);
-  });
-
-  test("keeps settings of a newer release", async () => {
-    const value = JSON.stringify({ auto_allocate_blocks: true, kubevirt: "on" });
-    await store.commit([{ kind: "put", key: IPAM_CONFIGURATION_KEY, value }]);
-    await ctl("ipam configure --strict-affinity true");
-
-    const { answers } = await store.read([{ kind: "key", key: IPAM_CONFIGURATION_KEY }]);
-    expect(JSON.parse(answers[0]?.[0]?.value ?? "")).toMatchObject({ strict_affinity: true, kubevirt: "on" });
   });
 });
 

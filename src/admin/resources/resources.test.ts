@@ -4,7 +4,7 @@ import { means, prefix, request } from "../../../test/support/ipam.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION } from "../../identity.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
-import { affinityKey, blocksPrefix, resourceKey } from "../../model/keys.ts";
+import { affinityKey, blocksPrefix } from "../../model/keys.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
 
 let store = openMemory();
@@ -98,50 +98,6 @@ describe("apply", () => {
     expect((await ctl("apply -f -", { stdin: stdout })).stdout.match(/unchanged/g)).toHaveLength(3);
     await ctl("delete -f -", { stdin: stdout });
     expect((await ctl("apply -f -", { stdin: stdout })).stdout.match(/created/g)).toHaveLength(3);
-  });
-});
-
-describe("fields of a newer release", () => {
-  const key = resourceKey("ippools", { name: "blue" });
-  const stored = async () => JSON.parse((await store.read([{ kind: "key", key }])).answers[0]?.[0]?.value ?? "{}");
-  beforeEach(async () => {
-    await give("apply", BLUE);
-    const { metadata, spec, ...rest } = await stored();
-    const newer = {
-      ...rest,
-      metadata: { ...metadata, lineage: "a" },
-      spec: { ...spec, assignmentMode: "Manual" },
-      signature: { by: "b" },
-    };
-    await store.commit([{ kind: "put", key, value: JSON.stringify(newer) }]);
-  });
-
-  test.each([
-    ["label", () => ctl("label pool blue a=b")],
-    ["patch", () => ctl('patch pool blue -p {"spec":{"natOutgoing":true}}')],
-    ["apply", () => give("apply", resource("IPPool", "blue", { cidr: "10.0.0.0/24", blockSize: 28, disabled: true }))],
-  ])("outlive %s, which cannot know them", async (_, act) => {
-    expect((await act()).code).toBe(EXIT_OK);
-
-    expect(await stored()).toMatchObject({
-      metadata: { lineage: "a" },
-      spec: { assignmentMode: "Manual" },
-      signature: { by: "b" },
-    });
-  });
-
-  test("are no change of their own", async () => {
-    expect((await give("apply", BLUE)).stdout).toBe("ippool/blue unchanged\n");
-  });
-
-  test("outlive a delete that is refused", async () => {
-    await give("apply", RED);
-    await openAllocator(store, means()).assign(
-      request("net.c1", { wishes: [{ kind: "automatic", family: 4, pools: ["blue"] }] }),
-    );
-    expect((await ctl("delete pool blue")).code).toBe(EXIT_FAILED);
-
-    expect(await stored()).toMatchObject({ spec: { assignmentMode: "Manual", disabled: false } });
   });
 });
 
