@@ -5,13 +5,14 @@
  */
 import { existsSync } from "node:fs";
 import type { JsonObject } from "../src/cni/json.ts";
+import { openDatastore } from "../src/datastore/open.ts";
 import { identity } from "../src/identity.ts";
 import { part } from "../test/parts/build.ts";
 import type { Finished, RunOptions } from "../test/support/host.ts";
 import { nodeChange, poolChange } from "../test/support/ipam.ts";
 import { readyCluster } from "../test/support/plugin-site.ts";
 import { type Runtime, type RuntimeAttachment, startRuntime } from "../test/support/runtime-driver.ts";
-import { openTestStore } from "../test/support/test-store.ts";
+import { temporaryDirectory } from "../test/support/temporary-directory.ts";
 import { type Contender, runContest } from "./support/contest.ts";
 import { makePods, podName } from "./support/plugin-contender.ts";
 import { onPrivateHost } from "./support/private-host.ts";
@@ -28,13 +29,12 @@ interface Rival {
 }
 
 await onPrivateHost(import.meta.path, {
-  async prepare(host): Promise<readonly Rival[]> {
+  async prepare(): Promise<readonly Rival[]> {
     const newest = await part("cni-plugins");
     if ("missing" in newest) console.log(`left out: ${newest.missing}`);
-    const store = await openTestStore(host, "embedded");
-    await store.put([readyCluster(), poolChange("blue", "10.50.0.0/16"), nodeChange(NODE)]);
+    const store = await fillStore();
     const ipam = { type: identity.ipamType };
-    const ours = { type: identity.product, nodename: NODE, ...store.config, ipam };
+    const ours = { type: identity.product, nodename: NODE, ...store, ipam };
     const ranges = [[{ subnet: "10.77.0.0/16" }]];
     const ptp = { type: "ptp", ipam: { type: "host-local", ranges, routes: [{ dst: "0.0.0.0/0" }] } };
     const rivals = [
@@ -61,6 +61,17 @@ await onPrivateHost(import.meta.path, {
     ]);
   },
 });
+
+/** The embedded datastore with one pool; the fields of the network config that name it. */
+async function fillStore(): Promise<JsonObject> {
+  const folder = temporaryDirectory("bench-chain");
+  process.on("exit", folder.remove);
+  const path = `${folder.path}/store.db`;
+  const store = await openDatastore({ kind: "embedded", path });
+  await store.commit([readyCluster(), poolChange("blue", "10.50.0.0/16"), nodeChange(NODE)]);
+  await store.close();
+  return { datastore_type: "embedded", datastore_path: path };
+}
 
 function listOf(name: string, main: JsonObject): JsonObject {
   const portmap = { type: "portmap", snat: true, capabilities: { portMappings: true } };
