@@ -4,6 +4,7 @@ import type { Context } from "../admin/command.ts";
 import { runAdmin } from "../admin/run.ts";
 import { openDatastore } from "../datastore/open.ts";
 import { wasClosedAtStart } from "./descriptors.ts";
+import { forgetProxies } from "./proxies.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
   // The executable starts reluctant to compile, for the plugins' sake; a check of a whole cluster is worth compiling.
@@ -11,7 +12,7 @@ export async function run(args: readonly string[]): Promise<number> {
   process.stdout.on("error", endWithoutReader);
   if (await wasClosedAtStart(1)) endWithoutReader(new Error("it is closed"));
   const context: Context = {
-    env: process.env,
+    env: forgetProxies(),
     isTerminal: process.stdout.isTTY === true,
     showsProgress: process.stderr.isTTY === true,
     stdout: (text) => void process.stdout.write(text),

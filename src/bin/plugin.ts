@@ -6,6 +6,7 @@ import type { Surroundings } from "../plugin/session.ts";
 import { VERSION } from "../version.ts";
 import { tracePhases } from "./phases.ts";
 import { endProcess, runPlugin } from "./process.ts";
+import { forgetProxies } from "./proxies.ts";
 
 declare const FAULTS: boolean | undefined;
 
@@ -27,6 +28,7 @@ async function connectionTest(): Promise<Answer> {
     import("../cni/json.ts"),
     import("../plugin/connection-test.ts"),
   ]);
+  forgetProxies();
   try {
     await testConnection(parseJsonObject(await Bun.stdin.bytes(), "the network config"), surroundings());
     return SILENT_SUCCESS;

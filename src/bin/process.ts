@@ -12,6 +12,7 @@ import type { CniPlugin } from "../cni/serve.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
 import { PluginError } from "../errors.ts";
 import { wasClosedAtStart } from "./descriptors.ts";
+import { forgetProxies } from "./proxies.ts";
 import { readStdin } from "./stdin.ts";
 
 /** How long a handler may undo its work after a signal or a fault. */
@@ -38,8 +39,9 @@ async function serveLoaded(signal: AbortSignal, load: () => Promise<CniPlugin>):
   // Read by another thread while this one loads the code. Who never asks for it shall not fail for it.
   const stdin = readStdin(signal);
   stdin.catch(() => {});
+  const env = forgetProxies();
   const [{ serve }, plugin] = await Promise.all([import("../cni/serve.ts"), load()]);
-  return serve({ env: process.env, readStdin: () => stdin, isOwnNetns, signal }, plugin);
+  return serve({ env, readStdin: () => stdin, isOwnNetns, signal }, plugin);
 }
 
 /** Loaded when it is needed: VERSION never fails. */

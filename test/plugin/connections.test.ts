@@ -1,0 +1,110 @@
+/** What the plugin asks over HTTP, and how: readiness gates by the host's own roots, and nobody through a proxy. */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { makeRoot, makeSigned } from "../support/certificates.ts";
+import { hasEtcd } from "../support/etcd.ts";
+import { hostProblem } from "../support/host.ts";
+import { program, testNeeding } from "../support/needs.ts";
+import { type CallOptions, failureOf, openPluginSite, type PluginSite } from "../support/plugin-site.ts";
+import { pollUntil } from "../support/poll.ts";
+import { builtProgram } from "../support/run-plugin.ts";
+
+const ROOTS = "/etc/ssl/certs/ca-certificates.crt";
+const GATE = "http://127.0.0.1:8080/";
+const SAFE_GATE = "https://127.0.0.1:8443/";
+
+/** Nobody listens there. */
+const PROXY = "http://127.0.0.1:9";
+const PROXIES = { HTTP_PROXY: PROXY, http_proxy: PROXY, HTTPS_PROXY: PROXY, https_proxy: PROXY };
+
+const INTERRUPTED = 111;
+
+describe("a readiness gate", () => {
+  const test = testNeeding(hostProblem(), program("openssl"), existsSync(ROOTS) ? undefined : `needs ${ROOTS}`);
+  let site: PluginSite;
+  beforeAll(async () => {
+    if (hostProblem() !== undefined) return;
+    site = await openPluginSite("embedded");
+    await serveGates(site);
+  });
+  afterAll(() => site?.[Symbol.asyncDispose]());
+
+  const gate = (url: string, environment: CallOptions["environment"] = {}): CallOptions => ({
+    config: site.config({ readiness_gates: [url] }),
+    environment,
+    limitMilliseconds: 3_000,
+  });
+  const opens = async (options: CallOptions) => {
+    const pod = await site.makePod();
+    await site.add(pod, options);
+    await site.quietly("DEL", pod);
+    expect(await site.left()).toEqual([]);
+  };
+
+  test("stays closed over https while nobody vouches for its certificate", async () => {
+    const options = { ...gate(SAFE_GATE), limitMilliseconds: 1_500 };
+    const { stdout } = await site.call("ADD", await site.makePod(), options);
+    expect(JSON.parse(stdout).code).toBe(INTERRUPTED);
+    expect(await site.left()).toEqual([]);
+  });
+
+  test("opens over https by roots that the environment names", async () => {
+    const root = `${site.host.directory}/root.crt`;
+    await opens(gate(SAFE_GATE, { SSL_CERT_FILE: root }));
+    await opens(gate(SAFE_GATE, { NODE_EXTRA_CA_CERTS: root }));
+  });
+
+  test("opens over https by the host's roots", async () => {
+    const before = readFileSync(site.host.view(ROOTS), "utf8");
+    const root = readFileSync(site.host.view(`${site.host.directory}/root.crt`), "utf8");
+    writeFileSync(site.host.view(ROOTS), before + root);
+    await opens(gate(SAFE_GATE));
+    writeFileSync(site.host.view(ROOTS), before);
+  });
+
+  test("is asked directly, whatever proxy the runtime was started with", async () => {
+    await opens(gate(GATE, PROXIES));
+    await opens(gate(SAFE_GATE, { ...PROXIES, SSL_CERT_FILE: `${site.host.directory}/root.crt` }));
+  });
+});
+
+describe("a proxy that the runtime was started with", () => {
+  testNeeding(hostProblem(), hasEtcd ? undefined : "needs the program etcd")(
+    "stands in nobody's way to etcd, and is still there for an IPAM plugin",
+    async () => {
+      await using site = await openPluginSite("etcd");
+      const pod = await site.makePod();
+      await site.add(pod, { environment: PROXIES });
+      await site.quietly("DEL", pod, { environment: PROXIES });
+      const stdin = JSON.stringify(site.config());
+      expect(await site.host.must([builtProgram(), "-t"], { stdin, environment: PROXIES })).toBe("");
+
+      site.host.writeFile(
+        "/opt/told/tells",
+        `#!/bin/sh\necho "{\\"code\\":123,\\"msg\\":\\"$HTTP_PROXY\\"}"; exit 1\n`,
+      );
+      await site.host.must(["chmod", "755", "/opt/told/tells"]);
+      const config = site.config({ ipam: { type: "tells" } });
+      const told = await site.call("ADD", pod, { config, environment: { ...PROXIES, CNI_PATH: "/opt/told" } });
+      expect(failureOf(told)).toMatchObject({ code: 123, msg: PROXY });
+      expect(await site.left()).toEqual([]);
+    },
+  );
+});
+
+async function serveGates(site: PluginSite): Promise<void> {
+  const { host } = site;
+  const folder = host.view(host.directory);
+  makeSigned(folder, "gate", makeRoot(folder, "root"));
+  const file = `${host.directory}/gates.ts`;
+  host.writeFile(
+    file,
+    `const fetch = () => new Response();
+    const tls = { cert: Bun.file("${host.directory}/gate.crt"), key: Bun.file("${host.directory}/gate.key") };
+    Bun.serve({ hostname: "127.0.0.1", port: 8080, fetch });
+    Bun.serve({ hostname: "127.0.0.1", port: 8443, tls, fetch });
+    console.log("ready");`,
+  );
+  host.start([process.execPath, file], "gates.log");
+  await pollUntil(() => readFileSync(host.view(`${host.directory}/gates.log`), "utf8").includes("ready"), "the gates");
+}
