@@ -7,21 +7,19 @@
  */
 import type { Attachment } from "../cni/attachments.ts";
 import type { GcCall } from "../cni/call.ts";
-import type { Entry, Wanted } from "../datastore/datastore.ts";
+import type { Entry } from "../datastore/datastore.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { requireReady, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { gc as collectAddresses } from "../ipam/plugin/gc.ts";
 import { closeNetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
-import { resourcesPrefix } from "../model/keys.ts";
+import { endpointPages } from "./endpoint-pages.ts";
 import { formatMark, isMarkOf } from "./link-mark.ts";
 import { ipamSessionOf } from "./registration.ts";
 import type { Session } from "./session.ts";
 import { readStoredEndpoint } from "./stored-endpoint.ts";
 import { removeLink } from "./wire.ts";
-
-const PAGE = 128;
 
 type Failures = unknown[];
 
@@ -71,7 +69,7 @@ async function collectEndpoints(call: GcCall, session: Session, failures: Failur
   const store = await session.store();
   const { answers } = await store.read([WANTED_CLUSTER]);
   requireReady(answers[0], { whenBare: "accept", now: session.surroundings.now(), uid: "" });
-  for await (const entries of endpointPages(session)) {
+  for await (const entries of endpointPages(store)) {
     for (const entry of entries) {
       try {
         // Refused when it changed meanwhile: then somebody has use for it.
@@ -92,19 +90,6 @@ function isStale(entry: Entry, { networkName, validAttachments = [] }: GcCall, {
   return !validAttachments.some(
     ({ containerId, ifname }) => containerId === endpoint.containerId && ifname === endpoint.ifname,
   );
-}
-
-async function* endpointPages(session: Session): AsyncGenerator<readonly Entry[]> {
-  const store = await session.store();
-  let after: string | undefined;
-  for (;;) {
-    const prefix = resourcesPrefix("workloadendpoints");
-    const wanted: Wanted = { kind: "prefix", prefix, limit: PAGE, ...(after === undefined ? {} : { after }) };
-    const page = (await store.read([wanted])).answers[0] ?? [];
-    yield page;
-    after = page.at(-1)?.key;
-    if (page.length < PAGE || after === undefined) return;
-  }
 }
 
 async function collectElsewhere(call: GcCall, session: Session): Promise<void> {

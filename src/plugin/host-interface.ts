@@ -29,10 +29,10 @@ export function hostInterfaceName(
   const isFirst = ifname === FIRST_INTERFACE;
   if (pod !== undefined) {
     const name = `${pod.namespace}.${pod.name}`;
-    return prefix + digits(isFirst ? name : `${name}.${ifname}`, room);
+    return prefix + digits(isFirst ? name : `${name}/${ifname}`, room);
   }
   const isTold = containerId.length <= room || DRAWN_AT_RANDOM.test(containerId);
-  return prefix + (isFirst && isTold ? containerId.slice(0, room) : digits(`${containerId}.${ifname}`, room));
+  return prefix + (isFirst && isTold ? containerId.slice(0, room) : digits(`${containerId}/${ifname}`, room));
 }
 
 function digits(text: string, count: number): string {

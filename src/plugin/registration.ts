@@ -69,22 +69,42 @@ export async function record(workload: Workload, addresses: readonly Address[], 
 
 /** Gives everything back in one commit. `likely`: the addresses that are thought to be held. */
 export async function unregister(workload: Workload, session: Session, likely: readonly string[] = []): Promise<void> {
-  await allocatorOn(await session.store(), session).releaseHandle(
+  const store = await session.store();
+  let isFound = false;
+  const released = await allocatorOn(store, session).releaseHandle(
     { ...ownerOf(workload), node: workload.node, likely },
     {
       wanted: [WANTED_CLUSTER, { kind: "key", key: workload.endpointKey }],
-      changes: ([cluster, endpoint]) => [
-        // A bare datastore holds nothing that could be given back.
-        ...requireReady(cluster, { whenBare: "accept", now: session.surroundings.now(), uid: "" }),
-        ...endpointRemoval(workload, endpoint?.[0]),
-      ],
+      changes: ([cluster, endpoint]) => {
+        isFound = endpoint?.[0] !== undefined;
+        return [
+          // A bare datastore holds nothing that could be given back.
+          ...requireReady(cluster, { whenBare: "accept", now: session.surroundings.now(), uid: "" }),
+          ...endpointRemoval(workload, endpoint?.[0]),
+        ];
+      },
     },
   );
+  if (released.length > 0 && !isFound) await removeEndpointOfFormerNode(workload, store);
 }
 
-/** The endpoint of a newer sandbox of the same pod bears the same name, and stays. */
+/** Addresses and no endpoint: the node was called otherwise when it was recorded, and the name of an endpoint holds that of its node. */
+async function removeEndpointOfFormerNode(workload: Workload, store: Datastore): Promise<void> {
+  const { endpointPages } = await import("./endpoint-pages.ts");
+  for await (const entries of endpointPages(store, workload.namespace)) {
+    const changes = entries
+      .filter(({ value }) => value.includes(workload.containerId))
+      .flatMap((entry) => endpointRemoval(workload, entry));
+    if (changes.length > 0) await store.commit(changes);
+  }
+}
+
+/** The endpoint of a newer sandbox of the same pod bears the same name, and so would that of another network: both stay. */
 function endpointRemoval(workload: Workload, held: Entry | undefined): readonly Change[] {
-  if (held === undefined || readStoredEndpoint(held).containerId !== workload.containerId) return [];
+  if (held === undefined) return [];
+  const { containerId, ifname, network } = readStoredEndpoint(held);
+  if (containerId !== workload.containerId) return [];
+  if ((ifname ?? workload.ifname) !== workload.ifname || (network ?? workload.network) !== workload.network) return [];
   return [{ kind: "delete", key: held.key, revision: held.revision }];
 }
 

@@ -52,9 +52,17 @@ export function lookInto({ host, container }: Sandbox, workload: Workload): Foun
     );
   }
   if (outside === undefined) return { kind: "nothing" };
-  if (outside.kind === "veth") return { kind: "nothing", stale: outside };
-  const state = `the host has a link of this name that is no end of a container (${outside.kind ?? "a device"})`;
+  const owner = strangerOn(outside, workload);
+  if (owner === undefined) return { kind: "nothing", stale: outside };
+  const state = `the host has a link of this name that is ${owner}`;
   throw new PluginError("interface-exists", `Cannot create host interface "${workload.hostInterface}": ${state}`);
+}
+
+/** Whose the host's link is, unless it is this attachment's, or that of a former sandbox of the same pod. */
+function strangerOn({ kind, alias }: Link, { mark, pod, ifname }: Workload): string | undefined {
+  if (kind !== "veth") return `no end of a container (${kind ?? "a device"})`;
+  if (alias === undefined || alias === mark || (pod !== undefined && alias.endsWith(`/${ifname}`))) return undefined;
+  return `another container's ("${alias}")`;
 }
 
 /** Whether the container's link is the one that ADD made for this workload. */

@@ -1,0 +1,97 @@
+/** Attachments that are easily taken for one another: each keeps what is its own. */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { hostProblem } from "../support/host.ts";
+import { testNeeding } from "../support/needs.ts";
+import { failureOf, openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
+
+const test = testNeeding(hostProblem());
+
+describe("attachments that are alike", () => {
+  let site: PluginSite;
+  beforeAll(async () => {
+    if (hostProblem() === undefined) site = await openPluginSite("embedded");
+  });
+  afterAll(() => site?.[Symbol.asyncDispose]());
+
+  const podArguments = (name: string) => `IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${name}`;
+  const linksIn = (pod: Pod) => site.inside(pod, ["ip", "-o", "link"]);
+
+  test("container IDs that begin alike: the second is refused, and the first keeps its link", async () => {
+    const [first, second] = [
+      await site.makePod({ containerId: "000000000001" }),
+      await site.makePod({ containerId: "000000000002" }),
+    ];
+    await site.add(first);
+    const before = await site.left();
+
+    expect(failureOf(await site.call("ADD", second))).toMatchObject({
+      code: 106,
+      msg: expect.stringContaining(first.containerId),
+    });
+    expect(await site.left()).toEqual(before);
+    expect(await linksIn(first)).toContain("eth0");
+    await site.quietly("DEL", second);
+    await site.quietly("DEL", first);
+    expect(await site.left()).toEqual([]);
+  });
+
+  test("a second interface of one pod, and a pod of the name of both", async () => {
+    const first = await site.makePod({ args: podArguments("web"), ifname: "net1" });
+    const second = await site.makePod({ args: podArguments("web.net1") });
+    const results = [await site.add(first), await site.add(second)];
+
+    expect(await linksIn(first)).toContain("net1");
+    for (const [index, pod] of [first, second].entries()) {
+      await site.quietly("CHECK", pod, { config: site.config({ prevResult: results[index] }) });
+      await site.quietly("DEL", pod);
+    }
+    expect(await site.left()).toEqual([]);
+  });
+
+  test("one pod in two networks: GC, CHECK and DEL of one leave the other alone", async () => {
+    const first = await site.makePod({ args: podArguments("web-0") });
+    const second = { ...first, ifname: "net1" };
+    const elsewhere = site.config({ name: "elsewhere" });
+    await site.add(first);
+    const prevResult = await site.add(second, { config: elsewhere });
+
+    await site.quietly("GC", first, { config: site.config({ "cni.dev/valid-attachments": [] }) });
+    expect(await linksIn(first)).not.toContain("eth0");
+    await site.quietly("DEL", first);
+    await site.quietly("CHECK", second, { config: { ...elsewhere, prevResult } });
+    // Under the name of the wrong network nothing of it is touched.
+    await site.quietly("DEL", second);
+    await site.quietly("CHECK", second, { config: { ...elsewhere, prevResult } });
+    await site.quietly("DEL", second, { config: elsewhere });
+    expect(await site.left()).toEqual([]);
+  });
+
+  test("one node by two names: a DEL under the new one finds what was recorded under the old", async () => {
+    const pod = await site.makePod({ args: podArguments("web-1") });
+    const other = { ...pod, ifname: "net1" };
+    const before = { config: site.config({ nodename: "node-1.example.org" }) };
+    for (const each of [pod, other]) await site.add(each, before);
+
+    await site.quietly("DEL", pod);
+    expect((await site.left()).filter((line) => line.includes("workloadendpoints"))).toHaveLength(1);
+    await site.quietly("DEL", other);
+    expect(await site.left()).toEqual([]);
+  });
+
+  test("an interface that was renamed in the container: CHECK misses it, ADD makes it anew, DEL leaves nothing", async () => {
+    const pod = await site.makePod();
+    const prevResult = await site.add(pod);
+    const rename = () => site.inside(pod, ["sh", "-c", "ip link set eth0 down; ip link set eth0 name other"]);
+    await rename();
+    const config = site.config({ prevResult });
+    expect(failureOf(await site.call("CHECK", pod, { config })).code).toBe(109);
+
+    expect(await site.add(pod)).toEqual(prevResult);
+    expect(await linksIn(pod)).not.toContain("other");
+    await site.quietly("CHECK", pod, { config });
+    await rename();
+    await site.quietly("DEL", pod);
+    expect(await linksIn(pod)).not.toContain("other");
+    expect(await site.left()).toEqual([]);
+  });
+});
