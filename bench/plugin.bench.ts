@@ -1,9 +1,10 @@
 /**
  * A pod's attachment made and taken away, one after another and many at once:
- * the peers side by side, on one private host and one etcd.
+ * the product and the peers side by side, on one private host and one etcd.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { identity } from "../src/identity.ts";
 import { part } from "../test/parts/build.ts";
 import { startEtcdOnHost } from "../test/support/etcd-on-host.ts";
 import type { Host } from "../test/support/host.ts";
@@ -11,12 +12,21 @@ import { runContest } from "./support/contest.ts";
 import { peerProgram, preparePeerCalico } from "./support/peer-calico.ts";
 import { addContender, delContender, type MeasuredPlugin, makePods } from "./support/plugin-contender.ts";
 import { onPrivateHost } from "./support/private-host.ts";
+import { prepareProduct } from "./support/product-contenders.ts";
+import { buildProduct } from "./support/programs.ts";
 import { report } from "./support/report.ts";
 
-const AT_ONCE = 20;
+const AT_ONCE = 50;
 
 await onPrivateHost(import.meta.path, {
-  prepare: async (host): Promise<readonly MeasuredPlugin[]> => [...(await upstreamPlugins()), ...(await calico(host))],
+  prepare: async (host): Promise<readonly MeasuredPlugin[]> => {
+    const etcdEndpoint = await startEtcdOnHost(host);
+    return [
+      ...(await upstreamPlugins()),
+      ...(await products(host, etcdEndpoint)),
+      ...(await calico(host, etcdEndpoint)),
+    ];
+  },
   measure: async (plugins) => {
     const baseline = plugins[0]?.name ?? "";
     await makePods(AT_ONCE);
@@ -31,7 +41,7 @@ await onPrivateHost(import.meta.path, {
   },
 });
 
-/** ptp + host-local in Debian's version and in upstream's newest. */
+/** ptp + host-local in Debian's version, the baseline, and in upstream's newest. */
 async function upstreamPlugins(): Promise<readonly MeasuredPlugin[]> {
   const newest = await part("cni-plugins");
   if ("missing" in newest) console.log(`left out: ${newest.missing}`);
@@ -48,8 +58,31 @@ async function upstreamPlugins(): Promise<readonly MeasuredPlugin[]> {
     });
 }
 
-async function calico(host: Host): Promise<readonly MeasuredPlugin[]> {
-  const etcdEndpoint = await startEtcdOnHost(host);
+async function products(host: Host, endpoint: string): Promise<readonly MeasuredPlugin[]> {
+  const folder = await buildProduct();
+  const product = (title: string) => `${identity.product}, ${title}`;
+  const embedded = { datastore_type: "embedded" };
+  const etcd = { datastore_type: "etcdv3", etcd_endpoints: endpoint };
+  return [
+    await prepareProduct(host, {
+      name: product("host-local"),
+      folder,
+      datastore: { ...embedded, datastore_path: "/var/lib/bench-host-local.sqlite" },
+      cidr: "10.96.0.0/16",
+      ipam: "host-local",
+    }),
+    await prepareProduct(host, {
+      name: product("embedded"),
+      folder,
+      datastore: { ...embedded, datastore_path: "/var/lib/bench-embedded.sqlite" },
+      cidr: "10.97.0.0/16",
+      ipam: "own",
+    }),
+    await prepareProduct(host, { name: product("etcd"), folder, datastore: etcd, cidr: "10.98.0.0/16", ipam: "own" }),
+  ];
+}
+
+async function calico(host: Host, etcdEndpoint: string): Promise<readonly MeasuredPlugin[]> {
   const peer = await preparePeerCalico({ etcdEndpoint, cidr: "10.99.0.0/16", node: "here" }, host.must);
   if ("missing" in peer) {
     console.log(`left out: ${peer.missing}`);
