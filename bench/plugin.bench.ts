@@ -4,7 +4,6 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { identity } from "../src/identity.ts";
 import { part } from "../test/parts/build.ts";
 import { startEtcdOnHost } from "../test/support/etcd-on-host.ts";
 import type { Host } from "../test/support/host.ts";
@@ -12,8 +11,7 @@ import { runContest } from "./support/contest.ts";
 import { peerProgram, preparePeerCalico } from "./support/peer-calico.ts";
 import { addContender, delContender, type MeasuredPlugin, makePods } from "./support/plugin-contender.ts";
 import { onPrivateHost } from "./support/private-host.ts";
-import { prepareProduct } from "./support/product-contenders.ts";
-import { buildProduct } from "./support/programs.ts";
+import { prepareProducts } from "./support/product-contenders.ts";
 import { report } from "./support/report.ts";
 
 const AT_ONCE = 50;
@@ -23,7 +21,7 @@ await onPrivateHost(import.meta.path, {
     const etcdEndpoint = await startEtcdOnHost(host);
     return [
       ...(await upstreamPlugins()),
-      ...(await products(host, etcdEndpoint)),
+      ...(await prepareProducts(host, etcdEndpoint)),
       ...(await calico(host, etcdEndpoint)),
     ];
   },
@@ -56,30 +54,6 @@ async function upstreamPlugins(): Promise<readonly MeasuredPlugin[]> {
       const config = { cniVersion: "1.0.0", name: `ptp-${version.replace(" ", "-")}`, type: "ptp", ipam };
       return { name: `ptp + host-local ${version}`, program: join(path, "ptp"), config: JSON.stringify(config), path };
     });
-}
-
-async function products(host: Host, endpoint: string): Promise<readonly MeasuredPlugin[]> {
-  const folder = await buildProduct();
-  const product = (title: string) => `${identity.product}, ${title}`;
-  const embedded = { datastore_type: "embedded" };
-  const etcd = { datastore_type: "etcdv3", etcd_endpoints: endpoint };
-  return [
-    await prepareProduct(host, {
-      name: product("host-local"),
-      folder,
-      datastore: { ...embedded, datastore_path: "/var/lib/bench-host-local.sqlite" },
-      cidr: "10.96.0.0/16",
-      ipam: "host-local",
-    }),
-    await prepareProduct(host, {
-      name: product("embedded"),
-      folder,
-      datastore: { ...embedded, datastore_path: "/var/lib/bench-embedded.sqlite" },
-      cidr: "10.97.0.0/16",
-      ipam: "own",
-    }),
-    await prepareProduct(host, { name: product("etcd"), folder, datastore: etcd, cidr: "10.98.0.0/16", ipam: "own" }),
-  ];
 }
 
 async function calico(host: Host, etcdEndpoint: string): Promise<readonly MeasuredPlugin[]> {

@@ -46,7 +46,7 @@ export function delContender(plugin: MeasuredPlugin, concurrency = 1): Contender
   };
 }
 
-function callOf(plugin: MeasuredPlugin, command: "ADD" | "DEL", { round }: Turn, place: number): Command {
+export function callOf(plugin: MeasuredPlugin, command: "ADD" | "DEL", { round }: Turn, place: number): Command {
   return {
     command: [plugin.program],
     stdin: plugin.config,

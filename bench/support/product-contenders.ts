@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
 import type { Host } from "../../test/support/host.ts";
 import type { MeasuredPlugin } from "./plugin-contender.ts";
+import { buildProduct } from "./programs.ts";
 
 export interface ProductSettings {
   readonly name: string;
@@ -17,6 +18,31 @@ export interface ProductSettings {
 
 /** The peers' configs name the same node. */
 const NODE = "here";
+
+/** With host-local, on the embedded store and on etcd; each has its pool and its datastore to itself. */
+export async function prepareProducts(host: Host, endpoint: string): Promise<readonly MeasuredPlugin[]> {
+  const folder = await buildProduct();
+  const product = (title: string) => `${identity.product}, ${title}`;
+  const embedded = { datastore_type: "embedded" };
+  const etcd = { datastore_type: "etcdv3", etcd_endpoints: endpoint };
+  return [
+    await prepareProduct(host, {
+      name: product("host-local"),
+      folder,
+      datastore: { ...embedded, datastore_path: "/var/lib/bench-host-local.sqlite" },
+      cidr: "10.96.0.0/16",
+      ipam: "host-local",
+    }),
+    await prepareProduct(host, {
+      name: product("embedded"),
+      folder,
+      datastore: { ...embedded, datastore_path: "/var/lib/bench-embedded.sqlite" },
+      cidr: "10.97.0.0/16",
+      ipam: "own",
+    }),
+    await prepareProduct(host, { name: product("etcd"), folder, datastore: etcd, cidr: "10.98.0.0/16", ipam: "own" }),
+  ];
+}
 
 export async function prepareProduct(host: Host, settings: ProductSettings): Promise<MeasuredPlugin> {
   const { name, folder, datastore, cidr } = settings;

@@ -36,5 +36,5 @@ export function hostInterfaceName(
 }
 
 function digits(text: string, count: number): string {
-  return new Bun.CryptoHasher("sha1").update(text).digest("hex").slice(0, count);
+  return Bun.SHA1.hash(text, "hex").slice(0, count);
 }
