@@ -34,9 +34,9 @@ async function openKind(settings: DatastoreSettings, { random }: OpenOptions): P
     case "orchestrator":
       throw new PluginError(
         "config-invalid",
-        'Cannot open datastore "orchestrator": this version does not support it',
+        "Cannot use the orchestrator's API as the datastore: this version cannot do that yet",
         {
-          details: "use etcdv3 or embedded",
+          details: 'set "datastore_type" to "etcdv3" or "embedded"',
         },
       );
   }

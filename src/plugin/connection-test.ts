@@ -18,9 +18,10 @@ export async function testConnection(
 ): Promise<void> {
   const settings = datastoreSettings(requireNetworkConfig(config).config);
   const limit = Promise.withResolvers<never>();
-  const state = `no answer within ${LIMIT_MILLISECONDS / 1000} s`;
+  const message = `Cannot use the ${settings.kind} datastore: no answer within ${LIMIT_MILLISECONDS / 1000} s`;
+  const details = "something accepts connections there and does not answer: check its address and its log";
   const timer = setTimeout(
-    () => limit.reject(new PluginError("datastore-unavailable", `Cannot use the datastore: ${state}`)),
+    () => limit.reject(new PluginError("datastore-unavailable", message, { details })),
     LIMIT_MILLISECONDS,
   );
   const test = async () => {

@@ -8,13 +8,14 @@
 import type { Attachment } from "../cni/attachments.ts";
 import type { GcCall } from "../cni/call.ts";
 import type { Entry } from "../datastore/datastore.ts";
+import { pagesBelow } from "../datastore/pages.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { requireReady, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { gc as collectAddresses } from "../ipam/plugin/gc.ts";
 import { closeNetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
-import { endpointPages } from "./endpoint-pages.ts";
+import { resourcesPrefix } from "../model/keys.ts";
 import { formatMark, isMarkOf } from "./link-mark.ts";
 import { ipamSessionOf } from "./registration.ts";
 import type { Session } from "./session.ts";
@@ -69,7 +70,7 @@ async function collectEndpoints(call: GcCall, session: Session, failures: Failur
   const store = await session.store();
   const { answers } = await store.read([WANTED_CLUSTER]);
   requireReady(answers[0], { whenBare: "accept", now: session.surroundings.now(), uid: "" });
-  for await (const entries of endpointPages(store)) {
+  for await (const entries of pagesBelow(store, resourcesPrefix("workloadendpoints"))) {
     for (const entry of entries) {
       try {
         // Refused when it changed meanwhile: then somebody has use for it.

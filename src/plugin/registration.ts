@@ -13,6 +13,7 @@ import { settle } from "../ipam/commit-loop.ts";
 import { openHostAllocator } from "../ipam/host-allocator.ts";
 import type { Session as IpamSession } from "../ipam/plugin/session.ts";
 import type { Wish } from "../ipam/request.ts";
+import { resourcesPrefix } from "../model/keys.ts";
 import type { Given } from "./attachment.ts";
 import { endpointChanges, endpointOf, profileChanges, profileKey } from "./endpoint.ts";
 import type { Session } from "./session.ts";
@@ -90,8 +91,8 @@ export async function unregister(workload: Workload, session: Session, likely: r
 
 /** Addresses and no endpoint: the node was called otherwise when it was recorded, and the name of an endpoint holds that of its node. */
 async function removeEndpointOfFormerNode(workload: Workload, store: Datastore): Promise<void> {
-  const { endpointPages } = await import("./endpoint-pages.ts");
-  for await (const entries of endpointPages(store, workload.namespace)) {
+  const { pagesBelow } = await import("../datastore/pages.ts");
+  for await (const entries of pagesBelow(store, resourcesPrefix("workloadendpoints", workload.namespace))) {
     const changes = entries
       .filter(({ value }) => value.includes(workload.containerId))
       .flatMap((entry) => endpointRemoval(workload, entry));

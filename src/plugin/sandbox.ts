@@ -49,6 +49,7 @@ export function lookInto({ host, container }: Sandbox, workload: Workload): Foun
     throw new PluginError(
       "interface-exists",
       `Cannot create interface "${workload.ifname}": the container has one of this name already`,
+      { details: "an earlier attachment needs a DEL first, with the network name it was made with" },
     );
   }
   if (outside === undefined) return { kind: "nothing" };

@@ -1,5 +1,6 @@
 /** GC takes away what the runtime does not know any more, and nothing else; STATUS says whether an ADD could be served. */
 import { afterAll, afterEach, beforeAll, describe, expect } from "bun:test";
+import { identity } from "../../src/identity.ts";
 import { resourceKey } from "../../src/model/keys.ts";
 import { hostProblem } from "../support/host.ts";
 import { poolChange } from "../support/ipam.ts";
@@ -130,6 +131,30 @@ for (const { kind, test } of STORES) {
       await site.store.put([poolChange("blue6", "fd50::/64")]);
       const missing = failureOf(await status({ ipam: { type: "absent-ipam" } }));
       expect(missing).toMatchObject({ code: 50, msg: expect.stringContaining("absent-ipam") });
+    });
+
+    test("tells of pools that are there and cannot serve, as ADD would", async () => {
+      const failures: readonly (readonly [Parameters<typeof poolChange>[2], Json, number])[] = [
+        [{ nodeSelector: 'rack == "a"' }, {}, 102],
+        [{ allowedUses: ["Tunnel"] }, {}, 102],
+        [{}, { ipam: { type: identity.ipamType, ipv4_pools: ["absent"] } }, 101],
+        [{ disabled: true }, { ipam: { type: identity.ipamType, ipv4_pools: ["blue"] } }, 101],
+      ];
+      for (const [pool, more, code] of failures) {
+        await site.store.put([poolChange("blue", "10.50.0.0/16", pool)]);
+        const config = site.config(more);
+        const refused = failureOf(await site.call("ADD", await site.makePod(), { config }));
+        expect([pool, refused.code]).toEqual([pool, code]);
+        expect(failureOf(await status(more))).toMatchObject({ code: 50, msg: refused.msg });
+
+        // Whoever asks an upgrading cluster shall come again, not change the pools.
+        await site.store.put([readyCluster(false)]);
+        expect(failureOf(await site.call("ADD", await site.makePod(), { config })).code).toBe(11);
+        await site.store.put([readyCluster()]);
+      }
+      await site.store.put([poolChange("blue", "10.50.0.0/16")]);
+      expect(await status()).toMatchObject({ code: 0, stdout: "" });
+      expect(await site.left()).toEqual([]);
     });
 
     test("tells an etcd that was never set up how to, and sets the embedded one up itself", async () => {

@@ -10,15 +10,13 @@
  */
 import type { Attachment } from "../../cni/attachments.ts";
 import type { GcCall } from "../../cni/call.ts";
-import type { Datastore, Entry, Wanted } from "../../datastore/datastore.ts";
+import { pagesBelow } from "../../datastore/pages.ts";
 import { type BlockAttribute, type IPAMBlock, readBlock } from "../../model/ipam-block.ts";
 import { blocksPrefix } from "../../model/keys.ts";
 import { addressAt, attributesOf, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE } from "../block.ts";
 import { requireReady, WANTED_CLUSTER } from "../cluster.ts";
 import type { GuardedAddress } from "../request.ts";
 import type { Session, Surroundings } from "./session.ts";
-
-const PAGE = 128;
 
 export async function gc(
   call: GcCall,
@@ -32,7 +30,7 @@ export async function gc(
 
   const keep = { network: call.networkName, node: session.node, valid: validAttachments };
   for (const family of [4, 6] as const) {
-    for await (const page of pages(session.store, blocksPrefix(family))) {
+    for await (const page of pagesBelow(session.store, blocksPrefix(family))) {
       const leaked = page.flatMap((entry) => leakedAddresses(readBlock(entry.value, entry.key), keep));
       if (leaked.length === 0) continue;
       const { released } = await session.allocator.releaseAddresses(leaked);
@@ -71,15 +69,4 @@ function isOurs({ secondary }: BlockAttribute, handle: string, { network, node }
 function isValid({ secondary }: BlockAttribute, containerId: string, valid: readonly Attachment[]): boolean {
   const ifname = secondary[INTERFACE_ATTRIBUTE];
   return valid.some((each) => each.containerId === containerId && (ifname === undefined || each.ifname === ifname));
-}
-
-async function* pages(store: Datastore, prefix: string): AsyncGenerator<readonly Entry[]> {
-  let after: string | undefined;
-  for (;;) {
-    const wanted: Wanted = { kind: "prefix", prefix, limit: PAGE, ...(after === undefined ? {} : { after }) };
-    const page = (await store.read([wanted])).answers[0] ?? [];
-    yield page;
-    after = page.at(-1)?.key;
-    if (page.length < PAGE || after === undefined) return;
-  }
 }
