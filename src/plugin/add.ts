@@ -53,7 +53,7 @@ async function attach(
   if (config.readinessGates.length > 0) await awaitReadiness(config.readinessGates, { ...surroundings, signal });
   surroundings.enterPhase("datastore");
 
-  const taken = await takeAddresses({ call, args, workload }, session);
+  const taken = await takeAddresses({ call, args, workload, found: found.kind }, session);
   if (found.kind === "nothing") undo.add("give back the addresses", taken.giveBack);
   signal.throwIfAborted();
 

@@ -6,11 +6,12 @@ import { registerWithOwnIpam, unregister } from "./registration.ts";
 import type { Session } from "./session.ts";
 
 /** All that the attachment wishes for, or nothing and an error. */
-export async function takeAddresses({ args, workload, call }: Attachment, session: Session): Promise<Taken> {
+export async function takeAddresses(attachment: Attachment, session: Session): Promise<Taken> {
+  const { args, workload } = attachment;
   const { ipam } = session.config;
   if (ipam.type !== identity.ipamType) {
     const { takeFromDelegate } = await import("./delegated-addresses.ts");
-    return takeFromDelegate({ args, workload, call }, session);
+    return takeFromDelegate(attachment, session);
   }
   const registered = await registerWithOwnIpam(workload, planAddresses({ ipam, args }), session);
   const giveBack = () => unregister(workload, session);

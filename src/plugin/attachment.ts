@@ -3,12 +3,15 @@ import type { CniArguments } from "../cni/arguments.ts";
 import type { AddCall } from "../cni/call.ts";
 import type { CniDns, CniRoute } from "../cni/result.ts";
 import type { Address } from "../ip/address.ts";
+import type { Found } from "./sandbox.ts";
 import type { Workload } from "./workload.ts";
 
 export interface Attachment {
   readonly call: AddCall;
   readonly args: CniArguments;
   readonly workload: Workload;
+  /** What an earlier ADD left of it. */
+  readonly found: Found["kind"];
 }
 
 export interface Given {

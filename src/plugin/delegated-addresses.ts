@@ -2,32 +2,51 @@
 import type { CniCall, DelCall } from "../cni/call.ts";
 import { PluginError } from "../errors.ts";
 import type { Address } from "../ip/address.ts";
-import { parseInterfaceAddress } from "../ip/prefix.ts";
+import { formatPrefix, parseInterfaceAddress, singlePrefix } from "../ip/prefix.ts";
 import type { Attachment, Taken } from "./attachment.ts";
 import { effectOf } from "./effect.ts";
 import type { IpamPlugin } from "./ipam-plugin.ts";
 import { openIpamPlugin } from "./open-ipam-plugin.ts";
 import { record, requireUsable, unregister } from "./registration.ts";
 import type { Session } from "./session.ts";
+import { readStoredEndpoint } from "./stored-endpoint.ts";
+import type { Workload } from "./workload.ts";
 
-export async function takeFromDelegate({ call, workload }: Attachment, session: Session): Promise<Taken> {
+/**
+ * A first ADD that fails gives back whatever the plugin holds for the attachment, what an ADD that died had taken
+ * included. A second one gives nothing back: the container uses it.
+ */
+export async function takeFromDelegate({ call, workload, found }: Attachment, session: Session): Promise<Taken> {
   refusePools(session);
   const [ipam] = await Promise.all([ipamOf(session, call), requireUsable(session)]);
-  const { ips, routes, dns } = await effectOf("IPAM plugin ADD", () => ipam.add(call, session.signal));
   const giveBack = async () => {
     // What stopped us must not stop the giving back.
     await effectOf("IPAM plugin DEL", () => ipam.del(call, new AbortController().signal));
     await unregister(workload, session);
   };
   try {
+    const { ips, routes, dns } = await effectOf("IPAM plugin ADD", () => ipam.add(call, session.signal));
     const addresses = ips.map(({ address }) => parsed(address, session));
     if (addresses.length === 0) throw refusal(session, "it gave no address");
+    if (found === "own-links") await requireSame(addresses, workload, session);
     await record(workload, addresses, session);
     return { addresses, routes, dns, giveBack };
   } catch (failure) {
+    if (found === "own-links") throw failure;
     await giveBack().catch((trouble) => session.log.error(`Cannot give back the addresses: ${trouble}`));
     throw failure;
   }
+}
+
+/** To wire both would leave the container with an address that nobody records. */
+async function requireSame(addresses: readonly Address[], workload: Workload, session: Session): Promise<void> {
+  const { answers } = await (await session.store()).read([{ kind: "key", key: workload.endpointKey }]);
+  const entry = answers[0]?.[0];
+  if (entry === undefined) return;
+  const before = readStoredEndpoint(entry).ipNetworks;
+  const now = addresses.map((address) => formatPrefix(singlePrefix(address)));
+  if (now.length === before.length && now.every((each) => before.includes(each))) return;
+  throw refusal(session, `a second ADD gave ${now.join(", ")} in place of ${before.join(", ")}: DEL comes before it`);
 }
 
 export async function releaseByDelegate(call: DelCall, session: Session): Promise<void> {

@@ -77,6 +77,33 @@ for (const { name, path, missing } of HOST_LOCALS) {
       expect(await site.left()).toEqual([]);
     });
 
+    test("is told to give back what an ADD that died had taken", async () => {
+      const pod = await site.makePod();
+      const reservation = "/var/lib/cni/networks/net/10.88.0.77";
+      site.host.writeFile(reservation, `${pod.containerId}\r\neth0`);
+      const first = await site.call("ADD", pod, withIpam());
+      // Our own takes up what is there; upstream's refuses it.
+      if (first.code !== 0) {
+        expect(await site.left()).toEqual([]);
+        await site.add(pod, withIpam());
+      } else expect(JSON.parse(first.stdout).ips[0].address).toBe("10.88.0.77/32");
+      await site.quietly("DEL", pod, withIpam());
+      expect(await site.left()).toEqual([]);
+    });
+
+    test("leaves a container alone when a second ADD is refused, and answers the same when it is not", async () => {
+      const pod = await site.makePod();
+      const prevResult = await site.add(pod, withIpam());
+      const before = await site.left();
+      const second = await site.call("ADD", pod, withIpam());
+
+      if (second.code === 0) expect(JSON.parse(second.stdout)).toEqual(prevResult);
+      expect(await site.left()).toEqual(before);
+      await site.quietly("CHECK", pod, withIpam({}, { prevResult }));
+      await site.quietly("DEL", pod, withIpam());
+      expect(await site.left()).toEqual([]);
+    });
+
     test("gives its addresses back when a later step fails", async () => {
       const pod = await site.makePod();
       // The kernel has no IPv6 on a link as narrow as this.
@@ -166,6 +193,26 @@ describe("plugin with an IPAM plugin that", () => {
     expect(calls()).toEqual(["ADD", "DEL"]);
     expect(await site.left()).toEqual(before);
     await site.host.must(["ip", "link", "delete", "taken"]);
+  });
+
+  test("gives something else to a second ADD is refused, and the container keeps what it has", async () => {
+    const given = (second: string) =>
+      `[ "$CNI_COMMAND" = ADD ] || exit 0
+       if [ "$(grep -c ADD ${FOLDER}/calls)" = 1 ]; then address=10.77.0.5/24; else address=${second}; fi
+       printf '{"ips":[{"address":"%s"}]}' "$address"`;
+    for (const second of ["10.77.0.6/24", "nonsense"]) {
+      const options = spy("changes-its-mind", given(second));
+      const pod = await site.makePod();
+      const prevResult = await site.add(pod, options);
+      const before = await site.left();
+
+      expect(failureOf(await site.call("ADD", pod, options)).code).toBe(108);
+      expect([second, calls()]).toEqual([second, ["ADD", "ADD"]]);
+      expect(await site.left()).toEqual(before);
+      await site.quietly("CHECK", pod, { ...options, config: { ...options.config, prevResult } });
+      await site.quietly("DEL", pod, options);
+      expect(await site.left()).toEqual([]);
+    }
   });
 
   test("is asked by every command, also when the namespace is gone", async () => {
