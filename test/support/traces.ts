@@ -54,7 +54,7 @@ export async function expectTraces(host: Host, network: NetworkUnderTest, before
 }
 
 /** Of the host itself and of the look at it. */
-const OWN_PROCESSES = new Set(["sh", "cat", "timeout", "ps", "ip", "nft"]);
+const OWN_PROCESSES = new Set(["sh", "cat", "nsenter", "timeout", "ps", "ip", "nft"]);
 
 function linesOf(text: string): readonly string[] {
   return text
