@@ -5,12 +5,14 @@
  * writing to it seems to succeed. It opens it close-on-exec, which nothing
  * inherited can be: exec would have closed it.
  */
+import { readText } from "../linux/files.ts";
+
 const CLOSE_ON_EXEC = 0o2000000;
 
 /** `false` also where the kernel does not tell. */
-export async function wasClosedAtStart(descriptor: 0 | 1): Promise<boolean> {
+export function wasClosedAtStart(descriptor: 0 | 1): boolean {
   try {
-    const status = await Bun.file(`/proc/self/fdinfo/${descriptor}`).text();
+    const status = readText(`/proc/self/fdinfo/${descriptor}`) ?? "";
     const flags = /^flags:\s*([0-7]+)/m.exec(status)?.[1] ?? "0";
     return (Number.parseInt(flags, 8) & CLOSE_ON_EXEC) !== 0;
   } catch {

@@ -3,7 +3,8 @@ import { CNI_VERSIONS } from "../cni/version.ts";
 import { identity } from "../identity.ts";
 import type { Surroundings } from "../ipam/plugin/session.ts";
 import { VERSION } from "../version.ts";
-import { runPlugin } from "./process.ts";
+import { hostName } from "./host-name.ts";
+import { runPlugin, writeLog } from "./process.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
   if (args[0] === "-v") {
@@ -26,11 +27,6 @@ async function surroundings(): Promise<Surroundings> {
     random: Math.random,
     uuid: () => crypto.randomUUID(),
     wait: (milliseconds) => Bun.sleep(milliseconds),
-    stderr: (text) => void process.stderr.write(text),
+    stderr: writeLog,
   };
-}
-
-/** What `os.hostname()` says, without the import of node:os. */
-async function hostName(): Promise<string> {
-  return (await Bun.file("/proc/sys/kernel/hostname").text()).trim();
 }

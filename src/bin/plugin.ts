@@ -4,8 +4,9 @@ import { CNI_VERSIONS, NEWEST_VERSION } from "../cni/version.ts";
 import { identity } from "../identity.ts";
 import type { Surroundings } from "../plugin/session.ts";
 import { VERSION } from "../version.ts";
+import { hostName } from "./host-name.ts";
 import { tracePhases } from "./phases.ts";
-import { endProcess, runPlugin } from "./process.ts";
+import { endProcess, runPlugin, writeLog } from "./process.ts";
 import { forgetProxies } from "./proxies.ts";
 
 declare const FAULTS: boolean | undefined;
@@ -49,12 +50,7 @@ function surroundings(): Surroundings {
     random: Math.random,
     uuid: () => crypto.randomUUID(),
     wait: (milliseconds) => Bun.sleep(milliseconds),
-    stderr: (text) => void process.stderr.write(text),
+    stderr: writeLog,
     enterPhase: tracePhases(),
   };
-}
-
-/** What `os.hostname()` says, without the import of node:os. */
-async function hostName(): Promise<string> {
-  return (await Bun.file("/proc/sys/kernel/hostname").text()).trim();
 }

@@ -2,7 +2,7 @@
 import { CHAINING_VERSIONS } from "../cni/version.ts";
 import { identity } from "../identity.ts";
 import { VERSION } from "../version.ts";
-import { runPlugin } from "./process.ts";
+import { runPlugin, writeLog } from "./process.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
   if (args[0] === "-v") {
@@ -18,7 +18,7 @@ export async function run(args: readonly string[]): Promise<number> {
     // The plugin has no log options: warnings go to stderr alone.
     const warn = (message: string) => {
       const entry = { time: new Date(), level: "WARNING", processId: process.pid, component: "portmap" } as const;
-      process.stderr.write(formatLine({ ...entry, message, fields: {} }));
+      writeLog(formatLine({ ...entry, message, fields: {} }));
     };
     return portmapPlugin(face, { warn });
   });

@@ -11,9 +11,7 @@ import { faceAnswer, type PluginFace } from "../cni/face.ts";
 import type { CniPlugin } from "../cni/serve.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
 import { PluginError } from "../errors.ts";
-import { wasClosedAtStart } from "./descriptors.ts";
 import { forgetProxies } from "./proxies.ts";
-import { readStdin } from "./stdin.ts";
 
 /** How long a handler may undo its work after a signal or a fault. */
 const GRACE_MILLISECONDS = 2_000;
@@ -32,16 +30,17 @@ export async function runPlugin(face: PluginFace, load: () => Promise<CniPlugin>
 
   const stopping = stopOnSignalsAndFaults();
   const answer = await Promise.race([serveLoaded(stopping.signal, load), stopping.graceOver]);
-  return endProcess((await stopping.fault()) ?? answer);
+  return endServed((await stopping.fault()) ?? answer);
 }
 
 async function serveLoaded(signal: AbortSignal, load: () => Promise<CniPlugin>): Promise<Answer> {
-  // Read by another thread while this one loads the code. Who never asks for it shall not fail for it.
-  const stdin = readStdin(signal);
-  stdin.catch(() => {});
   const env = forgetProxies();
-  const [{ serve }, plugin] = await Promise.all([import("../cni/serve.ts"), load()]);
-  return serve({ env, readStdin: () => stdin, isOwnNetns, signal }, plugin);
+  const [{ serve }, { readStdin }, plugin] = await Promise.all([
+    import("../cni/serve.ts"),
+    import("./stdin.ts"),
+    load(),
+  ]);
+  return serve({ env, readStdin: () => readStdin(signal), isOwnNetns, signal }, plugin);
 }
 
 /** Loaded when it is needed: VERSION never fails. */
@@ -83,20 +82,48 @@ async function isOwnNetns(path: string): Promise<boolean> {
   return (await import("../linux/netns.ts")).isOwnNetns(path);
 }
 
+let hasLogged = false;
+
+/** Where a log goes that has no file. */
+export function writeLog(text: string): void {
+  hasLogged = true;
+  process.stderr.write(text);
+}
+
+/** As `endProcess`, at once where all goes well: nothing is left that would need an orderly end. */
+async function endServed(answer: Answer): Promise<never> {
+  const [{ exitNow, writeToStream }, { wasClosedAtStart }] = await Promise.all([
+    import("../linux/standard-streams.ts"),
+    import("./descriptors.ts"),
+  ]);
+  if (hasLogged || answer.stderr !== "" || (wiredSomething(answer) && wasClosedAtStart(1))) return endProcess(answer);
+  stopListening();
+  const rest = writeToStream(1, new TextEncoder().encode(answer.stdout));
+  if (rest.length > 0) return endProcess({ ...answer, stdout: new TextDecoder().decode(rest) });
+  process.emit("exit", answer.exitCode);
+  exitNow(answer.exitCode);
+  return process.exit(answer.exitCode);
+}
+
 /** Writes the answer, completely, and ends. */
 export async function endProcess(answer: Answer): Promise<never> {
-  // A reader that does not read must not make the process immune to signals.
-  for (const name of STOP_SIGNALS) process.removeAllListeners(name);
+  stopListening();
   await writeToStderr(answer.stderr);
   try {
     // `process.stdout` would lose what a pipe does not take at once; this waits until all is taken.
     if (answer.stdout !== "") await Bun.write(Bun.stdout, answer.stdout);
-    if (wiredSomething(answer) && (await wasClosedAtStart(1))) throw new Error("it is closed");
+    if (wiredSomething(answer) && (await import("./descriptors.ts")).wasClosedAtStart(1))
+      throw new Error("it is closed");
   } catch (failure) {
     await writeToStderr(`Cannot write the answer to stdout: ${failure}\n`);
     process.exit(1);
   }
   process.exit(answer.exitCode);
+}
+
+/** A reader that does not read must not make the process immune to signals. */
+function stopListening(): void {
+  for (const name of STOP_SIGNALS) process.removeAllListeners(name);
 }
 
 /** An ADD whose result nobody got is a failure. The look at stdout would double the time of a VERSION, and nobody misses its answer. */

@@ -9,6 +9,8 @@ import type { Datastore } from "./datastore.ts";
 export interface OpenOptions {
   /** Spreads the processes of a cluster over the members of etcd: a number from 0 up to 1. */
   readonly random?: () => number;
+  /** `process`: the process ends right after `close()`, so nothing need be tidied up that the next one can take over. */
+  readonly lifetime?: "process" | "own";
   /** Closes the datastore, and with it ends every attempt and watch. */
   readonly signal?: AbortSignal;
 }
@@ -21,11 +23,11 @@ export async function openDatastore(settings: DatastoreSettings, options: OpenOp
   return store;
 }
 
-async function openKind(settings: DatastoreSettings, { random }: OpenOptions): Promise<Datastore> {
+async function openKind(settings: DatastoreSettings, { random, lifetime = "own" }: OpenOptions): Promise<Datastore> {
   switch (settings.kind) {
     case "embedded": {
       const { openEmbedded } = await import("./embedded/embedded.ts");
-      return openEmbedded(settings.path);
+      return openEmbedded(settings.path, { lifetime });
     }
     case "etcd": {
       const { openEtcd } = await import("./etcd/etcd.ts");

@@ -29,6 +29,8 @@ const FILE_SYMBOLS = {
   unlink: { args: ["cstring"], returns: "i32" },
   statx: { args: ["i32", "cstring", "i32", "u32", "ptr"], returns: "i32" },
   flock: { args: ["i32", "i32"], returns: "i32" },
+  poll: { args: ["ptr", "u64", "i32"], returns: "i32" },
+  _exit: { args: ["i32"], returns: "void" },
   __errno_location: { args: [], returns: "ptr" },
 } as const;
 

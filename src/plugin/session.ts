@@ -76,7 +76,7 @@ export async function withSession<T>(
 function openOnce(settings: DatastoreSettings, { random }: Surroundings) {
   let opening: Promise<Datastore> | undefined;
   const store = () => {
-    opening ??= openDatastore(settings, { random }).then(withCrashPoints);
+    opening ??= openDatastore(settings, { random, lifetime: "process" }).then(withCrashPoints);
     // Whoever needs it meets the failure; nobody may.
     opening.catch(() => {});
     return opening;

@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Subject } from "../contract/subject.ts";
@@ -71,13 +71,39 @@ describe("openEmbedded()", () => {
     rmSync(directory, { recursive: true });
   });
 
+  test("leaves a small journal to the next process, and what it holds is there", async () => {
+    const directory = temporaryDirectory();
+    const path = join(directory, "store.db");
+    const store = await openEmbedded(path, { lifetime: "process" });
+    await store.commit([{ kind: "put", key: "/k", value: "x" }]);
+    await store.close();
+
+    expect(existsSync(`${path}-wal`)).toBe(true);
+    const next = await openEmbedded(path);
+    const { answers } = await next.read([{ kind: "key", key: "/k" }]);
+    expect(answers[0]).toMatchObject([{ value: "x" }]);
+    await next.close();
+    rmSync(directory, { recursive: true });
+  });
+
+  test("copies a journal back that has grown", async () => {
+    const directory = temporaryDirectory();
+    const path = join(directory, "store.db");
+    const store = await openEmbedded(path, { lifetime: "process" });
+    await store.commit([{ kind: "put", key: "/k", value: "x".repeat(600_000) }]);
+    await store.close();
+
+    expect(existsSync(`${path}-wal`)).toBe(false);
+    rmSync(directory, { recursive: true });
+  });
+
   test.each([
     ["count", { revisions: 10n, bytes: 1_000_000n }],
     ["size", { revisions: 1_000_000n, bytes: 1_000n }],
   ])("keeps the history within its limit of %s, and says so to a watch that comes too late", async (_, limits) => {
     const directory = temporaryDirectory();
     const path = join(directory, "store.db");
-    const store = await openEmbedded(path, limits);
+    const store = await openEmbedded(path, { history: limits });
     const { revision } = await store.read([]);
     for (let count = 0; count < 130; count++) await store.commit([{ kind: "put", key: "/k", value: "x".repeat(100) }]);
 

@@ -3,8 +3,9 @@
  * processes, with no server. The file must lie on a local filesystem.
  *
  * Writers take turns (`BEGIN IMMEDIATE`), readers never wait. The last process
- * to close the file copies the journal back into it, as SQLite does by itself:
- * measured cheaper than keeping the journal, which every opener would read.
+ * to close the file copies the journal back into it, as SQLite does by itself,
+ * which flushes the disk four times. A process that ends at once leaves that to a
+ * later one, unless the journal has grown: every opener reads it.
  */
 import type { Database } from "bun:sqlite";
 import type { Snapshot, Wanted, Written } from "../datastore.ts";
@@ -18,8 +19,17 @@ import { type HistoryLimits, readChanges, readCounter, readEntries, revisionOf, 
 
 const HISTORY: HistoryLimits = { revisions: 2_000n, bytes: 16n * 1024n * 1024n };
 
+/** Some fifteen calls of a plugin. To read so much takes a tenth of what the flushes take. */
+const SMALL_JOURNAL_BYTES = 512 * 1024;
+
+export interface EmbeddedOptions {
+  readonly history?: HistoryLimits;
+  /** `process`: it ends right after `close()`, which then leaves a small journal as it is. */
+  readonly lifetime?: "process" | "own";
+}
+
 /** Opens the file at the path; makes it, and its directory, when it is not there. */
-export async function openEmbedded(path: string, history: HistoryLimits = HISTORY): Promise<Datastore> {
+export async function openEmbedded(path: string, options: EmbeddedOptions = {}): Promise<Datastore> {
   const database = await openFile(path);
   try {
     await prepareSchema(database);
@@ -27,7 +37,7 @@ export async function openEmbedded(path: string, history: HistoryLimits = HISTOR
     database.close();
     throw error;
   }
-  return new EmbeddedDatastore(database, history);
+  return new EmbeddedDatastore(database, { history: HISTORY, lifetime: "own", ...options });
 }
 
 class EmbeddedDatastore implements Datastore {
@@ -36,7 +46,7 @@ class EmbeddedDatastore implements Datastore {
 
   constructor(
     private readonly database: Database,
-    private readonly history: HistoryLimits,
+    private readonly options: Required<EmbeddedOptions>,
   ) {
     this.poll = new ChangePoll(() => readCounter(database).revision);
   }
@@ -77,7 +87,11 @@ class EmbeddedDatastore implements Datastore {
 
   async close(): Promise<void> {
     this.closing.abort();
-    this.database.close();
+    if (this.options.lifetime === "own" || this.journalBytes() > SMALL_JOURNAL_BYTES) this.database.close();
+  }
+
+  private journalBytes(): number {
+    return Bun.file(`${this.database.filename}-wal`).size;
   }
 
   private write(changes: readonly Change[]): Written {
@@ -86,7 +100,7 @@ class EmbeddedDatastore implements Datastore {
     const writesNothing = changes.every((change) => change.kind === "expect");
     const revision = writesNothing
       ? readCounter(this.database).revision
-      : writeChanges(this.database, changes, this.history);
+      : writeChanges(this.database, changes, this.options.history);
     return { ok: true, revision: String(revision) };
   }
 

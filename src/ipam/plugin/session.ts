@@ -44,7 +44,8 @@ export async function withSession<T>(
   try {
     const node = await nodeName(config, call.call, surroundings.hostName);
     const settings = datastoreSettings(config);
-    store = await openDatastore(settings, { random: surroundings.random, signal: call.context.signal });
+    const { random } = surroundings;
+    store = await openDatastore(settings, { random, lifetime: "process", signal: call.context.signal });
     const warn = (message: string) => log.warning(message);
     const allocator = openHostAllocator(store, surroundings, { node, settings, warn });
     return await work({ config, settings, node, store, allocator, log });

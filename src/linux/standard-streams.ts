@@ -1,0 +1,60 @@
+/**
+ * The standard streams of a process that lives for some milliseconds, and its
+ * end, by the system calls themselves: the language runtime would start threads
+ * to read and to write.
+ */
+import { fileCalls } from "./libc.ts";
+
+const STDIN = 0;
+const POLL_IN = 0x1;
+/** `struct pollfd`, in words of 16 bits: descriptor (two of them), events asked for, events returned. */
+const RETURNED_EVENTS = 3;
+const CHUNK = 64 * 1024;
+
+export interface ReadSoFar {
+  readonly bytes: Uint8Array;
+  /** `false`: more may come; to wait for it would stop the whole thread, signals included. */
+  readonly isAll: boolean;
+}
+
+/** What can be read from stdin without waiting. */
+export function readReadyStdin(): ReadSoFar {
+  const chunks: Uint8Array[] = [];
+  while (isReadable(STDIN)) {
+    const chunk = new Uint8Array(CHUNK);
+    const count = fileCalls().read(STDIN, chunk, CHUNK);
+    // A failure will be met, and told, by whoever reads the rest.
+    if (count < 0) break;
+    if (count === 0) return { bytes: joined(chunks), isAll: true };
+    chunks.push(chunk.subarray(0, count));
+  }
+  return { bytes: joined(chunks), isAll: false };
+}
+
+/** Waits until all is taken. Answers what could not be written: where the stream is gone, or does not wait. */
+export function writeToStream(stream: 1 | 2, bytes: Uint8Array): Uint8Array {
+  let rest = bytes;
+  while (rest.length > 0) {
+    const count = fileCalls().write(stream, rest, rest.length);
+    if (count <= 0) break;
+    rest = rest.subarray(count);
+  }
+  return rest;
+}
+
+/** Ends the process here and now: nothing is tidied up. */
+export function exitNow(code: number): void {
+  fileCalls()._exit(code);
+}
+
+/** Also at its end, where reading answers nothing. */
+function isReadable(descriptor: number): boolean {
+  const request = Int16Array.of(descriptor, 0, POLL_IN, 0);
+  fileCalls().poll(request, 1, 0);
+  return request[RETURNED_EVENTS] !== 0;
+}
+
+function joined(chunks: readonly Uint8Array[]): Uint8Array {
+  const [first] = chunks;
+  return chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks);
+}
