@@ -7,14 +7,15 @@
  */
 import { readText } from "../linux/files.ts";
 
+const FLAGS = "flags:";
 const CLOSE_ON_EXEC = 0o2000000;
 
 /** `false` also where the kernel does not tell. */
 export function wasClosedAtStart(descriptor: 0 | 1): boolean {
   try {
     const status = readText(`/proc/self/fdinfo/${descriptor}`) ?? "";
-    const flags = /^flags:\s*([0-7]+)/m.exec(status)?.[1] ?? "0";
-    return (Number.parseInt(flags, 8) & CLOSE_ON_EXEC) !== 0;
+    const flags = Number.parseInt(status.slice(status.indexOf(FLAGS) + FLAGS.length), 8);
+    return (flags & CLOSE_ON_EXEC) !== 0;
   } catch {
     return false;
   }

@@ -9,7 +9,8 @@ const STDIN = 0;
 const POLL_IN = 0x1;
 /** `struct pollfd`, in words of 16 bits: descriptor (two of them), events asked for, events returned. */
 const RETURNED_EVENTS = 3;
-const CHUNK = 64 * 1024;
+/** A network config, with room to spare; a page that is not touched costs nothing. */
+const FIRST_BYTES = 8 * 1024;
 
 export interface ReadSoFar {
   readonly bytes: Uint8Array;
@@ -19,16 +20,17 @@ export interface ReadSoFar {
 
 /** What can be read from stdin without waiting. */
 export function readReadyStdin(): ReadSoFar {
-  const chunks: Uint8Array[] = [];
+  let buffer = new Uint8Array(FIRST_BYTES);
+  let length = 0;
   while (isReadable(STDIN)) {
-    const chunk = new Uint8Array(CHUNK);
-    const count = fileCalls().read(STDIN, chunk, CHUNK);
+    if (length === buffer.length) buffer = enlarged(buffer);
+    const count = fileCalls().read(STDIN, buffer.subarray(length), buffer.length - length);
     // A failure will be met, and told, by whoever reads the rest.
     if (count < 0) break;
-    if (count === 0) return { bytes: joined(chunks), isAll: true };
-    chunks.push(chunk.subarray(0, count));
+    if (count === 0) return { bytes: buffer.subarray(0, length), isAll: true };
+    length += count;
   }
-  return { bytes: joined(chunks), isAll: false };
+  return { bytes: buffer.subarray(0, length), isAll: false };
 }
 
 /** Waits until all is taken. Answers what could not be written: where the stream is gone, or does not wait. */
@@ -54,7 +56,8 @@ function isReadable(descriptor: number): boolean {
   return request[RETURNED_EVENTS] !== 0;
 }
 
-function joined(chunks: readonly Uint8Array[]): Uint8Array {
-  const [first] = chunks;
-  return chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks);
+function enlarged(buffer: Uint8Array): Uint8Array<ArrayBuffer> {
+  const larger = new Uint8Array(buffer.length * 2);
+  larger.set(buffer);
+  return larger;
 }
