@@ -1,11 +1,13 @@
 /**
- * Pages written from the code. Without `--write` it only compares, and fails
+ * Pages and the installed network list, written from the code. Without `--write` it only compares, and fails
  * when a page is stale, so that the gate keeps the docs true. Every link of
  * every page must lead somewhere.
  */
 
 import { existsSync, readFileSync } from "node:fs";
 import { Glob } from "bun";
+import { installedNetworkList } from "../src/config/installed-network-list.ts";
+import { identity } from "../src/identity.ts";
 import { adminPage } from "./docs/admin-page.ts";
 import { brokenLinks } from "./docs/broken-links.ts";
 import { errorsPage } from "./docs/errors-page.ts";
@@ -13,6 +15,7 @@ import { networkConfigPage } from "./docs/network-config-page.ts";
 import { resourcesPage } from "./docs/resources-page.ts";
 
 const PAGES: Readonly<Record<string, () => string>> = {
+  [`deploy/10-${identity.product}.conflist`]: () => `${JSON.stringify(installedNetworkList(), null, 2)}\n`,
   "docs/errors.md": errorsPage,
   "docs/network-config.md": networkConfigPage,
   "docs/resources.md": resourcesPage,

@@ -3,6 +3,7 @@ import { formatTable } from "../../src/admin/table.ts";
 import { identity } from "../../src/identity.ts";
 import { pollUntil } from "../../test/support/poll.ts";
 import { namespaces, type Pod, type PodMaker, podMaker } from "./pods.ts";
+import { openHostPort, shapePod } from "./ports.ts";
 import type { Screen, Seen } from "./screen.ts";
 import { NODE, type Stage } from "./stage.ts";
 import { addressOf, pingAll, transferFile } from "./traffic.ts";
@@ -17,6 +18,8 @@ export async function play(stage: Stage, { step }: Screen): Promise<void> {
   await step("IPv4 pings", () => pingAll(stage, pods, 4));
   await step("IPv6 pings", () => pingAll(stage, pods, 6));
   await step("A file over HTTP", () => transferFile(stage, pods));
+  await step("A host port", () => openHostPort(stage));
+  await step("A shaped pod", () => shapePod(stage));
   await step(`${identity.adminTool} ipam show`, () => showAddresses(stage));
   await step("CHECK finds a broken route", () => breakRoute(stage, pods));
   await step("ADD once more mends it", () => mendByAdd(stage, pods));

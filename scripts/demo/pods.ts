@@ -25,14 +25,19 @@ export function podMaker(stage: Stage): PodMaker {
   return podmanProblem() === undefined ? containers(stage, usePodman(stage.host)) : namespaces(stage);
 }
 
-export function namespaces({ host, runtime }: Stage): PodMaker {
+/** `capabilities`: what a runtime passes on of ports and rates. */
+export interface NamespaceMaker extends PodMaker {
+  start(name: string, capabilities?: JsonObject): Promise<Pod>;
+}
+
+export function namespaces({ host, runtime }: Stage): NamespaceMaker {
   return {
     called: "namespaces",
-    async start(name) {
+    async start(name, capabilities = {}) {
       await host.must(["ip", "netns", "add", `vt-${name}`]);
       const containerId = new Bun.CryptoHasher("sha256").update(name).digest("hex");
       const args = `IgnoreUnknown=1;K8S_POD_NAMESPACE=${NETWORK};K8S_POD_NAME=${name}`;
-      const attachment = { containerId, netns: `/run/netns/vt-${name}`, args };
+      const attachment = { containerId, netns: `/run/netns/vt-${name}`, args, capabilities };
       return podOf(name, attachment, await runtime.add(attachment));
     },
     async stop({ name, attachment }) {

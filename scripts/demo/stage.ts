@@ -75,6 +75,10 @@ function networkList(cniVersion: string, datastore: Readonly<Record<string, stri
   return {
     cniVersion,
     name: NETWORK,
-    plugins: [{ type: identity.product, nodename: NODE, log_level: "ERROR", ...datastore, ipam }],
+    plugins: [
+      { type: identity.product, nodename: NODE, log_level: "ERROR", ...datastore, ipam },
+      { type: "portmap", snat: true, capabilities: { portMappings: true } },
+      { type: "bandwidth", capabilities: { bandwidth: true } },
+    ],
   };
 }

@@ -27,16 +27,16 @@ const DONE = {
 
 describe("make demo", () => {
   testDemo("shows all its steps and gives everything back", async () => {
-    expect(await runDemo()).toMatchObject({ ...DONE, steps: 13 });
+    expect(await runDemo()).toMatchObject({ ...DONE, steps: 15 });
   });
 
   testNeeding(hostProblem(), hasEtcd ? undefined : "needs the program etcd")("does the same on etcd", async () => {
-    expect(await runDemo(["--datastore", "etcd"])).toMatchObject({ ...DONE, steps: 13 });
+    expect(await runDemo(["--datastore", "etcd"])).toMatchObject({ ...DONE, steps: 15 });
   });
 
   testNeeding(hostProblem(), program("podman"))("does the same with bare namespaces where podman is not", async () => {
     const hide = `mount --bind /dev/null ${Bun.which("podman")} && exec "$@"`;
-    expect(await runDemo([], ["unshare", "--mount", "sh", "-c", hide, "demo"])).toMatchObject({ ...DONE, steps: 13 });
+    expect(await runDemo([], ["unshare", "--mount", "sh", "-c", hide, "demo"])).toMatchObject({ ...DONE, steps: 15 });
   });
 
   testDemo("ends at Ctrl-C, and its host with it", async () => {

@@ -30,6 +30,8 @@ export function serveTcp(netns: string, name: string, port: number, hostname = "
       socket: {
         open: (socket) => void socket.end(`${name} ${plain(socket.remoteAddress)}`),
         data: () => {},
+        // A client that gave up.
+        error: () => {},
       },
     }),
   );
@@ -64,6 +66,7 @@ export async function askTcp(netns: string, hostname: string, port: number): Pro
           text += data.toString();
         },
         close: () => answer.resolve(text),
+        error: () => answer.resolve("broken"),
         connectError: () => answer.resolve("refused"),
       },
     }),

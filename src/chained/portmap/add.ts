@@ -1,65 +1,14 @@
-/**
- * ADD: checks everything, writes the ports in one batch, then opens the way for
- * 127.0.0.1 and forgets UDP connections of before. A failure takes the ports
- * away again.
- */
+/** ADD: checks what is asked for, and maps ports where any are. Most containers ask for none: they load nothing more. */
 import type { AddCall } from "../../cni/call.ts";
 import type { CniResult } from "../../cni/result.ts";
-import { type NetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
-import { isPortInUse } from "../../linux/port-in-use.ts";
-import { ownerOf } from "./attachment.ts";
-import { type Claim, formatHostPort } from "./claim.ts";
-import { protocolName } from "./mapping.ts";
-import { allowLoopbackSources } from "./pod-link.ts";
-import { releasePorts } from "./release.ts";
+import { decodeRequest } from "./request.ts";
 import type { Surroundings } from "./surroundings.ts";
-import { takePorts } from "./take.ts";
-import { forgetUdp } from "./udp.ts";
-import { type Wanted, wantedBy } from "./wanted.ts";
 
 export async function add(call: AddCall, surroundings: Surroundings): Promise<CniResult> {
-  const wanted = wantedBy(call);
-  for (const { protocol, hostPort } of wanted.unserved) {
-    const reason = "the container has no address of that family";
-    surroundings.warn(`Host port ${protocol} ${hostPort} is not mapped: ${reason}`);
+  const request = decodeRequest(call);
+  if (request.mappings.length > 0) {
+    const { mapPorts } = await import("./map-ports.ts");
+    await mapPorts(call, request, surroundings);
   }
-  if (wanted.holdings.length === 0) return wanted.result;
-
-  // Closed by the process's end.
-  const socket = openNetlinkSocket("netfilter");
-  try {
-    await mapPorts(socket, wanted, surroundings);
-  } catch (failure) {
-    await releasePorts(socket, ownerOf(call.networkName, call).id);
-    throw failure;
-  }
-  return wanted.result;
-}
-
-async function mapPorts(
-  socket: NetlinkSocket,
-  { holdings, loopbackLink }: Wanted,
-  surroundings: Surroundings,
-): Promise<void> {
-  for (const claim of await takePorts(socket, holdings)) {
-    const reason = "another interface of the same container has it";
-    surroundings.warn(`Host port ${formatHostPort(claim)} is left as it is: ${reason}`);
-  }
-  if (loopbackLink !== undefined) allowLoopbackSources(loopbackLink);
-  for (const { records } of holdings) {
-    for (const record of records) {
-      if (record.kind !== "port") continue;
-      forgetUdp(socket, record.claim, surroundings);
-      warnOfListener(record.claim, surroundings);
-    }
-  }
-}
-
-/** Allowed, as upstream allows it, but seldom meant. */
-function warnOfListener(claim: Claim, surroundings: Surroundings): void {
-  const protocol = protocolName(claim.protocol);
-  if (protocol !== "tcp" && protocol !== "udp") return;
-  if (!isPortInUse(protocol, claim.hostAddress, claim.hostPort)) return;
-  const state = "a process of the host listens on it too, and gets no new clients as long as the container has it";
-  surroundings.warn(`Host port ${formatHostPort(claim)}: ${state}`);
+  return request.result;
 }

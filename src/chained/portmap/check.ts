@@ -11,13 +11,14 @@ import { podKey, portElement, portKey, sourceElement } from "./elements.ts";
 import type { Holding } from "./holding.ts";
 import { isOwnedBy } from "./kept.ts";
 import { loopbackSourcesAllowed } from "./pod-link.ts";
+import { decodeRequest } from "./request.ts";
 import { chainsOf } from "./rules.ts";
 import { readBase } from "./survey.ts";
 import { needsNeighbourRule, SET, tableOf } from "./table.ts";
 import { wantedBy } from "./wanted.ts";
 
 export function check(call: CheckCall): void {
-  const { holdings, loopbackLink } = wantedBy(call);
+  const { holdings, loopbackLink } = wantedBy(call, decodeRequest(call));
   if (holdings.length === 0) return;
   const socket = openNetlinkSocket("netfilter");
   const problems = holdings.flatMap((holding) => [

@@ -1,20 +1,16 @@
-/** From a call to what must be in the tables: the same for ADD, which makes it so, and CHECK, which compares. */
+/** From a request to what must be in the tables: the same for ADD, which makes it so, and CHECK, which compares. */
 import type { AddCall, CheckCall } from "../../cni/call.ts";
-import type { CniResult } from "../../cni/result.ts";
-import { PluginError } from "../../errors.ts";
 import { ownerOf } from "./attachment.ts";
 import { claimsOf } from "./claim.ts";
 import type { Holding, KeptRecord } from "./holding.ts";
-import { decodePortMappings, type PortMapping } from "./mapping.ts";
+import type { PortMapping } from "./mapping.ts";
 import { markNetns } from "./netns-mark.ts";
-import { decodeOptions } from "./options.ts";
 import { podAddresses } from "./pod-addresses.ts";
 import { findPodLink } from "./pod-link.ts";
+import type { PortRequest } from "./request.ts";
 import { hiddenSources, type PodLink } from "./sources.ts";
 
 export interface Wanted {
-  /** What the plugins before gave, and what this one passes on. */
-  readonly result: CniResult;
   /** One for each family in which ports are asked for. */
   readonly holdings: readonly Holding[];
   /** By which 127.0.0.1 must be allowed to leave. */
@@ -23,16 +19,7 @@ export interface Wanted {
 }
 
 /** Everything is checked here: whoever has the answer may begin to write. */
-export function wantedBy(call: AddCall | CheckCall): Wanted {
-  const result = call.prevResult;
-  if (result === undefined) {
-    const state = "it has no prevResult; this plugin comes behind another one in a list";
-    throw new PluginError("config-invalid", `Cannot use the network config: ${state}`);
-  }
-  const options = decodeOptions(call.config);
-  const mappings = decodePortMappings(call.config);
-  if (mappings.length === 0) return { result, holdings: [], loopbackLink: undefined, unserved: [] };
-
+export function wantedBy(call: AddCall | CheckCall, { result, options, mappings }: PortRequest): Wanted {
   const pods = podAddresses(result, call.ifname);
   const { claims, unserved } = claimsOf(mappings, pods);
   const owner = ownerOf(call.networkName, call);
@@ -49,5 +36,5 @@ export function wantedBy(call: AddCall | CheckCall): Wanted {
     if (family === 4) loopbackLink = link;
     holdings.push({ family, owner, netns, records });
   }
-  return { result, holdings, loopbackLink, unserved };
+  return { holdings, loopbackLink, unserved };
 }
