@@ -4,7 +4,7 @@
  * `NEIGHBOURS` says so.
  */
 const FLOORS = [
-  ["identity", "version", "errors", "redaction"],
+  ["identity", "version", "errors", "redaction", "effect"],
   ["ip", "selector"],
   ["model", "cni", "config"],
   ["linux", "kube", "log"],

@@ -3,8 +3,9 @@
  * switch would, or tells it to stop. The variable says at which: `list` tells
  * every point that is passed, `12` kills at the twelfth, `stop 12` sends SIGTERM there.
  */
+
+import { onCrashPoint } from "../effect.ts";
 import { identity } from "../identity.ts";
-import { onCrashPoint } from "../plugin/effect.ts";
 
 export function armCrashPoints(): void {
   const wanted = process.env[`${identity.environmentPrefix}FAULT`];

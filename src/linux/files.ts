@@ -6,6 +6,7 @@
  * on the files (docs/decisions/0006-what-imports-cost.md). What is rare (making
  * folders, listing them) loads it when it comes to that.
  */
+import { effect } from "../effect.ts";
 import { PluginError } from "../errors.ts";
 import { describeErrno, errnoOf } from "./errno.ts";
 import { fileCalls, lastFileErrno } from "./libc.ts";
@@ -58,7 +59,7 @@ export function readText(path: string): string | undefined {
 export function writeText(path: string, text: string): void {
   const file = open(path, WRITE_ONLY | CREATE | TRUNCATE);
   if (file === undefined) throw refused("write", path, errnoOf("ENOENT"));
-  fill(file, path, text);
+  effect(`write "${path}"`, () => fill(file, path, text));
 }
 
 /**
@@ -69,7 +70,7 @@ export function writeText(path: string, text: string): void {
 export function overwriteText(path: string, text: string): void {
   const file = open(path, WRITE_ONLY | CREATE);
   if (file === undefined) throw refused("write", path, errnoOf("ENOENT"));
-  fill(file, path, text);
+  effect(`write "${path}"`, () => fill(file, path, text));
 }
 
 /** Writes over the beginning of a file that is there; answers `false` where there is none. For files of the kernel. */
@@ -89,7 +90,7 @@ export function createText(path: string, text: string): boolean {
     throw refused("create", path, errno);
   }
   try {
-    fill(file, path, text);
+    effect(`fill "${path}"`, () => fill(file, path, text));
   } catch (failure) {
     fileCalls().unlink(path);
     throw failure;
@@ -99,8 +100,8 @@ export function createText(path: string, text: string): boolean {
 
 /** Answers whether there was one to remove. */
 export function removeFile(path: string): boolean {
-  if (fileCalls().unlink(path) === 0) return true;
-  const errno = lastFileErrno();
+  const errno = effect(`remove "${path}"`, () => (fileCalls().unlink(path) === 0 ? undefined : lastFileErrno()));
+  if (errno === undefined) return true;
   if (errno === errnoOf("ENOENT")) return false;
   throw refused("remove", path, errno);
 }

@@ -1,10 +1,10 @@
 /** Addresses from another IPAM plugin; the endpoint is recorded by us all the same. */
 import type { CniCall, DelCall } from "../cni/call.ts";
+import { effectOf } from "../effect.ts";
 import { PluginError } from "../errors.ts";
 import type { Address } from "../ip/address.ts";
 import { formatPrefix, parseInterfaceAddress, singlePrefix } from "../ip/prefix.ts";
 import type { Attachment, Taken } from "./attachment.ts";
-import { effectOf } from "./effect.ts";
 import type { IpamPlugin } from "./ipam-plugin.ts";
 import { openIpamPlugin } from "./open-ipam-plugin.ts";
 import { record, requireUsable, unregister } from "./registration.ts";

@@ -17,7 +17,7 @@ import { identity } from "../identity.ts";
 import type { HostMeans } from "../ipam/host-allocator.ts";
 import { openConfigLog } from "../log/config-log.ts";
 import type { Log } from "../log/log.ts";
-import { withCrashPoints } from "./effect.ts";
+import { withCrashPoints } from "./datastore-effects.ts";
 import type { EnterPhase } from "./phase.ts";
 
 /** What the plugin needs of the process it runs in. */

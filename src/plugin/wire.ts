@@ -9,6 +9,8 @@
  * that is killed leaves no link that does not say whose it is. Every request
  * may be repeated, so a second ADD passes through here too.
  */
+
+import { effect } from "../effect.ts";
 import { PluginError } from "../errors.ts";
 import { formatPrefix, isSamePrefix } from "../ip/prefix.ts";
 import { isKernelError } from "../linux/kernel-error.ts";
@@ -21,7 +23,6 @@ import { setNeighbour } from "../linux/rtnetlink/neighbour.ts";
 import { addRoute, listRoutes, MAIN_TABLE, type Route } from "../linux/rtnetlink/route.ts";
 import { createVeth } from "../linux/rtnetlink/veth.ts";
 import { readSysctl, writeSysctl } from "../linux/sysctl.ts";
-import { effect } from "./effect.ts";
 import type { Found, Sandbox } from "./sandbox.ts";
 import type { PlannedRoute, PlannedSysctl, WiringPlan } from "./wiring-plan.ts";
 

@@ -127,6 +127,11 @@ export function failureOf({ code, stdout, stderr }: Finished): { readonly code: 
   return JSON.parse(stdout) as { code: number; msg: string };
 }
 
+/** Without the links, and what the kernel gives them in its own time. */
+export function withoutLinks(left: readonly string[]): readonly string[] {
+  return left.filter((line) => !/ (fe80:|ff00:|state )|^fe80:/.test(line));
+}
+
 function runOptions(command: Command, pod: Pod, options: CallOptions): RunOptions {
   return {
     stdin: JSON.stringify(options.config),

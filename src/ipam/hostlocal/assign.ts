@@ -8,16 +8,7 @@ import { PluginError } from "../../errors.ts";
 import { type Address, formatAddress, isSameAddress, parseAddress } from "../../ip/address.ts";
 import { doubt, type OwnerIndex, vouchFor } from "./owner-index.ts";
 import { type Candidate, candidates, formatSet, type RangeSet, rangeHolding } from "./range-set.ts";
-import {
-  type Owner,
-  ownerText,
-  readReservation,
-  release,
-  reserve,
-  reserveAbandoned,
-  writeLastReserved,
-} from "./store.ts";
-import { walk } from "./walk.ts";
+import { type Owner, ownerText, readReservation, release, reserve, writeLastReserved } from "./store.ts";
 
 export interface AssignRequest {
   readonly owner: Owner;
@@ -97,7 +88,7 @@ function take(owner: Owner, wish: Candidate, { directory }: OwnerIndex): Candida
   if (isSameAddress(wish.address, wish.range.gateway)) {
     throw new PluginError("address-taken", `Cannot give ${address}: it is the gateway of its subnet`);
   }
-  if (reserve(directory, address, owner) || reserveAbandoned(directory, address, owner)) return wish;
+  if (reserve(directory, address, owner)) return wish;
   const holder = readReservation(directory, address)?.owner;
   const state = holder === undefined ? "it was taken meanwhile" : `${describeOwner(holder)} holds it`;
   throw new PluginError("address-taken", `Cannot give ${address}: ${state}`);
@@ -112,23 +103,8 @@ function takeNext(
   for (const candidate of candidates(set, parseAddress(lastReserved[number] ?? ""))) {
     if (reserve(directory, formatAddress(candidate.address), owner)) return candidate;
   }
-  const abandoned = takeAbandoned(owner, set, directory);
-  if (abandoned !== undefined) return abandoned;
   const state = `every address of ${formatSet(set)} is taken (set ${number} of "${directory}")`;
   throw new PluginError("addresses-exhausted", `Cannot give an address: ${state}`);
-}
-
-/** Before the set counts as full: what processes that died have left empty. */
-function takeAbandoned(owner: Owner, set: RangeSet, directory: string): Candidate | undefined {
-  for (const reservation of walk(directory).reservations) {
-    const address = parseAddress(reservation.address);
-    const range = address === undefined ? undefined : rangeHolding(set, address);
-    if (reservation.owner !== undefined || address === undefined || range === undefined) continue;
-    if (!isSameAddress(address, range.gateway) && reserveAbandoned(directory, reservation.address, owner)) {
-      return { address, range };
-    }
-  }
-  return undefined;
 }
 
 function describeOwner(owner: Owner): string {

@@ -17,7 +17,7 @@
  */
 import { lastChangeOf, overwriteText, readText } from "../../linux/files.ts";
 import { readEntry, writeEntries, writeEntry } from "./index-buckets.ts";
-import { type Owner, ownerText, readLastReserved, readReservation } from "./store.ts";
+import { type Owner, ownerText, readLastReserved, readReservation, release } from "./store.ts";
 import { walk } from "./walk.ts";
 
 export interface OwnerIndex {
@@ -48,12 +48,15 @@ export function openIndex(directory: string): OwnerIndex {
   return { directory, lastReserved, holdingOf: (owner) => verified(directory, owner, read) };
 }
 
-/** Walks the folder and writes down what it finds. */
+/** Walks the folder and writes down what it finds. Reservations that a process died over are nobody's, and go. */
 export function rebuildIndex(directory: string): OwnerIndex {
   const { reservations, lastReservedSets } = walk(directory);
   const holdings = new Map<string, { owner: Owner; addresses: string[] }>();
   for (const { address, owner } of reservations) {
-    if (owner === undefined) continue;
+    if (owner === undefined) {
+      attempt(() => void release(directory, address));
+      continue;
+    }
     const addresses = holdings.get(ownerText(owner))?.addresses ?? [];
     holdings.set(ownerText(owner), { owner, addresses: [...addresses, address] });
   }

@@ -186,18 +186,21 @@ describe("hostLocalAdd()", () => {
     });
   });
 
-  test("takes an address back that a dead process left empty, but only when there is no other", async () => {
+  test("clears away what a dead process left empty, and gives the address to the next", async () => {
     const net = network({ subnet: "10.1.2.0/29" });
     mkdirSync(net.directory);
     writeFileSync(join(net.directory, "10.1.2.2"), "");
     const given: string[] = [];
     for (const id of ["a", "b", "c", "d", "e"]) given.push(...(await net.add(id)));
-    expect(given.at(-1)).toBe("10.1.2.2/29");
+    expect(given[0]).toBe("10.1.2.2/29");
     expect((await rejectionOf(() => net.add("f"))).kind).toBe("addresses-exhausted");
     const other = network(SMALL);
     mkdirSync(other.directory);
     writeFileSync(join(other.directory, "10.1.2.4"), "");
     expect(await other.add("a", "eth0", { args: "IP=10.1.2.4" })).toEqual(["10.1.2.4/29"]);
+    writeFileSync(join(other.directory, "10.1.2.5"), "");
+    await other.del("nobody");
+    expect(existsSync(join(other.directory, "10.1.2.5"))).toBe(false);
   });
 
   test("says which file is missing when resolvConf is", async () => {

@@ -45,13 +45,6 @@ export function reserve(directory: string, address: string, owner: Owner): boole
   return createText(`${directory}/${address}`, ownerText(owner));
 }
 
-/** Takes an address over whose reservation is empty; answers `false` where it is not. */
-export function reserveAbandoned(directory: string, address: string, owner: Owner): boolean {
-  if (readReservation(directory, address)?.owner !== undefined) return false;
-  writeText(`${directory}/${address}`, ownerText(owner));
-  return true;
-}
-
 export function readReservation(directory: string, address: string): Reservation | undefined {
   const content = readText(`${directory}/${address}`);
   return content === undefined ? undefined : { address, owner: parseOwner(content) };

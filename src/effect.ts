@@ -4,8 +4,6 @@
  * each (docs/decisions/crash-points.md). In the shipped build `FAULTS` is
  * `false` at build time, and nothing of it is left.
  */
-import type { Datastore } from "../datastore/datastore.ts";
-
 declare const FAULTS: boolean | undefined;
 
 let visit: ((point: string) => void) | undefined;
@@ -30,15 +28,4 @@ export async function effectOf<Value>(name: string, work: () => Promise<Value>):
   const value = await work();
   visit?.(`after ${name}`);
   return value;
-}
-
-/** The datastore, each of its commits a point. */
-export function withCrashPoints(store: Datastore): Datastore {
-  if (typeof FAULTS === "undefined" || !FAULTS) return store;
-  return {
-    read: (wanted) => store.read(wanted),
-    commit: (changes) => effectOf("datastore commit", () => store.commit(changes)),
-    watch: (prefix, from, signal) => store.watch(prefix, from, signal),
-    close: () => store.close(),
-  };
 }
