@@ -63,6 +63,11 @@ const BROKEN: readonly Broken[] = [
     onHost: "echo 0 > /proc/sys/net/ipv4/conf/IF/forwarding",
     names: /ipv4\/conf\/vend\w+\/forwarding/,
   },
+  {
+    title: "a host that forwards no longer",
+    onHost: "echo 0 > /proc/sys/net/ipv4/ip_forward",
+    names: /net\/ipv4\/ip_forward/,
+  },
   { title: "no proxy ARP", onHost: "echo 0 > /proc/sys/net/ipv4/conf/IF/proxy_arp", names: /proxy_arp/ },
   { title: "no proxy NDP", onHost: "echo 0 > /proc/sys/net/ipv6/conf/IF/proxy_ndp", names: /proxy_ndp/ },
   {
