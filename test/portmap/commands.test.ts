@@ -1,5 +1,6 @@
 /** DEL, CHECK, GC and STATUS of host ports, and tables that somebody else changed or removed. */
 import { afterAll, afterEach, beforeAll, describe, expect } from "bun:test";
+import { CHAINING_VERSIONS, isAtLeast } from "../../src/cni/version.ts";
 import { ERROR_TABLE } from "../../src/errors.ts";
 import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
@@ -96,6 +97,49 @@ describe("portmap", () => {
   });
 
   describe("ADD", () => {
+    for (const cniVersion of CHAINING_VERSIONS) {
+      testCommand(`passes the result on as it came at ${cniVersion}, with ports and without`, async () => {
+        const interfaces = [{ name: "veth0" }, { name: "eth0", sandbox: "/run/netns/vt-one" }];
+        for (const ports of [ONE.ports ?? [], []]) {
+          const { stdout } = await portmap.must("ADD", { ...ONE, ports, cniVersion });
+          const result = JSON.parse(stdout);
+          expect(result).toMatchObject({ cniVersion, interfaces });
+          expect(result.ips.map((ip: { address: string }) => ip.address)).toEqual(ADDRESSES);
+          if (isAtLeast(cniVersion, "0.4.0")) await portmap.must("CHECK", { ...ONE, ports, cniVersion });
+          await portmap.must("DEL", { ...ONE, ports, cniVersion });
+        }
+        expect(await world.kept()).toEqual([]);
+      });
+    }
+
+    const refusals: readonly (readonly [keyof typeof ERROR_TABLE, PortmapCall])[] = [
+      ["version-incompatible", { ...ONE, cniVersion: "0.2.0" }],
+      ["config-invalid", { id: "one", ports: ONE.ports ?? [] }],
+      ["config-invalid", { ...ONE, ports: [port(81), port(0)] }],
+      ["config-invalid", { ...ONE, ports: [port(81), port(70_000)] }],
+      ["config-invalid", { ...ONE, ports: [port(81), port(82, "here")] }],
+      ["config-invalid", { ...ONE, ports: [port(81), { ...port(81), containerPort: 81 }] }],
+      ["field-unsupported", { ...ONE, config: { backend: "iptables" } }],
+      ["field-unsupported", { ...ONE, config: { conditionsV4: ["!", "-d", "192.0.2.0/24"] } }],
+      ["field-unsupported", { ...ONE, config: { conditionsV6: ["ip6", "daddr", "!=", "fd00::/8"] } }],
+      ["field-unsupported", { ...ONE, config: { externalSetMarkChain: "KUBE-MARK-MASQ" } }],
+    ];
+    for (const [kind, call] of refusals) {
+      const shown = JSON.stringify({ ...call, id: undefined, addresses: undefined });
+      testCommand(`refuses with ${kind}, and writes nothing: ${shown}`, async () => {
+        await portmap.refused("ADD", ERROR_TABLE[kind].code, call);
+        expect(await nft("list tables")).toBe("");
+      });
+    }
+
+    testCommand("leaves out, with a warning, what no address of the container can serve", async () => {
+      const call = { ...ONE, addresses: ["10.77.0.2/24"], ports: [port(80), port(81, "fd00:2::1")] };
+      const { stderr } = await portmap.must("ADD", call);
+      expect(stderr).toContain("tcp 81");
+      expect((await world.kept()).filter((line) => line.includes(" ports: "))).toHaveLength(1);
+      await portmap.must("ADD", { ...call, addresses: [] });
+    });
+
     testCommand("warns of a process of the host that listens on the port, and maps it all the same", async () => {
       using _tcp = serveTcp(world.netns, "host", 80, "0.0.0.0");
       using _six = serveTcp(world.netns, "host", 81, "::1");
@@ -160,6 +204,15 @@ describe("portmap", () => {
       await portmap.refused("CHECK", code, { ...ONE, ports: [port(81)] });
       await portmap.refused("CHECK", code, { ...ONE, addresses: ["10.77.0.9/24"] });
       await portmap.refused("CHECK", code, { ...ONE, config: { masqAll: true } });
+    });
+
+    testCommand("demands hidden sources only where the config asks for them", async () => {
+      await portmap.must("ADD", { ...ONE, config: { snat: false } });
+      await portmap.must("CHECK", { ...ONE, config: { snat: false } });
+      await portmap.refused("CHECK", ERROR_TABLE["check-failed"].code, ONE);
+      await portmap.must("ADD", { ...ONE, config: { masqAll: true } });
+      await portmap.must("CHECK", { ...ONE, config: { masqAll: true } });
+      await portmap.refused("CHECK", ERROR_TABLE["check-failed"].code, ONE);
     });
   });
 
