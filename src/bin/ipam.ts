@@ -1,32 +1,21 @@
 /** The IPAM plugin, composed. */
-import { CNI_VERSIONS } from "../cni/version.ts";
-import { identity } from "../identity.ts";
-import type { Surroundings } from "../ipam/plugin/session.ts";
-import { VERSION } from "../version.ts";
+import type { PluginFace } from "../cni/face.ts";
+import type { CniPlugin } from "../cni/serve.ts";
+import { ipamPlugin } from "../ipam/plugin/plugin.ts";
+import { runDirectoryOf } from "./agent-socket.ts";
+import type { CallMeans } from "./call-means.ts";
 import { hostName } from "./host-name.ts";
-import { runPlugin, writeLog } from "./process.ts";
 
-export async function run(args: readonly string[]): Promise<number> {
-  if (args[0] === "-v") {
-    console.log(`${identity.ipamType} ${VERSION}`);
-    return 0;
-  }
-  const face = { about: `${identity.title} IPAM plugin ${VERSION}`, supportedVersions: CNI_VERSIONS };
-  return runPlugin(face, async () => {
-    const [{ ipamPlugin }, means] = await Promise.all([import("../ipam/plugin/plugin.ts"), surroundings()]);
-    return ipamPlugin(face, means);
-  });
-}
-
-async function surroundings(): Promise<Surroundings> {
-  return {
+export async function compose(face: PluginFace, { environment, stderr, lifetime }: CallMeans): Promise<CniPlugin> {
+  return ipamPlugin(face, {
     hostName: await hostName(),
     pid: process.pid,
-    runDirectory: process.env[`${identity.environmentPrefix}RUN_DIRECTORY`] ?? identity.runDirectory,
+    runDirectory: runDirectoryOf(environment),
+    lifetime,
     now: () => new Date(),
     random: Math.random,
     uuid: () => crypto.randomUUID(),
     wait: (milliseconds) => Bun.sleep(milliseconds),
-    stderr: writeLog,
-  };
+    stderr,
+  });
 }

@@ -1,28 +1,21 @@
 /**
  * The multi-call entry: the name it was called by decides which part runs.
- * Parts are imported only when called, so that each pays for itself alone.
+ *
+ * What stands here and below is compiled apart from the parts (scripts/compile.ts):
+ * a call that is answered at once, or handed over, loads nothing else.
  */
 import { identity } from "../identity.ts";
+import { runCall } from "./call.ts";
 import { type Part, programNames } from "./programs.ts";
 
-interface Program {
-  /** Runs to the end and answers the exit code. */
-  run(args: readonly string[]): Promise<number>;
-}
-
-const LOADERS: Readonly<Record<Part, () => Promise<Program>>> = {
-  plugin: () => import("./plugin.ts"),
-  ipam: () => import("./ipam.ts"),
-  hostLocal: () => import("./host-local.ts"),
-  portmap: () => import("./portmap.ts"),
-  bandwidth: () => import("./bandwidth.ts"),
-  admin: () => import("./admin.ts"),
-};
-
 const { part, args } = chosenPart(fileNameOf(process.argv0), process.argv.slice(2));
-const program = await LOADERS[part]();
-process.exitCode = await program.run(args);
+process.exitCode = await run(part, args);
 
+async function run(part: Part, args: readonly string[]): Promise<number> {
+  if (part === "admin") return (await import("./parts.ts")).runAdmin(args);
+  if (part === "node") return (await import("./parts.ts")).runNode(args);
+  return runCall(part, args);
+}
 /** The name it was invoked by; failing that the first argument (`bun main.ts NAME …`); failing both, the plugin. */
 function chosenPart(invokedAs: string, args: readonly string[]): { part: Part; args: readonly string[] } {
   const invoked = partNamed(invokedAs);
@@ -39,12 +32,11 @@ function fileNameOf(path: string): string {
 }
 
 function partNamed(name: string): Part | undefined {
-  for (const [part, programName] of Object.entries(programNames(identity))) {
-    if (programName === name && isPart(part)) return part;
-  }
+  const names = programNames(identity);
+  for (const part in names) if (isPart(part, names) && names[part] === name) return part;
   return undefined;
 }
 
-function isPart(text: string): text is Part {
-  return text in LOADERS;
+function isPart(text: string, names: Readonly<Record<Part, string>>): text is Part {
+  return text in names;
 }

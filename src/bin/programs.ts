@@ -6,7 +6,10 @@
  */
 import type { Identity } from "../identity.ts";
 
-export type Part = "plugin" | "ipam" | "hostLocal" | "portmap" | "bandwidth" | "admin";
+/** Run by a container runtime, a process for each call. */
+export type PluginPart = "plugin" | "ipam" | "hostLocal" | "portmap" | "bandwidth";
+
+export type Part = PluginPart | "node" | "admin";
 
 export function programNames(names: Identity): Readonly<Record<Part, string>> {
   return {
@@ -15,6 +18,7 @@ export function programNames(names: Identity): Readonly<Record<Part, string>> {
     hostLocal: "host-local",
     portmap: "portmap",
     bandwidth: "bandwidth",
+    node: names.nodeAgent,
     admin: names.adminTool,
   };
 }

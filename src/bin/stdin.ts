@@ -3,12 +3,12 @@
  * has started; what comes later is awaited on the event loop: a runtime that
  * never closes it must not make a plugin deaf to signals.
  */
-import { readReadyStdin } from "../linux/standard-streams.ts";
+import { type ReadSoFar, readReadyStdin } from "../linux/standard-streams.ts";
 import { wasClosedAtStart } from "./descriptors.ts";
 
-/** All of stdin. Rejects with the signal's reason when the process is told to stop. */
-export async function readStdin(signal: AbortSignal): Promise<Uint8Array> {
-  const { bytes, isAll } = readReadyStdin();
+/** All of stdin, some of which was perhaps read before. Rejects with the signal's reason when the process is told to stop. */
+export async function readStdin(signal: AbortSignal, soFar?: ReadSoFar): Promise<Uint8Array> {
+  const { bytes, isAll } = soFar ?? readReadyStdin();
   const all = isAll ? bytes : Buffer.concat([bytes, await readRest(signal)]);
   if (all.length === 0 && wasClosedAtStart(0)) throw new Error("it is closed");
   return all;

@@ -23,17 +23,24 @@ const openLibrary = () =>
     sendmsg: { args: ["i32", "ptr", "i32"], returns: "i64" },
   }).symbols;
 
-/** The descriptor must not be used any more. Where the kernel will not have it, it is closed at the process's end as ever. */
-export function closeLater(fd: number): void {
+/**
+ * The descriptor must not be used any more. Where the kernel will not have it, it is closed as ever. A process that
+ * goes on wakes the collector itself, which works on its own in kernels of these years (since 6.9); an older one makes it wait.
+ */
+export function closeLater(fd: number, lifetime: "process" | "own"): void {
   const { socketpair, sendmsg } = openLibrary();
   const pair = new Int32Array(2);
-  if (socketpair(AF_UNIX, SOCK_DGRAM_CLOEXEC, 0, pair) !== 0) return;
+  if (socketpair(AF_UNIX, SOCK_DGRAM_CLOEXEC, 0, pair) !== 0) {
+    if (lifetime === "own") closeFile(fd);
+    return;
+  }
   const [near = -1, far = -1] = pair;
   const message = messageWith([fd, far]);
   const isSent = sendmsg(near, message.header, 0) >= 0n;
   closeFile(far);
-  // The near end stays open to the end: its closing wakes the collector.
-  if (isSent) closeFile(fd);
+  if (isSent || lifetime === "own") closeFile(fd);
+  // That of a process which ends stays open to the end: its closing wakes the collector.
+  if (lifetime === "own") closeFile(near);
 }
 
 /** `struct msghdr` with the descriptors as its only content; the buffers must live until it is sent. */

@@ -5,7 +5,7 @@
  * time; files are a group of their own for the same reason. All calls are
  * synchronous, and `errno` is read straight after a failed call.
  */
-import { dlopen, type Pointer, read } from "bun:ffi";
+import type { Pointer } from "bun:ffi";
 
 // A versioned soname: an unknown name would be looked up in the working directory.
 const LIBRARY = "libc.so.6";
@@ -30,12 +30,19 @@ const FILE_SYMBOLS = {
   statx: { args: ["i32", "cstring", "i32", "u32", "ptr"], returns: "i32" },
   flock: { args: ["i32", "i32"], returns: "i32" },
   poll: { args: ["ptr", "u64", "i32"], returns: "i32" },
+  fcntl: { args: ["i32", "i32"], returns: "i32" },
+  readlink: { args: ["cstring", "ptr", "u64"], returns: "i32" },
+  socket: { args: ["i32", "i32", "i32"], returns: "i32" },
+  connect: { args: ["i32", "ptr", "u32"], returns: "i32" },
+  shutdown: { args: ["i32", "i32"], returns: "i32" },
   _exit: { args: ["i32"], returns: "void" },
   __errno_location: { args: [], returns: "ptr" },
 } as const;
 
-const openSocketLibrary = () => dlopen(LIBRARY, SYMBOLS).symbols;
-const openFileLibrary = () => dlopen(LIBRARY, FILE_SYMBOLS).symbols;
+/** Loaded when it is needed: it costs half of what VERSION costs, which needs none of it. */
+const ffi = (): typeof import("bun:ffi") => require("bun:ffi");
+const openSocketLibrary = () => ffi().dlopen(LIBRARY, SYMBOLS).symbols;
+const openFileLibrary = () => ffi().dlopen(LIBRARY, FILE_SYMBOLS).symbols;
 
 let socketLibrary: ReturnType<typeof openSocketLibrary> | undefined;
 let fileLibrary: ReturnType<typeof openFileLibrary> | undefined;
@@ -46,7 +53,7 @@ export function libc(): ReturnType<typeof openSocketLibrary> {
   return socketLibrary;
 }
 
-/** Files and locks on them. */
+/** Files and locks on them, streams, and sockets of this host: all that a process needs that hands its call over. */
 export function fileCalls(): ReturnType<typeof openFileLibrary> {
   fileLibrary ??= openFileLibrary();
   return fileLibrary;
@@ -63,5 +70,5 @@ export function lastErrno(): number {
 }
 
 function errnoAt(location: Pointer | bigint | null): number {
-  return typeof location === "number" ? read.i32(location, 0) : 0;
+  return typeof location === "number" ? ffi().read.i32(location, 0) : 0;
 }

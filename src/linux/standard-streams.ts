@@ -6,6 +6,8 @@
 import { fileCalls } from "./libc.ts";
 
 const STDIN = 0;
+const GET_FLAGS = 1;
+const CLOSE_ON_EXEC = 1;
 const POLL_IN = 0x1;
 /** `struct pollfd`, in words of 16 bits: descriptor (two of them), events asked for, events returned. */
 const RETURNED_EVENTS = 3;
@@ -18,11 +20,11 @@ export interface ReadSoFar {
   readonly isAll: boolean;
 }
 
-/** What can be read from stdin without waiting. */
-export function readReadyStdin(): ReadSoFar {
+/** What can be read from stdin without waiting for longer than that between two pieces. */
+export function readReadyStdin(patienceMilliseconds = 0): ReadSoFar {
   let buffer = new Uint8Array(FIRST_BYTES);
   let length = 0;
-  while (isReadable(STDIN)) {
+  while (isReadable(STDIN, patienceMilliseconds)) {
     if (length === buffer.length) buffer = enlarged(buffer);
     const count = fileCalls().read(STDIN, buffer.subarray(length), buffer.length - length);
     // A failure will be met, and told, by whoever reads the rest.
@@ -49,10 +51,15 @@ export function exitNow(code: number): void {
   fileCalls()._exit(code);
 }
 
+/** Whether a program that this process became would find the descriptor closed. */
+export function isClosedOnExec(descriptor: number): boolean {
+  return (fileCalls().fcntl(descriptor, GET_FLAGS) & CLOSE_ON_EXEC) !== 0;
+}
+
 /** Also at its end, where reading answers nothing. */
-function isReadable(descriptor: number): boolean {
+function isReadable(descriptor: number, patienceMilliseconds: number): boolean {
   const request = Int16Array.of(descriptor, 0, POLL_IN, 0);
-  fileCalls().poll(request, 1, 0);
+  fileCalls().poll(request, 1, patienceMilliseconds);
   return request[RETURNED_EVENTS] !== 0;
 }
 

@@ -26,6 +26,8 @@ export interface Surroundings extends HostMeans {
   readonly hostName: () => Promise<string>;
   /** Where the node agent leaves what it found out about the host. */
   readonly stateDirectory: string;
+  /** `process`: it ends with the call, and what is left open with it. */
+  readonly lifetime: "process" | "own";
   /** Milliseconds of a clock that never goes back. */
   readonly elapsed: () => number;
   readonly uuid: () => string;
@@ -73,10 +75,10 @@ export async function withSession<T>(
   }
 }
 
-function openOnce(settings: DatastoreSettings, { random }: Surroundings) {
+function openOnce(settings: DatastoreSettings, { random, lifetime }: Surroundings) {
   let opening: Promise<Datastore> | undefined;
   const store = () => {
-    opening ??= openDatastore(settings, { random, lifetime: "process" }).then(withCrashPoints);
+    opening ??= openDatastore(settings, { random, lifetime }).then(withCrashPoints);
     // Whoever needs it meets the failure; nobody may.
     opening.catch(() => {});
     return opening;

@@ -94,7 +94,7 @@ function tellReady(): void {
 
 const face = { about: "Spy plugin", supportedVersions: CNI_VERSIONS };
 
-await runPlugin(face, async () => ({
+await runPlugin(async () => ({
   ...face,
   add: ADD[process.env["SPY"] ?? "plain"] ?? (async () => RESULT),
   del: async () => {},

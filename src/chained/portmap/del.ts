@@ -11,5 +11,5 @@ export async function del(call: DelCall, surroundings: Surroundings): Promise<vo
   const socket = openNetlinkSocket("netfilter");
   const { id } = ownerOf(call.networkName, call);
   for (const claim of await releasePorts(socket, id)) forgetUdp(socket, claim, surroundings);
-  closeLater(socket.fd);
+  closeLater(socket.fd, surroundings.lifetime);
 }

@@ -30,7 +30,7 @@ export async function gc(call: GcCall, surroundings: Surroundings): Promise<void
     }
   }
   for (const family of [4, 6] as const) forgetSingleAddresses(socket, listHeldPerAddress(socket, family));
-  closeLater(socket.fd);
+  closeLater(socket.fd, surroundings.lifetime);
   if (failures.length === 0) return;
   const reasons = failures.map((failure) => (failure instanceof Error ? failure.message : String(failure)));
   throw new PluginError("kernel-refused", `Cannot remove all host ports: ${reasons.join("; ")}`);

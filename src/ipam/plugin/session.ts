@@ -19,6 +19,8 @@ import { type HostMeans, openHostAllocator } from "../host-allocator.ts";
 export interface Surroundings extends HostMeans {
   readonly pid: number;
   readonly hostName: string;
+  /** `process`: it ends with the call, and what is left open with it. */
+  readonly lifetime: "process" | "own";
   readonly uuid: () => string;
   readonly stderr: (text: string) => void;
 }
@@ -44,8 +46,8 @@ export async function withSession<T>(
   try {
     const node = await nodeName(config, call.call, surroundings.hostName);
     const settings = datastoreSettings(config);
-    const { random } = surroundings;
-    store = await openDatastore(settings, { random, lifetime: "process", signal: call.context.signal });
+    const { random, lifetime } = surroundings;
+    store = await openDatastore(settings, { random, lifetime, signal: call.context.signal });
     const warn = (message: string) => log.warning(message);
     const allocator = openHostAllocator(store, surroundings, { node, settings, warn });
     return await work({ config, settings, node, store, allocator, log });

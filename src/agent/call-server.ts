@@ -1,0 +1,136 @@
+/**
+ * Serves CNI calls that the plugins' processes hand over.
+ *
+ *   plugin's process                     node agent
+ *        | ------------ connects ----------> |
+ *        | <----------- greeting ----------- |   the same as its own? else it does its work itself
+ *        | ------------- call -------------> |   the work begins
+ *        | ---- ends sending, or goes -----> |   the work is told to stop, and undoes itself
+ *        | <------------ answer ------------ |
+ *
+ * A connection carries one call. If the agent dies, the plugin's process finds
+ * the connection closed without an answer, and does the whole call itself:
+ * every command can be given again.
+ */
+import type { Socket, UnixSocketListener } from "bun";
+import type { Answer } from "../cni/answer.ts";
+import type { Environment } from "../cni/environment.ts";
+import { PluginError } from "../errors.ts";
+import { decodeFrame, encodeFrame, joined } from "./frame.ts";
+
+/** A call as the plugin's process got it. */
+export interface HandedCall {
+  /** Which of the plugins was called. */
+  readonly program: string;
+  readonly environment: Environment;
+  readonly stdin: Uint8Array;
+}
+
+export interface CallService {
+  readonly path: string;
+  readonly greeting: string;
+  /** Never rejects: every failure is an answer. */
+  answer(call: HandedCall, signal: AbortSignal): Promise<Answer>;
+}
+
+export interface CallServer {
+  /** Takes no new calls; resolves when those under way have ended. */
+  stop(): Promise<void>;
+}
+
+interface Conversation {
+  received: Uint8Array;
+  /** What the other side has not taken yet. */
+  unsent: Uint8Array;
+  isUnderWay: boolean;
+  isAnswered: boolean;
+  readonly stopping: AbortController;
+}
+
+const NOTHING = new Uint8Array(0);
+
+export function serveCalls(service: CallService): CallServer {
+  const underWay = new Set<Promise<void>>();
+  const greeting = new TextEncoder().encode(service.greeting);
+
+  const listener: UnixSocketListener<Conversation> = Bun.listen<Conversation>({
+    unix: service.path,
+    allowHalfOpen: true,
+    socket: {
+      open(socket) {
+        socket.data = newConversation();
+        send(socket, greeting);
+      },
+      data(socket, bytes) {
+        const conversation = socket.data;
+        if (conversation.isUnderWay) return;
+        // The bytes are the runtime's own and change with the next ones.
+        conversation.received = joined(conversation.received, Uint8Array.from(bytes));
+        const call = handedCall(conversation.received);
+        if (call === undefined) return;
+        conversation.isUnderWay = true;
+        const work = converse(socket, call, service).finally(() => underWay.delete(work));
+        underWay.add(work);
+      },
+      drain: (socket) => sendRest(socket),
+      end(socket) {
+        if (!socket.data.isUnderWay) socket.end();
+        else if (!socket.data.isAnswered) stop(socket.data, "the caller was told to stop");
+      },
+      close: ({ data }) => stop(data, "the caller has gone"),
+      error: ({ data }) => stop(data, "the caller has gone"),
+    },
+  });
+  return {
+    async stop() {
+      listener.stop(false);
+      while (underWay.size > 0) await Promise.all(underWay);
+    },
+  };
+}
+
+async function converse(socket: Socket<Conversation>, call: HandedCall, service: CallService): Promise<void> {
+  const { exitCode, stdout, stderr } = await service.answer(call, socket.data.stopping.signal);
+  socket.data.isAnswered = true;
+  send(socket, encodeFrame({ header: { exitCode, stderr }, body: new TextEncoder().encode(stdout) }));
+}
+
+function newConversation(): Conversation {
+  return {
+    received: NOTHING,
+    unsent: NOTHING,
+    isUnderWay: false,
+    isAnswered: false,
+    stopping: new AbortController(),
+  };
+}
+
+function handedCall(received: Uint8Array): HandedCall | undefined {
+  const frame = decodeFrame(received);
+  if (frame === undefined) return undefined;
+  const { program, environment } = frame.header;
+  return { program: String(program), environment: environmentOf(environment), stdin: frame.body };
+}
+
+function environmentOf(given: unknown): Environment {
+  const environment: Record<string, string> = {};
+  for (const [name, value] of Object.entries(given ?? {})) environment[name] = String(value);
+  return environment;
+}
+
+function stop({ stopping }: Conversation, reason: string): void {
+  if (!stopping.signal.aborted) stopping.abort(new PluginError("interrupted", `Cannot finish: ${reason}`));
+}
+
+function send(socket: Socket<Conversation>, bytes: Uint8Array): void {
+  socket.data.unsent = joined(socket.data.unsent, bytes);
+  sendRest(socket);
+}
+
+function sendRest(socket: Socket<Conversation>): void {
+  const { data } = socket;
+  const count = socket.write(data.unsent);
+  if (count < 0) return;
+  data.unsent = data.unsent.subarray(count);
+  if (data.isAnswered && data.unsent.length === 0) socket.end();
+}

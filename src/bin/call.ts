@@ -1,0 +1,29 @@
+/**
+ * One call of a plugin: answered at once where no plugin is needed for it,
+ * handed over to the host's node agent where one runs, else done in this process.
+ */
+import type { Answer } from "../cni/answer.ts";
+import { faceAnswer } from "../cni/face.ts";
+import { endProcess, endReady } from "./end.ts";
+import { faceOf } from "./faces.ts";
+import { handOver } from "./hand-over.ts";
+import type { PluginPart } from "./programs.ts";
+
+export function runCall(part: PluginPart, args: readonly string[]): Promise<number> {
+  const ready = readyAnswer(part, args[0] ?? "");
+  return ready === undefined ? runHanded(part, args) : endReady(ready);
+}
+
+function readyAnswer(part: PluginPart, option: string): Answer | undefined {
+  const face = faceOf(part);
+  if (option === "-v") return { exitCode: 0, stdout: `${face.versionLine}\n`, stderr: "" };
+  if (option === "-t" && part === "plugin") return undefined;
+  return faceAnswer(process.env["CNI_COMMAND"] ?? "", face);
+}
+
+async function runHanded(part: PluginPart, args: readonly string[]): Promise<number> {
+  if (part === "plugin" && args[0] === "-t") return (await import("./parts.ts")).runConnectionTest();
+  const handed = await handOver(part);
+  if (handed.answer !== undefined) return endProcess(handed.answer);
+  return (await import("./parts.ts")).runInProcess(part, handed.stdin);
+}

@@ -1,0 +1,108 @@
+/**
+ * Hands a call over to the node agent of this host, where one runs.
+ *
+ * Loaded, compiled and connected, the agent does in a few milliseconds what a
+ * fresh process needs some twenty for (docs/node-agent.md). This side loads as
+ * little as can be: it carries bytes. Whatever is not as it should be, the call
+ * is done in this process, as if there were no agent.
+ */
+
+import { decodeFrame, encodeFrame, type Frame, joined } from "../agent/frame.ts";
+import { greetingOf } from "../agent/greeting.ts";
+import type { Answer } from "../cni/answer.ts";
+import { identity } from "../identity.ts";
+import { linkTarget } from "../linux/link-target.ts";
+import { type ReadSoFar, readReadyStdin } from "../linux/standard-streams.ts";
+import { closeStream, connectUnix, endSending, isReadableWithin, receiveSome, sendAll } from "../linux/unix-stream.ts";
+import { VERSION } from "../version.ts";
+import { callSocketPath } from "./agent-socket.ts";
+import { STOP_SIGNALS } from "./end.ts";
+import type { PluginPart } from "./programs.ts";
+
+/** An agent that does not greet within this time is frozen. */
+const GREETING_MILLISECONDS = 1_000;
+/** A runtime has written the config by now; a person at a terminal has not. */
+const STDIN_MILLISECONDS = 100;
+/** A signal ends a wait early, save one that comes just before it. */
+const SLICE_MILLISECONDS = 100;
+/** How long the agent may undo its work after a signal. */
+const GRACE_MILLISECONDS = 2_000;
+
+export interface Handed {
+  /** `undefined`: the call is still to be done. */
+  readonly answer?: Answer;
+  /** What was read of stdin meanwhile. */
+  readonly stdin?: ReadSoFar;
+}
+
+export async function handOver(program: PluginPart): Promise<Handed> {
+  // Phases are told of this process; there are none where the agent does the work.
+  if (process.env[`${identity.environmentPrefix}TRACE`] === "1") return {};
+  const agent = connectUnix(callSocketPath(process.env));
+  if (agent === undefined) return {};
+  try {
+    if (!isOneOfUs(agent)) return {};
+    const stdin = readReadyStdin(STDIN_MILLISECONDS);
+    // An empty one may be a closed one, of which the plugin itself tells.
+    if (!stdin.isAll || stdin.bytes.length === 0) return { stdin };
+    const stopping = listenForStop();
+    if (!sendAll(agent, encodeFrame({ header: { program, environment: process.env }, body: stdin.bytes }))) {
+      return { stdin };
+    }
+    const answer = await receiveAnswer(agent, stopping);
+    return answer === undefined ? { stdin } : { answer };
+  } finally {
+    closeStream(agent);
+  }
+}
+
+function isOneOfUs(agent: number): boolean {
+  if (!isReadableWithin(agent, GREETING_MILLISECONDS)) return false;
+  return new TextDecoder().decode(receiveSome(agent)) === greetingOf(VERSION, linkTarget);
+}
+
+interface Stopping {
+  /** The signal that came, if one did. */
+  by(): string | undefined;
+}
+
+function listenForStop(): Stopping {
+  let came: string | undefined;
+  for (const name of STOP_SIGNALS) {
+    process.on(name, () => {
+      came ??= name;
+    });
+  }
+  return { by: () => came };
+}
+
+/** `undefined` where the agent has gone without an answer: the call can be given again. */
+async function receiveAnswer(agent: number, stopping: Stopping): Promise<Answer | undefined> {
+  let received: Uint8Array = new Uint8Array(0);
+  let endsAt: number | undefined;
+  for (;;) {
+    if (isReadableWithin(agent, SLICE_MILLISECONDS)) {
+      const more = receiveSome(agent);
+      if (more.length === 0) return stopping.by() === undefined ? undefined : interrupted(stopping);
+      received = joined(received, more);
+      const frame = decodeFrame(received);
+      if (frame !== undefined) return answerOf(frame);
+      continue;
+    }
+    // Here the handlers of signals run.
+    await Bun.sleep(0);
+    if (stopping.by() === undefined) continue;
+    if (endsAt === undefined) endSending(agent);
+    endsAt ??= performance.now() + GRACE_MILLISECONDS;
+    if (performance.now() > endsAt) return interrupted(stopping);
+  }
+}
+
+function answerOf({ header: { exitCode, stderr }, body }: Frame): Answer {
+  return { exitCode: Number(exitCode), stdout: new TextDecoder().decode(body), stderr: String(stderr) };
+}
+
+async function interrupted(stopping: Stopping): Promise<Answer> {
+  const { interruptedAnswer } = await import("./interrupted.ts");
+  return interruptedAnswer(stopping.by() ?? "");
+}

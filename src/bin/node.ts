@@ -1,0 +1,115 @@
+/**
+ * The node agent, composed. It serves the calls that plugins hand over: a
+ * process that stays has its code loaded and compiled and its connections open.
+ */
+import { chmodSync, mkdirSync, rmSync } from "node:fs";
+import { type HandedCall, serveCalls } from "../agent/call-server.ts";
+import { greetingOf } from "../agent/greeting.ts";
+import { type Answer, errorAnswer } from "../cni/answer.ts";
+import { serve } from "../cni/serve.ts";
+import { NEWEST_VERSION } from "../cni/version.ts";
+import { PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
+import { placeOf } from "../linux/files.ts";
+import { tryLockFile } from "../linux/flock.ts";
+import { linkTarget } from "../linux/link-target.ts";
+import { isOwnNetns } from "../linux/netns.ts";
+import { fitsUnixAddress } from "../linux/unix-stream.ts";
+import { formatLine } from "../log/line.ts";
+import { VERSION } from "../version.ts";
+import { agentDirectory, callSocketPath } from "./agent-socket.ts";
+import { COMPOSERS } from "./composers.ts";
+import { STOP_SIGNALS } from "./end.ts";
+import { faceOf } from "./faces.ts";
+import type { PluginPart } from "./programs.ts";
+import { forgetProxies } from "./proxies.ts";
+
+declare const FAULTS: boolean | undefined;
+
+const NAMESPACE = "/proc/thread-self/ns/net";
+
+export async function run(args: readonly string[]): Promise<number> {
+  if (args[0] === "-v") {
+    console.log(`${identity.nodeAgent} ${VERSION}`);
+    return 0;
+  }
+  // The executable starts reluctant to compile, for the plugins' sake; what stays is worth compiling.
+  Bun.unsafe.setJITPolicy(1);
+  if (typeof FAULTS !== "undefined" && FAULTS) (await import("./crash-points.ts")).armCrashPoints();
+  const environment = forgetProxies();
+  const path = callSocketPath(environment);
+  if (!fitsUnixAddress(path)) return refuse(`"${path}" is too long for a socket: choose a shorter run directory`);
+
+  const directory = agentDirectory(environment);
+  mkdirSync(directory, { recursive: true });
+  chmodSync(directory, 0o700);
+  if (tryLockFile(`${directory}/lock`) === undefined) return refuse(`another one serves this host ("${directory}")`);
+  rmSync(path, { force: true });
+
+  const stopped = stopSignal();
+  const server = serveCalls({ path, greeting: greetingOf(VERSION, linkTarget), answer: answerFrom(home()) });
+  say(`serves the plugins' calls at ${path}`);
+  say(`ends on ${await stopped}, after the calls under way`);
+  await server.stop();
+  rmSync(path, { force: true });
+  return 0;
+}
+
+function refuse(reason: string): number {
+  console.error(`${identity.nodeAgent}: Cannot start: ${reason}`);
+  return 1;
+}
+
+function stopSignal(): Promise<string> {
+  const stopped = Promise.withResolvers<string>();
+  for (const name of STOP_SIGNALS) process.on(name, () => stopped.resolve(name));
+  return stopped.promise;
+}
+
+/** Where this thread belongs. */
+function home(): string {
+  return placeOf(NAMESPACE) ?? "";
+}
+
+function answerFrom(here: string): (call: HandedCall, signal: AbortSignal) => Promise<Answer> {
+  return async (call, signal) => {
+    const started = performance.now();
+    const answer = await answerCall(call, signal);
+    // Lost in a container's namespace, every later call would wire the wrong host. Whoever waits does its call itself.
+    if (home() !== here) process.exit(1);
+    say(`${call.program} ${call.environment["CNI_COMMAND"]}: exit code ${answer.exitCode}`, {
+      container: call.environment["CNI_CONTAINERID"] ?? "",
+      milliseconds: (performance.now() - started).toFixed(1),
+    });
+    return answer;
+  };
+}
+
+async function answerCall({ program, environment, stdin }: HandedCall, signal: AbortSignal): Promise<Answer> {
+  if (!isPluginPart(program)) {
+    return errorAnswer(new PluginError("internal", `Cannot serve "${program}": no such plugin`), NEWEST_VERSION);
+  }
+  let logged = "";
+  const stderr = (text: string) => {
+    logged += text;
+  };
+  const { compose } = await COMPOSERS[program]();
+  const plugin = await compose(faceOf(program), { environment, stderr, lifetime: "own", enterPhase: () => {} });
+  const process = {
+    env: environment,
+    readStdin: async () => stdin,
+    isOwnNetns: async (path: string) => isOwnNetns(path),
+    signal,
+  };
+  const answer = await serve(process, plugin);
+  return { ...answer, stderr: logged + answer.stderr };
+}
+
+function isPluginPart(text: string): text is PluginPart {
+  return text in COMPOSERS;
+}
+
+function say(message: string, fields: Readonly<Record<string, string>> = {}): void {
+  const entry = { time: new Date(), level: "INFO", processId: process.pid, component: identity.nodeAgent } as const;
+  process.stderr.write(formatLine({ ...entry, message, fields }));
+}
