@@ -4,7 +4,7 @@
  * `NEIGHBOURS` says so.
  */
 const FLOORS = [
-  ["identity", "version", "errors", "redaction", "effect"],
+  ["identity", "version", "errors", "redaction", "effect", "system-call"],
   ["ip", "selector"],
   ["model", "cni", "config"],
   ["linux", "kube", "log"],

@@ -41,14 +41,15 @@ export async function handOver(program: PluginPart): Promise<Handed> {
   const agent = connectUnix(callSocketPath(process.env));
   if (agent === undefined) return {};
   try {
-    if (!isOneOfUs(agent)) return {};
+    // All of this is done while the greeting is on its way.
+    const greeting = greetingOf(VERSION, linkTarget);
     const stdin = readReadyStdin(STDIN_MILLISECONDS);
-    // An empty one may be a closed one, of which the plugin itself tells.
-    if (!stdin.isAll || stdin.bytes.length === 0) return { stdin };
+    const call = encodeFrame({ header: { program, environment: process.env }, body: stdin.bytes });
+    // An empty config may be a closed stdin, of which the plugin itself tells.
+    if (!stdin.isAll || stdin.bytes.length === 0 || receiveGreeting(agent) !== greeting) return { stdin };
+
     const stopping = listenForStop();
-    if (!sendAll(agent, encodeFrame({ header: { program, environment: process.env }, body: stdin.bytes }))) {
-      return { stdin };
-    }
+    if (!sendAll(agent, call)) return { stdin };
     const answer = await receiveAnswer(agent, stopping);
     return answer === undefined ? { stdin } : { answer };
   } finally {
@@ -56,11 +57,10 @@ export async function handOver(program: PluginPart): Promise<Handed> {
   }
 }
 
-function isOneOfUs(agent: number): boolean {
-  if (!isReadableWithin(agent, GREETING_MILLISECONDS)) return false;
-  return new TextDecoder().decode(receiveSome(agent)) === greetingOf(VERSION, linkTarget);
+function receiveGreeting(agent: number): string {
+  if (!isReadableWithin(agent, GREETING_MILLISECONDS)) return "";
+  return new TextDecoder().decode(receiveSome(agent));
 }
-
 interface Stopping {
   /** The signal that came, if one did. */
   by(): string | undefined;

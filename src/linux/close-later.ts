@@ -7,36 +7,29 @@
  * queue can be reached by nobody: the kernel's own collector of such garbage
  * (net/unix/garbage.c) closes both in its own time, once the last end is gone.
  */
-import { dlopen, ptr } from "bun:ffi";
+import { addressOf } from "../system-call.ts";
 import { closeFile } from "./files.ts";
+import * as libc from "./libc.ts";
 
-const LIBRARY = "libc.so.6";
 const AF_UNIX = 1;
 const SOCK_DGRAM_CLOEXEC = 2 | 0x80000;
 const SOL_SOCKET = 1;
 const SCM_RIGHTS = 1;
 const CONTROL_HEADER = 16;
 
-const openLibrary = () =>
-  dlopen(LIBRARY, {
-    socketpair: { args: ["i32", "i32", "i32", "ptr"], returns: "i32" },
-    sendmsg: { args: ["i32", "ptr", "i32"], returns: "i64" },
-  }).symbols;
-
 /**
  * The descriptor must not be used any more. Where the kernel will not have it, it is closed as ever. A process that
  * goes on wakes the collector itself, which works on its own in kernels of these years (since 6.9); an older one makes it wait.
  */
 export function closeLater(fd: number, lifetime: "process" | "own"): void {
-  const { socketpair, sendmsg } = openLibrary();
   const pair = new Int32Array(2);
-  if (socketpair(AF_UNIX, SOCK_DGRAM_CLOEXEC, 0, pair) !== 0) {
+  if (libc.socketpair(AF_UNIX, SOCK_DGRAM_CLOEXEC, 0, pair) !== 0) {
     if (lifetime === "own") closeFile(fd);
     return;
   }
   const [near = -1, far = -1] = pair;
   const message = messageWith([fd, far]);
-  const isSent = sendmsg(near, message.header, 0) >= 0n;
+  const isSent = libc.sendmsg(near, message.header, 0) >= 0;
   closeFile(far);
   if (isSent || lifetime === "own") closeFile(fd);
   // That of a process which ends stays open to the end: its closing wakes the collector.
@@ -54,7 +47,15 @@ function messageWith(descriptors: readonly number[]): { readonly header: Uint8Ar
   for (const [index, descriptor] of descriptors.entries()) {
     controlView.setInt32(CONTROL_HEADER + 4 * index, descriptor, true);
   }
-  const vector = BigUint64Array.of(BigInt(ptr(content)), BigInt(content.length));
-  const words = BigUint64Array.of(0n, 0n, BigInt(ptr(vector)), 1n, BigInt(ptr(control)), BigInt(control.length), 0n);
+  const vector = BigUint64Array.of(BigInt(addressOf(content)), BigInt(content.length));
+  const words = BigUint64Array.of(
+    0n,
+    0n,
+    BigInt(addressOf(vector)),
+    1n,
+    BigInt(addressOf(control)),
+    BigInt(control.length),
+    0n,
+  );
   return { header: new Uint8Array(words.buffer), buffers: [content, control, vector] };
 }

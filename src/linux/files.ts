@@ -9,7 +9,7 @@
 import { effect } from "../effect.ts";
 import { PluginError } from "../errors.ts";
 import { describeErrno, errnoOf } from "./errno.ts";
-import { fileCalls, lastFileErrno } from "./libc.ts";
+import * as libc from "./libc.ts";
 
 const READ_ONLY = 0;
 const WRITE_ONLY = 0o1;
@@ -21,7 +21,6 @@ const CLOSE_ON_EXEC = 0o2000000;
 const MODE = 0o600;
 
 const CHUNK = 4096;
-const CURRENT_FOLDER = -100;
 const BASIC_STATUS = 0x7ff;
 /** `struct statx` has one layout on every machine: seconds and nanoseconds of the last change of the content. */
 const STATX_BYTES = 256;
@@ -41,7 +40,7 @@ export function openLockFile(path: string): number | undefined {
 }
 
 export function closeFile(file: number): void {
-  fileCalls().close(file);
+  libc.close(file);
 }
 
 /** The whole text, or `undefined` where there is no such file. */
@@ -83,16 +82,16 @@ export function overwrite(path: string, text: string): boolean {
 
 /** Creates the file with this text; answers `false` where one of that name is already. */
 export function createText(path: string, text: string): boolean {
-  const file = fileCalls().open(path, WRITE_ONLY | CREATE | EXCLUSIVE | CLOSE_ON_EXEC, MODE);
+  const file = libc.open(path, WRITE_ONLY | CREATE | EXCLUSIVE | CLOSE_ON_EXEC, MODE);
   if (file < 0) {
-    const errno = lastFileErrno();
+    const errno = libc.lastErrno();
     if (errno === errnoOf("EEXIST")) return false;
     throw refused("create", path, errno);
   }
   try {
     effect(`fill "${path}"`, () => fill(file, path, text));
   } catch (failure) {
-    fileCalls().unlink(path);
+    libc.unlink(path);
     throw failure;
   }
   return true;
@@ -100,7 +99,7 @@ export function createText(path: string, text: string): boolean {
 
 /** Answers whether there was one to remove. */
 export function removeFile(path: string): boolean {
-  const errno = effect(`remove "${path}"`, () => (fileCalls().unlink(path) === 0 ? undefined : lastFileErrno()));
+  const errno = effect(`remove "${path}"`, () => (libc.unlink(path) === 0 ? undefined : libc.lastErrno()));
   if (errno === undefined) return true;
   if (errno === errnoOf("ENOENT")) return false;
   throw refused("remove", path, errno);
@@ -112,7 +111,7 @@ export function removeFile(path: string): boolean {
  */
 export function lastChangeOf(path: string): string | undefined {
   const bytes = new Uint8Array(STATX_BYTES);
-  if (fileCalls().statx(CURRENT_FOLDER, path, 0, BASIC_STATUS, bytes) !== 0) return undefined;
+  if (libc.statx(path, BASIC_STATUS, bytes) !== 0) return undefined;
   const view = new DataView(bytes.buffer);
   return `${view.getBigInt64(CHANGED_SECONDS_AT, true)}.${view.getUint32(CHANGED_NANOSECONDS_AT, true)}`;
 }
@@ -126,15 +125,15 @@ export function isSameFile(path: string, other: string): boolean {
 /** Device and inode, as text to compare; `undefined` where the path leads nowhere. */
 export function placeOf(path: string): string | undefined {
   const bytes = new Uint8Array(STATX_BYTES);
-  if (fileCalls().statx(CURRENT_FOLDER, path, 0, BASIC_STATUS, bytes) !== 0) return undefined;
+  if (libc.statx(path, BASIC_STATUS, bytes) !== 0) return undefined;
   const view = new DataView(bytes.buffer);
   return `${view.getBigUint64(DEVICE_AT, true)}/${view.getBigUint64(INODE_AT, true)}`;
 }
 
 function open(path: string, flags: number): number | undefined {
-  const file = fileCalls().open(path, flags | CLOSE_ON_EXEC, MODE);
+  const file = libc.open(path, flags | CLOSE_ON_EXEC, MODE);
   if (file >= 0) return file;
-  const errno = lastFileErrno();
+  const errno = libc.lastErrno();
   if (errno === errnoOf("ENOENT")) return undefined;
   throw refused("open", path, errno);
 }
@@ -148,8 +147,8 @@ function readAll(file: number, path: string): Uint8Array {
       larger.set(bytes);
       bytes = larger;
     }
-    const count = fileCalls().read(file, bytes.subarray(length), bytes.length - length);
-    if (count < 0) throw refused("read", path, lastFileErrno());
+    const count = libc.read(file, bytes.subarray(length), bytes.length - length);
+    if (count < 0) throw refused("read", path, libc.lastErrno());
     if (count === 0) return bytes.subarray(0, length);
     length += count;
   }
@@ -158,8 +157,8 @@ function readAll(file: number, path: string): Uint8Array {
 /** Writes the text and closes the file, whatever happens. */
 function fill(file: number, path: string, text: string): void {
   const bytes = new TextEncoder().encode(text);
-  const written = bytes.length === 0 ? 0 : fileCalls().write(file, bytes, bytes.length);
-  const errno = written < 0 ? lastFileErrno() : errnoOf("ENOSPC");
+  const written = bytes.length === 0 ? 0 : libc.write(file, bytes, bytes.length);
+  const errno = written < 0 ? libc.lastErrno() : errnoOf("ENOSPC");
   closeFile(file);
   // Files this small are written in one go, or the disk is full.
   if (written !== bytes.length) throw refused("write", path, errno);

@@ -9,7 +9,7 @@ import { PluginError } from "../errors.ts";
 import { errnoOf } from "./errno.ts";
 import { closeFile, openLockFile } from "./files.ts";
 import { KernelError } from "./kernel-error.ts";
-import { fileCalls, lastFileErrno } from "./libc.ts";
+import * as libc from "./libc.ts";
 
 const LOCK_EX = 2;
 const LOCK_NB = 4;
@@ -24,8 +24,8 @@ export interface FileLock {
 /** Takes the lock now, or answers `undefined` where somebody holds it. Creates the file and its folder. */
 export function tryLockFile(path: string): FileLock | undefined {
   const fd = openLockFile(path) ?? openInNewFolder(path);
-  if (fileCalls().flock(fd, LOCK_EX | LOCK_NB) === 0) return { path, fd };
-  const errno = lastFileErrno();
+  if (libc.flock(fd, LOCK_EX | LOCK_NB) === 0) return { path, fd };
+  const errno = libc.lastErrno();
   closeFile(fd);
   if (errno === errnoOf("EAGAIN")) return undefined;
   throw new KernelError(`lock "${path}"`, errno);

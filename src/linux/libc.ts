@@ -1,74 +1,53 @@
-/**
- * The few functions of the C library that reach the kernel where Bun has none.
- *
- * The library is opened on first use, because each bound symbol costs start-up
- * time; files are a group of their own for the same reason. All calls are
- * synchronous, and `errno` is read straight after a failed call.
- */
-import type { Pointer } from "bun:ffi";
+/** System calls by the names and in the order of arguments of the C library. Each answers a negative number where it failed. */
+import { addressOf, CURRENT_FOLDER, pathBytes, systemCall } from "../system-call.ts";
 
-// A versioned soname: an unknown name would be looked up in the working directory.
-const LIBRARY = "libc.so.6";
+export { lastErrno } from "../system-call.ts";
 
-// Lengths here are far below 2^31, so 32 bits hold what sendto and recv answer.
-const SYMBOLS = {
-  socket: { args: ["i32", "i32", "i32"], returns: "i32" },
-  bind: { args: ["i32", "ptr", "u32"], returns: "i32" },
-  setsockopt: { args: ["i32", "i32", "i32", "ptr", "u32"], returns: "i32" },
-  sendto: { args: ["i32", "ptr", "u64", "i32", "ptr", "u32"], returns: "i32" },
-  recv: { args: ["i32", "ptr", "u64", "i32"], returns: "i32" },
-  setns: { args: ["i32", "i32"], returns: "i32" },
-  __errno_location: { args: [], returns: "ptr" },
-} as const;
+type Bytes = NodeJS.TypedArray;
 
-const FILE_SYMBOLS = {
-  open: { args: ["cstring", "i32", "u32"], returns: "i32" },
-  close: { args: ["i32"], returns: "i32" },
-  read: { args: ["i32", "ptr", "u64"], returns: "i32" },
-  write: { args: ["i32", "ptr", "u64"], returns: "i32" },
-  unlink: { args: ["cstring"], returns: "i32" },
-  statx: { args: ["i32", "cstring", "i32", "u32", "ptr"], returns: "i32" },
-  flock: { args: ["i32", "i32"], returns: "i32" },
-  poll: { args: ["ptr", "u64", "i32"], returns: "i32" },
-  fcntl: { args: ["i32", "i32"], returns: "i32" },
-  readlink: { args: ["cstring", "ptr", "u64"], returns: "i32" },
-  socket: { args: ["i32", "i32", "i32"], returns: "i32" },
-  connect: { args: ["i32", "ptr", "u32"], returns: "i32" },
-  shutdown: { args: ["i32", "i32"], returns: "i32" },
-  _exit: { args: ["i32"], returns: "void" },
-  __errno_location: { args: [], returns: "ptr" },
-} as const;
+/** `struct timespec`: seconds and nanoseconds. */
+const timespec = (milliseconds: number) =>
+  BigInt64Array.of(BigInt(Math.floor(milliseconds / 1_000)), BigInt((milliseconds % 1_000) * 1_000_000));
 
-/** Loaded when it is needed: it costs half of what VERSION costs, which needs none of it. */
-const ffi = (): typeof import("bun:ffi") => require("bun:ffi");
-const openSocketLibrary = () => ffi().dlopen(LIBRARY, SYMBOLS).symbols;
-const openFileLibrary = () => ffi().dlopen(LIBRARY, FILE_SYMBOLS).symbols;
+export const open = (path: string, flags: number, mode: number) =>
+  systemCall("openat", CURRENT_FOLDER, pathBytes(path), flags, mode);
+export const close = (file: number) => systemCall("close", file);
+export const read = (file: number, buffer: Bytes, length: number) => systemCall("read", file, buffer, length);
+export const write = (file: number, buffer: Bytes, length: number) => systemCall("write", file, buffer, length);
+export const unlink = (path: string) => systemCall("unlinkat", CURRENT_FOLDER, pathBytes(path));
+export const flock = (file: number, operation: number) => systemCall("flock", file, operation);
+export const fcntl = (file: number, command: number) => systemCall("fcntl", file, command);
+export const exit = (code: number) => systemCall("exit_group", code);
 
-let socketLibrary: ReturnType<typeof openSocketLibrary> | undefined;
-let fileLibrary: ReturnType<typeof openFileLibrary> | undefined;
-
-/** Sockets and namespaces. */
-export function libc(): ReturnType<typeof openSocketLibrary> {
-  socketLibrary ??= openSocketLibrary();
-  return socketLibrary;
+export function statx(path: string, mask: number, status: Bytes): number {
+  return systemCall("statx", CURRENT_FOLDER, pathBytes(path), 0, mask, addressOf(status));
 }
 
-/** Files and locks on them, streams, and sockets of this host: all that a process needs that hands its call over. */
-export function fileCalls(): ReturnType<typeof openFileLibrary> {
-  fileLibrary ??= openFileLibrary();
-  return fileLibrary;
+export function readlink(path: string, buffer: Bytes, length: number): number {
+  return systemCall("readlinkat", CURRENT_FOLDER, pathBytes(path), addressOf(buffer), length);
 }
 
-/** The error number of the file call before: ask at once. */
-export function lastFileErrno(): number {
-  return errnoAt(fileCalls().__errno_location());
+export function poll(requests: Bytes, count: number, milliseconds: number): number {
+  const time = timespec(milliseconds);
+  return systemCall("ppoll", addressOf(requests), count, addressOf(time));
 }
 
-/** The error number of the call before: ask at once. */
-export function lastErrno(): number {
-  return errnoAt(libc().__errno_location());
+export const socket = (family: number, type: number, protocol: number) => systemCall("socket", family, type, protocol);
+export const bind = (socket: number, address: Bytes, length: number) => systemCall("bind", socket, address, length);
+export const connect = (socket: number, address: Bytes, length: number) =>
+  systemCall("connect", socket, address, length);
+export const shutdown = (socket: number, how: number) => systemCall("shutdown", socket, how);
+export const sendto = (socket: number, buffer: Bytes, length: number, flags: number) =>
+  systemCall("sendto", socket, buffer, length, flags);
+export const recv = (socket: number, buffer: Bytes, length: number, flags: number) =>
+  systemCall("recvfrom", socket, buffer, length, flags);
+export const sendmsg = (socket: number, header: Bytes, flags: number) => systemCall("sendmsg", socket, header, flags);
+export const setns = (file: number, kind: number) => systemCall("setns", file, kind);
+
+export function setsockopt(socket: number, level: number, name: number, value: Bytes, length: number): number {
+  return systemCall("setsockopt", socket, level, name, addressOf(value), length);
 }
 
-function errnoAt(location: Pointer | bigint | null): number {
-  return typeof location === "number" ? ffi().read.i32(location, 0) : 0;
+export function socketpair(family: number, type: number, protocol: number, pair: Bytes): number {
+  return systemCall("socketpair", family, type, protocol, addressOf(pair));
 }

@@ -9,7 +9,7 @@
 import { errnoOf } from "./errno.ts";
 import { closeFile } from "./files.ts";
 import { isKernelError, KernelError } from "./kernel-error.ts";
-import { lastErrno, libc } from "./libc.ts";
+import * as libc from "./libc.ts";
 import { type Acknowledgement, readAcknowledgement } from "./netlink/acknowledgement.ts";
 import { MessageCursor } from "./netlink/message-reader.ts";
 import { MessageWriter } from "./netlink/message-writer.ts";
@@ -50,16 +50,16 @@ export interface NetlinkSocket {
 
 /** Opens a socket in the namespace the thread is in now. */
 export function openNetlinkSocket(protocol: NetlinkProtocol): NetlinkSocket {
-  const fd = libc().socket(AF_NETLINK, SOCK_RAW_CLOEXEC, PROTOCOL[protocol]);
-  if (fd < 0) throw new KernelError(`open a netlink socket (${protocol})`, lastErrno());
+  const fd = libc.socket(AF_NETLINK, SOCK_RAW_CLOEXEC, PROTOCOL[protocol]);
+  if (fd < 0) throw new KernelError(`open a netlink socket (${protocol})`, libc.lastErrno());
   const socket = { protocol, fd, nextSequence: 1, sendBuffer: DEFAULT_BUFFER };
   try {
     setOption(socket, SOL_NETLINK, NETLINK_EXT_ACK, Int32Array.of(1));
     setOption(socket, SOL_NETLINK, NETLINK_CAP_ACK, Int32Array.of(1));
     setOption(socket, SOL_SOCKET, SO_RCVTIMEO, BigInt64Array.of(BigInt(RECEIVE_TIMEOUT_SECONDS), 0n));
     const address = Uint16Array.of(AF_NETLINK, 0, 0, 0, 0, 0);
-    if (libc().bind(fd, address, address.byteLength) !== 0) {
-      throw new KernelError(`bind a netlink socket (${protocol})`, lastErrno());
+    if (libc.bind(fd, address, address.byteLength) !== 0) {
+      throw new KernelError(`bind a netlink socket (${protocol})`, libc.lastErrno());
     }
     return socket;
   } catch (error) {
@@ -217,8 +217,8 @@ function sendBytes(socket: NetlinkSocket, bytes: Uint8Array<ArrayBuffer>, action
     setOption(socket, SOL_SOCKET, SO_RCVBUFFORCE, wanted);
     socket.sendBuffer = bytes.length * 2;
   }
-  const sent = libc().sendto(socket.fd, bytes, bytes.length, 0, null, 0);
-  if (sent < 0) throw new KernelError(action, lastErrno());
+  const sent = libc.sendto(socket.fd, bytes, bytes.length, 0);
+  if (sent < 0) throw new KernelError(action, libc.lastErrno());
 }
 
 let receiveBuffer: Uint8Array<ArrayBuffer> | undefined;
@@ -227,10 +227,10 @@ let receiveBuffer: Uint8Array<ArrayBuffer> | undefined;
 function receive(socket: NetlinkSocket, flags = 0): MessageCursor {
   receiveBuffer ??= new Uint8Array(RECEIVE_BUFFER);
   for (;;) {
-    const length = libc().recv(socket.fd, receiveBuffer, RECEIVE_BUFFER, MSG_TRUNC | flags);
+    const length = libc.recv(socket.fd, receiveBuffer, RECEIVE_BUFFER, MSG_TRUNC | flags);
     if (length >= 0 && length <= RECEIVE_BUFFER) return new MessageCursor(receiveBuffer, length);
     if (length >= 0) throw new KernelError("read the kernel's answer", errnoOf("EMSGSIZE"));
-    const errno = lastErrno();
+    const errno = libc.lastErrno();
     if (errno !== errnoOf("EINTR")) throw new KernelError("read the kernel's answer", errno);
   }
 }
@@ -240,6 +240,6 @@ function refusal(action: string, { errno, text }: Acknowledgement): KernelError 
 }
 
 function setOption(socket: NetlinkSocket, level: number, name: number, value: Int32Array | BigInt64Array): void {
-  if (libc().setsockopt(socket.fd, level, name, value, value.byteLength) === 0) return;
-  throw new KernelError(`set option ${name} of a netlink socket`, lastErrno());
+  if (libc.setsockopt(socket.fd, level, name, value, value.byteLength) === 0) return;
+  throw new KernelError(`set option ${name} of a netlink socket`, libc.lastErrno());
 }

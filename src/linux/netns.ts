@@ -10,7 +10,7 @@
 import { PluginError } from "../errors.ts";
 import { closeFile, isSameFile, openToRead } from "./files.ts";
 import { KernelError } from "./kernel-error.ts";
-import { lastErrno, libc } from "./libc.ts";
+import * as libc from "./libc.ts";
 import { type NetlinkProtocol, type NetlinkSocket, openNetlinkSocket } from "./netlink-socket.ts";
 
 const OWN_NETNS = "/proc/thread-self/ns/net";
@@ -52,8 +52,8 @@ export function runInNetns<Value>(netns: Netns, work: () => Synchronous<Value>):
   const home = openToRead(OWN_NETNS);
   if (home === undefined) throw new PluginError("internal", "Cannot find the way back: this host has no /proc");
   try {
-    if (libc().setns(netns.fd, CLONE_NEWNET) !== 0) {
-      const reason = new KernelError(`enter network namespace "${netns.path}"`, lastErrno());
+    if (libc.setns(netns.fd, CLONE_NEWNET) !== 0) {
+      const reason = new KernelError(`enter network namespace "${netns.path}"`, libc.lastErrno());
       throw new PluginError("netns-invalid", reason.message, { cause: reason });
     }
     try {
@@ -72,7 +72,7 @@ export function openNetlinkSocketIn(netns: Netns, protocol: NetlinkProtocol): Ne
 }
 
 function leaveTo(home: number): void {
-  if (libc().setns(home, CLONE_NEWNET) === 0) return;
+  if (libc.setns(home, CLONE_NEWNET) === 0) return;
   // Going on would change the container's namespace in place of the host's.
-  throw new PluginError("internal", `Cannot leave a network namespace: error number ${lastErrno()}`);
+  throw new PluginError("internal", `Cannot leave a network namespace: error number ${libc.lastErrno()}`);
 }

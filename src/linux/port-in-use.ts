@@ -7,7 +7,7 @@
 import { type Address, addressBytes, type Family } from "../ip/address.ts";
 import { errnoOf } from "./errno.ts";
 import { closeFile } from "./files.ts";
-import { lastErrno, libc } from "./libc.ts";
+import * as libc from "./libc.ts";
 
 const DOMAIN = { 4: 2, 6: 10 } as const;
 const SOCKET_TYPE = { tcp: 1, udp: 2 } as const;
@@ -19,14 +19,14 @@ const IPV6_V6ONLY = 26;
 
 /** The address zero stands for every address of its family. Answers `false` where it cannot tell. */
 export function isPortInUse(protocol: keyof typeof SOCKET_TYPE, address: Address, port: number): boolean {
-  const socket = libc().socket(DOMAIN[address.family], SOCKET_TYPE[protocol] | CLOSE_ON_EXEC, 0);
+  const socket = libc.socket(DOMAIN[address.family], SOCKET_TYPE[protocol] | CLOSE_ON_EXEC, 0);
   if (socket < 0) return false;
   const on = Int32Array.of(1);
   // Connections that ended a moment ago are nobody's.
-  libc().setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, on, on.byteLength);
-  if (address.family === 6) libc().setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, on, on.byteLength);
+  libc.setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, on, on.byteLength);
+  if (address.family === 6) libc.setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, on, on.byteLength);
   const place = socketAddress(address.family, address, port);
-  const isRefused = libc().bind(socket, place, place.length) !== 0 && lastErrno() === errnoOf("EADDRINUSE");
+  const isRefused = libc.bind(socket, place, place.length) !== 0 && libc.lastErrno() === errnoOf("EADDRINUSE");
   closeFile(socket);
   return isRefused;
 }

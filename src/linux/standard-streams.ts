@@ -3,7 +3,7 @@
  * end, by the system calls themselves: the language runtime would start threads
  * to read and to write.
  */
-import { fileCalls } from "./libc.ts";
+import * as libc from "./libc.ts";
 
 const STDIN = 0;
 const GET_FLAGS = 1;
@@ -26,7 +26,7 @@ export function readReadyStdin(patienceMilliseconds = 0): ReadSoFar {
   let length = 0;
   while (isReadable(STDIN, patienceMilliseconds)) {
     if (length === buffer.length) buffer = enlarged(buffer);
-    const count = fileCalls().read(STDIN, buffer.subarray(length), buffer.length - length);
+    const count = libc.read(STDIN, buffer.subarray(length), buffer.length - length);
     // A failure will be met, and told, by whoever reads the rest.
     if (count < 0) break;
     if (count === 0) return { bytes: buffer.subarray(0, length), isAll: true };
@@ -39,7 +39,7 @@ export function readReadyStdin(patienceMilliseconds = 0): ReadSoFar {
 export function writeToStream(stream: 1 | 2, bytes: Uint8Array): Uint8Array {
   let rest = bytes;
   while (rest.length > 0) {
-    const count = fileCalls().write(stream, rest, rest.length);
+    const count = libc.write(stream, rest, rest.length);
     if (count <= 0) break;
     rest = rest.subarray(count);
   }
@@ -48,18 +48,18 @@ export function writeToStream(stream: 1 | 2, bytes: Uint8Array): Uint8Array {
 
 /** Ends the process here and now: nothing is tidied up. */
 export function exitNow(code: number): void {
-  fileCalls()._exit(code);
+  libc.exit(code);
 }
 
 /** Whether a program that this process became would find the descriptor closed. */
 export function isClosedOnExec(descriptor: number): boolean {
-  return (fileCalls().fcntl(descriptor, GET_FLAGS) & CLOSE_ON_EXEC) !== 0;
+  return (libc.fcntl(descriptor, GET_FLAGS) & CLOSE_ON_EXEC) !== 0;
 }
 
 /** Also at its end, where reading answers nothing. */
 function isReadable(descriptor: number, patienceMilliseconds: number): boolean {
   const request = Int16Array.of(descriptor, 0, POLL_IN, 0);
-  fileCalls().poll(request, 1, patienceMilliseconds);
+  libc.poll(request, 1, patienceMilliseconds);
   return request[RETURNED_EVENTS] !== 0;
 }
 

@@ -3,7 +3,7 @@
  * themselves: for a process that lives for some milliseconds and has nothing
  * else to do meanwhile.
  */
-import { fileCalls } from "./libc.ts";
+import * as libc from "./libc.ts";
 
 const AF_UNIX = 1;
 const SOCK_STREAM_CLOEXEC = 1 | 0x80000;
@@ -25,17 +25,17 @@ export function connectUnix(path: string): number | undefined {
   address[0] = AF_UNIX;
   const { read } = new TextEncoder().encodeInto(path, address.subarray(FAMILY_BYTES, -1));
   if (read < path.length) return undefined;
-  const stream = fileCalls().socket(AF_UNIX, SOCK_STREAM_CLOEXEC, 0);
+  const stream = libc.socket(AF_UNIX, SOCK_STREAM_CLOEXEC, 0);
   if (stream < 0) return undefined;
-  if (fileCalls().connect(stream, address, address.length) === 0) return stream;
-  fileCalls().close(stream);
+  if (libc.connect(stream, address, address.length) === 0) return stream;
+  libc.close(stream);
   return undefined;
 }
 
 /** Answers whether all was taken. */
 export function sendAll(stream: number, bytes: Uint8Array): boolean {
   for (let rest = bytes; rest.length > 0; ) {
-    const count = fileCalls().write(stream, rest, rest.length);
+    const count = libc.write(stream, rest, rest.length);
     if (count <= 0) return false;
     rest = rest.subarray(count);
   }
@@ -44,22 +44,22 @@ export function sendAll(stream: number, bytes: Uint8Array): boolean {
 
 /** No more will be sent; what the other says is still heard. */
 export function endSending(stream: number): void {
-  fileCalls().shutdown(stream, SHUT_WR);
+  libc.shutdown(stream, SHUT_WR);
 }
 
 /** Waits for as long; a signal ends the wait early. Also a stream at its end is readable. */
 export function isReadableWithin(stream: number, milliseconds: number): boolean {
   const request = Int16Array.of(stream & 0xffff, stream >> 16, POLL_IN, 0);
-  return fileCalls().poll(request, 1, milliseconds) > 0;
+  return libc.poll(request, 1, milliseconds) > 0;
 }
 
 /** What is there to be read, in one piece; empty at the end, or where the stream broke. */
 export function receiveSome(stream: number): Uint8Array {
   const buffer = new Uint8Array(CHUNK);
-  const count = fileCalls().read(stream, buffer, buffer.length);
+  const count = libc.read(stream, buffer, buffer.length);
   return buffer.subarray(0, Math.max(count, 0));
 }
 
 export function closeStream(stream: number): void {
-  fileCalls().close(stream);
+  libc.close(stream);
 }

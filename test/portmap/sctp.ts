@@ -1,5 +1,5 @@
 /** SCTP by raw sockets: the first packet of an association, for kernels without SCTP itself. */
-import { libc } from "../../src/linux/libc.ts";
+import * as libc from "../../src/linux/libc.ts";
 import { closeNetns, openNetns, runInNetns } from "../../src/linux/netns.ts";
 import { pollUntil } from "../support/poll.ts";
 
@@ -15,16 +15,17 @@ export async function sctpPortSeen(from: string, to: string, target: string, por
   const receiver = rawSocket(to);
   const packet = initPacket(40_000, port);
   const address = Uint8Array.of(AF_INET, 0, 0, 0, ...target.split(".").map(Number), ...new Uint8Array(8));
-  if (libc().sendto(sender, packet, packet.length, 0, address, address.length) < 0) throw new Error("sendto failed");
+  if (libc.connect(sender, address, address.length) < 0) throw new Error("connect failed");
+  if (libc.sendto(sender, packet, packet.length, 0) < 0) throw new Error("sendto failed");
   const buffer = new Uint8Array(200);
-  await pollUntil(() => libc().recv(receiver, buffer, buffer.length, DO_NOT_WAIT) > 0, "an SCTP packet", 2_000);
+  await pollUntil(() => libc.recv(receiver, buffer, buffer.length, DO_NOT_WAIT) > 0, "an SCTP packet", 2_000);
   return new DataView(buffer.buffer).getUint16(IP_HEADER + 2);
 }
 
 function rawSocket(path: string): number {
   const netns = openNetns(path);
   if (netns === undefined) throw new Error(`no namespace ${path}`);
-  const socket = runInNetns(netns, () => libc().socket(AF_INET, SOCK_RAW, SCTP));
+  const socket = runInNetns(netns, () => libc.socket(AF_INET, SOCK_RAW, SCTP));
   closeNetns(netns);
   return socket;
 }
