@@ -61,6 +61,7 @@ const ffi: Pick<typeof import("bun:ffi"), "dlopen" | "ptr" | "read"> = Reflect.g
 // biome-ignore lint/style/noRestrictedGlobals: which machine it is, is no fact about the process
 const machine: Machine = process.arch === "arm64" ? "arm64" : "x64";
 
+let encoder: TextEncoder | undefined;
 let opened: ReturnType<typeof openLibrary> | undefined;
 
 /** What the kernel answers; negative where it refused, and then `lastErrno()` says why. */
@@ -89,7 +90,8 @@ export function addressOf(buffer: NodeJS.TypedArray): number {
 
 /** A path as the kernel wants it, with a zero behind. */
 export function pathBytes(path: string): Uint8Array {
-  return new TextEncoder().encode(`${path}\0`);
+  encoder ??= new TextEncoder();
+  return encoder.encode(`${path}\0`);
 }
 
 function openLibrary() {

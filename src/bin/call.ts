@@ -15,10 +15,10 @@ export function runCall(part: PluginPart, args: readonly string[]): Promise<numb
 }
 
 function readyAnswer(part: PluginPart, option: string): Answer | undefined {
-  const face = faceOf(part);
-  if (option === "-v") return { exitCode: 0, stdout: `${face.versionLine}\n`, stderr: "" };
   if (option === "-t" && part === "plugin") return undefined;
-  return faceAnswer(process.env["CNI_COMMAND"] ?? "", face);
+  if (option === "-v") return { exitCode: 0, stdout: `${faceOf(part).versionLine}\n`, stderr: "" };
+  const command = process.env["CNI_COMMAND"] ?? "";
+  return command === "" || command === "VERSION" ? faceAnswer(command, faceOf(part)) : undefined;
 }
 
 async function runHanded(part: PluginPart, args: readonly string[]): Promise<number> {

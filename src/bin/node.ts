@@ -16,11 +16,13 @@ import { linkTarget } from "../linux/link-target.ts";
 import { isOwnNetns } from "../linux/netns.ts";
 import { fitsUnixAddress } from "../linux/unix-stream.ts";
 import { formatLine } from "../log/line.ts";
+import type { EnterPhase } from "../plugin/phase.ts";
 import { VERSION } from "../version.ts";
 import { agentDirectory, callSocketPath } from "./agent-socket.ts";
 import { COMPOSERS } from "./composers.ts";
 import { STOP_SIGNALS } from "./end.ts";
 import { faceOf } from "./faces.ts";
+import { startPhaseClock } from "./phases.ts";
 import type { PluginPart } from "./programs.ts";
 import { forgetProxies } from "./proxies.ts";
 
@@ -73,19 +75,24 @@ function home(): string {
 
 function answerFrom(here: string): (call: HandedCall, signal: AbortSignal) => Promise<Answer> {
   return async (call, signal) => {
-    const started = performance.now();
-    const answer = await answerCall(call, signal);
+    const clock = startPhaseClock();
+    const answer = await answerCall(call, signal, clock.enter);
     // Lost in a container's namespace, every later call would wire the wrong host. Whoever waits does its call itself.
     if (home() !== here) process.exit(1);
+    const phases = [...clock.spent()].map(([phase, milliseconds]) => [phase, milliseconds.toFixed(1)] as const);
     say(`${call.program} ${call.environment["CNI_COMMAND"]}: exit code ${answer.exitCode}`, {
       container: call.environment["CNI_CONTAINERID"] ?? "",
-      milliseconds: (performance.now() - started).toFixed(1),
+      ...Object.fromEntries(phases),
     });
     return answer;
   };
 }
 
-async function answerCall({ program, environment, stdin }: HandedCall, signal: AbortSignal): Promise<Answer> {
+async function answerCall(
+  { program, environment, stdin }: HandedCall,
+  signal: AbortSignal,
+  enterPhase: EnterPhase,
+): Promise<Answer> {
   if (!isPluginPart(program)) {
     return errorAnswer(new PluginError("internal", `Cannot serve "${program}": no such plugin`), NEWEST_VERSION);
   }
@@ -94,7 +101,7 @@ async function answerCall({ program, environment, stdin }: HandedCall, signal: A
     logged += text;
   };
   const { compose } = await COMPOSERS[program]();
-  const plugin = await compose(faceOf(program), { environment, stderr, lifetime: "own", enterPhase: () => {} });
+  const plugin = await compose(faceOf(program), { environment, stderr, lifetime: "own", enterPhase });
   const process = {
     env: environment,
     readStdin: async () => stdin,
