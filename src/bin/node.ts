@@ -101,7 +101,7 @@ async function answerCall(
     logged += text;
   };
   const { compose } = await COMPOSERS[program]();
-  const plugin = await compose(faceOf(program), { environment, stderr, lifetime: "own", enterPhase });
+  const plugin = await compose(faceOf(program), { environment, stderr, lifetime: "call", enterPhase });
   const process = {
     env: environment,
     readStdin: async () => stdin,

@@ -6,11 +6,17 @@ import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import { PluginError } from "../errors.ts";
 import type { Datastore } from "./datastore.ts";
 
+/** How long what a call opens is of use. */
+export type Lifetime = "process" | "call";
+
 export interface OpenOptions {
   /** Spreads the processes of a cluster over the members of etcd: a number from 0 up to 1. */
   readonly random?: () => number;
-  /** `process`: the process ends right after `close()`, so nothing need be tidied up that the next one can take over. */
-  readonly lifetime?: "process" | "own";
+  /**
+   * `process`: the process ends right after `close()`, so nothing need be tidied up that the next one can take over.
+   * `call`: the process goes on, and opens the same datastore again and again.
+   */
+  readonly lifetime?: Lifetime | "own";
   /** Closes the datastore, and with it ends every attempt and watch. */
   readonly signal?: AbortSignal;
 }
@@ -27,11 +33,13 @@ async function openKind(settings: DatastoreSettings, { random, lifetime = "own" 
   switch (settings.kind) {
     case "embedded": {
       const { openEmbedded } = await import("./embedded/embedded.ts");
-      return openEmbedded(settings.path, { lifetime });
+      if (lifetime !== "call") return openEmbedded(settings.path, { lifetime });
+      const { shareFile } = await import("./embedded/shared.ts");
+      return shareFile(settings.path, () => openEmbedded(settings.path));
     }
     case "etcd": {
       const { openEtcd } = await import("./etcd/etcd.ts");
-      return openEtcd(settings, random === undefined ? {} : { random });
+      return openEtcd(settings, { connectsEarly: lifetime !== "call", ...(random === undefined ? {} : { random }) });
     }
     case "orchestrator":
       throw new PluginError(

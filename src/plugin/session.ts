@@ -12,7 +12,7 @@ import { type DatastoreSettings, datastoreSettings } from "../config/datastore-s
 import { requireNetworkConfig } from "../config/decode.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import type { Datastore } from "../datastore/datastore.ts";
-import { openDatastore } from "../datastore/open.ts";
+import { type Lifetime, openDatastore } from "../datastore/open.ts";
 import { identity } from "../identity.ts";
 import type { HostMeans } from "../ipam/host-allocator.ts";
 import { openConfigLog } from "../log/config-log.ts";
@@ -26,8 +26,7 @@ export interface Surroundings extends HostMeans {
   readonly hostName: () => Promise<string>;
   /** Where the node agent leaves what it found out about the host. */
   readonly stateDirectory: string;
-  /** `process`: it ends with the call, and what is left open with it. */
-  readonly lifetime: "process" | "own";
+  readonly lifetime: Lifetime;
   /** Milliseconds of a clock that never goes back. */
   readonly elapsed: () => number;
   readonly uuid: () => string;

@@ -2,5 +2,5 @@
 export interface Surroundings {
   warn(message: string): void;
   /** `process`: it ends with the call, and what is left open with it. */
-  readonly lifetime: "process" | "own";
+  readonly lifetime: "process" | "call";
 }

@@ -9,7 +9,7 @@ import { type DatastoreSettings, datastoreSettings } from "../../config/datastor
 import { requireNetworkConfig } from "../../config/decode.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
-import { openDatastore } from "../../datastore/open.ts";
+import { type Lifetime, openDatastore } from "../../datastore/open.ts";
 import { openConfigLog } from "../../log/config-log.ts";
 import type { Log } from "../../log/log.ts";
 import type { Allocator } from "../allocator.ts";
@@ -19,8 +19,7 @@ import { type HostMeans, openHostAllocator } from "../host-allocator.ts";
 export interface Surroundings extends HostMeans {
   readonly pid: number;
   readonly hostName: string;
-  /** `process`: it ends with the call, and what is left open with it. */
-  readonly lifetime: "process" | "own";
+  readonly lifetime: Lifetime;
   readonly uuid: () => string;
   readonly stderr: (text: string) => void;
 }
