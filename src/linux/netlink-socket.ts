@@ -100,7 +100,35 @@ function attemptAtOnce(
 ): readonly (KernelError | undefined)[] {
   const first = takeSequences(socket, requests.length);
   sendBytes(socket, encodeRequests(requests, first), requests[0]?.action ?? "send nothing");
+  return collectOutcomes(socket, requests, first, onMessage);
+}
 
+/**
+ * As `attempt`, for a few requests that take the kernel milliseconds, in a process that has others to serve
+ * meanwhile: a thread of the language runtime sends them, and waits.
+ */
+export async function attemptAside(
+  socket: NetlinkSocket,
+  requests: readonly NetlinkRequest[],
+): Promise<readonly (KernelError | undefined)[]> {
+  const { write } = await import("node:fs");
+  const first = takeSequences(socket, requests.length);
+  const sent = Promise.withResolvers<void>();
+  write(socket.fd, encodeRequests(requests, first), (failure) => {
+    if (failure === null) sent.resolve();
+    else sent.reject(new KernelError(requests[0]?.action ?? "send nothing", Math.abs(failure.errno ?? 0)));
+  });
+  await sent.promise;
+  return collectOutcomes(socket, requests, first);
+}
+
+/** Reads until each request was answered. */
+function collectOutcomes(
+  socket: NetlinkSocket,
+  requests: readonly NetlinkRequest[],
+  first: number,
+  onMessage?: OnMessage,
+): readonly (KernelError | undefined)[] {
   const outcomes = new Array<KernelError | undefined>(requests.length).fill(undefined);
   let awaited = requests.length;
   while (awaited > 0) {

@@ -15,16 +15,17 @@ import { resultAddresses } from "../ipam/plugin/result-addresses.ts";
 import { unregister } from "./registration.ts";
 import type { Session } from "./session.ts";
 import { removeLinks } from "./unwire.ts";
+import { removeLink, removeLinkAside } from "./wire.ts";
 import { workloadOf } from "./workload.ts";
 
 export async function del(call: DelCall, session: Session): Promise<void> {
   const workload = workloadOf(call, decodeArguments(call.args), session.node);
-  const { enterPhase } = session.surroundings;
+  const { enterPhase, lifetime } = session.surroundings;
   // On its way while the kernel works.
   enterPhase("datastore");
   void session.store();
   enterPhase("kernel");
-  removeLinks(workload, call.netns);
+  await removeLinks(workload, call.netns, lifetime === "call" ? removeLinkAside : removeLink);
   enterPhase("datastore");
   await releaseElsewhere(call, session);
   await unregister(workload, session, resultAddresses(call.prevResult));

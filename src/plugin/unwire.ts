@@ -3,17 +3,20 @@ import { PluginError } from "../errors.ts";
 import type { NetlinkSocket } from "../linux/netlink-socket.ts";
 import { closeNetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
 import { closeNetns, openNetlinkSocketIn, openNetns } from "../linux/netns.ts";
-import { findLink } from "../linux/rtnetlink/link.ts";
+import { findLink, type Link } from "../linux/rtnetlink/link.ts";
 import { isOwn } from "./sandbox.ts";
 import { removeLink } from "./wire.ts";
 import type { Workload } from "./workload.ts";
 
+type Remove = (socket: NetlinkSocket, link: Link) => void | Promise<void>;
+
 /** For DEL: whatever end is found; neither is success. A namespace that is gone took its links with it. */
-export function removeLinks(workload: Workload, netns: string | undefined): void {
+export async function removeLinks(workload: Workload, netns: string | undefined, remove: Remove): Promise<void> {
   const host = openNetlinkSocket("route");
   try {
-    if (removeOwnLink(host, workload) === "removed" || netns === undefined) return;
-    removeInside(workload, netns);
+    const link = findOwnLink(host, workload);
+    if (link !== undefined) await remove(host, link);
+    else if (netns !== undefined) await removeInside(workload, netns, remove);
   } catch (failure) {
     // What is no namespace holds no link.
     if (!(failure instanceof PluginError) || failure.kind !== "netns-invalid") throw failure;
@@ -24,21 +27,26 @@ export function removeLinks(workload: Workload, netns: string | undefined): void
 
 /** By the host's end; the container's goes with it. */
 export function removeOwnLink(host: NetlinkSocket, workload: Workload): "removed" | "absent" {
-  const link = findLink(host, workload.hostInterface);
-  if (link?.alias !== workload.mark) return "absent";
+  const link = findOwnLink(host, workload);
+  if (link === undefined) return "absent";
   removeLink(host, link);
   return "removed";
 }
 
+function findOwnLink(host: NetlinkSocket, workload: Workload): Link | undefined {
+  const link = findLink(host, workload.hostInterface);
+  return link?.alias === workload.mark ? link : undefined;
+}
+
 /** The host's end may bear another name: the naming follows the build's identity. */
-function removeInside(workload: Workload, path: string): void {
+async function removeInside(workload: Workload, path: string, remove: Remove): Promise<void> {
   const netns = openNetns(path);
   if (netns === undefined) return;
   try {
     const container = openNetlinkSocketIn(netns, "route");
     try {
       const link = findLink(container, workload.ifname);
-      if (link !== undefined && isOwn(link, workload)) removeLink(container, link);
+      if (link !== undefined && isOwn(link, workload)) await remove(container, link);
     } finally {
       closeNetlinkSocket(container);
     }

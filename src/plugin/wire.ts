@@ -10,12 +10,12 @@
  * may be repeated, so a second ADD passes through here too.
  */
 
-import { effect } from "../effect.ts";
+import { effect, effectOf } from "../effect.ts";
 import { PluginError } from "../errors.ts";
 import { formatPrefix, isSamePrefix } from "../ip/prefix.ts";
 import { isKernelError } from "../linux/kernel-error.ts";
 import type { NetlinkRequest } from "../linux/netlink/request.ts";
-import { attempt, type NetlinkSocket, perform } from "../linux/netlink-socket.ts";
+import { attempt, attemptAside, type NetlinkSocket, perform } from "../linux/netlink-socket.ts";
 import { runInNetns } from "../linux/netns.ts";
 import { ensureAddress } from "../linux/rtnetlink/address.ts";
 import { changeLink, deleteLink, findLink, findLinkByIndex, type Link } from "../linux/rtnetlink/link.ts";
@@ -84,6 +84,12 @@ export function wireLinks(plan: WiringPlan, sandbox: Sandbox, warn: Warn): Wired
 /** Takes the host's end away, and the container's with it. Nothing there is success. */
 export function removeLink(socket: NetlinkSocket, link: Link): void {
   const [refusal] = effect("delete link", () => attempt(socket, [deleteLink(link)]));
+  if (refusal !== undefined && !isKernelError(refusal, "ENODEV")) throw refusal;
+}
+
+/** As `removeLink`, for a process that has other calls to serve: the kernel takes some 15 ms. */
+export async function removeLinkAside(socket: NetlinkSocket, link: Link): Promise<void> {
+  const [refusal] = await effectOf("delete link", () => attemptAside(socket, [deleteLink(link)]));
   if (refusal !== undefined && !isKernelError(refusal, "ENODEV")) throw refusal;
 }
 
