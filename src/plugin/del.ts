@@ -15,7 +15,6 @@ import { resultAddresses } from "../ipam/plugin/result-addresses.ts";
 import { unregister } from "./registration.ts";
 import type { Session } from "./session.ts";
 import { removeLinks } from "./unwire.ts";
-import { removeLink, removeLinkAside } from "./wire.ts";
 import { workloadOf } from "./workload.ts";
 
 export async function del(call: DelCall, session: Session): Promise<void> {
@@ -25,7 +24,7 @@ export async function del(call: DelCall, session: Session): Promise<void> {
   enterPhase("datastore");
   void session.store();
   enterPhase("kernel");
-  await removeLinks(workload, call.netns, lifetime === "call" ? removeLinkAside : removeLink);
+  await removeLinks(workload, call.netns, lifetime);
   enterPhase("datastore");
   await releaseElsewhere(call, session);
   await unregister(workload, session, resultAddresses(call.prevResult));

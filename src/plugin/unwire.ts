@@ -1,22 +1,22 @@
 /** Takes an attachment's links away: found by their mark, so that nobody else's are touched. */
+import type { Lifetime } from "../datastore/open.ts";
 import { PluginError } from "../errors.ts";
 import type { NetlinkSocket } from "../linux/netlink-socket.ts";
 import { closeNetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
 import { closeNetns, openNetlinkSocketIn, openNetns } from "../linux/netns.ts";
 import { findLink, type Link } from "../linux/rtnetlink/link.ts";
 import { isOwn } from "./sandbox.ts";
-import { removeLink } from "./wire.ts";
+import { removeHostLink, removeLink } from "./wire.ts";
 import type { Workload } from "./workload.ts";
 
-type Remove = (socket: NetlinkSocket, link: Link) => void | Promise<void>;
-
 /** For DEL: whatever end is found; neither is success. A namespace that is gone took its links with it. */
-export async function removeLinks(workload: Workload, netns: string | undefined, remove: Remove): Promise<void> {
+export async function removeLinks(workload: Workload, netns: string | undefined, lifetime: Lifetime): Promise<void> {
   const host = openNetlinkSocket("route");
   try {
     const link = findOwnLink(host, workload);
-    if (link !== undefined) await remove(host, link);
-    else if (netns !== undefined) await removeInside(workload, netns, remove);
+    if (link === undefined) removeInside(workload, netns);
+    else if (lifetime === "process") removeLink(host, link);
+    else await removeHostLink(link);
   } catch (failure) {
     // What is no namespace holds no link.
     if (!(failure instanceof PluginError) || failure.kind !== "netns-invalid") throw failure;
@@ -39,14 +39,14 @@ function findOwnLink(host: NetlinkSocket, workload: Workload): Link | undefined 
 }
 
 /** The host's end may bear another name: the naming follows the build's identity. */
-async function removeInside(workload: Workload, path: string, remove: Remove): Promise<void> {
-  const netns = openNetns(path);
+function removeInside(workload: Workload, path: string | undefined): void {
+  const netns = path === undefined ? undefined : openNetns(path);
   if (netns === undefined) return;
   try {
     const container = openNetlinkSocketIn(netns, "route");
     try {
       const link = findLink(container, workload.ifname);
-      if (link !== undefined && isOwn(link, workload)) await remove(container, link);
+      if (link !== undefined && isOwn(link, workload)) removeLink(container, link);
     } finally {
       closeNetlinkSocket(container);
     }

@@ -15,10 +15,11 @@ import { PluginError } from "../errors.ts";
 import { formatPrefix, isSamePrefix } from "../ip/prefix.ts";
 import { isKernelError } from "../linux/kernel-error.ts";
 import type { NetlinkRequest } from "../linux/netlink/request.ts";
-import { attempt, attemptAside, type NetlinkSocket, perform } from "../linux/netlink-socket.ts";
+import { attempt, type NetlinkSocket, perform } from "../linux/netlink-socket.ts";
 import { runInNetns } from "../linux/netns.ts";
 import { ensureAddress } from "../linux/rtnetlink/address.ts";
 import { changeLink, deleteLink, findLink, findLinkByIndex, type Link } from "../linux/rtnetlink/link.ts";
+import { removeLinkTogether } from "../linux/rtnetlink/link-removal.ts";
 import { setNeighbour } from "../linux/rtnetlink/neighbour.ts";
 import { addRoute, listRoutes, MAIN_TABLE, type Route } from "../linux/rtnetlink/route.ts";
 import { createVeth } from "../linux/rtnetlink/veth.ts";
@@ -87,10 +88,10 @@ export function removeLink(socket: NetlinkSocket, link: Link): void {
   if (refusal !== undefined && !isKernelError(refusal, "ENODEV")) throw refusal;
 }
 
-/** As `removeLink`, for a process that has other calls to serve: the kernel takes some 15 ms. */
-export async function removeLinkAside(socket: NetlinkSocket, link: Link): Promise<void> {
-  const [refusal] = await effectOf("delete link", () => attemptAside(socket, [deleteLink(link)]));
-  if (refusal !== undefined && !isKernelError(refusal, "ENODEV")) throw refusal;
+/** As `removeLink` for a link of the host, in a process that serves other calls meanwhile. */
+export async function removeHostLink(link: Link): Promise<void> {
+  const refusal = await effectOf("delete link", () => removeLinkTogether(link));
+  if (refusal !== undefined) throw refusal;
 }
 
 function linkNamed(socket: NetlinkSocket, name: string): Link {

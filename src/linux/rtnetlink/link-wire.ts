@@ -10,6 +10,7 @@ export const LINK = {
   transmitQueueLength: 13,
   info: 18,
   alias: 20,
+  group: 27,
   netnsFd: 28,
   extensionMask: 29,
   transmitQueues: 31,

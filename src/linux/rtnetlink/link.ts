@@ -110,6 +110,7 @@ export interface LinkChange {
   readonly mac?: Uint8Array;
   readonly mtu?: number;
   readonly alias?: string;
+  readonly group?: number;
 }
 
 /** A link by its index, or by its name alone: then it may be one that an earlier request of the same call creates. */
@@ -130,6 +131,7 @@ export function changeLink(link: LinkReference, change: LinkChange): NetlinkRequ
       if (change.alias !== undefined) writer.bytes(LINK.alias, new TextEncoder().encode(change.alias));
       if (change.mac !== undefined) writer.bytes(LINK.address, change.mac);
       if (change.mtu !== undefined) writer.u32(LINK.mtu, change.mtu);
+      if (change.group !== undefined) writer.u32(LINK.group, change.group);
     },
   };
 }
@@ -143,6 +145,19 @@ export function deleteLink(link: LinkReference): NetlinkRequest {
     write(writer) {
       writer.raw(linkHeader(link.index ?? 0));
       if (link.index === undefined) writer.text(LINK.name, link.name);
+    },
+  };
+}
+
+/** Removes all links of the group at once: the kernel waits once for them all. ENODEV where there are none. */
+export function deleteLinkGroup(group: number): NetlinkRequest {
+  return {
+    action: `delete the links of group ${group}`,
+    type: RTM.deleteLink,
+    flags: 0,
+    write(writer) {
+      writer.raw(linkHeader(0));
+      writer.u32(LINK.group, group);
     },
   };
 }
