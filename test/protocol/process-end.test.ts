@@ -87,6 +87,21 @@ describe("a stdout that was closed before the start", () => {
 
     expect(run).toEqual({ exitCode: 0, stdout: "", stderr: "" });
   });
+
+  const versions = { env: { CNI_COMMAND: "VERSION" } };
+
+  test("makes VERSION fail, which is answered before anything is loaded", async () => {
+    const run = await runPlugin(["/bin/sh", "-c", 'exec "$0" >&-', builtProgram()], versions);
+
+    expect(run).toMatchObject({ exitCode: 1, stdout: "" });
+    expect(run.stderr).toContain("stdout");
+  });
+
+  test("is not taken for /dev/null by VERSION either", async () => {
+    const run = await runPlugin(["/bin/sh", "-c", 'exec "$0" >/dev/null', builtProgram()], versions);
+
+    expect(run).toEqual({ exitCode: 0, stdout: "", stderr: "" });
+  });
 });
 
 describe("stdin", () => {
