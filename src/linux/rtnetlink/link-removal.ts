@@ -1,71 +1,116 @@
 /**
- * Removes links for many callers in one process: the kernel takes some 15 ms for
- * a link, waiting mostly, and no longer for fifty that are removed together.
- * So one removal is under way at a time, aside, and whoever comes meanwhile is
- * part of the next.
+ * Removes links for many callers in one process that goes on.
  *
- * Links are removed together by a group that they are put into just for this. A
- * process that dies in between leaves them as they were, but for their group.
+ * Removing a link takes the kernel 15 ms, but the link is gone after one: no
+ * route, no address, no name is left. The rest is a wait for whoever may still
+ * look at it, during which the call does not return. So a thread of the language
+ * runtime makes the call and waits, and the caller goes on once the link is gone.
+ *
+ * Whoever comes while a removal begins is part of the next, by a group that the
+ * links are put into just for this: fifty take no longer than one. A process that
+ * dies in between leaves them as they were, but for their group.
  */
 import { isKernelError, type KernelError } from "../kernel-error.ts";
+import type { NetlinkRequest } from "../netlink/request.ts";
 import { attempt, attemptAside, closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../netlink-socket.ts";
-import { changeLink, deleteLink, deleteLinkGroup, type LinkReference } from "./link.ts";
+import { changeLink, deleteLink, deleteLinkGroup, findLinkByIndex } from "./link.ts";
+
+interface KnownLink {
+  readonly name: string;
+  readonly index: number;
+}
 
 interface Wish {
-  readonly link: LinkReference;
+  readonly link: KnownLink;
   readonly settle: (refusal: KernelError | undefined) => void;
 }
 
+type Outcome = { readonly refusal: KernelError | undefined };
+
 /** So that a number is nobody else's: groups that people give to links are small. */
 const LOWEST_GROUP = 0x4000_0000;
+/** Each waits on a thread that others may need, too. */
+const MOST_WAITING = 4;
+const LOOK_MILLISECONDS = 0.3;
 
 let wishes: Wish[] = [];
-let isUnderWay = false;
+let isBusy = false;
+const waiting = new Set<Promise<unknown>>();
 
 /** Of links in this process's own network namespace. Answers why the kernel refused; one that is gone is no refusal. */
-export function removeLinkTogether(link: LinkReference): Promise<KernelError | undefined> {
+export function removeLinkTogether(link: KnownLink): Promise<KernelError | undefined> {
   return new Promise((settle) => {
     wishes.push({ link, settle });
-    if (!isUnderWay) void removeAll();
+    if (!isBusy) void removeAll();
   });
 }
 
 async function removeAll(): Promise<void> {
-  isUnderWay = true;
-  const socket = openNetlinkSocket("route");
-  try {
-    while (wishes.length > 0) {
-      const batch = wishes;
-      wishes = [];
-      await removeBatch(socket, batch);
-    }
-  } finally {
-    isUnderWay = false;
-    closeNetlinkSocket(socket);
+  isBusy = true;
+  while (wishes.length > 0) {
+    while (waiting.size >= MOST_WAITING) await Promise.race(waiting);
+    const batch = wishes;
+    wishes = [];
+    await removeBatch(batch);
   }
+  isBusy = false;
 }
 
-async function removeBatch(socket: NetlinkSocket, batch: readonly Wish[]): Promise<void> {
-  if (batch.length > 1 && (await removeAsGroup(socket, batch))) {
+async function removeBatch(batch: readonly Wish[]): Promise<void> {
+  const group = batch.length > 1 ? joinGroup(batch) : undefined;
+  if (group !== undefined && (await removeNow(deleteLinkGroup(group), batch)).refusal === undefined) {
     for (const { settle } of batch) settle(undefined);
     return;
   }
-  for (const { link, settle } of batch) {
-    const [refusal] = await attemptAside(socket, [deleteLink(link)]);
-    settle(isGone(refusal) ? undefined : refusal);
+  // Alone, or refused together: then each is removed by itself, and told its own reason.
+  for (const wish of batch) wish.settle((await removeNow(deleteLink(wish.link), [wish])).refusal);
+}
+
+/** `undefined` where a link cannot join. */
+function joinGroup(batch: readonly Wish[]): number | undefined {
+  const group = LOWEST_GROUP + Math.floor(Math.random() * LOWEST_GROUP);
+  const refusals = withSocket((socket) =>
+    attempt(
+      socket,
+      batch.map(({ link }) => changeLink(link, { group })),
+    ),
+  );
+  return refusals.every((refusal) => refusal === undefined || isGone(refusal)) ? group : undefined;
+}
+
+/** Comes back when the links are gone, or the kernel has refused. */
+async function removeNow(removal: NetlinkRequest, batch: readonly Wish[]): Promise<Outcome> {
+  const socket = openNetlinkSocket("route");
+  const returned = attemptAside(socket, [removal])
+    .then(([refusal]): Outcome => ({ refusal: isGone(refusal) ? undefined : refusal }))
+    .finally(() => {
+      waiting.delete(returned);
+      closeNetlinkSocket(socket);
+    });
+  waiting.add(returned);
+  const seen = new AbortController();
+  try {
+    return await Promise.race([returned, whenGone(batch, seen.signal)]);
+  } finally {
+    seen.abort();
   }
 }
 
-/** Answers `false` where something was refused: then each is removed by itself, and told its own reason. */
-async function removeAsGroup(socket: NetlinkSocket, batch: readonly Wish[]): Promise<boolean> {
-  const group = LOWEST_GROUP + Math.floor(Math.random() * LOWEST_GROUP);
-  const joined = attempt(
-    socket,
-    batch.map(({ link }) => changeLink(link, { group })),
-  );
-  if (joined.some((refusal) => refusal !== undefined && !isGone(refusal))) return false;
-  const [refusal] = await attemptAside(socket, [deleteLinkGroup(group)]);
-  return refusal === undefined || isGone(refusal);
+/** All links of a batch go at the same time, under one lock of the kernel. */
+async function whenGone(batch: readonly Wish[], signal: AbortSignal): Promise<Outcome> {
+  const isThere = () => withSocket((socket) => batch.some(({ link }) => findLinkByIndex(socket, link.index)));
+  do await Bun.sleep(LOOK_MILLISECONDS);
+  while (!signal.aborted && isThere());
+  return { refusal: undefined };
+}
+
+function withSocket<Value>(work: (socket: NetlinkSocket) => Value): Value {
+  const socket = openNetlinkSocket("route");
+  try {
+    return work(socket);
+  } finally {
+    closeNetlinkSocket(socket);
+  }
 }
 
 function isGone(refusal: KernelError | undefined): boolean {
