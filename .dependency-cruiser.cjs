@@ -4,7 +4,7 @@
  * `NEIGHBOURS` says so.
  */
 const FLOORS = [
-  ["identity", "version", "errors", "redaction", "effect", "system-call"],
+  ["identity", "version", "errors", "redaction", "effect", "system-call", "file-status"],
   ["ip", "selector"],
   ["model", "cni", "config"],
   ["linux", "kube", "log"],
@@ -14,7 +14,7 @@ const FLOORS = [
   ["bin"],
 ];
 
-const NEIGHBOURS = { config: ["model", "cni"], admin: ["upgrade"] };
+const NEIGHBOURS = { "file-status": ["system-call"], config: ["model", "cni"], admin: ["upgrade"] };
 
 const pathOf = (room) => `^src/${room}(/|\\.ts$|\\.test\\.ts$)`;
 

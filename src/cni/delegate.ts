@@ -7,6 +7,7 @@
  * own code.
  */
 import { ForeignError, PluginError } from "../errors.ts";
+import { statusAt } from "../file-status.ts";
 import { type CniCommand, type Environment, pluginDirectories } from "./environment.ts";
 import { isJsonObject } from "./json.ts";
 import type { CniResult } from "./result.ts";
@@ -61,18 +62,10 @@ export async function findPlugin(type: string, environment: Environment): Promis
   const directories = pluginDirectories(environment);
   for (const directory of directories) {
     const path = `${directory}/${type}`;
-    if (await isRegularFile(path)) return path;
+    if (statusAt(path)?.isRegular) return path;
   }
   const state = directories.length === 0 ? "CNI_PATH names no directory" : `it is not in ${directories.join(", ")}`;
   throw new PluginError("delegate-failed", `Cannot run plugin "${type}": ${state}`);
-}
-
-async function isRegularFile(path: string): Promise<boolean> {
-  try {
-    return (await Bun.file(path).stat()).isFile();
-  } catch {
-    return false;
-  }
 }
 
 interface Executed {

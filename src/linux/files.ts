@@ -8,6 +8,7 @@
  */
 import { effect } from "../effect.ts";
 import { PluginError } from "../errors.ts";
+import { statusAt } from "../file-status.ts";
 import { describeErrno, errnoOf } from "./errno.ts";
 import * as libc from "./libc.ts";
 
@@ -21,14 +22,6 @@ const CLOSE_ON_EXEC = 0o2000000;
 const MODE = 0o600;
 
 const CHUNK = 4096;
-const BASIC_STATUS = 0x7ff;
-/** `struct statx` has one layout on every machine: seconds and nanoseconds of the last change of the content. */
-const STATX_BYTES = 256;
-const CHANGED_SECONDS_AT = 112;
-const CHANGED_NANOSECONDS_AT = 120;
-const INODE_AT = 32;
-const DEVICE_AT = 136;
-
 /** A descriptor to read by, or to name what the file stands for; `undefined` where there is none. */
 export function openToRead(path: string): number | undefined {
   return open(path, READ_ONLY);
@@ -110,10 +103,7 @@ export function removeFile(path: string): boolean {
  * in it was last added or removed. `undefined` where nothing is.
  */
 export function lastChangeOf(path: string): string | undefined {
-  const bytes = new Uint8Array(STATX_BYTES);
-  if (libc.statx(path, BASIC_STATUS, bytes) !== 0) return undefined;
-  const view = new DataView(bytes.buffer);
-  return `${view.getBigInt64(CHANGED_SECONDS_AT, true)}.${view.getUint32(CHANGED_NANOSECONDS_AT, true)}`;
+  return statusAt(path)?.changed;
 }
 
 /** Whether two paths lead to one file; a path that leads nowhere leads to none. */
@@ -124,10 +114,7 @@ export function isSameFile(path: string, other: string): boolean {
 
 /** Device and inode, as text to compare; `undefined` where the path leads nowhere. */
 export function placeOf(path: string): string | undefined {
-  const bytes = new Uint8Array(STATX_BYTES);
-  if (libc.statx(path, BASIC_STATUS, bytes) !== 0) return undefined;
-  const view = new DataView(bytes.buffer);
-  return `${view.getBigUint64(DEVICE_AT, true)}/${view.getBigUint64(INODE_AT, true)}`;
+  return statusAt(path)?.place;
 }
 
 function open(path: string, flags: number): number | undefined {

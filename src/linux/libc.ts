@@ -19,10 +19,6 @@ export const flock = (file: number, operation: number) => systemCall("flock", fi
 export const fcntl = (file: number, command: number) => systemCall("fcntl", file, command);
 export const exit = (code: number) => systemCall("exit_group", code);
 
-export function statx(path: string, mask: number, status: Bytes): number {
-  return systemCall("statx", CURRENT_FOLDER, pathBytes(path), 0, mask, addressOf(status));
-}
-
 export function readlink(path: string, buffer: Bytes, length: number): number {
   return systemCall("readlinkat", CURRENT_FOLDER, pathBytes(path), addressOf(buffer), length);
 }

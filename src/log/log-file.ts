@@ -19,18 +19,10 @@
  * file cannot be rotated (the line is then kept in the file as it is); the
  * caller decides what that means.
  */
+import { type FileStatus, statusAt, statusOf } from "../file-status.ts";
 import { makeFolder, removeOld } from "./old-files.ts";
 import { folderOf, type Retention, rotatedName } from "./rotated-names.ts";
-import {
-  closeFile,
-  type FileStatus,
-  openToAppend,
-  renameFile,
-  statusAt,
-  statusOf,
-  tryLock,
-  writeOnce,
-} from "./system-calls.ts";
+import { closeFile, openToAppend, renameFile, tryLock, writeOnce } from "./system-calls.ts";
 
 export interface LogFileSettings extends Retention {
   readonly path: string;
@@ -60,11 +52,13 @@ export function openLogFile(settings: LogFileSettings, clock: () => Date): LogFi
   function currentFile(): { readonly file: number; readonly status: FileStatus } {
     if (file !== undefined) {
       const status = statusOf(file);
-      if (statusAt(path)?.identity === status.identity) return { file, status };
+      if (status !== undefined && statusAt(path)?.place === status.place) return { file, status };
       close();
     }
     file = openOrMake(path);
-    return { file, status: statusOf(file) };
+    const status = statusOf(file);
+    if (status === undefined) throw new Error("it cannot be looked at");
+    return { file, status };
   }
 
   /** False when the file was removed meanwhile, and the line with it. */
@@ -72,7 +66,7 @@ export function openLogFile(settings: LogFileSettings, clock: () => Date): LogFi
     const written = writeOnce(target, bytes);
     lastLineIsTorn = written < bytes.length;
     if (lastLineIsTorn) throw new Error(`no room: only ${written} of ${bytes.length} bytes could be written`);
-    return statusOf(target).links > 0;
+    return (statusOf(target)?.links ?? 0) > 0;
   }
 
   function append(line: string): void {
@@ -122,7 +116,7 @@ function isFirstOfItsDay(status: FileStatus, now: Date): boolean {
 /** True when the path leads to another file now; false when somebody else is about to see to it. */
 function rotate(file: number, path: string, now: Date): boolean {
   if (!tryLock(file)) return false;
-  if (statusAt(path)?.identity === statusOf(file).identity) renameFile(path, freeName(path, now));
+  if (statusAt(path)?.place === statusOf(file)?.place) renameFile(path, freeName(path, now));
   return true;
 }
 

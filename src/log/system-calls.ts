@@ -10,22 +10,7 @@ import { addressOf, CURRENT_FOLDER, lastErrno, pathBytes, systemCall } from "../
 const APPEND_FLAGS = 0o1 | 0o100 | 0o2000 | 0o4000 | 0o2000000;
 const MODE = 0o600;
 const NO_SUCH_FILE = 2;
-const OF_THE_FILE_ITSELF = 0x1000;
-const BASIC_STATUS = 0x7ff;
-const TYPE_BITS = 0o170000;
-const REGULAR_FILE = 0o100000;
 const LOCK_EXCLUSIVELY_WITHOUT_WAITING = 2 | 4;
-
-/** Which file it is, and how it stands. */
-export interface FileStatus {
-  /** Device and inode: the same for two names of the same file. */
-  readonly identity: string;
-  readonly isRegular: boolean;
-  readonly size: number;
-  /** How many names it has; 0 once it has been removed. */
-  readonly links: number;
-  readonly changedSeconds: number;
-}
 
 /** The descriptor, or `undefined` when the folder is missing. */
 export function openToAppend(path: string): number | undefined {
@@ -56,31 +41,6 @@ export function renameFile(from: string, to: string): void {
   const target = pathBytes(to);
   if (systemCall("renameat2", CURRENT_FOLDER, pathBytes(from), CURRENT_FOLDER, addressOf(target)) !== 0)
     throw systemCallError("rename", lastErrno());
-}
-
-export function statusOf(file: number): FileStatus {
-  const status = statusFrom(file, "", OF_THE_FILE_ITSELF);
-  if (status === undefined) throw systemCallError("statx", lastErrno());
-  return status;
-}
-
-/** `undefined` when the path leads nowhere. */
-export function statusAt(path: string): FileStatus | undefined {
-  return statusFrom(CURRENT_FOLDER, path, 0);
-}
-
-/** `struct statx` has one layout on every machine, `struct stat` has not. */
-function statusFrom(folder: number, path: string, flags: number): FileStatus | undefined {
-  const bytes = new Uint8Array(256);
-  if (systemCall("statx", folder, pathBytes(path), flags, BASIC_STATUS, addressOf(bytes)) !== 0) return undefined;
-  const view = new DataView(bytes.buffer);
-  return {
-    identity: `${view.getUint32(136, true)}:${view.getUint32(140, true)}:${view.getBigUint64(32, true)}`,
-    isRegular: (view.getUint16(28, true) & TYPE_BITS) === REGULAR_FILE,
-    size: Number(view.getBigUint64(40, true)),
-    links: view.getUint32(16, true),
-    changedSeconds: Number(view.getBigInt64(112, true)),
-  };
 }
 
 function systemCallError(call: string, errorNumber: number): Error {

@@ -5,6 +5,7 @@
  */
 import type { CniCall } from "../cni/call.ts";
 import { type DelegateRequest, delegateAdd, findPlugin, runDelegate } from "../cni/delegate.ts";
+import { isSameFile } from "../linux/files.ts";
 import type { IpamPlugin } from "./ipam-plugin.ts";
 
 const HOST_LOCAL = "host-local";
@@ -15,7 +16,7 @@ const LIMIT_MILLISECONDS = 60_000;
 /** Finds the plugin in CNI_PATH and nowhere else. `executable` is the file this process runs. */
 export async function openIpamPlugin(type: string, call: CniCall, executable: string): Promise<IpamPlugin> {
   const path = await findPlugin(type, call.environment);
-  if (type === HOST_LOCAL && (await isSameFile(path, executable))) {
+  if (type === HOST_LOCAL && isSameFile(path, executable)) {
     const { hostLocalInProcess } = await import("./host-local-in-process.ts");
     return hostLocalInProcess;
   }
@@ -38,9 +39,4 @@ function pluginByProcess(type: string): IpamPlugin {
 function requestOf(type: string, call: CniCall, command: CniCall["command"], signal: AbortSignal): DelegateRequest {
   const { environment, stdin } = call;
   return { type, command, environment, stdin, limitMilliseconds: LIMIT_MILLISECONDS, signal };
-}
-
-async function isSameFile(path: string, other: string): Promise<boolean> {
-  const [left, right] = await Promise.all([Bun.file(path).stat(), Bun.file(other).stat()]);
-  return left.dev === right.dev && left.ino === right.ino;
 }
