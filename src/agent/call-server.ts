@@ -34,7 +34,7 @@ export interface CallService {
 }
 
 export interface CallServer {
-  /** Takes no new calls; resolves when those under way have ended. */
+  /** Takes no new calls; resolves when those under way have ended, and their callers have the answers. */
   stop(): Promise<void>;
 }
 
@@ -45,12 +45,15 @@ interface Conversation {
   isUnderWay: boolean;
   isAnswered: boolean;
   readonly stopping: AbortController;
+  /** Resolved when the other side has taken all of its answer, or has gone. */
+  readonly over: PromiseWithResolvers<void>;
 }
 
 const NOTHING = new Uint8Array(0);
 
 export function serveCalls(service: CallService): CallServer {
   const underWay = new Set<Promise<void>>();
+  const connected = new Set<Socket<Conversation>>();
   const greeting = new TextEncoder().encode(service.greeting);
 
   const listener: UnixSocketListener<Conversation> = Bun.listen<Conversation>({
@@ -59,6 +62,7 @@ export function serveCalls(service: CallService): CallServer {
     socket: {
       open(socket) {
         socket.data = newConversation();
+        connected.add(socket);
         send(socket, greeting);
       },
       data(socket, bytes) {
@@ -68,6 +72,8 @@ export function serveCalls(service: CallService): CallServer {
         conversation.received = joined(conversation.received, Uint8Array.from(bytes));
         const call = handedCall(conversation.received);
         if (call === undefined) return;
+        // Whoever does not speak as agreed does its work itself.
+        if (call === "unreadable") return void socket.terminate();
         conversation.isUnderWay = true;
         const work = converse(socket, call, service).finally(() => underWay.delete(work));
         underWay.add(work);
@@ -77,13 +83,19 @@ export function serveCalls(service: CallService): CallServer {
         if (!socket.data.isUnderWay) socket.end();
         else if (!socket.data.isAnswered) stop(socket.data, "the caller was told to stop");
       },
-      close: ({ data }) => stop(data, "the caller has gone"),
+      close(socket) {
+        connected.delete(socket);
+        socket.data.over.resolve();
+        stop(socket.data, "the caller has gone");
+      },
       error: ({ data }) => stop(data, "the caller has gone"),
     },
   });
   return {
     async stop() {
       listener.stop(false);
+      // Who was greeted and has not handed its call over yet does it itself.
+      for (const socket of connected) if (!socket.data.isUnderWay) socket.terminate();
       while (underWay.size > 0) await Promise.all(underWay);
     },
   };
@@ -93,6 +105,7 @@ async function converse(socket: Socket<Conversation>, call: HandedCall, service:
   const { exitCode, stdout, stderr } = await service.answer(call, socket.data.stopping.signal);
   socket.data.isAnswered = true;
   send(socket, encodeFrame({ header: { exitCode, stderr }, body: new TextEncoder().encode(stdout) }));
+  await socket.data.over.promise;
 }
 
 function newConversation(): Conversation {
@@ -102,14 +115,20 @@ function newConversation(): Conversation {
     isUnderWay: false,
     isAnswered: false,
     stopping: new AbortController(),
+    over: Promise.withResolvers(),
   };
 }
 
-function handedCall(received: Uint8Array): HandedCall | undefined {
-  const frame = decodeFrame(received);
-  if (frame === undefined) return undefined;
-  const { program, environment } = frame.header;
-  return { program: String(program), environment: environmentOf(environment), stdin: frame.body };
+/** `undefined` while some of it is missing. */
+function handedCall(received: Uint8Array): HandedCall | "unreadable" | undefined {
+  try {
+    const frame = decodeFrame(received);
+    if (frame === undefined) return undefined;
+    const { program, environment } = frame.header;
+    return { program: String(program), environment: environmentOf(environment), stdin: frame.body };
+  } catch {
+    return "unreadable";
+  }
 }
 
 function environmentOf(given: unknown): Environment {
@@ -132,5 +151,7 @@ function sendRest(socket: Socket<Conversation>): void {
   const count = socket.write(data.unsent);
   if (count < 0) return;
   data.unsent = data.unsent.subarray(count);
-  if (data.isAnswered && data.unsent.length === 0) socket.end();
+  if (!data.isAnswered || data.unsent.length > 0) return;
+  socket.end();
+  data.over.resolve();
 }

@@ -1,0 +1,282 @@
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Answer } from "../cni/answer.ts";
+import { PluginError } from "../errors.ts";
+import { type CallServer, type HandedCall, serveCalls } from "./call-server.ts";
+import { decodeFrame, encodeFrame } from "./frame.ts";
+
+const GREETING = "1.2.3 here\n";
+const CALL: CallText = { program: "plugin", environment: { CNI_COMMAND: "ADD" }, stdin: "{}" };
+const folder = mkdtempSync(join(tmpdir(), "vt-calls-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+interface CallText {
+  readonly program: string;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly stdin: string;
+}
+
+type Service = (call: HandedCall, signal: AbortSignal) => Promise<Answer>;
+
+/** What is said back is what was asked. */
+const echo: Service = async ({ program, environment, stdin }) => ({
+  exitCode: 7,
+  stdout: `${program} ${JSON.stringify(environment)} ${new TextDecoder().decode(stdin)}`,
+  stderr: "a log\n",
+});
+
+/** Answers when it is told to stop, and keeps what it was told. */
+function stoppable() {
+  const begun = Promise.withResolvers<void>();
+  const reason = Promise.withResolvers<unknown>();
+  const answer: Service = async (_, signal) => {
+    begun.resolve();
+    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    reason.resolve(signal.reason);
+    return { exitCode: 1, stdout: "undone", stderr: "" };
+  };
+  return { answer, begun: begun.promise, reason: reason.promise };
+}
+
+/** Answers when the test says so. */
+function gated() {
+  const begun = Promise.withResolvers<void>();
+  const gate = Promise.withResolvers<void>();
+  const answer: Service = async () => {
+    begun.resolve();
+    await gate.promise;
+    return { exitCode: 0, stdout: "done", stderr: "" };
+  };
+  return { answer, begun: begun.promise, open: () => gate.resolve() };
+}
+
+class Caller {
+  readonly #socket: Socket;
+  readonly #ended = Promise.withResolvers<void>();
+  #received: Buffer = Buffer.alloc(0);
+
+  constructor(path: string) {
+    this.#socket = connect({ path, allowHalfOpen: true });
+    this.#socket.on("data", (bytes: Buffer) => {
+      this.#received = Buffer.concat([this.#received, bytes]);
+    });
+    this.#socket.on("error", () => {});
+    this.#socket.on("close", () => this.#ended.resolve());
+    this.#socket.on("end", () => this.#ended.resolve());
+  }
+
+  async greeted(): Promise<string> {
+    while (!this.#received.includes("\n")) await Bun.sleep(1);
+    return this.#received.toString("utf8", 0, this.#received.indexOf("\n") + 1);
+  }
+
+  hand({ program, environment, stdin }: CallText = CALL): void {
+    this.send(encodeFrame({ header: { program, environment }, body: new TextEncoder().encode(stdin) }));
+  }
+
+  send(bytes: Uint8Array): void {
+    this.#socket.write(bytes);
+  }
+
+  endSending(): void {
+    this.#socket.end();
+  }
+
+  goAway(): void {
+    this.#socket.destroy();
+  }
+
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  /** Undefined where the server ended without one. */
+  async answered(): Promise<Answer | undefined> {
+    await this.#ended.promise;
+    this.#socket.destroy();
+    const frame = decodeFrame(this.#received.subarray(GREETING.length));
+    if (frame === undefined) return undefined;
+    const { exitCode, stderr } = frame.header;
+    return { exitCode: Number(exitCode), stderr: String(stderr), stdout: new TextDecoder().decode(frame.body) };
+  }
+}
+
+describe("serveCalls()", () => {
+  let path: string;
+  let server: CallServer;
+  let service: Service;
+  let sockets = 0;
+  const call = () => new Caller(path);
+
+  beforeEach(() => {
+    sockets += 1;
+    path = join(folder, `${sockets}.sock`);
+    service = echo;
+    server = serveCalls({ path, greeting: GREETING, answer: (handed, signal) => service(handed, signal) });
+  });
+  afterEach(() => server.stop());
+
+  test("greets, and answers the call with all that it brought", async () => {
+    const caller = call();
+    expect(await caller.greeted()).toBe(GREETING);
+    caller.hand({ program: "ipam", environment: { CNI_ARGS: "K=ü", EMPTY: "" }, stdin: '{"name":"ñ"}' });
+
+    expect(await caller.answered()).toEqual({
+      exitCode: 7,
+      stdout: 'ipam {"CNI_ARGS":"K=ü","EMPTY":""} {"name":"ñ"}',
+      stderr: "a log\n",
+    });
+  });
+
+  test("takes a call that comes byte by byte", async () => {
+    const caller = call();
+    await caller.greeted();
+    const header = { program: "plugin", environment: {} };
+    for (const byte of encodeFrame({ header, body: Uint8Array.of(65, 66) })) {
+      caller.send(Uint8Array.of(byte));
+      await Bun.sleep(0);
+    }
+
+    expect((await caller.answered())?.stdout).toBe("plugin {} AB");
+  });
+
+  test("serves many at once, each its own", async () => {
+    const callers = Array.from({ length: 60 }, call);
+    for (const [index, caller] of callers.entries()) caller.hand({ ...CALL, stdin: String(index) });
+    const answers = await Promise.all(callers.map((caller) => caller.answered()));
+
+    expect(answers.map((answer) => answer?.stdout.split(" ").at(-1))).toEqual(callers.map((_, index) => String(index)));
+  });
+
+  test("gives an answer of several megabytes to a reader that takes its time, while others are served", async () => {
+    const large = "x".repeat(6_000_000);
+    service = async (handed, signal) =>
+      handed.program === "ipam" ? echo(handed, signal) : { exitCode: 0, stdout: large, stderr: "" };
+    const slow = call();
+    await slow.greeted();
+    slow.pause();
+    slow.hand();
+    const quick = call();
+    quick.hand({ ...CALL, program: "ipam" });
+
+    expect((await quick.answered())?.exitCode).toBe(7);
+    slow.resume();
+    expect((await slow.answered())?.stdout).toBe(large);
+  });
+
+  test("tells the work of a caller that ends sending to stop, and still gives it the answer", async () => {
+    const { answer, begun, reason } = stoppable();
+    service = answer;
+    const caller = call();
+    caller.hand();
+    await begun;
+    caller.endSending();
+
+    expect(await reason).toMatchObject({ kind: "interrupted" });
+    expect(await reason).toBeInstanceOf(PluginError);
+    expect(await caller.answered()).toMatchObject({ exitCode: 1, stdout: "undone" });
+  });
+
+  test("tells the work of a caller that goes away to stop, and goes on serving", async () => {
+    const { answer, begun, reason } = stoppable();
+    service = answer;
+    const caller = call();
+    caller.hand();
+    await begun;
+    caller.goAway();
+
+    expect(await reason).toMatchObject({ kind: "interrupted" });
+    service = echo;
+    const next = call();
+    next.hand();
+    expect((await next.answered())?.exitCode).toBe(7);
+  });
+
+  test("lets go of a caller that leaves without a call", async () => {
+    const silent = call();
+    await silent.greeted();
+    silent.endSending();
+
+    expect(await silent.answered()).toBeUndefined();
+  });
+
+  test.each([
+    ["a header that is no JSON", Uint8Array.of(2, 0, 0, 0, 0, 0, 0, 0, 123, 123)],
+    ["a header that is no object", encodeFrame({ header: null as never, body: new Uint8Array(0) })],
+  ])("ends the conversation with whoever sends %s, and goes on serving", async (_, bytes) => {
+    const confused = call();
+    await confused.greeted();
+    confused.send(bytes);
+    expect(await confused.answered()).toBeUndefined();
+
+    const next = call();
+    next.hand();
+    expect((await next.answered())?.exitCode).toBe(7);
+  });
+
+  describe("stop()", () => {
+    test("waits for the calls under way, which get their answers", async () => {
+      const { answer, begun, open } = gated();
+      service = answer;
+      const caller = call();
+      caller.hand();
+      await begun;
+      let hasStopped = false;
+      const stopped = server.stop().then(() => {
+        hasStopped = true;
+      });
+      await Bun.sleep(20);
+
+      expect(hasStopped).toBe(false);
+      open();
+      expect((await caller.answered())?.stdout).toBe("done");
+      await stopped;
+    });
+
+    test("waits until a slow reader has its answer", async () => {
+      const large = "x".repeat(6_000_000);
+      const { answer, begun, open } = gated();
+      service = async (handed, signal) => ({ ...(await answer(handed, signal)), stdout: large });
+      const slow = call();
+      await slow.greeted();
+      slow.hand();
+      await begun;
+      slow.pause();
+      let hasStopped = false;
+      const stopped = server.stop().then(() => {
+        hasStopped = true;
+      });
+      open();
+      await Bun.sleep(20);
+
+      expect(hasStopped).toBe(false);
+      slow.resume();
+      expect((await slow.answered())?.stdout).toBe(large);
+      await stopped;
+    });
+
+    test("takes no new calls: neither from a newcomer nor from who was greeted before", async () => {
+      let served = 0;
+      service = async () => {
+        served += 1;
+        return { exitCode: 0, stdout: "", stderr: "" };
+      };
+      const greeted = call();
+      await greeted.greeted();
+      await server.stop();
+      greeted.hand();
+      const newcomer = call();
+      newcomer.hand();
+
+      expect([await greeted.answered(), await newcomer.answered()]).toEqual([undefined, undefined]);
+      expect(served).toBe(0);
+    });
+  });
+});

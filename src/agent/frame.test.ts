@@ -1,0 +1,56 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { decodeFrame, encodeFrame, type Frame, joined } from "./frame.ts";
+
+const frames: fc.Arbitrary<Frame> = fc.record({
+  header: fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue({ noUnicodeString: false })),
+  body: fc.uint8Array({ maxLength: 300 }),
+});
+
+/** JSON knows one zero; everything else of a header arrives as it was. */
+function asJson({ header, body }: Frame): Frame {
+  return { header: JSON.parse(JSON.stringify(header)), body };
+}
+
+describe("a frame", () => {
+  test("arrives as it was sent, whatever its header and body", () => {
+    fc.assert(
+      fc.property(frames, (frame) => {
+        expect(decodeFrame(encodeFrame(frame))).toEqual(asJson(frame));
+      }),
+    );
+  });
+
+  test("arrives in any pieces, and not before the last of them", () => {
+    fc.assert(
+      fc.property(frames, fc.array(fc.nat(1_000)), (frame, cuts) => {
+        const bytes = encodeFrame(frame);
+        const ends = [...cuts.map((cut) => cut % bytes.length), bytes.length].sort((left, right) => left - right);
+        let received: Uint8Array = new Uint8Array(0);
+        let start = 0;
+        for (const end of ends) {
+          received = joined(received, bytes.subarray(start, end));
+          start = end;
+          const expected = end === bytes.length ? asJson(frame) : undefined;
+          expect(decodeFrame(received)).toEqual(expected as Frame);
+        }
+      }),
+    );
+  });
+
+  test("ends where its lengths say, whatever follows, and wherever in a buffer it begins", () => {
+    fc.assert(
+      fc.property(frames, fc.uint8Array(), fc.uint8Array(), (frame, before, after) => {
+        const buffer = joined(joined(before, encodeFrame(frame)), after);
+        expect(decodeFrame(buffer.subarray(before.length))).toEqual(asJson(frame));
+      }),
+    );
+  });
+
+  test("of several megabytes arrives whole", () => {
+    const body = new Uint8Array(5_000_000).map((_, index) => index % 251);
+    const header = { text: "x".repeat(300_000) };
+
+    expect(decodeFrame(encodeFrame({ header, body }))).toEqual({ header, body });
+  });
+});
