@@ -112,9 +112,11 @@ export function testClosing(subject: () => Subject): void {
   test("ends every watch, leaves the data, and may be called twice", async () => {
     const other = await subject().another();
     const { revision } = await other.read([]);
-    for await (const event of other.watch("/", revision, AbortSignal.timeout(LIMIT_MILLISECONDS))) {
+    const limit = AbortSignal.timeout(LIMIT_MILLISECONDS);
+    for await (const event of other.watch("/", revision, limit)) {
       if (event.kind === "bookmark") setTimeout(() => other.close(), 1);
     }
+    expect(limit.aborted).toBe(false);
     await other.close();
     await put(subject().store, "/k", "still");
 

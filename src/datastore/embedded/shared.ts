@@ -37,14 +37,14 @@ function useOf(path: string, file: SharedFile): Datastore {
   file.users += 1;
   clearTimeout(file.closing);
   const { store } = file;
-  let isOpen = true;
+  const closing = new AbortController();
   return {
     read: (wanted) => store.read(wanted),
     commit: (changes) => store.commit(changes),
-    watch: (prefix, from, signal) => store.watch(prefix, from, signal),
+    watch: (prefix, from, signal) => store.watch(prefix, from, AbortSignal.any([signal, closing.signal])),
     close: async () => {
-      if (!isOpen) return;
-      isOpen = false;
+      if (closing.signal.aborted) return;
+      closing.abort();
       file.users -= 1;
       if (file.users > 0) return;
       if (files.get(path) === file) file.closing = setTimeout(forget, IDLE_MILLISECONDS, path, file).unref();
