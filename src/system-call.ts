@@ -12,7 +12,8 @@ import type { Pointer } from "bun:ffi";
 
 type Machine = "x64" | "arm64";
 
-const NUMBERS = {
+/** Each call with its number on each machine. */
+export const SYSTEM_CALLS = {
   bind: { x64: 49, arm64: 200 },
   close: { x64: 3, arm64: 57 },
   connect: { x64: 42, arm64: 203 },
@@ -37,7 +38,7 @@ const NUMBERS = {
   write: { x64: 1, arm64: 64 },
 } as const satisfies Record<string, Readonly<Record<Machine, number>>>;
 
-export type SystemCall = keyof typeof NUMBERS;
+export type SystemCall = keyof typeof SYSTEM_CALLS;
 
 /** Where a path is looked up that does not begin with a slash: the current folder. */
 export const CURRENT_FOLDER = -100;
@@ -75,7 +76,7 @@ export function systemCall(
 ): number {
   opened ??= openLibrary();
   const word = typeof second === "number" ? second : ffi.ptr(second);
-  return Number(opened.syscall(NUMBERS[call][machine], first, word, third, fourth, fifth, 0));
+  return Number(opened.syscall(SYSTEM_CALLS[call][machine], first, word, third, fourth, fifth, 0));
 }
 
 /** The error number of the call before: ask at once. */

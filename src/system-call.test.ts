@@ -1,0 +1,75 @@
+import { describe, expect, test } from "bun:test";
+import { existsSync, readFileSync } from "node:fs";
+import { addressOf, CURRENT_FOLDER, lastErrno, pathBytes, SYSTEM_CALLS, systemCall } from "./system-call.ts";
+
+/** Where distributions put the numbers of each machine. */
+const HEADERS = {
+  x64: ["/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "/usr/include/asm/unistd_64.h"],
+  arm64: ["/usr/include/asm-generic/unistd.h"],
+} as const;
+
+/** `#define __NR_read 63`; what differs between 32 and 64 bits is called `__NR3264_fcntl`. */
+function numbersIn(header: string): ReadonlyMap<string, number> {
+  const lines = readFileSync(header, "utf8").matchAll(/^#define __NR(?:3264)?_(\w+)\s+(\d+)/gm);
+  return new Map([...lines].map(([, name = "", number]) => [name, Number(number)]));
+}
+
+describe("the numbers of system calls", () => {
+  for (const machine of ["x64", "arm64"] as const) {
+    const header = HEADERS[machine].find((path) => existsSync(path));
+    const why = header === undefined ? ` (skipped: needs one of ${HEADERS[machine].join(", ")})` : "";
+
+    test.skipIf(header === undefined)(`on ${machine} are those of the kernel's header${why}`, () => {
+      const numbers = numbersIn(header ?? "");
+      const ours = new Map<string, number>();
+      for (const [name, number] of Object.entries(SYSTEM_CALLS)) ours.set(name, number[machine]);
+
+      expect(ours).toEqual(new Map([...ours.keys()].map((name) => [name, numbers.get(name) ?? -1])));
+    });
+  }
+});
+
+describe("systemCall()", () => {
+  test("answers what the kernel answers", () => {
+    const file = systemCall("openat", CURRENT_FOLDER, pathBytes("/proc/self/comm"));
+    const buffer = new Uint8Array(64);
+    const length = systemCall("read", file, buffer, buffer.length);
+
+    expect(file).toBeGreaterThan(2);
+    expect(new TextDecoder().decode(buffer.subarray(0, length))).toBe(readFileSync("/proc/self/comm", "utf8"));
+    expect(systemCall("close", file)).toBe(0);
+  });
+
+  test("takes buffers by their address in any place", () => {
+    const pair = new Int32Array(2);
+    expect(systemCall("socketpair", 1, 1, 0, addressOf(pair))).toBe(0);
+    const [near = -1, far = -1] = pair;
+    const buffer = new Uint8Array(8);
+
+    expect(systemCall("write", near, Uint8Array.of(1, 2, 3), 3)).toBe(3);
+    expect(systemCall("read", far, buffer, buffer.length)).toBe(3);
+    expect([...buffer]).toEqual([1, 2, 3, 0, 0, 0, 0, 0]);
+    for (const end of [near, far]) systemCall("close", end);
+  });
+
+  test.each([
+    ["a file that is not there", () => systemCall("openat", CURRENT_FOLDER, pathBytes("/nowhere/at/all")), 2],
+    ["a descriptor that is closed", () => systemCall("close", 987_654), 9],
+    ["a folder that is read", () => readOf("/"), 21],
+    ["a file in place of a folder", () => systemCall("openat", CURRENT_FOLDER, pathBytes("/proc/self/comm/x")), 20],
+    ["a protocol that nobody knows", () => systemCall("socket", 1, 1, 999), 93],
+  ])("fails with the error number of %s", (_, fails, errno) => {
+    const answer = fails();
+
+    expect([answer, lastErrno()]).toEqual([-1, errno]);
+  });
+
+  test("names a path in any script", () => {
+    expect(pathBytes("/ü")).toEqual(Uint8Array.of(47, 0xc3, 0xbc, 0));
+  });
+});
+
+function readOf(path: string): number {
+  const file = systemCall("openat", CURRENT_FOLDER, pathBytes(path));
+  return systemCall("read", file, new Uint8Array(8), 8);
+}
