@@ -3,7 +3,8 @@
 import { bandwidthPlugin } from "../chained/bandwidth/plugin.ts";
 import type { PluginFace } from "../cni/face.ts";
 import type { CniPlugin } from "../cni/serve.ts";
+import type { CallMeans } from "./call-means.ts";
 
-export async function compose(face: PluginFace): Promise<CniPlugin> {
-  return bandwidthPlugin(face);
+export async function compose(face: PluginFace, { lifetime }: CallMeans): Promise<CniPlugin> {
+  return bandwidthPlugin(face, lifetime);
 }

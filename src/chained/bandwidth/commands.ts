@@ -4,11 +4,12 @@ import type { CniResult } from "../../cni/result.ts";
 import { PluginError } from "../../errors.ts";
 import { formatMac } from "../../ip/mac.ts";
 import { listLinks } from "../../linux/rtnetlink/link.ts";
+import { removeLinkTogether } from "../../linux/rtnetlink/link-removal.ts";
 import type { Bandwidth } from "./bandwidth.ts";
 import { findHostVeth, requireHostVeth } from "./host-veth.ts";
 import { ifbNamesOf, isStrayIfb } from "./ifb-identity.ts";
 import { withRouteSocket } from "./route-socket.ts";
-import { applyShaping, findIfbs, removeShaping } from "./shaping.ts";
+import { applyShaping, detachShaping, findIfbs, removeShaping } from "./shaping.ts";
 
 /** The result of the plugins before, with the device that shapes what the container sends. */
 export function addShaping(call: AddCall, result: CniResult, bandwidth: Bandwidth): CniResult {
@@ -26,6 +27,17 @@ export function delShaping(call: DelCall): void {
   withRouteSocket((socket) => {
     removeShaping(socket, findHostVeth(socket, call), findIfbs(socket, ifbNamesOf(call)));
   });
+}
+
+/** As `delShaping`, in a process that serves other calls meanwhile. */
+export async function delShapingAside(call: DelCall): Promise<void> {
+  const ifbs = withRouteSocket((socket) => {
+    const found = findIfbs(socket, ifbNamesOf(call));
+    detachShaping(socket, findHostVeth(socket, call), found);
+    return found;
+  });
+  const refusals = await Promise.all(ifbs.map(removeLinkTogether));
+  for (const refusal of refusals) if (refusal !== undefined) throw refusal;
 }
 
 /** What shapes the ingress alone needs no collecting: it lives and dies with the container's own link. */

@@ -13,12 +13,16 @@ import type { CniPlugin } from "../../cni/serve.ts";
 import { requirePrevResult } from "../prev-result.ts";
 import { type Bandwidth, decodeBandwidth } from "./bandwidth.ts";
 
-export function bandwidthPlugin(face: PluginFace): CniPlugin {
+/** `lifetime` "call": the process serves others meanwhile and afterwards. */
+export function bandwidthPlugin(face: PluginFace, lifetime: "process" | "call"): CniPlugin {
   return {
     ...face,
     add,
     check,
-    del: async (call) => (await import("./commands.ts")).delShaping(call),
+    async del(call) {
+      const { delShaping, delShapingAside } = await import("./commands.ts");
+      await (lifetime === "process" ? delShaping(call) : delShapingAside(call));
+    },
     gc: async (call) => (await import("./commands.ts")).collectGarbage(call),
     async status(call) {
       decodeBandwidth(call.config);

@@ -55,12 +55,17 @@ export function applyShaping(socket: NetlinkSocket, at: ShapedAttachment, bandwi
  * what came through it. A device leads to its link where nothing else does.
  */
 export function removeShaping(socket: NetlinkSocket, veth: ShapedLink | undefined, ifbs: readonly Link[]): void {
+  detachShaping(socket, veth, ifbs);
+  attemptRemoval(socket, ifbs.map(deleteLink));
+}
+
+/** As `removeShaping`, but for the devices themselves, which stay. */
+export function detachShaping(socket: NetlinkSocket, veth: ShapedLink | undefined, ifbs: readonly Link[]): void {
   const links = veth === undefined ? ifbs.flatMap((ifb) => findRedirectedLinks(socket, ifb)) : [veth];
   for (const link of links) {
     removeRedirection(socket, link, ifbs);
     attemptRemoval(socket, [deleteTokenBucket(link)]);
   }
-  attemptRemoval(socket, ifbs.map(deleteLink));
 }
 
 /** The devices that shape what the attachment sends: at most one, unless upstream's plugin left another. */
