@@ -3,8 +3,8 @@
  *
  * It is searched in CNI_PATH and nowhere else. It gets the caller's environment
  * with CNI_COMMAND set anew and without BUN_*, which would turn an executable
- * of ours into a bare runtime. Its stderr is our stderr; its error keeps its
- * own code.
+ * of ours into a bare runtime. Its stderr is our caller's stderr; its error
+ * keeps its own code.
  */
 import { ForeignError, PluginError } from "../errors.ts";
 import { statusAt } from "../file-status.ts";
@@ -23,6 +23,8 @@ export interface DelegateRequest {
   readonly stdin: Uint8Array;
   /** After this the child is killed, with all it started. */
   readonly limitMilliseconds: number;
+  /** Gets what the child writes to stderr; without it, it is this process's own. */
+  readonly stderr?: ((text: string) => void) | undefined;
   /** Aborted: the child is asked to stop, and killed when it does not. */
   readonly signal: AbortSignal;
 }
@@ -90,13 +92,17 @@ async function execute(program: string, request: DelegateRequest): Promise<Execu
   if (request.signal.aborted) stop();
   try {
     // A grandchild may hold stdout open after the child has gone: the limit bounds both.
-    const both = Promise.all([child.exited, new Response(child.stdout).text()]);
+    const both = Promise.all([child.exited, new Response(child.stdout).text(), passOnStderr(child, request)]);
     const [exitCode, stdout] = await Promise.race([both, limit.promise]);
     return { exitCode, stdout };
   } finally {
     clearTimeout(timer);
     request.signal.removeEventListener("abort", stop);
   }
+}
+
+async function passOnStderr({ stderr }: Bun.Subprocess, request: DelegateRequest): Promise<void> {
+  if (stderr instanceof ReadableStream) request.stderr?.(await new Response(stderr).text());
 }
 
 /** The child leads a process group: whatever it started itself goes with it. */
@@ -129,7 +135,7 @@ function spawn(program: string, request: DelegateRequest) {
     env: delegateEnvironment(request),
     stdin: request.stdin,
     stdout: "pipe",
-    stderr: "inherit",
+    stderr: request.stderr === undefined ? "inherit" : "pipe",
     detached: true,
   });
 }

@@ -55,7 +55,7 @@ export async function releaseByDelegate(call: DelCall, session: Session): Promis
 }
 
 export function ipamOf({ config, surroundings }: Session, call: CniCall): Promise<IpamPlugin> {
-  return openIpamPlugin(config.ipam.type, call, surroundings.executable);
+  return openIpamPlugin(config.ipam.type, call, surroundings);
 }
 
 /** Pools are the allocator's: host-local would ignore the wish, and nobody would notice. */

@@ -7,36 +7,42 @@ import type { CniCall } from "../cni/call.ts";
 import { type DelegateRequest, delegateAdd, findPlugin, runDelegate } from "../cni/delegate.ts";
 import { isSameFile } from "../linux/files.ts";
 import type { IpamPlugin } from "./ipam-plugin.ts";
+import type { Surroundings } from "./session.ts";
 
 const HOST_LOCAL = "host-local";
 
 /** Shorter than the two minutes that a kubelet waits. */
 const LIMIT_MILLISECONDS = 60_000;
 
-/** Finds the plugin in CNI_PATH and nowhere else. `executable` is the file this process runs. */
-export async function openIpamPlugin(type: string, call: CniCall, executable: string): Promise<IpamPlugin> {
+/** Finds the plugin in CNI_PATH and nowhere else. */
+export async function openIpamPlugin(type: string, call: CniCall, surroundings: Surroundings): Promise<IpamPlugin> {
   const path = await findPlugin(type, call.environment);
-  if (type === HOST_LOCAL && isSameFile(path, executable)) {
+  if (type === HOST_LOCAL && isSameFile(path, surroundings.executable)) {
     const { hostLocalInProcess } = await import("./host-local-in-process.ts");
     return hostLocalInProcess;
   }
-  return pluginByProcess(type);
+  return pluginByProcess(type, surroundings);
 }
 
-function pluginByProcess(type: string): IpamPlugin {
+function pluginByProcess(type: string, { lifetime, stderr }: Surroundings): IpamPlugin {
+  // Where the process serves many callers, its own stderr is not theirs.
+  const requestOf = (call: CniCall, command: CniCall["command"], signal: AbortSignal): DelegateRequest => ({
+    type,
+    command,
+    environment: call.environment,
+    stdin: call.stdin,
+    limitMilliseconds: LIMIT_MILLISECONDS,
+    stderr: lifetime === "call" ? stderr : undefined,
+    signal,
+  });
   const run = async (call: CniCall, command: CniCall["command"], signal: AbortSignal) => {
-    await runDelegate(requestOf(type, call, command, signal));
+    await runDelegate(requestOf(call, command, signal));
   };
   return {
-    add: (call, signal) => delegateAdd(requestOf(type, call, "ADD", signal), call.cniVersion),
+    add: (call, signal) => delegateAdd(requestOf(call, "ADD", signal), call.cniVersion),
     del: (call, signal) => run(call, "DEL", signal),
     check: (call, signal) => run(call, "CHECK", signal),
     gc: (call, signal) => run(call, "GC", signal),
     status: (call, signal) => run(call, "STATUS", signal),
   };
-}
-
-function requestOf(type: string, call: CniCall, command: CniCall["command"], signal: AbortSignal): DelegateRequest {
-  const { environment, stdin } = call;
-  return { type, command, environment, stdin, limitMilliseconds: LIMIT_MILLISECONDS, signal };
 }
