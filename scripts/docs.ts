@@ -1,7 +1,7 @@
 /**
- * Pages and the installed network list, written from the code. Without `--write` it only compares, and fails
- * when a page is stale, so that the gate keeps the docs true. Every link of
- * every page must lead somewhere.
+ * Pages, and the files that an installation puts on a node, written from the
+ * code. Without `--write` it only compares, and fails when a page is stale, so
+ * that the gate keeps the docs true. Every link of every page must lead somewhere.
  */
 
 import { existsSync, readFileSync } from "node:fs";
@@ -12,10 +12,12 @@ import { adminPage } from "./docs/admin-page.ts";
 import { brokenLinks } from "./docs/broken-links.ts";
 import { errorsPage } from "./docs/errors-page.ts";
 import { networkConfigPage } from "./docs/network-config-page.ts";
+import { nodeService } from "./docs/node-service.ts";
 import { resourcesPage } from "./docs/resources-page.ts";
 
 const PAGES: Readonly<Record<string, () => string>> = {
   [`deploy/10-${identity.product}.conflist`]: () => `${JSON.stringify(installedNetworkList(), null, 2)}\n`,
+  [`deploy/${identity.nodeAgent}.service`]: () => nodeService(identity),
   "docs/errors.md": errorsPage,
   "docs/network-config.md": networkConfigPage,
   "docs/resources.md": resourcesPage,

@@ -1,0 +1,33 @@
+/** The systemd unit of the node agent, as an installation puts it on a node. Pure. */
+import type { Identity } from "../../src/identity.ts";
+
+/** Where runtimes look for plugins: the agent is a name of the same executable, so that both are always of one release. */
+const PROGRAMS = "/opt/cni/bin";
+
+export function nodeService({ nodeAgent, title, runDirectory }: Identity): string {
+  return `# Written from scripts/docs/node-service.ts. Install as /etc/systemd/system/${nodeAgent}.service, then
+#   systemctl daemon-reload && systemctl enable --now ${nodeAgent}
+[Unit]
+Description=${title} node agent: serves the calls of the CNI plugins
+# There before the first call, gone after the last one. Nobody needs it to start: without it the plugins work by themselves.
+Before=containerd.service crio.service kubelet.service
+
+[Service]
+Type=exec
+ExecStart=${PROGRAMS}/${nodeAgent}
+Restart=always
+# So seldom that systemd never counts it as too often, and gives up.
+RestartSec=5s
+# The agent alone is told to stop; what it runs for a call, another IPAM plugin perhaps, is left to finish the call.
+KillMode=mixed
+
+# What is missing here is missing on purpose:
+# - PrivateMounts, PrivateNetwork, PrivateTmp, ProtectSystem and all else that gives a service a mount or network
+#   namespace of its own: the agent wires the host, and plugins do not hand calls to an agent in another namespace.
+# - RuntimeDirectory: systemd would remove it at each stop, and others keep their files in ${runDirectory}.
+#   The agent makes its own folder in it, for root alone.
+
+[Install]
+WantedBy=multi-user.target
+`;
+}
