@@ -1,6 +1,6 @@
 /**
- * The IPAM plugin against the peer's: ADD and DEL on one etcd, one after
- * another and fifty at once, and the requests that etcd counted for each.
+ * The IPAM plugin, with the node agent and without, against the peer's: ADD and
+ * DEL on one etcd, one after another and fifty at once, and the requests that etcd counted for each.
  */
 import { join } from "node:path";
 import { identity } from "../src/identity.ts";
@@ -10,6 +10,7 @@ import type { Host } from "../test/support/host.ts";
 import { runCommand } from "./support/command.ts";
 import { runContest } from "./support/contest.ts";
 import { ipamAddContender, ipamCall, ipamDelContender, type MeasuredIpam } from "./support/ipam-contender.ts";
+import { startNodeAgent } from "./support/node-agent.ts";
 import { peerProgram, preparePeerCalico } from "./support/peer-calico.ts";
 import { onPrivateHost } from "./support/private-host.ts";
 import { buildProduct } from "./support/programs.ts";
@@ -20,18 +21,30 @@ const NODE = "here";
 
 interface Prepared {
   readonly etcdEndpoint: string;
-  readonly plugins: readonly MeasuredIpam[];
+  /** The folder of the product's programs. */
+  readonly folder: string;
+  readonly alone: readonly MeasuredIpam[];
+  readonly served: MeasuredIpam;
 }
 
 await onPrivateHost(import.meta.path, {
   prepare: async (host): Promise<Prepared> => {
     const etcdEndpoint = await startEtcdOnHost(host);
-    return { etcdEndpoint, plugins: [...(await calico(host, etcdEndpoint)), await ours(host, etcdEndpoint)] };
+    const folder = await buildProduct();
+    await fillStore(host, join(folder, identity.adminTool), etcdEndpoint);
+    return {
+      etcdEndpoint,
+      folder,
+      alone: [...(await calico(host, etcdEndpoint)), ours(folder, etcdEndpoint, identity.ipamType)],
+      served: ours(folder, etcdEndpoint, `${identity.ipamType}, node agent`),
+    };
   },
-  measure: async ({ etcdEndpoint, plugins }) => {
-    const baseline = plugins.at(-1)?.name ?? "";
+  measure: async ({ etcdEndpoint, folder, alone, served }) => {
+    await using agent = await startNodeAgent(folder);
+    const plugins = [...alone, { ...served, agent }];
+    const baseline = alone.at(-1)?.name ?? "";
     const once = { baseline, rounds: 100 };
-    const many = { baseline, rounds: 8, warmUpRounds: 1, concurrency: AT_ONCE };
+    const many = { baseline, rounds: 6, warmUpRounds: 1, concurrency: AT_ONCE };
     const atOnce = (make: typeof ipamAddContender) => plugins.map((plugin) => make(plugin, AT_ONCE));
     await report("ipam", [
       await runContest({ ...once, title: "ADD", contenders: plugins.map((plugin) => ipamAddContender(plugin)) }),
@@ -43,10 +56,8 @@ await onPrivateHost(import.meta.path, {
   },
 });
 
-async function ours(host: Host, etcdEndpoint: string): Promise<MeasuredIpam> {
-  const folder = await buildProduct();
+async function fillStore(host: Host, admin: string, etcdEndpoint: string): Promise<void> {
   const environment = { DATASTORE_TYPE: "etcdv3", ETCD_ENDPOINTS: etcdEndpoint };
-  const admin = join(folder, identity.adminTool);
   const apiVersion = `${identity.apiGroup}/v3`;
   const resources = [
     { apiVersion, kind: "Node", metadata: { name: NODE }, spec: {} },
@@ -55,8 +66,11 @@ async function ours(host: Host, etcdEndpoint: string): Promise<MeasuredIpam> {
   await host.must([admin, "datastore", "init"], { environment });
   const stdin = resources.map((resource) => JSON.stringify(resource)).join("\n---\n");
   await host.must([admin, "apply", "-f", "-"], { environment, stdin });
+}
+
+function ours(folder: string, etcdEndpoint: string, name: string): MeasuredIpam {
   const config = {
-    name: "ours",
+    name: name.replaceAll(/\W+/g, "-"),
     cniVersion: "1.0.0",
     type: identity.product,
     etcd_endpoints: etcdEndpoint,
@@ -64,7 +78,7 @@ async function ours(host: Host, etcdEndpoint: string): Promise<MeasuredIpam> {
     log_level: "ERROR",
     ipam: { type: identity.ipamType },
   };
-  return { name: identity.ipamType, program: join(folder, identity.ipamType), config: JSON.stringify(config) };
+  return { name, program: join(folder, identity.ipamType), config: JSON.stringify(config) };
 }
 
 async function calico(host: Host, etcdEndpoint: string): Promise<readonly MeasuredIpam[]> {

@@ -1,6 +1,7 @@
 /**
  * A pod's attachment made and taken away, one after another and many at once:
- * the product and the peers side by side, on one private host and one etcd.
+ * the product, with its node agent and without, and the peers side by side, on
+ * one private host and one etcd.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -8,24 +9,39 @@ import { part } from "../test/parts/build.ts";
 import { startEtcdOnHost } from "../test/support/etcd-on-host.ts";
 import type { Host } from "../test/support/host.ts";
 import { runContest } from "./support/contest.ts";
+import { startNodeAgent } from "./support/node-agent.ts";
 import { peerProgram, preparePeerCalico } from "./support/peer-calico.ts";
 import { addContender, delContender, type MeasuredPlugin, makePods } from "./support/plugin-contender.ts";
 import { onPrivateHost } from "./support/private-host.ts";
-import { prepareProducts } from "./support/product-contenders.ts";
+import { FOR_AGENT, prepareProducts } from "./support/product-contenders.ts";
+import { buildProduct } from "./support/programs.ts";
 import { report } from "./support/report.ts";
 
 const AT_ONCE = 50;
 
+interface Prepared {
+  /** The folder of the product's programs. */
+  readonly folder: string;
+  readonly alone: readonly MeasuredPlugin[];
+  readonly served: readonly MeasuredPlugin[];
+}
+
 await onPrivateHost(import.meta.path, {
-  prepare: async (host): Promise<readonly MeasuredPlugin[]> => {
+  prepare: async (host): Promise<Prepared> => {
     const etcdEndpoint = await startEtcdOnHost(host);
-    return [
-      ...(await upstreamPlugins()),
-      ...(await prepareProducts(host, etcdEndpoint)),
-      ...(await calico(host, etcdEndpoint)),
-    ];
+    return {
+      folder: await buildProduct(),
+      alone: [
+        ...(await upstreamPlugins()),
+        ...(await calico(host, etcdEndpoint)),
+        ...(await prepareProducts(host, etcdEndpoint)),
+      ],
+      served: await prepareProducts(host, etcdEndpoint, FOR_AGENT),
+    };
   },
-  measure: async (plugins) => {
+  measure: async ({ folder, alone, served }) => {
+    await using agent = await startNodeAgent(folder);
+    const plugins = [...alone, ...served.map((plugin) => ({ ...plugin, agent }))];
     const baseline = plugins[0]?.name ?? "";
     await makePods(AT_ONCE);
     const once = { baseline, rounds: 40 };

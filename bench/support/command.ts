@@ -22,14 +22,15 @@ export function commandContender(
   };
 }
 
+/** The answer is read through a pipe, as a runtime does: who writes it to /dev/null has another way to write. */
 export async function runCommand({ command, environment = {}, stdin }: Command): Promise<Cost> {
   const child = Bun.spawn([...command], {
     env: { ...environment },
     stdin: stdin === undefined ? "ignore" : new TextEncoder().encode(stdin),
-    stdout: "ignore",
+    stdout: "pipe",
     stderr: "ignore",
   });
-  const code = await child.exited;
+  const [code] = await Promise.all([child.exited, new Response(child.stdout).arrayBuffer()]);
   if (code !== 0) throw new Error(`Cannot measure "${command.join(" ")}": it ended with exit code ${code}`);
   return { cpuMilliseconds: Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1000 };
 }

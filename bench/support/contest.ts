@@ -19,9 +19,14 @@ export interface Contender {
   after?(turn: Turn): void | Promise<void>;
   /** The timed operation; with a concurrency of n it is called n times at once. */
   run(turn: Turn, place: number): void | Cost | Promise<void> | Promise<Cost>;
+  /** Where the operations of a turn have a cost outside of them, in a daemon that serves them. */
+  readonly meter?: Meter | undefined;
   /** Peak resident memory of one operation, measured apart so that it disturbs no timing. */
   peakMemoryBytes?(): Promise<number | undefined>;
 }
+
+/** Called untimed before the operations of a turn; what it answers is called untimed after them, and tells their cost. */
+export type Meter = () => Promise<() => Promise<Cost>>;
 
 /** Which turn it is; negative numbers are the warm-up. */
 export interface Turn {
@@ -70,7 +75,9 @@ interface Measurement {
 }
 
 export async function runContest(contest: Contest): Promise<ContestResult> {
-  const { title, contenders, baseline, rounds, warmUpRounds = 3, concurrency = 1 } = contest;
+  const { title, contenders, baseline, concurrency = 1 } = contest;
+  const rounds = Math.min(contest.rounds, mostRounds());
+  const warmUpRounds = Math.min(contest.warmUpRounds ?? 3, mostRounds());
   if (!contenders.some((contender) => contender.name === baseline)) {
     throw new Error(`Cannot run "${title}": no contender is called "${baseline}"`);
   }
@@ -89,6 +96,11 @@ export async function runContest(contest: Contest): Promise<ContestResult> {
   return { title, baseline, rounds, concurrency, standings };
 }
 
+/** BENCH_ROUNDS shortens a run that shall only show that the benchmark works. */
+function mostRounds(): number {
+  return Number(process.env["BENCH_ROUNDS"] ?? Number.POSITIVE_INFINITY);
+}
+
 function inTurn(contenders: readonly Contender[], round: number): readonly Contender[] {
   const first = round % contenders.length;
   return [...contenders.slice(first), ...contenders.slice(0, first)];
@@ -98,10 +110,12 @@ async function takeTurn(contender: Contender, turn: Turn, concurrency: number): 
   const places = Array.from({ length: concurrency }, (_, place) => place);
   try {
     await contender.before?.(turn);
+    const readMeter = await contender.meter?.();
     const started = performance.now();
     const costs = await Promise.all(places.map((place) => contender.run(turn, place)));
     const wallMilliseconds = performance.now() - started;
-    const cpu = costs.flatMap((cost) => (cost === undefined ? [] : [cost.cpuMilliseconds]));
+    const elsewhere = await readMeter?.();
+    const cpu = [...costs, elsewhere].flatMap((cost) => (cost === undefined ? [] : [cost.cpuMilliseconds]));
     const cpuMilliseconds = cpu.length === 0 ? undefined : cpu.reduce((sum, value) => sum + value, 0);
     return { wallMilliseconds, cpuMilliseconds };
   } finally {

@@ -1,19 +1,26 @@
 /** IPAM plugins as contenders: ADD or DEL timed, the other one done untimed around it. No namespace is needed. */
 import { type Command, peakMemoryOfOne, runCommand } from "./command.ts";
 import type { Contender, Turn } from "./contest.ts";
+import type { Served } from "./node-agent.ts";
+import { someAtOnce } from "./some-at-once.ts";
 
-export interface MeasuredIpam {
+export interface MeasuredIpam extends Served {
   readonly name: string;
   readonly program: string;
   /** The network config for its stdin. */
   readonly config: string;
 }
 
+/** What is done untimed: quicker than one after another, and hurries nobody. */
+const UNTIMED_AT_ONCE = 4;
+
 export function ipamAddContender(ipam: MeasuredIpam, concurrency = 1): Contender {
   return {
     name: ipam.name,
+    meter: ipam.agent?.meter,
     run: (turn, place) => runCommand(ipamCall(ipam, "ADD", turn, place)),
-    after: (turn) => inOrder(concurrency, (place) => runCommand(ipamCall(ipam, "DEL", turn, place))),
+    after: (turn) =>
+      someAtOnce(concurrency, UNTIMED_AT_ONCE, (place) => runCommand(ipamCall(ipam, "DEL", turn, place))),
     peakMemoryBytes: () => peakMemoryOf(ipam, "ADD"),
   };
 }
@@ -21,7 +28,9 @@ export function ipamAddContender(ipam: MeasuredIpam, concurrency = 1): Contender
 export function ipamDelContender(ipam: MeasuredIpam, concurrency = 1): Contender {
   return {
     name: ipam.name,
-    before: (turn) => inOrder(concurrency, (place) => runCommand(ipamCall(ipam, "ADD", turn, place))),
+    meter: ipam.agent?.meter,
+    before: (turn) =>
+      someAtOnce(concurrency, UNTIMED_AT_ONCE, (place) => runCommand(ipamCall(ipam, "ADD", turn, place))),
     run: (turn, place) => runCommand(ipamCall(ipam, "DEL", turn, place)),
     peakMemoryBytes: () => peakMemoryOf(ipam, "DEL"),
   };
@@ -38,6 +47,7 @@ export function ipamCall(ipam: MeasuredIpam, command: "ADD" | "DEL", { round }: 
       CNI_NETNS: "/run/netns/vt-bench",
       CNI_IFNAME: "eth0",
       CNI_PATH: "/opt/cni/bin",
+      ...ipam.agent?.environment,
     },
   };
 }
@@ -50,8 +60,4 @@ async function peakMemoryOf(ipam: MeasuredIpam, wanted: "ADD" | "DEL"): Promise<
     peaks[command] = await peakMemoryOfOne(ipamCall(ipam, command, turn, 0));
   }
   return peaks[wanted];
-}
-
-async function inOrder(count: number, effect: (place: number) => Promise<unknown>): Promise<void> {
-  for (let place = 0; place < count; place++) await effect(place);
 }

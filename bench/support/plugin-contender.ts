@@ -4,8 +4,10 @@
  */
 import { type Command, peakMemoryOfOne, runCommand } from "./command.ts";
 import type { Contender, Turn } from "./contest.ts";
+import type { Served } from "./node-agent.ts";
+import { someAtOnce } from "./some-at-once.ts";
 
-export interface MeasuredPlugin {
+export interface MeasuredPlugin extends Served {
   readonly name: string;
   readonly program: string;
   /** The network config for its stdin. */
@@ -15,6 +17,8 @@ export interface MeasuredPlugin {
 }
 
 const INTERFACE = "eth0";
+/** What is done untimed: quicker than one after another, and hurries nobody. */
+const UNTIMED_AT_ONCE = 4;
 
 /** As many namespaces as attachments are made at once; they vanish with the private host. */
 export async function makePods(count: number): Promise<void> {
@@ -27,8 +31,10 @@ export async function makePods(count: number): Promise<void> {
 export function addContender(plugin: MeasuredPlugin, concurrency = 1): Contender {
   return {
     name: plugin.name,
+    meter: plugin.agent?.meter,
     run: (turn, place) => runCommand(callOf(plugin, "ADD", turn, place)),
-    after: (turn) => inOrder(concurrency, (place) => runCommand(callOf(plugin, "DEL", turn, place))),
+    after: (turn) =>
+      someAtOnce(concurrency, UNTIMED_AT_ONCE, (place) => runCommand(callOf(plugin, "DEL", turn, place))),
     async peakMemoryBytes() {
       const turn = { round: 0 };
       const peak = await peakMemoryOfOne(callOf(plugin, "ADD", turn, 0));
@@ -41,7 +47,9 @@ export function addContender(plugin: MeasuredPlugin, concurrency = 1): Contender
 export function delContender(plugin: MeasuredPlugin, concurrency = 1): Contender {
   return {
     name: plugin.name,
-    before: (turn) => inOrder(concurrency, (place) => runCommand(callOf(plugin, "ADD", turn, place))),
+    meter: plugin.agent?.meter,
+    before: (turn) =>
+      someAtOnce(concurrency, UNTIMED_AT_ONCE, (place) => runCommand(callOf(plugin, "ADD", turn, place))),
     run: (turn, place) => runCommand(callOf(plugin, "DEL", turn, place)),
   };
 }
@@ -57,6 +65,7 @@ export function callOf(plugin: MeasuredPlugin, command: "ADD" | "DEL", { round }
       CNI_NETNS: `/run/netns/${podName(place)}`,
       CNI_IFNAME: INTERFACE,
       CNI_PATH: plugin.path,
+      ...plugin.agent?.environment,
     },
   };
 }
@@ -68,8 +77,4 @@ function containerId(round: number, place: number): string {
 
 export function podName(place: number): string {
   return `vt-bench-${place}`;
-}
-
-async function inOrder(count: number, effect: (place: number) => Promise<unknown>): Promise<void> {
-  for (let place = 0; place < count; place++) await effect(place);
 }

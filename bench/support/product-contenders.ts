@@ -19,24 +19,32 @@ export interface ProductSettings {
 /** The peers' configs name the same node. */
 const NODE = "here";
 
-/** With host-local, on the embedded store and on etcd; each has its pool and its datastore to itself. */
-export async function prepareProducts(host: Host, endpoint: string): Promise<readonly MeasuredPlugin[]> {
+/** A second set of products beside the first, for an agent to serve. */
+export const FOR_AGENT = ", node agent";
+
+/** With host-local, on the embedded store and on etcd; each has its pool and its datastore to itself, save etcd. */
+export async function prepareProducts(
+  host: Host,
+  endpoint: string,
+  addition: "" | typeof FOR_AGENT = "",
+): Promise<readonly MeasuredPlugin[]> {
   const folder = await buildProduct();
-  const product = (title: string) => `${identity.product}, ${title}`;
+  const product = (title: string) => `${identity.product}, ${title}${addition}`;
+  const file = (title: string) => `/var/lib/bench-${fileName(title + addition)}.sqlite`;
   const embedded = { datastore_type: "embedded" };
   const etcd = { datastore_type: "etcdv3", etcd_endpoints: endpoint };
   return [
     await prepareProduct(host, {
       name: product("host-local"),
       folder,
-      datastore: { ...embedded, datastore_path: "/var/lib/bench-host-local.sqlite" },
+      datastore: { ...embedded, datastore_path: file("host-local") },
       cidr: "10.96.0.0/16",
       ipam: "host-local",
     }),
     await prepareProduct(host, {
       name: product("embedded"),
       folder,
-      datastore: { ...embedded, datastore_path: "/var/lib/bench-embedded.sqlite" },
+      datastore: { ...embedded, datastore_path: file("embedded") },
       cidr: "10.97.0.0/16",
       ipam: "own",
     }),
@@ -53,7 +61,7 @@ export async function prepareProduct(host: Host, settings: ProductSettings): Pro
   await host.must([admin, "datastore", "init"], { environment });
   await host.must([admin, "apply", "-f", "-"], { environment, stdin: resourcesOf(cidr) });
   const config = {
-    name: name.replaceAll(/\W+/g, "-"),
+    name: fileName(name),
     cniVersion: "1.0.0",
     type: identity.product,
     nodename: NODE,
@@ -62,6 +70,10 @@ export async function prepareProduct(host: Host, settings: ProductSettings): Pro
     ipam: settings.ipam === "own" ? { type: identity.ipamType } : hostLocal(cidr),
   };
   return { name, program: join(folder, identity.product), config: JSON.stringify(config), path: folder };
+}
+
+function fileName(title: string): string {
+  return title.replaceAll(/\W+/g, "-");
 }
 
 function resourcesOf(cidr: string): string {

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { commandContender, runCommand } from "../../bench/support/command.ts";
 import { type Contender, runContest } from "../../bench/support/contest.ts";
+import { processorMilliseconds } from "../../bench/support/processor-clock.ts";
 import { tableOf } from "../../bench/support/report.ts";
 import { summarize } from "../../bench/support/statistics.ts";
+import { pollUntil } from "../support/poll.ts";
 
 const QUIET = { baseline: "a", rounds: 3, warmUpRounds: 0 };
 
@@ -66,6 +68,25 @@ describe("runContest()", () => {
     expect(result.standings[0]?.cpu?.median).toBe(10);
   });
 
+  test("adds what a turn cost elsewhere once, metered around its operations alone", async () => {
+    const notes: string[] = [];
+    const metered: Contender = {
+      ...noting("a", notes),
+      run: () => ({ cpuMilliseconds: 2 }),
+      async meter() {
+        notes.push("begins");
+        return async () => {
+          notes.push("ends");
+          return { cpuMilliseconds: 100 };
+        };
+      },
+    };
+    const result = await runContest({ title: "t", contenders: [metered], ...QUIET, rounds: 1, concurrency: 5 });
+
+    expect(result.standings[0]?.cpu?.median).toBe(110);
+    expect(notes).toEqual(["before a0", "begins", "ends", "after a0"]);
+  });
+
   test("clears away when an operation fails, and fails itself", async () => {
     const notes: string[] = [];
     const failing: Contender = {
@@ -81,6 +102,26 @@ describe("runContest()", () => {
 
   test("refuses a baseline that does not take part", () => {
     expect(runContest({ title: "t", contenders: [], ...QUIET })).rejects.toThrow("no contender");
+  });
+});
+
+describe("processorMilliseconds()", () => {
+  test("tells what a running process has used, as its end confirms", async () => {
+    const busy = Bun.spawn(["sh", "-c", "while :; do :; done"]);
+    await pollUntil(() => processorMilliseconds(busy.pid) > 50, "a busy process to use the processor");
+    const soFar = processorMilliseconds(busy.pid);
+    busy.kill("SIGKILL");
+    await busy.exited;
+    const inAll = Number(busy.resourceUsage()?.cpuTime.total) / 1000;
+
+    expect(soFar).toBeWithin(50, inAll + 1);
+  });
+
+  test("refuses a process that is not there", async () => {
+    const gone = Bun.spawn(["true"]);
+    await gone.exited;
+
+    expect(() => processorMilliseconds(gone.pid)).toThrow("no such process");
   });
 });
 

@@ -1,0 +1,89 @@
+/**
+ * The product's node agent, for contenders that leave their calls to it.
+ *
+ * Its run directory is its own: whoever is not told of it does its work in its
+ * own process, on the same host. What a call costs is what its process used and
+ * what the agent used for it: the agent's processor time counts with the turn in
+ * which it was used, to the end of what it does after its last answer.
+ */
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { callSocketPath } from "../../src/bin/agent-socket.ts";
+import { identity } from "../../src/identity.ts";
+import { pollUntil } from "../../test/support/poll.ts";
+import type { Contender } from "./contest.ts";
+import { processorMilliseconds } from "./processor-clock.ts";
+
+const RUN_DIRECTORY = "/run/vt-agent";
+const LOG = `${RUN_DIRECTORY}/log`;
+/** An agent that uses less than a hundredth of this time rests. */
+const REST_MILLISECONDS = 10;
+const REST_TRIES = 200;
+
+export interface NodeAgent extends AsyncDisposable {
+  /** What tells a plugin of it. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly meter: NonNullable<Contender["meter"]>;
+}
+
+/** Who may leave its calls to one. */
+export interface Served {
+  readonly agent?: NodeAgent;
+}
+
+/** On the host that this process is on, from the folder of the built programs. In the end it tells what it cost in all. */
+export async function startNodeAgent(folder: string): Promise<NodeAgent> {
+  const environment = { [`${identity.environmentPrefix}RUN_DIRECTORY`]: RUN_DIRECTORY };
+  mkdirSync(RUN_DIRECTORY, { recursive: true });
+  // A node keeps its log too: to write it is a part of the cost.
+  const child = Bun.spawn([join(folder, identity.nodeAgent)], {
+    env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", ...environment },
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: Bun.file(LOG),
+  });
+  await pollUntil(() => existsSync(callSocketPath(environment)), "the node agent");
+  return {
+    environment,
+    async meter() {
+      const [spentBefore, servedBefore] = [await spentAtRest(child.pid), servedCalls()];
+      return async () => {
+        const cpuMilliseconds = (await spentAtRest(child.pid)) - spentBefore;
+        // Whoever is not served does its work itself, and would be measured in the agent's name.
+        if (servedCalls() === servedBefore) throw new Error("Cannot measure the node agent: it served no call");
+        return { cpuMilliseconds };
+      };
+    },
+    async [Symbol.asyncDispose]() {
+      console.log(accountOf(child.pid));
+      child.kill("SIGTERM");
+      await child.exited;
+    },
+  };
+}
+
+/** Its processor time, told once it rests: work may be left after an answer. */
+async function spentAtRest(pid: number): Promise<number> {
+  let spent = processorMilliseconds(pid);
+  for (let tries = 0; tries < REST_TRIES; tries++) {
+    await Bun.sleep(REST_MILLISECONDS);
+    const now = processorMilliseconds(pid);
+    const isAtRest = now - spent < REST_MILLISECONDS / 100;
+    spent = now;
+    if (isAtRest) return spent;
+  }
+  throw new Error("Cannot measure the node agent: it does not come to rest");
+}
+
+function servedCalls(): number {
+  return readFileSync(LOG, "utf8").split(": exit code ").length - 1;
+}
+
+/** All that it used, so that nothing is lost between the turns, and the most memory that it held. */
+function accountOf(pid: number): string {
+  const calls = servedCalls();
+  const each = processorMilliseconds(pid) / calls;
+  const peakKilobytes = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
+  const memory = ((peakKilobytes * 1024) / 1_000_000).toFixed(1);
+  return `node agent: ${calls} calls, ${each.toFixed(2)} ms of CPU time for each, start and rest included; ${memory} MB resident at most`;
+}
