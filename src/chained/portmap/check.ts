@@ -2,7 +2,7 @@
 import type { CheckCall } from "../../cni/call.ts";
 import { PluginError } from "../../errors.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
-import { type NetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
+import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { findChain, findElements } from "../../linux/nftables/read.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import { isSameContainer, type Owner } from "./attachment.ts";
@@ -10,21 +10,21 @@ import { formatHostPort } from "./claim.ts";
 import { podKey, portElement, portKey, sourceElement } from "./elements.ts";
 import type { Holding } from "./holding.ts";
 import { isOwnedBy } from "./kept.ts";
+import { withNetfilterSocket } from "./netfilter-socket.ts";
 import { loopbackSourcesAllowed } from "./pod-link.ts";
 import { decodeRequest } from "./request.ts";
 import { chainsOf } from "./rules.ts";
+import type { Surroundings } from "./surroundings.ts";
 import { readBase } from "./survey.ts";
 import { needsNeighbourRule, SET, tableOf } from "./table.ts";
 import { wantedBy } from "./wanted.ts";
 
-export function check(call: CheckCall): void {
+export async function check(call: CheckCall, surroundings: Surroundings): Promise<void> {
   const { holdings, loopbackLink } = wantedBy(call, decodeRequest(call));
   if (holdings.length === 0) return;
-  const socket = openNetlinkSocket("netfilter");
-  const problems = holdings.flatMap((holding) => [
-    ...tableProblems(socket, holding),
-    ...elementProblems(socket, holding),
-  ]);
+  const problems = await withNetfilterSocket(surroundings, (socket) =>
+    holdings.flatMap((holding) => [...tableProblems(socket, holding), ...elementProblems(socket, holding)]),
+  );
   if (loopbackLink !== undefined && !loopbackSourcesAllowed(loopbackLink)) {
     problems.push(`127.0.0.1 is not let out by link "${loopbackLink.name}" (route_localnet)`);
   }

@@ -5,9 +5,9 @@
  */
 import type { GcCall } from "../../cni/call.ts";
 import { PluginError } from "../../errors.ts";
-import { closeLater } from "../../linux/close-later.ts";
-import { type NetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
+import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { isSameNetwork, ownerOf } from "./attachment.ts";
+import { withNetfilterSocket } from "./netfilter-socket.ts";
 import { forgetSingleAddresses } from "./refusals.ts";
 import { releasePorts } from "./release.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -15,13 +15,25 @@ import { listHeldPerAddress, listOwners } from "./survey.ts";
 import { forgetUdp } from "./udp.ts";
 
 export async function gc(call: GcCall, surroundings: Surroundings): Promise<void> {
-  if (call.validAttachments === undefined) return;
-  const socket = openNetlinkSocket("netfilter");
-  const valid = new Set(call.validAttachments.map((each) => ownerOf(call.networkName, each).id.toHex()));
-  const network = ownerOf(call.networkName, { containerId: "", ifname: "" }).id;
-
-  const failures: unknown[] = [];
+  const { networkName, validAttachments } = call;
+  if (validAttachments === undefined) return;
+  const valid = new Set(validAttachments.map((each) => ownerOf(networkName, each).id.toHex()));
+  const network = ownerOf(networkName, { containerId: "", ifname: "" }).id;
   const isStale = (id: Uint8Array) => isSameNetwork(id, network) && !valid.has(id.toHex());
+
+  const failures = await withNetfilterSocket(surroundings, (socket) => collect(socket, isStale, surroundings));
+  if (failures.length === 0) return;
+  const reasons = failures.map((failure) => (failure instanceof Error ? failure.message : String(failure)));
+  throw new PluginError("kernel-refused", `Cannot remove all host ports: ${reasons.join("; ")}`);
+}
+
+/** Answers what went wrong. */
+async function collect(
+  socket: NetlinkSocket,
+  isStale: (id: Uint8Array) => boolean,
+  surroundings: Surroundings,
+): Promise<readonly unknown[]> {
+  const failures: unknown[] = [];
   for (const id of staleOwners(socket, isStale)) {
     try {
       for (const claim of await releasePorts(socket, id)) forgetUdp(socket, claim, surroundings);
@@ -30,10 +42,7 @@ export async function gc(call: GcCall, surroundings: Surroundings): Promise<void
     }
   }
   for (const family of [4, 6] as const) forgetSingleAddresses(socket, listHeldPerAddress(socket, family));
-  closeLater(socket.fd, surroundings.lifetime);
-  if (failures.length === 0) return;
-  const reasons = failures.map((failure) => (failure instanceof Error ? failure.message : String(failure)));
-  throw new PluginError("kernel-refused", `Cannot remove all host ports: ${reasons.join("; ")}`);
+  return failures;
 }
 
 /** Each once, whichever families it has ports in. */

@@ -3,11 +3,12 @@
  * UDP connections of before. A failure takes the ports away again.
  */
 import type { AddCall } from "../../cni/call.ts";
-import { type NetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
+import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { isPortInUse } from "../../linux/port-in-use.ts";
 import { ownerOf } from "./attachment.ts";
 import { type Claim, formatHostPort } from "./claim.ts";
 import { protocolName } from "./mapping.ts";
+import { withNetfilterSocket } from "./netfilter-socket.ts";
 import { allowLoopbackSources } from "./pod-link.ts";
 import { releasePorts } from "./release.ts";
 import type { PortRequest } from "./request.ts";
@@ -24,14 +25,14 @@ export async function mapPorts(call: AddCall, request: PortRequest, surroundings
   }
   if (wanted.holdings.length === 0) return;
 
-  // Closed by the process's end.
-  const socket = openNetlinkSocket("netfilter");
-  try {
-    await writePorts(socket, wanted, surroundings);
-  } catch (failure) {
-    await releasePorts(socket, ownerOf(call.networkName, call).id);
-    throw failure;
-  }
+  await withNetfilterSocket(surroundings, async (socket) => {
+    try {
+      await writePorts(socket, wanted, surroundings);
+    } catch (failure) {
+      await releasePorts(socket, ownerOf(call.networkName, call).id);
+      throw failure;
+    }
+  });
 }
 
 async function writePorts(

@@ -8,8 +8,8 @@ export function portmapPlugin(face: PluginFace, surroundings: Surroundings): Cni
     ...face,
     add: async (call) => (await import("./add.ts")).add(call, surroundings),
     del: async (call) => (await import("./del.ts")).del(call, surroundings),
-    check: async (call) => (await import("./check.ts")).check(call),
+    check: async (call) => (await import("./check.ts")).check(call, surroundings),
     gc: async (call) => (await import("./gc.ts")).gc(call, surroundings),
-    status: async () => (await import("./status.ts")).status(),
+    status: async () => (await import("./status.ts")).status(surroundings),
   };
 }
