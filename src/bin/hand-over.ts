@@ -19,8 +19,8 @@ import { callSocketPath } from "./agent-socket.ts";
 import { STOP_SIGNALS } from "./end.ts";
 import type { PluginPart } from "./programs.ts";
 
-/** An agent that does not greet within this time is frozen. */
-const GREETING_MILLISECONDS = 1_000;
+/** An agent that neither greets nor takes the call within this time is frozen. */
+const PATIENCE_MILLISECONDS = 1_000;
 /** A runtime has written the config by now; a person at a terminal has not. */
 const STDIN_MILLISECONDS = 100;
 /** A signal ends a wait early, save one that comes just before it. */
@@ -49,7 +49,7 @@ export async function handOver(program: PluginPart): Promise<Handed> {
     if (!stdin.isAll || stdin.bytes.length === 0 || receiveGreeting(agent) !== greeting) return { stdin };
 
     const stopping = listenForStop();
-    if (!sendAll(agent, call)) return { stdin };
+    if (!sendAll(agent, call, PATIENCE_MILLISECONDS)) return { stdin };
     const answer = await receiveAnswer(agent, stopping);
     return answer === undefined ? { stdin } : { answer };
   } finally {
@@ -58,7 +58,7 @@ export async function handOver(program: PluginPart): Promise<Handed> {
 }
 
 function receiveGreeting(agent: number): string {
-  if (!isReadableWithin(agent, GREETING_MILLISECONDS)) return "";
+  if (!isReadableWithin(agent, PATIENCE_MILLISECONDS)) return "";
   return new TextDecoder().decode(receiveSome(agent));
 }
 interface Stopping {
