@@ -4,6 +4,7 @@
  */
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import { PluginError } from "../errors.ts";
+import { statusAt } from "../file-status.ts";
 import type { Datastore } from "./datastore.ts";
 
 /** How long what a call opens is of use. */
@@ -29,17 +30,31 @@ export async function openDatastore(settings: DatastoreSettings, options: OpenOp
   return store;
 }
 
+/** Endpoints that are found by DNS are looked for again after so long. */
+const ETCD_OLD_AFTER_MILLISECONDS = 60_000;
+
 async function openKind(settings: DatastoreSettings, { random, lifetime = "own" }: OpenOptions): Promise<Datastore> {
   switch (settings.kind) {
     case "embedded": {
       const { openEmbedded } = await import("./embedded/embedded.ts");
-      if (lifetime !== "call") return openEmbedded(settings.path, { lifetime });
-      const { shareFile } = await import("./embedded/shared.ts");
-      return shareFile(settings.path, () => openEmbedded(settings.path));
+      const { path } = settings;
+      if (lifetime !== "call") return openEmbedded(path, { lifetime });
+      const { shareStore } = await import("./shared.ts");
+      return shareStore({ name: `embedded ${path}`, sign: () => statusAt(path)?.place ?? "none" }, () =>
+        openEmbedded(path),
+      );
     }
     case "etcd": {
       const { openEtcd } = await import("./etcd/etcd.ts");
-      return openEtcd(settings, { connectsEarly: lifetime !== "call", ...(random === undefined ? {} : { random }) });
+      const options = random === undefined ? {} : { random };
+      if (lifetime !== "call") return openEtcd(settings, options);
+      const { shareStore } = await import("./shared.ts");
+      const { keyFile, certFile, caCertFile } = settings;
+      const name = `etcd ${JSON.stringify(settings)}`;
+      const sign = () => [keyFile, certFile, caCertFile].map(contentSign).join();
+      return shareStore({ name, sign, oldAfterMilliseconds: ETCD_OLD_AFTER_MILLISECONDS }, () =>
+        openEtcd(settings, options),
+      );
     }
     case "orchestrator":
       throw new PluginError(
@@ -50,4 +65,10 @@ async function openKind(settings: DatastoreSettings, { random, lifetime = "own" 
         },
       );
   }
+}
+
+/** Renewed in place, or by another file of the same name. */
+function contentSign(path: string | undefined): string {
+  const status = path === undefined ? undefined : statusAt(path);
+  return status === undefined ? "none" : `${status.place} ${status.changed}`;
 }

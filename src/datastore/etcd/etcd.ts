@@ -23,22 +23,20 @@ export interface EtcdSettings extends TlsPaths {
 export interface EtcdOptions {
   /** Spreads the processes of a cluster over its members: a number from 0 up to 1. */
   readonly random?: () => number;
-  /** Begins a connection while the process does what comes before its first request. One that stays has some already. */
-  readonly connectsEarly?: boolean;
   readonly limits?: Partial<Limits>;
   readonly watchLimits?: Partial<WatchLimits>;
 }
 
 /** Reads the certificates and finds the endpoints. A connection is begun; nothing is asked before the first read or commit. */
 export async function openEtcd(settings: EtcdSettings, options: EtcdOptions = {}): Promise<Datastore> {
-  const { random = Math.random, connectsEarly = true, limits = {}, watchLimits = {} } = options;
+  const { random = Math.random, limits = {}, watchLimits = {} } = options;
   const [tls, ring] = await Promise.all([readTlsFiles(settings), findEndpoints(settings.source, random)]);
-  if (connectsEarly) connectEarly(ring.current.url);
+  connectEarly(ring.current.url);
   const client = new EtcdClient(ring, tls, { ...LIMITS, ...limits });
   return new EtcdDatastore(client, { ...WATCH_LIMITS, ...watchLimits });
 }
 
-/** The connection waits for the first request; a failure shows there. */
+/** While the process does what comes before its first request. The connection waits for it; a failure shows there. */
 function connectEarly(url: string): void {
   // With TLS a connection is only used again by requests with the same certificates, which cannot be told here.
   if (url.startsWith("http:")) fetch.preconnect(url);

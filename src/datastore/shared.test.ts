@@ -3,11 +3,13 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { put, readKey, type Subject } from "../contract/subject.ts";
-import { datastoreContract } from "../contract.ts";
-import type { Datastore } from "../datastore.ts";
-import { openEmbedded } from "./embedded.ts";
-import { shareFile } from "./shared.ts";
+import { placeOf } from "../linux/files.ts";
+import { put, readKey, type Subject } from "./contract/subject.ts";
+import { datastoreContract } from "./contract.ts";
+import type { Datastore } from "./datastore.ts";
+import { openEmbedded } from "./embedded/embedded.ts";
+import { openMemory } from "./memory/memory.ts";
+import { shareStore } from "./shared.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "vt-shared-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -22,7 +24,7 @@ function newPath(): string {
 const opened = new Map<string, number>();
 
 function share(path: string): Promise<Datastore> {
-  return shareFile(path, () => {
+  return shareStore({ name: path, sign: () => placeOf(path) ?? "" }, () => {
     opened.set(path, (opened.get(path) ?? 0) + 1);
     return openEmbedded(path);
   });
@@ -53,7 +55,7 @@ function descriptors(): number {
   return readdirSync("/proc/self/fd").length;
 }
 
-describe("shareFile()", () => {
+describe("shareStore()", () => {
   test("opens a file once for users one after another", async () => {
     const path = newPath();
     for (let count = 0; count < 5; count++) {
@@ -101,6 +103,34 @@ describe("shareFile()", () => {
     expect(await (await openEmbedded(path)).read([{ kind: "key", key: "/k" }])).toMatchObject({
       answers: [[{ value: "new" }]],
     });
+  });
+
+  test("opens anew what has become old, and what it was opened from has changed", async () => {
+    let opens = 0;
+    let sign = "first";
+    const open = async () => {
+      opens += 1;
+      return openMemory();
+    };
+    const use = async (oldAfterMilliseconds: number) => {
+      const source = { name: "what ages", sign: () => sign, oldAfterMilliseconds };
+      await (await shareStore(source, open)).close();
+      return opens;
+    };
+
+    expect([await use(60_000), await use(60_000)]).toEqual([1, 1]);
+    sign = "second";
+    expect(await use(0)).toBe(2);
+    expect(await use(60_000)).toBe(3);
+  });
+
+  test("lets nobody wait for what is under way who has closed it", async () => {
+    const never = Object.assign(openMemory(), { read: () => new Promise<never>(() => {}) });
+    const store = await shareStore({ name: "what never answers", sign: () => "" }, async () => never);
+    const reading = store.read([]);
+    await store.close();
+
+    await expect(reading).rejects.toThrow("it was closed meanwhile");
   });
 
   test("counts a user that closes twice once", async () => {
