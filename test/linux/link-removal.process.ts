@@ -1,0 +1,24 @@
+/**
+ * Removes links of the namespace it runs in, all at once: `NAME …`. With `gone`
+ * before the names they are removed by somebody else first, so that nobody finds
+ * them. Prints how many were refused.
+ */
+import { closeNetlinkSocket, openNetlinkSocket, perform } from "../../src/linux/netlink-socket.ts";
+import { deleteLink, findLink } from "../../src/linux/rtnetlink/link.ts";
+import { removeLinkTogether } from "../../src/linux/rtnetlink/link-removal.ts";
+
+const [first, ...rest] = process.argv.slice(2);
+const isGone = first === "gone";
+const names = isGone ? rest : [first ?? "", ...rest];
+
+const socket = openNetlinkSocket("route");
+const links = names.map((name) => {
+  const link = findLink(socket, name);
+  if (link === undefined) throw new Error(`there is no link "${name}"`);
+  return link;
+});
+if (isGone) perform(socket, links.slice(0, 1).map(deleteLink));
+closeNetlinkSocket(socket);
+
+const refusals = await Promise.all(links.map(removeLinkTogether));
+console.log(refusals.filter((refusal) => refusal !== undefined).length);
