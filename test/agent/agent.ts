@@ -1,0 +1,74 @@
+/** The node agent on a private host, as a service manager would start it. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { identity } from "../../src/identity.ts";
+import type { Host } from "../support/host.ts";
+import { pollUntil } from "../support/poll.ts";
+import { builtProgram } from "../support/run-plugin.ts";
+
+/** Without the link `/var/run`, which seen from outside leads to the real host. */
+const RUN_DIRECTORY = identity.runDirectory.replace(/^\/var\/run\//, "/run/");
+export const SOCKET = `${RUN_DIRECTORY}/agent/calls.sock`;
+/** For CNI_PATH. */
+export const BIN = dirname(builtProgram());
+
+export interface Agent {
+  /** By the host's own count. */
+  readonly pid: number;
+  /** The calls it has answered, in their order: `plugin ADD: exit code 0`. */
+  served(): readonly string[];
+  log(): string;
+  signal(name: "TERM" | "KILL" | "STOP" | "CONT"): Promise<void>;
+  /** Its exit code, once it has ended. */
+  readonly ended: Promise<number>;
+  /** How many descriptors and threads it has. */
+  holds(): { readonly descriptors: number; readonly threads: number };
+}
+
+export interface AgentOptions {
+  readonly program?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+let started = 0;
+
+/** Starts it, and waits until it listens. */
+export async function startAgent(host: Host, options: AgentOptions = {}): Promise<Agent> {
+  const agent = launchAgent(host, options);
+  await pollUntil(() => agent.log().includes("serves the plugins' calls"), "the agent to serve");
+  return agent;
+}
+
+/** Starts one that may end by itself. */
+export function launchAgent(host: Host, options: AgentOptions = {}): Agent {
+  started += 1;
+  const log = `agent-${started}.log`;
+  const pidFile = `${host.directory}/agent-${started}.pid`;
+  const variables = Object.entries(options.environment ?? {}).map(([name, value]) => `${name}=${value}`);
+  const program = options.program ?? builtProgram(identity.nodeAgent);
+  const script = `echo $$ > ${pidFile}; exec "$@"`;
+  const child = host.start(["sh", "-c", script, "sh", "env", ...variables, program], log);
+  const readLog = () => {
+    const file = host.view(`${host.directory}/${log}`);
+    return existsSync(file) ? readFileSync(file, "utf8") : "";
+  };
+  const pidOf = () => Number(readFileSync(host.view(pidFile), "utf8"));
+  const own = (path: string) => host.view(`/proc/${pidOf()}/${path}`);
+  return {
+    get pid() {
+      return pidOf();
+    },
+    served: () => [...readLog().matchAll(/(\w+ \w+: exit code \d+)/g)].map(([, call = ""]) => call),
+    log: readLog,
+    async signal(name) {
+      await host.must(["kill", `-${name}`, String(pidOf())]);
+      // `nsenter` stops along with what it runs.
+      if (name !== "STOP") child.kill("SIGCONT");
+    },
+    ended: child.exited,
+    holds: () => ({
+      descriptors: readdirSync(own("fd")).length,
+      threads: readdirSync(own("task")).length,
+    }),
+  };
+}

@@ -1,0 +1,87 @@
+/** How the node agent starts, and when it refuses to. */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { statSync } from "node:fs";
+import { dirname } from "node:path";
+import { identity } from "../../src/identity.ts";
+import { VERSION } from "../../src/version.ts";
+import { hostProblem } from "../support/host.ts";
+import { testNeeding } from "../support/needs.ts";
+import { openPluginSite, type PluginSite } from "../support/plugin-site.ts";
+import { builtProgram } from "../support/run-plugin.ts";
+import { launchAgent, SOCKET, startAgent } from "./agent.ts";
+
+const test = testNeeding(hostProblem());
+const RUN_DIRECTORY = `${identity.environmentPrefix}RUN_DIRECTORY`;
+
+describe("the node agent", () => {
+  let site: PluginSite;
+  beforeAll(async () => {
+    if (hostProblem() === undefined) site = await openPluginSite("embedded");
+  });
+  afterAll(() => site?.[Symbol.asyncDispose]());
+
+  const live = async (environment: Readonly<Record<string, string>> = {}) => {
+    const pod = await site.makePod();
+    await site.add(pod, { environment });
+    await site.quietly("DEL", pod, { environment });
+    expect(await site.left()).toEqual([]);
+  };
+
+  test("tells its version", async () => {
+    const told = await site.host.must([builtProgram(identity.nodeAgent), "-v"]);
+    expect(told).toBe(`${identity.nodeAgent} ${VERSION}\n`);
+  });
+
+  test("refuses to start beside another, which goes on serving", async () => {
+    const first = await startAgent(site.host);
+    const second = launchAgent(site.host);
+
+    expect(await second.ended).toBe(1);
+    expect(second.log()).toMatch(/Cannot start: another one serves this host/);
+    await live();
+    expect(first.served()).toHaveLength(2);
+    await first.signal("KILL");
+    await first.ended;
+  });
+
+  test("takes the place of one that was killed", async () => {
+    const first = await startAgent(site.host);
+    await first.signal("KILL");
+    await first.ended;
+    const second = await startAgent(site.host);
+    await live();
+
+    expect([first.served().length, second.served().length]).toEqual([0, 2]);
+    await second.signal("TERM");
+    expect(await second.ended).toBe(0);
+  });
+
+  test("listens in a folder that its owner alone may enter, also where it was there before", async () => {
+    await site.host.must(["sh", "-c", `mkdir -p ${dirname(SOCKET)}; chmod 777 ${dirname(SOCKET)}`]);
+    const agent = await startAgent(site.host);
+
+    expect(statSync(site.host.view(dirname(SOCKET))).mode & 0o777).toBe(0o700);
+    await agent.signal("TERM");
+    await agent.ended;
+  });
+
+  test("serves those who name the same run directory", async () => {
+    const environment = { [RUN_DIRECTORY]: "/run/vt/elsewhere" };
+    const agent = await startAgent(site.host, { environment });
+    await live();
+    expect(agent.served()).toEqual([]);
+    await live(environment);
+    expect(agent.served()).toHaveLength(2);
+    await agent.signal("TERM");
+    expect(await agent.ended).toBe(0);
+  });
+
+  test("refuses too long a run directory and says why, and the plugins work without it", async () => {
+    const environment = { [RUN_DIRECTORY]: `/run/vt/${"long".repeat(30)}` };
+    const agent = launchAgent(site.host, { environment });
+
+    expect(await agent.ended).toBe(1);
+    expect(agent.log()).toMatch(/Cannot start: ".*" is too long for a socket: choose a shorter run directory/);
+    await live(environment);
+  });
+});

@@ -1,0 +1,136 @@
+/** Calls under way when somebody ends: the caller is told to stop, or killed; the agent is told to stop. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from "bun:test";
+import { existsSync, readFileSync } from "node:fs";
+import { hostProblem } from "../support/host.ts";
+import { program, testNeeding } from "../support/needs.ts";
+import { failureOf, openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
+import { pollUntil } from "../support/poll.ts";
+import { builtProgram } from "../support/run-plugin.ts";
+import { type Agent, SOCKET, startAgent } from "./agent.ts";
+import { makeSpyIpam, type SpyIpam } from "./spy-ipam.ts";
+
+const test = testNeeding(hostProblem());
+const INTERRUPTED = 111;
+/** 128 and SIGKILL. */
+const KILLED = 137;
+/** The time the agent has to undo its work, and some for a busy machine. */
+const UNDONE_LIMIT = 6_000;
+
+describe("a call under way in the node agent", () => {
+  let site: PluginSite;
+  let agent: Agent;
+  let pod: Pod;
+  beforeAll(async () => {
+    if (hostProblem() === undefined) site = await openPluginSite("embedded");
+  });
+  afterAll(() => site?.[Symbol.asyncDispose]());
+  beforeEach(async () => {
+    if (hostProblem() !== undefined) return;
+    agent = await startAgent(site.host);
+    pod = await site.makePod();
+  });
+  afterEach(async () => {
+    if (hostProblem() !== undefined || !existsSync(site.host.view(SOCKET))) return;
+    await agent.signal("KILL");
+    await agent.ended;
+  });
+
+  /** An ADD whose process can be found, and that waits for an address. */
+  const beginAdd = async (spy: SpyIpam) => {
+    const pidFile = `${site.host.directory}/caller.pid`;
+    const finished = site.host.run(["sh", "-c", `echo $$ > ${pidFile}; exec ${builtProgram()}`], {
+      stdin: JSON.stringify(spy.options.config),
+      environment: {
+        CNI_COMMAND: "ADD",
+        CNI_CONTAINERID: pod.containerId,
+        CNI_NETNS: pod.netns,
+        CNI_IFNAME: pod.ifname,
+        ...spy.options.environment,
+      },
+    });
+    await spy.asked();
+    const pid = readFileSync(site.host.view(pidFile), "utf8").trim();
+    return { finished, kill: (signal: string) => site.host.must(["kill", `-${signal}`, pid]) };
+  };
+  const expectUndone = async (spy: SpyIpam) => {
+    await pollUntil(() => agent.served().length === 1, "the agent to undo the call", UNDONE_LIMIT);
+    expect([agent.served(), spy.calls()]).toEqual([["plugin ADD: exit code 1"], ["ADD", "DEL"]]);
+    expect(await site.left()).toEqual([]);
+  };
+
+  for (const signal of ["TERM", "INT", "HUP"] as const) {
+    test(`is undone when the caller gets SIG${signal}, which ends with code ${INTERRUPTED}`, async () => {
+      const spy = makeSpyIpam(site, "waits");
+      const { finished, kill } = await beginAdd(spy);
+      await kill(signal);
+
+      expect(failureOf(await finished).code).toBe(INTERRUPTED);
+      await expectUndone(spy);
+    });
+  }
+
+  test("is undone when the caller is killed", async () => {
+    const spy = makeSpyIpam(site, "waits");
+    const { finished, kill } = await beginAdd(spy);
+    await kill("KILL");
+
+    expect(await finished).toEqual({ code: KILLED, stdout: "", stderr: "" });
+    await expectUndone(spy);
+  });
+
+  test("is finished when the agent is told to stop, which takes no other and removes its socket", async () => {
+    const spy = makeSpyIpam(site, "waits");
+    const { finished } = await beginAdd(spy);
+    await agent.signal("TERM");
+    await pollUntil(() => agent.log().includes("ends on SIGTERM"), "the agent to hear the signal");
+    const other = await site.makePod();
+    await site.add(other);
+    expect(agent.served()).toEqual([]);
+    spy.letGo();
+
+    const { code, stdout } = await finished;
+    expect([code, JSON.parse(stdout).ips]).toEqual([0, [{ interface: 1, address: "10.77.0.5/32" }]]);
+    expect(await agent.ended).toBe(0);
+    expect([agent.served(), existsSync(site.host.view(SOCKET))]).toEqual([["plugin ADD: exit code 0"], false]);
+    await site.quietly("DEL", pod, spy.options);
+    await site.quietly("DEL", other);
+    expect(await site.left()).toEqual([]);
+  });
+
+  testNeeding(hostProblem(), program("python3"))(
+    "does not include who has only connected: the agent ends",
+    async () => {
+      const CONNECTS =
+        "import socket,sys,time;s=socket.socket(socket.AF_UNIX);s.connect(sys.argv[1]);s.recv(9);print(flush=True);time.sleep(60)";
+      const idle = site.host.start(["python3", "-c", CONNECTS, SOCKET], "idle.log");
+      await pollUntil(
+        () =>
+          existsSync(site.host.view("/run/vt/idle.log")) && readFileSync(site.host.view("/run/vt/idle.log")).length > 0,
+        "somebody to be greeted",
+      );
+      await agent.signal("TERM");
+
+      expect(await endedWithin(agent, 5_000)).toBe(0);
+      idle.kill();
+    },
+  );
+
+  test("brings the caller's arguments and environment to an IPAM plugin that the agent runs", async () => {
+    const spy = makeSpyIpam(site, "nothing");
+    const sent = {
+      CNI_ARGS: "IgnoreUnknown=1;COLOUR=red",
+      OF_THE_CALLER: "a b = c",
+      PATH: "/usr/bin:/bin:/of/the/caller",
+    };
+    await site.add(pod, { ...spy.options, environment: { ...spy.options.environment, ...sent } });
+
+    expect(spy.environment()).toMatchObject({ ...sent, CNI_CONTAINERID: pod.containerId, CNI_NETNS: pod.netns });
+    expect(agent.served()).toEqual(["plugin ADD: exit code 0"]);
+    await site.quietly("DEL", pod, spy.options);
+    expect(await site.left()).toEqual([]);
+  });
+});
+
+function endedWithin(agent: Agent, milliseconds: number): Promise<number | "still there"> {
+  return Promise.race([agent.ended, Bun.sleep(milliseconds).then(() => "still there" as const)]);
+}
