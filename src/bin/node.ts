@@ -35,6 +35,14 @@ export async function run(args: readonly string[]): Promise<number> {
     console.log(`${identity.nodeAgent} ${VERSION}`);
     return 0;
   }
+  if (args[0] === "-h" || args[0] === "--help") {
+    console.log(usage());
+    return 0;
+  }
+  if (args.length > 0) {
+    console.error(`${identity.nodeAgent}: there is no argument "${args[0]}"\n\n${usage()}`);
+    return 2;
+  }
   // The executable starts reluctant to compile, for the plugins' sake; what stays is worth compiling.
   Bun.unsafe.setJITPolicy(1);
   if (typeof FAULTS !== "undefined" && FAULTS) (await import("./crash-points.ts")).armCrashPoints();
@@ -55,6 +63,18 @@ export async function run(args: readonly string[]): Promise<number> {
   await server.stop();
   rmSync(path, { force: true });
   return 0;
+}
+
+function usage(): string {
+  const { nodeAgent, title, environmentPrefix, runDirectory } = identity;
+  return `Usage: ${nodeAgent} [-v | -h]
+
+The node agent of ${title}: serves the calls of the CNI plugins on this host until it is told to stop.
+Where it does not run, the plugins do their work themselves.
+
+  -v, -h    the version; this text
+
+  ${environmentPrefix}RUN_DIRECTORY   where it listens, below "agent" (default ${runDirectory})`;
 }
 
 function refuse(reason: string): number {

@@ -40,6 +40,30 @@ async function failureOf(action: Promise<unknown>): Promise<unknown> {
   throw new Error("Nothing was thrown");
 }
 
+describe("what a delegate writes to stderr", () => {
+  const spoken = async (script: string) => {
+    plugin("speaker", script);
+    let heard = "";
+    const stderr = (text: string) => {
+      heard += text;
+    };
+    const started = performance.now();
+    await runDelegate(request("speaker", { stderr }));
+    return { heard, milliseconds: performance.now() - started };
+  };
+
+  test("is handed on, all of it", async () => {
+    expect((await spoken("seq 1 20000 >&2")).heard).toEndWith("19999\n20000\n");
+  });
+
+  test("is not waited for while a grandchild keeps it open", async () => {
+    const { heard, milliseconds } = await spoken("echo before >&2; sleep 5 >/dev/null & exit 0");
+
+    expect(heard).toBe("before\n");
+    expect(milliseconds).toBeLessThan(4_000);
+  });
+});
+
 describe("findPlugin()", () => {
   const environment = { CNI_PATH: `${first}::${second}` };
 

@@ -32,6 +32,9 @@ export interface DelegateRequest {
 /** How long a child may take to undo its work once it was asked to stop. */
 const STOP_MILLISECONDS = 1_000;
 
+/** How long what a child wrote to stderr may be on its way once the child has ended. */
+const STDERR_MILLISECONDS = 50;
+
 /** An executable that is just being installed cannot be executed: as runtimes do, it is tried again. */
 const BUSY_TRIES = 6;
 const BUSY_MILLISECONDS = 1_000;
@@ -92,8 +95,11 @@ async function execute(program: string, request: DelegateRequest): Promise<Execu
   if (request.signal.aborted) stop();
   try {
     // A grandchild may hold stdout open after the child has gone: the limit bounds both.
-    const both = Promise.all([child.exited, new Response(child.stdout).text(), passOnStderr(child, request)]);
+    const logged = passOnStderr(child, request);
+    const both = Promise.all([child.exited, new Response(child.stdout).text()]);
     const [exitCode, stdout] = await Promise.race([both, limit.promise]);
+    // A grandchild that has only stderr open is not waited for: what the child itself wrote is there by now.
+    await Promise.race([logged, Bun.sleep(STDERR_MILLISECONDS)]);
     return { exitCode, stdout };
   } finally {
     clearTimeout(timer);
@@ -102,7 +108,8 @@ async function execute(program: string, request: DelegateRequest): Promise<Execu
 }
 
 async function passOnStderr({ stderr }: Bun.Subprocess, request: DelegateRequest): Promise<void> {
-  if (stderr instanceof ReadableStream) request.stderr?.(await new Response(stderr).text());
+  if (!(stderr instanceof ReadableStream)) return;
+  for await (const text of stderr.pipeThrough(new TextDecoderStream())) request.stderr?.(text);
 }
 
 /** The child leads a process group: whatever it started itself goes with it. */
