@@ -96,4 +96,13 @@ describe.each(await networksUnderTest())("containerd on $title", (network) => {
     await containerd.cri.removePodSandbox(id);
     await expectTraces(host, network, before);
   });
+
+  if (network.served === undefined) return;
+  testContainerd("had the calls of its CRI done by the node agent", () => {
+    const served = network.served?.(host) ?? [];
+
+    for (const program of ["plugin", "portmap", "bandwidth"]) {
+      for (const command of ["ADD", "DEL"]) expect(served).toContain(`${program} ${command}: exit code 0`);
+    }
+  });
 });

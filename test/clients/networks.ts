@@ -3,5 +3,10 @@ import { type NetworkUnderTest, upstreamNetwork } from "../support/network-under
 import { productNetwork } from "../support/product-network.ts";
 
 export async function networksUnderTest(): Promise<readonly NetworkUnderTest[]> {
-  return [await productNetwork("embedded"), await productNetwork("etcd"), await upstreamNetwork()];
+  return [
+    await productNetwork("embedded"),
+    await productNetwork("etcd"),
+    await productNetwork("etcd", "by the node agent"),
+    await upstreamNetwork(),
+  ];
 }

@@ -56,4 +56,13 @@ describe.each(await networksUnderTest())("podman on $title", (network) => {
     await podman.remove("restarted");
     await expectTraces(host, network, before);
   });
+
+  if (network.served === undefined) return;
+  testPodman("had every call of these done by the node agent", () => {
+    const served = network.served?.(host) ?? [];
+
+    for (const program of ["plugin", "portmap", "bandwidth"]) {
+      for (const command of ["ADD", "DEL"]) expect(served).toContain(`${program} ${command}: exit code 0`);
+    }
+  });
 });

@@ -27,6 +27,8 @@ export interface NetworkUnderTest {
   prepare?(host: Host): Promise<void>;
   /** Every address, endpoint … that it still keeps for an attachment. */
   kept(host: Host): Promise<readonly string[]>;
+  /** What the node agent says of the calls that it served; absent where none is meant to serve. */
+  served?(host: Host): readonly string[];
 }
 
 export const BIN_DIRECTORY = "/opt/cni/bin";

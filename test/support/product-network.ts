@@ -1,4 +1,5 @@
 /** The product as a network under test: its plugin and IPAM on either datastore, with its own host ports and shaping. */
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { CNI_VERSIONS, FIRST_CHAINING_VERSION, isAtLeast, isCniVersion } from "../../src/cni/version.ts";
 import { identity } from "../../src/identity.ts";
@@ -6,6 +7,7 @@ import { hasEtcd } from "./etcd.ts";
 import { startEtcdOnHost } from "./etcd-on-host.ts";
 import type { Host } from "./host.ts";
 import { BIN_DIRECTORY, type NetworkUnderTest, upstreamPlugins } from "./network-under-test.ts";
+import { pollUntil } from "./poll.ts";
 import type { StoreKind } from "./test-store.ts";
 
 interface StoreRow {
@@ -35,8 +37,14 @@ const STORES: Readonly<Record<StoreKind, StoreRow>> = {
 
 const POOLS = { "client-ipv4": "10.78.0.0/24", "client-ipv6": "fd78::/120" };
 
-export async function productNetwork(kind: StoreKind): Promise<NetworkUnderTest> {
-  const name = `own-${kind}`;
+const AGENT_LOG = "node-agent.log";
+
+export async function productNetwork(
+  kind: StoreKind,
+  callsAreDone: "by themselves" | "by the node agent" = "by themselves",
+): Promise<NetworkUnderTest> {
+  const isServed = callsAreDone === "by the node agent";
+  const name = `own-${kind}${isServed ? "-served" : ""}`;
   const { missing, config, environment, start } = STORES[kind];
   const admin = (host: Host, args: readonly string[], stdin?: string) =>
     host.must([join(BIN_DIRECTORY, identity.adminTool), ...args], {
@@ -44,7 +52,7 @@ export async function productNetwork(kind: StoreKind): Promise<NetworkUnderTest>
       ...(stdin === undefined ? {} : { stdin }),
     });
   return {
-    title: `${identity.product} + ${identity.ipamType} on ${kind}`,
+    title: `${identity.product} + ${identity.ipamType} on ${kind}${isServed ? ", served by the node agent" : ""}`,
     name,
     ...(missing === undefined ? {} : { missing }),
     addressPrefixes: ["10.78.0.", "fd78::"],
@@ -64,6 +72,7 @@ export async function productNetwork(kind: StoreKind): Promise<NetworkUnderTest>
         JSON.stringify({ apiVersion, kind: "IPPool", metadata: { name: pool }, spec: { cidr } }),
       );
       await admin(host, ["apply", "-f", "-"], pools.join("\n---\n"));
+      if (isServed) await startNodeAgent(host);
     },
     async kept(host) {
       const [usage, endpoints] = await Promise.all([
@@ -76,7 +85,22 @@ export async function productNetwork(kind: StoreKind): Promise<NetworkUnderTest>
         ...endpoints.split("\n").filter((line) => line !== ""),
       ];
     },
+    ...(isServed ? { served: servedCalls } : {}),
   };
+}
+
+async function startNodeAgent(host: Host): Promise<void> {
+  host.start([join(BIN_DIRECTORY, identity.nodeAgent)], AGENT_LOG);
+  await pollUntil(() => agentLog(host).includes("serves the plugins' calls"), "the node agent to serve");
+}
+
+function servedCalls(host: Host): readonly string[] {
+  return agentLog(host).match(/\w+ [A-Z]+: exit code \d+/g) ?? [];
+}
+
+function agentLog(host: Host): string {
+  const path = host.view(join(host.directory, AGENT_LOG));
+  return existsSync(path) ? readFileSync(path, "utf8") : "";
 }
 
 /** Before 0.3.0 there are no chains. */
