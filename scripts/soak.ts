@@ -33,6 +33,15 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
     proves: "100,000 calls of chance, each a process of its own: one error or a result, and nothing left",
   },
   {
+    place: "./test/agent/killed.test.ts",
+    proves:
+      "the node agent killed at every point of ADD and DEL, on each datastore and with host-local: its callers finish",
+  },
+  {
+    place: "./test/agent/storm.test.ts",
+    proves: "60 calls at once and 3,000 in a row through the node agent on each datastore, which keeps nothing of them",
+  },
+  {
     place: "./test/bandwidth/rates.test.ts",
     proves: "shaped rates from 1 Mbit to 1 Gbit in both directions, by iperf3",
   },

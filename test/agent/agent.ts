@@ -1,5 +1,5 @@
 /** The node agent on a private host, as a service manager would start it. */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { dirname } from "node:path";
 import { identity } from "../../src/identity.ts";
 import type { Host } from "../support/host.ts";
@@ -21,8 +21,14 @@ export interface Agent {
   signal(name: "TERM" | "KILL" | "STOP" | "CONT"): Promise<void>;
   /** Its exit code, once it has ended. */
   readonly ended: Promise<number>;
-  /** How many descriptors and threads it has. */
-  holds(): { readonly descriptors: number; readonly threads: number };
+  holds(): Held;
+}
+
+/** What the agent has at a moment; connections by TCP are kept for a while, and counted by themselves. */
+export interface Held {
+  readonly descriptors: number;
+  readonly connections: number;
+  readonly threads: number;
 }
 
 export interface AgentOptions {
@@ -66,9 +72,26 @@ export function launchAgent(host: Host, options: AgentOptions = {}): Agent {
       if (name !== "STOP") child.kill("SIGCONT");
     },
     ended: child.exited,
-    holds: () => ({
-      descriptors: readdirSync(own("fd")).length,
-      threads: readdirSync(own("task")).length,
-    }),
+    holds: () => heldBy(own),
   };
+}
+
+function heldBy(own: (path: string) => string): Held {
+  const tables = ["net/tcp", "net/tcp6"].map((path) => readFileSync(own(path), "utf8")).join("");
+  const targets = readdirSync(own("fd")).map((descriptor) => targetOf(own(`fd/${descriptor}`)));
+  const isConnection = (target: string) => {
+    const inode = /^socket:\[(\d+)\]$/.exec(target)?.[1];
+    return inode !== undefined && tables.includes(` ${inode} `);
+  };
+  const connections = targets.filter(isConnection).length;
+  return { descriptors: targets.length - connections, connections, threads: readdirSync(own("task")).length };
+}
+
+/** "" where the descriptor was closed meanwhile. */
+function targetOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return "";
+  }
 }

@@ -1,0 +1,121 @@
+/**
+ * The agent is killed before and after every change that ADD and DEL make, with
+ * the caller waiting: its process does the whole call again, the answer is
+ * right, and nothing is left in the end. The points are told by the agent itself
+ * as it passes them; every day some are tried, in a soak all.
+ */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { join } from "node:path";
+import { identity } from "../../src/identity.ts";
+import { STORES } from "../plugin/stores.ts";
+import { buildWithCrashPoints, type CrashBuild } from "../support/crash-build.ts";
+import { hostProblem } from "../support/host.ts";
+import { type CallOptions, type Json, openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
+import { proofSize } from "../support/proof-size.ts";
+import { type Agent, startAgent } from "./agent.ts";
+
+const VARIABLE = `${identity.environmentPrefix}FAULT`;
+const HOST_LOCAL = { type: "host-local", ranges: [[{ subnet: "10.88.0.0/24" }], [{ subnet: "fd88::/112" }]] };
+/** Every so many points one is tried: an odd number, so that points before a change and after one take turns. */
+const STEP = { add: proofSize({ everyDay: 5, soak: 1 }), del: proofSize({ everyDay: 3, soak: 1 }) };
+const KILLED = 137;
+const LIMIT = 300_000;
+const IPAMS: readonly { readonly title: string; readonly more: Json }[] = [
+  { title: "our own IPAM", more: {} },
+  { title: "host-local", more: { ipam: HOST_LOCAL } },
+];
+
+let build: CrashBuild;
+beforeAll(() => {
+  if (hostProblem() === undefined) build = buildWithCrashPoints();
+});
+afterAll(() => build?.remove());
+
+for (const { kind, test } of STORES) {
+  describe(`the node agent killed on ${kind}`, () => {
+    let site: PluginSite;
+    beforeAll(async () => {
+      if (hostProblem() === undefined) site = await openPluginSite(kind);
+    });
+    afterAll(() => site?.[Symbol.asyncDispose]());
+
+    for (const { title, more } of IPAMS) {
+      const options = (): CallOptions => ({
+        program: build.program,
+        config: site.config({ ...more, log_level: "ERROR" }),
+        environment: { CNI_PATH: build.directory },
+      });
+      const startFaulty = (fault: string) =>
+        startAgent(site.host, {
+          program: join(build.directory, identity.nodeAgent),
+          environment: { [VARIABLE]: fault },
+        });
+      /** What an agent passes that does just this call. */
+      const pointsOf = async (call: () => Promise<unknown>) => {
+        const agent = await startFaulty("list");
+        await call();
+        await agent.signal("KILL");
+        await agent.ended;
+        expect(agent.served()).toHaveLength(1);
+        return [...agent.log().matchAll(/^crash point \d+ (.*)$/gm)].map(([, point = ""]) => point);
+      };
+      const expectKilled = async (agent: Agent, point: string) =>
+        expect([point, await agent.ended, agent.served()]).toEqual([point, KILLED, []]);
+      const expectNothingLeft = async (point: string) =>
+        expect({ point, left: await site.left() }).toEqual({ point, left: [] });
+      const addAlone = async (): Promise<Pod> => {
+        const pod = await site.makePod();
+        await site.add(pod, options());
+        return pod;
+      };
+
+      test(
+        `ADD with ${title}: the caller answers, CHECK finds all in order, DEL leaves nothing`,
+        async () => {
+          // As on a host that has served before: what is made once is made.
+          await site.quietly("DEL", await addAlone(), options());
+          const sample = await site.makePod();
+          const points = await pointsOf(() => site.add(sample, options()));
+          await site.quietly("DEL", sample, options());
+          expect(points.length).toBeGreaterThanOrEqual(16);
+
+          for (const { number, point } of every(STEP.add, points)) {
+            const agent = await startFaulty(number);
+            const pod = await site.makePod();
+            const prevResult = await site.add(pod, options());
+            await expectKilled(agent, point);
+            await site.quietly("CHECK", pod, { ...options(), config: { ...options().config, prevResult } });
+            await site.quietly("DEL", pod, options());
+            await expectNothingLeft(point);
+          }
+        },
+        LIMIT,
+      );
+
+      test(
+        `DEL with ${title}: the caller finishes it, and nothing is left`,
+        async () => {
+          const sample = await addAlone();
+          const points = await pointsOf(() => site.quietly("DEL", sample, options()));
+          expect(points.length).toBeGreaterThanOrEqual(4);
+
+          for (const { number, point } of every(STEP.del, points)) {
+            const pod = await addAlone();
+            const agent = await startFaulty(number);
+            await site.quietly("DEL", pod, options());
+            await expectKilled(agent, point);
+            await expectNothingLeft(point);
+          }
+        },
+        LIMIT,
+      );
+    }
+  });
+}
+
+function every(
+  step: number,
+  points: readonly string[],
+): readonly { readonly number: string; readonly point: string }[] {
+  return points.map((point, index) => ({ number: String(index + 1), point })).filter((_, index) => index % step === 0);
+}

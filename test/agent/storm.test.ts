@@ -1,0 +1,90 @@
+/** Many calls at once through one agent, and many one after another: exact addresses, and nothing that piles up. */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { STORES } from "../plugin/stores.ts";
+import { expectAgreement } from "../support/agreement.ts";
+import { hostProblem } from "../support/host.ts";
+import { openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
+import { pollUntil } from "../support/poll.ts";
+import { proofSize } from "../support/proof-size.ts";
+import { type Agent, startAgent } from "./agent.ts";
+
+const SANDBOXES = 60;
+/** ADD, CHECK and DEL of each: 300 calls, in a soak ten times as many. */
+const LIVES = proofSize({ everyDay: 100, soak: 1_000 });
+const LIVES_AT_ONCE = 10;
+const KILLED_AFTER = 5;
+const LIMIT = 300_000;
+
+for (const { kind, test } of STORES) {
+  describe(`the node agent on ${kind}`, () => {
+    let site: PluginSite;
+    let pods: readonly Pod[];
+    let agent: Agent;
+    beforeAll(async () => {
+      if (hostProblem() !== undefined) return;
+      site = await openPluginSite(kind);
+      pods = await Promise.all(Array.from({ length: SANDBOXES }, () => site.makePod()));
+      agent = await startAgent(site.host);
+    });
+    afterAll(() => site?.[Symbol.asyncDispose]());
+
+    const addAll = () => Promise.all(pods.map(async (pod) => ({ pod, result: await site.add(pod) })));
+    const delAll = () => Promise.all(pods.map((pod) => site.quietly("DEL", pod)));
+    const servedSince = (count: number) => agent.served().slice(count);
+
+    test(
+      `serves ${SANDBOXES} ADDs at once, then as many DELs: exactly their addresses, and nothing left`,
+      async () => {
+        const before = agent.served().length;
+        await expectAgreement(site, await addAll());
+        await delAll();
+
+        expect(await site.left()).toEqual([]);
+        const expected = ["ADD", "DEL"].flatMap((command) => pods.map(() => `plugin ${command}: exit code 0`));
+        expect(servedSince(before)).toEqual(expected);
+      },
+      LIMIT,
+    );
+
+    test(
+      `keeps no descriptor and no thread of ${3 * LIVES} calls`,
+      async () => {
+        const live = async (pod: Pod) => {
+          const prevResult = await site.add(pod);
+          await site.quietly("CHECK", pod, { config: site.config({ prevResult }) });
+          await site.quietly("DEL", pod);
+        };
+        const liveAll = (count: number) => Promise.all(pods.slice(0, count).map(live));
+        await liveAll(LIVES_AT_ONCE);
+        const before = agent.holds();
+        for (let lives = 0; lives < LIVES; lives += LIVES_AT_ONCE) await liveAll(LIVES_AT_ONCE);
+
+        await pollUntil(() => agent.holds().descriptors <= before.descriptors, "the agent to close what it opened");
+        const after = agent.holds();
+        expect(after.connections).toBeLessThanOrEqual(LIVES_AT_ONCE);
+        expect(after.threads).toBeLessThanOrEqual(before.threads);
+        expect(await site.left()).toEqual([]);
+      },
+      LIMIT,
+    );
+
+    test(
+      "killed while many ADDs are under way leaves them to their callers, and none is lost",
+      async () => {
+        const before = agent.served().length;
+        const adding = addAll();
+        await pollUntil(() => servedSince(before).length >= KILLED_AFTER, "some ADDs to be served");
+        await agent.signal("KILL");
+        await agent.ended;
+        await expectAgreement(site, await adding);
+        expect(servedSince(before).length).toBeLessThan(SANDBOXES);
+
+        agent = await startAgent(site.host);
+        await delAll();
+        expect(await site.left()).toEqual([]);
+        expect(agent.served()).toHaveLength(SANDBOXES);
+      },
+      LIMIT,
+    );
+  });
+}
