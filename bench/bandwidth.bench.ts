@@ -1,5 +1,5 @@
 /**
- * The bandwidth plugins side by side: a container's link shaped in both
+ * The bandwidth plugins side by side, ours with the node agent and without: a container's link shaped in both
  * directions and freed again, and passed through where no rate is named, which
  * is what most pods do. Every turn has a fresh link, as in life.
  */
@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { part } from "../test/parts/build.ts";
 import { type Command, runCommand } from "./support/command.ts";
 import { type Contender, type Contest, runContest, type Turn } from "./support/contest.ts";
+import { type Served, startNodeAgent } from "./support/node-agent.ts";
 import { onPrivateHost } from "./support/private-host.ts";
 import { buildProduct } from "./support/programs.ts";
 import { report } from "./support/report.ts";
@@ -18,23 +19,32 @@ const NO_RATES = {};
 const UPSTREAM = "upstream 1.9.1";
 const DEBIAN = "Debian 1.1.1";
 
-interface Rival {
+interface Rival extends Served {
   readonly name: string;
   readonly program: string;
 }
 
+interface Prepared {
+  /** The folder of the product's programs. */
+  readonly folder: string;
+  readonly alone: readonly Rival[];
+}
+
 await onPrivateHost(import.meta.path, {
-  async prepare(): Promise<readonly Rival[]> {
+  async prepare(): Promise<Prepared> {
     const newest = await part("cni-plugins");
     if ("missing" in newest) console.log(`left out: ${newest.missing}`);
+    const folder = await buildProduct();
     const rivals = [
       ...("path" in newest ? [{ name: UPSTREAM, program: join(newest.path, "bandwidth") }] : []),
       { name: DEBIAN, program: "/usr/lib/cni/bandwidth" },
-      { name: "ours", program: join(await buildProduct(), "bandwidth") },
+      { name: "ours", program: join(folder, "bandwidth") },
     ];
-    return rivals.filter(({ program }) => existsSync(program));
+    return { folder, alone: rivals.filter(({ program }) => existsSync(program)) };
   },
-  async measure(rivals) {
+  async measure({ folder, alone }) {
+    await using agent = await startNodeAgent(folder);
+    const rivals = [...alone, { name: "ours, node agent", program: join(folder, "bandwidth"), agent }];
     for (let place = 0; place < AT_ONCE; place++) must("ip", "netns", "add", podName(place));
     const once: Omit<Contest, "title" | "contenders"> = { baseline: rivals[0]?.name ?? "", rounds: 60 };
     const many = { ...once, rounds: 6, warmUpRounds: 1, concurrency: AT_ONCE };
@@ -52,31 +62,43 @@ await onPrivateHost(import.meta.path, {
   },
 });
 
-function addContender({ name, program }: Rival, rates: object, count: number): Contender {
+function addContender(rival: Rival, rates: object, count: number): Contender {
   return {
-    name,
+    name: rival.name,
+    meter: rival.agent?.meter,
     before: () => makeLinks(count),
-    run: (turn, place) => runCommand(callOf(program, "ADD", rates, turn, place)),
+    run: (turn, place) => runCommand(callOf(rival, { command: "ADD", rates, turn, place })),
     after: async (turn) => {
-      for (let place = 0; place < count; place++) await runCommand(callOf(program, "DEL", rates, turn, place));
+      for (let place = 0; place < count; place++)
+        await runCommand(callOf(rival, { command: "DEL", rates, turn, place }));
       removeLinks(count);
     },
   };
 }
 
-function delContender({ name, program }: Rival, count: number): Contender {
+function delContender(rival: Rival, count: number): Contender {
+  const rates = RATES;
   return {
-    name,
+    name: rival.name,
+    meter: rival.agent?.meter,
     before: async (turn) => {
       makeLinks(count);
-      for (let place = 0; place < count; place++) await runCommand(callOf(program, "ADD", RATES, turn, place));
+      for (let place = 0; place < count; place++)
+        await runCommand(callOf(rival, { command: "ADD", rates, turn, place }));
     },
-    run: (turn, place) => runCommand(callOf(program, "DEL", RATES, turn, place)),
+    run: (turn, place) => runCommand(callOf(rival, { command: "DEL", rates, turn, place })),
     after: () => removeLinks(count),
   };
 }
 
-function callOf(program: string, command: string, rates: object, { round }: Turn, place: number): Command {
+interface Call {
+  readonly command: "ADD" | "DEL";
+  readonly rates: object;
+  readonly turn: Turn;
+  readonly place: number;
+}
+
+function callOf({ program, agent }: Rival, { command, rates, turn, place }: Call): Command {
   const netns = `/run/netns/${podName(place)}`;
   const prevResult = { cniVersion: "1.0.0", interfaces: [{ name: linkName(place) }, { name: "eth0", sandbox: netns }] };
   return {
@@ -84,10 +106,11 @@ function callOf(program: string, command: string, rates: object, { round }: Turn
     stdin: JSON.stringify({ cniVersion: "1.0.0", name: "bench", type: "bandwidth", ...rates, prevResult }),
     environment: {
       CNI_COMMAND: command,
-      CNI_CONTAINERID: `c${round + 100}-${place}`,
+      CNI_CONTAINERID: `c${turn.round + 100}-${place}`,
       CNI_NETNS: netns,
       CNI_IFNAME: "eth0",
       CNI_PATH: "/opt/cni/bin",
+      ...agent?.environment,
     },
   };
 }

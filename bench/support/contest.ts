@@ -74,6 +74,9 @@ interface Measurement {
   readonly cpuMilliseconds: number | undefined;
 }
 
+/** A meter waits for its daemon to rest, and the kernel may tidy up meanwhile: then all contenders get that pause. */
+const PAUSE_MILLISECONDS = 25;
+
 export async function runContest(contest: Contest): Promise<ContestResult> {
   const { title, contenders, baseline, concurrency = 1 } = contest;
   const rounds = Math.min(contest.rounds, mostRounds());
@@ -81,10 +84,11 @@ export async function runContest(contest: Contest): Promise<ContestResult> {
   if (!contenders.some((contender) => contender.name === baseline)) {
     throw new Error(`Cannot run "${title}": no contender is called "${baseline}"`);
   }
+  const pauseMilliseconds = contenders.some(({ meter }) => meter !== undefined) ? PAUSE_MILLISECONDS : 0;
   const measured = new Map<string, Measurement[]>(contenders.map(({ name }) => [name, []]));
   for (let round = -warmUpRounds; round < rounds; round++) {
     for (const contender of inTurn(contenders, round + warmUpRounds)) {
-      const measurement = await takeTurn(contender, { round }, concurrency);
+      const measurement = await takeTurn(contender, { round }, { concurrency, pauseMilliseconds });
       if (round >= 0) measured.get(contender.name)?.push(measurement);
     }
   }
@@ -106,11 +110,17 @@ function inTurn(contenders: readonly Contender[], round: number): readonly Conte
   return [...contenders.slice(first), ...contenders.slice(0, first)];
 }
 
-async function takeTurn(contender: Contender, turn: Turn, concurrency: number): Promise<Measurement> {
+interface TurnSettings {
+  readonly concurrency: number;
+  readonly pauseMilliseconds: number;
+}
+
+async function takeTurn(contender: Contender, turn: Turn, settings: TurnSettings): Promise<Measurement> {
+  const { concurrency, pauseMilliseconds } = settings;
   const places = Array.from({ length: concurrency }, (_, place) => place);
   try {
     await contender.before?.(turn);
-    const readMeter = await contender.meter?.();
+    const [readMeter] = await Promise.all([contender.meter?.(), Bun.sleep(pauseMilliseconds)]);
     const started = performance.now();
     const costs = await Promise.all(places.map((place) => contender.run(turn, place)));
     const wallMilliseconds = performance.now() - started;

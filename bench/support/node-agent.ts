@@ -55,7 +55,7 @@ export async function startNodeAgent(folder: string): Promise<NodeAgent> {
       };
     },
     async [Symbol.asyncDispose]() {
-      console.log(accountOf(child.pid));
+      console.log(child.exitCode === null && child.signalCode === null ? accountOf(child.pid) : lastWordsOf(child));
       child.kill("SIGTERM");
       await child.exited;
     },
@@ -73,6 +73,11 @@ async function spentAtRest(pid: number): Promise<number> {
     if (isAtRest) return spent;
   }
   throw new Error("Cannot measure the node agent: it does not come to rest");
+}
+
+function lastWordsOf({ exitCode, signalCode }: Bun.Subprocess): string {
+  const lines = readFileSync(LOG, "utf8").trimEnd().split("\n");
+  return `node agent: gone (${signalCode ?? `exit code ${exitCode}`})\n${lines.slice(-20).join("\n")}`;
 }
 
 function servedCalls(): number {

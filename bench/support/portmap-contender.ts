@@ -1,8 +1,10 @@
 /** portmap plugins as contenders: host ports of made-up pods, mapped and taken away. */
 import { runCommand } from "./command.ts";
-import type { Contender } from "./contest.ts";
+import type { Contender, Cost } from "./contest.ts";
+import type { Served } from "./node-agent.ts";
+import { someAtOnce } from "./some-at-once.ts";
 
-export interface PortmapRival {
+export interface PortmapRival extends Served {
   readonly name: string;
   readonly program: string;
   readonly backend?: "iptables" | "nftables";
@@ -44,6 +46,7 @@ function callPortmap(rival: PortmapRival, command: "ADD" | "DEL", number: number
       CNI_NETNS: "/run/netns/vt-bench-0",
       CNI_IFNAME: "eth0",
       CNI_PATH: "/nowhere",
+      ...rival.agent?.environment,
     },
   });
 }
@@ -55,6 +58,7 @@ export function portmapContender(rival: PortmapRival, command: "ADD" | "DEL", co
   };
   return {
     name: rival.name,
+    meter: rival.agent?.meter,
     ...(command === "DEL" ? { before: () => all("ADD") } : {}),
     run: (_turn, place) => callPortmap(rival, command, place),
     ...(command === "ADD" ? { after: () => all("DEL") } : {}),
@@ -63,15 +67,18 @@ export function portmapContender(rival: PortmapRival, command: "ADD" | "DEL", co
 
 /** Removes this many pods, some at once, as a node that is being drained does. */
 export function drainContender(rival: PortmapRival, pods: number, atOnce: number): Contender {
-  const numbers = Array.from({ length: pods }, (_, number) => number);
-  const forAll = async (command: "ADD" | "DEL") => {
-    const waiting = [...numbers];
-    const worker = async () => {
-      for (let number = waiting.shift(); number !== undefined; number = waiting.shift()) {
-        await callPortmap(rival, command, number, 3);
-      }
-    };
-    await Promise.all(Array.from({ length: atOnce }, worker));
+  const forAll = async (command: "ADD" | "DEL"): Promise<Cost> => {
+    let cpuMilliseconds = 0;
+    await someAtOnce(pods, atOnce, async (number) => {
+      const cost = await callPortmap(rival, command, number, 3);
+      cpuMilliseconds += cost.cpuMilliseconds;
+    });
+    return { cpuMilliseconds };
   };
-  return { name: rival.name, before: () => forAll("ADD"), run: () => forAll("DEL") };
+  return {
+    name: rival.name,
+    meter: rival.agent?.meter,
+    before: async () => void (await forAll("ADD")),
+    run: () => forAll("DEL"),
+  };
 }

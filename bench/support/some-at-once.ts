@@ -1,4 +1,4 @@
-/** Does something for each number below `count`, in order and some at once, as a node that is being drained does. */
+/** Does something for each number below `count`, in order and some at once. */
 export async function someAtOnce(
   count: number,
   atOnce: number,
