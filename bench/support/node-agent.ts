@@ -16,9 +16,11 @@ import { processorMilliseconds } from "./processor-clock.ts";
 
 const RUN_DIRECTORY = "/run/vt-agent";
 const LOG = `${RUN_DIRECTORY}/log`;
-/** An agent that uses less than a hundredth of this time rests. */
-const REST_MILLISECONDS = 10;
-const REST_TRIES = 200;
+/** An agent that uses less than a hundredth of such a moment rests. */
+const MOMENT_MILLISECONDS = 10;
+const MOST_MOMENTS = 300;
+/** A link that is gone keeps a thread of the agent waiting in the kernel, which has a little left to do afterwards. */
+const MOMENTS_OF_WAITING = 6;
 
 export interface NodeAgent extends AsyncDisposable {
   /** What tells a plugin of it. */
@@ -46,9 +48,9 @@ export async function startNodeAgent(folder: string): Promise<NodeAgent> {
   return {
     environment,
     async meter() {
-      const [spentBefore, servedBefore] = [await spentAtRest(child.pid), servedCalls()];
+      const [spentBefore, servedBefore] = [await spentAtRest(child.pid, 1), servedCalls()];
       return async () => {
-        const cpuMilliseconds = (await spentAtRest(child.pid)) - spentBefore;
+        const cpuMilliseconds = (await spentAtRest(child.pid, MOMENTS_OF_WAITING)) - spentBefore;
         // Whoever is not served does its work itself, and would be measured in the agent's name.
         if (servedCalls() === servedBefore) throw new Error("Cannot measure the node agent: it served no call");
         return { cpuMilliseconds };
@@ -62,15 +64,16 @@ export async function startNodeAgent(folder: string): Promise<NodeAgent> {
   };
 }
 
-/** Its processor time, told once it rests: work may be left after an answer. */
-async function spentAtRest(pid: number): Promise<number> {
+/** Its processor time, told once it has rested for so many moments: work may be left after an answer. */
+async function spentAtRest(pid: number, moments: number): Promise<number> {
   let spent = processorMilliseconds(pid);
-  for (let tries = 0; tries < REST_TRIES; tries++) {
-    await Bun.sleep(REST_MILLISECONDS);
+  let rested = 0;
+  for (let all = 0; all < MOST_MOMENTS; all++) {
+    await Bun.sleep(MOMENT_MILLISECONDS);
     const now = processorMilliseconds(pid);
-    const isAtRest = now - spent < REST_MILLISECONDS / 100;
+    rested = now - spent < MOMENT_MILLISECONDS / 100 ? rested + 1 : 0;
     spent = now;
-    if (isAtRest) return spent;
+    if (rested === moments) return spent;
   }
   throw new Error("Cannot measure the node agent: it does not come to rest");
 }

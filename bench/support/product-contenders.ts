@@ -22,7 +22,7 @@ const NODE = "here";
 /** A second set of products beside the first, for an agent to serve. */
 export const FOR_AGENT = ", node agent";
 
-/** With host-local, on the embedded store and on etcd; each has its pool and its datastore to itself, save etcd. */
+/** With host-local, on the embedded store and on etcd; each has its pool and its datastore to itself, but both sets share the etcd. */
 export async function prepareProducts(
   host: Host,
   endpoint: string,
