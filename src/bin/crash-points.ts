@@ -1,7 +1,8 @@
 /**
  * In a test build alone: ends the process at a point of its work, as a power
- * switch would, or tells it to stop. The variable says at which: `list` tells
- * every point that is passed, `12` kills at the twelfth, `stop 12` sends SIGTERM there.
+ * switch would, tells it to stop, or freezes it. The variable says at which: `list`
+ * tells every point that is passed, `12` kills at the twelfth, `stop 12` sends
+ * SIGTERM there, `freeze 12` SIGSTOP.
  */
 
 import { onCrashPoint } from "../effect.ts";
@@ -16,5 +17,6 @@ export function armCrashPoints(): void {
     if (wanted === "list") console.error(`crash point ${passed} ${point}`);
     else if (wanted === String(passed)) process.kill(process.pid, "SIGKILL");
     else if (wanted === `stop ${passed}`) process.kill(process.pid, "SIGTERM");
+    else if (wanted === `freeze ${passed}`) process.kill(process.pid, "SIGSTOP");
   });
 }

@@ -116,6 +116,9 @@ async function answerCall(
   if (!isPluginPart(program)) {
     return errorAnswer(new PluginError("internal", `Cannot serve "${program}": no such plugin`), NEWEST_VERSION);
   }
+  // What is done for a caller that has gone before would stay: the DEL that follows it may have been done already.
+  await Bun.sleep(0);
+  if (signal.aborted) return errorAnswer(signal.reason, NEWEST_VERSION);
   let logged = "";
   const stderr = (text: string) => {
     logged += text;

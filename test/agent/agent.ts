@@ -21,6 +21,7 @@ export interface Agent {
   signal(name: "TERM" | "KILL" | "STOP" | "CONT"): Promise<void>;
   /** Its exit code, once it has ended. */
   readonly ended: Promise<number>;
+  isFrozen(): boolean;
   holds(): Held;
 }
 
@@ -72,6 +73,7 @@ export function launchAgent(host: Host, options: AgentOptions = {}): Agent {
       if (name !== "STOP") child.kill("SIGCONT");
     },
     ended: child.exited,
+    isFrozen: () => /^State:\tT/m.test(readFileSync(own("status"), "utf8")),
     holds: () => heldBy(own),
   };
 }

@@ -11,13 +11,19 @@ import { STORES } from "../plugin/stores.ts";
 import { buildWithCrashPoints, type CrashBuild } from "../support/crash-build.ts";
 import { hostProblem } from "../support/host.ts";
 import { type CallOptions, type Json, openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
+import { pollUntil } from "../support/poll.ts";
 import { proofSize } from "../support/proof-size.ts";
 import { type Agent, startAgent } from "./agent.ts";
 
 const VARIABLE = `${identity.environmentPrefix}FAULT`;
 const HOST_LOCAL = { type: "host-local", ranges: [[{ subnet: "10.88.0.0/24" }], [{ subnet: "fd88::/112" }]] };
 /** Every so many points one is tried: an odd number, so that points before a change and after one take turns. */
-const STEP = { add: proofSize({ everyDay: 5, soak: 1 }), del: proofSize({ everyDay: 3, soak: 1 }) };
+const STEP = {
+  add: proofSize({ everyDay: 5, soak: 1 }),
+  del: proofSize({ everyDay: 3, soak: 1 }),
+};
+/** After this the caller is told to stop, and a second later killed: its grace is longer. */
+const FROZEN_MILLISECONDS = 100;
 const KILLED = 137;
 const LIMIT = 300_000;
 const IPAMS: readonly { readonly title: string; readonly more: Json }[] = [
@@ -39,53 +45,56 @@ for (const { kind, test } of STORES) {
     });
     afterAll(() => site?.[Symbol.asyncDispose]());
 
-    for (const { title, more } of IPAMS) {
-      const options = (): CallOptions => ({
-        program: build.program,
-        config: site.config({ ...more, log_level: "ERROR" }),
-        environment: { CNI_PATH: build.directory },
+    const optionsWith = (more: Json): CallOptions => ({
+      program: build.program,
+      config: site.config({ ...more, log_level: "ERROR" }),
+      environment: { CNI_PATH: build.directory },
+    });
+    const startFaulty = (fault: string) =>
+      startAgent(site.host, {
+        program: join(build.directory, identity.nodeAgent),
+        environment: { [VARIABLE]: fault },
       });
-      const startFaulty = (fault: string) =>
-        startAgent(site.host, {
-          program: join(build.directory, identity.nodeAgent),
-          environment: { [VARIABLE]: fault },
-        });
-      /** What an agent passes that does just this call. */
-      const pointsOf = async (call: () => Promise<unknown>) => {
-        const agent = await startFaulty("list");
-        await call();
-        await agent.signal("KILL");
-        await agent.ended;
-        expect(agent.served()).toHaveLength(1);
-        return [...agent.log().matchAll(/^crash point \d+ (.*)$/gm)].map(([, point = ""]) => point);
-      };
-      const expectKilled = async (agent: Agent, point: string) =>
-        expect([point, await agent.ended, agent.served()]).toEqual([point, KILLED, []]);
-      const expectNothingLeft = async (point: string) =>
-        expect({ point, left: await site.left() }).toEqual({ point, left: [] });
-      const addAlone = async (): Promise<Pod> => {
-        const pod = await site.makePod();
-        await site.add(pod, options());
-        return pod;
-      };
+    /** What an agent passes that does just this call. */
+    const pointsOf = async (call: () => Promise<unknown>) => {
+      const agent = await startFaulty("list");
+      await call();
+      await agent.signal("KILL");
+      await agent.ended;
+      expect(agent.served()).toHaveLength(1);
+      return [...agent.log().matchAll(/^crash point \d+ (.*)$/gm)].map(([, point = ""]) => point);
+    };
+    const addAlone = async (options: CallOptions): Promise<Pod> => {
+      const pod = await site.makePod();
+      await site.add(pod, options);
+      return pod;
+    };
+    /** As on a host that has served before: what is made once is made. */
+    const pointsOfAdd = async (options: CallOptions) => {
+      await site.quietly("DEL", await addAlone(options), options);
+      const sample = await site.makePod();
+      const points = await pointsOf(() => site.add(sample, options));
+      await site.quietly("DEL", sample, options);
+      expect(points.length).toBeGreaterThanOrEqual(16);
+      return points;
+    };
+    const expectKilled = async (agent: Agent, point: string) =>
+      expect([point, await agent.ended, agent.served()]).toEqual([point, KILLED, []]);
+    const expectNothingLeft = async (point: string) =>
+      expect({ point, left: await site.left() }).toEqual({ point, left: [] });
 
+    for (const { title, more } of IPAMS) {
       test(
         `ADD with ${title}: the caller answers, CHECK finds all in order, DEL leaves nothing`,
         async () => {
-          // As on a host that has served before: what is made once is made.
-          await site.quietly("DEL", await addAlone(), options());
-          const sample = await site.makePod();
-          const points = await pointsOf(() => site.add(sample, options()));
-          await site.quietly("DEL", sample, options());
-          expect(points.length).toBeGreaterThanOrEqual(16);
-
-          for (const { number, point } of every(STEP.add, points)) {
+          const options = optionsWith(more);
+          for (const { number, point } of every(STEP.add, await pointsOfAdd(options))) {
             const agent = await startFaulty(number);
             const pod = await site.makePod();
-            const prevResult = await site.add(pod, options());
+            const prevResult = await site.add(pod, options);
             await expectKilled(agent, point);
-            await site.quietly("CHECK", pod, { ...options(), config: { ...options().config, prevResult } });
-            await site.quietly("DEL", pod, options());
+            await site.quietly("CHECK", pod, { ...options, config: { ...options.config, prevResult } });
+            await site.quietly("DEL", pod, options);
             await expectNothingLeft(point);
           }
         },
@@ -95,14 +104,15 @@ for (const { kind, test } of STORES) {
       test(
         `DEL with ${title}: the caller finishes it, and nothing is left`,
         async () => {
-          const sample = await addAlone();
-          const points = await pointsOf(() => site.quietly("DEL", sample, options()));
+          const options = optionsWith(more);
+          const sample = await addAlone(options);
+          const points = await pointsOf(() => site.quietly("DEL", sample, options));
           expect(points.length).toBeGreaterThanOrEqual(4);
 
           for (const { number, point } of every(STEP.del, points)) {
-            const pod = await addAlone();
+            const pod = await addAlone(options);
             const agent = await startFaulty(number);
-            await site.quietly("DEL", pod, options());
+            await site.quietly("DEL", pod, options);
             await expectKilled(agent, point);
             await expectNothingLeft(point);
           }
@@ -110,6 +120,23 @@ for (const { kind, test } of STORES) {
         LIMIT,
       );
     }
+
+    test("ADD frozen behind its last change, while its caller is killed and DEL is done, undoes itself", async () => {
+      const options = optionsWith({});
+      const points = await pointsOfAdd(options);
+      const agent = await startFaulty(`freeze ${points.length}`);
+      const pod = await site.makePod();
+      await site.call("ADD", pod, { ...options, limitMilliseconds: FROZEN_MILLISECONDS });
+      expect(agent.isFrozen()).toBe(true);
+      await site.quietly("DEL", pod, options);
+      await agent.signal("CONT");
+      await pollUntil(() => agent.served().length === 1, "the agent to go on");
+
+      expect(agent.served()).toEqual(["plugin ADD: exit code 1"]);
+      await expectNothingLeft(points.at(-1) ?? "");
+      await agent.signal("KILL");
+      await agent.ended;
+    });
   });
 }
 

@@ -1,6 +1,7 @@
 /** Calls under way when somebody ends: the caller is told to stop, or killed; the agent is told to stop. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from "bun:test";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { encodeFrame } from "../../src/agent/frame.ts";
 import { hostProblem } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { failureOf, openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
@@ -40,13 +41,7 @@ describe("a call under way in the node agent", () => {
     const pidFile = `${site.host.directory}/caller.pid`;
     const finished = site.host.run(["sh", "-c", `echo $$ > ${pidFile}; exec ${builtProgram()}`], {
       stdin: JSON.stringify(spy.options.config),
-      environment: {
-        CNI_COMMAND: "ADD",
-        CNI_CONTAINERID: pod.containerId,
-        CNI_NETNS: pod.netns,
-        CNI_IFNAME: pod.ifname,
-        ...spy.options.environment,
-      },
+      environment: { ...environmentOf(pod), ...spy.options.environment },
     });
     await spy.asked();
     const pid = readFileSync(site.host.view(pidFile), "utf8").trim();
@@ -77,6 +72,22 @@ describe("a call under way in the node agent", () => {
     expect(await finished).toEqual({ code: KILLED, stdout: "", stderr: "" });
     await expectUndone(spy);
   });
+
+  testNeeding(hostProblem(), program("python3"))(
+    "is undone when its caller has gone before it begins: the DEL that followed may have been done already",
+    async () => {
+      const header = { program: "plugin", environment: environmentOf(pod) };
+      const body = new TextEncoder().encode(JSON.stringify(site.config()));
+      writeFileSync(site.host.view("/run/vt/call"), encodeFrame({ header, body }));
+      await site.host.must(["python3", "-c", HANDS_OVER_AND_GOES, SOCKET, "/run/vt/call", String(agent.pid)]);
+      await site.quietly("DEL", pod);
+      await agent.signal("CONT");
+
+      await pollUntil(() => agent.served().length === 1, "the agent to come to the call");
+      expect(agent.served()).toEqual(["plugin ADD: exit code 1"]);
+      expect(await site.left()).toEqual([]);
+    },
+  );
 
   test("is finished when the agent is told to stop, which takes no other and removes its socket", async () => {
     const spy = makeSpyIpam(site, "waits");
@@ -130,6 +141,26 @@ describe("a call under way in the node agent", () => {
     expect(await site.left()).toEqual([]);
   });
 });
+
+/** Is greeted, freezes the agent, hands its call over, and goes. */
+const HANDS_OVER_AND_GOES = `
+import os, signal, socket, sys
+agent = socket.socket(socket.AF_UNIX)
+agent.connect(sys.argv[1])
+agent.recv(4096)
+os.kill(int(sys.argv[3]), signal.SIGSTOP)
+agent.sendall(open(sys.argv[2], "rb").read())
+`;
+
+function environmentOf(pod: Pod): Readonly<Record<string, string>> {
+  return {
+    CNI_COMMAND: "ADD",
+    CNI_CONTAINERID: pod.containerId,
+    CNI_NETNS: pod.netns,
+    CNI_IFNAME: pod.ifname,
+    CNI_PATH: "/usr/lib/cni",
+  };
+}
 
 function endedWithin(agent: Agent, milliseconds: number): Promise<number | "still there"> {
   return Promise.race([agent.ended, Bun.sleep(milliseconds).then(() => "still there" as const)]);
