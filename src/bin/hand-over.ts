@@ -10,6 +10,7 @@
 import { decodeFrame, encodeFrame, type Frame, joined } from "../agent/frame.ts";
 import { greetingOf } from "../agent/greeting.ts";
 import type { Answer } from "../cni/answer.ts";
+import type { Environment } from "../cni/environment.ts";
 import { identity } from "../identity.ts";
 import { linkTarget } from "../linux/link-target.ts";
 import { type ReadSoFar, readReadyStdin } from "../linux/standard-streams.ts";
@@ -38,6 +39,7 @@ export interface Handed {
 export async function handOver(program: PluginPart): Promise<Handed> {
   // Phases are told of this process; there are none where the agent does the work.
   if (process.env[`${identity.environmentPrefix}TRACE`] === "1") return {};
+  if (needsOwnFolder(process.env)) return {};
   const agent = connectUnix(callSocketPath(process.env));
   if (agent === undefined) return {};
   try {
@@ -57,10 +59,16 @@ export async function handOver(program: PluginPart): Promise<Handed> {
   }
 }
 
+/** Paths that do not begin with a slash lead elsewhere from the agent's folder. */
+function needsOwnFolder({ CNI_NETNS = "", CNI_PATH = "" }: Environment): boolean {
+  return [CNI_NETNS, ...CNI_PATH.split(":")].some((path) => path !== "" && !path.startsWith("/"));
+}
+
 function receiveGreeting(agent: number): string {
   if (!isReadableWithin(agent, PATIENCE_MILLISECONDS)) return "";
   return new TextDecoder().decode(receiveSome(agent));
 }
+
 interface Stopping {
   /** The signal that came, if one did. */
   by(): string | undefined;

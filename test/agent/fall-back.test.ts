@@ -138,6 +138,18 @@ describe("a plugin does its work itself", () => {
       expect([linksMeanwhile, agent.served()]).toEqual([2, []]);
     });
 
+    test("where paths begin in the current folder, which is another one for the agent", async () => {
+      const { netnsName, ...pod } = await site.makePod();
+      const there = (command: string, more: Readonly<Record<string, string>>) =>
+        site.host.must(["sh", "-c", `cd /run/netns && exec ${builtProgram()}`], {
+          stdin: JSON.stringify(site.config()),
+          environment: { ...environmentOf(command, { ...pod, netnsName }), ...more },
+        });
+      await there("ADD", { CNI_NETNS: netnsName });
+      await there("DEL", { CNI_PATH: "/usr/lib/cni:../bin" });
+      expect([await site.left(), agent.served()]).toEqual([[], []]);
+    });
+
     test("where phases are asked for, which are those of a process", async () => {
       const pod = await site.makePod();
       const environment = { [`${identity.environmentPrefix}TRACE`]: "1" };
