@@ -14,20 +14,21 @@ import { identity } from "../identity.ts";
 import { requireReady, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { gc as collectAddresses } from "../ipam/plugin/gc.ts";
 import { closeNetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
-import { listLinks } from "../linux/rtnetlink/link.ts";
+import { type Link, listLinks } from "../linux/rtnetlink/link.ts";
 import { resourcesPrefix } from "../model/keys.ts";
 import { formatMark, isMarkOf } from "./link-mark.ts";
 import { ipamSessionOf } from "./registration.ts";
 import type { Session } from "./session.ts";
 import { readStoredEndpoint } from "./stored-endpoint.ts";
-import { removeLink } from "./wire.ts";
+import { removeHostLink } from "./wire.ts";
 
 type Failures = unknown[];
 
 export async function gc(call: GcCall, session: Session): Promise<void> {
   if (call.validAttachments === undefined) return;
   const failures: Failures = [];
-  const kept = [...call.validAttachments, ...collectLinks(call.networkName, call.validAttachments, failures)];
+  const unmoved = await collectLinks(call.networkName, call.validAttachments, failures);
+  const kept = [...call.validAttachments, ...unmoved];
   const keeping: GcCall = { ...call, validAttachments: kept };
   const steps: readonly (() => Promise<void>)[] = [
     () => collectEndpoints(keeping, session, failures),
@@ -39,28 +40,40 @@ export async function gc(call: GcCall, session: Session): Promise<void> {
 }
 
 /** Answers the attachments whose links could not be removed. */
-function collectLinks(network: string, valid: readonly Attachment[], failures: Failures): readonly Attachment[] {
+async function collectLinks(
+  network: string,
+  valid: readonly Attachment[],
+  failures: Failures,
+): Promise<readonly Attachment[]> {
   const marks = new Set(valid.map((each) => formatMark({ network, ...each })));
-  const host = openNetlinkSocket("route");
-  try {
-    const stale = listLinks(host).filter(
-      ({ name, kind, alias }) =>
-        kind === "veth" &&
-        name.startsWith(identity.interfacePrefix) &&
-        alias !== undefined &&
-        isMarkOf(network, alias) &&
-        !marks.has(alias),
-    );
-    return stale.flatMap((link) => {
+  const stale = hostLinks().filter(
+    ({ name, kind, alias }) =>
+      kind === "veth" &&
+      name.startsWith(identity.interfacePrefix) &&
+      alias !== undefined &&
+      isMarkOf(network, alias) &&
+      !marks.has(alias),
+  );
+  // All at once: the kernel waits once for many.
+  const unmoved = await Promise.all(
+    stale.map(async (link) => {
       try {
-        removeLink(host, link);
+        await removeHostLink(link);
         return [];
       } catch (failure) {
         failures.push(failure);
         const [, containerId = "", ifname = ""] = (link.alias ?? "").split("/");
         return [{ containerId, ifname }];
       }
-    });
+    }),
+  );
+  return unmoved.flat();
+}
+
+function hostLinks(): readonly Link[] {
+  const host = openNetlinkSocket("route");
+  try {
+    return listLinks(host);
   } finally {
     closeNetlinkSocket(host);
   }

@@ -88,7 +88,7 @@ export function removeLink(socket: NetlinkSocket, link: Link): void {
   if (refusal !== undefined && !isKernelError(refusal, "ENODEV")) throw refusal;
 }
 
-/** As `removeLink` for a link of the host, in a process that serves other calls meanwhile. */
+/** As `removeLink` for a link of the host, where others are removed or served meanwhile. */
 export async function removeHostLink(link: Link): Promise<void> {
   const refusal = await effectOf("delete link", () => removeLinkTogether(link));
   if (refusal !== undefined) throw refusal;
