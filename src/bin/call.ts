@@ -4,7 +4,7 @@
  */
 import type { Answer } from "../cni/answer.ts";
 import { faceAnswer } from "../cni/face.ts";
-import { endProcess, endReady } from "./end.ts";
+import { endReady, endWritten } from "./end.ts";
 import { faceOf } from "./faces.ts";
 import { handOver } from "./hand-over.ts";
 import type { PluginPart } from "./programs.ts";
@@ -24,6 +24,6 @@ function readyAnswer(part: PluginPart, option: string): Answer | undefined {
 async function runHanded(part: PluginPart, args: readonly string[]): Promise<number> {
   if (part === "plugin" && args[0] === "-t") return (await import("./parts.ts")).runConnectionTest();
   const handed = await handOver(part);
-  if (handed.answer !== undefined) return endProcess(handed.answer);
+  if (handed.answer !== undefined) return endWritten(handed.answer);
   return (await import("./parts.ts")).runInProcess(part, handed.stdin);
 }

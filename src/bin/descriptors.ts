@@ -7,13 +7,11 @@
  */
 import { isClosedOnExec } from "../linux/standard-streams.ts";
 
-const STREAMS = [Bun.stdin, Bun.stdout] as const;
-
 export function wasClosedAtStart(descriptor: 0 | 1): boolean {
   return mayBeNull(descriptor) && isClosedOnExec(descriptor);
 }
 
 /** A look at the times of two files is all that most calls need: it takes less than to load what asks for a flag. */
 function mayBeNull(descriptor: 0 | 1): boolean {
-  return STREAMS[descriptor].lastModified === Bun.file("/dev/null").lastModified;
+  return (descriptor === 0 ? Bun.stdin : Bun.stdout).lastModified === Bun.file("/dev/null").lastModified;
 }

@@ -9,15 +9,14 @@
 
 import { decodeFrame, encodeFrame, type Frame, joined } from "../agent/frame.ts";
 import { greetingOf } from "../agent/greeting.ts";
-import type { Answer } from "../cni/answer.ts";
 import type { Environment } from "../cni/environment.ts";
 import { identity } from "../identity.ts";
-import { linkTarget } from "../linux/link-target.ts";
+import { linkTarget, textOf } from "../linux/link-target.ts";
 import { type ReadSoFar, readReadyStdin } from "../linux/standard-streams.ts";
 import { closeStream, connectUnix, endSending, isReadableWithin, receiveSome, sendAll } from "../linux/unix-stream.ts";
 import { VERSION } from "../version.ts";
 import { callSocketPath } from "./agent-socket.ts";
-import { STOP_SIGNALS } from "./end.ts";
+import { STOP_SIGNALS, type WrittenAnswer } from "./end.ts";
 import type { PluginPart } from "./programs.ts";
 
 /** An agent that neither greets nor takes the call within this time is frozen. */
@@ -31,7 +30,7 @@ const GRACE_MILLISECONDS = 2_000;
 
 export interface Handed {
   /** `undefined`: the call is still to be done. */
-  readonly answer?: Answer;
+  readonly answer?: WrittenAnswer;
   /** What was read of stdin meanwhile. */
   readonly stdin?: ReadSoFar;
 }
@@ -66,7 +65,7 @@ function needsOwnFolder({ CNI_NETNS = "", CNI_PATH = "" }: Environment): boolean
 
 function receiveGreeting(agent: number): string {
   if (!isReadableWithin(agent, PATIENCE_MILLISECONDS)) return "";
-  return new TextDecoder().decode(receiveSome(agent));
+  return textOf(receiveSome(agent));
 }
 
 interface Stopping {
@@ -85,7 +84,7 @@ function listenForStop(): Stopping {
 }
 
 /** `undefined` where the agent has gone without an answer: the call can be given again. */
-async function receiveAnswer(agent: number, stopping: Stopping): Promise<Answer | undefined> {
+async function receiveAnswer(agent: number, stopping: Stopping): Promise<WrittenAnswer | undefined> {
   let received: Uint8Array = new Uint8Array(0);
   let endsAt: number | undefined;
   for (;;) {
@@ -106,11 +105,12 @@ async function receiveAnswer(agent: number, stopping: Stopping): Promise<Answer 
   }
 }
 
-function answerOf({ header: { exitCode, stderr }, body }: Frame): Answer {
-  return { exitCode: Number(exitCode), stdout: new TextDecoder().decode(body), stderr: String(stderr) };
+function answerOf({ header: { exitCode, stderr }, body }: Frame): WrittenAnswer {
+  return { exitCode: Number(exitCode), stdout: body, stderr: String(stderr) };
 }
 
-async function interrupted(stopping: Stopping): Promise<Answer> {
+async function interrupted(stopping: Stopping): Promise<WrittenAnswer> {
   const { interruptedAnswer } = await import("./interrupted.ts");
-  return interruptedAnswer(stopping.by() ?? "");
+  const answer = interruptedAnswer(stopping.by() ?? "");
+  return { ...answer, stdout: new TextEncoder().encode(answer.stdout) };
 }

@@ -18,7 +18,10 @@ export async function runInProcess(part: PluginPart, stdin: ReadSoFar | undefine
 }
 
 export async function runConnectionTest(): Promise<never> {
-  const [{ connectionTest }, { endProcess }] = await Promise.all([import("./connection-test.ts"), import("./end.ts")]);
+  const [{ connectionTest }, { endProcess }] = await Promise.all([
+    import("./connection-test.ts"),
+    import("./process.ts"),
+  ]);
   return endProcess(await connectionTest());
 }
 

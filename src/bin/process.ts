@@ -7,7 +7,7 @@ import type { CniPlugin } from "../cni/serve.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
 import type { ReadSoFar } from "../linux/standard-streams.ts";
 import type { CallMeans } from "./call-means.ts";
-import { endProcess, STOP_SIGNALS, writeLog } from "./end.ts";
+import { endReady, endWritten, STOP_SIGNALS } from "./end.ts";
 import { interruptedBy } from "./interrupted.ts";
 import { tracePhases } from "./phases.ts";
 import { forgetProxies } from "./proxies.ts";
@@ -25,6 +25,23 @@ export async function runPlugin(load: () => Promise<CniPlugin>, stdin?: ReadSoFa
   const stopping = stopOnSignalsAndFaults();
   const answer = await Promise.race([serveLoaded(stopping.signal, load, stdin), stopping.graceOver]);
   return endProcess((await stopping.fault()) ?? answer);
+}
+
+let hasLogged = false;
+
+/** Where a log goes that has no file. */
+function writeLog(text: string): void {
+  hasLogged = true;
+  process.stderr.write(text);
+}
+
+/** At once, where nothing is left that would need an orderly end. */
+export function endProcess({ exitCode, stdout, stderr }: Answer): Promise<never> {
+  // A reader that does not read must not make the process immune to signals.
+  for (const name of STOP_SIGNALS) process.removeAllListeners(name);
+  if (hasLogged) return endReady({ exitCode, stdout, stderr }, (code) => process.exit(code));
+  process.emit("exit", exitCode);
+  return endWritten({ exitCode, stdout: new TextEncoder().encode(stdout), stderr });
 }
 
 /** What a call finds that is done in the process that was called. */

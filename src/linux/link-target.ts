@@ -7,6 +7,10 @@ let buffer: Uint8Array | undefined;
 export function linkTarget(path: string): string {
   buffer ??= new Uint8Array(LONGEST);
   const length = libc.readlink(path, buffer, LONGEST);
-  // Byte by byte: what is read here is compared, and seldom shown.
-  return length > 0 ? String.fromCharCode(...buffer.subarray(0, length)) : "";
+  return textOf(buffer.subarray(0, Math.max(length, 0)));
+}
+
+/** Byte by byte: for what is compared, and not shown. */
+export function textOf(bytes: Uint8Array): string {
+  return String.fromCharCode(...bytes);
 }
