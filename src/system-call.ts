@@ -10,33 +10,31 @@
  */
 import type { Pointer } from "bun:ffi";
 
-type Machine = "x64" | "arm64";
-
 /** Each call with its number on each machine. */
 export const SYSTEM_CALLS = {
-  bind: { x64: 49, arm64: 200 },
-  close: { x64: 3, arm64: 57 },
-  connect: { x64: 42, arm64: 203 },
-  exit_group: { x64: 231, arm64: 94 },
-  fcntl: { x64: 72, arm64: 25 },
-  flock: { x64: 73, arm64: 32 },
-  openat: { x64: 257, arm64: 56 },
-  ppoll: { x64: 271, arm64: 73 },
-  read: { x64: 0, arm64: 63 },
-  readlinkat: { x64: 267, arm64: 78 },
-  recvfrom: { x64: 45, arm64: 207 },
-  renameat2: { x64: 316, arm64: 276 },
-  sendmsg: { x64: 46, arm64: 211 },
-  sendto: { x64: 44, arm64: 206 },
-  setns: { x64: 308, arm64: 268 },
-  setsockopt: { x64: 54, arm64: 208 },
-  shutdown: { x64: 48, arm64: 210 },
-  socket: { x64: 41, arm64: 198 },
-  socketpair: { x64: 53, arm64: 199 },
-  statx: { x64: 332, arm64: 291 },
-  unlinkat: { x64: 263, arm64: 35 },
-  write: { x64: 1, arm64: 64 },
-} as const satisfies Record<string, Readonly<Record<Machine, number>>>;
+  bind: [49, 200],
+  close: [3, 57],
+  connect: [42, 203],
+  exit_group: [231, 94],
+  fcntl: [72, 25],
+  flock: [73, 32],
+  openat: [257, 56],
+  ppoll: [271, 73],
+  read: [0, 63],
+  readlinkat: [267, 78],
+  recvfrom: [45, 207],
+  renameat2: [316, 276],
+  sendmsg: [46, 211],
+  sendto: [44, 206],
+  setns: [308, 268],
+  setsockopt: [54, 208],
+  shutdown: [48, 210],
+  socket: [41, 198],
+  socketpair: [53, 199],
+  statx: [332, 291],
+  unlinkat: [263, 35],
+  write: [1, 64],
+} as const satisfies Record<string, readonly [x64: number, arm64: number]>;
 
 export type SystemCall = keyof typeof SYSTEM_CALLS;
 
@@ -60,7 +58,7 @@ const SYMBOLS = {
 const ffi: Pick<typeof import("bun:ffi"), "dlopen" | "ptr" | "read"> = Reflect.get(Bun, "FFI") ?? require("bun:ffi");
 
 // biome-ignore lint/style/noRestrictedGlobals: which machine it is, is no fact about the process
-const machine: Machine = process.arch === "arm64" ? "arm64" : "x64";
+const column = process.arch === "arm64" ? 1 : 0;
 
 let encoder: TextEncoder | undefined;
 let opened: ReturnType<typeof openLibrary> | undefined;
@@ -76,7 +74,7 @@ export function systemCall(
 ): number {
   opened ??= openLibrary();
   const word = typeof second === "number" ? second : ffi.ptr(second);
-  return Number(opened.syscall(SYSTEM_CALLS[call][machine], first, word, third, fourth, fifth, 0));
+  return Number(opened.syscall(SYSTEM_CALLS[call][column], first, word, third, fourth, fifth, 0));
 }
 
 /** The error number of the call before: ask at once. */

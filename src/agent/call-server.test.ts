@@ -119,7 +119,7 @@ describe("serveCalls()", () => {
     sockets += 1;
     path = join(folder, `${sockets}.sock`);
     service = echo;
-    server = serveCalls({ path, greeting: GREETING, answer: (handed, signal) => service(handed, signal) });
+    server = serveCalls({ path, greeting: Buffer.from(GREETING), answer: (handed, signal) => service(handed, signal) });
   });
   afterEach(() => server.stop());
 

@@ -28,7 +28,7 @@ export interface HandedCall {
 
 export interface CallService {
   readonly path: string;
-  readonly greeting: string;
+  readonly greeting: Uint8Array;
   /** Never rejects: every failure is an answer. */
   answer(call: HandedCall, signal: AbortSignal): Promise<Answer>;
 }
@@ -54,7 +54,6 @@ const NOTHING = new Uint8Array(0);
 export function serveCalls(service: CallService): CallServer {
   const underWay = new Set<Promise<void>>();
   const connected = new Set<Socket<Conversation>>();
-  const greeting = new TextEncoder().encode(service.greeting);
 
   const listener: UnixSocketListener<Conversation> = Bun.listen<Conversation>({
     unix: service.path,
@@ -63,7 +62,7 @@ export function serveCalls(service: CallService): CallServer {
       open(socket) {
         socket.data = newConversation();
         connected.add(socket);
-        send(socket, greeting);
+        send(socket, service.greeting);
       },
       data(socket, bytes) {
         const conversation = socket.data;

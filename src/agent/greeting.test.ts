@@ -1,16 +1,17 @@
 import { describe, expect, test } from "bun:test";
 import { linkTarget } from "../linux/link-target.ts";
-import { greetingOf } from "./greeting.ts";
+import { greetingOf, isSameGreeting } from "./greeting.ts";
 
 const HERE: Readonly<Record<string, string>> = {
   "/proc/self/ns/net": "net:[4026531840]",
   "/proc/self/ns/mnt": "mnt:[4026531841]",
 };
-const from = (places: Readonly<Record<string, string>>) => (path: string) => places[path] ?? "";
+const from = (places: Readonly<Record<string, string>>) => (path: string) => Buffer.from(places[path] ?? "");
+const textOf = (greeting: Uint8Array) => Buffer.from(greeting).toString();
 
 describe("greetingOf()", () => {
   test("is one line of the release and both namespaces", () => {
-    expect(greetingOf("1.2.3", from(HERE))).toBe("1.2.3 net:[4026531840] mnt:[4026531841]\n");
+    expect(textOf(greetingOf("1.2.3", from(HERE)))).toBe("1.2.3 net:[4026531840] mnt:[4026531841]\n");
   });
 
   test("is another one from another release, network namespace or mount namespace", () => {
@@ -21,10 +22,26 @@ describe("greetingOf()", () => {
       greetingOf("1.2.3", from({ ...HERE, "/proc/self/ns/mnt": "mnt:[4026532000]" })),
     ];
 
-    expect(new Set(greetings).size).toBe(4);
+    expect(new Set(greetings.map(textOf)).size).toBe(4);
+    expect(greetings.map((greeting) => isSameGreeting(greeting, greetingOf("1.2.3", from(HERE))))).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ]);
   });
 
   test("tells where this very process is", () => {
-    expect(greetingOf("1.2.3", linkTarget)).toMatch(/^1\.2\.3 net:\[\d+\] mnt:\[\d+\]\n$/);
+    expect(textOf(greetingOf("1.2.3", linkTarget))).toMatch(/^1\.2\.3 net:\[\d+\] mnt:\[\d+\]\n$/);
+  });
+});
+
+describe("isSameGreeting()", () => {
+  test.each([
+    ["a beginning of the other", "v1 here", "v1 here\n"],
+    ["a longer one", "v1 here\nand more", "v1 here\n"],
+    ["nothing", "", "v1 here\n"],
+  ])("does not take %s for the same", (_, one, other) => {
+    expect(isSameGreeting(Buffer.from(one), Buffer.from(other))).toBe(false);
   });
 });

@@ -4,9 +4,10 @@
  */
 import type { Answer } from "../cni/answer.ts";
 import { faceAnswer } from "../cni/face.ts";
+import type { ReadSoFar } from "../linux/standard-streams.ts";
 import { endReady, endWritten } from "./end.ts";
 import { faceOf } from "./faces.ts";
-import { handOver } from "./hand-over.ts";
+import { type Handed, handOver } from "./hand-over.ts";
 import type { PluginPart } from "./programs.ts";
 
 export function runCall(part: PluginPart, args: readonly string[]): Promise<number> {
@@ -21,9 +22,20 @@ function readyAnswer(part: PluginPart, option: string): Answer | undefined {
   return command === "" || command === "VERSION" ? faceAnswer(command, faceOf(part)) : undefined;
 }
 
-async function runHanded(part: PluginPart, args: readonly string[]): Promise<number> {
-  if (part === "plugin" && args[0] === "-t") return (await import("./parts.ts")).runConnectionTest();
-  const handed = await handOver(part);
-  if (handed.answer !== undefined) return endWritten(handed.answer);
-  return (await import("./parts.ts")).runInProcess(part, handed.stdin);
+function runHanded(part: PluginPart, args: readonly string[]): Promise<number> {
+  if (part === "plugin" && args[0] === "-t") return runConnectionTest();
+  const handed = handOver(part);
+  return handed instanceof Promise ? handed.then((later) => finish(part, later)) : finish(part, handed);
+}
+
+function finish(part: PluginPart, { answer, stdin }: Handed): Promise<number> {
+  return answer === undefined ? runInProcess(part, stdin) : endWritten(answer);
+}
+
+async function runInProcess(part: PluginPart, stdin: ReadSoFar | undefined): Promise<number> {
+  return (await import("./parts.ts")).runInProcess(part, stdin);
+}
+
+async function runConnectionTest(): Promise<number> {
+  return (await import("./parts.ts")).runConnectionTest();
 }

@@ -6,14 +6,14 @@
  * little as can be: it carries bytes. Whatever is not as it should be, the call
  * is done in this process, as if there were no agent.
  */
-
 import { decodeFrame, encodeFrame, type Frame, joined } from "../agent/frame.ts";
-import { greetingOf } from "../agent/greeting.ts";
+import { greetingOf, isSameGreeting } from "../agent/greeting.ts";
 import type { Environment } from "../cni/environment.ts";
 import { identity } from "../identity.ts";
-import { linkTarget, textOf } from "../linux/link-target.ts";
+import { linkTarget } from "../linux/link-target.ts";
+import { isReadyWithin, POLL_IN } from "../linux/poll.ts";
 import { type ReadSoFar, readReadyStdin } from "../linux/standard-streams.ts";
-import { closeStream, connectUnix, endSending, isReadableWithin, receiveSome, sendAll } from "../linux/unix-stream.ts";
+import { closeStream, connectUnix, endSending, receiveSome, sendAll } from "../linux/unix-stream.ts";
 import { VERSION } from "../version.ts";
 import { callSocketPath } from "./agent-socket.ts";
 import { STOP_SIGNALS, type WrittenAnswer } from "./end.ts";
@@ -35,37 +35,38 @@ export interface Handed {
   readonly stdin?: ReadSoFar;
 }
 
-export async function handOver(program: PluginPart): Promise<Handed> {
+/** No promise where it need not be: to begin with them takes a process a tenth of a millisecond. */
+export function handOver(program: PluginPart): Handed | Promise<Handed> {
   // Phases are told of this process; there are none where the agent does the work.
-  if (process.env[`${identity.environmentPrefix}TRACE`] === "1") return {};
-  if (needsOwnFolder(process.env)) return {};
+  if (process.env[`${identity.environmentPrefix}TRACE`] === "1" || needsOwnFolder(process.env)) return {};
   const agent = connectUnix(callSocketPath(process.env));
   if (agent === undefined) return {};
-  try {
-    // All of this is done while the greeting is on its way.
-    const greeting = greetingOf(VERSION, linkTarget);
-    const stdin = readReadyStdin(STDIN_MILLISECONDS);
-    const call = encodeFrame({ header: { program, environment: process.env }, body: stdin.bytes });
-    // An empty config may be a closed stdin, of which the plugin itself tells.
-    if (!stdin.isAll || stdin.bytes.length === 0 || receiveGreeting(agent) !== greeting) return { stdin };
 
-    const stopping = listenForStop();
-    if (!sendAll(agent, call, PATIENCE_MILLISECONDS)) return { stdin };
-    const answer = await receiveAnswer(agent, stopping);
-    return answer === undefined ? { stdin } : { answer };
-  } finally {
+  // All of this is done while the greeting is on its way.
+  const greeting = greetingOf(VERSION, linkTarget);
+  const stdin = readReadyStdin(STDIN_MILLISECONDS);
+  const call = encodeFrame({ header: { program, environment: process.env }, body: stdin.bytes });
+  const stopping = listenForStop();
+  // An empty config may be a closed stdin, of which the plugin itself tells.
+  const isGiven = stdin.isAll && stdin.bytes.length > 0;
+  if (!isGiven || !isGreetedBy(agent, greeting) || !sendAll(agent, call, PATIENCE_MILLISECONDS)) {
     closeStream(agent);
+    return { stdin };
   }
+
+  const reception: Reception = { agent, bytes: new Uint8Array(0) };
+  const first = receive(reception);
+  return typeof first === "string" ? waitOn(reception, first, stopping, stdin) : { answer: answerOf(first) };
 }
 
 /** Paths that do not begin with a slash lead elsewhere from the agent's folder. */
 function needsOwnFolder({ CNI_NETNS = "", CNI_PATH = "" }: Environment): boolean {
-  return [CNI_NETNS, ...CNI_PATH.split(":")].some((path) => path !== "" && !path.startsWith("/"));
+  for (const path of `${CNI_NETNS}:${CNI_PATH}`.split(":")) if (path !== "" && !path.startsWith("/")) return true;
+  return false;
 }
 
-function receiveGreeting(agent: number): string {
-  if (!isReadableWithin(agent, PATIENCE_MILLISECONDS)) return "";
-  return textOf(receiveSome(agent));
+function isGreetedBy(agent: number, greeting: Uint8Array): boolean {
+  return isReadyWithin(agent, POLL_IN, PATIENCE_MILLISECONDS) && isSameGreeting(receiveSome(agent), greeting);
 }
 
 interface Stopping {
@@ -83,26 +84,46 @@ function listenForStop(): Stopping {
   return { by: () => came };
 }
 
-/** `undefined` where the agent has gone without an answer: the call can be given again. */
-async function receiveAnswer(agent: number, stopping: Stopping): Promise<WrittenAnswer | undefined> {
-  let received: Uint8Array = new Uint8Array(0);
+interface Reception {
+  readonly agent: number;
+  /** What has come of the answer. */
+  bytes: Uint8Array;
+}
+
+/** The answer; or that the agent has gone without one; or that some time has passed, or a signal has come. */
+function receive(reception: Reception): Frame | "gone" | "not yet" {
+  while (isReadyWithin(reception.agent, POLL_IN, SLICE_MILLISECONDS)) {
+    const more = receiveSome(reception.agent);
+    if (more.length === 0) return "gone";
+    reception.bytes = joined(reception.bytes, more);
+    const frame = decodeFrame(reception.bytes);
+    if (frame !== undefined) return frame;
+  }
+  return "not yet";
+}
+
+/** Where the agent has gone without an answer, the call can be given again. */
+async function waitOn(
+  reception: Reception,
+  first: "gone" | "not yet",
+  stopping: Stopping,
+  stdin: ReadSoFar,
+): Promise<Handed> {
+  let received: ReturnType<typeof receive> = first;
   let endsAt: number | undefined;
-  for (;;) {
-    if (isReadableWithin(agent, SLICE_MILLISECONDS)) {
-      const more = receiveSome(agent);
-      if (more.length === 0) return stopping.by() === undefined ? undefined : interrupted(stopping);
-      received = joined(received, more);
-      const frame = decodeFrame(received);
-      if (frame !== undefined) return answerOf(frame);
-      continue;
-    }
+  while (received === "not yet") {
     // Here the handlers of signals run.
     await Bun.sleep(0);
-    if (stopping.by() === undefined) continue;
-    if (endsAt === undefined) endSending(agent);
-    endsAt ??= performance.now() + GRACE_MILLISECONDS;
-    if (performance.now() > endsAt) return interrupted(stopping);
+    if (stopping.by() !== undefined) {
+      if (endsAt === undefined) endSending(reception.agent);
+      endsAt ??= performance.now() + GRACE_MILLISECONDS;
+      if (performance.now() > endsAt) return { answer: await interrupted(stopping) };
+    }
+    received = receive(reception);
   }
+  if (received !== "gone") return { answer: answerOf(received) };
+  closeStream(reception.agent);
+  return stopping.by() === undefined ? { stdin } : { answer: await interrupted(stopping) };
 }
 
 function answerOf({ header: { exitCode, stderr }, body }: Frame): WrittenAnswer {

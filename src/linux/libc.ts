@@ -5,10 +5,6 @@ export { lastErrno } from "../system-call.ts";
 
 type Bytes = NodeJS.TypedArray;
 
-/** `struct timespec`: seconds and nanoseconds. */
-const timespec = (milliseconds: number) =>
-  BigInt64Array.of(BigInt(Math.floor(milliseconds / 1_000)), BigInt((milliseconds % 1_000) * 1_000_000));
-
 export const open = (path: string, flags: number, mode: number) =>
   systemCall("openat", CURRENT_FOLDER, pathBytes(path), flags, mode);
 export const close = (file: number) => systemCall("close", file);
@@ -16,23 +12,11 @@ export const read = (file: number, buffer: Bytes, length: number) => systemCall(
 export const write = (file: number, buffer: Bytes, length: number) => systemCall("write", file, buffer, length);
 export const unlink = (path: string) => systemCall("unlinkat", CURRENT_FOLDER, pathBytes(path));
 export const flock = (file: number, operation: number) => systemCall("flock", file, operation);
-export const fcntl = (file: number, command: number) => systemCall("fcntl", file, command);
-export const exit = (code: number) => systemCall("exit_group", code);
-
-export function readlink(path: string, buffer: Bytes, length: number): number {
-  return systemCall("readlinkat", CURRENT_FOLDER, pathBytes(path), addressOf(buffer), length);
-}
-
-export function poll(requests: Bytes, count: number, milliseconds: number): number {
-  const time = timespec(milliseconds);
-  return systemCall("ppoll", addressOf(requests), count, addressOf(time));
-}
 
 export const socket = (family: number, type: number, protocol: number) => systemCall("socket", family, type, protocol);
 export const bind = (socket: number, address: Bytes, length: number) => systemCall("bind", socket, address, length);
 export const connect = (socket: number, address: Bytes, length: number) =>
   systemCall("connect", socket, address, length);
-export const shutdown = (socket: number, how: number) => systemCall("shutdown", socket, how);
 export const sendto = (socket: number, buffer: Bytes, length: number, flags: number) =>
   systemCall("sendto", socket, buffer, length, flags);
 export const recv = (socket: number, buffer: Bytes, length: number, flags: number) =>

@@ -3,14 +3,12 @@
  * end, by the system calls themselves: the language runtime would start threads
  * to read and to write.
  */
-import * as libc from "./libc.ts";
+import { systemCall } from "../system-call.ts";
+import { isReadyWithin, POLL_IN } from "./poll.ts";
 
 const STDIN = 0;
 const GET_FLAGS = 1;
 const CLOSE_ON_EXEC = 1;
-const POLL_IN = 0x1;
-/** `struct pollfd`, in words of 16 bits: descriptor (two of them), events asked for, events returned. */
-const RETURNED_EVENTS = 3;
 /** A network config, with room to spare; a page that is not touched costs nothing. */
 const FIRST_BYTES = 8 * 1024;
 
@@ -24,9 +22,9 @@ export interface ReadSoFar {
 export function readReadyStdin(patienceMilliseconds = 0): ReadSoFar {
   let buffer = new Uint8Array(FIRST_BYTES);
   let length = 0;
-  while (isReadable(STDIN, patienceMilliseconds)) {
+  while (isReadyWithin(STDIN, POLL_IN, patienceMilliseconds)) {
     if (length === buffer.length) buffer = enlarged(buffer);
-    const count = libc.read(STDIN, buffer.subarray(length), buffer.length - length);
+    const count = systemCall("read", STDIN, buffer.subarray(length), buffer.length - length);
     // A failure will be met, and told, by whoever reads the rest.
     if (count < 0) break;
     if (count === 0) return { bytes: buffer.subarray(0, length), isAll: true };
@@ -39,7 +37,7 @@ export function readReadyStdin(patienceMilliseconds = 0): ReadSoFar {
 export function writeToStream(stream: 1 | 2, bytes: Uint8Array): Uint8Array {
   let rest = bytes;
   while (rest.length > 0) {
-    const count = libc.write(stream, rest, rest.length);
+    const count = systemCall("write", stream, rest, rest.length);
     if (count <= 0) break;
     rest = rest.subarray(count);
   }
@@ -48,19 +46,12 @@ export function writeToStream(stream: 1 | 2, bytes: Uint8Array): Uint8Array {
 
 /** Ends the process here and now: nothing is tidied up. */
 export function exitNow(code: number): void {
-  libc.exit(code);
+  systemCall("exit_group", code);
 }
 
 /** Whether a program that this process became would find the descriptor closed. */
 export function isClosedOnExec(descriptor: number): boolean {
-  return (libc.fcntl(descriptor, GET_FLAGS) & CLOSE_ON_EXEC) !== 0;
-}
-
-/** Also at its end, where reading answers nothing. */
-function isReadable(descriptor: number, patienceMilliseconds: number): boolean {
-  const request = Int16Array.of(descriptor, 0, POLL_IN, 0);
-  libc.poll(request, 1, patienceMilliseconds);
-  return request[RETURNED_EVENTS] !== 0;
+  return (systemCall("fcntl", descriptor, GET_FLAGS) & CLOSE_ON_EXEC) !== 0;
 }
 
 function enlarged(buffer: Uint8Array): Uint8Array<ArrayBuffer> {

@@ -58,7 +58,7 @@ describe("a plugin does its work itself", () => {
   });
 
   describe("where somebody else listens who", () => {
-    const greeting = greetingOf(VERSION, () => "elsewhere");
+    const greeting = Buffer.from(greetingOf(VERSION, () => Buffer.from("elsewhere"))).toString();
     const IMPOSTORS = [
       { title: "is of another version", greeting: greeting.replace(VERSION, "0.0.0") },
       { title: "is in other namespaces", greeting },
