@@ -45,6 +45,8 @@ export interface Contest {
   readonly baseline: string;
   readonly rounds: number;
   readonly warmUpRounds?: number;
+  /** Turns of a contender with a daemon before its first contest. */
+  readonly daemonTurns?: number;
   /** How many operations of a contender run at once; the time is that of all of them. */
   readonly concurrency?: number;
 }
@@ -74,6 +76,10 @@ interface Measurement {
   readonly cpuMilliseconds: number | undefined;
 }
 
+/** A daemon stays, so it is measured as it is after its first calls, when its code is compiled. */
+const DAEMON_TURNS = 150;
+const warmDaemons = new Set<string>();
+
 /** A meter waits for its daemon to rest, and the kernel may tidy up meanwhile: then all contenders get that pause. */
 const PAUSE_MILLISECONDS = 25;
 
@@ -83,6 +89,9 @@ export async function runContest(contest: Contest): Promise<ContestResult> {
   const warmUpRounds = Math.min(contest.warmUpRounds ?? 3, mostRounds());
   if (!contenders.some((contender) => contender.name === baseline)) {
     throw new Error(`Cannot run "${title}": no contender is called "${baseline}"`);
+  }
+  for (const contender of contenders) {
+    await warmUpDaemon(contender, { turns: contest.daemonTurns ?? DAEMON_TURNS, before: -warmUpRounds });
   }
   const pauseMilliseconds = contenders.some(({ meter }) => meter !== undefined) ? PAUSE_MILLISECONDS : 0;
   const measured = new Map<string, Measurement[]>(contenders.map(({ name }) => [name, []]));
@@ -98,6 +107,19 @@ export async function runContest(contest: Contest): Promise<ContestResult> {
     standings.push(await standingOf(contender, measured.get(contender.name) ?? [], baselineMedian));
   }
   return { title, baseline, rounds, concurrency, standings };
+}
+
+/** Once, before the first contest it takes part in. */
+async function warmUpDaemon(
+  { meter, ...contender }: Contender,
+  { turns, before }: { readonly turns: number; readonly before: number },
+): Promise<void> {
+  if (meter === undefined || warmDaemons.has(contender.name)) return;
+  warmDaemons.add(contender.name);
+  const settings = { concurrency: 1, pauseMilliseconds: 0 };
+  for (let turn = 1; turn <= Math.min(turns, mostRounds()); turn++) {
+    await takeTurn(contender, { round: before - turn }, settings);
+  }
 }
 
 /** BENCH_ROUNDS shortens a run that shall only show that the benchmark works. */

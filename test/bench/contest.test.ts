@@ -81,10 +81,15 @@ describe("runContest()", () => {
         };
       },
     };
-    const result = await runContest({ title: "t", contenders: [metered], ...QUIET, rounds: 1, concurrency: 5 });
+    const contest = { title: "t", contenders: [metered], ...QUIET, rounds: 1, concurrency: 5, daemonTurns: 2 };
+    const result = await runContest(contest);
 
     expect(result.standings[0]?.cpu?.median).toBe(110);
-    expect(notes).toEqual(["before a0", "begins", "ends", "after a0"]);
+    // The daemon's first calls are not measured, and made but once.
+    const first = ["before a-1", "after a-1", "before a-2", "after a-2"];
+    expect(notes).toEqual([...first, "before a0", "begins", "ends", "after a0"]);
+    await runContest(contest);
+    expect(notes.slice(8)).toEqual(["before a0", "begins", "ends", "after a0"]);
   });
 
   test("clears away when an operation fails, and fails itself", async () => {
