@@ -5,8 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Answer } from "../cni/answer.ts";
 import { PluginError } from "../errors.ts";
-import { type CallServer, type HandedCall, serveCalls } from "./call-server.ts";
+import { type CallServer, serveCalls } from "./call-server.ts";
 import { decodeFrame, encodeFrame } from "./frame.ts";
+import { encodeCall, type HandedCall } from "./handed-call.ts";
 
 const GREETING = "1.2.3 here\n";
 const CALL: CallText = { program: "plugin", environment: { CNI_COMMAND: "ADD" }, stdin: "{}" };
@@ -74,7 +75,7 @@ class Caller {
   }
 
   hand({ program, environment, stdin }: CallText = CALL): void {
-    this.send(encodeFrame({ header: { program, environment }, body: new TextEncoder().encode(stdin) }));
+    this.send(encodeCall({ program, environment, stdin: new TextEncoder().encode(stdin) }));
   }
 
   send(bytes: Uint8Array): void {
@@ -103,8 +104,8 @@ class Caller {
     this.#socket.destroy();
     const frame = decodeFrame(this.#received.subarray(GREETING.length));
     if (frame === undefined) return undefined;
-    const { exitCode, stderr } = frame.header;
-    return { exitCode: Number(exitCode), stderr: String(stderr), stdout: new TextDecoder().decode(frame.body) };
+    const [stderr = "", stdout = ""] = [frame.head, frame.body].map((bytes) => new TextDecoder().decode(bytes));
+    return { exitCode: frame.number, stderr, stdout };
   }
 }
 
@@ -138,8 +139,7 @@ describe("serveCalls()", () => {
   test("takes a call that comes byte by byte", async () => {
     const caller = call();
     await caller.greeted();
-    const header = { program: "plugin", environment: {} };
-    for (const byte of encodeFrame({ header, body: Uint8Array.of(65, 66) })) {
+    for (const byte of encodeCall({ program: "plugin", environment: {}, stdin: Uint8Array.of(65, 66) })) {
       caller.send(Uint8Array.of(byte));
       await Bun.sleep(0);
     }
@@ -208,12 +208,12 @@ describe("serveCalls()", () => {
   });
 
   test.each([
-    ["a header that is no JSON", Uint8Array.of(2, 0, 0, 0, 0, 0, 0, 0, 123, 123)],
-    ["a header that is no object", encodeFrame({ header: null as never, body: new Uint8Array(0) })],
-  ])("ends the conversation with whoever sends %s, and goes on serving", async (_, bytes) => {
+    ["a head that is no JSON", "{{"],
+    ["a head that is no object", "null"],
+  ])("ends the conversation with whoever sends %s, and goes on serving", async (_, head) => {
     const confused = call();
     await confused.greeted();
-    confused.send(bytes);
+    confused.send(encodeFrame({ number: 0, head: Buffer.from(head), body: new Uint8Array(0) }));
     expect(await confused.answered()).toBeUndefined();
 
     const next = call();

@@ -14,17 +14,9 @@
  */
 import type { Socket, UnixSocketListener } from "bun";
 import type { Answer } from "../cni/answer.ts";
-import type { Environment } from "../cni/environment.ts";
 import { PluginError } from "../errors.ts";
-import { decodeFrame, encodeFrame, joined } from "./frame.ts";
-
-/** A call as the plugin's process got it. */
-export interface HandedCall {
-  /** Which of the plugins was called. */
-  readonly program: string;
-  readonly environment: Environment;
-  readonly stdin: Uint8Array;
-}
+import { decodeFrame, joined } from "./frame.ts";
+import { decodeCall, encodeAnswer, type HandedCall } from "./handed-call.ts";
 
 export interface CallService {
   readonly path: string;
@@ -101,9 +93,9 @@ export function serveCalls(service: CallService): CallServer {
 }
 
 async function converse(socket: Socket<Conversation>, call: HandedCall, service: CallService): Promise<void> {
-  const { exitCode, stdout, stderr } = await service.answer(call, socket.data.stopping.signal);
+  const answer = await service.answer(call, socket.data.stopping.signal);
   socket.data.isAnswered = true;
-  send(socket, encodeFrame({ header: { exitCode, stderr }, body: new TextEncoder().encode(stdout) }));
+  send(socket, encodeAnswer(answer));
   await socket.data.over.promise;
 }
 
@@ -122,18 +114,10 @@ function newConversation(): Conversation {
 function handedCall(received: Uint8Array): HandedCall | "unreadable" | undefined {
   try {
     const frame = decodeFrame(received);
-    if (frame === undefined) return undefined;
-    const { program, environment } = frame.header;
-    return { program: String(program), environment: environmentOf(environment), stdin: frame.body };
+    return frame && decodeCall(frame);
   } catch {
     return "unreadable";
   }
-}
-
-function environmentOf(given: unknown): Environment {
-  const environment: Record<string, string> = {};
-  for (const [name, value] of Object.entries(given ?? {})) environment[name] = String(value);
-  return environment;
 }
 
 function stop({ stopping }: Conversation, reason: string): void {

@@ -1,36 +1,40 @@
 /**
- * What the plugin's process and the node agent send each other: lengths, a
- * header in JSON, and bytes that are passed on as they are.
+ * What the plugin's process and the node agent send each other: a number and
+ * two pieces of bytes, which nobody looks into on the way.
  *
- *   | u32 length of header | u32 length of body | header | body |
+ *   | u32 number | u32 length of head | u32 length of body | head | body |
  */
-const LENGTHS_BYTES = 8;
+const NUMBERS_BYTES = 12;
 
 export interface Frame {
-  readonly header: Readonly<Record<string, unknown>>;
+  readonly number: number;
+  readonly head: Uint8Array;
   readonly body: Uint8Array;
 }
 
-export function encodeFrame({ header, body }: Frame): Uint8Array {
-  const headerBytes = new TextEncoder().encode(JSON.stringify(header));
-  const bytes = new Uint8Array(LENGTHS_BYTES + headerBytes.length + body.length);
-  const lengths = new DataView(bytes.buffer);
-  lengths.setUint32(0, headerBytes.length, true);
-  lengths.setUint32(4, body.length, true);
-  bytes.set(headerBytes, LENGTHS_BYTES);
-  bytes.set(body, LENGTHS_BYTES + headerBytes.length);
+export function encodeFrame({ number, head, body }: Frame): Uint8Array {
+  const bytes = new Uint8Array(NUMBERS_BYTES + head.length + body.length);
+  const numbers = new DataView(bytes.buffer);
+  numbers.setUint32(0, number, true);
+  numbers.setUint32(4, head.length, true);
+  numbers.setUint32(8, body.length, true);
+  bytes.set(head, NUMBERS_BYTES);
+  bytes.set(body, NUMBERS_BYTES + head.length);
   return bytes;
 }
 
 /** The frame that the bytes begin with; `undefined` while some of it is missing. */
 export function decodeFrame(bytes: Uint8Array): Frame | undefined {
-  if (bytes.length < LENGTHS_BYTES) return undefined;
-  const lengths = new DataView(bytes.buffer, bytes.byteOffset, LENGTHS_BYTES);
-  const bodyAt = LENGTHS_BYTES + lengths.getUint32(0, true);
-  const end = bodyAt + lengths.getUint32(4, true);
+  if (bytes.length < NUMBERS_BYTES) return undefined;
+  const numbers = new DataView(bytes.buffer, bytes.byteOffset, NUMBERS_BYTES);
+  const bodyAt = NUMBERS_BYTES + numbers.getUint32(4, true);
+  const end = bodyAt + numbers.getUint32(8, true);
   if (bytes.length < end) return undefined;
-  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(LENGTHS_BYTES, bodyAt)));
-  return { header, body: bytes.subarray(bodyAt, end) };
+  return {
+    number: numbers.getUint32(0, true),
+    head: bytes.subarray(NUMBERS_BYTES, bodyAt),
+    body: bytes.subarray(bodyAt, end),
+  };
 }
 
 export function joined(left: Uint8Array, right: Uint8Array): Uint8Array {

@@ -6,8 +6,9 @@
  * little as can be: it carries bytes. Whatever is not as it should be, the call
  * is done in this process, as if there were no agent.
  */
-import { decodeFrame, encodeFrame, type Frame, joined } from "../agent/frame.ts";
+import { decodeFrame, type Frame, joined } from "../agent/frame.ts";
 import { greetingOf, isSameGreeting } from "../agent/greeting.ts";
+import { encodeCall } from "../agent/handed-call.ts";
 import type { Environment } from "../cni/environment.ts";
 import { identity } from "../identity.ts";
 import { linkTarget } from "../linux/link-target.ts";
@@ -45,7 +46,7 @@ export function handOver(program: PluginPart): Handed | Promise<Handed> {
   // All of this is done while the greeting is on its way.
   const greeting = greetingOf(VERSION, linkTarget);
   const stdin = readReadyStdin(STDIN_MILLISECONDS);
-  const call = encodeFrame({ header: { program, environment: process.env }, body: stdin.bytes });
+  const call = encodeCall({ program, environment: process.env, stdin: stdin.bytes });
   const stopping = listenForStop();
   // An empty config may be a closed stdin, of which the plugin itself tells.
   const isGiven = stdin.isAll && stdin.bytes.length > 0;
@@ -126,8 +127,8 @@ async function waitOn(
   return stopping.by() === undefined ? { stdin } : { answer: await interrupted(stopping) };
 }
 
-function answerOf({ header: { exitCode, stderr }, body }: Frame): WrittenAnswer {
-  return { exitCode: Number(exitCode), stdout: body, stderr: String(stderr) };
+function answerOf({ number, head, body }: Frame): WrittenAnswer {
+  return { exitCode: number, stdout: body, stderr: head.length === 0 ? "" : new TextDecoder().decode(head) };
 }
 
 async function interrupted(stopping: Stopping): Promise<WrittenAnswer> {

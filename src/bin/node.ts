@@ -3,8 +3,9 @@
  * process that stays has its code loaded and compiled and its connections open.
  */
 import { chmodSync, mkdirSync, rmSync } from "node:fs";
-import { type HandedCall, serveCalls } from "../agent/call-server.ts";
+import { serveCalls } from "../agent/call-server.ts";
 import { greetingOf } from "../agent/greeting.ts";
+import type { HandedCall } from "../agent/handed-call.ts";
 import { type Answer, errorAnswer } from "../cni/answer.ts";
 import { serve } from "../cni/serve.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";

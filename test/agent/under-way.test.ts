@@ -1,7 +1,7 @@
 /** Calls under way when somebody ends: the caller is told to stop, or killed; the agent is told to stop. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { encodeFrame } from "../../src/agent/frame.ts";
+import { encodeCall } from "../../src/agent/handed-call.ts";
 import { hostProblem } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { failureOf, openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
@@ -76,9 +76,9 @@ describe("a call under way in the node agent", () => {
   testNeeding(hostProblem(), program("python3"))(
     "is undone when its caller has gone before it begins: the DEL that followed may have been done already",
     async () => {
-      const header = { program: "plugin", environment: environmentOf(pod) };
-      const body = new TextEncoder().encode(JSON.stringify(site.config()));
-      writeFileSync(site.host.view("/run/vt/call"), encodeFrame({ header, body }));
+      const stdin = new TextEncoder().encode(JSON.stringify(site.config()));
+      const call = encodeCall({ program: "plugin", environment: environmentOf(pod), stdin });
+      writeFileSync(site.host.view("/run/vt/call"), call);
       await site.host.must(["python3", "-c", HANDS_OVER_AND_GOES, SOCKET, "/run/vt/call", String(agent.pid)]);
       await site.quietly("DEL", pod);
       await agent.signal("CONT");
