@@ -47,6 +47,18 @@ describe("openHostTurn()", () => {
     expect(order).toEqual(["quick", "slow"]);
   });
 
+  test("gives those of one process their turns in their order, without waiting for time to pass", async () => {
+    const turn = openHostTurn(join(folder.path, "line"), { ...means(), wait: () => new Promise(() => {}) });
+    const order: number[] = [];
+    const work = (place: number) => async () => {
+      await new Promise((resolve) => setImmediate(resolve));
+      order.push(place);
+    };
+    await Promise.all([1, 2, 3, 4].map((place) => turn(work(place))));
+
+    expect(order).toEqual([1, 2, 3, 4]);
+  });
+
   test("goes on without the lock when its holder does not let go, or where there can be none", async () => {
     const path = join(folder.path, "held");
     const held = tryLockFile(path);

@@ -28,12 +28,24 @@ export interface TurnMeans {
 /** Does the work when its turn comes. The work may leave early, and goes on beside the others. */
 export type Turn = <T>(work: (leave: () => void) => Promise<T>) => Promise<T>;
 
+/** The last in line of those of this process, for each path: resolved when its turn is over. */
+const lines = new Map<string, Promise<void>>();
+
 export function openHostTurn(path: string, means: TurnMeans): Turn {
   return async (work) => {
-    let lock = await takeTurn(path, means);
+    const start = means.now().getTime();
+    const over = Promise.withResolvers<void>();
+    const before = lines.get(path);
+    lines.set(path, over.promise);
+    // Who stands behind another of this process need not try again and again for what that one has.
+    if (before) await Promise.race([before, means.wait(PATIENCE_MILLISECONDS)]);
+
+    let lock = await takeTurn(path, means, start);
     const leave = () => {
       if (lock) unlockFile(lock);
       lock = undefined;
+      over.resolve();
+      if (lines.get(path) === over.promise) lines.delete(path);
     };
     try {
       return await work(leave);
@@ -43,11 +55,14 @@ export function openHostTurn(path: string, means: TurnMeans): Turn {
   };
 }
 
-async function takeTurn(path: string, { now, random, wait }: TurnMeans): Promise<FileLock | undefined> {
-  const start = now().getTime();
+async function takeTurn(path: string, { now, random, wait }: TurnMeans, start: number): Promise<FileLock | undefined> {
   try {
     let lock = tryLockFile(path);
-    for (let waited = 0; !lock && waited < PATIENCE_MILLISECONDS; waited = now().getTime() - start) {
+    for (
+      let waited = now().getTime() - start;
+      !lock && waited < PATIENCE_MILLISECONDS;
+      waited = now().getTime() - start
+    ) {
       await wait(2 * random() * meanPause(waited));
       lock = tryLockFile(path);
     }
