@@ -30,8 +30,8 @@ export async function runCommand({ command, environment = {}, stdin }: Command):
     stdout: "pipe",
     stderr: "ignore",
   });
-  const [code] = await Promise.all([child.exited, new Response(child.stdout).arrayBuffer()]);
-  if (code !== 0) throw new Error(`Cannot measure "${command.join(" ")}": it ended with exit code ${code}`);
+  const [code, answer] = await Promise.all([child.exited, new Response(child.stdout).text()]);
+  if (code !== 0) throw new Error(`Cannot measure "${command.join(" ")}": it ended with exit code ${code}: ${answer}`);
   return { cpuMilliseconds: Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1000 };
 }
 
