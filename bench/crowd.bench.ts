@@ -7,9 +7,10 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { identity } from "../src/identity.ts";
+import { pollUntil } from "../test/support/poll.ts";
 import { runCommand } from "./support/command.ts";
 import { type Contender, type ContestResult, runContest } from "./support/contest.ts";
-import { callOf, type MeasuredPlugin, makePods } from "./support/plugin-contender.ts";
+import { callOf, type MeasuredPlugin, makePods, podName } from "./support/plugin-contender.ts";
 import { onPrivateHost } from "./support/private-host.ts";
 import { prepareProduct } from "./support/product-contenders.ts";
 import { buildProduct } from "./support/programs.ts";
@@ -46,7 +47,7 @@ await onPrivateHost(import.meta.path, {
       const own = crowds.filter(({ plugin }) => plugin.name.startsWith(family));
       for (const crowd of own) await gather(crowd);
       results.push(await measure("ADD", own), await measure("DEL", own));
-      for (const { host } of own) await run(["ip", "netns", "delete", host]);
+      for (const crowd of own) await scatter(crowd);
     }
     await report("crowd", results);
   },
@@ -63,13 +64,25 @@ function ptpCrowd(size: number): Crowd {
 async function gather(crowd: Crowd): Promise<void> {
   await run(["ip", "netns", "add", crowd.host]);
   await run(["ip", "-n", crowd.host, "link", "set", "lo", "up"]);
-  // Place 0 is for what is measured; the pods of smaller crowds come before those of this one.
-  let next = SIZES.filter((size) => size < crowd.size).reduce((sum, size) => sum + size, 1);
+  let next = firstPlaceOf(crowd);
   const end = next + crowd.size;
   const work = async () => {
     while (next < end) await call(crowd, "ADD", -1_000_000, next++);
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
+}
+
+/** Place 0 is for what is measured; the pods of smaller crowds come before those of this one. */
+function firstPlaceOf(crowd: Crowd): number {
+  return SIZES.filter((size) => size < crowd.size).reduce((sum, size) => sum + size, 1);
+}
+
+/** Takes the host away. The kernel does so in its own time, and all links of a host together: then the pods are free for others. */
+async function scatter(crowd: Crowd): Promise<void> {
+  await run(["ip", "netns", "delete", crowd.host]);
+  if (crowd.size === 0) return;
+  const look = ["ip", "-n", podName(firstPlaceOf(crowd)), "link", "show", "eth0"];
+  await pollUntil(() => Bun.spawnSync(look).exitCode !== 0, "the pods to be free", 30_000);
 }
 
 function measure(command: "ADD" | "DEL", crowds: readonly Crowd[]): Promise<ContestResult> {
