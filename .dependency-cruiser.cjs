@@ -4,7 +4,7 @@
  * `NEIGHBOURS` says so.
  */
 const FLOORS = [
-  ["identity", "version", "errors", "redaction", "effect", "system-call", "file-status"],
+  ["identity", "version", "errors", "redaction", "effect", "system-call", "file-status", "lifetime"],
   ["ip", "selector"],
   ["model", "cni", "config"],
   ["linux", "kube", "log"],

@@ -10,7 +10,7 @@ export async function run(args: readonly string[]): Promise<number> {
   // The executable starts reluctant to compile, for the plugins' sake; a check of a whole cluster is worth compiling.
   Bun.unsafe.setJITPolicy(1);
   process.stdout.on("error", endWithoutReader);
-  if (await wasClosedAtStart(1)) endWithoutReader(new Error("it is closed"));
+  if (wasClosedAtStart(1)) endWithoutReader(new Error("it is closed"));
   const context: Context = {
     env: forgetProxies(),
     isTerminal: process.stdout.isTTY === true,

@@ -1,5 +1,4 @@
 /** The bandwidth plugin, composed. */
-
 import { bandwidthPlugin } from "../chained/bandwidth/plugin.ts";
 import type { PluginFace } from "../cni/face.ts";
 import type { CniPlugin } from "../cni/serve.ts";

@@ -9,6 +9,9 @@ import { wasClosedAtStart } from "./descriptors.ts";
 
 export const STOP_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
+/** How long a call may undo its work after a signal or a fault, whoever does it. */
+export const GRACE_MILLISECONDS = 2_000;
+
 /** An answer whose result is passed on as it came. */
 export interface WrittenAnswer extends Omit<Answer, "stdout"> {
   readonly stdout: Uint8Array;

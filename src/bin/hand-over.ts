@@ -17,7 +17,7 @@ import { type ReadSoFar, readReadyStdin } from "../linux/standard-streams.ts";
 import { closeStream, connectUnix, endSending, receiveSome, sendAll } from "../linux/unix-stream.ts";
 import { VERSION } from "../version.ts";
 import { callSocketPath } from "./agent-socket.ts";
-import { STOP_SIGNALS, type WrittenAnswer } from "./end.ts";
+import { GRACE_MILLISECONDS, STOP_SIGNALS, type WrittenAnswer } from "./end.ts";
 import type { PluginPart } from "./programs.ts";
 
 /** An agent that neither greets nor takes the call within this time is frozen. */
@@ -26,8 +26,6 @@ const PATIENCE_MILLISECONDS = 1_000;
 const STDIN_MILLISECONDS = 100;
 /** A signal ends a wait early, save one that comes just before it. */
 const SLICE_MILLISECONDS = 100;
-/** How long the agent may undo its work after a signal. */
-const GRACE_MILLISECONDS = 2_000;
 
 export interface Handed {
   /** `undefined`: the call is still to be done. */

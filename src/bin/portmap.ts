@@ -1,5 +1,4 @@
 /** The chained plugin for host ports, composed. */
-
 import { portmapPlugin } from "../chained/portmap/plugin.ts";
 import type { PluginFace } from "../cni/face.ts";
 import type { CniPlugin } from "../cni/serve.ts";

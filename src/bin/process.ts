@@ -7,13 +7,10 @@ import type { CniPlugin } from "../cni/serve.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
 import type { ReadSoFar } from "../linux/standard-streams.ts";
 import type { CallMeans } from "./call-means.ts";
-import { endReady, endWritten, STOP_SIGNALS } from "./end.ts";
+import { endReady, endWritten, GRACE_MILLISECONDS, STOP_SIGNALS } from "./end.ts";
 import { interruptedBy } from "./interrupted.ts";
 import { tracePhases } from "./phases.ts";
 import { forgetProxies } from "./proxies.ts";
-
-/** How long a handler may undo its work after a signal or a fault. */
-const GRACE_MILLISECONDS = 2_000;
 
 /** Runs the plugin to its end, and the process with it. */
 export async function runPlugin(load: () => Promise<CniPlugin>, stdin?: ReadSoFar): Promise<never> {

@@ -5,10 +5,8 @@
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import { PluginError } from "../errors.ts";
 import { statusAt } from "../file-status.ts";
+import type { Lifetime } from "../lifetime.ts";
 import type { Datastore } from "./datastore.ts";
-
-/** How long what a call opens is of use. */
-export type Lifetime = "process" | "call";
 
 export interface OpenOptions {
   /** Spreads the processes of a cluster over the members of etcd: a number from 0 up to 1. */

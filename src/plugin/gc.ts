@@ -13,8 +13,8 @@ import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { requireReady, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { gc as collectAddresses } from "../ipam/plugin/gc.ts";
-import { closeNetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
-import { type Link, listLinks } from "../linux/rtnetlink/link.ts";
+import { listLinks } from "../linux/rtnetlink/link.ts";
+import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 import { resourcesPrefix } from "../model/keys.ts";
 import { formatMark, isMarkOf } from "./link-mark.ts";
 import { ipamSessionOf } from "./registration.ts";
@@ -46,7 +46,7 @@ async function collectLinks(
   failures: Failures,
 ): Promise<readonly Attachment[]> {
   const marks = new Set(valid.map((each) => formatMark({ network, ...each })));
-  const stale = hostLinks().filter(
+  const stale = withRouteSocket(listLinks).filter(
     ({ name, kind, alias }) =>
       kind === "veth" &&
       name.startsWith(identity.interfacePrefix) &&
@@ -68,15 +68,6 @@ async function collectLinks(
     }),
   );
   return unmoved.flat();
-}
-
-function hostLinks(): readonly Link[] {
-  const host = openNetlinkSocket("route");
-  try {
-    return listLinks(host);
-  } finally {
-    closeNetlinkSocket(host);
-  }
 }
 
 async function collectEndpoints(call: GcCall, session: Session, failures: Failures): Promise<void> {

@@ -12,9 +12,10 @@ import { type DatastoreSettings, datastoreSettings } from "../config/datastore-s
 import { requireNetworkConfig } from "../config/decode.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import type { Datastore } from "../datastore/datastore.ts";
-import { type Lifetime, openDatastore } from "../datastore/open.ts";
+import { openDatastore } from "../datastore/open.ts";
 import { identity } from "../identity.ts";
 import type { HostMeans } from "../ipam/host-allocator.ts";
+import type { Lifetime } from "../lifetime.ts";
 import { openConfigLog } from "../log/config-log.ts";
 import type { Log } from "../log/log.ts";
 import { withCrashPoints } from "./datastore-effects.ts";

@@ -1,6 +1,7 @@
 /** Takes an attachment's links away: found by their mark, so that nobody else's are touched. */
-import type { Lifetime } from "../datastore/open.ts";
+
 import { PluginError } from "../errors.ts";
+import type { Lifetime } from "../lifetime.ts";
 import type { NetlinkSocket } from "../linux/netlink-socket.ts";
 import { closeNetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
 import { closeNetns, openNetlinkSocketIn, openNetns } from "../linux/netns.ts";

@@ -11,10 +11,10 @@ import {
   type TokenBucketSeen,
 } from "../../linux/rtnetlink/qdisc.ts";
 import { isRedirectTo, listIngressFilters } from "../../linux/rtnetlink/redirect.ts";
+import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
 import type { Bandwidth } from "./bandwidth.ts";
 import { requireHostVeth } from "./host-veth.ts";
 import { ifbNamesOf } from "./ifb-identity.ts";
-import { withRouteSocket } from "./route-socket.ts";
 import { findIfbs, type ShapedAttachment } from "./shaping.ts";
 import { tokenBucketOf } from "./token-bucket.ts";
 

@@ -3,12 +3,13 @@ import type { AddCall, DelCall, GcCall } from "../../cni/call.ts";
 import type { CniResult } from "../../cni/result.ts";
 import { PluginError } from "../../errors.ts";
 import { formatMac } from "../../ip/mac.ts";
+import type { Lifetime } from "../../lifetime.ts";
 import { listLinks } from "../../linux/rtnetlink/link.ts";
 import { removeLinkTogether } from "../../linux/rtnetlink/link-removal.ts";
+import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
 import type { Bandwidth } from "./bandwidth.ts";
 import { findHostVeth, requireHostVeth } from "./host-veth.ts";
 import { ifbNamesOf, isStrayIfb } from "./ifb-identity.ts";
-import { withRouteSocket } from "./route-socket.ts";
 import { applyShaping, detachShaping, findIfbs, removeShaping } from "./shaping.ts";
 
 /** The result of the plugins before, with the device that shapes what the container sends. */
@@ -23,21 +24,15 @@ export function addShaping(call: AddCall, result: CniResult, bandwidth: Bandwidt
 }
 
 /** Asks nothing of the config: what was made is removed, whatever the config says now. */
-export function delShaping(call: DelCall): void {
-  withRouteSocket((socket) => {
-    removeShaping(socket, findHostVeth(socket, call), findIfbs(socket, ifbNamesOf(call)));
-  });
-}
-
-/** As `delShaping`, in a process that serves other calls meanwhile. */
-export async function delShapingAside(call: DelCall): Promise<void> {
+export async function delShaping(call: DelCall, lifetime: Lifetime): Promise<void> {
+  const removes = lifetime === "process" ? removeShaping : detachShaping;
   const ifbs = withRouteSocket((socket) => {
     const found = findIfbs(socket, ifbNamesOf(call));
-    detachShaping(socket, findHostVeth(socket, call), found);
+    removes(socket, findHostVeth(socket, call), found);
     return found;
   });
-  const refusals = await Promise.all(ifbs.map(removeLinkTogether));
-  for (const refusal of refusals) if (refusal !== undefined) throw refusal;
+  if (lifetime === "process") return;
+  for (const refusal of await Promise.all(ifbs.map(removeLinkTogether))) if (refusal !== undefined) throw refusal;
 }
 
 /** What shapes the ingress alone needs no collecting: it lives and dies with the container's own link. */

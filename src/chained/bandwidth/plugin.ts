@@ -10,19 +10,16 @@ import type { AddCall, CheckCall } from "../../cni/call.ts";
 import type { PluginFace } from "../../cni/face.ts";
 import type { CniResult } from "../../cni/result.ts";
 import type { CniPlugin } from "../../cni/serve.ts";
+import type { Lifetime } from "../../lifetime.ts";
 import { requirePrevResult } from "../prev-result.ts";
 import { type Bandwidth, decodeBandwidth } from "./bandwidth.ts";
 
-/** `lifetime` "call": the process serves others meanwhile and afterwards. */
-export function bandwidthPlugin(face: PluginFace, lifetime: "process" | "call"): CniPlugin {
+export function bandwidthPlugin(face: PluginFace, lifetime: Lifetime): CniPlugin {
   return {
     ...face,
     add,
     check,
-    async del(call) {
-      const { delShaping, delShapingAside } = await import("./commands.ts");
-      await (lifetime === "process" ? delShaping(call) : delShapingAside(call));
-    },
+    del: async (call) => (await import("./commands.ts")).delShaping(call, lifetime),
     gc: async (call) => (await import("./commands.ts")).collectGarbage(call),
     async status(call) {
       decodeBandwidth(call.config);

@@ -3,7 +3,7 @@ import { PluginError } from "../../errors.ts";
 import { isKernelError } from "../../linux/kernel-error.ts";
 import { attempt } from "../../linux/netlink-socket.ts";
 import { createIfb } from "../../linux/rtnetlink/link.ts";
-import { withRouteSocket } from "./route-socket.ts";
+import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
 
 /** No link can bear this name, so nothing is made; the kernel looks for the kind of link before it looks at the name. */
 const IMPOSSIBLE_NAME = "a/b";

@@ -9,7 +9,8 @@ import { type DatastoreSettings, datastoreSettings } from "../../config/datastor
 import { requireNetworkConfig } from "../../config/decode.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
-import { type Lifetime, openDatastore } from "../../datastore/open.ts";
+import { openDatastore } from "../../datastore/open.ts";
+import type { Lifetime } from "../../lifetime.ts";
 import { openConfigLog } from "../../log/config-log.ts";
 import type { Log } from "../../log/log.ts";
 import type { Allocator } from "../allocator.ts";

@@ -12,8 +12,9 @@
  */
 import { isKernelError, type KernelError } from "../kernel-error.ts";
 import type { NetlinkRequest } from "../netlink/request.ts";
-import { attempt, attemptAside, closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../netlink-socket.ts";
+import { attempt, attemptAside, closeNetlinkSocket, openNetlinkSocket } from "../netlink-socket.ts";
 import { changeLink, deleteLink, deleteLinkGroup, findLinkByIndex } from "./link.ts";
+import { withRouteSocket } from "./route-socket.ts";
 
 interface KnownLink {
   readonly name: string;
@@ -69,7 +70,7 @@ async function removeBatch(batch: readonly Wish[]): Promise<void> {
 /** `undefined` where a link cannot join. */
 function joinGroup(batch: readonly Wish[]): number | undefined {
   const group = LOWEST_GROUP + Math.floor(Math.random() * LOWEST_GROUP);
-  const refusals = withSocket((socket) =>
+  const refusals = withRouteSocket((socket) =>
     attempt(
       socket,
       batch.map(({ link }) => changeLink(link, { group })),
@@ -98,16 +99,11 @@ async function removeNow(removal: NetlinkRequest, batch: readonly Wish[]): Promi
 
 /** All links of a batch go at the same time, under one lock of the kernel. */
 async function whenGone(batch: readonly Wish[], signal: AbortSignal): Promise<Outcome> {
-  const isThere = () => withSocket((socket) => batch.some(({ link }) => findLinkByIndex(socket, link.index)));
-  do await Bun.sleep(LOOK_MILLISECONDS);
-  while (!signal.aborted && isThere());
-  return { refusal: undefined };
-}
-
-function withSocket<Value>(work: (socket: NetlinkSocket) => Value): Value {
   const socket = openNetlinkSocket("route");
   try {
-    return work(socket);
+    do await Bun.sleep(LOOK_MILLISECONDS);
+    while (!signal.aborted && batch.some(({ link }) => findLinkByIndex(socket, link.index)));
+    return { refusal: undefined };
   } finally {
     closeNetlinkSocket(socket);
   }

@@ -1,4 +1,4 @@
-import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
+import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../netlink-socket.ts";
 
 /** Runs the work with a socket to the host's own namespace, and closes it. */
 export function withRouteSocket<Value>(work: (socket: NetlinkSocket) => Value): Value {
