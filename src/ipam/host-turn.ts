@@ -57,16 +57,12 @@ export function openHostTurn(path: string, means: TurnMeans): Turn {
 
 async function takeTurn(path: string, { now, random, wait }: TurnMeans, start: number): Promise<FileLock | undefined> {
   try {
-    let lock = tryLockFile(path);
-    for (
-      let waited = now().getTime() - start;
-      !lock && waited < PATIENCE_MILLISECONDS;
-      waited = now().getTime() - start
-    ) {
+    for (;;) {
+      const lock = tryLockFile(path);
+      const waited = now().getTime() - start;
+      if (lock || waited >= PATIENCE_MILLISECONDS) return lock;
       await wait(2 * random() * meanPause(waited));
-      lock = tryLockFile(path);
     }
-    return lock;
   } catch {
     return undefined;
   }

@@ -69,7 +69,7 @@ async function attach(
     queues,
     allowIpForwarding,
   });
-  if (found.kind === "nothing") undo.add("remove the links", () => void removeOwnLink(sandbox.host, workload));
+  if (found.kind === "nothing") undo.add("remove the links", () => removeOwnLink(sandbox.host, workload));
   createLinks(plan, sandbox, found);
   const wired = wireLinks(plan, sandbox, (message) => log.warning(message));
   // A process that stays may have been frozen meanwhile: its caller has gone, and the DEL that follows was done

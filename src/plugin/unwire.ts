@@ -1,5 +1,4 @@
 /** Takes an attachment's links away: found by their mark, so that nobody else's are touched. */
-
 import { PluginError } from "../errors.ts";
 import type { Lifetime } from "../lifetime.ts";
 import type { NetlinkSocket } from "../linux/netlink-socket.ts";
@@ -27,11 +26,9 @@ export async function removeLinks(workload: Workload, netns: string | undefined,
 }
 
 /** By the host's end; the container's goes with it. */
-export function removeOwnLink(host: NetlinkSocket, workload: Workload): "removed" | "absent" {
+export function removeOwnLink(host: NetlinkSocket, workload: Workload): void {
   const link = findOwnLink(host, workload);
-  if (link === undefined) return "absent";
-  removeLink(host, link);
-  return "removed";
+  if (link !== undefined) removeLink(host, link);
 }
 
 function findOwnLink(host: NetlinkSocket, workload: Workload): Link | undefined {

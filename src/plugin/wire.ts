@@ -9,7 +9,6 @@
  * that is killed leaves no link that does not say whose it is. Every request
  * may be repeated, so a second ADD passes through here too.
  */
-
 import { effect, effectOf } from "../effect.ts";
 import { PluginError } from "../errors.ts";
 import { formatPrefix, isSamePrefix } from "../ip/prefix.ts";
