@@ -4,7 +4,7 @@
  * `NEIGHBOURS` says so.
  */
 const FLOORS = [
-  ["identity", "version", "errors", "redaction", "effect", "system-call", "file-status", "lifetime"],
+  ["identity", "version", "errors", "redaction", "effect", "bytes", "system-call", "file-status", "lifetime"],
   ["ip", "selector"],
   ["model", "cni", "config"],
   ["linux", "kube", "log"],
@@ -14,7 +14,12 @@ const FLOORS = [
   ["bin"],
 ];
 
-const NEIGHBOURS = { "file-status": ["system-call"], config: ["model", "cni"], admin: ["upgrade"] };
+const NEIGHBOURS = {
+  "system-call": ["bytes"],
+  "file-status": ["system-call"],
+  config: ["model", "cni"],
+  admin: ["upgrade"],
+};
 
 const pathOf = (room) => `^src/${room}(/|\\.ts$|\\.test\\.ts$)`;
 

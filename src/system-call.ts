@@ -9,6 +9,7 @@
  * by `addressOf`, and the caller keeps the buffer until the call has returned.
  */
 import type { Pointer } from "bun:ffi";
+import { putText } from "./bytes.ts";
 
 /** Each call with its number on each machine. */
 export const SYSTEM_CALLS = {
@@ -24,6 +25,7 @@ export const SYSTEM_CALLS = {
   readlinkat: [267, 78],
   recvfrom: [45, 207],
   renameat2: [316, 276],
+  rt_sigprocmask: [14, 135],
   sendmsg: [46, 211],
   sendto: [44, 206],
   setns: [308, 268],
@@ -46,22 +48,22 @@ const C_LIBRARIES = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so
 
 /** `FFIType` of bun:ffi, by its numbers: a number of 64 bits, read as a JavaScript number where it fits. */
 const WORD = 15;
-const SYMBOLS = {
-  syscall: { args: [WORD, WORD, WORD, WORD, WORD, WORD, WORD], returns: WORD },
-  __errno_location: { args: [], returns: WORD },
-} as const;
+const CALL = { syscall: { args: [WORD, WORD, WORD, WORD, WORD, WORD, WORD], returns: WORD } } as const;
+/** Bound when it is first asked for: a call that is handed over never asks. */
+const ERROR_NUMBER = { __errno_location: { args: [], returns: WORD } } as const;
 
 /**
  * What the module `bun:ffi` stands on, which is there without it: to load the module takes 0.3 ms, and what it adds
  * is a look at every argument. Only numbers are passed here.
  */
-const ffi: Pick<typeof import("bun:ffi"), "dlopen" | "ptr" | "read"> = Reflect.get(Bun, "FFI") ?? require("bun:ffi");
+type Ffi = Pick<typeof import("bun:ffi"), "dlopen" | "ptr" | "read">;
+const { FFI: ffi } = Bun as typeof Bun & { readonly FFI: Ffi };
 
 // biome-ignore lint/style/noRestrictedGlobals: which machine it is, is no fact about the process
 const column = process.arch === "arm64" ? 1 : 0;
 
-let encoder: TextEncoder | undefined;
-let opened: ReturnType<typeof openLibrary> | undefined;
+let bound: ReturnType<typeof bindCall> | undefined;
+let errorNumber: ReturnType<typeof bindErrorNumber> | undefined;
 
 /** What the kernel answers; negative where it refused, and then `lastErrno()` says why. */
 export function systemCall(
@@ -72,15 +74,15 @@ export function systemCall(
   fourth = 0,
   fifth = 0,
 ): number {
-  opened ??= openLibrary();
+  bound ??= bindCall();
   const word = typeof second === "number" ? second : ffi.ptr(second);
-  return Number(opened.syscall(SYSTEM_CALLS[call][column], first, word, third, fourth, fifth, 0));
+  return Number(bound(SYSTEM_CALLS[call][column], first, word, third, fourth, fifth, 0));
 }
 
 /** The error number of the call before: ask at once. */
 export function lastErrno(): number {
-  opened ??= openLibrary();
-  return ffi.read.i32(Number(opened.__errno_location()) as Pointer, 0);
+  errorNumber ??= bindErrorNumber();
+  return ffi.read.i32(Number(errorNumber()) as Pointer, 0);
 }
 
 export function addressOf(buffer: NodeJS.TypedArray): number {
@@ -89,14 +91,22 @@ export function addressOf(buffer: NodeJS.TypedArray): number {
 
 /** A path as the kernel wants it, with a zero behind. */
 export function pathBytes(path: string): Uint8Array {
-  encoder ??= new TextEncoder();
-  return encoder.encode(`${path}\0`);
+  const bytes = new Uint8Array(path.length + 1);
+  return putText(bytes, 0, path) === undefined ? new TextEncoder().encode(`${path}\0`) : bytes;
 }
 
-function openLibrary() {
+function bindCall() {
+  return fromLibrary((name) => ffi.dlopen(name, CALL).symbols.syscall);
+}
+
+function bindErrorNumber() {
+  return fromLibrary((name) => ffi.dlopen(name, ERROR_NUMBER).symbols.__errno_location);
+}
+
+function fromLibrary<Bound>(bind: (library: string) => Bound): Bound {
   for (const name of C_LIBRARIES) {
     try {
-      return ffi.dlopen(name, SYMBOLS).symbols;
+      return bind(name);
     } catch {
       // The next C library may be the one of this host.
     }

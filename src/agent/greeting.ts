@@ -8,26 +8,31 @@
  *   - another mount namespace: the same path is another file, and a process
  *     number, which is read in /proc, another process
  */
+import { putText } from "../bytes.ts";
+
 const LONGEST = 1024;
 const SPACE = 0x20;
 const LINE_END = 0x0a;
 const PLACES = ["/proc/self/ns/net", "/proc/self/ns/mnt"] as const;
 
-/** `readLink` answers where a link leads, nothing where it cannot be told. */
-export function greetingOf(version: string, readLink: (path: string) => Uint8Array): Uint8Array {
+/** `putLink` puts where a link leads, and answers how many bytes that took: none where it cannot be told. */
+export function greetingOf(
+  version: string,
+  putLink: (bytes: Uint8Array, at: number, path: string) => number,
+): Uint8Array {
   const greeting = new Uint8Array(LONGEST);
-  let { written: length } = new TextEncoder().encodeInto(version, greeting);
+  let length = putText(greeting, 0, version) ?? 0;
   for (const place of PLACES) {
-    const target = readLink(place);
     greeting[length] = SPACE;
-    greeting.set(target, length + 1);
-    length += 1 + target.length;
+    length += 1 + putLink(greeting, length + 1, place);
   }
   greeting[length] = LINE_END;
   return greeting.subarray(0, length + 1);
 }
 
-export function isSameGreeting(greeting: Uint8Array, other: Uint8Array): boolean {
-  for (let index = 0; index < greeting.length; index++) if (greeting[index] !== other[index]) return false;
-  return greeting.length === other.length;
+/** Whether the first `count` bytes are all of the greeting, and nothing else. */
+export function isGreeting(bytes: Uint8Array, count: number, greeting: Uint8Array): boolean {
+  if (count !== greeting.length) return false;
+  for (let index = 0; index < count; index++) if (bytes[index] !== greeting[index]) return false;
+  return true;
 }

@@ -1,7 +1,8 @@
 /** A call as the plugin's process got it, and its answer, on their way between that process and the node agent. */
+import { putText } from "../bytes.ts";
 import type { Answer } from "../cni/answer.ts";
 import type { Environment } from "../cni/environment.ts";
-import { encodeFrame, type Frame } from "./frame.ts";
+import { encodeFrame, type Frame, NUMBERS_BYTES, putFrameNumbers } from "./frame.ts";
 
 export interface HandedCall {
   /** Which of the plugins was called. */
@@ -11,8 +12,23 @@ export interface HandedCall {
 }
 
 export function encodeCall({ program, environment, stdin }: HandedCall): Uint8Array {
-  const head = new TextEncoder().encode(JSON.stringify({ program, environment }));
-  return encodeFrame({ number: 0, head, body: stdin });
+  return encodeFrame({ number: 0, head: new TextEncoder().encode(callHead(program, environment)), body: stdin });
+}
+
+/** What stands before the config. */
+export function callHead(program: string, environment: Environment): string {
+  return JSON.stringify({ program, environment });
+}
+
+/** How many bytes it takes, where it is plain ASCII. */
+export function roomForHead(head: string): number {
+  return NUMBERS_BYTES + head.length;
+}
+
+/** Makes bytes a call that hold the config already, with room for the head before it. Not possible where that is not plain ASCII. */
+export function putHead(bytes: Uint8Array, head: string, stdinLength: number): boolean {
+  putFrameNumbers(bytes, 0, head.length, stdinLength);
+  return putText(bytes, NUMBERS_BYTES, head) !== undefined;
 }
 
 /** Throws where the frame holds something else. */

@@ -12,9 +12,18 @@ export const STOP_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 /** How long a call may undo its work after a signal or a fault, whoever does it. */
 export const GRACE_MILLISECONDS = 2_000;
 
-/** An answer whose result is passed on as it came. */
-export interface WrittenAnswer extends Omit<Answer, "stdout"> {
-  readonly stdout: Uint8Array;
+/** An answer in bytes, which the kernel takes from where they lie: from `stderrAt` the log, from `stdoutAt` to `end` the result. */
+export interface WrittenAnswer {
+  readonly exitCode: number;
+  readonly bytes: Uint8Array;
+  readonly stderrAt: number;
+  readonly stdoutAt: number;
+  readonly end: number;
+}
+
+export function written({ exitCode, stdout, stderr }: Answer): WrittenAnswer {
+  const bytes = new TextEncoder().encode(stderr + stdout);
+  return { exitCode, bytes, stderrAt: 0, stdoutAt: Buffer.byteLength(stderr), end: bytes.length };
 }
 
 /** Without system calls of our own, which a process that has done nothing but answer need not load. */
@@ -24,18 +33,17 @@ export async function endReady({ exitCode, stdout, stderr }: Answer, leave: Leav
 }
 
 /** By system calls of our own, which are loaded. Does not return where the streams take all of the answer at once. */
-export function endWritten({ exitCode, stdout, stderr }: WrittenAnswer): Promise<never> {
-  if (stdout.length > 0 && isClosedOnExec(1)) return endWithoutReader(stderr, "it is closed");
-  const log = stderr === "" ? NOTHING : writeToStream(2, new TextEncoder().encode(stderr));
-  const rest = log.length === 0 ? writeToStream(1, stdout) : stdout;
-  if (log.length + rest.length > 0) return endPatiently(log, rest, () => leaveAtOnce(exitCode));
-  exitNow(exitCode);
-  return leaveAtOnce(exitCode);
+export function endWritten({ exitCode, bytes, stderrAt, stdoutAt, end }: WrittenAnswer): Promise<never> {
+  if (end > stdoutAt && isClosedOnExec(1)) {
+    return endWithoutReader(new TextDecoder().decode(bytes.subarray(stderrAt, stdoutAt)), "it is closed");
+  }
+  const logged = writeToStream(2, bytes, stderrAt, stdoutAt);
+  const answered = logged === stdoutAt ? writeToStream(1, bytes, stdoutAt, end) : stdoutAt;
+  if (answered === end) exitNow(exitCode);
+  return endPatiently(bytes.subarray(logged, stdoutAt), bytes.subarray(answered, end), () => leaveAtOnce(exitCode));
 }
 
 type Leave = (exitCode: number) => never;
-
-const NOTHING = new Uint8Array(0);
 
 async function endPatiently<Text extends string | Uint8Array>(
   log: Text,

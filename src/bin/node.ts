@@ -13,7 +13,7 @@ import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { placeOf } from "../linux/files.ts";
 import { tryLockFile } from "../linux/flock.ts";
-import { linkTarget } from "../linux/link-target.ts";
+import { putLinkTarget } from "../linux/link-target.ts";
 import { isOwnNetns } from "../linux/netns.ts";
 import { fitsUnixAddress } from "../linux/unix-stream.ts";
 import { formatLine } from "../log/line.ts";
@@ -58,7 +58,7 @@ export async function run(args: readonly string[]): Promise<number> {
   rmSync(path, { force: true });
 
   const stopped = stopSignal();
-  const server = serveCalls({ path, greeting: greetingOf(VERSION, linkTarget), answer: answerFrom(home()) });
+  const server = serveCalls({ path, greeting: greetingOf(VERSION, putLinkTarget), answer: answerFrom(home()) });
   say(`serves the plugins' calls at ${path}`);
   say(`ends on ${await stopped}, after the calls under way`);
   await server.stop();

@@ -8,6 +8,8 @@ import { COMPOSERS } from "./composers.ts";
 import { faceOf } from "./faces.ts";
 import type { PluginPart } from "./programs.ts";
 
+export { interruptedAnswer } from "./interrupted.ts";
+
 declare const FAULTS: boolean | undefined;
 
 /** Does the call in this process, and ends with it. */

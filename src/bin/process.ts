@@ -7,7 +7,7 @@ import type { CniPlugin } from "../cni/serve.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
 import type { ReadSoFar } from "../linux/standard-streams.ts";
 import type { CallMeans } from "./call-means.ts";
-import { endReady, endWritten, GRACE_MILLISECONDS, STOP_SIGNALS } from "./end.ts";
+import { endReady, endWritten, GRACE_MILLISECONDS, STOP_SIGNALS, written } from "./end.ts";
 import { interruptedBy } from "./interrupted.ts";
 import { tracePhases } from "./phases.ts";
 import { forgetProxies } from "./proxies.ts";
@@ -38,7 +38,7 @@ export function endProcess({ exitCode, stdout, stderr }: Answer): Promise<never>
   for (const name of STOP_SIGNALS) process.removeAllListeners(name);
   if (hasLogged) return endReady({ exitCode, stdout, stderr }, (code) => process.exit(code));
   process.emit("exit", exitCode);
-  return endWritten({ exitCode, stdout: new TextEncoder().encode(stdout), stderr });
+  return endWritten(written({ exitCode, stdout, stderr }));
 }
 
 /** What a call finds that is done in the process that was called. */

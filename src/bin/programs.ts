@@ -22,3 +22,25 @@ export function programNames(names: Identity): Readonly<Record<Part, string>> {
     admin: names.adminTool,
   };
 }
+
+/** The opposite of `programNames`, without a table of them: the one thing that every start asks for. */
+export function partNamed(name: string, names: Identity): Part | undefined {
+  switch (name) {
+    case names.product:
+      return "plugin";
+    case names.ipamType:
+      return "ipam";
+    case "host-local":
+      return "hostLocal";
+    case "portmap":
+      return "portmap";
+    case "bandwidth":
+      return "bandwidth";
+    case names.nodeAgent:
+      return "node";
+    case names.adminTool:
+      return "admin";
+    default:
+      return undefined;
+  }
+}

@@ -8,8 +8,9 @@ import { wasClosedAtStart } from "./descriptors.ts";
 
 /** All of stdin, some of which was perhaps read before. Rejects with the signal's reason when the process is told to stop. */
 export async function readStdin(signal: AbortSignal, soFar?: ReadSoFar): Promise<Uint8Array> {
-  const { bytes, isAll } = soFar ?? readReadyStdin();
-  const all = isAll ? bytes : Buffer.concat([bytes, await readRest(signal)]);
+  const { bytes, from, to, isAll } = soFar ?? readReadyStdin();
+  const begun = bytes.subarray(from, to);
+  const all = isAll ? begun : Buffer.concat([begun, await readRest(signal)]);
   if (all.length === 0 && wasClosedAtStart(0)) throw new Error("it is closed");
   return all;
 }

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { closeStream, connectUnix, sendAll } from "./unix-stream.ts";
+import { closeStream, connectUnix, fitsUnixAddress, sendAll } from "./unix-stream.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "vt-unix-stream-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -18,6 +18,17 @@ function frozenListener(name: string): { readonly path: string; [Symbol.dispose]
   const listener = Bun.listen({ unix: path, socket: { data() {} } });
   return { path, [Symbol.dispose]: () => listener.stop(true) };
 }
+
+describe("fitsUnixAddress()", () => {
+  test.each([
+    ["as long as it may be", `/${"a".repeat(106)}`, true],
+    ["one letter longer", `/${"a".repeat(107)}`, false],
+    ["with a letter beyond ASCII", "/run/büro/calls.sock", false],
+  ])("judges a path %s", (_, path, fits) => {
+    expect(fitsUnixAddress(path)).toBe(fits);
+    if (!fits) expect(connectUnix(path)).toBeUndefined();
+  });
+});
 
 describe("connectUnix()", () => {
   test("does not wait where so many stand in line that there is no room for one more", () => {
@@ -43,8 +54,8 @@ describe("sendAll()", () => {
     using frozen = frozenListener("large.sock");
     const stream = connectUnix(frozen.path) ?? -1;
 
-    expect(sendAll(stream, new Uint8Array(16), 10)).toBe(true);
-    expect(sendAll(stream, new Uint8Array(LARGE), 10)).toBe(false);
+    expect(sendAll(stream, new Uint8Array(16), 16, 10)).toBe(true);
+    expect(sendAll(stream, new Uint8Array(LARGE), LARGE, 10)).toBe(false);
     closeStream(stream);
   });
 
@@ -58,7 +69,7 @@ describe("sendAll()", () => {
     const stream = connectUnix(path) ?? -1;
     await closed.promise;
 
-    expect(sendAll(stream, new Uint8Array(16), 60_000)).toBe(false);
+    expect(sendAll(stream, new Uint8Array(16), 16, 60_000)).toBe(false);
     closeStream(stream);
     listener.stop(true);
   });
@@ -70,7 +81,7 @@ describe("sendAll()", () => {
     await said.read();
     const stream = connectUnix(path) ?? -1;
 
-    expect(sendAll(stream, new Uint8Array(LARGE), 5_000)).toBe(true);
+    expect(sendAll(stream, new Uint8Array(LARGE), LARGE, 5_000)).toBe(true);
     closeStream(stream);
     const { value } = await said.read();
     expect(Number(new TextDecoder().decode(value))).toBe(LARGE);

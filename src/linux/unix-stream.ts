@@ -4,7 +4,8 @@
  * else to do meanwhile. It never waits for longer than it is told to, however
  * the other process fares.
  */
-import { lastErrno, systemCall } from "../system-call.ts";
+import { putText } from "../bytes.ts";
+import { addressOf, lastErrno, systemCall } from "../system-call.ts";
 import { isReadyWithin, POLL_OUT } from "./poll.ts";
 
 const AF_UNIX = 1;
@@ -15,31 +16,28 @@ const FAMILY_BYTES = 2;
 /** `sun_path`, with the zero behind it. */
 const PATH_BYTES = 108;
 const SHUT_WR = 1;
-const CHUNK = 8 * 1024;
 
-/** Whether a socket can have this path at all. */
+/** Whether such a socket can be found: its path is short enough, and plain ASCII. */
 export function fitsUnixAddress(path: string): boolean {
-  return new TextEncoder().encode(path).length < PATH_BYTES;
+  return unixAddress(path) !== undefined;
 }
 
 /** The descriptor; `undefined` where nobody listens, or who listens does not keep up. */
 export function connectUnix(path: string): number | undefined {
-  const address = new Uint8Array(FAMILY_BYTES + PATH_BYTES);
-  address[0] = AF_UNIX;
-  const { read } = new TextEncoder().encodeInto(path, address.subarray(FAMILY_BYTES, -1));
-  if (read < path.length) return undefined;
+  const address = unixAddress(path);
+  if (address === undefined) return undefined;
   const stream = systemCall("socket", AF_UNIX, SOCK_STREAM);
   if (stream < 0) return undefined;
   if (systemCall("connect", stream, address, address.length) === 0) return stream;
-  systemCall("close", stream);
+  closeStream(stream);
   return undefined;
 }
 
-/** Answers whether all was taken. Waits for as long each time that the other does not keep up. */
-export function sendAll(stream: number, bytes: Uint8Array, patienceMilliseconds: number): boolean {
-  for (let rest = bytes; rest.length > 0; ) {
-    const count = systemCall("write", stream, rest, rest.length);
-    if (count > 0) rest = rest.subarray(count);
+/** Sends the first `count` bytes, and answers whether all were taken. Waits for as long each time that the other does not keep up. */
+export function sendAll(stream: number, bytes: Uint8Array, count: number, patienceMilliseconds: number): boolean {
+  for (let sent = 0; sent < count; ) {
+    const taken = systemCall("write", stream, addressOf(bytes) + sent, count - sent);
+    if (taken > 0) sent += taken;
     else if (lastErrno() !== TRY_AGAIN || !isReadyWithin(stream, POLL_OUT, patienceMilliseconds)) return false;
   }
   return true;
@@ -50,13 +48,18 @@ export function endSending(stream: number): void {
   systemCall("shutdown", stream, SHUT_WR);
 }
 
-/** What is there to be read, in one piece; empty at the end, or where the stream broke. */
-export function receiveSome(stream: number): Uint8Array {
-  const buffer = new Uint8Array(CHUNK);
-  const count = systemCall("read", stream, buffer, buffer.length);
-  return buffer.subarray(0, Math.max(count, 0));
+/** Puts what is there to be read. Answers how many bytes that was; 0 at the end, or where the stream broke. */
+export function receiveSome(stream: number, bytes: Uint8Array, at: number): number {
+  return Math.max(systemCall("read", stream, addressOf(bytes) + at, bytes.length - at), 0);
 }
 
 export function closeStream(stream: number): void {
   systemCall("close", stream);
+}
+
+function unixAddress(path: string): Uint8Array | undefined {
+  if (path.length >= PATH_BYTES) return undefined;
+  const address = new Uint8Array(FAMILY_BYTES + PATH_BYTES);
+  address[0] = AF_UNIX;
+  return putText(address, FAMILY_BYTES, path) === undefined ? undefined : address;
 }

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from "bu
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { greetingOf } from "../../src/agent/greeting.ts";
+import { putText } from "../../src/bytes.ts";
 import { identity } from "../../src/identity.ts";
 import { VERSION } from "../../src/version.ts";
 import { hostProblem } from "../support/host.ts";
@@ -58,7 +59,9 @@ describe("a plugin does its work itself", () => {
   });
 
   describe("where somebody else listens who", () => {
-    const greeting = Buffer.from(greetingOf(VERSION, () => Buffer.from("elsewhere"))).toString();
+    const greeting = Buffer.from(
+      greetingOf(VERSION, (bytes, at) => (putText(bytes, at, "elsewhere") ?? at) - at),
+    ).toString();
     const IMPOSTORS = [
       { title: "is of another version", greeting: greeting.replace(VERSION, "0.0.0") },
       { title: "is in other namespaces", greeting },

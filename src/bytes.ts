@@ -1,0 +1,38 @@
+/**
+ * Text and numbers in bytes, one by one: the quickest way in a process that
+ * does it once. To begin with `TextEncoder`, `DataView` or another kind of
+ * array costs such a process up to a tenth of a millisecond each.
+ */
+
+/** Answers where the text ends; `undefined` where it is not plain ASCII, or there is no room for it. */
+export function putText(bytes: Uint8Array, at: number, text: string): number | undefined {
+  if (at + text.length > bytes.length) return undefined;
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (code > 0x7f) return undefined;
+    bytes[at + index] = code;
+  }
+  return at + text.length;
+}
+
+/** 32 bits, the lowest byte first, as the kernel keeps them on every machine this is built for. */
+export function putNumber(bytes: Uint8Array, at: number, value: number): void {
+  bytes[at] = value;
+  bytes[at + 1] = value >> 8;
+  bytes[at + 2] = value >> 16;
+  bytes[at + 3] = value >> 24;
+}
+
+export function numberAt(bytes: Uint8Array, at: number): number {
+  return (
+    (byteAt(bytes, at) |
+      (byteAt(bytes, at + 1) << 8) |
+      (byteAt(bytes, at + 2) << 16) |
+      (byteAt(bytes, at + 3) << 24)) >>>
+    0
+  );
+}
+
+function byteAt(bytes: Uint8Array, at: number): number {
+  return bytes[at] ?? 0;
+}
