@@ -60,7 +60,7 @@ export function serveCalls(service: CallService): CallServer {
         const conversation = socket.data;
         if (conversation.isUnderWay) return;
         // The bytes are the runtime's own and change with the next ones.
-        conversation.received = joined(conversation.received, Uint8Array.from(bytes));
+        conversation.received = joined(conversation.received, new Uint8Array(bytes));
         const call = handedCall(conversation.received);
         if (call === undefined) return;
         // Whoever does not speak as agreed does its work itself.
