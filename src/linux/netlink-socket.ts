@@ -1,7 +1,7 @@
 /**
- * One netlink socket: sends, waits for the kernel's answers, turns a refusal
- * into an error. Synchronous: the kernel works inside `sendto`, so an answer is
- * there when it returns; the receive timeout only guards against a lost one.
+ * One netlink socket: sends, reads the kernel's answers, turns a refusal into an
+ * error. Synchronous: the kernel works inside `sendto`, so an answer is there
+ * when it returns, and one that is not was lost (EAGAIN): nobody waits for it.
  *
  * A socket belongs to the network namespace it was opened in, wherever the
  * thread goes afterwards (see netns.ts).
@@ -23,14 +23,12 @@ export type NetlinkProtocol = keyof typeof PROTOCOL;
 const AF_NETLINK = 16;
 const SOCK_RAW_CLOEXEC = 3 | 0x80000;
 const SOL_SOCKET = 1;
-const SO_RCVTIMEO = 20;
 const SO_SNDBUFFORCE = 32;
 const SO_RCVBUFFORCE = 33;
 const SOL_NETLINK = 270;
 const NETLINK_CAP_ACK = 10;
 const NETLINK_EXT_ACK = 11;
 const MSG_TRUNC = 0x20;
-const RECEIVE_TIMEOUT_SECONDS = 10;
 const MSG_DONTWAIT = 0x40;
 const DUMP_ATTEMPTS = 10;
 /** The default receive buffer holds about this many descriptions of links with their acknowledgements. */
@@ -48,7 +46,7 @@ export interface NetlinkSocket {
   sendBuffer: number;
 }
 
-/** Opens a socket in the namespace the thread is in now. */
+/** Opens a socket in the namespace the thread is in now. The kernel gives it its address with the first message. */
 export function openNetlinkSocket(protocol: NetlinkProtocol): NetlinkSocket {
   const fd = libc.socket(AF_NETLINK, SOCK_RAW_CLOEXEC, PROTOCOL[protocol]);
   if (fd < 0) throw new KernelError(`open a netlink socket (${protocol})`, libc.lastErrno());
@@ -56,11 +54,6 @@ export function openNetlinkSocket(protocol: NetlinkProtocol): NetlinkSocket {
   try {
     setOption(socket, SOL_NETLINK, NETLINK_EXT_ACK, Int32Array.of(1));
     setOption(socket, SOL_NETLINK, NETLINK_CAP_ACK, Int32Array.of(1));
-    setOption(socket, SOL_SOCKET, SO_RCVTIMEO, BigInt64Array.of(BigInt(RECEIVE_TIMEOUT_SECONDS), 0n));
-    const address = Uint16Array.of(AF_NETLINK, 0, 0, 0, 0, 0);
-    if (libc.bind(fd, address, address.byteLength) !== 0) {
-      throw new KernelError(`bind a netlink socket (${protocol})`, libc.lastErrno());
-    }
     return socket;
   } catch (error) {
     closeFile(fd);
@@ -98,10 +91,16 @@ function attemptAtOnce(
   requests: readonly NetlinkRequest[],
   onMessage: OnMessage | undefined,
 ): readonly (KernelError | undefined)[] {
+  if (requests.length === 0) return [];
   const first = takeSequences(socket, requests.length);
-  sendBytes(socket, encodeRequests(requests, first), requests[0]?.action ?? "send nothing");
+  writer ??= new MessageWriter();
+  writer.clear();
+  sendBytes(socket, encodeRequests(requests, first, writer), requests[0]?.action ?? "send nothing");
   return collectOutcomes(socket, requests, first, onMessage);
 }
+
+/** Used again and again: what it holds is sent at once. */
+let writer: MessageWriter | undefined;
 
 /**
  * As `attempt`, for a few requests that take the kernel milliseconds, in a process that has others to serve
@@ -122,7 +121,7 @@ export async function attemptAside(
   return collectOutcomes(socket, requests, first);
 }
 
-/** Reads until each request was answered. */
+/** Reads until the last request was answered: all before it have been done by then, and their refusals read. */
 function collectOutcomes(
   socket: NetlinkSocket,
   requests: readonly NetlinkRequest[],
@@ -130,21 +129,19 @@ function collectOutcomes(
   onMessage?: OnMessage,
 ): readonly (KernelError | undefined)[] {
   const outcomes = new Array<KernelError | undefined>(requests.length).fill(undefined);
-  let awaited = requests.length;
-  while (awaited > 0) {
+  const last = first + requests.length - 1;
+  for (;;) {
     const messages = receive(socket);
     while (messages.next()) {
       const request = requests[messages.sequence - first];
       if (request === undefined) continue;
-      if (messages.type !== MESSAGE.error) {
-        onMessage?.(messages);
-        continue;
-      }
-      outcomes[messages.sequence - first] = refusal(request.action, readAcknowledgement(messages, "request"));
-      awaited--;
+      const isVerdict = messages.type === MESSAGE.error;
+      if (isVerdict) {
+        outcomes[messages.sequence - first] = refusal(request.action, readAcknowledgement(messages, "request"));
+      } else onMessage?.(messages);
+      if (messages.sequence === last && (isVerdict || request.isQuestion === true)) return outcomes;
     }
   }
-  return outcomes;
 }
 
 /** Sends all requests in one system call; throws the first refusal. */
@@ -180,8 +177,7 @@ export function sendBatch(
 /** `undefined` once refusals were read and no more fit into the buffer: the first of them are known, which is enough. */
 function receiveBatchAnswer(socket: NetlinkSocket, refused: number): MessageCursor | undefined {
   try {
-    // All answers are there when sendto returns.
-    return receive(socket, MSG_DONTWAIT);
+    return receive(socket);
   } catch (error) {
     if (isKernelError(error, "ENOBUFS")) return receiveBatchAnswer(socket, refused);
     if (isKernelError(error, "EAGAIN") && refused > 0) return undefined;
@@ -252,10 +248,10 @@ function sendBytes(socket: NetlinkSocket, bytes: Uint8Array<ArrayBuffer>, action
 let receiveBuffer: Uint8Array<ArrayBuffer> | undefined;
 
 /** The next datagram. Valid until the next call, on any socket. */
-function receive(socket: NetlinkSocket, flags = 0): MessageCursor {
+function receive(socket: NetlinkSocket): MessageCursor {
   receiveBuffer ??= new Uint8Array(RECEIVE_BUFFER);
   for (;;) {
-    const length = libc.recv(socket.fd, receiveBuffer, RECEIVE_BUFFER, MSG_TRUNC | flags);
+    const length = libc.recv(socket.fd, receiveBuffer, RECEIVE_BUFFER, MSG_TRUNC | MSG_DONTWAIT);
     if (length >= 0 && length <= RECEIVE_BUFFER) return new MessageCursor(receiveBuffer, length);
     if (length >= 0) throw new KernelError("read the kernel's answer", errnoOf("EMSGSIZE"));
     const errno = libc.lastErrno();
@@ -267,7 +263,7 @@ function refusal(action: string, { errno, text }: Acknowledgement): KernelError 
   return errno === 0 ? undefined : new KernelError(action, errno, text);
 }
 
-function setOption(socket: NetlinkSocket, level: number, name: number, value: Int32Array | BigInt64Array): void {
+function setOption(socket: NetlinkSocket, level: number, name: number, value: Int32Array): void {
   if (libc.setsockopt(socket.fd, level, name, value, value.byteLength) === 0) return;
   throw new KernelError(`set option ${name} of a netlink socket`, libc.lastErrno());
 }

@@ -24,6 +24,11 @@ export class MessageWriter {
     this.#view = new DataView(this.#bytes.buffer);
   }
 
+  /** Begins anew in the same memory: what `written` answered before is not valid any more. */
+  clear(): void {
+    this.#length = 0;
+  }
+
   get length(): number {
     return this.#length;
   }

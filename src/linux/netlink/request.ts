@@ -8,6 +8,8 @@ export interface NetlinkRequest {
   readonly type: number;
   /** Beside `request`, which every message bears. */
   readonly flags: number;
+  /** Answered by one message that tells what was asked for: then no acknowledgement is needed beside it. */
+  readonly isQuestion?: boolean;
   /** Writes everything behind the netlink header. */
   readonly write: (writer: MessageWriter) => void;
 }
@@ -24,11 +26,21 @@ export function writeRequest(
   writer.endMessage();
 }
 
-/** The bytes of requests that follow each other from `firstSequence` on, each to be acknowledged. */
-export function encodeRequests(requests: readonly NetlinkRequest[], firstSequence: number): Uint8Array<ArrayBuffer> {
-  const writer = new MessageWriter();
+/**
+ * The bytes of requests that follow each other from `firstSequence` on. The kernel does them in this order and tells
+ * every refusal unasked: when the last one is answered, all are done.
+ */
+export function encodeRequests(
+  requests: readonly NetlinkRequest[],
+  firstSequence: number,
+  writer = new MessageWriter(),
+): Uint8Array<ArrayBuffer> {
   // A plain loop: the first `forEach` of a process costs a tenth of a millisecond.
   let sequence = firstSequence;
-  for (const request of requests) writeRequest(writer, request, sequence++, FLAG.acknowledge);
+  const last = firstSequence + requests.length - 1;
+  for (const request of requests) {
+    const asks = sequence === last && request.isQuestion !== true;
+    writeRequest(writer, request, sequence++, asks ? FLAG.acknowledge : 0);
+  }
   return writer.written();
 }

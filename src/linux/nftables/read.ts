@@ -117,6 +117,7 @@ function elementRequest(table: TableReference, set: string, key: Uint8Array): Ne
   });
   return {
     ...names,
+    isQuestion: true,
     write(writer) {
       names.write(writer);
       const list = writer.open(wire.ELEMENT_LIST.elements);

@@ -67,6 +67,7 @@ function readLinkRequest(action: string, index: number): NetlinkRequest {
     action,
     type: RTM.getLink,
     flags: 0,
+    isQuestion: true,
     write(writer) {
       writer.raw(linkHeader(index));
       writer.u32(LINK.extensionMask, SKIP_STATISTICS);

@@ -16,6 +16,7 @@ export function linkTowards(socket: NetlinkSocket, address: Address): number | u
     action: "find the route to an address",
     type: GET_ROUTE,
     flags: 0,
+    isQuestion: true,
     write(writer: { raw(bytes: Uint8Array): void; bytes(type: number, value: Uint8Array): void }) {
       const header = new Uint8Array(HEADER_LENGTH);
       header[0] = familyNumber(address.family);
