@@ -22,6 +22,9 @@ const REGULAR_FILE = 0o100000;
 const BYTES = 256;
 const AT = { links: 16, mode: 28, inode: 32, size: 40, changedSeconds: 112, changedNanoseconds: 120, device: 136 };
 
+/** Used for every answer: each is read before the next question. */
+const answer = memoryOf(BYTES);
+
 /** `undefined` where the path leads nowhere. */
 export function statusAt(path: string): FileStatus | undefined {
   return statusFrom(CURRENT_FOLDER, path, 0);
@@ -33,9 +36,8 @@ export function statusOf(file: number): FileStatus | undefined {
 }
 
 function statusFrom(folder: number, path: string, flags: number): FileStatus | undefined {
-  const bytes = new Uint8Array(BYTES);
+  const { bytes, view } = answer;
   if (systemCall("statx", folder, pathBytes(path), flags, BASIC_STATUS, addressOf(bytes)) !== 0) return undefined;
-  const view = new DataView(bytes.buffer);
   const seconds = view.getBigInt64(AT.changedSeconds, true);
   return {
     place: `${view.getBigUint64(AT.device, true)}/${view.getBigUint64(AT.inode, true)}`,
@@ -45,4 +47,9 @@ function statusFrom(folder: number, path: string, flags: number): FileStatus | u
     changed: `${seconds}.${view.getUint32(AT.changedNanoseconds, true)}`,
     changedSeconds: Number(seconds),
   };
+}
+
+function memoryOf(length: number) {
+  const buffer = new ArrayBuffer(length);
+  return { bytes: new Uint8Array(buffer), view: new DataView(buffer) };
 }

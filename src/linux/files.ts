@@ -21,7 +21,12 @@ const CLOSE_ON_EXEC = 0o2000000;
 /** Owner alone: who holds which address is nobody else's business. */
 const MODE = 0o600;
 
-const CHUNK = 4096;
+/** Every small file fits: it is read with one system call, into memory that is used again and again. */
+const SMALL = 4096;
+
+let smallBuffer: Uint8Array | undefined;
+let decoder: TextDecoder | undefined;
+
 /** A descriptor to read by, or to name what the file stands for; `undefined` where there is none. */
 export function openToRead(path: string): number | undefined {
   return open(path, READ_ONLY);
@@ -41,7 +46,8 @@ export function readText(path: string): string | undefined {
   const file = open(path, READ_ONLY);
   if (file === undefined) return undefined;
   try {
-    return new TextDecoder().decode(readAll(file, path));
+    decoder ??= new TextDecoder();
+    return decoder.decode(readAll(file, path));
   } finally {
     closeFile(file);
   }
@@ -125,19 +131,20 @@ function open(path: string, flags: number): number | undefined {
   throw refused("open", path, errno);
 }
 
+/** Valid until the next file is read. Regular files, and the kernel's settings, give less than asked for only at their end. */
 function readAll(file: number, path: string): Uint8Array {
-  let bytes = new Uint8Array(CHUNK);
+  smallBuffer ??= new Uint8Array(SMALL);
+  let bytes = smallBuffer;
   let length = 0;
   for (;;) {
-    if (length === bytes.length) {
-      const larger = new Uint8Array(bytes.length * 2);
-      larger.set(bytes);
-      bytes = larger;
-    }
-    const count = libc.read(file, bytes.subarray(length), bytes.length - length);
+    const room = bytes.length - length;
+    const count = libc.read(file, length === 0 ? bytes : bytes.subarray(length), room);
     if (count < 0) throw refused("read", path, libc.lastErrno());
-    if (count === 0) return bytes.subarray(0, length);
     length += count;
+    if (count < room) return bytes.subarray(0, length);
+    const larger = new Uint8Array(bytes.length * 2);
+    larger.set(bytes);
+    bytes = larger;
   }
 }
 
