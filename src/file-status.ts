@@ -30,6 +30,11 @@ export function statusAt(path: string): FileStatus | undefined {
   return statusFrom(CURRENT_FOLDER, path, 0);
 }
 
+/** As `statusAt`, of a name in a folder that is open. */
+export function statusIn(folder: number, name: string): FileStatus | undefined {
+  return statusFrom(folder, name, 0);
+}
+
 /** `undefined` where the descriptor is none. */
 export function statusOf(file: number): FileStatus | undefined {
   return statusFrom(file, "", OF_THE_FILE_ITSELF);

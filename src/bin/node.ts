@@ -11,10 +11,9 @@ import { serve } from "../cni/serve.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
-import { placeOf } from "../linux/files.ts";
 import { tryLockFile } from "../linux/flock.ts";
 import { putLinkTarget } from "../linux/link-target.ts";
-import { isOwnNetns } from "../linux/netns.ts";
+import { type HomeNetns, keepHome } from "../linux/netns.ts";
 import { fitsUnixAddress } from "../linux/unix-stream.ts";
 import { formatLine } from "../log/line.ts";
 import type { EnterPhase } from "../plugin/phase.ts";
@@ -28,8 +27,6 @@ import type { PluginPart } from "./programs.ts";
 import { forgetProxies } from "./proxies.ts";
 
 declare const FAULTS: boolean | undefined;
-
-const NAMESPACE = "/proc/thread-self/ns/net";
 
 export async function run(args: readonly string[]): Promise<number> {
   if (args[0] === "-v") {
@@ -58,7 +55,8 @@ export async function run(args: readonly string[]): Promise<number> {
   rmSync(path, { force: true });
 
   const stopped = stopSignal();
-  const server = serveCalls({ path, greeting: greetingOf(VERSION, putLinkTarget), answer: answerFrom(home()) });
+  const home = keepHome();
+  const server = serveCalls({ path, greeting: greetingOf(VERSION, putLinkTarget), answer: answerFrom(home) });
   say(`serves the plugins' calls at ${path}`);
   say(`ends on ${await stopped}, after the calls under way`);
   await server.stop();
@@ -89,17 +87,12 @@ function stopSignal(): Promise<string> {
   return stopped.promise;
 }
 
-/** Where this thread belongs. */
-function home(): string {
-  return placeOf(NAMESPACE) ?? "";
-}
-
-function answerFrom(here: string): (call: HandedCall, signal: AbortSignal) => Promise<Answer> {
+function answerFrom(home: HomeNetns): (call: HandedCall, signal: AbortSignal) => Promise<Answer> {
   return async (call, signal) => {
     const clock = startPhaseClock();
-    const answer = await answerCall(call, signal, clock.enter);
+    const answer = await answerCall(call, { home, signal, enterPhase: clock.enter });
     // Lost in a container's namespace, every later call would wire the wrong host. Whoever waits does its call itself.
-    if (home() !== here) process.exit(1);
+    if (!home.isHere()) process.exit(1);
     const phases = [...clock.spent()].map(([phase, milliseconds]) => [phase, milliseconds.toFixed(1)] as const);
     say(`${call.program} ${call.environment["CNI_COMMAND"]}: exit code ${answer.exitCode}`, {
       container: call.environment["CNI_CONTAINERID"] ?? "",
@@ -111,8 +104,11 @@ function answerFrom(here: string): (call: HandedCall, signal: AbortSignal) => Pr
 
 async function answerCall(
   { program, environment, stdin }: HandedCall,
-  signal: AbortSignal,
-  enterPhase: EnterPhase,
+  {
+    home,
+    signal,
+    enterPhase,
+  }: { readonly home: HomeNetns; readonly signal: AbortSignal; readonly enterPhase: EnterPhase },
 ): Promise<Answer> {
   if (!isPluginPart(program)) {
     return errorAnswer(new PluginError("internal", `Cannot serve "${program}": no such plugin`), NEWEST_VERSION);
@@ -129,7 +125,7 @@ async function answerCall(
   const process = {
     env: environment,
     readStdin: async () => stdin,
-    isOwnNetns: async (path: string) => isOwnNetns(path),
+    isOwnNetns: async (path: string) => home.isNamedBy(path),
     signal,
   };
   const answer = await serve(process, plugin);

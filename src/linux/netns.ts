@@ -8,12 +8,15 @@
  * of the program can run in between.
  */
 import { PluginError } from "../errors.ts";
-import { closeFile, isSameFile, openToRead } from "./files.ts";
+import { statusIn } from "../file-status.ts";
+import { closeFile, isSameFile, openToRead, placeOf } from "./files.ts";
 import { KernelError } from "./kernel-error.ts";
 import * as libc from "./libc.ts";
 import { type NetlinkProtocol, type NetlinkSocket, openNetlinkSocket } from "./netlink-socket.ts";
 
-const OWN_NETNS = "/proc/thread-self/ns/net";
+const OWN_NAMESPACES = "/proc/thread-self/ns";
+const NET = "net";
+const OWN_NETNS = `${OWN_NAMESPACES}/${NET}`;
 const CLONE_NEWNET = 0x40000000;
 
 export interface Netns {
@@ -47,10 +50,29 @@ export function isOwnNetns(path: string): boolean {
   return isSameNetns(path, OWN_NETNS);
 }
 
+/** The namespace that the thread of a process which stays belongs to. */
+export interface HomeNetns {
+  /** Whether the path names it. */
+  isNamedBy(path: string): boolean;
+  /** Whether the thread is there: the kernel is asked. */
+  isHere(): boolean;
+}
+
+/** The way back, where it is kept open. */
+let wayHome: number | undefined;
+
+/** Calls the namespace that this thread is in now its home, and keeps the way back open until the process ends. */
+export function keepHome(): HomeNetns {
+  const folder = openOwn(OWN_NAMESPACES);
+  wayHome ??= openOwn(OWN_NETNS);
+  const here = () => statusIn(folder, NET)?.place;
+  const home = here();
+  return { isNamedBy: (path) => home !== undefined && placeOf(path) === home, isHere: () => here() === home };
+}
+
 /** Runs the function inside the namespace. The thread is back outside whether it returns or throws. */
 export function runInNetns<Value>(netns: Netns, work: () => Synchronous<Value>): Value {
-  const home = openToRead(OWN_NETNS);
-  if (home === undefined) throw new PluginError("internal", "Cannot find the way back: this host has no /proc");
+  const home = wayHome ?? openOwn(OWN_NETNS);
   try {
     if (libc.setns(netns.fd, CLONE_NEWNET) !== 0) {
       const reason = new KernelError(`enter network namespace "${netns.path}"`, libc.lastErrno());
@@ -62,13 +84,19 @@ export function runInNetns<Value>(netns: Netns, work: () => Synchronous<Value>):
       leaveTo(home);
     }
   } finally {
-    closeFile(home);
+    if (home !== wayHome) closeFile(home);
   }
 }
 
 /** A socket that talks to the namespace from outside it. */
 export function openNetlinkSocketIn(netns: Netns, protocol: NetlinkProtocol): NetlinkSocket {
   return runInNetns(netns, () => openNetlinkSocket(protocol));
+}
+
+function openOwn(path: string): number {
+  const file = openToRead(path);
+  if (file !== undefined) return file;
+  throw new PluginError("internal", "Cannot find the way back: this host has no /proc");
 }
 
 function leaveTo(home: number): void {

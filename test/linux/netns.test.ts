@@ -1,5 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { closeNetns, isOwnNetns, isSameNetns, type Netns, openNetns, runInNetns } from "../../src/linux/netns.ts";
+import {
+  closeNetns,
+  isOwnNetns,
+  isSameNetns,
+  keepHome,
+  type Netns,
+  openNetns,
+  runInNetns,
+} from "../../src/linux/netns.ts";
 import { readSysctl, writeSysctl } from "../../src/linux/sysctl.ts";
 import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
 import { thrownBy } from "../support/thrown-by.ts";
@@ -38,6 +46,18 @@ describe.skipIf(!canMakeNetns)(`network namespaces${why}`, () => {
       }),
     ).toThrow(fault);
     expect(isOwnNetns(place.path)).toBe(false);
+  });
+
+  test("a home that is kept is known by its paths, missed when it was left, and come back to", () => {
+    const home = keepHome();
+    expect(["/proc/self/ns/net", place.path, "/run/netns/vt-none"].map(home.isNamedBy)).toEqual([true, false, false]);
+    expect(runInNetns(netns, () => home.isHere())).toBe(false);
+    expect(() =>
+      runInNetns(netns, () => {
+        throw new RangeError("inside");
+      }),
+    ).toThrow(RangeError);
+    expect(home.isHere()).toBe(true);
   });
 
   test("asynchronous work is refused by its type", () => {
