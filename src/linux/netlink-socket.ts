@@ -31,6 +31,7 @@ const NETLINK_EXT_ACK = 11;
 const MSG_TRUNC = 0x20;
 const MSG_DONTWAIT = 0x40;
 const DUMP_ATTEMPTS = 10;
+const LATE_SEQUENCE = 0x8000_0000;
 /** The default receive buffer holds about this many descriptions of links with their acknowledgements. */
 const REQUESTS_AT_ONCE = 64;
 // Larger than any message the kernel builds for a dump (32 KiB).
@@ -44,13 +45,15 @@ export interface NetlinkSocket {
   /** Numbers the messages, so that answers find their question. */
   nextSequence: number;
   sendBuffer: number;
+  /** Something was sent, and its answers were not read to their end. */
+  isUnanswered: boolean;
 }
 
 /** Opens a socket in the namespace the thread is in now. The kernel gives it its address with the first message. */
 export function openNetlinkSocket(protocol: NetlinkProtocol): NetlinkSocket {
   const fd = libc.socket(AF_NETLINK, SOCK_RAW_CLOEXEC, PROTOCOL[protocol]);
   if (fd < 0) throw new KernelError(`open a netlink socket (${protocol})`, libc.lastErrno());
-  const socket = { protocol, fd, nextSequence: 1, sendBuffer: DEFAULT_BUFFER };
+  const socket = { protocol, fd, nextSequence: 1, sendBuffer: DEFAULT_BUFFER, isUnanswered: false };
   try {
     setOption(socket, SOL_NETLINK, NETLINK_EXT_ACK, Int32Array.of(1));
     setOption(socket, SOL_NETLINK, NETLINK_CAP_ACK, Int32Array.of(1));
@@ -117,6 +120,7 @@ export async function attemptAside(
     if (failure === null) sent.resolve();
     else sent.reject(new KernelError(requests[0]?.action ?? "send nothing", Math.abs(failure.errno ?? 0)));
   });
+  socket.isUnanswered = true;
   await sent.promise;
   return collectOutcomes(socket, requests, first);
 }
@@ -139,7 +143,9 @@ function collectOutcomes(
       if (isVerdict) {
         outcomes[messages.sequence - first] = refusal(request.action, readAcknowledgement(messages, "request"));
       } else onMessage?.(messages);
-      if (messages.sequence === last && (isVerdict || request.isQuestion === true)) return outcomes;
+      if (messages.sequence !== last || !(isVerdict || request.isQuestion === true)) continue;
+      socket.isUnanswered = false;
+      return outcomes;
     }
   }
 }
@@ -215,6 +221,7 @@ function dumpOnce(socket: NetlinkSocket, request: NetlinkRequest, onMessage: OnM
       if (messages.sequence !== sequence) continue;
       if ((messages.flags & FLAG.dumpInterrupted) !== 0) interrupted = true;
       if (messages.type === MESSAGE.error || messages.type === MESSAGE.done) {
+        socket.isUnanswered = false;
         const echoed = messages.type === MESSAGE.error ? "request" : "nothing";
         const error = refusal(request.action, readAcknowledgement(messages, echoed));
         if (error !== undefined && error.errno === errnoOf("EINTR")) return "interrupted";
@@ -226,10 +233,11 @@ function dumpOnce(socket: NetlinkSocket, request: NetlinkRequest, onMessage: OnM
   }
 }
 
-/** Reserves sequence numbers for as many messages; answers the first. */
+/** Reserves sequence numbers for as many messages; answers the first. They begin anew long before 32 bits end. */
 export function takeSequences(socket: NetlinkSocket, count: number): number {
   const first = socket.nextSequence;
-  socket.nextSequence += count;
+  const next = first + count;
+  socket.nextSequence = next > LATE_SEQUENCE ? 1 : next;
   return first;
 }
 
@@ -241,6 +249,7 @@ function sendBytes(socket: NetlinkSocket, bytes: Uint8Array<ArrayBuffer>, action
     setOption(socket, SOL_SOCKET, SO_RCVBUFFORCE, wanted);
     socket.sendBuffer = bytes.length * 2;
   }
+  socket.isUnanswered = true;
   const sent = libc.sendto(socket.fd, bytes, bytes.length, 0);
   if (sent < 0) throw new KernelError(action, libc.lastErrno());
 }

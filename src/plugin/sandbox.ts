@@ -4,9 +4,10 @@
  * cannot be wired costs no address.
  */
 import { PluginError } from "../errors.ts";
-import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
+import { closeNetlinkSocket, type NetlinkSocket } from "../linux/netlink-socket.ts";
 import { closeNetns, type Netns, openNetlinkSocketIn, openNetns } from "../linux/netns.ts";
 import { findLink, type Link } from "../linux/rtnetlink/link.ts";
+import { returnRouteSocket, takeRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 import type { Workload } from "./workload.ts";
 
 export interface Sandbox {
@@ -21,7 +22,7 @@ export function openSandbox(path: string): Sandbox {
     throw new PluginError("netns-invalid", `Cannot open network namespace "${path}": there is no such file`);
   }
   try {
-    return { netns, container: openNetlinkSocketIn(netns, "route"), host: openNetlinkSocket("route") };
+    return { netns, container: openNetlinkSocketIn(netns, "route"), host: takeRouteSocket() };
   } catch (failure) {
     closeNetns(netns);
     throw failure;
@@ -29,7 +30,7 @@ export function openSandbox(path: string): Sandbox {
 }
 
 export function closeSandbox({ netns, host, container }: Sandbox): void {
-  closeNetlinkSocket(host);
+  returnRouteSocket(host);
   closeNetlinkSocket(container);
   closeNetns(netns);
 }

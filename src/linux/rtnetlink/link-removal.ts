@@ -14,7 +14,7 @@ import { isKernelError, type KernelError } from "../kernel-error.ts";
 import type { NetlinkRequest } from "../netlink/request.ts";
 import { attempt, attemptAside, closeNetlinkSocket, openNetlinkSocket } from "../netlink-socket.ts";
 import { changeLink, deleteLink, deleteLinkGroup, findLinkByIndex } from "./link.ts";
-import { withRouteSocket } from "./route-socket.ts";
+import { returnRouteSocket, takeRouteSocket, withRouteSocket } from "./route-socket.ts";
 
 interface KnownLink {
   readonly name: string;
@@ -99,13 +99,13 @@ async function removeNow(removal: NetlinkRequest, batch: readonly Wish[]): Promi
 
 /** All links of a batch go at the same time, under one lock of the kernel. */
 async function whenGone(batch: readonly Wish[], signal: AbortSignal): Promise<Outcome> {
-  const socket = openNetlinkSocket("route");
+  const socket = takeRouteSocket();
   try {
     do await Bun.sleep(LOOK_MILLISECONDS);
     while (!signal.aborted && batch.some(({ link }) => findLinkByIndex(socket, link.index)));
     return { refusal: undefined };
   } finally {
-    closeNetlinkSocket(socket);
+    returnRouteSocket(socket);
   }
 }
 
