@@ -13,11 +13,11 @@ import { effect, effectOf } from "../effect.ts";
 import { PluginError } from "../errors.ts";
 import { formatPrefix, isSamePrefix } from "../ip/prefix.ts";
 import { isKernelError } from "../linux/kernel-error.ts";
-import type { NetlinkRequest } from "../linux/netlink/request.ts";
+import { echoed, type NetlinkRequest } from "../linux/netlink/request.ts";
 import { attempt, type NetlinkSocket, perform } from "../linux/netlink-socket.ts";
 import { runInNetns } from "../linux/netns.ts";
 import { ensureAddress } from "../linux/rtnetlink/address.ts";
-import { changeLink, deleteLink, findLink, findLinkByIndex, type Link } from "../linux/rtnetlink/link.ts";
+import { changeLink, deleteLink, findLink, findLinkByIndex, type Link, readLink } from "../linux/rtnetlink/link.ts";
 import { removeLinkTogether } from "../linux/rtnetlink/link-removal.ts";
 import { setNeighbour } from "../linux/rtnetlink/neighbour.ts";
 import { addRoute, listRoutes, MAIN_TABLE, type Route } from "../linux/rtnetlink/route.ts";
@@ -26,16 +26,24 @@ import { readSysctl, writeSysctl } from "../linux/sysctl.ts";
 import type { Found, Sandbox } from "./sandbox.ts";
 import type { PlannedRoute, PlannedSysctl, WiringPlan } from "./wiring-plan.ts";
 
+/** Both ends of an attachment's links. */
 export interface Wired {
-  readonly host: Link;
-  readonly container: Link;
+  readonly host: LinkEnd;
+  readonly container: LinkEnd;
 }
 
-export type Warn = (message: string) => void;
+type LinkEnd = Pick<Link, "index" | "name" | "mac" | "mtu">;
 
-/** Step 1. */
-export function createLinks(plan: WiringPlan, sandbox: Sandbox, found: Found): void {
-  if (found.kind === "own-links") return;
+type Warn = (message: string) => void;
+
+export interface WiringMeans {
+  readonly made: Wired | undefined;
+  readonly warn: Warn;
+}
+
+/** Step 1. Answers what it made, where the kernel tells it along (Linux 6.2 and later). */
+export function createLinks(plan: WiringPlan, sandbox: Sandbox, found: Found): Wired | undefined {
+  if (found.kind === "own-links") return undefined;
   const { host, container } = plan;
   const stale = found.stale === undefined ? [] : [deleteLink(found.stale)];
   const create = createVeth({
@@ -45,17 +53,28 @@ export function createLinks(plan: WiringPlan, sandbox: Sandbox, found: Found): v
     queues: plan.queues,
   });
   const mark = changeLink({ name: host.name }, { alias: host.mark });
-  const outcomes = effect("create links", () => attempt(sandbox.host, [...stale, create, mark]));
+  let born: Link | undefined;
+  const outcomes = effect("create links", () =>
+    attempt(sandbox.host, [...stale, echoed(create), mark], (message) => {
+      born ??= readLink(message);
+    }),
+  );
   const [removed, ...made] = stale.length > 0 ? outcomes : [undefined, ...outcomes];
   // The kernel may have been quicker: a namespace that ends takes its links with it, a moment later.
   if (removed !== undefined && !isKernelError(removed, "ENODEV")) throw removed;
   for (const refusal of made) if (refusal !== undefined) throw refusal;
+  return pairOf(born, plan);
 }
 
-/** Steps 2 and 3. */
-export function wireLinks(plan: WiringPlan, sandbox: Sandbox, warn: Warn): Wired {
-  const host = linkNamed(sandbox.host, plan.host.name);
-  const container = linkNamed(sandbox.container, plan.container.name);
+/** The host's end names the index of the other, which is as it was asked for; the kernel's choice of MTU is one for both. */
+function pairOf(host: Link | undefined, { container: { name, mac } }: WiringPlan): Wired | undefined {
+  if (host?.peerIndex === undefined) return undefined;
+  return { host, container: { index: host.peerIndex, name, mac, mtu: host.mtu } };
+}
+
+/** Steps 2 and 3, of the links that were just made, or else of those that are there. */
+export function wireLinks(plan: WiringPlan, sandbox: Sandbox, { made, warn }: WiringMeans): Wired {
+  const { host, container } = made ?? linksOf(plan, sandbox);
   setSysctls(plan.host.sysctls, warn);
   effect("wire the host", () => {
     const { neighbours, routes } = plan.host;
@@ -93,6 +112,13 @@ export async function removeHostLink(link: Link): Promise<void> {
   if (refusal !== undefined) throw refusal;
 }
 
+function linksOf(plan: WiringPlan, sandbox: Sandbox): Wired {
+  return {
+    host: linkNamed(sandbox.host, plan.host.name),
+    container: linkNamed(sandbox.container, plan.container.name),
+  };
+}
+
 function linkNamed(socket: NetlinkSocket, name: string): Link {
   const link = findLink(socket, name);
   if (link !== undefined) return link;
@@ -118,7 +144,7 @@ function setSysctls(sysctls: readonly PlannedSysctl[], warn: Warn): void {
 const SECOND_PRIORITY = 2000;
 
 interface RoutesOfLink {
-  readonly link: Link;
+  readonly link: LinkEnd;
   readonly planned: readonly PlannedRoute[];
   /**
    * On the host a destination that another link serves is refused: somebody else has the address. In a

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { isKernelError, KernelError } from "../../src/linux/kernel-error.ts";
+import { echoed } from "../../src/linux/netlink/request.ts";
 import {
   attempt,
   closeNetlinkSocket,
@@ -17,6 +18,7 @@ import {
   findLinkByIndex,
   type Link,
   listLinks,
+  readLink,
 } from "../../src/linux/rtnetlink/link.ts";
 import { deleteNeighbour, listNeighbours, setNeighbour } from "../../src/linux/rtnetlink/neighbour.ts";
 import {
@@ -189,6 +191,20 @@ describe.skipIf(!canMakeNetns)(`rtnetlink in private namespaces${why}`, () => {
     perform(hostSocket, [deleteNeighbour(neighbour), deleteAddress(own)]);
     expect(listAddresses(hostSocket, 4).filter((each) => each.linkIndex === link.index)).toEqual([]);
     expect(listNeighbours(hostSocket).filter((each) => each.isPermanent && each.address.family === 4)).toEqual([]);
+  });
+
+  test("the birth of a pair is told where it is asked for, with the index of the other end", () => {
+    const pair = { host: { name: "vt0", state: "down" }, peer: { name: "eth0", netnsFd: podNetns.fd } } as const;
+    const told: (Link | undefined)[] = [];
+    attempt(hostSocket, [echoed(createVeth(pair)), changeLink(pair.host, { mtu: 1400 })], (message) => {
+      told.push(readLink(message));
+    });
+
+    const [born] = told;
+    expect(told).toHaveLength(1);
+    expect(born).toMatchObject({ name: "vt0", mtu: 1500, kind: "veth" });
+    expect(born?.index).toBe(findLink(hostSocket, "vt0")?.index);
+    expect(born?.peerIndex).toBe(findLink(podSocket, "eth0")?.index);
   });
 
   test("a refusal bears the action, the error's name and the kernel's own words; what follows is still tried", () => {

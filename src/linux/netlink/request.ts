@@ -14,6 +14,11 @@ export interface NetlinkRequest {
   readonly write: (writer: MessageWriter) => void;
 }
 
+/** Asks the kernel to tell also what came of it, as a message. Not every kernel does, nor for every request. */
+export function echoed(request: NetlinkRequest): NetlinkRequest {
+  return { ...request, flags: request.flags | FLAG.echo };
+}
+
 /** Appends the request to what the writer holds. */
 export function writeRequest(
   writer: MessageWriter,

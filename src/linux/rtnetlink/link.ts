@@ -76,7 +76,7 @@ function readLinkRequest(action: string, index: number): NetlinkRequest {
 }
 
 /** Decodes one description of a link. */
-function readLink(message: MessageCursor): Link | undefined {
+export function readLink(message: MessageCursor): Link | undefined {
   if (message.type !== RTM.newLink) return undefined;
   const link: { -readonly [Field in keyof Link]: Link[Field] } = {
     index: message.view.getInt32(message.start + 4, true),
