@@ -34,11 +34,10 @@ export interface Wired {
 
 type LinkEnd = Pick<Link, "index" | "name" | "mac" | "mtu">;
 
-type Warn = (message: string) => void;
-
 export interface WiringMeans {
+  /** The links, where they are new and the kernel told of them. */
   readonly made: Wired | undefined;
-  readonly warn: Warn;
+  readonly warn: (message: string) => void;
 }
 
 /** Step 1. Answers what it made, where the kernel tells it along (Linux 6.2 and later). */
@@ -52,7 +51,10 @@ export function createLinks(plan: WiringPlan, sandbox: Sandbox, found: Found): W
     ...(plan.mtu === undefined ? {} : { mtu: plan.mtu }),
     queues: plan.queues,
   });
-  const mark = changeLink({ name: host.name }, { alias: host.mark });
+  const mark = changeLink(
+    { name: host.name },
+    { alias: host.mark, ...(host.ipv4 === undefined ? {} : { ipv4: host.ipv4 }) },
+  );
   let born: Link | undefined;
   const outcomes = effect("create links", () =>
     attempt(sandbox.host, [...stale, echoed(create), mark], (message) => {
@@ -73,9 +75,9 @@ function pairOf(host: Link | undefined, { container: { name, mac } }: WiringPlan
 }
 
 /** Steps 2 and 3, of the links that were just made, or else of those that are there. */
-export function wireLinks(plan: WiringPlan, sandbox: Sandbox, { made, warn }: WiringMeans): Wired {
-  const { host, container } = made ?? linksOf(plan, sandbox);
-  setSysctls(plan.host.sysctls, warn);
+export function wireLinks(plan: WiringPlan, sandbox: Sandbox, means: WiringMeans): Wired {
+  const { host, container } = means.made ?? linksOf(plan, sandbox);
+  setSysctls(plan.host.sysctls, means);
   effect("wire the host", () => {
     const { neighbours, routes } = plan.host;
     const first = [
@@ -84,7 +86,7 @@ export function wireLinks(plan: WiringPlan, sandbox: Sandbox, { made, warn }: Wi
     ];
     performWithRoutes(sandbox.host, first, { link: host, planned: routes, whenTaken: "refuse" });
   });
-  runInNetns(sandbox.netns, () => setSysctls(plan.container.sysctls, warn));
+  runInNetns(sandbox.netns, () => setSysctls(plan.container.sysctls, means));
   effect("wire the container", () => {
     const { addresses, neighbours, routes } = plan.container;
     const first = [
@@ -125,11 +127,13 @@ function linkNamed(socket: NetlinkSocket, name: string): Link {
   throw new PluginError("kernel-refused", `Cannot wire link "${name}": it vanished`);
 }
 
-function setSysctls(sysctls: readonly PlannedSysctl[], warn: Warn): void {
-  for (const { name, value, need } of sysctls) {
+function setSysctls(sysctls: readonly PlannedSysctl[], { made, warn }: WiringMeans): void {
+  for (const { name, value, need, whenNew } of sysctls) {
+    const way = made === undefined ? undefined : whenNew;
+    if (way === "made so") continue;
     try {
       // Some take a lock of the whole kernel, even to write what is there.
-      if (readSysctl(name) === value) continue;
+      if (way !== "written unseen" && readSysctl(name) === value) continue;
       const outcome = effect(`sysctl ${name}`, () => writeSysctl(name, value));
       if (outcome === "written" || need === "wished") continue;
       throw new PluginError("kernel-refused", `Cannot set sysctl "${name}" to "${value}": this kernel has none`);

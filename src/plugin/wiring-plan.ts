@@ -12,6 +12,7 @@
  */
 import { type Address, addressBits, addressOf, type Family } from "../ip/address.ts";
 import { type InterfaceAddress, type Prefix, singlePrefix } from "../ip/prefix.ts";
+import type { Ipv4Settings } from "../linux/rtnetlink/link.ts";
 import type { Route } from "../linux/rtnetlink/route.ts";
 
 export interface WiringPlan {
@@ -27,6 +28,8 @@ interface HostSide {
   readonly name: string;
   readonly mac: Uint8Array;
   readonly mark: string;
+  /** What a link is made with, so that ADD need not come to the sysctls of the same meaning. */
+  readonly ipv4?: Ipv4Settings;
   readonly sysctls: readonly PlannedSysctl[];
   /**
    * Asking for the MAC would take a second where the link's own address is still on its way, and what is asked
@@ -50,6 +53,8 @@ export interface PlannedSysctl {
   readonly value: string;
   /** `initial`: needed for the wiring, and the container's own business afterwards. `wished`: all works without it. */
   readonly need: "required" | "initial" | "wished";
+  /** How ADD comes to it on links that it has just made; absent: it looks before it writes, which may take a lock of the whole kernel. */
+  readonly whenNew?: "made so" | "written unseen";
 }
 
 export type PlannedRoute = Omit<Route, "linkIndex">;
@@ -100,6 +105,7 @@ export function planWiring(wiring: Wiring): WiringPlan {
       name: wiring.hostInterface,
       mac: HOST_MAC,
       mark: wiring.mark,
+      ...(families.includes(4) ? { ipv4: { forwarding: 1, proxyArp: 1 } } : {}),
       sysctls: hostSysctls(wiring.hostInterface, families),
       neighbours: wiring.addresses.map((address) => ({ address, mac: wiring.mac })),
       routes: wiring.addresses.map((address) => ({ destination: singlePrefix(address), scope: scopeOfLink(address) })),
@@ -132,21 +138,21 @@ function scopeOfLink({ family }: Address): "link" | "universe" {
 function hostSysctls(link: string, families: readonly Family[]): readonly PlannedSysctl[] {
   const ipv4 = [
     required("net/ipv4/ip_forward", "1"),
-    required(`net/ipv4/conf/${link}/forwarding`, "1"),
-    required(`net/ipv4/conf/${link}/proxy_arp`, "1"),
-    wished(`net/ipv4/neigh/${link}/proxy_delay`, "0"),
+    madeSo(required(`net/ipv4/conf/${link}/forwarding`, "1")),
+    madeSo(required(`net/ipv4/conf/${link}/proxy_arp`, "1")),
+    unseen(wished(`net/ipv4/neigh/${link}/proxy_delay`, "0")),
   ];
   const ipv6 = [
     required("net/ipv6/conf/all/forwarding", "1"),
     required(`net/ipv6/conf/${link}/disable_ipv6`, "0"),
-    initial(`net/ipv6/conf/${link}/accept_dad`, "0"),
+    unseen(initial(`net/ipv6/conf/${link}/accept_dad`, "0")),
     required(`net/ipv6/conf/${link}/forwarding`, "1"),
-    required(`net/ipv6/conf/${link}/proxy_ndp`, "1"),
+    unseen(required(`net/ipv6/conf/${link}/proxy_ndp`, "1")),
   ];
   return [
     ...(families.includes(4) ? ipv4 : []),
     ...(families.includes(6) ? ipv6 : []),
-    wished(`net/ipv6/conf/${link}/accept_ra`, "0"),
+    unseen(wished(`net/ipv6/conf/${link}/accept_ra`, "0")),
   ];
 }
 
@@ -154,11 +160,11 @@ function containerSysctls(wiring: Wiring, families: readonly Family[]): readonly
   const forwarding = wiring.allowIpForwarding ? "1" : "0";
   const ipv6 = [
     ...["all", "default", "lo"].map((place) => required(`net/ipv6/conf/${place}/disable_ipv6`, "0")),
-    initial(`net/ipv6/conf/${wiring.ifname}/accept_dad`, "0"),
+    unseen(initial(`net/ipv6/conf/${wiring.ifname}/accept_dad`, "0")),
     initial("net/ipv6/conf/all/forwarding", forwarding),
   ];
   return [
-    ...(families.includes(4) ? [initial("net/ipv4/ip_forward", forwarding)] : []),
+    ...(families.includes(4) ? [unseen(initial("net/ipv4/ip_forward", forwarding))] : []),
     ...(families.includes(6) ? ipv6 : []),
   ];
 }
@@ -185,6 +191,15 @@ function routeVia(
     ...(priority === undefined ? {} : { priority }),
     ...(table === undefined || table === 0 ? {} : { table }),
   };
+}
+
+function madeSo(sysctl: PlannedSysctl): PlannedSysctl {
+  return { ...sysctl, whenNew: "made so" };
+}
+
+/** Mostly something else on a new link or in a new namespace, and no lock to write it, even where it is the same. */
+function unseen(sysctl: PlannedSysctl): PlannedSysctl {
+  return { ...sysctl, whenNew: "written unseen" };
 }
 
 function required(name: string, value: string): PlannedSysctl {

@@ -10,6 +10,7 @@ export const LINK = {
   transmitQueueLength: 13,
   info: 18,
   alias: 20,
+  families: 26,
   group: 27,
   netnsFd: 28,
   extensionMask: 29,
@@ -18,6 +19,10 @@ export const LINK = {
 } as const;
 
 export const INFO = { kind: 1, data: 2 } as const;
+
+/** In `LINK.families`, below the family's number. */
+export const IPV4_FAMILY = { number: 2, settings: 1 } as const;
+export const IPV4_SETTING = { forwarding: 1, proxyArp: 3 } as const;
 
 export const IFF_UP = 1;
 

@@ -7,10 +7,11 @@
 
 import { isKernelError } from "../kernel-error.ts";
 import type { MessageCursor } from "../netlink/message-reader.ts";
+import type { MessageWriter } from "../netlink/message-writer.ts";
 import type { NetlinkRequest } from "../netlink/request.ts";
 import { FLAG } from "../netlink/wire.ts";
 import { attempt, dump, type NetlinkSocket } from "../netlink-socket.ts";
-import { IFF_UP, INFO, LINK, linkHeader, RTM } from "./link-wire.ts";
+import { IFF_UP, INFO, IPV4_FAMILY, IPV4_SETTING, LINK, linkHeader, RTM } from "./link-wire.ts";
 
 export interface Link {
   readonly index: number;
@@ -112,7 +113,11 @@ export interface LinkChange {
   readonly mtu?: number;
   readonly alias?: string;
   readonly group?: number;
+  readonly ipv4?: Ipv4Settings;
 }
+
+/** Settings of the link that are also files, below `net/ipv4/conf/<link>`: by a request they cost no look at a file. */
+export type Ipv4Settings = { readonly [Name in keyof typeof IPV4_SETTING]?: number };
 
 /** A link by its index, or by its name alone: then it may be one that an earlier request of the same call creates. */
 export interface LinkReference {
@@ -133,8 +138,20 @@ export function changeLink(link: LinkReference, change: LinkChange): NetlinkRequ
       if (change.mac !== undefined) writer.bytes(LINK.address, change.mac);
       if (change.mtu !== undefined) writer.u32(LINK.mtu, change.mtu);
       if (change.group !== undefined) writer.u32(LINK.group, change.group);
+      if (change.ipv4 !== undefined) writeIpv4(writer, change.ipv4);
     },
   };
+}
+
+function writeIpv4(writer: MessageWriter, { forwarding, proxyArp }: Ipv4Settings): void {
+  const families = writer.openUnmarked(LINK.families);
+  const ipv4 = writer.openUnmarked(IPV4_FAMILY.number);
+  const settings = writer.openUnmarked(IPV4_FAMILY.settings);
+  if (forwarding !== undefined) writer.u32(IPV4_SETTING.forwarding, forwarding);
+  if (proxyArp !== undefined) writer.u32(IPV4_SETTING.proxyArp, proxyArp);
+  writer.close(settings);
+  writer.close(ipv4);
+  writer.close(families);
 }
 
 /** Removes the link, and the other end of a veth with it. ENODEV where there is none. */
