@@ -4,7 +4,18 @@
  * `NEIGHBOURS` says so.
  */
 const FLOORS = [
-  ["identity", "version", "errors", "redaction", "effect", "bytes", "system-call", "file-status", "lifetime"],
+  [
+    "identity",
+    "version",
+    "errors",
+    "redaction",
+    "effect",
+    "bytes",
+    "system-call",
+    "file-status",
+    "lifetime",
+    "load-once",
+  ],
   ["ip", "selector"],
   ["model", "cni", "config"],
   ["linux", "kube", "log"],

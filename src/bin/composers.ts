@@ -1,6 +1,7 @@
 /** Each plugin, put together when it is called. */
 import type { PluginFace } from "../cni/face.ts";
 import type { CniPlugin } from "../cni/serve.ts";
+import { loadOnce } from "../load-once.ts";
 import type { CallMeans } from "./call-means.ts";
 import type { PluginPart } from "./programs.ts";
 
@@ -9,9 +10,9 @@ interface Composer {
 }
 
 export const COMPOSERS: Readonly<Record<PluginPart, () => Promise<Composer>>> = {
-  plugin: () => import("./plugin.ts"),
-  ipam: () => import("./ipam.ts"),
-  hostLocal: () => import("./host-local.ts"),
-  portmap: () => import("./portmap.ts"),
-  bandwidth: () => import("./bandwidth.ts"),
+  plugin: loadOnce(() => import("./plugin.ts")),
+  ipam: loadOnce(() => import("./ipam.ts")),
+  hostLocal: loadOnce(() => import("./host-local.ts")),
+  portmap: loadOnce(() => import("./portmap.ts")),
+  bandwidth: loadOnce(() => import("./bandwidth.ts")),
 };

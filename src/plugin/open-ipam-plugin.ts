@@ -6,6 +6,7 @@
 import type { CniCall } from "../cni/call.ts";
 import { type DelegateRequest, delegateAdd, findPlugin, runDelegate } from "../cni/delegate.ts";
 import { isSameFile } from "../linux/files.ts";
+import { loadOnce } from "../load-once.ts";
 import type { IpamPlugin } from "./ipam-plugin.ts";
 import type { Surroundings } from "./session.ts";
 
@@ -14,11 +15,13 @@ const HOST_LOCAL = "host-local";
 /** Shorter than the two minutes that a kubelet waits. */
 const LIMIT_MILLISECONDS = 60_000;
 
+const loadHostLocal = loadOnce(() => import("./host-local-in-process.ts"));
+
 /** Finds the plugin in CNI_PATH and nowhere else. */
 export async function openIpamPlugin(type: string, call: CniCall, surroundings: Surroundings): Promise<IpamPlugin> {
   const path = await findPlugin(type, call.environment);
   if (type === HOST_LOCAL && isSameFile(path, surroundings.executable)) {
-    const { hostLocalInProcess } = await import("./host-local-in-process.ts");
+    const { hostLocalInProcess } = await loadHostLocal();
     return hostLocalInProcess;
   }
   return pluginByProcess(type, surroundings);

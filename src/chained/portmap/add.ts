@@ -1,13 +1,16 @@
 /** ADD: checks what is asked for, and maps ports where any are. Most containers ask for none: they load nothing more. */
 import type { AddCall } from "../../cni/call.ts";
 import type { CniResult } from "../../cni/result.ts";
+import { loadOnce } from "../../load-once.ts";
 import { decodeRequest } from "./request.ts";
 import type { Surroundings } from "./surroundings.ts";
+
+const loadMapping = loadOnce(() => import("./map-ports.ts"));
 
 export async function add(call: AddCall, surroundings: Surroundings): Promise<CniResult> {
   const request = decodeRequest(call);
   if (request.mappings.length > 0) {
-    const { mapPorts } = await import("./map-ports.ts");
+    const { mapPorts } = await loadMapping();
     await mapPorts(call, request, surroundings);
   }
   return request.result;
