@@ -113,6 +113,7 @@ describe("serveCalls()", () => {
   let path: string;
   let server: CallServer;
   let service: Service;
+  let afterwards: () => void;
   let sockets = 0;
   const call = () => new Caller(path);
 
@@ -120,7 +121,12 @@ describe("serveCalls()", () => {
     sockets += 1;
     path = join(folder, `${sockets}.sock`);
     service = echo;
-    server = serveCalls({ path, greeting: Buffer.from(GREETING), answer: (handed, signal) => service(handed, signal) });
+    afterwards = () => {};
+    server = serveCalls({
+      path,
+      greeting: Buffer.from(GREETING),
+      answer: async (handed, signal) => ({ answer: await service(handed, signal), afterwards: () => afterwards() }),
+    });
   });
   afterEach(() => server.stop());
 
@@ -134,6 +140,18 @@ describe("serveCalls()", () => {
       stdout: 'ipam {"CNI_ARGS":"K=ü","EMPTY":""} {"name":"ñ"}',
       stderr: "a log\n",
     });
+  });
+
+  test("does what comes afterwards, once", async () => {
+    let times = 0;
+    afterwards = () => {
+      times += 1;
+    };
+    const caller = call();
+    caller.hand({ program: "ipam", environment: {}, stdin: "{}" });
+
+    expect((await caller.answered())?.exitCode).toBe(7);
+    expect(times).toBe(1);
   });
 
   test("takes a call that comes byte by byte", async () => {

@@ -22,7 +22,13 @@ export interface CallService {
   readonly path: string;
   readonly greeting: Uint8Array;
   /** Never rejects: every failure is an answer. */
-  answer(call: HandedCall, signal: AbortSignal): Promise<Answer>;
+  answer(call: HandedCall, signal: AbortSignal): Promise<Served>;
+}
+
+export interface Served {
+  readonly answer: Answer;
+  /** What is to be done behind the answer, when nobody waits for it. */
+  afterwards(): void;
 }
 
 export interface CallServer {
@@ -77,7 +83,7 @@ export function serveCalls(service: CallService): CallServer {
       close(socket) {
         connected.delete(socket);
         socket.data.over.resolve();
-        stop(socket.data, "the caller has gone");
+        if (!socket.data.isAnswered) stop(socket.data, "the caller has gone");
       },
       error: ({ data }) => stop(data, "the caller has gone"),
     },
@@ -93,9 +99,10 @@ export function serveCalls(service: CallService): CallServer {
 }
 
 async function converse(socket: Socket<Conversation>, call: HandedCall, service: CallService): Promise<void> {
-  const answer = await service.answer(call, socket.data.stopping.signal);
+  const { answer, afterwards } = await service.answer(call, socket.data.stopping.signal);
   socket.data.isAnswered = true;
   send(socket, encodeAnswer(answer));
+  afterwards();
   await socket.data.over.promise;
 }
 

@@ -3,7 +3,7 @@
  * process that stays has its code loaded and compiled and its connections open.
  */
 import { chmodSync, mkdirSync, rmSync } from "node:fs";
-import { serveCalls } from "../agent/call-server.ts";
+import { type Served, serveCalls } from "../agent/call-server.ts";
 import { greetingOf } from "../agent/greeting.ts";
 import type { HandedCall } from "../agent/handed-call.ts";
 import { type Answer, errorAnswer } from "../cni/answer.ts";
@@ -89,19 +89,27 @@ function stopSignal(): Promise<string> {
   return stopped.promise;
 }
 
-function answerFrom(home: HomeNetns): (call: HandedCall, signal: AbortSignal) => Promise<Answer> {
+function answerFrom(home: HomeNetns): (call: HandedCall, signal: AbortSignal) => Promise<Served> {
   return async (call, signal) => {
     const clock = startPhaseClock();
     const answer = await answerCall(call, { home, signal, enterPhase: clock.enter });
     // Lost in a container's namespace, every later call would wire the wrong host. Whoever waits does its call itself.
     if (!home.isHere()) process.exit(1);
-    const phases = [...clock.spent()].map(([phase, milliseconds]) => [phase, milliseconds.toFixed(1)] as const);
-    say(`${call.program} ${call.environment["CNI_COMMAND"]}: exit code ${answer.exitCode}`, {
-      container: call.environment["CNI_CONTAINERID"] ?? "",
-      ...Object.fromEntries(phases),
-    });
-    return answer;
+    const spent = clock.spent();
+    return { answer, afterwards: () => sayServed(call, answer, spent) };
   };
+}
+
+function sayServed(
+  { program, environment }: HandedCall,
+  { exitCode }: Answer,
+  spent: ReadonlyMap<string, number>,
+): void {
+  const phases = [...spent].map(([phase, milliseconds]) => [phase, milliseconds.toFixed(1)] as const);
+  say(`${program} ${environment["CNI_COMMAND"]}: exit code ${exitCode}`, {
+    container: environment["CNI_CONTAINERID"] ?? "",
+    ...Object.fromEntries(phases),
+  });
 }
 
 async function answerCall(
