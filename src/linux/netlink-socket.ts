@@ -6,6 +6,7 @@
  * A socket belongs to the network namespace it was opened in, wherever the
  * thread goes afterwards (see netns.ts).
  */
+import { loadOnce } from "../load-once.ts";
 import { errnoOf } from "./errno.ts";
 import { closeFile } from "./files.ts";
 import { isKernelError, KernelError } from "./kernel-error.ts";
@@ -105,6 +106,8 @@ function attemptAtOnce(
 /** Used again and again: what it holds is sent at once. */
 let writer: MessageWriter | undefined;
 
+const loadFiles = loadOnce(() => import("node:fs"));
+
 /**
  * As `attempt`, for a few requests that take the kernel milliseconds, in a process that has others to serve
  * meanwhile: a thread of the language runtime sends them, and waits.
@@ -113,7 +116,7 @@ export async function attemptAside(
   socket: NetlinkSocket,
   requests: readonly NetlinkRequest[],
 ): Promise<readonly (KernelError | undefined)[]> {
-  const { write } = await import("node:fs");
+  const { write } = await loadFiles();
   const first = takeSequences(socket, requests.length);
   const sent = Promise.withResolvers<void>();
   write(socket.fd, encodeRequests(requests, first), (failure) => {
@@ -141,7 +144,7 @@ function collectOutcomes(
       if (request === undefined) continue;
       const isVerdict = messages.type === MESSAGE.error;
       if (isVerdict) {
-        outcomes[messages.sequence - first] = refusal(request.action, readAcknowledgement(messages, "request"));
+        outcomes[messages.sequence - first] = refusal(request, readAcknowledgement(messages, "request"));
       } else onMessage?.(messages);
       if (messages.sequence !== last || !(isVerdict || request.isQuestion === true)) continue;
       socket.isUnanswered = false;
@@ -223,7 +226,7 @@ function dumpOnce(socket: NetlinkSocket, request: NetlinkRequest, onMessage: OnM
       if (messages.type === MESSAGE.error || messages.type === MESSAGE.done) {
         socket.isUnanswered = false;
         const echoed = messages.type === MESSAGE.error ? "request" : "nothing";
-        const error = refusal(request.action, readAcknowledgement(messages, echoed));
+        const error = refusal(request, readAcknowledgement(messages, echoed));
         if (error !== undefined && error.errno === errnoOf("EINTR")) return "interrupted";
         if (error !== undefined) throw error;
         return interrupted ? "interrupted" : "complete";
@@ -268,8 +271,9 @@ function receive(socket: NetlinkSocket): MessageCursor {
   }
 }
 
-function refusal(action: string, { errno, text }: Acknowledgement): KernelError | undefined {
-  return errno === 0 ? undefined : new KernelError(action, errno, text);
+function refusal({ action, whenNone }: NetlinkRequest, { errno, text }: Acknowledgement): KernelError | undefined {
+  if (errno === 0 || (whenNone !== undefined && errno === errnoOf(whenNone))) return undefined;
+  return new KernelError(action, errno, text);
 }
 
 function setOption(socket: NetlinkSocket, level: number, name: number, value: Int32Array): void {

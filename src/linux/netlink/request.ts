@@ -1,4 +1,5 @@
 /** One message to the kernel as plain data: what it attempts, and how its payload is written. */
+import type { ErrnoName } from "../errno.ts";
 import { MessageWriter } from "./message-writer.ts";
 import { FLAG } from "./wire.ts";
 
@@ -10,6 +11,8 @@ export interface NetlinkRequest {
   readonly flags: number;
   /** Answered by one message that tells what was asked for: then no acknowledgement is needed beside it. */
   readonly isQuestion?: boolean;
+  /** How the kernel says that there is nothing of the kind: an answer, and no refusal. */
+  readonly whenNone?: ErrnoName;
   /** Writes everything behind the netlink header. */
   readonly write: (writer: MessageWriter) => void;
 }

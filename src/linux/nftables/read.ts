@@ -107,7 +107,7 @@ export function findElements(
   const outcomes = attempt(socket, requests, (message) => {
     found[message.sequence - first] = readElements(message)?.[0];
   });
-  for (const error of outcomes) if (error !== undefined && !isKernelError(error, "ENOENT")) throw error;
+  for (const error of outcomes) if (error !== undefined) throw error;
   return found;
 }
 
@@ -118,6 +118,7 @@ function elementRequest(table: TableReference, set: string, key: Uint8Array): Ne
   return {
     ...names,
     isQuestion: true,
+    whenNone: "ENOENT",
     write(writer) {
       names.write(writer);
       const list = writer.open(wire.ELEMENT_LIST.elements);

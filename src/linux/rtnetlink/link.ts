@@ -4,8 +4,6 @@
  * The requests are plain data for `perform`, so that several travel in one
  * system call. Names, not indexes, are in the error messages.
  */
-
-import { isKernelError } from "../kernel-error.ts";
 import type { MessageCursor } from "../netlink/message-reader.ts";
 import type { MessageWriter } from "../netlink/message-writer.ts";
 import type { NetlinkRequest } from "../netlink/request.ts";
@@ -58,9 +56,8 @@ function askForLink(socket: NetlinkSocket, request: NetlinkRequest): Link | unde
   const [error] = attempt(socket, [request], (message) => {
     found = readLink(message);
   });
-  if (error === undefined) return found;
-  if (isKernelError(error, "ENODEV")) return undefined;
-  throw error;
+  if (error !== undefined) throw error;
+  return found;
 }
 
 function readLinkRequest(action: string, index: number): NetlinkRequest {
@@ -69,6 +66,7 @@ function readLinkRequest(action: string, index: number): NetlinkRequest {
     type: RTM.getLink,
     flags: 0,
     isQuestion: true,
+    whenNone: "ENODEV",
     write(writer) {
       writer.raw(linkHeader(index));
       writer.u32(LINK.extensionMask, SKIP_STATISTICS);
