@@ -44,6 +44,17 @@ export type Written =
   | { readonly ok: true; readonly revision: string }
   | { readonly ok: false; readonly reason: "exists" | "stale" | "missing"; readonly key: string };
 
+/** What a read of `wanted` is thought to answer: worth nothing until a commit has proven it. */
+export interface Guess {
+  readonly wanted: readonly Wanted[];
+  readonly answers: Snapshot["answers"];
+}
+
+/** Committed, and every guess was right at that moment; or nothing was written, and this is the read itself. */
+export type Proven =
+  | { readonly ok: true; readonly revision: string }
+  | { readonly ok: false; readonly snapshot: Snapshot };
+
 /**
  * A bookmark says that every event up to its revision has been delivered; it is
  * the one place to resume from, since several events may share a revision.
@@ -59,6 +70,17 @@ export interface Datastore {
   /** All or nothing, in one round trip; at most 128 changes, no key twice. Names the first change that was refused. */
   commit(changes: readonly Change[]): Promise<Written>;
   /**
+   * Reads what was guessed and, where the answer is the guess to the revision, commits: all in one moment and one
+   * round trip. Otherwise, and where it is too much for one request, it answers that read and writes nothing.
+   * Absent where a store cannot, or where a read costs next to nothing.
+   */
+  commitIfUnchanged?(guess: Guess, changes: readonly Change[]): Promise<Proven>;
+  /**
+   * Only of a store that stays open between calls: what a read would probably answer, without asking; `undefined`
+   * where too little is known. For `commitIfUnchanged()` alone: nothing else may rest on it.
+   */
+  recall?(wanted: readonly Wanted[]): Guess | undefined;
+  /**
    * Every event below the prefix after the revision `from`, in order and without
    * gaps, a bookmark behind each batch. Ends when the signal fires or the store is
    * closed; throws `HistoryGone` when the store no longer knows what happened since.
@@ -67,6 +89,8 @@ export interface Datastore {
   /** Ends every watch and lets go of files and connections. May be called twice. */
   close(): Promise<void>;
 }
+
+export type ProvingDatastore = Datastore & Required<Pick<Datastore, "commitIfUnchanged">>;
 
 /** The events since a revision are no longer known: read everything again, and watch from there. */
 export class HistoryGone extends PluginError {

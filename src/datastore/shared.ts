@@ -48,11 +48,16 @@ function useOf(name: string, shared: SharedStore): Datastore {
   shared.users += 1;
   clearTimeout(shared.closing);
   const { store } = shared;
+  const { recall, commitIfUnchanged } = store;
   const closing = new AbortController();
   const closed = whenClosed(closing.signal);
   return {
     read: (wanted) => Promise.race([store.read(wanted), closed]),
     commit: (changes) => Promise.race([store.commit(changes), closed]),
+    ...(commitIfUnchanged && {
+      commitIfUnchanged: (guess, changes) => Promise.race([commitIfUnchanged.call(store, guess, changes), closed]),
+    }),
+    ...(recall && { recall: (wanted) => recall.call(store, wanted) }),
     watch: (prefix, from, signal) => store.watch(prefix, from, AbortSignal.any([signal, closing.signal])),
     close: async () => {
       if (closing.signal.aborted) return;

@@ -6,7 +6,8 @@
  *
  * Both take an `Alongside`: keys the caller wants read, and changes it wants
  * committed, in the same round trips. A steady ADD and a DEL are two round
- * trips, whatever the caller adds (docs/decisions/ipam-round-trips.md).
+ * trips, one where the datastore remembers, whatever the caller adds
+ * (docs/decisions/ipam-round-trips.md).
  */
 import type { Datastore, Wanted } from "../datastore/datastore.ts";
 import type { Address } from "../ip/address.ts";
@@ -91,6 +92,7 @@ async function assign(
       action: `assign addresses to "${request.handle}"`,
       first: (again) => [...baseWanted(request.node, request.handle), ...wantedBlocks(likely, again)],
       decide: (facts) => decideAssign(request, facts, means.now()),
+      mayGuess: true,
     },
     means,
     alongside && {
@@ -114,6 +116,7 @@ async function releaseHandle(
       action: `release "${request.handle}"`,
       first: (again) => wantedToRelease(request, blocksToReleaseFrom(remembered, request.likely ?? []), again),
       decide: (facts) => decideReleaseHandle(request, facts),
+      mayGuess: true,
     },
     means,
     alongside && { ...alongside, changes: (answers, planned) => alongside.changes(answers, planned.released) },

@@ -13,7 +13,7 @@ export class Facts {
   private readonly decoded = new WeakMap<Entry, unknown>();
 
   /** Adds the answers to what was asked. */
-  learn(wanted: readonly Wanted[], snapshot: Snapshot): void {
+  learn(wanted: readonly Wanted[], snapshot: Pick<Snapshot, "answers">): void {
     wanted.forEach((each, index) => {
       const found = snapshot.answers[index] ?? [];
       if (each.kind === "prefix") this.answers.set(identityOf(each), found);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Subject } from "../../src/datastore/contract/subject.ts";
 import { datastoreContract } from "../../src/datastore/contract.ts";
-import { openEtcd } from "../../src/datastore/etcd/etcd.ts";
+import { type EtcdOptions, openEtcd } from "../../src/datastore/etcd/etcd.ts";
 import { countRequests, type EtcdCluster, etcdctl, hasEtcd, startEtcd } from "../support/etcd.ts";
 
 for (const gateway of ["on", "off"] as const) {
@@ -12,12 +12,14 @@ for (const gateway of ["on", "off"] as const) {
     });
     afterAll(() => cluster.stop());
 
-    const open = () => openEtcd({ source: { kind: "endpoints", endpoints: cluster.endpoints } });
-    datastoreContract(`etcd, gateway ${gateway}`, async (): Promise<Subject> => {
+    const openWith = (options: EtcdOptions) =>
+      openEtcd({ source: { kind: "endpoints", endpoints: cluster.endpoints } }, options);
+    const open = () => openWith({});
+    const subject = async (options: EtcdOptions): Promise<Subject> => {
       const endpoint = cluster.endpoints[0] ?? "";
       etcdctl(endpoint, ["del", "", "--from-key"]);
       return {
-        store: await open(),
+        store: await openWith(options),
         another: open,
         forgetHistory: async () => {
           const { header } = JSON.parse(etcdctl(endpoint, ["get", "x", "-w", "json"]));
@@ -25,9 +27,11 @@ for (const gateway of ["on", "off"] as const) {
         },
         dispose: async () => {},
       };
-    });
+    };
+    datastoreContract(`etcd, gateway ${gateway}`, () => subject({}), { proves: true });
+    datastoreContract(`etcd that remembers, gateway ${gateway}`, () => subject({ remembers: true }), { proves: true });
 
-    test("makes one request for a read of many, and one for a commit, refused or not", async () => {
+    test("makes one request for a read of many, and one for a commit, refused or not, guessed or not", async () => {
       const store = await open();
       await store.read([]);
       const before = await countRequests(cluster.endpoints[0] ?? "");
@@ -40,10 +44,12 @@ for (const gateway of ["on", "off"] as const) {
         { kind: "put", key: "/b/1", value: "1" },
       ]);
       await store.commit([{ kind: "create", key: "/a", value: "1" }]);
+      const guess = { wanted: [{ kind: "key", key: "/c" }], answers: [[]] } as const;
+      for (const value of ["right", "wrong"]) await store.commitIfUnchanged(guess, [{ kind: "put", key: "/c", value }]);
       const after = await countRequests(cluster.endpoints[0] ?? "");
       await store.close();
 
-      expect((after["Txn"] ?? 0) - (before["Txn"] ?? 0)).toBe(3);
+      expect((after["Txn"] ?? 0) - (before["Txn"] ?? 0)).toBe(5);
       expect(after["Range"]).toBe(before["Range"] ?? 0);
     });
   });

@@ -26,12 +26,18 @@ export function parseEndpoint(text: string): Endpoint {
 
 export class EndpointRing {
   private readonly failed = new Set<Endpoint>();
+  private failedAttempts = 0;
 
   constructor(
     private readonly endpoints: readonly Endpoint[],
     private position = 0,
   ) {
     if (endpoints.length === 0) throw new PluginError("config-invalid", "Cannot use etcd: no endpoint is given");
+  }
+
+  /** How many attempts have failed so far, at whatever endpoint. */
+  get failures(): number {
+    return this.failedAttempts;
   }
 
   get size(): number {
@@ -46,6 +52,7 @@ export class EndpointRing {
 
   /** Moves on from an endpoint that failed. "round over": all have failed, and the round begins anew. */
   giveUp(endpoint: Endpoint): "another" | "round over" {
+    this.failedAttempts += 1;
     this.failed.add(endpoint);
     const isRoundOver = this.failed.size >= this.endpoints.length;
     if (isRoundOver) this.failed.clear();

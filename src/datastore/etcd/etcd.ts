@@ -4,14 +4,31 @@
  * blindly: see `own-commit.ts`.
  */
 import { PluginError } from "../../errors.ts";
-import type { Change, Datastore, DatastoreEvent, Snapshot, Wanted, Written } from "../datastore.ts";
+import type {
+  Change,
+  DatastoreEvent,
+  Guess,
+  Proven,
+  ProvingDatastore,
+  Snapshot,
+  Wanted,
+  Written,
+} from "../datastore.ts";
 import { MOST_IN_ONE_REQUEST, requireCommittable } from "../preconditions.ts";
 import { EtcdClient, OutcomeUnknown, unavailable } from "./client.ts";
 import { EndpointRing, parseEndpoint } from "./endpoints.ts";
-import { findOwnCommit, guardsItself } from "./own-commit.ts";
+import { findOwnCommit, guardsItself, type OwnCommit } from "./own-commit.ts";
 import { LIMITS, type Limits, type Patience } from "./patience.ts";
 import { readTlsFiles, type TlsPaths } from "./tls-files.ts";
-import { commitTransaction, readTransaction, toSnapshot, toWritten } from "./transactions.ts";
+import {
+  commitTransaction,
+  provingTransaction,
+  readTransaction,
+  toProven,
+  toSnapshot,
+  toWritten,
+} from "./transactions.ts";
+import type { Transaction, TransactionAnswer } from "./transport.ts";
 import { WATCH_LIMITS, type WatchLimits, watchPrefix } from "./watch.ts";
 
 export interface EtcdSettings extends TlsPaths {
@@ -25,15 +42,20 @@ export interface EtcdOptions {
   readonly random?: () => number;
   readonly limits?: Partial<Limits>;
   readonly watchLimits?: Partial<WatchLimits>;
+  /** For a process that stays: what one call saw and wrote lets the next one guess. */
+  readonly remembers?: true;
 }
 
 /** Reads the certificates and finds the endpoints. A connection is begun; nothing is asked before the first read or commit. */
-export async function openEtcd(settings: EtcdSettings, options: EtcdOptions = {}): Promise<Datastore> {
+export async function openEtcd(settings: EtcdSettings, options: EtcdOptions = {}): Promise<ProvingDatastore> {
   const { random = Math.random, limits = {}, watchLimits = {} } = options;
   const [tls, ring] = await Promise.all([readTlsFiles(settings), findEndpoints(settings.source, random)]);
   connectEarly(ring.current.url);
   const client = new EtcdClient(ring, tls, { ...LIMITS, ...limits });
-  return new EtcdDatastore(client, { ...WATCH_LIMITS, ...watchLimits });
+  const store = new EtcdDatastore(client, { ...WATCH_LIMITS, ...watchLimits });
+  if (!options.remembers) return store;
+  const { rememberingStore } = await import("../remembering.ts");
+  return rememberingStore(store, () => ring.failures);
 }
 
 /** While the process does what comes before its first request. The connection waits for it; a failure shows there. */
@@ -51,7 +73,14 @@ async function findEndpoints(source: EtcdSettings["source"], random: () => numbe
   return new EndpointRing(await discoverEndpoints(source.domain, random));
 }
 
-class EtcdDatastore implements Datastore {
+/** A commit as etcd is asked for it, and what its answer means. */
+interface Asked<Answer> {
+  readonly changes: readonly Change[];
+  readonly transaction: Transaction;
+  readonly understand: (answer: TransactionAnswer) => Answer;
+}
+
+class EtcdDatastore implements ProvingDatastore {
   constructor(
     private readonly client: EtcdClient,
     private readonly watchLimits: WatchLimits,
@@ -72,19 +101,15 @@ class EtcdDatastore implements Datastore {
 
   async commit(changes: readonly Change[]): Promise<Written> {
     requireCommittable(changes);
-    const patience = this.client.startPatience();
-    try {
-      return await this.commitOnce(changes, patience);
-    } catch (error) {
-      if (!(error instanceof OutcomeUnknown)) throw error;
-    }
-    try {
-      return await this.commitAgain(changes, patience);
-    } catch (error) {
-      if (!(error instanceof PluginError)) throw error;
-      const message = `${error.message}; whether the commit took effect is not known`;
-      throw new PluginError(error.kind, message, { details: error.details, cause: error });
-    }
+    const understand = (answer: TransactionAnswer) => requireReason(toWritten(changes, answer));
+    return this.commitSurely({ changes, transaction: commitTransaction(changes), understand });
+  }
+
+  async commitIfUnchanged(guess: Guess, changes: readonly Change[]): Promise<Proven> {
+    requireCommittable(changes);
+    const transaction = provingTransaction(guess, changes);
+    if (!transaction) return { ok: false, snapshot: await this.read(guess.wanted) };
+    return this.commitSurely({ changes, transaction, understand: (answer) => toProven(guess.wanted, answer) });
   }
 
   watch(prefix: string, from: string, signal: AbortSignal): AsyncIterable<DatastoreEvent> {
@@ -96,25 +121,46 @@ class EtcdDatastore implements Datastore {
     await this.client.close();
   }
 
+  /** Finds out what became of it when the answer is lost. */
+  private async commitSurely<Answer extends { readonly ok: boolean }>(
+    asked: Asked<Answer>,
+  ): Promise<Answer | OwnCommit> {
+    const patience = this.client.startPatience();
+    try {
+      return await this.commitOnce(asked, patience);
+    } catch (error) {
+      if (!(error instanceof OutcomeUnknown)) throw error;
+    }
+    try {
+      return await this.commitAgain(asked, patience);
+    } catch (error) {
+      if (!(error instanceof PluginError)) throw error;
+      const message = `${error.message}; whether the commit took effect is not known`;
+      throw new PluginError(error.kind, message, { details: error.details, cause: error });
+    }
+  }
+
   /** Throws `OutcomeUnknown` when the outcome is unknown. */
-  private async commitOnce(changes: readonly Change[], patience: Patience): Promise<Written> {
-    const writes = changes.some(({ kind }) => kind !== "expect");
+  private async commitOnce<Answer>(asked: Asked<Answer>, patience: Patience): Promise<Answer> {
+    const writes = asked.changes.some(({ kind }) => kind !== "expect");
     const repeat = writes ? "harmless failures" : "any failure";
-    const written = toWritten(changes, await this.client.transact(commitTransaction(changes), repeat, patience));
-    if (written === "contradiction") throw new PluginError("internal", "Cannot commit: etcd refused without a reason");
-    return written;
+    return asked.understand(await this.client.transact(asked.transaction, repeat, patience));
   }
 
   /** After an attempt of unknown outcome: guards that our own writes break make trying again safe. */
-  private async commitAgain(changes: readonly Change[], patience: Patience): Promise<Written> {
+  private async commitAgain<Answer extends { readonly ok: boolean }>(
+    asked: Asked<Answer>,
+    patience: Patience,
+  ): Promise<Answer | OwnCommit> {
+    const { changes } = asked;
     for (;;) {
       try {
         if (!guardsItself(changes)) {
           const own = await findOwnCommit(this.client, changes, patience);
           if (own) return own;
         }
-        const written = await this.commitOnce(changes, patience);
-        return written.ok ? written : ((await findOwnCommit(this.client, changes, patience)) ?? written);
+        const answer = await this.commitOnce(asked, patience);
+        return answer.ok ? answer : ((await findOwnCommit(this.client, changes, patience)) ?? answer);
       } catch (error) {
         if (!(error instanceof OutcomeUnknown)) throw error;
         if (patience.isOver) throw unavailable(error.seen);
@@ -122,4 +168,9 @@ class EtcdDatastore implements Datastore {
       }
     }
   }
+}
+
+function requireReason(written: Written | "contradiction"): Written {
+  if (written !== "contradiction") return written;
+  throw new PluginError("internal", "Cannot commit: etcd refused without a reason");
 }

@@ -26,8 +26,12 @@ export function encodeWatch({ key, end, startRevision }: WatchRequest): string {
   return JSON.stringify({ create_request: { ...range, start_revision: startRevision, progress_notify: true } });
 }
 
-function encodeComparison({ key, revision }: Comparison): object {
-  return { key: toBase64(key), target: "MOD", result: "EQUAL", mod_revision: revision };
+function encodeComparison(comparison: Comparison): object {
+  const { kind, revision } = comparison;
+  const key = toBase64(comparison.key);
+  if (kind === "unchanged") return { key, target: "MOD", result: "EQUAL", mod_revision: revision };
+  const next = String(BigInt(revision) + 1n);
+  return { key, range_end: toBase64(comparison.end), target: "MOD", result: "LESS", mod_revision: next };
 }
 
 function encodeOperation(operation: Operation): object {

@@ -12,6 +12,7 @@ import type {
   WatchRequest,
 } from "./transport.ts";
 
+const RESULT_LESS = 2n;
 const TARGET_MODIFIED = 2n;
 const EVENT_DELETE = 1n;
 
@@ -23,8 +24,11 @@ export function encodeTransaction({ comparisons, success, failure }: Transaction
   );
 }
 
-function encodeComparison({ key, revision }: Comparison): Uint8Array {
-  return message(varint(2, TARGET_MODIFIED), delimited(3, key), varint(6, BigInt(revision)));
+function encodeComparison(comparison: Comparison): Uint8Array {
+  const subject = [varint(2, TARGET_MODIFIED), delimited(3, comparison.key)];
+  const revision = BigInt(comparison.revision);
+  if (comparison.kind === "unchanged") return message(...subject, varint(6, revision));
+  return message(varint(1, RESULT_LESS), ...subject, varint(6, revision + 1n), delimited(64, comparison.end));
 }
 
 function encodeOperation(operation: Operation): Uint8Array {

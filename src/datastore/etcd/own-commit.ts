@@ -12,7 +12,7 @@ import { EtcdFailure, isCompacted } from "./failure.ts";
 import type { Patience } from "./patience.ts";
 import type { Operation, StoredEntry } from "./transport.ts";
 
-type Ok = Extract<Written, { ok: true }>;
+export type OwnCommit = Extract<Written, { ok: true }>;
 
 /** A commit that, once done, cannot be done again: its own writes break its guards. */
 export function guardsItself(changes: readonly Change[]): boolean {
@@ -24,7 +24,7 @@ export async function findOwnCommit(
   client: EtcdClient,
   changes: readonly Change[],
   patience: Patience,
-): Promise<Ok | undefined> {
+): Promise<OwnCommit | undefined> {
   try {
     const revision = await revisionToExamine(client, changes, patience);
     if (revision === undefined) return undefined;

@@ -1,7 +1,7 @@
 /** The datastore's reads and commits as etcd transactions. Pure. */
-import type { Change, Entry, Snapshot, Wanted, Written } from "../datastore.ts";
+import type { Change, Entry, Guess, Proven, Snapshot, Wanted, Written } from "../datastore.ts";
 import { compareKeys, prefixEnd } from "../key-order.ts";
-import { findRefusal } from "../preconditions.ts";
+import { findRefusal, MOST_IN_ONE_REQUEST } from "../preconditions.ts";
 import type { StoredEntry, Transaction, TransactionAnswer } from "./transport.ts";
 import { ABSENT, type Comparison, FROM_KEY_ON, type Operation } from "./transport.ts";
 
@@ -59,16 +59,57 @@ export function toWritten(changes: readonly Change[], answer: TransactionAnswer)
   return findRefusal(changes, (key) => revisions.get(key)) ?? "contradiction";
 }
 
+/**
+ * The commit, guarded by all that was guessed; the other branch is the read that would have told.
+ * `undefined` where etcd would not take it for its size, or where a page was guessed.
+ */
+export function provingTransaction({ wanted, answers }: Guess, changes: readonly Change[]): Transaction | undefined {
+  const guards = wanted.map((each, index) => guardsOf(each, answers[index] ?? []));
+  const comparisons = withoutRepeats([...guards.flatMap((some) => some ?? []), ...changes.flatMap(comparisonOf)]);
+  const isTooMuch = comparisons.length > MOST_IN_ONE_REQUEST || wanted.length > MOST_IN_ONE_REQUEST;
+  if (isTooMuch || guards.includes(undefined)) return undefined;
+  const { success } = commitTransaction(changes);
+  return { comparisons, success, failure: readTransaction(wanted).success };
+}
+
+export function toProven(wanted: readonly Wanted[], answer: TransactionAnswer): Proven {
+  if (answer.succeeded) return { ok: true, revision: answer.revision };
+  return { ok: false, snapshot: toSnapshot(wanted, answer) };
+}
+
+/**
+ * What holds exactly as long as the read is answered so. A key that is new below a prefix was written after every
+ * key that was there when the prefix was read; one that is gone fails its own comparison.
+ */
+function guardsOf(wanted: Wanted, found: readonly Entry[]): readonly Comparison[] | undefined {
+  if (wanted.kind === "key") return [{ kind: "unchanged", key: wanted.key, revision: found[0]?.revision ?? ABSENT }];
+  if (wanted.limit !== undefined || wanted.after !== undefined) return undefined;
+  const revision = found.reduce((newest, entry) => laterOf(newest, entry.revision), ABSENT);
+  return [
+    { kind: "none after", ...prefixRange(wanted.prefix), revision },
+    ...found.map((entry): Comparison => ({ kind: "unchanged", key: entry.key, revision: entry.revision })),
+  ];
+}
+
+function laterOf(left: string, right: string): string {
+  return BigInt(left) > BigInt(right) ? left : right;
+}
+
+/** Two that contradict each other both stay. */
+function withoutRepeats(comparisons: readonly Comparison[]): readonly Comparison[] {
+  return [...new Map(comparisons.map((each) => [JSON.stringify(each), each])).values()];
+}
+
 function comparisonOf(change: Change): readonly Comparison[] {
   switch (change.kind) {
     case "put":
       return [];
     case "create":
-      return [{ key: change.key, revision: ABSENT }];
+      return [{ kind: "unchanged", key: change.key, revision: ABSENT }];
     case "update":
     case "delete":
     case "expect":
-      return [{ key: change.key, revision: change.revision ?? ABSENT }];
+      return [{ kind: "unchanged", key: change.key, revision: change.revision ?? ABSENT }];
   }
 }
 

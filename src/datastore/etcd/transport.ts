@@ -28,11 +28,11 @@ export type Operation =
 
 export const FROM_KEY_ON = "\u{0000}";
 
-/** Holds when the key was last modified at the revision; `ABSENT` when it does not exist. */
-export interface Comparison {
-  readonly key: string;
-  readonly revision: string;
-}
+export type Comparison =
+  /** Holds when the key was last modified at the revision; `ABSENT` when it does not exist. */
+  | { readonly kind: "unchanged"; readonly key: string; readonly revision: string }
+  /** Holds when no key from `key` up to `end` was modified after the revision. */
+  | { readonly kind: "none after"; readonly key: string; readonly end: string; readonly revision: string };
 
 export const ABSENT = "0";
 

@@ -2,7 +2,16 @@
  * The datastore of tests and of the scale benchmark: everything in one
  * process's memory, with the round trips counted that a server would see.
  */
-import type { Change, Datastore, DatastoreEvent, Snapshot, Wanted, Written } from "../datastore.ts";
+import type {
+  Change,
+  DatastoreEvent,
+  Guess,
+  Proven,
+  ProvingDatastore,
+  Snapshot,
+  Wanted,
+  Written,
+} from "../datastore.ts";
 import { requireCommittable } from "../preconditions.ts";
 import { MemoryTable } from "./table.ts";
 
@@ -10,7 +19,7 @@ export function openMemory(table: MemoryTable = new MemoryTable()): MemoryDatast
   return new MemoryDatastore(table);
 }
 
-export class MemoryDatastore implements Datastore {
+export class MemoryDatastore implements ProvingDatastore {
   /** How many requests this connection has made. */
   roundTrips = 0;
   private readonly closing = new AbortController();
@@ -19,13 +28,21 @@ export class MemoryDatastore implements Datastore {
 
   async read(wanted: readonly Wanted[]): Promise<Snapshot> {
     this.roundTrips += 1;
-    return { revision: this.table.revision, answers: wanted.map((each) => this.table.answer(each)) };
+    return this.look(wanted);
   }
 
   async commit(changes: readonly Change[]): Promise<Written> {
     requireCommittable(changes);
     this.roundTrips += 1;
     return this.table.commit(changes);
+  }
+
+  async commitIfUnchanged(guess: Guess, changes: readonly Change[]): Promise<Proven> {
+    requireCommittable(changes);
+    this.roundTrips += 1;
+    const snapshot = this.look(guess.wanted);
+    const written = isSame(snapshot.answers, guess.answers) ? this.table.commit(changes) : undefined;
+    return written?.ok ? written : { ok: false, snapshot };
   }
 
   async *watch(prefix: string, from: string, signal: AbortSignal): AsyncIterable<DatastoreEvent> {
@@ -49,6 +66,10 @@ export class MemoryDatastore implements Datastore {
     this.closing.abort();
   }
 
+  private look(wanted: readonly Wanted[]): Snapshot {
+    return { revision: this.table.revision, answers: wanted.map((each) => this.table.answer(each)) };
+  }
+
   private nextCommit(stop: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const wake = () => resolve();
@@ -59,6 +80,12 @@ export class MemoryDatastore implements Datastore {
       stop.removeEventListener("abort", wake);
     });
   }
+}
+
+function isSame(left: Snapshot["answers"], right: Snapshot["answers"]): boolean {
+  const named = (answers: Snapshot["answers"]) =>
+    JSON.stringify(answers.map((found) => found.map(({ key, revision }) => [key, revision])));
+  return named(left) === named(right);
 }
 
 function keyOf(event: DatastoreEvent): string {
