@@ -144,9 +144,17 @@ export function etcdctl(endpoint: string, args: readonly string[], flags: readon
 
 /** How many requests of each kind etcd has answered, from its own metrics. */
 export async function countRequests(endpoint: string): Promise<Readonly<Record<string, number>>> {
-  const text = await (await fetch(`${endpoint}/metrics`)).text();
+  return requestsIn(await (await fetch(`${endpoint}/metrics`)).text());
+}
+
+/** How many requests of any kind its metrics tell of. */
+export function countRequestsIn(metrics: string): number {
+  return Object.values(requestsIn(metrics)).reduce((sum, count) => sum + count, 0);
+}
+
+function requestsIn(metrics: string): Readonly<Record<string, number>> {
   const counts: Record<string, number> = {};
-  for (const [, method = "", count = "0"] of text.matchAll(
+  for (const [, method = "", count = "0"] of metrics.matchAll(
     /^grpc_server_handled_total\{.*?grpc_method="(\w+)".*?\} (\d+)$/gm,
   )) {
     counts[method] = (counts[method] ?? 0) + Number(count);
