@@ -1,0 +1,228 @@
+/**
+ * What others change between two calls of an agent is honoured by the very next
+ * call, though the agent remembers how it was: each test begins where calls take
+ * one request, so that the next one does guess.
+ */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { Change } from "../../src/datastore/datastore.ts";
+import { ERROR_TABLE } from "../../src/errors.ts";
+import { blockOf } from "../../src/ip/block.ts";
+import { formatPrefix } from "../../src/ip/prefix.ts";
+import { affinityKey, blockKey, handleKey, IPAM_CONFIGURATION_KEY, resourceKey } from "../../src/model/keys.ts";
+import { hasEtcd } from "../support/etcd.ts";
+import { address, configurationChange, nodeChange, poolChange, reservationChange, seed } from "../support/ipam.ts";
+import { IPAM_SITES, type IpamSite, judge, readyCluster } from "../support/ipam-site.ts";
+import { cniErrorOfRun, type PluginRun } from "../support/run-plugin.ts";
+import { addressOf, callIpam, counted, type IpamCall, type SiteAgent, startSiteAgent } from "./site-agent.ts";
+
+const BLUE = poolChange("blue", "10.1.0.0/16", { nodeSelector: "rack == 'one'" });
+const GREEN = poolChange("green", "10.2.0.0/16", { nodeSelector: "rack == 'two'" });
+
+describe.skipIf(!hasEtcd)(`between two calls of an agent${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
+  let site: IpamSite;
+  let agent: SiteAgent;
+  let containers: number;
+  beforeEach(async () => {
+    const [, etcd] = IPAM_SITES;
+    site = await etcd.start(nodeChange("node-1", { rack: "one" }), BLUE, GREEN, configurationChange({}));
+    agent = await startSiteAgent(site);
+    containers = 0;
+  });
+  afterEach(async () => {
+    await agent?.[Symbol.asyncDispose]();
+    await site?.stop();
+  });
+
+  const call = (given: Omit<IpamCall, "container"> & { readonly container?: string }) => {
+    containers += 1;
+    return callIpam(site, { container: `c${containers}`, ...given });
+  };
+  /** ADDs until they take one request; the addresses they got. */
+  const steadyAdds = async (given: Partial<IpamCall> = {}) => {
+    const addresses: string[] = [];
+    for (const expected of [undefined, 2, 1, 1]) {
+      const { outcome, requests } = await counted(site, () => call({ command: "ADD", ...given }));
+      addresses.push(addressOf(outcome));
+      if (expected !== undefined) expect(requests).toBe(expected);
+    }
+    return addresses;
+  };
+  const next = async (given: Partial<IpamCall> = {}): Promise<PluginRun> => {
+    const { outcome, requests } = await counted(site, () => call({ command: "ADD", ...given }));
+    expect(requests).toBeLessThanOrEqual(2);
+    return outcome;
+  };
+  const others = (...changes: readonly Change[]) => seed(site.store, ...changes);
+  const entryOf = async (key: string) => (await site.store.read([{ kind: "key", key }])).answers[0]?.[0];
+  const remove = async (key: string) => {
+    const revision = (await entryOf(key))?.revision ?? "";
+    expect((await site.store.commit([{ kind: "delete", key, revision }])).ok).toBe(true);
+  };
+  const blockAround = (text: string) => blockOf(address(text), 26);
+  /** The address that the next ADD would get. */
+  const following = (text: string | undefined) => text?.replace(/\d+$/, (last) => String(Number(last) + 1)) ?? "";
+  const expectCode = (run: PluginRun, kind: keyof typeof ERROR_TABLE) =>
+    expect(cniErrorOfRun(run).code).toBe(ERROR_TABLE[kind].code);
+  const expectSound = async () => expect((await judge(site)).problems).toEqual([]);
+
+  test("nothing happened: the next ADD gets the following address", async () => {
+    const addresses = await steadyAdds();
+
+    expect(addressOf(await next())).toBe(following(addresses.at(-1)));
+  });
+
+  test("a pool was disabled: nothing is given of it", async () => {
+    await steadyAdds();
+    await others(poolChange("blue", "10.1.0.0/16", { nodeSelector: "rack == 'one'", disabled: true }));
+
+    expectCode(await next(), "addresses-exhausted");
+  });
+
+  test("a pool was deleted: nothing is given of it", async () => {
+    await steadyAdds();
+    await remove(BLUE.key);
+
+    expectCode(await next(), "addresses-exhausted");
+  });
+
+  test("a pool was added that comes before the one in use: its block serves", async () => {
+    const pools = { ipv4_pools: ["green"] };
+    const [greenish = ""] = await steadyAdds({ ipam: pools });
+    await steadyAdds().catch(() => {});
+    await remove(GREEN.key);
+    await next();
+    await next();
+    await others(poolChange("aaa", "10.2.0.0/16"));
+
+    expect(formatPrefix(blockAround(addressOf(await next())))).toBe(formatPrefix(blockAround(greenish)));
+  });
+
+  test("an address was reserved: it is not given", async () => {
+    const addresses = await steadyAdds();
+    const reserved = following(addresses.at(-1));
+    await others(reservationChange("one", [`${reserved}/32`]));
+
+    expect(addressOf(await next())).toBe(following(reserved));
+  });
+
+  test("a reservation was ended: its address is given", async () => {
+    const reservation = reservationChange("all", ["10.1.0.0/16"]);
+    await steadyAdds({ ipam: { ipv4_pools: ["green"] } });
+    await others(reservation);
+    const [last] = [await next({ ipam: { ipv4_pools: ["green"] } })].map(addressOf);
+    await next({ ipam: { ipv4_pools: ["green"] } });
+    await others(reservationChange("all", [`${following(following(last))}/32`]));
+
+    expect(addressOf(await next({ ipam: { ipv4_pools: ["green"] } }))).toBe(following(following(following(last))));
+  });
+
+  test("strictAffinity was turned on: no address of another node's block is given", async () => {
+    const foreign = { ...site.config, nodename: "node-2" };
+    const owner: IpamSite = { ...site, config: foreign };
+    await others(nodeChange("node-2", { rack: "one" }));
+    const theirs = addressOf(await callIpam(owner, { command: "ADD", container: "theirs", by: "its own process" }));
+    const asked = [following(theirs)];
+    while (asked.length < 5) asked.push(following(asked.at(-1)));
+    const give = (index: number) => next({ args: `IP=${asked[index]}` });
+    for (const index of [0, 1, 2, 3]) expect(addressOf(await give(index))).toBe(asked[index] ?? "");
+    await others(configurationChange({ strictAffinity: true }));
+
+    expectCode(await give(4), "address-taken");
+  });
+
+  test("the IPAMConfiguration was removed: what it allowed beyond the usual is over", async () => {
+    await steadyAdds();
+    await remove(IPAM_CONFIGURATION_KEY);
+
+    await next();
+    await expectSound();
+  });
+
+  test("the datastore was made not ready: neither ADD nor DEL goes on", async () => {
+    await steadyAdds();
+    await others(readyCluster(false));
+
+    expectCode(await next(), "try-again-later");
+    expectCode(await next({ command: "DEL", container: "c4" }), "try-again-later");
+    expect(await entryOf(handleKey("net.c4"))).toBeDefined();
+  });
+
+  test("a process without the agent took the following address: the next ADD gets another", async () => {
+    const addresses = await steadyAdds();
+    const taken = addressOf(await call({ command: "ADD", by: "its own process" }));
+    expect(taken).toBe(following(addresses.at(-1)));
+
+    expect(addressOf(await next())).toBe(following(taken));
+    await expectSound();
+  });
+
+  test("a process without the agent took an address: the next DEL leaves it alone", async () => {
+    await steadyAdds();
+    const taken = await call({ command: "ADD", container: "theirs", by: "its own process" });
+    expect((await next({ command: "DEL", container: "c3" })).exitCode).toBe(0);
+
+    expect((await call({ command: "CHECK", container: "theirs" })).exitCode).toBe(0);
+    expect(addressOf(await call({ command: "ADD", container: "theirs" }))).toBe(addressOf(taken));
+    await expectSound();
+  });
+
+  test("a process without the agent did the same ADD: it is answered the same address", async () => {
+    await steadyAdds();
+    const taken = await call({ command: "ADD", container: "same", by: "its own process" });
+
+    expect(addressOf(await next({ container: "same" }))).toBe(addressOf(taken));
+    await expectSound();
+  });
+
+  test("a process without the agent did the same DEL: there is nothing left to do", async () => {
+    const addresses = await steadyAdds();
+    await call({ command: "DEL", container: "c4", by: "its own process" });
+    expect((await next({ command: "DEL", container: "c4" })).exitCode).toBe(0);
+
+    expect(addressOf(await next())).not.toBe(addresses[0] ?? "");
+    await expectSound();
+  });
+
+  test("the block was deleted: it is made anew", async () => {
+    const [first = ""] = await steadyAdds();
+    for (const container of ["c1", "c2", "c3", "c4"]) await call({ command: "DEL", container });
+    await remove(blockKey(blockAround(first)));
+
+    expect(addressOf(await next())).toBe(first);
+    await expectSound();
+  });
+
+  test("the block was deleted: a DEL ends the handle alone", async () => {
+    const [first = ""] = await steadyAdds();
+    await remove(blockKey(blockAround(first)));
+    expect((await next({ command: "DEL", container: "c4" })).exitCode).toBe(0);
+
+    expect(await entryOf(handleKey("net.c4"))).toBeUndefined();
+  });
+
+  test("the host's claim on its block was removed: it is claimed again", async () => {
+    const [first = ""] = await steadyAdds();
+    const claim = affinityKey("node-1", blockAround(first));
+    await remove(claim);
+    await next();
+
+    expect(await entryOf(claim)).toBeDefined();
+    await expectSound();
+  });
+
+  test("the node's labels were changed: the pool that selects it now serves", async () => {
+    await steadyAdds();
+    await others(nodeChange("node-1", { rack: "two" }));
+
+    const { outcome } = await counted(site, () => call({ command: "ADD" }));
+    expect(addressOf(outcome)).toStartWith("10.2.");
+    await expectSound();
+  });
+
+  test("the node was removed: it counts as one without labels", async () => {
+    await steadyAdds();
+    await remove(resourceKey("nodes", { name: "node-1" }));
+
+    expectCode(await next(), "addresses-exhausted");
+  });
+});
