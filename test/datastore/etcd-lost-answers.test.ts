@@ -1,17 +1,18 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import type { Change, Datastore, Entry } from "../../src/datastore/datastore.ts";
-import { openEtcd } from "../../src/datastore/etcd/etcd.ts";
+import type { Change, Datastore, Entry, Guess, ProvingDatastore, Wanted } from "../../src/datastore/datastore.ts";
+import { type EtcdOptions, openEtcd } from "../../src/datastore/etcd/etcd.ts";
 import { type EtcdCluster, etcdctl, hasEtcd, startEtcd } from "../support/etcd.ts";
 import { startProxy, type UnreliableProxy } from "../support/unreliable-proxy.ts";
 
 describe.skipIf(!hasEtcd)(`a commit whose answer is lost${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
   let cluster: EtcdCluster;
   let proxy: UnreliableProxy;
-  let store: Datastore;
+  let store: ProvingDatastore;
   let direct: Datastore;
   let seen: Entry;
 
-  const openAt = (endpoint: string) => openEtcd({ source: { kind: "endpoints", endpoints: [endpoint] } });
+  const openAt = (endpoint: string, options: EtcdOptions = {}) =>
+    openEtcd({ source: { kind: "endpoints", endpoints: [endpoint] } }, options);
   const readKey = async (key: string) => (await direct.read([{ kind: "key", key }])).answers[0]?.[0];
   const put = (key: string, value: string) => direct.commit([{ kind: "put", key, value }]);
 
@@ -19,7 +20,7 @@ describe.skipIf(!hasEtcd)(`a commit whose answer is lost${hasEtcd ? "" : " (skip
     cluster = await startEtcd();
     const [endpoint = ""] = cluster.endpoints;
     proxy = await startProxy(Number(new URL(endpoint).port));
-    store = await openAt(`http://127.0.0.1:${proxy.port}`);
+    store = await openAt(`http://127.0.0.1:${proxy.port}`, { remembers: true });
     direct = await openAt(endpoint);
   });
   afterAll(async () => {
@@ -120,6 +121,69 @@ describe.skipIf(!hasEtcd)(`a commit whose answer is lost${hasEtcd ? "" : " (skip
     });
 
     expect(await store.commit(assignment())).toMatchObject({ ok: false });
+  });
+
+  describe("and that was to prove a guess", () => {
+    const POOLS: Wanted = { kind: "prefix", prefix: "/pools/" };
+    const wanted = [{ kind: "key", key: "/block" }, { kind: "key", key: "/handle" }, POOLS] as const;
+    let guess: Guess;
+    beforeEach(async () => {
+      await put("/pools/a", "x");
+      guess = { wanted, answers: (await store.read(wanted)).answers };
+    });
+
+    test("is reported as done when it was done, though others have built on it since", async () => {
+      let own = "";
+      proxy.loseNext("answer", async () => {
+        own = (await readKey("/block"))?.revision ?? "";
+        await put("/block", "three");
+        await put("/pools/b", "x");
+      });
+
+      expect(await store.commitIfUnchanged(guess, assignment())).toEqual({ ok: true, revision: own });
+      expect((await readKey("/handle"))?.value).toBe("mine");
+    });
+
+    test("is made once more, and once only, when it never arrived", async () => {
+      proxy.loseNext("request");
+
+      expect((await store.commitIfUnchanged(guess, assignment())).ok).toBe(true);
+      expect(await versionOf("/block")).toBe(2);
+    });
+
+    const foreign: readonly (readonly [string, () => Promise<unknown>])[] = [
+      ["what it writes", () => put("/block", "theirs")],
+      ["what it only rests on", () => put("/pools/b", "x")],
+    ];
+    test.each(foreign)("answers the read when it never arrived and another changed %s", async (_, act) => {
+      proxy.loseNext("request", act);
+
+      expect(await store.commitIfUnchanged(guess, assignment())).toEqual({
+        ok: false,
+        snapshot: await direct.read(wanted),
+      });
+      expect(await readKey("/handle")).toBeUndefined();
+    });
+
+    test("answers the read when it was done and the history that could tell is gone", async () => {
+      proxy.loseNext("answer", async () => {
+        for (const value of ["three", "four"]) await put("/block", value);
+        etcdctl(cluster.endpoints[0] ?? "", ["compact", (await direct.read([])).revision]);
+      });
+
+      expect(await store.commitIfUnchanged(guess, assignment())).toEqual({
+        ok: false,
+        snapshot: await direct.read(wanted),
+      });
+    });
+
+    test("leaves no memory of what was known before", async () => {
+      expect(store.recall?.([POOLS])).toBeDefined();
+      proxy.loseNext("answer");
+      await store.commit([{ kind: "create", key: "/new", value: "mine" }]);
+
+      expect(store.recall?.([POOLS])).toBeUndefined();
+    });
   });
 
   /** How many times the key was written since it was created. */
