@@ -3,6 +3,8 @@
  * one trouble of a real cluster of three. Runs in the middle of a switched
  * network, whose hosts are the members, and prints what happened as JSON.
  */
+
+import { startSiteAgent } from "../agent/site-agent.ts";
 import type { MemberPlace } from "../support/etcd.ts";
 import { startEtcd } from "../support/etcd.ts";
 import { nodeChange, poolChange } from "../support/ipam.ts";
@@ -15,6 +17,7 @@ export interface Trial {
   readonly trouble: TroubleName;
   readonly places: readonly MemberPlace[];
   readonly workers: number;
+  readonly servedBy: "processes" | "an agent";
   readonly rounds: { readonly before: number; readonly during: number; readonly after: number };
 }
 
@@ -34,10 +37,11 @@ const RESIDENTS = ["resident-1", "resident-2", "resident-3"];
 
 if (import.meta.main) console.log(JSON.stringify(await runTrial(JSON.parse(process.argv[2] ?? ""))));
 
-async function runTrial({ trouble: name, places, workers, rounds }: Trial): Promise<TrialReport> {
+async function runTrial({ trouble: name, places, workers, rounds, servedBy }: Trial): Promise<TrialReport> {
   const trouble: Trouble = TROUBLES[name];
   const cluster = await startEtcd({ members: places.length, places, flags: trouble.flags ?? [] });
   const site = await openEtcdSite(cluster, nodeChange("node-1"), poolChange("four", "10.0.0.0/24", { blockSize: 28 }));
+  const agent = servedBy === "an agent" ? await startSiteAgent(site) : undefined;
   try {
     const crew = new IpamCrew(site, workers);
     const residentsBefore = await addressesOf(crew);
@@ -58,6 +62,7 @@ async function runTrial({ trouble: name, places, workers, rounds }: Trial): Prom
       left: world.handles.map(({ handleId }) => handleId).filter((handle) => !handle.includes("resident")),
     };
   } finally {
+    await agent?.[Symbol.asyncDispose]();
     await site.stop();
   }
 }

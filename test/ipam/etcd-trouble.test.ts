@@ -30,12 +30,12 @@ describe.skipIf(missing.length > 0)(
     });
     afterAll(() => area.sweep());
 
-    const runTrial = async (trouble: TroubleName): Promise<TrialReport> => {
+    const runTrial = async (trouble: TroubleName, servedBy: Trial["servedBy"]): Promise<TrialReport> => {
       const places = network.hosts.map(({ address, netns }) => ({
         address,
         enter: ["nsenter", `--net=${netns.path}`, "--"],
       }));
-      const trial: Trial = { trouble, places, ...SIZE };
+      const trial: Trial = { trouble, places, servedBy, ...SIZE };
       const file = join(import.meta.dir, "etcd-trouble.process.ts");
       const enter = ["nsenter", `--net=${network.middle.path}`, "--"];
       const command = [...DYING_WITH_PARENT, ...enter, process.execPath, file, JSON.stringify(trial)];
@@ -43,7 +43,7 @@ describe.skipIf(missing.length > 0)(
       const [text, code] = await Promise.all([new Response(child.stdout).text(), child.exited]);
       if (code !== 0) throw new Error(`the trial ended with exit code ${code}: ${text}`);
       const report: TrialReport = JSON.parse(text);
-      say(trouble, report);
+      say(`${trouble}, served by ${servedBy}`, report);
       return report;
     };
 
@@ -60,10 +60,12 @@ describe.skipIf(missing.length > 0)(
       }
     };
 
-    test.each(["the leader is killed", "the leader is frozen", "the leader is cut off"] as const)(
-      "holds no address twice, loses none and never fails when %s",
-      async (trouble) => {
-        const report = await runTrial(trouble);
+    const leaderTroubles = ["the leader is killed", "the leader is frozen", "the leader is cut off"] as const;
+    const served = ["processes", "an agent"] as const;
+    test.each(leaderTroubles.flatMap((trouble) => served.map((servedBy) => [trouble, servedBy] as const)))(
+      "holds no address twice, loses none and never fails when %s, served by %s",
+      async (trouble, servedBy) => {
+        const report = await runTrial(trouble, servedBy);
 
         expectNothingLost(report);
         expect(report.during.failures).toEqual([]);
@@ -74,7 +76,7 @@ describe.skipIf(missing.length > 0)(
     test(
       "holds no address twice and loses none when the quota is used up, and says what to do about it",
       async () => {
-        const report = await runTrial("the quota is used up");
+        const report = await runTrial("the quota is used up", "processes");
 
         expectNothingLost(report);
         expect(report.during.failures.length).toBeGreaterThan(0);
@@ -92,10 +94,10 @@ function expectClear({ code, message, details }: CallFailure): void {
 }
 
 /** Figures for the reader; timings decide nothing. */
-function say(trouble: TroubleName, { before, during, after }: TrialReport): void {
+function say(trial: string, { before, during, after }: TrialReport): void {
   const told = ({ calls, failures, durations }: Watch) => {
     const [p50 = 0, p99 = 0, most = 0] = [0.5, 0.99, 1].map((share) => quantileOf(durations, share));
     return `${calls} calls, ${failures.length} failed, ms p50 ${p50.toFixed(0)} p99 ${p99.toFixed(0)} max ${most.toFixed(0)}`;
   };
-  console.log(`${trouble}: before ${told(before)}; during ${told(during)}; after ${told(after)}`);
+  console.log(`${trial}: before ${told(before)}; during ${told(during)}; after ${told(after)}`);
 }
