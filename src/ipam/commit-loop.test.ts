@@ -3,8 +3,10 @@ import { rejectionOf } from "../../test/support/thrown-by.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
+import { rememberingStore } from "../datastore/remembering.ts";
 import { PluginError } from "../errors.ts";
-import { settle, type Work } from "./commit-loop.ts";
+import { type Alongside, settle, type Work } from "./commit-loop.ts";
+import type { Facts } from "./facts.ts";
 
 const KEY = { kind: "key", key: "/counter" } as const;
 
@@ -83,5 +85,81 @@ describe("settle()", () => {
     const work: Work<number> = { ...increment, decide: () => ({ kind: "read", wanted: [KEY] }) };
 
     expect((await rejectionOf(() => settle(openMemory(), work, pace()))).kind).toBe("internal");
+  });
+});
+
+describe("settle() on a datastore that remembers", () => {
+  const guessing: Work<number> = { ...increment, mayGuess: true };
+  const open = () => {
+    const table = new MemoryTable();
+    const server = openMemory(table);
+    const store = rememberingStore(server, () => 0);
+    const roundTripsOf = async (work: Work<number>, alongside?: Alongside<number>) => {
+      const before = server.roundTrips;
+      const outcome = await settle(store, work, pace(), alongside).then(
+        (settled) => settled.outcome,
+        (error: unknown) => error,
+      );
+      return { outcome, roundTrips: server.roundTrips - before };
+    };
+    const others = (value: string) => openMemory(table).commit([{ kind: "put", key: KEY.key, value }]);
+    return { store, roundTripsOf, others };
+  };
+
+  test("takes one round trip, from the first on where all is absent", async () => {
+    const { roundTripsOf } = open();
+
+    for (const outcome of [1, 2, 3]) expect(await roundTripsOf(guessing)).toEqual({ outcome, roundTrips: 1 });
+  });
+
+  test("takes two, as without memory, where others were there, and decides from what they wrote", async () => {
+    const { roundTripsOf, others } = open();
+    await roundTripsOf(guessing);
+    await others("10");
+
+    expect(await roundTripsOf(guessing)).toEqual({ outcome: 11, roundTrips: 2 });
+    expect(await roundTripsOf(guessing)).toEqual({ outcome: 12, roundTrips: 1 });
+  });
+
+  test("reads first for work that may not guess", async () => {
+    const { roundTripsOf } = open();
+
+    for (const outcome of [1, 2]) expect(await roundTripsOf(increment)).toEqual({ outcome, roundTrips: 2 });
+  });
+
+  test("answers nothing from memory that it does not commit", async () => {
+    const { roundTripsOf, others } = open();
+    await roundTripsOf(guessing);
+    await others("10");
+    const seenIn = (facts: Facts) => Number(facts.entry(KEY.key)?.value);
+    const look: Work<number> = {
+      ...guessing,
+      decide: (facts) => ({ kind: "commit", changes: [], outcome: seenIn(facts) }),
+    };
+    const refuse: Work<number> = { ...guessing, decide: (facts) => fail(`it is ${seenIn(facts)}`) };
+
+    expect(await roundTripsOf(look)).toEqual({ outcome: 10, roundTrips: 1 });
+    await others("20");
+    expect(await roundTripsOf(refuse)).toMatchObject({ outcome: { message: "it is 20" }, roundTrips: 1 });
+  });
+
+  test("lets a caller refuse only what was read, and proves what the caller read along", async () => {
+    const { roundTripsOf, others } = open();
+    const beside = { kind: "key", key: "/beside" } as const;
+    const work: Work<number> = {
+      ...guessing,
+      first: () => [],
+      decide: () => ({ kind: "commit", changes: [{ kind: "put", key: beside.key, value: "x" }], outcome: 0 }),
+    };
+    const unlessTen: Alongside<number> = {
+      wanted: [KEY],
+      check: ([found]) => (found?.[0]?.value === "10" ? fail("it is 10") : undefined),
+      changes: () => [],
+    };
+    expect(await roundTripsOf(work, unlessTen)).toMatchObject({ outcome: 0, roundTrips: 1 });
+    await others("10");
+    expect(await roundTripsOf(work, unlessTen)).toMatchObject({ outcome: { message: "it is 10" }, roundTrips: 1 });
+    await others("11");
+    expect(await roundTripsOf(work, unlessTen)).toMatchObject({ outcome: 0, roundTrips: 2 });
   });
 });

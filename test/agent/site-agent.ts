@@ -25,7 +25,7 @@ export async function startSiteAgent(site: IpamSite): Promise<SiteAgent> {
   return {
     served: () => [...read().matchAll(/exit code \d+/g)].length,
     async [Symbol.asyncDispose]() {
-      child.kill("SIGTERM");
+      child.kill("SIGKILL");
       await child.exited;
     },
   };
