@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { Subject } from "../../src/datastore/contract/subject.ts";
+import { failureOf, type Subject } from "../../src/datastore/contract/subject.ts";
 import { datastoreContract } from "../../src/datastore/contract.ts";
 import { type EtcdOptions, openEtcd } from "../../src/datastore/etcd/etcd.ts";
 import { countRequests, type EtcdCluster, etcdctl, hasEtcd, startEtcd } from "../support/etcd.ts";
@@ -54,3 +54,23 @@ for (const gateway of ["on", "off"] as const) {
     });
   });
 }
+
+describe.skipIf(!hasEtcd)(`etcd without space${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
+  test("answers the read to a guess that it will not write: there may be nothing to write", async () => {
+    const cluster = await startEtcd();
+    const [endpoint = ""] = cluster.endpoints;
+    const store = await openEtcd({ source: { kind: "endpoints", endpoints: [endpoint] } }, { remembers: true });
+    const wanted = [{ kind: "key", key: "/absent" }] as const;
+    const write = [{ kind: "put", key: "/written", value: "x" }] as const;
+    const alarm = JSON.stringify({ action: "ACTIVATE", alarm: "NOSPACE" });
+    await (await fetch(`${endpoint}/v3/maintenance/alarm`, { method: "POST", body: alarm })).text();
+    const failure = await failureOf(store.commit(write));
+    const proven = await store.commitIfUnchanged({ wanted, answers: [[]] }, write);
+    const snapshot = await store.read(wanted);
+    await store.close();
+    await cluster.stop();
+
+    expect(failure).toMatchObject({ kind: "datastore-unavailable" });
+    expect(proven).toEqual({ ok: false, snapshot });
+  });
+});

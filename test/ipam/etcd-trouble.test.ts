@@ -73,10 +73,10 @@ describe.skipIf(missing.length > 0)(
       LIMIT,
     );
 
-    test(
-      "holds no address twice and loses none when the quota is used up, and says what to do about it",
-      async () => {
-        const report = await runTrial("the quota is used up", "processes");
+    test.each(served)(
+      "holds no address twice and loses none when the quota is used up, and says what to do about it, served by %s",
+      async (servedBy) => {
+        const report = await runTrial("the quota is used up", servedBy);
 
         expectNothingLost(report);
         expect(report.during.failures.length).toBeGreaterThan(0);

@@ -17,6 +17,7 @@ import type {
 import { MOST_IN_ONE_REQUEST, requireCommittable } from "../preconditions.ts";
 import { EtcdClient, OutcomeUnknown, unavailable } from "./client.ts";
 import { EndpointRing, parseEndpoint } from "./endpoints.ts";
+import { EtcdFailure } from "./failure.ts";
 import { findOwnCommit, guardsItself, type OwnCommit } from "./own-commit.ts";
 import { LIMITS, type Limits, type Patience } from "./patience.ts";
 import { readTlsFiles, type TlsPaths } from "./tls-files.ts";
@@ -107,9 +108,17 @@ class EtcdDatastore implements ProvingDatastore {
 
   async commitIfUnchanged(guess: Guess, changes: readonly Change[]): Promise<Proven> {
     requireCommittable(changes);
+    const { wanted } = guess;
     const transaction = provingTransaction(guess, changes);
-    if (!transaction) return { ok: false, snapshot: await this.read(guess.wanted) };
-    return this.commitSurely({ changes, transaction, understand: (answer) => toProven(guess.wanted, answer) });
+    const read = async (): Promise<Proven> => ({ ok: false, snapshot: await this.read(wanted) });
+    if (!transaction) return read();
+    try {
+      return await this.commitSurely({ changes, transaction, understand: (answer) => toProven(wanted, answer) });
+    } catch (error) {
+      // Perhaps there is nothing to write: that is not to fail for want of space.
+      if (isRefusal(error)) return read();
+      throw error;
+    }
   }
 
   watch(prefix: string, from: string, signal: AbortSignal): AsyncIterable<DatastoreEvent> {
@@ -168,6 +177,14 @@ class EtcdDatastore implements ProvingDatastore {
       }
     }
   }
+}
+
+/** etcd was there and would not do it, and nothing of it was done. */
+function isRefusal(error: unknown): boolean {
+  const cause = error instanceof PluginError ? error.cause : undefined;
+  if (!(cause instanceof EtcdFailure)) return false;
+  const { stage, effect, cure } = cause.diagnosis;
+  return stage === "request" && effect === "none" && cure === "repair";
 }
 
 function requireReason(written: Written | "contradiction"): Written {
