@@ -1,8 +1,8 @@
 /**
  * What the datastore holds of an attachment: its addresses, its endpoint, and
  * the profile of its network. With our own IPAM all of it is read together and
- * committed together, two round trips in all; with another IPAM plugin the
- * addresses are that one's, and only the rest is ours.
+ * committed together, two round trips in all, one where the datastore remembers;
+ * with another IPAM plugin the addresses are that one's, and only the rest is ours.
  */
 import { EMPTY_RESULT } from "../cni/result.ts";
 import type { Change, Datastore, Entry, Wanted } from "../datastore/datastore.ts";

@@ -1,4 +1,4 @@
-/** ADD: addresses for one attachment, in one read and one commit. */
+/** ADD: addresses for one attachment, in one read and one commit, or in a commit that proves the read. */
 import { decodeArguments } from "../../cni/arguments.ts";
 import type { AddCall } from "../../cni/call.ts";
 import { type CniResult, EMPTY_RESULT } from "../../cni/result.ts";
