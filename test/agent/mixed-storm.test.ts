@@ -9,6 +9,7 @@ import { hasEtcd } from "../support/etcd.ts";
 import { nodeChange, poolChange } from "../support/ipam.ts";
 import { IPAM_SITES, type IpamSite, judge } from "../support/ipam-site.ts";
 import { findDoubles, runStorm } from "../support/ipam-storm.ts";
+import { pollUntil } from "../support/poll.ts";
 import { proofSize } from "../support/proof-size.ts";
 import { startSiteAgent } from "./site-agent.ts";
 
@@ -59,7 +60,9 @@ describe.skipIf(!hasEtcd)(`an agent beside processes without one${hasEtcd ? "" :
         const reports = await Promise.all([...sites.values()].map((each) => runStorm(each, size)));
 
         expect(reports.flatMap(({ failures }) => failures)).toEqual([]);
-        expect(serving.map((agent) => agent.served())).toEqual(serving.map(() => 2 * PROCESSES * ROUNDS));
+        for (const agent of serving) {
+          await pollUntil(() => agent.served() === 2 * PROCESSES * ROUNDS, "the agent to have served all of its crew");
+        }
         const holdings = reports.flatMap((report) => report.holdings);
         expect(holdings).toHaveLength(crews.length * PROCESSES * ROUNDS);
         expect(findDoubles(holdings)).toEqual([]);

@@ -6,6 +6,7 @@ import { nodeChange, poolChange } from "../support/ipam.ts";
 import { type IpamSite, judge, openEtcdSite } from "../support/ipam-site.ts";
 import { testNeeding } from "../support/needs.ts";
 import { openPluginSite } from "../support/plugin-site.ts";
+import { pollUntil } from "../support/poll.ts";
 import { fetchFromHost } from "../support/reach.ts";
 import { startAgent } from "./agent.ts";
 import { callIpam, counted, type IpamCall, type SiteAgent, startSiteAgent } from "./site-agent.ts";
@@ -104,7 +105,7 @@ describe("requests of a whole attachment that the agent served", () => {
       for (const pod of pods) counts.push(await requestsOf(() => attached.quietly("DEL", pod)));
 
       expect(counts).toEqual([3, 2, 1, 1, 1, 1, 1, 1, 1, 1]);
-      expect(agent.served()).toHaveLength(counts.length);
+      await pollUntil(() => agent.served().length === counts.length, "the agent to have served every call");
       expect(await attached.left()).toEqual([]);
     },
   );
