@@ -14,6 +14,8 @@ const LIVES = proofSize({ everyDay: 100, soak: 1_000 });
 const LIVES_AT_ONCE = 10;
 const KILLED_AFTER = 5;
 const LIMIT = 300_000;
+/** What stood in line may wait for up to ten seconds; an agent that has nothing left to do does not. */
+const ENDS_WITHIN = 5_000;
 
 for (const { kind, test } of STORES) {
   describe(`the node agent on ${kind}`, () => {
@@ -82,9 +84,18 @@ for (const { kind, test } of STORES) {
         agent = await startAgent(site.host);
         await delAll();
         expect(await site.left()).toEqual([]);
-        expect(agent.served()).toHaveLength(SANDBOXES);
+        await pollUntil(() => agent.served().length === SANDBOXES, "the agent to tell of the last call");
       },
       LIMIT,
     );
+
+    test("ends soon when it is told to, whoever stood in line before", async () => {
+      await addAll();
+      await delAll();
+      await agent.signal("TERM");
+      const late = Bun.sleep(ENDS_WITHIN).then(() => "not in time");
+
+      expect(await Promise.race([agent.ended, late])).toBe(0);
+    });
   });
 }
