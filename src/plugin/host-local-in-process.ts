@@ -1,11 +1,23 @@
 /** Our own `host-local` without a process of its own. A second ADD of an attachment gets its addresses again. */
+import { rememberConfigs } from "../cni/remembered-config.ts";
 import { hostLocalAdd, hostLocalCheck } from "../ipam/hostlocal/add.ts";
+import { decodeSharedConfig } from "../ipam/hostlocal/config.ts";
 import { hostLocalDel, hostLocalGc } from "../ipam/hostlocal/release.ts";
 import { hostLocalStatus } from "../ipam/hostlocal/status.ts";
+import type { Lifetime } from "../lifetime.ts";
 import type { IpamPlugin } from "./ipam-plugin.ts";
 
-export const hostLocalInProcess: IpamPlugin = {
-  add: (call, signal) => hostLocalAdd({ ...call, whenHeld: "same addresses" }, signal),
+const decodeRemembered = rememberConfigs(decodeSharedConfig);
+
+export function hostLocalInProcess(lifetime: Lifetime): IpamPlugin {
+  const decodeShared = lifetime === "call" ? decodeRemembered : decodeSharedConfig;
+  return {
+    ...commands,
+    add: (call, signal) => hostLocalAdd({ ...call, decodeShared, whenHeld: "same addresses" }, signal),
+  };
+}
+
+const commands: Omit<IpamPlugin, "add"> = {
   del: (call, signal) => hostLocalDel(call, signal),
   check: (call, signal) => hostLocalCheck(call, signal),
   gc: (call, signal) => hostLocalGc(call, signal),

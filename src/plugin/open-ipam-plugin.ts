@@ -22,7 +22,7 @@ export async function openIpamPlugin(type: string, call: CniCall, surroundings: 
   const path = await findPlugin(type, call.environment);
   if (type === HOST_LOCAL && isSameFile(path, surroundings.executable)) {
     const { hostLocalInProcess } = await loadHostLocal();
-    return hostLocalInProcess;
+    return hostLocalInProcess(surroundings.lifetime);
   }
   return pluginByProcess(type, surroundings);
 }

@@ -6,6 +6,7 @@
  * taken must be given back.
  */
 import type { CniCall } from "../cni/call.ts";
+import { rememberConfigs } from "../cni/remembered-config.ts";
 import type { CallContext } from "../cni/serve.ts";
 import { blamingFields, readNodeName } from "../config/config-files.ts";
 import { type DatastoreSettings, datastoreSettings } from "../config/datastore-settings.ts";
@@ -48,14 +49,17 @@ export interface Session {
   readonly store: () => Promise<Datastore>;
 }
 
+const decodeRemembered = rememberConfigs(requireNetworkConfig);
+
 export async function withSession<T>(
   surroundings: Surroundings,
   { call, context }: { readonly call: CniCall; readonly context: CallContext },
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
-  const decoded = requireNetworkConfig(call.config);
+  const { pid, stderr, lifetime, now: clock } = surroundings;
+  const decode = lifetime === "call" ? decodeRemembered : requireNetworkConfig;
+  const decoded = decode(call.config, call.cniVersion);
   const { config } = decoded;
-  const { pid, stderr, now: clock } = surroundings;
   const log = openConfigLog(decoded, { component: identity.product, pid, clock, stderr });
 
   const settings = datastoreSettings(config);

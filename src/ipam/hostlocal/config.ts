@@ -37,12 +37,21 @@ export interface HostLocalConfig {
   readonly resolvConf: string | undefined;
 }
 
-export function decodeHostLocal(input: AddressInput): HostLocalConfig {
-  const ipam = section(field({ object: input.config, place: "" }, "ipam"));
+/** What is the same for every container of a network. */
+export type SharedConfig = Pick<HostLocalConfig, "rangeSets" | "routes" | "resolvConf">;
+
+export function decodeHostLocal(input: AddressInput, decodeShared = decodeSharedConfig): HostLocalConfig {
   return {
     directory: networkDirectory(input),
-    rangeSets: decodeRangeSets(input.config, input.cniVersion),
+    ...decodeShared(input.config, input.cniVersion),
     requested: requestedAddresses(input),
+  };
+}
+
+export function decodeSharedConfig(config: JsonObject, cniVersion: CniVersion): SharedConfig {
+  const ipam = section(field({ object: config, place: "" }, "ipam"));
+  return {
+    rangeSets: decodeRangeSets(config, cniVersion),
     routes: decodeRoutes(ipam === undefined ? undefined : field(ipam, "routes").value),
     resolvConf: ipam === undefined ? undefined : text(field(ipam, "resolvConf")),
   };
