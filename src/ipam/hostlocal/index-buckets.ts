@@ -19,19 +19,35 @@ const BUCKETS = 64;
 const HEAD = "#1";
 const END = ".";
 
-/** The addresses under this owner, by the index alone. */
-export function readEntry(folder: string, owner: Owner): readonly string[] {
-  const key = keyOf(owner);
-  const entry = readBucket(bucketPath(folder, key)).find((line) => isEntryOf(line, key));
-  return entry === undefined ? [] : entry.slice(key.length + 1).split(" ");
+export interface Entries {
+  /** The addresses under this owner, by the index alone. */
+  read(owner: Owner): readonly string[];
+  /** Replaces the owner's entry; no address, no entry. */
+  write(owner: Owner, addresses: readonly string[]): void;
 }
 
-/** Replaces the owner's entry; no address, no entry. */
-export function writeEntry(folder: string, owner: Owner, addresses: readonly string[]): void {
-  const key = keyOf(owner);
-  const path = bucketPath(folder, key);
-  const others = readBucket(path).filter((line) => !isEntryOf(line, key));
-  writeBucket(path, addresses.length === 0 ? others : [...others, entryLine(key, addresses)]);
+/** For one turn: while the lock is held nobody else writes the files, and none is read twice. */
+export function openEntries(folder: string): Entries {
+  const known = new Map<string, readonly string[]>();
+  const linesOf = (path: string) => {
+    const lines = known.get(path) ?? readBucket(path);
+    known.set(path, lines);
+    return lines;
+  };
+  return {
+    read(owner) {
+      const key = keyOf(owner);
+      const entry = linesOf(bucketPath(folder, key)).find((line) => isEntryOf(line, key));
+      return entry === undefined ? [] : entry.slice(key.length + 1).split(" ");
+    },
+    write(owner, addresses) {
+      const key = keyOf(owner);
+      const path = bucketPath(folder, key);
+      const others = linesOf(path).filter((line) => !isEntryOf(line, key));
+      known.delete(path);
+      writeBucket(path, addresses.length === 0 ? others : [...others, entryLine(key, addresses)]);
+    },
+  };
 }
 
 /** Replaces all entries. */

@@ -16,7 +16,7 @@
  * the index fails nothing.
  */
 import { lastChangeOf, overwriteText, readText } from "../../linux/files.ts";
-import { readEntry, writeEntries, writeEntry } from "./index-buckets.ts";
+import { type Entries, openEntries, writeEntries } from "./index-buckets.ts";
 import { type Owner, ownerText, readLastReserved, readReservation, release } from "./store.ts";
 import { walk } from "./walk.ts";
 
@@ -24,6 +24,7 @@ export interface OwnerIndex {
   readonly directory: string;
   /** What each set gave last, as its file says; empty where it has none. */
   readonly lastReserved: readonly string[];
+  readonly entries: Entries;
   /** What the owner holds by container and interface; failing that, what an old file gives to the whole container. */
   holdingOf(owner: Owner): Holding;
 }
@@ -44,8 +45,8 @@ const STATE = "state";
 export function openIndex(directory: string): OwnerIndex {
   const lastReserved = vouchedState(directory);
   if (lastReserved === undefined) return rebuildIndex(directory);
-  const read = (owner: Owner) => readEntry(indexFolder(directory), owner);
-  return { directory, lastReserved, holdingOf: (owner) => verified(directory, owner, read) };
+  const entries = openEntries(indexFolder(directory));
+  return { directory, lastReserved, entries, holdingOf: (owner) => verified(directory, owner, entries.read) };
 }
 
 /** Walks the folder and writes down what it finds. Reservations that a process died over are nobody's, and go. */
@@ -69,7 +70,8 @@ export function rebuildIndex(directory: string): OwnerIndex {
     writeState(directory, lastReserved);
   });
   const found = (owner: Owner) => holdings.get(ownerText(owner))?.addresses ?? [];
-  return { directory, lastReserved, holdingOf: (owner) => verified(directory, owner, found) };
+  const entries = openEntries(indexFolder(directory));
+  return { directory, lastReserved, entries, holdingOf: (owner) => verified(directory, owner, found) };
 }
 
 /** From here on the index is in doubt, until `vouchFor()`. */
@@ -82,9 +84,9 @@ export function doubt({ directory }: OwnerIndex): void {
  * addresses last and left the owner with this holding. Where the entry cannot be
  * written, it stays in doubt.
  */
-export function vouchFor({ directory }: OwnerIndex, lastReserved: readonly string[], changed?: Holding): void {
+export function vouchFor({ directory, entries }: OwnerIndex, lastReserved: readonly string[], changed?: Holding): void {
   attempt(() => {
-    if (changed !== undefined) writeEntry(indexFolder(directory), changed.owner, changed.addresses);
+    if (changed !== undefined) entries.write(changed.owner, changed.addresses);
     writeState(directory, lastReserved);
   });
 }
