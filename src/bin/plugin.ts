@@ -2,6 +2,7 @@
 import type { PluginFace } from "../cni/face.ts";
 import type { CniPlugin } from "../cni/serve.ts";
 import { identity } from "../identity.ts";
+import { placeOf } from "../linux/files.ts";
 import { cniPlugin } from "../plugin/plugin.ts";
 import type { Surroundings } from "../plugin/session.ts";
 import { runDirectoryOf } from "./agent-socket.ts";
@@ -12,11 +13,18 @@ export async function compose(face: PluginFace, means: CallMeans): Promise<CniPl
   return cniPlugin(face, pluginSurroundings(means));
 }
 
+let ownPlace: string | undefined;
+
+function executablePlace(): string | undefined {
+  ownPlace ??= placeOf("/proc/self/exe");
+  return ownPlace;
+}
+
 export function pluginSurroundings({ environment, stderr, lifetime, enterPhase }: CallMeans): Surroundings {
   return {
     hostName,
     pid: process.pid,
-    executable: "/proc/self/exe",
+    executablePlace,
     runDirectory: runDirectoryOf(environment),
     stateDirectory: identity.stateDirectory,
     lifetime,

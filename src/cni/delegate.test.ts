@@ -2,7 +2,9 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { chmodSync, closeSync, copyFileSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { thrownBy } from "../../test/support/thrown-by.ts";
 import { ForeignError, PluginError } from "../errors.ts";
+import { statusAt } from "../file-status.ts";
 import { type DelegateRequest, delegateAdd, findPlugin, runDelegate } from "./delegate.ts";
 
 const root = mkdtempSync(join(tmpdir(), "cni-delegate-"));
@@ -67,13 +69,13 @@ describe("what a delegate writes to stderr", () => {
 describe("findPlugin()", () => {
   const environment = { CNI_PATH: `${first}::${second}` };
 
-  test("takes the first directory that holds it", async () => {
+  test("takes the first directory that holds it", () => {
     const path = plugin("twice", "exit 0");
     plugin("twice", "exit 0", second);
     const later = plugin("later", "exit 0", second);
 
-    expect(await findPlugin("twice", environment)).toBe(path);
-    expect(await findPlugin("later", environment)).toBe(later);
+    expect(findPlugin("twice", environment)).toEqual({ path, place: statusAt(path)?.place ?? "" });
+    expect(findPlugin("later", environment)).toEqual({ path: later, place: statusAt(later)?.place ?? "" });
   });
 
   test.each([
@@ -83,18 +85,18 @@ describe("findPlugin()", () => {
     ["folder", "delegate-failed"],
     ["..", "delegate-failed"],
     ["sh", "delegate-failed"],
-  ])("refuses %p", async (type, kind) => {
-    expect(await failureOf(findPlugin(type, environment))).toMatchObject({ kind });
+  ])("refuses %p", (type, kind) => {
+    expect(thrownBy(() => findPlugin(type, environment))).toMatchObject({ kind });
   });
 
-  test("names the type and the directories it searched", async () => {
-    expect(String(await failureOf(findPlugin("absent", environment)))).toMatch(
+  test("names the type and the directories it searched", () => {
+    expect(String(thrownBy(() => findPlugin("absent", environment)))).toMatch(
       new RegExp(`"absent".*${first}, ${second}`),
     );
   });
 
-  test("does not search the working directory when CNI_PATH is empty", async () => {
-    expect(await failureOf(findPlugin("package.json", { CNI_PATH: "" }))).toMatchObject({ kind: "delegate-failed" });
+  test("does not search the working directory when CNI_PATH is empty", () => {
+    expect(thrownBy(() => findPlugin("package.json", { CNI_PATH: "" }))).toMatchObject({ kind: "delegate-failed" });
   });
 });
 

@@ -53,21 +53,28 @@ export async function delegateAdd(request: DelegateRequest, version: CniVersion)
 
 /** Runs any command; answers what the delegate printed. */
 export async function runDelegate(request: DelegateRequest): Promise<string> {
-  const program = await findPlugin(request.type, request.environment);
-  const { exitCode, stdout } = await execute(program, request);
+  const program = findPlugin(request.type, request.environment);
+  const { exitCode, stdout } = await execute(program.path, request);
   if (exitCode === 0) return stdout;
   throw reportedError(request, exitCode, stdout);
 }
 
+export interface FoundPlugin {
+  readonly path: string;
+  /** Device and inode, as text to compare. */
+  readonly place: string;
+}
+
 /** The first regular file of that name in the directories of CNI_PATH. */
-export async function findPlugin(type: string, environment: Environment): Promise<string> {
+export function findPlugin(type: string, environment: Environment): FoundPlugin {
   if (type === "" || type.includes("/")) {
     throw new PluginError("config-invalid", `Cannot run plugin ${JSON.stringify(type)}: a type is a plain file name`);
   }
   const directories = pluginDirectories(environment);
   for (const directory of directories) {
     const path = `${directory}/${type}`;
-    if (statusAt(path)?.isRegular) return path;
+    const status = statusAt(path);
+    if (status?.isRegular) return { path, place: status.place };
   }
   const state = directories.length === 0 ? "CNI_PATH names no directory" : `it is not in ${directories.join(", ")}`;
   throw new PluginError("delegate-failed", `Cannot run plugin "${type}": ${state}`);

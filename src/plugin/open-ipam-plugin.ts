@@ -5,7 +5,6 @@
  */
 import type { CniCall } from "../cni/call.ts";
 import { type DelegateRequest, delegateAdd, findPlugin, runDelegate } from "../cni/delegate.ts";
-import { isSameFile } from "../linux/files.ts";
 import { loadOnce } from "../load-once.ts";
 import type { IpamPlugin } from "./ipam-plugin.ts";
 import type { Surroundings } from "./session.ts";
@@ -19,8 +18,8 @@ const loadHostLocal = loadOnce(() => import("./host-local-in-process.ts"));
 
 /** Finds the plugin in CNI_PATH and nowhere else. */
 export async function openIpamPlugin(type: string, call: CniCall, surroundings: Surroundings): Promise<IpamPlugin> {
-  const path = await findPlugin(type, call.environment);
-  if (type === HOST_LOCAL && isSameFile(path, surroundings.executable)) {
+  const { place } = findPlugin(type, call.environment);
+  if (type === HOST_LOCAL && place === surroundings.executablePlace()) {
     const { hostLocalInProcess } = await loadHostLocal();
     return hostLocalInProcess(surroundings.lifetime);
   }

@@ -32,8 +32,8 @@ export interface Surroundings extends HostMeans {
   /** Milliseconds of a clock that never goes back. */
   readonly elapsed: () => number;
   readonly uuid: () => string;
-  /** The file that this process runs. */
-  readonly executable: string;
+  /** Device and inode of the file that this process runs: they are its own, whatever becomes of the file's name. */
+  readonly executablePlace: () => string | undefined;
   readonly stderr: (text: string) => void;
   readonly enterPhase: EnterPhase;
 }
