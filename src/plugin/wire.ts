@@ -17,7 +17,15 @@ import { echoed, type NetlinkRequest } from "../linux/netlink/request.ts";
 import { attempt, type NetlinkSocket, perform } from "../linux/netlink-socket.ts";
 import { runInNetns } from "../linux/netns.ts";
 import { ensureAddress } from "../linux/rtnetlink/address.ts";
-import { changeLink, deleteLink, findLink, findLinkByIndex, type Link, readLink } from "../linux/rtnetlink/link.ts";
+import {
+  changeLink,
+  deleteLink,
+  findLink,
+  findLinkByIndex,
+  hasLink,
+  type Link,
+  readLink,
+} from "../linux/rtnetlink/link.ts";
 import { removeLinkTogether } from "../linux/rtnetlink/link-removal.ts";
 import { setNeighbour } from "../linux/rtnetlink/neighbour.ts";
 import { addRoute, listRoutes, MAIN_TABLE, type Route } from "../linux/rtnetlink/route.ts";
@@ -98,7 +106,7 @@ export function wireLinks(plan: WiringPlan, sandbox: Sandbox, means: WiringMeans
   });
   // The container's end is ready when it is up; of the host's the kernel only took note, and drops what is sent
   // until it comes to it. To be asked about the link makes it do so now (from Linux 6.8 on).
-  findLinkByIndex(sandbox.host, host.index);
+  hasLink(sandbox.host, host.index);
   return { host, container };
 }
 

@@ -13,7 +13,7 @@
 import { isKernelError, type KernelError } from "../kernel-error.ts";
 import type { NetlinkRequest } from "../netlink/request.ts";
 import { attempt, attemptAside, closeNetlinkSocket, openNetlinkSocket } from "../netlink-socket.ts";
-import { changeLink, deleteLink, deleteLinkGroup, findLinkByIndex } from "./link.ts";
+import { changeLink, deleteLink, deleteLinkGroup, hasLink } from "./link.ts";
 import { returnRouteSocket, takeRouteSocket, withRouteSocket } from "./route-socket.ts";
 
 interface KnownLink {
@@ -32,7 +32,9 @@ type Outcome = { readonly refusal: KernelError | undefined };
 const LOWEST_GROUP = 0x4000_0000;
 /** Each waits on a thread that others may need, too. */
 const MOST_WAITING = 4;
-const LOOK_MILLISECONDS = 0.3;
+/** Mostly the first look waits in the kernel until the link is gone. Later ones give the thread time that has not begun yet. */
+const FIRST_LOOKS = 3;
+const LOOK_MILLISECONDS = 1;
 
 let wishes: Wish[] = [];
 let isBusy = false;
@@ -101,9 +103,10 @@ async function removeNow(removal: NetlinkRequest, batch: readonly Wish[]): Promi
 async function whenGone(batch: readonly Wish[], signal: AbortSignal): Promise<Outcome> {
   const socket = takeRouteSocket();
   try {
-    do await Bun.sleep(LOOK_MILLISECONDS);
-    while (!signal.aborted && batch.some(({ link }) => findLinkByIndex(socket, link.index)));
-    return { refusal: undefined };
+    for (let looks = 0; ; looks += 1) {
+      await Bun.sleep(looks < FIRST_LOOKS ? 0 : LOOK_MILLISECONDS);
+      if (signal.aborted || !batch.some(({ link }) => hasLink(socket, link.index))) return { refusal: undefined };
+    }
   } finally {
     returnRouteSocket(socket);
   }

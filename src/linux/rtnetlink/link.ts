@@ -8,7 +8,7 @@ import type { MessageCursor } from "../netlink/message-reader.ts";
 import type { MessageWriter } from "../netlink/message-writer.ts";
 import type { NetlinkRequest } from "../netlink/request.ts";
 import { FLAG } from "../netlink/wire.ts";
-import { attempt, dump, type NetlinkSocket } from "../netlink-socket.ts";
+import { attempt, dump, type NetlinkSocket, perform } from "../netlink-socket.ts";
 import { IFF_UP, INFO, IPV4_FAMILY, IPV4_SETTING, LINK, linkHeader, RTM } from "./link-wire.ts";
 
 export interface Link {
@@ -45,6 +45,15 @@ export function findLink(socket: NetlinkSocket, name: string): Link | undefined 
 
 export function findLinkByIndex(socket: NetlinkSocket, index: number): Link | undefined {
   return askForLink(socket, readLinkRequest(`read link ${index}`, index));
+}
+
+/** Whether there is such a link. The kernel answers when all that it does to links is done. */
+export function hasLink(socket: NetlinkSocket, index: number): boolean {
+  let isThere = false;
+  perform(socket, [readLinkRequest(`read link ${index}`, index)], () => {
+    isThere = true;
+  });
+  return isThere;
 }
 
 export function listLinks(socket: NetlinkSocket): Link[] {
