@@ -67,14 +67,14 @@ export function stepAddress(address: Address, offset: bigint): Address | undefin
 
 /** Network order: 4 or 16 bytes. */
 export function addressBytes({ family, value }: Address): Uint8Array<ArrayBuffer> {
+  if (family === 4) {
+    const number = Number(value);
+    return Uint8Array.of(number >>> 24, number >>> 16, number >>> 8, number);
+  }
   const bytes = new Uint8Array(BITS[family] / 8);
   const view = new DataView(bytes.buffer);
-  if (family === 4) {
-    view.setUint32(0, Number(value));
-  } else {
-    view.setBigUint64(0, value >> 64n);
-    view.setBigUint64(8, value);
-  }
+  view.setBigUint64(0, value >> 64n);
+  view.setBigUint64(8, value);
   return bytes;
 }
 

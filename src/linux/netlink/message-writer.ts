@@ -8,6 +8,7 @@
  * which is little-endian on every machine the product is built for; the `Big`
  * methods write network order, as netfilter wants it.
  */
+import { putText } from "../../bytes.ts";
 import { ALIGNMENT, HEADER_LENGTH, NESTED } from "./wire.ts";
 
 const encoder = new TextEncoder();
@@ -114,13 +115,17 @@ export class MessageWriter {
     this.#reserve(value.length * 3 + 12);
     const start = this.#length;
     this.#length += 4;
-    const { written } = encoder.encodeInto(value, this.#bytes.subarray(this.#length));
-    this.#length += written;
+    this.#length = putText(this.#bytes, this.#length, value) ?? this.#length + this.#encode(value);
     this.#bytes[this.#length] = 0;
     this.#length += 1;
     this.#view.setUint16(start, this.#length - start, true);
     this.#view.setUint16(start + 2, type, true);
     this.#pad();
+  }
+
+  /** Of a text that is not plain ASCII; answers how long it is. */
+  #encode(value: string): number {
+    return encoder.encodeInto(value, this.#bytes.subarray(this.#length)).written;
   }
 
   bytes(type: number, value: Uint8Array): void {

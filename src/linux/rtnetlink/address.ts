@@ -1,4 +1,5 @@
 /** Addresses of links. */
+import { putNumber } from "../../bytes.ts";
 import { type Address, addressBytes, addressFromBytes, type Family } from "../../ip/address.ts";
 import { formatInterfaceAddress, type InterfaceAddress } from "../../ip/prefix.ts";
 import type { MessageCursor } from "../netlink/message-reader.ts";
@@ -48,7 +49,7 @@ function addressRequest(verb: string, type: number, flags: number, of: LinkAddre
       header[1] = of.length;
       header[2] = of.address.family === 6 && type === RTM.newAddress ? ADDRESS_FLAG.noDuplicateDetection : 0;
       header[3] = SCOPE.universe;
-      new DataView(header.buffer).setUint32(4, of.linkIndex, true);
+      putNumber(header, 4, of.linkIndex);
       writer.raw(header);
       const bytes = addressBytes(of.address);
       writer.bytes(ATTRIBUTE.local, bytes);

@@ -1,4 +1,6 @@
 /** The numbers of link messages, as in linux/if_link.h and linux/rtnetlink.h. */
+import { putNumber } from "../../bytes.ts";
+
 export const RTM = { newLink: 16, deleteLink: 17, getLink: 18 } as const;
 
 export const LINK = {
@@ -29,9 +31,8 @@ export const IFF_UP = 1;
 /** `struct ifinfomsg`. */
 export function linkHeader(index: number, flags = 0, changed = 0): Uint8Array {
   const header = new Uint8Array(16);
-  const view = new DataView(header.buffer);
-  view.setInt32(4, index, true);
-  view.setUint32(8, flags, true);
-  view.setUint32(12, changed, true);
+  putNumber(header, 4, index);
+  putNumber(header, 8, flags);
+  putNumber(header, 12, changed);
   return header;
 }

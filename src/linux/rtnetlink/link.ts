@@ -28,6 +28,7 @@ export interface Link {
   readonly receiveQueues: number;
 }
 
+const encoder = new TextEncoder();
 const HEADER_LENGTH = 16;
 const SKIP_STATISTICS = 1 << 3;
 
@@ -141,7 +142,7 @@ export function changeLink(link: LinkReference, change: LinkChange): NetlinkRequ
       const flags = change.state === "up" ? IFF_UP : 0;
       writer.raw(linkHeader(link.index ?? 0, flags, change.state === undefined ? 0 : IFF_UP));
       if (link.index === undefined) writer.text(LINK.name, link.name);
-      if (change.alias !== undefined) writer.bytes(LINK.alias, new TextEncoder().encode(change.alias));
+      if (change.alias !== undefined) writer.bytes(LINK.alias, encoder.encode(change.alias));
       if (change.mac !== undefined) writer.bytes(LINK.address, change.mac);
       if (change.mtu !== undefined) writer.u32(LINK.mtu, change.mtu);
       if (change.group !== undefined) writer.u32(LINK.group, change.group);
@@ -207,7 +208,7 @@ export function createIfb(ifb: {
       writer.u32(LINK.transmitQueueLength, 0);
       writer.text(LINK.name, ifb.name);
       const info = writer.openUnmarked(LINK.info);
-      writer.bytes(INFO.kind, new TextEncoder().encode("ifb"));
+      writer.bytes(INFO.kind, encoder.encode("ifb"));
       writer.close(info);
     },
   };

@@ -1,4 +1,5 @@
 /** Neighbour entries that never age: which MAC answers for an address on a link. */
+import { putNumber } from "../../bytes.ts";
 import { type Address, addressBytes, addressFromBytes, formatAddress } from "../../ip/address.ts";
 import type { MessageCursor } from "../netlink/message-reader.ts";
 import type { NetlinkRequest } from "../netlink/request.ts";
@@ -60,10 +61,9 @@ export function listNeighbours(socket: NetlinkSocket): KnownNeighbour[] {
 
 function header({ address, linkIndex }: Omit<Neighbour, "mac">, state: number): Uint8Array {
   const bytes = new Uint8Array(HEADER_LENGTH);
-  const view = new DataView(bytes.buffer);
   bytes[0] = familyNumber(address.family);
-  view.setInt32(4, linkIndex, true);
-  view.setUint16(8, state, true);
+  putNumber(bytes, 4, linkIndex);
+  bytes[8] = state;
   return bytes;
 }
 
