@@ -17,6 +17,8 @@ export interface Agent {
   readonly pid: number;
   /** The calls it has answered, in their order: `plugin ADD: exit code 0`. */
   served(): readonly string[];
+  /** The same, once it has told of so many: it tells of a call behind its answer. */
+  hasServed(count: number): Promise<readonly string[]>;
   log(): string;
   signal(name: "TERM" | "KILL" | "STOP" | "CONT"): Promise<void>;
   /** Its exit code, once it has ended. */
@@ -61,11 +63,16 @@ export function launchAgent(host: Host, options: AgentOptions = {}): Agent {
   };
   const pidOf = () => Number(readFileSync(host.view(pidFile), "utf8"));
   const own = (path: string) => host.view(`/proc/${pidOf()}/${path}`);
+  const served = () => [...readLog().matchAll(/(\w+ \w+: exit code \d+)/g)].map(([, call = ""]) => call);
   return {
     get pid() {
       return pidOf();
     },
-    served: () => [...readLog().matchAll(/(\w+ \w+: exit code \d+)/g)].map(([, call = ""]) => call),
+    served,
+    async hasServed(count) {
+      await pollUntil(() => served().length >= count, `the agent to tell of ${count} calls`);
+      return served();
+    },
     log: readLog,
     async signal(name) {
       await host.must(["kill", `-${name}`, String(pidOf())]);

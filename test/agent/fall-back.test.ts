@@ -159,7 +159,7 @@ describe("a plugin does its work itself", () => {
       expect((await site.call("ADD", pod, { environment })).stderr).toStartWith("trace ADD: boot ");
       await site.quietly("DEL", pod);
 
-      expect(agent.served()).toEqual(["plugin DEL: exit code 0"]);
+      expect(await agent.hasServed(1)).toEqual(["plugin DEL: exit code 0"]);
     });
 
     test("while the agent is frozen, and hands over again when it is not", async () => {
@@ -168,7 +168,9 @@ describe("a plugin does its work itself", () => {
       await agent.signal("CONT");
       await live();
 
-      expect(agent.served()).toEqual(["ADD", "CHECK", "DEL"].map((command) => `plugin ${command}: exit code 0`));
+      expect(await agent.hasServed(3)).toEqual(
+        ["ADD", "CHECK", "DEL"].map((command) => `plugin ${command}: exit code 0`),
+      );
     });
 
     test("while the agent is frozen for so long that nobody can connect any more", async () => {
@@ -179,7 +181,7 @@ describe("a plugin does its work itself", () => {
       await pollUntil(() => agent.holds().descriptors < 30, "the agent to let go of those that gave up");
       await live();
 
-      expect(agent.served()).toHaveLength(3);
+      expect(await agent.hasServed(3)).toHaveLength(3);
     });
 
     test("from the beginning, when the agent is killed in the middle of an ADD", async () => {

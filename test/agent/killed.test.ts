@@ -59,9 +59,9 @@ for (const { kind, test } of STORES) {
     const pointsOf = async (call: () => Promise<unknown>) => {
       const agent = await startFaulty("list");
       await call();
+      expect(await agent.hasServed(1)).toHaveLength(1);
       await agent.signal("KILL");
       await agent.ended;
-      expect(agent.served()).toHaveLength(1);
       return [...agent.log().matchAll(/^crash point \d+ (.*)$/gm)].map(([, point = ""]) => point);
     };
     const addAlone = async (options: CallOptions): Promise<Pod> => {

@@ -39,7 +39,7 @@ describe("the node agent", () => {
     expect(await second.ended).toBe(1);
     expect(second.log()).toMatch(/Cannot start: another one serves this host/);
     await live();
-    expect(first.served()).toHaveLength(2);
+    expect(await first.hasServed(2)).toHaveLength(2);
     await first.signal("KILL");
     await first.ended;
   });
@@ -51,7 +51,7 @@ describe("the node agent", () => {
     const second = await startAgent(site.host);
     await live();
 
-    expect([first.served().length, second.served().length]).toEqual([0, 2]);
+    expect([first.served().length, (await second.hasServed(2)).length]).toEqual([0, 2]);
     await second.signal("TERM");
     expect(await second.ended).toBe(0);
   });
@@ -71,7 +71,7 @@ describe("the node agent", () => {
     await live();
     expect(agent.served()).toEqual([]);
     await live(environment);
-    expect(agent.served()).toHaveLength(2);
+    expect(await agent.hasServed(2)).toHaveLength(2);
     await agent.signal("TERM");
     expect(await agent.ended).toBe(0);
   });

@@ -43,6 +43,7 @@ for (const { kind, test } of STORES) {
 
         expect(await site.left()).toEqual([]);
         const expected = ["ADD", "DEL"].flatMap((command) => pods.map(() => `plugin ${command}: exit code 0`));
+        await agent.hasServed(before + expected.length);
         expect(servedSince(before)).toEqual(expected);
       },
       LIMIT,
@@ -84,7 +85,7 @@ for (const { kind, test } of STORES) {
         agent = await startAgent(site.host);
         await delAll();
         expect(await site.left()).toEqual([]);
-        await pollUntil(() => agent.served().length === SANDBOXES, "the agent to tell of the last call");
+        expect(await agent.hasServed(SANDBOXES)).toHaveLength(SANDBOXES);
       },
       LIMIT,
     );

@@ -136,7 +136,7 @@ describe("a call under way in the node agent", () => {
     await site.add(pod, { ...spy.options, environment: { ...spy.options.environment, ...sent } });
 
     expect(spy.environment()).toMatchObject({ ...sent, CNI_CONTAINERID: pod.containerId, CNI_NETNS: pod.netns });
-    expect(agent.served()).toEqual(["plugin ADD: exit code 0"]);
+    expect(await agent.hasServed(1)).toEqual(["plugin ADD: exit code 0"]);
     await site.quietly("DEL", pod, spy.options);
     expect(await site.left()).toEqual([]);
   });
