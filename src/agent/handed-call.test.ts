@@ -22,6 +22,7 @@ describe("a handed call", () => {
         const frame = decodeFrame(encodeCall({ program, environment, stdin }));
         expect(frame && decodeCall(frame)).toEqual({ program, environment, stdin });
       }),
+      { examples: [["ipam", JSON.parse('{"__proto__":"a variable"}'), new Uint8Array(0)]] },
     );
   });
 

@@ -43,8 +43,7 @@ export function encodeAnswer({ exitCode, stdout, stderr }: Answer): Uint8Array {
   return encodeFrame({ number: exitCode, head: encoder.encode(stderr), body: encoder.encode(stdout) });
 }
 
+/** Of any names: to assign to `__proto__` would set no variable. */
 function environmentOf(given: unknown): Environment {
-  const environment: Record<string, string> = {};
-  for (const [name, value] of Object.entries(given ?? {})) environment[name] = String(value);
-  return environment;
+  return Object.fromEntries(Object.entries(given ?? {}).map(([name, value]) => [name, String(value)]));
 }
