@@ -91,21 +91,21 @@ async function removeNow(removal: NetlinkRequest, batch: readonly Wish[]): Promi
       closeNetlinkSocket(socket);
     });
   waiting.add(returned);
-  const seen = new AbortController();
+  const look = { isOver: false };
   try {
-    return await Promise.race([returned, whenGone(batch, seen.signal)]);
+    return await Promise.race([returned, whenGone(batch, look)]);
   } finally {
-    seen.abort();
+    look.isOver = true;
   }
 }
 
 /** All links of a batch go at the same time, under one lock of the kernel. */
-async function whenGone(batch: readonly Wish[], signal: AbortSignal): Promise<Outcome> {
+async function whenGone(batch: readonly Wish[], look: { readonly isOver: boolean }): Promise<Outcome> {
   const socket = takeRouteSocket();
   try {
     for (let looks = 0; ; looks += 1) {
       await Bun.sleep(looks < FIRST_LOOKS ? 0 : LOOK_MILLISECONDS);
-      if (signal.aborted || !batch.some(({ link }) => hasLink(socket, link.index))) return { refusal: undefined };
+      if (look.isOver || !batch.some(({ link }) => hasLink(socket, link.index))) return { refusal: undefined };
     }
   } finally {
     returnRouteSocket(socket);
