@@ -16,9 +16,12 @@ export function parseJsonObject(bytes: Uint8Array, subject: string): JsonObject 
   throw new PluginError("decode-failure", `Cannot read ${subject}: it is ${kindOf(value)}, not a JSON object`);
 }
 
+let decoder: TextDecoder | undefined;
+
 function parseJson(bytes: Uint8Array, subject: string): unknown {
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    decoder ??= new TextDecoder("utf-8", { fatal: true });
+    return JSON.parse(decoder.decode(bytes));
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new PluginError("decode-failure", `Cannot read ${subject}: it is not valid JSON`, { details: reason, cause });
