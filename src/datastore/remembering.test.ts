@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { put } from "./contract/subject.ts";
 import { datastoreContract } from "./contract.ts";
-import type { Change, Datastore, ProvingDatastore, Wanted } from "./datastore.ts";
+import type { Change, Datastore, Guess, ProvingDatastore, Wanted } from "./datastore.ts";
 import { openMemory } from "./memory/memory.ts";
 import { MemoryTable } from "./memory/table.ts";
 import { rememberingStore } from "./remembering.ts";
@@ -140,6 +140,23 @@ describe("a store that remembers", () => {
       expect(recalled(LISTING)).toBeUndefined();
     });
 
+    test("but not for an answer that another has overtaken", async () => {
+      const memory = openMemory(table);
+      const late = Promise.withResolvers<void>();
+      const slow = async (wanted: readonly Wanted[]) => {
+        const snapshot = await openMemory(table).read(wanted);
+        await late.promise;
+        return snapshot;
+      };
+      store = rememberingStore(Object.assign(memory, { read: slow }), () => failures);
+      const reading = store.read([LISTING]);
+      await put(store, "/k", "later");
+      late.resolve();
+      await reading;
+
+      expect(recalled(LISTING, KEY)).toEqual(await truth(LISTING, KEY));
+    });
+
     const requests: readonly (readonly [string, (failing: Datastore) => Promise<unknown>])[] = [
       ["read", (failing) => failing.read([KEY])],
       ["commit", (failing) => failing.commit([])],
@@ -154,6 +171,31 @@ describe("a store that remembers", () => {
 
       await expect(request(store)).rejects.toThrow("lost");
       expect(recalled(LISTING)).toBeUndefined();
+    });
+
+    const answered: readonly (readonly [string, (restored: Datastore) => Promise<unknown>])[] = [
+      ["read", (restored) => restored.read([KEY])],
+      ["commit", (restored) => put(restored, "/k", "anew")],
+      ["right guess", async (restored) => restored.commitIfUnchanged?.({ wanted: [], answers: [] }, [])],
+      ["wrong guess", async (restored) => restored.commitIfUnchanged?.({ wanted: [LISTING], answers: [[]] }, [])],
+    ];
+    test.each(answered)("after a %s that is answered of an earlier time: by an older copy", async (_, request) => {
+      const memory = openMemory(table);
+      store = rememberingStore(memory, () => failures);
+      for (const value of ["1", "2", "3"]) await put(store, "/beside", value);
+      await store.read([{ kind: "prefix", prefix: "/other/" }]);
+      const copy = openMemory(new MemoryTable());
+      await put(copy, "/l/1", "x");
+      Object.assign(memory, {
+        read: (wanted: readonly Wanted[]) => copy.read(wanted),
+        commit: (changes: readonly Change[]) => copy.commit(changes),
+        commitIfUnchanged: (guess: Guess, changes: readonly Change[]) => copy.commitIfUnchanged(guess, changes),
+      });
+      await request(store);
+
+      expect(recalled({ kind: "prefix", prefix: "/other/" })).toBeUndefined();
+      await store.read([LISTING]);
+      expect(recalled(LISTING)).toEqual((await copy.read([LISTING])).answers);
     });
 
     test("when it is closed", async () => {

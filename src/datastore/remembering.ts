@@ -5,7 +5,8 @@
  *
  * The truth is the store's alone: what is remembered is only ever compared with
  * it. After any failure, even one that was got over by trying again, everything
- * is forgotten.
+ * is forgotten; so it is when the store has gone back, restored from an older
+ * copy: from there on a revision may mean something else.
  */
 import type {
   Change,
@@ -27,6 +28,8 @@ export function rememberingStore(store: ProvingDatastore, failures: () => number
 class RememberingDatastore implements ProvingDatastore {
   private recollection = new Recollection();
   private failuresSeen = 0;
+  /** The latest revision that was answered since everything was forgotten. */
+  private latest = 0n;
 
   constructor(
     private readonly store: ProvingDatastore,
@@ -34,19 +37,28 @@ class RememberingDatastore implements ProvingDatastore {
   ) {}
 
   async read(wanted: readonly Wanted[]): Promise<Snapshot> {
-    const snapshot = await this.forgettingOnFailure(() => this.store.read(wanted));
+    const snapshot = await this.ask(
+      () => this.store.read(wanted),
+      ({ revision }) => revision,
+    );
     this.remembered().learnRead(wanted, snapshot);
     return snapshot;
   }
 
   async commit(changes: readonly Change[]): Promise<Written> {
-    const written = await this.forgettingOnFailure(() => this.store.commit(changes));
+    const written = await this.ask(
+      () => this.store.commit(changes),
+      (answer) => (answer.ok ? answer.revision : undefined),
+    );
     if (written.ok) this.remembered().learnCommit(changes, written.revision);
     return written;
   }
 
   async commitIfUnchanged(guess: Guess, changes: readonly Change[]): Promise<Proven> {
-    const proven = await this.forgettingOnFailure(() => this.store.commitIfUnchanged(guess, changes));
+    const proven = await this.ask(
+      () => this.store.commitIfUnchanged(guess, changes),
+      (answer) => (answer.ok ? answer.revision : answer.snapshot.revision),
+    );
     if (proven.ok) this.remembered().learnProven(guess, changes, proven.revision);
     else this.remembered().learnRead(guess.wanted, proven.snapshot);
     return proven;
@@ -72,15 +84,30 @@ class RememberingDatastore implements ProvingDatastore {
 
   private forget(): void {
     this.failuresSeen = this.failures();
+    this.latest = 0n;
     this.recollection = new Recollection();
   }
 
-  private async forgettingOnFailure<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  private async ask<Answer>(
+    request: () => Promise<Answer>,
+    revisionOf: (answer: Answer) => string | undefined,
+  ): Promise<Answer> {
+    // Answers may overtake each other; what is asked now is answered of now or later.
+    const { latest } = this;
     try {
-      return await ask();
+      const answer = await request();
+      this.notice(revisionOf(answer), latest);
+      return answer;
     } catch (error) {
       this.forget();
       throw error;
     }
+  }
+
+  private notice(answered: string | undefined, earliest: bigint): void {
+    if (answered === undefined) return;
+    const revision = BigInt(answered);
+    if (revision < earliest) this.forget();
+    if (revision > this.latest) this.latest = revision;
   }
 }
