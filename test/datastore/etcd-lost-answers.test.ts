@@ -69,6 +69,17 @@ describe.skipIf(!hasEtcd)(`a commit whose answer is lost${hasEtcd ? "" : " (skip
     expect((await readKey("/block"))?.value).toBe("three");
   });
 
+  test.each(["request", "answer"] as const)(
+    "is reported as done when it was done, though the %s of the watch that tells is lost, too",
+    async (loss) => {
+      const text = loss === "request" ? "/v3/watch" : '"created":true';
+      proxy.loseNext("answer", async () => proxy.loseNext(loss, undefined, text));
+      const written = await store.commit(assignment());
+
+      expect(written).toEqual({ ok: true, revision: (await readKey("/block"))?.revision ?? "" });
+    },
+  );
+
   test("is reported as refused when it never arrived and another was faster", async () => {
     proxy.loseNext("request", () => put("/block", "theirs"));
 

@@ -9,17 +9,17 @@ export type Loss = "request" | "answer";
 export interface UnreliableProxy {
   readonly port: number;
   readonly connections: () => number;
-  /** The next message is lost; before the client learns of it, `meanwhile` happens. */
-  loseNext(loss: Loss, meanwhile?: () => Promise<unknown>): void;
+  /** The next message, or the next that holds `text`, is lost; before the client learns of it, `meanwhile` happens. */
+  loseNext(loss: Loss, meanwhile?: () => Promise<unknown>, text?: string): void;
   stop(): Promise<void>;
 }
 
 export async function startProxy(target: number): Promise<UnreliableProxy> {
-  let planned: { loss: Loss; meanwhile: () => Promise<unknown> } | undefined;
+  let planned: { loss: Loss; meanwhile: () => Promise<unknown>; text: string } | undefined;
   let connections = 0;
   const open = new Set<Socket>();
-  const loses = async (loss: Loss, client: Socket): Promise<boolean> => {
-    if (planned?.loss !== loss) return false;
+  const loses = async (loss: Loss, client: Socket, data: string | Buffer): Promise<boolean> => {
+    if (planned?.loss !== loss || !data.includes(planned.text)) return false;
     const { meanwhile } = planned;
     planned = undefined;
     await meanwhile();
@@ -34,8 +34,8 @@ export async function startProxy(target: number): Promise<UnreliableProxy> {
       socket.on("error", () => socket.destroy());
       socket.on("close", () => open.delete(socket));
     }
-    client.on("data", async (data) => (await loses("request", client)) || upstream.write(data));
-    upstream.on("data", async (data) => (await loses("answer", client)) || client.write(data));
+    client.on("data", async (data) => (await loses("request", client, data)) || upstream.write(data));
+    upstream.on("data", async (data) => (await loses("answer", client, data)) || client.write(data));
     client.on("close", () => upstream.destroy());
     upstream.on("close", () => client.destroy());
   });
@@ -43,8 +43,8 @@ export async function startProxy(target: number): Promise<UnreliableProxy> {
   return {
     port: (server.address() as AddressInfo).port,
     connections: () => connections,
-    loseNext: (loss, meanwhile = async () => {}) => {
-      planned = { loss, meanwhile };
+    loseNext: (loss, meanwhile = async () => {}, text = "") => {
+      planned = { loss, meanwhile, text };
     },
     stop: async () => {
       for (const socket of open) socket.destroy();

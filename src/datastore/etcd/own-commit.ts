@@ -7,8 +7,8 @@
  * every key of the commit holds what we wrote, the commit was ours.
  */
 import type { Change, Written } from "../datastore.ts";
-import type { EtcdClient } from "./client.ts";
-import { EtcdFailure, isCompacted } from "./failure.ts";
+import { type EtcdClient, OutcomeUnknown } from "./client.ts";
+import { EtcdFailure, failureOfAnswer, failureOfConnection, isCompacted } from "./failure.ts";
 import type { Patience } from "./patience.ts";
 import type { Operation, StoredEntry } from "./transport.ts";
 
@@ -72,24 +72,26 @@ async function readAt(
   return new Map(answer.ranges.flat().map((entry) => [entry.key, entry]));
 }
 
-async function firstWriteAfter(
-  client: EtcdClient,
-  key: string,
-  revision: string,
-  patience: Patience,
-): Promise<string | undefined> {
+/** Throws `OutcomeUnknown` where the member does not tell: another may. */
+async function firstWriteAfter(client: EtcdClient, key: string, revision: string, patience: Patience): Promise<string> {
   const startRevision = String(BigInt(revision) + 1n);
+  const endpoint = client.ring.current;
   const stream = new AbortController();
   const limit = AbortSignal.any([patience.nextAttempt(), stream.signal]);
   try {
-    return await client.attempt(client.ring.current, limit, async (transport, call) => {
+    return await client.attempt(endpoint, limit, async (transport, call) => {
       for await (const { changes, canceled, cancelReason } of transport.watch(call, { key, startRevision })) {
         const [first] = changes;
         if (first) return first.kind === "put" ? first.entry.revision : first.revision;
         if (canceled) throw compacted(cancelReason);
       }
-      return undefined;
+      throw failureOfAnswer(14, "the watch ended: transport is closing");
     });
+  } catch (error) {
+    const failure = failureOfConnection(error);
+    if (isCompacted(failure)) throw failure;
+    client.ring.giveUp(endpoint);
+    throw new OutcomeUnknown(new Map([[endpoint, failure]]));
   } finally {
     stream.abort();
   }
