@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { failureOf, type Subject } from "../../src/datastore/contract/subject.ts";
+import { cpSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { failureOf, put, readKey, type Subject } from "../../src/datastore/contract/subject.ts";
 import { datastoreContract } from "../../src/datastore/contract.ts";
 import { type EtcdOptions, openEtcd } from "../../src/datastore/etcd/etcd.ts";
 import { countRequests, type EtcdCluster, etcdctl, hasEtcd, startEtcd } from "../support/etcd.ts";
@@ -72,5 +74,41 @@ describe.skipIf(!hasEtcd)(`etcd without space${hasEtcd ? "" : " (skipped: no etc
 
     expect(failure).toMatchObject({ kind: "datastore-unavailable" });
     expect(proven).toEqual({ ok: false, snapshot });
+  });
+});
+
+describe.skipIf(!hasEtcd)(`etcd restored from an older copy${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
+  test("is not taken for what it was, though a record has the very revision that was remembered", async () => {
+    const cluster = await startEtcd();
+    const open = (options: EtcdOptions) =>
+      openEtcd({ source: { kind: "endpoints", endpoints: cluster.endpoints } }, options);
+    const restart = async (meanwhile: (directory: string) => void) => {
+      cluster.members[0]?.signal("SIGKILL");
+      await cluster.members[0]?.restart(meanwhile);
+    };
+    const copy = join(cluster.directory, "copy");
+    const store = await open({ remembers: true });
+    await put(store, "/block", "first");
+    await restart((directory) => cpSync(directory, copy, { recursive: true }));
+    for (const value of ["second", "third"]) await put(store, "/block", value);
+    const remembered = await readKey(store, "/block");
+    await restart((directory) => {
+      rmSync(directory, { recursive: true });
+      cpSync(copy, directory, { recursive: true });
+    });
+
+    const others = await open({});
+    await put(others, "/beside", "x");
+    await readKey(store, "/beside");
+    await put(others, "/block", "theirs");
+    const theirs = await readKey(others, "/block");
+    const wanted = [{ kind: "key", key: "/block" }] as const;
+    const guess = store.recall?.(wanted) ?? { wanted, answers: [[]] };
+    const proven = await store.commitIfUnchanged(guess, [{ kind: "put", key: "/written", value: "x" }]);
+    await Promise.all([store.close(), others.close()]);
+    await cluster.stop();
+
+    expect(theirs?.revision).toBe(remembered?.revision ?? "");
+    expect(proven).toMatchObject({ ok: false, snapshot: { answers: [[theirs]] } });
   });
 });

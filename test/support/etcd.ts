@@ -42,8 +42,8 @@ export interface EtcdMember {
   readonly endpoint: string;
   readonly pid: number;
   signal(name: NodeJS.Signals): void;
-  /** Starts it again with the data it had; it must have ended. */
-  restart(): Promise<void>;
+  /** Starts it again with the data it had, or with what `meanwhile` makes of their directory; it must have ended. */
+  restart(meanwhile?: (directory: string) => void): Promise<void>;
 }
 
 export interface EtcdCluster {
@@ -86,8 +86,9 @@ export async function startEtcd(plan: EtcdPlan = {}): Promise<EtcdCluster> {
         return processes[index]?.pid ?? 0;
       },
       signal: (signal) => processes[index]?.kill(signal),
-      restart: async () => {
+      restart: async (meanwhile = () => {}) => {
         await processes[index]?.exited;
+        meanwhile(join(directory.path, name));
         processes[index] = start(name, index);
         await listening(index);
       },
