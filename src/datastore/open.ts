@@ -6,6 +6,7 @@ import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import { PluginError } from "../errors.ts";
 import { statusAt } from "../file-status.ts";
 import type { Lifetime } from "../lifetime.ts";
+import { loadOnce } from "../load-once.ts";
 import type { Datastore } from "./datastore.ts";
 
 export interface OpenOptions {
@@ -28,25 +29,29 @@ export async function openDatastore(settings: DatastoreSettings, options: OpenOp
   return store;
 }
 
+const loadEmbedded = loadOnce(() => import("./embedded/embedded.ts"));
+const loadEtcd = loadOnce(() => import("./etcd/etcd.ts"));
+const loadShared = loadOnce(() => import("./shared.ts"));
+
 /** Endpoints that are found by DNS are looked for again after so long. */
 const ETCD_OLD_AFTER_MILLISECONDS = 60_000;
 
 async function openKind(settings: DatastoreSettings, { random, lifetime = "own" }: OpenOptions): Promise<Datastore> {
   switch (settings.kind) {
     case "embedded": {
-      const { openEmbedded } = await import("./embedded/embedded.ts");
+      const { openEmbedded } = await loadEmbedded();
       const { path } = settings;
       if (lifetime !== "call") return openEmbedded(path, { lifetime });
-      const { shareStore } = await import("./shared.ts");
+      const { shareStore } = await loadShared();
       return shareStore({ name: `embedded ${path}`, sign: () => statusAt(path)?.place ?? "none" }, () =>
         openEmbedded(path),
       );
     }
     case "etcd": {
-      const { openEtcd } = await import("./etcd/etcd.ts");
+      const { openEtcd } = await loadEtcd();
       const options = random === undefined ? {} : { random };
       if (lifetime !== "call") return openEtcd(settings, options);
-      const { shareStore } = await import("./shared.ts");
+      const { shareStore } = await loadShared();
       const { keyFile, certFile, caCertFile } = settings;
       const name = `etcd ${JSON.stringify(settings)}`;
       const sign = () => [keyFile, certFile, caCertFile].map(contentSign).join();

@@ -49,19 +49,18 @@ function useOf(name: string, shared: SharedStore): Datastore {
   clearTimeout(shared.closing);
   const { store } = shared;
   const { recall, commitIfUnchanged } = store;
-  const closing = new AbortController();
-  const closed = whenClosed(closing.signal);
+  const use = new Use();
   return {
-    read: (wanted) => Promise.race([store.read(wanted), closed]),
-    commit: (changes) => Promise.race([store.commit(changes), closed]),
+    read: (wanted) => use.whileOpen(() => store.read(wanted)),
+    commit: (changes) => use.whileOpen(() => store.commit(changes)),
     ...(commitIfUnchanged && {
-      commitIfUnchanged: (guess, changes) => Promise.race([commitIfUnchanged.call(store, guess, changes), closed]),
+      commitIfUnchanged: (guess, changes) => use.whileOpen(() => commitIfUnchanged.call(store, guess, changes)),
     }),
     ...(recall && { recall: (wanted) => recall.call(store, wanted) }),
-    watch: (prefix, from, signal) => store.watch(prefix, from, AbortSignal.any([signal, closing.signal])),
+    watch: (prefix, from, signal) => store.watch(prefix, from, AbortSignal.any([signal, use.untilClosed()])),
     close: async () => {
-      if (closing.signal.aborted) return;
-      closing.abort();
+      if (use.isClosed) return;
+      use.close();
       shared.users -= 1;
       if (shared.users > 0) return;
       if (stores.get(name) === shared) shared.closing = setTimeout(forget, IDLE_MILLISECONDS, name, shared).unref();
@@ -70,13 +69,38 @@ function useOf(name: string, shared: SharedStore): Datastore {
   };
 }
 
-/** Whoever closes it waits no longer for what is under way. */
-function whenClosed(signal: AbortSignal): Promise<never> {
-  const closed = Promise.withResolvers<never>();
-  const reason = new PluginError("datastore-unavailable", "Cannot go on with the datastore: it was closed meanwhile");
-  signal.addEventListener("abort", () => closed.reject(reason), { once: true });
-  closed.promise.catch(() => {});
-  return closed.promise;
+/** One user's time with the store. Whoever closes it waits no longer for what is under way; mostly nothing is. */
+class Use {
+  isClosed = false;
+  private underWay = 0;
+  private readonly closed = Promise.withResolvers<never>();
+  private watching: AbortController | undefined;
+
+  async whileOpen<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+    if (this.isClosed) throw closedMeanwhile();
+    this.underWay += 1;
+    try {
+      return await Promise.race([ask(), this.closed.promise]);
+    } finally {
+      this.underWay -= 1;
+    }
+  }
+
+  untilClosed(): AbortSignal {
+    this.watching ??= new AbortController();
+    if (this.isClosed) this.watching.abort();
+    return this.watching.signal;
+  }
+
+  close(): void {
+    this.isClosed = true;
+    this.watching?.abort();
+    if (this.underWay > 0) this.closed.reject(closedMeanwhile());
+  }
+}
+
+function closedMeanwhile(): PluginError {
+  return new PluginError("datastore-unavailable", "Cannot go on with the datastore: it was closed meanwhile");
 }
 
 /** Closes it now, or with its last user. */
