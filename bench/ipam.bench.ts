@@ -18,6 +18,8 @@ import { report } from "./support/report.ts";
 
 const AT_ONCE = 50;
 const NODE = "here";
+/** A node that has an agent has no calls beside it; on one node the two would change each other's block. */
+const NODE_WITH_AGENT = "here-with-agent";
 
 interface Prepared {
   readonly etcdEndpoint: string;
@@ -35,8 +37,11 @@ await onPrivateHost(import.meta.path, {
     return {
       etcdEndpoint,
       folder,
-      alone: [...(await calico(host, etcdEndpoint)), ours(folder, etcdEndpoint, identity.ipamType)],
-      served: ours(folder, etcdEndpoint, `${identity.ipamType}, node agent`),
+      alone: [
+        ...(await calico(host, etcdEndpoint)),
+        ours(folder, etcdEndpoint, { name: identity.ipamType, node: NODE }),
+      ],
+      served: ours(folder, etcdEndpoint, { name: `${identity.ipamType}, node agent`, node: NODE_WITH_AGENT }),
     };
   },
   measure: async ({ etcdEndpoint, folder, alone, served }) => {
@@ -61,6 +66,7 @@ async function fillStore(host: Host, admin: string, etcdEndpoint: string): Promi
   const apiVersion = `${identity.apiGroup}/v3`;
   const resources = [
     { apiVersion, kind: "Node", metadata: { name: NODE }, spec: {} },
+    { apiVersion, kind: "Node", metadata: { name: NODE_WITH_AGENT }, spec: {} },
     { apiVersion, kind: "IPPool", metadata: { name: "ours" }, spec: { cidr: "10.98.0.0/16" } },
   ];
   await host.must([admin, "datastore", "init"], { environment });
@@ -68,13 +74,17 @@ async function fillStore(host: Host, admin: string, etcdEndpoint: string): Promi
   await host.must([admin, "apply", "-f", "-"], { environment, stdin });
 }
 
-function ours(folder: string, etcdEndpoint: string, name: string): MeasuredIpam {
+function ours(
+  folder: string,
+  etcdEndpoint: string,
+  { name, node }: { readonly name: string; readonly node: string },
+): MeasuredIpam {
   const config = {
     name: name.replaceAll(/\W+/g, "-"),
     cniVersion: "1.0.0",
     type: identity.product,
     etcd_endpoints: etcdEndpoint,
-    nodename: NODE,
+    nodename: node,
     log_level: "ERROR",
     ipam: { type: identity.ipamType },
   };
