@@ -14,10 +14,13 @@ export interface ProductSettings {
   /** Pool of the product's own IPAM, or subnet of host-local. */
   readonly cidr: string;
   readonly ipam: "own" | "host-local";
+  /** Absent: the one that the peers' configs name. */
+  readonly node?: string;
 }
 
-/** The peers' configs name the same node. */
 const NODE = "here";
+/** A node that has an agent has no calls beside it; on one node the two would change each other's block. */
+const NODE_WITH_AGENT = "here-with-agent";
 
 /** A second set of products beside the first, for an agent to serve. */
 export const FOR_AGENT = ", node agent";
@@ -33,6 +36,7 @@ export async function prepareProducts(
   const file = (title: string) => `/var/lib/bench-${fileName(title + addition)}.sqlite`;
   const embedded = { datastore_type: "embedded" };
   const etcd = { datastore_type: "etcdv3", etcd_endpoints: endpoint };
+  const node = addition === "" ? NODE : NODE_WITH_AGENT;
   return [
     await prepareProduct(host, {
       name: product("host-local"),
@@ -40,6 +44,7 @@ export async function prepareProducts(
       datastore: { ...embedded, datastore_path: file("host-local") },
       cidr: "10.96.0.0/16",
       ipam: "host-local",
+      node,
     }),
     await prepareProduct(host, {
       name: product("embedded"),
@@ -47,24 +52,32 @@ export async function prepareProducts(
       datastore: { ...embedded, datastore_path: file("embedded") },
       cidr: "10.97.0.0/16",
       ipam: "own",
+      node,
     }),
-    await prepareProduct(host, { name: product("etcd"), folder, datastore: etcd, cidr: "10.98.0.0/16", ipam: "own" }),
+    await prepareProduct(host, {
+      name: product("etcd"),
+      folder,
+      datastore: etcd,
+      cidr: "10.98.0.0/16",
+      ipam: "own",
+      node,
+    }),
   ];
 }
 
 export async function prepareProduct(host: Host, settings: ProductSettings): Promise<MeasuredPlugin> {
-  const { name, folder, datastore, cidr } = settings;
+  const { name, folder, datastore, cidr, node = NODE } = settings;
   const environment = Object.fromEntries(
     Object.entries(datastore).map(([field, value]) => [field.toUpperCase(), value]),
   );
   const admin = join(folder, identity.adminTool);
   await host.must([admin, "datastore", "init"], { environment });
-  await host.must([admin, "apply", "-f", "-"], { environment, stdin: resourcesOf(cidr) });
+  await host.must([admin, "apply", "-f", "-"], { environment, stdin: resourcesOf(cidr, node) });
   const config = {
     name: fileName(name),
     cniVersion: "1.0.0",
     type: identity.product,
-    nodename: NODE,
+    nodename: node,
     log_level: "ERROR",
     ...datastore,
     ipam: settings.ipam === "own" ? { type: identity.ipamType } : hostLocal(cidr),
@@ -76,10 +89,10 @@ function fileName(title: string): string {
   return title.replaceAll(/\W+/g, "-");
 }
 
-function resourcesOf(cidr: string): string {
+function resourcesOf(cidr: string, node: string): string {
   const apiVersion = `${identity.apiGroup}/v3`;
   const resources = [
-    { apiVersion, kind: "Node", metadata: { name: NODE }, spec: {} },
+    { apiVersion, kind: "Node", metadata: { name: node }, spec: {} },
     { apiVersion, kind: "IPPool", metadata: { name: "ours" }, spec: { cidr } },
   ];
   return resources.map((resource) => JSON.stringify(resource)).join("\n---\n");
