@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { numberAt, putNumber, putText } from "./bytes.ts";
+import { firstBytes, numberAt, putNumber, putText } from "./bytes.ts";
 
 describe("numbers", () => {
   test("are put and read as the kernel keeps them, and touch nothing beside them", () => {
@@ -33,4 +33,12 @@ describe("putText()", () => {
   ])("refuses %s", (_, at, text) => {
     expect(putText(new Uint8Array(8), at, text)).toBeUndefined();
   });
+});
+
+test("firstBytes() copies", () => {
+  const bytes = new Uint8Array([1, 2, 3]);
+  const first = firstBytes(bytes, 2);
+  bytes.fill(9);
+
+  expect([...first]).toEqual([1, 2]);
 });

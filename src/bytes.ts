@@ -36,3 +36,10 @@ export function numberAt(bytes: Uint8Array, at: number): number {
 function byteAt(bytes: Uint8Array, at: number): number {
   return bytes[at] ?? 0;
 }
+
+/** A copy of the first `count` of them. */
+export function firstBytes(bytes: Uint8Array, count: number): Uint8Array {
+  const copy = new Uint8Array(count);
+  for (let index = 0; index < count; index++) copy[index] = byteAt(bytes, index);
+  return copy;
+}

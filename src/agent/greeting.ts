@@ -8,7 +8,7 @@
  *   - another mount namespace: the same path is another file, and a process
  *     number, which is read in /proc, another process
  */
-import { putText } from "../bytes.ts";
+import { firstBytes, putText } from "../bytes.ts";
 
 const LONGEST = 1024;
 const SPACE = 0x20;
@@ -27,7 +27,7 @@ export function greetingOf(
     length += 1 + putLink(greeting, length + 1, place);
   }
   greeting[length] = LINE_END;
-  return greeting.subarray(0, length + 1);
+  return firstBytes(greeting, length + 1);
 }
 
 /** Whether the first `count` bytes are all of the greeting, and nothing else. */
