@@ -37,6 +37,13 @@ function byteAt(bytes: Uint8Array, at: number): number {
   return bytes[at] ?? 0;
 }
 
+/** A larger copy, with room behind them. */
+export function enlarged(bytes: Uint8Array, length = bytes.length * 2): Uint8Array<ArrayBuffer> {
+  const larger = new Uint8Array(length);
+  larger.set(bytes);
+  return larger;
+}
+
 /** A copy of the first `count` of them. */
 export function firstBytes(bytes: Uint8Array, count: number): Uint8Array {
   const copy = new Uint8Array(count);

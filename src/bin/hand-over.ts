@@ -11,6 +11,7 @@
 import { framePlaces, NUMBERS_BYTES } from "../agent/frame.ts";
 import { greetingOf, isGreeting } from "../agent/greeting.ts";
 import { callHead, encodeCall, putHead, roomForHead } from "../agent/handed-call.ts";
+import { enlarged } from "../bytes.ts";
 import type { Environment } from "../cni/environment.ts";
 import { identity } from "../identity.ts";
 import { putLinkTarget } from "../linux/link-target.ts";
@@ -122,15 +123,9 @@ function receive(reception: Reception): WrittenAnswer | "gone" | "not yet" {
     if (places === undefined) continue;
     const { number: exitCode, bodyAt: stdoutAt, end } = places;
     if (reception.count >= end) return { exitCode, bytes: reception.bytes, stderrAt: NUMBERS_BYTES, stdoutAt, end };
-    if (end > reception.bytes.length) enlarge(reception, end);
+    if (end > reception.bytes.length) reception.bytes = enlarged(reception.bytes, end);
   }
   return "not yet";
-}
-
-function enlarge(reception: Reception, length: number): void {
-  const bytes = new Uint8Array(length);
-  bytes.set(reception.bytes);
-  reception.bytes = bytes;
 }
 
 /** Where the agent has gone without an answer, the call can be given again. */

@@ -92,6 +92,20 @@ export interface Datastore {
 
 export type ProvingDatastore = Datastore & Required<Pick<Datastore, "commitIfUnchanged">>;
 
+/** What a store around another one passes on, where that can prove guesses; `around` is put around each commit. */
+export function provingPart(
+  store: Datastore,
+  around: <Answer>(commit: () => Promise<Answer>) => Promise<Answer>,
+): Pick<Datastore, "commitIfUnchanged" | "recall"> {
+  const { recall, commitIfUnchanged } = store;
+  return {
+    ...(commitIfUnchanged && {
+      commitIfUnchanged: (guess, changes) => around(() => commitIfUnchanged.call(store, guess, changes)),
+    }),
+    ...(recall && { recall: (wanted) => recall.call(store, wanted) }),
+  };
+}
+
 /** The events since a revision are no longer known: read everything again, and watch from there. */
 export class HistoryGone extends PluginError {
   constructor(from: string) {

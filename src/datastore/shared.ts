@@ -8,7 +8,7 @@
  * away, a certificate that was renewed.
  */
 import { PluginError } from "../errors.ts";
-import type { Datastore } from "./datastore.ts";
+import { type Datastore, provingPart } from "./datastore.ts";
 
 const IDLE_MILLISECONDS = 10_000;
 
@@ -48,15 +48,11 @@ function useOf(name: string, shared: SharedStore): Datastore {
   shared.users += 1;
   clearTimeout(shared.closing);
   const { store } = shared;
-  const { recall, commitIfUnchanged } = store;
   const use = new Use();
   return {
     read: (wanted) => use.whileOpen(() => store.read(wanted)),
     commit: (changes) => use.whileOpen(() => store.commit(changes)),
-    ...(commitIfUnchanged && {
-      commitIfUnchanged: (guess, changes) => use.whileOpen(() => commitIfUnchanged.call(store, guess, changes)),
-    }),
-    ...(recall && { recall: (wanted) => recall.call(store, wanted) }),
+    ...provingPart(store, (commit) => use.whileOpen(commit)),
     watch: (prefix, from, signal) => store.watch(prefix, from, AbortSignal.any([signal, use.untilClosed()])),
     close: async () => {
       if (use.isClosed) return;

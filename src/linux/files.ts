@@ -6,6 +6,7 @@
  * on the files (docs/decisions/0006-what-imports-cost.md). What is rare (making
  * folders, listing them) loads it when it comes to that.
  */
+import { enlarged } from "../bytes.ts";
 import { effect } from "../effect.ts";
 import { PluginError } from "../errors.ts";
 import { statusAt } from "../file-status.ts";
@@ -142,9 +143,7 @@ function readAll(file: number, path: string): Uint8Array {
     if (count < 0) throw refused("read", path, libc.lastErrno());
     length += count;
     if (count < room) return bytes.subarray(0, length);
-    const larger = new Uint8Array(bytes.length * 2);
-    larger.set(bytes);
-    bytes = larger;
+    bytes = enlarged(bytes);
   }
 }
 

@@ -3,6 +3,7 @@
  * end, by the system calls themselves: the language runtime would start threads
  * to read and to write.
  */
+import { enlarged } from "../bytes.ts";
 import { addressOf, systemCall } from "../system-call.ts";
 import { isReadyWithin, POLL_IN } from "./poll.ts";
 
@@ -56,10 +57,4 @@ export function exitNow(code: number): void {
 /** Whether a program that this process became would find the descriptor closed. */
 export function isClosedOnExec(descriptor: number): boolean {
   return (systemCall("fcntl", descriptor, GET_FLAGS) & CLOSE_ON_EXEC) !== 0;
-}
-
-function enlarged(buffer: Uint8Array): Uint8Array<ArrayBuffer> {
-  const larger = new Uint8Array(buffer.length * 2);
-  larger.set(buffer);
-  return larger;
 }

@@ -10,6 +10,7 @@ import { type Address, formatAddress } from "../ip/address.ts";
 import { formatMac } from "../ip/mac.ts";
 import { formatPrefix, singlePrefix } from "../ip/prefix.ts";
 import { expectedWiring } from "./expected-wiring.ts";
+import { loadDelegation } from "./load-delegation.ts";
 import { allocatorOn, ownerOf } from "./registration.ts";
 import { closeSandbox, openSandbox } from "./sandbox.ts";
 import type { Session } from "./session.ts";
@@ -79,7 +80,7 @@ async function reservationDifferences(
   session: Session,
 ): Promise<readonly string[]> {
   if (session.config.ipam.type !== identity.ipamType) {
-    const { ipamOf } = await import("./delegated-addresses.ts");
+    const { ipamOf } = await loadDelegation();
     await (await ipamOf(session, call)).check(call, session.signal);
     return [];
   }

@@ -12,13 +12,11 @@ import { decodeArguments } from "../cni/arguments.ts";
 import type { DelCall } from "../cni/call.ts";
 import { identity } from "../identity.ts";
 import { resultAddresses } from "../ipam/plugin/result-addresses.ts";
-import { loadOnce } from "../load-once.ts";
+import { loadDelegation } from "./load-delegation.ts";
 import { unregister } from "./registration.ts";
 import type { Session } from "./session.ts";
 import { removeLinks } from "./unwire.ts";
 import { workloadOf } from "./workload.ts";
-
-const loadDelegate = loadOnce(() => import("./delegated-addresses.ts"));
 
 export async function del(call: DelCall, session: Session): Promise<void> {
   const workload = workloadOf(call, decodeArguments(call.args), session.node);
@@ -36,6 +34,6 @@ export async function del(call: DelCall, session: Session): Promise<void> {
 /** Also when the namespace is gone. */
 async function releaseElsewhere(call: DelCall, session: Session): Promise<void> {
   if (session.config.ipam.type === identity.ipamType) return;
-  const { releaseByDelegate } = await loadDelegate();
+  const { releaseByDelegate } = await loadDelegation();
   await releaseByDelegate(call, session);
 }

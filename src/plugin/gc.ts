@@ -17,6 +17,7 @@ import { listLinks } from "../linux/rtnetlink/link.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 import { resourcesPrefix } from "../model/keys.ts";
 import { formatMark, isMarkOf } from "./link-mark.ts";
+import { loadDelegation } from "./load-delegation.ts";
 import { ipamSessionOf } from "./registration.ts";
 import type { Session } from "./session.ts";
 import { readStoredEndpoint } from "./stored-endpoint.ts";
@@ -99,7 +100,7 @@ function isStale(entry: Entry, { networkName, validAttachments = [] }: GcCall, {
 
 async function collectElsewhere(call: GcCall, session: Session): Promise<void> {
   if (session.config.ipam.type === identity.ipamType) return;
-  const { ipamOf } = await import("./delegated-addresses.ts");
+  const { ipamOf } = await loadDelegation();
   await (await ipamOf(session, call)).gc(call, session.signal);
 }
 

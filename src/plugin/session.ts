@@ -6,11 +6,10 @@
  * taken must be given back.
  */
 import type { CniCall } from "../cni/call.ts";
-import { rememberConfigs } from "../cni/remembered-config.ts";
 import type { CallContext } from "../cni/serve.ts";
+import { networkConfigOf } from "../config/call-config.ts";
 import { blamingFields, readNodeName } from "../config/config-files.ts";
 import { type DatastoreSettings, datastoreSettings } from "../config/datastore-settings.ts";
-import { requireNetworkConfig } from "../config/decode.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import { openDatastore } from "../datastore/open.ts";
@@ -49,16 +48,13 @@ export interface Session {
   readonly store: () => Promise<Datastore>;
 }
 
-const decodeRemembered = rememberConfigs(requireNetworkConfig);
-
 export async function withSession<T>(
   surroundings: Surroundings,
   { call, context }: { readonly call: CniCall; readonly context: CallContext },
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
   const { pid, stderr, lifetime, now: clock } = surroundings;
-  const decode = lifetime === "call" ? decodeRemembered : requireNetworkConfig;
-  const decoded = decode(call.config, call.cniVersion);
+  const decoded = networkConfigOf(call, lifetime);
   const { config } = decoded;
   const log = openConfigLog(decoded, { component: identity.product, pid, clock, stderr });
 

@@ -3,6 +3,7 @@ import type { StatusCall } from "../cni/call.ts";
 import { ForeignError, PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { status as ipamStatus } from "../ipam/plugin/status.ts";
+import { loadDelegation } from "./load-delegation.ts";
 import { ipamSessionOf, requireUsable } from "./registration.ts";
 import type { Session } from "./session.ts";
 
@@ -13,7 +14,7 @@ export async function status(call: StatusCall, session: Session): Promise<void> 
       return;
     }
     await requireUsable(session);
-    const { ipamOf } = await import("./delegated-addresses.ts");
+    const { ipamOf } = await loadDelegation();
     await (await ipamOf(session, call)).status(call, session.signal);
   } catch (failure) {
     throw notAvailable(failure);

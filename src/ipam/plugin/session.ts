@@ -4,9 +4,9 @@
  */
 import type { CniCall } from "../../cni/call.ts";
 import type { CallContext } from "../../cni/serve.ts";
+import { networkConfigOf } from "../../config/call-config.ts";
 import { blamingFields, readNodeName } from "../../config/config-files.ts";
 import { type DatastoreSettings, datastoreSettings } from "../../config/datastore-settings.ts";
-import { requireNetworkConfig } from "../../config/decode.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { openDatastore } from "../../datastore/open.ts";
@@ -39,7 +39,7 @@ export async function withSession<T>(
   call: { readonly call: CniCall; readonly context: CallContext },
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
-  const decoded = requireNetworkConfig(call.call.config);
+  const decoded = networkConfigOf(call.call, surroundings.lifetime);
   const { config } = decoded;
   const log = openConfigLog(decoded, { component: "ipam", clock: surroundings.now, ...surroundings });
   let store: Datastore | undefined;
