@@ -31,6 +31,7 @@ export interface Agent {
 export interface Held {
   readonly descriptors: number;
   readonly connections: number;
+  /** But the garbage collector's. */
   readonly threads: number;
 }
 
@@ -85,6 +86,15 @@ export function launchAgent(host: Host, options: AgentOptions = {}): Agent {
   };
 }
 
+/** That of the garbage collector comes and goes as it likes; the engine keeps the end of its long name. */
+const COLLECTOR = "ollector Thread";
+
+/** Empty where the thread has ended meanwhile. */
+function nameOf(thread: string): string {
+  const file = `${thread}/comm`;
+  return existsSync(file) ? readFileSync(file, "utf8").trim() : "";
+}
+
 function heldBy(own: (path: string) => string): Held {
   const tables = ["net/tcp", "net/tcp6"].map((path) => readFileSync(own(path), "utf8")).join("");
   const targets = readdirSync(own("fd")).map((descriptor) => targetOf(own(`fd/${descriptor}`)));
@@ -93,7 +103,8 @@ function heldBy(own: (path: string) => string): Held {
     return inode !== undefined && tables.includes(` ${inode} `);
   };
   const connections = targets.filter(isConnection).length;
-  return { descriptors: targets.length - connections, connections, threads: readdirSync(own("task")).length };
+  const threads = readdirSync(own("task")).filter((thread) => nameOf(own(`task/${thread}`)) !== COLLECTOR);
+  return { descriptors: targets.length - connections, connections, threads: threads.length };
 }
 
 /** "" where the descriptor was closed meanwhile. */

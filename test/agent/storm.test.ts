@@ -14,8 +14,6 @@ const LIVES = proofSize({ everyDay: 100, soak: 1_000 });
 const LIVES_AT_ONCE = 10;
 const KILLED_AFTER = 5;
 const LIMIT = 300_000;
-/** The runtime starts a few of its own when it first needs them (compilers, collectors, workers), however many calls there were. */
-const RUNTIME_THREADS = 3;
 /** What stood in line may wait for up to ten seconds; an agent that has nothing left to do does not. */
 const ENDS_WITHIN = 5_000;
 
@@ -67,7 +65,7 @@ for (const { kind, test } of STORES) {
         await pollUntil(() => agent.holds().descriptors <= before.descriptors, "the agent to close what it opened");
         const after = agent.holds();
         expect(after.connections).toBeLessThanOrEqual(LIVES_AT_ONCE);
-        expect(after.threads).toBeLessThanOrEqual(before.threads + RUNTIME_THREADS);
+        expect(after.threads).toBeLessThanOrEqual(before.threads);
         expect(await site.left()).toEqual([]);
       },
       LIMIT,
