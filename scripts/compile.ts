@@ -2,6 +2,7 @@
 import { existsSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { layOutForLargePages } from "./large-pages.ts";
 
 export type Target = "bun-linux-x64" | "bun-linux-arm64";
 
@@ -58,6 +59,7 @@ export async function compileExecutable({
       plugins: [...plugins, ...bundled],
     });
     if (!built.success) throw new AggregateError(built.logs, `Cannot build "${executable}"`);
+    layOutForLargePages(unfinished);
   } finally {
     rmSync(folder, { recursive: true });
   }

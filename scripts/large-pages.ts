@@ -1,0 +1,103 @@
+/**
+ * Lays a finished executable out so that the kernel maps its code in large pages
+ * (docs/decisions/large-pages.md): a process begins with a hundred page faults
+ * less, half a millisecond of every call.
+ *
+ * It takes two things, and a linker gives neither:
+ *
+ *   the same place within 2 MB     file    |------a·······|···b···········|
+ *   in the file and in memory      memory  |------a·······|···b···········|
+ *
+ *   a file that was written in large pieces: the page cache keeps it in such pieces
+ */
+import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
+
+const LARGE_PAGE = 2 * 1024 * 1024;
+/** Each a write of its own. One large page would do. */
+const PIECE = 2 * LARGE_PAGE;
+
+/** The fields of ELF, for 64 bits and the lower byte first. */
+const FIXED_ADDRESSES = 2;
+const HEADER = {
+  type: 16,
+  programsAt: 32,
+  sectionsAt: 40,
+  programSize: 54,
+  programs: 56,
+  sectionSize: 58,
+  sections: 60,
+};
+const PROGRAM = { type: 0, flags: 4, offset: 8, address: 16 };
+const SECTION = { offset: 24 };
+const LOADED = 1;
+const EXECUTABLE = 1;
+
+export function layOutForLargePages(path: string): void {
+  const unfinished = `${path}.large`;
+  try {
+    writeInPieces(unfinished, withCodeAligned(readFileSync(path)), statSync(path).mode);
+    renameSync(unfinished, path);
+  } finally {
+    rmSync(unfinished, { force: true });
+  }
+}
+
+/** Everything from the code on, moved up in the file. What a linker leaves to the system to place stays as it is. */
+export function withCodeAligned(executable: Buffer): Buffer {
+  const code = codeOf(executable);
+  if (code === undefined) return executable;
+  const gap = (code.address - code.offset) % LARGE_PAGE;
+  const head = Buffer.from(executable.subarray(0, code.offset));
+  const rest = Buffer.from(executable.subarray(code.offset));
+  const moved = Buffer.concat([head, Buffer.alloc(gap), rest]);
+
+  const sectionsAt = numberAt(executable, HEADER.sectionsAt);
+  if (sectionsAt >= code.offset) putNumber(moved, HEADER.sectionsAt, sectionsAt + gap);
+  const offsets = [
+    ...programsOf(executable).map((at) => at + PROGRAM.offset),
+    ...sectionsOf(moved).map((at) => at + SECTION.offset),
+  ];
+  for (const at of offsets) {
+    const offset = numberAt(moved, at);
+    if (offset >= code.offset) putNumber(moved, at, offset + gap);
+  }
+  return moved;
+}
+
+/** Where the code stands in the file, and where it is to stand in memory. */
+function codeOf(executable: Buffer): { readonly offset: number; readonly address: number } | undefined {
+  if (executable.readUInt16LE(HEADER.type) !== FIXED_ADDRESSES) return undefined;
+  const at = programsOf(executable).find(
+    (program) =>
+      executable.readUInt32LE(program + PROGRAM.type) === LOADED &&
+      (executable.readUInt32LE(program + PROGRAM.flags) & EXECUTABLE) !== 0,
+  );
+  if (at === undefined) return undefined;
+  return { offset: numberAt(executable, at + PROGRAM.offset), address: numberAt(executable, at + PROGRAM.address) };
+}
+
+function programsOf(executable: Buffer): readonly number[] {
+  const [count, size] = [executable.readUInt16LE(HEADER.programs), executable.readUInt16LE(HEADER.programSize)];
+  return placesOf(numberAt(executable, HEADER.programsAt), count, size);
+}
+
+function sectionsOf(executable: Buffer): readonly number[] {
+  const [count, size] = [executable.readUInt16LE(HEADER.sections), executable.readUInt16LE(HEADER.sectionSize)];
+  return placesOf(numberAt(executable, HEADER.sectionsAt), count, size);
+}
+
+function placesOf(first: number, count: number, size: number): readonly number[] {
+  return Array.from({ length: count }, (_, index) => first + index * size);
+}
+
+const numberAt = (bytes: Buffer, at: number): number => Number(bytes.readBigUInt64LE(at));
+const putNumber = (bytes: Buffer, at: number, value: number) => bytes.writeBigUInt64LE(BigInt(value), at);
+
+function writeInPieces(path: string, bytes: Buffer, mode: number): void {
+  const file = openSync(path, "w", mode);
+  try {
+    for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at, Math.min(PIECE, bytes.length - at));
+  } finally {
+    closeSync(file);
+  }
+}
