@@ -6,7 +6,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { part } from "../test/parts/build.ts";
-import { type Command, runCommand } from "./support/command.ts";
+import { runCommand } from "./support/command.ts";
+import type { Command } from "./support/command-line.ts";
 import { type Contender, type Contest, runContest, type Turn } from "./support/contest.ts";
 import { type Served, startNodeAgent } from "./support/node-agent.ts";
 import { onPrivateHost } from "./support/private-host.ts";

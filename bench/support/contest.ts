@@ -10,6 +10,7 @@
  *   round 2:  b c a      only run() is timed
  *   round 3:  c a b
  */
+import type { PeakMemory } from "./peak-memory.ts";
 import { type Summary, summarize } from "./statistics.ts";
 
 export interface Contender {
@@ -21,8 +22,8 @@ export interface Contender {
   run(turn: Turn, place: number): void | Cost | Promise<void> | Promise<Cost>;
   /** Where the operations of a turn have a cost outside of them, in a daemon that serves them. */
   readonly meter?: Meter | undefined;
-  /** Peak resident memory of one operation, measured apart so that it disturbs no timing. */
-  peakMemoryBytes?(): Promise<number | undefined>;
+  /** Of one operation, measured apart so that it disturbs no timing. */
+  peakMemory?(): Promise<PeakMemory | undefined>;
 }
 
 /** Called untimed before the operations of a turn; what it answers is called untimed after them, and tells their cost. */
@@ -55,7 +56,7 @@ export interface Standing {
   readonly name: string;
   readonly wall: Summary;
   readonly cpu: Summary | undefined;
-  readonly peakMemoryBytes: number | undefined;
+  readonly peakMemory: PeakMemory | undefined;
   /** Median of the wall time over that of the baseline. */
   readonly ratio: number;
   /** Median of the wall time less that of the baseline. */
@@ -168,7 +169,7 @@ async function standingOf(
     name: contender.name,
     wall,
     cpu: cpu.length === 0 ? undefined : summarize(cpu),
-    peakMemoryBytes: await contender.peakMemoryBytes?.(),
+    peakMemory: await contender.peakMemory?.(),
     ratio: wall.median / baselineMedian,
     difference: wall.median - baselineMedian,
     wallMilliseconds: wallOf(measurements),

@@ -1,7 +1,9 @@
 /** IPAM plugins as contenders: ADD or DEL timed, the other one done untimed around it. No namespace is needed. */
-import { type Command, peakMemoryOfOne, runCommand } from "./command.ts";
+import { runCommand } from "./command.ts";
+import type { Command } from "./command-line.ts";
 import type { Contender, Turn } from "./contest.ts";
 import type { Served } from "./node-agent.ts";
+import { type PeakMemory, peakMemoryOfOne } from "./peak-memory.ts";
 import { someAtOnce } from "./some-at-once.ts";
 
 export interface MeasuredIpam extends Served {
@@ -21,7 +23,7 @@ export function ipamAddContender(ipam: MeasuredIpam, concurrency = 1): Contender
     run: (turn, place) => runCommand(ipamCall(ipam, "ADD", turn, place)),
     after: (turn) =>
       someAtOnce(concurrency, UNTIMED_AT_ONCE, (place) => runCommand(ipamCall(ipam, "DEL", turn, place))),
-    peakMemoryBytes: () => peakMemoryOf(ipam, "ADD"),
+    peakMemory: () => peakMemoryOf(ipam, "ADD"),
   };
 }
 
@@ -32,7 +34,7 @@ export function ipamDelContender(ipam: MeasuredIpam, concurrency = 1): Contender
     before: (turn) =>
       someAtOnce(concurrency, UNTIMED_AT_ONCE, (place) => runCommand(ipamCall(ipam, "ADD", turn, place))),
     run: (turn, place) => runCommand(ipamCall(ipam, "DEL", turn, place)),
-    peakMemoryBytes: () => peakMemoryOf(ipam, "DEL"),
+    peakMemory: () => peakMemoryOf(ipam, "DEL"),
   };
 }
 
@@ -53,9 +55,9 @@ export function ipamCall(ipam: MeasuredIpam, command: "ADD" | "DEL", { round }: 
 }
 
 /** Of one call that stands apart: no round uses this number. */
-async function peakMemoryOf(ipam: MeasuredIpam, wanted: "ADD" | "DEL"): Promise<number | undefined> {
+async function peakMemoryOf(ipam: MeasuredIpam, wanted: "ADD" | "DEL"): Promise<PeakMemory | undefined> {
   const turn = { round: 1_000_000 };
-  const peaks: Record<string, number | undefined> = {};
+  const peaks: Record<string, PeakMemory | undefined> = {};
   for (const command of ["ADD", "DEL"] as const) {
     peaks[command] = await peakMemoryOfOne(ipamCall(ipam, command, turn, 0));
   }

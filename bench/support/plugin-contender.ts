@@ -2,9 +2,11 @@
  * CNI plugins as contenders: ADD or DEL timed, the other one done untimed around
  * it. All use the same namespaces in turn, for each turn leaves them empty.
  */
-import { type Command, peakMemoryOfOne, runCommand } from "./command.ts";
+import { runCommand } from "./command.ts";
+import type { Command } from "./command-line.ts";
 import type { Contender, Turn } from "./contest.ts";
 import type { Served } from "./node-agent.ts";
+import { peakMemoryOfOne } from "./peak-memory.ts";
 import { someAtOnce } from "./some-at-once.ts";
 
 export interface MeasuredPlugin extends Served {
@@ -35,7 +37,7 @@ export function addContender(plugin: MeasuredPlugin, concurrency = 1): Contender
     run: (turn, place) => runCommand(callOf(plugin, "ADD", turn, place)),
     after: (turn) =>
       someAtOnce(concurrency, UNTIMED_AT_ONCE, (place) => runCommand(callOf(plugin, "DEL", turn, place))),
-    async peakMemoryBytes() {
+    async peakMemory() {
       const turn = { round: 0 };
       const peak = await peakMemoryOfOne(callOf(plugin, "ADD", turn, 0));
       await runCommand(callOf(plugin, "DEL", turn, 0));

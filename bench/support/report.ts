@@ -3,6 +3,7 @@ import { mkdirSync } from "node:fs";
 import { cpus, release } from "node:os";
 import { join } from "node:path";
 import type { ContestResult, Standing } from "./contest.ts";
+import type { PeakMemory } from "./peak-memory.ts";
 
 export async function report(name: string, results: readonly ContestResult[]): Promise<void> {
   for (const result of results) console.log(tableOf(result));
@@ -16,7 +17,16 @@ export async function report(name: string, results: readonly ContestResult[]): P
 /** A table that reads well in a terminal and is Markdown at once. */
 export function tableOf(result: ContestResult): string {
   const atOnce = result.concurrency === 1 ? "" : `, ${result.concurrency} at once`;
-  const header = ["contender", "median ms", "p95 ms", "least ms", "ratio", "difference ms", "CPU ms", "peak memory MB"];
+  const header = [
+    "contender",
+    "median ms",
+    "p95 ms",
+    "least ms",
+    "ratio",
+    "difference ms",
+    "CPU ms",
+    "memory MB (resident)",
+  ];
   const rows = [header, ...result.standings.map((standing) => cellsOf(standing, result))];
   const widths = header.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const lines = rows.map((row) => `| ${row.map((cell, column) => align(cell, widths, column)).join(" | ")} |`);
@@ -26,7 +36,7 @@ export function tableOf(result: ContestResult): string {
 }
 
 function cellsOf(standing: Standing, { concurrency }: ContestResult): readonly string[] {
-  const { wall, cpu, peakMemoryBytes, ratio, difference } = standing;
+  const { wall, cpu, peakMemory, ratio, difference } = standing;
   return [
     standing.name,
     wall.median.toFixed(2) + (concurrency === 1 ? "" : ` (${(wall.median / concurrency).toFixed(2)} each)`),
@@ -35,8 +45,13 @@ function cellsOf(standing: Standing, { concurrency }: ContestResult): readonly s
     `${ratio.toFixed(2)} x`,
     `${difference < 0 ? "" : "+"}${difference.toFixed(2)}`,
     cpu === undefined ? "" : cpu.median.toFixed(2),
-    peakMemoryBytes === undefined ? "" : (peakMemoryBytes / 1_000_000).toFixed(1),
+    peakMemory === undefined ? "" : memoryCell(peakMemory),
   ];
+}
+
+function memoryCell({ ownBytes, residentBytes }: PeakMemory): string {
+  const own = ownBytes === undefined ? "" : `${(ownBytes / 1_000_000).toFixed(1)} `;
+  return `${own}(${(residentBytes / 1_000_000).toFixed(1)})`;
 }
 
 function align(cell: string, widths: readonly number[], column: number): string {

@@ -41,11 +41,20 @@ export function openHintMemory(): HintStore {
 
 async function loadHints(path: string): Promise<HostHints> {
   try {
-    const read = v.safeParse(HINTS, JSON.parse(readText(path) ?? ""));
-    return read.success ? read.output : NO_HINTS;
+    return decodeHints(readText(path) ?? "");
   } catch {
     return NO_HINTS;
   }
+}
+
+/** What was decoded last: a process that stays mostly reads the same text again. */
+let latest = { text: "", hints: NO_HINTS };
+
+function decodeHints(text: string): HostHints {
+  if (text === latest.text) return latest.hints;
+  const read = v.safeParse(HINTS, JSON.parse(text));
+  latest = { text, hints: read.success ? read.output : NO_HINTS };
+  return latest.hints;
 }
 
 async function saveHints(path: string, hints: HostHints): Promise<void> {

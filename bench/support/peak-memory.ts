@@ -1,0 +1,114 @@
+/**
+ * How much memory one process of a command takes at most, in two ways:
+ *
+ *   resident   all pages that it mapped, also those of its file, which lie in memory once for all processes
+ *   own        what the kernel charged to a memory cgroup that it was alone in: what limits and the OOM killer see
+ */
+import { existsSync, mkdirSync, readFileSync, rmdirSync } from "node:fs";
+import { join } from "node:path";
+import { arch } from "node:process";
+import { pollUntil } from "../../test/support/poll.ts";
+import type { Command } from "./command-line.ts";
+
+export interface PeakMemory {
+  readonly residentBytes: number;
+  /** Absent where there are no memory cgroups. */
+  readonly ownBytes: number | undefined;
+}
+
+const GETRUSAGE: Readonly<Record<string, number>> = { x64: 98, arm64: 165 };
+const RUNS = 5;
+
+/** The most of some runs. */
+export async function peakMemoryOf(command: Command): Promise<PeakMemory | undefined> {
+  const peaks: PeakMemory[] = [];
+  for (let run = 0; run < RUNS; run++) {
+    const peak = await peakMemoryOfOne(command);
+    if (peak === undefined) return undefined;
+    peaks.push(peak);
+  }
+  const own = peaks.flatMap(({ ownBytes }) => ownBytes ?? []);
+  return {
+    residentBytes: Math.max(...peaks.map(({ residentBytes }) => residentBytes)),
+    ownBytes: own.length === 0 ? undefined : Math.max(...own),
+  };
+}
+
+/**
+ * Runs the command once; undefined where its memory cannot be told.
+ *
+ * The kernel starts the resident peak of a new process at the size of the one that started it, so this program, which is
+ * large, cannot ask for it itself: the small perl of every Debian starts the command and asks in its place.
+ */
+export async function peakMemoryOfOne({ command, environment = {}, stdin }: Command): Promise<PeakMemory | undefined> {
+  const perl = Bun.which("perl");
+  const getrusage = GETRUSAGE[arch];
+  if (perl === null || getrusage === undefined) return undefined;
+  using group = openMemoryGroup();
+  const join = group === undefined ? "" : `open G, ">", "${group.processes}"; print G 0; close G;`;
+  const script = `
+    my $child = fork;
+    if ($child == 0) { ${join} open STDERR, ">", "/dev/null"; exec { $ARGV[0] } @ARGV; exit 127 } waitpid $child, 0;
+    my $usage = "\\0" x 144; syscall(${getrusage}, -1, $usage); print STDERR unpack("x32 q", $usage);`;
+  const child = Bun.spawn([perl, "-e", script, ...command], {
+    env: { ...environment },
+    stdin: stdin === undefined ? "ignore" : new TextEncoder().encode(stdin),
+    stdout: "ignore",
+    stderr: "pipe",
+  });
+  const kilobytes = Number(await new Response(child.stderr).text());
+  await child.exited;
+  return { residentBytes: kilobytes * 1024, ownBytes: group?.peakBytes() };
+}
+
+interface MemoryGroup extends Disposable {
+  /** Whoever writes 0 here joins. */
+  readonly processes: string;
+  peakBytes(): number;
+}
+
+/** The two layouts of cgroups, and where each tells the peak. */
+const LAYOUTS = [
+  { root: "/sys/fs/cgroup/memory", peak: "memory.max_usage_in_bytes" },
+  { root: "/sys/fs/cgroup", peak: "memory.peak" },
+];
+
+let opened = 0;
+
+function openMemoryGroup(): MemoryGroup | undefined {
+  for (const { root, peak } of LAYOUTS) {
+    opened += 1;
+    const folder = join(root, `vt-${process.pid}-memory-${opened}`);
+    if (!makeFolder(folder)) continue;
+    const group = {
+      processes: join(folder, "cgroup.procs"),
+      peakBytes: () => Number(readFileSync(join(folder, peak), "utf8")),
+      [Symbol.dispose]: () => removeFolder(folder),
+    };
+    if (existsSync(join(folder, peak))) return group;
+    removeFolder(folder);
+  }
+  return undefined;
+}
+
+function makeFolder(folder: string): boolean {
+  try {
+    mkdirSync(folder);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The kernel may still be taking its last process down. */
+function removeFolder(folder: string): void {
+  const remove = () => {
+    try {
+      rmdirSync(folder);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  if (!remove()) void pollUntil(remove, `the end of ${folder}`);
+}
