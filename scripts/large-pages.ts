@@ -47,9 +47,7 @@ export function withCodeAligned(executable: Buffer): Buffer {
   const code = codeOf(executable);
   if (code === undefined) return executable;
   const gap = (code.address - code.offset) % LARGE_PAGE;
-  const head = Buffer.from(executable.subarray(0, code.offset));
-  const rest = Buffer.from(executable.subarray(code.offset));
-  const moved = Buffer.concat([head, Buffer.alloc(gap), rest]);
+  const moved = Buffer.concat([executable.subarray(0, code.offset), Buffer.alloc(gap), executable.subarray(code.offset)]);
 
   const sectionsAt = numberAt(executable, HEADER.sectionsAt);
   if (sectionsAt >= code.offset) putNumber(moved, HEADER.sectionsAt, sectionsAt + gap);
