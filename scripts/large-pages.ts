@@ -47,7 +47,11 @@ export function withCodeAligned(executable: Buffer): Buffer {
   const code = codeOf(executable);
   if (code === undefined) return executable;
   const gap = (code.address - code.offset) % LARGE_PAGE;
-  const moved = Buffer.concat([executable.subarray(0, code.offset), Buffer.alloc(gap), executable.subarray(code.offset)]);
+  const moved = Buffer.concat([
+    executable.subarray(0, code.offset),
+    Buffer.alloc(gap),
+    executable.subarray(code.offset),
+  ]);
 
   const sectionsAt = numberAt(executable, HEADER.sectionsAt);
   if (sectionsAt >= code.offset) putNumber(moved, HEADER.sectionsAt, sectionsAt + gap);

@@ -8,6 +8,7 @@
  */
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { NODE_ENVIRONMENT } from "../../scripts/docs/node-service.ts";
 import { callSocketPath } from "../../src/bin/agent-socket.ts";
 import { identity } from "../../src/identity.ts";
 import { pollUntil } from "../../test/support/poll.ts";
@@ -39,7 +40,7 @@ export async function startNodeAgent(folder: string): Promise<NodeAgent> {
   mkdirSync(RUN_DIRECTORY, { recursive: true });
   // A node keeps its log too: to write it is a part of the cost.
   const child = Bun.spawn([join(folder, identity.nodeAgent)], {
-    env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", ...environment },
+    env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", ...NODE_ENVIRONMENT, ...environment },
     stdin: "ignore",
     stdout: "ignore",
     stderr: Bun.file(LOG),

@@ -4,7 +4,14 @@ import type { Identity } from "../../src/identity.ts";
 /** Where runtimes look for plugins: the agent is a name of the same executable, so that both are always of one release. */
 const PROGRAMS = "/opt/cni/bin";
 
+/**
+ * What the agent is started with, wherever it is started. Its allocator gives memory back to the kernel as soon as nobody
+ * calls, and takes it again with the next call: a quarter of a millisecond of it, for some 5 MB.
+ */
+export const NODE_ENVIRONMENT = { MIMALLOC_PURGE_DELAY: "-1" } as const;
+
 export function nodeService({ nodeAgent, title, runDirectory }: Identity): string {
+  const environment = Object.entries(NODE_ENVIRONMENT).map(([name, value]) => `Environment=${name}=${value}`);
   return `# Written from scripts/docs/node-service.ts. Install as /etc/systemd/system/${nodeAgent}.service, then
 #   systemctl daemon-reload && systemctl enable --now ${nodeAgent}
 [Unit]
@@ -15,6 +22,8 @@ Before=containerd.service crio.service kubelet.service
 [Service]
 Type=exec
 ExecStart=${PROGRAMS}/${nodeAgent}
+# Memory that is free between two calls is kept for the next one.
+${environment.join("\n")}
 Restart=always
 # So seldom that systemd never counts it as too often, and gives up.
 RestartSec=5s

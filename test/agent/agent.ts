@@ -1,6 +1,7 @@
 /** The node agent on a private host, as a service manager would start it. */
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { dirname } from "node:path";
+import { NODE_ENVIRONMENT } from "../../scripts/docs/node-service.ts";
 import { identity } from "../../src/identity.ts";
 import type { Host } from "../support/host.ts";
 import { pollUntil } from "../support/poll.ts";
@@ -54,7 +55,9 @@ export function launchAgent(host: Host, options: AgentOptions = {}): Agent {
   started += 1;
   const log = `agent-${started}.log`;
   const pidFile = `${host.directory}/agent-${started}.pid`;
-  const variables = Object.entries(options.environment ?? {}).map(([name, value]) => `${name}=${value}`);
+  const variables = Object.entries({ ...NODE_ENVIRONMENT, ...options.environment }).map(
+    ([name, value]) => `${name}=${value}`,
+  );
   const program = options.program ?? builtProgram(identity.nodeAgent);
   const script = `echo $$ > ${pidFile}; exec "$@"`;
   const child = host.start(["sh", "-c", script, "sh", "env", ...variables, program], log);
