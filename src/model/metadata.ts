@@ -2,6 +2,7 @@
  * What every resource bears: its name, labels and the rest of `metadata`.
  */
 import * as v from "valibot";
+import type { Problem } from "./problem.ts";
 
 const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const LONGEST_NAME = 253;
@@ -9,6 +10,20 @@ const LONGEST_NAME = 253;
 /** Whether the text is an RFC 1123 subdomain, as names of resources must be. */
 export function isResourceName(text: string): boolean {
   return text.length <= LONGEST_NAME && SUBDOMAIN.test(text);
+}
+
+/** As selectors spell them. */
+const LABEL = /^[A-Za-z0-9_./-]{1,512}$/;
+
+/** Labels that no selector could ever name are a mistake of who wrote them. */
+export function checkLabels(labels: Readonly<Record<string, string>>, path: string): readonly Problem[] {
+  return Object.keys(labels)
+    .filter((label) => !LABEL.test(label))
+    .map((label) => ({
+      path,
+      value: label,
+      message: 'is no label; use 1 to 512 letters, digits, "_", ".", "/" or "-"',
+    }));
 }
 
 const textMap = v.record(v.string(), v.string());

@@ -1,6 +1,8 @@
 /** Node: a host as the network sees it. Its labels are what pools' node selectors look at. */
 import * as v from "valibot";
+import { checkFamily } from "./family-check.ts";
 import { addressField, interfaceAddressField, macField } from "./fields.ts";
+import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
 const asNumber = v.union([v.pipe(v.number(), v.integer()), v.string()]);
@@ -38,4 +40,32 @@ export const node = defineResource({
   namespaced: false,
   spec: v.optional(specSchema, {}),
   complete: (spec): Node["spec"] => spec,
+  check: (spec) => [...checkAsNumber(spec), ...checkFamilies(spec)],
 });
+
+const LARGEST_AS_NUMBER = 2 ** 32 - 1;
+const LARGEST_HALF = 2 ** 16 - 1;
+
+function checkAsNumber({ bgp }: Node["spec"]): readonly Problem[] {
+  const given = bgp?.asNumber;
+  if (given === undefined || isAsNumber(String(given))) return [];
+  const message = `is no AS number; use a whole number from 0 to ${LARGEST_AS_NUMBER}, or two halves like "1.10"`;
+  return [{ path: "spec.bgp.asNumber", value: given, message }];
+}
+
+function isAsNumber(text: string): boolean {
+  if (/^\d+$/.test(text)) return Number(text) <= LARGEST_AS_NUMBER;
+  return /^\d+\.\d+$/.test(text) && text.split(".").every((half) => Number(half) <= LARGEST_HALF);
+}
+
+function checkFamilies({ bgp, wireguard, ...spec }: Node["spec"]): readonly Problem[] {
+  return [
+    ...checkFamily(bgp?.ipv4Address, 4, "spec.bgp.ipv4Address"),
+    ...checkFamily(bgp?.ipv6Address, 6, "spec.bgp.ipv6Address"),
+    ...checkFamily(bgp?.ipv4IPIPTunnelAddr, 4, "spec.bgp.ipv4IPIPTunnelAddr"),
+    ...checkFamily(spec.ipv4VXLANTunnelAddr, 4, "spec.ipv4VXLANTunnelAddr"),
+    ...checkFamily(spec.ipv6VXLANTunnelAddr, 6, "spec.ipv6VXLANTunnelAddr"),
+    ...checkFamily(wireguard?.interfaceIPv4Address, 4, "spec.wireguard.interfaceIPv4Address"),
+    ...checkFamily(wireguard?.interfaceIPv6Address, 6, "spec.wireguard.interfaceIPv6Address"),
+  ];
+}

@@ -1,5 +1,6 @@
 /** Profile: labels and rules that many endpoints inherit, such as those of their namespace. */
 import * as v from "valibot";
+import { checkLabels } from "./metadata.ts";
 import { ruleSchema } from "./policy-rule.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
@@ -16,4 +17,5 @@ export const profile = defineResource({
   namespaced: false,
   spec: v.optional(specSchema, {}),
   complete: (spec): Profile["spec"] => spec,
+  check: ({ labelsToApply = {} }) => checkLabels(labelsToApply, "spec.labelsToApply"),
 });

@@ -7,7 +7,7 @@
 import * as v from "valibot";
 import { PluginError } from "../errors.ts";
 import { API_VERSION } from "../identity.ts";
-import { isResourceName, type Metadata, metadataSchema } from "./metadata.ts";
+import { checkLabels, isResourceName, type Metadata, metadataSchema } from "./metadata.ts";
 import { type Checked, formatProblems, type Problem } from "./problem.ts";
 import { decodeShape, findUnknownFields, keepUnknownFields, withoutNulls } from "./shape.ts";
 import { parseStored } from "./stored.ts";
@@ -149,7 +149,7 @@ function checkEnvelope(
   if (namespaced && namespace !== undefined && !isResourceName(namespace)) {
     problems.push({ path: "metadata.namespace", value: namespace, message: NAME_RULE });
   }
-  return problems;
+  return [...problems, ...checkLabels(metadata.labels ?? {}, "metadata.labels")];
 }
 
 const NAME_RULE =

@@ -32,6 +32,10 @@ describe("ipReservation", () => {
 
     expect(pathsOf(ipReservation, value)).toEqual(["spec.reservedCIDRs[1]"]);
   });
+
+  test("refuses a list in the place of its spec, which would reserve nothing", () => {
+    expect(pathsOf(ipReservation, document("IPReservation", "r", ["10.0.0.0/30"]))).toEqual(["spec"]);
+  });
 });
 
 describe("ipamConfiguration", () => {
@@ -93,7 +97,37 @@ describe("node", () => {
     [{ vxlanTunnelMACAddr: "66" }, "spec.vxlanTunnelMACAddr"],
     [{ ipv4VXLANTunnelAddr: "10.0.0.0/26" }, "spec.ipv4VXLANTunnelAddr"],
     [{ addresses: [{ address: "10.0.0.1", typ: "InternalIP" }] }, "spec.addresses[0].typ"],
+    [{ bgp: [] }, "spec.bgp"],
+    [{ bgp: { asNumber: "sixty" } }, "spec.bgp.asNumber"],
+    [{ bgp: { asNumber: -1 } }, "spec.bgp.asNumber"],
+    [{ bgp: { asNumber: 4_294_967_296 } }, "spec.bgp.asNumber"],
+    [{ bgp: { asNumber: "1.65536" } }, "spec.bgp.asNumber"],
+    [{ bgp: { ipv4Address: "fd00::1/64" } }, "spec.bgp.ipv4Address"],
+    [{ ipv6VXLANTunnelAddr: "10.0.0.1" }, "spec.ipv6VXLANTunnelAddr"],
+    [{ wireguard: { interfaceIPv6Address: "10.0.0.1" } }, "spec.wireguard.interfaceIPv6Address"],
   ])("refuses %j", (spec, path) => {
     expect(pathsOf(node, document("Node", "n", spec))).toEqual([path]);
+  });
+
+  test.each([64_512, "4294967295", "1.10"])("takes the AS number %p", (asNumber) => {
+    expect(pathsOf(node, document("Node", "n", { bgp: { asNumber } }))).toEqual([]);
+  });
+
+  test("refuses labels that are a list", () => {
+    const value = { ...document("Node", "n", {}), metadata: { name: "n", labels: ["rack"] } };
+
+    expect(pathsOf(node, value)).toEqual(["metadata.labels"]);
+  });
+
+  test.each(["", "my rack", "räck", "r".repeat(513)])("refuses the label %p, which no selector can name", (label) => {
+    const value = { ...document("Node", "n", {}), metadata: { name: "n", labels: { [label]: "a", "x.y/z_1": "" } } };
+
+    expect(node.decode(value)).toMatchObject({ problems: [{ path: "metadata.labels", value: label }] });
+  });
+
+  test("says every type that a field may have", () => {
+    const result = node.decode(document("Node", "n", { bgp: { asNumber: true } }));
+
+    expect(result).toMatchObject({ problems: [{ message: "is of the wrong type; write a number or a string" }] });
   });
 });

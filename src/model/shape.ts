@@ -35,9 +35,15 @@ function define(target: Record<string, unknown>, name: string, value: unknown): 
   else target[name] = value;
 }
 
-/** Every field of the value that the schema does not know, with the name that may have been meant. */
+/**
+ * Every field of the value that the schema does not know, with the name that may have been meant. A list in the
+ * place of an object is told here too: to the schema its members are only fields it does not know.
+ */
 export function findUnknownFields(schema: unknown, value: unknown, path = ""): readonly Problem[] {
   if (hasWrapped(schema)) return findUnknownFields(schema.wrapped, value, path);
+  if (wantsObject(schema) && Array.isArray(value)) {
+    return [{ path, value, message: "is of the wrong type; write an object" }];
+  }
   if (hasItem(schema) && Array.isArray(value)) {
     return value.flatMap((member, index) => findUnknownFields(schema.item, member, `${path}[${index}]`));
   }
@@ -89,8 +95,9 @@ function messageOf(issue: v.BaseIssue<unknown>): string {
     number: "a number",
     boolean: "true or false",
   };
-  const expected = issue.expected ?? "";
-  return `is of the wrong type; write ${Object.hasOwn(wanted, expected) ? wanted[expected as keyof typeof wanted] : expected}`;
+  const expected = (issue.expected ?? "").replace(/^\(|\)$/g, "").split(" | ");
+  const words = expected.map((type) => (Object.hasOwn(wanted, type) ? wanted[type as keyof typeof wanted] : type));
+  return `is of the wrong type; write ${words.join(" or ")}`;
 }
 
 function joinPath(path: string, key: unknown): string {
@@ -108,6 +115,10 @@ function hasWrapped(schema: unknown): schema is { readonly wrapped: unknown } {
 
 function hasItem(schema: unknown): schema is { readonly item: unknown } {
   return isObject(schema) && "item" in schema;
+}
+
+function wantsObject(schema: unknown): boolean {
+  return isObject(schema) && (schema["type"] === "object" || schema["type"] === "record");
 }
 
 function hasEntries(schema: unknown): schema is { readonly entries: Readonly<Record<string, unknown>> } {

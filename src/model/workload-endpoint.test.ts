@@ -88,6 +88,9 @@ describe("workloadEndpoint", () => {
     [{ interfaceName: "longer-than-fifteen" }, "spec.interfaceName"],
     [{ mac: "02" }, "spec.mac"],
     [{ ports: [{ protocol: "TCP", port: 70_000 }] }, "spec.ports[0].port"],
+    [{ ports: [{ protocol: "ICMP", port: 80 }] }, "spec.ports[0].protocol"],
+    [{ ipv4Gateway: "fd00::1" }, "spec.ipv4Gateway"],
+    [{ ipv6Gateway: "169.254.1.1" }, "spec.ipv6Gateway"],
     [{ intefaceName: "x" }, "spec.intefaceName"],
   ])("refuses %j", (change, path) => {
     const result = workloadEndpoint.decode(document({ ...spec, ...change }));
@@ -139,6 +142,12 @@ describe("profile", () => {
 
     expect(profile.decode(document(spec))).toMatchObject({ ok: true, value: { spec } });
     expect(profile.decode(document())).toMatchObject({ ok: true, value: { spec: {} } });
+  });
+
+  test("refuses to apply a label that no selector can name", () => {
+    const result = profile.decode(document({ labelsToApply: { "my team": "blue" } }));
+
+    expect(result).toMatchObject({ problems: [{ path: "spec.labelsToApply", value: "my team" }] });
   });
 
   test.each([

@@ -2,6 +2,7 @@
 import * as v from "valibot";
 import { addressBits, formatAddress, isSameAddress, parseAddress } from "../ip/address.ts";
 import { parseInterfaceAddress } from "../ip/prefix.ts";
+import { checkFamily } from "./family-check.ts";
 import { addressField, interfaceAddressField, macField, prefixOrAddressField } from "./fields.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
@@ -54,7 +55,14 @@ export const workloadEndpoint = defineResource({
   namespaced: true,
   spec: specSchema,
   complete: (spec): WorkloadEndpointSpec => spec,
-  check: (spec, { name }) => [...checkName(spec, name), ...checkNetworks(spec), ...checkNats(spec)],
+  check: (spec, { name }) => [
+    ...checkName(spec, name),
+    ...checkNetworks(spec),
+    ...checkNats(spec),
+    ...checkFamily(spec.ipv4Gateway, 4, "spec.ipv4Gateway"),
+    ...checkFamily(spec.ipv6Gateway, 6, "spec.ipv6Gateway"),
+    ...checkPorts(spec),
+  ],
 });
 
 /** Whoever looks for an endpoint of a workload looks for this name. */
@@ -83,5 +91,15 @@ function checkNats({ ipNetworks = [], ipNATs = [] }: WorkloadEndpointSpec): read
     if (internal && own.some((address) => address && isSameAddress(address, internal))) return [];
     const message = `is no address of the endpoint; use one of ${ipNetworks.join(", ") || "its ipNetworks"}`;
     return [{ path: `spec.ipNATs[${index}].internalIP`, value: internalIP, message }];
+  });
+}
+
+const PROTOCOLS_WITH_PORTS: ReadonlySet<string> = new Set(["tcp", "udp", "sctp", "6", "17", "132"]);
+
+function checkPorts({ ports = [] }: WorkloadEndpointSpec): readonly Problem[] {
+  return ports.flatMap(({ protocol }, index): Problem[] => {
+    if (PROTOCOLS_WITH_PORTS.has(String(protocol).toLowerCase())) return [];
+    const message = "is no protocol that has ports; use TCP, UDP or SCTP";
+    return [{ path: `spec.ports[${index}].protocol`, value: protocol, message }];
   });
 }

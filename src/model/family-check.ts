@@ -1,0 +1,11 @@
+import { type Family, parseAddress } from "../ip/address.ts";
+import { parseInterfaceAddress } from "../ip/prefix.ts";
+import type { Problem } from "./problem.ts";
+
+/** Refuses an address of the other family. What is no address at all is the field's own matter. */
+export function checkFamily(text: string | undefined, family: Family, path: string): readonly Problem[] {
+  if (text === undefined) return [];
+  const address = parseInterfaceAddress(text)?.address ?? parseAddress(text);
+  if (!address || address.family === family) return [];
+  return [{ path, value: text, message: `is of IPv${address.family}; use an IPv${family} address` }];
+}
