@@ -80,4 +80,12 @@ describe("nearestName()", () => {
   ])("of %s is %p", (word, expected) => {
     expect(nearestName(word, ["cidr", "natOutgoing", "blockSize"])).toBe(expected);
   });
+
+  test.each([
+    ["zz", undefined],
+    ["b", undefined],
+    ["p2", "p1"],
+  ])("of the short word %s is %p", (word, expected) => {
+    expect(nearestName(word, ["a", "p1"])).toBe(expected);
+  });
 });

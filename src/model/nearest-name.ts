@@ -5,9 +5,14 @@ export function nearestName(word: string, known: readonly string[]): string | un
   let best = limit + 1;
   for (const candidate of known) {
     const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
-    if (distance < best) [nearest, best] = [candidate, distance];
+    if (distance < best && keepsHalf(word, candidate, distance)) [nearest, best] = [candidate, distance];
   }
   return nearest;
+}
+
+/** Of short words two letters may be all: then one is not the other misspelt. */
+function keepsHalf(word: string, candidate: string, distance: number): boolean {
+  return 2 * distance <= Math.max(word.length, candidate.length);
 }
 
 /** Letters to insert, delete or replace to make one word of the other (Levenshtein). */
