@@ -51,6 +51,7 @@ export const deleteCommand: Command = {
 
 async function doomedOf(context: Context, given: Given): Promise<readonly Doomed[]> {
   if (given.lists.has(FILE_OPTION.name)) {
+    if (given.operands.length > 0) throw new UsageError("Resources are named by -f or by KIND and NAME, not by both");
     return (await readGivenResources(context, given)).map(({ kind, name, resource }) => {
       const revision = resource.metadata.resourceVersion;
       return { kind, name, ...(revision === undefined ? {} : { revision }) };

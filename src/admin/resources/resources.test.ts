@@ -212,6 +212,13 @@ describe("delete", () => {
     expect((await ctl("get pools -o name")).stdout).toBe("");
   });
 
+  test("takes files or names, not both: one of the two would be left out without a word", async () => {
+    await give("apply", BLUE, RED);
+
+    expect(await ctl("delete -f - pool red", { stdin: JSON.stringify(BLUE) })).toMatchObject({ code: EXIT_USAGE });
+    expect((await ctl("get pools -o name")).stdout).toBe("ippool/blue\nippool/red\n");
+  });
+
   test("refuses a pool in use, says who uses it, and leaves it as it was", async () => {
     await give("apply", BLUE);
     await allocator().assign(request("net.c1", { attributes: { pod: "web-0", namespace: "prod" } }));
