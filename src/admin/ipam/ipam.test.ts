@@ -100,6 +100,26 @@ describe("ipam show", () => {
     expect(await json("ipam show --ip 192.0.2.1")).toMatchObject({ state: "in no pool" });
     expect((await ctl("ipam show --ip 10.0.0.300")).code).toBe(EXIT_USAGE);
   });
+
+  test("does not call an address free that is reserved", async () => {
+    await seed(store, reservationChange("r", ["10.0.0.4/30"]));
+
+    expect(await json("ipam show --ip 10.0.0.5")).toMatchObject({ state: "reserved", pool: "blue" });
+  });
+
+  test("lists blocks in the order of their addresses", async () => {
+    await seed(store, poolChange("cut", "10.0.1.0/28", { blockSize: 30 }));
+    for (const value of [0x0a00_010cn, 0x0a00_0104n, 0x0a00_0100n]) {
+      await assign(`net.${value}`, { wishes: [{ kind: "given", address: { family: 4, value } }] });
+    }
+    const { pools } = await json("ipam show --show-blocks");
+
+    expect(pools[1].blocks.map((block: { cidr: string }) => block.cidr)).toEqual([
+      "10.0.1.0/30",
+      "10.0.1.4/30",
+      "10.0.1.12/30",
+    ]);
+  });
 });
 
 describe("ipam release", () => {

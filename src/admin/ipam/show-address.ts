@@ -9,7 +9,7 @@ import { affineNode, type IPAMBlock, readBlock } from "../../model/ipam-block.ts
 import { blockKey } from "../../model/keys.ts";
 import { type Context, type Given, UsageError, wantsJson } from "../command.ts";
 import { type Allocation, allocationsOf } from "./blocks.ts";
-import { readPools } from "./pools.ts";
+import { readPools, readReserved } from "./pools.ts";
 
 export function requireAddress(text: string): Address {
   const address = parseAddress(text);
@@ -25,9 +25,10 @@ export async function showAddress(
   const block = await findBlock(store, address);
   const pool = (await readPools(store)).find(({ cidr }) => prefixContains(cidr, address));
   const allocation = block && allocationAt(block, address);
+  const isReserved = (await readReserved(store)).some((prefix) => prefixContains(prefix, address));
   const facts: Facts = {
     address: formatAddress(address),
-    state: allocation ? "in use" : pool ? "free" : "in no pool",
+    state: allocation ? "in use" : !pool ? "in no pool" : isReserved ? "reserved" : "free",
     pool: pool?.name,
     block: block && formatPrefix(block.cidr),
     blockOf: block && affineNode(block),
@@ -41,7 +42,7 @@ export async function showAddress(
 
 interface Facts {
   readonly address: string;
-  readonly state: "in use" | "free" | "in no pool";
+  readonly state: "in use" | "reserved" | "free" | "in no pool";
   readonly pool: string | undefined;
   readonly block: string | undefined;
   readonly blockOf: string | undefined;

@@ -1,5 +1,6 @@
 /** How full pools are. Pure. Sizes of IPv6 pools exceed 2^53, hence bigint. */
 import {
+  comparePrefixes,
   formatPrefix,
   type Prefix,
   prefixContains,
@@ -52,7 +53,7 @@ export function poolUsage(pool: NamedPool, blocks: readonly IPAMBlock[], reserve
     used,
     reserved: keptBack,
     free: size - used - keptBack,
-    blocks: inside.map(blockUsage),
+    blocks: blockUsages(inside),
   };
 }
 
@@ -61,7 +62,6 @@ export function strayUsage(pools: readonly NamedPool[], blocks: readonly IPAMBlo
   const stray = blocks.filter((block) => pools.every(({ cidr }) => !prefixCovers(cidr, block.cidr)));
   if (stray.length === 0) return undefined;
   const used = usedIn(stray);
-  const blocksOfNobody = stray.map(blockUsage);
   return {
     pool: undefined,
     disabled: false,
@@ -70,8 +70,13 @@ export function strayUsage(pools: readonly NamedPool[], blocks: readonly IPAMBlo
     used,
     reserved: 0n,
     free: 0n,
-    blocks: blocksOfNobody,
+    blocks: blockUsages(stray),
   };
+}
+
+/** In the order of their addresses, not of their text. */
+function blockUsages(blocks: readonly IPAMBlock[]): readonly BlockUsage[] {
+  return blocks.toSorted((left, right) => comparePrefixes(left.cidr, right.cidr)).map(blockUsage);
 }
 
 function blockUsage(block: IPAMBlock): BlockUsage {
