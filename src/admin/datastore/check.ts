@@ -3,6 +3,7 @@ import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { EtcdFailure } from "../../datastore/etcd/failure.ts";
 import { PluginError } from "../../errors.ts";
+import { statusAt } from "../../file-status.ts";
 import { identity } from "../../identity.ts";
 import { clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
 import { resourceKey } from "../../model/keys.ts";
@@ -54,6 +55,7 @@ async function* tryStages(context: Context, given: Given): AsyncGenerator<Stage>
     if (problems.length > 0) throw new PluginError("config-invalid", problems.map(({ message }) => message).join("; "));
     if (files.length > 0) yield { stage, ok: true, message: `${files.length} can be read` };
     stage = settings.kind === "etcd" && settings.source.kind === "discovery" ? "resolve" : "open";
+    requireFile(settings);
     store = await context.openDatastore(settings);
     stage = "read";
     const answer = await store.read([{ kind: "key", key: CLUSTER_KEY }]);
@@ -66,6 +68,15 @@ async function* tryStages(context: Context, given: Given): AsyncGenerator<Stage>
   } finally {
     await store?.close();
   }
+}
+
+/** To open an embedded datastore is to make it: a check of a path that was misspelt must not. */
+function requireFile(settings: DatastoreSettings): void {
+  if (settings.kind !== "embedded" || statusAt(settings.path)) return;
+  throw new PluginError(
+    "datastore-unavailable",
+    `there is no such file; "${identity.adminTool} datastore init" makes it`,
+  );
 }
 
 const CLUSTER_KEY = resourceKey("clusterinformations", { name: "default" });

@@ -1,5 +1,8 @@
 import { describe, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
+import { temporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { openDatastore } from "../../datastore/open.ts";
@@ -146,5 +149,15 @@ describe("datastore check", () => {
     const given: AdminSurroundings = { openDatastore };
 
     expect(await check(words, given)).toMatchObject({ code: EXIT_FAILED, ok: false, last: { stage, ok: false } });
+  });
+
+  test("makes no embedded datastore where there is none", async () => {
+    const directory = temporaryDirectory("no-store");
+    const path = join(directory.path, "misspelt", "store.db");
+    const words = `--datastore-type embedded --datastore-path ${path}`;
+
+    expect(await check(words, { openDatastore })).toMatchObject({ code: EXIT_FAILED, last: { stage: "open" } });
+    expect(existsSync(path)).toBe(false);
+    directory.remove();
   });
 });
