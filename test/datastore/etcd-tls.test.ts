@@ -71,6 +71,19 @@ for (const gateway of ["on", "off"] as const) {
       expect(await tryRead(clusters[1]?.endpoints ?? [], withClient(first.cert))).toEqual(atStage("TLS"));
     });
 
+    test("says that TLS failed, and why, when the client's files do not belong together or hold no PEM", async () => {
+      const endpoints = clusters[0]?.endpoints ?? [];
+      const own = withClient(first.cert);
+
+      const mismatched = await tryRead(endpoints, { ...own, keyFile: second.key });
+      expect(mismatched).toEqual(atStage("TLS"));
+      expect(String(mismatched)).toContain("the key is not that of the certificate");
+      expect(await tryRead(endpoints, { ...own, certFile: client.key, keyFile: client.cert })).toEqual(atStage("TLS"));
+      const broken = join(directory.path, "broken.crt");
+      writeFileSync(broken, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+      expect(await tryRead(endpoints, { ...own, caCertFile: broken })).toEqual(atStage("TLS"));
+    });
+
     test("says that TLS failed when the server refuses a client without certificate, or with a foreign one", async () => {
       const stranger = makeSigned(directory.path, "stranger", foreign);
       const endpoints = clusters[0]?.endpoints ?? [];

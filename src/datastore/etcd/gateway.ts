@@ -12,6 +12,7 @@ import {
   encodeTransaction,
   encodeWatch,
 } from "./gateway-json.ts";
+import { failureOfTlsFiles } from "./tls-failure.ts";
 import type { TlsFiles } from "./tls-files.ts";
 import type { Call, Transaction, TransactionAnswer, Transport, User, WatchAnswer, WatchRequest } from "./transport.ts";
 
@@ -69,7 +70,7 @@ export class GatewayTransport implements Transport {
       });
       return { response, complaint: response.ok ? "" : await response.text() };
     } catch (error) {
-      throw failureOfConnection(error);
+      throw (await failureOfTlsFiles(error, url, this.tls)) ?? failureOfConnection(error);
     }
   }
 }
