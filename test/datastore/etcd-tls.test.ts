@@ -154,6 +154,23 @@ describe.skipIf(!hasEtcd)(`etcd with users${hasEtcd ? "" : " (skipped: no etcd)"
     await cluster.stop();
   });
 
+  test.each(["on", "off"] as const)(
+    "goes on without a token where users are turned off, and with one again where they are on (gateway %s)",
+    async (gateway) => {
+      const cluster = await startEtcd({ gateway });
+      const [endpoint = ""] = cluster.endpoints;
+      const store = await openEtcd({
+        source: { kind: "endpoints", endpoints: [endpoint.replace("http://", "http://root:right%40word@")] },
+      });
+
+      expect((await store.commit([{ kind: "put", key: "/k", value: "off" }])).ok).toBe(true);
+      enableUsers(endpoint, []);
+      expect((await store.commit([{ kind: "put", key: "/k", value: "on" }])).ok).toBe(true);
+      await store.close();
+      await cluster.stop();
+    },
+  );
+
   test("turns to gRPC where the gateway refuses a client certificate with a common name", async () => {
     const directory = temporaryDirectory("etcd-cn");
     const root = makeRoot(directory.path, "root-ca");

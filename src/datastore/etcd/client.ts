@@ -6,7 +6,7 @@
 import { PluginError } from "../../errors.ts";
 import { redact } from "../../redaction.ts";
 import type { Endpoint, EndpointRing } from "./endpoints.ts";
-import { EtcdFailure, failureOfConnection, isSilence } from "./failure.ts";
+import { EtcdFailure, failureOfConnection, isAuthenticationOff, isSilence } from "./failure.ts";
 import { GatewayTransport } from "./gateway.ts";
 import { type Limits, Patience } from "./patience.ts";
 import type { TlsFiles } from "./tls-files.ts";
@@ -24,7 +24,7 @@ export type Repeat = "any failure" | "harmless failures";
 
 export class EtcdClient {
   private readonly closing = new AbortController();
-  private readonly tokens = new Map<Endpoint, Promise<string>>();
+  private readonly tokens = new Map<Endpoint, Promise<string | undefined>>();
   private readonly withoutGateway = new Set<Endpoint>();
   private readonly gateway: Transport;
   private grpc: Promise<Transport> | undefined;
@@ -109,10 +109,13 @@ export class EtcdClient {
     if (!user) return undefined;
     const known = this.tokens.get(endpoint);
     if (known) return known;
-    const asked = transport.authenticate({ url, token: undefined, signal }, user);
+    const asked = transport.authenticate({ url, token: undefined, signal }, user).catch(withoutToken);
     this.tokens.set(endpoint, asked);
     try {
-      return await asked;
+      const token = await asked;
+      // Users may be turned on later: nothing would tell.
+      if (token === undefined) this.tokens.delete(endpoint);
+      return token;
     } catch (error) {
       this.tokens.delete(endpoint);
       throw beforeRequest(failureOfConnection(error));
@@ -127,6 +130,11 @@ export class EtcdClient {
     if (cures.has("wait")) return patience.isLeft("wait");
     return cures.has("moment") && patience.isLeft("moment");
   }
+}
+
+/** Where users are off, whoever has a name and a password needs neither: so do etcd's own clients. */
+function withoutToken(error: unknown): undefined {
+  if (!isAuthenticationOff(error)) throw error;
 }
 
 /** A failure to authenticate leaves the request itself unsent. */

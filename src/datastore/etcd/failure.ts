@@ -203,6 +203,10 @@ export function isSilence({ cause }: EtcdFailure): boolean {
   return cause instanceof Error && (cause.name === "TimeoutError" || cause.name === "AbortError");
 }
 
+export function isAuthenticationOff(error: unknown): boolean {
+  return error instanceof EtcdFailure && /authentication is not enabled/.test(error.message);
+}
+
 export function isCompacted(error: unknown): boolean {
   return error instanceof EtcdFailure && /required revision has been compacted/.test(error.message);
 }
