@@ -65,7 +65,7 @@ function deprecation(present: Present): ConfigWarning {
   const message =
     winner === undefined
       ? `${names} deprecated: write "etcd_endpoints" instead`
-      : `${names} deprecated, and ignored because "${winner}" is set: remove`;
+      : `${names} deprecated, and ignored because "${winner}" is set: remove ${given.length === 1 ? "it" : "them"}`;
   return { path: given.slice(0, 1), message };
 }
 

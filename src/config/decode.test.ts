@@ -107,6 +107,15 @@ describe("decodeNetworkConfig()", () => {
     expect(decode({ ipam }).ipam.asGiven).toEqual(ipam);
   });
 
+  test.each([
+    [{ etcd_authority: "a:1" }, "remove it"],
+    [{ etcd_authority: "a:1", etcd_scheme: "http" }, "remove them"],
+  ])("says what to do about %j beside endpoints", (fields, advice) => {
+    const { warnings } = decodeNetworkConfig({ ...MINIMAL, etcd_endpoints: "http://b:2", ...fields });
+
+    expect(warnings.map(({ message }) => message)).toEqual([expect.stringContaining(`is set: ${advice}`)]);
+  });
+
   test("honours ipv6_pools only when IPv6 is assigned, and says so", () => {
     const decoded = decodeNetworkConfig(withField("ipam.ipv6_pools", ["fd00::/48"]));
 
