@@ -97,7 +97,10 @@ describe("which datastore", () => {
   });
 
   test("needs the files it is told of", async () => {
-    expect((await opened("--config /no/such.yaml")).code).toBe(EXIT_FAILED);
+    expect(await opened("--config /no/such.yaml")).toMatchObject({
+      code: EXIT_FAILED,
+      stderr: expect.stringContaining("there is no such file"),
+    });
     const tls = "--etcd-endpoints https://a:1 --etcd-ca-cert-file /no/such.pem";
     expect(await opened(tls)).toMatchObject({ code: EXIT_FAILED, settings: undefined });
   });

@@ -1,5 +1,5 @@
 /** The datastore of a command: chosen, opened, and closed when the command is done. */
-import { unreadableFiles } from "../../config/config-files.ts";
+import { reasonOf, unreadableFiles } from "../../config/config-files.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import type { Context, Given } from "../command.ts";
@@ -46,7 +46,7 @@ async function layerOfFile(context: Context, given: Given): Promise<Layer> {
   } catch (cause) {
     const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
     if (named === undefined && code === "ENOENT") return fileLayer(null, file);
-    throw new PluginError("io-failure", `Cannot read settings from "${file}": ${code}`, { cause });
+    throw new PluginError("io-failure", `Cannot read settings from "${file}": ${reasonOf(cause)}`, { cause });
   }
   return fileLayer(parseSettings(text, file), file);
 }

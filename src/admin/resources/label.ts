@@ -64,6 +64,8 @@ function parseLabelChange(words: readonly string[]): LabelChange {
     if (equals < 0) remove.add(key);
     else set.set(key, word.slice(equals + 1));
   }
+  const both = [...set.keys()].find((key) => remove.has(key));
+  if (both !== undefined) throw new UsageError(`Label "${both}" cannot be set and removed at once`);
   return { set, remove };
 }
 

@@ -190,6 +190,7 @@ describe("label", () => {
     expect((await ctl("label node n1 rack=b vendor.org/zone- --overwrite")).code).toBe(EXIT_OK);
     expect((await json("get node n1")).metadata.labels).toEqual({ rack: "b" });
     expect((await ctl("label node n1 rack")).code).toBe(EXIT_USAGE);
+    expect((await ctl("label node n1 rack=b rack-")).code).toBe(EXIT_USAGE);
   });
 
   test("refuses a kind that keeps none", async () => {
