@@ -169,6 +169,19 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
     expect(pod.ifbs()).toEqual([]);
   });
 
+  test.each([
+    ["a namespace that is gone", "/run/netns/vt-gone"],
+    ["no namespace", undefined],
+  ])("leaves the link alone that the next container has under the same name, when DEL names %s", async (_name, netns) => {
+    await pod.must("ADD", { config: RATES });
+    const shaped = pod.traces();
+    const interfaces = [{ name: "veth0" }, { name: "eth0", sandbox: "/run/netns/vt-gone" }];
+    await pod.must("DEL", { containerId: "c0", netns, config: { prevResult: { interfaces } } });
+
+    expect(pod.traces()).toBe(shaped);
+    await pod.must("CHECK", { config: RATES });
+  });
+
   test("never leaves a black hole: traffic flows while shaping comes and goes, and behind DEL", async () => {
     const ping = (...more: readonly string[]) =>
       Bun.spawn(["nsenter", `--net=${pod.pod.path}`, "--", "ping", "-q", "-W", "1", ...more, "10.200.0.1"], {

@@ -19,20 +19,18 @@ export function requireHostVeth(host: NetlinkSocket, call: AddCall | CheckCall, 
 }
 
 /**
- * The host's end as far as it can still be found: by the interface inside the
- * container, else by what the result names as an interface of the host.
+ * The host's end as far as it can still be found: from inside the container,
+ * which the call names or else the result. Never by its name on the host: where
+ * the container is gone its link is gone too, and the name is perhaps that of the
+ * same pod's next container.
  */
 export function findHostVeth(
   host: NetlinkSocket,
   { netns, ifname, prevResult }: Pick<DelCall, "netns" | "ifname" | "prevResult">,
 ): Link | undefined {
-  const inside = netns === undefined ? undefined : linkInside(netns, ifname);
-  if (inside !== undefined) return peerOf(host, inside);
-  for (const { name, sandbox } of prevResult?.interfaces ?? []) {
-    const link = sandbox === undefined ? findLink(host, name) : undefined;
-    if (link?.kind === "veth") return link;
-  }
-  return undefined;
+  const path = netns ?? prevResult?.interfaces.find(({ name, sandbox }) => name === ifname && sandbox)?.sandbox;
+  const inside = path === undefined ? undefined : linkInside(path, ifname);
+  return inside === undefined ? undefined : peerOf(host, inside);
 }
 
 function linkInside(path: string, ifname: string): Link | undefined {
