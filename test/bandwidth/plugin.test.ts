@@ -172,15 +172,18 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
   test.each([
     ["a namespace that is gone", "/run/netns/vt-gone"],
     ["no namespace", undefined],
-  ])("leaves the link alone that the next container has under the same name, when DEL names %s", async (_name, netns) => {
-    await pod.must("ADD", { config: RATES });
-    const shaped = pod.traces();
-    const interfaces = [{ name: "veth0" }, { name: "eth0", sandbox: "/run/netns/vt-gone" }];
-    await pod.must("DEL", { containerId: "c0", netns, config: { prevResult: { interfaces } } });
+  ])(
+    "leaves the link alone that the next container has under the same name, when DEL names %s",
+    async (_name, netns) => {
+      await pod.must("ADD", { config: RATES });
+      const shaped = pod.traces();
+      const interfaces = [{ name: "veth0" }, { name: "eth0", sandbox: "/run/netns/vt-gone" }];
+      await pod.must("DEL", { containerId: "c0", netns, config: { prevResult: { interfaces } } });
 
-    expect(pod.traces()).toBe(shaped);
-    await pod.must("CHECK", { config: RATES });
-  });
+      expect(pod.traces()).toBe(shaped);
+      await pod.must("CHECK", { config: RATES });
+    },
+  );
 
   test("never leaves a black hole: traffic flows while shaping comes and goes, and behind DEL", async () => {
     const ping = (...more: readonly string[]) =>
@@ -232,6 +235,22 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
     await pod.must("DEL", { config: RATES });
 
     expect(pod.redirections()).toEqual(["lo"]);
+  });
+
+  test.each([
+    ["of another priority", ["protocol", "ip", "prio", "9"]],
+    ["in the same place", ["protocol", "all", "prio", "1"]],
+  ])("shapes beside a neighbour's filter %s that was there before, and leaves it as it was", async (_name, place) => {
+    runIn(pod.host, ["tc", "qdisc", "add", "dev", "veth0", "ingress"]);
+    const match = "u32 match ip dst 10.9.9.9/32 action mirred egress redirect dev lo".split(" ");
+    runIn(pod.host, ["tc", "filter", "add", "dev", "veth0", "ingress", ...place, ...match]);
+    const foreign = pod.traces();
+    for (let time = 0; time < 2; time++) await pod.must("ADD", { config: RATES });
+    expect(pod.redirections().toSorted()).toEqual([...pod.ifbs(), "lo"]);
+    await pod.must("CHECK", { config: RATES });
+    await pod.must("DEL", { config: RATES });
+
+    expect(pod.traces()).toBe(foreign);
   });
 
   test("takes over what upstream's plugin made, shaping once, and removes it", async () => {

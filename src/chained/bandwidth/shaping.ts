@@ -23,6 +23,8 @@ import {
 } from "../../linux/rtnetlink/qdisc.ts";
 import {
   deleteIngressRedirect,
+  type IngressFilter,
+  isRedirect,
   isRedirectTo,
   listIngressFilters,
   redirectIngress,
@@ -87,10 +89,11 @@ function undoShaping(socket: NetlinkSocket, { veth, names }: ShapedAttachment): 
 
 function shapeEgress(socket: NetlinkSocket, { veth, names }: ShapedAttachment, rate: Rate): Link {
   const ifb = ensureIfb(socket, veth, names);
+  const known = listIngressFilters(socket, veth).find(isRedirect);
   const [bucket, hook, redirect] = attempt(socket, [
     setTokenBucket(ifb, tokenBucketOf(rate, ifb.mtu)),
     ensureIngressHook(veth),
-    redirectIngress(veth, ifb.index),
+    redirectIngress(veth, ifb.index, known),
   ]);
   if (bucket !== undefined) throw bucket;
   if (hook !== undefined && findIngressHook(socket, veth)?.kind !== "clsact") throw hook;
@@ -145,9 +148,20 @@ function removeRedirection(socket: NetlinkSocket, link: ShapedLink, ifbs: readon
   if (hook === undefined) return;
   const targets = [NO_LINK, ...ifbs.map(({ index }) => index)];
   const filters = listIngressFilters(socket, link);
-  const others = filters.filter((filter) => !targets.some((target) => isRedirectTo(filter, target)));
-  if (hook.kind === "ingress" && others.length === 0) attemptRemoval(socket, [deleteIngressHook(link)]);
-  else if (others.length < filters.length) attemptRemoval(socket, [deleteIngressRedirect(link)]);
+  const own = filters.filter((filter) => targets.some((target) => isRedirectTo(filter, target)));
+  if (hook.kind === "ingress" && own.length === filters.length) attemptRemoval(socket, [deleteIngressHook(link)]);
+  else attemptRemoval(socket, redirectionRemovals(link, own, filters));
+}
+
+/** Alone in their place they go with it: a place without filters would stay behind otherwise. */
+function redirectionRemovals(
+  link: ShapedLink,
+  own: readonly IngressFilter[],
+  filters: readonly IngressFilter[],
+): readonly NetlinkRequest[] {
+  if (own.length === 0) return [];
+  const isShared = filters.some((filter) => filter.isInPlace && !own.includes(filter));
+  return isShared ? own.map((filter) => deleteIngressRedirect(link, filter)) : [deleteIngressRedirect(link)];
 }
 
 /** The target of a redirection whose device is gone. */

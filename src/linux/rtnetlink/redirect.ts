@@ -3,9 +3,10 @@
  *
  *   enters the link ── ingress hook ── u32 that matches all ── mirred: leaves through the target
  *
- * A u32 with a mask of zero, because kernels may lack `matchall`. It has a fixed
- * place (priority 1, handle 800::800), so that setting it again changes it
- * instead of adding a second one.
+ * A u32 with a mask of zero, because kernels may lack `matchall`. It is known by
+ * its priority and by what it matches: all. Its handle is the kernel's choice,
+ * since the filters of all priorities share theirs: one that is named beforehand
+ * may be a neighbour's.
  */
 import type { AttributeCursor, MessageCursor } from "../netlink/message-reader.ts";
 import type { MessageWriter } from "../netlink/message-writer.ts";
@@ -25,24 +26,28 @@ const MIRRED_LENGTH = 28;
 const STOLEN = 4;
 const EGRESS_REDIRECT = 1;
 const SELECTOR_LENGTH = 32;
+const SELECTOR_PLACE = { keys: 2, firstMask: 16 } as const;
+const SELECTOR_KEY_LENGTH = 16;
 const TERMINAL = 1;
 
-const HANDLE = 0x80000800;
 const PRIORITY = 1;
 /** Of any protocol, in network order. */
 const ALL_PROTOCOLS = 0x0300;
-const PLACE = { handle: HANDLE, info: (PRIORITY << 16) | ALL_PROTOCOLS };
+const PLACE = (PRIORITY << 16) | ALL_PROTOCOLS;
 /** The ingress side of the hook, whether `ingress` or `clsact` provides it. */
 const INGRESS_SIDE = INGRESS_HANDLE + 0xfff2;
 
-/** Sends everything that enters the link out through the target. The link must have its ingress hook. */
-export function redirectIngress(link: ShapedLink, targetIndex: number): NetlinkRequest {
+/**
+ * Sends everything that enters the link out through the target. The link must have its ingress hook.
+ * `known` is a redirection that is there already and is changed; without it one is added.
+ */
+export function redirectIngress(link: ShapedLink, targetIndex: number, known?: IngressFilter): NetlinkRequest {
   return {
     action: `redirect what enters link "${link.name}"`,
     type: RTM.newFilter,
     flags: FLAG.create,
     write(writer) {
-      writer.raw(trafficHeader({ linkIndex: link.index, parent: INGRESS_SIDE, ...PLACE }));
+      writer.raw(filterHeader(link, known));
       writer.text(TRAFFIC.kind, "u32");
       const options = writer.openUnmarked(TRAFFIC.options);
       writeRedirection(writer, targetIndex);
@@ -52,17 +57,21 @@ export function redirectIngress(link: ShapedLink, targetIndex: number): NetlinkR
   };
 }
 
-/** Takes the redirection away; ENOENT or EINVAL where there is none. */
-export function deleteIngressRedirect(link: ShapedLink): NetlinkRequest {
+/** Takes the redirection away, or without one everything in its place; ENOENT or EINVAL where it is gone. */
+export function deleteIngressRedirect(link: ShapedLink, known?: IngressFilter): NetlinkRequest {
   return {
     action: `delete the redirection of link "${link.name}"`,
     type: RTM.deleteFilter,
     flags: 0,
     write(writer) {
-      writer.raw(trafficHeader({ linkIndex: link.index, parent: INGRESS_SIDE, ...PLACE }));
+      writer.raw(filterHeader(link, known));
       writer.text(TRAFFIC.kind, "u32");
     },
   };
+}
+
+function filterHeader({ index }: ShapedLink, known: IngressFilter | undefined): Uint8Array {
+  return trafficHeader({ linkIndex: index, parent: INGRESS_SIDE, info: PLACE, handle: known?.handle ?? 0 });
 }
 
 function writeRedirection(writer: MessageWriter, targetIndex: number): void {
@@ -86,7 +95,7 @@ function writeRedirection(writer: MessageWriter, targetIndex: number): void {
 function matchAll(): Uint8Array {
   const selector = new Uint8Array(SELECTOR_LENGTH);
   selector[0] = TERMINAL;
-  selector[2] = 1;
+  selector[SELECTOR_PLACE.keys] = 1;
   return selector;
 }
 
@@ -94,7 +103,9 @@ function matchAll(): Uint8Array {
 export interface IngressFilter {
   readonly kind: string;
   readonly handle: number;
-  /** The index of the link it sends packets on to, where it is a redirection. */
+  /** Whether it has the priority and the protocols of a redirection. */
+  readonly isInPlace: boolean;
+  /** The index of the link it sends packets on to, where it is a redirection of everything. */
   readonly redirectsTo?: number;
 }
 
@@ -109,9 +120,13 @@ export function listIngressFilters(socket: NetlinkSocket, link: ShapedLink): Ing
   return dump(socket, request, readFilter);
 }
 
-/** Whether the filter stands where `redirectIngress` puts its own, and sends to the target. */
-export function isRedirectTo(filter: IngressFilter, targetIndex: number): boolean {
-  return filter.handle === HANDLE && filter.redirectsTo === targetIndex;
+/** Whether the filter is one that `redirectIngress` makes, whatever its target. */
+export function isRedirect({ redirectsTo }: IngressFilter): boolean {
+  return redirectsTo !== undefined;
+}
+
+export function isRedirectTo({ redirectsTo }: IngressFilter, targetIndex: number): boolean {
+  return redirectsTo === targetIndex;
 }
 
 /** The kernel lists a filter's hash tables, too: they have a handle of their own and no action. */
@@ -119,15 +134,31 @@ function readFilter(message: MessageCursor): IngressFilter | undefined {
   if (message.type !== RTM.newFilter) return undefined;
   const handle = message.view.getUint32(message.start + 8, true);
   if (handle === 0) return undefined;
+  const isInPlace = message.view.getUint32(message.start + 16, true) === PLACE;
   let kind = "";
   let redirectsTo: number | undefined;
   const attributes = message.attributes(HEADER_LENGTH);
   while (attributes.next()) {
     if (attributes.type === TRAFFIC.kind) kind = attributes.text();
-    if (attributes.type === TRAFFIC.options && kind === "u32") redirectsTo = readTarget(attributes.nested());
+    if (attributes.type === TRAFFIC.options && kind === "u32" && isInPlace) {
+      if (matchesAll(attributes.nested())) redirectsTo = readTarget(attributes.nested());
+    }
   }
   if (kind === "u32" && (handle & 0xfff) === 0) return undefined;
-  return redirectsTo === undefined ? { kind, handle } : { kind, handle, redirectsTo };
+  return redirectsTo === undefined ? { kind, handle, isInPlace } : { kind, handle, isInPlace, redirectsTo };
+}
+
+function matchesAll(options: AttributeCursor): boolean {
+  while (options.next()) if (options.type === U32.selector) return hasNoMask(options.copy());
+  return false;
+}
+
+function hasNoMask(selector: Uint8Array): boolean {
+  const view = new DataView(selector.buffer);
+  for (let index = 0; index < (selector[SELECTOR_PLACE.keys] ?? 0); index++) {
+    if (view.getUint32(SELECTOR_PLACE.firstMask + index * SELECTOR_KEY_LENGTH) !== 0) return false;
+  }
+  return true;
 }
 
 function readTarget(options: AttributeCursor): number | undefined {

@@ -9,6 +9,7 @@ import { bufferTicks, deleteIngressHook, ensureIngressHook, setTokenBucket } fro
 import { deleteIngressRedirect, redirectIngress } from "./redirect.ts";
 
 const link = { index: 3, name: "vt0" };
+const filter = { kind: "u32", handle: 0x80000800, isInPlace: true };
 
 const GOLDEN: readonly (readonly [command: string, request: NetlinkRequest, payload: string])[] = [
   [
@@ -23,12 +24,12 @@ const GOLDEN: readonly (readonly [command: string, request: NetlinkRequest, payl
   ],
   [
     "tc filter replace dev vt0 ingress protocol all prio 1 handle 800::800 u32 match u32 0 0 action mirred egress redirect dev ifb9",
-    redirectIngress(link, 4),
+    redirectIngress(link, 4, filter),
     "000000000300000000080080f2ffffff0003010008000100753332006000020038000700340001000b0001006d69727265640000240002802000020000000000000000000400000000000000000000000100000004000000240005000100010000000000000000000000000000000000000000000000000000000000",
   ],
   [
     "tc filter del dev vt0 ingress protocol all prio 1 handle 800::800 u32",
-    deleteIngressRedirect(link),
+    deleteIngressRedirect(link, filter),
     "000000000300000000080080f2ffffff000301000800010075333200",
   ],
   [
