@@ -22,8 +22,8 @@ export function isPortInUse(protocol: keyof typeof SOCKET_TYPE, address: Address
   const socket = libc.socket(DOMAIN[address.family], SOCKET_TYPE[protocol] | CLOSE_ON_EXEC, 0);
   if (socket < 0) return false;
   const on = Int32Array.of(1);
-  // Connections that ended a moment ago are nobody's.
-  libc.setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, on, on.byteLength);
+  // Connections that ended a moment ago are nobody's. With UDP it would share the port of whoever shares too.
+  if (protocol === "tcp") libc.setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, on, on.byteLength);
   if (address.family === 6) libc.setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, on, on.byteLength);
   const place = socketAddress(address.family, address, port);
   const isRefused = libc.bind(socket, place, place.length) !== 0 && libc.lastErrno() === errnoOf("EADDRINUSE");
