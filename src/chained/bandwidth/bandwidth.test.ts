@@ -10,6 +10,7 @@ const ANNOTATIONS = "io.kubernetes.cri.pod-annotations";
 describe("decodeBandwidth()", () => {
   test.each([
     ["the config's own fields", RATES, DECODED],
+    ["the config's own fields in another case", { IngressRate: 8000, ingressburst: 80 }, { ingress: DECODED.ingress }],
     ["the runtime's capability", { runtimeConfig: { bandwidth: RATES } }, DECODED],
     ["the capability in another case", { runtimeConfig: { bandWidth: RATES } }, DECODED],
     [

@@ -10,6 +10,7 @@
  */
 import { isJsonObject, type JsonObject } from "../../cni/json.ts";
 import { PluginError } from "../../errors.ts";
+import { valueInAnyCase } from "../any-case.ts";
 import { annotatedRates } from "./annotations.ts";
 
 export interface Rate {
@@ -44,12 +45,12 @@ const FIRST_PLACEHOLDER_BURST = 2n ** 31n - 1n;
 
 export function decodeBandwidth(config: JsonObject): Bandwidth {
   for (const field of UNSUPPORTED) refuseField(config, field);
-  if (FIELDS.some((field) => isPresent(config[field]))) return decodeFields(config, "the network config");
+  if (FIELDS.some((field) => isPresent(valueInAnyCase(config, field)))) return decodeFields(config, "the network config");
 
-  const runtimeConfig = objectAt(config, "runtimeConfig", "runtimeConfig");
+  const runtimeConfig = objectAt(config["runtimeConfig"], "runtimeConfig");
   const place = "runtimeConfig.bandwidth";
-  const ofRuntime = objectAt(runtimeConfig, keyLike(runtimeConfig, "bandwidth"), place);
-  const annotations = objectAt(runtimeConfig, POD_ANNOTATIONS, POD_ANNOTATIONS);
+  const ofRuntime = objectAt(valueInAnyCase(runtimeConfig, "bandwidth"), place);
+  const annotations = objectAt(runtimeConfig[POD_ANNOTATIONS], POD_ANNOTATIONS);
   return { ...annotatedBandwidth(annotations), ...withoutPlaceholders(decodeFields(ofRuntime, place)) };
 }
 
@@ -94,33 +95,25 @@ function withoutPlaceholder({ rate, burst }: Rate): Rate {
   return { rate, burst: burst === undefined || burst >= FIRST_PLACEHOLDER_BURST ? undefined : burst };
 }
 
-/** Go's decoder, which callers are used to, does not mind the case of a key: containerd writes `IngressRate`. */
-function keyLike(object: JsonObject, key: string): string {
-  if (object[key] !== undefined) return key;
-  const wanted = key.toLowerCase();
-  for (const name in object) if (name.toLowerCase() === wanted) return name;
-  return key;
-}
-
 function isPresent(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
-function objectAt(object: JsonObject, field: string, place: string): JsonObject {
-  const value = object[field] ?? {};
+function objectAt(given: unknown, place: string): JsonObject {
+  const value = given ?? {};
   if (isJsonObject(value)) return value;
   throw new PluginError("decode-failure", `Cannot read ${place}: it is ${JSON.stringify(value)}, not an object`);
 }
 
 function unsigned(object: JsonObject, field: string, place: string): bigint {
-  const value = object[keyLike(object, field)] ?? 0;
+  const value = valueInAnyCase(object, field) ?? 0;
   if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value < 2 ** 64) return BigInt(value);
   const state = `${field} is ${JSON.stringify(value)}, not a whole number from 0 to 2^64 - 1`;
   throw new PluginError("decode-failure", `Cannot read ${place}: ${state}`);
 }
 
 function refuseField(config: JsonObject, field: string): void {
-  const value = config[field] ?? [];
+  const value = valueInAnyCase(config, field) ?? [];
   if (Array.isArray(value) && value.length === 0) return;
   const state = `${field} is ${JSON.stringify(value)}, but all traffic of an interface is shaped alike`;
   throw new PluginError("field-unsupported", `Cannot use the network config: ${state}`);

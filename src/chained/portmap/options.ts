@@ -6,6 +6,7 @@
  */
 import type { JsonObject } from "../../cni/json.ts";
 import { PluginError } from "../../errors.ts";
+import { valueInAnyCase } from "../any-case.ts";
 
 export interface PortmapOptions {
   /**
@@ -21,8 +22,8 @@ const LAST_MARK_BIT = 31;
 export function decodeOptions(config: JsonObject): PortmapOptions {
   const snat = decodeSwitch(config, "snat", true);
   const masqAll = decodeSwitch(config, "masqAll", false);
-  refuseBackend(config["backend"]);
-  checkMarkBit(config["markMasqBit"]);
+  refuseBackend(valueInAnyCase(config, "backend"));
+  checkMarkBit(valueInAnyCase(config, "markMasqBit"));
   refuseGiven(
     config,
     "externalSetMarkChain",
@@ -36,7 +37,7 @@ export function decodeOptions(config: JsonObject): PortmapOptions {
 }
 
 function decodeSwitch(config: JsonObject, key: string, whenAbsent: boolean): boolean {
-  const value = config[key] ?? whenAbsent;
+  const value = valueInAnyCase(config, key) ?? whenAbsent;
   if (typeof value === "boolean") return value;
   throw new PluginError(
     "decode-failure",
@@ -59,7 +60,7 @@ function checkMarkBit(value: unknown): void {
 
 /** An empty text or list asks for nothing. */
 function refuseGiven(config: JsonObject, key: string, reason: string): void {
-  const value = config[key];
+  const value = valueInAnyCase(config, key);
   if (value === undefined || value === null || value === "" || (Array.isArray(value) && value.length === 0)) return;
   throw new PluginError("field-unsupported", `Cannot use "${key}": ${JSON.stringify(value)}: ${reason}`);
 }
