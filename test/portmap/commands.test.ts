@@ -273,6 +273,10 @@ describe("portmap", () => {
   });
 
   describe("STATUS", () => {
+    testCommand("tells options that no ADD could use", async () => {
+      await portmap.refused("STATUS", ERROR_TABLE["field-unsupported"].code, { config: { backend: "iptables" } });
+    });
+
     testCommand("is well where the kernel takes rules, and says so where it does not", async () => {
       expect(await portmap.must("STATUS")).toMatchObject({ stdout: "" });
       const stdin = JSON.stringify({ cniVersion: "1.1.0", name: "ports", type: "portmap" });

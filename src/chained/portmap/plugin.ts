@@ -14,6 +14,6 @@ export function portmapPlugin(face: PluginFace, surroundings: Surroundings): Cni
     del: async (call) => (await loadDel()).del(call, surroundings),
     check: async (call) => (await import("./check.ts")).check(call, surroundings),
     gc: async (call) => (await import("./gc.ts")).gc(call, surroundings),
-    status: async () => (await import("./status.ts")).status(surroundings),
+    status: async (call) => (await import("./status.ts")).status(call, surroundings),
   };
 }

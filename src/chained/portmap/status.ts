@@ -1,10 +1,13 @@
-/** STATUS: whether the kernel would take ports from us. */
+/** STATUS: whether ADD would take the options, and the kernel ports from us. */
+import type { StatusCall } from "../../cni/call.ts";
 import { PluginError } from "../../errors.ts";
 import { readGeneration } from "../../linux/nftables/commit.ts";
 import { withNetfilterSocket } from "./netfilter-socket.ts";
+import { decodeOptions } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
 
-export async function status(surroundings: Surroundings): Promise<void> {
+export async function status({ config }: StatusCall, surroundings: Surroundings): Promise<void> {
+  decodeOptions(config);
   try {
     await withNetfilterSocket(surroundings, readGeneration);
   } catch (cause) {
