@@ -42,8 +42,15 @@ describe("claimsOf()", () => {
   test("leaves out a family the pod has no address of, and tells what is served in none", () => {
     const pods = { 4: pod("10.0.0.2/24") };
     expect(claimed(pods, "80>1")).toEqual(["4 tcp 80>1"]);
-    expect(claimsOf(mappings("80>1", "81>1@fd00::1"), pods).unserved.map(({ hostPort }) => hostPort)).toEqual([81]);
-    expect(claimsOf(mappings("80>1"), {})).toMatchObject({ claims: [], unserved: [{ hostPort: 80 }] });
+    const { unserved } = claimsOf(mappings("80>1", "81>1@fd00::1"), pods);
+    expect(unserved.map(({ mapping }) => mapping.hostPort)).toEqual([81]);
+    expect(claimsOf(mappings("80>1"), {})).toMatchObject({ claims: [], unserved: [{ mapping: { hostPort: 80 } }] });
+  });
+
+  test("leaves out ::1, which nothing can be served on, and tells so", () => {
+    const { claims, unserved } = claimsOf(mappings("80>1@::1", "81>1@127.0.0.1"), BOTH);
+    expect(claims.map(({ hostPort }) => hostPort)).toEqual([81]);
+    expect(unserved).toMatchObject([{ mapping: { hostPort: 80 }, reason: expect.stringContaining("::1") }]);
   });
 
   test("takes the same port twice, or on one address as well as on all, as one", () => {

@@ -20,15 +20,24 @@ export interface Claim {
 
 export interface Claims {
   readonly claims: readonly Claim[];
-  /** What cannot be served, because the pod has no address of the host address's family. */
-  readonly unserved: readonly PortMapping[];
+  readonly unserved: readonly Unserved[];
+}
+
+/** What cannot be served, and why. */
+export interface Unserved {
+  readonly mapping: PortMapping;
+  readonly reason: string;
 }
 
 /** The same port twice is one claim; to two ports of the pod it is refused. */
 export function claimsOf(mappings: readonly PortMapping[], pods: PodAddresses): Claims {
   const claims: Claim[] = [];
-  const unserved: PortMapping[] = [];
+  const unserved: Unserved[] = [];
   for (const mapping of mappings) {
+    if (isLoopback6(mapping.hostIp)) {
+      unserved.push({ mapping, reason: "the kernel knows no way back to ::1" });
+      continue;
+    }
     const before = claims.length;
     for (const family of [4, 6] as const) {
       const pod = pods[family]?.address;
@@ -44,13 +53,18 @@ export function claimsOf(mappings: readonly PortMapping[], pods: PodAddresses): 
         podPort: mapping.containerPort,
       });
     }
-    if (claims.length === before) unserved.push(mapping);
+    if (claims.length > before) continue;
+    unserved.push({ mapping, reason: "the container has no address of that family" });
   }
   return { claims: claims.length < 2 ? claims : withoutRepetition(claims), unserved };
 }
 
 export function isForAnyAddress({ hostAddress }: Claim): boolean {
   return hostAddress.value === 0n;
+}
+
+function isLoopback6(address: Address | undefined): boolean {
+  return address?.family === 6 && address.value === 1n;
 }
 
 /** `tcp 8080`, `udp 192.0.2.1:53`, `tcp [fd00::1]:80`; a port of every address is of one family only if it says so. */

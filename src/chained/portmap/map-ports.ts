@@ -19,9 +19,8 @@ import { type Wanted, wantedBy } from "./wanted.ts";
 
 export async function mapPorts(call: AddCall, request: PortRequest, surroundings: Surroundings): Promise<void> {
   const wanted = wantedBy(call, request);
-  for (const { protocol, hostPort } of wanted.unserved) {
-    const reason = "the container has no address of that family";
-    surroundings.warn(`Host port ${protocol} ${hostPort} is not mapped: ${reason}`);
+  for (const { mapping, reason } of wanted.unserved) {
+    surroundings.warn(`Host port ${mapping.protocol} ${mapping.hostPort} is not mapped: ${reason}`);
   }
   if (wanted.holdings.length === 0) return;
 

@@ -1,9 +1,8 @@
 /** From a request to what must be in the tables: the same for ADD, which makes it so, and CHECK, which compares. */
 import type { AddCall, CheckCall } from "../../cni/call.ts";
 import { ownerOf } from "./attachment.ts";
-import { claimsOf } from "./claim.ts";
+import { claimsOf, type Unserved } from "./claim.ts";
 import type { Holding, KeptRecord } from "./holding.ts";
-import type { PortMapping } from "./mapping.ts";
 import { markNetns } from "./netns-mark.ts";
 import { podAddresses } from "./pod-addresses.ts";
 import { findPodLink } from "./pod-link.ts";
@@ -15,7 +14,7 @@ export interface Wanted {
   readonly holdings: readonly Holding[];
   /** By which 127.0.0.1 must be allowed to leave. */
   readonly loopbackLink: PodLink | undefined;
-  readonly unserved: readonly PortMapping[];
+  readonly unserved: readonly Unserved[];
 }
 
 /** Everything is checked here: whoever has the answer may begin to write. */
