@@ -1,5 +1,6 @@
 /** DEL, CHECK, GC and STATUS of host ports, and tables that somebody else changed or removed. */
 import { afterAll, afterEach, beforeAll, describe, expect } from "bun:test";
+import { ownerOf } from "../../src/chained/portmap/attachment.ts";
 import { CHAINING_VERSIONS, isAtLeast } from "../../src/cni/version.ts";
 import { ERROR_TABLE } from "../../src/errors.ts";
 import { identity } from "../../src/identity.ts";
@@ -13,6 +14,9 @@ import { type Portmap, type PortmapCall, port, portmapOn } from "./portmap-calls
 const needs = [hostProblem(), program("nft")];
 const testCommand = testNeeding(...needs);
 const TABLE = identity.hostPortTable;
+const OWNER = ownerOf("ports", { containerId: "one", ifname: "eth0" })
+  .id.toHex()
+  .replace(/(.{4})(?=.)/g, "$1:");
 const ADDRESSES = ["10.77.0.2/24", "fd77::2/64"];
 const ONE: PortmapCall = {
   id: "one",
@@ -74,6 +78,13 @@ describe("portmap", () => {
       await nft(`delete element ip ${TABLE} ports { tcp . 0.0.0.0 . 80 }`);
       await nft(`delete element ip ${TABLE} owners { udp . 0.0.0.0 . 53 }`);
       await nft(`delete element ip6 ${TABLE} sources { fd77::2 . fd77::2 }`);
+      await portmap.must("DEL", ONE);
+      expect(await world.kept()).toEqual([]);
+    });
+
+    testCommand("removes everything when somebody removed a part of its records", async () => {
+      await portmap.must("ADD", ONE);
+      await nft(`delete element ip ${TABLE} attachments { ${OWNER} . 0, ${OWNER} . 2 }`);
       await portmap.must("DEL", ONE);
       expect(await world.kept()).toEqual([]);
     });
@@ -170,6 +181,12 @@ describe("portmap", () => {
       `delete element ip ${TABLE} sources { 10.77.0.2 . 10.77.0.2 }`,
       `delete element ip ${TABLE} sources { 127.0.0.0 . 10.77.0.2 }`,
       `delete element ip6 ${TABLE} ports { tcp . :: . 80 }`,
+      `delete element ip ${TABLE} ports { tcp . 0.0.0.0 . 80 }; add element ip ${TABLE} ports { tcp . 0.0.0.0 . 80 : 10.77.0.9 . 80 }`,
+      `delete element ip ${TABLE} owners { tcp . 0.0.0.0 . 90 }`,
+      `delete element ip ${TABLE} single { tcp . 192.0.2.1 . 90 }`,
+      `delete element ip ${TABLE} attachments { ${OWNER} . 0 }`,
+      `delete element ip ${TABLE} attachments { ${OWNER} . 4 }`,
+      `flush map ip6 ${TABLE} attachments`,
       `flush chain ip ${TABLE} output`,
       `flush chain ip6 ${TABLE} to-pods`,
       `flush chain ip ${TABLE} guard; delete chain ip ${TABLE} guard`,
@@ -260,6 +277,17 @@ describe("portmap", () => {
 
     testCommand("is well where there is no table", async () => {
       await portmap.must("GC", valid());
+    });
+
+    testCommand("removes also what somebody removed all records of", async () => {
+      await portmap.must("ADD", ONE);
+      await nft(`flush map ip ${TABLE} attachments`);
+      await portmap.must("GC", valid(["one", "eth0"]));
+      expect(await owners()).toEqual(["ports/one/eth0"]);
+      await portmap.must("GC", { ...valid(), network: "other" });
+      expect(await owners()).toEqual(["ports/one/eth0"]);
+      await portmap.must("GC", valid());
+      expect(await world.kept()).toEqual([]);
     });
 
     testCommand("forgets that a port was held on single addresses when nobody holds it", async () => {

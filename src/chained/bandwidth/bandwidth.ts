@@ -45,7 +45,8 @@ const FIRST_PLACEHOLDER_BURST = 2n ** 31n - 1n;
 
 export function decodeBandwidth(config: JsonObject): Bandwidth {
   for (const field of UNSUPPORTED) refuseField(config, field);
-  if (FIELDS.some((field) => isPresent(valueInAnyCase(config, field)))) return decodeFields(config, "the network config");
+  if (FIELDS.some((field) => isPresent(valueInAnyCase(config, field))))
+    return decodeFields(config, "the network config");
 
   const runtimeConfig = objectAt(config["runtimeConfig"], "runtimeConfig");
   const place = "runtimeConfig.bandwidth";

@@ -6,9 +6,9 @@ import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { findChain, findElements } from "../../linux/nftables/read.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import { isSameContainer, type Owner } from "./attachment.ts";
-import { formatHostPort } from "./claim.ts";
-import { podKey, portElement, portKey, sourceElement } from "./elements.ts";
-import type { Holding } from "./holding.ts";
+import { type Claim, formatHostPort, isForAnyAddress } from "./claim.ts";
+import { anyAddressKey, podKey, portElement, portKey, sourceElement } from "./elements.ts";
+import { fieldsOf, type Holding, type KeptRecord } from "./holding.ts";
 import { isOwnedBy } from "./kept.ts";
 import { withNetfilterSocket } from "./netfilter-socket.ts";
 import { loopbackSourcesAllowed } from "./pod-link.ts";
@@ -17,6 +17,7 @@ import { chainsOf } from "./rules.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { readBase } from "./survey.ts";
 import { needsNeighbourRule, SET, tableOf } from "./table.ts";
+import { findRecords } from "./view.ts";
 import { wantedBy } from "./wanted.ts";
 
 export async function check(call: CheckCall, surroundings: Surroundings): Promise<void> {
@@ -51,6 +52,11 @@ function tableProblems(socket: NetlinkSocket, { family, records }: Holding): rea
 /** A port that another interface of the same container has is well; sources are hidden for whoever has a port. */
 function elementProblems(socket: NetlinkSocket, { family, owner, records }: Holding): readonly string[] {
   const find = (set: string, key: Uint8Array) => findElements(socket, tableOf(family), set, [key])[0];
+  const kept = findRecords(socket, family, owner.id).records;
+  const isNoted = (record: KeptRecord) => kept.some((each) => Bun.deepEquals(fieldsOf(each), fieldsOf(record)));
+  const isKeptFromAll = (claim: Claim) =>
+    isForAnyAddress(claim) ||
+    (find(SET.counted, portKey(claim)) !== undefined && find(SET.owners, anyAddressKey(claim)) !== undefined);
   const problems: string[] = [];
   let held = 0;
   for (const record of records) {
@@ -60,6 +66,8 @@ function elementProblems(socket: NetlinkSocket, { family, owner, records }: Hold
     if (holder === undefined) problems.push(`host port ${formatHostPort(claim)} is not mapped`);
     else if (isOwnedBy(holder, owner.id)) {
       held++;
+      if (!isNoted(record)) problems.push(`there is no record of host port ${formatHostPort(claim)}`);
+      if (!isKeptFromAll(claim)) problems.push(`host port ${formatHostPort(claim)} is free on every address`);
       const leads = Bun.deepEquals(find(SET.ports, portKey(claim))?.data, portElement(claim).data);
       if (!leads) problems.push(`host port ${formatHostPort(claim)} does not lead to the container`);
     } else if (!isOfSameContainer(holder, owner)) {
@@ -72,7 +80,8 @@ function elementProblems(socket: NetlinkSocket, { family, owner, records }: Hold
     const { source, length, podAddress } = record.hidden;
     const podOwner = find(SET.owners, podKey(podAddress));
     const isHidden = find(SET.sources, sourceElement(record.hidden).key) !== undefined;
-    if (isHidden && podOwner !== undefined && isOwnedBy(podOwner, owner.id)) continue;
+    const isOwned = podOwner !== undefined && isOwnedBy(podOwner, owner.id);
+    if (isHidden && isOwned && isNoted(record)) continue;
     problems.push(`source ${formatPrefix({ network: source, length })} is not hidden from the container`);
   }
   return problems;

@@ -1,5 +1,5 @@
 /** The elements of the tables' maps, one function for each. Pure. */
-import { type Address, addressBytes } from "../../ip/address.ts";
+import { type Address, addressBits, addressBytes, addressFromBytes, type Family } from "../../ip/address.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import { concatenate, hostNumber, portValue, protocolValue } from "../../linux/nftables/value.ts";
 import { OWNER_LENGTH, type Owner } from "./attachment.ts";
@@ -20,9 +20,33 @@ export function anyAddressKey({ protocol, hostAddress, hostPort }: Claim): Uint8
   return concatenate(protocolValue(protocol), any, portValue(hostPort));
 }
 
+/** The port behind a key, and where it leads as far as that is known. */
+export function claimOf(family: Family, key: Uint8Array, data: NftElement["data"]): Claim {
+  const host = endpointAt(family, key.subarray(4));
+  const pod = endpointAt(family, data instanceof Uint8Array ? data : new Uint8Array(key.length - 4));
+  return {
+    family,
+    protocol: key[0] ?? 0,
+    hostAddress: host.address,
+    hostPort: host.port,
+    podAddress: pod.address,
+    podPort: pod.port,
+  };
+}
+
 /** Whose a pod's address is stands among the owners too, under no protocol. */
 export function podKey(pod: Address): Uint8Array {
   return concatenate(protocolValue(0), addressBytes(pod), portValue(0));
+}
+
+export function isPodKey(key: Uint8Array): boolean {
+  return key[0] === 0;
+}
+
+/** Whether the element of `sources` is about the pod of that key. */
+export function isSourceOf(pod: Uint8Array, { key }: NftElement): boolean {
+  const size = key.length / 2;
+  return Bun.deepEquals(key.slice(size), pod.slice(4, 4 + size));
 }
 
 export function portElement(claim: Claim): NftElement {
@@ -39,6 +63,14 @@ export function heldPerAddressElement(claim: Claim): NftElement {
 
 export function sourceElement({ source, podAddress }: HiddenSource): NftElement {
   return { key: concatenate(addressBytes(source), addressBytes(podAddress)) };
+}
+
+/** How many of its bits count is not in the element. */
+export function hiddenSourceOf(family: Family, { key }: NftElement): HiddenSource {
+  const size = key.length / 2;
+  const source = addressFromBytes(key.slice(0, size)) ?? { family, value: 0n };
+  const podAddress = addressFromBytes(key.slice(size)) ?? { family, value: 0n };
+  return { family, source, length: 0, podAddress };
 }
 
 /** Ties a port of a single address to the chain that counts them: see `countingChain`. */
@@ -59,6 +91,10 @@ export function recordKey(id: Uint8Array, index: number): Uint8Array {
   return concatenate(id, hostNumber(index));
 }
 
+export function isRecordKeyOf(id: Uint8Array, key: Uint8Array): boolean {
+  return Bun.deepEquals(key.slice(0, OWNER_LENGTH), id);
+}
+
 /** The first of an owner's records also tells where its container is. */
 export function recordElement(owner: Owner, index: number, record: KeptRecord, netns: string): NftElement {
   const { protocol, left, leftNumber, pod, podNumber } = fieldsOf(record);
@@ -71,4 +107,11 @@ export function recordElement(owner: Owner, index: number, record: KeptRecord, n
   );
   const key = recordKey(owner.id, index);
   return index === 0 ? { key, data, comment: netns } : { key, data };
+}
+
+/** `address . port`, of what this program wrote. */
+function endpointAt(family: Family, bytes: Uint8Array): { readonly address: Address; readonly port: number } {
+  const size = addressBits(family) / 8;
+  const address = addressFromBytes(bytes.slice(0, size)) ?? { family, value: 0n };
+  return { address, port: ((bytes[size] ?? 0) << 8) | (bytes[size + 1] ?? 0) };
 }

@@ -9,9 +9,9 @@ import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { isSameNetwork, ownerOf } from "./attachment.ts";
 import { withNetfilterSocket } from "./netfilter-socket.ts";
 import { forgetSingleAddresses } from "./refusals.ts";
-import { releasePorts } from "./release.ts";
+import { releaseExactly, releasePorts } from "./release.ts";
 import type { Surroundings } from "./surroundings.ts";
-import { listHeldPerAddress, listOwners } from "./survey.ts";
+import { listHeldPerAddress, listHolders, listOwners } from "./survey.ts";
 import { forgetUdp } from "./udp.ts";
 
 export async function gc(call: GcCall, surroundings: Surroundings): Promise<void> {
@@ -34,22 +34,25 @@ async function collect(
   surroundings: Surroundings,
 ): Promise<readonly unknown[]> {
   const failures: unknown[] = [];
-  for (const id of staleOwners(socket, isStale)) {
-    try {
-      for (const claim of await releasePorts(socket, id)) forgetUdp(socket, claim, surroundings);
-    } catch (failure) {
-      failures.push(failure);
+  const release = async (ids: readonly Uint8Array[], releaseOne: typeof releasePorts) => {
+    for (const id of ids) {
+      try {
+        for (const claim of await releaseOne(socket, id)) forgetUdp(socket, claim, surroundings);
+      } catch (failure) {
+        failures.push(failure);
+      }
     }
-  }
+  };
+  await release(distinct(socket, listOwners).filter(isStale), releasePorts);
+  // Who still has something had no record of it.
+  await release(distinct(socket, listHolders).filter(isStale), releaseExactly);
   for (const family of [4, 6] as const) forgetSingleAddresses(socket, listHeldPerAddress(socket, family));
   return failures;
 }
 
-/** Each once, whichever families it has ports in. */
-function staleOwners(socket: NetlinkSocket, isStale: (id: Uint8Array) => boolean): readonly Uint8Array[] {
+/** Each owner once, whichever families it has ports in. */
+function distinct(socket: NetlinkSocket, list: typeof listOwners): readonly Uint8Array[] {
   const owners = new Map<string, Uint8Array>();
-  for (const family of [4, 6] as const) {
-    for (const id of listOwners(socket, family)) if (isStale(id)) owners.set(id.toHex(), id);
-  }
+  for (const family of [4, 6] as const) for (const id of list(socket, family)) owners.set(id.toHex(), id);
   return [...owners.values()];
 }

@@ -5,13 +5,22 @@
  */
 import type { Family } from "../../ip/address.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
-import { findElements } from "../../linux/nftables/read.ts";
+import { findElements, listElements } from "../../linux/nftables/read.ts";
 import type { NftChange } from "../../linux/nftables/ruleset.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
-import { podKey, portElement, portKey, recordKey, sourceElement } from "./elements.ts";
-import type { KeptRecord } from "./holding.ts";
+import {
+  claimOf,
+  hiddenSourceOf,
+  isPodKey,
+  isRecordKeyOf,
+  isSourceOf,
+  podKey,
+  portElement,
+  portKey,
+  sourceElement,
+} from "./elements.ts";
+import { type KeptRecord, recordOf } from "./holding.ts";
 import { SET, tableOf } from "./table.ts";
-import { findRecords } from "./view.ts";
 
 export interface Kept {
   readonly family: Family;
@@ -22,41 +31,70 @@ export interface Kept {
   readonly keys: Readonly<Record<string, readonly Uint8Array[]>>;
 }
 
+/** Looks through whole maps, so that nothing stays behind because its record is missing. */
 export function readKept(socket: NetlinkSocket, family: Family, id: Uint8Array): Kept {
-  const { records, netns } = findRecords(socket, family, id);
-  const keys: Record<string, Uint8Array[]> = {};
+  const table = tableOf(family);
+  const notes = listElements(socket, table, SET.attachments).filter(({ key }) => isRecordKeyOf(id, key));
+  const owned = listElements(socket, table, SET.owners).filter((element) => isOwnedBy(element, id));
+  const noted = notes.flatMap((note) => recordOf(family, note) ?? []);
+  const records = [...noted, ...recordsWithoutNote(socket, { family, owned, noted })];
+  const keys: Record<string, Uint8Array[]> = {
+    [SET.attachments]: notes.map(({ key }) => key),
+    [SET.owners]: owned.map(({ key }) => key),
+  };
   const keep = (set: string, key: Uint8Array) => {
     keys[set] ??= [];
     if (!keys[set].some((known) => Bun.deepEquals(known, key))) keys[set].push(key);
   };
-  const find = (set: string, key: Uint8Array) => findElements(socket, tableOf(family), set, [key])[0];
+  const find = (set: string, key: Uint8Array) => findElements(socket, table, set, [key])[0];
 
-  for (const [index, record] of records.entries()) {
-    keep(SET.attachments, recordKey(id, index));
-    const key = record.kind === "port" ? portKey(record.claim) : podKey(record.hidden.podAddress);
+  for (const record of records) {
+    const key = keyOf(record);
     const owner = find(SET.owners, key);
     if (owner !== undefined && !isOwnedBy(owner, id)) continue;
-    if (owner !== undefined) keep(SET.owners, key);
     if (record.kind === "source") {
       const source = sourceElement(record.hidden).key;
       if (find(SET.sources, source) !== undefined) keep(SET.sources, source);
       continue;
     }
-    if (Bun.deepEquals(find(SET.ports, key)?.data, portElement(record.claim).data)) keep(SET.ports, key);
+    const port = find(SET.ports, key);
+    const leadsToPod = Bun.deepEquals(port?.data, portElement(record.claim).data);
+    if (port !== undefined && (owner !== undefined || leadsToPod)) keep(SET.ports, key);
     if (find(SET.counted, key) !== undefined) keep(SET.counted, key);
   }
-  return { family, id, records, netns, keys };
+  return { family, id, records, netns: notes.find(({ comment }) => comment !== undefined)?.comment, keys };
+}
+
+interface Owned {
+  readonly family: Family;
+  readonly owned: readonly NftElement[];
+  readonly noted: readonly KeptRecord[];
+}
+
+/** What the owner has although no record tells of it; how many bits of a source count is lost then. */
+function recordsWithoutNote(socket: NetlinkSocket, { family, owned, noted }: Owned): readonly KeptRecord[] {
+  const table = tableOf(family);
+  const lost = owned.filter(({ key }) => !noted.some((record) => Bun.deepEquals(keyOf(record), key)));
+  return lost.flatMap(({ key }): readonly KeptRecord[] => {
+    if (!isPodKey(key)) {
+      const [port] = findElements(socket, table, SET.ports, [key]);
+      return [{ kind: "port", claim: claimOf(family, key, port?.data) }];
+    }
+    const sources = listElements(socket, table, SET.sources).filter((source) => isSourceOf(key, source));
+    return sources.map((source) => ({ kind: "source", hidden: hiddenSourceOf(family, source) }));
+  });
+}
+
+function keyOf(record: KeptRecord): Uint8Array {
+  return record.kind === "port" ? portKey(record.claim) : podKey(record.hidden.podAddress);
 }
 
 /** Removes exactly what was read; for a batch that is refused if anything changed since. */
 export function removeChanges({ family, keys }: Kept): NftChange[] {
   const table = tableOf(family);
-  return Object.entries(keys).map(([set, list]) => ({
-    kind: "delete-elements",
-    table,
-    set,
-    elements: list.map((key) => ({ key })),
-  }));
+  return Object.entries(keys)
+    .filter(([, list]) => list.length > 0)
+    .map(([set, list]) => ({ kind: "delete-elements", table, set, elements: list.map((key) => ({ key })) }));
 }
 
 export function isOwnedBy({ data }: NftElement, id: Uint8Array): boolean {

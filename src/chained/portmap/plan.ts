@@ -29,7 +29,7 @@ export interface TakePlan {
 
 export function planTake(holding: Holding, situation: Situation): TakePlan {
   const { wanted, leftToSibling, gone } = judgeClaims(holding, situation);
-  const removed = situation.own.records.length > 0 ? [situation.own, ...gone] : gone;
+  const removed = [situation.own, ...gone];
   const changes = [
     ...repairChanges(holding, situation),
     ...removed.flatMap(removeChanges),

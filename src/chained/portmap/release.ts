@@ -19,7 +19,8 @@ export async function releasePorts(socket: NetlinkSocket, id: Uint8Array): Promi
   const released: Claim[] = [];
   const changes: NftChange[] = [];
   for (const family of [4, 6] as const) {
-    const { records } = findRecords(socket, family, id);
+    const { records, hasGap } = findRecords(socket, family, id);
+    if (hasGap) return releaseExactly(socket, id);
     if (records.length === 0) continue;
     changes.push(...releaseChanges(family, { id, name: "" }, records));
     noteClaims(records, released);
@@ -28,7 +29,7 @@ export async function releasePorts(socket: NetlinkSocket, id: Uint8Array): Promi
   if (isReleasedWhole(socket, changes, single)) return released;
   const refusals = tryCommit(socket, changes);
   throwUnexpected(refusals);
-  if (refusals.length > 0) await releaseExactly(socket, id);
+  if (refusals.length > 0) return releaseExactly(socket, id);
   forgetSingleAddresses(socket, single);
   return released;
 }
@@ -42,14 +43,21 @@ function isReleasedWhole(socket: NetlinkSocket, changes: readonly NftChange[], s
 }
 
 /** Element by element, where something is not as it was left. */
-async function releaseExactly(socket: NetlinkSocket, id: Uint8Array): Promise<void> {
+export async function releaseExactly(socket: NetlinkSocket, id: Uint8Array): Promise<readonly Claim[]> {
   const { readKept, removeChanges } = await import("./kept.ts");
   for (let tries = 0; tries < ATTEMPTS; tries++) {
     const generation = readGeneration(socket);
-    const changes = [4 as const, 6 as const].flatMap((family) => removeChanges(readKept(socket, family, id)));
-    const refusals = tryCommit(socket, changes, generation);
+    const kept = [4 as const, 6 as const].map((family) => readKept(socket, family, id));
+    const refusals = tryCommit(socket, kept.flatMap(removeChanges), generation);
     throwUnexpected(refusals);
-    if (refusals.length === 0) return;
+    if (refusals.length > 0) continue;
+    const released: Claim[] = [];
+    for (const { records } of kept) noteClaims(records, released);
+    forgetSingleAddresses(
+      socket,
+      released.filter((claim) => !isForAnyAddress(claim)),
+    );
+    return released;
   }
   throw new PluginError("try-again-later", "Cannot remove host ports: the ruleset keeps changing");
 }

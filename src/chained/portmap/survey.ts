@@ -6,18 +6,25 @@ import type { NftRule } from "../../linux/nftables/ruleset.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import { OWNER_LENGTH } from "./attachment.ts";
 import type { Claim } from "./claim.ts";
-import { HELD_PER_ADDRESS } from "./elements.ts";
+import { claimOf, HELD_PER_ADDRESS } from "./elements.ts";
 import { chainsOf, isNeighbourRule, neighbourRule, rulesOf } from "./rules.ts";
 import { SET, tableOf } from "./table.ts";
 
 /** Every owner with records in the family's table. */
 export function listOwners(socket: NetlinkSocket, family: Family): readonly Uint8Array[] {
-  const owners = new Map<string, Uint8Array>();
-  for (const { key } of listElements(socket, tableOf(family), SET.attachments)) {
-    const id = key.slice(0, OWNER_LENGTH);
-    owners.set(id.toHex(), id);
-  }
-  return [...owners.values()];
+  const records = listElements(socket, tableOf(family), SET.attachments);
+  return withoutRepetition(records.map(({ key }) => key.slice(0, OWNER_LENGTH)));
+}
+
+/** Every owner of a port or of a pod's address, with records or without. */
+export function listHolders(socket: NetlinkSocket, family: Family): readonly Uint8Array[] {
+  const owners = listElements(socket, tableOf(family), SET.owners).map(({ data }) => data);
+  const ids = owners.filter((data) => data instanceof Uint8Array);
+  return withoutRepetition(ids.filter((id) => !Bun.deepEquals(id, HELD_PER_ADDRESS)));
+}
+
+function withoutRepetition(ids: readonly Uint8Array[]): readonly Uint8Array[] {
+  return [...new Map(ids.map((id) => [id.toHex(), id])).values()];
 }
 
 /** Who holds this port on single addresses. */
@@ -37,14 +44,9 @@ export function holdersPerAddress(
 
 /** Ports with a note that they are held on single addresses. */
 export function listHeldPerAddress(socket: NetlinkSocket, family: Family): readonly Claim[] {
-  const claims: Claim[] = [];
-  for (const { key, data } of listElements(socket, tableOf(family), SET.owners)) {
-    if (!Bun.deepEquals(data, HELD_PER_ADDRESS)) continue;
-    const hostPort = new DataView(key.buffer, key.byteOffset).getUint16(4 + addressBits(family) / 8);
-    const any = { family, value: 0n };
-    claims.push({ family, protocol: key[0] ?? 0, hostAddress: any, hostPort, podAddress: any, podPort: 0 });
-  }
-  return claims;
+  return listElements(socket, tableOf(family), SET.owners)
+    .filter(({ data }) => Bun.deepEquals(data, HELD_PER_ADDRESS))
+    .map(({ key }) => claimOf(family, key, undefined));
 }
 
 export interface Base {

@@ -13,6 +13,8 @@ export interface KeptRecords {
   readonly records: readonly KeptRecord[];
   /** Where the container is: see netns-mark.ts. */
   readonly netns: string | undefined;
+  /** Whether one is missing in the midst of them. */
+  readonly hasGap: boolean;
 }
 
 /** All that this owner has in the family's table; nothing where there is no table. */
@@ -22,8 +24,11 @@ export function findRecords(socket: NetlinkSocket, family: Family, id: Uint8Arra
   for (let start = 0; ; start += RECORDS_AT_ONCE) {
     const keys: Uint8Array[] = [];
     for (let offset = 0; offset < RECORDS_AT_ONCE; offset++) keys.push(recordKey(id, start + offset));
-    for (const element of findElements(socket, tableOf(family), SET.attachments, keys)) {
-      if (element === undefined) return { records, netns };
+    const elements = findElements(socket, tableOf(family), SET.attachments, keys);
+    for (const [index, element] of elements.entries()) {
+      if (element === undefined) {
+        return { records, netns, hasGap: elements.slice(index).some((later) => later !== undefined) };
+      }
       netns ??= element.comment;
       const record = recordOf(family, element);
       if (record !== undefined) records.push(record);
