@@ -51,6 +51,20 @@ describe("a host port", () => {
     await add("three", ["10.77.0.4/24", "fd77::4/64"], port(70, "::"), port(90, "fd00:2::1"));
   });
 
+  testOwners(
+    "is another port on another address also where the ADD has more to do: a table to make, a past",
+    async () => {
+      await alive("one", "two", "three");
+      await add("one", ["10.77.0.2/24"], port(90, "192.0.2.1"));
+      for (let time = 0; time < 2; time++) await add("two", SECOND, port(90, "192.0.2.3"), port(90, "::"));
+
+      expect(await refusedAdd("three", ["10.77.0.4/24"], port(90))).toMatch(/"ports\/(one|two)\/eth0"/);
+      expect(await refusedAdd("three", ["10.77.0.4/24"], port(90, "192.0.2.3"))).toContain('"ports/two/eth0"');
+      for (const id of ["one", "two"]) await portmap.must("DEL", { id });
+      expect(await world.kept()).toEqual([]);
+    },
+  );
+
   testOwners("on every address keeps single addresses out, and the other way round", async () => {
     await alive("one", "two");
     await add("one", FIRST, port(80), port(90, "192.0.2.1"));

@@ -50,7 +50,7 @@ export function readSituation(socket: NetlinkSocket, holding: Holding): Situatio
       const [element] = findElements(socket, tableOf(family), SET.owners, [key]);
       if (element === undefined || isOwnedBy(element, owner.id)) continue;
       if (!isOwnedBy(element, HELD_PER_ADDRESS)) rivals.set(key.toHex(), [meet(element)]);
-      else {
+      else if (isAboutEveryAddress(record)) {
         heldPerAddress.add(key.toHex());
         const holders = holdersPerAddress(socket, family, key).filter((each) => !isOwnedBy(each, owner.id));
         rivals.set(key.toHex(), holders.map(meet));
@@ -65,6 +65,11 @@ export function readSituation(socket: NetlinkSocket, holding: Holding): Situatio
     heldPerAddress,
     lengths,
   };
+}
+
+/** Whoever has a single address is in the way of every address, not of another single one. */
+function isAboutEveryAddress(record: KeptRecord): boolean {
+  return record.kind === "port" && isForAnyAddress(record.claim);
 }
 
 /** A port of a single address collides with itself and with the same port of every address. */
