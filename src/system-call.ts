@@ -19,6 +19,7 @@ export const SYSTEM_CALLS = {
   exit_group: [231, 94],
   fcntl: [72, 25],
   flock: [73, 32],
+  getsockopt: [55, 209],
   openat: [257, 56],
   ppoll: [271, 73],
   read: [0, 63],

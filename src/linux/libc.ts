@@ -28,6 +28,11 @@ export function setsockopt(socket: number, level: number, name: number, value: B
   return systemCall("setsockopt", socket, level, name, addressOf(value), length);
 }
 
+/** `length` says how much the value holds, and then how much of it was written. */
+export function getsockopt(socket: number, level: number, name: number, value: Bytes, length: Bytes): number {
+  return systemCall("getsockopt", socket, level, name, addressOf(value), addressOf(length));
+}
+
 export function socketpair(family: number, type: number, protocol: number, pair: Bytes): number {
   return systemCall("socketpair", family, type, protocol, addressOf(pair));
 }

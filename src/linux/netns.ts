@@ -18,6 +18,9 @@ const OWN_NAMESPACES = "/proc/thread-self/ns";
 const NET = "net";
 const OWN_NETNS = `${OWN_NAMESPACES}/${NET}`;
 const CLONE_NEWNET = 0x40000000;
+const UNIX_DATAGRAM = { family: 1, type: 2 | 0x80000 } as const;
+const SOL_SOCKET = 1;
+const SO_NETNS_COOKIE = 71;
 
 export interface Netns {
   readonly path: string;
@@ -48,6 +51,29 @@ export function isSameNetns(path: string, other: string): boolean {
 /** Whether the path names the namespace this thread is in. */
 export function isOwnNetns(path: string): boolean {
   return isSameNetns(path, OWN_NETNS);
+}
+
+/**
+ * A number that the kernel gives to no other namespace until it is started anew, unlike an inode, which the next
+ * namespace gets; `undefined` where the path leads to none, or the kernel is older than 5.14.
+ */
+export function netnsCookie(path: string): bigint | undefined {
+  const netns = openNetns(path);
+  if (netns === undefined) return undefined;
+  try {
+    return runInNetns(netns, ownCookie);
+  } finally {
+    closeNetns(netns);
+  }
+}
+
+function ownCookie(): bigint | undefined {
+  const socket = libc.socket(UNIX_DATAGRAM.family, UNIX_DATAGRAM.type, 0);
+  if (socket < 0) return undefined;
+  const cookie = new BigUint64Array(1);
+  const outcome = libc.getsockopt(socket, SOL_SOCKET, SO_NETNS_COOKIE, cookie, Int32Array.of(cookie.byteLength));
+  closeFile(socket);
+  return outcome === 0 ? cookie[0] : undefined;
 }
 
 /** The namespace that the thread of a process which stays belongs to. */
