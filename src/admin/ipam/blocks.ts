@@ -20,6 +20,11 @@ export async function readBlocks(store: Datastore, family: Family): Promise<read
   return (await readAllEntries(store, blocksPrefix(family))).map((entry) => readBlock(entry.value, entry.key));
 }
 
+/** Of both families. */
+export async function readAllBlocks(store: Datastore): Promise<readonly IPAMBlock[]> {
+  return [...(await readBlocks(store, 4)), ...(await readBlocks(store, 6))];
+}
+
 export async function blocksWithin(store: Datastore, pool: Prefix): Promise<readonly IPAMBlock[]> {
   const blocks = await readBlocks(store, pool.network.family);
   return blocks.filter((block) => prefixCovers(pool, block.cidr));

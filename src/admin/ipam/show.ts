@@ -5,7 +5,7 @@ import { type Command, type Context, EXIT_OK, type Given, wantsJson } from "../c
 import { withDatastore } from "../datastore/open.ts";
 import { paint } from "../paint.ts";
 import { formatTable } from "../table.ts";
-import { readBlocks } from "./blocks.ts";
+import { readAllBlocks } from "./blocks.ts";
 import { readPools, readReserved } from "./pools.ts";
 import { requireAddress, showAddress } from "./show-address.ts";
 import { type PoolUsage, poolUsage, strayUsage } from "./usage.ts";
@@ -39,7 +39,7 @@ export const ipamShow: Command = {
 
 async function showPools(store: Datastore, context: Context, given: Given): Promise<void> {
   const [pools, reserved] = [await readPools(store), await readReserved(store)];
-  const blocks = [...(await readBlocks(store, 4)), ...(await readBlocks(store, 6))];
+  const blocks = await readAllBlocks(store);
   const stray = strayUsage(pools, blocks);
   const usages = [...pools.map((pool) => poolUsage(pool, blocks, reserved)), ...(stray ? [stray] : [])];
   const showsBlocks = given.switches.has("show-blocks");

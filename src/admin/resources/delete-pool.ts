@@ -10,16 +10,12 @@
  * looking once more.
  */
 import type { Datastore } from "../../datastore/datastore.ts";
-import { readAllEntries } from "../../datastore/read-all.ts";
 import { PluginError } from "../../errors.ts";
-import { type Prefix, prefixCovers } from "../../ip/prefix.ts";
 import { ipPool, poolPrefix } from "../../model/ip-pool.ts";
-import { affineNode, type IPAMBlock } from "../../model/ipam-block.ts";
-import { ALL_AFFINITIES_PREFIX, affinityKey, parseKey } from "../../model/keys.ts";
+import type { IPAMBlock } from "../../model/ipam-block.ts";
 import type { Context } from "../command.ts";
-import { allocatorFor } from "../ipam/allocator.ts";
 import { allocationsOf, blocksWithin, describeAllocation } from "../ipam/blocks.ts";
-import { openProgress } from "../progress.ts";
+import { claimsWithin, releaseClaims } from "./claims.ts";
 import type { Done } from "./each.ts";
 import { readOne, type Stored } from "./stored.ts";
 
@@ -41,7 +37,8 @@ export async function deletePool(store: Datastore, stored: Stored, { context, in
   const disabled = await setDisabled(store, stored, true);
   try {
     if (wasEnabled) await context.wait(MOMENT_MILLISECONDS);
-    await releaseBlocks(store, range, { context, inUse });
+    const claims = await claimsWithin(store, range);
+    await releaseClaims(store, claims, { context, inUse: inUse === "release" ? "release" : "keep" });
     const left = await blocksWithin(store, range);
     if (inUse === "refuse") requireUnused(name, left);
     const written = await store.commit([{ kind: "delete", key: disabled.key, revision: disabled.revision }]);
@@ -61,35 +58,6 @@ async function setDisabled(store: Datastore, stored: Stored, disabled: boolean):
   const written = await store.commit([{ kind: "update", key: stored.key, value: text, revision: stored.revision }]);
   if (!written.ok) throw changed(pool.metadata.name);
   return (await readOne(store, stored.kind, { name: pool.metadata.name })) ?? { ...stored, text };
-}
-
-async function releaseBlocks(store: Datastore, range: Prefix, { context, inUse }: How): Promise<void> {
-  const allocator = allocatorFor(store, context);
-  const claims = await claimsWithin(store, range);
-  const progress = openProgress(context, "Releasing blocks", claims.length);
-  for (const { node, cidr } of claims) {
-    await allocator.releaseAffinity({ node, block: cidr, inUse: inUse === "release" ? "release" : "keep" });
-    progress.step();
-  }
-  progress.end();
-}
-
-/** As blocks tell it and as nodes tell it: a crash may have left one without the other. */
-async function claimsWithin(store: Datastore, range: Prefix): Promise<readonly Claim[]> {
-  const ofBlocks = (await blocksWithin(store, range)).flatMap((block): Claim[] => {
-    const node = affineNode(block);
-    return node === undefined ? [] : [{ node, cidr: block.cidr }];
-  });
-  const ofNodes = (await readAllEntries(store, ALL_AFFINITIES_PREFIX)).flatMap(({ key }): Claim[] => {
-    const parts = parseKey(key);
-    return parts?.kind === "affinity" && prefixCovers(range, parts.cidr) ? [parts] : [];
-  });
-  return [...new Map([...ofBlocks, ...ofNodes].map((claim) => [affinityKey(claim.node, claim.cidr), claim])).values()];
-}
-
-interface Claim {
-  readonly node: string;
-  readonly cidr: Prefix;
 }
 
 function requireUnused(name: string, blocks: readonly IPAMBlock[]): void {

@@ -4,6 +4,7 @@ import type { ResourceName } from "../../model/keys.ts";
 import type { PublicKind } from "../../model/kinds.ts";
 import { type Command, type Context, type Given, UsageError } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
+import { releaseNode } from "./delete-node.ts";
 import { deletePool } from "./delete-pool.ts";
 import { type Done, forEachResource } from "./each.ts";
 import { notFound } from "./get.ts";
@@ -27,6 +28,8 @@ export const deleteCommand: Command = {
     "A pool that addresses are in use of is not deleted unless --force is given; the message says who uses it.",
     "With --force running workloads keep their addresses, which then lie in no pool.",
     "A pool is disabled first, then its blocks are taken from their nodes, then it goes.",
+    "With a node its claims on blocks go: an empty block is free again, one in use becomes nobody's and goes with its last address.",
+    "If claims of a node are left whose record is gone already, they go.",
   ].join("\n"),
   operands: "KIND NAME… | KIND/NAME…",
   completes: KIND_WORDS,
@@ -71,6 +74,8 @@ async function deleteOne(
   const { kind, name } = doomed;
   const stored = await readOne(store, kind, name);
   if (!stored) {
+    const left = kind.kind === "Node" ? await releaseNode(store, name.name, context) : {};
+    if (left.note !== undefined) return { action: "deleted", ...left };
     if (given.switches.has("ignore-not-found")) return { action: "not there" };
     throw await notFound(store, doomed);
   }
@@ -82,7 +87,9 @@ async function deleteOne(
   }
   const written = await store.commit([{ kind: "delete", key: stored.key, revision: stored.revision }]);
   if (!written.ok && written.reason !== "missing") throw changedMeanwhile(doomed, "it was changed at the same time");
-  return { action: "deleted" };
+  if (kind.kind !== "Node") return { action: "deleted" };
+  // The record first: a deletion that is refused takes nothing, and what a crash leaves the next call finds without it.
+  return { action: "deleted", ...(await releaseNode(store, name.name, context)) };
 }
 
 function changedMeanwhile({ kind, name }: Doomed, reason: string): PluginError {

@@ -1,0 +1,136 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { type AdminRun, runInside } from "../../../test/support/admin-context.ts";
+import { means, nodeChange, poolChange, prefix, request, seed } from "../../../test/support/ipam.ts";
+import type { Datastore } from "../../datastore/datastore.ts";
+import { openMemory } from "../../datastore/memory/memory.ts";
+import { openAllocator } from "../../ipam/allocator.ts";
+import { findProblems } from "../../ipam/invariants.ts";
+import { readWorld } from "../../ipam/world.ts";
+import { writeAffinity } from "../../model/block-affinity.ts";
+import { affineNode } from "../../model/ipam-block.ts";
+import { affinityKey, resourceKey } from "../../model/keys.ts";
+import { EXIT_FAILED, EXIT_OK } from "../command.ts";
+
+const DUAL = [
+  { kind: "automatic", family: 4 },
+  { kind: "automatic", family: 6 },
+] as const;
+
+let store = openMemory();
+beforeEach(async () => {
+  store = openMemory();
+  await seed(store, nodeChange("node-1"), nodeChange("node-10"));
+  await seed(store, poolChange("blue", "10.0.0.0/24", { blockSize: 28 }), poolChange("six", "fd00::/64"));
+});
+
+const allocator = () => openAllocator(store, means());
+const ctl = (words: string, on: Datastore = store): Promise<AdminRun> => runInside(words.split(" "), { store: on });
+const problems = async () => findProblems(await readWorld(store));
+
+/** Whose each block is, and who claims one. */
+async function owners(): Promise<{ blocks: readonly (string | undefined)[]; claims: readonly string[] }> {
+  const { blocks, affinities } = await readWorld(store);
+  return { blocks: blocks.map(affineNode), claims: affinities.map(({ node }) => node) };
+}
+
+/** Leaves the node with an empty block of each family. */
+async function claimBlocks(node: string): Promise<void> {
+  await allocator().assign(request(`net.${node}`, { node, wishes: DUAL }));
+  await allocator().releaseHandle({ handle: `net.${node}`, node });
+}
+
+async function forget(node: string): Promise<void> {
+  const { answers } = await store.read([{ kind: "key", key: resourceKey("nodes", { name: node }) }]);
+  const [entry] = answers[0] ?? [];
+  if (!entry) throw new Error("expected a node");
+  await store.commit([{ kind: "delete", key: entry.key, revision: entry.revision }]);
+}
+
+describe("delete node", () => {
+  test("frees its empty blocks, of both families, and no other node's", async () => {
+    await claimBlocks("node-1");
+    await claimBlocks("node-10");
+
+    expect(await ctl("delete node node-1")).toEqual({
+      code: EXIT_OK,
+      stdout: "node/node-1 deleted\n",
+      stderr: "note: its claims on 2 blocks were released\n",
+    });
+    expect(await owners()).toEqual({ blocks: ["node-10", "node-10"], claims: ["node-10", "node-10"] });
+    expect((await ctl("get nodes -o name")).stdout).toBe("node/node-10\n");
+  });
+
+  test("leaves addresses in use in a block that is nobody's and goes with the last of them", async () => {
+    await allocator().assign(request("net.c1"));
+    const { code, stderr } = await ctl("delete node node-1");
+
+    expect(code).toBe(EXIT_OK);
+    expect(stderr).toBe(
+      "note: its claims on 1 blocks were released; 1 addresses stay in use in blocks that are no node's now\n",
+    );
+    expect(await owners()).toEqual({ blocks: [undefined], claims: [] });
+    expect(await problems()).toEqual([]);
+    await allocator().releaseHandle({ handle: "net.c1", node: "node-1" });
+    expect(await owners()).toEqual({ blocks: [], claims: [] });
+  });
+
+  test("says nothing more of a node that claims nothing", async () => {
+    expect(await ctl("delete node node-1")).toEqual({ code: EXIT_OK, stdout: "node/node-1 deleted\n", stderr: "" });
+  });
+
+  test.each(["pending", "confirmed", "pendingDeletion"] as const)(
+    "takes a claim away that is %s and has no block",
+    async (state) => {
+      const key = affinityKey("node-1", prefix("10.0.0.16/28"));
+      await seed(store, { kind: "put", key, value: writeAffinity({ state, deleted: false }) });
+
+      expect((await ctl("delete node node-1")).code).toBe(EXIT_OK);
+      expect(await owners()).toEqual({ blocks: [], claims: [] });
+    },
+  );
+
+  test("finishes what a crash left behind the record, and is not found after that", async () => {
+    await claimBlocks("node-1");
+    await forget("node-1");
+
+    expect((await ctl("delete node node-1")).stdout).toBe("node/node-1 deleted\n");
+    expect(await owners()).toEqual({ blocks: [], claims: [] });
+    expect((await ctl("delete node node-1")).code).toBe(EXIT_FAILED);
+    expect((await ctl("delete node node-1 --ignore-not-found")).stdout).toBe("node/node-1 not there\n");
+  });
+
+  test("takes nothing from a node that it may not delete", async () => {
+    await claimBlocks("node-1");
+    const stdin = (await ctl("get node node-1 -o json")).stdout;
+    await ctl("label node node-1 rack=a");
+
+    expect((await runInside(["delete", "-f", "-"], { store, stdin })).code).toBe(EXIT_FAILED);
+    expect((await owners()).claims).toEqual(["node-1", "node-1"]);
+  });
+
+  test("decides again about a block that is used meanwhile", async () => {
+    await claimBlocks("node-1");
+    const assign = () => allocator().assign(request("net.late"));
+
+    expect((await ctl("delete node node-1", overtaken(assign))).code).toBe(EXIT_OK);
+    expect(await owners()).toEqual({ blocks: [undefined], claims: [] });
+    expect(await problems()).toEqual([]);
+  });
+});
+
+/** Lets something happen between the look at a block and the end of the claim on it. */
+function overtaken(happening: () => Promise<unknown>): Datastore {
+  let isLate = false;
+  return {
+    read: (wanted) => store.read(wanted),
+    commit: async (changes) => {
+      if (!isLate && changes.length > 1) {
+        isLate = true;
+        await happening();
+      }
+      return store.commit(changes);
+    },
+    watch: (below, from, signal) => store.watch(below, from, signal),
+    close: () => store.close(),
+  };
+}

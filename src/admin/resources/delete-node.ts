@@ -1,0 +1,29 @@
+/**
+ * What a deleted node leaves in the address management: its claims go, and with
+ * them the blocks that are empty. A block in use becomes nobody's and goes with
+ * its last address. A node that still runs may claim again.
+ */
+import type { Datastore } from "../../datastore/datastore.ts";
+import { formatPrefix } from "../../ip/prefix.ts";
+import type { Context } from "../command.ts";
+import { allocationsOf, readAllBlocks } from "../ipam/blocks.ts";
+import { type Claim, claimsOfNode, releaseClaims } from "./claims.ts";
+import type { Done } from "./each.ts";
+
+/** Without a note: there was nothing to release. */
+export async function releaseNode(store: Datastore, node: string, context: Context): Promise<Pick<Done, "note">> {
+  const claims = await claimsOfNode(store, node);
+  const released = await releaseClaims(store, claims, { context, inUse: "release" });
+  if (released.length === 0) return {};
+  const count = await countLeft(store, released);
+  const left = count === 0 ? "" : `; ${count} addresses stay in use in blocks that are no node's now`;
+  return { note: `its claims on ${released.length} blocks were released${left}` };
+}
+
+/** The addresses in blocks that lost their node and were not empty. */
+async function countLeft(store: Datastore, released: readonly Claim[]): Promise<number> {
+  const names = new Set(released.map(({ cidr }) => formatPrefix(cidr)));
+  const blocks = await readAllBlocks(store);
+  const left = blocks.filter(({ cidr, affinity }) => affinity === undefined && names.has(formatPrefix(cidr)));
+  return left.flatMap(allocationsOf).length;
+}
