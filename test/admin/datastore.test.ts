@@ -113,6 +113,22 @@ for (const [name, missing, start] of SITES) {
       expect(await json("ipam check")).toMatchObject({ ok: true, counts: { blocks: 0, handles: 0 } });
     });
 
+    test("takes the blocks of a deleted node from it; what its containers hold goes with them", async () => {
+      await must("apply -f -", pool("green", "10.78.0.0/24"));
+      await must("apply -f -", { apiVersion: API_VERSION, kind: "Node", metadata: { name: "node-1" } });
+      expect((await plugin("ADD", "c2")).exitCode).toBe(0);
+
+      expect(await ctl("delete node node-1")).toMatchObject({
+        exitCode: 0,
+        stderr: expect.stringContaining("1 blocks"),
+      });
+      expect(await json("ipam check")).toMatchObject({ ok: true, counts: { blocks: 1, handles: 1 } });
+      expect((await ctl("delete node node-1")).exitCode).toBe(1);
+      expect((await plugin("DEL", "c2")).exitCode).toBe(0);
+      expect(await json("ipam check")).toMatchObject({ ok: true, counts: { blocks: 0, handles: 0 } });
+      await must("delete pool green");
+    });
+
     test("many at once lose nothing", async () => {
       await must("apply -f -", { apiVersion: API_VERSION, kind: "Node", metadata: { name: "n1" } });
       const keys = Array.from({ length: 4 }, (_, index) => `k${index}`);
