@@ -1,26 +1,54 @@
 /** Everything the allocator ever wrote, read page by page: for checks and reports, never on the way of an ADD. */
-import type { Datastore } from "../datastore/datastore.ts";
+import type { Datastore, Entry } from "../datastore/datastore.ts";
 import { readAllEntries } from "../datastore/read-all.ts";
+import { readEach, type Unreadable } from "../datastore/read-each.ts";
+import { PluginError } from "../errors.ts";
+import { parsePrefix } from "../ip/prefix.ts";
 import { ALL_AFFINITIES_PREFIX, blocksPrefix, HANDLES_PREFIX, parseKey, resourcesPrefix } from "../model/keys.ts";
 import type { World } from "./invariants.ts";
 import { decodeAffinity, decodeBlock, decodeHandle, decodePool } from "./records.ts";
 
+/** Fails at the first record that cannot be read. */
 export async function readWorld(store: Datastore): Promise<World> {
-  const pools = await readAllEntries(store, resourcesPrefix("ippools"));
-  const affinities = await readAllEntries(store, ALL_AFFINITIES_PREFIX);
-  const handles = await readAllEntries(store, HANDLES_PREFIX);
-  const blocks = [...(await readAllEntries(store, blocksPrefix(4))), ...(await readAllEntries(store, blocksPrefix(6)))];
+  const { world, unreadable } = await readReadableWorld(store);
+  if (unreadable[0]) throw unreadable[0].failure;
+  return world;
+}
+
+/** The world without the records that cannot be read, and those apart. */
+export async function readReadableWorld(
+  store: Datastore,
+): Promise<{ readonly world: World; readonly unreadable: readonly Unreadable[] }> {
+  const pools = readEach(await readAllEntries(store, resourcesPrefix("ippools")), (entry) => decodePool(entry).cidr);
+  const affinities = readEach(await readAllEntries(store, ALL_AFFINITIES_PREFIX), affinityOf);
+  const handles = readEach(await readAllEntries(store, HANDLES_PREFIX), handleOf);
+  const blockEntries = [
+    ...(await readAllEntries(store, blocksPrefix(4))),
+    ...(await readAllEntries(store, blocksPrefix(6))),
+  ];
+  const blocks = readEach(blockEntries, decodeBlock);
   return {
-    pools: pools.map((entry) => decodePool(entry).cidr),
-    blocks: blocks.map(decodeBlock),
-    handles: handles.flatMap((entry) => {
-      const parts = parseKey(entry.key);
-      return parts?.kind === "handle" ? [{ handleId: parts.handleId, blocks: decodeHandle(entry).blocks }] : [];
-    }),
-    affinities: affinities.flatMap((entry) => {
-      const parts = parseKey(entry.key);
-      const affinity = decodeAffinity(entry);
-      return parts?.kind === "affinity" && affinity ? [{ node: parts.node, cidr: affinity.cidr }] : [];
-    }),
+    world: {
+      pools: pools.readable,
+      blocks: blocks.readable,
+      handles: handles.readable,
+      affinities: affinities.readable,
+    },
+    unreadable: [pools, affinities, handles, blocks].flatMap(({ unreadable }) => unreadable),
   };
+}
+
+function affinityOf(entry: Entry): World["affinities"][number] | undefined {
+  const parts = parseKey(entry.key);
+  const affinity = decodeAffinity(entry);
+  return parts?.kind === "affinity" && affinity ? { node: parts.node, cidr: affinity.cidr } : undefined;
+}
+
+function handleOf(entry: Entry): World["handles"][number] | undefined {
+  const parts = parseKey(entry.key);
+  if (parts?.kind !== "handle") return undefined;
+  const { blocks } = decodeHandle(entry);
+  const wrong = Object.keys(blocks).find((name) => !parsePrefix(name));
+  if (wrong === undefined) return { handleId: parts.handleId, blocks };
+  throw new PluginError("record-malformed", `Cannot read IPAMHandle at "${entry.key}": "${wrong}" is no block`);
 }

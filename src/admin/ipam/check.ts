@@ -17,6 +17,7 @@ export const ipamCheck: Command = {
     "do not agree, claims on blocks that are not there or another's, addresses outside any pool, endpoints whose address",
     "is free, and addresses whose endpoint is gone. Safe at any time: what is only on its way is looked at twice.",
     "--fix puts right what the records themselves prove, and releases what is proven leaked.",
+    "A record that cannot be read is a finding of its own: what could depend on it is not judged, and --fix changes nothing.",
     "The exit code is 1 when anything is left that is wrong.",
   ].join("\n"),
   options: [{ name: "fix", summary: "Put right what can be, release what is proven leaked" }],
@@ -42,22 +43,20 @@ interface Report {
     readonly addresses: number;
     readonly handles: number;
   };
-  readonly findings: readonly (Finding & { readonly fixed: boolean })[];
+  readonly findings: readonly Judged[];
+  /** Why nothing was repaired although it was asked for. */
+  readonly note?: string;
 }
+
+type Judged = Finding & { readonly fixed: boolean };
 
 const MOMENT_MILLISECONDS = 200;
 
 async function examine(store: Datastore, context: Context, { fixes }: { readonly fixes: boolean }): Promise<Report> {
   const checked = await checkTwice(store, context);
   const { world, findings } = checked;
-  const shop = { store, world, allocator: allocatorFor(store, context) };
-  const progress = openProgress(context, "Repairing", findings.length);
-  const judged: (Finding & { readonly fixed: boolean })[] = [];
-  for (const finding of findings) {
-    judged.push({ ...finding, fixed: fixes && (await repair(finding, shop)) });
-    progress.step();
-  }
-  progress.end();
+  const refusal = fixes ? refusalToRepair(findings) : undefined;
+  const isRepaired = fixes && refusal === undefined;
   return {
     counts: {
       pools: world.pools.length,
@@ -65,8 +64,32 @@ async function examine(store: Datastore, context: Context, { fixes }: { readonly
       addresses: world.blocks.reduce((sum, block) => sum + allocationsOf(block).length, 0),
       handles: world.handles.length,
     },
-    findings: judged,
+    findings: isRepaired ? await repairAll(store, context, checked) : findings.map(leftAlone),
+    ...(refusal === undefined ? {} : { note: refusal }),
   };
+}
+
+/** What the other records prove, one that cannot be read could disprove. */
+function refusalToRepair(findings: readonly Finding[]): string | undefined {
+  const count = findings.filter(({ kind }) => kind === "record-unreadable").length;
+  if (count === 0) return undefined;
+  return `--fix changed nothing: ${count} records cannot be read, and a repair could depend on what they say`;
+}
+
+function leftAlone(finding: Finding): Judged {
+  return { ...finding, fixed: false };
+}
+
+async function repairAll(store: Datastore, context: Context, { world, findings }: Checked): Promise<readonly Judged[]> {
+  const shop = { store, world, allocator: allocatorFor(store, context) };
+  const progress = openProgress(context, "Repairing", findings.length);
+  const judged: Judged[] = [];
+  for (const finding of findings) {
+    judged.push({ ...finding, fixed: await repair(finding, shop) });
+    progress.step();
+  }
+  progress.end();
+  return judged;
 }
 
 /** The pages of one look may be of different moments. */
@@ -78,14 +101,14 @@ async function checkTwice(store: Datastore, context: Context): Promise<Checked> 
   return { ...second, findings: lasting(first.findings, second.findings) };
 }
 
-function print({ counts, findings }: Report, context: Context, given: Given): void {
+function print({ counts, findings, note }: Report, context: Context, given: Given): void {
   if (wantsJson(given)) {
     const plain = findings.map((finding) => ({ ...finding, leaked: undefined }));
     const ok = findings.every(({ fixed }) => fixed);
-    context.stdout(`${JSON.stringify({ ok, counts, findings: plain }, undefined, 2)}\n`);
+    context.stdout(`${JSON.stringify({ ok, counts, findings: plain, note }, undefined, 2)}\n`);
     return;
   }
-  const { red, green } = paint(context);
+  const { red, green, yellow } = paint(context);
   for (const { kind, message, fixed } of findings) {
     context.stdout(`${fixed ? green("fixed") : red("error")}: ${message} [${kind}]\n`);
   }
@@ -93,4 +116,5 @@ function print({ counts, findings }: Report, context: Context, given: Given): vo
   const seen = `${pools} pools, ${blocks} blocks, ${addresses} addresses in use, ${handles} handles`;
   const left = findings.filter(({ fixed }) => !fixed).length;
   context.stdout(`Checked ${seen}: ${left === 0 ? green("all well") : red(`${left} problems`)}\n`);
+  if (note !== undefined) context.stderr(`${yellow("note:")} ${note}\n`);
 }

@@ -1,15 +1,18 @@
 /** Everything that `ipam check` finds: what the records of addresses say of each other, and what endpoints say. */
 import type { Datastore } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/read-all.ts";
+import { readEach } from "../../datastore/read-each.ts";
 import { findProblems, type Problem, type World } from "../../ipam/invariants.ts";
-import { readWorld } from "../../ipam/world.ts";
-import { resourcesPrefix } from "../../model/keys.ts";
+import { decodeConfiguration, decodeReservation } from "../../ipam/records.ts";
+import { readReadableWorld } from "../../ipam/world.ts";
+import { IPAM_CONFIGURATION_KEY, resourcesPrefix } from "../../model/keys.ts";
 import { profile } from "../../model/profile.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { allocationsOf } from "./blocks.ts";
 import { type EndpointProblem, findEndpointProblems } from "./endpoint-problems.ts";
+import { describeUnreadable, isInDoubt, type UnreadableRecord } from "./unreadable-records.ts";
 
-export type Finding = Problem | EndpointProblem;
+export type Finding = Problem | EndpointProblem | UnreadableRecord;
 
 export interface Checked {
   readonly world: World;
@@ -17,23 +20,41 @@ export interface Checked {
 }
 
 export async function checkOnce(store: Datastore, now: Date): Promise<Checked> {
-  const world = await readWorld(store);
-  const endpoints = await readAllEntries(store, resourcesPrefix("workloadendpoints"));
-  const profiles = await readAllEntries(store, resourcesPrefix("profiles"));
+  const { world, unreadable: ofWorld } = await readReadableWorld(store);
+  const endpoints = readEach(await readAllEntries(store, resourcesPrefix("workloadendpoints")), ({ value, key }) =>
+    workloadEndpoint.read(value, key),
+  );
+  const profiles = readEach(await readAllEntries(store, resourcesPrefix("profiles")), ({ value, key }) =>
+    profile.read(value, key),
+  );
+  // These two say nothing of other records, but no address is given while one cannot be read.
+  const reservations = readEach(await readAllEntries(store, resourcesPrefix("ipreservations")), decodeReservation);
+  const { answers } = await store.read([{ kind: "key", key: IPAM_CONFIGURATION_KEY }]);
+  const configurations = readEach(answers.flat(), decodeConfiguration);
+  const unreadable = [
+    ...ofWorld,
+    ...[endpoints, profiles, reservations, configurations].flatMap((each) => each.unreadable),
+  ];
   const ofEndpoints = findEndpointProblems({
-    endpoints: endpoints.map(({ value, key }) => workloadEndpoint.read(value, key)),
-    profiles: profiles.map(({ value, key }) => profile.read(value, key)),
+    endpoints: endpoints.readable,
+    profiles: profiles.readable,
     allocations: world.blocks.flatMap(allocationsOf),
     pools: world.pools,
     now,
   });
-  return { world, findings: [...findProblems(world), ...ofEndpoints] };
+  const certain = [...findProblems(world), ...ofEndpoints].filter(
+    (problem) => !unreadable.some((record) => isInDoubt(problem, record)),
+  );
+  return { world, findings: [...unreadable.map(describeUnreadable), ...certain] };
 }
 
-/** Of two looks, what both saw: what only one saw was on its way while the pages were read. */
+/**
+ * Of two looks, what both saw: what only one saw was on its way while the pages were read.
+ * A record that cannot be read is on no way: what the last look saw of it counts.
+ */
 export function lasting(first: readonly Finding[], second: readonly Finding[]): readonly Finding[] {
   const seen = new Set(first.map(identityOf));
-  return second.filter((finding) => seen.has(identityOf(finding)));
+  return second.filter((finding) => finding.kind === "record-unreadable" || seen.has(identityOf(finding)));
 }
 
 function identityOf(finding: Finding): string {

@@ -11,6 +11,7 @@ import { type IPAMBlock, readBlock, writeBlock } from "../../model/ipam-block.ts
 import { affinityKey, blockKey, handleKey, resourceKey } from "../../model/keys.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
 
+const READS_OF_A_LOOK = 9;
 const LATER = new Date("2026-01-03T03:04:05Z");
 
 let store = openMemory();
@@ -218,7 +219,7 @@ describe("ipam check", () => {
     const settling = {
       read: (wanted: Parameters<typeof real.read>[0]) => {
         reads += 1;
-        return reads > 7 ? store.read(wanted) : real.read(wanted);
+        return reads > READS_OF_A_LOOK ? store.read(wanted) : real.read(wanted);
       },
       commit: real.commit.bind(real),
       watch: real.watch.bind(real),
@@ -226,7 +227,7 @@ describe("ipam check", () => {
     };
 
     expect((await ctl("ipam check", { store: settling })).code).toBe(EXIT_OK);
-    expect(reads).toBeGreaterThan(7);
+    expect(reads).toBeGreaterThan(READS_OF_A_LOOK);
   });
 });
 

@@ -63,6 +63,7 @@ export async function repair(finding: Finding, shop: RepairShop): Promise<boolea
     case "allocation-outside-pools":
     case "address-twice":
     case "endpoint-without-allocation":
+    case "record-unreadable":
       return false;
   }
 }

@@ -1,0 +1,40 @@
+/**
+ * Records sorted into those that can be read and those that cannot.
+ *
+ * For lists, reports and repairs, where one record of a foreign hand must not
+ * hide all others. Never on the way of an ADD or a DEL: those refuse what they
+ * cannot read.
+ */
+import { PluginError } from "../errors.ts";
+import type { Entry } from "./datastore.ts";
+
+/** A record that is not JSON, or not of its kind's shape. */
+export interface Unreadable {
+  readonly key: string;
+  readonly revision: string;
+  readonly failure: PluginError;
+}
+
+export interface ReadEach<Record> {
+  readonly readable: readonly Record[];
+  readonly unreadable: readonly Unreadable[];
+}
+
+/** `read` answers no record for what is none of its kind. */
+export function readEach<Record>(
+  entries: readonly Entry[],
+  read: (entry: Entry) => Record | undefined,
+): ReadEach<Record> {
+  const readable: Record[] = [];
+  const unreadable: Unreadable[] = [];
+  for (const entry of entries) {
+    try {
+      const record = read(entry);
+      if (record !== undefined) readable.push(record);
+    } catch (failure) {
+      if (!(failure instanceof PluginError) || failure.kind !== "record-malformed") throw failure;
+      unreadable.push({ key: entry.key, revision: entry.revision, failure });
+    }
+  }
+  return { readable, unreadable };
+}
