@@ -10,7 +10,7 @@ import { type Done, forEachResource } from "./each.ts";
 import { notFound } from "./get.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseSelections, referenceText } from "./reference.ts";
 import { FILE_OPTION, readGivenResources } from "./sources.ts";
-import { readOne } from "./stored.ts";
+import { findOne } from "./stored.ts";
 
 /** A resource to delete. */
 interface Doomed {
@@ -30,19 +30,21 @@ export const deleteCommand: Command = {
     "A pool is disabled first, then its blocks are taken from their nodes, then it goes.",
     "With a node its claims on blocks go: an empty block is free again, one in use becomes nobody's and goes with its last address.",
     "If claims of a node are left whose record is gone already, they go.",
+    "What cannot be read is deleted with --force only; of a pool nobody can tell then whether it is in use.",
   ].join("\n"),
   operands: "KIND NAME… | KIND/NAME…",
   completes: KIND_WORDS,
   options: [
     FILE_OPTION,
     NAMESPACE_OPTION,
-    { name: "force", summary: "Delete a pool although its addresses are in use" },
+    { name: "force", summary: "Delete a pool although its addresses are in use, or what cannot be read" },
     { name: "ignore-not-found", summary: "What is gone already is no failure" },
   ],
   needsDatastore: true,
   examples: [
     { command: "delete ippool blue", does: "One pool" },
     { command: "delete -f pools.yaml --ignore-not-found", does: "All that a file names" },
+    { command: "delete node n1 --force", does: "Also when it cannot be read" },
   ],
   async run(context, given) {
     const all = await doomedOf(context, given);
@@ -72,24 +74,38 @@ async function deleteOne(
   { context, given }: { readonly context: Context; readonly given: Given },
 ): Promise<Done> {
   const { kind, name } = doomed;
-  const stored = await readOne(store, kind, name);
-  if (!stored) {
+  const found = await findOne(store, kind, name);
+  const [stored, unreadable] = [found.readable[0], found.unreadable[0]];
+  const there = stored ?? unreadable;
+  if (!there) {
     const left = kind.kind === "Node" ? await releaseNode(store, name.name, context) : {};
     if (left.note !== undefined) return { action: "deleted", ...left };
     if (given.switches.has("ignore-not-found")) return { action: "not there" };
     throw await notFound(store, doomed);
   }
-  if (doomed.revision !== undefined && doomed.revision !== stored.revision) {
+  if (doomed.revision !== undefined && doomed.revision !== there.revision) {
     throw changedMeanwhile(doomed, `it was changed since resourceVersion ${doomed.revision}`);
   }
-  if (kind.kind === "IPPool") {
-    return deletePool(store, stored, { context, inUse: given.switches.has("force") ? "release" : "refuse" });
+  const insists = given.switches.has("force");
+  if (unreadable && !insists) throw unreadable.failure;
+  if (stored && kind.kind === "IPPool") {
+    return deletePool(store, stored, { context, inUse: insists ? "release" : "refuse" });
   }
-  const written = await store.commit([{ kind: "delete", key: stored.key, revision: stored.revision }]);
+  const written = await store.commit([{ kind: "delete", key: there.key, revision: there.revision }]);
   if (!written.ok && written.reason !== "missing") throw changedMeanwhile(doomed, "it was changed at the same time");
-  if (kind.kind !== "Node") return { action: "deleted" };
   // The record first: a deletion that is refused takes nothing, and what a crash leaves the next call finds without it.
-  return { action: "deleted", ...(await releaseNode(store, name.name, context)) };
+  const released = kind.kind === "Node" ? await releaseNode(store, name.name, context) : {};
+  return { action: "deleted", ...joinNotes(unreadable && noteOfUnread(kind), released.note) };
+}
+
+function joinNotes(...notes: readonly (string | undefined)[]): Pick<Done, "note"> {
+  const given = notes.filter((note) => note !== undefined);
+  return given.length === 0 ? {} : { note: given.join("; ") };
+}
+
+function noteOfUnread({ kind }: PublicKind): string {
+  if (kind !== "IPPool") return "it could not be read, and was deleted unread";
+  return "it could not be read: whether its addresses are in use was not checked, and those in use lie in no pool now";
 }
 
 function changedMeanwhile({ kind, name }: Doomed, reason: string): PluginError {

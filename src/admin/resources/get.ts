@@ -1,6 +1,8 @@
 import type { Datastore } from "../../datastore/datastore.ts";
+import type { ReadEach } from "../../datastore/read-each.ts";
 import { PluginError } from "../../errors.ts";
 import { nearestName } from "../../model/nearest-name.ts";
+import { redact } from "../../redaction.ts";
 import { formatSelectorError, parseSelector } from "../../selector/parse.ts";
 import { type Selector, selects } from "../../selector/selector.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError } from "../command.ts";
@@ -17,7 +19,7 @@ import {
   USUAL_NAMESPACE,
 } from "./reference.ts";
 import { FILE_OPTION, readGivenResources } from "./sources.ts";
-import { readAll, readOne, type Stored } from "./stored.ts";
+import { findAll, findOne, type Stored } from "./stored.ts";
 
 export const getCommand: Command = {
   kind: "command",
@@ -26,6 +28,7 @@ export const getCommand: Command = {
   description: [
     "KIND is a kind in any usual spelling (ippool, IPPools, ipp …), or several joined by commas; NAME… narrows it down.",
     "yaml and json carry the resourceVersion; what they print can be applied again.",
+    "One that cannot be read does not hide the others: it is told of on stderr, and the exit code is 1.",
   ].join("\n"),
   operands: "KIND [NAME…] | KIND/NAME…",
   completes: KIND_WORDS,
@@ -50,9 +53,9 @@ export const getCommand: Command = {
       const answers: Found[] = [];
       for (const selection of selections) answers.push(await find(store, selection, given));
       const found = answers.flatMap((answer) => answer.found).filter(({ resource }) => isSelected(resource, selector));
-      const missing = answers.flatMap((answer) => answer.missing);
+      const failures = answers.flatMap((answer) => answer.failures);
       const isSingle = selections.length === 1 && selections[0]?.names.length === 1;
-      return print(context, given, { found, missing, isSingle });
+      return print(context, given, { found, failures, isSingle });
     });
   },
 };
@@ -77,22 +80,28 @@ function isSelected({ metadata }: Stored["resource"], selector: Selector | undef
 
 interface Found {
   readonly found: readonly Stored[];
-  readonly missing: readonly PluginError[];
+  /** Of each that does not exist or cannot be read. */
+  readonly failures: readonly PluginError[];
 }
 
 async function find(store: Datastore, { kind, names }: Selection, given: Given): Promise<Found> {
   const namespace = given.values.get("namespace") ?? USUAL_NAMESPACE;
   const wanted = kind.namespaced && !given.switches.has("all-namespaces") ? namespace : undefined;
-  if (names.length === 0) return { found: await readAll(store, kind, wanted), missing: [] };
+  if (names.length === 0) return foundIn(await findAll(store, kind, wanted));
 
   const found: Stored[] = [];
-  const missing: PluginError[] = [];
+  const failures: PluginError[] = [];
   for (const name of names) {
-    const stored = await readOne(store, kind, name);
-    if (stored) found.push(stored);
-    else missing.push(await notFound(store, { kind, name }));
+    const answer = foundIn(await findOne(store, kind, name));
+    found.push(...answer.found);
+    failures.push(...answer.failures);
+    if (answer.found.length + answer.failures.length === 0) failures.push(await notFound(store, { kind, name }));
   }
-  return { found, missing };
+  return { found, failures };
+}
+
+function foundIn({ readable, unreadable }: ReadEach<Stored>): Found {
+  return { found: readable, failures: unreadable.map(({ failure }) => failure) };
 }
 
 /** Says which existing one may have been meant. */
@@ -100,7 +109,8 @@ export async function notFound(
   store: Datastore,
   { kind, name }: { kind: Selection["kind"]; name: Selection["names"][number] },
 ): Promise<PluginError> {
-  const others = (await readAll(store, kind, name.namespace)).map(({ resource }) => resource.metadata.name);
+  const { readable } = await findAll(store, kind, name.namespace);
+  const others = readable.map(({ resource }) => resource.metadata.name);
   const nearest = nearestName(name.name, others);
   return new PluginError("resource-conflict", `Cannot find ${referenceText(kind, name)}: it does not exist`, {
     details: nearest === undefined ? "" : `did you mean "${nearest}"?`,
@@ -108,14 +118,14 @@ export async function notFound(
 }
 
 function print(context: Context, given: Given, answer: Found & { readonly isSingle: boolean }): ExitCode {
-  const { found, missing, isSingle } = answer;
+  const { found, failures, isSingle } = answer;
   const format = formatOf(given);
   const isTable = format === "table" || format === "wide";
-  if (found.length > 0 || (missing.length === 0 && !isTable)) {
+  if (found.length > 0 || (failures.length === 0 && !isTable)) {
     const showsNamespace = given.switches.has("all-namespaces");
     context.stdout(printResources(format, { found, isSingle, showsNamespace, now: context.now() }));
   }
-  if (found.length === 0 && missing.length === 0 && isTable) context.stderr("There are none.\n");
-  for (const failure of missing) context.stderr(`${paint(context).red("error:")} ${failureText(failure)}\n`);
-  return missing.length === 0 ? EXIT_OK : EXIT_FAILED;
+  if (found.length === 0 && failures.length === 0 && isTable) context.stderr("There are none.\n");
+  for (const failure of failures) context.stderr(`${paint(context).red("error:")} ${redact(failureText(failure))}\n`);
+  return failures.length === 0 ? EXIT_OK : EXIT_FAILED;
 }

@@ -1,9 +1,12 @@
 /** Resources of the public kinds as they lie in the datastore, each with its revision as `resourceVersion`. */
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/read-all.ts";
+import { type ReadEach, readEach } from "../../datastore/read-each.ts";
+import { PluginError } from "../../errors.ts";
 import type { ResourceName } from "../../model/keys.ts";
 import type { PublicKind } from "../../model/kinds.ts";
 import type { Resource } from "../../model/resource.ts";
+import { wayOut } from "./way-out.ts";
 
 export interface Stored {
   readonly kind: PublicKind;
@@ -15,18 +18,42 @@ export interface Stored {
 }
 
 export async function readOne(store: Datastore, kind: PublicKind, name: ResourceName): Promise<Stored | undefined> {
-  const { answers } = await store.read([{ kind: "key", key: kind.key(name) }]);
-  const entry = answers[0]?.[0];
-  return entry && decodeEntry(kind, entry);
+  return allReadable(await findOne(store, kind, name))[0];
 }
 
 /** All of the kind, or of the namespace, in the order of their names. */
 export async function readAll(store: Datastore, kind: PublicKind, namespace?: string): Promise<readonly Stored[]> {
-  return (await readAllEntries(store, kind.prefix(namespace))).map((entry) => decodeEntry(kind, entry));
+  return allReadable(await findAll(store, kind, namespace));
 }
 
-function decodeEntry(kind: PublicKind, { key, value, revision }: Entry): Stored {
-  const read = kind.codec.read(value, key);
+/** Like `readOne`, and no failure when it cannot be read: then it stands among the unreadable. */
+export async function findOne(store: Datastore, kind: PublicKind, name: ResourceName): Promise<ReadEach<Stored>> {
+  const { answers } = await store.read([{ kind: "key", key: kind.key(name) }]);
+  return readEach(answers.flat(), (entry) => decodeEntry(kind, entry));
+}
+
+/** Like `readAll`, and those that cannot be read apart. */
+export async function findAll(store: Datastore, kind: PublicKind, namespace?: string): Promise<ReadEach<Stored>> {
+  return readEach(await readAllEntries(store, kind.prefix(namespace)), (entry) => decodeEntry(kind, entry));
+}
+
+function allReadable({ readable, unreadable }: ReadEach<Stored>): readonly Stored[] {
+  if (unreadable[0]) throw unreadable[0].failure;
+  return readable;
+}
+
+function decodeEntry(kind: PublicKind, entry: Entry): Stored {
+  const { key, value, revision } = entry;
+  const read = readResource(kind, entry);
   const resource = { ...read, metadata: { ...read.metadata, resourceVersion: revision } };
   return { kind, resource, key, revision, text: value };
+}
+
+function readResource({ codec }: PublicKind, { key, value }: Entry): Resource {
+  try {
+    return codec.read(value, key);
+  } catch (failure) {
+    if (!(failure instanceof PluginError)) throw failure;
+    throw new PluginError(failure.kind, failure.message, { details: wayOut(key) ?? "", cause: failure });
+  }
 }
