@@ -18,15 +18,10 @@ const PIECE = 2 * LARGE_PAGE;
 
 /** The fields of ELF, for 64 bits and the lower byte first. */
 const FIXED_ADDRESSES = 2;
-const HEADER = {
-  type: 16,
-  programsAt: 32,
-  sectionsAt: 40,
-  programSize: 54,
-  programs: 56,
-  sectionSize: 58,
-  sections: 60,
-};
+const TYPE = 16;
+/** Where the header tells the place, the size of an entry and the number of entries of its two tables. */
+const PROGRAMS = { at: 32, size: 54, count: 56 };
+const SECTIONS = { at: 40, size: 58, count: 60 };
 const PROGRAM = { type: 0, flags: 4, offset: 8, address: 16 };
 const SECTION = { offset: 24 };
 const LOADED = 1;
@@ -53,11 +48,11 @@ export function withCodeAligned(executable: Buffer): Buffer {
     executable.subarray(code.offset),
   ]);
 
-  const sectionsAt = numberAt(executable, HEADER.sectionsAt);
-  if (sectionsAt >= code.offset) putNumber(moved, HEADER.sectionsAt, sectionsAt + gap);
+  const sectionsAt = numberAt(executable, SECTIONS.at);
+  if (sectionsAt >= code.offset) putNumber(moved, SECTIONS.at, sectionsAt + gap);
   const offsets = [
-    ...programsOf(executable).map((at) => at + PROGRAM.offset),
-    ...sectionsOf(moved).map((at) => at + SECTION.offset),
+    ...entriesOf(executable, PROGRAMS).map((at) => at + PROGRAM.offset),
+    ...entriesOf(moved, SECTIONS).map((at) => at + SECTION.offset),
   ];
   for (const at of offsets) {
     const offset = numberAt(moved, at);
@@ -68,8 +63,8 @@ export function withCodeAligned(executable: Buffer): Buffer {
 
 /** Where the code stands in the file, and where it is to stand in memory. */
 function codeOf(executable: Buffer): { readonly offset: number; readonly address: number } | undefined {
-  if (executable.readUInt16LE(HEADER.type) !== FIXED_ADDRESSES) return undefined;
-  const at = programsOf(executable).find(
+  if (executable.readUInt16LE(TYPE) !== FIXED_ADDRESSES) return undefined;
+  const at = entriesOf(executable, PROGRAMS).find(
     (program) =>
       executable.readUInt32LE(program + PROGRAM.type) === LOADED &&
       (executable.readUInt32LE(program + PROGRAM.flags) & EXECUTABLE) !== 0,
@@ -78,18 +73,10 @@ function codeOf(executable: Buffer): { readonly offset: number; readonly address
   return { offset: numberAt(executable, at + PROGRAM.offset), address: numberAt(executable, at + PROGRAM.address) };
 }
 
-function programsOf(executable: Buffer): readonly number[] {
-  const [count, size] = [executable.readUInt16LE(HEADER.programs), executable.readUInt16LE(HEADER.programSize)];
-  return placesOf(numberAt(executable, HEADER.programsAt), count, size);
-}
-
-function sectionsOf(executable: Buffer): readonly number[] {
-  const [count, size] = [executable.readUInt16LE(HEADER.sections), executable.readUInt16LE(HEADER.sectionSize)];
-  return placesOf(numberAt(executable, HEADER.sectionsAt), count, size);
-}
-
-function placesOf(first: number, count: number, size: number): readonly number[] {
-  return Array.from({ length: count }, (_, index) => first + index * size);
+/** Where each entry of the table stands. */
+function entriesOf(executable: Buffer, { at, size, count }: typeof PROGRAMS): readonly number[] {
+  const [first, step] = [numberAt(executable, at), executable.readUInt16LE(size)];
+  return Array.from({ length: executable.readUInt16LE(count) }, (_, index) => first + index * step);
 }
 
 const numberAt = (bytes: Buffer, at: number): number => Number(bytes.readBigUInt64LE(at));

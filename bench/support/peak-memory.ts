@@ -4,10 +4,10 @@
  *   resident   all pages that it mapped, also those of its file, which lie in memory once for all processes
  *   own        what the kernel charged to a memory cgroup that it was alone in: what limits and the OOM killer see
  */
-import { existsSync, mkdirSync, readFileSync, rmdirSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { arch } from "node:process";
-import { pollUntil } from "../../test/support/poll.ts";
+import { removeCgroups } from "../../test/support/cgroups.ts";
 import type { Command } from "./command-line.ts";
 
 export interface PeakMemory {
@@ -78,15 +78,16 @@ let opened = 0;
 function openMemoryGroup(): MemoryGroup | undefined {
   for (const { root, peak } of LAYOUTS) {
     opened += 1;
-    const folder = join(root, `vt-${process.pid}-memory-${opened}`);
+    const name = `vt-${process.pid}-memory-${opened}`;
+    const folder = join(root, name);
     if (!makeFolder(folder)) continue;
     const group = {
       processes: join(folder, "cgroup.procs"),
       peakBytes: () => Number(readFileSync(join(folder, peak), "utf8")),
-      [Symbol.dispose]: () => removeFolder(folder),
+      [Symbol.dispose]: () => removeCgroups(name),
     };
     if (existsSync(join(folder, peak))) return group;
-    removeFolder(folder);
+    removeCgroups(name);
   }
   return undefined;
 }
@@ -98,17 +99,4 @@ function makeFolder(folder: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** The kernel may still be taking its last process down. */
-function removeFolder(folder: string): void {
-  const remove = () => {
-    try {
-      rmdirSync(folder);
-      return true;
-    } catch {
-      return false;
-    }
-  };
-  if (!remove()) void pollUntil(remove, `the end of ${folder}`);
 }

@@ -78,7 +78,7 @@ async function deleteOne(
   const [stored, unreadable] = [found.readable[0], found.unreadable[0]];
   const there = stored ?? unreadable;
   if (!there) {
-    const left = kind.kind === "Node" ? await releaseNode(store, name.name, context) : {};
+    const left = await releaseBelow(store, doomed, context);
     if (left.note !== undefined) return { action: "deleted", ...left };
     if (given.switches.has("ignore-not-found")) return { action: "not there" };
     throw await notFound(store, doomed);
@@ -94,8 +94,13 @@ async function deleteOne(
   const written = await store.commit([{ kind: "delete", key: there.key, revision: there.revision }]);
   if (!written.ok && written.reason !== "missing") throw changedMeanwhile(doomed, "it was changed at the same time");
   // The record first: a deletion that is refused takes nothing, and what a crash leaves the next call finds without it.
-  const released = kind.kind === "Node" ? await releaseNode(store, name.name, context) : {};
+  const released = await releaseBelow(store, doomed, context);
   return { action: "deleted", ...joinNotes(unreadable && noteOfUnread(kind), released.note) };
+}
+
+/** What is only there for the sake of the record. */
+async function releaseBelow(store: Datastore, { kind, name }: Doomed, context: Context): Promise<Pick<Done, "note">> {
+  return kind.kind === "Node" ? releaseNode(store, name.name, context) : {};
 }
 
 function joinNotes(...notes: readonly (string | undefined)[]): Pick<Done, "note"> {

@@ -50,9 +50,8 @@ async function collect(
   return failures;
 }
 
-/** Each owner once, whichever families it has ports in. */
+/** Each owner once, however much it has, and in whichever families. */
 function distinct(socket: NetlinkSocket, list: typeof listOwners): readonly Uint8Array[] {
-  const owners = new Map<string, Uint8Array>();
-  for (const family of [4, 6] as const) for (const id of list(socket, family)) owners.set(id.toHex(), id);
-  return [...owners.values()];
+  const owners = [...list(socket, 4), ...list(socket, 6)];
+  return [...new Map(owners.map((id) => [id.toHex(), id])).values()];
 }

@@ -10,21 +10,17 @@ import { claimOf, HELD_PER_ADDRESS } from "./elements.ts";
 import { chainsOf, isNeighbourRule, neighbourRule, rulesOf } from "./rules.ts";
 import { SET, tableOf } from "./table.ts";
 
-/** Every owner with records in the family's table. */
+/** Every owner with records in the family's table, once for each of them. */
 export function listOwners(socket: NetlinkSocket, family: Family): readonly Uint8Array[] {
   const records = listElements(socket, tableOf(family), SET.attachments);
-  return withoutRepetition(records.map(({ key }) => key.slice(0, OWNER_LENGTH)));
+  return records.map(({ key }) => key.slice(0, OWNER_LENGTH));
 }
 
-/** Every owner of a port or of a pod's address, with records or without. */
+/** Every owner of a port or of a pod's address, with records or without, once for each of those. */
 export function listHolders(socket: NetlinkSocket, family: Family): readonly Uint8Array[] {
   const owners = listElements(socket, tableOf(family), SET.owners).map(({ data }) => data);
   const ids = owners.filter((data) => data instanceof Uint8Array);
-  return withoutRepetition(ids.filter((id) => !Bun.deepEquals(id, HELD_PER_ADDRESS)));
-}
-
-function withoutRepetition(ids: readonly Uint8Array[]): readonly Uint8Array[] {
-  return [...new Map(ids.map((id) => [id.toHex(), id])).values()];
+  return ids.filter((id) => !Bun.deepEquals(id, HELD_PER_ADDRESS));
 }
 
 /** Who holds this port on single addresses. */
