@@ -11,6 +11,7 @@ const FLOORS = [
     "redaction",
     "effect",
     "bytes",
+    "counted",
     "system-call",
     "file-status",
     "lifetime",

@@ -1,4 +1,5 @@
 /** What is wrong with a config, in words that name the field, the value, what is allowed and the fix. */
+import { counted } from "../counted.ts";
 import { redactValue } from "./redact.ts";
 
 export type ConfigPath = readonly (string | number)[];
@@ -22,7 +23,7 @@ export function shownValue(value: unknown): string {
   if (typeof value === "object" && value !== null) return "an object";
   if (typeof value !== "string") return String(value);
   const shown = value.length > 4096 ? "" : redactValue(value);
-  if (shown === "" && value !== "") return `a text of ${value.length} characters`;
+  if (shown === "" && value !== "") return `a text of ${counted(value.length, "character")}`;
   return shown.length > 120 ? `${JSON.stringify(shown.slice(0, 120))}…` : JSON.stringify(shown);
 }
 

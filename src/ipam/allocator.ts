@@ -9,6 +9,7 @@
  * trips, one where the datastore remembers, whatever the caller adds
  * (docs/decisions/ipam-round-trips.md).
  */
+import { counted } from "../counted.ts";
 import type { Datastore, Wanted } from "../datastore/datastore.ts";
 import type { Address } from "../ip/address.ts";
 import { blockOf } from "../ip/block.ts";
@@ -134,7 +135,7 @@ async function releaseAddresses(store: Datastore, pace: Pace, addresses: readonl
     const { outcome } = await settle<Released>(
       store,
       {
-        action: `release ${some.length} addresses`,
+        action: `release ${counted(some.length, "address", "addresses")}`,
         first: () => wantedBlocksOf(some),
         decide: (facts) => decideReleaseAddresses(some, facts),
       },

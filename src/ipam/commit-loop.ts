@@ -12,6 +12,7 @@
  * pure function of the facts; a caller may have its own keys read and its own
  * changes committed in the same round trips (`Alongside`).
  */
+import { counted } from "../counted.ts";
 import type { Change, Datastore, Entry, Guess, Snapshot, Wanted } from "../datastore/datastore.ts";
 import { MOST_IN_ONE_REQUEST } from "../datastore/preconditions.ts";
 import { PluginError } from "../errors.ts";
@@ -87,7 +88,10 @@ export async function settle<Outcome>(
     again = changes.map((change) => change.key);
     await pace.wait(pace.random() * Math.min(2 ** attempt, LONGEST_WAIT));
   }
-  throw new PluginError("try-again-later", `Cannot ${work.action}: lost the race against others ${attempts} times`);
+  throw new PluginError(
+    "try-again-later",
+    `Cannot ${work.action}: lost the race against others ${counted(attempts, "time")}`,
+  );
 }
 
 function firstWanted<Outcome>(

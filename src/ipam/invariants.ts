@@ -5,6 +5,7 @@
  * ask it. An empty answer means: no address is held twice, none is lost, and
  * whatever a record says of another is true.
  */
+import { counted } from "../counted.ts";
 import { formatAddress } from "../ip/address.ts";
 import { comparePrefixes, formatPrefix, type Prefix, prefixContains, prefixesOverlap } from "../ip/prefix.ts";
 import { affineNode, type IPAMBlock } from "../model/ipam-block.ts";
@@ -148,7 +149,7 @@ function handleProblems({ blocks, handles }: World): readonly Problem[] {
         return [{ kind: "handle-without-block", message, ...where }];
       }
       const actual = ordinalsOf(block, { handle }).length;
-      const message = `Handle "${handle}" counts ${count} addresses in block ${name}, which has ${actual}`;
+      const message = `Handle "${handle}" counts ${counted(count, "address", "addresses")} in block ${name}, which has ${actual}`;
       return actual === count ? [] : [{ kind: "handle-count-wrong", message, ...where }];
     }),
   );

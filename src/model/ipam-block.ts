@@ -5,6 +5,7 @@
  * Checks the shape; whether the content makes
  * sense as a whole is for the address check of the admin tool to say.
  */
+import { counted } from "../counted.ts";
 import { PluginError } from "../errors.ts";
 import { blockSize } from "../ip/block.ts";
 import { formatPrefix, type Prefix, parsePrefix } from "../ip/prefix.ts";
@@ -107,7 +108,10 @@ function readAllocations(value: unknown, { size, attributes, key }: Bounds): (nu
   for (let ordinal = 0; ordinal < size; ordinal += 1) {
     const index: unknown = value[ordinal];
     if (index !== null && !isIndex(index, attributes)) {
-      throw malformed(key, `"allocations[${ordinal}]" is ${JSON.stringify(index)}, there are ${attributes} attributes`);
+      throw malformed(
+        key,
+        `"allocations[${ordinal}]" is ${JSON.stringify(index)}, the block has ${counted(attributes, "attribute")}`,
+      );
     }
     allocations[ordinal] = index ?? undefined;
   }

@@ -120,7 +120,7 @@ for (const [name, missing, start] of SITES) {
 
       expect(await ctl("delete node node-1")).toMatchObject({
         exitCode: 0,
-        stderr: expect.stringContaining("1 blocks"),
+        stderr: expect.stringContaining("1 block was"),
       });
       expect(await json("ipam check")).toMatchObject({ ok: true, counts: { blocks: 1, handles: 1 } });
       expect((await ctl("delete node node-1")).exitCode).toBe(1);

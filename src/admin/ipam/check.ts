@@ -1,3 +1,4 @@
+import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
@@ -73,7 +74,7 @@ async function examine(store: Datastore, context: Context, { fixes }: { readonly
 function refusalToRepair(findings: readonly Finding[]): string | undefined {
   const count = findings.filter(({ kind }) => kind === "record-unreadable").length;
   if (count === 0) return undefined;
-  return `--fix changed nothing: ${count} records cannot be read, and a repair could depend on what they say`;
+  return `--fix changed nothing: ${counted(count, "record")} cannot be read, and a repair could depend on it`;
 }
 
 function leftAlone(finding: Finding): Judged {
@@ -113,8 +114,13 @@ function print({ counts, findings, note }: Report, context: Context, given: Give
     context.stdout(`${fixed ? green("fixed") : red("error")}: ${message} [${kind}]\n`);
   }
   const { pools, blocks, addresses, handles } = counts;
-  const seen = `${pools} pools, ${blocks} blocks, ${addresses} addresses in use, ${handles} handles`;
+  const seen = [
+    counted(pools, "pool"),
+    counted(blocks, "block"),
+    `${counted(addresses, "address", "addresses")} in use`,
+    counted(handles, "handle"),
+  ].join(", ");
   const left = findings.filter(({ fixed }) => !fixed).length;
-  context.stdout(`Checked ${seen}: ${left === 0 ? green("all well") : red(`${left} problems`)}\n`);
+  context.stdout(`Checked ${seen}: ${left === 0 ? green("all well") : red(counted(left, "problem"))}\n`);
   if (note !== undefined) context.stderr(`${yellow("note:")} ${note}\n`);
 }

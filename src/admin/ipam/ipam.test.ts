@@ -160,7 +160,7 @@ describe("ipam check", () => {
 
     expect({ code, stdout }).toEqual({
       code: EXIT_OK,
-      stdout: "Checked 1 pools, 1 blocks, 1 addresses in use, 1 handles: all well\n",
+      stdout: "Checked 1 pool, 1 block, 1 address in use, 1 handle: all well\n",
     });
   });
 

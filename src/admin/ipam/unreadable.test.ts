@@ -84,7 +84,7 @@ describe("ipam check of records that cannot be read", () => {
     expect(report.findings).toHaveLength(1);
     expect(report.findings[0].message).toContain(`Cannot read ${kind} at "${key}": `);
     expect(report.findings[0].remedy).not.toBe("");
-    expect(report.note).toContain("1 records");
+    expect(report.note).toContain("1 record cannot be read");
     expect(await everything()).toEqual(before);
   });
 
@@ -102,13 +102,11 @@ describe("ipam check of records that cannot be read", () => {
           `remove it with "${identity.adminTool} delete ippool/blue --force", then apply it again with the same range) ` +
           "[record-unreadable]",
         'error: Handle "net.x" names block 10.0.0.48/28, which does not exist [handle-without-block]',
-        "Checked 0 pools, 1 blocks, 1 addresses in use, 2 handles: 2 problems",
+        "Checked 0 pools, 1 block, 1 address in use, 2 handles: 2 problems",
         "",
       ].join("\n"),
     );
-    expect(stderr).toBe(
-      "note: --fix changed nothing: 1 records cannot be read, and a repair could depend on what they say\n",
-    );
+    expect(stderr).toBe("note: --fix changed nothing: 1 record cannot be read, and a repair could depend on it\n");
   });
 
   test("does not call leaked what gave way to an address in a block that cannot be read", async () => {

@@ -66,7 +66,7 @@ describe("delete node", () => {
 
     expect(code).toBe(EXIT_OK);
     expect(stderr).toBe(
-      "note: its claims on 1 blocks were released; 1 addresses stay in use in blocks that are no node's now\n",
+      "note: its claim on 1 block was released; 1 address stays in use in blocks that are no node's now\n",
     );
     expect(await owners()).toEqual({ blocks: [undefined], claims: [] });
     expect(await problems()).toEqual([]);

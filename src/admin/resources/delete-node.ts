@@ -3,6 +3,7 @@
  * them the blocks that are empty. A block in use becomes nobody's and goes with
  * its last address. A node that still runs may claim again.
  */
+import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import type { Context } from "../command.ts";
@@ -15,9 +16,11 @@ export async function releaseNode(store: Datastore, node: string, context: Conte
   const claims = await claimsOfNode(store, node);
   const released = await releaseClaims(store, claims, { context, inUse: "release" });
   if (released.length === 0) return {};
+  const its = released.length === 1 ? "its claim on 1 block was" : `its claims on ${released.length} blocks were`;
   const count = await countLeft(store, released);
-  const left = count === 0 ? "" : `; ${count} addresses stay in use in blocks that are no node's now`;
-  return { note: `its claims on ${released.length} blocks were released${left}` };
+  const left =
+    count === 0 ? "" : `; ${counted(count, "address stays", "addresses stay")} in use in blocks that are no node's now`;
+  return { note: `${its} released${left}` };
 }
 
 /** The addresses in blocks that lost their node and were not empty. */

@@ -9,6 +9,7 @@
  * promise that, and for writers of other releases; what they left is found by
  * looking once more.
  */
+import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { ipPool, poolPrefix } from "../../model/ip-pool.ts";
@@ -67,14 +68,16 @@ function requireUnused(name: string, blocks: readonly IPAMBlock[]): void {
   const more = users.length > SHOWN_USERS ? ` and ${users.length - SHOWN_USERS} more` : "";
   throw new PluginError(
     "resource-in-use",
-    `Cannot delete ippool/${name}: ${users.length} of its addresses are in use: ${shown}${more}`,
+    `Cannot delete ippool/${name}: ${counted(users.length, "of its addresses is", "of its addresses are")} in use: ${shown}${more}`,
     { details: "disable the pool and recreate the workloads first, or insist with --force" },
   );
 }
 
 function noteOf(blocks: readonly IPAMBlock[]): Pick<Done, "note"> {
   const count = blocks.flatMap(allocationsOf).length;
-  return count === 0 ? {} : { note: `${count} addresses stay in use and lie in no pool now` };
+  return count === 0
+    ? {}
+    : { note: `${counted(count, "address stays in use and lies", "addresses stay in use and lie")} in no pool now` };
 }
 
 function changed(name: string): PluginError {

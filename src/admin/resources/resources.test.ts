@@ -257,7 +257,7 @@ describe("delete", () => {
     const { code, stderr } = await ctl("delete pool blue --force");
 
     expect(code).toBe(EXIT_OK);
-    expect(stderr).toContain("1 addresses");
+    expect(stderr).toContain("1 address stays in use");
     expect(await blocks()).toBe(1);
     await allocator().releaseHandle({ handle: "net.c1", node: "node-1" });
     expect(await blocks()).toBe(0);

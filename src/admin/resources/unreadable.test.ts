@@ -87,7 +87,7 @@ describe("a pool that cannot be read", () => {
 
     expect((await ctl("apply -f -", again)).stdout).toBe("ippool/blue created\n");
     expect((await ctl("ipam check")).code).toBe(EXIT_OK);
-    expect((await ctl("delete pool blue")).stderr).toContain("1 of its addresses are in use");
+    expect((await ctl("delete pool blue")).stderr).toContain("1 of its addresses is in use");
   });
 
   test("keeps another from being made, which could overlap it", async () => {

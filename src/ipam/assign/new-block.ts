@@ -6,6 +6,7 @@
  * are read a bundle at a time; 128 candidates that all exist mean a pool that
  * is full for all practical purposes.
  */
+import { counted } from "../../counted.ts";
 import type { Wanted } from "../../datastore/datastore.ts";
 import type { Prefix } from "../../ip/prefix.ts";
 import { hostAffinity } from "../../model/ipam-block.ts";
@@ -35,7 +36,7 @@ export function whyNoNewBlock({ view, request, family }: Search): string | undef
   const { autoAllocateBlocks, maxBlocksPerHost } = view.configuration();
   if (!autoAllocateBlocks) return "autoAllocateBlocks is off";
   if (view.affinities(family).length < maxBlocksPerHost) return undefined;
-  return `node "${request.node}" has its ${maxBlocksPerHost} blocks (maxBlocksPerHost)`;
+  return `node "${request.node}" has its ${counted(maxBlocksPerHost, "block")} (maxBlocksPerHost)`;
 }
 
 /** The next bundle of candidates that were not read yet. */

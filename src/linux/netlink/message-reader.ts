@@ -5,6 +5,7 @@
  *
  * Lengths are checked: a truncated message ends the walk with an error.
  */
+import { counted } from "../../counted.ts";
 import { PluginError } from "../../errors.ts";
 import { ALIGNMENT, ATTRIBUTE_TYPE_MASK, aligned, HEADER_LENGTH } from "./wire.ts";
 
@@ -138,6 +139,6 @@ export class AttributeCursor {
 function malformed(what: string, length: number): PluginError {
   return new PluginError(
     "kernel-refused",
-    `Cannot read the kernel's answer: a ${what} of ${length} bytes does not fit`,
+    `Cannot read the kernel's answer: a ${what} of ${counted(length, "byte")} does not fit`,
   );
 }
