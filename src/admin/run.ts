@@ -15,7 +15,7 @@ import {
   UsageError,
 } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
-import { failureText } from "./failure-text.ts";
+import { complain } from "./complaint.ts";
 import { helpText } from "./help.ts";
 import { paint } from "./paint.ts";
 
@@ -25,12 +25,12 @@ export async function runAdmin(args: readonly string[], context: Context): Promi
   try {
     return await runIn(COMMANDS, tool, isVersionFlag ? ["version", ...args.slice(1)] : args, context);
   } catch (failure) {
-    const { red } = paint(context);
     if (failure instanceof UsageError) {
+      const { red } = paint(context);
       context.stderr(`${red("error:")} ${redact(failure.message)}\nTry "${identity.adminTool} --help".\n`);
       return EXIT_USAGE;
     }
-    context.stderr(`${red("error:")} ${redact(failureText(failure))}\n`);
+    complain(context, failure);
     return EXIT_FAILED;
   }
 }

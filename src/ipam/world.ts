@@ -21,7 +21,7 @@ export async function readReadableWorld(
 ): Promise<{ readonly world: World; readonly unreadable: readonly Unreadable[] }> {
   const pools = readEach(await readAllEntries(store, resourcesPrefix("ippools")), (entry) => decodePool(entry).cidr);
   const affinities = readEach(await readAllEntries(store, ALL_AFFINITIES_PREFIX), affinityOf);
-  const handles = readEach(await readAllEntries(store, HANDLES_PREFIX), handleOf);
+  const handles = readEach(await readAllEntries(store, HANDLES_PREFIX), readHandleEntry);
   const blockEntries = [
     ...(await readAllEntries(store, blocksPrefix(4))),
     ...(await readAllEntries(store, blocksPrefix(6))),
@@ -44,7 +44,8 @@ function affinityOf(entry: Entry): World["affinities"][number] | undefined {
   return parts?.kind === "affinity" && affinity ? { node: parts.node, cidr: affinity.cidr } : undefined;
 }
 
-function handleOf(entry: Entry): World["handles"][number] | undefined {
+/** A handle whose every block has a name that can be read. */
+export function readHandleEntry(entry: Entry): World["handles"][number] | undefined {
   const parts = parseKey(entry.key);
   if (parts?.kind !== "handle") return undefined;
   const { blocks } = decodeHandle(entry);

@@ -11,6 +11,7 @@ import { redact } from "../../redaction.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
 import { failureText } from "../failure-text.ts";
 import { paint } from "../paint.ts";
+import { readOrExplain } from "../resources/way-out.ts";
 import { choiceOf } from "./open.ts";
 
 /** A stage of the way to a datastore that can be used, and how it went. */
@@ -62,7 +63,7 @@ async function* tryStages(context: Context, given: Given): AsyncGenerator<Stage>
     yield { stage, ok: true, message: `answers, at revision ${answer.revision}` };
     stage = "ready";
     const entry = answer.answers[0]?.[0];
-    yield readiness(entry && clusterInformation.read(entry.value, entry.key));
+    yield readiness(entry && readOrExplain(entry, ({ value, key }) => clusterInformation.read(value, key)));
   } catch (failure) {
     yield { stage: stageOf(failure) ?? stage, ok: false, message: redact(failureText(failure)) };
   } finally {

@@ -4,6 +4,7 @@ import { clusterInformation, withClusterVersion } from "../../model/cluster-info
 import { resourceKey } from "../../model/keys.ts";
 import { VERSION } from "../../version.ts";
 import { type Command, type Context, EXIT_OK, wantsJson } from "../command.ts";
+import { readOrExplain } from "../resources/way-out.ts";
 import { withDatastore } from "./open.ts";
 
 const KEY = resourceKey("clusterinformations", { name: "default" });
@@ -59,7 +60,7 @@ async function initialise(store: Datastore, context: Pick<Context, "now" | "uuid
 async function readState(store: Datastore): Promise<Initialised | undefined> {
   const entry = (await store.read([{ kind: "key", key: KEY }])).answers[0]?.[0];
   if (!entry) return undefined;
-  const { spec } = clusterInformation.read(entry.value, entry.key);
+  const { spec } = readOrExplain(entry, ({ value, key }) => clusterInformation.read(value, key));
   if (spec.datastoreReady !== false) return { state: "ready already", clusterGUID: spec.clusterGUID ?? "" };
   throw new PluginError("try-again-later", "Cannot make the datastore ready: its ClusterInformation says it is not", {
     details: "an upgrade or a migration may be under way; when it is not, set spec.datastoreReady to true with patch",

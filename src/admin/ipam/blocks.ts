@@ -1,11 +1,13 @@
 /** The blocks of the datastore and who has which of their addresses: for reports, never on the way of an ADD. */
-import type { Datastore } from "../../datastore/datastore.ts";
+import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/read-all.ts";
+import { type ReadEach, readEach } from "../../datastore/read-each.ts";
 import { type Address, type Family, formatAddress } from "../../ip/address.ts";
 import { type Prefix, prefixCovers } from "../../ip/prefix.ts";
 import { addressAt, attributesOf } from "../../ipam/block.ts";
-import { type IPAMBlock, readBlock } from "../../model/ipam-block.ts";
-import { blocksPrefix } from "../../model/keys.ts";
+import { decodeBlock } from "../../ipam/records.ts";
+import type { IPAMBlock } from "../../model/ipam-block.ts";
+import { blocksPrefix, parseKey } from "../../model/keys.ts";
 
 /** An address that is given, and what is known of its owner. */
 export interface Allocation {
@@ -16,18 +18,31 @@ export interface Allocation {
   readonly secondary: Readonly<Record<string, string>>;
 }
 
-export async function readBlocks(store: Datastore, family: Family): Promise<readonly IPAMBlock[]> {
-  return (await readAllEntries(store, blocksPrefix(family))).map((entry) => readBlock(entry.value, entry.key));
+/** Of a family, or of both. */
+export async function findBlocks(store: Datastore, family?: Family): Promise<ReadEach<IPAMBlock>> {
+  const entries: Entry[] = [];
+  for (const each of family === undefined ? ([4, 6] as const) : [family]) {
+    entries.push(...(await readAllEntries(store, blocksPrefix(each))));
+  }
+  return readEach(entries, decodeBlock);
 }
 
-/** Of both families. */
-export async function readAllBlocks(store: Datastore): Promise<readonly IPAMBlock[]> {
-  return [...(await readBlocks(store, 4)), ...(await readBlocks(store, 6))];
+/** Of those that cannot be read also the ones whose key does not say where they lie. */
+export async function blocksWithin(store: Datastore, pool: Prefix): Promise<ReadEach<IPAMBlock>> {
+  const { readable, unreadable } = await findBlocks(store, pool.network.family);
+  return {
+    readable: readable.filter((block) => prefixCovers(pool, block.cidr)),
+    unreadable: unreadable.filter(({ key }) => {
+      const cidr = blockAt(key);
+      return cidr === undefined || prefixCovers(pool, cidr);
+    }),
+  };
 }
 
-export async function blocksWithin(store: Datastore, pool: Prefix): Promise<readonly IPAMBlock[]> {
-  const blocks = await readBlocks(store, pool.network.family);
-  return blocks.filter((block) => prefixCovers(pool, block.cidr));
+/** The block whose key this is; `undefined` when it is none's. */
+export function blockAt(key: string): Prefix | undefined {
+  const parts = parseKey(key);
+  return parts?.kind === "block" ? parts.cidr : undefined;
 }
 
 export function allocationsOf(block: IPAMBlock): readonly Allocation[] {

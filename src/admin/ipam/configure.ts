@@ -9,6 +9,7 @@ import { IPAM_CONFIGURATION_KEY } from "../../model/keys.ts";
 import { formatProblems } from "../../model/problem.ts";
 import { type Command, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
+import { readOrExplain } from "../resources/way-out.ts";
 
 const TRUTH = ["true", "false"] as const;
 
@@ -70,7 +71,9 @@ async function configure(store: Datastore, asked: Partial<Settings>): Promise<Se
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
     const key = IPAM_CONFIGURATION_KEY;
     const entry = (await store.read([{ kind: "key", key }])).answers[0]?.[0];
-    const before = entry ? ipamConfiguration.read(entry.value, key) : DEFAULT_IPAM_CONFIGURATION;
+    const before = entry
+      ? readOrExplain(entry, ({ value }) => ipamConfiguration.read(value, key))
+      : DEFAULT_IPAM_CONFIGURATION;
     const decoded = ipamConfiguration.decode({ ...before, spec: { ...before.spec, ...asked } });
     if (!decoded.ok) {
       throw new PluginError("resource-invalid", `Cannot configure addresses: ${formatProblems(decoded.problems)}`);

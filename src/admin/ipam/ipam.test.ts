@@ -62,7 +62,17 @@ describe("ipam show", () => {
     const { pools } = await json("ipam show");
 
     expect(pools).toEqual([
-      { pool: "blue", disabled: false, cidr: "10.0.0.0/28", size: 16, used: 1, reserved: 3, free: 12, blockCount: 1 },
+      {
+        pool: "blue",
+        disabled: false,
+        cidr: "10.0.0.0/28",
+        size: 16,
+        used: 1,
+        reserved: 3,
+        unreadable: 0,
+        free: 12,
+        blockCount: 1,
+      },
     ]);
   });
 

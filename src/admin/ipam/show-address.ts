@@ -1,15 +1,18 @@
 /** `ipam show --ip`: who has an address. */
 import type { Datastore } from "../../datastore/datastore.ts";
+import { type ReadEach, readEach } from "../../datastore/read-each.ts";
 import { type Address, formatAddress, parseAddress } from "../../ip/address.ts";
 import { blockOf } from "../../ip/block.ts";
 import { formatPrefix, prefixContains } from "../../ip/prefix.ts";
 import { ordinalIn } from "../../ipam/block.ts";
+import { decodeBlock } from "../../ipam/records.ts";
 import { BLOCK_SIZES } from "../../model/block-sizes.ts";
-import { affineNode, type IPAMBlock, readBlock } from "../../model/ipam-block.ts";
+import { affineNode, type IPAMBlock } from "../../model/ipam-block.ts";
 import { blockKey } from "../../model/keys.ts";
-import { type Context, type Given, UsageError, wantsJson } from "../command.ts";
+import { type Context, type ExitCode, type Given, UsageError, wantsJson } from "../command.ts";
 import { type Allocation, allocationsOf } from "./blocks.ts";
-import { readPools, readReserved } from "./pools.ts";
+import { findPools, findReserved } from "./pools.ts";
+import { tellOfUnreadable } from "./tell-of-unreadable.ts";
 
 export function requireAddress(text: string): Address {
   const address = parseAddress(text);
@@ -21,14 +24,24 @@ export async function showAddress(
   store: Datastore,
   address: Address,
   { context, given }: { readonly context: Context; readonly given: Given },
-): Promise<void> {
-  const block = await findBlock(store, address);
-  const pool = (await readPools(store)).find(({ cidr }) => prefixContains(cidr, address));
+): Promise<ExitCode> {
+  const blocks = await blocksOf(store, address);
+  const block = blocks.readable.find((each) => allocationAt(each, address)) ?? blocks.readable[0];
   const allocation = block && allocationAt(block, address);
-  const isReserved = (await readReserved(store)).some((prefix) => prefixContains(prefix, address));
+  const pools = await findPools(store);
+  const pool = pools.readable.find(({ cidr }) => prefixContains(cidr, address));
+  const reserved = await findReserved(store);
+  const isReserved = reserved.readable.some((prefix) => prefixContains(prefix, address));
+  // Only what could make the answer another is told of.
+  const inDoubt = [
+    ...blocks.unreadable,
+    ...(pool ? [] : pools.unreadable),
+    ...(allocation || isReserved || !pool ? [] : reserved.unreadable),
+  ];
+  const settled = !pool ? "in no pool" : isReserved ? "reserved" : "free";
   const facts: Facts = {
     address: formatAddress(address),
-    state: allocation ? "in use" : !pool ? "in no pool" : isReserved ? "reserved" : "free",
+    state: allocation ? "in use" : inDoubt.length > 0 ? "unknown" : settled,
     pool: pool?.name,
     block: block && formatPrefix(block.cidr),
     blockOf: block && affineNode(block),
@@ -37,12 +50,18 @@ export async function showAddress(
     since: allocation?.secondary["timestamp"],
     ...(allocation ? { attributes: allocation.secondary } : {}),
   };
-  context.stdout(wantsJson(given) ? `${JSON.stringify(facts, undefined, 2)}\n` : asText(facts));
+  context.stdout(
+    wantsJson(given)
+      ? `${JSON.stringify(facts, undefined, 2)}\n`
+      : asText(facts, pools.unreadable.length > 0 ? "unknown" : "none"),
+  );
+  return tellOfUnreadable(context, inDoubt);
 }
 
 interface Facts {
   readonly address: string;
-  readonly state: "in use" | "reserved" | "free" | "in no pool";
+  /** `unknown`: a record that would tell cannot be read. */
+  readonly state: "in use" | "reserved" | "free" | "in no pool" | "unknown";
   readonly pool: string | undefined;
   readonly block: string | undefined;
   readonly blockOf: string | undefined;
@@ -53,14 +72,13 @@ interface Facts {
 }
 
 /** The block of every size that could hold the address is asked for at once: its pool may be gone. */
-export async function findBlock(store: Datastore, address: Address): Promise<IPAMBlock | undefined> {
+export async function blocksOf(store: Datastore, address: Address): Promise<ReadEach<IPAMBlock>> {
   const { shortest, longest } = BLOCK_SIZES[address.family];
   const lengths = Array.from({ length: longest - shortest + 1 }, (_, index) => shortest + index);
   const { answers } = await store.read(
     lengths.map((length) => ({ kind: "key", key: blockKey(blockOf(address, length)) })),
   );
-  const blocks = answers.flat().map((entry) => readBlock(entry.value, entry.key));
-  return blocks.find((block) => allocationAt(block, address)) ?? blocks[0];
+  return readEach(answers.flat(), decodeBlock);
 }
 
 export function allocationAt(block: IPAMBlock, address: Address): Allocation | undefined {
@@ -71,10 +89,11 @@ export function allocationAt(block: IPAMBlock, address: Address): Allocation | u
 
 const OWN_LINES: ReadonlySet<string> = new Set(["node", "timestamp"]);
 
-function asText({ address, state, pool, block, blockOf: owner, handle, node, since, attributes = {} }: Facts): string {
+function asText(facts: Facts, noPool: string): string {
+  const { address, state, pool, block, blockOf: owner, handle, node, since, attributes = {} } = facts;
   const lines: readonly (readonly [string, string | undefined])[] = [
     ["Address", `${address} (${state})`],
-    ["Pool", pool ?? "none"],
+    ["Pool", pool ?? noPool],
     ["Block", block && `${block} of ${owner === undefined ? "nobody" : `node ${owner}`}`],
     ["Handle", handle],
     ["Node", node],

@@ -1,19 +1,26 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { DEFAULT_IPAM_CONFIGURATION, ipamConfiguration } from "../../model/ipam-configuration.ts";
 import { IPAM_CONFIGURATION_KEY } from "../../model/keys.ts";
-import { type Command, type Context, EXIT_OK, type Given, wantsJson } from "../command.ts";
+import { type Command, type Context, EXIT_OK, type ExitCode, type Given, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { paint } from "../paint.ts";
+import { readOrExplain } from "../resources/way-out.ts";
 import { formatTable } from "../table.ts";
-import { readAllBlocks } from "./blocks.ts";
-import { readPools, readReserved } from "./pools.ts";
+import { blockAt, findBlocks } from "./blocks.ts";
+import { findPools, findReserved } from "./pools.ts";
 import { requireAddress, showAddress } from "./show-address.ts";
-import { type PoolUsage, poolUsage, strayUsage } from "./usage.ts";
+import { tellOfUnreadable } from "./tell-of-unreadable.ts";
+import { describeUnreadable } from "./unreadable-records.ts";
+import { type PoolUsage, poolUsage, type Records, strayUsage } from "./usage.ts";
 
 export const ipamShow: Command = {
   kind: "command",
   name: "show",
   summary: "Show how full the pools are, or who has an address",
+  description: [
+    "A record that cannot be read does not hide the others: it is told of on stderr, and the exit code is 1.",
+    "The addresses of a block that cannot be read count as neither used nor free.",
+  ].join("\n"),
   options: [
     { name: "show-blocks", summary: "Also every block, its node and how full it is" },
     { name: "show-configuration", summary: "How blocks are given to nodes, instead of the pools" },
@@ -28,35 +35,67 @@ export const ipamShow: Command = {
   async run(context, given) {
     const ip = given.values.get("ip");
     const address = ip === undefined ? undefined : requireAddress(ip);
-    await withDatastore(context, given, (store) => {
+    return withDatastore(context, given, (store) => {
       if (address) return showAddress(store, address, { context, given });
       if (given.switches.has("show-configuration")) return showConfiguration(store, context, given);
       return showPools(store, context, given);
     });
-    return EXIT_OK;
   },
 };
 
-async function showPools(store: Datastore, context: Context, given: Given): Promise<void> {
-  const [pools, reserved] = [await readPools(store), await readReserved(store)];
-  const blocks = await readAllBlocks(store);
-  const stray = strayUsage(pools, blocks);
-  const usages = [...pools.map((pool) => poolUsage(pool, blocks, reserved)), ...(stray ? [stray] : [])];
+async function showPools(store: Datastore, context: Context, given: Given): Promise<ExitCode> {
+  const [pools, reserved, blocks] = [await findPools(store), await findReserved(store), await findBlocks(store)];
+  const unreadable = [pools, reserved, blocks].flatMap((each) => each.unreadable);
+  const records: Records = {
+    blocks: blocks.readable,
+    unreadable: blocks.unreadable.flatMap(({ key }) => blockAt(key) ?? []),
+    reserved: reserved.readable,
+  };
+  const stray = strayUsage(pools.readable, blocks.readable);
+  const usages = [...pools.readable.map((pool) => poolUsage(pool, records)), ...(stray ? [stray] : [])];
   const showsBlocks = given.switches.has("show-blocks");
   if (wantsJson(given)) {
-    context.stdout(`${JSON.stringify({ pools: usages.map((each) => asJson(each, showsBlocks)) }, undefined, 2)}\n`);
-    return;
-  }
-  if (usages.length === 0) context.stderr("There are no pools.\n");
-  else context.stdout(table(usages, showsBlocks, context));
+    const told = unreadable.length === 0 ? {} : { unreadable: unreadable.map(describeUnreadable) };
+    const answer = { pools: usages.map((each) => asJson(each, showsBlocks)), ...told };
+    context.stdout(`${JSON.stringify(answer, undefined, 2)}\n`);
+  } else if (usages.length > 0) {
+    const noPool = pools.unreadable.length === 0 ? "(no pool)" : "(no readable pool)";
+    context.stdout(table(usages, { context, showsBlocks, noPool }));
+  } else if (unreadable.length === 0) context.stderr("There are no pools.\n");
+  return tellOfUnreadable(context, unreadable);
 }
 
 const HEADER = ["POOL", "CIDR", "NODE", "SIZE", "USED", "FREE", "USAGE"];
 
-function table(usages: readonly PoolUsage[], showsBlocks: boolean, context: Context): string {
+interface How {
+  readonly context: Context;
+  readonly showsBlocks: boolean;
+  /** What blocks are said to lie in that no pool covers. */
+  readonly noPool: string;
+}
+
+function table(usages: readonly PoolUsage[], { context, showsBlocks, noPool }: How): string {
   const rows = usages.flatMap((usage) => [
-    [nameOf(usage), usage.cidr, "", count(usage.size), count(usage.used), count(usage.free), bar(usage)],
-    ...(showsBlocks ? usage.blocks : []).map((block) => [
+    [
+      `${usage.pool ?? noPool}${usage.disabled ? " (disabled)" : ""}`,
+      usage.cidr,
+      "",
+      count(usage.size),
+      `${count(usage.used)}${usage.unreadable > 0n ? ` (${count(usage.unreadable)} unreadable)` : ""}`,
+      count(usage.free),
+      bar(usage),
+    ],
+    ...(showsBlocks ? blockRows(usage) : []),
+  ]);
+  const columns = showsBlocks ? HEADER : HEADER.filter((title) => title !== "NODE");
+  const kept = showsBlocks ? rows : rows.map((row) => row.filter((_, column) => HEADER[column] !== "NODE"));
+  const [header = "", ...lines] = formatTable(columns, kept).split("\n");
+  return [paint(context).bold(header), ...lines].join("\n");
+}
+
+function blockRows({ blocks, unreadableBlocks }: PoolUsage): readonly (readonly string[])[] {
+  return [
+    ...blocks.map((block) => [
       "",
       `  ${block.cidr}`,
       block.node ?? "(nobody)",
@@ -65,15 +104,8 @@ function table(usages: readonly PoolUsage[], showsBlocks: boolean, context: Cont
       count(block.free),
       bar(block),
     ]),
-  ]);
-  const columns = showsBlocks ? HEADER : HEADER.filter((title) => title !== "NODE");
-  const kept = showsBlocks ? rows : rows.map((row) => row.filter((_, column) => HEADER[column] !== "NODE"));
-  const [header = "", ...lines] = formatTable(columns, kept).split("\n");
-  return [paint(context).bold(header), ...lines].join("\n");
-}
-
-function nameOf({ pool, disabled }: PoolUsage): string {
-  return `${pool ?? "(no pool)"}${disabled ? " (disabled)" : ""}`;
+    ...unreadableBlocks.map((cidr) => ["", `  ${cidr}`, "(unreadable)", "", "", "", ""]),
+  ];
 }
 
 const BAR_WIDTH = 20;
@@ -95,7 +127,7 @@ function count(number: bigint): string {
 }
 
 /** Counts are text where a script's numbers could not hold them. */
-function asJson({ blocks, ...usage }: PoolUsage, showsBlocks: boolean): object {
+function asJson({ blocks, unreadableBlocks: _, ...usage }: PoolUsage, showsBlocks: boolean): object {
   const plain = (fields: object) =>
     Object.fromEntries(
       Object.entries(fields).map(([name, value]) => [name, typeof value === "bigint" ? exact(value) : value]),
@@ -107,10 +139,12 @@ function exact(number: bigint): number | string {
   return number <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(number) : String(number);
 }
 
-async function showConfiguration(store: Datastore, context: Context, given: Given): Promise<void> {
+async function showConfiguration(store: Datastore, context: Context, given: Given): Promise<ExitCode> {
   const { answers } = await store.read([{ kind: "key", key: IPAM_CONFIGURATION_KEY }]);
   const entry = answers[0]?.[0];
-  const { spec } = entry ? ipamConfiguration.read(entry.value, entry.key) : DEFAULT_IPAM_CONFIGURATION;
+  const { spec } = entry
+    ? readOrExplain(entry, ({ value, key }) => ipamConfiguration.read(value, key))
+    : DEFAULT_IPAM_CONFIGURATION;
   if (wantsJson(given)) context.stdout(`${JSON.stringify(spec, undefined, 2)}\n`);
   else
     context.stdout(
@@ -119,4 +153,5 @@ async function showConfiguration(store: Datastore, context: Context, given: Give
         Object.entries(spec).map(([name, value]) => [name, `${value}`]),
       ),
     );
+  return EXIT_OK;
 }

@@ -16,6 +16,7 @@ import type { Problem } from "../../ipam/invariants.ts";
 import { blocksPrefix, type KeyParts, parseKey } from "../../model/keys.ts";
 import { redact } from "../../redaction.ts";
 import { wayOut } from "../resources/way-out.ts";
+import { blockAt } from "./blocks.ts";
 import type { EndpointProblem } from "./endpoint-problems.ts";
 
 export interface UnreadableRecord {
@@ -27,7 +28,7 @@ export interface UnreadableRecord {
 }
 
 export function describeUnreadable({ key, failure }: Unreadable): UnreadableRecord {
-  const remedy = remedyFor(key);
+  const remedy = wayOut(key);
   return { kind: "record-unreadable", message: redact(`${failure.message} (${remedy})`), key, remedy };
 }
 
@@ -78,22 +79,4 @@ function contains(block: Prefix, address: Address | undefined): boolean {
 
 function isBlock(key: string): boolean {
   return key.startsWith(blocksPrefix(4)) || key.startsWith(blocksPrefix(6));
-}
-
-function blockAt(key: string): Prefix | undefined {
-  const parts = parseKey(key);
-  return parts?.kind === "block" ? parts.cidr : undefined;
-}
-
-function remedyFor(key: string): string {
-  const parts = parseKey(key);
-  switch (parts?.kind) {
-    case "block":
-      return `correct it in the datastore; remove it there only if nothing uses an address of ${formatPrefix(parts.cidr)}`;
-    case "handle":
-    case "affinity":
-      return "correct it in the datastore, or remove it there: --fix writes it anew if it is needed";
-    default:
-      return wayOut(key) ?? "correct it in the datastore, or remove it there if it is not needed";
-  }
 }

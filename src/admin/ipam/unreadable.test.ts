@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
-import { means, poolChange, prefix, request, seed, textsOf } from "../../../test/support/ipam.ts";
+import { means, poolChange, prefix, request, reservationChange, seed, textsOf } from "../../../test/support/ipam.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
@@ -138,11 +138,159 @@ describe("ipam check of records that cannot be read", () => {
     ["claim", affinityKey("node-1", BLOCK)],
   ])("writes a %s anew once it is removed, as the remedy says", async (_, key) => {
     await put(key, "{");
-    expect((await check()).findings[0].remedy).toContain("--fix writes it anew");
+    expect((await check()).findings[0].remedy).toContain(`"${identity.adminTool} ipam check --fix" writes it anew`);
     const entry = (await store.read([{ kind: "key", key }])).answers[0]?.[0];
     await seed(store, { kind: "delete", key, revision: entry?.revision ?? "" });
 
     expect((await ctl("ipam check --fix")).code).toBe(EXIT_OK);
     expect((await store.read([{ kind: "key", key }])).answers[0]).toHaveLength(1);
+  });
+});
+
+/** The stderr of a command that tells of this one record, with its reason and its way out. */
+const tellsOf = (key: string, remedy: string) => ({
+  code: EXIT_FAILED,
+  stderr: expect.stringMatching(
+    new RegExp(
+      `^error: Cannot [^\\n]*at "${RegExp.escape(key)}": [^\\n]*\\([^\\n]*${RegExp.escape(remedy)}[^\\n]*\\)\\n$`,
+    ),
+  ),
+});
+
+describe("ipam show of records that cannot be read", () => {
+  const RED = prefix("10.0.1.0/28");
+  beforeEach(() => seed(store, poolChange("red", "10.0.1.0/27", { blockSize: 28 })));
+
+  test("counts the addresses of such a block as neither used nor free", async () => {
+    await put(blockKey(RED), "{");
+    const { stdout, ...told } = await ctl("ipam show");
+
+    expect(stdout).toBe(
+      [
+        "POOL   CIDR          SIZE   USED                FREE   USAGE",
+        "blue   10.0.0.0/28   16     1                   15     ██░░░░░░░░░░░░░░░░░░ 6 %",
+        "red    10.0.1.0/27   32     0 (16 unreadable)   16     ░░░░░░░░░░░░░░░░░░░░ 0 %",
+        "",
+      ].join("\n"),
+    );
+    expect(told).toEqual(tellsOf(blockKey(RED), "remove it there only if nothing uses an address of 10.0.1.0/28"));
+  });
+
+  test("names it among the blocks, and for a script", async () => {
+    await put(blockKey(RED), "{");
+
+    expect((await ctl("ipam show --show-blocks")).stdout).toContain("  10.0.1.0/28   (unreadable)");
+    const { code, stdout } = await ctl("ipam show --show-blocks -o json");
+    expect(code).toBe(EXIT_FAILED);
+    expect(JSON.parse(stdout)).toMatchObject({
+      pools: [
+        { pool: "blue", unreadable: 0, blockCount: 1 },
+        { pool: "red", unreadable: 16, free: 16, blockCount: 0 },
+      ],
+      unreadable: [{ kind: "record-unreadable", key: blockKey(RED) }],
+    });
+  });
+
+  test("counts an address once that is reserved in such a block", async () => {
+    await put(blockKey(RED), "{");
+    await seed(store, reservationChange("r", ["10.0.1.0/29", "10.0.1.16/30"]));
+    const [, red] = JSON.parse((await ctl("ipam show -o json")).stdout).pools;
+
+    expect(red).toMatchObject({ size: 32, used: 0, unreadable: 16, reserved: 4, free: 12 });
+  });
+
+  test("does not say of a block that it lies in no pool while a pool cannot be read", async () => {
+    await put(POOL_KEY, "{");
+    const { stdout, ...told } = await ctl("ipam show");
+
+    expect(stdout).toContain("(no readable pool)");
+    expect(stdout).toContain("red");
+    expect(told).toEqual(tellsOf(POOL_KEY, `"${identity.adminTool} delete ippool/blue --force"`));
+  });
+
+  test("goes on without a reservation, and without a block whose key says nothing", async () => {
+    const [reservation, foreign] = [resourceKey("ipreservations", { name: "r" }), `${blocksPrefix(4)}foreign`];
+    await put(reservation, "{");
+    expect(await ctl("ipam show")).toMatchObject(tellsOf(reservation, "delete ipreservation/r --force"));
+    await put(foreign, "{");
+    const { stdout, stderr } = await ctl("ipam show");
+
+    expect(stdout).toContain("blue");
+    expect(stderr).toContain(`at "${foreign}": `);
+  });
+
+  test("tells whose an address is, and of what could say otherwise", async () => {
+    await put(blockKey(RED), "{");
+    await put(resourceKey("ipreservations", { name: "r" }), "{");
+
+    expect(await ctl(`ipam show --ip ${address}`)).toMatchObject({
+      code: EXIT_OK,
+      stdout: expect.stringContaining(`${address} (in use)`),
+      stderr: "",
+    });
+    expect(await ctl("ipam show --ip 10.0.1.3")).toMatchObject({
+      code: EXIT_FAILED,
+      stdout: expect.stringContaining("10.0.1.3 (unknown)"),
+      stderr: expect.stringContaining(blockKey(RED)),
+    });
+    expect(await ctl("ipam show --ip 192.0.2.1")).toMatchObject({ code: EXIT_OK, stderr: "" });
+    expect((await ctl("ipam show --ip 10.0.1.20")).stdout).toContain("(unknown)");
+  });
+
+  test("does not say that an address lies in no pool while a pool cannot be read", async () => {
+    await put(POOL_KEY, "{");
+    const { stdout, ...told } = await ctl(`ipam show --ip ${address}`);
+
+    expect(stdout).toContain("Pool:       unknown");
+    expect(stdout).toContain("(in use)");
+    expect(told).toEqual(tellsOf(POOL_KEY, "delete ippool/blue --force"));
+    expect((await ctl("ipam show --ip 192.0.2.1")).stdout).toContain("(unknown)");
+    expect(await ctl("ipam show --ip 10.0.1.3")).toMatchObject({ code: EXIT_OK, stderr: "" });
+  });
+});
+
+describe("the settings of addresses that cannot be read", () => {
+  test.each(["ipam show --show-configuration", "ipam configure --strict-affinity true"])(
+    "%s says how to get rid of them, and changes nothing",
+    async (words) => {
+      await put(IPAM_CONFIGURATION_KEY, "{");
+      const before = await everything();
+
+      expect(await ctl(words)).toEqual({
+        stdout: "",
+        ...tellsOf(IPAM_CONFIGURATION_KEY, "delete ipamconfiguration/default --force"),
+      });
+      expect(await everything()).toEqual(before);
+    },
+  );
+});
+
+describe("ipam release of what cannot be read", () => {
+  const OTHER = prefix("10.0.1.0/28");
+  const remedy = "remove it there only if nothing uses an address of 10.0.1.0/28";
+
+  test("releases the other addresses, and tells of the one whose block cannot be read", async () => {
+    await put(blockKey(OTHER), "{");
+    const { stdout, ...told } = await ctl(`ipam release --ip 10.0.1.3 --ip ${address}`);
+
+    expect(stdout).toBe(`Released ${address}\n`);
+    expect(told).toEqual(tellsOf(blockKey(OTHER), remedy));
+  });
+
+  test.each(["{", '{"block":{"foreign":1}}'])("releases nothing of a handle that is %s", async (text) => {
+    await put(handleKey("net.a"), text);
+    const before = await everything();
+    const wanted = tellsOf(handleKey("net.a"), `"${identity.adminTool} ipam check --fix" writes it anew`);
+
+    expect(await ctl("ipam release --handle net.a")).toEqual({ stdout: "", ...wanted });
+    expect(await ctl(`ipam release --ip ${address}`)).toEqual({ stdout: "", ...wanted });
+    expect(await everything()).toEqual(before);
+  });
+
+  test("says which block of a handle cannot be read", async () => {
+    await put(handleKey("net.a"), { block: { "10.0.0.0/28": 1, "10.0.1.0/28": 1 } });
+    await put(blockKey(OTHER), "{");
+
+    expect(await ctl("ipam release --handle net.a")).toEqual({ stdout: "", ...tellsOf(blockKey(OTHER), remedy) });
   });
 });

@@ -30,8 +30,11 @@ export interface PoolUsage {
   readonly used: bigint;
   /** Kept back by reservations and not in use. */
   readonly reserved: bigint;
+  /** In blocks that cannot be read: in use or not, nobody can tell. */
+  readonly unreadable: bigint;
   readonly free: bigint;
   readonly blocks: readonly BlockUsage[];
+  readonly unreadableBlocks: readonly string[];
 }
 
 export interface NamedPool {
@@ -40,11 +43,21 @@ export interface NamedPool {
   readonly disabled: boolean;
 }
 
-export function poolUsage(pool: NamedPool, blocks: readonly IPAMBlock[], reserved: readonly Prefix[]): PoolUsage {
-  const inside = blocks.filter((block) => prefixCovers(pool.cidr, block.cidr));
+export interface Records {
+  readonly blocks: readonly IPAMBlock[];
+  /** Those that cannot be read. */
+  readonly unreadable: readonly Prefix[];
+  readonly reserved: readonly Prefix[];
+}
+
+export function poolUsage(pool: NamedPool, records: Records): PoolUsage {
+  const inside = records.blocks.filter((block) => prefixCovers(pool.cidr, block.cidr));
+  const unreadable = records.unreadable.filter((cidr) => prefixCovers(pool.cidr, cidr));
   const size = prefixSize(pool.cidr);
   const used = usedIn(inside);
-  const keptBack = reservedFree(pool.cidr, inside, reserved);
+  const hidden = sumOf(unreadable, prefixSize);
+  const reservedThere = sumOf(unreadable, (cidr) => reservedFree(cidr, [], records.reserved));
+  const keptBack = reservedFree(pool.cidr, inside, records.reserved) - reservedThere;
   return {
     pool: pool.name,
     disabled: pool.disabled,
@@ -52,8 +65,10 @@ export function poolUsage(pool: NamedPool, blocks: readonly IPAMBlock[], reserve
     size,
     used,
     reserved: keptBack,
-    free: size - used - keptBack,
+    unreadable: hidden,
+    free: size - used - keptBack - hidden,
     blocks: blockUsages(inside),
+    unreadableBlocks: unreadable.toSorted(comparePrefixes).map(formatPrefix),
   };
 }
 
@@ -69,8 +84,10 @@ export function strayUsage(pools: readonly NamedPool[], blocks: readonly IPAMBlo
     size: used,
     used,
     reserved: 0n,
+    unreadable: 0n,
     free: 0n,
     blocks: blockUsages(stray),
+    unreadableBlocks: [],
   };
 }
 
@@ -89,7 +106,11 @@ function blockUsage(block: IPAMBlock): BlockUsage {
 }
 
 function usedIn(blocks: readonly IPAMBlock[]): bigint {
-  return blocks.reduce((sum, block) => sum + BigInt(allocationsOf(block).length), 0n);
+  return sumOf(blocks, (block) => BigInt(allocationsOf(block).length));
+}
+
+function sumOf<Each>(all: readonly Each[], count: (each: Each) => bigint): bigint {
+  return all.reduce((sum, each) => sum + count(each), 0n);
 }
 
 function reservedFree(pool: Prefix, blocks: readonly IPAMBlock[], reserved: readonly Prefix[]): bigint {
@@ -97,7 +118,7 @@ function reservedFree(pool: Prefix, blocks: readonly IPAMBlock[], reserved: read
   if (inside.some((prefix) => prefixCovers(prefix, pool))) return prefixSize(pool) - usedIn(blocks);
 
   const apart = inside.filter((prefix, index) => !inside.some((other, at) => hides(other, at, prefix, index)));
-  const size = apart.reduce((sum, prefix) => sum + prefixSize(prefix), 0n);
+  const size = sumOf(apart, prefixSize);
   const used = blocks
     .flatMap(allocationsOf)
     .filter(({ address }) => apart.some((prefix) => prefixContains(prefix, address)));

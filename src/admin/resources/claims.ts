@@ -1,13 +1,14 @@
 /** Nodes' claims on blocks, and their end. As blocks tell it and as nodes tell it: a crash may have left one without the other. */
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/read-all.ts";
+import type { Unreadable } from "../../datastore/read-each.ts";
 import { type Prefix, prefixCovers } from "../../ip/prefix.ts";
 import type { AffinityRequest } from "../../ipam/release/decide-affinity.ts";
 import { affineNode, type IPAMBlock } from "../../model/ipam-block.ts";
-import { ALL_AFFINITIES_PREFIX, affinitiesPrefix, affinityKey, parseKey } from "../../model/keys.ts";
+import { ALL_AFFINITIES_PREFIX, affinitiesPrefix, affinityKey, blockKey, parseKey } from "../../model/keys.ts";
 import type { Context } from "../command.ts";
 import { allocatorFor } from "../ipam/allocator.ts";
-import { blocksWithin, readAllBlocks } from "../ipam/blocks.ts";
+import { blocksWithin, findBlocks } from "../ipam/blocks.ts";
 import { openProgress } from "../progress.ts";
 
 export interface Claim {
@@ -15,14 +16,28 @@ export interface Claim {
   readonly cidr: Prefix;
 }
 
-export async function claimsWithin(store: Datastore, range: Prefix): Promise<readonly Claim[]> {
-  const claims = claimsOf(await blocksWithin(store, range), await readAllEntries(store, ALL_AFFINITIES_PREFIX));
-  return claims.filter(({ cidr }) => prefixCovers(range, cidr));
+/** Claims that can be released, and the blocks on which others cannot be, because whose they are cannot be read. */
+interface Claims {
+  readonly claims: readonly Claim[];
+  readonly unreadable: readonly Unreadable[];
 }
 
-export async function claimsOfNode(store: Datastore, node: string): Promise<readonly Claim[]> {
-  const claims = claimsOf(await readAllBlocks(store), await readAllEntries(store, affinitiesPrefix(node)));
-  return claims.filter((claim) => claim.node === node);
+export async function claimsWithin(store: Datastore, range: Prefix): Promise<Claims> {
+  const blocks = await blocksWithin(store, range);
+  const claims = claimsOf(blocks.readable, await readAllEntries(store, ALL_AFFINITIES_PREFIX));
+  return apart(
+    claims.filter(({ cidr }) => prefixCovers(range, cidr)),
+    blocks.unreadable,
+  );
+}
+
+export async function claimsOfNode(store: Datastore, node: string): Promise<Claims> {
+  const blocks = await findBlocks(store);
+  const claims = claimsOf(blocks.readable, await readAllEntries(store, affinitiesPrefix(node)));
+  return apart(
+    claims.filter((claim) => claim.node === node),
+    blocks.unreadable,
+  );
 }
 
 /** Answers those that were still there to be released. */
@@ -41,6 +56,14 @@ export async function releaseClaims(
   }
   progress.end();
   return released;
+}
+
+function apart(claims: readonly Claim[], blocks: readonly Unreadable[]): Claims {
+  const isOn = (claim: Claim, { key }: Unreadable) => blockKey(claim.cidr) === key;
+  return {
+    claims: claims.filter((claim) => !blocks.some((block) => isOn(claim, block))),
+    unreadable: blocks.filter((block) => claims.some((claim) => isOn(claim, block))),
+  };
 }
 
 function claimsOf(blocks: readonly IPAMBlock[], affinities: readonly Entry[]): readonly Claim[] {

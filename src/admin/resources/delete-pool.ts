@@ -11,6 +11,7 @@
  */
 import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
+import type { ReadEach, Unreadable } from "../../datastore/read-each.ts";
 import { PluginError } from "../../errors.ts";
 import { ipPool, poolPrefix } from "../../model/ip-pool.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
@@ -19,6 +20,7 @@ import { allocationsOf, blocksWithin, describeAllocation } from "../ipam/blocks.
 import { claimsWithin, releaseClaims } from "./claims.ts";
 import type { Done } from "./each.ts";
 import { readOne, type Stored } from "./stored.ts";
+import { wayOut } from "./way-out.ts";
 
 const MOMENT_MILLISECONDS = 500;
 const SHOWN_USERS = 10;
@@ -38,7 +40,7 @@ export async function deletePool(store: Datastore, stored: Stored, { context, in
   const disabled = await setDisabled(store, stored, true);
   try {
     if (wasEnabled) await context.wait(MOMENT_MILLISECONDS);
-    const claims = await claimsWithin(store, range);
+    const { claims } = await claimsWithin(store, range);
     await releaseClaims(store, claims, { context, inUse: inUse === "release" ? "release" : "keep" });
     const left = await blocksWithin(store, range);
     if (inUse === "refuse") requireUnused(name, left);
@@ -61,8 +63,9 @@ async function setDisabled(store: Datastore, stored: Stored, disabled: boolean):
   return (await readOne(store, stored.kind, { name: pool.metadata.name })) ?? { ...stored, text };
 }
 
-function requireUnused(name: string, blocks: readonly IPAMBlock[]): void {
-  const users = blocks.flatMap(allocationsOf);
+function requireUnused(name: string, { readable, unreadable }: ReadEach<IPAMBlock>): void {
+  const users = readable.flatMap(allocationsOf);
+  if (users.length === 0 && unreadable[0]) throw cannotTell(name, unreadable[0]);
   if (users.length === 0) return;
   const shown = users.slice(0, SHOWN_USERS).map(describeAllocation).join(", ");
   const more = users.length > SHOWN_USERS ? ` and ${users.length - SHOWN_USERS} more` : "";
@@ -73,11 +76,22 @@ function requireUnused(name: string, blocks: readonly IPAMBlock[]): void {
   );
 }
 
-function noteOf(blocks: readonly IPAMBlock[]): Pick<Done, "note"> {
-  const count = blocks.flatMap(allocationsOf).length;
-  return count === 0
-    ? {}
-    : { note: `${counted(count, "address stays in use and lies", "addresses stay in use and lie")} in no pool now` };
+function cannotTell(name: string, { key, failure }: Unreadable): PluginError {
+  return new PluginError(
+    "resource-in-use",
+    `Cannot delete ippool/${name}: whether its addresses are in use cannot be told: ${failure.message}`,
+    { details: `${wayOut(key)}; or insist with --force`, cause: failure },
+  );
+}
+
+function noteOf({ readable, unreadable }: ReadEach<IPAMBlock>): Pick<Done, "note"> {
+  const count = readable.flatMap(allocationsOf).length;
+  const stay = counted(count, "address stays in use and lies", "addresses stay in use and lie");
+  const notes = [
+    ...(count === 0 ? [] : [`${stay} in no pool now`]),
+    ...unreadable.map(({ key, failure }) => `a block is left as it was: ${failure.message} (${wayOut(key)})`),
+  ];
+  return notes.length === 0 ? {} : { note: notes.join("; ") };
 }
 
 function changed(name: string): PluginError {

@@ -2,13 +2,11 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import type { ReadEach } from "../../datastore/read-each.ts";
 import { PluginError } from "../../errors.ts";
 import { nearestName } from "../../model/nearest-name.ts";
-import { redact } from "../../redaction.ts";
 import { formatSelectorError, parseSelector } from "../../selector/parse.ts";
 import { type Selector, selects } from "../../selector/selector.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError } from "../command.ts";
+import { complain } from "../complaint.ts";
 import { withDatastore } from "../datastore/open.ts";
-import { failureText } from "../failure-text.ts";
-import { paint } from "../paint.ts";
 import { FORMAT_OPTION, formatOf, printResources } from "./print.ts";
 import {
   KIND_WORDS,
@@ -126,6 +124,6 @@ function print(context: Context, given: Given, answer: Found & { readonly isSing
     context.stdout(printResources(format, { found, isSingle, showsNamespace, now: context.now() }));
   }
   if (found.length === 0 && failures.length === 0 && isTable) context.stderr("There are none.\n");
-  for (const failure of failures) context.stderr(`${paint(context).red("error:")} ${redact(failureText(failure))}\n`);
+  for (const failure of failures) complain(context, failure);
   return failures.length === 0 ? EXIT_OK : EXIT_FAILED;
 }

@@ -1,19 +1,28 @@
 import type { Datastore } from "../../datastore/datastore.ts";
-import { formatPrefix, prefixesOverlap } from "../../ip/prefix.ts";
+import type { Unreadable } from "../../datastore/read-each.ts";
+import { formatPrefix, type Prefix, prefixesOverlap } from "../../ip/prefix.ts";
 import { ipPool, poolPrefix } from "../../model/ip-pool.ts";
 import type { Problem } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
-import { readBlocks } from "../ipam/blocks.ts";
+import { blockAt, findBlocks } from "../ipam/blocks.ts";
+import { withWayOut } from "./way-out.ts";
 
 /** Blocks that a former pool left in use must fit into the new one: one address must never lie in two blocks. */
 export async function checkPoolBlocks(store: Datastore, resource: Resource): Promise<readonly Problem[]> {
   const pool = ipPool.readObject(resource, resource.metadata.name);
   const range = poolPrefix(pool);
-  const blocks = await readBlocks(store, range.network.family);
-  const misfit = blocks.find(
-    ({ cidr }) => prefixesOverlap(range, cidr) && (cidr.length !== pool.spec.blockSize || cidr.length < range.length),
+  const { readable, unreadable } = await findBlocks(store, range.network.family);
+  const misfit = [...readable.map(({ cidr }) => cidr), ...unreadable.map(placeOf)].find(
+    (cidr) => prefixesOverlap(range, cidr) && (cidr.length !== pool.spec.blockSize || cidr.length < range.length),
   );
   if (!misfit) return [];
-  const message = `does not fit block ${formatPrefix(misfit.cidr)}, which is still in use; use ${misfit.cidr.length}, or another range`;
+  const message = `does not fit block ${formatPrefix(misfit)}, which is still in use; use ${misfit.length}, or another range`;
   return [{ path: "spec.blockSize", value: pool.spec.blockSize, message }];
+}
+
+/** Where a block lies that cannot be read: its key says it, or nobody can. */
+function placeOf({ key, failure }: Unreadable): Prefix {
+  const cidr = blockAt(key);
+  if (cidr) return cidr;
+  throw withWayOut(key, failure);
 }

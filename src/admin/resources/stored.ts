@@ -2,11 +2,10 @@
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/read-all.ts";
 import { type ReadEach, readEach } from "../../datastore/read-each.ts";
-import { PluginError } from "../../errors.ts";
 import type { ResourceName } from "../../model/keys.ts";
 import type { PublicKind } from "../../model/kinds.ts";
 import type { Resource } from "../../model/resource.ts";
-import { wayOut } from "./way-out.ts";
+import { readOrExplain } from "./way-out.ts";
 
 export interface Stored {
   readonly kind: PublicKind;
@@ -44,16 +43,7 @@ function allReadable({ readable, unreadable }: ReadEach<Stored>): readonly Store
 
 function decodeEntry(kind: PublicKind, entry: Entry): Stored {
   const { key, value, revision } = entry;
-  const read = readResource(kind, entry);
+  const read = readOrExplain(entry, () => kind.codec.read(value, key));
   const resource = { ...read, metadata: { ...read.metadata, resourceVersion: revision } };
   return { kind, resource, key, revision, text: value };
-}
-
-function readResource({ codec }: PublicKind, { key, value }: Entry): Resource {
-  try {
-    return codec.read(value, key);
-  } catch (failure) {
-    if (!(failure instanceof PluginError)) throw failure;
-    throw new PluginError(failure.kind, failure.message, { details: wayOut(key) ?? "", cause: failure });
-  }
 }

@@ -1,10 +1,11 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
-import { means, poolChange, request, seed } from "../../../test/support/ipam.ts";
+import { means, nodeChange, poolChange, prefix, request, seed } from "../../../test/support/ipam.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
-import { resourceKey } from "../../model/keys.ts";
+import { readWorld } from "../../ipam/world.ts";
+import { affinityKey, blockKey, blocksPrefix, resourceKey } from "../../model/keys.ts";
 import { PUBLIC_KINDS } from "../../model/kinds.ts";
 import { EXIT_FAILED, EXIT_OK } from "../command.ts";
 import { referenceText } from "./reference.ts";
@@ -104,5 +105,107 @@ describe("a pool that cannot be read", () => {
     const { code, stderr } = await ctl("delete -f - --force", { stdin: JSON.stringify(stale) });
     expect(code).toBe(EXIT_FAILED);
     expect(stderr).toContain("resourceVersion 1");
+  });
+});
+
+describe("a block that cannot be read", () => {
+  const [MINE, OTHER] = [prefix("10.0.0.0/28"), prefix("10.0.1.0/28")];
+  const pool = (name: string, cidr: string, blockSize = 28) => ({
+    stdin: JSON.stringify({
+      apiVersion: API_VERSION,
+      kind: "IPPool",
+      metadata: { name },
+      spec: { cidr, blockSize },
+    }),
+  });
+  /** Two pools of one block each: that of "blue" can be read and is empty, that of "red" cannot. */
+  beforeEach(async () => {
+    await seed(store, nodeChange("node-1"));
+    await seed(store, poolChange("blue", "10.0.0.0/28", { blockSize: 28 }));
+    const allocator = openAllocator(store, means());
+    await allocator.assign(request("net.a"));
+    await allocator.releaseHandle({ handle: "net.a", node: "node-1" });
+    await seed(store, poolChange("red", "10.0.1.0/28", { blockSize: 28 }));
+    await put(blockKey(OTHER), "{");
+    await put(affinityKey("node-1", OTHER), "{}");
+  });
+  const keysLeft = async () => (await everything())?.map(({ key }) => key);
+
+  test("does not keep another pool from being deleted", async () => {
+    expect(await ctl("delete pool blue")).toEqual({ code: EXIT_OK, stdout: "ippool/blue deleted\n", stderr: "" });
+    expect(await keysLeft()).not.toContain(blockKey(MINE));
+  });
+
+  test("keeps its pool from being deleted, unless forced; then it stays", async () => {
+    const refused = await ctl("delete pool red");
+    expect(refused).toMatchObject({ code: EXIT_FAILED, stdout: "" });
+    expect(refused.stderr).toContain("whether its addresses are in use cannot be told");
+    expect(refused.stderr).toContain(`at "${blockKey(OTHER)}": `);
+    expect(refused.stderr).toContain("remove it there only if");
+    expect(JSON.parse((await ctl("get pool red -o json")).stdout).spec.disabled).toBe(false);
+
+    const forced = await ctl("delete pool red --force");
+    expect(forced).toMatchObject({ code: EXIT_OK, stdout: "ippool/red deleted\n" });
+    expect(forced.stderr).toContain(`at "${blockKey(OTHER)}": `);
+    expect(await keysLeft()).toContain(blockKey(OTHER));
+    expect(await keysLeft()).toContain(affinityKey("node-1", OTHER));
+  });
+
+  test("may be of any pool when its key does not say", async () => {
+    await put(`${blocksPrefix(4)}foreign`, "{");
+
+    expect((await ctl("delete pool blue")).stderr).toContain(`at "${blocksPrefix(4)}foreign": `);
+    expect((await ctl("apply -f -", pool("new", "10.0.2.0/24"))).stderr).toContain(`at "${blocksPrefix(4)}foreign": `);
+  });
+
+  test("does not keep a node's other claims from being released, and is told of", async () => {
+    const { code, stderr } = await ctl("delete node node-1");
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain(`at "${blockKey(OTHER)}": `);
+    expect(stderr).toContain("remove it there only if");
+    expect(await keysLeft()).not.toContain(resourceKey("nodes", { name: "node-1" }));
+    expect(await keysLeft()).not.toContain(blockKey(MINE));
+    expect(await keysLeft()).toContain(affinityKey("node-1", OTHER));
+    await seed(store, { kind: "delete", key: blockKey(OTHER), revision: await revisionOf(blockKey(OTHER)) });
+    expect((await ctl("delete node node-1")).code).toBe(EXIT_OK);
+    expect((await readWorld(store)).affinities).toEqual([]);
+  });
+
+  test("is no matter of a node that does not claim it", async () => {
+    await seed(store, nodeChange("node-2"));
+
+    expect((await ctl("delete node node-2")).code).toBe(EXIT_OK);
+  });
+
+  test("keeps only a pool that it would not fit from being made", async () => {
+    await ctl("delete pool red --force");
+
+    expect((await ctl("apply -f -", pool("green", "10.0.2.0/24"))).stdout).toBe("ippool/green created\n");
+    expect((await ctl("apply -f -", pool("wide", "10.0.1.0/24", 26))).stderr).toContain(
+      "does not fit block 10.0.1.0/28",
+    );
+    expect((await ctl("apply -f -", pool("red", "10.0.1.0/28"))).stdout).toBe("ippool/red created\n");
+  });
+});
+
+async function revisionOf(key: string): Promise<string> {
+  return (await store.read([{ kind: "key", key }])).answers[0]?.[0]?.revision ?? "";
+}
+
+describe("a ClusterInformation that cannot be read", () => {
+  const key = resourceKey("clusterinformations", { name: "default" });
+
+  test.each(["datastore check", "datastore init"])("%s says how to get rid of it", async (words) => {
+    await put(key, "{");
+    const { code, stdout, stderr } = await ctl(words);
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stdout + stderr).toContain(`at "${key}": `);
+    expect(stdout + stderr).toContain(`"${identity.adminTool} delete clusterinformation/default --force"`);
+    expect(stdout + stderr).toContain(`"${identity.adminTool} datastore init"`);
+    expect((await ctl("delete clusterinformation/default --force")).code).toBe(EXIT_OK);
+    expect((await ctl("datastore init")).code).toBe(EXIT_OK);
+    expect((await ctl("datastore check")).code).toBe(EXIT_OK);
   });
 });
