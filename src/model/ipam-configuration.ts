@@ -15,6 +15,7 @@ const blockLimit = v.pipe(
   v.number(),
   v.integer("is not a whole number; use 0 for no limit of your own"),
   v.minValue(0, "is negative; use 0 for no limit of your own"),
+  v.maxValue(2 ** 31 - 1, "is out of range; use 2147483647 at most, or 0 for no limit of your own"),
 );
 
 const specSchema = v.object({

@@ -36,12 +36,12 @@ describe("PUBLIC_KINDS", () => {
   );
 
   test.each(PUBLIC_KINDS.map((row) => [row.kind, row] as const))("%s lies at a key that leads back to it", (_, row) => {
-    const name = { name: "a", namespace: row.namespaced ? "ns" : undefined };
+    const name = { name: "default", namespace: row.namespaced ? "ns" : undefined };
     const key = row.key(name);
 
     expect(key.startsWith(row.prefix(name.namespace))).toBe(true);
     if (key !== IPAM_CONFIGURATION_KEY)
-      expect(parseKey(key)).toMatchObject({ kind: "resource", plural: row.plural, name: "a" });
+      expect(parseKey(key)).toMatchObject({ kind: "resource", plural: row.plural, name: "default" });
   });
 });
 

@@ -76,7 +76,8 @@ const RESERVATION: PublicKind<IPReservation> = {
 
 const IPAM_CONFIGURATION: PublicKind<IPAMConfiguration> = {
   ...publicKind(ipamConfiguration, "ipamconfigurations", ["ipamconfig", "ipamconfigs"]),
-  key: () => IPAM_CONFIGURATION_KEY,
+  // Nothing lies where another name would lead.
+  key: (name) => (name.name === "default" ? IPAM_CONFIGURATION_KEY : resourceKey("ipamconfigurations", name)),
   prefix: () => IPAM_CONFIGURATION_KEY,
   columns: [
     { header: "STRICT AFFINITY", cell: ({ spec }) => `${spec.strictAffinity}` },

@@ -62,9 +62,11 @@ describe("ipamConfiguration", () => {
     expect(pathsOf(ipamConfiguration, document("IPAMConfiguration", "mine", { maxBlocksPerHost: 1 }))).toEqual([
       "metadata.name",
     ]);
-    expect(pathsOf(ipamConfiguration, document("IPAMConfiguration", "default", { maxBlocksPerHost: -1 }))).toEqual([
-      "spec.maxBlocksPerHost",
-    ]);
+    for (const maxBlocksPerHost of [-1, 2 ** 31, 1e20]) {
+      expect(pathsOf(ipamConfiguration, document("IPAMConfiguration", "default", { maxBlocksPerHost }))).toEqual([
+        "spec.maxBlocksPerHost",
+      ]);
+    }
     expect(ipamConfiguration.decode(document("IPAMConfiguration", "default", {}))).toEqual({
       ok: true,
       value: DEFAULT_IPAM_CONFIGURATION,

@@ -75,7 +75,7 @@ const LABEL_KEY = /^([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.
 function withLabels(resource: Resource, { set, remove }: LabelChange, existing: "keep" | "overwrite"): Resource {
   const before = resource.metadata.labels ?? {};
   for (const [key, value] of set) {
-    const known = before[key];
+    const known = Object.hasOwn(before, key) ? before[key] : undefined;
     if (existing === "overwrite" || known === undefined || known === value) continue;
     throw new PluginError("resource-conflict", `Cannot set label "${key}": it is "${known}"`, {
       details: "change it with --overwrite",

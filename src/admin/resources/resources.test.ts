@@ -193,11 +193,31 @@ describe("label", () => {
     expect((await ctl("label node n1 rack=b rack-")).code).toBe(EXIT_USAGE);
   });
 
+  test("takes the names of what every object has for labels like any other", async () => {
+    await give("apply", resource("Node", "n1"));
+
+    expect((await ctl("label node n1 hasOwnProperty=a toString=b")).stdout).toBe("node/n1 labelled\n");
+    expect((await json("get node n1")).metadata.labels).toEqual({ hasOwnProperty: "a", toString: "b" });
+    expect((await ctl("label node n1 valueOf-")).stdout).toBe("node/n1 unchanged\n");
+  });
+
   test("refuses a kind that keeps none", async () => {
     await give("apply", resource("IPAMConfiguration", "default", { strictAffinity: true }));
 
     expect((await ctl("label ipamconfig default a=b")).code).toBe(EXIT_FAILED);
   });
+});
+
+describe("the one IPAMConfiguration", () => {
+  test.each(["get ipamconfig other", "delete ipamconfig other", "delete ipamconfig other --force"])(
+    "is not meant by another name: %s",
+    async (words) => {
+      await give("apply", resource("IPAMConfiguration", "default", { strictAffinity: true }));
+
+      expect(await ctl(words)).toMatchObject({ code: EXIT_FAILED, stdout: "" });
+      expect((await json("get ipamconfig default")).spec.strictAffinity).toBe(true);
+    },
+  );
 });
 
 describe("delete", () => {
