@@ -27,7 +27,7 @@ export function parseArguments(args: readonly string[], options: readonly Option
     if (attached === undefined) index += 1;
     const value = checkedValue(option, attached ?? args[index]);
     if (option.repeats) lists.set(option.name, [...(lists.get(option.name) ?? []), value]);
-    else values.set(option.name, value);
+    else values.set(option.name, theSame(option, values.get(option.name), value));
   }
   return { operands, switches, values, lists };
 }
@@ -55,6 +55,12 @@ function checkedValue(option: Option, value: string | undefined): string {
     throw new UsageError(`"--${option.name}" is "${value}": allowed is ${allowed}`);
   }
   return value;
+}
+
+/** Of two values one would be lost in silence. */
+function theSame({ name }: Option, before: string | undefined, value: string): string {
+  if (before === undefined || before === value) return value;
+  throw new UsageError(`"--${name}" is given twice: "${before}" and "${value}"`);
 }
 
 function unknownOption(given: string, options: readonly Option[]): UsageError {

@@ -10,7 +10,12 @@ export interface Paint {
 
 const ESCAPE = "\u001b";
 
-/** https://no-color.org: any value but the empty one forbids colours. */
+/** For what goes to stderr, which may be a terminal where stdout is none, and none where stdout is one. */
+export function paintComplaint({ env, showsProgress }: Pick<Context, "env" | "showsProgress">): Paint {
+  return paint({ env, isTerminal: showsProgress });
+}
+
+/** For what goes to stdout. https://no-color.org: any value but the empty one forbids colours. */
 export function paint({ env, isTerminal }: Pick<Context, "env" | "isTerminal">): Paint {
   const allowed = isTerminal && !env["NO_COLOR"] && env["TERM"] !== "dumb";
   const style = (code: number) => (text: string) => (allowed ? `${ESCAPE}[${code}m${text}${ESCAPE}[0m` : text);

@@ -54,12 +54,48 @@ describe("runAdmin()", () => {
     [["version", "extra"], "extra"],
     [["--nonsense"], "--nonsense"],
     [["help", "version", "x"], "version"],
+    [["ipam", "show", "--ip", "10.0.0.1", "--ip", "10.0.0.2"], '"--ip"'],
+    [["patch", "pool", "a", "-p", "{}", "--patch={a: 1}"], '"--patch"'],
+    [["ipam", "show", "--ip", "10.0.0.1", "--show-configuration"], "--show-configuration"],
+    [["ipam", "show", "--show-blocks", "--show-configuration"], "--show-configuration"],
+    [["get", "pool/a/b"], 'no IPPool "a/b"'],
   ])("calls %p a wrong usage and says what would be right", async (args, hint) => {
     const { code, stdout, stderr } = await runInside(args);
 
     expect(code).toBe(EXIT_USAGE);
     expect(stdout).toBe("");
     expect(stderr).toContain(hint);
+  });
+
+  test.each([
+    [["get"], "get"],
+    [["ipam", "show", "x"], "ipam show"],
+    [["ipam", "shw"], "ipam"],
+    [["nonsense"], ""],
+    [["get", "apply"], "get"],
+  ])("sends whoever calls %p wrongly to the help of %p", async (args, command) => {
+    const call = [identity.adminTool, ...(command === "" ? [] : [command]), "--help"].join(" ");
+
+    expect((await runInside(args)).stderr).toEndWith(`Try "${call}".\n`);
+  });
+
+  test("takes the same option twice when it says the same", async () => {
+    expect((await runInside(["version", "-o", "json", "--output=json"])).code).toBe(EXIT_OK);
+  });
+
+  test.each([[["help", "--help"]], [["help", "get", "-h"]]])("explains when asked twice: %p", async (args) => {
+    expect((await runInside(args)).code).toBe(EXIT_OK);
+  });
+
+  test.each([
+    [{ isTerminal: true, showsProgress: false }, false],
+    [{ isTerminal: false, showsProgress: true }, true],
+    [{ isTerminal: false, showsProgress: true, env: { NO_COLOR: "1" } }, false],
+  ])("colours its complaints where stderr is a terminal, whatever stdout is: %p", async (surroundings, coloured) => {
+    for (const args of [["get"], ["get", "pool", "x"], ["delete", "pool", "x"], []]) {
+      const { stderr } = await runInside(args, surroundings);
+      expect([args, stderr.includes("\u001b[")]).toEqual([args, coloured]);
+    }
   });
 
   test.each([

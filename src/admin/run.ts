@@ -1,7 +1,6 @@
 /** From the words of the command line to a command, its help, or a word on what was wrong. */
 import { identity } from "../identity.ts";
 import { nearestName } from "../model/nearest-name.ts";
-import { redact } from "../redaction.ts";
 import { parseArguments } from "./arguments.ts";
 import {
   type Command,
@@ -17,7 +16,7 @@ import {
 import { COMMANDS } from "./commands.ts";
 import { complain } from "./complaint.ts";
 import { helpText } from "./help.ts";
-import { paint } from "./paint.ts";
+import { paint, paintComplaint } from "./paint.ts";
 
 export async function runAdmin(args: readonly string[], context: Context): Promise<ExitCode> {
   const tool = [identity.adminTool];
@@ -26,13 +25,27 @@ export async function runAdmin(args: readonly string[], context: Context): Promi
     return await runIn(COMMANDS, tool, isVersionFlag ? ["version", ...args.slice(1)] : args, context);
   } catch (failure) {
     if (failure instanceof UsageError) {
-      const { red } = paint(context);
-      context.stderr(`${red("error:")} ${redact(failure.message)}\nTry "${identity.adminTool} --help".\n`);
+      complain(context, failure);
+      context.stderr(`Try "${[...tool, ...commandWords(args)].join(" ")} --help".\n`);
       return EXIT_USAGE;
     }
     complain(context, failure);
     return EXIT_FAILED;
   }
+}
+
+const HELP_WORDS: ReadonlySet<string> = new Set(["--help", "-h", "help"]);
+
+/** Those that lead to a command, or as far as they lead. */
+function commandWords(args: readonly string[]): readonly string[] {
+  const words: string[] = [];
+  let here: Command | CommandGroup | undefined = COMMANDS;
+  for (const word of args) {
+    here = here.kind === "group" ? here.commands.find(({ name }) => name === word) : undefined;
+    if (!here) break;
+    words.push(word);
+  }
+  return words;
 }
 
 /** Walks down the groups; `words` are those already walked. */
@@ -43,12 +56,13 @@ async function runIn(
   context: Context,
 ): Promise<ExitCode> {
   const [first, ...rest] = args;
-  if (first === "--help" || first === "-h" || first === "help") {
-    context.stdout(helpText(descend(group, rest), [...words, ...rest], paint(context)));
+  if (first !== undefined && HELP_WORDS.has(first)) {
+    const asked = rest.filter((word) => !HELP_WORDS.has(word));
+    context.stdout(helpText(descend(group, asked), [...words, ...asked], paint(context)));
     return EXIT_OK;
   }
   if (first === undefined) {
-    context.stderr(helpText(group, words, paint(context)));
+    context.stderr(helpText(group, words, paintComplaint(context)));
     return EXIT_USAGE;
   }
   const chosen = memberNamed(group, first);

@@ -2,7 +2,7 @@ import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
-import { paint } from "../paint.ts";
+import { paint, paintComplaint } from "../paint.ts";
 import { openProgress } from "../progress.ts";
 import { allocatorFor } from "./allocator.ts";
 import { allocationsOf } from "./blocks.ts";
@@ -109,7 +109,7 @@ function print({ counts, findings, note }: Report, context: Context, given: Give
     context.stdout(`${JSON.stringify({ ok, counts, findings: plain, note }, undefined, 2)}\n`);
     return;
   }
-  const { red, green, yellow } = paint(context);
+  const { red, green } = paint(context);
   for (const { kind, message, fixed } of findings) {
     context.stdout(`${fixed ? green("fixed") : red("error")}: ${message} [${kind}]\n`);
   }
@@ -122,5 +122,5 @@ function print({ counts, findings, note }: Report, context: Context, given: Give
   ].join(", ");
   const left = findings.filter(({ fixed }) => !fixed).length;
   context.stdout(`Checked ${seen}: ${left === 0 ? green("all well") : red(counted(left, "problem"))}\n`);
-  if (note !== undefined) context.stderr(`${yellow("note:")} ${note}\n`);
+  if (note !== undefined) context.stderr(`${paintComplaint(context).yellow("note:")} ${note}\n`);
 }

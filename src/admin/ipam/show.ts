@@ -1,7 +1,7 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { DEFAULT_IPAM_CONFIGURATION, ipamConfiguration } from "../../model/ipam-configuration.ts";
 import { IPAM_CONFIGURATION_KEY } from "../../model/keys.ts";
-import { type Command, type Context, EXIT_OK, type ExitCode, type Given, wantsJson } from "../command.ts";
+import { type Command, type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { paint } from "../paint.ts";
 import { readOrExplain } from "../resources/way-out.ts";
@@ -35,6 +35,7 @@ export const ipamShow: Command = {
   async run(context, given) {
     const ip = given.values.get("ip");
     const address = ip === undefined ? undefined : requireAddress(ip);
+    requireOneQuestion(given);
     return withDatastore(context, given, (store) => {
       if (address) return showAddress(store, address, { context, given });
       if (given.switches.has("show-configuration")) return showConfiguration(store, context, given);
@@ -42,6 +43,15 @@ export const ipamShow: Command = {
     });
   },
 };
+
+/** What would be passed over in silence is a mistake. */
+function requireOneQuestion({ switches, values }: Given): void {
+  const asked = ["--ip", "--show-blocks", "--show-configuration"].filter((flag) => {
+    const name = flag.slice("--".length);
+    return switches.has(name) || values.has(name);
+  });
+  if (asked.length > 1) throw new UsageError(`${asked.join(" and ")} are different questions: ask one at a time`);
+}
 
 async function showPools(store: Datastore, context: Context, given: Given): Promise<ExitCode> {
   const [pools, reserved, blocks] = [await findPools(store), await findReserved(store), await findBlocks(store)];

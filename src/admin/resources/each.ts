@@ -5,7 +5,7 @@ import type { PublicKind } from "../../model/kinds.ts";
 import { redact } from "../../redaction.ts";
 import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../command.ts";
 import { failureText } from "../failure-text.ts";
-import { paint } from "../paint.ts";
+import { paintComplaint } from "../paint.ts";
 import { referenceText } from "./reference.ts";
 
 interface Named {
@@ -34,14 +34,14 @@ export async function forEachResource<Each extends Named>(
       const done = await work.act(each);
       results.push({ resource, action: done.action, ...resultOf(done) });
       if (!wantsJson(given)) context.stdout(`${resource} ${done.action}\n`);
-      if (done.note !== undefined) context.stderr(`${paint(context).yellow("note:")} ${done.note}\n`);
+      if (done.note !== undefined) context.stderr(`${paintComplaint(context).yellow("note:")} ${done.note}\n`);
     } catch (failure) {
       // What is no matter of this one resource would fail for all others, too.
       if (!(failure instanceof PluginError) || failure.kind === "datastore-unavailable") throw failure;
       code = EXIT_FAILED;
       const error = redact(failureText(failure));
       results.push({ resource, action: "failed", error });
-      context.stderr(`${paint(context).red("error:")} ${error}\n`);
+      context.stderr(`${paintComplaint(context).red("error:")} ${error}\n`);
     }
   }
   if (wantsJson(given)) context.stdout(`${JSON.stringify({ results }, undefined, 2)}\n`);

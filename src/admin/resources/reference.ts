@@ -70,7 +70,7 @@ function nameIn(kind: PublicKind, path: readonly string[], namespace: string | u
   const [name = "", ...rest] = path.toReversed();
   const [own, ...tooMuch] = rest;
   if (name === "" || tooMuch.length > 0 || (own !== undefined && !kind.namespaced)) {
-    throw new UsageError(`"${path.join("/")}" is no name of a ${kind.kind}`);
+    throw new UsageError(`There can be no ${kind.kind} "${path.join("/")}"`);
   }
   return kind.namespaced ? { name, namespace: own ?? namespace ?? USUAL_NAMESPACE } : { name };
 }

@@ -56,6 +56,10 @@ describe("apply", () => {
     );
   });
 
+  test("says that standard input holds nothing", async () => {
+    expect((await ctl("apply -f - -f a.yaml", { files: { "a.yaml": "" } })).stderr).toContain("in stdin, a.yaml");
+  });
+
   test("does nothing when anything is wrong, and tells all of it", async () => {
     const bad = resource("IPPool", "bad", { cidr: "10.0.2.1/24", natOutging: true });
     const { code, stderr } = await give("apply", BLUE, bad, { kind: "IPPol" });

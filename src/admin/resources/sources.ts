@@ -21,12 +21,16 @@ export async function readGivenResources(context: Context, given: Given): Promis
   for (const path of paths) manifests.push(...(await readSource(context, path)));
   const resources = decodeManifests(manifests, given.values.get("namespace"));
   if (resources.length === 0)
-    throw new PluginError("resource-invalid", `Cannot find any resource in ${paths.join(", ")}`);
+    throw new PluginError("resource-invalid", `Cannot find any resource in ${paths.map(placeOf).join(", ")}`);
   return resources;
 }
 
+function placeOf(path: string): string {
+  return path === "-" ? "stdin" : path;
+}
+
 async function readSource(context: Context, path: string): Promise<readonly Manifest[]> {
-  if (path === "-") return [{ place: "stdin", text: await context.readStdin() }];
+  if (path === "-") return [{ place: placeOf(path), text: await context.readStdin() }];
   try {
     const names = await context.listFolder(path);
     if (names === undefined) return [{ place: path, text: await context.readFile(path) }];
