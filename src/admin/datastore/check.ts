@@ -3,7 +3,6 @@ import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { EtcdFailure } from "../../datastore/etcd/failure.ts";
 import { PluginError } from "../../errors.ts";
-import { statusAt } from "../../file-status.ts";
 import { identity } from "../../identity.ts";
 import { clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
 import { resourceKey } from "../../model/keys.ts";
@@ -12,7 +11,7 @@ import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson
 import { failureText } from "../failure-text.ts";
 import { paint } from "../paint.ts";
 import { readOrExplain } from "../resources/way-out.ts";
-import { choiceOf } from "./open.ts";
+import { choiceOf, requireFile } from "./open.ts";
 
 /** A stage of the way to a datastore that can be used, and how it went. */
 interface Stage {
@@ -69,15 +68,6 @@ async function* tryStages(context: Context, given: Given): AsyncGenerator<Stage>
   } finally {
     await store?.close();
   }
-}
-
-/** To open an embedded datastore is to make it: a check of a path that was misspelt must not. */
-function requireFile(settings: DatastoreSettings): void {
-  if (settings.kind !== "embedded" || statusAt(settings.path)) return;
-  throw new PluginError(
-    "datastore-unavailable",
-    `there is no such file; "${identity.adminTool} datastore init" makes it`,
-  );
 }
 
 const CLUSTER_KEY = resourceKey("clusterinformations", { name: "default" });

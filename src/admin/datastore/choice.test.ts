@@ -1,11 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
+import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { temporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { openDatastore } from "../../datastore/open.ts";
+import { API_VERSION, identity } from "../../identity.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
 import { CONFIG_FILE } from "./options.ts";
 
@@ -15,7 +16,7 @@ async function opened(
   surroundings: AdminSurroundings = {},
 ): Promise<{ code: number; stderr: string; settings: DatastoreSettings | undefined }> {
   let settings: DatastoreSettings | undefined;
-  const { code, stderr } = await runInside(`get nodes ${words}`.trim().split(" "), {
+  const { code, stderr } = await runInside(`datastore init ${words}`.trim().split(" "), {
     ...surroundings,
     openDatastore: async (chosen) => {
       settings = chosen;
@@ -163,4 +164,41 @@ describe("datastore check", () => {
     expect(existsSync(path)).toBe(false);
     directory.remove();
   });
+});
+
+describe("an embedded datastore that is not there", () => {
+  const node = { stdin: JSON.stringify({ apiVersion: API_VERSION, kind: "Node", metadata: { name: "n1" } }) };
+
+  async function run(words: string): Promise<AdminRun & { readonly isMade: boolean }> {
+    const directory = temporaryDirectory("no-store");
+    const path = join(directory.path, "misspelt", "store.db");
+    const env = { DATASTORE_TYPE: "embedded", DATASTORE_PATH: path };
+    const ran = await runInside(words.split(" "), { openDatastore, env, ...node });
+    const isMade = existsSync(path);
+    directory.remove();
+    return { ...ran, isMade };
+  }
+
+  test.each([
+    "get nodes",
+    "replace -f -",
+    "patch node n1 -p {}",
+    "label node n1 a=b",
+    "delete node n1",
+    "ipam show",
+    "ipam check",
+    "ipam release --ip 10.0.0.1",
+  ])("is not made by %s, which needs what lies there", async (words) => {
+    const { code, isMade, stderr } = await run(words);
+
+    expect({ code, isMade }).toEqual({ code: EXIT_FAILED, isMade: false });
+    expect(stderr).toContain(`"${identity.adminTool} datastore init"`);
+  });
+
+  test.each(["apply -f -", "create -f -", "ipam configure --strict-affinity true", "datastore init"])(
+    "is made by %s",
+    async (words) => {
+      expect(await run(words)).toMatchObject({ code: EXIT_OK, isMade: true });
+    },
+  );
 });

@@ -5,7 +5,7 @@ import { resourceKey } from "../../model/keys.ts";
 import { VERSION } from "../../version.ts";
 import { type Command, type Context, EXIT_OK, wantsJson } from "../command.ts";
 import { readOrExplain } from "../resources/way-out.ts";
-import { withDatastore } from "./open.ts";
+import { withNewDatastore } from "./open.ts";
 
 const KEY = resourceKey("clusterinformations", { name: "default" });
 
@@ -29,7 +29,7 @@ export const datastoreInit: Command = {
     { command: "datastore init --datastore-type embedded", does: "A single host without a server" },
   ],
   async run(context, given) {
-    const done = await withDatastore(context, given, (store) => initialise(store, context));
+    const done = await withNewDatastore(context, given, (store) => initialise(store, context));
     context.stdout(
       wantsJson(given)
         ? `${JSON.stringify(done)}\n`

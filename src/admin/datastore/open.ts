@@ -1,7 +1,10 @@
 /** The datastore of a command: chosen, opened, and closed when the command is done. */
 import { reasonOf, unreadableFiles } from "../../config/config-files.ts";
+import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
+import { statusAt } from "../../file-status.ts";
+import { identity } from "../../identity.ts";
 import type { Context, Given } from "../command.ts";
 import {
   chooseDatastore,
@@ -13,12 +16,29 @@ import {
 } from "./choice.ts";
 import { CONFIG_FILE } from "./options.ts";
 
-export async function withDatastore<T>(
-  context: Context,
-  given: Given,
-  work: (store: Datastore) => Promise<T>,
-): Promise<T> {
+type Work<T> = (store: Datastore) => Promise<T>;
+
+/** For a command that needs what lies in the datastore. */
+export async function withDatastore<T>(context: Context, given: Given, work: Work<T>): Promise<T> {
   const choice = await choiceOf(context, given);
+  requireFile(choice.settings);
+  return withChosen(choice, context, work);
+}
+
+/** For a command that may be the first to write: an embedded datastore that is not there is made. */
+export async function withNewDatastore<T>(context: Context, given: Given, work: Work<T>): Promise<T> {
+  return withChosen(await choiceOf(context, given), context, work);
+}
+
+/** To open an embedded datastore is to make it, and a path that was misspelt must not become one. */
+export function requireFile(settings: DatastoreSettings): void {
+  if (settings.kind !== "embedded" || statusAt(settings.path)) return;
+  throw new PluginError("datastore-unavailable", `Cannot open datastore "${settings.path}": there is no such file`, {
+    details: `"${identity.adminTool} datastore init" makes it`,
+  });
+}
+
+async function withChosen<T>(choice: DatastoreChoice, context: Context, work: Work<T>): Promise<T> {
   const problems = await unreadableFiles(choice.files);
   if (problems.length > 0) {
     const messages = problems.map(({ message }) => message).join("; ");

@@ -8,7 +8,7 @@ import {
 import { IPAM_CONFIGURATION_KEY } from "../../model/keys.ts";
 import { formatProblems } from "../../model/problem.ts";
 import { type Command, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
-import { withDatastore } from "../datastore/open.ts";
+import { withNewDatastore } from "../datastore/open.ts";
 import { readOrExplain } from "../resources/way-out.ts";
 
 const TRUTH = ["true", "false"] as const;
@@ -40,7 +40,7 @@ export const ipamConfigure: Command = {
   async run(context, given) {
     const asked = askedSettings(given);
     if (Object.keys(asked).length === 0) throw new UsageError("At least one setting is needed; see --help");
-    const spec = await withDatastore(context, given, (store) => configure(store, asked));
+    const spec = await withNewDatastore(context, given, (store) => configure(store, asked));
     if (wantsJson(given)) context.stdout(`${JSON.stringify(spec)}\n`);
     else for (const [name, value] of Object.entries(spec)) context.stdout(`${name}: ${value}\n`);
     return EXIT_OK;

@@ -1,6 +1,6 @@
 /** `apply`, `create` and `replace`: the same but for what they expect to find. */
 import type { Command, Example } from "../command.ts";
-import { withDatastore } from "../datastore/open.ts";
+import { withDatastore, withNewDatastore } from "../datastore/open.ts";
 import { forEachResource } from "./each.ts";
 import { NAMESPACE_OPTION } from "./reference.ts";
 import { FILE_OPTION, readGivenResources } from "./sources.ts";
@@ -37,7 +37,8 @@ function writeCommand(way: Way, summary: string, examples: readonly Example[]): 
     examples,
     async run(context, given) {
       const all = await readGivenResources(context, given);
-      return withDatastore(context, given, (store) =>
+      const open = way === "replace" ? withDatastore : withNewDatastore;
+      return open(context, given, (store) =>
         forEachResource(context, given, {
           all,
           act: (each) => writeResource(store, each, { way, now: () => context.now(), uuid: () => context.uuid() }),
