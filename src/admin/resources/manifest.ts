@@ -27,14 +27,18 @@ export interface Manifest {
 
 /** `namespace`: for resources that have one and do not say which. */
 export function decodeManifests(manifests: readonly Manifest[], namespace = USUAL_NAMESPACE): readonly GivenResource[] {
-  const decoded = manifests.flatMap((manifest) =>
-    documentsOf(manifest).map(({ place, document }) => decodeDocument(document, place, namespace)),
-  );
+  const decoded = manifests.flatMap((manifest) => decodeManifest(manifest, namespace));
   const problems = decoded.flatMap((each) => (each.ok ? [] : each.problems));
   if (problems.length > 0) {
     throw new PluginError("resource-invalid", `Cannot use what was given:\n  ${problems.join("\n  ")}`);
   }
   return decoded.flatMap((each) => (each.ok ? [each.given] : []));
+}
+
+function decodeManifest({ place, text }: Manifest, namespace: string): readonly Decoded[] {
+  const parsed = tryYaml(text);
+  if (!parsed.ok) return [{ ok: false, problems: [`${place}: ${parsed.problem}`] }];
+  return documentsOf(parsed.value, place).map((each) => decodeDocument(each.document, each.place, namespace));
 }
 
 interface Document {
@@ -43,8 +47,8 @@ interface Document {
   readonly document: unknown;
 }
 
-function documentsOf({ place, text }: Manifest): readonly Document[] {
-  const all = flatten(parseYaml(text, place));
+function documentsOf(parsed: unknown, place: string): readonly Document[] {
+  const all = flatten(parsed);
   return all.map((document, index) => ({
     place: all.length === 1 ? place : `${place} (document ${index + 1})`,
     document,
@@ -52,11 +56,19 @@ function documentsOf({ place, text }: Manifest): readonly Document[] {
 }
 
 export function parseYaml(text: string, place: string): unknown {
+  const parsed = tryYaml(text);
+  if (parsed.ok) return parsed.value;
+  throw new PluginError("decode-failure", `Cannot read ${place}: ${parsed.problem}`);
+}
+
+type Parsed = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly problem: string };
+
+function tryYaml(text: string): Parsed {
   try {
-    return Bun.YAML.parse(text);
+    return { ok: true, value: Bun.YAML.parse(text) };
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message.replace(/^YAML Parse error: /, "") : String(cause);
-    throw new PluginError("decode-failure", `Cannot read ${place}: it is neither YAML nor JSON (${reason})`, { cause });
+    return { ok: false, problem: `it is neither YAML nor JSON (${reason})` };
   }
 }
 

@@ -56,6 +56,16 @@ describe("apply", () => {
     );
   });
 
+  test("tells of every file, also when one is no YAML", async () => {
+    const files = { "d/a.yaml": "a: }", "d/b.yaml": JSON.stringify(RED), "d/c.yaml": "kind: Nonsense" };
+    const { code, stderr } = await ctl("apply -f d", { files });
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain("d/a.yaml: it is neither YAML nor JSON");
+    expect(stderr).toContain('d/c.yaml: kind: "Nonsense" is not known');
+    expect((await ctl("get pools")).stderr).toBe("There are none.\n");
+  });
+
   test("says that standard input holds nothing", async () => {
     expect((await ctl("apply -f - -f a.yaml", { files: { "a.yaml": "" } })).stderr).toContain("in stdin, a.yaml");
   });
