@@ -112,6 +112,12 @@ describe("ipam show", () => {
     expect((await ctl("ipam show --ip 10.0.0.300")).code).toBe(EXIT_USAGE);
   });
 
+  test("shows what an owner is called on one line, whatever it holds", async () => {
+    const address = await assign("net.a", { attributes: { pod: "web\nNode: \u001b[31mother" } });
+
+    expect((await ctl(`ipam show --ip ${address}`)).stdout).toContain("Pod:        web\\nNode: \\u001b[31mother\n");
+  });
+
   test("does not call an address free that is reserved", async () => {
     await seed(store, reservationChange("r", ["10.0.0.4/30"]));
 

@@ -10,6 +10,7 @@ import { BLOCK_SIZES } from "../../model/block-sizes.ts";
 import { affineNode, type IPAMBlock } from "../../model/ipam-block.ts";
 import { blockKey } from "../../model/keys.ts";
 import { type Context, type ExitCode, type Given, UsageError, wantsJson } from "../command.ts";
+import { printable } from "../printable.ts";
 import { type Allocation, allocationsOf } from "./blocks.ts";
 import { findPools, findReserved } from "./pools.ts";
 import { tellOfUnreadable } from "./tell-of-unreadable.ts";
@@ -102,5 +103,9 @@ function asText(facts: Facts, noPool: string): string {
       .filter(([name]) => !OWN_LINES.has(name))
       .map(([name, value]) => [`${name.charAt(0).toUpperCase()}${name.slice(1)}`, value] as const),
   ];
-  return lines.flatMap(([name, value]) => (value === undefined ? [] : [`${`${name}:`.padEnd(12)}${value}\n`])).join("");
+  return lines
+    .flatMap(([name, value]) =>
+      value === undefined ? [] : [`${`${printable(name)}:`.padEnd(12)}${printable(value)}\n`],
+    )
+    .join("");
 }

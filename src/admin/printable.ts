@@ -1,0 +1,10 @@
+/** Text of a stored record on a line of its own: what would break the line, or speak to the terminal, is spelt out. */
+export function printable(text: string): string {
+  return text.replace(/\p{Cc}/gu, (character) => SHORT[character] ?? `\\u${hexOf(character)}`);
+}
+
+const SHORT: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+
+function hexOf(character: string): string {
+  return character.charCodeAt(0).toString(16).padStart(4, "0");
+}
