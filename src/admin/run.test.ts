@@ -59,6 +59,8 @@ describe("runAdmin()", () => {
     [["ipam", "show", "--ip", "10.0.0.1", "--show-configuration"], "--show-configuration"],
     [["ipam", "show", "--show-blocks", "--show-configuration"], "--show-configuration"],
     [["get", "pool/a/b"], 'no IPPool "a/b"'],
+    [["get", "wep", "a", "-A"], "--all-namespaces"],
+    [["get", "wep/prod/a", "--all-namespaces"], "--all-namespaces"],
   ])("calls %p a wrong usage and says what would be right", async (args, hint) => {
     const { code, stdout, stderr } = await runInside(args);
 

@@ -59,9 +59,16 @@ export const getCommand: Command = {
 };
 
 async function selectionsOf(context: Context, given: Given): Promise<readonly Selection[]> {
-  if (!given.lists.has(FILE_OPTION.name)) return parseSelections(given);
+  if (!given.lists.has(FILE_OPTION.name)) return refuseNamesEverywhere(parseSelections(given), given);
   if (given.operands.length > 0) throw new UsageError("Resources are named by -f or by KIND and NAME, not by both");
   return (await readGivenResources(context, given)).map(({ kind, name }) => ({ kind, names: [name] }));
+}
+
+/** A name means one resource of one namespace. */
+function refuseNamesEverywhere(selections: readonly Selection[], given: Given): readonly Selection[] {
+  const named = selections.find(({ kind, names }) => kind.namespaced && names.length > 0);
+  if (!named || !given.switches.has("all-namespaces")) return selections;
+  throw new UsageError(`--all-namespaces shows every ${named.kind.kind}: name none, or say --namespace instead`);
 }
 
 function selectorOf(given: Given): Selector | undefined {
