@@ -1,6 +1,6 @@
 /** The admin tool, composed. */
 import { readdir, readFile } from "node:fs/promises";
-import type { Context } from "../admin/command.ts";
+import { type Context, EXIT_FAILED, EXIT_OK } from "../admin/command.ts";
 import { runAdmin } from "../admin/run.ts";
 import { openDatastore } from "../datastore/open.ts";
 import { wasClosedAtStart } from "./descriptors.ts";
@@ -9,14 +9,26 @@ import { forgetProxies } from "./proxies.ts";
 export async function run(args: readonly string[]): Promise<number> {
   // The executable starts reluctant to compile, for the plugins' sake; a check of a whole cluster is worth compiling.
   Bun.unsafe.setJITPolicy(1);
-  process.stdout.on("error", endWithoutReader);
-  if (wasClosedAtStart(1)) endWithoutReader(new Error("it is closed"));
+  const stderr = openOutput(process.stderr, () => {});
+  const unwritten = (reason: string) => stderr(`Cannot write the answer to stdout: ${reason}\n`);
+  if (wasClosedAtStart(1)) {
+    unwritten("it is closed");
+    return EXIT_FAILED;
+  }
+  let isAnswerLost = false;
+  const stdout = openOutput(process.stdout, (failure) => {
+    if (isEndOfReading(failure)) return;
+    isAnswerLost = true;
+    unwritten(failure.message);
+    // The failure may show when the work is done and its exit code is set.
+    process.exitCode ||= EXIT_FAILED;
+  });
   const context: Context = {
     env: forgetProxies(),
     isTerminal: process.stdout.isTTY === true,
     showsProgress: process.stderr.isTTY === true,
-    stdout: (text) => void process.stdout.write(text),
-    stderr: (text) => void process.stderr.write(text),
+    stdout,
+    stderr,
     readFile: (path) => readFile(path, "utf8"),
     readStdin: () => Bun.stdin.text(),
     listFolder,
@@ -26,7 +38,8 @@ export async function run(args: readonly string[]): Promise<number> {
     random: Math.random,
     wait: (milliseconds) => Bun.sleep(milliseconds),
   };
-  return runAdmin(args, context);
+  const code = await runAdmin(args, context);
+  return isAnswerLost && code === EXIT_OK ? EXIT_FAILED : code;
 }
 
 async function listFolder(path: string): Promise<readonly string[] | undefined> {
@@ -38,9 +51,20 @@ async function listFolder(path: string): Promise<readonly string[] | undefined> 
   }
 }
 
+/** After a failure, which is told once, what is still written is dropped: the work is not the reader's, and goes on. */
+function openOutput(stream: NodeJS.WriteStream, onFailure: (failure: Error) => void): (text: string) => void {
+  let isBroken = false;
+  stream.on("error", (failure: Error) => {
+    if (isBroken) return;
+    isBroken = true;
+    onFailure(failure);
+  });
+  return (text) => {
+    if (!isBroken) stream.write(text);
+  };
+}
+
 /** A reader that has seen enough (`| head`) is no failure; an answer that cannot be written is. */
-function endWithoutReader(failure: Error): never {
-  if ("code" in failure && failure.code === "EPIPE") process.exit(0);
-  process.stderr.write(`Cannot write the answer to stdout: ${failure.message}\n`);
-  process.exit(1);
+function isEndOfReading(failure: Error): boolean {
+  return "code" in failure && failure.code === "EPIPE";
 }

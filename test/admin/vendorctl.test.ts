@@ -1,7 +1,7 @@
 /** The admin tool as its user meets it: the built executable, real files, real shells. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { identity } from "../../src/identity.ts";
+import { API_VERSION, identity } from "../../src/identity.ts";
 import { VERSION } from "../../src/version.ts";
 import { BAD_INPUTS } from "../support/bad-inputs.ts";
 import { MINIMAL } from "../support/network-config.ts";
@@ -61,6 +61,40 @@ describe("the admin tool", () => {
 
     expect(Bun.spawnSync(["bash", "-c", script, TOOL], { env: {} }).exitCode).toBe(code);
   });
+
+  test.each([
+    ["| :", 0],
+    ["| head -1", 0],
+    [">/dev/full", 1],
+    ["2>&1 >/dev/null | :", 1],
+    ["2>&-", 1],
+    ["2>/dev/full", 1],
+  ])("does all of its work when its output goes %p, and ends with exit code %p", async (redirection, code) => {
+    const nodes = Array.from({ length: 200 }, (_, index) => ({
+      apiVersion: API_VERSION,
+      kind: "Node",
+      metadata: { name: `n${index}` },
+    }));
+    const file = await fileOf("many.json", JSON.stringify({ kind: "List", items: nodes }));
+    const env = { DATASTORE_TYPE: "embedded", DATASTORE_PATH: join(folder, `${Bun.hash(redirection)}.db`) };
+    const work = (script: string) => Bun.spawnSync(["bash", "-c", `set -o pipefail; ${script}`, TOOL, file], { env });
+    // One that exists is what stderr hears of.
+    if (redirection.includes("2>")) work(`echo '${JSON.stringify(nodes[0])}' | "$0" create -f -`);
+    const { exitCode } = work(`"$0" create -f "$1" ${redirection}`);
+
+    expect(exitCode).toBe(code);
+    expect(work('"$0" get nodes -o name').stdout.toString().trim().split("\n")).toHaveLength(nodes.length);
+  });
+
+  test.each(["2>/dev/full", "2>&1 >/dev/null | :"])(
+    "ends with its own exit code when a note goes %p",
+    (redirection) => {
+      const env = { DATASTORE_TYPE: "embedded", DATASTORE_PATH: join(folder, "none.db") };
+      const script = `set -o pipefail; "$0" datastore init >/dev/null; "$0" get pools ${redirection}`;
+
+      expect(Bun.spawnSync(["bash", "-c", script, TOOL], { env }).exitCode).toBe(0);
+    },
+  );
 
   test("writes a long answer completely into a pipe", async () => {
     const pools = Array.from({ length: 20_000 }, (_, index) => `pool-${index}`);
