@@ -143,6 +143,11 @@ export const ERROR_TABLE = {
     meaning: "The resource cannot go as long as others use it",
     remedy: "Remove what the message lists, or insist with `--force` where the command has it",
   },
+  "record-too-large": {
+    code: 116,
+    meaning: "A record is larger than the datastore takes",
+    remedy: "Give the resource the message names fewer or shorter values, or raise the limit of the datastore",
+  },
   "host-port-taken": {
     code: 120,
     meaning: "A host port that was asked for already leads to another container",

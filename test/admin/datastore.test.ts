@@ -101,6 +101,31 @@ for (const [name, missing, start] of SITES) {
       expect(await json("ipam check")).toMatchObject({ ok: true, findings: [] });
     });
 
+    test("refuses a resource that is too large, by its name and with the limit, and goes on with the others", async () => {
+      const large = (node: string, bytes: number) => ({
+        apiVersion: API_VERSION,
+        kind: "Node",
+        metadata: { name: node, annotations: { note: "x".repeat(bytes) } },
+      });
+      const items = [large("large", 1_600_000), large("larger", 3_000_000), large("small", 10)];
+      const { exitCode, stdout, stderr } = await ctl("apply -f -", { kind: "List", items });
+      await ctl("delete node large larger small --ignore-not-found");
+
+      if (name === "embedded") {
+        expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+        return;
+      }
+      expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: "node/small created\n" });
+      expect(stderr.trim().split("\n")).toEqual([
+        expect.stringMatching(
+          /Cannot write node\/large: it is too large.*1600\d{3} bytes.*1\.5 MiB.*max-request-bytes/,
+        ),
+        expect.stringMatching(
+          /Cannot write node\/larger: it is too large.*3000\d{3} bytes.*1\.5 MiB.*max-request-bytes/,
+        ),
+      ]);
+    });
+
     test("does not delete a pool in use, until nothing uses it", async () => {
       const refused = await ctl("delete pool blue");
 

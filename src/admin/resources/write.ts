@@ -3,7 +3,7 @@
  * decided from: a resource that gives its `resourceVersion` is written only
  * over that very revision; one that does not is written over what is there now.
  */
-import type { Change, Datastore } from "../../datastore/datastore.ts";
+import type { Change, Datastore, Written } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { formatProblems, type Problem } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
@@ -51,7 +51,7 @@ async function create(
   refuse(given, await checkCreate(store, given));
   await requireFit(store, given, resource);
   const key = given.kind.key(given.name);
-  const written = await store.commit([{ kind: "create", key, value: given.kind.codec.write(resource) }]);
+  const written = await commit(store, given, { kind: "create", key, value: given.kind.codec.write(resource) });
   if (!written.ok) return undefined;
   try {
     // Two that do not go together may have been created at the same time: then neither may stay.
@@ -75,9 +75,25 @@ async function replace(store: Datastore, given: GivenResource, existing: Stored)
   if (isSameJson(value, given.kind.codec.write(existing.resource, existing.text))) {
     return { action: "unchanged", revision: existing.revision };
   }
-  const change: Change = { kind: "update", key: existing.key, value, revision: existing.revision };
-  const written = await store.commit([change]);
+  const change = { kind: "update", key: existing.key, value, revision: existing.revision } as const;
+  const written = await commit(store, given, change);
   return written.ok ? { action: "replaced", revision: written.revision } : undefined;
+}
+
+/** What is too large is a matter of this one resource, whatever the datastore calls it. */
+async function commit(
+  store: Datastore,
+  given: GivenResource,
+  change: Change & { readonly value: string },
+): Promise<Written> {
+  try {
+    return await store.commit([change]);
+  } catch (cause) {
+    if (!(cause instanceof PluginError) || cause.kind !== "record-too-large") throw cause;
+    const size = `${Buffer.byteLength(change.value)} bytes`;
+    const message = `Cannot write ${textOf(given)}: it is too large for the datastore, ${size} as it would be stored`;
+    throw new PluginError(cause.kind, message, { details: cause.details, cause });
+  }
 }
 
 /** The order of fields means nothing. */

@@ -151,7 +151,9 @@ export function unavailable(seen: ReadonlyMap<Endpoint, EtcdFailure>): PluginErr
   );
   const more = others.length > 0 ? ` (and ${others.length} more)` : "";
   const advice = new Set([...seen.values()].map(({ diagnosis }) => diagnosis.advice));
-  return new PluginError("datastore-unavailable", `Cannot use the datastore: ${first}${more}`, {
+  const isTooLarge = [...seen.values()].some(({ diagnosis }) => diagnosis.isTooLarge);
+  const kind = isTooLarge ? "record-too-large" : "datastore-unavailable";
+  return new PluginError(kind, `Cannot use the datastore: ${first}${more}`, {
     details: [...others, ...advice].join("; "),
     cause: [...seen.values()].at(-1),
   });

@@ -35,6 +35,8 @@ describe("failureOfAnswer()", () => {
     [3, "etcdserver: authentication failed, invalid user ID or password", "authenticate", "none", "repair"],
     [3, "etcdserver: user name is empty", "authenticate", "none", "repair"],
     [7, "etcdserver: permission denied", "request", "none", "repair"],
+    [3, "etcdserver: request is too large", "request", "none", "repair"],
+    [8, "grpc: received message larger than max (3000343 vs. 2097152)", "request", "none", "repair"],
     [3, "something that will not change", "request", "none", "repair"],
     [14, "something that will pass", "request", "unknown", "wait"],
   ] as const)("takes code %d %j for stage %s, effect %s, cure %s", (code, words, stage, effect, cure) => {

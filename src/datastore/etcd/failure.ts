@@ -12,6 +12,8 @@ interface Diagnosis {
   readonly cure: "moment" | "wait" | "new token" | "grpc" | "repair";
   /** What the reader should check. */
   readonly advice: string;
+  /** It is the request's own fault: the next one may well be served. */
+  readonly isTooLarge?: true;
 }
 
 export class EtcdFailure extends Error {
@@ -149,6 +151,16 @@ const COMPLAINTS: readonly ServerComplaint[] = [
       cure: "repair",
       advice:
         "etcd's quota is used up (alarm NOSPACE): compact and defragment it, or raise --quota-backend-bytes, then disarm the alarm (etcdctl alarm disarm)",
+    },
+  },
+  {
+    words: /request is too large|message larger than max/,
+    diagnosis: {
+      stage: "request",
+      effect: "none",
+      cure: "repair",
+      advice: "etcd's limit for a request is 1.5 MiB, unless its --max-request-bytes says otherwise",
+      isTooLarge: true,
     },
   },
   {
