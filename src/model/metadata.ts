@@ -2,6 +2,7 @@
  * What every resource bears: its name, labels and the rest of `metadata`.
  */
 import * as v from "valibot";
+import { nameMap } from "./name-map.ts";
 import type { Problem } from "./problem.ts";
 
 const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
@@ -26,7 +27,7 @@ export function checkLabels(labels: Readonly<Record<string, string>>, path: stri
     }));
 }
 
-const textMap = v.record(v.string(), v.string());
+const textMap = nameMap(v.string());
 
 export const metadataSchema = v.object({
   name: v.string(),
@@ -40,7 +41,7 @@ export const metadataSchema = v.object({
   resourceVersion: v.exactOptional(v.string()),
   generation: v.exactOptional(v.number()),
   finalizers: v.exactOptional(v.array(v.string())),
-  ownerReferences: v.exactOptional(v.array(v.record(v.string(), v.unknown()))),
+  ownerReferences: v.exactOptional(v.array(nameMap(v.unknown()))),
   deletionTimestamp: v.exactOptional(v.string()),
   deletionGracePeriodSeconds: v.exactOptional(v.number()),
   managedFields: v.exactOptional(v.array(v.unknown())),

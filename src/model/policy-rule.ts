@@ -4,6 +4,7 @@
  */
 import * as v from "valibot";
 import { prefixOrAddressField, selectorField } from "./fields.ts";
+import { nameMap } from "./name-map.ts";
 
 const PORT_RANGE = /^(\d{1,5}):(\d{1,5})$/;
 const PORT_NAME = /^[a-zA-Z0-9_.-]{1,128}$/;
@@ -50,8 +51,8 @@ export const ruleSchema = v.object({
   notICMP: v.exactOptional(icmpField),
   source: v.exactOptional(entityRule),
   destination: v.exactOptional(entityRule),
-  http: v.exactOptional(v.record(v.string(), v.unknown())),
-  metadata: v.exactOptional(v.object({ annotations: v.exactOptional(v.record(v.string(), v.string())) })),
+  http: v.exactOptional(nameMap(v.unknown())),
+  metadata: v.exactOptional(v.object({ annotations: v.exactOptional(nameMap(v.string())) })),
 });
 
 const PROTOCOLS = ["tcp", "udp", "icmp", "icmpv6", "sctp", "udplite"];

@@ -1,13 +1,14 @@
 /** Profile: labels and rules that many endpoints inherit, such as those of their namespace. */
 import * as v from "valibot";
 import { checkLabels } from "./metadata.ts";
+import { nameMap } from "./name-map.ts";
 import { ruleSchema } from "./policy-rule.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
 const specSchema = v.object({
   ingress: v.exactOptional(v.array(ruleSchema)),
   egress: v.exactOptional(v.array(ruleSchema)),
-  labelsToApply: v.exactOptional(v.record(v.string(), v.string())),
+  labelsToApply: v.exactOptional(nameMap(v.string())),
 });
 
 export type Profile = Resource<"Profile", Readonly<v.InferOutput<typeof specSchema>>>;

@@ -5,6 +5,7 @@ import { clusterInformation, clusterVersion, withClusterVersion } from "./cluste
 import { ipReservation, reservedPrefixes } from "./ip-reservation.ts";
 import { DEFAULT_IPAM_CONFIGURATION, ipamConfiguration } from "./ipam-configuration.ts";
 import { node } from "./node.ts";
+import { profile } from "./profile.ts";
 import type { Resource, ResourceCodec } from "./resource.ts";
 
 const document = (kind: string, name: string, spec: object | undefined) => ({
@@ -131,5 +132,42 @@ describe("node", () => {
     const result = node.decode(document("Node", "n", { bgp: { asNumber: true } }));
 
     expect(result).toMatchObject({ problems: [{ message: "is of the wrong type; write a number or a string" }] });
+  });
+});
+
+describe("every map of names", () => {
+  const NAMES = ["constructor", "prototype", "toString", "hasOwnProperty", "__proto__", "plain"];
+  // Parsed, as an object literal would take `__proto__` for something else.
+  const map: unknown = JSON.parse(`{${NAMES.map((name) => `"${name}":"of ${name}"`)}}`);
+  const applied = {
+    apiVersion: API_VERSION,
+    kind: "Profile",
+    metadata: { name: "p", labels: map, annotations: map, ownerReferences: [map] },
+    spec: {
+      labelsToApply: map,
+      ingress: [{ action: "Allow", http: map, metadata: { annotations: map } }],
+    },
+  };
+
+  test("keeps the names of what every object has", () => {
+    const decoded = profile.decode(applied);
+    const text = decoded.ok ? profile.write(decoded.value) : "";
+
+    expect(text.match(/"constructor":"of constructor","prototype"/g)).toHaveLength(6);
+    for (const name of NAMES) expect(text.match(new RegExp(`"${name}":"of ${name}"`, "g"))).toHaveLength(6);
+    expect(profile.write(profile.read(text, "key"))).toBe(text);
+  });
+
+  test.each(NAMES)("tells of a wrong value by its place: %s", (name) => {
+    const wrong: unknown = JSON.parse(`{"a":"right","${name}":5}`);
+
+    expect(pathsOf(profile, { ...applied, metadata: { name: "p", labels: wrong } })).toEqual([
+      `metadata.labels.${name}`,
+    ]);
+  });
+
+  test("is not a list or a text", () => {
+    expect(pathsOf(profile, { ...applied, metadata: { name: "p", labels: ["a"] } })).toEqual(["metadata.labels"]);
+    expect(pathsOf(profile, { ...applied, metadata: { name: "p", labels: "a" } })).toEqual(["metadata.labels"]);
   });
 });

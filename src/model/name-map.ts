@@ -1,0 +1,33 @@
+/**
+ * A map from names that users choose to values: labels, annotations.
+ *
+ * A record of valibot leaves some names out in silence, against programs that
+ * would copy them one by one into an object. Nothing here does: a member is
+ * defined, never assigned, and `__proto__` is a name like any other.
+ */
+import * as v from "valibot";
+import { isObject } from "./shape.ts";
+
+type NameMap<Member extends v.GenericSchema> = Record<string, v.InferOutput<Member>>;
+
+export function nameMap<Member extends v.GenericSchema>(
+  member: Member,
+): v.GenericSchema<NameMap<Member>, NameMap<Member>> {
+  const record = v.record(v.string(), member);
+  return {
+    ...record,
+    "~run"(dataset, config) {
+      const input = dataset.value;
+      if (!isObject(input)) return record["~run"](dataset, config) as v.FailureDataset<v.BaseIssue<unknown>>;
+      const read = Object.entries(input).map(([name, value]) => ({ name, ...member["~run"]({ value }, config) }));
+      const [first, ...others] = read.flatMap(({ name, issues = [] }) => issues.map((issue) => within(name, issue)));
+      const value = Object.fromEntries(read.map((each) => [each.name, each.value])) as NameMap<Member>;
+      return first ? { typed: false, value, issues: [first, ...others] } : { typed: true, value };
+    },
+  };
+}
+
+function within(name: string, issue: v.BaseIssue<unknown>): v.BaseIssue<unknown> {
+  const place: v.IssuePathItem = { type: "object", origin: "value", input: {}, key: name, value: issue.input };
+  return { ...issue, path: [place, ...(issue.path ?? [])] };
+}
