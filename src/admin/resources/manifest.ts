@@ -10,6 +10,7 @@ import { nearestName } from "../../model/nearest-name.ts";
 import { formatProblem } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
 import { isObject } from "../../model/shape.ts";
+import { splitDocuments } from "./documents.ts";
 import { USUAL_NAMESPACE } from "./reference.ts";
 
 /** A resource that a user gave. */
@@ -36,23 +37,20 @@ export function decodeManifests(manifests: readonly Manifest[], namespace = USUA
 }
 
 function decodeManifest({ place, text }: Manifest, namespace: string): readonly Decoded[] {
-  const parsed = tryYaml(text);
-  if (!parsed.ok) return [{ ok: false, problems: [`${place}: ${parsed.problem}`] }];
-  return documentsOf(parsed.value, place).map((each) => decodeDocument(each.document, each.place, namespace));
+  const documents = splitDocuments(text);
+  return documents.flatMap((document) => {
+    const part = documents.length === 1 ? [] : [`document ${document.number}`];
+    const parsed = tryYaml(document.text);
+    if (!parsed.ok) return [{ ok: false, problems: [`${placeText(place, part)}: ${parsed.problem}`] }];
+    return membersOf(parsed.value).map(({ value, path }) =>
+      decodeDocument(value, placeText(place, path === "" ? part : [...part, path]), namespace),
+    );
+  });
 }
 
-interface Document {
-  /** `pools.yaml`, or `pools.yaml (document 2)`. */
-  readonly place: string;
-  readonly document: unknown;
-}
-
-function documentsOf(parsed: unknown, place: string): readonly Document[] {
-  const all = flatten(parsed);
-  return all.map((document, index) => ({
-    place: all.length === 1 ? place : `${place} (document ${index + 1})`,
-    document,
-  }));
+/** `pools.yaml`, or `pools.yaml (document 2, items[3])`. */
+function placeText(place: string, within: readonly string[]): string {
+  return within.length === 0 ? place : `${place} (${within.join(", ")})`;
 }
 
 export function parseYaml(text: string, place: string): unknown {
@@ -72,12 +70,19 @@ function tryYaml(text: string): Parsed {
   }
 }
 
-/** Several documents, a list, or an object of kind `…List`: its members; empty documents are nothing. */
-function flatten(value: unknown): readonly unknown[] {
+interface Member {
+  readonly value: unknown;
+  /** Where in its document: `items[3]`; empty for all of it. */
+  readonly path: string;
+}
+
+/** Of a list, or an object of kind `…List`: its members; of an empty document none. */
+function membersOf(value: unknown, path = ""): readonly Member[] {
   if (value === null || value === undefined) return [];
-  if (Array.isArray(value)) return value.flatMap(flatten);
+  if (Array.isArray(value)) return value.flatMap((member, index) => membersOf(member, `${path}[${index}]`));
   const isList = isObject(value) && typeof value["kind"] === "string" && value["kind"].endsWith("List");
-  return isList && Array.isArray(value["items"]) ? value["items"].flatMap(flatten) : [value];
+  if (!isList || !Array.isArray(value["items"])) return [{ value, path }];
+  return membersOf(value["items"], path === "" ? "items" : `${path}.items`);
 }
 
 type Decoded =

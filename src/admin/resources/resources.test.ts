@@ -66,6 +66,20 @@ describe("apply", () => {
     expect((await ctl("get pools")).stderr).toBe("There are none.\n");
   });
 
+  test("names the part of a file and the place in a list where something is wrong", async () => {
+    const list = { kind: "List", items: [null, RED, { kind: "NodeList", items: [{ kind: "Nod" }] }] };
+    const stdin = ["# nothing", "---", "", "---", JSON.stringify(list), "---", "- kind: A", "---", "a: }", "---"];
+    const { stderr } = await ctl("apply -f -", { stdin: stdin.join("\n") });
+    const single = await ctl("apply -f -", { stdin: JSON.stringify({ kind: "List", items: [BLUE, {}] }) });
+
+    expect(stderr.match(/stdin.*?\): /g)).toEqual([
+      "stdin (document 2, items[2].items[0]): ",
+      "stdin (document 3, [0]): ",
+      "stdin (document 4): ",
+    ]);
+    expect(single.stderr).toContain("stdin (items[1]): ");
+  });
+
   test("says that standard input holds nothing", async () => {
     expect((await ctl("apply -f - -f a.yaml", { files: { "a.yaml": "" } })).stderr).toContain("in stdin, a.yaml");
   });
