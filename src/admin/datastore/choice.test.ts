@@ -81,6 +81,7 @@ describe("which datastore", () => {
     ["etcdEndpoints: [a]", "not text"],
     ["- a", "no object"],
     ["a: [", "YAML"],
+    ["etcdEndpoints: http://a:1\netcdEndpoints: http://b:1", "line 2"],
     ["datastoreType: etcd", "datastore_type"],
   ])("refuses the file %p", async (text, hint) => {
     const { code, stderr, settings } = await opened("", file(text));

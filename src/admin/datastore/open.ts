@@ -6,6 +6,7 @@ import { PluginError } from "../../errors.ts";
 import { statusAt } from "../../file-status.ts";
 import { identity } from "../../identity.ts";
 import type { Context, Given } from "../command.ts";
+import { parseDocument } from "../resources/parse-document.ts";
 import {
   chooseDatastore,
   type DatastoreChoice,
@@ -72,9 +73,7 @@ async function layerOfFile(context: Context, given: Given): Promise<Layer> {
 }
 
 function parseSettings(text: string, file: string): unknown {
-  try {
-    return Bun.YAML.parse(text);
-  } catch (cause) {
-    throw new PluginError("decode-failure", `Cannot read settings from "${file}": it is not YAML`, { cause });
-  }
+  const parsed = parseDocument({ text, line: 1 });
+  if (parsed.ok) return parsed.value;
+  throw new PluginError("decode-failure", `Cannot read settings from "${file}": ${parsed.problems.join("; ")}`);
 }

@@ -11,6 +11,7 @@ import { formatProblem } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
 import { isObject } from "../../model/shape.ts";
 import { splitDocuments } from "./documents.ts";
+import { parseDocument } from "./parse-document.ts";
 import { USUAL_NAMESPACE } from "./reference.ts";
 
 /** A resource that a user gave. */
@@ -40,8 +41,8 @@ function decodeManifest({ place, text }: Manifest, namespace: string): readonly 
   const documents = splitDocuments(text);
   return documents.flatMap((document) => {
     const part = documents.length === 1 ? [] : [`document ${document.number}`];
-    const parsed = tryYaml(document.text);
-    if (!parsed.ok) return [{ ok: false, problems: [`${placeText(place, part)}: ${parsed.problem}`] }];
+    const parsed = parseDocument(document);
+    if (!parsed.ok) return [refusal(placeText(place, part), parsed.problems)];
     return membersOf(parsed.value).map(({ value, path }) =>
       decodeDocument(value, placeText(place, path === "" ? part : [...part, path]), namespace),
     );
@@ -51,23 +52,6 @@ function decodeManifest({ place, text }: Manifest, namespace: string): readonly 
 /** `pools.yaml`, or `pools.yaml (document 2, items[3])`. */
 function placeText(place: string, within: readonly string[]): string {
   return within.length === 0 ? place : `${place} (${within.join(", ")})`;
-}
-
-export function parseYaml(text: string, place: string): unknown {
-  const parsed = tryYaml(text);
-  if (parsed.ok) return parsed.value;
-  throw new PluginError("decode-failure", `Cannot read ${place}: ${parsed.problem}`);
-}
-
-type Parsed = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly problem: string };
-
-function tryYaml(text: string): Parsed {
-  try {
-    return { ok: true, value: Bun.YAML.parse(text) };
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message.replace(/^YAML Parse error: /, "") : String(cause);
-    return { ok: false, problem: `it is neither YAML nor JSON (${reason})` };
-  }
 }
 
 interface Member {
@@ -90,10 +74,7 @@ type Decoded =
   | { readonly ok: false; readonly problems: readonly string[] };
 
 function decodeDocument(document: unknown, place: string, namespace: string): Decoded {
-  const refuse = (...problems: readonly string[]): Decoded => ({
-    ok: false,
-    problems: problems.map((problem) => `${place}: ${problem}`),
-  });
+  const refuse = (...problems: readonly string[]): Decoded => refusal(place, problems);
   if (!isObject(document)) return refuse("it is not an object");
   const word = document["kind"];
   if (typeof word !== "string") return refuse("kind: is missing; give it a value");
@@ -103,6 +84,10 @@ function decodeDocument(document: unknown, place: string, namespace: string): De
   const decoded = kind.codec.decode(document);
   if (!decoded.ok) return refuse(...decoded.problems.map(formatProblem));
   return { ok: true, given: givenResource(kind, decoded.value, namespace) };
+}
+
+function refusal(place: string, problems: readonly string[]): Decoded {
+  return { ok: false, problems: problems.map((problem) => `${place}: ${problem}`) };
 }
 
 /** Puts a resource that has a namespace, and does not say which, into this one. */

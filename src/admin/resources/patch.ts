@@ -1,9 +1,10 @@
+import { PluginError } from "../../errors.ts";
 import { isObject } from "../../model/shape.ts";
 import { type Command, UsageError } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { forEachResource } from "./each.ts";
-import { parseYaml } from "./manifest.ts";
 import { mergePatch } from "./merge-patch.ts";
+import { parseDocument } from "./parse-document.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "./reference.ts";
 import { updateResource } from "./update.ts";
 
@@ -28,8 +29,7 @@ export const patchCommand: Command = {
     if (rest.length > 0) throw new UsageError(`"patch" changes one resource, and "${rest[0]}" was given besides`);
     const text = given.values.get("patch");
     if (text === undefined) throw new UsageError('"-p PATCH" is needed');
-    const patch = parseYaml(text, "the patch");
-    if (!isObject(patch)) throw new UsageError("The patch must be an object");
+    const patch = parsePatch(text);
     return withDatastore(context, given, (store) =>
       forEachResource(context, given, {
         all: [{ kind, name }],
@@ -42,3 +42,10 @@ export const patchCommand: Command = {
     );
   },
 };
+
+function parsePatch(text: string): Readonly<Record<string, unknown>> {
+  const parsed = parseDocument({ text, line: 1 });
+  if (!parsed.ok) throw new PluginError("decode-failure", `Cannot read the patch: ${parsed.problems.join("; ")}`);
+  if (!isObject(parsed.value)) throw new UsageError("The patch must be an object");
+  return parsed.value;
+}

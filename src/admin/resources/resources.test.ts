@@ -80,6 +80,28 @@ describe("apply", () => {
     expect(single.stderr).toContain("stdin (items[1]): ");
   });
 
+  test("refuses a key that stands twice in one object, by its path and line", async () => {
+    const yaml = `apiVersion: ${API_VERSION}\nkind: IPPool\nmetadata: {name: blue}\nspec:\n  cidr: 10.0.0.0/24\n  cidr: 10.0.1.0/24\n`;
+    const json = `{\n"kind": "List", "items": [${JSON.stringify(BLUE)},\n${JSON.stringify(RED).replace("{", '{\n"kind": "Node", ')}]}`;
+    const twice = await ctl("apply -f a.yaml -f b.json -f c.json", {
+      files: { "a.yaml": `---\n---\n${yaml}`, "b.json": json, "c.json": `---\n${json}` },
+    });
+    const patch = await runInside(["patch", "pool", "x", "-p", '{"spec": {"disabled": true, "disabled": false}}'], {});
+
+    expect(twice.code).toBe(EXIT_FAILED);
+    expect(twice.stderr).toContain("a.yaml (document 2): spec.cidr: is given more than once, last in line 8; ");
+    expect(twice.stderr).toContain("b.json: items[1].kind: is given more than once, last in line 4; ");
+    expect(twice.stderr).toContain("c.json: items[1].kind: is given more than once, last in line 5; ");
+    expect(patch.stderr).toContain("the patch: spec.disabled: is given more than once");
+    expect((await ctl("get pools -o name")).stdout).toBe("");
+  });
+
+  test("tells where a text stops being JSON", async () => {
+    const { stderr } = await ctl("apply -f a.json", { files: { "a.json": '---\n{\n  "kind": "IPPool"\n  "a": ]}' } });
+
+    expect(stderr).toContain("a.json: it is neither YAML nor JSON (as JSON it is wrong at line 4, column 3: ");
+  });
+
   test("says that standard input holds nothing", async () => {
     expect((await ctl("apply -f - -f a.yaml", { files: { "a.yaml": "" } })).stderr).toContain("in stdin, a.yaml");
   });

@@ -1,0 +1,70 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { findRepeatedKeys } from "./repeated-keys.ts";
+
+function found(...lines: readonly string[]): readonly string[] {
+  return findRepeatedKeys(lines.join("\n")).map(({ path, line }) => `${path.join(".")} in line ${line}`);
+}
+
+describe("findRepeatedKeys()", () => {
+  test.each([
+    [["a: 1", "b: 2", "a: 3"], ["a in line 3"]],
+    [["---", "a: 1", "'a': 3", '"a" : 4'], ["a in line 4"]],
+    [["spec:", "  cidr: 1", "  # note", "", "  cidr: 2"], ["spec.cidr in line 5"]],
+    [["items:", "- spec:", "    cidr: 1", "- spec:", "    cidr: 1", "    cidr: 2"], ["items.1.spec.cidr in line 6"]],
+    [["-", "  a: 1", "-", "  a: 2", "  a: 3"], ["1.a in line 5"]],
+    [["- - a: 1", "    a: 2", "  - a: 3"], ["0.0.a in line 2"]],
+    [
+      ["spec:", "  a: 1", "  a: 2", "spec:", "  b: 1", "  b: 2"],
+      ["spec in line 4", "spec.a in line 3", "spec.b in line 6"],
+    ],
+    [["a: &x", "  b: 1", "  b: 2", "c: *x"], ["a.b in line 3"]],
+    [["a: |", "  a: 1", "  a: 2", "a: 3"], ["a in line 4"]],
+    [["__proto__: 1", "constructor: 1", "__proto__: 2"], ["__proto__ in line 3"]],
+    [["a.b/c: x", "k: [1,", "  2]", "a.b/c: http://y"], ["a.b/c in line 4"]],
+  ])("of %j finds %p", (lines, expected) => {
+    expect(found(...lines)).toEqual(expected);
+  });
+
+  test.each([
+    [["a: |", "  b: 1", "  b: 2"]],
+    [["a: >-", "   b: 1", "", "   b: 2", "c: 1"]],
+    [['a: "x', "  b: 1", '  b: 2"']],
+    [["- a: 1", "- a: 2", "-  a: 3", "-   b: 1", "    a: 2"]],
+    [["a:", "  x: 1", "b:", "  x: 1"]],
+    [["a: {", "b: 1,", "c: {", "b: 2}}"]],
+    [["base: &base", "  a: 1", "one:", "  <<: *base", "  a: 2"]],
+    [["a: 1", "A: 2", "a b: 3", "a#b: 4", "a:b: 5"]],
+    [["no: }", "no: {"]],
+    [[""]],
+  ])("finds nothing in %j", (lines) => {
+    expect(found(...lines)).toEqual([]);
+  });
+
+  const key = fc.constantFrom("a", "b", "cidr", "a b", "- a", "a: b", "#a", "'a'", '"a"', "1", "", "<<", "a:");
+  const text = fc.oneof(key, fc.constantFrom("a: 1\na: 2\n", "- a: 1\n", "x\n\n  b: 2\nb: 3", "|", "{a: 1}"));
+  const value = fc.letrec((tie) => ({
+    any: fc.oneof({ depthSize: "small" }, text, fc.integer(), tie("list"), tie("map")),
+    list: fc.array(tie("any"), { maxLength: 3 }),
+    map: fc.dictionary(key, tie("any"), { maxKeys: 4 }),
+  })).map;
+
+  test("finds nothing in what has no key twice", () => {
+    fc.assert(
+      fc.property(value, (document) => {
+        expect(findRepeatedKeys(Bun.YAML.stringify(document, null, 2))).toEqual([]);
+      }),
+    );
+  });
+
+  test("finds a key that is added once more to the outermost map", () => {
+    fc.assert(
+      fc.property(value, (document) => {
+        const yaml = Bun.YAML.stringify({ cidr: document, other: document }, null, 2);
+        const [repeated] = findRepeatedKeys(`${yaml}\ncidr: 1\n`);
+
+        expect(repeated).toEqual({ path: ["cidr"], line: yaml.split("\n").length + 1 });
+      }),
+    );
+  });
+});
