@@ -45,6 +45,9 @@ export const getCommand: Command = {
     { command: "get wep -A -o name", does: "The workload endpoints of all namespaces" },
   ],
   async run(context, given) {
+    if (given.switches.has("all-namespaces") && given.values.has(NAMESPACE_OPTION.name)) {
+      throw new UsageError("--all-namespaces and --namespace exclude each other");
+    }
     const selections = await selectionsOf(context, given);
     const selector = selectorOf(given);
     return withDatastore(context, given, async (store) => {

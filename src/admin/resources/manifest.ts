@@ -27,8 +27,8 @@ export interface Manifest {
   readonly text: string;
 }
 
-/** `namespace`: for resources that have one and do not say which. */
-export function decodeManifests(manifests: readonly Manifest[], namespace = USUAL_NAMESPACE): readonly GivenResource[] {
+/** `namespace`: of all resources that have one; where none is given, those that do not say are in the usual one. */
+export function decodeManifests(manifests: readonly Manifest[], namespace?: string): readonly GivenResource[] {
   const decoded = manifests.flatMap((manifest) => decodeManifest(manifest, namespace));
   const problems = decoded.flatMap((each) => (each.ok ? [] : each.problems));
   if (problems.length > 0) {
@@ -37,7 +37,7 @@ export function decodeManifests(manifests: readonly Manifest[], namespace = USUA
   return decoded.flatMap((each) => (each.ok ? [each.given] : []));
 }
 
-function decodeManifest({ place, text }: Manifest, namespace: string): readonly Decoded[] {
+function decodeManifest({ place, text }: Manifest, namespace: string | undefined): readonly Decoded[] {
   const documents = splitDocuments(text);
   return documents.flatMap((document) => {
     const part = documents.length === 1 ? [] : [`document ${document.number}`];
@@ -73,7 +73,7 @@ type Decoded =
   | { readonly ok: true; readonly given: GivenResource }
   | { readonly ok: false; readonly problems: readonly string[] };
 
-function decodeDocument(document: unknown, place: string, namespace: string): Decoded {
+function decodeDocument(document: unknown, place: string, namespace: string | undefined): Decoded {
   const refuse = (...problems: readonly string[]): Decoded => refusal(place, problems);
   if (!isObject(document)) return refuse("it is not an object");
   const word = document["kind"];
@@ -83,7 +83,12 @@ function decodeDocument(document: unknown, place: string, namespace: string): De
 
   const decoded = kind.codec.decode(document);
   if (!decoded.ok) return refuse(...decoded.problems.map(formatProblem));
-  return { ok: true, given: givenResource(kind, decoded.value, namespace) };
+  const { namespace: own } = decoded.value.metadata;
+  if (own !== undefined && namespace !== undefined && own !== namespace) {
+    const message = `is not the namespace "${namespace}" that was asked for; say --namespace ${own}, or none`;
+    return refuse(formatProblem({ path: "metadata.namespace", value: own, message }));
+  }
+  return { ok: true, given: givenResource(kind, decoded.value, namespace ?? USUAL_NAMESPACE) };
 }
 
 function refusal(place: string, problems: readonly string[]): Decoded {

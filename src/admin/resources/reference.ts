@@ -72,5 +72,8 @@ function nameIn(kind: PublicKind, path: readonly string[], namespace: string | u
   if (name === "" || tooMuch.length > 0 || (own !== undefined && !kind.namespaced)) {
     throw new UsageError(`There can be no ${kind.kind} "${path.join("/")}"`);
   }
+  if (own !== undefined && namespace !== undefined && own !== namespace) {
+    throw new UsageError(`"${path.join("/")}" is asked for in two namespaces, "${own}" and "${namespace}"`);
+  }
   return kind.namespaced ? { name, namespace: own ?? namespace ?? USUAL_NAMESPACE } : { name };
 }

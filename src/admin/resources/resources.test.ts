@@ -151,6 +151,40 @@ describe("apply", () => {
   });
 });
 
+describe("-n", () => {
+  const IN_PROD = resource("WorkloadEndpoint", "w", {}, { namespace: "prod" });
+  const ANYWHERE = resource("WorkloadEndpoint", "v");
+
+  test("is where a document goes that does not say", async () => {
+    expect((await give("apply -n prod", IN_PROD, ANYWHERE, RED)).stdout).toBe(
+      "workloadendpoint/prod/w created\nworkloadendpoint/prod/v created\nippool/red created\n",
+    );
+  });
+
+  test.each(["apply", "create", "replace", "delete", "get"])("refuses a document of another: %s", async (command) => {
+    await give("apply", IN_PROD);
+    const { code, stdout, stderr } = await give(`${command} -n other`, ANYWHERE, IN_PROD);
+
+    expect({ code, stdout }).toEqual({ code: EXIT_FAILED, stdout: "" });
+    expect(stderr).toContain('(document 2): metadata.namespace: "prod" is not the namespace "other"');
+    expect((await ctl("get wep -A -o name")).stdout).toBe("workloadendpoint/prod/w\n");
+  });
+
+  test.each([
+    ["get wep/prod/w -n other", '"prod" and "other"'],
+    ["delete wep/prod/w -n other", '"prod" and "other"'],
+    ["label wep/prod/w a=b -n other", '"prod" and "other"'],
+    ["get wep -n other -A", "--all-namespaces"],
+  ])("excludes another namespace: %s", async (words, hint) => {
+    await give("apply", IN_PROD);
+    const { code, stderr } = await ctl(words);
+
+    expect(code).toBe(EXIT_USAGE);
+    expect(stderr).toContain(hint);
+    expect((await ctl("get wep/prod/w -n prod")).code).toBe(EXIT_OK);
+  });
+});
+
 describe("create and replace", () => {
   test("refuse what exists and what does not, and name it", async () => {
     expect(await give("replace", BLUE)).toMatchObject({ code: EXIT_FAILED });
