@@ -16,15 +16,16 @@ export function isResourceName(text: string): boolean {
 /** As selectors spell them. */
 const LABEL = /^[A-Za-z0-9_./-]{1,512}$/;
 
-/** Labels that no selector could ever name are a mistake of who wrote them. */
+/** Labels that no selector could ever name, and values that no name is as long as, are a mistake of who wrote them. */
 export function checkLabels(labels: Readonly<Record<string, string>>, path: string): readonly Problem[] {
-  return Object.keys(labels)
-    .filter((label) => !LABEL.test(label))
-    .map((label) => ({
-      path,
-      value: label,
-      message: 'is no label; use 1 to 512 letters, digits, "_", ".", "/" or "-"',
-    }));
+  return Object.entries(labels).flatMap(([label, value]): Problem[] => {
+    if (!LABEL.test(label)) {
+      return [{ path, value: label, message: 'is no label; use 1 to 512 letters, digits, "_", ".", "/" or "-"' }];
+    }
+    if (value.length <= LONGEST_NAME) return [];
+    const message = `is too long, ${value.length} characters; use at most ${LONGEST_NAME}, or an annotation`;
+    return [{ path: `${path}.${label}`, value, message }];
+  });
 }
 
 const textMap = nameMap(v.string());

@@ -171,3 +171,20 @@ describe("every map of names", () => {
     expect(pathsOf(profile, { ...applied, metadata: { name: "p", labels: "a" } })).toEqual(["metadata.labels"]);
   });
 });
+
+describe("labels", () => {
+  const labelled = (labels: Record<string, string>) =>
+    pathsOf(profile, { ...document("Profile", "p", { labelsToApply: labels }), metadata: { name: "p", labels } });
+
+  test("may be as long as selectors spell them, their values as long as the names that stand there", () => {
+    expect(labelled({ ["k".repeat(512)]: "v".repeat(253), "pcns.example.org/zone": "" })).toEqual([]);
+  });
+
+  test.each([
+    ["k".repeat(513), "v", ""],
+    ["a b", "v", ""],
+    ["a", "v".repeat(254), ".a"],
+  ])("are refused when they are longer, or no labels: %j", (key, value, path) => {
+    expect(labelled({ [key]: value })).toEqual([`metadata.labels${path}`, `spec.labelsToApply${path}`]);
+  });
+});
