@@ -4,6 +4,7 @@ import type { PublicKind } from "../../model/kinds.ts";
 import type { Given } from "../command.ts";
 import type { Option } from "../option.ts";
 import { formatTable } from "../table.ts";
+import { formatYaml } from "../yaml.ts";
 import { referenceText } from "./reference.ts";
 import type { Stored } from "./stored.ts";
 
@@ -37,7 +38,7 @@ export function printResources(format: Format, answer: Answer): string {
     case "json":
       return `${JSON.stringify(asDocument(answer), undefined, 2)}\n`;
     case "yaml":
-      return `${Bun.YAML.stringify(asDocument(answer), null, 2)}\n`;
+      return formatYaml(asDocument(answer));
     case "name":
       return answer.found.map(({ kind, resource }) => `${referenceText(kind, resource.metadata)}\n`).join("");
     case "table":

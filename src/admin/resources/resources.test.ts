@@ -142,8 +142,15 @@ describe("apply", () => {
   });
 
   test("what get prints can be applied again", async () => {
-    await give("apply", BLUE, RED, resource("Node", "n1", {}, { labels: { yes: "true", n: "1" } }));
+    await give(
+      "apply",
+      BLUE,
+      RED,
+      resource("Node", "n1", {}, { labels: { yes: "on", n: "1_0", constructor: "12:30" } }),
+    );
     const { stdout } = await ctl("get pools,nodes -o yaml");
+    const labels = ['"yes": "on"', '"n": "1_0"', 'constructor: "12:30"'];
+    for (const label of labels) expect(stdout).toContain(`        ${label}\n`);
 
     expect((await ctl("apply -f -", { stdin: stdout })).stdout.match(/unchanged/g)).toHaveLength(3);
     await ctl("delete -f -", { stdin: stdout });
