@@ -11,6 +11,7 @@ import { FORMAT_OPTION, formatOf, printResources } from "./print.ts";
 import {
   KIND_WORDS,
   NAMESPACE_OPTION,
+  namespaceOf,
   parseSelections,
   referenceText,
   type Selection,
@@ -93,7 +94,7 @@ interface Found {
 }
 
 async function find(store: Datastore, { kind, names }: Selection, given: Given): Promise<Found> {
-  const namespace = given.values.get("namespace") ?? USUAL_NAMESPACE;
+  const namespace = namespaceOf(given) ?? USUAL_NAMESPACE;
   const wanted = kind.namespaced && !given.switches.has("all-namespaces") ? namespace : undefined;
   if (names.length === 0) return foundIn(await findAll(store, kind, wanted));
 

@@ -1,6 +1,7 @@
 /** How users name kinds and resources: `ippool blue`, `pools/blue`, `wep/prod/name`, `pools,nodes`. */
 import type { ResourceName } from "../../model/keys.ts";
 import { findKind, kindWords, PUBLIC_KINDS, type PublicKind } from "../../model/kinds.ts";
+import { isResourceName } from "../../model/metadata.ts";
 import { nearestName } from "../../model/nearest-name.ts";
 import { type Given, UsageError } from "../command.ts";
 import type { Option } from "../option.ts";
@@ -31,11 +32,18 @@ function kindNamed(word: string): PublicKind {
   throw new UsageError(`There is no kind "${word}"; ${hint}`);
 }
 
+/** The namespace asked for; `undefined` where none is. */
+export function namespaceOf(given: Given): string | undefined {
+  const namespace = given.values.get(NAMESPACE_OPTION.name);
+  if (namespace === undefined || isResourceName(namespace)) return namespace;
+  throw new UsageError(`"${namespace}" is no namespace; use lower-case letters, digits, "-" and "."`);
+}
+
 /** `KIND NAME…`, `KIND,KIND`, or `KIND/NAME…`. */
 export function parseSelections(given: Given): readonly Selection[] {
   const [first, ...names] = given.operands;
   if (first === undefined) throw new UsageError(`A kind is needed: ${KIND_WORDS.join(", ")}`);
-  const namespace = given.values.get("namespace");
+  const namespace = namespaceOf(given);
   if (first.includes("/")) {
     return given.operands.map((operand) => {
       const [word = "", ...path] = operand.split("/");
@@ -51,7 +59,7 @@ export function parseSelections(given: Given): readonly Selection[] {
 /** One `KIND NAME` or `KIND/NAME`; answers also what stands behind it. */
 export function parseReference(given: Given): { kind: PublicKind; name: ResourceName; rest: readonly string[] } {
   const [first = "", ...rest] = given.operands;
-  const namespace = given.values.get("namespace");
+  const namespace = namespaceOf(given);
   const [word = "", ...path] = first.split("/");
   if (first === "") throw new UsageError(`A kind and a name are needed; kinds: ${KIND_WORDS.join(", ")}`);
   const kind = kindNamed(word);

@@ -182,9 +182,13 @@ describe("-n", () => {
     ["delete wep/prod/w -n other", '"prod" and "other"'],
     ["label wep/prod/w a=b -n other", '"prod" and "other"'],
     ["get wep -n other -A", "--all-namespaces"],
-  ])("excludes another namespace: %s", async (words, hint) => {
+    ["get wep -n a/b", '"a/b" is no namespace'],
+    ["delete wep w -n A", '"A" is no namespace'],
+    ["patch wep w -p {} -n a_b", '"a_b" is no namespace'],
+    ["apply -f - -n a/b", '"a/b" is no namespace'],
+  ])("excludes another namespace, or what is none: %s", async (words, hint) => {
     await give("apply", IN_PROD);
-    const { code, stderr } = await ctl(words);
+    const { code, stderr } = await ctl(words, { stdin: JSON.stringify(ANYWHERE) });
 
     expect(code).toBe(EXIT_USAGE);
     expect(stderr).toContain(hint);

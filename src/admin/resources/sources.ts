@@ -3,6 +3,7 @@ import { PluginError } from "../../errors.ts";
 import { type Context, type Given, UsageError } from "../command.ts";
 import type { Option } from "../option.ts";
 import { decodeManifests, type GivenResource, type Manifest } from "./manifest.ts";
+import { namespaceOf } from "./reference.ts";
 
 export const FILE_OPTION: Option = {
   name: "filename",
@@ -19,7 +20,7 @@ export async function readGivenResources(context: Context, given: Given): Promis
   if (paths.length === 0) throw new UsageError('"-f FILE" is needed, or "-f -" for standard input');
   const manifests: Manifest[] = [];
   for (const path of paths) manifests.push(...(await readSource(context, path)));
-  const resources = decodeManifests(manifests, given.values.get("namespace"));
+  const resources = decodeManifests(manifests, namespaceOf(given));
   if (resources.length === 0)
     throw new PluginError("resource-invalid", `Cannot find any resource in ${paths.map(placeOf).join(", ")}`);
   return resources;
