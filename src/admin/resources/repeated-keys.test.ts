@@ -22,6 +22,16 @@ describe("findRepeatedKeys()", () => {
     [["a: |", "  a: 1", "  a: 2", "a: 3"], ["a in line 4"]],
     [["__proto__: 1", "constructor: 1", "__proto__: 2"], ["__proto__ in line 3"]],
     [["a.b/c: x", "k: [1,", "  2]", "a.b/c: http://y"], ["a.b/c in line 4"]],
+    [["spec: {cidr: 1, cidr: 2}"], ["spec.cidr in line 1"]],
+    [
+      ["spec: {", '  "a":1, b: {c: 1},', "  'a': {b: 2, b: 3}}", "d: it's {"],
+      ["spec.a in line 3", "spec.a.b in line 3"],
+    ],
+    [
+      ["- {a: x, b: 'it''s, {', a: \"}\"}", "- [{c: 1}, {c: 2, c: 3}]"],
+      ["0.a in line 1", "1.1.c in line 2"],
+    ],
+    [["a: {b: 1}", "c: {b: 1, d: [{b: 2}, b], b: 3}"], ["c.b in line 2"]],
   ])("of %j finds %p", (lines, expected) => {
     expect(found(...lines)).toEqual(expected);
   });
@@ -36,13 +46,33 @@ describe("findRepeatedKeys()", () => {
     [["base: &base", "  a: 1", "one:", "  <<: *base", "  a: 2"]],
     [["a: 1", "A: 2", "a b: 3", "a#b: 4", "a:b: 5"]],
     [["no: }", "no: {"]],
+    [["a: {b: {c: 1}, c: 2}", "d: {c: 1, e: [{c: 1}, {c: 2}]}"]],
+    [['a: "{b: 1, b: 2}"', "c: |", "  {d: 1, d: 2}", "e: x {f: 1, f: 2}"]],
+    [["a: [b: 1, b: 2]"]],
     [[""]],
   ])("finds nothing in %j", (lines) => {
     expect(found(...lines)).toEqual([]);
   });
 
-  const key = fc.constantFrom("a", "b", "cidr", "a b", "- a", "a: b", "#a", "'a'", '"a"', "1", "", "<<", "a:");
-  const text = fc.oneof(key, fc.constantFrom("a: 1\na: 2\n", "- a: 1\n", "x\n\n  b: 2\nb: 3", "|", "{a: 1}"));
+  const key = fc.constantFrom(
+    "{a",
+    "a,",
+    "a}",
+    "a",
+    "b",
+    "cidr",
+    "a b",
+    "- a",
+    "a: b",
+    "#a",
+    "'a'",
+    '"a"',
+    "1",
+    "",
+    "<<",
+    "a:",
+  );
+  const text = fc.oneof(key, fc.constantFrom("a: 1\na: 2\n", "- a: 1\n", "x\n\n  b: 2\nb: 3", "|", "{a: 1, a: 2}"));
   const value = fc.letrec((tie) => ({
     any: fc.oneof({ depthSize: "small" }, text, fc.integer(), tie("list"), tie("map")),
     list: fc.array(tie("any"), { maxLength: 3 }),
@@ -53,6 +83,7 @@ describe("findRepeatedKeys()", () => {
     fc.assert(
       fc.property(value, (document) => {
         expect(findRepeatedKeys(Bun.YAML.stringify(document, null, 2))).toEqual([]);
+        expect(findRepeatedKeys(Bun.YAML.stringify(document))).toEqual([]);
       }),
     );
   });

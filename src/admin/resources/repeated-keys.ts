@@ -5,8 +5,8 @@
  * Lines that look like keys of the same map are only suspected: the parser
  * judges. Each suspect gets a name of its own, and only those that the parser
  * then finds side by side in one map were the same key twice. So nothing inside
- * of a text or a block is ever taken for a key; what is repeated within braces
- * on one line is not suspected, and stays unnoticed.
+ * of a text is ever taken for a key, and the search for suspects may be simple:
+ * by columns where maps are blocks, by braces where they are not.
  */
 import type { ConfigPath } from "../../config/problem.ts";
 
@@ -28,7 +28,7 @@ export function findRepeatedKeys(text: string): readonly RepeatedKey[] {
   }
 }
 
-/** A line that looks like a key of a map. */
+/** What looks like a key of a map. */
 interface Place {
   readonly key: string;
   readonly line: number;
@@ -37,23 +37,36 @@ interface Place {
   readonly end: number;
 }
 
+/** The places of each key in what seems to be one map. */
+class Keys {
+  private readonly last = new Map<string, Place>();
+
+  constructor(private readonly suspects: Map<number, Place>) {}
+
+  add(place: Place): void {
+    const earlier = this.last.get(place.key);
+    if (earlier) for (const each of [earlier, place]) this.suspects.set(each.start, each);
+    this.last.set(place.key, place);
+  }
+}
+
+/** In the order of the text. */
+function suspectsIn(text: string): readonly Place[] {
+  const suspects = new Map<number, Place>();
+  suspectInBlocks(text, suspects);
+  suspectInBraces(text, suspects);
+  return [...suspects.values()].sort((left, right) => left.start - right.start);
+}
+
 const QUOTED = `"[^"\\\\]*"|'[^']*'`;
-const PLAIN = "[^\\s\"'#&*!|>%@`{}[\\],?:-](?:[^:]|:(?=\\S))*?";
-const KEY = new RegExp(`^(\\ufeff? *)((?:- +)*)(${QUOTED}|${PLAIN})\\s*:(?=\\s|$)`);
+const FIRST = "[^\\s\"'#&*!|>%@`{}[\\],?:-]";
+const BLOCK_KEY = new RegExp(`^(\\ufeff? *)((?:- +)*)(?:(${QUOTED})\\s*|(${FIRST}(?:[^:]|:(?=\\S))*)):(?=\\s|$)`);
 const ITEM = /^( *)-(\s|$)/;
 /** Merges other maps into this one, and may stand more than once. */
 const MERGE = "<<";
 
-/** In each map, by its column, the keys met so far. */
-interface OpenMap {
-  readonly column: number;
-  readonly places: Map<string, Place>;
-}
-
-/** Places of the same key in what seems to be the same map, in the order of the text. */
-function suspectsIn(text: string): readonly Place[] {
-  const suspects = new Set<Place>();
-  const open: OpenMap[] = [];
+function suspectInBlocks(text: string, suspects: Map<number, Place>): void {
+  const open: { readonly column: number; readonly keys: Keys }[] = [];
   const closeBehind = (column: number) => {
     while ((open.at(-1)?.column ?? -1) > column) open.pop();
   };
@@ -61,25 +74,48 @@ function suspectsIn(text: string): readonly Place[] {
   for (const [index, line] of text.split("\n").entries()) {
     const item = ITEM.exec(line);
     if (item) closeBehind(item[1]?.length ?? 0);
-    const [, indent = "", dashes = "", written] = KEY.exec(line) ?? [];
-    if (written !== undefined && written !== MERGE) {
+    const [, indent = "", dashes = "", quoted, plain = MERGE] = BLOCK_KEY.exec(line) ?? [];
+    const written = quoted ?? plain.trimEnd();
+    if (written !== MERGE) {
       const column = indent.length + dashes.length;
-      const place = {
-        key: written.replace(/^(["'])(.*)\1$/, "$2"),
-        line: index + 1,
-        start: offset + column,
-        end: offset + column + written.length,
-      };
       closeBehind(column);
-      if (open.at(-1)?.column !== column) open.push({ column, places: new Map() });
-      const places = open.at(-1)?.places;
-      const earlier = places?.get(place.key);
-      if (earlier) suspects.add(earlier).add(place);
-      places?.set(place.key, place);
+      if (open.at(-1)?.column !== column) open.push({ column, keys: new Keys(suspects) });
+      open.at(-1)?.keys.add(placeOf(written, offset + column, index + 1));
     }
     offset += line.length + 1;
   }
-  return [...suspects].sort((left, right) => left.start - right.start);
+}
+
+/** Texts in quotes, which may hold anything, and what opens, parts and closes maps and lists. */
+const BRACES = /(?<=[\s{[,:]|^)(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')|[{}[\],\n]/g;
+const BRACES_KEY = new RegExp(
+  `(\\s*)(?:(${QUOTED})\\s*:|(${FIRST}(?:[^:{}[\\],\\n]|:(?=[^\\s,{}[\\]]))*):(?=[\\s,}\\]]|$))`,
+  "y",
+);
+
+function suspectInBraces(text: string, suspects: Map<number, Place>): void {
+  /** A list has no keys. */
+  const open: (Keys | undefined)[] = [];
+  let line = 1;
+  for (const { 0: sign, index } of text.matchAll(BRACES)) {
+    if (sign === "{") open.push(new Keys(suspects));
+    else if (sign === "[") open.push(undefined);
+    else if (sign === "}" || sign === "]") open.pop();
+    else if (sign !== ",") line += sign.split("\n").length - 1;
+    const keys = sign === "{" || sign === "," ? open.at(-1) : undefined;
+    if (!keys) continue;
+    BRACES_KEY.lastIndex = index + 1;
+    const [, space = "", quoted, plain = MERGE] = BRACES_KEY.exec(text) ?? [];
+    const written = quoted ?? plain.trimEnd();
+    if (written !== MERGE) keys.add(placeOf(written, index + 1 + space.length, line + space.split("\n").length - 1));
+  }
+}
+
+/** Without the quotes, which stay around any name: behind them a value may follow at once. */
+function placeOf(written: string, offset: number, line: number): Place {
+  const key = /^(["'])(.*)\1$/s.exec(written)?.[2] ?? written;
+  const start = offset + (written.length - key.length) / 2;
+  return { key, line, start, end: start + key.length };
 }
 
 /** The text with a name of its own for every suspect, which `names` learns. */

@@ -7,8 +7,7 @@ import { FILE_OPTION, readGivenResources } from "./sources.ts";
 import { type Way, writeResource } from "./write.ts";
 
 const COMMON_DESCRIPTION = [
-  "All documents are checked before anything is written; unknown fields and keys that are given twice are refused",
-  "(not noticed, and the last one counts: twice within the braces of YAML, {a: 1, a: 2}).",
+  "All documents are checked before anything is written; unknown fields and keys that are given twice are refused.",
   "A resource that bears a resourceVersion is written only over that version.",
 ].join("\n");
 
