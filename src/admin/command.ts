@@ -61,6 +61,8 @@ export interface Context {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Whether stdout is a terminal. */
   readonly isTerminal: boolean;
+  /** Of the terminal that stdout is; `undefined` or 0 where nobody knows. */
+  readonly terminalWidth: number | undefined;
   /** Whether stderr is one: there, long work shows how far it is. */
   readonly showsProgress: boolean;
   stdout(text: string): void;

@@ -4,40 +4,54 @@ import { DATASTORE_OPTIONS } from "./datastore/options.ts";
 import type { Option } from "./option.ts";
 import type { Paint } from "./paint.ts";
 
-/** `words`: how the user came here, the tool's name first. */
-export function helpText(subject: Command | CommandGroup, words: readonly string[], paint: Paint): string {
-  const call = words.join(" ");
-  const body = subject.kind === "group" ? groupHelp(subject, call, paint) : commandHelp(subject, words, paint);
-  return `${subject.summary}\n\n${body.join("\n")}\n`;
+/** What help is written on. */
+export interface Page {
+  readonly paint: Paint;
+  /** In columns. */
+  readonly width: number;
 }
 
-function groupHelp(group: CommandGroup, call: string, { bold }: Paint): readonly string[] {
+/** `words`: how the user came here, the tool's name first. */
+export function helpText(subject: Command | CommandGroup, words: readonly string[], page: Page): string {
+  const call = words.join(" ");
+  const body = subject.kind === "group" ? groupHelp(subject, call, page) : commandHelp(subject, words, page);
+  return `${wrapped(subject.summary, page.width).join("\n")}\n\n${body.join("\n")}\n`;
+}
+
+function groupHelp(group: CommandGroup, call: string, { paint, width }: Page): readonly string[] {
   return [
-    `${bold("Usage:")} ${call} COMMAND [OPTIONS]`,
+    `${paint.bold("Usage:")} ${call} COMMAND [OPTIONS]`,
     "",
-    bold("Commands:"),
-    ...columns(group.commands.map(({ name, summary }) => [name, summary])),
+    paint.bold("Commands:"),
+    ...columns(
+      group.commands.map(({ name, summary }) => [name, summary]),
+      width,
+    ),
     "",
-    bold("Options of every command:"),
-    ...columns(COMMON_OPTIONS.map(optionRow)),
+    paint.bold("Options of every command:"),
+    ...columns(COMMON_OPTIONS.map(optionRow), width),
     "",
-    `"${call} COMMAND --help" explains a command.`,
-    "Exit codes: 0 done, 1 failed, 2 wrong usage.",
+    ...wrapped(`"${call} COMMAND --help" explains a command.`, width),
+    ...wrapped("Exit codes: 0 done, 1 failed, 2 wrong usage.", width),
   ];
 }
 
-function commandHelp(command: Command, words: readonly string[], { bold }: Paint): readonly string[] {
+function commandHelp(command: Command, words: readonly string[], { paint, width }: Page): readonly string[] {
   const operands = command.operands === undefined ? "" : ` ${command.operands}`;
   const tool = words[0] ?? "";
+  const description = command.description?.split("\n").flatMap((line) => wrapped(line, width));
+  const options = [...(command.options ?? []), ...commonOptionsOf(command)].map(optionRow);
   return [
-    `${bold("Usage:")} ${words.join(" ")} [OPTIONS]${operands}`,
-    ...(command.description === undefined ? [] : ["", command.description]),
+    `${paint.bold("Usage:")} ${words.join(" ")} [OPTIONS]${operands}`,
+    ...(description === undefined ? [] : ["", ...description]),
     "",
-    bold("Options:"),
-    ...columns([...(command.options ?? []), ...commonOptionsOf(command)].map(optionRow)),
-    ...(command.needsDatastore ? ["", bold("Which datastore:"), ...columns(DATASTORE_OPTIONS.map(optionRow))] : []),
+    paint.bold("Options:"),
+    ...columns(options, width),
+    ...(command.needsDatastore
+      ? ["", paint.bold("Which datastore:"), ...columns(DATASTORE_OPTIONS.map(optionRow), width)]
+      : []),
     "",
-    bold("Examples:"),
+    paint.bold("Examples:"),
     ...command.examples.flatMap(({ command: line, does }) => [`  # ${does}`, `  ${tool} ${line}`]),
   ];
 }
@@ -48,7 +62,35 @@ function optionRow(option: Option): readonly [string, string] {
   return [`${letter}--${option.name}${value}`, option.summary];
 }
 
-function columns(rows: readonly (readonly [string, string])[]): readonly string[] {
-  const width = Math.max(...rows.map(([left]) => left.length));
-  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`);
+/** Narrower than this, the second column stands below the first. */
+const NARROWEST = 30;
+const BELOW = "        ";
+
+function columns(rows: readonly (readonly [string, string])[], width: number): readonly string[] {
+  const first = Math.max(...rows.map(([left]) => left.length));
+  const indent = " ".repeat(first + 4);
+  if (width - indent.length < NARROWEST) {
+    return rows.flatMap(([left, right]) => [
+      `  ${left}`,
+      ...wrapped(right, width - BELOW.length).map((line) => `${BELOW}${line}`),
+    ]);
+  }
+  return rows.flatMap(([left, right]) =>
+    wrapped(right, width - indent.length).map((line, index) =>
+      index === 0 ? `  ${left.padEnd(first)}  ${line}` : `${indent}${line}`,
+    ),
+  );
+}
+
+/** Broken between words, where it is too long for a line. */
+function wrapped(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    if (line !== "" && line.length + 1 + word.length > width) {
+      lines.push(line);
+      line = word;
+    } else line = line === "" ? word : `${line} ${word}`;
+  }
+  return [...lines, line];
 }

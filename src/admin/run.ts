@@ -15,8 +15,8 @@ import {
 } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
 import { complain } from "./complaint.ts";
-import { helpText } from "./help.ts";
-import { paint, paintComplaint } from "./paint.ts";
+import { helpText, type Page } from "./help.ts";
+import { type Paint, paint, paintComplaint } from "./paint.ts";
 
 export async function runAdmin(args: readonly string[], context: Context): Promise<ExitCode> {
   const tool = [identity.adminTool];
@@ -58,11 +58,11 @@ async function runIn(
   const [first, ...rest] = args;
   if (first !== undefined && HELP_WORDS.has(first)) {
     const asked = rest.filter((word) => !HELP_WORDS.has(word));
-    context.stdout(helpText(descend(group, asked), [...words, ...asked], paint(context)));
+    context.stdout(helpText(descend(group, asked), [...words, ...asked], pageOf(context, paint(context))));
     return EXIT_OK;
   }
   if (first === undefined) {
-    context.stderr(helpText(group, words, paintComplaint(context)));
+    context.stderr(helpText(group, words, pageOf(context, paintComplaint(context))));
     return EXIT_USAGE;
   }
   const chosen = memberNamed(group, first);
@@ -78,7 +78,7 @@ async function runCommand(
 ): Promise<ExitCode> {
   const given = parseArguments(args, optionsOf(command));
   if (given.switches.has("help")) {
-    context.stdout(helpText(command, words, paint(context)));
+    context.stdout(helpText(command, words, pageOf(context, paint(context))));
     return EXIT_OK;
   }
   const [unwanted] = given.operands;
@@ -86,6 +86,10 @@ async function runCommand(
     throw new UsageError(`"${words.slice(1).join(" ")}" takes no argument, and "${unwanted}" was given`);
   }
   return command.run(context, given);
+}
+
+function pageOf({ terminalWidth }: Context, paint: Paint): Page {
+  return { paint, width: terminalWidth || Number.POSITIVE_INFINITY };
 }
 
 /** `help config check` is `config check --help`. */

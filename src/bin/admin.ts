@@ -26,6 +26,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const context: Context = {
     env: forgetProxies(),
     isTerminal: process.stdout.isTTY === true,
+    terminalWidth: process.stdout.columns,
     showsProgress: process.stderr.isTTY === true,
     stdout,
     stderr,

@@ -14,6 +14,7 @@ export interface AdminSurroundings {
   readonly files?: Readonly<Record<string, string>>;
   readonly stdin?: string;
   readonly isTerminal?: boolean;
+  readonly terminalWidth?: number | undefined;
   readonly env?: Context["env"];
   readonly showsProgress?: boolean;
   /** What the tool works on, whatever datastore it is told to use. It stays open. */
@@ -23,13 +24,14 @@ export interface AdminSurroundings {
 }
 
 export async function runInside(args: readonly string[], surroundings: AdminSurroundings = {}): Promise<AdminRun> {
-  const { files = {}, stdin = "", isTerminal = false, showsProgress = false, env = {} } = surroundings;
+  const { files = {}, stdin = "", isTerminal = false, terminalWidth, showsProgress = false, env = {} } = surroundings;
   const { store = openMemory(), now = new Date("2026-01-02T03:04:05Z") } = surroundings;
   const out: string[] = [];
   const err: string[] = [];
   const context: Context = {
     env,
     isTerminal,
+    terminalWidth,
     showsProgress,
     stdout: (text) => void out.push(text),
     stderr: (text) => void err.push(text),
