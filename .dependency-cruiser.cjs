@@ -19,7 +19,7 @@ const FLOORS = [
   ],
   ["ip", "selector"],
   ["model", "cni", "config"],
-  ["linux", "kube", "log"],
+  ["linux", "kube", "http2", "log"],
   ["datastore"],
   ["ipam", "policy"],
   ["plugin", "chained", "agent", "controllers", "operator", "admin", "upgrade"],

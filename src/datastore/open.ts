@@ -56,7 +56,7 @@ async function openKind(settings: DatastoreSettings, { random, lifetime = "own" 
       const name = `etcd ${JSON.stringify(settings)}`;
       const sign = () => [keyFile, certFile, caCertFile].map(contentSign).join();
       return shareStore({ name, sign, oldAfterMilliseconds: ETCD_OLD_AFTER_MILLISECONDS }, () =>
-        openEtcd(settings, { ...options, remembers: true }),
+        openEtcd(settings, { ...options, remembers: true, grpcTakesOver: true }),
       );
     }
     case "orchestrator":

@@ -32,6 +32,8 @@ for (const gateway of ["on", "off"] as const) {
     };
     datastoreContract(`etcd, gateway ${gateway}`, () => subject({}), { proves: true });
     datastoreContract(`etcd that remembers, gateway ${gateway}`, () => subject({ remembers: true }), { proves: true });
+    const staying = { remembers: true, grpcTakesOver: true } as const;
+    datastoreContract(`etcd for a process that stays, gateway ${gateway}`, () => subject(staying), { proves: true });
 
     test("makes one request for a read of many, and one for a commit, refused or not, guessed or not", async () => {
       const store = await open();

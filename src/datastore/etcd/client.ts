@@ -8,7 +8,9 @@ import { redact } from "../../redaction.ts";
 import type { Endpoint, EndpointRing } from "./endpoints.ts";
 import { EtcdFailure, failureOfConnection, isAuthenticationOff, isSilence } from "./failure.ts";
 import { GatewayTransport } from "./gateway.ts";
+import type { GrpcTransport } from "./grpc.ts";
 import { type Limits, Patience } from "./patience.ts";
+import { Takeover } from "./takeover.ts";
 import type { TlsFiles } from "./tls-files.ts";
 import type { Call, Transaction, TransactionAnswer, Transport } from "./transport.ts";
 
@@ -22,19 +24,28 @@ export class OutcomeUnknown extends Error {
 /** Whether an attempt that may have taken effect is simply made again, or reported to the caller. */
 export type Repeat = "any failure" | "harmless failures";
 
+export interface ClientOptions {
+  readonly limits: Limits;
+  readonly grpcTakesOver?: true;
+}
+
 export class EtcdClient {
+  private readonly limits: Limits;
   private readonly closing = new AbortController();
   private readonly tokens = new Map<Endpoint, Promise<string | undefined>>();
   private readonly withoutGateway = new Set<Endpoint>();
   private readonly gateway: Transport;
-  private grpc: Promise<Transport> | undefined;
+  private grpc: Promise<GrpcTransport> | undefined;
+  private readonly takeover: Takeover | undefined;
 
   constructor(
     readonly ring: EndpointRing,
     private readonly tls: TlsFiles,
-    private readonly limits: Limits,
+    { limits, grpcTakesOver }: ClientOptions,
   ) {
+    this.limits = limits;
     this.gateway = new GatewayTransport(tls);
+    if (grpcTakesOver) this.takeover = new Takeover(() => this.openGrpc(), this.closed);
   }
 
   /** Fires when the client is closed. */
@@ -81,7 +92,9 @@ export class EtcdClient {
       const transport = await this.transportFor(endpoint);
       try {
         const token = await this.tokenFor(endpoint, transport, signal);
-        return await ask(transport, { url: endpoint.url, token, signal });
+        const answer = await ask(transport, { url: endpoint.url, token, signal });
+        this.takeover?.begin(endpoint);
+        return answer;
       } catch (error) {
         const { cure } = failureOfConnection(error).diagnosis;
         if (cure === "grpc" && transport === this.gateway) this.withoutGateway.add(endpoint);
@@ -99,8 +112,12 @@ export class EtcdClient {
   }
 
   private async transportFor(endpoint: Endpoint): Promise<Transport> {
-    if (!this.withoutGateway.has(endpoint)) return this.gateway;
-    this.grpc ??= import("./grpc.ts").then(({ openGrpc }) => openGrpc(this.tls));
+    if (this.withoutGateway.has(endpoint)) return this.openGrpc();
+    return this.takeover?.transportFor(endpoint) ?? this.gateway;
+  }
+
+  private openGrpc(): Promise<GrpcTransport> {
+    this.grpc ??= import("./grpc.ts").then(({ GrpcTransport }) => new GrpcTransport(this.tls));
     return this.grpc;
   }
 

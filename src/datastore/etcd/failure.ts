@@ -2,6 +2,8 @@
  * One failed attempt at one endpoint: at which stage, whether the request may
  * have taken effect all the same, and whether waiting can help.
  */
+import { Http2Failure } from "../../http2/failure.ts";
+
 export type Stage = "resolve" | "connect" | "TLS" | "authenticate" | "request";
 
 interface Diagnosis {
@@ -58,6 +60,13 @@ const SILENT = {
     "check that the member is alive and reaches a majority of the others (without a leader etcd does not answer), that the network lets its port through, and that it speaks the scheme of the address (http or https)",
 } as const satisfies Diagnosis;
 
+const NOT_BEGUN = {
+  stage: "request",
+  effect: "none",
+  cure: "moment",
+  advice: "etcd ends its connections when it is restarted or overloaded: check its log",
+} as const satisfies Diagnosis;
+
 const BY_ERROR_CODE: readonly (readonly [RegExp, Diagnosis])[] = [
   [/^(ECONNREFUSED|ConnectionRefused|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|FailedToOpenSocket)$/, REFUSED],
   [/^(ENOTFOUND|EAI_AGAIN|ESERVFAIL|ENODATA|ETIMEOUT|DNS_)/, UNRESOLVED],
@@ -74,6 +83,8 @@ export function failureOfConnection(error: unknown): EtcdFailure {
   if (error.name === "TimeoutError" || error.name === "AbortError") {
     return new EtcdFailure(SILENT, "no answer within the time limit", error);
   }
+  if (error instanceof Http2Failure && error.kind === "refused")
+    return new EtcdFailure(NOT_BEGUN, error.message, error);
   const code = "code" in error ? String(error.code) : "";
   const [, diagnosis = SILENT] = BY_ERROR_CODE.find(([pattern]) => pattern.test(code)) ?? [];
   return new EtcdFailure(

@@ -1,10 +1,14 @@
 /**
- * etcd through gRPC over HTTP/2: for members whose JSON gateway is off, and for
- * client certificates with a common name, which the gateway refuses. One
+ * etcd through gRPC: for members whose JSON gateway is off, for client
+ * certificates with a common name, which the gateway refuses, and for a process
+ * that stays, because it is quicker (docs/decisions/grpc-takes-over.md). One
  * connection per endpoint, kept for the life of the process.
  */
-import type { ClientHttp2Session, ClientHttp2Stream } from "node:http2";
+import { connectHttp2 } from "../../http2/connect.ts";
+import type { Http2Connection, Opening } from "../../http2/connection.ts";
+import { encodeFields } from "../../http2/header-fields.ts";
 import { type EtcdFailure, failureOfAnswer, failureOfConnection } from "./failure.ts";
+import { encodeMessage, readAnswer } from "./grpc-answer.ts";
 import {
   decodeToken,
   decodeTransactionAnswer,
@@ -16,23 +20,28 @@ import {
 import type { TlsFiles } from "./tls-files.ts";
 import type { Call, Transaction, TransactionAnswer, Transport, User, WatchAnswer, WatchRequest } from "./transport.ts";
 
-type Http2 = typeof import("node:http2");
-
-/** A message is preceded by a byte for compression and four for its length. */
-const FRAME_HEADER_BYTES = 5;
-
-export async function openGrpc(tls: TlsFiles): Promise<Transport> {
-  // Imported here: a bundle loads what stands above at every start.
-  return new GrpcTransport(await import("node:http2"), tls);
+/** Header fields as they were last sent to a path. */
+interface WrittenFields extends Pick<Call, "url" | "token"> {
+  readonly bytes: Uint8Array;
 }
 
-class GrpcTransport implements Transport {
-  private readonly sessions = new Map<string, Promise<ClientHttp2Session>>();
+export class GrpcTransport implements Transport {
+  private readonly connections = new Map<string, Promise<Http2Connection>>();
+  private readonly connected = new Map<string, Http2Connection>();
+  private readonly fields = new Map<string, WrittenFields>();
 
-  constructor(
-    private readonly http2: Http2,
-    private readonly tls: TlsFiles,
-  ) {}
+  constructor(private readonly tls: TlsFiles) {}
+
+  /** Whether a request would be on its way at once, to a server that is known to speak HTTP/2. */
+  isConnected(url: string): boolean {
+    const connection = this.connected.get(url);
+    return connection?.isOpen === true && connection.isGreeted;
+  }
+
+  /** Until the server is known to speak HTTP/2. */
+  async connect(url: string, signal: AbortSignal): Promise<void> {
+    await (await this.connectionFor(url, signal)).greeted;
+  }
 
   async transact(call: Call, transaction: Transaction): Promise<TransactionAnswer> {
     return decodeTransactionAnswer(await this.ask(call, "/etcdserverpb.KV/Txn", encodeTransaction(transaction)));
@@ -43,115 +52,162 @@ class GrpcTransport implements Transport {
   }
 
   async *watch(call: Call, request: WatchRequest): AsyncIterable<WatchAnswer> {
-    // The request stays open: its end would end the watch.
-    const stream = await this.send(call, "/etcdserverpb.Watch/Watch", encodeWatch(request));
-    for await (const bytes of messagesOf(stream, call.signal)) yield decodeWatchAnswer(bytes);
+    const connection = await this.connectionFor(call.url, call.signal);
+    // This side stays open: its end would end the watch.
+    const body = encodeMessage(encodeWatch(request));
+    const opening = { fields: this.fieldsFor(call, "/etcdserverpb.Watch/Watch"), body, more: "more to come" } as const;
+    for await (const bytes of messagesOf(connection, opening, call.signal)) yield decodeWatchAnswer(bytes);
   }
 
   close(): void {
-    for (const session of this.sessions.values()) session.then((open) => open.destroy()).catch(() => {});
-    this.sessions.clear();
+    for (const connection of this.connections.values()) connection.then((open) => open.close()).catch(() => {});
+    this.connections.clear();
+    this.connected.clear();
   }
 
-  private async ask(call: Call, path: string, body: Uint8Array): Promise<Uint8Array> {
-    const stream = await this.send(call, path, body);
-    stream.end();
-    for await (const bytes of messagesOf(stream, call.signal)) return bytes;
-    throw failureOfAnswer(2, "the answer is empty");
+  private async ask(call: Call, path: string, message: Uint8Array): Promise<Uint8Array> {
+    const connection = this.connected.get(call.url);
+    const usable = connection?.isOpen ? connection : await this.connectionFor(call.url, call.signal);
+    const opening = { fields: this.fieldsFor(call, path), body: encodeMessage(message), more: "last" } as const;
+    return askOnce(usable, opening, call.signal);
   }
 
-  private async send({ url, token, signal }: Call, path: string, body: Uint8Array): Promise<ClientHttp2Stream> {
-    const session = await this.sessionFor(url, signal);
-    const stream = session.request({
-      ":method": "POST",
-      ":path": path,
-      "content-type": "application/grpc",
-      te: "trailers",
-      ...(token === undefined ? {} : { token }),
-    });
-    const header = Buffer.alloc(FRAME_HEADER_BYTES);
-    header.writeUInt32BE(body.length, 1);
-    stream.write(Buffer.concat([header, body]));
-    return stream;
+  /** The same for one call after another, but for a new token. */
+  private fieldsFor(call: Call, path: string): Uint8Array {
+    const known = this.fields.get(path);
+    if (known?.url === call.url && known.token === call.token) return known.bytes;
+    const bytes = fieldsOf(call, path);
+    this.fields.set(path, { url: call.url, token: call.token, bytes });
+    return bytes;
   }
 
-  private async sessionFor(url: string, signal: AbortSignal): Promise<ClientHttp2Session> {
-    for (let known = this.sessions.get(url); known; known = this.sessions.get(url)) {
-      const session = await known;
-      if (!session.destroyed && !session.closed) return session;
-      this.forget(url, known);
+  private async connectionFor(url: string, signal: AbortSignal): Promise<Http2Connection> {
+    const known = this.connections.get(url);
+    if (known !== undefined) {
+      const connection = await known;
+      if (connection.isOpen) return connection;
+      if (this.connections.get(url) === known) this.forget(url);
+      return this.connectionFor(url, signal);
     }
-    const opening = this.connect(url, signal);
-    this.sessions.set(url, opening);
-    opening.catch(() => this.forget(url, opening));
-    return opening;
+    const opening = connectHttp2(url, this.tls, signal);
+    this.connections.set(url, opening);
+    try {
+      const connection = await opening;
+      this.connected.set(url, connection);
+      return connection;
+    } catch (error) {
+      if (this.connections.get(url) === opening) this.forget(url);
+      throw failureOfConnection(error);
+    }
   }
 
-  private forget(url: string, session: Promise<ClientHttp2Session>): void {
-    if (this.sessions.get(url) === session) this.sessions.delete(url);
-  }
-
-  private connect(url: string, signal: AbortSignal): Promise<ClientHttp2Session> {
-    const { promise, resolve, reject } = Promise.withResolvers<ClientHttp2Session>();
-    const session = this.http2.connect(url, url.startsWith("https:") ? { ...this.tls } : {});
-    const giveUp = () => {
-      session.destroy();
-      reject(failureOfConnection(signal.reason));
-    };
-    signal.addEventListener("abort", giveUp, { once: true });
-    session.once("connect", () => {
-      signal.removeEventListener("abort", giveUp);
-      resolve(session);
-    });
-    session.on("error", (error) => reject(failureOfConnection(error)));
-    session.once("close", () => this.forget(url, promise));
-    return promise;
+  private forget(url: string): void {
+    this.connections.delete(url);
+    this.connected.delete(url);
   }
 }
 
-/** The messages of a stream until it ends; a status other than zero is a failure. */
-async function* messagesOf(stream: ClientHttp2Stream, signal: AbortSignal): AsyncIterable<Uint8Array> {
-  let failure: EtcdFailure | undefined;
-  const cut = () => stream.destroy(signal.reason instanceof Error ? signal.reason : undefined);
-  const readStatus = (headers: Readonly<Record<string, unknown>>) => {
-    const status = Number(headers["grpc-status"] ?? 0);
-    if (status !== 0) failure = failureOfAnswer(status, decodeURIComponent(String(headers["grpc-message"] ?? "")));
+function fieldsOf({ url, token }: Call, path: string): Uint8Array {
+  const { protocol, host } = new URL(url);
+  return encodeFields([
+    [":method", "POST"],
+    [":scheme", protocol.replace(":", "")],
+    [":path", path],
+    [":authority", host],
+    ["content-type", "application/grpc"],
+    ["te", "trailers"],
+    ...(token === undefined ? [] : ([["token", token]] as const)),
+  ]);
+}
+
+/** One request, one answer. */
+async function askOnce(connection: Http2Connection, opening: Opening, signal: AbortSignal): Promise<Uint8Array> {
+  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
+  const { heard } = connection;
+  let answer: Uint8Array | undefined;
+  const events = readAnswer({
+    message: (bytes) => {
+      answer = bytes;
+    },
+    end: (failure) => {
+      if (answer === undefined || failure) reject(failure ?? failureOfAnswer(2, "the answer is empty"));
+      else resolve(answer);
+    },
+  });
+  const stream = connection.open(opening, {
+    ...events,
+    data: (bytes) => {
+      stream.taken(bytes.length);
+      events.data(bytes);
+    },
+  });
+  const giveUp = () => {
+    stream.cancel();
+    closeIfSilent(connection, heard);
+    reject(failureOfConnection(signal.reason));
   };
-  stream.on("response", readStatus);
-  stream.on("trailers", readStatus);
-  signal.addEventListener("abort", cut, { once: true });
-  if (signal.aborted) cut();
+  signal.addEventListener("abort", giveUp, { once: true });
+  if (signal.aborted) giveUp();
   try {
-    yield* framesOf(stream);
-    if (failure) throw failure;
-  } catch (error) {
-    throw failure ?? failureOfConnection(signal.aborted ? signal.reason : error);
+    return await promise;
   } finally {
-    signal.removeEventListener("abort", cut);
-    stream.on("error", () => {});
-    stream.destroy();
+    signal.removeEventListener("abort", giveUp);
   }
 }
 
-async function* framesOf(stream: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
-  let chunks: Uint8Array[] = [];
-  let size = 0;
-  let wanted = FRAME_HEADER_BYTES;
-  for await (const chunk of stream) {
-    chunks.push(chunk);
-    size += chunk.length;
-    while (size >= wanted) {
-      const bytes = Buffer.concat(chunks);
-      const end = FRAME_HEADER_BYTES + bytes.readUInt32BE(1);
-      if (size >= end) {
-        yield bytes.subarray(FRAME_HEADER_BYTES, end);
-        chunks = [bytes.subarray(end)];
-        size -= end;
-        wanted = FRAME_HEADER_BYTES;
-      } else {
-        chunks = [bytes];
-        wanted = end;
-      }
+/** The messages of a stream until it ends. Whoever takes them slowly lets the other side wait. */
+async function* messagesOf(
+  connection: Http2Connection,
+  opening: Opening,
+  signal: AbortSignal,
+): AsyncIterable<Uint8Array> {
+  const { heard } = connection;
+  const waiting: Uint8Array[] = [];
+  let untaken = 0;
+  let end: { readonly failure: EtcdFailure | undefined } | undefined;
+  let wake = () => {};
+  const stop = (failure: EtcdFailure | undefined) => {
+    end ??= { failure };
+    wake();
+  };
+  const events = readAnswer({ message: (bytes) => waiting.push(bytes), end: stop });
+  const takeUp = () => {
+    stream.taken(untaken);
+    untaken = 0;
+  };
+  const stream = connection.open(opening, {
+    ...events,
+    data: (bytes) => {
+      untaken += bytes.length;
+      events.data(bytes);
+      // A message that has begun must be let in.
+      if (waiting.length === 0) takeUp();
+      wake();
+    },
+  });
+  const giveUp = () => {
+    closeIfSilent(connection, heard);
+    stop(failureOfConnection(signal.reason));
+  };
+  signal.addEventListener("abort", giveUp, { once: true });
+  if (signal.aborted) giveUp();
+  try {
+    for (;;) {
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) yield next;
+      takeUp();
+      if (end?.failure) throw end.failure;
+      if (end) return;
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
     }
+  } finally {
+    signal.removeEventListener("abort", giveUp);
+    stream.cancel();
   }
+}
+
+/** A connection on which nothing was heard since may be dead without anybody having said so. */
+function closeIfSilent(connection: Http2Connection, heardBefore: number): void {
+  if (connection.heard === heardBefore) connection.close();
 }

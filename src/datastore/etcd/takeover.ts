@@ -1,0 +1,42 @@
+/**
+ * Where a process stays, gRPC takes over from the gateway: once the gateway has
+ * answered, a connection is made beside it, and requests go there as long as it
+ * stands (docs/decisions/grpc-takes-over.md). Nobody waits for it, and where it
+ * cannot be had, or is lost, the gateway serves.
+ */
+import type { Endpoint } from "./endpoints.ts";
+import type { GrpcTransport } from "./grpc.ts";
+import type { Transport } from "./transport.ts";
+
+const LIMIT_MILLISECONDS = 5_000;
+
+export class Takeover {
+  private grpc: GrpcTransport | undefined;
+  /** Those where a connection is being made, or cannot be had. */
+  private readonly settled = new Set<Endpoint>();
+
+  constructor(
+    private readonly open: () => Promise<GrpcTransport>,
+    private readonly stop: AbortSignal,
+  ) {}
+
+  /** `undefined`: the gateway is to be asked. */
+  transportFor({ url }: Endpoint): Transport | undefined {
+    return this.grpc?.isConnected(url) ? this.grpc : undefined;
+  }
+
+  /** To be called whenever the endpoint has answered. */
+  begin(endpoint: Endpoint): void {
+    if (this.settled.has(endpoint) || this.transportFor(endpoint) !== undefined) return;
+    this.settled.add(endpoint);
+    this.connect(endpoint).then(
+      () => this.settled.delete(endpoint),
+      () => {},
+    );
+  }
+
+  private async connect({ url }: Endpoint): Promise<void> {
+    this.grpc = await this.open();
+    await this.grpc.connect(url, AbortSignal.any([AbortSignal.timeout(LIMIT_MILLISECONDS), this.stop]));
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * A socket with HTTP/2 on it, plain or with TLS. Imports what it needs when it
+ * is called: most processes never do.
+ */
+import type { Socket } from "node:net";
+import { Http2Connection } from "./connection.ts";
+import { Http2Failure } from "./failure.ts";
+
+/** Certificates in PEM, where TLS is spoken. */
+export interface TlsMeans {
+  readonly key?: string;
+  readonly cert?: string;
+  readonly ca?: string[];
+}
+
+/** Connected once it is there. Rejects with the error of the socket or of TLS, or with the reason of `signal`. */
+export async function connectHttp2(url: string, tls: TlsMeans, signal: AbortSignal): Promise<Http2Connection> {
+  const { promise, resolve, reject } = Promise.withResolvers<Http2Connection>();
+  const { socket, event } = await openSocket(new URL(url), tls);
+  const giveUp = () => {
+    socket.destroy();
+    reject(signal.reason);
+  };
+  if (signal.aborted) giveUp();
+  signal.addEventListener("abort", giveUp, { once: true });
+  socket.once("error", reject);
+  socket.once("close", () => reject(new Http2Failure("refused", "the connection was closed at its beginning")));
+  socket.once(event, () => {
+    signal.removeEventListener("abort", giveUp);
+    resolve(speakOn(socket));
+  });
+  return promise;
+}
+
+async function openSocket({ protocol, hostname, port }: URL, tls: TlsMeans) {
+  const host = hostname.replace(/^\[|\]$/g, "");
+  if (protocol === "http:") {
+    const { connect } = await import("node:net");
+    return { socket: connect({ host, port: Number(port || 80), noDelay: true }), event: "connect" };
+  }
+  const { connect } = await import("node:tls");
+  const socket = connect({ host, port: Number(port || 443), ALPNProtocols: ["h2"], ...tls });
+  socket.setNoDelay(true);
+  return { socket, event: "secureConnect" };
+}
+
+function speakOn(socket: Socket): Http2Connection {
+  const connection = new Http2Connection({
+    write: (bytes) => void socket.write(bytes),
+    close: () => void socket.destroy(),
+  });
+  socket.on("data", (bytes: Uint8Array) => connection.receive(bytes));
+  socket.on("error", (error) => connection.lost(error));
+  socket.on("close", () => connection.lost(new Http2Failure("broken", "the connection was closed")));
+  return connection;
+}

@@ -1,0 +1,16 @@
+/**
+ * Why an exchange over HTTP/2 came to nothing. `refused`: the other side has
+ * certainly not begun with it. `broken`: it may have.
+ */
+export class Http2Failure extends Error {
+  override readonly name = "Http2Failure";
+
+  constructor(
+    readonly kind: "refused" | "broken",
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+export const NO_HTTP2 = "what arrives is no HTTP/2";

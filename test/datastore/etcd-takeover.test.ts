@@ -1,0 +1,217 @@
+/** Where a process stays, gRPC takes over from etcd's gateway: against the real server, through a wire that can be watched. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import type { Datastore, Entry } from "../../src/datastore/datastore.ts";
+import { type EtcdOptions, openEtcd } from "../../src/datastore/etcd/etcd.ts";
+import { makeRoot, makeSigned } from "../support/certificates.ts";
+import { countRequests, type EtcdCluster, etcdctl, hasEtcd, startEtcd } from "../support/etcd.ts";
+import { pollUntil } from "../support/poll.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+import { startProxy } from "../support/unreliable-proxy.ts";
+
+const HTTP2 = "PRI * HTTP/2.0";
+const GATEWAY = "POST /v3/kv/txn";
+/** The one protocol that is offered (ALPN), with its lengths. */
+const HTTP2_OVER_TLS = "\0\u{3}\u{2}h2";
+
+describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
+  let cluster: EtcdCluster;
+  beforeAll(async () => {
+    cluster = await startEtcd();
+  });
+  afterAll(() => cluster.stop());
+
+  const serverPort = () => Number(new URL(cluster.endpoints[0] ?? "").port);
+  const openAt = (endpoint: string, options: EtcdOptions = {}) =>
+    openEtcd({ source: { kind: "endpoints", endpoints: [endpoint] } }, { grpcTakesOver: true, ...options });
+
+  test("lets the gateway answer first, and takes what follows", async () => {
+    await using wire = await startWire(serverPort());
+    const store = await openAt(wire.endpoint);
+    await store.read([]);
+    expect(wire.count(GATEWAY)).toBe(1);
+
+    await untilTakenOver(store, wire);
+    const before = wire.count(GATEWAY);
+    for (let time = 0; time < 5; time++) await store.commit([{ kind: "put", key: "/taken", value: `${time}` }]);
+    expect(wire.count(GATEWAY)).toBe(before);
+    expect(wire.count(HTTP2)).toBe(1);
+    expect((await store.read([{ kind: "key", key: "/taken" }])).answers[0]?.[0]?.value).toBe("4");
+    await store.close();
+  });
+
+  test("leaves it to the gateway where nobody asked for it", async () => {
+    await using wire = await startWire(serverPort());
+    const store = await openEtcd({ source: { kind: "endpoints", endpoints: [wire.endpoint] } });
+    for (let time = 0; time < 5; time++) await store.read([]);
+
+    expect([wire.count(GATEWAY), wire.count(HTTP2)]).toEqual([5, 0]);
+    await store.close();
+  });
+
+  test("leaves it to the gateway, and does not try for ever, where HTTP/2 is not spoken", async () => {
+    await using wire = await startWire(serverPort(), { refuses: HTTP2 });
+    const store = await openAt(wire.endpoint);
+    await store.read([]);
+    await pollUntil(() => wire.count(HTTP2) === 1, "one attempt at HTTP/2");
+    for (let time = 0; time < 10; time++) await store.read([]);
+
+    expect([wire.count(GATEWAY), wire.count(HTTP2)]).toEqual([11, 1]);
+    await store.close();
+  });
+
+  test("returns to the gateway where the connection is lost, and takes over again", async () => {
+    await using wire = await startWire(serverPort());
+    const store = await openAt(wire.endpoint);
+    await untilTakenOver(store, wire);
+    wire.cut();
+    for (const value of ["a", "b", "c"])
+      expect((await store.commit([{ kind: "put", key: "/cut", value }])).ok).toBe(true);
+
+    await untilTakenOver(store, wire);
+    expect(wire.count(HTTP2)).toBe(2);
+    await store.close();
+  });
+
+  test("gives a connection up that has fallen silent, and commits once", async () => {
+    await using wire = await startWire(serverPort());
+    const store = await openAt(wire.endpoint, { limits: { firstAttemptMilliseconds: 200 } });
+    await untilTakenOver(store, wire);
+    await store.commit([{ kind: "create", key: "/silent", value: "0" }]);
+    const [entry] = (await store.read([{ kind: "key", key: "/silent" }])).answers[0] ?? [];
+    wire.freeze();
+    const { revision } = entry as Entry;
+    const written = await store.commit([{ kind: "update", key: "/silent", value: "1", revision }]);
+
+    expect(written.ok).toBe(true);
+    expect(JSON.parse(etcdctl(cluster.endpoints[0] ?? "", ["get", "/silent", "-w", "json"])).kvs[0].version).toBe(2);
+    await store.close();
+  });
+
+  test("makes no other requests than the gateway", async () => {
+    const [endpoint = ""] = cluster.endpoints;
+    await using wire = await startWire(serverPort());
+    const store = await openAt(wire.endpoint);
+    await untilTakenOver(store, wire);
+    const before = await countRequests(endpoint);
+    for (const value of ["a", "b"]) await store.commit([{ kind: "put", key: "/counted", value }]);
+    await store.read([{ kind: "prefix", prefix: "/" }]);
+    const after = await countRequests(endpoint);
+    await store.close();
+
+    expect((after["Txn"] ?? 0) - (before["Txn"] ?? 0)).toBe(3);
+  });
+
+  test("tells etcd's own refusals in its own words", async () => {
+    await using wire = await startWire(serverPort());
+    const store = await openAt(wire.endpoint);
+    await untilTakenOver(store, wire);
+    const value = "x".repeat(1_700_000);
+
+    expect(store.commit([{ kind: "put", key: "/large", value }])).rejects.toThrow(/request is too large/);
+    await store.close();
+  });
+
+  test("loses no increment, and makes none twice, whatever the wire loses", async () => {
+    const proxy = await startProxy(serverPort());
+    const store = await openAt(`http://127.0.0.1:${proxy.port}`);
+    await store.commit([{ kind: "create", key: "/counter", value: "0" }]);
+    for (let count = 0; count < 20; count++) {
+      const entry = (await store.read([{ kind: "key", key: "/counter" }])).answers[0]?.[0] as Entry;
+      proxy.loseNext(count % 2 === 0 ? "answer" : "request");
+      const value = String(Number(entry.value) + 1);
+      const written = await store.commit([{ kind: "update", key: "/counter", value, revision: entry.revision }]);
+      expect(written.ok).toBe(true);
+    }
+    await store.close();
+    await proxy.stop();
+
+    const answer = JSON.parse(etcdctl(cluster.endpoints[0] ?? "", ["get", "/counter", "-w", "json"]));
+    expect(answer.kvs[0]).toMatchObject({ value: Buffer.from("20").toString("base64"), version: 21 });
+  });
+
+  test("takes over with TLS and a client's certificate, too", async () => {
+    const directory = temporaryDirectory("etcd-takeover");
+    const root = makeRoot(directory.path, "root-ca");
+    const server = makeSigned(directory.path, "server", root);
+    const client = makeSigned(directory.path, "client", root);
+    const secured = await startEtcd({ tls: { ...server, clientCa: root.cert } });
+    const wire = await startWire(Number(new URL(secured.endpoints[0] ?? "").port));
+    const source = { kind: "endpoints", endpoints: [wire.endpoint.replace("http:", "https:")] } as const;
+    const paths = { caCertFile: root.cert, certFile: client.cert, keyFile: client.key };
+    const store = await openEtcd({ source, ...paths }, { grpcTakesOver: true });
+    // What is said cannot be read, but who asked for HTTP/2 at its beginning says much more from now on.
+    const put = (value: string) => store.commit([{ kind: "put", key: "/secured", value }]);
+    await put("small");
+    await pollUntil(() => wire.carried(HTTP2_OVER_TLS) > 0, "a connection that asks for HTTP/2");
+    await pollUntil(async () => {
+      expect((await put("x".repeat(100_000))).ok).toBe(true);
+      return wire.carried(HTTP2_OVER_TLS) > 100_000;
+    }, "a large value by gRPC");
+    await store.close();
+    await wire[Symbol.asyncDispose]();
+    await secured.stop();
+    directory.remove();
+  });
+});
+
+/** Asks until a request has not gone by the gateway. */
+async function untilTakenOver(store: Datastore, wire: Wire): Promise<void> {
+  await pollUntil(async () => {
+    const before = wire.count(GATEWAY);
+    await store.read([]);
+    return wire.count(GATEWAY) === before;
+  }, "a request by gRPC");
+}
+
+interface Wire extends AsyncDisposable {
+  readonly endpoint: string;
+  /** How often the text was sent by the client. */
+  count(text: string): number;
+  /** How much clients have sent on connections on which the text was. */
+  carried(text: string): number;
+  /** All connections end. */
+  cut(): void;
+  /** The connections that are open carry nothing any more; new ones do. */
+  freeze(): void;
+}
+
+/** A wire to a server on loopback that remembers what was said. */
+async function startWire(target: number, { refuses }: { readonly refuses?: string } = {}): Promise<Wire> {
+  const said = new Map<Socket, string>();
+  const open = new Set<Socket>();
+  const frozen = new Set<Socket>();
+  const server = createServer((client) => {
+    const upstream = connect(target, "127.0.0.1");
+    for (const socket of [client, upstream]) {
+      open.add(socket);
+      socket.on("error", () => socket.destroy());
+      socket.on("close", () => open.delete(socket));
+    }
+    client.on("data", (data) => {
+      said.set(client, (said.get(client) ?? "") + data.toString("latin1"));
+      if (refuses !== undefined && data.includes(refuses)) client.destroy();
+      else if (!frozen.has(client)) upstream.write(data);
+    });
+    upstream.on("data", (data) => !frozen.has(client) && client.write(data));
+    client.on("close", () => upstream.destroy());
+    upstream.on("close", () => client.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const cut = () => {
+    for (const socket of open) socket.destroy();
+  };
+  return {
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    count: (text) => [...said.values()].join().split(text).length - 1,
+    carried: (text) => [...said.values()].filter((each) => each.includes(text)).join("").length,
+    cut,
+    freeze: () => {
+      for (const socket of open) frozen.add(socket);
+    },
+    [Symbol.asyncDispose]: async () => {
+      cut();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
