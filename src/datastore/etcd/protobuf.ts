@@ -9,27 +9,45 @@ const FIXED32 = 5;
 
 /** One field, with its number; several make a message. */
 export function delimited(field: number, content: Uint8Array | string): Uint8Array {
-  const bytes = typeof content === "string" ? Buffer.from(content) : content;
-  return Buffer.concat([encodeVarint(BigInt((field << 3) | DELIMITED)), encodeVarint(BigInt(bytes.length)), bytes]);
+  const length = typeof content === "string" ? Buffer.byteLength(content) : content.length;
+  const tag = (field << 3) | DELIMITED;
+  const bytes = Buffer.allocUnsafe(sizeOf(tag) + sizeOf(length) + length);
+  const at = putNumber(bytes, putNumber(bytes, 0, tag), length);
+  if (typeof content === "string") bytes.write(content, at);
+  else bytes.set(content, at);
+  return bytes;
 }
 
 export function varint(field: number, value: bigint): Uint8Array {
-  return Buffer.concat([encodeVarint(BigInt((field << 3) | VARINT)), encodeVarint(value)]);
+  const bytes = Buffer.allocUnsafe(MOST_BYTES * 2);
+  let at = putNumber(bytes, 0, (field << 3) | VARINT);
+  let left = BigInt.asUintN(64, value);
+  for (; left > LARGEST_NUMBER; left >>= 7n) bytes[at++] = Number(left & 0x7fn) | 0x80;
+  return bytes.subarray(0, putNumber(bytes, at, Number(left)));
 }
 
 export function message(...fields: readonly Uint8Array[]): Uint8Array {
   return Buffer.concat(fields);
 }
 
-function encodeVarint(value: bigint): Uint8Array {
-  const bytes: number[] = [];
-  let left = BigInt.asUintN(64, value);
-  while (left > 0x7fn) {
-    bytes.push(Number(left & 0x7fn) | 0x80);
-    left >>= 7n;
-  }
-  bytes.push(Number(left));
-  return Uint8Array.from(bytes);
+/** Of a number of 64 bits, seven in each. */
+const MOST_BYTES = 10;
+/** What bitwise operations can hold. */
+const LARGEST_NUMBER = 0x7fff_ffffn;
+
+function sizeOf(value: number): number {
+  let size = 1;
+  for (let left = value >>> 7; left > 0; left >>>= 7) size += 1;
+  return size;
+}
+
+/** Answers where the next byte goes. */
+function putNumber(bytes: Uint8Array, at: number, value: number): number {
+  let next = at;
+  let left = value;
+  for (; left > 0x7f; left >>>= 7) bytes[next++] = (left & 0x7f) | 0x80;
+  bytes[next++] = left;
+  return next;
 }
 
 /** A message taken apart; absent fields read as zero, empty or no elements, as protobuf means them. */
