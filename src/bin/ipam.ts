@@ -8,7 +8,7 @@ import { hostName } from "./host-name.ts";
 
 export async function compose(face: PluginFace, { environment, stderr, lifetime }: CallMeans): Promise<CniPlugin> {
   return ipamPlugin(face, {
-    hostName: await hostName(),
+    hostName,
     pid: process.pid,
     runDirectory: runDirectoryOf(environment),
     lifetime,

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { decode, MINIMAL } from "../../test/support/network-config.ts";
 import { PluginError } from "../errors.ts";
-import { blamingFields, readNodeName, unreadableFiles } from "./config-files.ts";
+import { blamingFields, nodeNameFor, readNodeName, unreadableFiles } from "./config-files.ts";
 import { decodeNetworkConfig } from "./decode.ts";
 import { chooseNodeName } from "./node-name.ts";
 import { pathText } from "./problem.ts";
@@ -27,24 +27,43 @@ describe("chooseNodeName()", () => {
   });
 });
 
+describe("nodeNameFor()", () => {
+  const asked = async (): Promise<string> => {
+    throw new Error("asked for the host name");
+  };
+
+  test("does not ask for the host's name where the config gives one", async () => {
+    expect(await nodeNameFor({ command: "ADD" }, decode({ nodename: "given" }), asked)).toBe("given");
+  });
+
+  test("takes the host's name for a DEL whose file is missing, and refuses anything else", async () => {
+    const config = decode({ nodename_file: missing });
+
+    expect(await nodeNameFor({ command: "DEL" }, config, async () => "Host")).toBe("host");
+    await expect(nodeNameFor({ command: "ADD" }, config, async () => "Host")).rejects.toThrow(missing);
+  });
+});
+
 describe("readNodeName()", () => {
   test("prefers the config, then the file, then the host name", async () => {
-    expect(await readNodeName(decode({ nodename: "given", nodename_file: missing }), "Host")).toBe("given");
-    expect(await readNodeName(decode({ nodename_file: present }), "Host")).toBe("From-File");
-    expect(await readNodeName(decode({ nodename_file: missing, nodename_file_optional: true }), "Host")).toBe("host");
+    expect(await readNodeName(decode({ nodename: "given", nodename_file: missing }), async () => "Host")).toBe("given");
+    expect(await readNodeName(decode({ nodename_file: present }), async () => "Host")).toBe("From-File");
+    expect(
+      await readNodeName(decode({ nodename_file: missing, nodename_file_optional: true }), async () => "Host"),
+    ).toBe("host");
   });
 
   test("refuses what cannot be part of a key", async () => {
     const odd = join(folder, "odd");
     writeFileSync(odd, "a/b\n");
-    await expect(readNodeName(decode({ nodename_file: odd }), "Host")).rejects.toThrow("a/b");
+    await expect(readNodeName(decode({ nodename_file: odd }), async () => "Host")).rejects.toThrow("a/b");
   });
 
   test("refuses a named file that is missing, unless it is said to be optional", async () => {
-    await expect(readNodeName(decode({ nodename_file: missing }), "Host")).rejects.toThrow(missing);
-    await expect(readNodeName(decode({ nodename_file: folder, nodename_file_optional: true }), "Host")).rejects.toThrow(
-      folder,
-    );
+    await expect(readNodeName(decode({ nodename_file: missing }), async () => "Host")).rejects.toThrow(missing);
+    await expect(
+      readNodeName(decode({ nodename_file: folder, nodename_file_optional: true }), async () => "Host"),
+    ).rejects.toThrow(folder);
   });
 });
 

@@ -3,6 +3,7 @@
  * file hold? The one place of this room that touches the disk. Through Bun's
  * own files: importing node:fs would cost every call of the plugin.
  */
+import type { CniCall } from "../cni/call.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { configInvalid } from "./decode.ts";
@@ -33,15 +34,29 @@ export async function blamingFields(failure: unknown, files: readonly NamedFile[
   return problems.length === 0 ? failure : configInvalid(problems);
 }
 
+/** Taking away must not fail for want of a name. */
+export async function nodeNameFor(
+  { command }: Pick<CniCall, "command">,
+  config: NetworkConfig,
+  hostName: () => Promise<string>,
+): Promise<string> {
+  try {
+    return await readNodeName(config, hostName);
+  } catch (failure) {
+    if (command === "DEL") return chooseNodeName({ hostName: await hostName() });
+    throw failure;
+  }
+}
+
 /** Reads the file only when the config does not say; a file that was named must be there unless it is said to be optional. */
-export async function readNodeName(config: NetworkConfig, hostName: string): Promise<string> {
+export async function readNodeName(config: NetworkConfig, hostName: () => Promise<string>): Promise<string> {
   const { name, nameFile, nameFileOptional } = config.node;
-  if (name?.trim()) return chooseNodeName({ nodename: name, hostName });
+  if (name?.trim()) return chooseNodeName({ nodename: name, hostName: "" });
 
   const file = nameFile ?? DEFAULT_NODE_NAME_FILE;
   const mayBeMissing = nameFile === undefined || nameFileOptional;
   const fileText = await readOptionalFile(file, mayBeMissing);
-  const chosen = chooseNodeName({ fileText, hostName });
+  const chosen = chooseNodeName({ fileText, hostName: await hostName() });
   if (isNodeName(chosen)) return chosen;
   const source = fileText?.trim() ? `the file ${shownValue(file)} holds` : "the host is called";
   throw new PluginError("config-invalid", `Cannot learn the node name: ${source} ${shownValue(chosen)}, which is none`);

@@ -8,7 +8,7 @@
 import type { CniCall } from "../cni/call.ts";
 import type { CallContext } from "../cni/serve.ts";
 import { networkConfigOf } from "../config/call-config.ts";
-import { blamingFields, readNodeName } from "../config/config-files.ts";
+import { blamingFields, nodeNameFor } from "../config/config-files.ts";
 import { type DatastoreSettings, datastoreSettings } from "../config/datastore-settings.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import type { Datastore } from "../datastore/datastore.ts";
@@ -61,7 +61,7 @@ export async function withSession<T>(
   const settings = datastoreSettings(config);
   const { store, close } = openOnce(settings, surroundings);
   try {
-    const node = await nodeName(config, call, surroundings);
+    const node = await nodeNameFor(call, config, surroundings.hostName);
     return await work({ config, settings, node, log, signal: context.signal, surroundings, store });
   } catch (cause) {
     const failure = await blamingFields(cause, decoded.files);
@@ -90,17 +90,6 @@ function openOnce(settings: DatastoreSettings, { random, lifetime }: Surrounding
     );
   };
   return { store, close };
-}
-
-/** Taking away must not fail for want of a name. */
-async function nodeName(config: NetworkConfig, call: CniCall, { hostName }: Surroundings): Promise<string> {
-  if (config.node.name?.trim()) return readNodeName(config, "");
-  try {
-    return await readNodeName(config, await hostName());
-  } catch (failure) {
-    if (call.command === "DEL") return (await hostName()).toLowerCase();
-    throw failure;
-  }
 }
 
 function fieldsOf(call: CniCall): Readonly<Record<string, string>> {

@@ -5,7 +5,7 @@
 import type { CniCall } from "../../cni/call.ts";
 import type { CallContext } from "../../cni/serve.ts";
 import { networkConfigOf } from "../../config/call-config.ts";
-import { blamingFields, readNodeName } from "../../config/config-files.ts";
+import { blamingFields, nodeNameFor } from "../../config/config-files.ts";
 import { type DatastoreSettings, datastoreSettings } from "../../config/datastore-settings.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
@@ -19,7 +19,7 @@ import { type HostMeans, openHostAllocator } from "../host-allocator.ts";
 /** What the plugin needs of the process it runs in. */
 export interface Surroundings extends HostMeans {
   readonly pid: number;
-  readonly hostName: string;
+  readonly hostName: () => Promise<string>;
   readonly lifetime: Lifetime;
   readonly uuid: () => string;
   readonly stderr: (text: string) => void;
@@ -44,7 +44,7 @@ export async function withSession<T>(
   const log = openConfigLog(decoded, { component: "ipam", clock: surroundings.now, ...surroundings });
   let store: Datastore | undefined;
   try {
-    const node = await nodeName(config, call.call, surroundings.hostName);
+    const node = await nodeNameFor(call.call, config, surroundings.hostName);
     const settings = datastoreSettings(config);
     const { random, lifetime } = surroundings;
     store = await openDatastore(settings, { random, lifetime, signal: call.context.signal });
@@ -58,15 +58,5 @@ export async function withSession<T>(
   } finally {
     await store?.close();
     log.close();
-  }
-}
-
-/** Taking away must not fail for want of a name: there it only says which hints to use. */
-async function nodeName(config: NetworkConfig, call: CniCall, hostName: string): Promise<string> {
-  try {
-    return await readNodeName(config, hostName);
-  } catch (failure) {
-    if (call.command === "DEL") return hostName;
-    throw failure;
   }
 }
