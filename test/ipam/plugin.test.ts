@@ -59,9 +59,14 @@ for (const { name, missing, start } of IPAM_SITES) {
       expect(await codeOf(call("CHECK", "a"))).toBe(109);
     });
 
-    test("needs neither CNI_IFNAME nor CNI_NETNS nor CNI_PATH", async () => {
-      expect(await add("bare", { ifname: undefined })).toHaveLength(1);
-      expect((await call("DEL", "bare", { ifname: undefined })).exitCode).toBe(0);
+    test("looks at neither CNI_IFNAME nor CNI_NETNS nor CNI_PATH", async () => {
+      const addresses = await add("bare", { ifname: undefined });
+
+      expect(addresses).toHaveLength(1);
+      for (const ifname of ["eth0", "net1", "not/a name"]) expect(await add("bare", { ifname })).toEqual(addresses);
+      expect((await call("CHECK", "bare", { ifname: "eth7" })).exitCode).toBe(0);
+      expect((await call("DEL", "bare", { ifname: "eth9" })).exitCode).toBe(0);
+      expect((await judge(site)).world.handles).toEqual([]);
     });
 
     test("gives both families when asked, IPv4 first", async () => {
@@ -96,11 +101,10 @@ for (const { name, missing, start } of IPAM_SITES) {
 
     test("gives back on GC what the runtime does not know any more, and only that", async () => {
       await add("stays");
-      await add("stays", { ifname: "eth1" });
       await add("goes");
       await add("elsewhere", { config: { nodename: "node-2" } });
       await add("other", { config: { name: "net.x" } });
-      const valid = [{ containerID: "stays", ifname: "eth0" }];
+      const valid = [{ containerID: "stays", ifname: "eth1" }];
 
       expect((await call("GC", "", { config: {} })).exitCode).toBe(0);
       expect((await judge(site)).world.handles).toHaveLength(4);

@@ -1,18 +1,17 @@
 /**
- * Who an attachment is to the allocator.
- *
- * The handle is `<network>.<container>`, as every tool that reads the datastore
- * expects. Two interfaces of one container share it and differ in the interface
- * kept with each allocation.
+ * Who an attachment is to the allocator: `<network>.<container>`, as every tool
+ * that reads the datastore expects. CNI_IFNAME is not looked at: a plugin that
+ * asks for addresses by a process of its own gets one set for each container,
+ * and gives it back whatever the interface is called by then.
  */
 import type { Owner } from "../block.ts";
 
-export function ownerOf(call: {
+export function ownerOf({
+  networkName,
+  containerId,
+}: {
   readonly networkName: string;
   readonly containerId: string;
-  readonly ifname: string;
 }): Owner {
-  const { networkName, containerId, ifname } = call;
-  const handle = `${networkName}.${containerId}`;
-  return ifname === "" ? { handle, network: networkName } : { handle, network: networkName, interface: ifname };
+  return { handle: `${networkName}.${containerId}`, network: networkName };
 }

@@ -1,4 +1,4 @@
-/** The IPAM plugin: what each CNI command does. CNI_NETNS, CNI_IFNAME and CNI_PATH are not needed. */
+/** The IPAM plugin: what each CNI command does. CNI_NETNS, CNI_IFNAME and CNI_PATH are not looked at. */
 import type { PluginFace } from "../../cni/face.ts";
 import type { CniPlugin } from "../../cni/serve.ts";
 import { add } from "./add.ts";
