@@ -280,14 +280,34 @@ describe("Http2Connection", () => {
       expect(side.isClosed()).toBe(true);
     });
 
+    test.each([["ECONNRESET"], ["EHOSTUNREACH"], ["ERR_SSL_BAD_RECORD_MAC"]])(
+      "takes no error of the wire (%s) for proof that nothing was begun",
+      (code) => {
+        const side = setUp();
+        const told = openOn(side);
+        const cause = Object.assign(new Error("cut"), { code });
+        side.connection.lost(cause);
+
+        expect(told.failure()).toMatchObject({ kind: "broken", message: "cut", cause });
+      },
+    );
+
+    test("hands on why the wire was lost before the other side had greeted: it may have refused the certificate", () => {
+      const side = setUp("silent");
+      const told = openOn(side);
+      const cause = new Error("certificate required");
+      side.connection.lost(cause);
+
+      expect(told.failure()).toBe(cause);
+    });
+
     test("tells every stream when the wire is lost; those that waited were never begun", () => {
       const side = setUp();
       side.send(frames.SETTINGS, 0, encodeSettings([MOST_STREAMS, 1]));
       const [begun, waiting] = [openOn(side), openOn(side)];
-      const cause = new Error("cut");
-      side.connection.lost(cause);
+      side.connection.lost(new Error("cut"));
 
-      expect(begun.failure()).toBe(cause);
+      expect(begun.failure()).toMatchObject({ kind: "broken" });
       expect(waiting.failure()).toMatchObject({ kind: "refused" });
       expect(openOn(side).failure()).toMatchObject({ kind: "refused" });
     });

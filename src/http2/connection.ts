@@ -138,9 +138,10 @@ export class Http2Connection {
     this.state = "closed";
     this.greetingHeard.reject(error);
     this.wire.close();
+    const failure = this.isGreeted ? toBroken(error) : error;
     const open = [...this.streams.values()];
     this.streams.clear();
-    for (const { events } of open) events.failed(error);
+    for (const { events } of open) events.failed(failure);
     this.startQueued();
   }
 
@@ -296,4 +297,10 @@ export class Http2Connection {
   private flush(): void {
     if (this.state !== "closed") this.sender.flush();
   }
+}
+
+/** Once the other side has greeted, an error that elsewhere means "never connected" tells nothing about what was sent. */
+function toBroken(error: unknown): Http2Failure {
+  if (error instanceof Http2Failure) return error;
+  return new Http2Failure("broken", error instanceof Error ? error.message : String(error), error);
 }

@@ -8,8 +8,9 @@ export class Http2Failure extends Error {
   constructor(
     readonly kind: "refused" | "broken",
     message: string,
+    cause?: unknown,
   ) {
-    super(message);
+    super(message, { cause });
   }
 }
 
