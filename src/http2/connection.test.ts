@@ -232,6 +232,22 @@ describe("Http2Connection", () => {
     expect(side.sent()).toEqual([]);
   });
 
+  test("takes no new requests once it is retired, asks for a sign of life, and closes behind the last answer", () => {
+    const side = setUp();
+    side.send(frames.SETTINGS, 0, encodeSettings([MOST_STREAMS, 1]));
+    const [begun, waiting] = [openOn(side), openOn(side)];
+    side.sent();
+    side.connection.retire();
+    side.connection.retire();
+
+    expect(side.sent()).toMatchObject([{ type: frames.PING, flags: 0, payload: new Uint8Array(8) }]);
+    expect(waiting.failure()).toMatchObject({ kind: "refused" });
+    expect([begun.failure(), side.connection.isOpen, side.isClosed()]).toEqual([undefined, false, false]);
+    side.answer(1, "late");
+    expect(begun.events).toContain("late");
+    expect(side.isClosed()).toBe(true);
+  });
+
   test("passes over frames of kinds that it does not know, and of streams that are gone", () => {
     const side = setUp();
     const { stream, events } = openOn(side);

@@ -52,6 +52,8 @@ const STREAM_WINDOW = 1024 * 1024;
 const CONNECTION_WINDOW = 0x7fff_ffff;
 const LAST_STREAM = 0x7fff_fffd;
 
+const PING_BYTES = 8;
+
 const REFUSED_STREAM = 7;
 const CANCEL = 8;
 
@@ -143,6 +145,17 @@ export class Http2Connection {
     this.streams.clear();
     for (const { events } of open) events.failed(failure);
     this.startQueued();
+  }
+
+  /**
+   * For a connection that may be dead: takes no new streams, and is closed with the last one. The other side is asked
+   * whether it is there; its answer is heard.
+   */
+  retire(): void {
+    if (!this.isOpen) return;
+    this.sender.put(frames.PING, 0, new Uint8Array(PING_BYTES));
+    this.flush();
+    this.goAway(LAST_STREAM);
   }
 
   close(): void {
@@ -243,10 +256,13 @@ export class Http2Connection {
     this.pumpAll();
   }
 
-  /** Requests behind the last one that it names were not begun; the others may still be answered. */
   private takeFarewell({ payload }: frames.Frame): void {
+    this.goAway(frames.numberAt(payload, 0));
+  }
+
+  /** Requests behind the last one that is named were not begun; the others may still be answered. */
+  private goAway(last: number): void {
     this.state = "going away";
-    const last = frames.numberAt(payload, 0);
     for (const stream of [...this.streams.values()].filter(({ id }) => id > last)) {
       this.streams.delete(stream.id);
       stream.events.failed(new Http2Failure("refused", "the other side is about to end"));

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import type { Datastore, Entry } from "../../src/datastore/datastore.ts";
 import { type EtcdOptions, openEtcd } from "../../src/datastore/etcd/etcd.ts";
+import { GrpcTransport } from "../../src/datastore/etcd/grpc.ts";
 import { makeRoot, makeSigned } from "../support/certificates.ts";
 import { countRequests, type EtcdCluster, etcdctl, hasEtcd, startEtcd } from "../support/etcd.ts";
 import { pollUntil } from "../support/poll.ts";
@@ -13,6 +14,8 @@ const HTTP2 = "PRI * HTTP/2.0";
 const GATEWAY = "POST /v3/kv/txn";
 /** The one protocol that is offered (ALPN), with its lengths. */
 const HTTP2_OVER_TLS = "\0\u{3}\u{2}h2";
+
+const NOTHING = { comparisons: [], success: [], failure: [] };
 
 describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
   let cluster: EtcdCluster;
@@ -86,6 +89,41 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
     expect(written.ok).toBe(true);
     expect(JSON.parse(etcdctl(cluster.endpoints[0] ?? "", ["get", "/silent", "-w", "json"])).kvs[0].version).toBe(2);
     await store.close();
+  });
+
+  test("leaves those alone that wait beside one that was given up: the server may only be slow", async () => {
+    await using wire = await startWire(serverPort());
+    const grpc = new GrpcTransport({});
+    const [impatient, patient] = [new AbortController(), new AbortController()];
+    const ask = ({ signal }: AbortController) =>
+      grpc.transact({ url: wire.endpoint, token: undefined, signal }, NOTHING);
+    await ask(patient);
+    wire.hold();
+    const [first, second] = [ask(impatient), ask(patient)];
+    impatient.abort();
+    await expect(first).rejects.toMatchObject({ diagnosis: { effect: "unknown" } });
+    expect(grpc.isConnected(wire.endpoint)).toBe(false);
+    wire.release();
+
+    expect((await second).succeeded).toBe(true);
+    await ask(patient);
+    expect(wire.count(HTTP2)).toBe(2);
+    grpc.close();
+  });
+
+  test("ends what waits on a connection that gives no sign of life any more", async () => {
+    await using wire = await startWire(serverPort());
+    const grpc = new GrpcTransport({});
+    const [impatient, patient] = [new AbortController(), new AbortController()];
+    const ask = ({ signal }: AbortController) =>
+      grpc.transact({ url: wire.endpoint, token: undefined, signal }, NOTHING);
+    await ask(patient);
+    wire.freeze();
+    const asked = [ask(impatient), ask(patient)];
+    impatient.abort();
+
+    for (const each of asked) await expect(each).rejects.toMatchObject({ diagnosis: { effect: "unknown" } });
+    grpc.close();
   });
 
   test("makes no other requests than the gateway", async () => {
@@ -174,6 +212,9 @@ interface Wire extends AsyncDisposable {
   cut(): void;
   /** The connections that are open carry nothing any more; new ones do. */
   freeze(): void;
+  /** Nothing is carried until it is released; then all of it. */
+  hold(): void;
+  release(): void;
 }
 
 /** A wire to a server on loopback that remembers what was said. */
@@ -181,6 +222,11 @@ async function startWire(target: number, { refuses }: { readonly refuses?: strin
   const said = new Map<Socket, string>();
   const open = new Set<Socket>();
   const frozen = new Set<Socket>();
+  let held: (() => void)[] | undefined;
+  const carry = (from: Socket, write: () => void) => {
+    if (held) held.push(write);
+    else if (!frozen.has(from)) write();
+  };
   const server = createServer((client) => {
     const upstream = connect(target, "127.0.0.1");
     for (const socket of [client, upstream]) {
@@ -191,9 +237,9 @@ async function startWire(target: number, { refuses }: { readonly refuses?: strin
     client.on("data", (data) => {
       said.set(client, (said.get(client) ?? "") + data.toString("latin1"));
       if (refuses !== undefined && data.includes(refuses)) client.destroy();
-      else if (!frozen.has(client)) upstream.write(data);
+      else carry(client, () => upstream.write(data));
     });
-    upstream.on("data", (data) => !frozen.has(client) && client.write(data));
+    upstream.on("data", (data) => carry(upstream, () => client.write(data)));
     client.on("close", () => upstream.destroy());
     upstream.on("close", () => client.destroy());
   });
@@ -208,6 +254,14 @@ async function startWire(target: number, { refuses }: { readonly refuses?: strin
     cut,
     freeze: () => {
       for (const socket of open) frozen.add(socket);
+    },
+    hold: () => {
+      held = [];
+    },
+    release: () => {
+      const late = held ?? [];
+      held = undefined;
+      for (const write of late) write();
     },
     [Symbol.asyncDispose]: async () => {
       cut();

@@ -20,6 +20,9 @@ import {
 import type { TlsFiles } from "./tls-files.ts";
 import type { Call, Transaction, TransactionAnswer, Transport, User, WatchAnswer, WatchRequest } from "./transport.ts";
 
+/** A server that is there answers a ping within, whatever else it is busy with. */
+const SIGN_OF_LIFE_MILLISECONDS = 1_000;
+
 /** Header fields as they were last sent to a path. */
 interface WrittenFields extends Pick<Call, "url" | "token"> {
   readonly bytes: Uint8Array;
@@ -143,7 +146,7 @@ async function askOnce(connection: Http2Connection, opening: Opening, signal: Ab
   });
   const giveUp = () => {
     stream.cancel();
-    closeIfSilent(connection, heard);
+    doubtIfSilent(connection, heard);
     reject(failureOfConnection(signal.reason));
   };
   signal.addEventListener("abort", giveUp, { once: true });
@@ -186,7 +189,7 @@ async function* messagesOf(
     },
   });
   const giveUp = () => {
-    closeIfSilent(connection, heard);
+    doubtIfSilent(connection, heard);
     stop(failureOfConnection(signal.reason));
   };
   signal.addEventListener("abort", giveUp, { once: true });
@@ -207,7 +210,13 @@ async function* messagesOf(
   }
 }
 
-/** A connection on which nothing was heard since may be dead without anybody having said so. */
-function closeIfSilent(connection: Http2Connection, heardBefore: number): void {
-  if (connection.heard === heardBefore) connection.close();
+/**
+ * A connection on which nothing was heard since may be dead without anybody having said so: what follows goes another
+ * way. What is under way beside it ends only where the server does not even say that it is there: it may just be slow.
+ */
+function doubtIfSilent(connection: Http2Connection, heardBefore: number): void {
+  const isSilent = () => connection.heard === heardBefore;
+  if (!isSilent() || !connection.isOpen) return;
+  connection.retire();
+  setTimeout(() => isSilent() && connection.close(), SIGN_OF_LIFE_MILLISECONDS).unref();
 }
