@@ -126,6 +126,23 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
     grpc.close();
   });
 
+  test("ends a watch with the signal, whether or not anybody waits for what it tells", async () => {
+    const [url = ""] = cluster.endpoints;
+    const watches = async () => /^etcd_debugging_mvcc_watch_stream_total (\d+)$/m.exec(await metricsOf(url))?.[1];
+    const before = await watches();
+    const grpc = new GrpcTransport({});
+    const stop = new AbortController();
+    const request = { key: "/watched", startRevision: "1" };
+    const answers = grpc.watch({ url, token: undefined, signal: stop.signal }, request)[Symbol.asyncIterator]();
+    expect((await answers.next()).value.created).toBe(true);
+    expect(await watches()).not.toBe(before);
+    stop.abort();
+
+    await pollUntil(async () => (await watches()) === before, "the end of the watch");
+    expect(grpc.isConnected(url)).toBe(true);
+    grpc.close();
+  });
+
   test("makes no other requests than the gateway", async () => {
     const [endpoint = ""] = cluster.endpoints;
     await using wire = await startWire(serverPort());
@@ -192,6 +209,8 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
     directory.remove();
   });
 });
+
+const metricsOf = async (endpoint: string) => (await fetch(`${endpoint}/metrics`)).text();
 
 /** Asks until a request has not gone by the gateway. */
 async function untilTakenOver(store: Datastore, wire: Wire): Promise<void> {

@@ -189,6 +189,8 @@ async function* messagesOf(
     },
   });
   const giveUp = () => {
+    // Now: nobody may ask for the next message any more.
+    stream.cancel();
     doubtIfSilent(connection, heard);
     stop(failureOfConnection(signal.reason));
   };
