@@ -19,7 +19,7 @@ export function encodeFields(fields: readonly HeaderField[]): Uint8Array {
 }
 
 function textParts(text: string): readonly (Uint8Array | readonly number[])[] {
-  const bytes = Buffer.from(text);
+  const bytes = Buffer.from(text, "latin1");
   return [integerBytes(bytes.length), bytes];
 }
 
@@ -54,7 +54,7 @@ const STATIC_FIELDS: readonly HeaderField[] = [
     return [name, value.replace(";", ", ")] as const;
   });
 
-/** What a field takes in the table beside its letters. */
+/** What a field takes in the table beside its letters, each of which is a byte. */
 const FIELD_OVERHEAD = 32;
 /** Where neither side asks for another size. */
 const TABLE_SIZE = 4096;
@@ -118,7 +118,7 @@ export class FieldReader {
 }
 
 function sizeOf([name, value]: HeaderField): number {
-  return Buffer.byteLength(name) + Buffer.byteLength(value) + FIELD_OVERHEAD;
+  return name.length + value.length + FIELD_OVERHEAD;
 }
 
 class Source {
@@ -153,7 +153,7 @@ class Source {
     if (end > this.bytes.length) throw cutOff();
     const content = this.bytes.subarray(this.at, end);
     this.at = end;
-    return isCoded ? decodeHuffman(content) : Buffer.from(content).toString();
+    return Buffer.from(isCoded ? decodeHuffman(content) : content).toString("latin1");
   }
 
   private byte(): number {

@@ -26,7 +26,7 @@ interface Codes {
 
 let known: readonly Codes[] | undefined;
 
-export function decodeHuffman(bytes: Uint8Array): string {
+export function decodeHuffman(bytes: Uint8Array): Uint8Array {
   known ??= codesByLength();
   const text: number[] = [];
   let code = 0;
@@ -43,7 +43,7 @@ export function decodeHuffman(bytes: Uint8Array): string {
   }
   // The last byte is filled up with ones, the beginning of the longest code.
   if (length > 7 || code !== (1 << length) - 1) throw notACode();
-  return Buffer.from(text).toString();
+  return Uint8Array.from(text);
 }
 
 function symbolOf(code: number, codes: Codes | undefined): number | undefined {
