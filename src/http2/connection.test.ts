@@ -186,6 +186,20 @@ describe("Http2Connection", () => {
       expect(dataBytes(side.sent(), 3)).toBe(2_000);
     });
 
+    test("does not take the bit that means nothing for a part of a number", () => {
+      const side = setUp();
+      const reserved = 0x8000_0000;
+      openOn(side, { body: new Uint8Array(100_000) });
+      side.sent();
+      side.send(frames.WINDOW_UPDATE, 1, frames.numberBytes(reserved + 50_000));
+      side.send(frames.WINDOW_UPDATE, 0, frames.numberBytes(reserved + 10));
+      expect(dataBytes(side.sent(), 1)).toBe(10);
+
+      const told = openOn(side);
+      side.send(frames.GO_AWAY, 0, Buffer.concat([frames.numberBytes(reserved + 1), frames.numberBytes(0)]));
+      expect(told.failure()).toMatchObject({ kind: "refused" });
+    });
+
     test("lets the other side send on once half of a stream's window was taken", () => {
       const side = setUp();
       const { stream } = openOn(side);

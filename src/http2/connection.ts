@@ -49,8 +49,8 @@ const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 /** A stream may be this far ahead of whoever takes from it. */
 const STREAM_WINDOW = 1024 * 1024;
 /** The connection as a whole is never the limit. */
-const CONNECTION_WINDOW = 0x7fff_ffff;
-const LAST_STREAM = 0x7fff_fffd;
+const CONNECTION_WINDOW = frames.LARGEST_COUNT;
+const LAST_STREAM = frames.LARGEST_COUNT - 2;
 
 const PING_BYTES = 8;
 
@@ -250,14 +250,14 @@ export class Http2Connection {
   }
 
   private takeWindow({ stream: id, payload }: frames.Frame): void {
-    const bytes = frames.numberAt(payload, 0);
+    const bytes = frames.countAt(payload, 0);
     if (id === 0) this.sender.widen(bytes);
     else this.streams.get(id)?.outgoing.widen(bytes);
     this.pumpAll();
   }
 
   private takeFarewell({ payload }: frames.Frame): void {
-    this.goAway(frames.numberAt(payload, 0));
+    this.goAway(frames.countAt(payload, 0));
   }
 
   /** Requests behind the last one that is named were not begun; the others may still be answered. */

@@ -24,6 +24,9 @@ const WITH_PRIORITY = 0x20;
 /** Of both sides, where neither asks for more; this one does not. */
 export const LARGEST_PAYLOAD = 16_384;
 
+/** Of streams and windows. */
+export const LARGEST_COUNT = 0x7fff_ffff;
+
 const HEAD_BYTES = 9;
 const PRIORITY_BYTES = 5;
 
@@ -63,7 +66,7 @@ export class FrameReader {
       frames.push({
         type: lengthAndType & 0xff,
         flags: view.getUint8(at + 4),
-        stream: view.getUint32(at + 5) & 0x7fff_ffff,
+        stream: view.getUint32(at + 5) & LARGEST_COUNT,
         payload: bytes.subarray(at + HEAD_BYTES, end),
       });
       at = end;
@@ -86,6 +89,11 @@ export function contentOf({ type, flags, payload }: Frame): Uint8Array {
 export function numberAt(payload: Uint8Array, at: number): number {
   if (payload.length < at + 4) throw new Http2Failure("broken", "a frame is cut off");
   return new DataView(payload.buffer, payload.byteOffset).getUint32(at);
+}
+
+/** A stream or a window: of 31 bits, behind one that means nothing. */
+export function countAt(payload: Uint8Array, at: number): number {
+  return numberAt(payload, at) & LARGEST_COUNT;
 }
 
 export function numberBytes(value: number): Uint8Array {
