@@ -126,6 +126,19 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
     grpc.close();
   });
 
+  test("waits for the greeting no longer than it is told, and leaves no connection behind", async () => {
+    await using wire = await startWire(serverPort());
+    wire.hold();
+    const grpc = new GrpcTransport({});
+    const stop = new AbortController();
+    const connected = grpc.connect(wire.endpoint, stop.signal);
+    await pollUntil(() => wire.count(HTTP2) === 1, "an attempt at HTTP/2");
+    stop.abort();
+
+    await expect(connected).rejects.toThrow();
+    await pollUntil(() => wire.connections() === 0, "the end of the connection");
+  });
+
   test("ends a watch with the signal, whether or not anybody waits for what it tells", async () => {
     const [url = ""] = cluster.endpoints;
     const watches = async () => /^etcd_debugging_mvcc_watch_stream_total (\d+)$/m.exec(await metricsOf(url))?.[1];
@@ -225,6 +238,8 @@ interface Wire extends AsyncDisposable {
   readonly endpoint: string;
   /** How often the text was sent by the client. */
   count(text: string): number;
+  /** How many of clients are open. */
+  connections(): number;
   /** How much clients have sent on connections on which the text was. */
   carried(text: string): number;
   /** All connections end. */
@@ -269,6 +284,7 @@ async function startWire(target: number, { refuses }: { readonly refuses?: strin
   return {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     count: (text) => [...said.values()].join().split(text).length - 1,
+    connections: () => [...said.keys()].filter((client) => open.has(client)).length,
     carried: (text) => [...said.values()].filter((each) => each.includes(text)).join("").length,
     cut,
     freeze: () => {

@@ -41,9 +41,13 @@ export class GrpcTransport implements Transport {
     return connection?.isOpen === true && connection.isGreeted;
   }
 
-  /** Until the server is known to speak HTTP/2. */
+  /** Until the server is known to speak HTTP/2. A connection where that is not heard in time is closed. */
   async connect(url: string, signal: AbortSignal): Promise<void> {
-    await (await this.connectionFor(url, signal)).greeted;
+    const connection = await this.connectionFor(url, signal);
+    const giveUp = () => connection.close();
+    signal.addEventListener("abort", giveUp, { once: true });
+    if (signal.aborted) giveUp();
+    await connection.greeted.finally(() => signal.removeEventListener("abort", giveUp));
   }
 
   async transact(call: Call, transaction: Transaction): Promise<TransactionAnswer> {
