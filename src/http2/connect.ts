@@ -16,7 +16,7 @@ export interface TlsMeans {
 /** Connected once it is there. Rejects with the error of the socket or of TLS, or with the reason of `signal`. */
 export async function connectHttp2(url: string, tls: TlsMeans, signal: AbortSignal): Promise<Http2Connection> {
   const { promise, resolve, reject } = Promise.withResolvers<Http2Connection>();
-  const { socket, event } = await openSocket(new URL(url), tls);
+  const { socket, event, isAgreed } = await openSocket(new URL(url), tls);
   const giveUp = () => {
     socket.destroy();
     reject(signal.reason);
@@ -27,21 +27,32 @@ export async function connectHttp2(url: string, tls: TlsMeans, signal: AbortSign
   socket.once("close", () => reject(new Http2Failure("refused", "the connection was closed at its beginning")));
   socket.once(event, () => {
     signal.removeEventListener("abort", giveUp);
-    resolve(speakOn(socket));
+    if (isAgreed()) return resolve(speakOn(socket));
+    reject(new Http2Failure("unspoken", "the server does not agree to HTTP/2"));
+    socket.destroy();
   });
   return promise;
 }
 
-async function openSocket({ protocol, hostname, port }: URL, tls: TlsMeans) {
+interface Opened {
+  readonly socket: Socket;
+  /** That it is there. */
+  readonly event: "connect" | "secureConnect";
+  /** Without TLS nobody is asked: what the other side says first will tell. */
+  isAgreed(): boolean;
+}
+
+async function openSocket({ protocol, hostname, port }: URL, tls: TlsMeans): Promise<Opened> {
   const host = hostname.replace(/^\[|\]$/g, "");
   if (protocol === "http:") {
     const { connect } = await import("node:net");
-    return { socket: connect({ host, port: Number(port || 80), noDelay: true }), event: "connect" };
+    const socket = connect({ host, port: Number(port || 80), noDelay: true });
+    return { socket, event: "connect", isAgreed: () => true };
   }
   const { connect } = await import("node:tls");
   const socket = connect({ host, port: Number(port || 443), ALPNProtocols: ["h2"], ...tls });
   socket.setNoDelay(true);
-  return { socket, event: "secureConnect" };
+  return { socket, event: "secureConnect", isAgreed: () => socket.alpnProtocol === "h2" };
 }
 
 function speakOn(socket: Socket): Http2Connection {

@@ -101,6 +101,14 @@ for (const gateway of ["on", "off"] as const) {
       expect(outcome).toMatchObject({ details: expect.stringContaining("https") });
     });
 
+    test("says that TLS failed where there is neither a gateway nor HTTP/2", async () => {
+      const { cert, key } = makeSigned(directory.path, "web", first);
+      const tls = { cert: Bun.file(cert), key: Bun.file(key) };
+      using web = Bun.serve({ port: 0, tls, fetch: () => new Response("not here", { status: 404 }) });
+
+      expect(await tryRead([`https://localhost:${web.port}`], withClient(first.cert))).toEqual(atStage("TLS"));
+    });
+
     test("connects by host name, too", async () => {
       const named = (clusters[0]?.endpoints ?? []).map((endpoint) => endpoint.replace("127.0.0.1", "localhost"));
 

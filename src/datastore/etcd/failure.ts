@@ -67,6 +67,15 @@ const NOT_BEGUN = {
   advice: "etcd ends its connections when it is restarted or overloaded: check its log",
 } as const satisfies Diagnosis;
 
+const WITHOUT_HTTP2 = {
+  stage: "TLS",
+  effect: "none",
+  cure: "repair",
+  advice: "check that the address is that of etcd itself, and that nothing on the way speaks HTTP/1 alone",
+} as const satisfies Diagnosis;
+
+const BY_HTTP2_FAILURE = { refused: NOT_BEGUN, broken: SILENT, unspoken: WITHOUT_HTTP2 } as const;
+
 const BY_ERROR_CODE: readonly (readonly [RegExp, Diagnosis])[] = [
   [/^(ECONNREFUSED|ConnectionRefused|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|FailedToOpenSocket)$/, REFUSED],
   [/^(ENOTFOUND|EAI_AGAIN|ESERVFAIL|ENODATA|ETIMEOUT|DNS_)/, UNRESOLVED],
@@ -83,8 +92,7 @@ export function failureOfConnection(error: unknown): EtcdFailure {
   if (error.name === "TimeoutError" || error.name === "AbortError") {
     return new EtcdFailure(SILENT, "no answer within the time limit", error);
   }
-  if (error instanceof Http2Failure && error.kind === "refused")
-    return new EtcdFailure(NOT_BEGUN, error.message, error);
+  if (error instanceof Http2Failure) return new EtcdFailure(BY_HTTP2_FAILURE[error.kind], error.message, error);
   const code = "code" in error ? String(error.code) : "";
   const [, diagnosis = SILENT] = BY_ERROR_CODE.find(([pattern]) => pattern.test(code)) ?? [];
   return new EtcdFailure(
