@@ -1,5 +1,7 @@
 /** Where a process stays, gRPC takes over from etcd's gateway: against the real server, through a wire that can be watched. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { createSecureServer, type OutgoingHttpHeaders } from "node:http2";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import type { Datastore, Entry } from "../../src/datastore/datastore.ts";
 import { type EtcdOptions, openEtcd } from "../../src/datastore/etcd/etcd.ts";
@@ -198,6 +200,24 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
     expect(answer.kvs[0]).toMatchObject({ value: Buffer.from("20").toString("base64"), version: 21 });
   });
 
+  test.each([
+    ["only HTTP/1", undefined],
+    ["no gRPC, which it says itself,", { "grpc-status": "12", "grpc-message": "no route" }],
+  ])("returns to the gateway where a proxy speaks HTTP/2 and passes on %s to etcd", async (_, refusal) => {
+    await using proxy = await startSecureProxy(cluster.endpoints[0] ?? "", refusal);
+    const source = { kind: "endpoints", endpoints: [proxy.endpoint] } as const;
+    const store = await openEtcd({ source, caCertFile: proxy.caCertFile }, { grpcTakesOver: true });
+    await store.read([]);
+    await pollUntil(async () => {
+      expect((await store.commit([{ kind: "put", key: "/proxied", value: "x" }])).ok).toBe(true);
+      return proxy.refused() > 0;
+    }, "a request by gRPC");
+    for (let time = 0; time < 5; time++) await store.read([]);
+
+    expect(proxy.refused()).toBe(1);
+    await store.close();
+  });
+
   test("takes over with TLS and a client's certificate, too", async () => {
     const directory = temporaryDirectory("etcd-takeover");
     const root = makeRoot(directory.path, "root-ca");
@@ -301,6 +321,44 @@ async function startWire(target: number, { refuses }: { readonly refuses?: strin
     [Symbol.asyncDispose]: async () => {
       cut();
       await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+interface SecureProxy extends AsyncDisposable {
+  readonly endpoint: string;
+  readonly caCertFile: string;
+  /** How many requests by HTTP/2 found nobody. */
+  refused(): number;
+}
+
+/** Speaks HTTP/1 and HTTP/2, and HTTP/1 with the server behind it; or answers what comes by HTTP/2 itself. */
+async function startSecureProxy(target: string, refusal?: OutgoingHttpHeaders): Promise<SecureProxy> {
+  const directory = temporaryDirectory("etcd-proxy");
+  const root = makeRoot(directory.path, "root-ca");
+  const { cert, key } = makeSigned(directory.path, "proxy", root);
+  let refused = 0;
+  const options = { cert: readFileSync(cert), key: readFileSync(key), allowHTTP1: true };
+  const server = createSecureServer(options, async (request, response) => {
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const isHttp2 = request.httpVersionMajor === 2;
+    if (isHttp2) refused += 1;
+    if (isHttp2 && refusal) {
+      response.writeHead(200, refusal).end();
+      return;
+    }
+    const answer = await fetch(target + request.url, { method: "POST", body: Buffer.concat(chunks) });
+    response.writeHead(answer.status).end(Buffer.from(await answer.arrayBuffer()));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    endpoint: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    caCertFile: root.cert,
+    refused: () => refused,
+    [Symbol.asyncDispose]: async () => {
+      server.close();
+      directory.remove();
     },
   };
 }

@@ -6,7 +6,7 @@
 import { PluginError } from "../../errors.ts";
 import { redact } from "../../redaction.ts";
 import type { Endpoint, EndpointRing } from "./endpoints.ts";
-import { EtcdFailure, failureOfConnection, isAuthenticationOff, isSilence } from "./failure.ts";
+import { EtcdFailure, failureOfConnection, isAuthenticationOff, isGrpcOff, isSilence } from "./failure.ts";
 import { GatewayTransport } from "./gateway.ts";
 import type { GrpcTransport } from "./grpc.ts";
 import { type Limits, Patience } from "./patience.ts";
@@ -96,7 +96,9 @@ export class EtcdClient {
         this.takeover?.begin(endpoint);
         return answer;
       } catch (error) {
-        const { cure } = failureOfConnection(error).diagnosis;
+        const failure = failureOfConnection(error);
+        const { cure } = failure.diagnosis;
+        if (isGrpcOff(failure)) this.takeover?.renounce(endpoint);
         if (cure === "grpc" && transport === this.gateway) this.withoutGateway.add(endpoint);
         else if (cure === "new token" && mayRenewToken) {
           this.tokens.delete(endpoint);

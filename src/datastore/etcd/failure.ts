@@ -229,6 +229,19 @@ function failureOfGateway(message: string): EtcdFailure {
   return new EtcdFailure({ stage: "request", effect: "none", cure: "grpc", advice: "is this etcd?" }, message);
 }
 
+/** HTTP/2 is spoken, but what answers is not etcd's gRPC: something on the way, which may pass the gateway's requests on. */
+export function grpcOff(reason: string, effect: Diagnosis["effect"]): EtcdFailure {
+  const advice = "check that whatever stands before etcd passes gRPC on";
+  const cure = effect === "none" ? "moment" : "wait";
+  return new EtcdFailure({ stage: "request", effect, cure, advice }, `${GRPC_OFF} (${reason})`);
+}
+
+const GRPC_OFF = "the answer is none of etcd's gRPC";
+
+export function isGrpcOff({ message }: EtcdFailure): boolean {
+  return message.startsWith(GRPC_OFF);
+}
+
 /** Nothing was heard within the time limit. */
 export function isSilence({ cause }: EtcdFailure): boolean {
   return cause instanceof Error && (cause.name === "TimeoutError" || cause.name === "AbortError");

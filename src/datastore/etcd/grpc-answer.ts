@@ -3,12 +3,12 @@
  * five bytes that tell its length, and at the end a status.
  */
 import type { StreamEvents } from "../../http2/connection.ts";
-import { type EtcdFailure, failureOfAnswer, failureOfConnection } from "./failure.ts";
+import { type EtcdFailure, failureOfAnswer, failureOfConnection, grpcOff } from "./failure.ts";
 
 /** A byte for compression, which is never asked for, and four for the length. */
 const PREFIX_BYTES = 5;
-/** gRPC's code for what cannot be told. */
-const UNKNOWN = 2;
+/** gRPC's word for a service that is not there. */
+const UNIMPLEMENTED = "12";
 
 export interface AnswerEvents {
   message(bytes: Uint8Array): void;
@@ -41,8 +41,11 @@ export function readAnswer(events: AnswerEvents): StreamEvents {
 function failureIn(fields: ReadonlyMap<string, string>): EtcdFailure | undefined {
   const status = fields.get("grpc-status");
   if (status === "0") return undefined;
-  if (status !== undefined) return failureOfAnswer(Number(status), plainText(fields.get("grpc-message") ?? ""));
-  return failureOfAnswer(UNKNOWN, `the answer is none of gRPC's (HTTP status ${fields.get(":status") ?? "missing"})`);
+  const message = plainText(fields.get("grpc-message") ?? "");
+  if (status === UNIMPLEMENTED) return grpcOff(message, "none");
+  if (status !== undefined) return failureOfAnswer(Number(status), message);
+  const httpStatus = fields.get(":status") ?? "missing";
+  return grpcOff(`HTTP status ${httpStatus}`, httpStatus === "404" ? "none" : "unknown");
 }
 
 /** Letters beyond ASCII are written as %XX. */

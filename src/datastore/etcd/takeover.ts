@@ -12,7 +12,7 @@ const LIMIT_MILLISECONDS = 5_000;
 
 export class Takeover {
   private grpc: GrpcTransport | undefined;
-  /** Those where a connection is being made, or cannot be had. */
+  /** Those where a connection is being made, or of no use. */
   private readonly settled = new Set<Endpoint>();
 
   constructor(
@@ -21,8 +21,13 @@ export class Takeover {
   ) {}
 
   /** `undefined`: the gateway is to be asked. */
-  transportFor({ url }: Endpoint): Transport | undefined {
-    return this.grpc?.isConnected(url) ? this.grpc : undefined;
+  transportFor(endpoint: Endpoint): Transport | undefined {
+    return !this.settled.has(endpoint) && this.grpc?.isConnected(endpoint.url) ? this.grpc : undefined;
+  }
+
+  /** HTTP/2 is spoken there, but gRPC is not. */
+  renounce(endpoint: Endpoint): void {
+    this.settled.add(endpoint);
   }
 
   /** To be called whenever the endpoint has answered. */
