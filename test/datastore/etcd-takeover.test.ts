@@ -128,6 +128,18 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
     grpc.close();
   });
 
+  test("sends nothing of a request that was given up before", async () => {
+    await using wire = await startWire(serverPort());
+    const grpc = new GrpcTransport({});
+    const ask = (signal: AbortSignal) => grpc.transact({ url: wire.endpoint, token: undefined, signal }, NOTHING);
+    await ask(new AbortController().signal);
+    await expect(ask(AbortSignal.abort())).rejects.toThrow("no answer within the time limit");
+    await ask(new AbortController().signal);
+
+    expect(wire.count("/etcdserverpb.KV/Txn")).toBe(2);
+    grpc.close();
+  });
+
   test("waits for the greeting no longer than it is told, and leaves no connection behind", async () => {
     await using wire = await startWire(serverPort());
     wire.hold();

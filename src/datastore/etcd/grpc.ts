@@ -129,6 +129,7 @@ function fieldsOf({ url, token }: Call, path: string): Uint8Array {
 
 /** One request, one answer. */
 async function askOnce(connection: Http2Connection, opening: Opening, signal: AbortSignal): Promise<Uint8Array> {
+  requireWanted(signal);
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
   const { heard } = connection;
   let answer: Uint8Array | undefined;
@@ -154,7 +155,6 @@ async function askOnce(connection: Http2Connection, opening: Opening, signal: Ab
     reject(failureOfConnection(signal.reason));
   };
   signal.addEventListener("abort", giveUp, { once: true });
-  if (signal.aborted) giveUp();
   try {
     return await promise;
   } finally {
@@ -168,6 +168,7 @@ async function* messagesOf(
   opening: Opening,
   signal: AbortSignal,
 ): AsyncIterable<Uint8Array> {
+  requireWanted(signal);
   const { heard } = connection;
   const waiting: Uint8Array[] = [];
   let untaken = 0;
@@ -199,7 +200,6 @@ async function* messagesOf(
     stop(failureOfConnection(signal.reason));
   };
   signal.addEventListener("abort", giveUp, { once: true });
-  if (signal.aborted) giveUp();
   try {
     for (;;) {
       for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) yield next;
@@ -214,6 +214,11 @@ async function* messagesOf(
     signal.removeEventListener("abort", giveUp);
     stream.cancel();
   }
+}
+
+/** Whoever waited for the connection may have given up meanwhile. */
+function requireWanted(signal: AbortSignal): void {
+  if (signal.aborted) throw failureOfConnection(signal.reason);
 }
 
 /**
