@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { layOutForLargePages } from "./large-pages.ts";
+import { writeInPieces } from "./write-in-pieces.ts";
 
 export type Target = "bun-linux-x64" | "bun-linux-arm64";
 
@@ -59,7 +59,7 @@ export async function compileExecutable({
       plugins: [...plugins, ...bundled],
     });
     if (!built.success) throw new AggregateError(built.logs, `Cannot build "${executable}"`);
-    layOutForLargePages(unfinished);
+    writeInPieces(unfinished);
   } finally {
     rmSync(folder, { recursive: true });
   }
