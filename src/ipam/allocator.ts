@@ -21,7 +21,14 @@ import { type AssignOutcome, decideAssign } from "./assign/decide.ts";
 import { addressAt, isEmpty, type Owner, ordinalsOf } from "./block.ts";
 import { type Alongside, type Pace, settle } from "./commit-loop.ts";
 import { openHintMemory } from "./hint-file.ts";
-import { type BlockHint, blocksToAssignFrom, blocksToReleaseFrom, type HintStore, withSeenBlocks } from "./hints.ts";
+import {
+  type BlockHint,
+  blocksToAssignFrom,
+  blocksToReleaseFrom,
+  type HintStore,
+  type HostHints,
+  withSeenBlocks,
+} from "./hints.ts";
 import type { Turn } from "./host-turn.ts";
 import { requirePrefix } from "./records.ts";
 import { ADDRESSES_AT_ONCE, decideReleaseAddresses, wantedBlocksOf } from "./release/decide-addresses.ts";
@@ -101,7 +108,7 @@ async function assign(
       changes: (answers, planned) => alongside.changes(answers, { addresses: planned.addresses }),
     },
   );
-  await remember({ hints, means }, request.node, outcome);
+  await remember({ hints, means }, remembered, { node: request.node, outcome });
   return { addresses: outcome.addresses };
 }
 
@@ -197,17 +204,27 @@ function wantedBlocks(likely: readonly string[], again: readonly string[]): read
   return [...keys].map((key) => ({ kind: "key", key }));
 }
 
-async function remember({ hints, means }: Omit<Parts, "store">, node: string, outcome: AssignOutcome): Promise<void> {
+/** What was seen, for the next call. `before`: the hints of this one; mostly they say it already. */
+async function remember(
+  { hints, means }: Pick<Parts, "hints" | "means">,
+  before: HostHints,
+  { node, outcome }: { readonly node: string; readonly outcome: AssignOutcome },
+): Promise<void> {
+  if (hintsAfter(before, outcome) === before) return;
   // Loaded again: another process of this host may have been quicker.
-  const remembered = await hints.load();
-  const isFirstWarning = !outcome.nodeRegistered && !remembered.warnedUnregistered;
-  if (isFirstWarning) {
+  const latest = await hints.load();
+  if (!outcome.nodeRegistered && !latest.warnedUnregistered) {
     means.warn?.(`Node "${node}" is not registered: it counts as a node without labels`);
   }
-  const seen = withSeenBlocks(remembered, outcome.blocks.map(hintOf));
-  if (seen !== remembered || isFirstWarning || (outcome.nodeRegistered && remembered.warnedUnregistered)) {
-    await hints.save({ ...seen, warnedUnregistered: !outcome.nodeRegistered });
-  }
+  const next = hintsAfter(latest, outcome);
+  if (next !== latest) await hints.save(next);
+}
+
+/** The same object when nothing is new. */
+function hintsAfter(hints: HostHints, { blocks, nodeRegistered }: AssignOutcome): HostHints {
+  const seen = withSeenBlocks(hints, blocks.map(hintOf));
+  const warnedUnregistered = !nodeRegistered;
+  return seen.warnedUnregistered === warnedUnregistered ? seen : { ...seen, warnedUnregistered };
 }
 
 function hintOf(block: IPAMBlock): BlockHint {

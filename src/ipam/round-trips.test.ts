@@ -5,6 +5,8 @@ import type { Datastore } from "../datastore/datastore.ts";
 import { type MemoryDatastore, openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
 import { type Allocator, openAllocator } from "./allocator.ts";
+import { openHintMemory } from "./hint-file.ts";
+import type { HostHints } from "./hints.ts";
 import { findProblems } from "./invariants.ts";
 import { readWorld } from "./world.ts";
 
@@ -52,6 +54,28 @@ describe("round trips", () => {
     expect(await roundTripsOf(() => misled.assign(request("net.b")))).toBe(3);
     expect(await roundTripsOf(() => misled.releaseHandle({ handle: "net.b", node: "node-1" }))).toBe(3);
     expect(await problems()).toEqual([]);
+  });
+
+  test("hints are looked up once where nothing is new, and again before they are written", async () => {
+    const kept = openHintMemory();
+    const done: string[] = [];
+    const load = () => {
+      done.push("load");
+      return kept.load();
+    };
+    const save = (hints: HostHints) => {
+      done.push("save");
+      return kept.save(hints);
+    };
+    const watched = openAllocator(store, means({ hints: { load, save } }));
+    const doneBy = async (handle: string) => {
+      done.length = 0;
+      await watched.assign(request(handle));
+      return [...done];
+    };
+
+    expect(await doneBy("net.first")).toEqual(["load", "load", "save"]);
+    expect(await doneBy("net.second")).toEqual(["load"]);
   });
 });
 
