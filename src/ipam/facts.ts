@@ -7,10 +7,12 @@
  */
 import type { Entry, Snapshot, Wanted } from "../datastore/datastore.ts";
 
+/** Of all facts: a process that stays meets most of its entries again, unchanged. Nobody changes what was decoded. */
+const decoded = new WeakMap<Entry, unknown>();
+
 export class Facts {
   private readonly answers = new Map<string, readonly Entry[]>();
   private readonly entries = new Map<string, Entry | undefined>();
-  private readonly decoded = new WeakMap<Entry, unknown>();
 
   /** Adds the answers to what was asked. */
   learn(wanted: readonly Wanted[], snapshot: Pick<Snapshot, "answers">): void {
@@ -46,10 +48,10 @@ export class Facts {
 
   /** Decodes an entry once, however often it is asked for. */
   decode<T>(entry: Entry, decoder: Decoder<T>): T {
-    const known = this.decoded.get(entry);
+    const known = decoded.get(entry);
     if (known instanceof Decoded && known.decoder === decoder) return known.value;
     const value = decoder(entry);
-    this.decoded.set(entry, new Decoded(decoder, value));
+    decoded.set(entry, new Decoded(decoder, value));
     return value;
   }
 }
