@@ -13,7 +13,7 @@ const LIMIT_MILLISECONDS = 5_000;
 export class Takeover {
   private grpc: GrpcTransport | undefined;
   /** Those where a connection is being made, or of no use. */
-  private readonly settled = new Set<Endpoint>();
+  private readonly leftToGateway = new Set<Endpoint>();
 
   constructor(
     private readonly open: () => Promise<GrpcTransport>,
@@ -22,20 +22,20 @@ export class Takeover {
 
   /** `undefined`: the gateway is to be asked. */
   transportFor(endpoint: Endpoint): Transport | undefined {
-    return !this.settled.has(endpoint) && this.grpc?.isConnected(endpoint.url) ? this.grpc : undefined;
+    return !this.leftToGateway.has(endpoint) && this.grpc?.isConnected(endpoint.url) ? this.grpc : undefined;
   }
 
   /** HTTP/2 is spoken there, but gRPC is not. */
   renounce(endpoint: Endpoint): void {
-    this.settled.add(endpoint);
+    this.leftToGateway.add(endpoint);
   }
 
   /** To be called whenever the endpoint has answered. */
   begin(endpoint: Endpoint): void {
-    if (this.settled.has(endpoint) || this.transportFor(endpoint) !== undefined) return;
-    this.settled.add(endpoint);
+    if (this.leftToGateway.has(endpoint) || this.transportFor(endpoint) !== undefined) return;
+    this.leftToGateway.add(endpoint);
     this.connect(endpoint).then(
-      () => this.settled.delete(endpoint),
+      () => this.leftToGateway.delete(endpoint),
       () => {},
     );
   }
