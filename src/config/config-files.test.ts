@@ -32,8 +32,9 @@ describe("nodeNameFor()", () => {
     throw new Error("asked for the host name");
   };
 
-  test("does not ask for the host's name where the config gives one", async () => {
+  test("does not ask for the host's name where the config or the file gives one", async () => {
     expect(await nodeNameFor({ command: "ADD" }, decode({ nodename: "given" }), asked)).toBe("given");
+    expect(await nodeNameFor({ command: "ADD" }, decode({ nodename_file: present }), asked)).toBe("From-File");
   });
 
   test("takes the host's name for a DEL whose file is missing, and refuses anything else", async () => {

@@ -51,12 +51,12 @@ export async function nodeNameFor(
 /** Reads the file only when the config does not say; a file that was named must be there unless it is said to be optional. */
 export async function readNodeName(config: NetworkConfig, hostName: () => Promise<string>): Promise<string> {
   const { name, nameFile, nameFileOptional } = config.node;
-  if (name?.trim()) return chooseNodeName({ nodename: name, hostName: "" });
+  if (name?.trim()) return chooseNodeName({ nodename: name });
 
   const file = nameFile ?? DEFAULT_NODE_NAME_FILE;
   const mayBeMissing = nameFile === undefined || nameFileOptional;
   const fileText = await readOptionalFile(file, mayBeMissing);
-  const chosen = chooseNodeName({ fileText, hostName: await hostName() });
+  const chosen = chooseNodeName({ fileText }) || chooseNodeName({ hostName: await hostName() });
   if (isNodeName(chosen)) return chosen;
   const source = fileText?.trim() ? `the file ${shownValue(file)} holds` : "the host is called";
   throw new PluginError("config-invalid", `Cannot learn the node name: ${source} ${shownValue(chosen)}, which is none`);

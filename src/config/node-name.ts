@@ -6,10 +6,11 @@ export interface NodeNameSources {
   readonly nodename?: string | undefined;
   /** What the node name file holds; `undefined` when there is none. */
   readonly fileText?: string | undefined;
-  readonly hostName: string;
+  readonly hostName?: string;
 }
 
-export function chooseNodeName({ nodename, fileText, hostName }: NodeNameSources): string {
+/** Empty where no source gives one. */
+export function chooseNodeName({ nodename, fileText, hostName = "" }: NodeNameSources): string {
   // Only the host name is folded: the other two are names that somebody registered.
   return nodename?.trim() || fileText?.trim() || hostName.trim().toLowerCase();
 }
