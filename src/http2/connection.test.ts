@@ -1,9 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { Http2Connection, type Opening, type Stream } from "./connection.ts";
+import { Http2Connection } from "./connection.ts";
 import { Http2Failure } from "./failure.ts";
 import * as frames from "./frames.ts";
 import { encodeFields } from "./header-fields.ts";
 import { encodeSettings, MOST_STREAMS, WINDOW } from "./settings.ts";
+import type { Opening, Stream } from "./stream.ts";
 
 const PREFACE_BYTES = 24;
 const REFUSED_STREAM = 7;

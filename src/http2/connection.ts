@@ -12,37 +12,7 @@ import { HeaderBlockReader, type ReadHeaders } from "./header-block.ts";
 import type { Outgoing } from "./outgoing.ts";
 import { DEFAULT_WINDOW, Sender, type Wire } from "./sender.ts";
 import { decodeSettings, encodeSettings, MOST_STREAMS, PUSH, WINDOW } from "./settings.ts";
-
-/** What a stream hears. After `end` or `failed` nothing comes any more. */
-export interface StreamEvents {
-  headers(fields: ReadonlyMap<string, string>): void;
-  data(bytes: Uint8Array): void;
-  end(): void;
-  failed(error: unknown): void;
-}
-
-export interface Opening {
-  /** As `encodeFields()` writes them. */
-  readonly fields: Uint8Array;
-  readonly body: Uint8Array;
-  /** `more to come`: this side of the stream stays open until it is cancelled. */
-  readonly more: "last" | "more to come";
-}
-
-export interface Stream {
-  /** Lets the other side send as much again. */
-  taken(bytes: number): void;
-  /** Nothing of it is heard any more. */
-  cancel(): void;
-}
-
-interface OpenStream {
-  readonly id: number;
-  readonly events: StreamEvents;
-  readonly outgoing: Outgoing;
-  /** Taken, and not yet told to the other side. */
-  untold: number;
-}
+import type { Opening, OpenStream, Stream, StreamEvents } from "./stream.ts";
 
 const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 

@@ -95,11 +95,7 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
 
   test("leaves those alone that wait beside one that was given up: the server may only be slow", async () => {
     await using wire = await startWire(serverPort());
-    const grpc = new GrpcTransport({});
-    const [impatient, patient] = [new AbortController(), new AbortController()];
-    const ask = ({ signal }: AbortController) =>
-      grpc.transact({ url: wire.endpoint, token: undefined, signal }, NOTHING);
-    await ask(patient);
+    const { grpc, ask, impatient, patient } = await askersOn(wire);
     wire.hold();
     const [first, second] = [ask(impatient), ask(patient)];
     impatient.abort();
@@ -115,11 +111,7 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
 
   test("ends what waits on a connection that gives no sign of life any more", async () => {
     await using wire = await startWire(serverPort());
-    const grpc = new GrpcTransport({});
-    const [impatient, patient] = [new AbortController(), new AbortController()];
-    const ask = ({ signal }: AbortController) =>
-      grpc.transact({ url: wire.endpoint, token: undefined, signal }, NOTHING);
-    await ask(patient);
+    const { grpc, ask, impatient, patient } = await askersOn(wire);
     wire.freeze();
     const asked = [ask(impatient), ask(patient)];
     impatient.abort();
@@ -256,6 +248,15 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
 });
 
 const metricsOf = async (endpoint: string) => (await fetch(`${endpoint}/metrics`)).text();
+
+/** One who will give up and one who will not, on a connection that has answered. */
+async function askersOn({ endpoint: url }: Wire) {
+  const grpc = new GrpcTransport({});
+  const [impatient, patient] = [new AbortController(), new AbortController()];
+  const ask = ({ signal }: AbortController) => grpc.transact({ url, token: undefined, signal }, NOTHING);
+  await ask(patient);
+  return { grpc, ask, impatient, patient };
+}
 
 /** Asks until a request has not gone by the gateway. */
 async function untilTakenOver(store: Datastore, wire: Wire): Promise<void> {

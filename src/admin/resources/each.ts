@@ -4,6 +4,7 @@ import type { ResourceName } from "../../model/keys.ts";
 import type { PublicKind } from "../../model/kinds.ts";
 import { redact } from "../../redaction.ts";
 import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../command.ts";
+import { complain } from "../complaint.ts";
 import { failureText } from "../failure-text.ts";
 import { paintComplaint } from "../paint.ts";
 import { referenceText } from "./reference.ts";
@@ -39,9 +40,8 @@ export async function forEachResource<Each extends Named>(
       // What is no matter of this one resource would fail for all others, too.
       if (!(failure instanceof PluginError) || failure.kind === "datastore-unavailable") throw failure;
       code = EXIT_FAILED;
-      const error = redact(failureText(failure));
-      results.push({ resource, action: "failed", error });
-      context.stderr(`${paintComplaint(context).red("error:")} ${error}\n`);
+      results.push({ resource, action: "failed", error: redact(failureText(failure)) });
+      complain(context, failure);
     }
   }
   if (wantsJson(given)) context.stdout(`${JSON.stringify({ results }, undefined, 2)}\n`);

@@ -30,7 +30,6 @@ export interface ClientOptions {
 }
 
 export class EtcdClient {
-  private readonly limits: Limits;
   private readonly closing = new AbortController();
   private readonly tokens = new Map<Endpoint, Promise<string | undefined>>();
   private readonly withoutGateway = new Set<Endpoint>();
@@ -41,11 +40,10 @@ export class EtcdClient {
   constructor(
     readonly ring: EndpointRing,
     private readonly tls: TlsFiles,
-    { limits, grpcTakesOver }: ClientOptions,
+    private readonly options: ClientOptions,
   ) {
-    this.limits = limits;
     this.gateway = new GatewayTransport(tls);
-    if (grpcTakesOver) this.takeover = new Takeover(() => this.openGrpc(), this.closed);
+    if (options.grpcTakesOver) this.takeover = new Takeover(() => this.openGrpc(), this.closed);
   }
 
   /** Fires when the client is closed. */
@@ -54,7 +52,7 @@ export class EtcdClient {
   }
 
   startPatience(stop: AbortSignal = this.closed): Patience {
-    return new Patience(this.limits, stop);
+    return new Patience(this.options.limits, stop);
   }
 
   /**

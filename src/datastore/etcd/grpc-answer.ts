@@ -2,7 +2,7 @@
  * An answer of gRPC as it comes in on a stream of HTTP/2: messages, each behind
  * five bytes that tell its length, and at the end a status.
  */
-import type { StreamEvents } from "../../http2/connection.ts";
+import type { StreamEvents } from "../../http2/stream.ts";
 import { type EtcdFailure, failureOfAnswer, failureOfConnection, grpcOff } from "./failure.ts";
 
 /** A byte for compression, which is never asked for, and four for the length. */

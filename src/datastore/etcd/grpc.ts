@@ -5,8 +5,9 @@
  * connection per endpoint, kept for the life of the process.
  */
 import { connectHttp2 } from "../../http2/connect.ts";
-import type { Http2Connection, Opening } from "../../http2/connection.ts";
+import type { Http2Connection } from "../../http2/connection.ts";
 import { encodeFields } from "../../http2/header-fields.ts";
+import type { Opening } from "../../http2/stream.ts";
 import { type EtcdFailure, failureOfAnswer, failureOfConnection } from "./failure.ts";
 import { encodeMessage, readAnswer } from "./grpc-answer.ts";
 import {
@@ -23,21 +24,27 @@ import type { Call, Transaction, TransactionAnswer, Transport, User, WatchAnswer
 /** A server that is there answers a ping within, whatever else it is busy with. */
 const SIGN_OF_LIFE_MILLISECONDS = 1_000;
 
+/** To an endpoint. */
+interface Way {
+  readonly opening: Promise<Http2Connection>;
+  /** Once it is there. */
+  connection?: Http2Connection;
+}
+
 /** Header fields as they were last sent to a path. */
 interface WrittenFields extends Pick<Call, "url" | "token"> {
   readonly bytes: Uint8Array;
 }
 
 export class GrpcTransport implements Transport {
-  private readonly connections = new Map<string, Promise<Http2Connection>>();
-  private readonly connected = new Map<string, Http2Connection>();
+  private readonly ways = new Map<string, Way>();
   private readonly fields = new Map<string, WrittenFields>();
 
   constructor(private readonly tls: TlsFiles) {}
 
   /** Whether a request would be on its way at once, to a server that is known to speak HTTP/2. */
   isConnected(url: string): boolean {
-    const connection = this.connected.get(url);
+    const connection = this.ways.get(url)?.connection;
     return connection?.isOpen === true && connection.isGreeted;
   }
 
@@ -67,13 +74,12 @@ export class GrpcTransport implements Transport {
   }
 
   close(): void {
-    for (const connection of this.connections.values()) connection.then((open) => open.close()).catch(() => {});
-    this.connections.clear();
-    this.connected.clear();
+    for (const { opening } of this.ways.values()) opening.then((connection) => connection.close()).catch(() => {});
+    this.ways.clear();
   }
 
   private async ask(call: Call, path: string, message: Uint8Array): Promise<Uint8Array> {
-    const connection = this.connected.get(call.url);
+    const connection = this.ways.get(call.url)?.connection;
     const usable = connection?.isOpen ? connection : await this.connectionFor(call.url, call.signal);
     const opening = { fields: this.fieldsFor(call, path), body: encodeMessage(message), more: "last" } as const;
     return askOnce(usable, opening, call.signal);
@@ -89,28 +95,27 @@ export class GrpcTransport implements Transport {
   }
 
   private async connectionFor(url: string, signal: AbortSignal): Promise<Http2Connection> {
-    const known = this.connections.get(url);
+    const known = this.ways.get(url);
     if (known !== undefined) {
-      const connection = await known;
+      const connection = await known.opening;
       if (connection.isOpen) return connection;
-      if (this.connections.get(url) === known) this.forget(url);
+      this.forget(url, known);
       return this.connectionFor(url, signal);
     }
-    const opening = connectHttp2(url, this.tls, signal);
-    this.connections.set(url, opening);
+    const way: Way = { opening: connectHttp2(url, this.tls, signal) };
+    this.ways.set(url, way);
     try {
-      const connection = await opening;
-      this.connected.set(url, connection);
-      return connection;
+      way.connection = await way.opening;
+      return way.connection;
     } catch (error) {
-      if (this.connections.get(url) === opening) this.forget(url);
+      this.forget(url, way);
       throw failureOfConnection(error);
     }
   }
 
-  private forget(url: string): void {
-    this.connections.delete(url);
-    this.connected.delete(url);
+  /** Another may have taken its place meanwhile. */
+  private forget(url: string, way: Way): void {
+    if (this.ways.get(url) === way) this.ways.delete(url);
   }
 }
 
