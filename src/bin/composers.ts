@@ -16,3 +16,8 @@ export const COMPOSERS: Readonly<Record<PluginPart, () => Promise<Composer>>> = 
   portmap: loadOnce(() => import("./portmap.ts")),
   bandwidth: loadOnce(() => import("./bandwidth.ts")),
 };
+
+/** Whether it is the name of a plugin, and not that of something which every object inherits. */
+export function isPluginPart(text: string): text is PluginPart {
+  return Object.hasOwn(COMPOSERS, text);
+}

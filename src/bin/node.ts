@@ -20,11 +20,10 @@ import { formatLine } from "../log/line.ts";
 import type { EnterPhase } from "../plugin/phase.ts";
 import { VERSION } from "../version.ts";
 import { agentDirectory, callSocketPath } from "./agent-socket.ts";
-import { COMPOSERS } from "./composers.ts";
+import { COMPOSERS, isPluginPart } from "./composers.ts";
 import { STOP_SIGNALS } from "./end.ts";
 import { faceOf } from "./faces.ts";
 import { startPhaseClock } from "./phases.ts";
-import type { PluginPart } from "./programs.ts";
 import { forgetProxies } from "./proxies.ts";
 
 declare const FAULTS: boolean | undefined;
@@ -141,10 +140,6 @@ async function answerCall(
   };
   const answer = await serve(process, plugin);
   return { ...answer, stderr: logged + answer.stderr };
-}
-
-function isPluginPart(text: string): text is PluginPart {
-  return text in COMPOSERS;
 }
 
 function say(message: string, fields: Readonly<Record<string, string>> = {}): void {
