@@ -46,9 +46,15 @@ function rowProblems(row: Row, files: Files): readonly string[] {
   return [
     ...(code.length === 0 ? ["done without code"] : []),
     ...(tests.length === 0 ? ["done without a test"] : []),
+    ...(tests.length > 0 && tests.every(isSchemaTest) ? ["done, but its only test is of the schema"] : []),
     ...missing,
     ...untrue,
   ];
+}
+
+/** That a field is accepted does not show that anything acts on it. */
+function isSchemaTest(named: string): boolean {
+  return named.startsWith("src/config/schema.test.ts");
 }
 
 /** `path/to/file.test.ts` or `path/to/file.test.ts > "part of a title"`. */

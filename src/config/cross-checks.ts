@@ -1,6 +1,7 @@
 /** Rules that no field can tell alone. They look at what is present, also when some value is bad. */
 import { identity } from "../identity.ts";
 import type { ConfigProblem } from "./problem.ts";
+import { withoutEffect } from "./without-effect.ts";
 
 /** Something that works, but not as its author may think. Same shape as a problem. */
 export type ConfigWarning = ConfigProblem;
@@ -19,7 +20,7 @@ export function crossProblems(present: Present): readonly ConfigProblem[] {
 }
 
 export function crossWarnings(present: Present): readonly ConfigWarning[] {
-  const warnings: ConfigWarning[] = [];
+  const warnings: ConfigWarning[] = [...withoutEffect(present)];
   if (!present.has("cniVersion")) {
     warnings.push(finding("cniVersion", 'is missing: the config is read as version 0.1.0; add "cniVersion"'));
   }

@@ -131,11 +131,32 @@ describe("decodeNetworkConfig()", () => {
     [{ log_file_path: "cni.log" }, ["log_file_path"]],
     [{ cniVersion: "" }, ["cniVersion"]],
     [{ ipam: { type: identity.ipamType, assign_ipv4: "false" } }, ["ipam.assign_ipv4"]],
+    [{ policy: { type: "k8s" } }, ["policy.type"]],
+    [{ policy_setup_timeout_seconds: 10 }, ["policy_setup_timeout_seconds"]],
+    [{ endpoint_status_dir: "/run/status" }, ["endpoint_status_dir"]],
+    [{ feature_control: { ip_addrs_no_ipam: true } }, ["feature_control.ip_addrs_no_ipam"]],
+    [{ feature_control: { floating_ips: true, ip_addrs_no_ipam: false } }, ["feature_control.floating_ips"]],
+    [{ kubernetes: { kubeconfig: "/etc/kubeconfig" } }, ["kubernetes.kubeconfig"]],
+    [{ kubernetes: { k8s_api_root: "https://a:1" } }, ["kubernetes.k8s_api_root"]],
   ])("warns once about %p", (more, places) => {
     const decoded = decodeNetworkConfig({ ...MINIMAL, ...more });
 
     expect(decoded.ok).toBe(true);
     expect(decoded.warnings.map(({ path }) => pathText(path))).toEqual(places);
+  });
+});
+
+describe("a field that nothing carries out yet", () => {
+  test("is warned about with what does not happen", () => {
+    const { warnings } = decodeNetworkConfig({ ...MINIMAL, policy: { type: "k8s" } });
+
+    expect(warnings.map(({ message }) => message)).toEqual([expect.stringContaining("policy is not enforced")]);
+  });
+
+  test("is not warned about when it asks for nothing", () => {
+    const more = { feature_control: { floating_ips: false }, policy: {}, policy_setup_timeout_seconds: 0 };
+
+    expect(decodeNetworkConfig({ ...MINIMAL, ...more }).warnings).toEqual([]);
   });
 });
 

@@ -3,6 +3,7 @@ import { coverageProblems } from "../../scripts/docs/coverage-problems.ts";
 
 const FILES: Readonly<Record<string, string>> = {
   "src/a.ts": "",
+  "src/config/schema.test.ts": "",
   "src/a.test.ts": 'test("prefers the pod", () => {})',
 };
 const problemsOf = (...rows: string[]) =>
@@ -21,6 +22,11 @@ describe("coverageProblems()", () => {
     ["a rule without a row", "", "no row"],
     ["a done row without a test", "| `rule-1` | words | `src/a.ts` | | done |", "done without a test"],
     ["a done row without code", "| `rule-1` | words | | `src/a.test.ts` | done |", "done without code"],
+    [
+      "a done row whose field is only accepted",
+      "| `rule-1` | words | `src/a.ts` | `src/config/schema.test.ts` | done |",
+      "of the schema",
+    ],
     ["code that is gone", "| `rule-1` | words | `src/b.ts` | `src/a.test.ts` | done |", "no such code"],
     ["a test that is gone", "| `rule-1` | words | `src/a.ts` | `src/b.test.ts` | done |", "no such test"],
     ["a source file named as test", "| `rule-1` | words | `src/a.ts` | `src/a.ts` | done |", "no such test"],

@@ -1,6 +1,6 @@
 /** The log options of the network config, each seen in what the log then does. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { requireNetworkConfig } from "../../src/config/decode.ts";
 import { openConfigLog } from "../../src/log/config-log.ts";
@@ -86,6 +86,16 @@ describe("the log options", () => {
     expect(write(options, 2, "x".repeat(MEGABYTE / 2 - 100)).files).toHaveLength(1);
     expect(write(options, 1).files).toHaveLength(1);
     expect(write(options, 1, "x".repeat(MEGABYTE / 2)).files).toEqual(["cni-2026-11-15T12-00-00.000.log", "cni.log"]);
+  });
+
+  test("log_file_max_size is 100 megabytes by default", () => {
+    const options = { log_file_path: inFolder("cni.log"), log_level: "ERROR" };
+    write(options, 1);
+    truncateSync(inFolder("cni.log"), 99 * MEGABYTE);
+
+    expect(write(options, 1).files).toHaveLength(1);
+    truncateSync(inFolder("cni.log"), 100 * MEGABYTE);
+    expect(write(options, 1).files).toHaveLength(2);
   });
 
   test("log_file_max_age is in days, 30 unless said", () => {

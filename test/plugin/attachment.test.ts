@@ -198,7 +198,20 @@ for (const { kind, test } of STORES) {
       await site.inside(other, ["sh", "-c", `for f in ${FORWARDING.join(" ")}; do echo 1 > $f; done`]);
       await site.add(other);
       expect(await site.inside(other, ["cat", ...FORWARDING])).toBe("0\n0\n");
+      const defaults = await site.inside(other, ["ip", "-d", "link", "show", "eth0"]);
+      expect(defaults).toContain("numtxqueues 1 numrxqueues 1 ");
       await site.quietly("DEL", other);
+    });
+
+    test("warns at each ADD about a policy type, which nothing enforces yet", async () => {
+      const pod = await site.makePod();
+      const config = site.config({ policy: { type: "k8s" } });
+      for (const attempt of [1, 2]) {
+        const { code, stderr } = await site.call("ADD", pod, { config });
+        expect([attempt, code]).toEqual([attempt, 0]);
+        expect(stderr).toMatch(/\[WARNING\].*"policy.type" has no effect/);
+      }
+      await site.quietly("DEL", pod);
     });
 
     test("takes the MTU of the node agent's file where the config has none, and refuses one that is none", async () => {
