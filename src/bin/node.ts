@@ -14,7 +14,6 @@ import { identity } from "../identity.ts";
 import { tryLockFile } from "../linux/flock.ts";
 import { putLinkTarget } from "../linux/link-target.ts";
 import { type HomeNetns, keepHome } from "../linux/netns.ts";
-import { keepRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 import { fitsUnixAddress } from "../linux/unix-stream.ts";
 import { formatLine } from "../log/line.ts";
 import type { EnterPhase } from "../plugin/phase.ts";
@@ -56,7 +55,6 @@ export async function run(args: readonly string[]): Promise<number> {
 
   const stopped = stopSignal();
   const home = keepHome();
-  keepRouteSocket();
   const server = serveCalls({ path, greeting: greetingOf(VERSION, putLinkTarget), answer: answerFrom(home) });
   say(`serves the plugins' calls at ${path}`);
   say(`ends on ${await stopped}, after the calls under way`);

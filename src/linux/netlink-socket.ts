@@ -46,15 +46,13 @@ export interface NetlinkSocket {
   /** Numbers the messages, so that answers find their question. */
   nextSequence: number;
   sendBuffer: number;
-  /** Something was sent, and its answers were not read to their end. */
-  isUnanswered: boolean;
 }
 
 /** Opens a socket in the namespace the thread is in now. The kernel gives it its address with the first message. */
 export function openNetlinkSocket(protocol: NetlinkProtocol): NetlinkSocket {
   const fd = libc.socket(AF_NETLINK, SOCK_RAW_CLOEXEC, PROTOCOL[protocol]);
   if (fd < 0) throw new KernelError(`open a netlink socket (${protocol})`, libc.lastErrno());
-  const socket = { protocol, fd, nextSequence: 1, sendBuffer: DEFAULT_BUFFER, isUnanswered: false };
+  const socket = { protocol, fd, nextSequence: 1, sendBuffer: DEFAULT_BUFFER };
   try {
     setOption(socket, SOL_NETLINK, NETLINK_EXT_ACK, Int32Array.of(1));
     setOption(socket, SOL_NETLINK, NETLINK_CAP_ACK, Int32Array.of(1));
@@ -123,7 +121,6 @@ export async function attemptAside(
     if (failure === null) sent.resolve();
     else sent.reject(new KernelError(requests[0]?.action ?? "send nothing", Math.abs(failure.errno ?? 0)));
   });
-  socket.isUnanswered = true;
   await sent.promise;
   return collectOutcomes(socket, requests, first);
 }
@@ -147,7 +144,6 @@ function collectOutcomes(
         outcomes[messages.sequence - first] = refusal(request, readAcknowledgement(messages, "request"));
       } else onMessage?.(messages);
       if (messages.sequence !== last || !(isVerdict || request.isQuestion === true)) continue;
-      socket.isUnanswered = false;
       return outcomes;
     }
   }
@@ -224,7 +220,6 @@ function dumpOnce(socket: NetlinkSocket, request: NetlinkRequest, onMessage: OnM
       if (messages.sequence !== sequence) continue;
       if ((messages.flags & FLAG.dumpInterrupted) !== 0) interrupted = true;
       if (messages.type === MESSAGE.error || messages.type === MESSAGE.done) {
-        socket.isUnanswered = false;
         const echoed = messages.type === MESSAGE.error ? "request" : "nothing";
         const error = refusal(request, readAcknowledgement(messages, echoed));
         if (error !== undefined && error.errno === errnoOf("EINTR")) return "interrupted";
@@ -252,7 +247,6 @@ function sendBytes(socket: NetlinkSocket, bytes: Uint8Array<ArrayBuffer>, action
     setOption(socket, SOL_SOCKET, SO_RCVBUFFORCE, wanted);
     socket.sendBuffer = bytes.length * 2;
   }
-  socket.isUnanswered = true;
   const sent = libc.sendto(socket.fd, bytes, bytes.length, 0);
   if (sent < 0) throw new KernelError(action, libc.lastErrno());
 }

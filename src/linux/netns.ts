@@ -84,13 +84,9 @@ export interface HomeNetns {
   isHere(): boolean;
 }
 
-/** The way back, where it is kept open. */
-let wayHome: number | undefined;
-
-/** Calls the namespace that this thread is in now its home, and keeps the way back open until the process ends. */
+/** Takes the namespace that this thread is in now as its home. */
 export function keepHome(): HomeNetns {
   const folder = openOwn(OWN_NAMESPACES);
-  wayHome ??= openOwn(OWN_NETNS);
   const here = () => statusIn(folder, NET)?.place;
   const home = here();
   return { isNamedBy: (path) => home !== undefined && placeOf(path) === home, isHere: () => here() === home };
@@ -98,7 +94,7 @@ export function keepHome(): HomeNetns {
 
 /** Runs the function inside the namespace. The thread is back outside whether it returns or throws. */
 export function runInNetns<Value>(netns: Netns, work: () => Synchronous<Value>): Value {
-  const home = wayHome ?? openOwn(OWN_NETNS);
+  const home = openOwn(OWN_NETNS);
   try {
     if (libc.setns(netns.fd, CLONE_NEWNET) !== 0) {
       const reason = new KernelError(`enter network namespace "${netns.path}"`, libc.lastErrno());
@@ -110,7 +106,7 @@ export function runInNetns<Value>(netns: Netns, work: () => Synchronous<Value>):
       leaveTo(home);
     }
   } finally {
-    if (home !== wayHome) closeFile(home);
+    closeFile(home);
   }
 }
 

@@ -4,10 +4,9 @@
  * cannot be wired costs no address.
  */
 import { PluginError } from "../errors.ts";
-import { closeNetlinkSocket, type NetlinkSocket } from "../linux/netlink-socket.ts";
+import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
 import { closeNetns, type Netns, openNetlinkSocketIn, openNetns } from "../linux/netns.ts";
 import { findLink, type Link } from "../linux/rtnetlink/link.ts";
-import { returnRouteSocket, takeRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 import type { Workload } from "./workload.ts";
 
 export interface Sandbox {
@@ -21,16 +20,19 @@ export function openSandbox(path: string): Sandbox {
   if (netns === undefined) {
     throw new PluginError("netns-invalid", `Cannot open network namespace "${path}": there is no such file`);
   }
+  let container: NetlinkSocket | undefined;
   try {
-    return { netns, container: openNetlinkSocketIn(netns, "route"), host: takeRouteSocket() };
+    container = openNetlinkSocketIn(netns, "route");
+    return { netns, container, host: openNetlinkSocket("route") };
   } catch (failure) {
+    if (container !== undefined) closeNetlinkSocket(container);
     closeNetns(netns);
     throw failure;
   }
 }
 
 export function closeSandbox({ netns, host, container }: Sandbox): void {
-  returnRouteSocket(host);
+  closeNetlinkSocket(host);
   closeNetlinkSocket(container);
   closeNetns(netns);
 }

@@ -1,18 +1,16 @@
 /** Takes an attachment's links away: found by their mark, so that nobody else's are touched. */
 import { PluginError } from "../errors.ts";
 import type { Lifetime } from "../lifetime.ts";
-import type { NetlinkSocket } from "../linux/netlink-socket.ts";
-import { closeNetlinkSocket } from "../linux/netlink-socket.ts";
+import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
 import { closeNetns, openNetlinkSocketIn, openNetns } from "../linux/netns.ts";
 import { findLink, type Link } from "../linux/rtnetlink/link.ts";
-import { returnRouteSocket, takeRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 import { isOwn } from "./sandbox.ts";
 import { removeHostLink, removeLink } from "./wire.ts";
 import type { Workload } from "./workload.ts";
 
 /** For DEL: whatever end is found; neither is success. A namespace that is gone took its links with it. */
 export async function removeLinks(workload: Workload, netns: string | undefined, lifetime: Lifetime): Promise<void> {
-  const host = takeRouteSocket();
+  const host = openNetlinkSocket("route");
   try {
     const link = findOwnLink(host, workload);
     if (link === undefined) removeInside(workload, netns);
@@ -22,7 +20,7 @@ export async function removeLinks(workload: Workload, netns: string | undefined,
     // What is no namespace holds no link.
     if (!(failure instanceof PluginError) || failure.kind !== "netns-invalid") throw failure;
   } finally {
-    returnRouteSocket(host);
+    closeNetlinkSocket(host);
   }
 }
 

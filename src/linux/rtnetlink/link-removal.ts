@@ -14,7 +14,7 @@ import { isKernelError, type KernelError } from "../kernel-error.ts";
 import type { NetlinkRequest } from "../netlink/request.ts";
 import { attempt, attemptAside, closeNetlinkSocket, openNetlinkSocket } from "../netlink-socket.ts";
 import { changeLink, deleteLink, deleteLinkGroup, hasLink } from "./link.ts";
-import { returnRouteSocket, takeRouteSocket, withRouteSocket } from "./route-socket.ts";
+import { withRouteSocket } from "./route-socket.ts";
 
 interface KnownLink {
   readonly name: string;
@@ -101,14 +101,14 @@ async function removeNow(removal: NetlinkRequest, batch: readonly Wish[]): Promi
 
 /** All links of a batch go at the same time, under one lock of the kernel. */
 async function whenGone(batch: readonly Wish[], look: { readonly isOver: boolean }): Promise<Outcome> {
-  const socket = takeRouteSocket();
+  const socket = openNetlinkSocket("route");
   try {
     for (let looks = 0; ; looks += 1) {
       await Bun.sleep(looks < FIRST_LOOKS ? 0 : LOOK_MILLISECONDS);
       if (look.isOver || !batch.some(({ link }) => hasLink(socket, link.index))) return { refusal: undefined };
     }
   } finally {
-    returnRouteSocket(socket);
+    closeNetlinkSocket(socket);
   }
 }
 
