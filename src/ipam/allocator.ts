@@ -18,7 +18,7 @@ import { BLOCK_SIZES } from "../model/block-sizes.ts";
 import type { IPAMBlock } from "../model/ipam-block.ts";
 import { affinityKey, blockKey, handleKey, parseKey } from "../model/keys.ts";
 import { type AssignOutcome, decideAssign } from "./assign/decide.ts";
-import { addressAt, isEmpty, type Owner, ordinalsOf } from "./block.ts";
+import { addressAt, handlesOf, isEmpty, type Owner, ordinalsOf } from "./block.ts";
 import { type Alongside, type Pace, settle } from "./commit-loop.ts";
 import { openHintMemory } from "./hint-file.ts";
 import {
@@ -194,7 +194,8 @@ async function held({ store, means, hints }: Parts, request: ReleaseHandleReques
 }
 
 function wantedToRelease(owner: Owner, likely: readonly string[], again: readonly string[]): readonly Wanted[] {
-  return [{ kind: "key", key: handleKey(owner.handle) }, ...wantedBlocks(likely, again)];
+  const handles = handlesOf(owner).map((handle): Wanted => ({ kind: "key", key: handleKey(handle) }));
+  return [...handles, ...wantedBlocks(likely, again)];
 }
 
 /** The blocks that are thought to be needed and those that a lost attempt needed, each once. */

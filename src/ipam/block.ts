@@ -14,6 +14,7 @@ import type { Address } from "../ip/address.ts";
 import { blockSize, nthAddress, ordinalOf } from "../ip/block.ts";
 import { type Prefix, prefixContains } from "../ip/prefix.ts";
 import type { BlockAttribute, IPAMBlock } from "../model/ipam-block.ts";
+import type { FormerHandle } from "./former-handle.ts";
 
 /** Who an allocation belongs to. Two interfaces of one container share a handle and differ in `interface`. */
 export interface Owner {
@@ -21,6 +22,8 @@ export interface Owner {
   /** Tells `a.b.c` of network `a` from that of network `a.b`. */
   readonly network?: string;
   readonly interface?: string;
+  /** What else may be its own. Only for releasing and reading: nothing is assigned under it. */
+  readonly former?: FormerHandle;
 }
 
 /** A block and the ordinal that was just assigned in it. */
@@ -96,6 +99,11 @@ export function ordinalsOf(block: IPAMBlock, owner: Owner): readonly number[] {
   return ordinals;
 }
 
+/** Every handle under which the owner may hold addresses. */
+export function handlesOf({ handle, former }: Owner): readonly string[] {
+  return former === undefined ? [handle] : [handle, former.handle];
+}
+
 export function attributesOf(block: IPAMBlock, ordinal: number): BlockAttribute | undefined {
   const index = block.allocations[ordinal];
   return index === undefined ? undefined : block.attributes[index];
@@ -158,11 +166,16 @@ function reindexAttributes(
 
 function belongsTo(attributes: BlockAttribute, owner: Owner): boolean {
   const { handleId, secondary } = attributes;
+  if (handleId !== owner.handle) return owner.former !== undefined && isHeldUnder(attributes, owner.former);
   return (
-    handleId === owner.handle &&
-    isNoOther(secondary[INTERFACE_ATTRIBUTE], owner.interface) &&
-    isNoOther(secondary[NETWORK_ATTRIBUTE], owner.network)
+    isNoOther(secondary[INTERFACE_ATTRIBUTE], owner.interface) && isNoOther(secondary[NETWORK_ATTRIBUTE], owner.network)
   );
+}
+
+/** The container ID alone does not say whose an address is: nothing counts that could be another's. Tunnels have a type. */
+function isHeldUnder({ handleId, secondary }: BlockAttribute, { handle, node }: FormerHandle): boolean {
+  const isContainers = secondary[NETWORK_ATTRIBUTE] === undefined && secondary["type"] === undefined;
+  return handleId === handle && isContainers && isNoOther(secondary["node"], node);
 }
 
 /** What neither side says cannot differ. */

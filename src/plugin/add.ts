@@ -10,6 +10,7 @@ import { decodeArguments } from "../cni/arguments.ts";
 import type { AddCall } from "../cni/call.ts";
 import type { CniResult } from "../cni/result.ts";
 import { takeAddresses } from "./addresses.ts";
+import type { Attachment } from "./attachment.ts";
 import { chooseMtu } from "./mtu.ts";
 import { awaitReadiness } from "./readiness-gates.ts";
 import { chooseDns, resultOf } from "./result.ts";
@@ -20,10 +21,14 @@ import { UndoList } from "./undo-list.ts";
 import { removeOwnLink } from "./unwire.ts";
 import { createLinks, wireLinks } from "./wire.ts";
 import { planWiring } from "./wiring-plan.ts";
-import { workloadOf } from "./workload.ts";
+import { requirePodFor, workloadOf } from "./workload.ts";
 
 export async function add(call: AddCall, session: Session): Promise<CniResult> {
   const { enterPhase } = session.surroundings;
+  // What the call itself says wrong is reported before anything is looked at.
+  const args = decodeArguments(call.args);
+  const workload = workloadOf(call, args, session.node);
+  requirePodFor(session.config.features, workload);
   // On its way while the kernel is asked.
   enterPhase("datastore");
   void session.store();
@@ -31,7 +36,7 @@ export async function add(call: AddCall, session: Session): Promise<CniResult> {
   const sandbox = openSandbox(call.netns);
   const undo = new UndoList();
   try {
-    return await attach(call, session, { sandbox, undo });
+    return await attach({ call, args, workload }, session, { sandbox, undo });
   } catch (failure) {
     for (const trouble of await undo.run()) session.log.error(trouble, { container: call.containerId });
     throw failure;
@@ -41,13 +46,11 @@ export async function add(call: AddCall, session: Session): Promise<CniResult> {
 }
 
 async function attach(
-  call: AddCall,
+  { call, args, workload }: Pick<Attachment, "call" | "args" | "workload">,
   session: Session,
   { sandbox, undo }: { readonly sandbox: Sandbox; readonly undo: UndoList },
 ): Promise<CniResult> {
   const { config, surroundings, signal, log } = session;
-  const args = decodeArguments(call.args);
-  const workload = workloadOf(call, args, session.node);
   const found = lookInto(sandbox, workload);
   const mtu = chooseMtu(config.mtu, surroundings.stateDirectory);
   if (config.readinessGates.length > 0) await awaitReadiness(config.readinessGates, { ...surroundings, signal });

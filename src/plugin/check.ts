@@ -9,6 +9,7 @@ import { identity } from "../identity.ts";
 import { type Address, formatAddress } from "../ip/address.ts";
 import { formatMac } from "../ip/mac.ts";
 import { formatPrefix, singlePrefix } from "../ip/prefix.ts";
+import { withFormerHandle } from "../ipam/former-handle.ts";
 import { expectedWiring } from "./expected-wiring.ts";
 import { loadDelegation } from "./load-delegation.ts";
 import { allocatorOn, ownerOf } from "./registration.ts";
@@ -86,7 +87,13 @@ async function reservationDifferences(
   }
   const wanted = addresses.map(formatAddress);
   const allocator = allocatorOn(await session.store(), session);
-  const held = await allocator.held({ ...ownerOf(workload), node: workload.node, likely: wanted });
+  const { containerId, node } = workload;
+  const held = await allocator.held({
+    ...ownerOf(workload),
+    ...withFormerHandle(containerId, node),
+    node,
+    likely: wanted,
+  });
   const names = held.map(({ address }) => formatAddress(address));
   return wanted
     .filter((address) => !names.includes(address))

@@ -10,6 +10,7 @@ import type { Address } from "../ip/address.ts";
 import type { Allocator } from "../ipam/allocator.ts";
 import { requireReady, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { settle } from "../ipam/commit-loop.ts";
+import type { FormerHandle } from "../ipam/former-handle.ts";
 import { openHostAllocator } from "../ipam/host-allocator.ts";
 import type { Session as IpamSession } from "../ipam/plugin/session.ts";
 import type { Wish } from "../ipam/request.ts";
@@ -68,12 +69,23 @@ export async function record(workload: Workload, addresses: readonly Address[], 
   );
 }
 
-/** Gives everything back in one commit. `likely`: the addresses that are thought to be held. */
-export async function unregister(workload: Workload, session: Session, likely: readonly string[] = []): Promise<void> {
+export interface UnregisterOptions {
+  /** The addresses that are probably held. */
+  readonly likely?: readonly string[];
+  /** Whether to release what an older release assigned, too: DEL does, undoing an ADD does not. */
+  readonly former?: FormerHandle | undefined;
+}
+
+/** Releases the addresses and removes the endpoint, in one commit. */
+export async function unregister(
+  workload: Workload,
+  session: Session,
+  { likely = [], former }: UnregisterOptions = {},
+): Promise<void> {
   const store = await session.store();
   let isFound = false;
   const released = await allocatorOn(store, session).releaseHandle(
-    { ...ownerOf(workload), node: workload.node, likely },
+    { ...ownerOf(workload), ...(former && { former }), node: workload.node, likely },
     {
       wanted: [WANTED_CLUSTER, { kind: "key", key: workload.endpointKey }],
       changes: ([cluster, endpoint]) => {

@@ -4,6 +4,7 @@
  * and DEL alike.
  */
 import type { CniArguments } from "../cni/arguments.ts";
+import type { NetworkConfig } from "../config/network-config.ts";
 import { PluginError } from "../errors.ts";
 import { resourceKey } from "../model/keys.ts";
 import { workloadEndpointName } from "../model/workload-endpoint-name.ts";
@@ -64,6 +65,17 @@ export function workloadOf(attached: Attached, args: CniArguments, node: string)
     mark,
     mac: derivedMac(mark),
   };
+}
+
+/** The annotation that `ip_addrs_no_ipam` honours is a pod's: without a pod nothing could ever come of it. */
+export function requirePodFor({ ipAddrsNoIpam }: NetworkConfig["features"], { pod }: Workload): void {
+  if (!ipAddrsNoIpam || pod !== undefined) return;
+  const field = '"feature_control.ip_addrs_no_ipam"';
+  throw new PluginError(
+    "config-invalid",
+    `Cannot use ${field}: the call has no pod (CNI_ARGS without K8S_POD_NAMESPACE and K8S_POD_NAME)`,
+    { details: `remove ${field} from the network config, or set it to false` },
+  );
 }
 
 /** A pod has both; one without the other names nobody. */

@@ -1,7 +1,8 @@
 /** The built IPAM plugin on each datastore, called as a runtime calls it. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { openAllocator } from "../../src/ipam/allocator.ts";
 import { resourceKey } from "../../src/model/keys.ts";
-import { configurationChange, nodeChange, poolChange, seed } from "../support/ipam.ts";
+import { configurationChange, means, nodeChange, poolChange, request, seed } from "../support/ipam.ts";
 import { IPAM_SITES, type IpamSite, judge, PLUGIN, readyCluster } from "../support/ipam-site.ts";
 import { cniErrorOfRun, type PluginRun, runPlugin } from "../support/run-plugin.ts";
 
@@ -118,6 +119,21 @@ for (const { name, missing, start } of IPAM_SITES) {
       await call("DEL", "stays");
       await call("DEL", "elsewhere");
       await call("DEL", "other", { config: { name: "net.x" } });
+    });
+
+    test("gives back on DEL what an older release assigned under the container ID alone, unless it is another's", async () => {
+      const allocator = openAllocator(site.store, means());
+      await allocator.assign(request("old"));
+      await allocator.assign(request("away", { node: "node-2" }));
+      await add("old");
+
+      expect((await call("CHECK", "old")).exitCode).toBe(0);
+      for (const container of ["old", "away"]) expect((await call("DEL", container)).exitCode).toBe(0);
+      const { world, problems } = await judge(site);
+      expect(world.handles.map((each) => each.handleId)).toEqual(["away"]);
+      expect(problems).toEqual([]);
+      expect((await call("DEL", "away", { config: { nodename: "node-2" } })).exitCode).toBe(0);
+      expect((await judge(site)).world.handles).toEqual([]);
     });
 
     test("says that it is ready, and waits while the datastore is not", async () => {

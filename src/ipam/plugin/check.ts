@@ -2,12 +2,13 @@
 import type { CheckCall } from "../../cni/call.ts";
 import { PluginError } from "../../errors.ts";
 import { formatAddress, parseAddress } from "../../ip/address.ts";
+import { withFormerHandle } from "../former-handle.ts";
 import { ownerOf } from "./owner.ts";
 import { resultAddresses } from "./result-addresses.ts";
 import type { Session } from "./session.ts";
 
 export async function check(call: CheckCall, session: Session): Promise<void> {
-  const owner = ownerOf(call);
+  const owner = { ...ownerOf(call), ...withFormerHandle(call.containerId, session.node) };
   const expected = resultAddresses(call.prevResult);
   const held = await session.allocator.held({ ...owner, node: session.node, likely: expected });
   const names = held.map(({ address }) => formatAddress(address));

@@ -6,7 +6,7 @@
 import type { Change } from "../../datastore/datastore.ts";
 import type { Address } from "../../ip/address.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
-import { addressAt, type Owner, ordinalsOf, releaseOrdinals } from "../block.ts";
+import { addressAt, handlesOf, type Owner, ordinalsOf, releaseOrdinals } from "../block.ts";
 import type { Decision } from "../commit-loop.ts";
 import type { Facts } from "../facts.ts";
 import { handleChange } from "../handle.ts";
@@ -21,7 +21,10 @@ export interface ReleaseOutcome {
 
 export function decideReleaseHandle(owner: Owner & { readonly node: string }, facts: Facts): Decision<ReleaseOutcome> {
   const view = new View(facts, owner.node);
-  const unread = view.handleBlocks(owner.handle).filter((cidr) => view.block(cidr).kind === "unknown");
+  const handles = handlesOf(owner);
+  const unread = handles
+    .flatMap((handle) => view.handleBlocks(handle))
+    .filter((cidr) => view.block(cidr).kind === "unknown");
   if (unread.length > 0) return { kind: "read", wanted: unread.map((cidr) => view.wantedBlock(cidr)) };
 
   const leaving = [...view.knownBlocks()]
@@ -33,7 +36,7 @@ export function decideReleaseHandle(owner: Owner & { readonly node: string }, fa
     // The blocks first: a store that stops half way leaves a handle that leads back to what is left.
     changes: [
       ...leaving.map(({ known }, index) => changeOf(known, blocks[index])),
-      ...handleChange(view, owner.handle, blocks),
+      ...handles.flatMap((handle) => handleChange(view, handle, blocks)),
     ],
     outcome: {
       released: leaving.flatMap(({ known, ordinals }) => ordinals.map((ordinal) => addressAt(known.block, ordinal))),

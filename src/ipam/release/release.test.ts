@@ -3,6 +3,7 @@ import { address, means, nodeChange, poolChange, request, seed } from "../../../
 import { type MemoryDatastore, openMemory } from "../../datastore/memory/memory.ts";
 import { MemoryTable } from "../../datastore/memory/table.ts";
 import { type Allocator, openAllocator } from "../allocator.ts";
+import { withFormerHandle } from "../former-handle.ts";
 import { findProblems } from "../invariants.ts";
 import { readWorld } from "../world.ts";
 
@@ -60,6 +61,54 @@ describe("releaseHandle()", () => {
     await allocator.releaseHandle({ handle: "net.a", node: "node-1" });
 
     expect((await readWorld(store)).blocks).toEqual([]);
+  });
+});
+
+describe("releaseHandle() and the handle of older releases, the container ID alone", () => {
+  beforeEach(() => seed(store, poolChange("blue", "10.0.0.0/24", { blockSize: 28 })));
+  const release = (containerId: string, more: { readonly network?: string } = {}) =>
+    allocator.releaseHandle({
+      handle: `net.${containerId}`,
+      node: "node-1",
+      ...more,
+      ...withFormerHandle(containerId, "node-1"),
+    });
+  const heldUnder = async (handle: string) => (await allocator.held({ handle, node: "node-1" })).length;
+
+  test("gives back what is held under either, in as many round trips", async () => {
+    await allocator.assign(request("net.abc"));
+    await allocator.assign(request("abc"));
+    store.roundTrips = 0;
+
+    expect(await release("abc")).toHaveLength(2);
+    expect(store.roundTrips).toBe(2);
+    expect((await readWorld(store)).handles).toEqual([]);
+    expect(await problems()).toEqual([]);
+  });
+
+  test("gives back what is held under the older one alone, and tells CHECK of it", async () => {
+    const { addresses } = await allocator.assign(request("abc"));
+    const asked = { handle: "net.abc", node: "node-1", ...withFormerHandle("abc", "node-1") };
+
+    expect((await allocator.held(asked)).map((each) => each.address)).toEqual(addresses.map((each) => each.address));
+    expect(await release("abc")).toEqual(addresses.map((each) => each.address));
+    expect(await release("abc")).toEqual([]);
+    expect(await problems()).toEqual([]);
+  });
+
+  test("leaves what only looks alike: another node's, a tunnel's, or the handle of a network", async () => {
+    await allocator.assign(request("abc", { node: "node-2" }));
+    await allocator.assign(request("tunnel", { attributes: { type: "vxlanTunnelAddress" } }));
+    await allocator.assign(request("other.abc"));
+    await allocator.assign(request("recorded", { network: "recorded-network" }));
+
+    for (const containerId of ["abc", "tunnel", "other.abc", "recorded"]) {
+      expect([containerId, await release(containerId)]).toEqual([containerId, []]);
+    }
+    for (const handle of ["abc", "tunnel", "other.abc", "recorded"]) {
+      expect([handle, await heldUnder(handle)]).toEqual([handle, 1]);
+    }
+    expect(await problems()).toEqual([]);
   });
 });
 
