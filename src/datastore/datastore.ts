@@ -65,8 +65,12 @@ export type DatastoreEvent =
   | { readonly kind: "bookmark"; readonly revision: string };
 
 export interface Datastore {
-  /** One moment, and one round trip for up to 128 keys and prefixes; each 128 more cost one more. */
-  read(wanted: readonly Wanted[]): Promise<Snapshot>;
+  /**
+   * One moment, and one round trip for up to 128 keys and prefixes; each 128 more cost one more.
+   * `at` asks for the state at a past revision: a store that keeps old values (etcd) returns that state, or throws
+   * `HistoryGone`; any other returns the present state. The snapshot's `revision` says which.
+   */
+  read(wanted: readonly Wanted[], at?: string): Promise<Snapshot>;
   /** All or nothing, in one round trip; at most 128 changes, no key twice. Names the first change that was refused. */
   commit(changes: readonly Change[]): Promise<Written>;
   /**
@@ -108,7 +112,8 @@ export function provingPart(
 
 /** The events since a revision are no longer known: read everything again, and watch from there. */
 export class HistoryGone extends PluginError {
-  constructor(from: string) {
-    super("try-again-later", `Cannot watch from revision ${from}: the datastore no longer holds its history`);
+  constructor(from: string, cause?: unknown) {
+    const message = `Cannot go on from revision ${from}: the datastore no longer holds the history since then`;
+    super("try-again-later", message, { cause });
   }
 }

@@ -1,15 +1,45 @@
-/** All that lies below a prefix, a page at a time: however much it is, no answer grows out of hand. */
+/**
+ * Everything below a prefix, a page at a time, so that no response grows
+ * without bound. For lists, reports and replicas, never on the path of an ADD.
+ */
 import type { Datastore, Entry, Wanted } from "./datastore.ts";
 
-const PAGE = 128;
+const PAGE_SIZE = 500;
 
-export async function* pagesBelow(store: Datastore, prefix: string): AsyncGenerator<readonly Entry[]> {
+export interface Page {
+  readonly entries: readonly Entry[];
+  /** The moment of this page. */
+  readonly revision: string;
+}
+
+export interface Paging {
+  readonly size?: number;
+  /**
+   * The moment to read: a revision, or that of the first page for all others. A store that does not keep old values
+   * reads the present all the same (see `Datastore.read()`). Absent: each page is of its own moment.
+   */
+  readonly at?: string | "first page";
+}
+
+/** Yields at least one page, which may be empty. */
+export async function* pagesBelow(store: Datastore, prefix: string, paging: Paging = {}): AsyncGenerator<Page> {
+  const { size = PAGE_SIZE } = paging;
+  let at = paging.at === "first page" ? undefined : paging.at;
   let after: string | undefined;
   for (;;) {
-    const wanted: Wanted = { kind: "prefix", prefix, limit: PAGE, ...(after === undefined ? {} : { after }) };
-    const page = (await store.read([wanted])).answers[0] ?? [];
-    yield page;
-    after = page.at(-1)?.key;
-    if (page.length < PAGE || after === undefined) return;
+    const wanted: Wanted = { kind: "prefix", prefix, limit: size, ...(after === undefined ? {} : { after }) };
+    const { answers, revision } = await store.read([wanted], at);
+    const entries = answers[0] ?? [];
+    yield { entries, revision };
+    after = entries.at(-1)?.key;
+    if (entries.length < size || after === undefined) return;
+    if (paging.at === "first page") at ??= revision;
   }
+}
+
+/** The pages may be of different moments. */
+export async function readAllEntries(store: Datastore, prefix: string): Promise<readonly Entry[]> {
+  const all: Entry[] = [];
+  for await (const { entries } of pagesBelow(store, prefix)) all.push(...entries);
+  return all;
 }

@@ -50,7 +50,7 @@ function useOf(name: string, shared: SharedStore): Datastore {
   const { store } = shared;
   const use = new Use();
   return {
-    read: (wanted) => use.whileOpen(() => store.read(wanted)),
+    read: (wanted, at) => use.whileOpen(() => store.read(wanted, at)),
     commit: (changes) => use.whileOpen(() => store.commit(changes)),
     ...provingPart(store, (commit) => use.whileOpen(commit)),
     watch: (prefix, from, signal) => store.watch(prefix, from, AbortSignal.any([signal, use.untilClosed()])),

@@ -1,6 +1,6 @@
 /** Everything the allocator ever wrote, read page by page: for checks and reports, never on the way of an ADD. */
 import type { Datastore, Entry } from "../datastore/datastore.ts";
-import { readAllEntries } from "../datastore/read-all.ts";
+import { readAllEntries } from "../datastore/pages.ts";
 import { readEach, type Unreadable } from "../datastore/read-each.ts";
 import { PluginError } from "../errors.ts";
 import { parsePrefix } from "../ip/prefix.ts";

@@ -7,7 +7,7 @@ declare const FAULTS: boolean | undefined;
 export function withCrashPoints(store: Datastore): Datastore {
   if (typeof FAULTS === "undefined" || !FAULTS) return store;
   return {
-    read: (wanted) => store.read(wanted),
+    read: (wanted, at) => store.read(wanted, at),
     commit: (changes) => effectOf("datastore commit", () => store.commit(changes)),
     ...provingPart(store, (commit) => effectOf("datastore commit", commit)),
     watch: (prefix, from, signal) => store.watch(prefix, from, signal),

@@ -75,7 +75,7 @@ async function collectEndpoints(call: GcCall, session: Session, failures: Failur
   const store = await session.store();
   const { answers } = await store.read([WANTED_CLUSTER]);
   requireReady(answers[0], { whenBare: "accept", now: session.surroundings.now(), uid: "" });
-  for await (const entries of pagesBelow(store, resourcesPrefix("workloadendpoints"))) {
+  for await (const { entries } of pagesBelow(store, resourcesPrefix("workloadendpoints"))) {
     for (const entry of entries) {
       try {
         // Refused when it changed meanwhile: then somebody has use for it.

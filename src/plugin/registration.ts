@@ -6,6 +6,7 @@
  */
 import { EMPTY_RESULT } from "../cni/result.ts";
 import type { Change, Datastore, Entry, Wanted } from "../datastore/datastore.ts";
+import { MOST_IN_ONE_REQUEST } from "../datastore/preconditions.ts";
 import type { Address } from "../ip/address.ts";
 import type { Allocator } from "../ipam/allocator.ts";
 import { requireReady, WANTED_CLUSTER } from "../ipam/cluster.ts";
@@ -104,7 +105,8 @@ export async function unregister(
 /** Addresses and no endpoint: the node was called otherwise when it was recorded, and the name of an endpoint holds that of its node. */
 async function removeEndpointOfFormerNode(workload: Workload, store: Datastore): Promise<void> {
   const { pagesBelow } = await import("../datastore/pages.ts");
-  for await (const entries of pagesBelow(store, resourcesPrefix("workloadendpoints", workload.namespace))) {
+  const prefix = resourcesPrefix("workloadendpoints", workload.namespace);
+  for await (const { entries } of pagesBelow(store, prefix, { size: MOST_IN_ONE_REQUEST })) {
     const changes = entries
       .filter(({ value }) => value.includes(workload.containerId))
       .flatMap((entry) => endpointRemoval(workload, entry));

@@ -3,6 +3,7 @@ import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { failureOf, put, readKey, type Subject } from "../../src/datastore/contract/subject.ts";
 import { datastoreContract } from "../../src/datastore/contract.ts";
+import { HistoryGone } from "../../src/datastore/datastore.ts";
 import { type EtcdOptions, openEtcd } from "../../src/datastore/etcd/etcd.ts";
 import { countRequests, type EtcdCluster, etcdctl, hasEtcd, startEtcd } from "../support/etcd.ts";
 
@@ -34,6 +35,26 @@ for (const gateway of ["on", "off"] as const) {
     datastoreContract(`etcd that remembers, gateway ${gateway}`, () => subject({ remembers: true }), { proves: true });
     const staying = { remembers: true, grpcTakesOver: true } as const;
     datastoreContract(`etcd for a process that stays, gateway ${gateway}`, () => subject(staying), { proves: true });
+
+    test("reads a past moment, and throws HistoryGone once that moment is compacted", async () => {
+      const store = await openWith({ remembers: true });
+      await put(store, "/past", "old");
+      const wanted = [{ kind: "key", key: "/past" }] as const;
+      const past = await store.read(wanted);
+      await put(store, "/past", "new");
+      const seen = await store.read(wanted, past.revision);
+      const recalled = store.recall?.(wanted)?.answers[0]?.[0]?.value;
+      const { revision } = await store.read([]);
+      etcdctl(cluster.endpoints[0] ?? "", ["compact", revision]);
+      const compacted = await failureOf(store.read(wanted, past.revision));
+      const ahead = await failureOf(store.read(wanted, String(BigInt(revision) + 1000n)));
+      await store.close();
+
+      expect(seen).toEqual(past);
+      expect(recalled).toBe("new");
+      expect(compacted).toBeInstanceOf(HistoryGone);
+      expect(ahead).toBeInstanceOf(HistoryGone);
+    });
 
     test("makes one request for a read of many, and one for a commit, refused or not, guessed or not", async () => {
       const store = await open();

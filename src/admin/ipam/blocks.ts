@@ -1,6 +1,6 @@
 /** The blocks of the datastore and who has which of their addresses: for reports, never on the way of an ADD. */
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
-import { readAllEntries } from "../../datastore/read-all.ts";
+import { readAllEntries } from "../../datastore/pages.ts";
 import { type ReadEach, readEach } from "../../datastore/read-each.ts";
 import { type Address, type Family, formatAddress } from "../../ip/address.ts";
 import { type Prefix, prefixCovers } from "../../ip/prefix.ts";

@@ -1,6 +1,6 @@
 /** Everything that `ipam check` finds: what the records of addresses say of each other, and what endpoints say. */
 import type { Datastore } from "../../datastore/datastore.ts";
-import { readAllEntries } from "../../datastore/read-all.ts";
+import { readAllEntries } from "../../datastore/pages.ts";
 import { readEach } from "../../datastore/read-each.ts";
 import { findProblems, type Problem, type World } from "../../ipam/invariants.ts";
 import { decodeConfiguration, decodeReservation } from "../../ipam/records.ts";

@@ -1,6 +1,6 @@
 /** What reports on addresses need to know of pools and reservations. */
 import type { Datastore } from "../../datastore/datastore.ts";
-import { readAllEntries } from "../../datastore/read-all.ts";
+import { readAllEntries } from "../../datastore/pages.ts";
 import { type ReadEach, readEach } from "../../datastore/read-each.ts";
 import type { Prefix } from "../../ip/prefix.ts";
 import { decodePool, decodeReservation } from "../../ipam/records.ts";

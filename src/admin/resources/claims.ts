@@ -1,6 +1,6 @@
 /** Nodes' claims on blocks, and their end. As blocks tell it and as nodes tell it: a crash may have left one without the other. */
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
-import { readAllEntries } from "../../datastore/read-all.ts";
+import { readAllEntries } from "../../datastore/pages.ts";
 import type { Unreadable } from "../../datastore/read-each.ts";
 import { type Prefix, prefixCovers } from "../../ip/prefix.ts";
 import type { AffinityRequest } from "../../ipam/release/decide-affinity.ts";

@@ -1,6 +1,6 @@
 /** Resources of the public kinds as they lie in the datastore, each with its revision as `resourceVersion`. */
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
-import { readAllEntries } from "../../datastore/read-all.ts";
+import { readAllEntries } from "../../datastore/pages.ts";
 import { type ReadEach, readEach } from "../../datastore/read-each.ts";
 import type { ResourceName } from "../../model/keys.ts";
 import type { PublicKind } from "../../model/kinds.ts";

@@ -40,6 +40,18 @@ export function testReading(store: () => Datastore): void {
     expect(answers.map((answer) => answer[0]?.value)).toEqual(keys);
   });
 
+  test("returns a past moment if it keeps old values, otherwise the present, and says which", async () => {
+    await put(store(), "/past/a", "old");
+    await put(store(), "/past/b", "old");
+    const wanted = [{ kind: "prefix", prefix: "/past/" }] as const;
+    const past = await store().read(wanted);
+    await put(store(), "/past/a", "new");
+    const present = await store().read(wanted);
+    const asked = await store().read(wanted, past.revision);
+
+    expect(asked).toEqual(asked.revision === past.revision ? past : present);
+  });
+
   test("never shows half a commit", async () => {
     const writing = (async () => {
       for (let round = 0; round < 50; round++) {

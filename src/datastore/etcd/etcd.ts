@@ -4,20 +4,21 @@
  * blindly: see `own-commit.ts`.
  */
 import { PluginError } from "../../errors.ts";
-import type {
-  Change,
-  DatastoreEvent,
-  Guess,
-  Proven,
-  ProvingDatastore,
-  Snapshot,
-  Wanted,
-  Written,
+import {
+  type Change,
+  type DatastoreEvent,
+  type Guess,
+  HistoryGone,
+  type Proven,
+  type ProvingDatastore,
+  type Snapshot,
+  type Wanted,
+  type Written,
 } from "../datastore.ts";
 import { MOST_IN_ONE_REQUEST, requireCommittable } from "../preconditions.ts";
 import { EtcdClient, OutcomeUnknown, unavailable } from "./client.ts";
 import { EndpointRing, parseEndpoint } from "./endpoints.ts";
-import { EtcdFailure } from "./failure.ts";
+import { EtcdFailure, isCompacted, isFuture } from "./failure.ts";
 import { findOwnCommit, guardsItself, type OwnCommit } from "./own-commit.ts";
 import { LIMITS, type Limits, type Patience } from "./patience.ts";
 import { readTlsFiles, type TlsPaths } from "./tls-files.ts";
@@ -89,12 +90,17 @@ class EtcdDatastore implements ProvingDatastore {
     private readonly watchLimits: WatchLimits,
   ) {}
 
-  async read(wanted: readonly Wanted[]): Promise<Snapshot> {
+  async read(wanted: readonly Wanted[], at?: string): Promise<Snapshot> {
     const patience = this.client.startPatience();
-    const readPart = async (part: readonly Wanted[], revision?: string) =>
-      toSnapshot(part, await this.client.transact(readTransaction(part, revision), "any failure", patience));
+    const readPart = async (part: readonly Wanted[], revision?: string) => {
+      const transaction = readTransaction(part, revision);
+      const answer = await this.client.transact(transaction, "any failure", patience).catch((error) => {
+        throw revision !== undefined && isOutOfHistory(error) ? new HistoryGone(revision, error) : error;
+      });
+      return toSnapshot(part, revision === undefined ? answer : { ...answer, revision });
+    };
 
-    const { revision, answers } = await readPart(wanted.slice(0, MOST_IN_ONE_REQUEST));
+    const { revision, answers } = await readPart(wanted.slice(0, MOST_IN_ONE_REQUEST), at);
     const more: Snapshot[] = [];
     for (let start = MOST_IN_ONE_REQUEST; start < wanted.length; start += MOST_IN_ONE_REQUEST) {
       more.push(await readPart(wanted.slice(start, start + MOST_IN_ONE_REQUEST), revision));
@@ -179,6 +185,12 @@ class EtcdDatastore implements ProvingDatastore {
       }
     }
   }
+}
+
+/** Compacted meanwhile, or not reached yet: the cluster was restored from an older copy. */
+function isOutOfHistory(error: unknown): boolean {
+  const cause = error instanceof PluginError ? error.cause : undefined;
+  return isCompacted(cause) || isFuture(cause);
 }
 
 /** etcd was there and would not do it, and nothing of it was done. */

@@ -254,3 +254,7 @@ export function isAuthenticationOff(error: unknown): boolean {
 export function isCompacted(error: unknown): boolean {
   return error instanceof EtcdFailure && /required revision has been compacted/.test(error.message);
 }
+
+export function isFuture(error: unknown): boolean {
+  return error instanceof EtcdFailure && /required revision is a future revision/.test(error.message);
+}

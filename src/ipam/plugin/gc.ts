@@ -30,8 +30,8 @@ export async function gc(
 
   const keep = { network: call.networkName, node: session.node, valid: validAttachments };
   for (const family of [4, 6] as const) {
-    for await (const page of pagesBelow(session.store, blocksPrefix(family))) {
-      const leaked = page.flatMap((entry) => leakedAddresses(readBlock(entry.value, entry.key), keep));
+    for await (const { entries } of pagesBelow(session.store, blocksPrefix(family))) {
+      const leaked = entries.flatMap((entry) => leakedAddresses(readBlock(entry.value, entry.key), keep));
       if (leaked.length === 0) continue;
       const { released } = await session.allocator.releaseAddresses(leaked);
       session.log.info("Released addresses of containers that are gone", { count: released.length });
