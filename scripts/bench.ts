@@ -1,5 +1,6 @@
 /** Runs `bench/<name>.bench.ts`, or all of them: `make bench`, `make bench BENCH=startup`. */
 import { Glob } from "bun";
+import { installPrograms } from "./programs/install.ts";
 
 const wanted = process.argv.slice(2);
 const files = [...new Glob("bench/*.bench.ts").scanSync(".")].sort();
@@ -8,6 +9,7 @@ if (chosen.length === 0) {
   console.error(`No benchmark is called "${wanted.join(", ")}"; there are: ${files.join(", ")}`);
   process.exit(2);
 }
+await installPrograms();
 for (const file of chosen) {
   const code = await Bun.spawn([process.execPath, file], { stdin: "ignore", stdout: "inherit", stderr: "inherit" })
     .exited;

@@ -3,7 +3,7 @@
  * files run in `make test` at a size for every day (test/support/proof-size.ts).
  * `make soak SOAK=storm` runs those whose file has that word in its name.
  */
-import { installPackages } from "./packages.ts";
+import { installPrograms } from "./programs/install.ts";
 import { addReports, EMPTY_REPORT, type TestReport } from "./test-report.ts";
 import { sayCounts, step, testGroup } from "./test-run.ts";
 
@@ -51,7 +51,7 @@ const wanted = process.argv.slice(2);
 const chosen = PROOFS.filter(({ place }) => wanted.length === 0 || wanted.some((word) => place.includes(word)));
 for (const { place, proves } of chosen) console.log(`${place}: ${proves}`);
 
-await installPackages();
+await installPrograms();
 const built = await step("build", [process.execPath, "scripts/build.ts"]);
 let total: TestReport = chosen.length > 0 ? EMPTY_REPORT : { ...EMPTY_REPORT, failed: 1 };
 if (chosen.length === 0) console.log(`No proof is called "${wanted.join(", ")}"`);

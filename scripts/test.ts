@@ -3,11 +3,11 @@
  * every skipped test with its reason, then one closing line with the counts
  * that the runner itself recorded.
  */
-import { installPackages } from "./packages.ts";
+import { installPrograms } from "./programs/install.ts";
 import { addReports, EMPTY_REPORT } from "./test-report.ts";
 import { sayCounts, step, testGroup } from "./test-run.ts";
 
-await installPackages();
+await installPrograms();
 const gate = await step("lint", [process.execPath, "scripts/lint.ts"]);
 const built = await step("build", [process.execPath, "scripts/build.ts"]);
 

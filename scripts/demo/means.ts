@@ -3,7 +3,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { hostProblem } from "../../test/support/host.ts";
 import type { StoreKind } from "../../test/support/test-store.ts";
-import { installPackages } from "../packages.ts";
+import { installPrograms } from "../programs/install.ts";
+import type { Program } from "../programs/table.ts";
 
 const REPOSITORY = join(import.meta.dir, "../..");
 export const PROGRAMS = join(REPOSITORY, "dist/bin");
@@ -11,7 +12,7 @@ export const PROGRAMS = join(REPOSITORY, "dist/bin");
 /** The private host has folders of its own there. */
 const HIDDEN = ["/opt/", "/run/", "/var/lib/", "/var/log/", "/etc/"];
 
-const NEEDED: Readonly<Record<StoreKind, readonly string[]>> = {
+const NEEDED: Readonly<Record<StoreKind, readonly Program[]>> = {
   embedded: ["ip", "ping"],
   etcd: ["ip", "ping", "etcd", "busybox"],
 };
@@ -22,7 +23,7 @@ export async function missingMeans(store: StoreKind): Promise<readonly string[]>
   if (HIDDEN.some((folder) => REPOSITORY.startsWith(folder))) {
     return [`it works on a host with its own ${HIDDEN.join(", ")}: clone the repository to another place`];
   }
-  await installPackages(NEEDED[store]);
+  await installPrograms(NEEDED[store]);
   const missing = NEEDED[store].filter((program) => Bun.which(program) === null);
   const problem = hostProblem();
   return [

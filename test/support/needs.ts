@@ -5,13 +5,14 @@
  *   testNeeding(root, program("nft"))("drops what no rule allows", () => { … });
  */
 import { test } from "bun:test";
+import type { Program } from "../../scripts/programs/table.ts";
 
 /** The reason why it is missing, or `undefined` when it is there. */
 type Need = string | undefined;
 
 export const root: Need = process.getuid?.() === 0 ? undefined : "needs root";
 
-export function program(name: string): Need {
+export function program(name: Program): Need {
   return Bun.which(name) === null ? `needs the program ${name}` : undefined;
 }
 

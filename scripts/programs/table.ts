@@ -1,0 +1,90 @@
+/**
+ * Every program that tests, demo, benchmarks and scripts start, with the Debian
+ * package that holds it. The gate fails on a program that is started and not
+ * declared here (`undeclared.ts`); `install.ts` installs what is missing.
+ * A key with a slash is a file that is read or started at that place.
+ */
+const TABLE = {
+  // Always there on Debian, as its packages are essential or needed to come this far.
+  bash: "bash",
+  sh: "dash",
+  cat: "coreutils",
+  chmod: "coreutils",
+  du: "coreutils",
+  env: "coreutils",
+  ln: "coreutils",
+  mkdir: "coreutils",
+  mknod: "coreutils",
+  mv: "coreutils",
+  nice: "coreutils",
+  readlink: "coreutils",
+  rm: "coreutils",
+  sleep: "coreutils",
+  timeout: "coreutils",
+  true: "coreutils",
+  find: "findutils",
+  tar: "tar",
+  script: "bsdutils",
+  flock: "util-linux",
+  nsenter: "util-linux",
+  pivot_root: "util-linux",
+  setpriv: "util-linux",
+  unshare: "util-linux",
+  mount: "mount",
+  umount: "mount",
+  "apt-get": "apt",
+  git: "git",
+  make: "make",
+
+  // Networks of the tests, and what looks at them.
+  ip: "iproute2",
+  ss: "iproute2",
+  tc: "iproute2",
+  nft: "nftables",
+  ping: "iputils-ping",
+  dnsmasq: "dnsmasq-base",
+  iperf3: "iperf3",
+  // Upstream's portmap, a peer, works through iptables.
+  iptables: "iptables",
+  "iptables-legacy": "iptables",
+  "iptables-legacy-restore": "iptables",
+  "iptables-legacy-save": "iptables",
+  "iptables-nft-restore": "iptables",
+
+  // Datastores.
+  etcd: "etcd-server",
+  etcdctl: "etcd-client",
+  sqlite3: "sqlite3",
+  openssl: "openssl",
+  "/etc/ssl/certs/ca-certificates.crt": "ca-certificates",
+
+  // Real clients of the plugin (test/clients): both engines run containers with runc, which works with both cgroup versions.
+  podman: "podman",
+  containerd: "containerd",
+  ctr: "containerd",
+  runc: "runc",
+  // The root file system of their containers.
+  busybox: "busybox-static",
+  // Upstream's plugins in the version of Debian.
+  "/usr/lib/cni/host-local": "containernetworking-plugins",
+
+  // The shells that completion scripts are tried in.
+  zsh: "zsh",
+  fish: "fish",
+
+  // Processes and system calls.
+  kill: "procps",
+  ps: "procps",
+  strace: "strace",
+  perl: "perl-base",
+  python3: "python3-minimal",
+  "systemd-analyze": "systemd",
+  "/usr/include/asm-generic/unistd.h": "linux-libc-dev",
+} as const satisfies Readonly<Record<string, string>>;
+
+export type Program = keyof typeof TABLE;
+
+export const PACKAGES: Readonly<Record<string, string>> = TABLE;
+
+/** Started if they are there, and not installed: Debian's Go is too old to build test/parts. */
+export const NOT_INSTALLED: readonly string[] = ["go"];
