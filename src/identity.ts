@@ -11,11 +11,25 @@ export type Identity = Readonly<typeof names>;
 
 export const identity: Identity = names;
 
-/** `vendor.org/v3`: the API version of pools, policies, endpoints … */
-export const API_VERSION = `${names.apiGroup}/v3`;
+/** An API group and the version of it that is served. */
+export interface GroupVersion {
+  readonly group: string;
+  readonly version: string;
+}
 
-/** `operator.vendor.io/v1`: the API version of the `Installation` resource. */
-export const OPERATOR_API_VERSION = `${names.operatorApiGroup}/v1`;
+/** `vendor.org/v3`: the API of pools, policies, endpoints … */
+export const PRODUCT_API: GroupVersion = { group: names.apiGroup, version: "v3" };
+
+/** `operator.vendor.io/v1`: the API of the `Installation` resource. */
+export const OPERATOR_API: GroupVersion = { group: names.operatorApiGroup, version: "v1" };
+
+/** As `apiVersion` of a resource spells it: `vendor.org/v3`. */
+export function apiVersionOf({ group, version }: GroupVersion): string {
+  return `${group}/${version}`;
+}
+
+/** Of the kinds that the product stores itself. A codec knows the one of its own kind. */
+export const API_VERSION = apiVersionOf(PRODUCT_API);
 
 /**
  * What the orchestrator is called inside identifiers: the neutral word of the

@@ -1,5 +1,4 @@
 /** docs/resources.md, from the table of kinds and their schemas. */
-import { API_VERSION } from "../../src/identity.ts";
 import { PUBLIC_KINDS, type PublicKind } from "../../src/model/kinds.ts";
 import { isObject } from "../../src/model/shape.ts";
 
@@ -15,7 +14,7 @@ function introduction(): readonly string[] {
     "",
     "<!-- Written by `make fmt` from src/model/kinds.ts. Do not edit. -->",
     "",
-    `Every resource has \`apiVersion: ${API_VERSION}\`, \`kind\`, \`metadata\` (\`name\`, \`namespace\`, \`labels\`, \`annotations\` …) and \`spec\`.`,
+    "Every resource has `apiVersion` (the API group of its kind and its version), `kind`, `metadata` (`name`, `namespace`, `labels`, `annotations` …) and `spec`.",
     "Names are lower-case letters, digits, `-` and `.`, at most 253 characters. Fields that are not listed here are refused. What a newer release stored in others outlives every change made by this one.",
     "Selectors are described in [selectors.md](selectors.md).",
     "",
@@ -35,7 +34,7 @@ function kindSection(row: PublicKind): readonly string[] {
     "",
     `## ${kind}`,
     "",
-    `Also \`${[plural, ...shortNames].join("`, `")}\`; ${namespaced ? "in a namespace" : "of the whole cluster"}; stored at \`${key}\`.${only}`,
+    `\`apiVersion: ${codec.apiVersion}\`; also \`${[plural, ...shortNames].join("`, `")}\`; ${namespaced ? "in a namespace" : "of the whole cluster"}; stored at \`${key}\`.${only}`,
     "",
     "| Field | Type | Default |",
     "|---|---|---|",

@@ -9,7 +9,7 @@ import { readAffinity, writeAffinity } from "../model/block-affinity.ts";
 import { type IPAMBlock, readBlock, writeBlock } from "../model/ipam-block.ts";
 import type { IPAMConfiguration } from "../model/ipam-configuration.ts";
 import { readHandle, writeHandle } from "../model/ipam-handle.ts";
-import { affinityKey, blockKey, handleKey, parseKey } from "../model/keys.ts";
+import { affinityKey, blockKey, handleKey, type Keys, PRODUCT_KEYS } from "../model/keys.ts";
 import {
   readStoredConfiguration,
   readStoredNodeLabels,
@@ -74,8 +74,8 @@ export function decodeNodeLabels(entry: Entry): Labels {
 }
 
 /** `undefined` for what lies below a host's key and is no affinity. */
-export function decodeAffinity(entry: Entry): HostAffinity | undefined {
-  const parts = parseKey(entry.key);
+export function decodeAffinity(entry: Entry, keys: Keys = PRODUCT_KEYS): HostAffinity | undefined {
+  const parts = keys.parseKey(entry.key);
   if (parts?.kind !== "affinity") return undefined;
   const { cidr, state } = readAffinity(entry.value, entry.key, parts);
   return { cidr, state, key: entry.key, revision: entry.revision };

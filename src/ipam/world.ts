@@ -4,7 +4,7 @@ import { readAllEntries } from "../datastore/pages.ts";
 import { readEach, type Unreadable } from "../datastore/read-each.ts";
 import { PluginError } from "../errors.ts";
 import { parsePrefix } from "../ip/prefix.ts";
-import { ALL_AFFINITIES_PREFIX, blocksPrefix, HANDLES_PREFIX, parseKey, resourcesPrefix } from "../model/keys.ts";
+import { type Keys, PRODUCT_KEYS } from "../model/keys.ts";
 import type { World } from "./invariants.ts";
 import { decodeAffinity, decodeBlock, decodeHandle, decodePool } from "./records.ts";
 
@@ -15,16 +15,22 @@ export async function readWorld(store: Datastore): Promise<World> {
   return world;
 }
 
-/** The world without the records that cannot be read, and those apart. */
+/** The world without the records that cannot be read, and those apart. `keys`: of another product's tree. */
 export async function readReadableWorld(
   store: Datastore,
+  keys: Keys = PRODUCT_KEYS,
 ): Promise<{ readonly world: World; readonly unreadable: readonly Unreadable[] }> {
-  const pools = readEach(await readAllEntries(store, resourcesPrefix("ippools")), (entry) => decodePool(entry).cidr);
-  const affinities = readEach(await readAllEntries(store, ALL_AFFINITIES_PREFIX), affinityOf);
-  const handles = readEach(await readAllEntries(store, HANDLES_PREFIX), readHandleEntry);
+  const pools = readEach(
+    await readAllEntries(store, keys.resourcesPrefix("ippools")),
+    (entry) => decodePool(entry).cidr,
+  );
+  const affinities = readEach(await readAllEntries(store, keys.allAffinitiesPrefix), (entry) =>
+    affinityOf(entry, keys),
+  );
+  const handles = readEach(await readAllEntries(store, keys.allHandlesPrefix), (entry) => readHandleEntry(entry, keys));
   const blockEntries = [
-    ...(await readAllEntries(store, blocksPrefix(4))),
-    ...(await readAllEntries(store, blocksPrefix(6))),
+    ...(await readAllEntries(store, keys.blocksPrefix(4))),
+    ...(await readAllEntries(store, keys.blocksPrefix(6))),
   ];
   const blocks = readEach(blockEntries, decodeBlock);
   return {
@@ -38,15 +44,15 @@ export async function readReadableWorld(
   };
 }
 
-function affinityOf(entry: Entry): World["affinities"][number] | undefined {
-  const parts = parseKey(entry.key);
-  const affinity = decodeAffinity(entry);
+function affinityOf(entry: Entry, keys: Keys): World["affinities"][number] | undefined {
+  const parts = keys.parseKey(entry.key);
+  const affinity = decodeAffinity(entry, keys);
   return parts?.kind === "affinity" && affinity ? { node: parts.node, cidr: affinity.cidr } : undefined;
 }
 
 /** A handle whose every block has a name that can be read. */
-export function readHandleEntry(entry: Entry): World["handles"][number] | undefined {
-  const parts = parseKey(entry.key);
+export function readHandleEntry(entry: Entry, keys: Keys = PRODUCT_KEYS): World["handles"][number] | undefined {
+  const parts = keys.parseKey(entry.key);
   if (parts?.kind !== "handle") return undefined;
   const { blocks } = decodeHandle(entry);
   const wrong = Object.keys(blocks).find((name) => !parsePrefix(name));

@@ -1,6 +1,6 @@
 /** ClusterInformation: what the cluster is, and whether its datastore may be used. */
 import * as v from "valibot";
-import { identity } from "../identity.ts";
+import { identity, PRODUCT_API } from "../identity.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
 /** `vendorVersion`: the field bears the product's name. */
@@ -25,6 +25,7 @@ export type ClusterInformation = Resource<"ClusterInformation", ClusterInformati
 
 export const clusterInformation = defineResource({
   kind: "ClusterInformation",
+  api: PRODUCT_API,
   namespaced: false,
   onlyName: "default",
   spec: specSchema,

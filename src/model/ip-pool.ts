@@ -3,6 +3,7 @@
  * blocks of equal size.
  */
 import * as v from "valibot";
+import { PRODUCT_API } from "../identity.ts";
 import { addressBits } from "../ip/address.ts";
 import { formatPrefix, type Prefix, parsePrefix, prefixesOverlap } from "../ip/prefix.ts";
 import { BLOCK_SIZES } from "./block-sizes.ts";
@@ -40,6 +41,7 @@ const UNUSABLE = [
 
 export const ipPool = defineResource({
   kind: "IPPool",
+  api: PRODUCT_API,
   namespaced: false,
   spec: specSchema,
   complete: completeSpec,

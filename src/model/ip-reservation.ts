@@ -1,5 +1,6 @@
 /** IPReservation: addresses that are never given out automatically. */
 import * as v from "valibot";
+import { PRODUCT_API } from "../identity.ts";
 import { type Prefix, parsePrefixOrAddress } from "../ip/prefix.ts";
 import { prefixOrAddressField } from "./fields.ts";
 import { defineResource, type Resource } from "./resource.ts";
@@ -12,6 +13,7 @@ export type IPReservation = Resource<"IPReservation", Readonly<v.InferOutput<typ
 
 export const ipReservation = defineResource({
   kind: "IPReservation",
+  api: PRODUCT_API,
   namespaced: false,
   spec: specSchema,
   complete: (spec): IPReservation["spec"] => spec,

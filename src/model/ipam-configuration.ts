@@ -6,6 +6,7 @@
  */
 import * as v from "valibot";
 import { PluginError } from "../errors.ts";
+import { PRODUCT_API } from "../identity.ts";
 import { formatProblems } from "./problem.ts";
 import { defineResource, type Resource, type ResourceCodec } from "./resource.ts";
 import { decodeShape, keepUnknownFields, withoutNulls } from "./shape.ts";
@@ -34,6 +35,7 @@ export type IPAMConfiguration = Resource<"IPAMConfiguration", Readonly<v.InferOu
 
 const asResource = defineResource({
   kind: "IPAMConfiguration",
+  api: PRODUCT_API,
   namespaced: false,
   onlyName: "default",
   spec: specSchema,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { OPERATOR_API, PRODUCT_API } from "../identity.ts";
 import { type Prefix, parsePrefix, prefixAround } from "../ip/prefix.ts";
 import {
   ALL_AFFINITIES_PREFIX,
@@ -12,6 +13,7 @@ import {
   handlesPrefix,
   IPAM_CONFIGURATION_KEY,
   type KeyParts,
+  keysUnder,
   parseKey,
   ROOT_PREFIX,
   resourceKey,
@@ -42,12 +44,17 @@ describe("keys", () => {
     [
       resourceKey("ippools", { name: "blue" }),
       "/vendor/resources/v3/vendor.org/ippools/blue",
-      { kind: "resource", plural: "ippools", name: "blue" },
+      { kind: "resource", api: PRODUCT_API, plural: "ippools", name: "blue" },
     ],
     [
       resourceKey("workloadendpoints", { name: "w", namespace: "ns" }),
       "/vendor/resources/v3/vendor.org/workloadendpoints/ns/w",
-      { kind: "resource", plural: "workloadendpoints", namespace: "ns", name: "w" },
+      { kind: "resource", api: PRODUCT_API, plural: "workloadendpoints", namespace: "ns", name: "w" },
+    ],
+    [
+      resourceKey("installations", { name: "default" }, OPERATOR_API),
+      "/vendor/resources/v1/operator.vendor.io/installations/default",
+      { kind: "resource", api: OPERATOR_API, plural: "installations", name: "default" },
     ],
   ];
   test.each(table)("%s is where the reference says, and is read back", (key, expected, parts) => {
@@ -79,6 +86,7 @@ describe("keys", () => {
         expect(parseKey(affinityKey(text, cidr))).toEqual({ kind: "affinity", node: text, cidr });
         expect(parseKey(resourceKey("nodes", { name: text }))).toEqual({
           kind: "resource",
+          api: PRODUCT_API,
           plural: "nodes",
           name: text,
         });
@@ -102,5 +110,42 @@ describe("parseKey()", () => {
     "/vendor/resources/v3/vendor.org/a/b/c/d",
   ])("knows nothing of %p", (key) => {
     expect(parseKey(key)).toBeUndefined();
+  });
+});
+
+describe("keysUnder()", () => {
+  const OTHER_API = { group: "other.example", version: "v3" };
+  const other = keysUnder("/other", OTHER_API);
+  const table: [string, string, KeyParts][] = [
+    [other.ipamConfigurationKey, "/other/ipam/v2/config", { kind: "ipam-configuration" }],
+    [other.blockKey(V4), "/other/ipam/v2/assignment/ipv4/block/10.0.0.0-26", { kind: "block", cidr: V4 }],
+    [
+      other.affinityKey("n/1", V6),
+      "/other/ipam/v2/host/n%2F1/ipv6/block/fd80::-122",
+      { kind: "affinity", node: "n/1", cidr: V6 },
+    ],
+    [other.handleKey("net.cid"), "/other/ipam/v2/handle/net.cid", { kind: "handle", handleId: "net.cid" }],
+    [
+      other.resourceKey("ippools", { name: "blue" }),
+      "/other/resources/v3/other.example/ippools/blue",
+      { kind: "resource", api: OTHER_API, plural: "ippools", name: "blue" },
+    ],
+    [
+      other.resourceKey("workloadendpoints", { name: "w", namespace: "ns" }),
+      "/other/resources/v3/other.example/workloadendpoints/ns/w",
+      { kind: "resource", api: OTHER_API, plural: "workloadendpoints", namespace: "ns", name: "w" },
+    ],
+  ];
+  test.each(table)("%s lies in the tree of the other root, and only there", (key, expected, parts) => {
+    expect(key).toBe(expected);
+    expect(other.parseKey(key)).toEqual(parts);
+    expect(key.startsWith(other.rootPrefix)).toBe(true);
+    expect(parseKey(key)).toBeUndefined();
+  });
+
+  test("does not take a key of this product for one of the other", () => {
+    for (const key of [IPAM_CONFIGURATION_KEY, blockKey(V4), handleKey("h"), resourceKey("nodes", { name: "n" })]) {
+      expect(other.parseKey(key)).toBeUndefined();
+    }
   });
 });

@@ -5,12 +5,14 @@
  *   <root>/ipam/v2/assignment/ipv4/block/10.0.0.0-26
  *   <root>/ipam/v2/host/<node>/ipv4/block/10.0.0.0-26
  *   <root>/ipam/v2/handle/<handle>
- *   <root>/resources/v3/<api group>/<plural>/[<namespace>/]<name>
+ *   <root>/resources/<api version>/<api group>/<plural>/[<namespace>/]<name>
  *
  * Names stand in keys as they are, except the slash (`%2F`) and, so that this
- * can be undone, the percent sign (`%25`).
+ * can be undone, the percent sign (`%25`). Root and API group are arguments of
+ * `keysUnder()`: an upgrade reads another product's tree by the same rules. The
+ * functions that this file exports by themselves are those of this product.
  */
-import { identity } from "../identity.ts";
+import { type GroupVersion, identity, PRODUCT_API } from "../identity.ts";
 import type { Family } from "../ip/address.ts";
 import { formatPrefix, type Prefix, parsePrefix } from "../ip/prefix.ts";
 
@@ -19,76 +21,107 @@ export type KeyParts =
   | { readonly kind: "block"; readonly cidr: Prefix }
   | { readonly kind: "affinity"; readonly node: string; readonly cidr: Prefix }
   | { readonly kind: "handle"; readonly handleId: string }
-  | { readonly kind: "resource"; readonly plural: string; readonly namespace?: string; readonly name: string };
-
-const IPAM = `${identity.etcdRoot}/ipam/v2`;
-const RESOURCES = `${identity.etcdRoot}/resources/v3/${identity.apiGroup}`;
-
-export const ROOT_PREFIX = `${identity.etcdRoot}/`;
-export const IPAM_CONFIGURATION_KEY = `${IPAM}/config`;
-
-export function blockKey(cidr: Prefix): string {
-  return `${blocksPrefix(cidr.network.family)}${cidrSegment(cidr)}`;
-}
-
-/** All blocks of a family. */
-export function blocksPrefix(family: Family): string {
-  return `${IPAM}/assignment/ipv${family}/block/`;
-}
-
-export function affinityKey(node: string, cidr: Prefix): string {
-  return `${affinitiesPrefix(node, cidr.network.family)}${cidrSegment(cidr)}`;
-}
-
-/** All affinities of a node, of one family or of both. */
-export function affinitiesPrefix(node: string, family?: Family): string {
-  const host = `${IPAM}/host/${escapeSegment(node)}/`;
-  return family === undefined ? host : `${host}ipv${family}/block/`;
-}
-
-/** All affinities of all nodes. */
-export const ALL_AFFINITIES_PREFIX = `${IPAM}/host/`;
-
-export function handleKey(handleId: string): string {
-  return `${HANDLES_PREFIX}${escapeSegment(handleId)}`;
-}
-
-/** Handles that begin with this text: `net.` finds those of network "net". */
-export function handlesPrefix(beginning: string): string {
-  return `${HANDLES_PREFIX}${escapeSegment(beginning)}`;
-}
-
-export const HANDLES_PREFIX = `${IPAM}/handle/`;
+  | {
+      readonly kind: "resource";
+      readonly api: GroupVersion;
+      readonly plural: string;
+      readonly namespace?: string;
+      readonly name: string;
+    };
 
 export interface ResourceName {
   readonly name: string;
   readonly namespace?: string | undefined;
 }
 
-export function resourceKey(plural: string, { name, namespace }: ResourceName): string {
-  return `${resourcesPrefix(plural, namespace)}${escapeSegment(name)}`;
+/** The keys of one product's tree. */
+export interface Keys extends IpamKeys, ResourceKeys {
+  /** Everything of the product lies below it. */
+  readonly rootPrefix: string;
+  /** What lies at the key, or `undefined` if it is not a key of this tree. */
+  readonly parseKey: (key: string) => KeyParts | undefined;
 }
 
-/** All resources of a kind, or those of one namespace. */
-export function resourcesPrefix(plural: string, namespace?: string): string {
-  const all = `${RESOURCES}/${plural}/`;
-  return namespace === undefined ? all : `${all}${escapeSegment(namespace)}/`;
+interface IpamKeys {
+  readonly ipamConfigurationKey: string;
+  readonly blockKey: (cidr: Prefix) => string;
+  /** All blocks of a family. */
+  readonly blocksPrefix: (family: Family) => string;
+  readonly affinityKey: (node: string, cidr: Prefix) => string;
+  /** All affinities of a node, of one family or of both. */
+  readonly affinitiesPrefix: (node: string, family?: Family) => string;
+  /** All affinities of all nodes. */
+  readonly allAffinitiesPrefix: string;
+  readonly handleKey: (handleId: string) => string;
+  /** Handles that begin with this text: `net.` finds those of network "net". */
+  readonly handlesPrefix: (beginning: string) => string;
+  readonly allHandlesPrefix: string;
 }
 
-/** What lies at the key, or `undefined` when nothing of ours does. */
-export function parseKey(key: string): KeyParts | undefined {
-  if (key === IPAM_CONFIGURATION_KEY) return { kind: "ipam-configuration" };
-  if (key.startsWith(`${RESOURCES}/`)) return parseResourceKey(key.slice(RESOURCES.length + 1).split("/"));
-  if (key.startsWith(`${IPAM}/`)) return parseIpamKey(key.slice(IPAM.length + 1).split("/"));
-  return undefined;
+/** `api`: of a kind in another group than the tree's own. */
+interface ResourceKeys {
+  readonly resourceKey: (plural: string, name: ResourceName, api?: GroupVersion) => string;
+  /** All resources of a kind, or those of one namespace. */
+  readonly resourcesPrefix: (plural: string, namespace?: string, api?: GroupVersion) => string;
 }
 
-function parseResourceKey([plural, ...names]: readonly string[]): KeyParts | undefined {
+/** `ownApi`: the group of the kinds that a product stores itself, and its version. */
+export function keysUnder(root: string, ownApi: GroupVersion): Keys {
+  const ipam = `${root}/ipam/v2`;
+  const resources = `${root}/resources`;
+  const ipamKeys = ipamKeysUnder(ipam);
+  return {
+    ...ipamKeys,
+    ...resourceKeysUnder(resources, ownApi),
+    rootPrefix: `${root}/`,
+    parseKey(key) {
+      if (key === ipamKeys.ipamConfigurationKey) return { kind: "ipam-configuration" };
+      if (key.startsWith(`${resources}/`)) return parseResourceKey(key.slice(resources.length + 1).split("/"));
+      if (key.startsWith(`${ipam}/`)) return parseIpamKey(key.slice(ipam.length + 1).split("/"));
+      return undefined;
+    },
+  };
+}
+
+function ipamKeysUnder(ipam: string): IpamKeys {
+  const allAffinitiesPrefix = `${ipam}/host/`;
+  const allHandlesPrefix = `${ipam}/handle/`;
+  const blocksPrefix = (family: Family) => `${ipam}/assignment/ipv${family}/block/`;
+  const affinitiesPrefix = (node: string, family?: Family) => {
+    const host = `${allAffinitiesPrefix}${escapeSegment(node)}/`;
+    return family === undefined ? host : `${host}ipv${family}/block/`;
+  };
+  const handlesPrefix = (beginning: string) => `${allHandlesPrefix}${escapeSegment(beginning)}`;
+  return {
+    ipamConfigurationKey: `${ipam}/config`,
+    blockKey: (cidr) => `${blocksPrefix(cidr.network.family)}${cidrSegment(cidr)}`,
+    blocksPrefix,
+    affinityKey: (node, cidr) => `${affinitiesPrefix(node, cidr.network.family)}${cidrSegment(cidr)}`,
+    affinitiesPrefix,
+    allAffinitiesPrefix,
+    handleKey: handlesPrefix,
+    handlesPrefix,
+    allHandlesPrefix,
+  };
+}
+
+function resourceKeysUnder(resources: string, ownApi: GroupVersion): ResourceKeys {
+  const resourcesPrefix: ResourceKeys["resourcesPrefix"] = (plural, namespace, { group, version } = ownApi) => {
+    const all = `${resources}/${version}/${group}/${plural}/`;
+    return namespace === undefined ? all : `${all}${escapeSegment(namespace)}/`;
+  };
+  return {
+    resourcesPrefix,
+    resourceKey: (plural, { name, namespace }, api) =>
+      `${resourcesPrefix(plural, namespace, api)}${escapeSegment(name)}`,
+  };
+}
+
+function parseResourceKey([version, group, plural, ...names]: readonly string[]): KeyParts | undefined {
   const [first, second, ...rest] = names.map(unescapeSegment);
-  if (!plural || !first || second === "" || rest.length > 0) return undefined;
-  return second === undefined
-    ? { kind: "resource", plural, name: first }
-    : { kind: "resource", plural, namespace: first, name: second };
+  if (!version || !group || !plural || !first || second === "" || rest.length > 0) return undefined;
+  const of = { kind: "resource", api: { group, version }, plural } as const;
+  return second === undefined ? { ...of, name: first } : { ...of, namespace: first, name: second };
 }
 
 function parseIpamKey([section, ...rest]: readonly string[]): KeyParts | undefined {
@@ -121,3 +154,22 @@ function escapeSegment(text: string): string {
 function unescapeSegment(segment: string): string {
   return segment.replaceAll("%2F", "/").replaceAll("%25", "%");
 }
+
+/** The keys of this product. */
+export const PRODUCT_KEYS: Keys = keysUnder(identity.etcdRoot, PRODUCT_API);
+
+export const {
+  rootPrefix: ROOT_PREFIX,
+  ipamConfigurationKey: IPAM_CONFIGURATION_KEY,
+  blockKey,
+  blocksPrefix,
+  affinityKey,
+  affinitiesPrefix,
+  allAffinitiesPrefix: ALL_AFFINITIES_PREFIX,
+  handleKey,
+  handlesPrefix,
+  allHandlesPrefix: HANDLES_PREFIX,
+  resourceKey,
+  resourcesPrefix,
+  parseKey,
+} = PRODUCT_KEYS;

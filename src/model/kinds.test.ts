@@ -1,11 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import * as v from "valibot";
-import { API_VERSION } from "../identity.ts";
+import { API_VERSION, OPERATOR_API } from "../identity.ts";
 import { blockSchema } from "./internal-kinds.ts";
 import { readBlock, writeBlock } from "./ipam-block.ts";
-import { IPAM_CONFIGURATION_KEY, parseKey } from "./keys.ts";
-import { findKind, INTERNAL_KINDS, kindWords, PUBLIC_KINDS } from "./kinds.ts";
+import { IPAM_CONFIGURATION_KEY, keysUnder, parseKey } from "./keys.ts";
+import { findKind, INTERNAL_KINDS, kindWords, PUBLIC_KINDS, publicKind } from "./kinds.ts";
 import { nearestName } from "./nearest-name.ts";
+import { defineResource } from "./resource.ts";
 import { quoteSequenceNumbers } from "./sequence-numbers.ts";
 
 /** The least a user must write, by kind. */
@@ -19,16 +20,20 @@ describe("PUBLIC_KINDS", () => {
   });
 
   test.each(PUBLIC_KINDS.map((row) => [row.kind, row] as const))(
-    "%s: the smallest document survives decode, write, read and print",
+    "%s: the smallest document survives decode, write and read",
     (kind, row) => {
       const name = row.codec.onlyName ?? "a";
       const metadata = row.namespaced ? { name, namespace: "ns" } : { name };
-      const decoded = row.codec.decode({ apiVersion: API_VERSION, kind, metadata, spec: SMALLEST[kind] ?? {} });
+      const decoded = row.codec.decode({
+        apiVersion: row.codec.apiVersion,
+        kind,
+        metadata,
+        spec: SMALLEST[kind] ?? {},
+      });
       if (!decoded.ok) throw new Error(JSON.stringify(decoded.problems));
       const read = row.codec.read(row.codec.write(decoded.value), row.key(metadata));
 
       expect(read.spec).toEqual(decoded.value.spec);
-      expect(row.columns.map((column) => typeof column.cell(read))).toEqual(row.columns.map(() => "string"));
       expect(row.checkUpdate?.(read, read) ?? []).toEqual([]);
       expect(row.checkAmong?.(read, [read]) ?? []).toEqual([]);
       expect(row.codec.make(metadata, read.spec)).toMatchObject({ kind, apiVersion: API_VERSION });
@@ -42,6 +47,59 @@ describe("PUBLIC_KINDS", () => {
     expect(key.startsWith(row.prefix(name.namespace))).toBe(true);
     if (key !== IPAM_CONFIGURATION_KEY)
       expect(parseKey(key)).toMatchObject({ kind: "resource", plural: row.plural, name: "default" });
+  });
+});
+
+describe("a kind of another API group", () => {
+  const sample = defineResource({
+    kind: "Sample",
+    api: OPERATOR_API,
+    namespaced: false,
+    spec: v.object({ registry: v.optional(v.string(), "none") }),
+    complete: (spec) => spec,
+  });
+  const kinds = [...PUBLIC_KINDS, publicKind(sample, "samples", [])];
+  const document = { apiVersion: "operator.vendor.io/v1", kind: "Sample", metadata: { name: "default" }, spec: {} };
+
+  test("is found and decoded by the same table", () => {
+    const decoded = findKind(kinds, "samples")?.codec.decode(document);
+
+    expect(decoded).toEqual({ ok: true, value: { ...document, spec: { registry: "none" } } });
+  });
+
+  test("refuses the API version of other kinds, and they refuse its", () => {
+    const foreign = sample.decode({ ...document, apiVersion: API_VERSION });
+    const pool = {
+      apiVersion: "operator.vendor.io/v1",
+      kind: "IPPool",
+      metadata: { name: "a" },
+      spec: SMALLEST["IPPool"],
+    };
+    const strayed = findKind(kinds, "IPPool")?.codec.decode(pool);
+
+    expect(foreign).toMatchObject({
+      problems: [{ path: "apiVersion", message: 'is not served; use "operator.vendor.io/v1"' }],
+    });
+    expect(strayed).toMatchObject({
+      problems: [{ path: "apiVersion", message: `is not served; use "${API_VERSION}"` }],
+    });
+  });
+
+  test("bears its own API version where none is stored, and where it is made", () => {
+    const { apiVersion: _, ...without } = document;
+
+    expect(sample.read(JSON.stringify(without), "key").apiVersion).toBe("operator.vendor.io/v1");
+    expect(sample.make({ name: "default" }, { registry: "r" }).apiVersion).toBe("operator.vendor.io/v1");
+  });
+
+  test("lies under its own group, in every tree", () => {
+    const other = keysUnder("/other", { group: "other.example", version: "v3" });
+    const key = (word: string, keys?: typeof other) => findKind(kinds, word)?.key({ name: "default" }, keys);
+
+    expect(key("samples")).toBe("/vendor/resources/v1/operator.vendor.io/samples/default");
+    expect(key("samples", other)).toBe("/other/resources/v1/operator.vendor.io/samples/default");
+    expect(key("ippools", other)).toBe("/other/resources/v3/other.example/ippools/default");
+    expect(key("ipamconfigurations", other)).toBe("/other/ipam/v2/config");
   });
 });
 
@@ -62,11 +120,11 @@ describe("findKind()", () => {
     ["WEP", "WorkloadEndpoint"],
     ["node", "Node"],
   ])("takes %s for %s", (word, kind) => {
-    expect(findKind(word)?.kind).toBe(kind);
+    expect(findKind(PUBLIC_KINDS, word)?.kind).toBe(kind);
   });
 
   test.each(["", "ipamblock", "constructor"])("knows no public kind called %p", (word) => {
-    expect(findKind(word)).toBeUndefined();
+    expect(findKind(PUBLIC_KINDS, word)).toBeUndefined();
   });
 });
 

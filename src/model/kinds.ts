@@ -1,28 +1,22 @@
 /**
- * The one table of kinds: a row here gives a kind its commands, its custom
- * resource and its checks. Not for the plugin's path, which imports the kinds
- * it needs one by one.
+ * The one table of kinds: names, API group, codec, keys and the checks that
+ * need no datastore. What the admin tool adds to a kind (columns, hooks) stands
+ * in its own table, `admin/kinds/`. Not for the plugin's path, which imports the
+ * kinds it needs one by one.
  */
 import type * as v from "valibot";
-import { type ClusterInformation, clusterInformation, clusterVersion } from "./cluster-information.ts";
+import { type GroupVersion, PRODUCT_API } from "../identity.ts";
+import { type ClusterInformation, clusterInformation } from "./cluster-information.ts";
 import { affinitySchema, blockSchema, handleSchema } from "./internal-kinds.ts";
 import { checkPoolOverlap, checkPoolUpdate, type IPPool, ipPool } from "./ip-pool.ts";
 import { type IPReservation, ipReservation } from "./ip-reservation.ts";
 import { type IPAMConfiguration, ipamConfiguration } from "./ipam-configuration.ts";
-import { IPAM_CONFIGURATION_KEY, type ResourceName, resourceKey, resourcesPrefix } from "./keys.ts";
+import { type Keys, PRODUCT_KEYS, type ResourceName } from "./keys.ts";
 import { type Node, node } from "./node.ts";
 import type { Problem } from "./problem.ts";
 import { type Profile, profile } from "./profile.ts";
 import type { Resource, ResourceCodec } from "./resource.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "./workload-endpoint.ts";
-
-/** A column of `get`; those marked wide stand only in `-o wide`. */
-export interface Column<R extends Resource = Resource> {
-  readonly header: string;
-  readonly isWide?: true;
-  // Methods, so that a row of one kind may stand in the table of all.
-  cell(resource: R): string;
-}
 
 interface KindNames {
   readonly kind: string;
@@ -35,11 +29,11 @@ interface KindNames {
 export interface PublicKind<R extends Resource = Resource> extends KindNames {
   readonly visibility: "public";
   readonly codec: ResourceCodec<R>;
-  readonly columns: readonly Column<R>[];
-  /** Where the resource lies in the datastore. */
-  key(name: ResourceName): string;
+  // Methods, so that a row of one kind may stand in the table of all.
+  /** Where the resource lies in the datastore; `keys` of another product's tree, this product's when absent. */
+  key(name: ResourceName, keys?: Keys): string;
   /** Below which all of the kind, or those of a namespace, lie. */
-  prefix(namespace?: string): string;
+  prefix(namespace?: string, keys?: Keys): string;
   /** What may not change. */
   checkUpdate?(before: R, after: R): readonly Problem[];
   /** What must hold among all of the kind. */
@@ -49,82 +43,44 @@ export interface PublicKind<R extends Resource = Resource> extends KindNames {
 /** A kind that only the product itself writes; with the orchestrator's datastore it is a custom resource too. */
 export interface InternalKind extends KindNames {
   readonly visibility: "internal";
+  readonly api: GroupVersion;
   readonly specSchema: v.GenericSchema;
 }
 
-const POOL: PublicKind<IPPool> = {
+export const POOL: PublicKind<IPPool> = {
   ...publicKind(ipPool, "ippools", ["pool", "pools", "ipp"]),
   checkUpdate: checkPoolUpdate,
   checkAmong: checkPoolOverlap,
-  columns: [
-    { header: "CIDR", cell: ({ spec }) => spec.cidr },
-    { header: "BLOCK SIZE", cell: ({ spec }) => `/${spec.blockSize}`, isWide: true },
-    { header: "NAT", cell: ({ spec }) => `${spec.natOutgoing}`, isWide: true },
-    { header: "IPIP", cell: ({ spec }) => spec.ipipMode, isWide: true },
-    { header: "VXLAN", cell: ({ spec }) => spec.vxlanMode, isWide: true },
-    { header: "BGP EXPORT", cell: ({ spec }) => `${!spec.disableBGPExport}`, isWide: true },
-    { header: "USES", cell: ({ spec }) => spec.allowedUses.join(","), isWide: true },
-    { header: "DISABLED", cell: ({ spec }) => `${spec.disabled}` },
-    { header: "SELECTOR", cell: ({ spec }) => spec.nodeSelector },
-  ],
 };
 
-const RESERVATION: PublicKind<IPReservation> = {
-  ...publicKind(ipReservation, "ipreservations", ["reservation", "reservations", "ipr"]),
-  columns: [{ header: "RESERVED", cell: ({ spec }) => spec.reservedCIDRs.join(",") }],
-};
+export const RESERVATION: PublicKind<IPReservation> = publicKind(ipReservation, "ipreservations", [
+  "reservation",
+  "reservations",
+  "ipr",
+]);
 
-const IPAM_CONFIGURATION: PublicKind<IPAMConfiguration> = {
+export const IPAM_CONFIGURATION: PublicKind<IPAMConfiguration> = {
   ...publicKind(ipamConfiguration, "ipamconfigurations", ["ipamconfig", "ipamconfigs"]),
   // Nothing lies where another name would lead.
-  key: (name) => (name.name === "default" ? IPAM_CONFIGURATION_KEY : resourceKey("ipamconfigurations", name)),
-  prefix: () => IPAM_CONFIGURATION_KEY,
-  columns: [
-    { header: "STRICT AFFINITY", cell: ({ spec }) => `${spec.strictAffinity}` },
-    { header: "AUTO ALLOCATE", cell: ({ spec }) => `${spec.autoAllocateBlocks}` },
-    { header: "MAX BLOCKS PER HOST", cell: ({ spec }) => `${spec.maxBlocksPerHost || "default"}` },
-  ],
+  key: (name, keys = PRODUCT_KEYS) =>
+    name.name === "default" ? keys.ipamConfigurationKey : keys.resourceKey("ipamconfigurations", name),
+  prefix: (_, keys = PRODUCT_KEYS) => keys.ipamConfigurationKey,
 };
 
-const CLUSTER_INFORMATION: PublicKind<ClusterInformation> = {
-  ...publicKind(clusterInformation, "clusterinformations", ["clusterinfo", "clusterinfos"]),
-  columns: [
-    { header: "CLUSTER GUID", cell: ({ spec }) => spec.clusterGUID ?? "" },
-    { header: "TYPE", cell: ({ spec }) => spec.clusterType ?? "" },
-    { header: "VERSION", cell: (information) => clusterVersion(information) ?? "" },
-    { header: "READY", cell: ({ spec }) => `${spec.datastoreReady ?? "unknown"}` },
-  ],
-};
+export const CLUSTER_INFORMATION: PublicKind<ClusterInformation> = publicKind(
+  clusterInformation,
+  "clusterinformations",
+  ["clusterinfo", "clusterinfos"],
+);
 
-const NODE: PublicKind<Node> = {
-  ...publicKind(node, "nodes", ["no"]),
-  columns: [
-    { header: "ASN", cell: ({ spec }) => `${spec.bgp?.asNumber ?? ""}`, isWide: true },
-    { header: "IPV4", cell: ({ spec }) => spec.bgp?.ipv4Address ?? "" },
-    { header: "IPV6", cell: ({ spec }) => spec.bgp?.ipv6Address ?? "" },
-  ],
-};
+export const NODE: PublicKind<Node> = publicKind(node, "nodes", ["no"]);
 
-const PROFILE: PublicKind<Profile> = {
-  ...publicKind(profile, "profiles", ["pro"]),
-  columns: [
-    { header: "LABELS", cell: ({ spec }) => formatLabels(spec.labelsToApply ?? {}) },
-    { header: "INGRESS", cell: ({ spec }) => `${spec.ingress?.length ?? 0}`, isWide: true },
-    { header: "EGRESS", cell: ({ spec }) => `${spec.egress?.length ?? 0}`, isWide: true },
-  ],
-};
+export const PROFILE: PublicKind<Profile> = publicKind(profile, "profiles", ["pro"]);
 
-const ENDPOINT: PublicKind<WorkloadEndpoint> = {
-  ...publicKind(workloadEndpoint, "workloadendpoints", ["wep", "weps"]),
-  columns: [
-    { header: "WORKLOAD", cell: ({ spec }) => spec.pod ?? spec.workload ?? spec.containerID ?? "" },
-    { header: "NODE", cell: ({ spec }) => spec.node ?? "" },
-    { header: "NETWORKS", cell: ({ spec }) => (spec.ipNetworks ?? []).join(",") },
-    { header: "INTERFACE", cell: ({ spec }) => spec.interfaceName ?? "" },
-    { header: "PROFILES", cell: ({ spec }) => (spec.profiles ?? []).join(","), isWide: true },
-    { header: "MAC", cell: ({ spec }) => spec.mac ?? "", isWide: true },
-  ],
-};
+export const ENDPOINT: PublicKind<WorkloadEndpoint> = publicKind(workloadEndpoint, "workloadendpoints", [
+  "wep",
+  "weps",
+]);
 
 export const PUBLIC_KINDS: readonly PublicKind[] = [
   POOL,
@@ -142,10 +98,10 @@ export const INTERNAL_KINDS: readonly InternalKind[] = [
   internalKind("IPAMHandle", "ipamhandles", handleSchema),
 ];
 
-/** The public kind a user means by `ippool`, `IPPools`, `ipp` … */
-export function findKind(word: string): PublicKind | undefined {
+/** The kind of the table that a user means by `ippool`, `IPPools`, `ipp` … */
+export function findKind<Kind extends KindNames>(kinds: readonly Kind[], word: string): Kind | undefined {
   const wanted = word.toLowerCase();
-  return PUBLIC_KINDS.find((row) => kindWords(row).includes(wanted));
+  return kinds.find((row) => kindWords(row).includes(wanted));
 }
 
 /** Every word that names the kind, in lower case. */
@@ -153,25 +109,27 @@ export function kindWords({ kind, plural, shortNames }: KindNames): readonly str
   return [kind.toLowerCase(), plural, ...shortNames];
 }
 
-function publicKind<R extends Resource>(codec: ResourceCodec<R>, plural: string, shortNames: readonly string[]) {
+/** The row of a kind that is stored as every resource is. */
+export function publicKind<R extends Resource>(
+  codec: ResourceCodec<R>,
+  plural: string,
+  shortNames: readonly string[],
+): PublicKind<R> {
+  const { kind, namespaced } = codec;
+  // A kind of the product's own group lies in the own group of whatever tree is read.
+  const api = codec.api === PRODUCT_API ? undefined : codec.api;
   return {
-    visibility: "public" as const,
-    kind: codec.kind,
+    visibility: "public",
+    kind,
     plural,
     shortNames,
-    namespaced: codec.namespaced,
+    namespaced,
     codec,
-    key: (name: ResourceName) => resourceKey(plural, name),
-    prefix: (namespace?: string) => resourcesPrefix(plural, namespace),
+    key: (name, keys = PRODUCT_KEYS) => keys.resourceKey(plural, name, api),
+    prefix: (namespace, keys = PRODUCT_KEYS) => keys.resourcesPrefix(plural, namespace, api),
   };
 }
 
 function internalKind(kind: string, plural: string, specSchema: v.GenericSchema): InternalKind {
-  return { visibility: "internal", kind, plural, shortNames: [], namespaced: false, specSchema };
-}
-
-function formatLabels(labels: Readonly<Record<string, string>>): string {
-  return Object.entries(labels)
-    .map(([name, value]) => `${name}=${value}`)
-    .join(",");
+  return { visibility: "internal", kind, plural, shortNames: [], namespaced: false, api: PRODUCT_API, specSchema };
 }

@@ -1,5 +1,6 @@
 /** Node: a host as the network sees it. Its labels are what pools' node selectors look at. */
 import * as v from "valibot";
+import { PRODUCT_API } from "../identity.ts";
 import { checkFamily } from "./family-check.ts";
 import { addressField, interfaceAddressField, macField } from "./fields.ts";
 import type { Problem } from "./problem.ts";
@@ -37,6 +38,7 @@ export type Node = Resource<"Node", Readonly<v.InferOutput<typeof specSchema>>>;
 
 export const node = defineResource({
   kind: "Node",
+  api: PRODUCT_API,
   namespaced: false,
   spec: v.optional(specSchema, {}),
   complete: (spec): Node["spec"] => spec,

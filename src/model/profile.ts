@@ -1,5 +1,6 @@
 /** Profile: labels and rules that many endpoints inherit, such as those of their namespace. */
 import * as v from "valibot";
+import { PRODUCT_API } from "../identity.ts";
 import { checkLabels } from "./metadata.ts";
 import { nameMap } from "./name-map.ts";
 import { ruleSchema } from "./policy-rule.ts";
@@ -15,6 +16,7 @@ export type Profile = Resource<"Profile", Readonly<v.InferOutput<typeof specSche
 
 export const profile = defineResource({
   kind: "Profile",
+  api: PRODUCT_API,
   namespaced: false,
   spec: v.optional(specSchema, {}),
   complete: (spec): Profile["spec"] => spec,

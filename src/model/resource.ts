@@ -6,7 +6,7 @@
  */
 import * as v from "valibot";
 import { PluginError } from "../errors.ts";
-import { API_VERSION } from "../identity.ts";
+import { apiVersionOf, type GroupVersion } from "../identity.ts";
 import { checkLabels, isResourceName, type Metadata, metadataSchema } from "./metadata.ts";
 import { type Checked, formatProblems, type Problem } from "./problem.ts";
 import { decodeShape, findUnknownFields, keepUnknownFields, withoutNulls } from "./shape.ts";
@@ -22,6 +22,9 @@ export interface Resource<Kind extends string = string, Spec = unknown> {
 
 export interface ResourceCodec<R extends Resource> {
   readonly kind: R["kind"];
+  readonly api: GroupVersion;
+  /** `vendor.org/v3`: what a resource of this kind bears as its `apiVersion`. */
+  readonly apiVersion: string;
   readonly namespaced: boolean;
   /** The only name this kind may bear, where there is one object of it. */
   readonly onlyName?: string;
@@ -44,6 +47,8 @@ export interface ResourceCodec<R extends Resource> {
 
 interface Definition<Kind extends string, Schema extends v.GenericSchema, Spec> {
   readonly kind: Kind;
+  /** The API group that the kind belongs to, and its version. */
+  readonly api: GroupVersion;
   readonly spec: Schema;
   readonly namespaced: boolean;
   /** The only name this kind may bear, where there is one object of it. */
@@ -57,8 +62,9 @@ interface Definition<Kind extends string, Schema extends v.GenericSchema, Spec> 
 export function defineResource<const Kind extends string, Schema extends v.GenericSchema, Spec>(
   definition: Definition<Kind, Schema, Spec>,
 ): ResourceCodec<Resource<Kind, Spec>> {
-  const { kind } = definition;
-  const whole = wholeSchema(definition.spec);
+  const { kind, api } = definition;
+  const apiVersion = apiVersionOf(api);
+  const whole = wholeSchema(apiVersion, definition.spec);
   const readObject = (value: unknown, key: string): Resource<Kind, Spec> => {
     const shape = decodeWhole(definition, whole, withoutNulls(value));
     if (shape.ok) return shape.value;
@@ -66,6 +72,8 @@ export function defineResource<const Kind extends string, Schema extends v.Gener
   };
   return {
     kind,
+    api,
+    apiVersion,
     namespaced: definition.namespaced,
     ...(definition.onlyName === undefined ? {} : { onlyName: definition.onlyName }),
     specSchema: definition.spec,
@@ -73,13 +81,13 @@ export function defineResource<const Kind extends string, Schema extends v.Gener
     read: (text, key) => readObject(parseStored(text, kind, key), key),
     readObject,
     write: (resource, before) => writeResource(resource, whole, before),
-    make: (metadata, spec) => ({ apiVersion: API_VERSION, kind, metadata, spec }),
+    make: (metadata, spec) => ({ apiVersion, kind, metadata, spec }),
   };
 }
 
-function wholeSchema(spec: v.GenericSchema) {
+function wholeSchema(apiVersion: string, spec: v.GenericSchema) {
   return v.object({
-    apiVersion: v.optional(v.string(), API_VERSION),
+    apiVersion: v.optional(v.string(), apiVersion),
     kind: v.string(),
     metadata: metadataSchema,
     spec,
@@ -117,9 +125,10 @@ function decodeApplied<Kind extends string, Schema extends v.GenericSchema, Spec
 function checkEnvelope(
   {
     kind,
+    api,
     namespaced,
     onlyName,
-  }: Pick<Definition<string, v.GenericSchema, unknown>, "kind" | "namespaced" | "onlyName">,
+  }: Pick<Definition<string, v.GenericSchema, unknown>, "kind" | "api" | "namespaced" | "onlyName">,
   given: unknown,
   { apiVersion, metadata }: Resource,
 ): readonly Problem[] {
@@ -127,8 +136,10 @@ function checkEnvelope(
   const givenKind = v.parse(v.object({ kind: v.string() }), given).kind;
   const { name, namespace } = metadata;
 
-  if (apiVersion !== API_VERSION)
-    problems.push({ path: "apiVersion", value: apiVersion, message: `is not served; use "${API_VERSION}"` });
+  const served = apiVersionOf(api);
+  if (apiVersion !== served) {
+    problems.push({ path: "apiVersion", value: apiVersion, message: `is not served; use "${served}"` });
+  }
   if (givenKind !== kind) problems.push({ path: "kind", value: givenKind, message: `is another kind; use "${kind}"` });
   if (onlyName !== undefined && name !== onlyName) {
     problems.push({

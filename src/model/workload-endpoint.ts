@@ -1,5 +1,6 @@
 /** WorkloadEndpoint: one interface of one workload, its addresses and the host's end of it. */
 import * as v from "valibot";
+import { PRODUCT_API } from "../identity.ts";
 import { addressBits, formatAddress, isSameAddress, parseAddress } from "../ip/address.ts";
 import { parseInterfaceAddress } from "../ip/prefix.ts";
 import { checkFamily } from "./family-check.ts";
@@ -52,6 +53,7 @@ export type WorkloadEndpoint = Resource<"WorkloadEndpoint", WorkloadEndpointSpec
 
 export const workloadEndpoint = defineResource({
   kind: "WorkloadEndpoint",
+  api: PRODUCT_API,
   namespaced: true,
   spec: specSchema,
   complete: (spec): WorkloadEndpointSpec => spec,

@@ -15,7 +15,7 @@ import { formatPrefix, type Prefix, prefixContains } from "../../ip/prefix.ts";
 import type { Problem } from "../../ipam/invariants.ts";
 import { blocksPrefix, type KeyParts, parseKey } from "../../model/keys.ts";
 import { redact } from "../../redaction.ts";
-import { wayOut } from "../resources/way-out.ts";
+import { resourceAt, wayOut } from "../resources/way-out.ts";
 import { blockAt } from "./blocks.ts";
 import type { EndpointProblem } from "./endpoint-problems.ts";
 
@@ -42,7 +42,7 @@ export function isInDoubt(problem: Problem | EndpointProblem, { key }: Unreadabl
     case "affinity":
       return problem.kind === "block-without-affinity" && isClaim(problem, parts);
     case "resource":
-      return isInDoubtByResource(problem, parts.plural);
+      return resourceAt(key)?.kind.mayDisprove?.includes(problem.kind) ?? false;
     default:
       return false;
   }
@@ -62,11 +62,6 @@ function isInDoubtByBlock(problem: Problem | EndpointProblem, block: Prefix | un
     default:
       return false;
   }
-}
-
-function isInDoubtByResource({ kind }: Problem | EndpointProblem, plural: string): boolean {
-  if (plural === "ippools") return kind === "allocation-outside-pools";
-  return plural === "workloadendpoints" && kind === "allocation-without-endpoint";
 }
 
 function isClaim({ block, node }: Problem, { node: claimant, cidr }: KeyParts & { kind: "affinity" }): boolean {

@@ -8,14 +8,19 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import type { Unreadable } from "../../datastore/read-each.ts";
 import { PluginError } from "../../errors.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
+import type { ResourceName } from "../../model/keys.ts";
 import type { Context } from "../command.ts";
 import { allocationsOf, findBlocks } from "../ipam/blocks.ts";
 import { type Claim, claimsOfNode, releaseClaims } from "./claims.ts";
-import type { Done } from "./each.ts";
-import { wayOut } from "./way-out.ts";
+import type { Done } from "./done.ts";
+import { wayOutOfRecord } from "./record-way-out.ts";
 
 /** Without a note: there was nothing to release. Fails, after all others, for a claim on a block that cannot be read. */
-export async function releaseNode(store: Datastore, node: string, context: Context): Promise<Pick<Done, "note">> {
+export async function releaseNode(
+  store: Datastore,
+  { name: node }: ResourceName,
+  context: Context,
+): Promise<Pick<Done, "note">> {
   const { claims, unreadable } = await claimsOfNode(store, node);
   const released = await releaseClaims(store, claims, { context, inUse: "release" });
   if (unreadable[0]) throw claimLeft(node, unreadable[0]);
@@ -39,6 +44,6 @@ function claimLeft(node: string, { key, failure }: Unreadable): PluginError {
   return new PluginError(
     failure.kind,
     `Cannot release a claim of node "${node}", whose record and other claims are gone: ${failure.message}`,
-    { details: `${wayOut(key)}; then delete the node again`, cause: failure },
+    { details: `${wayOutOfRecord(key)}; then delete the node again`, cause: failure },
   );
 }

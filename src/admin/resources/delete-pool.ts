@@ -13,25 +13,21 @@ import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import type { ReadEach, Unreadable } from "../../datastore/read-each.ts";
 import { PluginError } from "../../errors.ts";
-import { ipPool, poolPrefix } from "../../model/ip-pool.ts";
+import { type IPPool, ipPool, poolPrefix } from "../../model/ip-pool.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
-import type { Context } from "../command.ts";
 import { allocationsOf, blocksWithin, describeAllocation } from "../ipam/blocks.ts";
+import type { Deletion, StoredResource } from "../kinds/kind.ts";
 import { claimsWithin, releaseClaims } from "./claims.ts";
-import type { Done } from "./each.ts";
-import { readOne, type Stored } from "./stored.ts";
-import { wayOut } from "./way-out.ts";
+import type { Done } from "./done.ts";
+import { wayOutOfRecord } from "./record-way-out.ts";
 
 const MOMENT_MILLISECONDS = 500;
 const SHOWN_USERS = 10;
 
-interface How {
-  readonly context: Context;
-  readonly inUse: "refuse" | "release";
-}
+type StoredPool = StoredResource<IPPool>;
 
-export async function deletePool(store: Datastore, stored: Stored, { context, inUse }: How): Promise<Done> {
-  const pool = ipPool.read(stored.text, stored.key);
+export async function deletePool(store: Datastore, stored: StoredPool, { context, inUse }: Deletion): Promise<Done> {
+  const pool = stored.resource;
   const range = poolPrefix(pool);
   const name = pool.metadata.name;
   if (inUse === "refuse") requireUnused(name, await blocksWithin(store, range));
@@ -54,13 +50,14 @@ export async function deletePool(store: Datastore, stored: Stored, { context, in
   }
 }
 
-async function setDisabled(store: Datastore, stored: Stored, disabled: boolean): Promise<Stored> {
-  const pool = ipPool.read(stored.text, stored.key);
+async function setDisabled(store: Datastore, stored: StoredPool, disabled: boolean): Promise<StoredPool> {
+  const pool = stored.resource;
   if (pool.spec.disabled === disabled) return stored;
-  const text = ipPool.write({ ...pool, spec: { ...pool.spec, disabled } }, stored.text);
+  const resource = { ...pool, spec: { ...pool.spec, disabled } };
+  const text = ipPool.write(resource, stored.text);
   const written = await store.commit([{ kind: "update", key: stored.key, value: text, revision: stored.revision }]);
   if (!written.ok) throw changed(pool.metadata.name);
-  return (await readOne(store, stored.kind, { name: pool.metadata.name })) ?? { ...stored, text };
+  return { ...stored, resource, text, revision: written.revision };
 }
 
 function requireUnused(name: string, { readable, unreadable }: ReadEach<IPAMBlock>): void {
@@ -80,7 +77,7 @@ function cannotTell(name: string, { key, failure }: Unreadable): PluginError {
   return new PluginError(
     "resource-in-use",
     `Cannot delete ippool/${name}: whether its addresses are in use cannot be told: ${failure.message}`,
-    { details: `${wayOut(key)}; or insist with --force`, cause: failure },
+    { details: `${wayOutOfRecord(key)}; or insist with --force`, cause: failure },
   );
 }
 
@@ -89,7 +86,7 @@ function noteOf({ readable, unreadable }: ReadEach<IPAMBlock>): Pick<Done, "note
   const stay = counted(count, "address stays in use and lies", "addresses stay in use and lie");
   const notes = [
     ...(count === 0 ? [] : [`${stay} in no pool now`]),
-    ...unreadable.map(({ key, failure }) => `a block is left as it was: ${failure.message} (${wayOut(key)})`),
+    ...unreadable.map(({ key, failure }) => `a block is left as it was: ${failure.message} (${wayOutOfRecord(key)})`),
   ];
   return notes.length === 0 ? {} : { note: notes.join("; ") };
 }

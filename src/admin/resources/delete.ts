@@ -1,12 +1,11 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import type { ResourceName } from "../../model/keys.ts";
-import type { PublicKind } from "../../model/kinds.ts";
 import { type Command, type Context, type Given, UsageError } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
-import { releaseNode } from "./delete-node.ts";
-import { deletePool } from "./delete-pool.ts";
-import { type Done, forEachResource } from "./each.ts";
+import type { AdminKind } from "../kinds/kind.ts";
+import type { Done } from "./done.ts";
+import { forEachResource } from "./each.ts";
 import { notFound } from "./get.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseSelections, referenceText } from "./reference.ts";
 import { FILE_OPTION, readGivenResources } from "./sources.ts";
@@ -14,7 +13,7 @@ import { findOne } from "./stored.ts";
 
 /** A resource to delete. */
 interface Doomed {
-  readonly kind: PublicKind;
+  readonly kind: AdminKind;
   readonly name: ResourceName;
   /** Only if it is still at this revision. */
   readonly revision?: string;
@@ -78,7 +77,7 @@ async function deleteOne(
   const [stored, unreadable] = [found.readable[0], found.unreadable[0]];
   const there = stored ?? unreadable;
   if (!there) {
-    const left = await releaseBelow(store, doomed, context);
+    const left = await afterDelete(store, doomed, context);
     if (left.note !== undefined) return { action: "deleted", ...left };
     if (given.switches.has("ignore-not-found")) return { action: "not there" };
     throw await notFound(store, doomed);
@@ -88,19 +87,18 @@ async function deleteOne(
   }
   const insists = given.switches.has("force");
   if (unreadable && !insists) throw unreadable.failure;
-  if (stored && kind.kind === "IPPool") {
-    return deletePool(store, stored, { context, inUse: insists ? "release" : "refuse" });
+  if (stored && kind.deleteResource) {
+    return kind.deleteResource(store, stored, { context, inUse: insists ? "release" : "refuse" });
   }
   const written = await store.commit([{ kind: "delete", key: there.key, revision: there.revision }]);
   if (!written.ok && written.reason !== "missing") throw changedMeanwhile(doomed, "it was changed at the same time");
   // The record first: a deletion that is refused takes nothing, and what a crash leaves the next call finds without it.
-  const released = await releaseBelow(store, doomed, context);
-  return { action: "deleted", ...joinNotes(unreadable && noteOfUnread(kind), released.note) };
+  const released = await afterDelete(store, doomed, context);
+  return { action: "deleted", ...joinNotes(unreadable && (kind.noteOfUnread ?? NOTE_OF_UNREAD), released.note) };
 }
 
-/** What is only there for the sake of the record. */
-async function releaseBelow(store: Datastore, { kind, name }: Doomed, context: Context): Promise<Pick<Done, "note">> {
-  return kind.kind === "Node" ? releaseNode(store, name.name, context) : {};
+async function afterDelete(store: Datastore, { kind, name }: Doomed, context: Context): Promise<Pick<Done, "note">> {
+  return (await kind.afterDelete?.(store, name, context)) ?? {};
 }
 
 function joinNotes(...notes: readonly (string | undefined)[]): Pick<Done, "note"> {
@@ -108,10 +106,7 @@ function joinNotes(...notes: readonly (string | undefined)[]): Pick<Done, "note"
   return given.length === 0 ? {} : { note: given.join("; ") };
 }
 
-function noteOfUnread({ kind }: PublicKind): string {
-  if (kind !== "IPPool") return "it could not be read, and was deleted unread";
-  return "it could not be read: whether its addresses are in use was not checked, and those in use lie in no pool now";
-}
+const NOTE_OF_UNREAD = "it could not be read, and was deleted unread";
 
 function changedMeanwhile({ kind, name }: Doomed, reason: string): PluginError {
   return new PluginError("resource-conflict", `Cannot delete ${referenceText(kind, name)}: ${reason}`);

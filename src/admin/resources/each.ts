@@ -7,19 +7,12 @@ import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJso
 import { complain } from "../complaint.ts";
 import { failureText } from "../failure-text.ts";
 import { paintComplaint } from "../paint.ts";
+import type { Done } from "./done.ts";
 import { referenceText } from "./reference.ts";
 
 interface Named {
   readonly kind: PublicKind;
   readonly name: ResourceName;
-}
-
-export interface Done {
-  /** What happened to it: `created`, `deleted` … */
-  readonly action: string;
-  readonly revision?: string;
-  /** What the user should know besides. */
-  readonly note?: string;
 }
 
 export async function forEachResource<Each extends Named>(

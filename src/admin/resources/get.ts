@@ -7,7 +7,7 @@ import { type Selector, selects } from "../../selector/selector.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError } from "../command.ts";
 import { complain } from "../complaint.ts";
 import { withDatastore } from "../datastore/open.ts";
-import { FORMAT_OPTION, formatOf, printResources } from "./print.ts";
+import { FORMAT_OPTION, formatOf, type Answer as Printed, printResources } from "./print.ts";
 import {
   KIND_WORDS,
   NAMESPACE_OPTION,
@@ -57,7 +57,8 @@ export const getCommand: Command = {
       const found = answers.flatMap((answer) => answer.found).filter(({ resource }) => isSelected(resource, selector));
       const failures = answers.flatMap((answer) => answer.failures);
       const isSingle = selections.length === 1 && selections[0]?.names.length === 1;
-      return print(context, given, { found, failures, isSingle });
+      const kinds = selections.map(({ kind }) => kind);
+      return print(context, given, { kinds, found, failures, isSingle });
     });
   },
 };
@@ -126,13 +127,14 @@ export async function notFound(
   });
 }
 
-function print(context: Context, given: Given, answer: Found & { readonly isSingle: boolean }): ExitCode {
-  const { found, failures, isSingle } = answer;
+type Answer = Found & Pick<Printed, "kinds" | "isSingle">;
+
+function print(context: Context, given: Given, { kinds, found, failures, isSingle }: Answer): ExitCode {
   const format = formatOf(given);
   const isTable = format === "table" || format === "wide";
   if (found.length > 0 || (failures.length === 0 && !isTable)) {
     const showsNamespace = given.switches.has("all-namespaces");
-    context.stdout(printResources(format, { found, isSingle, showsNamespace, now: context.now() }));
+    context.stdout(printResources(format, { kinds, found, isSingle, showsNamespace, now: context.now() }));
   }
   if (found.length === 0 && failures.length === 0 && isTable) context.stderr("There are none.\n");
   for (const failure of failures) complain(context, failure);

@@ -5,18 +5,20 @@
  */
 import { PluginError } from "../../errors.ts";
 import type { ResourceName } from "../../model/keys.ts";
-import { findKind, PUBLIC_KINDS, type PublicKind } from "../../model/kinds.ts";
+import { findKind } from "../../model/kinds.ts";
 import { nearestName } from "../../model/nearest-name.ts";
 import { formatProblem } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
 import { isObject } from "../../model/shape.ts";
+import type { AdminKind } from "../kinds/kind.ts";
+import { ADMIN_KINDS } from "../kinds/kinds.ts";
 import { splitDocuments } from "./documents.ts";
 import { parseDocument } from "./parse-document.ts";
 import { USUAL_NAMESPACE } from "./reference.ts";
 
 /** A resource that a user gave. */
 export interface GivenResource {
-  readonly kind: PublicKind;
+  readonly kind: AdminKind;
   readonly name: ResourceName;
   readonly resource: Resource;
 }
@@ -78,7 +80,7 @@ function decodeDocument(document: unknown, place: string, namespace: string | un
   if (!isObject(document)) return refuse("it is not an object");
   const word = document["kind"];
   if (typeof word !== "string") return refuse("kind: is missing; give it a value");
-  const kind = findKind(word);
+  const kind = findKind(ADMIN_KINDS, word);
   if (!kind) return refuse(`kind: ${unknownKind(word)}`);
 
   const decoded = kind.codec.decode(document);
@@ -96,7 +98,7 @@ function refusal(place: string, problems: readonly string[]): Decoded {
 }
 
 /** Puts a resource that has a namespace, and does not say which, into this one. */
-export function givenResource(kind: PublicKind, resource: Resource, namespace: string): GivenResource {
+export function givenResource(kind: AdminKind, resource: Resource, namespace: string): GivenResource {
   const { name, namespace: own } = resource.metadata;
   if (!kind.namespaced) return { kind, name: { name }, resource };
   const place = own ?? namespace;
@@ -108,7 +110,7 @@ export function givenResource(kind: PublicKind, resource: Resource, namespace: s
 }
 
 function unknownKind(word: string): string {
-  const kinds = PUBLIC_KINDS.map(({ kind }) => kind);
+  const kinds = ADMIN_KINDS.map(({ kind }) => kind);
   const nearest = nearestName(word, kinds);
   return `"${word}" is not known; ${nearest === undefined ? `use ${kinds.join(", ")}` : `did you mean "${nearest}"?`}`;
 }

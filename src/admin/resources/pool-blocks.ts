@@ -1,15 +1,14 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import type { Unreadable } from "../../datastore/read-each.ts";
+import { PluginError } from "../../errors.ts";
 import { formatPrefix, type Prefix, prefixesOverlap } from "../../ip/prefix.ts";
-import { ipPool, poolPrefix } from "../../model/ip-pool.ts";
+import { type IPPool, poolPrefix } from "../../model/ip-pool.ts";
 import type { Problem } from "../../model/problem.ts";
-import type { Resource } from "../../model/resource.ts";
 import { blockAt, findBlocks } from "../ipam/blocks.ts";
-import { withWayOut } from "./way-out.ts";
+import { wayOutOfRecord } from "./record-way-out.ts";
 
 /** Blocks that a former pool left in use must fit into the new one: one address must never lie in two blocks. */
-export async function checkPoolBlocks(store: Datastore, resource: Resource): Promise<readonly Problem[]> {
-  const pool = ipPool.readObject(resource, resource.metadata.name);
+export async function checkPoolBlocks(store: Datastore, pool: IPPool): Promise<readonly Problem[]> {
   const range = poolPrefix(pool);
   const { readable, unreadable } = await findBlocks(store, range.network.family);
   const misfit = [...readable.map(({ cidr }) => cidr), ...unreadable.map(placeOf)].find(
@@ -24,5 +23,5 @@ export async function checkPoolBlocks(store: Datastore, resource: Resource): Pro
 function placeOf({ key, failure }: Unreadable): Prefix {
   const cidr = blockAt(key);
   if (cidr) return cidr;
-  throw withWayOut(key, failure);
+  throw new PluginError(failure.kind, failure.message, { details: wayOutOfRecord(key), cause: failure });
 }

@@ -1,7 +1,6 @@
 /** Resources on stdout, in the format asked for. */
-import { API_VERSION } from "../../identity.ts";
-import type { PublicKind } from "../../model/kinds.ts";
 import type { Given } from "../command.ts";
+import type { AdminKind } from "../kinds/kind.ts";
 import type { Option } from "../option.ts";
 import { formatTable } from "../table.ts";
 import { formatYaml } from "../yaml.ts";
@@ -20,6 +19,8 @@ export const FORMAT_OPTION: Option = {
 };
 
 export interface Answer {
+  /** What was asked for, found or not. */
+  readonly kinds: readonly AdminKind[];
   readonly found: readonly Stored[];
   /** One resource was asked for by name: no list around it. */
   readonly isSingle: boolean;
@@ -47,13 +48,17 @@ export function printResources(format: Format, answer: Answer): string {
   }
 }
 
+/** Of a list whose members are of several API groups, as the orchestrator's own lists have it. */
+const MIXED_API_VERSION = "v1";
+
 /** What `-f` reads again. */
-function asDocument({ found, isSingle }: Answer): unknown {
+function asDocument({ kinds: asked, found, isSingle }: Answer): unknown {
   const [first] = found;
   if (isSingle && first) return first.resource;
   const kinds = new Set(found.map(({ kind }) => kind.kind));
+  const apiVersions = new Set(asked.map(({ codec }) => codec.apiVersion));
   return {
-    apiVersion: API_VERSION,
+    apiVersion: apiVersions.size === 1 ? [...apiVersions].join("") : MIXED_API_VERSION,
     kind: kinds.size === 1 ? `${[...kinds].join("")}List` : "List",
     items: found.map(({ resource }) => resource),
   };
@@ -64,7 +69,7 @@ function tables(answer: Answer, format: "table" | "wide"): string {
   return kinds.map((kind) => tableOf(kind, answer, format)).join("\n");
 }
 
-function tableOf(kind: PublicKind, { found, showsNamespace, now }: Answer, format: "table" | "wide"): string {
+function tableOf(kind: AdminKind, { found, showsNamespace, now }: Answer, format: "table" | "wide"): string {
   const columns = kind.columns.filter(({ isWide }) => format === "wide" || !isWide);
   const namespaced = kind.namespaced && showsNamespace;
   const header = [...(namespaced ? ["NAMESPACE"] : []), "NAME", ...columns.map((column) => column.header), "AGE"];

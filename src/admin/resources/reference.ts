@@ -1,9 +1,11 @@
 /** How users name kinds and resources: `ippool blue`, `pools/blue`, `wep/prod/name`, `pools,nodes`. */
 import type { ResourceName } from "../../model/keys.ts";
-import { findKind, kindWords, PUBLIC_KINDS, type PublicKind } from "../../model/kinds.ts";
+import { findKind, kindWords, type PublicKind } from "../../model/kinds.ts";
 import { isResourceName } from "../../model/metadata.ts";
 import { nearestName } from "../../model/nearest-name.ts";
 import { type Given, UsageError } from "../command.ts";
+import type { AdminKind } from "../kinds/kind.ts";
+import { ADMIN_KINDS } from "../kinds/kinds.ts";
 import type { Option } from "../option.ts";
 
 export const USUAL_NAMESPACE = "default";
@@ -16,18 +18,18 @@ export const NAMESPACE_OPTION: Option = {
 };
 
 /** What completion offers where a kind is wanted. */
-export const KIND_WORDS: readonly string[] = PUBLIC_KINDS.map(({ kind }) => kind.toLowerCase());
+export const KIND_WORDS: readonly string[] = ADMIN_KINDS.map(({ kind }) => kind.toLowerCase());
 
 /** Kinds, and the resources meant; no names means all of the kind. */
 export interface Selection {
-  readonly kind: PublicKind;
+  readonly kind: AdminKind;
   readonly names: readonly ResourceName[];
 }
 
-function kindNamed(word: string): PublicKind {
-  const found = findKind(word);
+function kindNamed(word: string): AdminKind {
+  const found = findKind(ADMIN_KINDS, word);
   if (found) return found;
-  const nearest = nearestName(word, PUBLIC_KINDS.flatMap(kindWords));
+  const nearest = nearestName(word, ADMIN_KINDS.flatMap(kindWords));
   const hint = nearest === undefined ? `there are: ${KIND_WORDS.join(", ")}` : `did you mean "${nearest}"?`;
   throw new UsageError(`There is no kind "${word}"; ${hint}`);
 }
@@ -57,7 +59,7 @@ export function parseSelections(given: Given): readonly Selection[] {
 }
 
 /** One `KIND NAME` or `KIND/NAME`; answers also what stands behind it. */
-export function parseReference(given: Given): { kind: PublicKind; name: ResourceName; rest: readonly string[] } {
+export function parseReference(given: Given): { kind: AdminKind; name: ResourceName; rest: readonly string[] } {
   const [first = "", ...rest] = given.operands;
   const namespace = namespaceOf(given);
   const [word = "", ...path] = first.split("/");

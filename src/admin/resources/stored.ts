@@ -3,36 +3,30 @@ import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { type ReadEach, readEach } from "../../datastore/read-each.ts";
 import type { ResourceName } from "../../model/keys.ts";
-import type { PublicKind } from "../../model/kinds.ts";
-import type { Resource } from "../../model/resource.ts";
+import type { AdminKind, StoredResource } from "../kinds/kind.ts";
 import { readOrExplain } from "./way-out.ts";
 
-export interface Stored {
-  readonly kind: PublicKind;
-  readonly resource: Resource;
-  readonly key: string;
-  readonly revision: string;
-  /** The text in the datastore. */
-  readonly text: string;
+export interface Stored extends StoredResource {
+  readonly kind: AdminKind;
 }
 
-export async function readOne(store: Datastore, kind: PublicKind, name: ResourceName): Promise<Stored | undefined> {
+export async function readOne(store: Datastore, kind: AdminKind, name: ResourceName): Promise<Stored | undefined> {
   return allReadable(await findOne(store, kind, name))[0];
 }
 
 /** All of the kind, or of the namespace, in the order of their names. */
-export async function readAll(store: Datastore, kind: PublicKind, namespace?: string): Promise<readonly Stored[]> {
+export async function readAll(store: Datastore, kind: AdminKind, namespace?: string): Promise<readonly Stored[]> {
   return allReadable(await findAll(store, kind, namespace));
 }
 
 /** Like `readOne`, and no failure when it cannot be read: then it stands among the unreadable. */
-export async function findOne(store: Datastore, kind: PublicKind, name: ResourceName): Promise<ReadEach<Stored>> {
+export async function findOne(store: Datastore, kind: AdminKind, name: ResourceName): Promise<ReadEach<Stored>> {
   const { answers } = await store.read([{ kind: "key", key: kind.key(name) }]);
   return readEach(answers.flat(), (entry) => decodeEntry(kind, entry));
 }
 
 /** Like `readAll`, and those that cannot be read apart. */
-export async function findAll(store: Datastore, kind: PublicKind, namespace?: string): Promise<ReadEach<Stored>> {
+export async function findAll(store: Datastore, kind: AdminKind, namespace?: string): Promise<ReadEach<Stored>> {
   return readEach(await readAllEntries(store, kind.prefix(namespace)), (entry) => decodeEntry(kind, entry));
 }
 
@@ -41,7 +35,7 @@ function allReadable({ readable, unreadable }: ReadEach<Stored>): readonly Store
   return readable;
 }
 
-function decodeEntry(kind: PublicKind, entry: Entry): Stored {
+function decodeEntry(kind: AdminKind, entry: Entry): Stored {
   const { key, value, revision } = entry;
   const read = readOrExplain(entry, () => kind.codec.read(value, key));
   const resource = { ...read, metadata: { ...read.metadata, resourceVersion: revision } };

@@ -2,10 +2,10 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import type { ResourceName } from "../../model/keys.ts";
-import type { PublicKind } from "../../model/kinds.ts";
 import { formatProblems } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
 import type { Context } from "../command.ts";
+import type { AdminKind } from "../kinds/kind.ts";
 import { notFound } from "./get.ts";
 import { givenResource } from "./manifest.ts";
 import { referenceText, USUAL_NAMESPACE } from "./reference.ts";
@@ -17,7 +17,7 @@ const ATTEMPTS = 10;
 const WAIT_MILLISECONDS = 20;
 
 export interface Target {
-  readonly kind: PublicKind;
+  readonly kind: AdminKind;
   readonly name: ResourceName;
 }
 

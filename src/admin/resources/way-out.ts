@@ -6,9 +6,11 @@
 import type { Entry } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
-import { formatPrefix } from "../../ip/prefix.ts";
 import { parseKey, type ResourceName } from "../../model/keys.ts";
-import { findKind, type PublicKind } from "../../model/kinds.ts";
+import { findKind } from "../../model/kinds.ts";
+import type { AdminKind } from "../kinds/kind.ts";
+import { ADMIN_KINDS } from "../kinds/kinds.ts";
+import { wayOutOfRecord } from "./record-way-out.ts";
 import { referenceText } from "./reference.ts";
 
 /** Reads a record; the failure of one that cannot be read says how to get rid of it. */
@@ -27,16 +29,7 @@ export function withWayOut(key: string, failure: PluginError): PluginError {
 }
 
 export function wayOut(key: string): string {
-  const parts = parseKey(key);
-  switch (parts?.kind) {
-    case "block":
-      return `correct it in the datastore; remove it there only if nothing uses an address of ${formatPrefix(parts.cidr)}`;
-    case "handle":
-    case "affinity":
-      return `correct it in the datastore, or remove it there: "${identity.adminTool} ipam check --fix" writes it anew if it is needed`;
-    default:
-      return wayOutByName(key) ?? "correct it in the datastore, or remove it there if it is not needed";
-  }
+  return wayOutByName(key) ?? wayOutOfRecord(key);
 }
 
 /** `undefined` for what no public kind has under this key, and `delete` therefore cannot name. */
@@ -45,26 +38,18 @@ function wayOutByName(key: string): string | undefined {
   if (!found) return undefined;
   const { kind, name } = found;
   const remove = `remove it with "${identity.adminTool} delete ${referenceText(kind, name)} --force"`;
-  switch (kind.kind) {
-    case "IPPool":
-      return `whether its addresses are in use cannot be told; ${remove}, then apply it again with the same range`;
-    case "ClusterInformation":
-      return `${remove}, then make the datastore ready with "${identity.adminTool} datastore init"`;
-    case "WorkloadEndpoint":
-      return `${remove}, then recreate its workload`;
-    default:
-      return `${remove}, then apply it again`;
-  }
+  return kind.remedyOfUnreadable?.(remove) ?? `${remove}, then apply it again`;
 }
 
-function resourceAt(key: string): { readonly kind: PublicKind; readonly name: ResourceName } | undefined {
+/** The resource of a public kind that lies at the key. */
+export function resourceAt(key: string): { readonly kind: AdminKind; readonly name: ResourceName } | undefined {
   const parts = parseKey(key);
   if (parts?.kind === "ipam-configuration") return named("ipamconfigurations", { name: "default" }, key);
   return parts?.kind === "resource" ? named(parts.plural, parts, key) : undefined;
 }
 
 function named(plural: string, { name, namespace }: ResourceName, key: string) {
-  const kind = findKind(plural);
+  const kind = findKind(ADMIN_KINDS, plural);
   const own = kind?.namespaced ? { name, namespace } : { name };
   return kind?.key(own) === key ? { kind, name: own } : undefined;
 }

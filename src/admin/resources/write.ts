@@ -9,7 +9,6 @@ import { formatProblems, type Problem } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
 import type { Context } from "../command.ts";
 import type { GivenResource } from "./manifest.ts";
-import { checkPoolBlocks } from "./pool-blocks.ts";
 import { referenceText } from "./reference.ts";
 import { readAll, readOne, type Stored } from "./stored.ts";
 
@@ -48,7 +47,7 @@ async function create(
   born: { readonly uid: string; readonly creationTimestamp: string },
 ): Promise<WriteOutcome | undefined> {
   const resource = { ...given.resource, metadata: { ...given.resource.metadata, ...born } };
-  refuse(given, await checkCreate(store, given));
+  refuse(given, (await given.kind.checkCreate?.(store, resource)) ?? []);
   await requireFit(store, given, resource);
   const key = given.kind.key(given.name);
   const written = await commit(store, given, { kind: "create", key, value: given.kind.codec.write(resource) });
@@ -114,11 +113,6 @@ function withOrigin(resource: Resource, { metadata, status }: Resource): Resourc
     },
     ...(resource.status === undefined && status !== undefined ? { status } : {}),
   };
-}
-
-/** What only the datastore can tell of a resource that is to be made. */
-async function checkCreate(store: Datastore, { kind, resource }: GivenResource): Promise<readonly Problem[]> {
-  return kind.kind === "IPPool" ? checkPoolBlocks(store, resource) : [];
 }
 
 async function requireFit(store: Datastore, given: GivenResource, resource: Resource): Promise<void> {

@@ -1,0 +1,47 @@
+import { describe, expect, test } from "bun:test";
+import * as v from "valibot";
+import { API_VERSION, OPERATOR_API } from "../../identity.ts";
+import { PUBLIC_KINDS, publicKind } from "../../model/kinds.ts";
+import { defineResource } from "../../model/resource.ts";
+import { printResources } from "../resources/print.ts";
+import type { AdminKind } from "./kind.ts";
+import { ADMIN_KINDS } from "./kinds.ts";
+
+/** The least a resource must say, by kind. */
+const SMALLEST: Readonly<Record<string, object>> = { IPPool: { cidr: "10.0.0.0/16" } };
+
+describe("ADMIN_KINDS", () => {
+  test("has a row for each public kind, in the same order", () => {
+    expect(ADMIN_KINDS.map(({ kind }) => kind)).toEqual(PUBLIC_KINDS.map(({ kind }) => kind));
+  });
+
+  test.each(ADMIN_KINDS.map((row) => [row.kind, row] as const))("%s: every column shows the smallest one", (_, row) => {
+    const { codec, columns } = row;
+    const document = { kind: row.kind, metadata: { name: "default" }, spec: SMALLEST[row.kind] ?? {} };
+    const resource = codec.readObject(document, "key");
+
+    expect(columns.map((column) => typeof column.cell(resource))).toEqual(columns.map(() => "string"));
+  });
+});
+
+describe("printResources()", () => {
+  const codec = defineResource({
+    kind: "Sample",
+    api: OPERATOR_API,
+    namespaced: false,
+    spec: v.object({}),
+    complete: (spec) => spec,
+  });
+  const sample: AdminKind = { ...publicKind(codec, "samples", []), columns: [] };
+  const pool = ADMIN_KINDS.find(({ kind }) => kind === "IPPool");
+  const asJson = (kinds: readonly AdminKind[]): unknown =>
+    JSON.parse(printResources("json", { kinds, found: [], isSingle: false, showsNamespace: false, now: new Date() }));
+
+  test.each([
+    ["the product's", pool ? [pool] : [], API_VERSION],
+    ["another", [sample], "operator.vendor.io/v1"],
+    ["more than one", pool ? [pool, sample] : [], "v1"],
+  ])("gives a list of kinds of %s API group its version", (_, kinds, apiVersion) => {
+    expect(asJson(kinds)).toEqual({ apiVersion, kind: "List", items: [] });
+  });
+});

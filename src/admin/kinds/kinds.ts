@@ -1,0 +1,87 @@
+/** The admin tool's table of kinds: one row for each public kind of the model. */
+import { identity } from "../../identity.ts";
+import { type ClusterInformation, clusterVersion } from "../../model/cluster-information.ts";
+import type { IPReservation } from "../../model/ip-reservation.ts";
+import type { IPAMConfiguration } from "../../model/ipam-configuration.ts";
+import { CLUSTER_INFORMATION, ENDPOINT, IPAM_CONFIGURATION, NODE, PROFILE, RESERVATION } from "../../model/kinds.ts";
+import type { Node } from "../../model/node.ts";
+import type { Profile } from "../../model/profile.ts";
+import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import { releaseNode } from "../resources/delete-node.ts";
+import type { AdminKind } from "./kind.ts";
+import { POOL_ROW } from "./pool.ts";
+
+const RESERVATION_ROW: AdminKind<IPReservation> = {
+  ...RESERVATION,
+  columns: [{ header: "RESERVED", cell: ({ spec }) => spec.reservedCIDRs.join(",") }],
+};
+
+const IPAM_CONFIGURATION_ROW: AdminKind<IPAMConfiguration> = {
+  ...IPAM_CONFIGURATION,
+  columns: [
+    { header: "STRICT AFFINITY", cell: ({ spec }) => `${spec.strictAffinity}` },
+    { header: "AUTO ALLOCATE", cell: ({ spec }) => `${spec.autoAllocateBlocks}` },
+    { header: "MAX BLOCKS PER HOST", cell: ({ spec }) => `${spec.maxBlocksPerHost || "default"}` },
+  ],
+};
+
+const CLUSTER_INFORMATION_ROW: AdminKind<ClusterInformation> = {
+  ...CLUSTER_INFORMATION,
+  columns: [
+    { header: "CLUSTER GUID", cell: ({ spec }) => spec.clusterGUID ?? "" },
+    { header: "TYPE", cell: ({ spec }) => spec.clusterType ?? "" },
+    { header: "VERSION", cell: (information) => clusterVersion(information) ?? "" },
+    { header: "READY", cell: ({ spec }) => `${spec.datastoreReady ?? "unknown"}` },
+  ],
+  remedyOfUnreadable: (remove) =>
+    `${remove}, then make the datastore ready with "${identity.adminTool} datastore init"`,
+};
+
+const NODE_ROW: AdminKind<Node> = {
+  ...NODE,
+  columns: [
+    { header: "ASN", cell: ({ spec }) => `${spec.bgp?.asNumber ?? ""}`, isWide: true },
+    { header: "IPV4", cell: ({ spec }) => spec.bgp?.ipv4Address ?? "" },
+    { header: "IPV6", cell: ({ spec }) => spec.bgp?.ipv6Address ?? "" },
+  ],
+  afterDelete: releaseNode,
+};
+
+const PROFILE_ROW: AdminKind<Profile> = {
+  ...PROFILE,
+  columns: [
+    { header: "LABELS", cell: ({ spec }) => formatLabels(spec.labelsToApply ?? {}) },
+    { header: "INGRESS", cell: ({ spec }) => `${spec.ingress?.length ?? 0}`, isWide: true },
+    { header: "EGRESS", cell: ({ spec }) => `${spec.egress?.length ?? 0}`, isWide: true },
+  ],
+};
+
+const ENDPOINT_ROW: AdminKind<WorkloadEndpoint> = {
+  ...ENDPOINT,
+  columns: [
+    { header: "WORKLOAD", cell: ({ spec }) => spec.pod ?? spec.workload ?? spec.containerID ?? "" },
+    { header: "NODE", cell: ({ spec }) => spec.node ?? "" },
+    { header: "NETWORKS", cell: ({ spec }) => (spec.ipNetworks ?? []).join(",") },
+    { header: "INTERFACE", cell: ({ spec }) => spec.interfaceName ?? "" },
+    { header: "PROFILES", cell: ({ spec }) => (spec.profiles ?? []).join(","), isWide: true },
+    { header: "MAC", cell: ({ spec }) => spec.mac ?? "", isWide: true },
+  ],
+  remedyOfUnreadable: (remove) => `${remove}, then recreate its workload`,
+  mayDisprove: ["allocation-without-endpoint"],
+};
+
+export const ADMIN_KINDS: readonly AdminKind[] = [
+  POOL_ROW,
+  RESERVATION_ROW,
+  IPAM_CONFIGURATION_ROW,
+  CLUSTER_INFORMATION_ROW,
+  NODE_ROW,
+  PROFILE_ROW,
+  ENDPOINT_ROW,
+];
+
+function formatLabels(labels: Readonly<Record<string, string>>): string {
+  return Object.entries(labels)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(",");
+}

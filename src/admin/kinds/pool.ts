@@ -1,0 +1,27 @@
+import type { IPPool } from "../../model/ip-pool.ts";
+import { POOL } from "../../model/kinds.ts";
+import { deletePool } from "../resources/delete-pool.ts";
+import { checkPoolBlocks } from "../resources/pool-blocks.ts";
+import type { AdminKind } from "./kind.ts";
+
+export const POOL_ROW: AdminKind<IPPool> = {
+  ...POOL,
+  columns: [
+    { header: "CIDR", cell: ({ spec }) => spec.cidr },
+    { header: "BLOCK SIZE", cell: ({ spec }) => `/${spec.blockSize}`, isWide: true },
+    { header: "NAT", cell: ({ spec }) => `${spec.natOutgoing}`, isWide: true },
+    { header: "IPIP", cell: ({ spec }) => spec.ipipMode, isWide: true },
+    { header: "VXLAN", cell: ({ spec }) => spec.vxlanMode, isWide: true },
+    { header: "BGP EXPORT", cell: ({ spec }) => `${!spec.disableBGPExport}`, isWide: true },
+    { header: "USES", cell: ({ spec }) => spec.allowedUses.join(","), isWide: true },
+    { header: "DISABLED", cell: ({ spec }) => `${spec.disabled}` },
+    { header: "SELECTOR", cell: ({ spec }) => spec.nodeSelector },
+  ],
+  checkCreate: checkPoolBlocks,
+  deleteResource: deletePool,
+  noteOfUnread:
+    "it could not be read: whether its addresses are in use was not checked, and those in use lie in no pool now",
+  remedyOfUnreadable: (remove) =>
+    `whether its addresses are in use cannot be told; ${remove}, then apply it again with the same range`,
+  mayDisprove: ["allocation-outside-pools"],
+};
