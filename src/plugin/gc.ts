@@ -2,21 +2,21 @@
  * GC: takes away what attachments of this network left on this node that the
  * runtime does not know any more: links, endpoints, addresses.
  *
- * Goes on past what fails and tells all of it at the end. An attachment whose
- * link could not be removed keeps its addresses: they are in use.
+ * Goes on past what fails and reports all of it at the end. An attachment whose
+ * link could not be removed keeps its endpoint and addresses: they are in use. Who
+ * keeps what is judged by marks, since a link's mark may hold only a hash.
  */
-import type { Attachment } from "../cni/attachments.ts";
 import type { GcCall } from "../cni/call.ts";
 import type { Entry } from "../datastore/datastore.ts";
 import { pagesBelow } from "../datastore/pages.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { requireReady, WANTED_CLUSTER } from "../ipam/cluster.ts";
-import { gc as collectAddresses } from "../ipam/plugin/gc.ts";
+import { type IsKept, releaseLeaked } from "../ipam/plugin/gc.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 import { resourcesPrefix } from "../model/keys.ts";
-import { formatMark, isMarkOf } from "./link-mark.ts";
+import { formatMark, includesMarkOf, isMarkOf } from "./link-mark.ts";
 import { loadDelegation } from "./load-delegation.ts";
 import { ipamSessionOf } from "./registration.ts";
 import type { Session } from "./session.ts";
@@ -25,35 +25,46 @@ import { removeHostLink } from "./wire.ts";
 
 type Failures = unknown[];
 
+/** Whose endpoints and addresses are judged, and who keeps them. */
+interface Keep {
+  readonly network: string;
+  readonly isKept: IsKept;
+}
+
 export async function gc(call: GcCall, session: Session): Promise<void> {
   if (call.validAttachments === undefined) return;
   const failures: Failures = [];
-  const unmoved = await collectLinks(call.networkName, call.validAttachments, failures);
-  const kept = [...call.validAttachments, ...unmoved];
-  const keeping: GcCall = { ...call, validAttachments: kept };
+  const network = call.networkName;
+  const valid = new Set(call.validAttachments.map((each) => formatMark({ network, ...each })));
+  const unmoved = await collectLinks(network, valid, failures);
+  const kept = new Set([...valid, ...unmoved]);
+  const keep: Keep = {
+    network,
+    isKept: (containerId, ifname) => includesMarkOf(kept, { network, containerId, ifname }),
+  };
   const steps: readonly (() => Promise<void>)[] = [
-    () => collectEndpoints(keeping, session, failures),
-    async () => collectAddresses(keeping, await ipamSessionOf(session), session.surroundings),
-    () => collectElsewhere(call, session),
+    () => collectEndpoints(keep, session, failures),
+    async () => releaseLeaked(keep, await ipamSessionOf(session), session.surroundings),
+    // Another IPAM plugin is told only of valid attachments: it would release the addresses of links that are left.
+    ...(unmoved.length === 0 ? [() => collectElsewhere(call, session)] : []),
   ];
   for (const step of steps) await step().catch((failure) => failures.push(failure));
   if (failures.length > 0) throw together(failures);
 }
 
-/** Answers the attachments whose links could not be removed. */
+/** Returns the marks of links that could not be removed. */
 async function collectLinks(
   network: string,
-  valid: readonly Attachment[],
+  valid: ReadonlySet<string>,
   failures: Failures,
-): Promise<readonly Attachment[]> {
-  const marks = new Set(valid.map((each) => formatMark({ network, ...each })));
+): Promise<readonly string[]> {
   const stale = withRouteSocket(listLinks).filter(
     ({ name, kind, alias }) =>
       kind === "veth" &&
       name.startsWith(identity.interfacePrefix) &&
       alias !== undefined &&
       isMarkOf(network, alias) &&
-      !marks.has(alias),
+      !valid.has(alias),
   );
   // All at once: the kernel waits once for many.
   const unmoved = await Promise.all(
@@ -63,15 +74,14 @@ async function collectLinks(
         return [];
       } catch (failure) {
         failures.push(failure);
-        const [, containerId = "", ifname = ""] = (link.alias ?? "").split("/");
-        return [{ containerId, ifname }];
+        return link.alias === undefined ? [] : [link.alias];
       }
     }),
   );
   return unmoved.flat();
 }
 
-async function collectEndpoints(call: GcCall, session: Session, failures: Failures): Promise<void> {
+async function collectEndpoints(keep: Keep, session: Session, failures: Failures): Promise<void> {
   const store = await session.store();
   const { answers } = await store.read([WANTED_CLUSTER]);
   requireReady(answers[0], { whenBare: "accept", now: session.surroundings.now(), uid: "" });
@@ -79,7 +89,7 @@ async function collectEndpoints(call: GcCall, session: Session, failures: Failur
     for (const entry of entries) {
       try {
         // Refused when it changed meanwhile: then somebody has use for it.
-        if (isStale(entry, call, session)) {
+        if (isStale(entry, keep, session)) {
           await store.commit([{ kind: "delete", key: entry.key, revision: entry.revision }]);
         }
       } catch (failure) {
@@ -90,12 +100,10 @@ async function collectEndpoints(call: GcCall, session: Session, failures: Failur
 }
 
 /** The runtime speaks for its own node alone. */
-function isStale(entry: Entry, { networkName, validAttachments = [] }: GcCall, { node }: Session): boolean {
+function isStale(entry: Entry, { network, isKept }: Keep, { node }: Session): boolean {
   const endpoint = readStoredEndpoint(entry);
-  if (endpoint.node !== node || endpoint.network !== networkName) return false;
-  return !validAttachments.some(
-    ({ containerId, ifname }) => containerId === endpoint.containerId && ifname === endpoint.ifname,
-  );
+  if (endpoint.node !== node || endpoint.network !== network) return false;
+  return !isKept(endpoint.containerId ?? "", endpoint.ifname);
 }
 
 async function collectElsewhere(call: GcCall, session: Session): Promise<void> {

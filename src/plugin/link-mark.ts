@@ -3,8 +3,10 @@
  *
  *   <network>/<container ID>/<interface in the container>
  *
- * None of the three may hold a slash. A link that a killed ADD left is known by
- * it, whatever the datastore says.
+ * None of the three contains a slash. A link that a killed ADD left is known by
+ * it, whatever the datastore says. Marks are written and read in this file only:
+ * a long name is replaced by its hash and cannot be read back, so attachments are
+ * compared by their marks.
  */
 export interface LinkMark {
   readonly network: string;
@@ -22,6 +24,21 @@ export function formatMark({ network, containerId, ifname }: LinkMark): string {
 
 export function isMarkOf(network: string, alias: string): boolean {
   return alias.startsWith(startOf(network)) && alias.split("/").length === 3;
+}
+
+/** Whether it marks an attachment by this interface, whatever its network and container. */
+export function isMarkOfInterface(ifname: string, alias: string): boolean {
+  return alias.endsWith(`/${ifname}`);
+}
+
+/** Whether the marks include the attachment's; without an interface, that of any interface of the container. */
+export function includesMarkOf(
+  marks: ReadonlySet<string>,
+  { network, containerId, ifname }: Omit<LinkMark, "ifname"> & { readonly ifname: string | undefined },
+): boolean {
+  if (ifname !== undefined) return marks.has(formatMark({ network, containerId, ifname }));
+  const start = formatMark({ network, containerId, ifname: "" });
+  return [...marks].some((mark) => mark.startsWith(start));
 }
 
 function startOf(network: string): string {

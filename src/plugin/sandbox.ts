@@ -7,6 +7,7 @@ import { PluginError } from "../errors.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
 import { closeNetns, type Netns, openNetlinkSocketIn, openNetns } from "../linux/netns.ts";
 import { findLink, type Link } from "../linux/rtnetlink/link.ts";
+import { isMarkOfInterface } from "./link-mark.ts";
 import type { Workload } from "./workload.ts";
 
 export interface Sandbox {
@@ -65,7 +66,8 @@ export function lookInto({ host, container }: Sandbox, workload: Workload): Foun
 /** Whose the host's link is, unless it is this attachment's, or that of a former sandbox of the same pod. */
 function strangerOn({ kind, alias }: Link, { mark, pod, ifname }: Workload): string | undefined {
   if (kind !== "veth") return `no end of a container (${kind ?? "a device"})`;
-  if (alias === undefined || alias === mark || (pod !== undefined && alias.endsWith(`/${ifname}`))) return undefined;
+  if (alias === undefined || alias === mark || (pod !== undefined && isMarkOfInterface(ifname, alias)))
+    return undefined;
   return `another container's ("${alias}")`;
 }
 

@@ -4,7 +4,7 @@ import { thrownBy } from "../../test/support/thrown-by.ts";
 import { identity } from "../identity.ts";
 import { formatMac } from "../ip/mac.ts";
 import { hostInterfaceName } from "./host-interface.ts";
-import { formatMark, isMarkOf } from "./link-mark.ts";
+import { formatMark, includesMarkOf, isMarkOf } from "./link-mark.ts";
 import { workloadOf } from "./workload.ts";
 
 const CONTAINER = "0123456789abcdef0123456789abcdef";
@@ -115,5 +115,28 @@ describe("formatMark()", () => {
       new Array(4).fill(false),
     );
     expect(isMarkOf("net", "net/made by hand")).toBe(false);
+  });
+});
+
+describe("includesMarkOf()", () => {
+  const long = "f".repeat(180);
+  const marks = new Set([long, "c"].map((containerId) => formatMark({ network: "net", containerId, ifname: "eth0" })));
+
+  test.each([
+    [
+      "a long container ID, of which the mark holds a hash",
+      { network: "net", containerId: long, ifname: "eth0" },
+      true,
+    ],
+    [
+      "any interface of the container, if none is given",
+      { network: "net", containerId: long, ifname: undefined },
+      true,
+    ],
+    ["not another interface", { network: "net", containerId: "c", ifname: "eth1" }, false],
+    ["not another container", { network: "net", containerId: "cc", ifname: undefined }, false],
+    ["not another network", { network: "net.b", containerId: "c", ifname: "eth0" }, false],
+  ] as const)("knows %s", (_, attachment, included) => {
+    expect(includesMarkOf(marks, attachment)).toBe(included);
   });
 });

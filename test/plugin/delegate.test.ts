@@ -11,6 +11,7 @@ import {
   type Json,
   openPluginSite,
   type PluginSite,
+  WITHOUT_NET_ADMIN,
   withoutLinks,
 } from "../support/plugin-site.ts";
 import { builtProgram } from "../support/run-plugin.ts";
@@ -135,6 +136,22 @@ describe("plugin with our own host-local in process", () => {
     expect(await site.add(pod, options)).toEqual(first);
     await site.quietly("STATUS", pod, options);
     await site.quietly("GC", pod, { ...options, config: { ...options.config, "cni.dev/valid-attachments": [] } });
+    expect(await site.left()).toEqual([]);
+  });
+
+  test("keeps on GC the address of a link that cannot be removed", async () => {
+    await using site = await openPluginSite("embedded");
+    const pod = await site.makePod();
+    const options = {
+      config: site.config({ ipam: { type: "host-local", ranges: RANGES }, "cni.dev/valid-attachments": [] }),
+      environment: { CNI_PATH: dirname(builtProgram()) },
+    };
+    await site.add(pod, options);
+    const before = await site.left();
+
+    expect(failureOf(await site.call("GC", pod, { ...options, under: WITHOUT_NET_ADMIN })).code).toBe(107);
+    expect(await site.left()).toEqual(before);
+    await site.quietly("GC", pod, options);
     expect(await site.left()).toEqual([]);
   });
 

@@ -12,6 +12,7 @@ import {
   type PluginSite,
   type Pod,
   readyCluster,
+  WITHOUT_NET_ADMIN,
 } from "../support/plugin-site.ts";
 import { STORES } from "./stores.ts";
 
@@ -73,6 +74,22 @@ for (const { kind, test } of STORES) {
       expect(failure.msg).toContain(key);
       expect(await site.left()).toEqual([key]);
       await site.store.remove(key);
+    });
+
+    test("keeps endpoint and addresses of a link that it cannot remove, however long the container ID", async () => {
+      const pods = [await site.makePod(), await site.makePod({ containerId: "f".repeat(180) })];
+      for (const pod of pods) await site.add(pod);
+      const before = await site.left();
+      const config = site.config({ "cni.dev/valid-attachments": [] });
+      const refused = await site.call("GC", NOBODY, { config, under: WITHOUT_NET_ADMIN });
+
+      expect(failureOf(refused)).toMatchObject({
+        code: 107,
+        msg: expect.stringContaining("Cannot collect everything"),
+      });
+      expect(await site.left()).toEqual(before);
+      expect(await collect(config)).toMatchObject({ code: 0, stdout: "" });
+      expect(await site.left()).toEqual([]);
     });
 
     test("takes what another node left for that node's own business", async () => {

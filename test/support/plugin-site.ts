@@ -28,6 +28,8 @@ export interface CallOptions {
   readonly config?: Json;
   readonly environment?: Readonly<Record<string, string>>;
   readonly program?: string;
+  /** A command that runs the program. */
+  readonly under?: readonly string[];
   readonly limitMilliseconds?: number;
 }
 
@@ -88,7 +90,10 @@ export async function openPluginSite(kind: StoreKind, seed: readonly Change[] = 
     ...more,
   });
   const call = (command: Command, pod: Pod, options: CallOptions = {}) =>
-    host.run([options.program ?? builtProgram()], runOptions(command, pod, { config: config(), ...options }));
+    host.run(
+      [...(options.under ?? []), options.program ?? builtProgram()],
+      runOptions(command, pod, { config: config(), ...options }),
+    );
 
   return {
     host,
@@ -120,6 +125,9 @@ export async function openPluginSite(kind: StoreKind, seed: readonly Change[] = 
     },
   };
 }
+
+/** Runs a program that may not change the network. */
+export const WITHOUT_NET_ADMIN = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin"] as const;
 
 /** The code of a failed run's CNI error, and its message. */
 export function failureOf({ code, stdout, stderr }: Finished): { readonly code: number; readonly msg: string } {

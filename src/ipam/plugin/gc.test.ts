@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { prefix } from "../../../test/support/ipam.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { assignOrdinal, emptyBlock } from "../block.ts";
-import { leakedAddresses } from "./gc.ts";
+import { type IsKept, leakedAddresses } from "./gc.ts";
 
 const ALLOCATIONS: readonly (readonly [handle: string, secondary: Record<string, string>])[] = [
   ["net.kept", { node: "n", network: "net", interface: "eth0" }],
@@ -21,16 +21,16 @@ const block = ALLOCATIONS.reduce(
 
 describe("leakedAddresses()", () => {
   test("finds what this network holds on this node for nobody, interface by interface", () => {
-    const valid = [{ containerId: "kept", ifname: "eth0" }];
+    const isKept: IsKept = (containerId, ifname) => containerId === "kept" && ifname === "eth0";
 
-    const leaked = leakedAddresses(block, { network: "net", node: "n", valid });
+    const leaked = leakedAddresses(block, { network: "net", node: "n", isKept });
 
     expect(leaked.map((each) => formatAddress(each.address))).toEqual(["10.0.0.1", "10.0.0.2", "10.0.0.6"]);
     expect(leaked.map((each) => each.sequenceNumber)).toEqual([6n, 7n, 11n]);
   });
 
   test("never takes a network with a dot for a container of the shorter name", () => {
-    const leaked = leakedAddresses(block, { network: "net.b", node: "n", valid: [] });
+    const leaked = leakedAddresses(block, { network: "net.b", node: "n", isKept: () => false });
 
     expect(leaked.map((each) => formatAddress(each.address))).toEqual(["10.0.0.4", "10.0.0.5"]);
   });

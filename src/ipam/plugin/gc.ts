@@ -8,7 +8,6 @@
  * released under the sequence number it was found with: one that was given anew
  * meanwhile stays.
  */
-import type { Attachment } from "../../cni/attachments.ts";
 import type { GcCall } from "../../cni/call.ts";
 import { pagesBelow } from "../../datastore/pages.ts";
 import { type BlockAttribute, type IPAMBlock, readBlock } from "../../model/ipam-block.ts";
@@ -19,16 +18,28 @@ import type { GuardedAddress } from "../request.ts";
 import type { Session, Surroundings } from "./session.ts";
 
 export async function gc(
-  call: GcCall,
+  { networkName: network, validAttachments }: GcCall,
   session: Session,
   surroundings: Pick<Surroundings, "now" | "uuid">,
 ): Promise<void> {
-  const { validAttachments } = call;
   if (validAttachments === undefined) return;
+  const isKept: IsKept = (containerId, ifname) =>
+    validAttachments.some((each) => each.containerId === containerId && (ifname ?? each.ifname) === each.ifname);
+  await releaseLeaked({ network, isKept }, session, surroundings);
+}
+
+/** Whether an attachment keeps its addresses; without an interface, whether any of the container's does. */
+export type IsKept = (containerId: string, ifname: string | undefined) => boolean;
+
+export async function releaseLeaked(
+  { network, isKept }: Pick<Keepers, "network" | "isKept">,
+  session: Session,
+  surroundings: Pick<Surroundings, "now" | "uuid">,
+): Promise<void> {
   const { answers } = await session.store.read([WANTED_CLUSTER]);
   requireReady(answers[0], { whenBare: "accept", now: surroundings.now(), uid: surroundings.uuid() });
 
-  const keep = { network: call.networkName, node: session.node, valid: validAttachments };
+  const keep = { network, node: session.node, isKept };
   for (const family of [4, 6] as const) {
     for await (const { entries } of pagesBelow(session.store, blocksPrefix(family))) {
       const leaked = entries.flatMap((entry) => leakedAddresses(readBlock(entry.value, entry.key), keep));
@@ -43,16 +54,16 @@ export async function gc(
 export interface Keepers {
   readonly network: string;
   readonly node: string;
-  readonly valid: readonly Attachment[];
+  readonly isKept: IsKept;
 }
 
-/** The addresses of the block that belong to this network and node, and to no valid attachment. */
+/** The addresses of the block that belong to this network and node, and to no attachment that keeps them. */
 export function leakedAddresses(block: IPAMBlock, keep: Keepers): readonly GuardedAddress[] {
   return [...block.allocations.keys()].flatMap((ordinal): GuardedAddress[] => {
     const attributes = attributesOf(block, ordinal);
     const handle = attributes?.handleId;
     if (!attributes || handle === undefined || !isOurs(attributes, handle, keep)) return [];
-    if (isValid(attributes, handle.slice(keep.network.length + 1), keep.valid)) return [];
+    if (keep.isKept(handle.slice(keep.network.length + 1), attributes.secondary[INTERFACE_ATTRIBUTE])) return [];
     const sequenceNumber = block.sequenceNumberForAllocation[ordinal];
     const address = addressAt(block, ordinal);
     return [{ address, handle, ...(sequenceNumber === undefined ? {} : { sequenceNumber }) }];
@@ -64,9 +75,4 @@ function isOurs({ secondary }: BlockAttribute, handle: string, { network, node }
   if (secondary["node"] !== node || !handle.startsWith(`${network}.`)) return false;
   const recorded = secondary[NETWORK_ATTRIBUTE];
   return recorded === undefined ? !handle.slice(network.length + 1).includes(".") : recorded === network;
-}
-
-function isValid({ secondary }: BlockAttribute, containerId: string, valid: readonly Attachment[]): boolean {
-  const ifname = secondary[INTERFACE_ATTRIBUTE];
-  return valid.some((each) => each.containerId === containerId && (ifname === undefined || each.ifname === ifname));
 }
