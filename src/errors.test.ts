@@ -13,6 +13,15 @@ describe("PluginError", () => {
   test("carries the CNI code of its kind", () => {
     expect(new PluginError("config-invalid", "Cannot read it").cniCode).toBe(7);
   });
+
+  test.each([
+    ["resource-exists", "no"],
+    ["resource-missing", "no"],
+    ["resource-changed", "after reading again"],
+    ["datastore-unavailable", "later"],
+  ] as const)("says of %s whether another attempt is worthwhile: %s", (kind, retry) => {
+    expect(new PluginError(kind, "Cannot write it").retry).toBe(retry);
+  });
 });
 
 describe("cniErrorOf()", () => {

@@ -16,6 +16,8 @@ export function adminPage(): string {
     "",
     "- Exit codes: 0 done, 1 failed, 2 wrong usage (unknown command or flag, missing argument).",
     "- Answers go to stdout, complaints about the call to stderr.",
+    "- A resource that could not be written carries `reason` and `retry` in the output of `-o json`: `resource-exists`, `resource-missing`, `resource-changed`",
+    "  and others, as [errors.md](errors.md) lists them.",
     "- Colours are used only on a terminal, and never when `NO_COLOR` is set.",
     "- No secret is ever printed: user and password in URLs, tokens and keys show as `[redacted]`.",
     "",

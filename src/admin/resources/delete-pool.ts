@@ -19,6 +19,7 @@ import { allocationsOf, blocksWithin, describeAllocation } from "../ipam/blocks.
 import type { Deletion, StoredResource } from "../kinds/kind.ts";
 import { claimsWithin, releaseClaims } from "./claims.ts";
 import type { Done } from "./done.ts";
+import { lostRace } from "./lost-race.ts";
 import { wayOutOfRecord } from "./record-way-out.ts";
 
 const MOMENT_MILLISECONDS = 500;
@@ -41,7 +42,7 @@ export async function deletePool(store: Datastore, stored: StoredPool, { context
     const left = await blocksWithin(store, range);
     if (inUse === "refuse") requireUnused(name, left);
     const written = await store.commit([{ kind: "delete", key: disabled.key, revision: disabled.revision }]);
-    if (!written.ok) throw changed(name);
+    if (!written.ok && written.reason !== "missing") throw lostRace(cannotDelete(name), written.reason);
     return { action: "deleted", ...noteOf(left) };
   } catch (failure) {
     // Somebody began to use it meanwhile: as if nothing had been asked.
@@ -56,7 +57,7 @@ async function setDisabled(store: Datastore, stored: StoredPool, disabled: boole
   const resource = { ...pool, spec: { ...pool.spec, disabled } };
   const text = ipPool.write(resource, stored.text);
   const written = await store.commit([{ kind: "update", key: stored.key, value: text, revision: stored.revision }]);
-  if (!written.ok) throw changed(pool.metadata.name);
+  if (!written.ok) throw lostRace(cannotDelete(pool.metadata.name), written.reason);
   return { ...stored, resource, text, revision: written.revision };
 }
 
@@ -68,7 +69,7 @@ function requireUnused(name: string, { readable, unreadable }: ReadEach<IPAMBloc
   const more = users.length > SHOWN_USERS ? ` and ${users.length - SHOWN_USERS} more` : "";
   throw new PluginError(
     "resource-in-use",
-    `Cannot delete ippool/${name}: ${counted(users.length, "of its addresses is", "of its addresses are")} in use: ${shown}${more}`,
+    `${cannotDelete(name)}: ${counted(users.length, "of its addresses is", "of its addresses are")} in use: ${shown}${more}`,
     { details: "disable the pool and recreate the workloads first, or insist with --force" },
   );
 }
@@ -76,7 +77,7 @@ function requireUnused(name: string, { readable, unreadable }: ReadEach<IPAMBloc
 function cannotTell(name: string, { key, failure }: Unreadable): PluginError {
   return new PluginError(
     "resource-in-use",
-    `Cannot delete ippool/${name}: whether its addresses are in use cannot be told: ${failure.message}`,
+    `${cannotDelete(name)}: whether its addresses are in use cannot be told: ${failure.message}`,
     { details: `${wayOutOfRecord(key)}; or insist with --force`, cause: failure },
   );
 }
@@ -91,6 +92,6 @@ function noteOf({ readable, unreadable }: ReadEach<IPAMBlock>): Pick<Done, "note
   return notes.length === 0 ? {} : { note: notes.join("; ") };
 }
 
-function changed(name: string): PluginError {
-  return new PluginError("resource-conflict", `Cannot delete ippool/${name}: it was changed at the same time`);
+function cannotDelete(name: string): string {
+  return `Cannot delete ippool/${name}`;
 }

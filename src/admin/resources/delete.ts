@@ -7,6 +7,7 @@ import type { AdminKind } from "../kinds/kind.ts";
 import type { Done } from "./done.ts";
 import { forEachResource } from "./each.ts";
 import { notFound } from "./get.ts";
+import { lostRace } from "./lost-race.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseSelections, referenceText } from "./reference.ts";
 import { FILE_OPTION, readGivenResources } from "./sources.ts";
 import { findOne } from "./stored.ts";
@@ -83,7 +84,7 @@ async function deleteOne(
     throw await notFound(store, doomed);
   }
   if (doomed.revision !== undefined && doomed.revision !== there.revision) {
-    throw changedMeanwhile(doomed, `it was changed since resourceVersion ${doomed.revision}`);
+    throw changedSince(doomed, doomed.revision);
   }
   const insists = given.switches.has("force");
   if (unreadable && !insists) throw unreadable.failure;
@@ -91,7 +92,9 @@ async function deleteOne(
     return kind.deleteResource(store, stored, { context, inUse: insists ? "release" : "refuse" });
   }
   const written = await store.commit([{ kind: "delete", key: there.key, revision: there.revision }]);
-  if (!written.ok && written.reason !== "missing") throw changedMeanwhile(doomed, "it was changed at the same time");
+  if (!written.ok && written.reason !== "missing") {
+    throw lostRace(`Cannot delete ${referenceText(kind, name)}`, written.reason);
+  }
   // The record first: a deletion that is refused takes nothing, and what a crash leaves the next call finds without it.
   const released = await afterDelete(store, doomed, context);
   return { action: "deleted", ...joinNotes(unreadable && (kind.noteOfUnread ?? NOTE_OF_UNREAD), released.note) };
@@ -108,6 +111,10 @@ function joinNotes(...notes: readonly (string | undefined)[]): Pick<Done, "note"
 
 const NOTE_OF_UNREAD = "it could not be read, and was deleted unread";
 
-function changedMeanwhile({ kind, name }: Doomed, reason: string): PluginError {
-  return new PluginError("resource-conflict", `Cannot delete ${referenceText(kind, name)}: ${reason}`);
+function changedSince({ kind, name }: Doomed, revision: string): PluginError {
+  return new PluginError(
+    "resource-changed",
+    `Cannot delete ${referenceText(kind, name)}: it was changed since resourceVersion ${revision}`,
+    { details: "get it again and decide again, or leave out resourceVersion" },
+  );
 }

@@ -33,7 +33,8 @@ export async function forEachResource<Each extends Named>(
       // What is no matter of this one resource would fail for all others, too.
       if (!(failure instanceof PluginError) || failure.kind === "datastore-unavailable") throw failure;
       code = EXIT_FAILED;
-      results.push({ resource, action: "failed", error: redact(failureText(failure)) });
+      const { kind: reason, retry } = failure;
+      results.push({ resource, action: "failed", error: redact(failureText(failure)), reason, retry });
       complain(context, failure);
     }
   }

@@ -122,7 +122,7 @@ export async function notFound(
   const { readable } = await findAll(store, kind, name.namespace);
   const others = readable.map(({ resource }) => resource.metadata.name);
   const nearest = nearestName(name.name, others);
-  return new PluginError("resource-conflict", `Cannot find ${referenceText(kind, name)}: it does not exist`, {
+  return new PluginError("resource-missing", `Cannot find ${referenceText(kind, name)}: it does not exist`, {
     details: nearest === undefined ? "" : `did you mean "${nearest}"?`,
   });
 }

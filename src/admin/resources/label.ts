@@ -77,7 +77,7 @@ function withLabels(resource: Resource, { set, remove }: LabelChange, existing: 
   for (const [key, value] of set) {
     const known = Object.hasOwn(before, key) ? before[key] : undefined;
     if (existing === "overwrite" || known === undefined || known === value) continue;
-    throw new PluginError("resource-conflict", `Cannot set label "${key}": it is "${known}"`, {
+    throw new PluginError("resource-invalid", `Cannot set label "${key}": it is "${known}"`, {
       details: "change it with --overwrite",
     });
   }

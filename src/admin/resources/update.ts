@@ -45,9 +45,9 @@ export async function updateResource(
         uuid: () => context.uuid(),
       });
     } catch (failure) {
-      const isLostRace = failure instanceof PluginError && failure.kind === "resource-conflict";
+      const isWorthwhile = failure instanceof PluginError && failure.retry === "after reading again";
       const insists = decoded.value.metadata.resourceVersion !== stored.revision;
-      if (!isLostRace || insists || attempt === ATTEMPTS) throw failure;
+      if (!isWorthwhile || insists || attempt === ATTEMPTS) throw failure;
       await context.wait(context.random() * WAIT_MILLISECONDS * attempt);
     }
   }

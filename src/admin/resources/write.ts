@@ -137,21 +137,21 @@ function existsAlready(given: GivenResource, { revision, resource }: Stored): Pl
   const { creationTimestamp } = resource.metadata;
   const since = creationTimestamp === undefined ? "" : `, made ${creationTimestamp}`;
   return new PluginError(
-    "resource-conflict",
+    "resource-exists",
     `Cannot create ${textOf(given)}: it exists already (resourceVersion ${revision}${since})`,
     { details: "use apply or replace to change it" },
   );
 }
 
 function doesNotExist(given: GivenResource): PluginError {
-  return new PluginError("resource-conflict", `Cannot replace ${textOf(given)}: it does not exist`, {
+  return new PluginError("resource-missing", `Cannot replace ${textOf(given)}: it does not exist`, {
     details: "use apply or create to make it",
   });
 }
 
 function changedMeanwhile(given: GivenResource, wanted: string, { revision }: Stored): PluginError {
   return new PluginError(
-    "resource-conflict",
+    "resource-changed",
     `Cannot replace ${textOf(given)}: it was changed since resourceVersion ${wanted}, it is now at ${revision}`,
     { details: "get it again, repeat the change, or leave out resourceVersion to overwrite it" },
   );
