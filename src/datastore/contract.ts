@@ -4,17 +4,15 @@
  */
 import { afterEach, beforeEach, describe } from "bun:test";
 import { testAtomicity, testPreconditions } from "./contract/commits.ts";
-import { testProving } from "./contract/guesses.ts";
 import { testOddities, testReading } from "./contract/reads.ts";
 import type { Subject } from "./contract/subject.ts";
+import { testTransactions } from "./contract/transactions.ts";
 import { testClosing, testLargeRevisions, testWatching } from "./contract/watches.ts";
 import type { Datastore } from "./datastore.ts";
 
 interface Means {
   /** A subject whose count of commits begins at this revision, where the store can be made so. */
   readonly openAt?: (firstRevision: bigint) => Promise<Subject>;
-  /** Whether it has `commitIfUnchanged()`. */
-  readonly proves?: true;
 }
 
 export function datastoreContract(name: string, open: () => Promise<Subject>, means: Means = {}): void {
@@ -34,7 +32,7 @@ export function datastoreContract(name: string, open: () => Promise<Subject>, me
 
     describe("commit()", () => testPreconditions(() => store));
     describe("commit() of several changes", () => testAtomicity(() => store));
-    if (means.proves) describe("commitIfUnchanged()", () => testProving(() => store));
+    describe("transact()", () => testTransactions(() => subject));
     describe("read()", () => testReading(() => store));
     describe("keys and values", () => testOddities(() => store));
     describe("watch()", () => testWatching(() => subject));

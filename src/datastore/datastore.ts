@@ -44,16 +44,29 @@ export type Written =
   | { readonly ok: true; readonly revision: string }
   | { readonly ok: false; readonly reason: "exists" | "stale" | "missing"; readonly key: string };
 
-/** What a read of `wanted` is thought to answer: worth nothing until a commit has proven it. */
-export interface Guess {
+/** What one read was asked for, and what it returned: `answers[i]` belongs to `wanted[i]`. */
+export interface Answered {
   readonly wanted: readonly Wanted[];
   readonly answers: Snapshot["answers"];
 }
 
-/** Committed, and every guess was right at that moment; or nothing was written, and this is the read itself. */
-export type Proven =
-  | { readonly ok: true; readonly revision: string }
-  | { readonly ok: false; readonly snapshot: Snapshot };
+/** What to do next: read more, or commit. Nothing to change is an empty list of changes. */
+export type Decision<Outcome> =
+  | { readonly kind: "read"; readonly wanted: readonly Wanted[] }
+  | { readonly kind: "commit"; readonly changes: readonly Change[]; readonly outcome: Outcome };
+
+/**
+ * A pure function of all that was read so far, the first read first. A store may call it more often than it commits,
+ * also with answers that it only takes for likely: what it throws or returns then counts only once it is proven.
+ */
+export type Decide<Outcome> = (reads: readonly Answered[]) => Decision<Outcome>;
+
+/** What was decided in the end, and whether it was committed. */
+export interface Transacted<Outcome> {
+  readonly written: Written;
+  readonly changes: readonly Change[];
+  readonly outcome: Outcome;
+}
 
 /**
  * A bookmark says that every event up to its revision has been delivered; it is
@@ -74,16 +87,10 @@ export interface Datastore {
   /** All or nothing, in one round trip; at most 128 changes, no key twice. Names the first change that was refused. */
   commit(changes: readonly Change[]): Promise<Written>;
   /**
-   * Reads what was guessed and, where the answer is the guess to the revision, commits: all in one moment and one
-   * round trip. Otherwise, and where it is too much for one request, it answers that read and writes nothing.
-   * Absent where a store cannot, or where a read costs next to nothing.
+   * One attempt at read, decide, commit, in as few round trips as the store can: two if the decision needs no further
+   * read, one if the store remembers enough to decide first and lets the commit prove that all of it was still so.
    */
-  commitIfUnchanged?(guess: Guess, changes: readonly Change[]): Promise<Proven>;
-  /**
-   * Only of a store that stays open between calls: what a read would probably answer, without asking; `undefined`
-   * where too little is known. For `commitIfUnchanged()` alone: nothing else may rest on it.
-   */
-  recall?(wanted: readonly Wanted[]): Guess | undefined;
+  transact<Outcome>(wanted: readonly Wanted[], decide: Decide<Outcome>): Promise<Transacted<Outcome>>;
   /**
    * Every event below the prefix after the revision `from`, in order and without
    * gaps, a bookmark behind each batch. Ends when the signal fires or the store is
@@ -92,22 +99,6 @@ export interface Datastore {
   watch(prefix: string, from: string, signal: AbortSignal): AsyncIterable<DatastoreEvent>;
   /** Ends every watch and lets go of files and connections. May be called twice. */
   close(): Promise<void>;
-}
-
-export type ProvingDatastore = Datastore & Required<Pick<Datastore, "commitIfUnchanged">>;
-
-/** What a store around another one passes on, where that can prove guesses; `around` is put around each commit. */
-export function provingPart(
-  store: Datastore,
-  around: <Answer>(commit: () => Promise<Answer>) => Promise<Answer>,
-): Pick<Datastore, "commitIfUnchanged" | "recall"> {
-  const { recall, commitIfUnchanged } = store;
-  return {
-    ...(commitIfUnchanged && {
-      commitIfUnchanged: (guess, changes) => around(() => commitIfUnchanged.call(store, guess, changes)),
-    }),
-    ...(recall && { recall: (wanted) => recall.call(store, wanted) }),
-  };
 }
 
 /** The events since a revision are no longer known: read everything again, and watch from there. */

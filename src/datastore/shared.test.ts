@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { placeOf } from "../linux/files.ts";
-import { put, readKey, type Subject } from "./contract/subject.ts";
+import { failureOf, put, readKey, type Subject } from "./contract/subject.ts";
 import { datastoreContract } from "./contract.ts";
 import type { Datastore } from "./datastore.ts";
 import { openEmbedded } from "./embedded/embedded.ts";
@@ -54,6 +54,26 @@ function moveAway(path: string): void {
 function descriptors(): number {
   return readdirSync("/proc/self/fd").length;
 }
+
+describe("a shared store that its user closes in the middle of transact()", () => {
+  test("commits nothing any more, and tells the user at once", async () => {
+    const path = newPath();
+    const store = await share(path);
+    const other = await share(path);
+    let decided = 0;
+    const transacting = store.transact([{ kind: "key", key: "/k" }], () => {
+      decided += 1;
+      if (decided > 1) return { kind: "commit", changes: [{ kind: "put", key: "/k", value: "late" }], outcome: 0 };
+      void store.close();
+      return { kind: "read", wanted: [] };
+    });
+
+    expect(await failureOf(transacting)).toMatchObject({ kind: "datastore-unavailable" });
+    await put(other, "/beside", "x");
+    expect(await readKey(other, "/k")).toBeUndefined();
+    await other.close();
+  });
+});
 
 describe("shareStore()", () => {
   test("opens a file once for users one after another", async () => {

@@ -8,7 +8,7 @@
  * away, a certificate that was renewed.
  */
 import { PluginError } from "../errors.ts";
-import { type Datastore, provingPart } from "./datastore.ts";
+import type { Datastore } from "./datastore.ts";
 
 const IDLE_MILLISECONDS = 10_000;
 
@@ -52,7 +52,7 @@ function useOf(name: string, shared: SharedStore): Datastore {
   return {
     read: (wanted, at) => use.whileOpen(() => store.read(wanted, at)),
     commit: (changes) => use.whileOpen(() => store.commit(changes)),
-    ...provingPart(store, (commit) => use.whileOpen(commit)),
+    transact: (wanted, decide) => use.whileOpen(() => store.transact(wanted, (reads) => decide(use.stillOpen(reads)))),
     watch: (prefix, from, signal) => store.watch(prefix, from, AbortSignal.any([signal, use.untilClosed()])),
     close: async () => {
       if (use.isClosed) return;
@@ -73,13 +73,19 @@ class Use {
   private watching: AbortController | undefined;
 
   async whileOpen<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
-    if (this.isClosed) throw closedMeanwhile();
+    this.stillOpen(undefined);
     this.underWay += 1;
     try {
       return await Promise.race([ask(), this.closed.promise]);
     } finally {
       this.underWay -= 1;
     }
+  }
+
+  /** Throws for a user who is gone: whoever closes the store midway commits nothing any more. */
+  stillOpen<Value>(value: Value): Value {
+    if (this.isClosed) throw closedMeanwhile();
+    return value;
   }
 
   untilClosed(): AbortSignal {

@@ -6,7 +6,7 @@
  *
  * Both take an `Alongside`: keys the caller wants read, and changes it wants
  * committed, in the same round trips. A steady ADD and a DEL are two round
- * trips, one where the datastore remembers, whatever the caller adds
+ * trips, one if the datastore remembers, whatever the caller adds
  * (docs/decisions/ipam-round-trips.md).
  */
 import { counted } from "../counted.ts";
@@ -100,7 +100,6 @@ async function assign(
       action: `assign addresses to "${request.handle}"`,
       first: (again) => [...baseWanted(request.node, request.handle), ...wantedBlocks(likely, again)],
       decide: (facts) => decideAssign(request, facts, means.now()),
-      mayGuess: true,
     },
     means,
     alongside && {
@@ -124,7 +123,6 @@ async function releaseHandle(
       action: `release "${request.handle}"`,
       first: (again) => wantedToRelease(request, blocksToReleaseFrom(remembered, request.likely ?? []), again),
       decide: (facts) => decideReleaseHandle(request, facts),
-      mayGuess: true,
     },
     means,
     alongside && { ...alongside, changes: (answers, planned) => alongside.changes(answers, planned.released) },

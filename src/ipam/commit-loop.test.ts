@@ -1,9 +1,11 @@
 import { describe, expect, test } from "bun:test";
+import { openProvingMemory } from "../../test/support/proving-memory.ts";
+import { storeAround } from "../../test/support/store-around.ts";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
 import type { Datastore } from "../datastore/datastore.ts";
+import { rememberingStore } from "../datastore/etcd/remembering.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
-import { rememberingStore } from "../datastore/remembering.ts";
 import { PluginError } from "../errors.ts";
 import { type Alongside, settle, type Work } from "./commit-loop.ts";
 import type { Facts } from "./facts.ts";
@@ -40,15 +42,12 @@ function contested(table: MemoryTable, times: number): Datastore {
   const store = openMemory(table);
   const rival = openMemory(table);
   let left = times;
-  return {
-    read: (wanted) => store.read(wanted),
+  return storeAround(store, {
     commit: async (changes) => {
       if (left-- > 0) await rival.commit([{ kind: "put", key: KEY.key, value: String(100 - left) }]);
       return store.commit(changes);
     },
-    watch: (...args) => store.watch(...args),
-    close: () => store.close(),
-  };
+  });
 }
 
 describe("settle()", () => {
@@ -89,10 +88,9 @@ describe("settle()", () => {
 });
 
 describe("settle() on a datastore that remembers", () => {
-  const guessing: Work<number> = { ...increment, mayGuess: true };
   const open = () => {
     const table = new MemoryTable();
-    const server = openMemory(table);
+    const server = openProvingMemory(table);
     const store = rememberingStore(server, () => 0);
     const roundTripsOf = async (work: Work<number>, alongside?: Alongside<number>) => {
       const before = server.roundTrips;
@@ -109,34 +107,28 @@ describe("settle() on a datastore that remembers", () => {
   test("takes one round trip, from the first on where all is absent", async () => {
     const { roundTripsOf } = open();
 
-    for (const outcome of [1, 2, 3]) expect(await roundTripsOf(guessing)).toEqual({ outcome, roundTrips: 1 });
+    for (const outcome of [1, 2, 3]) expect(await roundTripsOf(increment)).toEqual({ outcome, roundTrips: 1 });
   });
 
   test("takes two, as without memory, where others were there, and decides from what they wrote", async () => {
     const { roundTripsOf, others } = open();
-    await roundTripsOf(guessing);
+    await roundTripsOf(increment);
     await others("10");
 
-    expect(await roundTripsOf(guessing)).toEqual({ outcome: 11, roundTrips: 2 });
-    expect(await roundTripsOf(guessing)).toEqual({ outcome: 12, roundTrips: 1 });
-  });
-
-  test("reads first for work that may not guess", async () => {
-    const { roundTripsOf } = open();
-
-    for (const outcome of [1, 2]) expect(await roundTripsOf(increment)).toEqual({ outcome, roundTrips: 2 });
+    expect(await roundTripsOf(increment)).toEqual({ outcome: 11, roundTrips: 2 });
+    expect(await roundTripsOf(increment)).toEqual({ outcome: 12, roundTrips: 1 });
   });
 
   test("answers nothing from memory that it does not commit", async () => {
     const { roundTripsOf, others } = open();
-    await roundTripsOf(guessing);
+    await roundTripsOf(increment);
     await others("10");
     const seenIn = (facts: Facts) => Number(facts.entry(KEY.key)?.value);
     const look: Work<number> = {
-      ...guessing,
+      ...increment,
       decide: (facts) => ({ kind: "commit", changes: [], outcome: seenIn(facts) }),
     };
-    const refuse: Work<number> = { ...guessing, decide: (facts) => fail(`it is ${seenIn(facts)}`) };
+    const refuse: Work<number> = { ...increment, decide: (facts) => fail(`it is ${seenIn(facts)}`) };
 
     expect(await roundTripsOf(look)).toEqual({ outcome: 10, roundTrips: 1 });
     await others("20");
@@ -147,7 +139,7 @@ describe("settle() on a datastore that remembers", () => {
     const { roundTripsOf, others } = open();
     const beside = { kind: "key", key: "/beside" } as const;
     const work: Work<number> = {
-      ...guessing,
+      ...increment,
       first: () => [],
       decide: () => ({ kind: "commit", changes: [{ kind: "put", key: beside.key, value: "x" }], outcome: 0 }),
     };

@@ -1,26 +1,20 @@
 /**
  * Read, decide, commit; after a lost race, again from the start.
  *
- *   memory ── decide ──> commit, if all of it is still so ──> done
- *     │ leads to no commit      │ it is not: the refusal brings the first read along
- *     v                         v
- *   first read ───────────── decide ──> commit ──> done
- *                             │  ^         └── lost: wait a little, first read again
- *                   needs more└──┘ one bundled read
+ *   first read ── decide ──> commit ──> done
+ *                  │  ^         └── lost: wait a little, first read again
+ *        needs more└──┘ one bundled read
  *
- * The only place of the allocator that talks to the datastore. A decision is a
- * pure function of the facts; a caller may have its own keys read and its own
- * changes committed in the same round trips (`Alongside`).
+ * The only place of the allocator that talks to the datastore; one attempt is the
+ * datastore's `transact()`. A decision is a pure function of the facts; a caller
+ * may have its own keys read and its own changes committed in the same round trips
+ * (`Alongside`).
  */
 import { counted } from "../counted.ts";
-import type { Change, Datastore, Entry, Guess, Snapshot, Wanted } from "../datastore/datastore.ts";
+import type { Answered, Change, Datastore, Decide, Decision, Entry, Wanted } from "../datastore/datastore.ts";
 import { MOST_IN_ONE_REQUEST } from "../datastore/preconditions.ts";
 import { PluginError } from "../errors.ts";
 import { Facts } from "./facts.ts";
-
-export type Decision<Outcome> =
-  | { readonly kind: "read"; readonly wanted: readonly Wanted[] }
-  | { readonly kind: "commit"; readonly changes: readonly Change[]; readonly outcome: Outcome };
 
 export interface Work<Outcome> {
   /** For messages: `assign addresses to "net.abc"`. */
@@ -28,8 +22,6 @@ export interface Work<Outcome> {
   /** What to read first. `again`: the keys the last, lost attempt rested on. */
   readonly first: (again: readonly string[]) => readonly Wanted[];
   readonly decide: (facts: Facts) => Decision<Outcome>;
-  /** Whether a datastore that remembers is believed for as long as it takes its commit to prove it. */
-  readonly mayGuess?: true;
 }
 
 /** What a caller wants read and written in the same round trips. */
@@ -69,21 +61,11 @@ export async function settle<Outcome>(
   alongside?: Alongside<Outcome>,
 ): Promise<Settled<Outcome>> {
   const attempts = pace.attempts ?? ATTEMPTS;
-  const guessed = await settleFromMemory(store, work, alongside);
-  if (guessed.kind === "settled") return guessed.settled;
-
-  let read = guessed.read;
   let again: readonly string[] = [];
   for (let attempt = 1; attempt <= attempts; attempt++) {
-    const wanted = firstWanted(work, alongside, again);
-    const snapshot = read ?? (await store.read(wanted));
-    read = undefined;
-    const { facts, answers } = understand(wanted, snapshot, alongside);
-    alongside?.check?.(answers);
-
-    const { changes, outcome } = await decideWithFacts(store, work, { facts, pace });
-    const all = [...changes, ...(alongside?.changes(answers, outcome) ?? [])];
-    if (all.length === 0 || (await store.commit(all)).ok) return { outcome, facts };
+    const first = [...work.first(again), ...(alongside?.wanted ?? [])];
+    const { written, changes, outcome } = await store.transact(first, decideWithFacts(work, pace, alongside));
+    if (written.ok) return outcome;
 
     again = changes.map((change) => change.key);
     await pace.wait(pace.random() * Math.min(2 ** attempt, LONGEST_WAIT));
@@ -94,73 +76,42 @@ export async function settle<Outcome>(
   );
 }
 
-function firstWanted<Outcome>(
+function decideWithFacts<Outcome>(
   work: Work<Outcome>,
+  pace: Pace,
   alongside: Alongside<Outcome> | undefined,
-  again: readonly string[],
-): readonly Wanted[] {
-  return [...work.first(again), ...(alongside?.wanted ?? [])];
-}
-
-/** The facts for the decision, and the caller's own answers. */
-function understand<Outcome>(
-  wanted: readonly Wanted[],
-  snapshot: Pick<Snapshot, "answers">,
-  alongside: Alongside<Outcome> | undefined,
-) {
-  const facts = new Facts();
-  facts.learn(wanted, snapshot);
-  return { facts, answers: snapshot.answers.slice(wanted.length - (alongside?.wanted.length ?? 0)) };
-}
-
-type Guessed<Outcome> =
-  | { readonly kind: "settled"; readonly settled: Settled<Outcome> }
-  /** `read`: the first read, where the datastore was asked at all. */
-  | { readonly kind: "open"; readonly read: Snapshot | undefined };
-
-/** One request, if what is remembered is still so; otherwise no more requests than without memory. */
-async function settleFromMemory<Outcome>(
-  store: Datastore,
-  work: Work<Outcome>,
-  alongside: Alongside<Outcome> | undefined,
-): Promise<Guessed<Outcome>> {
-  const guess = work.mayGuess && store.recall?.(firstWanted(work, alongside, []));
-  const plan = guess && planFromMemory(guess, work, alongside);
-  if (!plan || !store.commitIfUnchanged) return { kind: "open", read: undefined };
-  const proven = await store.commitIfUnchanged(guess, plan.changes);
-  return proven.ok ? { kind: "settled", settled: plan } : { kind: "open", read: proven.snapshot };
-}
-
-/** Only a commit proves what it rests on. Nothing to do, a reason to refuse, more to read: all that is for a real read to find. */
-function planFromMemory<Outcome>(
-  guess: Guess,
-  work: Work<Outcome>,
-  alongside: Alongside<Outcome> | undefined,
-): (Settled<Outcome> & { readonly changes: readonly Change[] }) | undefined {
-  const { facts, answers } = understand(guess.wanted, guess, alongside);
-  try {
+): Decide<Settled<Outcome>> {
+  return (reads) => {
+    const facts = factsOf(reads);
+    const answers = ownAnswers(reads, alongside);
     alongside?.check?.(answers);
+
     const decision = work.decide(facts);
-    if (decision.kind === "read") return undefined;
-    const changes = [...decision.changes, ...(alongside?.changes(answers, decision.outcome) ?? [])];
-    return changes.length === 0 ? undefined : { outcome: decision.outcome, facts, changes };
-  } catch {
-    return undefined;
-  }
+    if (decision.kind === "commit") {
+      const { changes, outcome } = decision;
+      const all = [...changes, ...(alongside?.changes(answers, outcome) ?? [])];
+      return { kind: "commit", changes: all, outcome: { outcome, facts } };
+    }
+    if (reads.length === LONG_SEARCH + 1) pace.leave?.();
+    if (reads.length > READS) {
+      throw new PluginError("internal", `Cannot ${work.action}: no decision after ${READS} reads`);
+    }
+    // What does not fit into one request is asked for again by the next decision.
+    return { kind: "read", wanted: decision.wanted.slice(0, MOST_IN_ONE_REQUEST) };
+  };
 }
 
-async function decideWithFacts<Outcome>(
-  store: Datastore,
-  work: Work<Outcome>,
-  { facts, pace }: { readonly facts: Facts; readonly pace: Pace },
-): Promise<Extract<Decision<Outcome>, { kind: "commit" }>> {
-  for (let reads = 0; reads < READS; reads++) {
-    const decision = work.decide(facts);
-    if (decision.kind === "commit") return decision;
-    if (reads === LONG_SEARCH) pace.leave?.();
-    // What does not fit into one request is asked for again by the next decision.
-    const wanted = decision.wanted.slice(0, MOST_IN_ONE_REQUEST);
-    facts.learn(wanted, await store.read(wanted));
-  }
-  throw new PluginError("internal", `Cannot ${work.action}: no decision after ${READS} reads`);
+function factsOf(reads: readonly Answered[]): Facts {
+  const facts = new Facts();
+  for (const { wanted, answers } of reads) facts.learn(wanted, { answers });
+  return facts;
+}
+
+/** The caller's own answers: they come last in the first read. */
+function ownAnswers<Outcome>(
+  [first]: readonly Answered[],
+  alongside: Alongside<Outcome> | undefined,
+): Answered["answers"] {
+  const count = alongside?.wanted.length ?? 0;
+  return count === 0 ? [] : (first?.answers.slice(-count) ?? []);
 }

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { means, nodeChange, poolChange, prefix, request, seed, textsOf } from "../../test/support/ipam.ts";
+import { storeAround } from "../../test/support/store-around.ts";
 import type { Change, Datastore } from "../datastore/datastore.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
@@ -40,15 +41,12 @@ class Crash extends Error {}
 /** Dies at a commit, with only so many of its changes written: none, all (the answer got lost), or a part. */
 function dyingStore(written: number): Datastore {
   const real = openMemory(table);
-  return {
-    read: (wanted) => real.read(wanted),
+  return storeAround(real, {
     commit: async (changes) => {
       for (const change of changes.slice(0, written)) await real.commit([change]);
       throw new Crash();
     },
-    watch: (prefixText, from, signal) => real.watch(prefixText, from, signal),
-    close: () => real.close(),
-  };
+  });
 }
 
 async function crashes(work: Promise<unknown>): Promise<void> {

@@ -14,10 +14,11 @@ import {
   seed,
   textsOf,
 } from "../../test/support/ipam.ts";
-import type { ProvingDatastore } from "../datastore/datastore.ts";
+import { openProvingMemory } from "../../test/support/proving-memory.ts";
+import type { Datastore } from "../datastore/datastore.ts";
+import { rememberingStore } from "../datastore/etcd/remembering.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
-import { rememberingStore } from "../datastore/remembering.ts";
 import { PluginError } from "../errors.ts";
 import { type Allocator, openAllocator } from "./allocator.ts";
 import { findProblems } from "./invariants.ts";
@@ -59,9 +60,9 @@ class Walk {
   constructor() {
     this.actors = NODES.flatMap((node) => {
       const agent = this.remembering();
-      return [agent, agent, openMemory(this.table)].map((store) => ({
+      return [agent, agent, jittering(openProvingMemory(this.table))].map((store) => ({
         node,
-        allocator: openAllocator(jittering(store), means({ random: Math.random })),
+        allocator: openAllocator(store, means({ random: Math.random })),
       }));
     });
   }
@@ -122,16 +123,15 @@ class Walk {
     expect(await allocator.releaseHandle({ handle, node })).toHaveLength(expected);
   }
 
-  private remembering(): ProvingDatastore {
-    const store = openMemory(this.table);
-    const counting: ProvingDatastore = Object.assign(store, {
-      commitIfUnchanged: async (...given: Parameters<ProvingDatastore["commitIfUnchanged"]>) => {
-        const proven = await openMemory(this.table).commitIfUnchanged(...given);
-        if (proven.ok) this.proven += 1;
-        return proven;
-      },
-    });
-    return rememberingStore(counting, () => 0);
+  private remembering(): Datastore {
+    const server = jittering(openProvingMemory(this.table));
+    const { commitIfUnchanged } = server;
+    server.commitIfUnchanged = async (...given) => {
+      const proven = await commitIfUnchanged.call(server, ...given);
+      if (proven.ok) this.proven += 1;
+      return proven;
+    };
+    return rememberingStore(server, () => 0);
   }
 
   private poolChange(pool: number, disabled: boolean) {
@@ -140,7 +140,7 @@ class Walk {
 }
 
 /** The same store, whose requests and answers take their time. */
-function jittering(store: ProvingDatastore): ProvingDatastore {
+function jittering(store: ReturnType<typeof openProvingMemory>): ReturnType<typeof openProvingMemory> {
   const pause = async () => {
     for (let turns = Math.floor(Math.random() * 4); turns > 0; turns--) await new Promise(setImmediate);
   };
@@ -150,15 +150,13 @@ function jittering(store: ProvingDatastore): ProvingDatastore {
     await pause();
     return answer;
   };
-  const { recall } = store;
-  return {
-    read: (wanted) => late(() => store.read(wanted)),
-    commit: (changes) => late(() => store.commit(changes)),
-    commitIfUnchanged: (guess, changes) => late(() => store.commitIfUnchanged(guess, changes)),
-    ...(recall && { recall: (wanted) => recall.call(store, wanted) }),
-    watch: (...args) => store.watch(...args),
-    close: () => store.close(),
-  };
+  const { read, commit, commitIfUnchanged } = store;
+  return Object.assign(store, {
+    read: (...given: Parameters<typeof read>) => late(() => read.apply(store, given)),
+    commit: (...given: Parameters<typeof commit>) => late(() => commit.apply(store, given)),
+    commitIfUnchanged: (...given: Parameters<typeof commitIfUnchanged>) =>
+      late(() => commitIfUnchanged.apply(store, given)),
+  });
 }
 
 function fail(): never {

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { address, means, nodeChange, poolChange, prefix, request, seed, textsOf } from "../../test/support/ipam.ts";
+import { storeAround } from "../../test/support/store-around.ts";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
 import type { Change, Datastore } from "../datastore/datastore.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
@@ -30,8 +31,7 @@ const problems = async () => findProblems(await readWorld(store()));
 function overtakenBy(happening: () => Promise<unknown>): Datastore {
   const real = store();
   let isFirst = true;
-  return {
-    read: (wanted) => real.read(wanted),
+  return storeAround(real, {
     commit: async (changes) => {
       if (isFirst) {
         isFirst = false;
@@ -39,9 +39,7 @@ function overtakenBy(happening: () => Promise<unknown>): Datastore {
       }
       return real.commit(changes);
     },
-    watch: (below, from, signal) => real.watch(below, from, signal),
-    close: () => real.close(),
-  };
+  });
 }
 
 const put = (key: string, value: string): Change => ({ kind: "put", key, value });

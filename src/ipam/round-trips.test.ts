@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { means, nodeChange, poolChange, request, seed } from "../../test/support/ipam.ts";
+import { storeAround } from "../../test/support/store-around.ts";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
-import type { Datastore } from "../datastore/datastore.ts";
 import { type MemoryDatastore, openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
 import { type Allocator, openAllocator } from "./allocator.ts";
@@ -101,15 +101,12 @@ describe("a pool that is changed while a block of it is claimed", () => {
   test("is looked at again before the claim: a disabled one gets no new block", async () => {
     await seed(store, poolChange("blue", "10.0.0.0/24"));
     const late = openMemory(table);
-    const disabling: Datastore = {
-      read: (wanted) => late.read(wanted),
+    const disabling = storeAround(late, {
       commit: async (changes) => {
         await seed(store, poolChange("blue", "10.0.0.0/24", { disabled: true }));
         return late.commit(changes);
       },
-      watch: (...args) => late.watch(...args),
-      close: () => late.close(),
-    };
+    });
 
     const error = await rejectionOf(() => openAllocator(disabling, means()).assign(request("net.a")));
 

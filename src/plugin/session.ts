@@ -18,7 +18,6 @@ import type { HostMeans } from "../ipam/host-allocator.ts";
 import type { Lifetime } from "../lifetime.ts";
 import { openConfigLog } from "../log/config-log.ts";
 import type { Log } from "../log/log.ts";
-import { withCrashPoints } from "./datastore-effects.ts";
 import type { EnterPhase } from "./phase.ts";
 
 /** What the plugin needs of the process it runs in. */
@@ -78,7 +77,7 @@ export async function withSession<T>(
 function openOnce(settings: DatastoreSettings, { random, lifetime }: Surroundings) {
   let opening: Promise<Datastore> | undefined;
   const store = () => {
-    opening ??= openDatastore(settings, { random, lifetime }).then(withCrashPoints);
+    opening ??= openDatastore(settings, { random, lifetime });
     // Whoever needs it meets the failure; nobody may.
     opening.catch(() => {});
     return opening;

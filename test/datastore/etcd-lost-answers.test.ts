@@ -1,18 +1,19 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import type { Change, Datastore, Entry, Guess, ProvingDatastore, Wanted } from "../../src/datastore/datastore.ts";
-import { type EtcdOptions, openEtcd } from "../../src/datastore/etcd/etcd.ts";
+import type { Change, Datastore, Entry, Wanted } from "../../src/datastore/datastore.ts";
+import { openEtcd, openRememberingEtcd } from "../../src/datastore/etcd/etcd.ts";
+import type { Guess } from "../../src/datastore/etcd/proving.ts";
+import type { RememberingDatastore } from "../../src/datastore/etcd/remembering.ts";
 import { type EtcdCluster, etcdctl, hasEtcd, startEtcd } from "../support/etcd.ts";
 import { startProxy, type UnreliableProxy } from "../support/unreliable-proxy.ts";
 
 describe.skipIf(!hasEtcd)(`a commit whose answer is lost${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
   let cluster: EtcdCluster;
   let proxy: UnreliableProxy;
-  let store: ProvingDatastore;
+  let store: RememberingDatastore;
   let direct: Datastore;
   let seen: Entry;
 
-  const openAt = (endpoint: string, options: EtcdOptions = {}) =>
-    openEtcd({ source: { kind: "endpoints", endpoints: [endpoint] } }, options);
+  const settingsOf = (endpoint: string) => ({ source: { kind: "endpoints", endpoints: [endpoint] } }) as const;
   const readKey = async (key: string) => (await direct.read([{ kind: "key", key }])).answers[0]?.[0];
   const put = (key: string, value: string) => direct.commit([{ kind: "put", key, value }]);
 
@@ -20,8 +21,8 @@ describe.skipIf(!hasEtcd)(`a commit whose answer is lost${hasEtcd ? "" : " (skip
     cluster = await startEtcd();
     const [endpoint = ""] = cluster.endpoints;
     proxy = await startProxy(Number(new URL(endpoint).port));
-    store = await openAt(`http://127.0.0.1:${proxy.port}`, { remembers: true });
-    direct = await openAt(endpoint);
+    store = await openRememberingEtcd(settingsOf(`http://127.0.0.1:${proxy.port}`));
+    direct = await openEtcd(settingsOf(endpoint));
   });
   afterAll(async () => {
     await Promise.all([store.close(), direct.close()]);
@@ -189,11 +190,11 @@ describe.skipIf(!hasEtcd)(`a commit whose answer is lost${hasEtcd ? "" : " (skip
     });
 
     test("leaves no memory of what was known before", async () => {
-      expect(store.recall?.([POOLS])).toBeDefined();
+      expect(store.recall([POOLS])).toBeDefined();
       proxy.loseNext("answer");
       await store.commit([{ kind: "create", key: "/new", value: "mine" }]);
 
-      expect(store.recall?.([POOLS])).toBeUndefined();
+      expect(store.recall([POOLS])).toBeUndefined();
     });
   });
 

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { failureOf, put, readKey, type Subject } from "../../src/datastore/contract/subject.ts";
 import { datastoreContract } from "../../src/datastore/contract.ts";
 import { HistoryGone } from "../../src/datastore/datastore.ts";
-import { type EtcdOptions, openEtcd } from "../../src/datastore/etcd/etcd.ts";
+import { type EtcdOptions, openEtcd, openProvingEtcd, openRememberingEtcd } from "../../src/datastore/etcd/etcd.ts";
+import { provingContract } from "../../src/datastore/etcd/proving-contract.ts";
 import { countRequests, type EtcdCluster, etcdctl, hasEtcd, startEtcd } from "../support/etcd.ts";
 
 for (const gateway of ["on", "off"] as const) {
@@ -15,12 +16,13 @@ for (const gateway of ["on", "off"] as const) {
     });
     afterAll(() => cluster.stop());
 
-    const openWith = (options: EtcdOptions) =>
-      openEtcd({ source: { kind: "endpoints", endpoints: cluster.endpoints } }, options);
+    const settings = () => ({ source: { kind: "endpoints", endpoints: cluster.endpoints } }) as const;
+    const openWith = (options: EtcdOptions) => openEtcd(settings(), options);
     const open = () => openWith({});
+    const empty = () => void etcdctl(cluster.endpoints[0] ?? "", ["del", "", "--from-key"]);
     const subject = async (options: EtcdOptions): Promise<Subject> => {
       const endpoint = cluster.endpoints[0] ?? "";
-      etcdctl(endpoint, ["del", "", "--from-key"]);
+      empty();
       return {
         store: await openWith(options),
         another: open,
@@ -31,19 +33,26 @@ for (const gateway of ["on", "off"] as const) {
         dispose: async () => {},
       };
     };
-    datastoreContract(`etcd, gateway ${gateway}`, () => subject({}), { proves: true });
-    datastoreContract(`etcd that remembers, gateway ${gateway}`, () => subject({ remembers: true }), { proves: true });
+    datastoreContract(`etcd, gateway ${gateway}`, () => subject({}));
+    datastoreContract(`etcd that remembers, gateway ${gateway}`, () => subject({ remembers: true }));
     const staying = { remembers: true, grpcTakesOver: true } as const;
-    datastoreContract(`etcd for a process that stays, gateway ${gateway}`, () => subject(staying), { proves: true });
+    datastoreContract(`etcd for a process that stays, gateway ${gateway}`, () => subject(staying));
+
+    const proving = (options: EtcdOptions) => async () => {
+      empty();
+      return openProvingEtcd(settings(), options);
+    };
+    provingContract(`etcd, gateway ${gateway}`, proving({}));
+    provingContract(`etcd for a process that stays, gateway ${gateway}`, proving(staying));
 
     test("reads a past moment, and throws HistoryGone once that moment is compacted", async () => {
-      const store = await openWith({ remembers: true });
+      const store = await openRememberingEtcd(settings());
       await put(store, "/past", "old");
       const wanted = [{ kind: "key", key: "/past" }] as const;
       const past = await store.read(wanted);
       await put(store, "/past", "new");
       const seen = await store.read(wanted, past.revision);
-      const recalled = store.recall?.(wanted)?.answers[0]?.[0]?.value;
+      const recalled = store.recall(wanted)?.answers[0]?.[0]?.value;
       const { revision } = await store.read([]);
       etcdctl(cluster.endpoints[0] ?? "", ["compact", revision]);
       const compacted = await failureOf(store.read(wanted, past.revision));
@@ -57,7 +66,7 @@ for (const gateway of ["on", "off"] as const) {
     });
 
     test("makes one request for a read of many, and one for a commit, refused or not, guessed or not", async () => {
-      const store = await open();
+      const store = await openProvingEtcd(settings());
       await store.read([]);
       const before = await countRequests(cluster.endpoints[0] ?? "");
       await store.read([
@@ -84,7 +93,7 @@ describe.skipIf(!hasEtcd)(`etcd without space${hasEtcd ? "" : " (skipped: no etc
   test("answers the read to a guess that it will not write: there may be nothing to write", async () => {
     const cluster = await startEtcd();
     const [endpoint = ""] = cluster.endpoints;
-    const store = await openEtcd({ source: { kind: "endpoints", endpoints: [endpoint] } }, { remembers: true });
+    const store = await openRememberingEtcd({ source: { kind: "endpoints", endpoints: [endpoint] } });
     const wanted = [{ kind: "key", key: "/absent" }] as const;
     const write = [{ kind: "put", key: "/written", value: "x" }] as const;
     const alarm = JSON.stringify({ action: "ACTIVATE", alarm: "NOSPACE" });
@@ -103,14 +112,13 @@ describe.skipIf(!hasEtcd)(`etcd without space${hasEtcd ? "" : " (skipped: no etc
 describe.skipIf(!hasEtcd)(`etcd restored from an older copy${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
   test("is not taken for what it was, though a record has the very revision that was remembered", async () => {
     const cluster = await startEtcd();
-    const open = (options: EtcdOptions) =>
-      openEtcd({ source: { kind: "endpoints", endpoints: cluster.endpoints } }, options);
+    const settings = { source: { kind: "endpoints", endpoints: cluster.endpoints } } as const;
     const restart = async (meanwhile: (directory: string) => void) => {
       cluster.members[0]?.signal("SIGKILL");
       await cluster.members[0]?.restart(meanwhile);
     };
     const copy = join(cluster.directory, "copy");
-    const store = await open({ remembers: true });
+    const store = await openRememberingEtcd(settings);
     await put(store, "/block", "first");
     await restart((directory) => cpSync(directory, copy, { recursive: true }));
     for (const value of ["second", "third"]) await put(store, "/block", value);
@@ -120,13 +128,13 @@ describe.skipIf(!hasEtcd)(`etcd restored from an older copy${hasEtcd ? "" : " (s
       cpSync(copy, directory, { recursive: true });
     });
 
-    const others = await open({});
+    const others = await openEtcd(settings);
     await put(others, "/beside", "x");
     await readKey(store, "/beside");
     await put(others, "/block", "theirs");
     const theirs = await readKey(others, "/block");
     const wanted = [{ kind: "key", key: "/block" }] as const;
-    const guess = store.recall?.(wanted) ?? { wanted, answers: [[]] };
+    const guess = store.recall(wanted) ?? { wanted, answers: [[]] };
     const proven = await store.commitIfUnchanged(guess, [{ kind: "put", key: "/written", value: "x" }]);
     await Promise.all([store.close(), others.close()]);
     await cluster.stop();

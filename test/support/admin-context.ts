@@ -3,6 +3,7 @@ import type { Context } from "../../src/admin/command.ts";
 import { runAdmin } from "../../src/admin/run.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openMemory } from "../../src/datastore/memory/memory.ts";
+import { storeAround } from "./store-around.ts";
 
 export interface AdminRun {
   readonly code: number;
@@ -58,10 +59,5 @@ function namesBelow(folder: string, files: Readonly<Record<string, string>>): re
 }
 
 function keptOpen(store: Datastore): Datastore {
-  return {
-    read: (wanted) => store.read(wanted),
-    commit: (changes) => store.commit(changes),
-    watch: (prefix, from, signal) => store.watch(prefix, from, signal),
-    close: async () => {},
-  };
+  return storeAround(store, { close: async () => {} });
 }

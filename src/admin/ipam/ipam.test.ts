@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { means, poolChange, prefix, request, reservationChange, seed, textsOf } from "../../../test/support/ipam.ts";
+import { storeAround } from "../../../test/support/store-around.ts";
 import type { Change } from "../../datastore/datastore.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION } from "../../identity.ts";
@@ -232,15 +233,12 @@ describe("ipam check", () => {
     const real = openMemory();
     await seed(real, put(handleKey("net.x"), { block: { "10.0.0.48/28": 1 } }));
     let reads = 0;
-    const settling = {
-      read: (wanted: Parameters<typeof real.read>[0]) => {
+    const settling = storeAround(real, {
+      read: (wanted) => {
         reads += 1;
         return reads > READS_OF_A_LOOK ? store.read(wanted) : real.read(wanted);
       },
-      commit: real.commit.bind(real),
-      watch: real.watch.bind(real),
-      close: async () => {},
-    };
+    });
 
     expect((await ctl("ipam check", { store: settling })).code).toBe(EXIT_OK);
     expect(reads).toBeGreaterThan(READS_OF_A_LOOK);

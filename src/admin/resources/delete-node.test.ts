@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, runInside } from "../../../test/support/admin-context.ts";
 import { means, nodeChange, poolChange, prefix, request, seed } from "../../../test/support/ipam.ts";
+import { storeAround } from "../../../test/support/store-around.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
@@ -121,8 +122,7 @@ describe("delete node", () => {
 /** Lets something happen between the look at a block and the end of the claim on it. */
 function overtaken(happening: () => Promise<unknown>): Datastore {
   let isLate = false;
-  return {
-    read: (wanted) => store.read(wanted),
+  return storeAround(store, {
     commit: async (changes) => {
       if (!isLate && changes.length > 1) {
         isLate = true;
@@ -130,7 +130,5 @@ function overtaken(happening: () => Promise<unknown>): Datastore {
       }
       return store.commit(changes);
     },
-    watch: (below, from, signal) => store.watch(below, from, signal),
-    close: () => store.close(),
-  };
+  });
 }

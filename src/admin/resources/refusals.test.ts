@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, runInside } from "../../../test/support/admin-context.ts";
+import { storeAround } from "../../../test/support/store-around.ts";
 import type { Change, Datastore } from "../../datastore/datastore.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION } from "../../identity.ts";
@@ -29,17 +30,14 @@ async function outcomeOf(run: Promise<AdminRun>): Promise<unknown> {
 /** The store as it is when somebody else is quicker: their change comes right before each of the first `times` commits. */
 function racedBy(change: (value: string, revision: string) => Change, { times = 1, key = KEY } = {}): Datastore {
   let left = times;
-  return {
-    read: (wanted) => store.read(wanted),
+  return storeAround(store, {
     async commit(changes) {
       const [entry] = (await store.read([{ kind: "key", key }])).answers.flat();
       if (left > 0) await store.commit([change(entry?.value ?? JSON.stringify(NODE), entry?.revision ?? "")]);
       left -= 1;
       return store.commit(changes);
     },
-    watch: (prefix, from, signal) => store.watch(prefix, from, signal),
-    close: async () => {},
-  };
+  });
 }
 
 const touch = (key: string) => (value: string) => ({ kind: "put", key, value: `${value} ` }) as const;

@@ -8,9 +8,11 @@
  * later one, unless the journal has grown: every opener reads it.
  */
 import type { Database } from "bun:sqlite";
-import type { Snapshot, Wanted, Written } from "../datastore.ts";
+import { effectOf } from "../../effect.ts";
+import type { Decide, Snapshot, Transacted, Wanted, Written } from "../datastore.ts";
 import { type Change, type Datastore, type DatastoreEvent, HistoryGone } from "../datastore.ts";
 import { findRefusal, requireCommittable } from "../preconditions.ts";
+import { transactOn } from "../transact.ts";
 import { ChangePoll } from "./change-poll.ts";
 import { openFile } from "./file.ts";
 import { whenUnlocked } from "./patience.ts";
@@ -63,11 +65,16 @@ class EmbeddedDatastore implements Datastore {
   async commit(changes: readonly Change[]): Promise<Written> {
     requireCommittable(changes);
     // A deferred transaction that writes after it has read fails at once when another wrote in between.
-    const written = await whenUnlocked(this.database, () =>
-      this.transaction("BEGIN IMMEDIATE", () => this.write(changes)),
+    const written = await effectOf("datastore commit", () =>
+      whenUnlocked(this.database, () => this.transaction("BEGIN IMMEDIATE", () => this.write(changes))),
     );
     this.poll.lookNow();
     return written;
+  }
+
+  /** A read of this file costs next to nothing: nothing is gained by remembering. */
+  transact<Outcome>(wanted: readonly Wanted[], decide: Decide<Outcome>): Promise<Transacted<Outcome>> {
+    return transactOn(this, wanted, decide);
   }
 
   async *watch(prefix: string, from: string, signal: AbortSignal): AsyncIterable<DatastoreEvent> {

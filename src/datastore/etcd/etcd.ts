@@ -3,24 +3,28 @@
  * one transaction each. A commit whose answer was lost is never made again
  * blindly: see `own-commit.ts`.
  */
+import { effectOf } from "../../effect.ts";
 import { PluginError } from "../../errors.ts";
 import {
   type Change,
+  type Datastore,
   type DatastoreEvent,
-  type Guess,
+  type Decide,
   HistoryGone,
-  type Proven,
-  type ProvingDatastore,
   type Snapshot,
+  type Transacted,
   type Wanted,
   type Written,
 } from "../datastore.ts";
 import { MOST_IN_ONE_REQUEST, requireCommittable } from "../preconditions.ts";
+import { transactOn } from "../transact.ts";
 import { EtcdClient, OutcomeUnknown, unavailable } from "./client.ts";
 import { EndpointRing, parseEndpoint } from "./endpoints.ts";
 import { EtcdFailure, isCompacted, isFuture } from "./failure.ts";
 import { findOwnCommit, guardsItself, type OwnCommit } from "./own-commit.ts";
 import { LIMITS, type Limits, type Patience } from "./patience.ts";
+import type { Guess, Proven, ProvingDatastore } from "./proving.ts";
+import type { RememberingDatastore } from "./remembering.ts";
 import { readTlsFiles, type TlsPaths } from "./tls-files.ts";
 import {
   commitTransaction,
@@ -51,15 +55,32 @@ export interface EtcdOptions {
 }
 
 /** Reads the certificates and finds the endpoints. A connection is begun; nothing is asked before the first read or commit. */
-export async function openEtcd(settings: EtcdSettings, options: EtcdOptions = {}): Promise<ProvingDatastore> {
+export async function openEtcd(settings: EtcdSettings, options: EtcdOptions = {}): Promise<Datastore> {
+  return options.remembers ? openRememberingEtcd(settings, options) : (await connect(settings, options)).store;
+}
+
+export async function openRememberingEtcd(
+  settings: EtcdSettings,
+  options: EtcdOptions = {},
+): Promise<RememberingDatastore> {
+  const [{ rememberingStore }, { store, ring }] = await Promise.all([
+    import("./remembering.ts"),
+    connect(settings, options),
+  ]);
+  return rememberingStore(store, () => ring.failures);
+}
+
+/** For the tests of what only this store can do. */
+export async function openProvingEtcd(settings: EtcdSettings, options: EtcdOptions = {}): Promise<ProvingDatastore> {
+  return (await connect(settings, options)).store;
+}
+
+async function connect(settings: EtcdSettings, options: EtcdOptions) {
   const { random = Math.random, limits = {}, watchLimits = {} } = options;
   const [tls, ring] = await Promise.all([readTlsFiles(settings), findEndpoints(settings.source, random)]);
   connectEarly(ring.current.url);
   const client = new EtcdClient(ring, tls, { ...options, limits: { ...LIMITS, ...limits } });
-  const store = new EtcdDatastore(client, { ...WATCH_LIMITS, ...watchLimits });
-  if (!options.remembers) return store;
-  const { rememberingStore } = await import("../remembering.ts");
-  return rememberingStore(store, () => ring.failures);
+  return { ring, store: new EtcdDatastore(client, { ...WATCH_LIMITS, ...watchLimits }) };
 }
 
 /** While the process does what comes before its first request. The connection waits for it; a failure shows there. */
@@ -111,7 +132,12 @@ class EtcdDatastore implements ProvingDatastore {
   async commit(changes: readonly Change[]): Promise<Written> {
     requireCommittable(changes);
     const understand = (answer: TransactionAnswer) => requireReason(toWritten(changes, answer));
-    return this.commitSurely({ changes, transaction: commitTransaction(changes), understand });
+    const asked = { changes, transaction: commitTransaction(changes), understand };
+    return effectOf("datastore commit", () => this.commitSurely(asked));
+  }
+
+  transact<Outcome>(wanted: readonly Wanted[], decide: Decide<Outcome>): Promise<Transacted<Outcome>> {
+    return transactOn(this, wanted, decide);
   }
 
   async commitIfUnchanged(guess: Guess, changes: readonly Change[]): Promise<Proven> {
@@ -121,7 +147,8 @@ class EtcdDatastore implements ProvingDatastore {
     const read = async (): Promise<Proven> => ({ ok: false, snapshot: await this.read(wanted) });
     if (!transaction) return read();
     try {
-      return await this.commitSurely({ changes, transaction, understand: (answer) => toProven(wanted, answer) });
+      const asked = { changes, transaction, understand: (answer: TransactionAnswer) => toProven(wanted, answer) };
+      return await effectOf("datastore commit", () => this.commitSurely(asked));
     } catch (error) {
       // Perhaps there is nothing to write: that is not to fail for want of space.
       if (isRefusal(error)) return read();

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import type { Change, Entry, Guess, Wanted } from "../datastore.ts";
+import type { Change, Entry, Wanted } from "../datastore.ts";
 import { encodeTransaction } from "./gateway-json.ts";
+import type { Guess } from "./proving.ts";
 import { provingTransaction } from "./transactions.ts";
 
 const entry = (key: string, revision: string): Entry => ({ key, value: "x", revision });

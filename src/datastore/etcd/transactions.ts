@@ -1,7 +1,8 @@
 /** The datastore's reads and commits as etcd transactions. Pure. */
-import type { Change, Entry, Guess, Proven, Snapshot, Wanted, Written } from "../datastore.ts";
+import type { Change, Entry, Snapshot, Wanted, Written } from "../datastore.ts";
 import { compareKeys, prefixEnd } from "../key-order.ts";
 import { findRefusal, MOST_IN_ONE_REQUEST } from "../preconditions.ts";
+import type { Guess, Proven } from "./proving.ts";
 import type { StoredEntry, Transaction, TransactionAnswer } from "./transport.ts";
 import { ABSENT, type Comparison, FROM_KEY_ON, type Operation } from "./transport.ts";
 

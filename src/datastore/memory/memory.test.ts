@@ -14,7 +14,7 @@ const openAt = async (firstRevision?: bigint) => {
   };
 };
 
-datastoreContract("memory", () => openAt(), { openAt, proves: true });
+datastoreContract("memory", () => openAt(), { openAt });
 
 describe("openMemory()", () => {
   test("forgets old history, and says so", async () => {

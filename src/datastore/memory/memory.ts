@@ -2,24 +2,16 @@
  * The datastore of tests and of the scale benchmark: everything in one
  * process's memory, with the round trips counted that a server would see.
  */
-import type {
-  Change,
-  DatastoreEvent,
-  Guess,
-  Proven,
-  ProvingDatastore,
-  Snapshot,
-  Wanted,
-  Written,
-} from "../datastore.ts";
+import type { Change, Datastore, DatastoreEvent, Decide, Snapshot, Transacted, Wanted, Written } from "../datastore.ts";
 import { requireCommittable } from "../preconditions.ts";
+import { transactOn } from "../transact.ts";
 import { MemoryTable } from "./table.ts";
 
 export function openMemory(table: MemoryTable = new MemoryTable()): MemoryDatastore {
   return new MemoryDatastore(table);
 }
 
-export class MemoryDatastore implements ProvingDatastore {
+export class MemoryDatastore implements Datastore {
   /** How many requests this connection has made. */
   roundTrips = 0;
   private readonly closing = new AbortController();
@@ -28,7 +20,7 @@ export class MemoryDatastore implements ProvingDatastore {
 
   async read(wanted: readonly Wanted[]): Promise<Snapshot> {
     this.roundTrips += 1;
-    return this.look(wanted);
+    return { revision: this.table.revision, answers: wanted.map((each) => this.table.answer(each)) };
   }
 
   async commit(changes: readonly Change[]): Promise<Written> {
@@ -37,12 +29,8 @@ export class MemoryDatastore implements ProvingDatastore {
     return this.table.commit(changes);
   }
 
-  async commitIfUnchanged(guess: Guess, changes: readonly Change[]): Promise<Proven> {
-    requireCommittable(changes);
-    this.roundTrips += 1;
-    const snapshot = this.look(guess.wanted);
-    const written = isSame(snapshot.answers, guess.answers) ? this.table.commit(changes) : undefined;
-    return written?.ok ? written : { ok: false, snapshot };
+  transact<Outcome>(wanted: readonly Wanted[], decide: Decide<Outcome>): Promise<Transacted<Outcome>> {
+    return transactOn(this, wanted, decide);
   }
 
   async *watch(prefix: string, from: string, signal: AbortSignal): AsyncIterable<DatastoreEvent> {
@@ -66,10 +54,6 @@ export class MemoryDatastore implements ProvingDatastore {
     this.closing.abort();
   }
 
-  private look(wanted: readonly Wanted[]): Snapshot {
-    return { revision: this.table.revision, answers: wanted.map((each) => this.table.answer(each)) };
-  }
-
   private nextCommit(stop: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const wake = () => resolve();
@@ -80,12 +64,6 @@ export class MemoryDatastore implements ProvingDatastore {
       stop.removeEventListener("abort", wake);
     });
   }
-}
-
-function isSame(left: Snapshot["answers"], right: Snapshot["answers"]): boolean {
-  const named = (answers: Snapshot["answers"]) =>
-    JSON.stringify(answers.map((found) => found.map(({ key, revision }) => [key, revision])));
-  return named(left) === named(right);
 }
 
 function keyOf(event: DatastoreEvent): string {

@@ -2,12 +2,11 @@
  * One assignment as a whole: every wish of the request is met, or nothing is
  * committed. From the facts to the changes of one transaction.
  */
-import type { Change, Wanted } from "../../datastore/datastore.ts";
+import type { Change, Decision, Wanted } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { prefixContains } from "../../ip/prefix.ts";
 import type { BlockAttribute, IPAMBlock } from "../../model/ipam-block.ts";
 import { addressAt, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE } from "../block.ts";
-import type { Decision } from "../commit-loop.ts";
 import type { Facts } from "../facts.ts";
 import { handleChange } from "../handle.ts";
 import { choosePools } from "../pools.ts";

@@ -6,14 +6,13 @@
  * The block of an address is found without asking the pools, which may be gone:
  * every block that could hold it is read at once.
  */
-import type { Wanted } from "../../datastore/datastore.ts";
+import type { Decision, Wanted } from "../../datastore/datastore.ts";
 import { type Address, formatAddress } from "../../ip/address.ts";
 import { blockOf } from "../../ip/block.ts";
 import { BLOCK_SIZES } from "../../model/block-sizes.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import * as keys from "../../model/keys.ts";
 import { attributesOf, isAllocated, ordinalIn, releaseOrdinals } from "../block.ts";
-import type { Decision } from "../commit-loop.ts";
 import type { Facts } from "../facts.ts";
 import { handleChange } from "../handle.ts";
 import type { GuardedAddress, Released } from "../request.ts";

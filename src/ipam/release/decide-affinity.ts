@@ -3,12 +3,11 @@
  * stays and becomes nobody's. A claim on a block that is another's, or that
  * never came to be, goes alone.
  */
-import type { Change } from "../../datastore/datastore.ts";
+import type { Change, Decision } from "../../datastore/datastore.ts";
 import type { Prefix } from "../../ip/prefix.ts";
 import { hostAffinity } from "../../model/ipam-block.ts";
 import * as keys from "../../model/keys.ts";
 import { isEmpty } from "../block.ts";
-import type { Decision } from "../commit-loop.ts";
 import type { Facts } from "../facts.ts";
 import { blockChange } from "../records.ts";
 import { View } from "../view.ts";

@@ -3,11 +3,10 @@
  * interface of it. Nothing held is success. A handle that names blocks which
  * know nothing of it, left by a crash, goes too.
  */
-import type { Change } from "../../datastore/datastore.ts";
+import type { Change, Decision } from "../../datastore/datastore.ts";
 import type { Address } from "../../ip/address.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { addressAt, handlesOf, type Owner, ordinalsOf, releaseOrdinals } from "../block.ts";
-import type { Decision } from "../commit-loop.ts";
 import type { Facts } from "../facts.ts";
 import { handleChange } from "../handle.ts";
 import { type KnownBlock, View } from "../view.ts";

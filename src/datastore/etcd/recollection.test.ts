@@ -5,12 +5,13 @@
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { Change, Guess, Wanted } from "./datastore.ts";
-import { provingTransaction } from "./etcd/transactions.ts";
-import { ABSENT, type Comparison } from "./etcd/transport.ts";
-import { compareKeys } from "./key-order.ts";
-import { MemoryTable } from "./memory/table.ts";
+import type { Change, Wanted } from "../datastore.ts";
+import { compareKeys } from "../key-order.ts";
+import { MemoryTable } from "../memory/table.ts";
+import type { Guess } from "./proving.ts";
 import { Recollection } from "./recollection.ts";
+import { provingTransaction } from "./transactions.ts";
+import { ABSENT, type Comparison } from "./transport.ts";
 
 const KEYS = ["/k/1", "/k/2", "/l/1", "/l/2", "/l/3", "/l/4", "/m/1", "/m/2"];
 const WANTED: readonly Wanted[] = [

@@ -1,7 +1,8 @@
 /** The contract of `commitIfUnchanged()`: a guess that is wrong in anything writes nothing, and brings the read along. */
-import { expect, test } from "bun:test";
-import type { Change, Datastore, Guess, Proven, Wanted } from "../datastore.ts";
-import { failureOf, put, readKey } from "./subject.ts";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { failureOf, put, readKey } from "../contract/subject.ts";
+import type { Change, Datastore, Wanted } from "../datastore.ts";
+import type { Guess, Proven, ProvingDatastore } from "./proving.ts";
 
 const WANTED: readonly Wanted[] = [
   { kind: "key", key: "/there" },
@@ -29,7 +30,19 @@ const FOREIGN: readonly (readonly [title: string, act: (store: Datastore) => Pro
   ["one was added to an empty listing", (store) => put(store, "/none/a", "x")],
 ];
 
-export function testProving(store: () => Datastore): void {
+/** `open`: an empty store. */
+export function provingContract(name: string, open: () => Promise<ProvingDatastore>): void {
+  describe(`commitIfUnchanged() of ${name}`, () => {
+    let store: ProvingDatastore;
+    beforeEach(async () => {
+      store = await open();
+    });
+    afterEach(() => store.close());
+    testProving(() => store);
+  });
+}
+
+function testProving(store: () => ProvingDatastore): void {
   const seed = async () => {
     for (const key of ["/some/b", "/there", "/some/d"]) await put(store(), key, "old");
   };
@@ -133,8 +146,8 @@ async function guessOf(store: Datastore, wanted: readonly Wanted[]): Promise<Gue
   return { wanted, answers: (await store.read(wanted)).answers };
 }
 
-function prove(store: Datastore, guess: Guess, changes: readonly Change[]): Promise<Proven> {
-  return store.commitIfUnchanged?.(guess, changes) ?? Promise.reject(new Error("the store cannot prove a guess"));
+function prove(store: ProvingDatastore, guess: Guess, changes: readonly Change[]): Promise<Proven> {
+  return store.commitIfUnchanged(guess, changes);
 }
 
 function revisionOf(proven: Proven): string {

@@ -1,31 +1,29 @@
 /**
  * A store that stays open between calls and remembers what it showed them and
- * what they wrote, so that the next one can decide without reading first and
- * have its commit prove it right.
+ * what they wrote, so that the next one is decided without reading first and
+ * its commit proves it right.
+ *
+ *   memory ── decide ──> commit, if all of it is still so ──> done
+ *     │ leads to no commit      │ it is not: the refusal brings the first read along
+ *     v                         v
+ *   first read ───────────── decide, and so on as without memory
  *
  * The truth is the store's alone: what is remembered is only ever compared with
- * it. After any failure, even one that was got over by trying again, everything
+ * it. After any failure, even one that was overcome by trying again, everything
  * is forgotten; so it is when the store has gone back, restored from an older
  * copy: from there on a revision may mean something else.
  */
-import type {
-  Change,
-  DatastoreEvent,
-  Guess,
-  Proven,
-  ProvingDatastore,
-  Snapshot,
-  Wanted,
-  Written,
-} from "./datastore.ts";
+import type { Change, DatastoreEvent, Decide, Decision, Snapshot, Transacted, Wanted, Written } from "../datastore.ts";
+import { transactFrom } from "../transact.ts";
+import type { Guess, Proven, ProvingDatastore } from "./proving.ts";
 import { Recollection } from "./recollection.ts";
 
 /** `failures`: how many attempts at the store have failed so far. */
-export function rememberingStore(store: ProvingDatastore, failures: () => number): ProvingDatastore {
+export function rememberingStore(store: ProvingDatastore, failures: () => number): RememberingDatastore {
   return new RememberingDatastore(store, failures);
 }
 
-class RememberingDatastore implements ProvingDatastore {
+export class RememberingDatastore implements ProvingDatastore {
   private recollection = new Recollection();
   private failuresSeen = 0;
   /** The latest revision that was answered since everything was forgotten. */
@@ -56,6 +54,17 @@ class RememberingDatastore implements ProvingDatastore {
     return written;
   }
 
+  async transact<Outcome>(wanted: readonly Wanted[], decide: Decide<Outcome>): Promise<Transacted<Outcome>> {
+    const guess = this.recall(wanted);
+    const guessed = guess && decideFromMemory(guess, decide);
+    if (!guessed) return transactFrom(this, { wanted, snapshot: await this.read(wanted) }, decide);
+
+    const { changes, outcome } = guessed;
+    const proven = await this.commitIfUnchanged(guess, changes);
+    if (proven.ok) return { written: proven, changes, outcome };
+    return transactFrom(this, { wanted, snapshot: proven.snapshot }, decide);
+  }
+
   async commitIfUnchanged(guess: Guess, changes: readonly Change[]): Promise<Proven> {
     const proven = await this.ask(
       () => this.store.commitIfUnchanged(guess, changes),
@@ -66,6 +75,7 @@ class RememberingDatastore implements ProvingDatastore {
     return proven;
   }
 
+  /** What a read would probably return; `undefined` if too little is known. */
   recall(wanted: readonly Wanted[]): Guess | undefined {
     return this.remembered().recall(wanted);
   }
@@ -111,5 +121,18 @@ class RememberingDatastore implements ProvingDatastore {
     const revision = BigInt(answered);
     if (revision < earliest) this.forget();
     if (revision > this.latest) this.latest = revision;
+  }
+}
+
+/** Only a commit proves what it rests on. Nothing to do, a reason to refuse, more to read: all that is for a real read to find. */
+function decideFromMemory<Outcome>(
+  guess: Guess,
+  decide: Decide<Outcome>,
+): Extract<Decision<Outcome>, { kind: "commit" }> | undefined {
+  try {
+    const decision = decide([guess]);
+    return decision.kind === "commit" && decision.changes.length > 0 ? decision : undefined;
+  } catch {
+    return undefined;
   }
 }

@@ -1,40 +1,41 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import { put } from "./contract/subject.ts";
-import { datastoreContract } from "./contract.ts";
-import type { Change, Datastore, Guess, ProvingDatastore, Wanted } from "./datastore.ts";
-import { openMemory } from "./memory/memory.ts";
-import { MemoryTable } from "./memory/table.ts";
-import { rememberingStore } from "./remembering.ts";
+import { openProvingMemory } from "../../../test/support/proving-memory.ts";
+import { put } from "../contract/subject.ts";
+import { datastoreContract } from "../contract.ts";
+import type { Change, Wanted } from "../datastore.ts";
+import { openMemory } from "../memory/memory.ts";
+import { MemoryTable } from "../memory/table.ts";
+import type { Guess, ProvingDatastore } from "./proving.ts";
+import { provingContract } from "./proving-contract.ts";
+import { type RememberingDatastore, rememberingStore } from "./remembering.ts";
 
-datastoreContract(
-  "a store that remembers",
-  async () => {
-    const table = new MemoryTable();
-    return {
-      store: rememberingStore(openMemory(table), () => 0),
-      another: async () => openMemory(table),
-      forgetHistory: async () => table.forgetHistory(),
-      dispose: async () => {},
-    };
-  },
-  { proves: true },
-);
+datastoreContract("a store that remembers", async () => {
+  const table = new MemoryTable();
+  return {
+    store: rememberingStore(openProvingMemory(table), () => 0),
+    another: async () => openMemory(table),
+    forgetHistory: async () => table.forgetHistory(),
+    dispose: async () => {},
+  };
+});
+provingContract("memory", async () => openProvingMemory());
+provingContract("a store that remembers", async () => rememberingStore(openProvingMemory(), () => 0));
 
 const KEY: Wanted = { kind: "key", key: "/k" };
 const LISTING: Wanted = { kind: "prefix", prefix: "/l/" };
 
 let table: MemoryTable;
 let failures: number;
-let store: ProvingDatastore;
+let store: RememberingDatastore;
 
 beforeEach(() => {
   table = new MemoryTable();
   failures = 0;
-  store = rememberingStore(openMemory(table), () => failures);
+  store = rememberingStore(openProvingMemory(table), () => failures);
 });
 
 const truth = async (...wanted: readonly Wanted[]) => (await openMemory(table).read(wanted)).answers;
-const recalled = (...wanted: readonly Wanted[]) => store.recall?.(wanted)?.answers;
+const recalled = (...wanted: readonly Wanted[]) => store.recall(wanted)?.answers;
 const prove = async (wanted: readonly Wanted[], changes: readonly Change[]) =>
   store.commitIfUnchanged({ wanted, answers: await truth(...wanted) }, changes);
 
@@ -106,9 +107,9 @@ describe("a store that remembers", () => {
   });
 
   test("lets no answer that arrives late take the place of a later one", async () => {
-    const memory = openMemory(table);
+    const memory = openProvingMemory(table);
     const late = Promise.withResolvers<void>();
-    const slow: ProvingDatastore = Object.assign(openMemory(table), {
+    const slow: ProvingDatastore = Object.assign(openProvingMemory(table), {
       read: async (wanted: readonly Wanted[]) => {
         const snapshot = await memory.read(wanted);
         await late.promise;
@@ -141,7 +142,7 @@ describe("a store that remembers", () => {
     });
 
     test("but not for an answer that another has overtaken", async () => {
-      const memory = openMemory(table);
+      const memory = openProvingMemory(table);
       const late = Promise.withResolvers<void>();
       const slow = async (wanted: readonly Wanted[]) => {
         const snapshot = await openMemory(table).read(wanted);
@@ -157,14 +158,14 @@ describe("a store that remembers", () => {
       expect(recalled(LISTING, KEY)).toEqual(await truth(LISTING, KEY));
     });
 
-    const requests: readonly (readonly [string, (failing: Datastore) => Promise<unknown>])[] = [
+    const requests: readonly (readonly [string, (failing: RememberingDatastore) => Promise<unknown>])[] = [
       ["read", (failing) => failing.read([KEY])],
       ["commit", (failing) => failing.commit([])],
-      ["guess", async (failing) => failing.commitIfUnchanged?.({ wanted: [], answers: [] }, [])],
+      ["guess", async (failing) => failing.commitIfUnchanged({ wanted: [], answers: [] }, [])],
     ];
     test.each(requests)("after a %s that failed", async (_, request) => {
       const fail = () => Promise.reject(new Error("lost"));
-      const memory = openMemory(table);
+      const memory = openProvingMemory(table);
       store = rememberingStore(memory, () => failures);
       await store.read([LISTING]);
       Object.assign(memory, { read: fail, commit: fail, commitIfUnchanged: fail });
@@ -173,18 +174,18 @@ describe("a store that remembers", () => {
       expect(recalled(LISTING)).toBeUndefined();
     });
 
-    const answered: readonly (readonly [string, (restored: Datastore) => Promise<unknown>])[] = [
+    const answered: readonly (readonly [string, (restored: RememberingDatastore) => Promise<unknown>])[] = [
       ["read", (restored) => restored.read([KEY])],
       ["commit", (restored) => put(restored, "/k", "anew")],
-      ["right guess", async (restored) => restored.commitIfUnchanged?.({ wanted: [], answers: [] }, [])],
-      ["wrong guess", async (restored) => restored.commitIfUnchanged?.({ wanted: [LISTING], answers: [[]] }, [])],
+      ["right guess", async (restored) => restored.commitIfUnchanged({ wanted: [], answers: [] }, [])],
+      ["wrong guess", async (restored) => restored.commitIfUnchanged({ wanted: [LISTING], answers: [[]] }, [])],
     ];
     test.each(answered)("after a %s that is answered of an earlier time: by an older copy", async (_, request) => {
-      const memory = openMemory(table);
+      const memory = openProvingMemory(table);
       store = rememberingStore(memory, () => failures);
       for (const value of ["1", "2", "3"]) await put(store, "/beside", value);
       await store.read([{ kind: "prefix", prefix: "/other/" }]);
-      const copy = openMemory(new MemoryTable());
+      const copy = openProvingMemory();
       await put(copy, "/l/1", "x");
       Object.assign(memory, {
         read: (wanted: readonly Wanted[]) => copy.read(wanted),

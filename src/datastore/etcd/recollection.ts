@@ -8,9 +8,10 @@
  * Answers may arrive in another order than they were given: what is of a later
  * revision stays.
  */
-import type { Change, Entry, Guess, Snapshot, Wanted } from "./datastore.ts";
-import { compareKeys } from "./key-order.ts";
-import { MOST_IN_ONE_REQUEST } from "./preconditions.ts";
+import type { Change, Entry, Snapshot, Wanted } from "../datastore.ts";
+import { compareKeys } from "../key-order.ts";
+import { MOST_IN_ONE_REQUEST } from "../preconditions.ts";
+import type { Guess } from "./proving.ts";
 
 /** A block is ten kilobytes at most, most records are a few hundred bytes. What was not used for longest goes first. */
 const MOST_RECORDS = 2_000;

@@ -1,0 +1,18 @@
+/** A datastore around another one, with some of its reads or commits done otherwise: `transact()` goes through them too. */
+import type { Datastore } from "../../src/datastore/datastore.ts";
+import { transactOn } from "../../src/datastore/transact.ts";
+
+export function storeAround(
+  store: Datastore,
+  otherwise: Partial<Pick<Datastore, "read" | "commit" | "close">>,
+): Datastore {
+  const around: Datastore = {
+    read: (wanted, at) => store.read(wanted, at),
+    commit: (changes) => store.commit(changes),
+    transact: (wanted, decide) => transactOn(around, wanted, decide),
+    watch: (prefix, from, signal) => store.watch(prefix, from, signal),
+    close: () => store.close(),
+    ...otherwise,
+  };
+  return around;
+}
