@@ -5,7 +5,7 @@ BUN := node_modules/@oven/bun-linux-$(MACHINE)/bin/bun
 IDENTITY ?= identity/vendor.json
 OUT ?= dist
 
-.PHONY: build dist test lint fmt bench soak demo clean
+.PHONY: build dist test bare lint fmt bench soak demo clean
 
 build: node_modules/.installed ## the executable and its names, in $(OUT)/bin
 	@$(BUN) scripts/build.ts --identity "$(IDENTITY)" --out "$(OUT)"
@@ -22,6 +22,9 @@ fmt: node_modules/.installed ## format every file and write the generated docs a
 
 test: node_modules/.installed ## lint, then every test; the last line holds the counts
 	@$(BUN) scripts/test.ts
+
+bare: node_modules/.installed ## demo and tests of a fresh clone on a bare Debian in a folder, as root; half an hour or so
+	@$(BUN) scripts/bare.ts
 
 soak: node_modules/.installed ## the long proofs at full size, an hour or so; SOAK=word chooses among them
 	@$(BUN) scripts/soak.ts $(SOAK)

@@ -1,10 +1,30 @@
-/** Steps of `make test` and `make soak`: each a process of its own whose outcome is told, tests with the counts their runner recorded. */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+/** Steps of `make test` and `make soak`: each a process of its own whose outcome is printed, tests with the counts their runner recorded. */
+import { chmodSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { temporaryDirectory } from "../test/support/temporary-directory.ts";
 import { EMPTY_REPORT, readReport, type TestReport } from "./test-report.ts";
 
 const bun = process.execPath;
+const EXIT_INTERRUPTED = 130;
+
+/**
+ * All that the steps put into the temporary folder, also those that fail: it
+ * goes with this process, when it ends and when it is interrupted.
+ */
+const folder = temporaryDirectory("run");
+const temporary = join(folder.path, "t");
+mkdirSync(temporary);
+// Some tests work as another user.
+for (const each of [folder.path, temporary]) chmodSync(each, 0o1777);
+
+let running: Bun.Subprocess | undefined;
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  process.on(signal, async () => {
+    running?.kill(signal);
+    await running?.exited;
+    process.exit(EXIT_INTERRUPTED);
+  });
+}
 
 export async function step(
   name: string,
@@ -12,8 +32,9 @@ export async function step(
   environment: Readonly<Record<string, string>> = {},
 ): Promise<boolean> {
   const started = performance.now();
-  const env = { ...process.env, ...environment };
-  const code = await Bun.spawn([...command], { env, stdout: "inherit", stderr: "inherit", stdin: "ignore" }).exited;
+  const env = { ...process.env, TMPDIR: temporary, ...environment };
+  running = Bun.spawn([...command], { env, stdout: "inherit", stderr: "inherit", stdin: "ignore" });
+  const code = await running.exited;
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   console.log(`${name}: ${code === 0 ? "ok" : `failed with exit code ${code}`} (${seconds} s)`);
   return code === 0;
@@ -26,25 +47,23 @@ export interface TestGroup {
   readonly environment?: Readonly<Record<string, string>>;
 }
 
+let groups = 0;
+
 export async function testGroup({ name, place, environment }: TestGroup): Promise<TestReport> {
-  const folder = mkdtempSync(join(tmpdir(), "test-report-"));
-  const file = join(folder, "report.xml");
-  try {
-    const command = [bun, "test", "--timeout", "120000", "--reporter=junit", `--reporter-outfile=${file}`, place];
-    const ok = await step(`${name} tests`, command, environment);
-    if (!existsSync(file)) {
-      console.error(`The ${name} tests ended without a report: the runner crashed`);
-      return { ...EMPTY_REPORT, failed: 1 };
-    }
-    const report = readReport(readFileSync(file, "utf8"));
-    // A file that cannot even be loaded fails the runner, yet none of its tests.
-    return ok || report.failed > 0 ? report : { ...report, failed: 1 };
-  } finally {
-    rmSync(folder, { recursive: true });
+  groups += 1;
+  const file = join(folder.path, `report-${groups}.xml`);
+  const command = [bun, "test", "--timeout", "120000", "--reporter=junit", `--reporter-outfile=${file}`, place];
+  const ok = await step(`${name} tests`, command, environment);
+  if (!existsSync(file)) {
+    console.error(`The ${name} tests ended without a report: the runner crashed`);
+    return { ...EMPTY_REPORT, failed: 1 };
   }
+  const report = readReport(readFileSync(file, "utf8"));
+  // A file that cannot even be loaded fails the runner, yet none of its tests.
+  return ok || report.failed > 0 ? report : { ...report, failed: 1 };
 }
 
-/** Tells every skipped test with its reason, then the counts in one closing line. */
+/** Prints every skipped test with its reason, then the counts in one closing line. */
 export function sayCounts(total: TestReport): void {
   for (const name of total.skippedTests) console.log(`skipped: ${name}`);
   console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);

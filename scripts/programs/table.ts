@@ -10,18 +10,21 @@ const TABLE = {
   sh: "dash",
   cat: "coreutils",
   chmod: "coreutils",
+  cp: "coreutils",
   du: "coreutils",
   env: "coreutils",
   ln: "coreutils",
   mkdir: "coreutils",
-  mknod: "coreutils",
   mv: "coreutils",
   nice: "coreutils",
   readlink: "coreutils",
   rm: "coreutils",
+  rmdir: "coreutils",
   sleep: "coreutils",
   timeout: "coreutils",
   true: "coreutils",
+  tr: "coreutils",
+  "dpkg-query": "dpkg",
   find: "findutils",
   tar: "tar",
   script: "bsdutils",
@@ -32,6 +35,7 @@ const TABLE = {
   unshare: "util-linux",
   mount: "mount",
   umount: "mount",
+  "apt-config": "apt",
   "apt-get": "apt",
   git: "git",
   make: "make",
@@ -71,6 +75,9 @@ const TABLE = {
   // The shells that completion scripts are tried in.
   zsh: "zsh",
   fish: "fish",
+
+  // The bare machine of `make bare`.
+  mmdebstrap: "mmdebstrap",
 
   // Processes and system calls.
   kill: "procps",

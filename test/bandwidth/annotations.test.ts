@@ -8,7 +8,7 @@ import { dirname } from "node:path";
 import { type Containerd, containerdProblem, startContainerd } from "../support/containerd.ts";
 import { type Host, openHost } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
-import { installNetwork, type NetworkUnderTest, upstreamPlugins } from "../support/network-under-test.ts";
+import { anyUpstreamPlugins, installNetwork, type NetworkUnderTest } from "../support/network-under-test.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 import { expectTraces, tracesOf } from "../support/traces.ts";
 
@@ -91,7 +91,7 @@ async function networkOf(): Promise<NetworkUnderTest> {
     addressPrefixes: ["10.77.0."],
     versions: ["1.0.0"],
     collectsGarbage: false,
-    pluginDirectories: [dirname(builtProgram()), await upstreamPlugins()],
+    pluginDirectories: [dirname(builtProgram()), await anyUpstreamPlugins()],
     conflist: (cniVersion) => ({
       cniVersion,
       name: "annotated",

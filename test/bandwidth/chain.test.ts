@@ -15,8 +15,7 @@ import { builtProgram } from "../support/run-plugin.ts";
 import { type RuntimeAttachment, startRuntime } from "../support/runtime-driver.ts";
 import { askTcp, serveTcp } from "../support/talk.ts";
 
-const needs = [hostProblem(), program("tc"), program("nft")];
-const testChain = testNeeding(...needs);
+const upstream = await upstreamPlugins();
 
 const HOST = "192.0.2.1";
 /** 25 kB at 10 kB/s: more than a second late, where nothing is shaped it is there at once. */
@@ -32,13 +31,15 @@ const ORDERS = [
 describe.each(MAINS.flatMap((main) => ORDERS.map((order) => ({ main, order }))))(
   "$main, $order.0, $order.1",
   ({ main, order }) => {
+    const ofUpstream = main !== identity.product && "missing" in upstream ? upstream.missing : undefined;
+    const needs = [hostProblem(), program("tc"), program("nft"), ofUpstream];
+    const testChain = testNeeding(...needs);
     let site: PluginSite;
     beforeAll(async () => {
       if (needs.some((need) => need !== undefined)) return;
       site = await openPluginSite("embedded");
-      const upstream = await upstreamPlugins();
       const link = (name: string, target: string) => symlinkSync(target, site.host.view(join(BIN_DIRECTORY, name)));
-      for (const name of ["ptp", "bridge"]) link(name, join(upstream, name));
+      if ("path" in upstream) for (const name of ["ptp", "bridge"]) link(name, join(upstream.path, name));
       for (const name of [identity.product, "host-local", "portmap", "bandwidth"]) link(name, builtProgram(name));
     });
     afterAll(() => site?.[Symbol.asyncDispose]());

@@ -8,7 +8,7 @@ import { hostProblem } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { upstreamPlugins } from "../support/network-under-test.ts";
 import { askTcp, serveTcp } from "../support/talk.ts";
-import { CLIENT4, HOST4, openPortHost, type PortHost } from "./port-host.ts";
+import { CLIENT4, HOST4, mainPluginProblem, openPortHost, type PortHost } from "./port-host.ts";
 import { port, portmapOn } from "./portmap-calls.ts";
 
 const SERVICE = "10.96.0.1";
@@ -51,7 +51,14 @@ add element ip kube-proxy service-ips { ${SERVICE} . tcp . 80 : goto endpoint }
 add element ip kube-proxy service-nodeports { tcp . 30080 : goto endpoint }
 `;
 
-const needs = [hostProblem(), program("nft"), program("iptables-nft-restore"), program("iptables-legacy-restore")];
+const upstreamPortmap = await upstreamPlugins();
+const needs = [
+  hostProblem(),
+  program("nft"),
+  program("iptables-nft-restore"),
+  program("iptables-legacy-restore"),
+  mainPluginProblem(),
+];
 const testBeside = testNeeding(...needs);
 
 describe("host ports beside", () => {
@@ -156,7 +163,7 @@ describe("host ports beside", () => {
 
   for (const backend of ["iptables", "nftables"]) {
     testBeside(`upstream's portmap (${backend}): each serves its own and removes its own`, async () => {
-      const upstream = portmapOn(world, await upstreamPlugins());
+      const upstream = portmapOn(world, "path" in upstreamPortmap ? upstreamPortmap.path : "");
       const network = world.network({ families: [4] });
       const [ours, theirs] = [await makePod(port(80)), await makePod()];
       await network.add(ours.attachment);

@@ -9,6 +9,7 @@ import {
   CLIENT6,
   HOST4,
   HOST6,
+  mainPluginProblem,
   type NetworkOptions,
   OTHER_HOST4,
   openPortHost,
@@ -18,7 +19,7 @@ import {
 import { port } from "./portmap-calls.ts";
 import { sctpPortSeen } from "./sctp.ts";
 
-const needs = [hostProblem(), program("nft")];
+const needs = [hostProblem(), program("nft"), mainPluginProblem()];
 const testOptions = testNeeding(...needs);
 
 describe("host ports", () => {

@@ -9,15 +9,15 @@ import {
   HOST4,
   HOST6,
   type MainPlugin,
+  mainPluginProblem,
   OTHER_HOST4,
   openPortHost,
   type PortHost,
 } from "./port-host.ts";
 
-const needs = [hostProblem(), program("nft")];
-const testPackets = testNeeding(...needs);
-
 describe.each(["own", "ptp", "bridge"] satisfies MainPlugin[])("host ports behind %s", (main) => {
+  const needs = [hostProblem(), program("nft"), mainPluginProblem(main)];
+  const testPackets = testNeeding(...needs);
   let world: PortHost;
   beforeAll(async () => {
     if (needs.every((need) => need === undefined)) world = await openPortHost();

@@ -4,7 +4,7 @@
  */
 import { existsSync, readdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { part, partIfBuilt } from "../parts/build.ts";
+import { type Built, part, partIfBuilt } from "../parts/build.ts";
 import { type Host, hostProblem } from "./host.ts";
 
 export interface NetworkUnderTest {
@@ -49,9 +49,14 @@ export async function installNetwork(host: Host, network: NetworkUnderTest, cniV
 
 const DEBIAN_PLUGINS = "/usr/lib/cni";
 
-/** Upstream's plugins of 1.9.1, built only where they can be used; where there is no Go to build them, Debian's. */
-export async function upstreamPlugins(): Promise<string> {
-  const built = hostProblem() === undefined ? await part("cni-plugins") : partIfBuilt("cni-plugins");
+/** Upstream's plugins of 1.9.1, built only if they can be used; without Go, the reason why they are missing. */
+export async function upstreamPlugins(): Promise<Built> {
+  return hostProblem() === undefined ? await part("cni-plugins") : partIfBuilt("cni-plugins");
+}
+
+/** For what every release of upstream's plugins does: 1.9.1, or Debian's 1.1.1 (which does not know CNI 1.1.0). */
+export async function anyUpstreamPlugins(): Promise<string> {
+  const built = await upstreamPlugins();
   return "path" in built ? built.path : DEBIAN_PLUGINS;
 }
 
@@ -64,10 +69,11 @@ export async function upstreamNetwork(): Promise<NetworkUnderTest> {
   return {
     title: "upstream ptp + host-local",
     name,
+    ...("missing" in plugins ? { missing: plugins.missing } : {}),
     addressPrefixes: ["10.77.0.", "fd77::"],
-    versions: ["0.3.0", "0.3.1", "0.4.0", "1.0.0", ...(plugins === DEBIAN_PLUGINS ? [] : ["1.1.0"])],
+    versions: ["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"],
     collectsGarbage: false,
-    pluginDirectories: [plugins],
+    pluginDirectories: "path" in plugins ? [plugins.path] : [],
     conflist: (cniVersion) => ({
       cniVersion,
       name,

@@ -6,7 +6,7 @@ import { identity } from "../../src/identity.ts";
 import { hasEtcd } from "./etcd.ts";
 import { startEtcdOnHost } from "./etcd-on-host.ts";
 import type { Host } from "./host.ts";
-import { BIN_DIRECTORY, type NetworkUnderTest, upstreamPlugins } from "./network-under-test.ts";
+import { anyUpstreamPlugins, BIN_DIRECTORY, type NetworkUnderTest } from "./network-under-test.ts";
 import { pollUntil } from "./poll.ts";
 import type { StoreKind } from "./test-store.ts";
 
@@ -59,7 +59,7 @@ export async function productNetwork(
     versions: CNI_VERSIONS,
     collectsGarbage: true,
     // Upstream's for `loopback`, which the CRI calls beside every network.
-    pluginDirectories: [join(import.meta.dir, "../../dist/bin"), await upstreamPlugins()],
+    pluginDirectories: [join(import.meta.dir, "../../dist/bin"), await anyUpstreamPlugins()],
     conflist: (cniVersion) => ({ cniVersion, name, plugins: pluginsOf(cniVersion, config) }),
     async prepare(host) {
       // Ours gives the host none: without one of its own it could ask nobody.

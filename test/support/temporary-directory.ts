@@ -1,8 +1,9 @@
 /**
- * Directories of tests: under a recognisable name, and what a killed run left
- * behind is swept away by the next one.
+ * Directories of tests, named after the process that made them:
+ * `vt-<area>-<process>in<PID namespace>-…`. They go when that process ends; what
+ * a killed one left behind is removed by the next that makes a directory.
  */
-import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -12,23 +13,41 @@ export interface TemporaryDirectory {
 }
 
 const PREFIX = "vt-";
-/** No test runs this long: what is older belongs to nobody. */
+/** No test runs this long: what is older belongs to nobody, whoever made it. */
 const OLD_MILLISECONDS = 60 * 60 * 1000;
 
-export function temporaryDirectory(area: string): TemporaryDirectory {
-  sweep(`${PREFIX}${area}-`);
-  const path = mkdtempSync(join(tmpdir(), `${PREFIX}${area}-`));
-  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+/** Process numbers only mean something inside one PID namespace. */
+const namespace = /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? "0";
+
+/** `place`: the folder it is made in. */
+export function temporaryDirectory(area: string, place = tmpdir()): TemporaryDirectory {
+  sweepDirectories(place);
+  const path = mkdtempSync(join(place, `${PREFIX}${area}-${process.pid}in${namespace}-`));
+  const remove = () => {
+    process.off("exit", remove);
+    removeTree(path);
+  };
+  process.on("exit", remove);
+  return { path, remove };
 }
 
-function sweep(prefix: string): void {
-  for (const name of readdirSync(tmpdir())) {
-    const path = join(tmpdir(), name);
-    if (
-      name.startsWith(prefix) &&
-      Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now()) > OLD_MILLISECONDS
-    ) {
-      rmSync(path, { recursive: true, force: true });
-    }
+function sweepDirectories(place: string): void {
+  for (const name of readdirSync(place)) if (isLeftOver(name, place)) removeTree(join(place, name));
+}
+
+function isLeftOver(name: string, place: string): boolean {
+  const [, owner, where] = /^vt-.*-(\d+)in(\d+)-\w+$/.exec(name) ?? [];
+  if (owner === undefined) return false;
+  if (where === namespace) return !existsSync(`/proc/${owner}`);
+  const { mtimeMs } = statSync(join(place, name), { throwIfNoEntry: false }) ?? {};
+  return mtimeMs !== undefined && Date.now() - mtimeMs > OLD_MILLISECONDS;
+}
+
+/** A process that is just ending may still write there. */
+function removeTree(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
+  } catch {
+    // The next sweep removes it.
   }
 }

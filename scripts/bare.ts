@@ -1,0 +1,62 @@
+/**
+ * `make bare`: `make demo` and `make test` of a fresh clone on a bare Debian.
+ * Passes when they do, and when nothing was skipped there but what needs Go.
+ * Whatever ends it, the machine goes with it, and its folder.
+ */
+import { join } from "node:path";
+import { temporaryDirectory } from "../test/support/temporary-directory.ts";
+import { startBareMachine } from "./bare/machine.ts";
+import { needlessReasons, type Outcome, outcomeOf } from "./bare/outcome.ts";
+import { installPrograms } from "./programs/install.ts";
+import { run } from "./run.ts";
+
+const EXIT_INTERRUPTED = 130;
+const repository = join(import.meta.dir, "..");
+
+process.exit(await bare());
+
+async function bare(): Promise<number> {
+  if (process.getuid?.() !== 0 || Bun.which("apt-get") === null) {
+    console.error("make bare needs root on a Debian: it makes another one in a folder");
+    return 1;
+  }
+  await installPrograms();
+  const { output: changes } = await run(["git", "-C", repository, "status", "--porcelain"]);
+  if (changes !== "") console.log("bare: takes what is committed; there are changes that are not");
+
+  // Mounts in the machine are not seen here: removing the folder removes nothing but its files.
+  const folder = temporaryDirectory("bare");
+  const machine = await startBareMachine({ folder: folder.path, repository });
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(signal, async () => {
+      machine.kill("SIGKILL");
+      await machine.exited;
+      process.exit(EXIT_INTERRUPTED);
+    });
+  }
+  const printed = await passOn(machine.stdout);
+  const code = await machine.exited;
+  folder.remove();
+  return verdict(outcomeOf(printed), code);
+}
+
+/** Shows the output as it comes, and keeps it. */
+async function passOn(output: ReadableStream<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
+  let printed = "";
+  for await (const chunk of output) {
+    process.stdout.write(chunk);
+    printed += decoder.decode(chunk, { stream: true });
+  }
+  return printed;
+}
+
+function verdict(outcome: Outcome, code: number): number {
+  for (const [reason, count] of outcome.reasons) console.log(`bare: ${count} skipped: ${reason}`);
+  const needless = needlessReasons(outcome);
+  for (const reason of needless) console.log(`bare: not passed: skipped although it does not need Go: ${reason}`);
+  if (code !== 0) console.log(`bare: not passed: exit code ${code}`);
+  if (outcome.counts === undefined) console.log("bare: not passed: make test did not come to its end");
+  else console.log(outcome.counts);
+  return code === 0 && needless.length === 0 && outcome.counts !== undefined ? 0 : 1;
+}

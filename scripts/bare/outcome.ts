@@ -1,0 +1,25 @@
+/** What `make test` on the bare machine printed: its counts, and why tests were skipped. Pure. */
+
+export interface Outcome {
+  /** The closing line of `make test`; absent when it did not come that far. */
+  readonly counts?: string;
+  /** How many tests were skipped for each reason. */
+  readonly reasons: ReadonlyMap<string, number>;
+}
+
+export function outcomeOf(printed: string): Outcome {
+  const lines = printed.split("\n").map((line) => line.trim());
+  const counts = lines.findLast((line) => /^\d+ passed, \d+ failed, \d+ skipped$/.test(line));
+  const reasons = new Map<string, number>();
+  for (const line of lines) {
+    if (!line.startsWith("skipped: ")) continue;
+    const reason = /\(skipped: (.*)\)$/.exec(line)?.[1] ?? `no reason given: ${line.slice("skipped: ".length)}`;
+    reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
+  }
+  return { ...(counts === undefined ? {} : { counts }), reasons };
+}
+
+/** Every package is installed there, so that only what needs Go may be skipped. */
+export function needlessReasons({ reasons }: Outcome): readonly string[] {
+  return [...reasons.keys()].filter((reason) => !/\bneeds Go\b/.test(reason));
+}

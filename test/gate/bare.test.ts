@@ -1,0 +1,96 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { acquireSettings, debianSources } from "../../scripts/bare/apt-settings.ts";
+import { needlessReasons, outcomeOf } from "../../scripts/bare/outcome.ts";
+import { program, root, testNeeding } from "../support/needs.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+
+describe("debianSources()", () => {
+  const KEYRING = "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg";
+
+  test.each<[string, string, boolean]>([
+    ["one-line entries", "deb http://mirror.invalid/debian bookworm main", true],
+    ["entries in paragraphs", `Types: deb\nSuites: bookworm bookworm-updates\n${KEYRING}`, true],
+    ["an entry that is commented out", "# deb http://mirror.invalid/debian bookworm main", false],
+    ["another release", "deb http://mirror.invalid/debian trixie main", false],
+    ["a stranger's keyring", "deb [signed-by=/etc/apt/keyrings/other.gpg] http://other.invalid bookworm stable", false],
+    ["a stranger's suite", "Types: deb\nSuites: nodistro\nSigned-By: /usr/share/keyrings/other.gpg", false],
+  ])("takes only Debian's own: %s", (_what, text, isTaken) => {
+    expect(debianSources(new Map([["/file", text]]), "bookworm")).toEqual(isTaken ? ["/file"] : []);
+  });
+});
+
+describe("acquireSettings()", () => {
+  test("keeps what has a value, and nothing but Acquire", () => {
+    const dump = `Acquire "";\nAcquire::http "";\nAcquire::http::Proxy "http://proxy.invalid:3128";\nDir "/";\n`;
+
+    expect(acquireSettings(dump)).toBe(`Acquire::http::Proxy "http://proxy.invalid:3128";\n`);
+  });
+});
+
+describe("outcomeOf()", () => {
+  const GO = "skipped: test/a.test.ts: cnitool > adds (skipped: cnitool needs Go to be built)";
+  const STRACE = "skipped: test/b.test.ts: b > c (skipped: needs the program strace)";
+
+  test("counts the skipped tests of each reason, and takes the closing line", () => {
+    const outcome = outcomeOf(
+      ["1 passed, 0 failed, 0 skipped of one group", GO, GO, "9 passed, 0 failed, 2 skipped"].join("\n"),
+    );
+
+    expect(outcome).toEqual({
+      counts: "9 passed, 0 failed, 2 skipped",
+      reasons: new Map([["cnitool needs Go to be built", 2]]),
+    });
+    expect(needlessReasons(outcome)).toEqual([]);
+  });
+
+  test("has no counts when the tests did not come to their end", () => {
+    expect(outcomeOf("make: *** [Makefile:26: test] Error 1\n").counts).toBeUndefined();
+  });
+
+  test("objects to a reason other than Go, and to none at all", () => {
+    const outcome = outcomeOf([GO, STRACE, "skipped: test/c.test.ts: c > silent"].join("\n"));
+
+    expect(needlessReasons(outcome)).toEqual([
+      "needs the program strace",
+      "no reason given: test/c.test.ts: c > silent",
+    ]);
+  });
+});
+
+describe("what an interrupted run leaves in the temporary folder", () => {
+  const directory = temporaryDirectory("interrupted");
+  afterAll(() => directory.remove());
+  const environment = { ...process.env, TMPDIR: directory.path };
+
+  async function interrupt(command: readonly string[], signOfLife: string): Promise<number> {
+    const child = Bun.spawn([...command], { env: environment, stdin: "ignore", stdout: "pipe", stderr: "ignore" });
+    const reader = child.stdout.getReader();
+    let printed = "";
+    while (!printed.includes(signOfLife)) {
+      const { value, done } = await reader.read();
+      if (done) throw new Error(`it ended with ${await child.exited} after: ${printed}`);
+      printed += new TextDecoder().decode(value);
+    }
+    expect(readdirSync(directory.path)).toHaveLength(1);
+    child.kill("SIGINT");
+    return child.exited;
+  }
+
+  test("is nothing of make test, although its tests removed nothing", async () => {
+    const module = JSON.stringify(join(import.meta.dir, "../../scripts/test-run.ts"));
+    const leaves = 'mkdir "$TMPDIR"/vt-etcd-left; echo begun; exec sleep 60';
+    const script = `import { step } from ${module}; await step("tests", ["sh", "-c", ${JSON.stringify(leaves)}]);`;
+
+    expect(await interrupt([process.execPath, "-e", script], "begun")).toBe(130);
+    expect(readdirSync(directory.path)).toEqual([]);
+  });
+
+  testNeeding(root, program("mmdebstrap"))("is nothing of make bare", async () => {
+    const command = [process.execPath, join(import.meta.dir, "../../scripts/bare.ts")];
+
+    expect(await interrupt(command, "bare: makes a Debian")).toBe(130);
+    expect(readdirSync(directory.path)).toEqual([]);
+  });
+});
