@@ -52,7 +52,7 @@ function checkedValue(option: Option, value: string | undefined): string {
   const allowed = option.oneOf === undefined ? option.value : option.oneOf.join(" or ");
   if (value === undefined || value === "") throw new UsageError(`"--${option.name}" needs a value: ${allowed}`);
   if (option.oneOf !== undefined && !option.oneOf.includes(value)) {
-    throw new UsageError(`"--${option.name}" is "${value}": allowed is ${allowed}`);
+    throw new UsageError(`"--${option.name}" is "${value}": expected ${allowed}`);
   }
   return value;
 }

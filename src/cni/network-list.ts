@@ -203,7 +203,7 @@ function readSwitch(config: JsonObject, field: string, problems: NetworkProblem[
   if (text === true || text === "true") return true;
   if (text === false || text === "false") return false;
   const shown = typeof value === "string" ? JSON.stringify(value) : kindOf(value);
-  const state = `"${field}" is ${shown}: allowed is true or false`;
+  const state = `"${field}" is ${shown}: expected true or false`;
   problems.push({ kind: "decode-failure", path: [field], state });
   return false;
 }

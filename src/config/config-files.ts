@@ -58,8 +58,11 @@ export async function readNodeName(config: NetworkConfig, hostName: () => Promis
   const fileText = await readOptionalFile(file, mayBeMissing);
   const chosen = chooseNodeName({ fileText }) || chooseNodeName({ hostName: await hostName() });
   if (isNodeName(chosen)) return chosen;
-  const source = fileText?.trim() ? `the file ${shownValue(file)} holds` : "the host is called";
-  throw new PluginError("config-invalid", `Cannot learn the node name: ${source} ${shownValue(chosen)}, which is none`);
+  const source = fileText?.trim() ? `the content of file ${shownValue(file)},` : "host name";
+  throw new PluginError(
+    "config-invalid",
+    `Cannot determine the node name: ${source} ${shownValue(chosen)} is not a valid node name`,
+  );
 }
 
 async function readOptionalFile(file: string, mayBeMissing: boolean): Promise<string | undefined> {
@@ -68,7 +71,7 @@ async function readOptionalFile(file: string, mayBeMissing: boolean): Promise<st
   } catch (cause) {
     if (mayBeMissing && errorCode(cause) === "ENOENT") return undefined;
     const { message } = unreadable(["nodename_file"], file, reasonOf(cause));
-    throw new PluginError("config-invalid", `Cannot learn the node name: ${message}`, { cause });
+    throw new PluginError("config-invalid", `Cannot determine the node name: ${message}`, { cause });
   }
 }
 
@@ -76,7 +79,7 @@ function unreadable(path: ConfigPath, file: string, reason: string): ConfigProbl
   const state = `is ${shownValue(file)}, which cannot be read (${reason})`;
   return {
     path,
-    message: `"${pathText(path)}" ${state}: allowed is a readable file; correct the path or the permissions`,
+    message: `"${pathText(path)}" ${state}: expected a readable file; correct the path or the permissions`,
   };
 }
 

@@ -12,7 +12,7 @@ type Present = ReadonlyMap<string, unknown>;
 export function crossProblems(present: Present): readonly ConfigProblem[] {
   const problems: ConfigProblem[] = [];
   if (present.has("etcd_endpoints") && present.has("etcd_discovery_srv")) {
-    const state = 'is set together with "etcd_endpoints": allowed is one of the two; remove the one that is not meant';
+    const state = 'is set together with "etcd_endpoints": only one of the two is allowed; remove one of them';
     problems.push(finding("etcd_discovery_srv", state));
   }
   if (present.has("etcd_cert_file") !== present.has("etcd_key_file")) problems.push(withoutPartner(present));
@@ -22,18 +22,18 @@ export function crossProblems(present: Present): readonly ConfigProblem[] {
 export function crossWarnings(present: Present): readonly ConfigWarning[] {
   const warnings: ConfigWarning[] = [...withoutEffect(present)];
   if (!present.has("cniVersion")) {
-    warnings.push(finding("cniVersion", 'is missing: the config is read as version 0.1.0; add "cniVersion"'));
+    warnings.push(finding("cniVersion", 'is missing: the config is read as CNI version 0.1.0; add "cniVersion"'));
   }
   if (present.has("etcd_authority") || present.has("etcd_scheme")) warnings.push(deprecation(present));
   if (present.get("ipam.type") === identity.ipamType) warnings.push(...ipamWarnings(present));
   const plainEtcd = isPlainText(present.get("etcd_endpoints"));
   for (const [field, value] of present) {
     if (plainEtcd && TLS_FIELDS.has(field)) {
-      warnings.push(finding(field, 'has no effect: no URL in "etcd_endpoints" begins with https://'));
+      warnings.push(finding(field, 'has no effect: no URL in "etcd_endpoints" starts with https://'));
     }
     if (PATH_FIELDS.has(field) && typeof value === "string" && !value.startsWith("/")) {
       warnings.push(
-        finding(field, "is a relative path: it depends on where the runtime stands; write an absolute one"),
+        finding(field, "is a relative path: it depends on the working directory of the runtime; use an absolute path"),
       );
     }
   }
@@ -77,7 +77,7 @@ function ipamWarnings(present: Present): readonly ConfigWarning[] {
     warnings.push(finding("ipam.ipv6_pools", 'is ignored: "assign_ipv6" is not "true"'));
   }
   if (present.get("ipam.assign_ipv4") === "false") {
-    const state = 'is "false" and so is "assign_ipv6": only pods that ask for an address get one';
+    const state = 'is "false" and so is "assign_ipv6": only pods that request an address get one';
     warnings.push(finding("ipam.assign_ipv4", state));
   }
   return warnings;

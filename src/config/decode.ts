@@ -29,7 +29,7 @@ export type DecodedConfig =
 
 export function decodeNetworkConfig(raw: unknown): DecodedConfig {
   if (!isJsonObject(raw)) {
-    const message = `The network config is ${shownValue(raw)}: allowed is an object; write it as { … }`;
+    const message = `The network config is ${shownValue(raw)}: expected an object; write it as { … }`;
     return { ok: false, problems: [{ path: [], message }], warnings: [], unknownKeys: [], files: [] };
   }
   const findings: Findings = { problems: [], unknownKeys: [], present: new Map() };

@@ -36,7 +36,7 @@ export const flagInQuotes: FieldType<"true" | "false"> = {
   schema: () => v.custom<"true" | "false">((value) => value === "true" || value === "false"),
 };
 
-const HTTP_URL = "a URL that begins with http:// or https://";
+const HTTP_URL = "a URL that starts with http:// or https://";
 
 export const httpUrl: FieldType<string> = matchingText(HTTP_URL, isHttpUrl);
 

@@ -35,5 +35,5 @@ export interface Finding {
 
 export function problem(path: ConfigPath, { value, allowed, fix }: Finding): ConfigProblem {
   const state = value === undefined ? "is missing" : `is ${shownValue(value)}`;
-  return { path, message: `"${pathText(path)}" ${state}: allowed is ${allowed}; ${fix}` };
+  return { path, message: `"${pathText(path)}" ${state}: expected ${allowed}; ${fix}` };
 }

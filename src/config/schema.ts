@@ -50,7 +50,7 @@ function buildFields() {
     ...logFields(),
     ipam: ipamSection(),
     ...smallSections(),
-    readiness_gates: optional("Endpoints that must answer before pod networking continues", httpUrls),
+    readiness_gates: optional("Endpoints polled before pod networking continues", httpUrls),
     ...interfaceFields(),
   };
 }
@@ -74,7 +74,7 @@ function section<Fields extends Entries>(meaning: string, fields: Fields): Secti
 
 function protocolFields() {
   const name = matchingText(
-    "letters, digits, `_`, `.` and `-`, the first a letter or a digit",
+    "letters, digits, `_`, `.` and `-`, beginning with a letter or digit",
     (given) => nameProblem(given) === undefined,
   );
   const type: FieldType<string> = { ...text, allowed: `the plugin's name, "${identity.product}"` };
@@ -92,12 +92,12 @@ function protocolFields() {
 function nodeFields() {
   return {
     nodename: optional(
-      "Name of this node; needed when it differs from the host name",
+      "Name of this node; required if it differs from the host name",
       matchingText("text without a slash", isNodeName),
     ),
-    nodename_file: optional("File that holds the node name; used when `nodename` is absent", filePath),
+    nodename_file: optional("File that contains the node name; used if `nodename` is absent", filePath),
     nodename_file_optional: defaulting(
-      "Whether the file named by `nodename_file` may be missing; the default file always may",
+      "Allow the file named by `nodename_file` to be missing; the default file may always be missing",
       flag,
       false,
     ),
@@ -109,7 +109,7 @@ function datastoreFields() {
   const endpoints = matchingText("URLs (http:// or https://) separated by commas", areEndpoints);
   return {
     datastore_type: defaulting(
-      "Where pools, addresses and endpoints are kept; `embedded` is a file on this host alone",
+      "Datastore for pools, addresses and endpoints; `embedded` is a file on this host only",
       datastoreType,
       "etcdv3",
     ),
@@ -118,34 +118,34 @@ function datastoreFields() {
       filePath,
       `${identity.stateDirectory}/datastore.sqlite`,
     ),
-    etcd_endpoints: optional("etcd's URLs", endpoints),
+    etcd_endpoints: optional("URLs of etcd", endpoints),
     etcd_discovery_srv: optional(
-      "Domain whose SRV records name etcd's endpoints; excludes `etcd_endpoints`",
+      "Domain whose SRV records list the etcd endpoints; mutually exclusive with `etcd_endpoints`",
       matchingText("a domain name", isDomainName),
     ),
     etcd_key_file: optional("Private key of the client certificate (mutual TLS)", filePath),
     etcd_cert_file: optional("Client certificate (mutual TLS)", filePath),
-    etcd_ca_cert_file: optional("Root certificates, one or more, trusted for etcd's server certificate", filePath),
+    etcd_ca_cert_file: optional("One or more root certificates trusted for the etcd server certificate", filePath),
     etcd_authority: defaulting(
-      "Deprecated: etcd's host and port; ignored when `etcd_endpoints` is set",
+      "Deprecated: host and port of etcd; ignored if `etcd_endpoints` is set",
       matchingText("host:port", isHostAndPort),
       "127.0.0.1:2379",
     ),
-    etcd_scheme: defaulting("Deprecated: the scheme that goes with `etcd_authority`", oneOf(["http", "https"]), "http"),
+    etcd_scheme: defaulting("Deprecated: URL scheme for `etcd_authority`", oneOf(["http", "https"]), "http"),
   };
 }
 
 function logFields() {
   const logLevel = oneOfAnyCase(["ERROR", "WARNING", "INFO", "DEBUG"]);
   return {
-    log_level: defaulting("The least grave lines that are logged", logLevel, "INFO"),
+    log_level: defaulting("Minimum severity to log", logLevel, "INFO"),
     log_file_path: optional(
-      `Log file on the host; absent means no log file. The installed config carries \`${INSTALLED_LOG_FILE}\``,
+      `Log file on the host; if absent, no log file is written. The installed config has \`${INSTALLED_LOG_FILE}\``,
       filePath,
     ),
-    log_file_max_size: defaulting("Megabytes at which the log file is rotated", wholeNumber(1), 100),
-    log_file_max_age: defaulting("Days after which a rotated file is removed", wholeNumber(1), 30),
-    log_file_max_count: defaulting("Rotated files that are kept", wholeNumber(1), 10),
+    log_file_max_size: defaulting("Size in MB at which the log file is rotated", wholeNumber(1), 100),
+    log_file_max_age: defaulting("Days after which rotated files are removed", wholeNumber(1), 30),
+    log_file_max_count: defaulting("Number of rotated files to keep", wholeNumber(1), 10),
   };
 }
 
@@ -157,55 +157,55 @@ function ipamSection() {
   );
   const fields = {
     type: required("Name of the IPAM plugin", ipamName),
-    assign_ipv4: defaulting("Whether an IPv4 address is assigned", flagInQuotes, "true"),
-    assign_ipv6: defaulting("Whether an IPv6 address is assigned", flagInQuotes, "false"),
-    ipv4_pools: optional("Pools that IPv4 addresses come from; absent means all available", poolList(4)),
+    assign_ipv4: defaulting("Assign an IPv4 address", flagInQuotes, "true"),
+    assign_ipv6: defaulting("Assign an IPv6 address", flagInQuotes, "false"),
+    ipv4_pools: optional("Pools to assign IPv4 addresses from; default: all available pools", poolList(4)),
     ipv6_pools: optional(
-      'Pools that IPv6 addresses come from; absent means all available; honoured only when `assign_ipv6` is `"true"`',
+      'Pools to assign IPv6 addresses from; default: all available pools; used only if `assign_ipv6` is `"true"`',
       poolList(6),
     ),
   };
-  const meaning = "Address management; the fields of another IPAM plugin are handed to it untouched";
+  const meaning = "IPAM; the fields of another IPAM plugin are passed to it unchanged";
   return { ...section(meaning, fields), required: true };
 }
 
 function smallSections() {
   return {
     container_settings: section("Settings of the container's namespace", {
-      allow_ip_forwarding: defaulting("IP forwarding inside the container's namespace", flag, false),
+      allow_ip_forwarding: defaulting("Enable IP forwarding inside the container's namespace", flag, false),
     }),
     kubernetes: section("Access to the orchestrator's API", {
-      kubeconfig: optional("kubeconfig file; the recommended way", filePath),
-      k8s_api_root: optional("Location of the API, given directly", httpUrl),
+      kubeconfig: optional("kubeconfig file (recommended)", filePath),
+      k8s_api_root: optional("URL of the API, as an alternative to a kubeconfig", httpUrl),
     }),
     policy: section("Network policy", {
-      type: optional("Enforces the orchestrator's NetworkPolicy resource", oneOf(["k8s"])),
+      type: optional("Enforce the orchestrator's NetworkPolicy resource", oneOf(["k8s"])),
     }),
-    feature_control: section("Features that are off unless switched on", {
-      ip_addrs_no_ipam: defaulting("Honours the `ipAddrsNoIpam` annotation", flag, false),
-      floating_ips: defaulting("Honours the `floatingIPs` annotation", flag, false),
+    feature_control: section("Features that are disabled by default", {
+      ip_addrs_no_ipam: defaulting("Enable the `ipAddrsNoIpam` annotation", flag, false),
+      floating_ips: defaulting("Enable the `floatingIPs` annotation", flag, false),
     }),
   };
 }
 
 function interfaceFields() {
   return {
-    num_queues: defaulting("Receive queues, and transmit queues, of the virtual interfaces", wholeNumber(1, 4096), 1),
-    mtu: optional("MTU of the virtual interfaces; absent means what the node agent found", wholeNumber(68, 65535)),
+    num_queues: defaulting(
+      "Number of receive queues and of transmit queues of the virtual interfaces",
+      wholeNumber(1, 4096),
+      1,
+    ),
+    mtu: optional("MTU of the virtual interfaces; default: the MTU found by the node agent", wholeNumber(68, 65535)),
     policy_setup_timeout_seconds: defaulting(
-      "Longest wait for a new pod's policy to be programmed; 0 does not wait",
+      "Maximum time to wait for a new pod's policy to be programmed; 0 does not wait",
       wholeNumber(0),
       0,
     ),
     endpoint_status_dir: defaulting(
-      "Directory where the node agent tells which endpoints have their policy",
+      "Directory in which the node agent records which endpoints have their policy programmed",
       filePath,
       `${identity.runDirectory}/endpoint-status`,
     ),
-    include_default_routes: defaulting(
-      "With `host-local` routes of one's own: also adds the default routes",
-      flag,
-      false,
-    ),
+    include_default_routes: defaulting("Add the default routes even if `host-local` has its own `routes`", flag, false),
   };
 }
