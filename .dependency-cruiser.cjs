@@ -14,7 +14,6 @@ const FLOORS = [
     "counted",
     "system-call",
     "file-status",
-    "lifetime",
     "load-once",
   ],
   ["ip", "selector"],
@@ -68,6 +67,13 @@ module.exports = {
       severity: "error",
       from: { path: "^src/", pathNot: "\\.test\\.ts$" },
       to: { path: ["^test/", "^bench/", "^scripts/", "\\.test\\.ts$"] },
+    },
+    {
+      name: "agent-state-in-agent-only",
+      comment: "a process that ends with its call does not load what an agent shares among its calls",
+      severity: "error",
+      from: { path: "^src/bin/(process|composers)\\.ts$" },
+      to: { path: ["/shared\\.ts$", "/shared-[a-z-]+\\.ts$", "^src/bin/agent-host\\.ts$"], reachable: true },
     },
     {
       name: "no-circular",

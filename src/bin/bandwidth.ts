@@ -4,6 +4,6 @@ import type { PluginFace } from "../cni/face.ts";
 import type { CniPlugin } from "../cni/serve.ts";
 import type { CallMeans } from "./call-means.ts";
 
-export async function compose(face: PluginFace, { lifetime }: CallMeans): Promise<CniPlugin> {
-  return bandwidthPlugin(face, lifetime);
+export async function compose(face: PluginFace, { host }: CallMeans): Promise<CniPlugin> {
+  return bandwidthPlugin(face, host.links);
 }

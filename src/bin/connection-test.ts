@@ -11,7 +11,7 @@ export async function connectionTest(): Promise<Answer> {
   forgetProxies();
   try {
     const config = parseJsonObject(await Bun.stdin.bytes(), "the network config");
-    await testConnection(config, pluginSurroundings(ownProcess()));
+    await testConnection(config, await pluginSurroundings(ownProcess()));
     return SILENT_SUCCESS;
   } catch (failure) {
     return errorAnswer(failure, NEWEST_VERSION);

@@ -6,12 +6,12 @@ import { runDirectoryOf } from "./agent-socket.ts";
 import type { CallMeans } from "./call-means.ts";
 import { hostName } from "./host-name.ts";
 
-export async function compose(face: PluginFace, { environment, stderr, lifetime }: CallMeans): Promise<CniPlugin> {
+export async function compose(face: PluginFace, { environment, stderr, host }: CallMeans): Promise<CniPlugin> {
   return ipamPlugin(face, {
     hostName,
     pid: process.pid,
     runDirectory: runDirectoryOf(environment),
-    lifetime,
+    host: await host.ipam(),
     now: () => new Date(),
     random: Math.random,
     uuid: () => crypto.randomUUID(),

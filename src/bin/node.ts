@@ -18,10 +18,12 @@ import { fitsUnixAddress } from "../linux/unix-stream.ts";
 import { formatLine } from "../log/line.ts";
 import type { EnterPhase } from "../plugin/phase.ts";
 import { VERSION } from "../version.ts";
+import { agentHost } from "./agent-host.ts";
 import { agentDirectory, callSocketPath } from "./agent-socket.ts";
 import { COMPOSERS, isPluginPart } from "./composers.ts";
 import { STOP_SIGNALS } from "./end.ts";
 import { faceOf } from "./faces.ts";
+import type { Host } from "./host.ts";
 import { startPhaseClock } from "./phases.ts";
 import { forgetProxies } from "./proxies.ts";
 
@@ -55,7 +57,11 @@ export async function run(args: readonly string[]): Promise<number> {
 
   const stopped = stopSignal();
   const home = keepHome();
-  const server = serveCalls({ path, greeting: greetingOf(VERSION, putLinkTarget), answer: answerFrom(home) });
+  const server = serveCalls({
+    path,
+    greeting: greetingOf(VERSION, putLinkTarget),
+    answer: answerFrom(home, agentHost()),
+  });
   say(`serves the plugins' calls at ${path}`);
   say(`ends on ${await stopped}, after the calls under way`);
   await server.stop();
@@ -87,10 +93,10 @@ function stopSignal(): Promise<string> {
   return stopped.promise;
 }
 
-function answerFrom(home: HomeNetns): (call: HandedCall, signal: AbortSignal) => Promise<Served> {
+function answerFrom(home: HomeNetns, host: Host): (call: HandedCall, signal: AbortSignal) => Promise<Served> {
   return async (call, signal) => {
     const clock = startPhaseClock();
-    const answer = await answerCall(call, { home, signal, enterPhase: clock.enter });
+    const answer = await answerCall(call, { home, host, signal, enterPhase: clock.enter });
     // Lost in a container's namespace, every later call would wire the wrong host. Whoever waits does its call itself.
     if (!home.isHere()) process.exit(1);
     const spent = clock.spent();
@@ -110,13 +116,16 @@ function sayServed(
   });
 }
 
+interface Serving {
+  readonly home: HomeNetns;
+  readonly host: Host;
+  readonly signal: AbortSignal;
+  readonly enterPhase: EnterPhase;
+}
+
 async function answerCall(
   { program, environment, stdin }: HandedCall,
-  {
-    home,
-    signal,
-    enterPhase,
-  }: { readonly home: HomeNetns; readonly signal: AbortSignal; readonly enterPhase: EnterPhase },
+  { home, host, signal, enterPhase }: Serving,
 ): Promise<Answer> {
   if (!isPluginPart(program)) {
     return errorAnswer(new PluginError("internal", `Cannot serve "${program}": no such plugin`), NEWEST_VERSION);
@@ -129,7 +138,9 @@ async function answerCall(
     logged += text;
   };
   const { compose } = await COMPOSERS[program]();
-  const plugin = await compose(faceOf(program), { environment, stderr, lifetime: "call", enterPhase });
+  // The agent's own stderr is not the caller's: what another plugin writes there arrives with the answer.
+  const means = { environment, stderr, delegateStderr: stderr, host, enterPhase };
+  const plugin = await compose(faceOf(program), means);
   const process = {
     env: environment,
     readStdin: async () => stdin,

@@ -7,10 +7,11 @@ import { cniPlugin } from "../plugin/plugin.ts";
 import type { Surroundings } from "../plugin/session.ts";
 import { runDirectoryOf } from "./agent-socket.ts";
 import type { CallMeans } from "./call-means.ts";
+import { pluginHostOf } from "./host.ts";
 import { hostName } from "./host-name.ts";
 
 export async function compose(face: PluginFace, means: CallMeans): Promise<CniPlugin> {
-  return cniPlugin(face, pluginSurroundings(means));
+  return cniPlugin(face, await pluginSurroundings(means));
 }
 
 let ownPlace: string | undefined;
@@ -20,20 +21,22 @@ function executablePlace(): string | undefined {
   return ownPlace;
 }
 
-export function pluginSurroundings({ environment, stderr, lifetime, enterPhase }: CallMeans): Surroundings {
+export async function pluginSurroundings(means: CallMeans): Promise<Surroundings> {
+  const { environment, stderr, delegateStderr, enterPhase } = means;
   return {
     hostName,
     pid: process.pid,
     executablePlace,
     runDirectory: runDirectoryOf(environment),
     stateDirectory: identity.stateDirectory,
-    lifetime,
+    host: await pluginHostOf(means.host),
     now: () => new Date(),
     elapsed: () => performance.now(),
     random: Math.random,
     uuid: () => crypto.randomUUID(),
     wait: (milliseconds) => Bun.sleep(milliseconds),
     stderr,
+    delegateStderr,
     enterPhase,
   };
 }

@@ -10,6 +10,7 @@ import type { CallMeans } from "./call-means.ts";
 import { endReady, endWritten, GRACE_MILLISECONDS, STOP_SIGNALS, written } from "./end.ts";
 import { interruptedBy } from "./interrupted.ts";
 import { tracePhases } from "./phases.ts";
+import { processHost } from "./process-host.ts";
 import { forgetProxies } from "./proxies.ts";
 
 /** Runs the plugin to its end, and the process with it. */
@@ -43,7 +44,7 @@ export function endProcess({ exitCode, stdout, stderr }: Answer): Promise<never>
 
 /** What a call finds that is done in the process that was called. */
 export function ownProcess(): CallMeans {
-  return { environment: process.env, stderr: writeLog, lifetime: "process", enterPhase: tracePhases() };
+  return { environment: process.env, stderr: writeLog, host: processHost, enterPhase: tracePhases() };
 }
 
 async function serveLoaded(signal: AbortSignal, load: () => Promise<CniPlugin>, soFar?: ReadSoFar): Promise<Answer> {

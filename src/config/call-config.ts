@@ -1,15 +1,18 @@
 /** The network config of a call. */
 import type { CniCall } from "../cni/call.ts";
-import { rememberConfigs } from "../cni/remembered-config.ts";
-import type { Lifetime } from "../lifetime.ts";
+import type { ConfigDecoder } from "../cni/remembered-config.ts";
 import { requireNetworkConfig } from "./decode.ts";
 
-const requireRemembered = rememberConfigs(requireNetworkConfig);
+type Usable = ReturnType<typeof requireNetworkConfig>;
 
-/** A process that stays decodes only once what comes again and again. */
+/** Where a config that comes again and again may be decoded from memory. */
+interface ConfigHost {
+  configDecoder(decode: ConfigDecoder<Usable>): ConfigDecoder<Usable>;
+}
+
 export function networkConfigOf(
   { config, cniVersion }: Pick<CniCall, "config" | "cniVersion">,
-  lifetime: Lifetime,
-): ReturnType<typeof requireNetworkConfig> {
-  return lifetime === "call" ? requireRemembered(config, cniVersion) : requireNetworkConfig(config);
+  host: ConfigHost,
+): Usable {
+  return host.configDecoder(requireNetworkConfig)(config, cniVersion);
 }

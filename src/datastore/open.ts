@@ -4,61 +4,60 @@
  */
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import { PluginError } from "../errors.ts";
-import { statusAt } from "../file-status.ts";
-import type { Lifetime } from "../lifetime.ts";
 import { loadOnce } from "../load-once.ts";
 import type { Datastore } from "./datastore.ts";
 
 export interface OpenOptions {
   /** Spreads the processes of a cluster over the members of etcd: a number from 0 up to 1. */
   readonly random?: () => number;
-  /**
-   * `process`: the process ends right after `close()`, so nothing need be tidied up that the next one can take over.
-   * `call`: the process goes on, and opens the same datastore again and again.
-   */
-  readonly lifetime?: Lifetime | "own";
   /** Closes the datastore, and with it ends every attempt and watch. */
   readonly signal?: AbortSignal;
 }
 
-export async function openDatastore(settings: DatastoreSettings, options: OpenOptions = {}): Promise<Datastore> {
-  const store = await openKind(settings, options);
-  const { signal } = options;
-  if (signal?.aborted) await store.close();
-  signal?.addEventListener("abort", () => void store.close(), { once: true });
-  return store;
+export type OpenDatastore = (settings: DatastoreSettings, options?: OpenOptions) => Promise<Datastore>;
+
+export type EtcdSettings = Extract<DatastoreSettings, { kind: "etcd" }>;
+export type EtcdOpenOptions = Pick<OpenOptions, "random">;
+
+/** How a datastore of each kind is opened. */
+export interface Openers {
+  embedded(path: string): Promise<Datastore>;
+  etcd(settings: EtcdSettings, options: EtcdOpenOptions): Promise<Datastore>;
 }
 
-const loadEmbedded = loadOnce(() => import("./embedded/embedded.ts"));
-const loadEtcd = loadOnce(() => import("./etcd/etcd.ts"));
-const loadShared = loadOnce(() => import("./shared.ts"));
+export function openBy(openers: Openers): OpenDatastore {
+  return async (settings, options = {}) => {
+    const store = await openKind(settings, openers, options);
+    const { signal } = options;
+    if (signal?.aborted) await store.close();
+    signal?.addEventListener("abort", () => void store.close(), { once: true });
+    return store;
+  };
+}
 
-/** Endpoints that are found by DNS are looked for again after so long. */
-const ETCD_OLD_AFTER_MILLISECONDS = 60_000;
+export const loadEmbedded = loadOnce(() => import("./embedded/embedded.ts"));
+export const loadEtcd = loadOnce(() => import("./etcd/etcd.ts"));
 
-async function openKind(settings: DatastoreSettings, { random, lifetime = "own" }: OpenOptions): Promise<Datastore> {
+const DIRECT: Openers = {
+  embedded: async (path) => (await loadEmbedded()).openEmbedded(path),
+  etcd: async (settings, options) => (await loadEtcd()).openEtcd(settings, options),
+};
+
+/** Opens it for the caller alone. `close()` leaves nothing open. */
+export const openDatastore: OpenDatastore = openBy(DIRECT);
+
+/** For a process that ends right after `close()`: the next one takes over what need not be tidied up. */
+export const openDatastoreUntilExit: OpenDatastore = openBy({
+  ...DIRECT,
+  embedded: async (path) => (await loadEmbedded()).openEmbedded(path, { atClose: "leave a small journal" }),
+});
+
+async function openKind(settings: DatastoreSettings, openers: Openers, { random }: OpenOptions): Promise<Datastore> {
   switch (settings.kind) {
-    case "embedded": {
-      const { openEmbedded } = await loadEmbedded();
-      const { path } = settings;
-      if (lifetime !== "call") return openEmbedded(path, { lifetime });
-      const { shareStore } = await loadShared();
-      return shareStore({ name: `embedded ${path}`, sign: () => statusAt(path)?.place ?? "none" }, () =>
-        openEmbedded(path),
-      );
-    }
-    case "etcd": {
-      const { openEtcd } = await loadEtcd();
-      const options = random === undefined ? {} : { random };
-      if (lifetime !== "call") return openEtcd(settings, options);
-      const { shareStore } = await loadShared();
-      const { keyFile, certFile, caCertFile } = settings;
-      const name = `etcd ${JSON.stringify(settings)}`;
-      const sign = () => [keyFile, certFile, caCertFile].map(contentSign).join();
-      return shareStore({ name, sign, oldAfterMilliseconds: ETCD_OLD_AFTER_MILLISECONDS }, () =>
-        openEtcd(settings, { ...options, remembers: true, grpcTakesOver: true }),
-      );
-    }
+    case "embedded":
+      return openers.embedded(settings.path);
+    case "etcd":
+      return openers.etcd(settings, random === undefined ? {} : { random });
     case "orchestrator":
       throw new PluginError(
         "config-invalid",
@@ -68,10 +67,4 @@ async function openKind(settings: DatastoreSettings, { random, lifetime = "own" 
         },
       );
   }
-}
-
-/** Renewed in place, or by another file of the same name. */
-function contentSign(path: string | undefined): string {
-  const status = path === undefined ? undefined : statusAt(path);
-  return status === undefined ? "none" : `${status.place} ${status.changed}`;
 }

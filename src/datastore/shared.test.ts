@@ -9,10 +9,12 @@ import { datastoreContract } from "./contract.ts";
 import type { Datastore } from "./datastore.ts";
 import { openEmbedded } from "./embedded/embedded.ts";
 import { openMemory } from "./memory/memory.ts";
-import { shareStore } from "./shared.ts";
+import { SharedStores } from "./shared.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "vt-shared-"));
 afterAll(() => rmSync(folder, { recursive: true }));
+
+const stores = new SharedStores();
 
 let paths = 0;
 function newPath(): string {
@@ -24,7 +26,7 @@ function newPath(): string {
 const opened = new Map<string, number>();
 
 function share(path: string): Promise<Datastore> {
-  return shareStore({ name: path, sign: () => placeOf(path) ?? "" }, () => {
+  return stores.share({ name: path, sign: () => placeOf(path) ?? "" }, () => {
     opened.set(path, (opened.get(path) ?? 0) + 1);
     return openEmbedded(path);
   });
@@ -75,7 +77,7 @@ describe("a shared store that its user closes in the middle of transact()", () =
   });
 });
 
-describe("shareStore()", () => {
+describe("SharedStores.share()", () => {
   test("opens a file once for users one after another", async () => {
     const path = newPath();
     for (let count = 0; count < 5; count++) {
@@ -134,7 +136,7 @@ describe("shareStore()", () => {
     };
     const use = async (oldAfterMilliseconds: number) => {
       const source = { name: "what ages", sign: () => sign, oldAfterMilliseconds };
-      await (await shareStore(source, open)).close();
+      await (await stores.share(source, open)).close();
       return opens;
     };
 
@@ -146,7 +148,7 @@ describe("shareStore()", () => {
 
   test("lets nobody wait for what is under way who has closed it", async () => {
     const never = Object.assign(openMemory(), { read: () => new Promise<never>(() => {}) });
-    const store = await shareStore({ name: "what never answers", sign: () => "" }, async () => never);
+    const store = await stores.share({ name: "what never answers", sign: () => "" }, async () => never);
     const reading = store.read([]);
     await store.close();
 

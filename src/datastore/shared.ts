@@ -28,41 +28,54 @@ interface SharedStore {
   closing?: ReturnType<typeof setTimeout> | undefined;
 }
 
-const stores = new Map<string, SharedStore>();
+export class SharedStores {
+  private readonly stores = new Map<string, SharedStore>();
 
-/** `open` is called where it is not open yet. `close()` of what it answers gives it back. */
-export async function shareStore(source: Source, open: () => Promise<Datastore>): Promise<Datastore> {
-  const { name, oldAfterMilliseconds = Number.POSITIVE_INFINITY } = source;
-  const known = stores.get(name);
-  if (known !== undefined && known.sign === source.sign() && performance.now() < known.oldAt) return useOf(name, known);
-  if (known !== undefined) forget(name, known);
+  /** `open` is called if it is not open yet. `close()` of the returned store gives it back. */
+  async share(source: Source, open: () => Promise<Datastore>): Promise<Datastore> {
+    const { name, oldAfterMilliseconds = Number.POSITIVE_INFINITY } = source;
+    const known = this.stores.get(name);
+    if (known !== undefined && known.sign === source.sign() && performance.now() < known.oldAt) {
+      return this.useOf(name, known);
+    }
+    if (known !== undefined) this.forget(name, known);
 
-  const store = await open();
-  // Another call may have opened it meanwhile; then there are two, and each is closed in its time.
-  const opened: SharedStore = { sign: source.sign(), oldAt: performance.now() + oldAfterMilliseconds, store, users: 0 };
-  stores.set(name, opened);
-  return useOf(name, opened);
-}
+    const store = await open();
+    // Another call may have opened it meanwhile; then there are two, and each is closed in its time.
+    const oldAt = performance.now() + oldAfterMilliseconds;
+    const opened: SharedStore = { sign: source.sign(), oldAt, store, users: 0 };
+    this.stores.set(name, opened);
+    return this.useOf(name, opened);
+  }
 
-function useOf(name: string, shared: SharedStore): Datastore {
-  shared.users += 1;
-  clearTimeout(shared.closing);
-  const { store } = shared;
-  const use = new Use();
-  return {
-    read: (wanted, at) => use.whileOpen(() => store.read(wanted, at)),
-    commit: (changes) => use.whileOpen(() => store.commit(changes)),
-    transact: (wanted, decide) => use.whileOpen(() => store.transact(wanted, (reads) => decide(use.stillOpen(reads)))),
-    watch: (prefix, from, signal) => store.watch(prefix, from, AbortSignal.any([signal, use.untilClosed()])),
-    close: async () => {
-      if (use.isClosed) return;
-      use.close();
-      shared.users -= 1;
-      if (shared.users > 0) return;
-      if (stores.get(name) === shared) shared.closing = setTimeout(forget, IDLE_MILLISECONDS, name, shared).unref();
-      else await store.close();
-    },
-  };
+  private useOf(name: string, shared: SharedStore): Datastore {
+    shared.users += 1;
+    clearTimeout(shared.closing);
+    const { store } = shared;
+    const use = new Use();
+    return {
+      read: (wanted, at) => use.whileOpen(() => store.read(wanted, at)),
+      commit: (changes) => use.whileOpen(() => store.commit(changes)),
+      transact: (wanted, decide) =>
+        use.whileOpen(() => store.transact(wanted, (reads) => decide(use.stillOpen(reads)))),
+      watch: (prefix, from, signal) => store.watch(prefix, from, AbortSignal.any([signal, use.untilClosed()])),
+      close: async () => {
+        if (use.isClosed) return;
+        use.close();
+        shared.users -= 1;
+        if (shared.users > 0) return;
+        if (this.stores.get(name) !== shared) await store.close();
+        else shared.closing = setTimeout(() => this.forget(name, shared), IDLE_MILLISECONDS).unref();
+      },
+    };
+  }
+
+  /** Closes it now, or with its last user. */
+  private forget(name: string, shared: SharedStore): void {
+    if (this.stores.get(name) === shared) this.stores.delete(name);
+    clearTimeout(shared.closing);
+    if (shared.users === 0) void shared.store.close();
+  }
 }
 
 /** One user's time with the store. Whoever closes it waits no longer for what is under way; mostly nothing is. */
@@ -103,11 +116,4 @@ class Use {
 
 function closedMeanwhile(): PluginError {
   return new PluginError("datastore-unavailable", "Cannot go on with the datastore: it was closed meanwhile");
-}
-
-/** Closes it now, or with its last user. */
-function forget(name: string, shared: SharedStore): void {
-  if (stores.get(name) === shared) stores.delete(name);
-  clearTimeout(shared.closing);
-  if (shared.users === 0) void shared.store.close();
 }

@@ -85,6 +85,26 @@ describe("settle()", () => {
 
     expect((await rejectionOf(() => settle(openMemory(), work, pace()))).kind).toBe("internal");
   });
+
+  test("decodes an entry once, however often it decides", async () => {
+    const store = openMemory();
+    await store.commit([{ kind: "put", key: KEY.key, value: "1" }]);
+    let [decisions, decodings] = [0, 0];
+    const decoder = () => {
+      decodings += 1;
+      return {};
+    };
+    const decide: Work<number>["decide"] = (facts) => {
+      const entry = facts.entry(KEY.key);
+      if (entry !== undefined) facts.decode(entry, decoder);
+      decisions += 1;
+      if (decisions < 4) return { kind: "read", wanted: [{ kind: "key", key: `/other/${decisions}` }] };
+      return { kind: "commit", changes: [], outcome: 0 };
+    };
+    await settle(store, { ...increment, decide }, pace());
+
+    expect([decisions, decodings]).toEqual([4, 1]);
+  });
 });
 
 describe("settle() on a datastore that remembers", () => {

@@ -14,7 +14,7 @@ import { counted } from "../counted.ts";
 import type { Answered, Change, Datastore, Decide, Decision, Entry, Wanted } from "../datastore/datastore.ts";
 import { MOST_IN_ONE_REQUEST } from "../datastore/preconditions.ts";
 import { PluginError } from "../errors.ts";
-import { Facts } from "./facts.ts";
+import { DecodedEntries, Facts } from "./facts.ts";
 
 export interface Work<Outcome> {
   /** For messages: `assign addresses to "net.abc"`. */
@@ -40,6 +40,8 @@ export interface Pace {
   readonly attempts?: number;
   /** Called once a search grows long: nobody need wait for its end. */
   readonly leave?: () => void;
+  /** What earlier calls have decoded; nothing if absent. */
+  readonly decoded?: DecodedEntries;
 }
 
 const ATTEMPTS = 100;
@@ -60,11 +62,14 @@ export async function settle<Outcome>(
   pace: Pace,
   alongside?: Alongside<Outcome>,
 ): Promise<Settled<Outcome>> {
-  const attempts = pace.attempts ?? ATTEMPTS;
+  const { attempts = ATTEMPTS, decoded = new DecodedEntries() } = pace;
   let again: readonly string[] = [];
   for (let attempt = 1; attempt <= attempts; attempt++) {
     const first = [...work.first(again), ...(alongside?.wanted ?? [])];
-    const { written, changes, outcome } = await store.transact(first, decideWithFacts(work, pace, alongside));
+    const { written, changes, outcome } = await store.transact(
+      first,
+      decideWithFacts(work, { ...pace, decoded }, alongside),
+    );
     if (written.ok) return outcome;
 
     again = changes.map((change) => change.key);
@@ -78,11 +83,11 @@ export async function settle<Outcome>(
 
 function decideWithFacts<Outcome>(
   work: Work<Outcome>,
-  pace: Pace,
+  { leave, decoded }: Pick<Pace, "leave"> & { readonly decoded: DecodedEntries },
   alongside: Alongside<Outcome> | undefined,
 ): Decide<Settled<Outcome>> {
   return (reads) => {
-    const facts = factsOf(reads);
+    const facts = factsOf(reads, decoded);
     const answers = ownAnswers(reads, alongside);
     alongside?.check?.(answers);
 
@@ -92,7 +97,7 @@ function decideWithFacts<Outcome>(
       const all = [...changes, ...(alongside?.changes(answers, outcome) ?? [])];
       return { kind: "commit", changes: all, outcome: { outcome, facts } };
     }
-    if (reads.length === LONG_SEARCH + 1) pace.leave?.();
+    if (reads.length === LONG_SEARCH + 1) leave?.();
     if (reads.length > READS) {
       throw new PluginError("internal", `Cannot ${work.action}: no decision after ${READS} reads`);
     }
@@ -101,8 +106,8 @@ function decideWithFacts<Outcome>(
   };
 }
 
-function factsOf(reads: readonly Answered[]): Facts {
-  const facts = new Facts();
+function factsOf(reads: readonly Answered[], decoded: DecodedEntries): Facts {
+  const facts = new Facts(decoded);
   for (const { wanted, answers } of reads) facts.learn(wanted, { answers });
   return facts;
 }

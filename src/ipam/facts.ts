@@ -7,12 +7,25 @@
  */
 import type { Entry, Snapshot, Wanted } from "../datastore/datastore.ts";
 
-/** Of all facts: a process that stays meets most of its entries again, unchanged. Nobody changes what was decoded. */
-const decoded = new WeakMap<Entry, unknown>();
+/** What was made of entries. An agent that stays meets most of them again, unchanged. Nobody changes a decoded value. */
+export class DecodedEntries {
+  private readonly known = new WeakMap<Entry, unknown>();
+
+  /** Decodes an entry once, however often it is asked for. */
+  decode<T>(entry: Entry, decoder: Decoder<T>): T {
+    const known = this.known.get(entry);
+    if (known instanceof Decoded && known.decoder === decoder) return known.value;
+    const value = decoder(entry);
+    this.known.set(entry, new Decoded(decoder, value));
+    return value;
+  }
+}
 
 export class Facts {
   private readonly answers = new Map<string, readonly Entry[]>();
   private readonly entries = new Map<string, Entry | undefined>();
+
+  constructor(private readonly decoded: DecodedEntries = new DecodedEntries()) {}
 
   /** Adds the answers to what was asked. */
   learn(wanted: readonly Wanted[], snapshot: Pick<Snapshot, "answers">): void {
@@ -46,13 +59,8 @@ export class Facts {
     for (const [key, entry] of this.entries) if (entry && key.startsWith(prefix)) yield entry;
   }
 
-  /** Decodes an entry once, however often it is asked for. */
   decode<T>(entry: Entry, decoder: Decoder<T>): T {
-    const known = decoded.get(entry);
-    if (known instanceof Decoded && known.decoder === decoder) return known.value;
-    const value = decoder(entry);
-    decoded.set(entry, new Decoded(decoder, value));
-    return value;
+    return this.decoded.decode(entry, decoder);
   }
 }
 

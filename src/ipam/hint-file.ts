@@ -21,9 +21,11 @@ const HINTS = v.object({
   warnedUnregistered: v.boolean(),
 });
 
-export function openHintFile(path: string): HintStore {
+export type DecodeHints = (text: string) => HostHints;
+
+export function openHintFile(path: string, decode: DecodeHints = decodeHints): HintStore {
   return {
-    load: () => loadHints(path),
+    load: () => loadHints(path, decode),
     save: (hints) => saveHints(path, hints),
   };
 }
@@ -39,22 +41,18 @@ export function openHintMemory(): HintStore {
   };
 }
 
-async function loadHints(path: string): Promise<HostHints> {
+async function loadHints(path: string, decode: DecodeHints): Promise<HostHints> {
   try {
-    return decodeHints(readText(path) ?? "");
+    return decode(readText(path) ?? "");
   } catch {
     return NO_HINTS;
   }
 }
 
-/** What was decoded last: a process that stays mostly reads the same text again. */
-let latest = { text: "", hints: NO_HINTS };
-
-function decodeHints(text: string): HostHints {
-  if (text === latest.text) return latest.hints;
+/** Throws if the text is not JSON. */
+export function decodeHints(text: string): HostHints {
   const read = v.safeParse(HINTS, JSON.parse(text));
-  latest = { text, hints: read.success ? read.output : NO_HINTS };
-  return latest.hints;
+  return read.success ? read.output : NO_HINTS;
 }
 
 async function saveHints(path: string, hints: HostHints): Promise<void> {

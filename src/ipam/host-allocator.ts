@@ -2,12 +2,12 @@
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import { type Allocator, openAllocator } from "./allocator.ts";
-import { openHintFile } from "./hint-file.ts";
-import { openHostTurn } from "./host-turn.ts";
+import type { IpamHost } from "./ipam-host.ts";
 
 export interface HostMeans {
   /** Where hints and the lock of this host lie. */
   readonly runDirectory: string;
+  readonly host: IpamHost;
   readonly now: () => Date;
   readonly random: () => number;
   readonly wait: (milliseconds: number) => Promise<void>;
@@ -22,7 +22,7 @@ export function openHostAllocator(
     readonly warn: (message: string) => void;
   },
 ): Allocator {
-  const { runDirectory, now, random, wait } = means;
+  const { runDirectory, host, now, random, wait } = means;
   const scope = JSON.stringify([given.node, given.settings]);
   const place = `${runDirectory}/ipam/${Bun.hash(scope).toString(16)}`;
   return openAllocator(store, {
@@ -30,7 +30,8 @@ export function openHostAllocator(
     random,
     wait,
     warn: given.warn,
-    hints: openHintFile(`${place}.hints`),
-    turn: openHostTurn(`${place}.lock`, { now, random, wait }),
+    hints: host.openHints(`${place}.hints`),
+    turn: host.openTurn(`${place}.lock`, { now, random, wait }),
+    decoded: host.decodedEntries(),
   });
 }

@@ -9,7 +9,7 @@
 import { type FileLock, tryLockFile, unlockFile } from "../linux/flock.ts";
 
 /** Longer than a healthy holder takes even when a hundred stand in line; shorter than a runtime's patience. */
-const PATIENCE_MILLISECONDS = 10_000;
+export const PATIENCE_MILLISECONDS = 10_000;
 
 /**
  * How long to wait before the next try, in milliseconds after so many waited:
@@ -28,34 +28,33 @@ export interface TurnMeans {
 /** Does the work when its turn comes. The work may leave early, and goes on beside the others. */
 export type Turn = <T>(work: (leave: () => void) => Promise<T>) => Promise<T>;
 
-/** The last in line of those of this process, for each path: resolved when its turn is over. */
-const lines = new Map<string, Promise<void>>();
-
+/** For a process that ends with its call. */
 export function openHostTurn(path: string, means: TurnMeans): Turn {
-  return async (work) => {
-    const start = means.now().getTime();
-    const over = Promise.withResolvers<void>();
-    const before = lines.get(path);
-    lines.set(path, over.promise);
-    // Who stands behind another of this process need not try again and again for what that one has.
-    if (before) await Promise.race([before, means.wait(PATIENCE_MILLISECONDS)]);
-
-    let lock = await takeTurn(path, means, start);
-    const leave = () => {
-      if (lock) unlockFile(lock);
-      lock = undefined;
-      over.resolve();
-      if (lines.get(path) === over.promise) lines.delete(path);
-    };
-    try {
-      return await work(leave);
-    } finally {
-      leave();
-    }
-  };
+  return (work) => workWithLock(path, { ...means, start: means.now().getTime() }, work);
 }
 
-async function takeTurn(path: string, { now, random, wait }: TurnMeans, start: number): Promise<FileLock | undefined> {
+/** `start`: when the caller began to wait, in milliseconds. */
+export async function workWithLock<T>(
+  path: string,
+  means: TurnMeans & { readonly start: number },
+  work: (leave: () => void) => Promise<T>,
+): Promise<T> {
+  let lock = await takeLock(path, means);
+  const leave = () => {
+    if (lock) unlockFile(lock);
+    lock = undefined;
+  };
+  try {
+    return await work(leave);
+  } finally {
+    leave();
+  }
+}
+
+async function takeLock(
+  path: string,
+  { now, random, wait, start }: TurnMeans & { readonly start: number },
+): Promise<FileLock | undefined> {
   try {
     for (;;) {
       const lock = tryLockFile(path);

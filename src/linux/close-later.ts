@@ -7,7 +7,6 @@
  * queue can be reached by nobody: the kernel's own collector of such garbage
  * (net/unix/garbage.c) closes both in its own time, once the last end is gone.
  */
-import type { Lifetime } from "../lifetime.ts";
 import { addressOf } from "../system-call.ts";
 import { closeFile } from "./files.ts";
 import * as libc from "./libc.ts";
@@ -22,19 +21,19 @@ const CONTROL_HEADER = 16;
  * The descriptor must not be used any more. Where the kernel will not have it, it is closed as ever. A process that
  * goes on wakes the collector itself, which works on its own in kernels of these years (since 6.9); an older one makes it wait.
  */
-export function closeLater(fd: number, lifetime: Lifetime): void {
+export function closeLater(fd: number, process: "ends" | "goes on"): void {
   const pair = new Int32Array(2);
   if (libc.socketpair(AF_UNIX, SOCK_DGRAM_CLOEXEC, 0, pair) !== 0) {
-    if (lifetime === "call") closeFile(fd);
+    if (process === "goes on") closeFile(fd);
     return;
   }
   const [near = -1, far = -1] = pair;
   const message = messageWith([fd, far]);
   const isSent = libc.sendmsg(near, message.header, 0) >= 0;
   closeFile(far);
-  if (isSent || lifetime === "call") closeFile(fd);
+  if (isSent || process === "goes on") closeFile(fd);
   // That of a process which ends stays open to the end: its closing wakes the collector.
-  if (lifetime === "call") closeFile(near);
+  if (process === "goes on") closeFile(near);
 }
 
 /** `struct msghdr` with the descriptors as its only content; the buffers must live until it is sent. */

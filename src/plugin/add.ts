@@ -75,9 +75,7 @@ async function attach(
   if (found.kind === "nothing") undo.add("remove the links", () => removeOwnLink(sandbox.host, workload));
   const made = createLinks(plan, sandbox, found);
   const wired = wireLinks(plan, sandbox, { made, warn: (message) => log.warning(message) });
-  // A process that stays may have been frozen meanwhile: its caller has gone, and the DEL that follows was done
-  // elsewhere. It hears of that when it turns to its events; what goes on for nobody would stay.
-  if (surroundings.lifetime === "call") await surroundings.wait(0);
+  await surroundings.host.noticeLostCaller();
   signal.throwIfAborted();
 
   const dns = chooseDns(call.config, taken.dns);

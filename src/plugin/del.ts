@@ -21,12 +21,12 @@ import { workloadOf } from "./workload.ts";
 
 export async function del(call: DelCall, session: Session): Promise<void> {
   const workload = workloadOf(call, decodeArguments(call.args), session.node);
-  const { enterPhase, lifetime } = session.surroundings;
+  const { enterPhase, host } = session.surroundings;
   // On its way while the kernel works.
   enterPhase("datastore");
   void session.store();
   enterPhase("kernel");
-  await removeLinks(workload, call.netns, lifetime);
+  await removeLinks(workload, call.netns, host.links);
   enterPhase("datastore");
   await releaseElsewhere(call, session);
   const likely = resultAddresses(call.prevResult);

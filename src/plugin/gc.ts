@@ -14,6 +14,7 @@ import { identity } from "../identity.ts";
 import { requireReady, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { type IsKept, releaseLeaked } from "../ipam/plugin/gc.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
+import type { LinkRemoval } from "../linux/rtnetlink/link-removal.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 import { resourcesPrefix } from "../model/keys.ts";
 import { formatMark, includesMarkOf, isMarkOf } from "./link-mark.ts";
@@ -36,7 +37,8 @@ export async function gc(call: GcCall, session: Session): Promise<void> {
   const failures: Failures = [];
   const network = call.networkName;
   const valid = new Set(call.validAttachments.map((each) => formatMark({ network, ...each })));
-  const unmoved = await collectLinks(network, valid, failures);
+  const removal = await session.surroundings.host.links.removal();
+  const unmoved = await collectLinks(network, valid, { failures, removal });
   const kept = new Set([...valid, ...unmoved]);
   const keep: Keep = {
     network,
@@ -56,7 +58,7 @@ export async function gc(call: GcCall, session: Session): Promise<void> {
 async function collectLinks(
   network: string,
   valid: ReadonlySet<string>,
-  failures: Failures,
+  { failures, removal }: { readonly failures: Failures; readonly removal: LinkRemoval },
 ): Promise<readonly string[]> {
   const stale = withRouteSocket(listLinks).filter(
     ({ name, kind, alias }) =>
@@ -70,7 +72,7 @@ async function collectLinks(
   const unmoved = await Promise.all(
     stale.map(async (link) => {
       try {
-        await removeHostLink(link);
+        await removeHostLink(link, (each) => removal.remove(each));
         return [];
       } catch (failure) {
         failures.push(failure);

@@ -1,16 +1,13 @@
 /** Our own `host-local` without a process of its own. A second ADD of an attachment gets its addresses again. */
-import { rememberConfigs } from "../cni/remembered-config.ts";
 import { hostLocalAdd, hostLocalCheck } from "../ipam/hostlocal/add.ts";
 import { decodeSharedConfig } from "../ipam/hostlocal/config.ts";
 import { hostLocalDel, hostLocalGc } from "../ipam/hostlocal/release.ts";
 import { hostLocalStatus } from "../ipam/hostlocal/status.ts";
-import type { Lifetime } from "../lifetime.ts";
+import type { IpamHost } from "../ipam/ipam-host.ts";
 import type { IpamPlugin } from "./ipam-plugin.ts";
 
-const decodeRemembered = rememberConfigs(decodeSharedConfig);
-
-export function hostLocalInProcess(lifetime: Lifetime): IpamPlugin {
-  const decodeShared = lifetime === "call" ? decodeRemembered : decodeSharedConfig;
+export function hostLocalInProcess(host: IpamHost): IpamPlugin {
+  const decodeShared = host.configDecoder(decodeSharedConfig);
   return {
     ...commands,
     add: (call, signal) => hostLocalAdd({ ...call, decodeShared, whenHeld: "same addresses" }, signal),

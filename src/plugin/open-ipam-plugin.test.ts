@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdirSync, renameSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { temporaryDirectory } from "../../test/support/temporary-directory.ts";
 import type { DelCall } from "../cni/call.ts";
+import { directIpamHost } from "../ipam/ipam-host.ts";
 import { placeOf } from "../linux/files.ts";
 import { openIpamPlugin } from "./open-ipam-plugin.ts";
 import type { Surroundings } from "./session.ts";
@@ -51,5 +52,5 @@ const CALL: DelCall = {
 };
 
 function surroundingsWith(place: string | undefined): Surroundings {
-  return { lifetime: "call", executablePlace: () => place, stderr: () => {} } as unknown as Surroundings;
+  return { host: directIpamHost, executablePlace: () => place, delegateStderr: () => {} } as unknown as Surroundings;
 }

@@ -21,20 +21,19 @@ export async function openIpamPlugin(type: string, call: CniCall, surroundings: 
   const { place } = findPlugin(type, call.environment);
   if (type === HOST_LOCAL && place === surroundings.executablePlace()) {
     const { hostLocalInProcess } = await loadHostLocal();
-    return hostLocalInProcess(surroundings.lifetime);
+    return hostLocalInProcess(surroundings.host);
   }
   return pluginByProcess(type, surroundings);
 }
 
-function pluginByProcess(type: string, { lifetime, stderr }: Surroundings): IpamPlugin {
-  // Where the process serves many callers, its own stderr is not theirs.
+function pluginByProcess(type: string, { delegateStderr: stderr }: Surroundings): IpamPlugin {
   const requestOf = (call: CniCall, command: CniCall["command"], signal: AbortSignal): DelegateRequest => ({
     type,
     command,
     environment: call.environment,
     stdin: call.stdin,
     limitMilliseconds: LIMIT_MILLISECONDS,
-    stderr: lifetime === "call" ? stderr : undefined,
+    stderr,
     signal,
   });
   const run = async (call: CniCall, command: CniCall["command"], signal: AbortSignal) => {

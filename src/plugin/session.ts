@@ -12,13 +12,12 @@ import { blamingFields, nodeNameFor } from "../config/config-files.ts";
 import { type DatastoreSettings, datastoreSettings } from "../config/datastore-settings.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import type { Datastore } from "../datastore/datastore.ts";
-import { openDatastore } from "../datastore/open.ts";
 import { identity } from "../identity.ts";
 import type { HostMeans } from "../ipam/host-allocator.ts";
-import type { Lifetime } from "../lifetime.ts";
 import { openConfigLog } from "../log/config-log.ts";
 import type { Log } from "../log/log.ts";
 import type { EnterPhase } from "./phase.ts";
+import type { PluginHost } from "./plugin-host.ts";
 
 /** What the plugin needs of the process it runs in. */
 export interface Surroundings extends HostMeans {
@@ -26,13 +25,15 @@ export interface Surroundings extends HostMeans {
   readonly hostName: () => Promise<string>;
   /** Where the node agent leaves what it found out about the host. */
   readonly stateDirectory: string;
-  readonly lifetime: Lifetime;
+  readonly host: PluginHost;
   /** Milliseconds of a clock that never goes back. */
   readonly elapsed: () => number;
   readonly uuid: () => string;
   /** Device and inode of the file that this process runs: they are its own, whatever becomes of the file's name. */
   readonly executablePlace: () => string | undefined;
   readonly stderr: (text: string) => void;
+  /** Takes what another IPAM plugin writes to stderr; absent if that plugin writes to the stderr of this process. */
+  readonly delegateStderr?: ((text: string) => void) | undefined;
   readonly enterPhase: EnterPhase;
 }
 
@@ -52,8 +53,8 @@ export async function withSession<T>(
   { call, context }: { readonly call: CniCall; readonly context: CallContext },
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
-  const { pid, stderr, lifetime, now: clock } = surroundings;
-  const decoded = networkConfigOf(call, lifetime);
+  const { pid, stderr, host, now: clock } = surroundings;
+  const decoded = networkConfigOf(call, host);
   const { config } = decoded;
   const log = openConfigLog(decoded, { component: identity.product, pid, clock, stderr });
 
@@ -74,10 +75,10 @@ export async function withSession<T>(
   }
 }
 
-function openOnce(settings: DatastoreSettings, { random, lifetime }: Surroundings) {
+function openOnce(settings: DatastoreSettings, { random, host }: Surroundings) {
   let opening: Promise<Datastore> | undefined;
   const store = () => {
-    opening ??= openDatastore(settings, { random, lifetime });
+    opening ??= host.openDatastore(settings, { random });
     // Whoever needs it meets the failure; nobody may.
     opening.catch(() => {});
     return opening;

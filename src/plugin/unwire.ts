@@ -1,21 +1,20 @@
 /** Takes an attachment's links away: found by their mark, so that nobody else's are touched. */
 import { PluginError } from "../errors.ts";
-import type { Lifetime } from "../lifetime.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
 import { closeNetns, openNetlinkSocketIn, openNetns } from "../linux/netns.ts";
 import { findLink, type Link } from "../linux/rtnetlink/link.ts";
+import type { LinkAccess } from "../linux/rtnetlink/link-access.ts";
 import { isOwn } from "./sandbox.ts";
 import { removeHostLink, removeLink } from "./wire.ts";
 import type { Workload } from "./workload.ts";
 
 /** For DEL: whatever end is found; neither is success. A namespace that is gone took its links with it. */
-export async function removeLinks(workload: Workload, netns: string | undefined, lifetime: Lifetime): Promise<void> {
+export async function removeLinks(workload: Workload, netns: string | undefined, links: LinkAccess): Promise<void> {
   const host = openNetlinkSocket("route");
   try {
     const link = findOwnLink(host, workload);
     if (link === undefined) removeInside(workload, netns);
-    else if (lifetime === "process") removeLink(host, link);
-    else await removeHostLink(link);
+    else await removeHostLink(link, () => links.remove(host, link));
   } catch (failure) {
     // What is no namespace holds no link.
     if (!(failure instanceof PluginError) || failure.kind !== "netns-invalid") throw failure;

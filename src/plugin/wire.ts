@@ -26,7 +26,7 @@ import {
   type Link,
   readLink,
 } from "../linux/rtnetlink/link.ts";
-import { removeLinkTogether } from "../linux/rtnetlink/link-removal.ts";
+import type { LinkRemoval } from "../linux/rtnetlink/link-removal.ts";
 import { setNeighbour } from "../linux/rtnetlink/neighbour.ts";
 import { addRoute, listRoutes, MAIN_TABLE, type Route } from "../linux/rtnetlink/route.ts";
 import { createVeth } from "../linux/rtnetlink/veth.ts";
@@ -116,9 +116,9 @@ export function removeLink(socket: NetlinkSocket, link: Link): void {
   if (refusal !== undefined && !isKernelError(refusal, "ENODEV")) throw refusal;
 }
 
-/** As `removeLink` for a link of the host, where others are removed or served meanwhile. */
-export async function removeHostLink(link: Link): Promise<void> {
-  const refusal = await effectOf("delete link", () => removeLinkTogether(link));
+/** As `removeLink`, by one of the ways to remove a link of the host. */
+export async function removeHostLink(link: Link, remove: LinkRemoval["remove"]): Promise<void> {
+  const refusal = await effectOf("delete link", () => remove(link));
   if (refusal !== undefined) throw refusal;
 }
 

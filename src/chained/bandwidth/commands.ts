@@ -3,9 +3,9 @@ import type { AddCall, DelCall, GcCall } from "../../cni/call.ts";
 import type { CniResult } from "../../cni/result.ts";
 import { PluginError } from "../../errors.ts";
 import { formatMac } from "../../ip/mac.ts";
-import type { Lifetime } from "../../lifetime.ts";
+import { closeNetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
 import { listLinks } from "../../linux/rtnetlink/link.ts";
-import { removeLinkTogether } from "../../linux/rtnetlink/link-removal.ts";
+import type { LinkAccess } from "../../linux/rtnetlink/link-access.ts";
 import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
 import type { Bandwidth } from "./bandwidth.ts";
 import { findHostVeth, requireHostVeth } from "./host-veth.ts";
@@ -24,15 +24,16 @@ export function addShaping(call: AddCall, result: CniResult, bandwidth: Bandwidt
 }
 
 /** Asks nothing of the config: what was made is removed, whatever the config says now. */
-export async function delShaping(call: DelCall, lifetime: Lifetime): Promise<void> {
-  const removes = lifetime === "process" ? removeShaping : detachShaping;
-  const ifbs = withRouteSocket((socket) => {
-    const found = findIfbs(socket, ifbNamesOf(call));
-    removes(socket, findHostVeth(socket, call), found);
-    return found;
-  });
-  if (lifetime === "process") return;
-  for (const refusal of await Promise.all(ifbs.map(removeLinkTogether))) if (refusal !== undefined) throw refusal;
+export async function delShaping(call: DelCall, links: LinkAccess): Promise<void> {
+  const socket = openNetlinkSocket("route");
+  try {
+    const ifbs = findIfbs(socket, ifbNamesOf(call));
+    detachShaping(socket, findHostVeth(socket, call), ifbs);
+    const refusals = await Promise.all(ifbs.map((ifb) => links.remove(socket, ifb)));
+    for (const refusal of refusals) if (refusal !== undefined) throw refusal;
+  } finally {
+    closeNetlinkSocket(socket);
+  }
 }
 
 /** What shapes the ingress alone needs no collecting: it lives and dies with the container's own link. */

@@ -10,16 +10,17 @@ import type { AddCall, CheckCall } from "../../cni/call.ts";
 import type { PluginFace } from "../../cni/face.ts";
 import type { CniResult } from "../../cni/result.ts";
 import type { CniPlugin } from "../../cni/serve.ts";
-import type { Lifetime } from "../../lifetime.ts";
+import type { LinkAccess } from "../../linux/rtnetlink/link-access.ts";
 import { requirePrevResult } from "../prev-result.ts";
 import { type Bandwidth, decodeBandwidth } from "./bandwidth.ts";
 
-export function bandwidthPlugin(face: PluginFace, lifetime: Lifetime): CniPlugin {
+/** `loadLinks` is called by DEL only. */
+export function bandwidthPlugin(face: PluginFace, loadLinks: () => Promise<LinkAccess>): CniPlugin {
   return {
     ...face,
     add,
     check,
-    del: async (call) => (await import("./commands.ts")).delShaping(call, lifetime),
+    del: async (call) => (await import("./commands.ts")).delShaping(call, await loadLinks()),
     gc: async (call) => (await import("./commands.ts")).collectGarbage(call),
     async status(call) {
       decodeBandwidth(call.config);

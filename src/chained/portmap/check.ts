@@ -10,7 +10,6 @@ import { type Claim, formatHostPort, isForAnyAddress } from "./claim.ts";
 import { anyAddressKey, podKey, portElement, portKey, sourceElement } from "./elements.ts";
 import { fieldsOf, type Holding, type KeptRecord } from "./holding.ts";
 import { isOwnedBy } from "./kept.ts";
-import { withNetfilterSocket } from "./netfilter-socket.ts";
 import { loopbackSourcesAllowed } from "./pod-link.ts";
 import { decodeRequest } from "./request.ts";
 import { chainsOf } from "./rules.ts";
@@ -23,7 +22,8 @@ import { wantedBy } from "./wanted.ts";
 export async function check(call: CheckCall, surroundings: Surroundings): Promise<void> {
   const { holdings, loopbackLink } = wantedBy(call, decodeRequest(call));
   if (holdings.length === 0) return;
-  const problems = await withNetfilterSocket(surroundings, (socket) =>
+  const netfilter = await surroundings.loadNetfilter();
+  const problems = await netfilter.withSocket((socket) =>
     holdings.flatMap((holding) => [...tableProblems(socket, holding), ...elementProblems(socket, holding)]),
   );
   if (loopbackLink !== undefined && !loopbackSourcesAllowed(loopbackLink)) {

@@ -1,14 +1,14 @@
 /** DEL: takes away what the attachment has. Asks neither the config nor the result: both may be missing, or wrong. */
 import type { DelCall } from "../../cni/call.ts";
 import { ownerOf } from "./attachment.ts";
-import { withNetfilterSocket } from "./netfilter-socket.ts";
 import { releasePorts } from "./release.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { forgetUdp } from "./udp.ts";
 
 export async function del(call: DelCall, surroundings: Surroundings): Promise<void> {
   const { id } = ownerOf(call.networkName, call);
-  await withNetfilterSocket(surroundings, async (socket) => {
+  const netfilter = await surroundings.loadNetfilter();
+  await netfilter.withSocket(async (socket) => {
     for (const claim of await releasePorts(socket, id)) forgetUdp(socket, claim, surroundings);
   });
 }

@@ -7,7 +7,6 @@ import type { GcCall } from "../../cni/call.ts";
 import { PluginError } from "../../errors.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { isSameNetwork, ownerOf } from "./attachment.ts";
-import { withNetfilterSocket } from "./netfilter-socket.ts";
 import { forgetSingleAddresses } from "./refusals.ts";
 import { releaseExactly, releasePorts } from "./release.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -21,7 +20,8 @@ export async function gc(call: GcCall, surroundings: Surroundings): Promise<void
   const network = ownerOf(networkName, { containerId: "", ifname: "" }).id;
   const isStale = (id: Uint8Array) => isSameNetwork(id, network) && !valid.has(id.toHex());
 
-  const failures = await withNetfilterSocket(surroundings, (socket) => collect(socket, isStale, surroundings));
+  const netfilter = await surroundings.loadNetfilter();
+  const failures = await netfilter.withSocket((socket) => collect(socket, isStale, surroundings));
   if (failures.length === 0) return;
   const reasons = failures.map((failure) => (failure instanceof Error ? failure.message : String(failure)));
   throw new PluginError("kernel-refused", `Cannot remove all host ports: ${reasons.join("; ")}`);

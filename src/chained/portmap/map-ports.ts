@@ -8,7 +8,6 @@ import { isPortInUse } from "../../linux/port-in-use.ts";
 import { ownerOf } from "./attachment.ts";
 import { type Claim, formatHostPort } from "./claim.ts";
 import { protocolName } from "./mapping.ts";
-import { withNetfilterSocket } from "./netfilter-socket.ts";
 import { allowLoopbackSources } from "./pod-link.ts";
 import { releasePorts } from "./release.ts";
 import type { PortRequest } from "./request.ts";
@@ -24,7 +23,8 @@ export async function mapPorts(call: AddCall, request: PortRequest, surroundings
   }
   if (wanted.holdings.length === 0) return;
 
-  await withNetfilterSocket(surroundings, async (socket) => {
+  const netfilter = await surroundings.loadNetfilter();
+  await netfilter.withSocket(async (socket) => {
     try {
       await writePorts(socket, wanted, surroundings);
     } catch (failure) {

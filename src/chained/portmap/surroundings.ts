@@ -1,7 +1,8 @@
-import type { Lifetime } from "../../lifetime.ts";
+import type { NetfilterAccess } from "../../linux/netfilter-access.ts";
 
 /** What the plugin needs of the process it runs in. */
 export interface Surroundings {
   warn(message: string): void;
-  readonly lifetime: Lifetime;
+  /** Called only by a command that asks the kernel. */
+  loadNetfilter(): Promise<NetfilterAccess>;
 }

@@ -74,7 +74,7 @@ describe("openEmbedded()", () => {
   test("leaves a small journal to the next process, and what it holds is there", async () => {
     const directory = temporaryDirectory();
     const path = join(directory, "store.db");
-    const store = await openEmbedded(path, { lifetime: "process" });
+    const store = await openEmbedded(path, { atClose: "leave a small journal" });
     await store.commit([{ kind: "put", key: "/k", value: "x" }]);
     await store.close();
 
@@ -89,7 +89,7 @@ describe("openEmbedded()", () => {
   test("copies a journal back that has grown", async () => {
     const directory = temporaryDirectory();
     const path = join(directory, "store.db");
-    const store = await openEmbedded(path, { lifetime: "process" });
+    const store = await openEmbedded(path, { atClose: "leave a small journal" });
     await store.commit([{ kind: "put", key: "/k", value: "x".repeat(600_000) }]);
     await store.close();
 

@@ -26,8 +26,8 @@ const SMALL_JOURNAL_BYTES = 512 * 1024;
 
 export interface EmbeddedOptions {
   readonly history?: HistoryLimits;
-  /** `process`: it ends right after `close()`, which then leaves a small journal as it is. */
-  readonly lifetime?: "process" | "own";
+  /** What `close()` does. A process that ends right after it may leave a small journal as it is. */
+  readonly atClose?: "close the file" | "leave a small journal";
 }
 
 /** Opens the file at the path; makes it, and its directory, when it is not there. */
@@ -39,7 +39,7 @@ export async function openEmbedded(path: string, options: EmbeddedOptions = {}):
     database.close();
     throw error;
   }
-  return new EmbeddedDatastore(database, { history: HISTORY, lifetime: "own", ...options });
+  return new EmbeddedDatastore(database, { history: HISTORY, atClose: "close the file", ...options });
 }
 
 class EmbeddedDatastore implements Datastore {
@@ -94,7 +94,8 @@ class EmbeddedDatastore implements Datastore {
 
   async close(): Promise<void> {
     this.closing.abort();
-    if (this.options.lifetime === "own" || this.journalBytes() > SMALL_JOURNAL_BYTES) this.database.close();
+    if (this.options.atClose === "leave a small journal" && this.journalBytes() <= SMALL_JOURNAL_BYTES) return;
+    this.database.close();
   }
 
   private journalBytes(): number {

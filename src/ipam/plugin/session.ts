@@ -9,8 +9,6 @@ import { blamingFields, nodeNameFor } from "../../config/config-files.ts";
 import { type DatastoreSettings, datastoreSettings } from "../../config/datastore-settings.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
-import { openDatastore } from "../../datastore/open.ts";
-import type { Lifetime } from "../../lifetime.ts";
 import { openConfigLog } from "../../log/config-log.ts";
 import type { Log } from "../../log/log.ts";
 import type { Allocator } from "../allocator.ts";
@@ -20,7 +18,6 @@ import { type HostMeans, openHostAllocator } from "../host-allocator.ts";
 export interface Surroundings extends HostMeans {
   readonly pid: number;
   readonly hostName: () => Promise<string>;
-  readonly lifetime: Lifetime;
   readonly uuid: () => string;
   readonly stderr: (text: string) => void;
 }
@@ -39,15 +36,15 @@ export async function withSession<T>(
   call: { readonly call: CniCall; readonly context: CallContext },
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
-  const decoded = networkConfigOf(call.call, surroundings.lifetime);
+  const decoded = networkConfigOf(call.call, surroundings.host);
   const { config } = decoded;
   const log = openConfigLog(decoded, { component: "ipam", clock: surroundings.now, ...surroundings });
   let store: Datastore | undefined;
   try {
     const node = await nodeNameFor(call.call, config, surroundings.hostName);
     const settings = datastoreSettings(config);
-    const { random, lifetime } = surroundings;
-    store = await openDatastore(settings, { random, lifetime, signal: call.context.signal });
+    const { random, host } = surroundings;
+    store = await host.openDatastore(settings, { random, signal: call.context.signal });
     const warn = (message: string) => log.warning(message);
     const allocator = openHostAllocator(store, surroundings, { node, settings, warn });
     return await work({ config, settings, node, store, allocator, log });

@@ -1,5 +1,5 @@
 /**
- * Removes links for many callers in one process that goes on.
+ * Removes links of the process's own network namespace for many callers at once.
  *
  * Removing a link takes the kernel 15 ms, but the link is gone after one: no
  * route, no address, no name is left. The rest is a wait for whoever may still
@@ -16,9 +16,14 @@ import { attempt, attemptAside, closeNetlinkSocket, openNetlinkSocket } from "..
 import { changeLink, deleteLink, deleteLinkGroup, hasLink } from "./link.ts";
 import { withRouteSocket } from "./route-socket.ts";
 
-interface KnownLink {
+export interface KnownLink {
   readonly name: string;
   readonly index: number;
+}
+
+export interface LinkRemoval {
+  /** Returns why the kernel refused; a link that is already gone is not a refusal. */
+  remove(link: KnownLink): Promise<KernelError | undefined>;
 }
 
 interface Wish {
@@ -36,37 +41,60 @@ const MOST_WAITING = 4;
 const FIRST_LOOKS = 3;
 const LOOK_MILLISECONDS = 1;
 
-let wishes: Wish[] = [];
-let isBusy = false;
-const waiting = new Set<Promise<unknown>>();
-
-/** Of links in this process's own network namespace. Answers why the kernel refused; one that is gone is no refusal. */
-export function removeLinkTogether(link: KnownLink): Promise<KernelError | undefined> {
-  return new Promise((settle) => {
-    wishes.push({ link, settle });
-    if (!isBusy) void removeAll();
-  });
+export function openLinkRemoval(): LinkRemoval {
+  return new GroupedRemoval();
 }
 
-async function removeAll(): Promise<void> {
-  isBusy = true;
-  while (wishes.length > 0) {
-    while (waiting.size >= MOST_WAITING) await Promise.race(waiting);
-    const batch = wishes;
-    wishes = [];
-    await removeBatch(batch);
-  }
-  isBusy = false;
-}
+class GroupedRemoval implements LinkRemoval {
+  private wishes: Wish[] = [];
+  private isBusy = false;
+  private readonly waiting = new Set<Promise<unknown>>();
 
-async function removeBatch(batch: readonly Wish[]): Promise<void> {
-  const group = batch.length > 1 ? joinGroup(batch) : undefined;
-  if (group !== undefined && (await removeNow(deleteLinkGroup(group), batch)).refusal === undefined) {
-    for (const { settle } of batch) settle(undefined);
-    return;
+  remove(link: KnownLink): Promise<KernelError | undefined> {
+    return new Promise((settle) => {
+      this.wishes.push({ link, settle });
+      if (!this.isBusy) void this.removeAll();
+    });
   }
-  // Alone, or refused together: then each is removed by itself, and told its own reason.
-  for (const wish of batch) wish.settle((await removeNow(deleteLink(wish.link), [wish])).refusal);
+
+  private async removeAll(): Promise<void> {
+    this.isBusy = true;
+    while (this.wishes.length > 0) {
+      while (this.waiting.size >= MOST_WAITING) await Promise.race(this.waiting);
+      const batch = this.wishes;
+      this.wishes = [];
+      await this.removeBatch(batch);
+    }
+    this.isBusy = false;
+  }
+
+  private async removeBatch(batch: readonly Wish[]): Promise<void> {
+    const group = batch.length > 1 ? joinGroup(batch) : undefined;
+    if (group !== undefined && (await this.removeNow(deleteLinkGroup(group), batch)).refusal === undefined) {
+      for (const { settle } of batch) settle(undefined);
+      return;
+    }
+    // Alone, or refused together: then each is removed by itself, and told its own reason.
+    for (const wish of batch) wish.settle((await this.removeNow(deleteLink(wish.link), [wish])).refusal);
+  }
+
+  /** Comes back when the links are gone, or the kernel has refused. */
+  private async removeNow(removal: NetlinkRequest, batch: readonly Wish[]): Promise<Outcome> {
+    const socket = openNetlinkSocket("route");
+    const returned = attemptAside(socket, [removal])
+      .then(([refusal]): Outcome => ({ refusal: isGone(refusal) ? undefined : refusal }))
+      .finally(() => {
+        this.waiting.delete(returned);
+        closeNetlinkSocket(socket);
+      });
+    this.waiting.add(returned);
+    const look = { isOver: false };
+    try {
+      return await Promise.race([returned, whenGone(batch, look)]);
+    } finally {
+      look.isOver = true;
+    }
+  }
 }
 
 /** `undefined` where a link cannot join. */
@@ -79,24 +107,6 @@ function joinGroup(batch: readonly Wish[]): number | undefined {
     ),
   );
   return refusals.every((refusal) => refusal === undefined || isGone(refusal)) ? group : undefined;
-}
-
-/** Comes back when the links are gone, or the kernel has refused. */
-async function removeNow(removal: NetlinkRequest, batch: readonly Wish[]): Promise<Outcome> {
-  const socket = openNetlinkSocket("route");
-  const returned = attemptAside(socket, [removal])
-    .then(([refusal]): Outcome => ({ refusal: isGone(refusal) ? undefined : refusal }))
-    .finally(() => {
-      waiting.delete(returned);
-      closeNetlinkSocket(socket);
-    });
-  waiting.add(returned);
-  const look = { isOver: false };
-  try {
-    return await Promise.race([returned, whenGone(batch, look)]);
-  } finally {
-    look.isOver = true;
-  }
 }
 
 /** All links of a batch go at the same time, under one lock of the kernel. */

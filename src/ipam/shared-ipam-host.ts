@@ -1,0 +1,48 @@
+/** For an agent that stays: its calls share open datastores, one line of turns, and what they decoded. */
+import { type ConfigDecoder, rememberConfigs } from "../cni/remembered-config.ts";
+import { shareDatastores } from "../datastore/shared-datastores.ts";
+import { DecodedEntries } from "./facts.ts";
+import { type DecodeHints, decodeHints, openHintFile } from "./hint-file.ts";
+import { NO_HINTS } from "./hints.ts";
+import type { IpamHost } from "./ipam-host.ts";
+import { SharedTurns } from "./shared-turns.ts";
+
+/** Each call makes one that shares nothing with another. */
+export function shareIpamHost(): IpamHost {
+  const turns = new SharedTurns();
+  const decoded = new DecodedEntries();
+  const decode = rememberLatestHints();
+  const decoders = new RememberingDecoders();
+  return {
+    openDatastore: shareDatastores(),
+    openTurn: (path, means) => turns.open(path, means),
+    openHints: (path) => openHintFile(path, decode),
+    decodedEntries: () => decoded,
+    configDecoder: (decoder) => decoders.of(decoder),
+  };
+}
+
+/** Usually the same text is read again. */
+function rememberLatestHints(): DecodeHints {
+  let latest = { text: "", hints: NO_HINTS };
+  return (text) => {
+    if (text !== latest.text) latest = { text, hints: decodeHints(text) };
+    return latest.hints;
+  };
+}
+
+class RememberingDecoders {
+  private readonly known = new Map<unknown, unknown>();
+
+  of<Decoded>(decode: ConfigDecoder<Decoded>): ConfigDecoder<Decoded> {
+    const known = this.known.get(decode);
+    if (known instanceof Remembering) return known.decode;
+    const made = new Remembering(rememberConfigs(decode));
+    this.known.set(decode, made);
+    return made.decode;
+  }
+}
+
+class Remembering<Decoded> {
+  constructor(readonly decode: ConfigDecoder<Decoded>) {}
+}

@@ -1,0 +1,8 @@
+/** For an agent that stays: links that calls remove at the same time are removed together, and apart from the caller. */
+import type { LinkAccess } from "./link-access.ts";
+import { openLinkRemoval } from "./link-removal.ts";
+
+export function shareLinks(): LinkAccess {
+  const removal = openLinkRemoval();
+  return { remove: (_socket, link) => removal.remove(link), removal: async () => removal };
+}

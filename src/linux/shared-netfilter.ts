@@ -1,0 +1,31 @@
+/** For an agent that stays: its calls share one netfilter socket, which stays open between them. */
+import { closeLater } from "./close-later.ts";
+import type { NetfilterAccess } from "./netfilter-access.ts";
+import { type NetlinkSocket, openNetlinkSocket } from "./netlink-socket.ts";
+
+export function shareNetfilter(): NetfilterAccess {
+  return new SharedNetfilter();
+}
+
+class SharedNetfilter implements NetfilterAccess {
+  private current: NetlinkSocket | undefined;
+  /** How many calls use a socket now. */
+  private readonly users = new WeakMap<NetlinkSocket, number>();
+
+  async withSocket<Value>(work: (socket: NetlinkSocket) => Value | Promise<Value>): Promise<Value> {
+    this.current ??= openNetlinkSocket("netfilter");
+    const socket = this.current;
+    this.users.set(socket, (this.users.get(socket) ?? 0) + 1);
+    try {
+      return await work(socket);
+    } catch (failure) {
+      // Unread answers may be left in it: the next call gets another socket.
+      if (this.current === socket) this.current = undefined;
+      throw failure;
+    } finally {
+      const left = (this.users.get(socket) ?? 1) - 1;
+      this.users.set(socket, left);
+      if (left === 0 && this.current !== socket) closeLater(socket.fd, "goes on");
+    }
+  }
+}
