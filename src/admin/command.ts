@@ -6,9 +6,10 @@
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
+import type { Interruption } from "./interruption.ts";
 import type { Option } from "./option.ts";
 
-export type ExitCode = typeof EXIT_OK | typeof EXIT_FAILED | typeof EXIT_USAGE;
+export type ExitCode = typeof EXIT_OK | typeof EXIT_FAILED | typeof EXIT_USAGE | Interruption["exitCode"];
 export const EXIT_OK = 0;
 /** It was asked rightly, and did not come out well. */
 export const EXIT_FAILED = 1;
@@ -65,6 +66,8 @@ export interface Context {
   readonly terminalWidth: number | undefined;
   /** Whether stderr is one: there, long work shows how far it is. */
   readonly showsProgress: boolean;
+  /** Fires, with an `Interruption`, when the user stops the command: whatever waits ends, and the command with it. */
+  readonly signal: AbortSignal;
   stdout(text: string): void;
   stderr(text: string): void;
   readFile(path: string): Promise<string>;

@@ -48,6 +48,7 @@ async function check(
     const text = file === "-" ? await context.readStdin() : await context.readFile(file);
     return { file: file === "-" ? "stdin" : file, ...(await checkNetworkFile(text, options)) };
   } catch (cause) {
+    context.signal.throwIfAborted();
     const message = `Cannot read the file: ${reasonOf(cause)}`;
     return { file, findings: [{ severity: "error", path: "", line: 1, column: 1, message }], effective: undefined };
   }

@@ -1,9 +1,9 @@
-/** How far long work is, on one line of stderr that is overwritten; nothing where stderr is no terminal. */
+/** How far long work is, on one line of stderr that is overwritten; nothing if stderr is not a terminal. */
 import type { Context } from "./command.ts";
 
 export interface Progress {
   step(): void;
-  /** Takes the line away again. */
+  /** Erases the line; if the command is stopped, that happens by itself. */
   end(): void;
 }
 
@@ -12,13 +12,15 @@ const FEWEST = 20;
 const ERASE_LINE = "\r\u001b[K";
 
 export function openProgress(
-  { showsProgress, stderr }: Pick<Context, "showsProgress" | "stderr">,
+  { showsProgress, stderr, signal }: Pick<Context, "showsProgress" | "stderr" | "signal">,
   title: string,
   total: number,
 ): Progress {
   if (!showsProgress || total < FEWEST) return { step: () => {}, end: () => {} };
   let done = 0;
   let shown = -1;
+  const erase = () => stderr(ERASE_LINE);
+  signal.addEventListener("abort", erase, { once: true });
   return {
     step() {
       done += 1;
@@ -27,6 +29,9 @@ export function openProgress(
       shown = percent;
       stderr(`${ERASE_LINE}${title}: ${done} of ${total} (${percent} %)`);
     },
-    end: () => stderr(ERASE_LINE),
+    end() {
+      signal.removeEventListener("abort", erase);
+      erase();
+    },
   };
 }

@@ -16,14 +16,18 @@ import {
 import { COMMANDS } from "./commands.ts";
 import { complain } from "./complaint.ts";
 import { helpText, type Page } from "./help.ts";
+import { interruptible } from "./interruptible.ts";
+import { Interruption, isOfInterruption } from "./interruption.ts";
 import { type Paint, paint, paintComplaint } from "./paint.ts";
 
 export async function runAdmin(args: readonly string[], context: Context): Promise<ExitCode> {
   const tool = [identity.adminTool];
   const isVersionFlag = args[0] === "--version" || args[0] === "-v";
   try {
-    return await runIn(COMMANDS, tool, isVersionFlag ? ["version", ...args.slice(1)] : args, context);
+    const words = isVersionFlag ? ["version", ...args.slice(1)] : args;
+    return await runIn(COMMANDS, tool, words, interruptible(context));
   } catch (failure) {
+    if (context.signal.aborted) return endInterrupted(failure, context);
     if (failure instanceof UsageError) {
       complain(context, failure);
       context.stderr(`Try "${[...tool, ...commandWords(args)].join(" ")} --help".\n`);
@@ -32,6 +36,14 @@ export async function runAdmin(args: readonly string[], context: Context): Promi
     complain(context, failure);
     return EXIT_FAILED;
   }
+}
+
+/** A failure of another cause is told, too: it may be that of a write that had begun. */
+function endInterrupted(failure: unknown, context: Context): ExitCode {
+  const { signal } = context;
+  if (!isOfInterruption(failure, signal)) complain(context, failure);
+  complain(context, signal.reason);
+  return signal.reason instanceof Interruption ? signal.reason.exitCode : EXIT_FAILED;
 }
 
 const HELP_WORDS: ReadonlySet<string> = new Set(["--help", "-h", "help"]);

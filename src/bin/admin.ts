@@ -1,6 +1,7 @@
 /** The admin tool, composed. */
 import { readdir, readFile } from "node:fs/promises";
 import { type Context, EXIT_FAILED, EXIT_OK } from "../admin/command.ts";
+import { Interruption, STOP_EXIT_CODES, STOP_SIGNALS } from "../admin/interruption.ts";
 import { runAdmin } from "../admin/run.ts";
 import { openDatastore } from "../datastore/open.ts";
 import { wasClosedAtStart } from "./descriptors.ts";
@@ -23,7 +24,9 @@ export async function run(args: readonly string[]): Promise<number> {
     // The failure may show when the work is done and its exit code is set.
     process.exitCode ||= EXIT_FAILED;
   });
+  const stopping = stopOnSignals();
   const context: Context = {
+    signal: stopping.signal,
     env: forgetProxies(),
     isTerminal: process.stdout.isTTY === true,
     terminalWidth: process.stdout.columns,
@@ -40,7 +43,39 @@ export async function run(args: readonly string[]): Promise<number> {
     wait: (milliseconds) => Bun.sleep(milliseconds),
   };
   const code = await runAdmin(args, context);
+  stopping.forget();
+  if (stopping.signal.aborted) return endStopped(code);
   return isAnswerLost && code === EXIT_OK ? EXIT_FAILED : code;
+}
+
+/** The first signal lets the command end cleanly, a second one ends the process at once. */
+function stopOnSignals(): { readonly signal: AbortSignal; forget(): void } {
+  const controller = new AbortController();
+  for (const name of STOP_SIGNALS) {
+    process.on(name, () => {
+      if (controller.signal.aborted) process.exit(STOP_EXIT_CODES[name]);
+      controller.abort(new Interruption(name));
+    });
+  }
+  return {
+    signal: controller.signal,
+    // A reader of stdout that does not read must not make the process immune to signals.
+    forget() {
+      for (const name of STOP_SIGNALS) process.removeAllListeners(name);
+    },
+  };
+}
+
+/** How long a stopped command waits for whoever reads its output. */
+const FLUSH_MILLISECONDS = 500;
+
+/** Ends the process whatever is still open, such as a read of standard input, once what was written is out. */
+async function endStopped(code: number): Promise<never> {
+  const flushed = [process.stdout, process.stderr].map(
+    (stream) => new Promise<void>((resolve) => stream.write("", () => resolve())),
+  );
+  await Promise.race([Promise.all(flushed), Bun.sleep(FLUSH_MILLISECONDS)]);
+  process.exit(code);
 }
 
 async function listFolder(path: string): Promise<readonly string[] | undefined> {

@@ -22,10 +22,14 @@ export interface AdminSurroundings {
   readonly store?: Datastore;
   readonly openDatastore?: Context["openDatastore"];
   readonly now?: Date;
+  readonly signal?: AbortSignal;
+  readonly wait?: Context["wait"];
+  readonly readStdin?: Context["readStdin"];
 }
 
 export async function runInside(args: readonly string[], surroundings: AdminSurroundings = {}): Promise<AdminRun> {
   const { files = {}, stdin = "", isTerminal = false, terminalWidth, showsProgress = false, env = {} } = surroundings;
+  const { signal = new AbortController().signal, wait = async () => {} } = surroundings;
   const { store = openMemory(), now = new Date("2026-01-02T03:04:05Z") } = surroundings;
   const out: string[] = [];
   const err: string[] = [];
@@ -34,16 +38,17 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
     isTerminal,
     terminalWidth,
     showsProgress,
+    signal,
     stdout: (text) => void out.push(text),
     stderr: (text) => void err.push(text),
     readFile: async (path) => files[path] ?? missing(),
-    readStdin: async () => stdin,
+    readStdin: surroundings.readStdin ?? (async () => stdin),
     listFolder: async (path) => namesBelow(`${path}/`, files),
     openDatastore: surroundings.openDatastore ?? (async () => keptOpen(store)),
     now: () => now,
     uuid: () => "00000000-0000-4000-8000-000000000001",
     random: () => 0.5,
-    wait: async () => {},
+    wait,
   };
   const code = await runAdmin(args, context);
   return { code, stdout: out.join(""), stderr: err.join("") };

@@ -64,6 +64,7 @@ async function* tryStages(context: Context, given: Given): AsyncGenerator<Stage>
     const entry = answer.answers[0]?.[0];
     yield readiness(entry && readOrExplain(entry, ({ value, key }) => clusterInformation.read(value, key)));
   } catch (failure) {
+    context.signal.throwIfAborted();
     yield { stage: stageOf(failure) ?? stage, ok: false, message: redact(failureText(failure)) };
   } finally {
     await store?.close();

@@ -1,4 +1,7 @@
-/** Does the same to many resources: one that fails does not stop the others, and the exit code tells. */
+/**
+ * Does the same to many resources: one that fails does not stop the others, and the exit code says so. If the command
+ * ends early, JSON still lists what was done.
+ */
 import { PluginError } from "../../errors.ts";
 import type { ResourceName } from "../../model/keys.ts";
 import type { PublicKind } from "../../model/kinds.ts";
@@ -22,6 +25,9 @@ export async function forEachResource<Each extends Named>(
 ): Promise<ExitCode> {
   const results: unknown[] = [];
   let code: ExitCode = EXIT_OK;
+  const printJson = () => {
+    if (wantsJson(given)) context.stdout(`${JSON.stringify({ results }, undefined, 2)}\n`);
+  };
   for (const each of work.all) {
     const resource = referenceText(each.kind, each.name);
     try {
@@ -30,16 +36,23 @@ export async function forEachResource<Each extends Named>(
       if (!wantsJson(given)) context.stdout(`${resource} ${done.action}\n`);
       if (done.note !== undefined) context.stderr(`${paintComplaint(context).yellow("note:")} ${done.note}\n`);
     } catch (failure) {
-      // What is no matter of this one resource would fail for all others, too.
-      if (!(failure instanceof PluginError) || failure.kind === "datastore-unavailable") throw failure;
+      if (context.signal.aborted || !isOfOneResource(failure)) {
+        if (results.length > 0) printJson();
+        throw failure;
+      }
       code = EXIT_FAILED;
       const { kind: reason, retry } = failure;
       results.push({ resource, action: "failed", error: redact(failureText(failure)), reason, retry });
       complain(context, failure);
     }
   }
-  if (wantsJson(given)) context.stdout(`${JSON.stringify({ results }, undefined, 2)}\n`);
+  printJson();
   return code;
+}
+
+/** Any other failure would hit all other resources, too. */
+function isOfOneResource(failure: unknown): failure is PluginError {
+  return failure instanceof PluginError && failure.kind !== "datastore-unavailable";
 }
 
 function resultOf({ revision, note }: Done): object {
