@@ -16,12 +16,15 @@ export const SYSTEM_CALLS = {
   bind: [49, 200],
   close: [3, 57],
   connect: [42, 203],
+  execve: [59, 221],
   exit_group: [231, 94],
   fcntl: [72, 25],
   flock: [73, 32],
+  getppid: [110, 173],
   getsockopt: [55, 209],
   openat: [257, 56],
   ppoll: [271, 73],
+  prctl: [157, 167],
   read: [0, 63],
   readlinkat: [267, 78],
   recvfrom: [45, 207],
@@ -36,6 +39,7 @@ export const SYSTEM_CALLS = {
   socketpair: [53, 199],
   statx: [332, 291],
   unlinkat: [263, 35],
+  unshare: [272, 97],
   write: [1, 64],
 } as const satisfies Record<string, readonly [x64: number, arm64: number]>;
 

@@ -46,19 +46,20 @@ export async function startNodeAgent(folder: string): Promise<NodeAgent> {
     stderr: Bun.file(LOG),
   });
   await pollUntil(() => existsSync(callSocketPath(environment)), "the node agent");
+  const pids = [child.pid, ...childrenOf(child.pid)];
   return {
     environment,
     async meter() {
-      const [spentBefore, servedBefore] = [await spentAtRest(child.pid, 1), servedCalls()];
+      const [spentBefore, servedBefore] = [await spentAtRest(pids, 1), servedCalls()];
       return async () => {
-        const cpuMilliseconds = (await spentAtRest(child.pid, MOMENTS_OF_WAITING)) - spentBefore;
+        const cpuMilliseconds = (await spentAtRest(pids, MOMENTS_OF_WAITING)) - spentBefore;
         // Whoever is not served does its work itself, and would be measured in the agent's name.
         if (servedCalls() === servedBefore) throw new Error("Cannot measure the node agent: it served no call");
         return { cpuMilliseconds };
       };
     },
     async [Symbol.asyncDispose]() {
-      console.log(child.exitCode === null && child.signalCode === null ? accountOf(child.pid) : lastWordsOf(child));
+      console.log(child.exitCode === null && child.signalCode === null ? accountOf(pids) : lastWordsOf(child));
       child.kill("SIGTERM");
       await child.exited;
     },
@@ -66,17 +67,26 @@ export async function startNodeAgent(folder: string): Promise<NodeAgent> {
 }
 
 /** Its processor time, told once it has rested for so many moments: work may be left after an answer. */
-async function spentAtRest(pid: number, moments: number): Promise<number> {
-  let spent = processorMilliseconds(pid);
+async function spentAtRest(pids: readonly number[], moments: number): Promise<number> {
+  let spent = spentBy(pids);
   let rested = 0;
   for (let all = 0; all < MOST_MOMENTS; all++) {
     await Bun.sleep(MOMENT_MILLISECONDS);
-    const now = processorMilliseconds(pid);
+    const now = spentBy(pids);
     rested = now - spent < MOMENT_MILLISECONDS / 100 ? rested + 1 : 0;
     spent = now;
     if (rested === moments) return spent;
   }
   throw new Error("Cannot measure the node agent: it does not come to rest");
+}
+
+/** The agent starts a process of its own for the calls. */
+function childrenOf(pid: number): readonly number[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
+}
+
+function spentBy(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => sum + processorMilliseconds(pid), 0);
 }
 
 function lastWordsOf({ exitCode, signalCode }: Bun.Subprocess): string {
@@ -89,10 +99,12 @@ function servedCalls(): number {
 }
 
 /** All that it used, so that nothing is lost between the turns, and the most memory that it held. */
-function accountOf(pid: number): string {
+function accountOf(pids: readonly number[]): string {
   const calls = servedCalls();
-  const each = processorMilliseconds(pid) / calls;
-  const peakKilobytes = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
-  const memory = ((peakKilobytes * 1024) / 1_000_000).toFixed(1);
+  const each = spentBy(pids) / calls;
+  const peakKilobytes = pids.map((pid) =>
+    Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]),
+  );
+  const memory = peakKilobytes.map((kilobytes) => ((kilobytes * 1024) / 1_000_000).toFixed(1)).join(" and ");
   return `node agent: ${calls} calls, ${each.toFixed(2)} ms of CPU time for each, start and rest included; ${memory} MB resident at most`;
 }

@@ -32,7 +32,8 @@ ${environment.join("\n")}
 Restart=always
 # So seldom that systemd never counts it as too often, and gives up.
 RestartSec=5s
-# The agent alone is told to stop; what it runs for a call, another IPAM plugin perhaps, is left to finish the call.
+# The agent's first process alone is told to stop, and tells the one that serves the calls. Whatever that one runs for a call,
+# another IPAM plugin perhaps, is left to finish it. If the first process dies, systemd ends all others before it starts a new one.
 KillMode=mixed
 
 # What is missing here is missing on purpose:

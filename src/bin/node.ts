@@ -1,6 +1,7 @@
 /**
- * The node agent, composed. It serves the calls that plugins hand over: a
- * process that stays has its code loaded and compiled and its connections open.
+ * The node agent's call server, composed. It serves the calls that plugins hand
+ * over: a process that stays has its code loaded and compiled and its
+ * connections open. It does nothing else, so that no call waits for other work.
  */
 import { chmodSync, mkdirSync, rmSync } from "node:fs";
 import { type Served, serveCalls } from "../agent/call-server.ts";
@@ -10,40 +11,30 @@ import { type Answer, errorAnswer } from "../cni/answer.ts";
 import { serve } from "../cni/serve.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
 import { PluginError } from "../errors.ts";
-import { identity } from "../identity.ts";
-import { tryLockFile } from "../linux/flock.ts";
+import { lockFile } from "../linux/flock.ts";
 import { putLinkTarget } from "../linux/link-target.ts";
 import { type HomeNetns, keepHome } from "../linux/netns.ts";
 import { fitsUnixAddress } from "../linux/unix-stream.ts";
-import { formatLine } from "../log/line.ts";
 import type { EnterPhase } from "../plugin/phase.ts";
 import { VERSION } from "../version.ts";
 import { agentHost } from "./agent-host.ts";
 import { agentDirectory, callSocketPath } from "./agent-socket.ts";
+import { EXIT_REFUSED } from "./call-server-process.ts";
 import { COMPOSERS, isPluginPart } from "./composers.ts";
 import { STOP_SIGNALS } from "./end.ts";
 import { faceOf } from "./faces.ts";
 import type { Host } from "./host.ts";
+import { say, sayRefused } from "./node-log.ts";
 import { startPhaseClock } from "./phases.ts";
 import { forgetProxies } from "./proxies.ts";
 
 declare const FAULTS: boolean | undefined;
 
-export async function run(args: readonly string[]): Promise<number> {
-  if (args[0] === "-v") {
-    console.log(`${identity.nodeAgent} ${VERSION}`);
-    return 0;
-  }
-  if (args[0] === "-h" || args[0] === "--help") {
-    console.log(usage());
-    return 0;
-  }
-  if (args.length > 0) {
-    console.error(`${identity.nodeAgent}: there is no argument "${args[0]}"\n\n${usage()}`);
-    return 2;
-  }
-  // The executable starts reluctant to compile, for the plugins' sake; what stays is worth compiling.
-  Bun.unsafe.setJITPolicy(1);
+/** How long an agent before this one may take to end, once it was told to or killed. */
+const TAKE_OVER_MILLISECONDS = 1_000;
+
+/** Returns the exit code of a call server that was told to stop, or that cannot serve. */
+export async function serveUntilStopped(): Promise<number> {
   if (typeof FAULTS !== "undefined" && FAULTS) (await import("./crash-points.ts")).armCrashPoints();
   const environment = forgetProxies();
   const path = callSocketPath(environment);
@@ -52,7 +43,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const directory = agentDirectory(environment);
   mkdirSync(directory, { recursive: true });
   chmodSync(directory, 0o700);
-  if (tryLockFile(`${directory}/lock`) === undefined) return refuse(`another one serves this host ("${directory}")`);
+  if (!(await isOnlyServer(directory))) return refuse(`another one serves this host ("${directory}")`);
   rmSync(path, { force: true });
 
   const stopped = stopSignal();
@@ -70,21 +61,20 @@ export async function run(args: readonly string[]): Promise<number> {
   process.exit(0);
 }
 
-function usage(): string {
-  const { nodeAgent, title, environmentPrefix, runDirectory } = identity;
-  return `Usage: ${nodeAgent} [-v | -h]
-
-The node agent of ${title}: serves the calls of the CNI plugins on this host until it is told to stop.
-Where it does not run, the plugins do their work themselves.
-
-  -v, -h    the version; this text
-
-  ${environmentPrefix}RUN_DIRECTORY   where it listens, below "agent" (default ${runDirectory})`;
+function refuse(reason: string): number {
+  sayRefused(reason);
+  return EXIT_REFUSED;
 }
 
-function refuse(reason: string): number {
-  console.error(`${identity.nodeAgent}: Cannot start: ${reason}`);
-  return 1;
+/** The kernel gives the lock back when its holder ends, however that happens. */
+async function isOnlyServer(directory: string): Promise<boolean> {
+  try {
+    await lockFile(`${directory}/lock`, { limitMilliseconds: TAKE_OVER_MILLISECONDS });
+    return true;
+  } catch (failure) {
+    if (failure instanceof PluginError && failure.kind === "try-again-later") return false;
+    throw failure;
+  }
 }
 
 function stopSignal(): Promise<string> {
@@ -149,9 +139,4 @@ async function answerCall(
   };
   const answer = await serve(process, plugin);
   return { ...answer, stderr: logged + answer.stderr };
-}
-
-function say(message: string, fields: Readonly<Record<string, string>> = {}): void {
-  const entry = { time: new Date(), level: "INFO", processId: process.pid, component: identity.nodeAgent } as const;
-  process.stderr.write(formatLine({ ...entry, message, fields }));
 }

@@ -23,6 +23,12 @@ export const recv = (socket: number, buffer: Bytes, length: number, flags: numbe
   systemCall("recvfrom", socket, buffer, length, flags);
 export const sendmsg = (socket: number, header: Bytes, flags: number) => systemCall("sendmsg", socket, header, flags);
 export const setns = (file: number, kind: number) => systemCall("setns", file, kind);
+export const unshare = (kinds: number) => systemCall("unshare", kinds);
+export const prctl = (option: number, value: Bytes | number) => systemCall("prctl", option, value);
+export const getppid = () => systemCall("getppid", 0);
+/** Lists of addresses of texts, each with a zero behind. */
+export const execve = (path: Bytes, args: Bytes, variables: Bytes) =>
+  systemCall("execve", addressOf(path), args, addressOf(variables));
 
 export function setsockopt(socket: number, level: number, name: number, value: Bytes, length: number): number {
   return systemCall("setsockopt", socket, level, name, addressOf(value), length);

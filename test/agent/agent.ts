@@ -13,22 +13,27 @@ export const SOCKET = `${RUN_DIRECTORY}/agent/calls.sock`;
 /** For CNI_PATH. */
 export const BIN = dirname(builtProgram());
 
-export interface Agent {
-  /** By the host's own count. */
-  readonly pid: number;
+export interface Agent extends AgentProcess {
+  /** The process that serves the calls, started by the agent. */
+  readonly server: AgentProcess;
   /** The calls it has answered, in their order: `plugin ADD: exit code 0`. */
   served(): readonly string[];
   /** The same, once it has told of so many: it tells of a call behind its answer. */
   hasServed(count: number): Promise<readonly string[]>;
   log(): string;
-  signal(name: "TERM" | "KILL" | "STOP" | "CONT"): Promise<void>;
   /** Its exit code, once it has ended. */
   readonly ended: Promise<number>;
+}
+
+export interface AgentProcess {
+  /** By the host's own count. */
+  readonly pid: number;
+  signal(name: "TERM" | "KILL" | "STOP" | "CONT"): Promise<void>;
   isFrozen(): boolean;
   holds(): Held;
 }
 
-/** What the agent has at a moment; connections by TCP are kept for a while, and counted by themselves. */
+/** What a process of the agent has at a moment; connections by TCP are kept for a while, and counted by themselves. */
 export interface Held {
   readonly descriptors: number;
   readonly connections: number;
@@ -38,8 +43,16 @@ export interface Held {
 
 export interface AgentOptions {
   readonly program?: string;
+  readonly args?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
+  /** What stands before the program: a command that enters or makes namespaces. */
+  readonly under?: readonly string[];
 }
+
+const SERVES = /\[INFO\]\[(\d+)\] \S+: serves the plugins' calls/g;
+
+/** For `args`: the process that serves the calls, without the agent that starts it again. */
+export const SERVER_ALONE = ["serve-calls"];
 
 let started = 0;
 
@@ -60,32 +73,45 @@ export function launchAgent(host: Host, options: AgentOptions = {}): Agent {
   );
   const program = options.program ?? builtProgram(identity.nodeAgent);
   const script = `echo $$ > ${pidFile}; exec "$@"`;
-  const child = host.start(["sh", "-c", script, "sh", "env", ...variables, program], log);
+  const command = [...(options.under ?? []), "env", ...variables, program, ...(options.args ?? [])];
+  const child = host.start(["sh", "-c", script, "sh", ...command], log);
   const readLog = () => {
     const file = host.view(`${host.directory}/${log}`);
     return existsSync(file) ? readFileSync(file, "utf8") : "";
   };
-  const pidOf = () => Number(readFileSync(host.view(pidFile), "utf8"));
-  const own = (path: string) => host.view(`/proc/${pidOf()}/${path}`);
   const served = () => [...readLog().matchAll(/(\w+ \w+: exit code \d+)/g)].map(([, call = ""]) => call);
+  const processOf = (pidOf: () => number): AgentProcess => {
+    const own = (path: string) => host.view(`/proc/${pidOf()}/${path}`);
+    return {
+      get pid() {
+        return pidOf();
+      },
+      async signal(name) {
+        await host.must(["kill", `-${name}`, String(pidOf())]);
+        // `nsenter` stops along with what it runs.
+        if (name !== "STOP") child.kill("SIGCONT");
+      },
+      isFrozen: () => /^State:\tT/m.test(readFileSync(own("status"), "utf8")),
+      holds: () => heldBy(own),
+    };
+  };
+  const agent = processOf(() => Number(readFileSync(host.view(pidFile), "utf8")));
   return {
     get pid() {
-      return pidOf();
+      return agent.pid;
     },
+    signal: agent.signal,
+    isFrozen: agent.isFrozen,
+    holds: agent.holds,
+    // It says so itself when it starts; a later one has taken the place of an earlier one.
+    server: processOf(() => Number([...readLog().matchAll(SERVES)].at(-1)?.[1])),
     served,
     async hasServed(count) {
       await pollUntil(() => served().length >= count, `the agent to tell of ${count} calls`);
       return served();
     },
     log: readLog,
-    async signal(name) {
-      await host.must(["kill", `-${name}`, String(pidOf())]);
-      // `nsenter` stops along with what it runs.
-      if (name !== "STOP") child.kill("SIGCONT");
-    },
     ended: child.exited,
-    isFrozen: () => /^State:\tT/m.test(readFileSync(own("status"), "utf8")),
-    holds: () => heldBy(own),
   };
 }
 

@@ -163,9 +163,9 @@ describe("a plugin does its work itself", () => {
     });
 
     test("while the agent is frozen, and hands over again when it is not", async () => {
-      await agent.signal("STOP");
+      await agent.server.signal("STOP");
       await live({ limitMilliseconds: FROZEN_LIMIT });
-      await agent.signal("CONT");
+      await agent.server.signal("CONT");
       await live();
 
       expect(await agent.hasServed(3)).toEqual(
@@ -174,28 +174,26 @@ describe("a plugin does its work itself", () => {
     });
 
     test("while the agent is frozen for so long that nobody can connect any more", async () => {
-      await agent.signal("STOP");
+      await agent.server.signal("STOP");
       await site.host.must(["python3", "-c", FILLS_THE_QUEUE, SOCKET]);
       await live({ limitMilliseconds: FROZEN_LIMIT });
-      await agent.signal("CONT");
-      await pollUntil(() => agent.holds().descriptors < 30, "the agent to let go of those that gave up");
+      await agent.server.signal("CONT");
+      await pollUntil(() => agent.server.holds().descriptors < 30, "the agent to let go of those that gave up");
       await live();
 
       expect(await agent.hasServed(3)).toHaveLength(3);
     });
 
-    test("from the beginning, when the agent is killed in the middle of an ADD", async () => {
-      const kills = `[ "$(grep -c ADD /opt/spies/calls)" = 2 ] || kill -KILL ${agent.pid}`;
+    test("from the beginning, when the process that serves it is killed in the middle of an ADD", async () => {
+      const kills = `[ "$(grep -c ADD /opt/spies/calls)" = 2 ] || kill -KILL ${agent.server.pid}`;
       const spy = makeSpyIpam(site, { runs: kills });
       const pod = await site.makePod();
       const result = await site.add(pod, spy.options);
-      await agent.ended;
 
       expect(result.ips).toEqual([{ address: "10.77.0.5/32", interface: 1 }]);
       expect([spy.calls(), agent.served()]).toEqual([["ADD", "ADD"], []]);
       await site.quietly("DEL", pod, spy.options);
       expect(await site.left()).toEqual([]);
-      agent = await startAgent(site.host);
     });
   });
 });

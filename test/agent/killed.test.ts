@@ -13,7 +13,7 @@ import { hostProblem } from "../support/host.ts";
 import { type CallOptions, type Json, openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
 import { pollUntil } from "../support/poll.ts";
 import { proofSize } from "../support/proof-size.ts";
-import { type Agent, startAgent } from "./agent.ts";
+import { type Agent, SERVER_ALONE, startAgent } from "./agent.ts";
 
 const VARIABLE = `${identity.environmentPrefix}FAULT`;
 const HOST_LOCAL = { type: "host-local", ranges: [[{ subnet: "10.88.0.0/24" }], [{ subnet: "fd88::/112" }]] };
@@ -53,6 +53,8 @@ for (const { kind, test } of STORES) {
     const startFaulty = (fault: string) =>
       startAgent(site.host, {
         program: join(build.directory, identity.nodeAgent),
+        // Alone, so that no other serves in its place.
+        args: SERVER_ALONE,
         environment: { [VARIABLE]: fault },
       });
     /** What an agent passes that does just this call. */

@@ -1,143 +1,18 @@
 /**
  * Every program and every command, with an agent and without one, on two hosts
  * that are alike: the answers are the same to the letter, but for the MACs that
- * the kernel draws by lot.
+ * the kernel draws by lot. The agent runs on the host itself, or in a pod.
  */
 import { describe, expect } from "bun:test";
-import { programNames } from "../../src/bin/programs.ts";
-import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
-import { type AddResult, type Json, openPluginSite, type PluginSite } from "../support/plugin-site.ts";
-import { builtProgram } from "../support/run-plugin.ts";
-import { BIN, startAgent } from "./agent.ts";
+import { openPluginSite } from "../support/plugin-site.ts";
+import type { StoreKind } from "../support/test-store.ts";
+import { type AgentOptions, startAgent } from "./agent.ts";
+import { podOptions } from "./pod.ts";
+import { NETNS_NAME, playAddresses, playAttachment, playMistakes, Runtime } from "./runtime-script.ts";
 
 const test = testNeeding(hostProblem(), program("nft"));
-const NAMES = programNames(identity);
-type Plugin = Exclude<keyof typeof NAMES, "node" | "admin">;
-
-interface Call {
-  readonly plugin: Plugin;
-  readonly command: string;
-  /** Text is sent as it is. */
-  readonly config: Json | string;
-  readonly environment?: Readonly<Record<string, string>>;
-}
-
-interface Told {
-  readonly call: string;
-  readonly exitCode: number;
-  readonly stdout: string;
-}
-
-const CONTAINER = "00000000000000000000000000000001";
-const NETNS = "/run/netns/vt-same";
-const HOST_LOCAL = { type: "host-local", ranges: [[{ subnet: "10.88.0.0/24" }], [{ subnet: "fd88::/112" }]] };
-const PORTS = { portMappings: [{ hostPort: 8080, containerPort: 80, protocol: "tcp" }] };
-const RATES = { ingressRate: 8_000_000, ingressBurst: 800_000, egressRate: 16_000_000, egressBurst: 800_000 };
-const NOBODY = { "cni.dev/valid-attachments": [] };
-
-function environmentOf(command: string): Readonly<Record<string, string>> {
-  return {
-    CNI_COMMAND: command,
-    CNI_CONTAINERID: CONTAINER,
-    CNI_NETNS: NETNS,
-    CNI_IFNAME: "eth0",
-    CNI_ARGS: "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web",
-    CNI_PATH: BIN,
-  };
-}
-
-/** Does them one after another, as a runtime would. */
-class Runtime {
-  readonly told: Told[] = [];
-
-  constructor(readonly site: PluginSite) {}
-
-  async call({ plugin, command, config, environment }: Call): Promise<Told> {
-    const { code, stdout } = await this.site.host.run([builtProgram(NAMES[plugin])], {
-      stdin: typeof config === "string" ? config : JSON.stringify(config),
-      environment: environment ?? environmentOf(command),
-    });
-    const told = { call: `${plugin} ${command}`, exitCode: code, stdout: withoutMacs(stdout) };
-    this.told.push(told);
-    return { ...told, stdout };
-  }
-
-  async add(plugin: Plugin, config: Json): Promise<AddResult> {
-    const { exitCode, stdout } = await this.call({ plugin, command: "ADD", config });
-    if (exitCode !== 0) throw new Error(`${plugin} ADD failed with ${exitCode}: ${stdout}`);
-    return JSON.parse(stdout) as AddResult;
-  }
-
-  async all(plugin: Plugin, commands: readonly string[], config: Json): Promise<void> {
-    for (const command of commands) await this.call({ plugin, command, config });
-  }
-}
-
-/** All but the one that we choose for every link. */
-function withoutMacs(stdout: string): string {
-  return stdout.replaceAll(/"mac":"(?!ee:ee:ee:ee:ee:ee)[0-9a-f:]{17}"/g, '"mac":"by lot"');
-}
-
-/** A pod's whole life: attached, its ports opened, shaped, looked at, and taken away. */
-async function playAttachment(runtime: Runtime): Promise<void> {
-  const { site } = runtime;
-  const config = site.config();
-  const chained = (type: string, prevResult: unknown, more: Json = {}): Json => ({
-    cniVersion: "1.1.0",
-    name: "net",
-    type,
-    prevResult,
-    ...more,
-  });
-  const attached = await runtime.add("plugin", config);
-  const mapped = await runtime.add("portmap", chained("portmap", attached, { runtimeConfig: PORTS }));
-  const shaped = await runtime.add("bandwidth", chained("bandwidth", mapped, RATES));
-  const links = chained("bandwidth", shaped, RATES);
-  const ports = chained("portmap", shaped, { runtimeConfig: PORTS });
-
-  await runtime.all("plugin", ["CHECK", "STATUS"], { ...config, prevResult: shaped });
-  await runtime.all("portmap", ["CHECK", "STATUS"], ports);
-  await runtime.all("bandwidth", ["CHECK", "STATUS"], links);
-  await runtime.all("bandwidth", ["DEL", "CHECK", "DEL"], links);
-  await runtime.all("portmap", ["DEL", "CHECK", "DEL"], ports);
-  await runtime.all("plugin", ["DEL", "CHECK", "DEL"], { ...config, prevResult: shaped });
-  await runtime.all("bandwidth", ["ADD", "GC"], { ...links, ...NOBODY });
-  await runtime.all("portmap", ["ADD", "GC"], { ...ports, ...NOBODY });
-  await runtime.all("plugin", ["ADD", "GC"], { ...config, ...NOBODY });
-}
-
-async function playAddresses(runtime: Runtime): Promise<void> {
-  const commands = ["ADD", "CHECK", "STATUS", "DEL", "DEL", "ADD"];
-  await runtime.all("ipam", commands, runtime.site.config());
-  await runtime.all("ipam", ["GC", "DEL"], runtime.site.config(NOBODY));
-  await runtime.all("hostLocal", commands, { cniVersion: "1.1.0", name: "net", ipam: HOST_LOCAL });
-  await runtime.all("hostLocal", ["GC", "DEL"], { cniVersion: "1.1.0", name: "net", ipam: HOST_LOCAL, ...NOBODY });
-  await runtime.all("plugin", ["ADD", "DEL"], runtime.site.config({ ipam: HOST_LOCAL }));
-}
-
-/** What each refuses; nothing may be left of it. */
-async function playMistakes(runtime: Runtime): Promise<void> {
-  const { site } = runtime;
-  const good = site.config();
-  for (const plugin of ["plugin", "ipam", "hostLocal", "portmap", "bandwidth"] as const) {
-    for (const config of ["{", "[]", "null", "{}", { ...good, name: "" }, { ...good, cniVersion: "9.9.9" }]) {
-      await runtime.call({ plugin, command: "ADD", config });
-    }
-    const { CNI_IFNAME, CNI_CONTAINERID, ...incomplete } = environmentOf("ADD");
-    await runtime.call({ plugin, command: "ADD", config: good, environment: incomplete });
-    for (const command of ["FROB", "add"]) await runtime.call({ plugin, command, config: good });
-  }
-  const nowhere = { ...environmentOf("ADD"), CNI_NETNS: "/run/netns/vt-none" };
-  const own = { ...environmentOf("ADD"), CNI_NETNS: "/proc/self/ns/net" };
-  for (const environment of [nowhere, own]) {
-    await runtime.call({ plugin: "plugin", command: "ADD", config: good, environment });
-  }
-  await runtime.call({ plugin: "plugin", command: "ADD", config: { ...good, mtu: 1000 } });
-  await runtime.call({ plugin: "plugin", command: "ADD", config: { ...good, ipam: { type: "no-such-plugin" } } });
-  await runtime.call({ plugin: "ipam", command: "ADD", config: { ...good, ipam: { ipv4_pools: ["none"] } } });
-}
 
 const PLAYS = [
   { title: "a pod's attachment", play: playAttachment, codes: [0, 1] },
@@ -145,22 +20,35 @@ const PLAYS = [
   { title: "mistakes", play: playMistakes, codes: [1] },
 ];
 
-describe("the node agent answers as the programs themselves do", () => {
-  for (const { title, play, codes } of PLAYS) {
-    test(title, async () => {
-      await using alone = await openPluginSite("embedded");
-      await using site = await openPluginSite("embedded");
-      const agent = await startAgent(site.host);
-      const [without, served] = [new Runtime(alone), new Runtime(site)];
-      for (const { host } of [alone, site]) await host.must(["ip", "netns", "add", "vt-same"]);
-      await Promise.all([play(without), play(served)]);
+async function expectSameAnswers({ play, codes }: (typeof PLAYS)[number], kind: StoreKind, options: AgentOptions) {
+  await using alone = await openPluginSite(kind);
+  await using site = await openPluginSite(kind);
+  const agent = await startAgent(site.host, options);
+  const [without, served] = [new Runtime(alone), new Runtime(site)];
+  for (const { host } of [alone, site]) await host.must(["ip", "netns", "add", NETNS_NAME]);
+  await Promise.all([play(without), play(served)]);
 
-      expect(served.told).toEqual(without.told);
-      expect(await agent.hasServed(served.told.length)).toEqual(
-        served.told.map(({ call, exitCode }) => `${call}: exit code ${exitCode}`),
-      );
-      expect([...new Set(served.told.map(({ exitCode }) => exitCode))]).toEqual(codes);
-      expect([await alone.left(), await site.left()]).toEqual([[], []]);
-    });
-  }
+  expect(served.told).toEqual(without.told);
+  expect(await agent.hasServed(served.told.length)).toEqual(
+    served.told.map(({ call, exitCode }) => `${call}: exit code ${exitCode}`),
+  );
+  expect([...new Set(served.told.map(({ exitCode }) => exitCode))]).toEqual(codes);
+  expect([await alone.left(), await site.left()]).toEqual([[], []]);
+}
+
+describe("the node agent answers as the programs themselves do", () => {
+  for (const play of PLAYS) test(play.title, () => expectSameAnswers(play, "embedded", {}));
 });
+
+for (const { title, options } of [
+  { title: "a pod with the host's processes", options: podOptions("host's processes") },
+  { title: "a pod with processes of its own", options: podOptions("own processes") },
+]) {
+  describe(`the node agent in ${title} answers as the programs on the host do`, () => {
+    for (const kind of ["embedded", "etcd"] as const) {
+      const test = testNeeding(hostProblem(), program("nft"), kind === "etcd" ? program("etcd") : undefined);
+      for (const play of PLAYS.slice(0, 2))
+        test(`${play.title}, on ${kind}`, () => expectSameAnswers(play, kind, options));
+    }
+  });
+}

@@ -59,11 +59,14 @@ for (const { kind, test } of STORES) {
         };
         const liveAll = (count: number) => Promise.all(pods.slice(0, count).map(live));
         await liveAll(LIVES_AT_ONCE);
-        const before = agent.holds();
+        const before = agent.server.holds();
         for (let lives = 0; lives < LIVES; lives += LIVES_AT_ONCE) await liveAll(LIVES_AT_ONCE);
 
-        await pollUntil(() => agent.holds().descriptors <= before.descriptors, "the agent to close what it opened");
-        const after = agent.holds();
+        await pollUntil(
+          () => agent.server.holds().descriptors <= before.descriptors,
+          "the agent to close what it opened",
+        );
+        const after = agent.server.holds();
         expect(after.connections).toBeLessThanOrEqual(LIVES_AT_ONCE);
         expect(after.threads).toBeLessThanOrEqual(before.threads);
         expect(await site.left()).toEqual([]);

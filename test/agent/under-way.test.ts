@@ -79,9 +79,9 @@ describe("a call under way in the node agent", () => {
       const stdin = new TextEncoder().encode(JSON.stringify(site.config()));
       const call = encodeCall({ program: "plugin", environment: environmentOf(pod), stdin });
       writeFileSync(site.host.view("/run/vt/call"), call);
-      await site.host.must(["python3", "-c", HANDS_OVER_AND_GOES, SOCKET, "/run/vt/call", String(agent.pid)]);
+      await site.host.must(["python3", "-c", HANDS_OVER_AND_GOES, SOCKET, "/run/vt/call", String(agent.server.pid)]);
       await site.quietly("DEL", pod);
-      await agent.signal("CONT");
+      await agent.server.signal("CONT");
 
       await pollUntil(() => agent.served().length === 1, "the agent to come to the call");
       expect(agent.served()).toEqual(["plugin ADD: exit code 1"]);

@@ -1,0 +1,155 @@
+import { describe, expect, test } from "bun:test";
+import { type AgentPart, nextPause, StartRefused, type Supervision, superviseParts } from "./supervise.ts";
+
+/** Time passes only in pauses; every pause and report is recorded. */
+function superviseIn(stop: AbortController) {
+  const pauses: number[] = [];
+  const reports: string[] = [];
+  let now = 0;
+  const supervision: Supervision = {
+    signal: stop.signal,
+    report: (message) => reports.push(message),
+    elapsed: () => now,
+    async wait(milliseconds) {
+      pauses.push(milliseconds);
+      now += milliseconds;
+    },
+  };
+  const pass = (milliseconds: number) => {
+    now += milliseconds;
+  };
+  return { supervision, pauses, reports, pass };
+}
+
+/** Fails so many times, then stops the agent. */
+function failing(times: number, stop: AbortController, onRun = () => {}): AgentPart {
+  let runs = 0;
+  return {
+    name: "the weak part",
+    async run() {
+      runs += 1;
+      onRun();
+      if (runs > times) return stop.abort();
+      throw new Error(`failure ${runs}`);
+    },
+  };
+}
+
+function untilStopped(signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  signal.addEventListener("abort", () => resolve());
+  return promise;
+}
+
+describe("superviseParts()", () => {
+  test("starts a part again that failed, after a pause that grows, and reports each time", async () => {
+    const stop = new AbortController();
+    const { supervision, pauses, reports } = superviseIn(stop);
+    await superviseParts([failing(3, stop)], supervision);
+
+    expect(pauses).toEqual([100, 200, 400]);
+    expect(reports[0]).toBe("the weak part failed (failure 1): starting it again in 100 ms");
+    expect(reports).toHaveLength(3);
+  });
+
+  test("begins with the short pause again when the part had run for a minute", async () => {
+    const stop = new AbortController();
+    const { supervision, pauses, pass } = superviseIn(stop);
+    let runs = 0;
+    const part = failing(4, stop, () => {
+      runs += 1;
+      if (runs === 3) pass(60_000);
+    });
+    await superviseParts([part], supervision);
+
+    expect(pauses).toEqual([100, 200, 100, 200]);
+  });
+
+  test("starts a part again that ended without being told to", async () => {
+    const stop = new AbortController();
+    const { supervision, reports } = superviseIn(stop);
+    let runs = 0;
+    const run = async () => {
+      runs += 1;
+      if (runs === 2) stop.abort();
+    };
+    await superviseParts([{ name: "the short part", run }], supervision);
+
+    expect([runs, reports]).toEqual([2, ["the short part ended: starting it again in 100 ms"]]);
+  });
+
+  test("leaves the other parts alone when one fails", async () => {
+    const stop = new AbortController();
+    const { supervision } = superviseIn(stop);
+    let runs = 0;
+    const steady: AgentPart = {
+      name: "the steady part",
+      async run(signal) {
+        runs += 1;
+        await untilStopped(signal);
+      },
+    };
+    await superviseParts([steady, failing(3, stop)], supervision);
+
+    expect(runs).toBe(1);
+  });
+
+  test("tells every part to stop, and waits until each has come to an end", async () => {
+    const stop = new AbortController();
+    const { supervision, reports } = superviseIn(stop);
+    const ended: string[] = [];
+    const part = (name: string): AgentPart => ({
+      name,
+      async run(signal) {
+        await untilStopped(signal);
+        await Bun.sleep(0);
+        ended.push(name);
+      },
+    });
+    const all = superviseParts([part("one"), part("two")], supervision);
+    stop.abort();
+    await all;
+
+    expect([ended, reports]).toEqual([["one", "two"], []]);
+  });
+
+  test("does not report a part that fails because it was told to stop", async () => {
+    const stop = new AbortController();
+    const { supervision, reports } = superviseIn(stop);
+    const run = async (signal: AbortSignal) => {
+      await untilStopped(signal);
+      throw new Error("stopped");
+    };
+    const all = superviseParts([{ name: "the part", run }], supervision);
+    stop.abort();
+    await all;
+
+    expect(reports).toEqual([]);
+  });
+
+  test("stops all parts when one refuses to start, and rejects with its refusal", async () => {
+    const { supervision, pauses } = superviseIn(new AbortController());
+    const refusal = new StartRefused("another one is there");
+    let isStopped = false;
+    const steady: AgentPart = {
+      name: "the steady part",
+      async run(signal) {
+        await untilStopped(signal);
+        isStopped = true;
+      },
+    };
+    const refusing: AgentPart = { name: "the refusing part", run: () => Promise.reject(refusal) };
+
+    await expect(superviseParts([steady, refusing], supervision)).rejects.toBe(refusal);
+    expect([isStopped, pauses]).toEqual([true, []]);
+  });
+});
+
+describe("nextPause()", () => {
+  test("never grows beyond ten seconds", () => {
+    let pause = 0;
+    for (let failures = 0; failures < 50; failures++) pause = nextPause(pause, 0);
+
+    expect(pause).toBe(10_000);
+  });
+});

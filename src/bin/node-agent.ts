@@ -1,0 +1,97 @@
+/**
+ * The node agent: two processes of this one program.
+ *
+ *   vendor-node                    keeps its parts running; computes, watches, waits
+ *     └─ vendor-node serve-calls   serves the plugins' calls (node.ts), and does nothing else
+ *
+ * Later work of the agent is a row in `partsOf`: it runs in the first process,
+ * and no call waits for it.
+ */
+import { type AgentPart, StartRefused, superviseParts } from "../agent/supervise.ts";
+import { identity } from "../identity.ts";
+import { VERSION } from "../version.ts";
+import {
+  beginCallServer,
+  type CallServerOptions,
+  callServerPart,
+  EXIT_REFUSED,
+  type Joining,
+} from "./call-server-process.ts";
+import { STOP_SIGNALS } from "./end.ts";
+import { HOST_NAMESPACES, readNodeArguments, SERVE_CALLS } from "./node-arguments.ts";
+import { say } from "./node-log.ts";
+
+declare const FAULTS: boolean | undefined;
+
+export async function run(args: readonly string[]): Promise<number> {
+  // The executable starts reluctant to compile, for the plugins' sake; what stays is worth compiling.
+  Bun.unsafe.setJITPolicy(1);
+  const request = readNodeArguments(args);
+  switch (request.kind) {
+    case "version":
+      console.log(`${identity.nodeAgent} ${VERSION}`);
+      return 0;
+    case "help":
+      console.log(usage());
+      return 0;
+    case "wrong":
+      console.error(`${identity.nodeAgent}: there is no argument "${request.argument}"\n\n${usage()}`);
+      return 2;
+    case "call server":
+      return runCallServer(request);
+    case "agent":
+      return runParts(await partsOf(request));
+  }
+}
+
+async function runCallServer(options: CallServerOptions): Promise<number> {
+  if (!beginCallServer(options)) return EXIT_REFUSED;
+  return (await import("./node.ts")).serveUntilStopped();
+}
+
+async function partsOf(joining: Joining): Promise<readonly AgentPart[]> {
+  const parts = [callServerPart(joining)];
+  if (typeof FAULTS === "undefined" || !FAULTS) return parts;
+  return [...parts, ...(await import("./blocking-part.ts")).blockingParts()];
+}
+
+async function runParts(parts: readonly AgentPart[]): Promise<number> {
+  const stop = new AbortController();
+  for (const name of STOP_SIGNALS) process.on(name, () => stop.abort());
+  try {
+    await superviseParts(parts, {
+      signal: stop.signal,
+      report: (message) => say(message, {}, "WARNING"),
+      elapsed: () => performance.now(),
+      wait,
+    });
+    return 0;
+  } catch (failure) {
+    if (failure instanceof StartRefused) return 1;
+    throw failure;
+  }
+}
+
+async function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
+  const over = Promise.withResolvers<void>();
+  const timer = setTimeout(over.resolve, milliseconds);
+  signal.addEventListener("abort", () => over.resolve(), { once: true });
+  await over.promise;
+  clearTimeout(timer);
+}
+
+function usage(): string {
+  const { nodeAgent, title, environmentPrefix, runDirectory } = identity;
+  return `Usage: ${nodeAgent} [${HOST_NAMESPACES} FOLDER] | -v | -h
+
+The node agent of ${title}: serves the calls of the CNI plugins on this host until it is told to stop.
+If it does not run, the plugins do their work themselves.
+
+  ${HOST_NAMESPACES} FOLDER   serve calls in the mount, network and UTS namespace found there, for example
+                             /proc/1/ns; needed if the agent runs in a container
+  -v, -h                     print the version; print this text
+
+  ${environmentPrefix}RUN_DIRECTORY       where it listens, below "agent" (default ${runDirectory})
+
+Calls are served by a process of their own, "${nodeAgent} ${SERVE_CALLS}", which the agent starts and ends.`;
+}

@@ -1,0 +1,34 @@
+import { describe, expect, test } from "bun:test";
+import { type NodeRequest, readNodeArguments } from "./node-arguments.ts";
+
+const CASES: readonly (readonly [string, NodeRequest])[] = [
+  ["", { kind: "agent" }],
+  ["-v", { kind: "version" }],
+  ["-h", { kind: "help" }],
+  ["--help", { kind: "help" }],
+  ["--host-namespaces /proc/1/ns", { kind: "agent", hostNamespaces: "/proc/1/ns" }],
+  ["--host-namespaces=/host/proc/1/ns", { kind: "agent", hostNamespaces: "/host/proc/1/ns" }],
+  ["--host-namespaces", { kind: "wrong", argument: "--host-namespaces" }],
+  ["--host-namespaces=", { kind: "wrong", argument: "--host-namespaces=" }],
+  ["--host-namespaces proc", { kind: "wrong", argument: "--host-namespaces" }],
+  ["--parent 7", { kind: "wrong", argument: "--parent" }],
+  ["serve-calls", { kind: "call server" }],
+  ["serve-calls --parent 7", { kind: "call server", parent: 7 }],
+  ["serve-calls --parent seven", { kind: "wrong", argument: "--parent" }],
+  [
+    "serve-calls --parent 7 --host-namespaces /proc/1/ns",
+    { kind: "call server", parent: 7, hostNamespaces: "/proc/1/ns" },
+  ],
+  ["serve-calls again", { kind: "wrong", argument: "again" }],
+  ["start", { kind: "wrong", argument: "start" }],
+];
+
+describe("readNodeArguments()", () => {
+  test.each(CASES)("reads '%s'", (text, request) => {
+    expect(readNodeArguments(text.split(" ").filter((word) => word !== ""))).toEqual(request);
+  });
+
+  test("refuses an empty argument", () => {
+    expect(readNodeArguments([""])).toEqual({ kind: "wrong", argument: "" });
+  });
+});

@@ -1,0 +1,39 @@
+/** What the node agent was asked for. Pure. */
+
+export const SERVE_CALLS = "serve-calls";
+export const HOST_NAMESPACES = "--host-namespaces";
+export const PARENT = "--parent";
+
+export type NodeRequest =
+  | { readonly kind: "version" | "help" }
+  | { readonly kind: "wrong"; readonly argument: string }
+  | { readonly kind: "agent"; readonly hostNamespaces?: string }
+  | { readonly kind: "call server"; readonly hostNamespaces?: string; readonly parent?: number };
+
+export function readNodeArguments(args: readonly string[]): NodeRequest {
+  const [first] = args;
+  if (first === "-v") return { kind: "version" };
+  if (first === "-h" || first === "--help") return { kind: "help" };
+  return first === SERVE_CALLS
+    ? withOptions({ kind: "call server" }, args.slice(1))
+    : withOptions({ kind: "agent" }, args);
+}
+
+/** Each option with a value of its own: behind it, or behind "=". */
+function withOptions(
+  request: NodeRequest & { readonly kind: "agent" | "call server" },
+  args: readonly string[],
+): NodeRequest {
+  const [first = "", ...rest] = args;
+  if (first === "") return args.length === 0 ? request : { kind: "wrong", argument: first };
+  const at = first.indexOf("=");
+  const [name, value, others] =
+    at < 0 ? [first, rest[0], rest.slice(1)] : [first.slice(0, at), first.slice(at + 1), rest];
+  if (value === undefined || value === "") return { kind: "wrong", argument: first };
+  if (name === HOST_NAMESPACES && value.startsWith("/"))
+    return withOptions({ ...request, hostNamespaces: value }, others);
+  if (name === PARENT && request.kind === "call server" && /^\d+$/.test(value)) {
+    return withOptions({ ...request, parent: Number(value) }, others);
+  }
+  return { kind: "wrong", argument: first };
+}

@@ -1,0 +1,13 @@
+/** What both processes of the node agent write to stderr. */
+import { identity } from "../identity.ts";
+import { formatLine, type LogLevel } from "../log/line.ts";
+
+export function say(message: string, fields: Readonly<Record<string, string>> = {}, level: LogLevel = "INFO"): void {
+  const entry = { time: new Date(), level, processId: process.pid, component: identity.nodeAgent } as const;
+  process.stderr.write(formatLine({ ...entry, message, fields }));
+}
+
+/** The last line of a start that cannot succeed. */
+export function sayRefused(reason: string): void {
+  console.error(`${identity.nodeAgent}: Cannot start: ${reason}`);
+}

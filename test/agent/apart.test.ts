@@ -1,0 +1,158 @@
+/** Calls are served apart from the agent's other work: they do not wait for it, and each process may be killed. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { identity } from "../../src/identity.ts";
+import { buildWithCrashPoints, type CrashBuild } from "../support/crash-build.ts";
+import { hostProblem } from "../support/host.ts";
+import { testNeeding } from "../support/needs.ts";
+import { openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
+import { pollUntil } from "../support/poll.ts";
+import { type Agent, startAgent } from "./agent.ts";
+import { handOver } from "./hand-over.ts";
+
+const test = testNeeding(hostProblem());
+const CALLS = 50;
+const BLOCKED_MILLISECONDS = 1_000;
+const WORKERS = 6;
+const KILLS = 8;
+const LIMIT = 120_000;
+
+describe("calls served by the node agent", () => {
+  let site: PluginSite;
+  let build: CrashBuild;
+  beforeAll(async () => {
+    if (hostProblem() !== undefined) return;
+    build = buildWithCrashPoints();
+    site = await openPluginSite("embedded");
+  });
+  afterAll(async () => {
+    build?.remove();
+    await site?.[Symbol.asyncDispose]();
+  });
+
+  /** Runs them while the agent's other work does not pause for a second, and goes on until all of them have been answered. */
+  const whileBlocked = async (calls: () => Promise<unknown>) => {
+    const file = `${site.host.directory}/block`;
+    const agent = await startAgent(site.host, {
+      program: join(build.directory, identity.nodeAgent),
+      environment: { [`${identity.environmentPrefix}FAULT`]: `block ${file}` },
+    });
+    site.host.writeFile(file, "");
+    await pollUntil(() => agent.log().includes(": blocked\n"), "the other work to block");
+    const began = performance.now();
+    await calls();
+    await pollUntil(() => performance.now() - began > BLOCKED_MILLISECONDS, "the second to pass");
+    const served = await agent.hasServed(CALLS);
+    const isBlockedStill = !agent.log().includes("blocked no longer");
+    rmSync(site.host.view(file));
+    await agent.signal("TERM");
+    expect(await agent.ended).toBe(0);
+    return { served, isBlockedStill };
+  };
+  const all = (command: string) => Array.from({ length: CALLS }, () => `plugin ${command}: exit code 0`);
+
+  test(
+    "do not wait for its other work: 50 at once, and 50 in a row",
+    async () => {
+      const pods = await Promise.all(Array.from({ length: CALLS }, () => site.makePod()));
+      // Handed over by the test itself, which waits for as long as it takes: a plugin on a busy machine might not.
+      const atOnce = async () => {
+        const exitCodes = await Promise.all(pods.map((pod) => handOver(site, "ADD", pod)));
+        expect([...new Set(exitCodes)]).toEqual([0]);
+      };
+      const inARow = async () => {
+        for (const pod of pods) await site.quietly("DEL", pod);
+      };
+
+      expect(await whileBlocked(atOnce)).toEqual({ served: all("ADD"), isBlockedStill: true });
+      expect(await whileBlocked(inARow)).toEqual({ served: all("DEL"), isBlockedStill: true });
+      expect(await site.left()).toEqual([]);
+    },
+    LIMIT,
+  );
+});
+
+describe("the two processes of the node agent", () => {
+  let site: PluginSite;
+  let agent: Agent;
+  beforeAll(async () => {
+    if (hostProblem() === undefined) site = await openPluginSite("embedded");
+  });
+  afterAll(() => site?.[Symbol.asyncDispose]());
+  beforeEach(async () => {
+    if (hostProblem() === undefined) agent = await startAgent(site.host);
+  });
+  afterEach(async () => {
+    if (hostProblem() !== undefined) return;
+    await agent.signal("KILL");
+    await agent.ended;
+  });
+
+  const live = async (pod: Pod) => {
+    const prevResult = await site.add(pod);
+    await site.quietly("CHECK", pod, { config: site.config({ prevResult }) });
+    await site.quietly("DEL", pod);
+  };
+  const servers = () => agent.log().match(/serves the plugins' calls/g)?.length ?? 0;
+  const replaceAgent = async () => {
+    await agent.signal("KILL");
+    await agent.ended;
+    agent = await startAgent(site.host);
+  };
+
+  test("the one that serves is started again when it was killed, and the agent says so", async () => {
+    await agent.server.signal("KILL");
+    await pollUntil(() => servers() === 2, "another one to serve");
+    await live(await site.makePod());
+
+    expect(agent.log()).toMatch(/\[WARNING\].* the call server failed \(SIGKILL\): starting it again in 100 ms/);
+    expect(await agent.hasServed(3)).toHaveLength(3);
+    expect(await site.left()).toEqual([]);
+  });
+
+  test("the one that serves ends when the agent is killed, and a new agent takes over at once", async () => {
+    const before = agent.server.pid;
+    await replaceAgent();
+    await live(await site.makePod());
+
+    expect(await site.host.run(["kill", "-0", String(before)])).toMatchObject({ code: 1 });
+    expect(await agent.hasServed(3)).toHaveLength(3);
+  });
+
+  test("the one that serves ends with the agent even if it is frozen", async () => {
+    await agent.server.signal("STOP");
+    await replaceAgent();
+    await live(await site.makePod());
+
+    expect(await agent.hasServed(3)).toHaveLength(3);
+  });
+
+  test(
+    "may be killed in turn while calls are under way: every caller finishes, and nothing is left",
+    async () => {
+      const pods = await Promise.all(Array.from({ length: WORKERS }, () => site.makePod()));
+      let isOver = false;
+      const working = pods.map(async (pod) => {
+        let lives = 0;
+        for (; !isOver; lives++) await live(pod);
+        return lives;
+      });
+      for (let kills = 0; kills < KILLS; kills++) {
+        const servedBefore = agent.served().length;
+        await pollUntil(() => agent.served().length > servedBefore, "a call to be served");
+        const serversBefore = servers();
+        if (kills % 2 === 0) await replaceAgent();
+        else {
+          await agent.server.signal("KILL");
+          await pollUntil(() => servers() > serversBefore, "another one to serve");
+        }
+      }
+      isOver = true;
+
+      for (const lives of await Promise.all(working)) expect(lives).toBeGreaterThan(0);
+      expect(await site.left()).toEqual([]);
+    },
+    LIMIT,
+  );
+});
