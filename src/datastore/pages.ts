@@ -22,7 +22,11 @@ export interface Paging {
 }
 
 /** Yields at least one page, which may be empty. */
-export async function* pagesBelow(store: Datastore, prefix: string, paging: Paging = {}): AsyncGenerator<Page> {
+export async function* pagesBelow(
+  store: Pick<Datastore, "read">,
+  prefix: string,
+  paging: Paging = {},
+): AsyncGenerator<Page> {
   const { size = PAGE_SIZE } = paging;
   let at = paging.at === "first page" ? undefined : paging.at;
   let after: string | undefined;

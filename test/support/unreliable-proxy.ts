@@ -1,6 +1,7 @@
 /**
  * A wire that fails on purpose, between a client and a server on loopback: it
- * can swallow a request, or let it through and swallow the answer.
+ * can swallow a request, or let it through and swallow the answer, and cut every
+ * connection.
  */
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
@@ -11,12 +12,17 @@ export interface UnreliableProxy {
   readonly connections: () => number;
   /** The next message, or the next that holds `text`, is lost; before the client learns of it, `meanwhile` happens. */
   loseNext(loss: Loss, meanwhile?: () => Promise<unknown>, text?: string): void;
+  /** Ends every connection that is open now. */
+  cutAll(): void;
+  /** Ends every connection and accepts none while `meanwhile` happens. */
+  whileDown(meanwhile: () => Promise<unknown>): Promise<void>;
   stop(): Promise<void>;
 }
 
 export async function startProxy(target: number): Promise<UnreliableProxy> {
   let planned: { loss: Loss; meanwhile: () => Promise<unknown>; text: string } | undefined;
   let connections = 0;
+  let isDown = false;
   const open = new Set<Socket>();
   const loses = async (loss: Loss, client: Socket, data: string | Buffer): Promise<boolean> => {
     if (planned?.loss !== loss || !data.includes(planned.text)) return false;
@@ -28,6 +34,7 @@ export async function startProxy(target: number): Promise<UnreliableProxy> {
   };
   const server = createServer((client) => {
     connections += 1;
+    if (isDown) return void client.on("error", () => {}).destroy();
     const upstream = connect(target, "127.0.0.1");
     for (const socket of [client, upstream]) {
       open.add(socket);
@@ -39,6 +46,9 @@ export async function startProxy(target: number): Promise<UnreliableProxy> {
     client.on("close", () => upstream.destroy());
     upstream.on("close", () => client.destroy());
   });
+  const cutAll = () => {
+    for (const socket of open) socket.destroy();
+  };
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     port: (server.address() as AddressInfo).port,
@@ -46,8 +56,15 @@ export async function startProxy(target: number): Promise<UnreliableProxy> {
     loseNext: (loss, meanwhile = async () => {}, text = "") => {
       planned = { loss, meanwhile, text };
     },
+    cutAll,
+    whileDown: async (meanwhile) => {
+      isDown = true;
+      cutAll();
+      await meanwhile();
+      isDown = false;
+    },
     stop: async () => {
-      for (const socket of open) socket.destroy();
+      cutAll();
       await new Promise((resolve) => server.close(resolve));
     },
   };

@@ -1,0 +1,160 @@
+/**
+ * A live copy of some kinds of records: list, watch, resume, list again when
+ * the history is gone. The loops of the node agent, the controllers and the
+ * operator compute from its snapshots; nobody else watches.
+ *
+ *   store ══ list, watch ══> Feed ── KindUpdate ──> Replica ── Update ──> consumer, consumer, ...
+ *            (replica/feed.ts: the loop;            (merged for each of them at its own pace)
+ *             replica/feed-copy.ts: what counts)
+ *
+ * A snapshot is immutable and of one revision of the store, for all kinds if
+ * they are watched together, otherwise for each kind.
+ */
+import type { PluginError } from "../errors.ts";
+import { type Clock, SYSTEM_CLOCK } from "./replica/clock.ts";
+import { Feed, type FollowedStore, type ReplicaLimits } from "./replica/feed.ts";
+import type { KindUpdate } from "./replica/feed-copy.ts";
+import type { KindSnapshot } from "./replica/kind-snapshot.ts";
+import { type KindTable, planFeeds, type WatchGrouping } from "./replica/kinds.ts";
+import { type ReplicaStatus, worstOf } from "./replica/status.ts";
+import { type RecordChange, Subscription } from "./replica/subscription.ts";
+
+const LIMITS: ReplicaLimits = {
+  firstPauseMilliseconds: 100,
+  longestPauseMilliseconds: 10_000,
+  quietMilliseconds: 15 * 60_000,
+  pageSize: 500,
+};
+
+export interface ReplicaOptions {
+  /** Ends the replica and every iteration over its updates. */
+  readonly signal: AbortSignal;
+  readonly watches?: WatchGrouping;
+  readonly clock?: Clock;
+  /** Spreads the attempts of many replicas: a number from 0 up to 1. */
+  readonly random?: () => number;
+  readonly limits?: Partial<ReplicaLimits>;
+  /** Told of each lost connection and of each record that cannot be read. */
+  readonly report?: (problem: PluginError) => void;
+}
+
+export type ReplicaSnapshot<Values> = { readonly [Kind in keyof Values]: KindSnapshot<Values[Kind]> };
+
+/** What changed since the consumer's last update, in no particular order, and the state after it. */
+export interface Update<Values> {
+  readonly snapshot: ReplicaSnapshot<Values>;
+  readonly changes: { readonly [Kind in keyof Values]: readonly RecordChange<Values[Kind]>[] };
+}
+
+export interface Replica<Values> {
+  /** The latest state; `undefined` until the first list of every kind is complete. */
+  readonly snapshot: ReplicaSnapshot<Values> | undefined;
+  readonly status: ReplicaStatus;
+  /**
+   * Yields every record as the first update, once the first list is complete, and from then on what changed. A slow
+   * consumer gets one merged update. Ends with either signal. Any number of consumers may iterate at once.
+   */
+  updates(signal?: AbortSignal): AsyncIterable<Update<Values>>;
+  /** Resolves after the signal has fired, when nothing is left open. Never rejects. */
+  readonly ended: Promise<void>;
+}
+
+/** The store must stay open until the replica has ended. */
+export function startReplica<Values>(
+  store: FollowedStore,
+  kinds: KindTable<Values>,
+  options: ReplicaOptions,
+): Replica<Values> {
+  return new StoreReplica<Values>(store, kinds, options);
+}
+
+class StoreReplica<Values> implements Replica<Values> {
+  readonly ended: Promise<void>;
+  private readonly feeds: readonly Feed[];
+  private readonly snapshots = new Map<string, KindSnapshot<unknown>>();
+  private readonly kindCount: number;
+  private readonly subscriptions = new Set<Subscription>();
+  private readonly report: (problem: PluginError) => void;
+  private news = Promise.withResolvers<void>();
+
+  constructor(
+    store: FollowedStore,
+    kinds: KindTable<Values>,
+    private readonly options: ReplicaOptions,
+  ) {
+    const { signal: stop, clock = SYSTEM_CLOCK, random = Math.random, report = () => {} } = options;
+    const limits = { ...LIMITS, ...options.limits };
+    const publish = (updates: readonly KindUpdate[]) => this.publish(updates);
+    this.report = report;
+    this.kindCount = Object.keys(kinds).length;
+    this.feeds = planFeeds(kinds, options.watches ?? "together").map(
+      (plan) => new Feed(plan, { store, stop, clock, random, limits, publish, report }),
+    );
+    this.ended = Promise.all(this.feeds.map((feed) => feed.run())).then(() => {});
+  }
+
+  get snapshot(): ReplicaSnapshot<Values> | undefined {
+    return this.isComplete ? asTable<ReplicaSnapshot<Values>>(this.snapshots) : undefined;
+  }
+
+  get status(): ReplicaStatus {
+    return worstOf(this.feeds.map(({ status }) => status.current));
+  }
+
+  async *updates(signal?: AbortSignal): AsyncGenerator<Update<Values>> {
+    const stop = signal === undefined ? this.options.signal : AbortSignal.any([signal, this.options.signal]);
+    const wake = () => this.wakeConsumers();
+    stop.addEventListener("abort", wake, { once: true });
+    let subscription: Subscription | undefined;
+    try {
+      while (!stop.aborted) {
+        const { promise } = this.news;
+        subscription ??= this.subscribe();
+        if (subscription?.isDue) {
+          const changes = subscription.take();
+          yield { snapshot: asTable(this.snapshots), changes: asTable(changes) };
+        } else await promise;
+      }
+    } finally {
+      stop.removeEventListener("abort", wake);
+      if (subscription !== undefined) this.subscriptions.delete(subscription);
+    }
+  }
+
+  private get isComplete(): boolean {
+    return this.snapshots.size === this.kindCount;
+  }
+
+  private subscribe(): Subscription | undefined {
+    if (!this.isComplete) return undefined;
+    const subscription = new Subscription(this.snapshots);
+    this.subscriptions.add(subscription);
+    return subscription;
+  }
+
+  private publish(updates: readonly KindUpdate[]): void {
+    for (const update of updates) {
+      const { kind, snapshot, changed } = update;
+      this.snapshots.set(kind, snapshot);
+      for (const subscription of this.subscriptions) subscription.add(update);
+      for (const key of changed) this.reportUnreadable(snapshot, key);
+    }
+    this.wakeConsumers();
+  }
+
+  private reportUnreadable(snapshot: KindSnapshot<unknown>, key: string): void {
+    const held = snapshot.held(key);
+    if (held?.kind === "unreadable") this.report(held.failure);
+  }
+
+  private wakeConsumers(): void {
+    const { resolve } = this.news;
+    this.news = Promise.withResolvers<void>();
+    resolve();
+  }
+}
+
+/** The one cast of a replica: the type of a table of many types does not survive a loop over its rows. */
+function asTable<Table>(rows: ReadonlyMap<string, unknown>): Table {
+  return Object.fromEntries(rows) as Table;
+}

@@ -1,0 +1,275 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { HistoryGone } from "../datastore.ts";
+import { openMemory } from "../memory/memory.ts";
+import { MemoryTable } from "../memory/table.ts";
+import { type Replica, startReplica } from "../replica.ts";
+import type { Clock } from "./clock.ts";
+import type { FollowedStore } from "./feed.ts";
+
+/** Time that stands still until a test moves it. */
+class ManualClock implements Clock {
+  readonly waits: number[] = [];
+  private time = 0;
+  private readonly sleepers = new Set<{ readonly end: number; readonly wake: () => void }>();
+
+  get sleeping(): number {
+    return this.sleepers.size;
+  }
+
+  now(): number {
+    return this.time;
+  }
+
+  async wait(milliseconds: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    this.waits.push(milliseconds);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const sleeper = { end: this.time + milliseconds, wake: () => resolve() };
+    this.sleepers.add(sleeper);
+    signal.addEventListener("abort", sleeper.wake, { once: true });
+    await promise;
+    this.sleepers.delete(sleeper);
+  }
+
+  async advance(milliseconds: number): Promise<void> {
+    this.time += milliseconds;
+    for (const { end, wake } of this.sleepers) if (end <= this.time) wake();
+    await settled();
+  }
+}
+
+/** Everything that waits only for memory has happened. */
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+interface Traffic {
+  reads: number;
+  watchesBegun: number;
+  watchesOpen: number;
+}
+
+/** A store of a test's own making, with its traffic counted. */
+function counted(store: FollowedStore): { readonly store: FollowedStore; readonly traffic: Traffic } {
+  const traffic: Traffic = { reads: 0, watchesBegun: 0, watchesOpen: 0 };
+  return {
+    traffic,
+    store: {
+      read: (...asked: Parameters<FollowedStore["read"]>) => {
+        traffic.reads += 1;
+        return store.read(...asked);
+      },
+      async *watch(...asked: Parameters<FollowedStore["watch"]>) {
+        traffic.watchesBegun += 1;
+        traffic.watchesOpen += 1;
+        try {
+          yield* store.watch(...asked);
+        } finally {
+          traffic.watchesOpen -= 1;
+        }
+      },
+    },
+  };
+}
+
+describe("startReplica()", () => {
+  const kinds = { things: { prefix: "/k/", decode: ({ value }: { readonly value: string }) => value } };
+  const limits = { firstPauseMilliseconds: 100, longestPauseMilliseconds: 1_000, quietMilliseconds: 60_000 };
+  let stop = new AbortController();
+  let started: Replica<unknown> | undefined;
+  afterEach(async () => {
+    stop.abort();
+    await started?.ended;
+    stop = new AbortController();
+  });
+  const start = (store: FollowedStore, clock: Clock, pageSize = 500) => {
+    const options = { signal: stop.signal, clock, random: () => 1, limits: { ...limits, pageSize } };
+    const replica = startReplica(store, kinds, options);
+    started = replica;
+    return replica;
+  };
+  const stateOf = (replica: ReturnType<typeof start>) => Object.fromEntries(replica.snapshot?.things ?? []);
+  const put = (table: MemoryTable, key: string, value: string) => table.commit([{ kind: "put", key, value }]);
+
+  test("waits longer and longer between attempts, and says so", async () => {
+    const clock = new ManualClock();
+    const { store, traffic } = counted({
+      read: () => Promise.reject(new Error("no route")),
+      watch: openMemory().watch,
+    });
+    const replica = start(store, clock);
+    await settled();
+    const attempts = [traffic.reads];
+    for (const pause of [100, 200, 400, 800, 1_000, 1_000]) {
+      await clock.advance(pause - 1);
+      attempts.push(traffic.reads);
+      await clock.advance(1);
+    }
+
+    expect(clock.waits).toEqual([100, 200, 400, 800, 1_000, 1_000, 1_000]);
+    expect(attempts).toEqual([1, 1, 2, 3, 4, 5, 6]);
+    expect(replica.snapshot).toBeUndefined();
+    expect(replica.status).toMatchObject({ state: "listing", since: 0, failure: { kind: "datastore-unavailable" } });
+  });
+
+  test.each(["breaks", "ends"] as const)("does not hurry to a watch that opens and %s at once", async (how) => {
+    const clock = new ManualClock();
+    const memory: FollowedStore = openMemory();
+    const { store, traffic } = counted({
+      read: (...asked) => memory.read(...asked),
+      async *watch(_prefix, from) {
+        yield { kind: "bookmark", revision: from };
+        if (how === "breaks" || traffic.watchesBegun > 1_000) throw new Error("broken");
+      },
+    });
+    const replica = start(store, clock);
+    for (let turn = 0; turn < 100; turn++) await clock.advance(100);
+
+    expect(traffic.watchesBegun).toBeLessThan(16);
+    expect(traffic.reads).toBe(1);
+    expect(replica.status).toMatchObject({ state: "stale", since: expect.any(Number) });
+  });
+
+  test("opens a quiet watch again, and takes one that delivers nothing at all for lost", async () => {
+    const clock = new ManualClock();
+    const memory: FollowedStore = openMemory();
+    let isMute = false;
+    const { store, traffic } = counted({
+      read: (...asked) => memory.read(...asked),
+      async *watch(prefix, from, signal) {
+        if (!isMute) return yield* memory.watch(prefix, from, signal);
+        await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      },
+    });
+    const replica = start(store, clock);
+    await settled();
+    isMute = true;
+    await clock.advance(60_000);
+    const whileQuiet = [traffic.watchesBegun, replica.status.state];
+    await clock.advance(60_000);
+    const whileMute = [traffic.watchesBegun, replica.status.state];
+    isMute = false;
+    await clock.advance(100);
+
+    expect(whileQuiet).toEqual([2, "in sync"]);
+    expect(whileMute).toEqual([2, "stale"]);
+    expect([traffic.watchesBegun, replica.status.state]).toEqual([3, "in sync"]);
+    expect([traffic.reads, traffic.watchesOpen]).toEqual([1, 1]);
+  });
+
+  test("takes a store that was restored from an older copy for what it is, though a record has the same revision", async () => {
+    const clock = new ManualClock();
+    const [before, after] = [new MemoryTable(), new MemoryTable()];
+    for (const table of [before, after]) put(table, "/k/same", "a");
+    put(before, "/k/changed", "before");
+    put(after, "/k/changed", "after");
+    put(before, "/k/gone", "x");
+    let table = before;
+    const connect = (): FollowedStore => openMemory(table);
+    let cut = new AbortController();
+    const { store } = counted({
+      read: (...asked) => connect().read(...asked),
+      async *watch(prefix, from, signal) {
+        yield* openMemory(table).watch(prefix, from, AbortSignal.any([signal, cut.signal]));
+        if (!signal.aborted) throw new Error("cut");
+      },
+    });
+    const replica = start(store, clock);
+    await settled();
+    const updates = replica.updates()[Symbol.asyncIterator]();
+    const revision = (await updates.next()).value?.snapshot.things.revisionOf("/k/changed");
+    table = after;
+    cut.abort();
+    cut = new AbortController();
+    await settled();
+    await clock.advance(100);
+    await clock.advance(200);
+    const update = (await updates.next()).value;
+
+    expect(stateOf(replica)).toEqual({ "/k/same": "a", "/k/changed": "after" });
+    expect(replica.snapshot?.things.revisionOf("/k/changed")).toBe(revision);
+    expect(update?.changes.things.map(({ kind, key }: { kind: string; key: string }) => `${kind} ${key}`)).toEqual([
+      "delete /k/gone",
+      "put /k/changed",
+    ]);
+  });
+
+  test("lists again if the moment of its first page is gone before the last", async () => {
+    const clock = new ManualClock();
+    const table = new MemoryTable();
+    for (const name of ["a", "b", "c", "d"]) put(table, `/k/${name}`, "x");
+    const memory: FollowedStore = openMemory(table);
+    let failures = 1;
+    const { store, traffic } = counted({
+      read: async (wanted, at) => {
+        if (at !== undefined && failures-- > 0) throw new HistoryGone(at);
+        return memory.read(wanted, at);
+      },
+      watch: (...asked) => memory.watch(...asked),
+    });
+    const replica = start(store, clock, 2);
+    await settled();
+    await clock.advance(100);
+
+    expect(Object.keys(stateOf(replica))).toHaveLength(4);
+    expect(traffic.reads).toBe(2 + 3);
+  });
+
+  test("begins a list that failed from the start, at a new moment", async () => {
+    const clock = new ManualClock();
+    const table = new MemoryTable();
+    for (const name of ["a", "b", "c"]) put(table, `/k/${name}`, "x");
+    const memory: FollowedStore = openMemory(table);
+    const { store, traffic } = counted({
+      read: (...asked) => (traffic.reads === 2 ? Promise.reject(new Error("lost")) : memory.read(...asked)),
+      watch: (...asked) => memory.watch(...asked),
+    });
+    const replica = start(store, clock, 2);
+    await settled();
+    const a = table.answer({ kind: "key", key: "/k/a" })[0];
+    table.commit([{ kind: "delete", key: "/k/a", revision: a?.revision ?? "" }]);
+    put(table, "/k/d", "x");
+    table.forgetHistory();
+    await clock.advance(100);
+
+    expect(Object.keys(stateOf(replica)).toSorted()).toEqual(["/k/b", "/k/c", "/k/d"]);
+    expect([traffic.reads, traffic.watchesBegun]).toEqual([2 + 2, 1]);
+  });
+
+  test("lets go of everything when its signal fires, whatever it is doing", async () => {
+    const clock = new ManualClock();
+    const memory: FollowedStore = openMemory();
+    const hanging = counted({ read: () => new Promise<never>(() => {}), watch: memory.watch });
+    const failing = counted({ read: () => Promise.reject(new Error("no route")), watch: memory.watch });
+    const following = counted({
+      read: (...asked) => memory.read(...asked),
+      watch: (...asked) => memory.watch(...asked),
+    });
+    const replicas = [hanging, failing, following].map(({ store }) => start(store, clock));
+    const consumers = replicas.map(async (replica) => {
+      for await (const _ of replica.updates());
+    });
+    await settled();
+    stop.abort();
+    await Promise.all([...consumers, ...replicas.map(({ ended }) => ended)]);
+
+    expect(following.traffic).toEqual({ reads: 1, watchesBegun: 1, watchesOpen: 0 });
+    expect(clock.sleeping).toBe(0);
+  });
+
+  test("ends an iteration with the consumer's own signal, and goes on for others", async () => {
+    const table = new MemoryTable();
+    const replica = start(openMemory(table), new ManualClock());
+    const own = new AbortController();
+    let count = 0;
+    for await (const _ of replica.updates(own.signal)) {
+      count += 1;
+      own.abort();
+    }
+    put(table, "/k/a", "x");
+    await settled();
+
+    expect(count).toBe(1);
+    expect(stateOf(replica)).toEqual({ "/k/a": "x" });
+  });
+});

@@ -1,0 +1,37 @@
+import { describe, expect, test } from "bun:test";
+import { Backoff, SYSTEM_CLOCK } from "./clock.ts";
+
+const LIMITS = { firstPauseMilliseconds: 100, longestPauseMilliseconds: 1_000 };
+
+describe("Backoff", () => {
+  test("doubles up to the longest pause", () => {
+    const backoff = new Backoff(LIMITS, () => 1);
+
+    expect(Array.from({ length: 6 }, () => backoff.next(0))).toEqual([100, 200, 400, 800, 1_000, 1_000]);
+  });
+
+  test("draws each pause from its upper half, so that it is never near zero", () => {
+    const backoff = new Backoff(LIMITS, () => 0);
+
+    expect([backoff.next(0), backoff.next(0)]).toEqual([50, 100]);
+  });
+
+  test("begins small again only after a good time of the longest pause", () => {
+    const backoff = new Backoff(LIMITS, () => 1);
+    const pauses = [0, 0, 999, 1_000, 0].map((wellFor) => backoff.next(wellFor));
+
+    expect(pauses).toEqual([100, 200, 400, 100, 200]);
+  });
+});
+
+describe("SYSTEM_CLOCK", () => {
+  test("ends a wait when the signal fires, also one that fired before", async () => {
+    const stop = new AbortController();
+    const waiting = SYSTEM_CLOCK.wait(60_000, stop.signal);
+    stop.abort();
+    await waiting;
+    await SYSTEM_CLOCK.wait(60_000, stop.signal);
+
+    expect(stop.signal.aborted).toBe(true);
+  });
+});

@@ -1,0 +1,47 @@
+/** Time as a replica sees it, and how long it waits between attempts. */
+export interface Clock {
+  /** Milliseconds. */
+  now(): number;
+  /** Ends early, without an error, when the signal fires. */
+  wait(milliseconds: number, signal: AbortSignal): Promise<void>;
+}
+
+export const SYSTEM_CLOCK: Clock = {
+  now: () => Date.now(),
+  wait: async (milliseconds, signal) => {
+    if (signal.aborted) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const wake = () => resolve();
+    const timer = setTimeout(wake, milliseconds);
+    signal.addEventListener("abort", wake, { once: true });
+    await promise;
+    clearTimeout(timer);
+    signal.removeEventListener("abort", wake);
+  },
+};
+
+export interface BackoffLimits {
+  readonly firstPauseMilliseconds: number;
+  readonly longestPauseMilliseconds: number;
+}
+
+/** Pauses that double up to a limit. Each is drawn from its upper half, so that many replicas do not come back at once. */
+export class Backoff {
+  private pause: number;
+
+  constructor(
+    private readonly limits: BackoffLimits,
+    private readonly random: () => number,
+  ) {
+    this.pause = limits.firstPauseMilliseconds;
+  }
+
+  /** The pause after a failure; it begins small again only if all was well for the length of the longest pause. */
+  next(wellForMilliseconds: number): number {
+    const { firstPauseMilliseconds, longestPauseMilliseconds } = this.limits;
+    if (wellForMilliseconds >= longestPauseMilliseconds) this.pause = firstPauseMilliseconds;
+    const { pause } = this;
+    this.pause = Math.min(pause * 2, longestPauseMilliseconds);
+    return (pause * (1 + this.random())) / 2;
+  }
+}

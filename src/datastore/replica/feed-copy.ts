@@ -1,0 +1,166 @@
+/**
+ * The copy that one list and one watch keep: which events count, when a list is
+ * complete, what changed. It waits for nothing and makes no requests.
+ *
+ *   pages of a list ──> events since the first page ──> bookmark at or past the last page: published
+ *                       events ──────────────────────> bookmark: published
+ *
+ * The pages of a list may be of different moments, so what happened since the
+ * first one is replayed on top of them, and nothing is published in between.
+ * Events count only at their bookmark: those before a lost connection that had
+ * none yet are delivered again.
+ */
+import { type DatastoreEvent, HistoryGone } from "../datastore.ts";
+import type { Page } from "../pages.ts";
+import { type HeldRecord, holdEntry, KindSnapshot } from "./kind-snapshot.ts";
+import type { FeedPlan, KindSource } from "./kinds.ts";
+
+type Held = HeldRecord<unknown>;
+type RecordEvent = Exclude<DatastoreEvent, { readonly kind: "bookmark" }>;
+
+/** One kind at a new moment, and the keys whose record is not the one before. */
+export interface KindUpdate {
+  readonly kind: string;
+  readonly snapshot: KindSnapshot<unknown>;
+  readonly changed: readonly string[];
+}
+
+/** The moment of the first and of the last page, and what lies between them so far. */
+interface Listing {
+  readonly first: bigint;
+  last: bigint;
+  readonly records: ReadonlyMap<string, Map<string, Held>>;
+}
+
+/** What a kind holds by now, and the events that wait for their bookmark. */
+interface KindCopy {
+  readonly kind: string;
+  readonly source: KindSource<unknown>;
+  readonly pending: Map<string, RecordEvent>;
+  snapshot: KindSnapshot<unknown>;
+}
+
+export class FeedCopy {
+  private readonly kinds: readonly KindCopy[];
+  private listing: Listing | undefined;
+  private position: bigint | undefined;
+
+  constructor(plan: FeedPlan) {
+    this.kinds = Array.from(plan.kinds, ([kind, source]) => ({
+      kind,
+      source,
+      pending: new Map(),
+      snapshot: KindSnapshot.empty(),
+    }));
+  }
+
+  /** The bookmark to resume from; `undefined` if everything must be listed. */
+  get bookmark(): string | undefined {
+    return this.position === undefined ? undefined : String(this.position);
+  }
+
+  /** Takes a page of a new list; the first page begins it. */
+  addPage(kind: string, { entries, revision }: Page): void {
+    const moment = BigInt(revision);
+    this.listing ??= {
+      first: moment,
+      last: moment,
+      records: new Map(this.kinds.map((each) => [each.kind, new Map()])),
+    };
+    if (moment > this.listing.last) this.listing.last = moment;
+    const copy = this.kinds.find((each) => each.kind === kind);
+    const records = this.listing.records.get(kind);
+    if (copy === undefined || records === undefined) return;
+    for (const entry of entries) {
+      const held = holdEntry(entry, copy.source, copy.snapshot.held(entry.key));
+      if (held !== undefined) records.set(entry.key, held);
+    }
+  }
+
+  /** All pages were read: what happened since the first of them is to be replayed. */
+  endList(): void {
+    this.position = this.listing?.first;
+  }
+
+  /** An event from before the bookmark, or from before one that was collected already, is a repetition. */
+  collect(event: RecordEvent): void {
+    const key = keyOf(event);
+    const pending = this.kinds.find(({ source }) => key.startsWith(source.prefix))?.pending;
+    const collected = pending?.get(key);
+    const known = collected === undefined ? this.position : revisionOf(collected);
+    if (known !== undefined && revisionOf(event) > known) pending?.set(key, event);
+  }
+
+  /** Every event up to this revision was collected. Returns what is published: nothing while a list is incomplete. */
+  reach(revision: string): readonly KindUpdate[] | undefined {
+    const reached = BigInt(revision);
+    // Only a store that was restored from an older copy counts backwards.
+    if (this.position === undefined || reached < this.position) throw new HistoryGone(this.bookmark ?? revision);
+    this.position = reached;
+    const { listing } = this;
+    if (listing !== undefined) {
+      for (const copy of this.kinds) replay(copy, listing.records.get(copy.kind));
+      if (reached < listing.last) return undefined;
+      this.listing = undefined;
+    }
+    return this.kinds.map((copy) => {
+      const changes = listing === undefined ? pendingChanges(copy) : difference(copy, listing.records.get(copy.kind));
+      copy.pending.clear();
+      copy.snapshot = copy.snapshot.with(revision, changes);
+      return { kind: copy.kind, snapshot: copy.snapshot, changed: [...changes.keys()] };
+    });
+  }
+
+  /** The connection is lost: what has no bookmark yet is delivered again. */
+  interrupt(): void {
+    for (const { pending } of this.kinds) pending.clear();
+  }
+
+  /** Neither the history since the bookmark nor a list that was begun is of use: list everything again. */
+  startOver(): void {
+    this.interrupt();
+    this.position = undefined;
+    this.listing = undefined;
+  }
+}
+
+/**
+ * Applies the waiting events to what a list showed. A page may have shown a later moment of a record: the event that
+ * led there follows before anything is published.
+ */
+function replay({ pending, source, snapshot }: KindCopy, listed: Map<string, Held> = new Map()): void {
+  for (const [key, event] of pending) {
+    const held = event.kind === "put" ? holdEntry(event.entry, source, snapshot.held(key)) : undefined;
+    if (held === undefined) listed.delete(key);
+    else listed.set(key, held);
+  }
+  pending.clear();
+}
+
+function pendingChanges({ pending, source, snapshot }: KindCopy): ReadonlyMap<string, Held | undefined> {
+  const changes = new Map<string, Held | undefined>();
+  for (const [key, event] of pending) {
+    const before = snapshot.held(key);
+    const held = event.kind === "put" ? holdEntry(event.entry, source, before) : undefined;
+    if (held !== before) changes.set(key, held);
+  }
+  return changes;
+}
+
+function difference(
+  { snapshot }: KindCopy,
+  listed: ReadonlyMap<string, Held> = new Map(),
+): ReadonlyMap<string, Held | undefined> {
+  const changes = new Map<string, Held | undefined>();
+  for (const key of snapshot.keys()) if (!listed.has(key)) changes.set(key, undefined);
+  for (const [key, held] of listed) if (snapshot.held(key) !== held) changes.set(key, held);
+  return changes;
+}
+
+function keyOf(event: RecordEvent): string {
+  return event.kind === "put" ? event.entry.key : event.key;
+}
+
+function revisionOf(event: RecordEvent): bigint {
+  return BigInt(event.kind === "put" ? event.entry.revision : event.revision);
+}

@@ -1,0 +1,143 @@
+/**
+ * Lists, watches, resumes, and lists again when the history is gone: the loop
+ * around one `FeedCopy`. It ends with its signal and with nothing else.
+ */
+import { PluginError } from "../../errors.ts";
+import { type Datastore, HistoryGone } from "../datastore.ts";
+import { pagesBelow } from "../pages.ts";
+import { Backoff, type BackoffLimits, type Clock } from "./clock.ts";
+import { FeedCopy, type KindUpdate } from "./feed-copy.ts";
+import type { FeedPlan } from "./kinds.ts";
+import { FeedStatus } from "./status.ts";
+
+export interface ReplicaLimits extends BackoffLimits {
+  /** A watch that delivers nothing for so long is opened again; etcd reports its progress every ten minutes. */
+  readonly quietMilliseconds: number;
+  readonly pageSize: number;
+}
+
+/** All that a replica needs of a datastore. */
+export type FollowedStore = Pick<Datastore, "read" | "watch">;
+
+export interface FeedMeans {
+  readonly store: FollowedStore;
+  readonly stop: AbortSignal;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly limits: ReplicaLimits;
+  readonly publish: (updates: readonly KindUpdate[]) => void;
+  readonly report: (problem: PluginError) => void;
+}
+
+export class Feed {
+  readonly status: FeedStatus;
+  private readonly copy: FeedCopy;
+  private readonly backoff: Backoff;
+
+  constructor(
+    private readonly plan: FeedPlan,
+    private readonly means: FeedMeans,
+  ) {
+    this.copy = new FeedCopy(plan);
+    this.status = new FeedStatus(means.clock.now());
+    this.backoff = new Backoff(means.limits, means.random);
+  }
+
+  /** Resolves when the signal has fired and nothing is left open. */
+  async run(): Promise<void> {
+    const { stop, clock } = this.means;
+    while (!stop.aborted) {
+      try {
+        if (this.copy.bookmark === undefined) await this.list();
+        await this.watch();
+      } catch (error) {
+        if (stop.aborted) return;
+        await clock.wait(this.fail(error), stop);
+      }
+    }
+  }
+
+  /** Returns how long to wait before the next attempt. */
+  private fail(error: unknown): number {
+    const { clock, report } = this.means;
+    const problem = asProblem(error);
+    const pause = this.backoff.next(this.status.wellFor(clock.now()));
+    if (error instanceof HistoryGone) this.copy.startOver();
+    this.status.lose(clock.now(), problem);
+    report(problem);
+    return pause;
+  }
+
+  private async list(): Promise<void> {
+    const { store, stop, limits } = this.means;
+    const reader = { read: (...asked: Parameters<FollowedStore["read"]>) => unlessStopped(store.read(...asked), stop) };
+    let moment: string | undefined;
+    this.copy.startOver();
+    for (const [kind, { prefix }] of this.plan.kinds) {
+      const paging = { size: limits.pageSize, at: moment ?? "first page" };
+      for await (const page of pagesBelow(reader, prefix, paging)) {
+        moment ??= page.revision;
+        this.copy.addPage(kind, page);
+      }
+    }
+    this.copy.endList();
+  }
+
+  private async watch(): Promise<void> {
+    const { store, stop, clock } = this.means;
+    const begun = clock.now();
+    const ending = new AbortController();
+    const signal = AbortSignal.any([stop, ending.signal]);
+    const quiet = this.endWhenQuiet(begun, ending);
+    try {
+      for await (const event of store.watch(this.plan.watched, this.copy.bookmark ?? "0", signal)) {
+        if (event.kind === "bookmark") this.reach(event.revision);
+        else this.copy.collect(event);
+      }
+      // A quiet watch is opened again as a matter of course, but every watch begins with a bookmark.
+      if (!signal.aborted) throw unwatchable("the watch has ended");
+      if (!stop.aborted && this.status.heardAt < begun) throw unwatchable("the watch delivers nothing");
+    } finally {
+      this.copy.interrupt();
+      ending.abort();
+      await quiet;
+    }
+  }
+
+  private reach(revision: string): void {
+    const { clock, publish } = this.means;
+    const updates = this.copy.reach(revision);
+    this.status.hear(clock.now());
+    if (updates === undefined) return;
+    this.status.sync(clock.now());
+    publish(updates);
+  }
+
+  private async endWhenQuiet(begun: number, ending: AbortController): Promise<void> {
+    const { clock, limits, stop } = this.means;
+    const signal = AbortSignal.any([stop, ending.signal]);
+    const left = () => Math.max(begun, this.status.heardAt) + limits.quietMilliseconds - clock.now();
+    while (!signal.aborted && left() > 0) await clock.wait(left(), signal);
+    ending.abort();
+  }
+}
+
+/** A read has no signal of its own; whoever stops does not wait for it. */
+function unlessStopped<Answer>(answer: Promise<Answer>, stop: AbortSignal): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const giveUp = () => reject(stop.reason);
+  if (stop.aborted) giveUp();
+  stop.addEventListener("abort", giveUp, { once: true });
+  answer.then(resolve, reject);
+  return promise.finally(() => stop.removeEventListener("abort", giveUp));
+}
+
+function unwatchable(reason: string): PluginError {
+  return new PluginError("datastore-unavailable", `Cannot follow the datastore: ${reason}`);
+}
+
+function asProblem(error: unknown): PluginError {
+  if (error instanceof PluginError) return error;
+  const reason = error instanceof Error ? error.message : String(error);
+  return new PluginError("datastore-unavailable", `Cannot follow the datastore: ${reason}`, { cause: error });
+}

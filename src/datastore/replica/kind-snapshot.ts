@@ -1,0 +1,112 @@
+/** The records of one kind at one moment, decoded. Immutable. */
+import { PluginError } from "../../errors.ts";
+import type { Entry } from "../datastore.ts";
+import type { Unreadable } from "../read-each.ts";
+import type { KindSource } from "./kinds.ts";
+import { PersistentMap } from "./persistent-map.ts";
+
+interface Origin {
+  readonly key: string;
+  readonly revision: string;
+  /** Of the text it was decoded from: after a restore from an older copy the same revision may mean another text. */
+  readonly digest: bigint;
+}
+
+/** A record as the replica holds it; the same object as long as nobody wrote the record. */
+export type HeldRecord<Value> = Origin &
+  (
+    | { readonly kind: "readable"; readonly value: Value }
+    | { readonly kind: "unreadable"; readonly failure: PluginError }
+  );
+
+/** Decodes an entry, unless it is what is held already; `undefined` if it is not of this kind. */
+export function holdEntry<Value>(
+  entry: Entry,
+  source: KindSource<Value>,
+  held: HeldRecord<Value> | undefined,
+): HeldRecord<Value> | undefined {
+  const { key, revision } = entry;
+  const origin: Origin = { key, revision, digest: digestOf(entry.value) };
+  if (held !== undefined && held.revision === revision && held.digest === origin.digest) return held;
+  try {
+    const value = source.decode(entry);
+    return value === undefined ? undefined : { ...origin, kind: "readable", value };
+  } catch (error) {
+    return { ...origin, kind: "unreadable", failure: asMalformed(error, key) };
+  }
+}
+
+function digestOf(text: string): bigint {
+  return BigInt(Bun.hash(text));
+}
+
+/** One record must not stop the others, not even if its decoder fails in a way that nobody foresaw. */
+function asMalformed(error: unknown, key: string): PluginError {
+  if (error instanceof PluginError) return error;
+  const reason = error instanceof Error ? error.message : String(error);
+  return new PluginError("record-malformed", `Cannot read the record at "${key}": ${reason}`, { cause: error });
+}
+
+export class KindSnapshot<Value> {
+  private constructor(
+    /** The revision of the store at this moment. */
+    readonly revision: string,
+    private readonly readable: PersistentMap<HeldRecord<Value>>,
+    private readonly malformed: PersistentMap<HeldRecord<Value>>,
+  ) {}
+
+  static empty<Value>(): KindSnapshot<Value> {
+    return new KindSnapshot<Value>("0", PersistentMap.empty(), PersistentMap.empty());
+  }
+
+  /** How many records could be read. */
+  get size(): number {
+    return this.readable.size;
+  }
+
+  /** `undefined` also for a record that cannot be read. */
+  get(key: string): Value | undefined {
+    const held = this.readable.get(key);
+    return held?.kind === "readable" ? held.value : undefined;
+  }
+
+  /** The revision of a record, for a commit that is guarded by it. */
+  revisionOf(key: string): string | undefined {
+    return this.held(key)?.revision;
+  }
+
+  /** Keys and values of the records that could be read, in no particular order. */
+  *[Symbol.iterator](): IterableIterator<readonly [string, Value]> {
+    for (const [key, held] of this.readable) if (held.kind === "readable") yield [key, held.value];
+  }
+
+  /**
+   * The records that are there and cannot be read. A consumer that must fail closed looks here: what such a record
+   * says, perhaps "deny", is not among the values.
+   */
+  get unreadable(): readonly Unreadable[] {
+    return Array.from(this.malformed, ([, held]) => held).filter((held) => held.kind === "unreadable");
+  }
+
+  /** What is held at the key, whether it could be read or not. */
+  held(key: string): HeldRecord<Value> | undefined {
+    return this.readable.get(key) ?? this.malformed.get(key);
+  }
+
+  *keys(): IterableIterator<string> {
+    for (const [key] of this.readable) yield key;
+    for (const [key] of this.malformed) yield key;
+  }
+
+  /** The state at a later moment; `undefined` removes a record. */
+  with(revision: string, changes: ReadonlyMap<string, HeldRecord<Value> | undefined>): KindSnapshot<Value> {
+    const among = (kind: HeldRecord<Value>["kind"]) =>
+      Array.from(changes, ([key, held]) => [key, held?.kind === kind ? held : undefined] as const);
+    const touchesMalformed = this.malformed.size > 0 || changes.values().some((held) => held?.kind === "unreadable");
+    return new KindSnapshot<Value>(
+      revision,
+      this.readable.with(among("readable")),
+      touchesMalformed ? this.malformed.with(among("unreadable")) : this.malformed,
+    );
+  }
+}

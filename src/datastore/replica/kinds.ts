@@ -1,0 +1,53 @@
+/**
+ * The table of what a replica follows, and how many watches that takes. Pure.
+ */
+import type { Entry } from "../datastore.ts";
+
+/** Where the records of a kind lie, and how one becomes a value. */
+export interface KindSource<Value> {
+  readonly prefix: string;
+  /** Returns `undefined` for a key that is not of this kind; throws for a record that cannot be read. */
+  readonly decode: (entry: Entry) => Value | undefined;
+}
+
+/** `Values` maps the name of each kind to the type of its values. */
+export type KindTable<Values> = { readonly [Kind in keyof Values]: KindSource<Values[Kind]> };
+
+/**
+ * "together": one watch over everything that the kinds have in common, so a snapshot of all of them is of one moment.
+ * "per kind": for a store whose revisions cannot be compared between kinds; then each kind has its own moment.
+ */
+export type WatchGrouping = "together" | "per kind";
+
+/** The kinds that share one list and one watch. */
+export interface FeedPlan {
+  readonly watched: string;
+  readonly kinds: ReadonlyMap<string, KindSource<unknown>>;
+}
+
+export function planFeeds<Values>(table: KindTable<Values>, grouping: WatchGrouping): readonly FeedPlan[] {
+  const kinds: readonly [string, KindSource<unknown>][] = Object.entries(table);
+  const prefixes = kinds.map(([, { prefix }]) => prefix);
+  requireApart(prefixes);
+  if (grouping === "together") return [{ watched: commonPrefix(prefixes), kinds: new Map(kinds) }];
+  return kinds.map((kind) => ({ watched: kind[1].prefix, kinds: new Map([kind]) }));
+}
+
+/** Each key belongs to one kind at most. */
+function requireApart(prefixes: readonly string[]): void {
+  const sorted = prefixes.toSorted();
+  const inside = sorted.findIndex((prefix, index) => index > 0 && prefix.startsWith(sorted[index - 1] ?? ""));
+  if (inside === -1) return;
+  throw new RangeError(
+    `Cannot follow kinds whose keys overlap: "${sorted[inside]}" begins with "${sorted[inside - 1]}"`,
+  );
+}
+
+/** The longest path that all prefixes begin with, up to a slash; a single prefix is its own. */
+function commonPrefix(prefixes: readonly string[]): string {
+  const [first = "", ...others] = prefixes;
+  if (others.length === 0) return first;
+  const steps = first.split(/(?<=\/)/);
+  while (steps.length > 0 && !others.every((other) => other.startsWith(steps.join("")))) steps.pop();
+  return steps.join("");
+}
