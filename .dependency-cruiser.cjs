@@ -18,7 +18,7 @@ const FLOORS = [
   ],
   ["ip", "selector"],
   ["model", "cni", "config"],
-  ["linux", "kube", "http2", "log"],
+  ["linux", "kube", "log"],
   ["datastore"],
   ["ipam", "policy"],
   ["plugin", "chained", "agent", "controllers", "operator", "admin", "upgrade"],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { failureOfAnswer, failureOfConnection } from "./failure.ts";
+import { brokenConnection, failureOfAnswer, failureOfConnection } from "./failure.ts";
 
 const withCode = (code: string) => Object.assign(new Error("words"), { code });
 
@@ -24,6 +24,15 @@ describe("failureOfConnection()", () => {
 
     expect(failureOfConnection(timeout).diagnosis).toMatchObject({ stage: "request", effect: "unknown", cure: "wait" });
   });
+});
+
+describe("brokenConnection()", () => {
+  test.each(["ECONNRESET", "EHOSTUNREACH", "ERR_SSL_BAD_RECORD_MAC"])(
+    "does not take %s for proof that a request was not begun",
+    (code) => {
+      expect(brokenConnection(withCode(code))).toMatchObject({ message: "words", diagnosis: { effect: "unknown" } });
+    },
+  );
 });
 
 describe("failureOfAnswer()", () => {

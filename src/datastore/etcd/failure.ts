@@ -2,7 +2,6 @@
  * One failed attempt at one endpoint: at which stage, whether the request may
  * have taken effect all the same, and whether waiting can help.
  */
-import { Http2Failure } from "../../http2/failure.ts";
 
 export type Stage = "resolve" | "connect" | "TLS" | "authenticate" | "request";
 
@@ -74,8 +73,6 @@ const WITHOUT_HTTP2 = {
   advice: "check that the address is that of etcd itself, and that nothing on the way speaks HTTP/1 alone",
 } as const satisfies Diagnosis;
 
-const BY_HTTP2_FAILURE = { refused: NOT_BEGUN, broken: SILENT, unspoken: WITHOUT_HTTP2 } as const;
-
 const BY_ERROR_CODE: readonly (readonly [RegExp, Diagnosis])[] = [
   [/^(ECONNREFUSED|ConnectionRefused|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|FailedToOpenSocket)$/, REFUSED],
   [/^(ENOTFOUND|EAI_AGAIN|ESERVFAIL|ENODATA|ETIMEOUT|DNS_)/, UNRESOLVED],
@@ -92,7 +89,6 @@ export function failureOfConnection(error: unknown): EtcdFailure {
   if (error.name === "TimeoutError" || error.name === "AbortError") {
     return new EtcdFailure(SILENT, "no answer within the time limit", error);
   }
-  if (error instanceof Http2Failure) return new EtcdFailure(BY_HTTP2_FAILURE[error.kind], error.message, error);
   const code = "code" in error ? String(error.code) : "";
   const [, diagnosis = SILENT] = BY_ERROR_CODE.find(([pattern]) => pattern.test(code)) ?? [];
   return new EtcdFailure(
@@ -100,6 +96,24 @@ export function failureOfConnection(error: unknown): EtcdFailure {
     code === "" ? error.message : `${code}: ${plainMessage(error.message, code)}`,
     error,
   );
+}
+
+/** The server has certainly not begun with the request. */
+export function notBegun(error: unknown): EtcdFailure {
+  return new EtcdFailure(NOT_BEGUN, messageOf(error), error);
+}
+
+/** Once the server has greeted, an error that elsewhere means "never connected" proves nothing about what was sent. */
+export function brokenConnection(error: unknown): EtcdFailure {
+  return new EtcdFailure(SILENT, messageOf(error), error);
+}
+
+export function withoutHttp2(): EtcdFailure {
+  return new EtcdFailure(WITHOUT_HTTP2, "the server does not agree to HTTP/2");
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function plainMessage(message: string, code: string): string {

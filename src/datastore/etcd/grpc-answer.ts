@@ -1,20 +1,14 @@
 /**
  * An answer of gRPC as it comes in on a stream of HTTP/2: messages, each behind
- * five bytes that tell its length, and at the end a status.
+ * five bytes that give its length, and at the end a status.
  */
-import type { StreamEvents } from "../../http2/stream.ts";
-import { type EtcdFailure, failureOfAnswer, failureOfConnection, grpcOff } from "./failure.ts";
+import type { IncomingHttpHeaders } from "node:http2";
+import { type EtcdFailure, failureOfAnswer, grpcOff } from "./failure.ts";
 
-/** A byte for compression, which is never asked for, and four for the length. */
+/** A byte for compression, which is never requested, and four for the length. */
 const PREFIX_BYTES = 5;
-/** gRPC's word for a service that is not there. */
+/** gRPC's status for a service that does not exist. */
 const UNIMPLEMENTED = "12";
-
-export interface AnswerEvents {
-  message(bytes: Uint8Array): void;
-  /** Nothing comes after it. */
-  end(failure: EtcdFailure | undefined): void;
-}
 
 export function encodeMessage(message: Uint8Array): Uint8Array {
   const bytes = new Uint8Array(PREFIX_BYTES + message.length);
@@ -23,29 +17,22 @@ export function encodeMessage(message: Uint8Array): Uint8Array {
   return bytes;
 }
 
-export function readAnswer(events: AnswerEvents): StreamEvents {
-  const reader = new MessageReader();
-  const seen = new Map<string, string>();
-  return {
-    headers: (fields) => {
-      for (const [name, value] of fields) seen.set(name, value);
-    },
-    data: (bytes) => {
-      for (const message of reader.read(bytes)) events.message(message);
-    },
-    end: () => events.end(failureIn(seen)),
-    failed: (error) => events.end(failureOfConnection(error)),
-  };
+/** The header fields of an answer, those at its beginning and those at its end. */
+export type AnswerFields = IncomingHttpHeaders & { readonly ":status"?: number };
+
+export function hasStatus(fields: AnswerFields): boolean {
+  return fields["grpc-status"] !== undefined;
 }
 
-function failureIn(fields: ReadonlyMap<string, string>): EtcdFailure | undefined {
-  const status = fields.get("grpc-status");
+/** `undefined`: etcd has answered what it was asked for. */
+export function failureIn(fields: AnswerFields): EtcdFailure | undefined {
+  const status = fields["grpc-status"];
   if (status === "0") return undefined;
-  const message = plainText(fields.get("grpc-message") ?? "");
+  const message = plainText(String(fields["grpc-message"] ?? ""));
   if (status === UNIMPLEMENTED) return grpcOff(message, "none");
   if (status !== undefined) return failureOfAnswer(Number(status), message);
-  const httpStatus = fields.get(":status") ?? "missing";
-  return grpcOff(`HTTP status ${httpStatus}`, httpStatus === "404" ? "none" : "unknown");
+  const httpStatus = fields[":status"];
+  return grpcOff(`HTTP status ${httpStatus}`, httpStatus === 404 ? "none" : "unknown");
 }
 
 /** Letters beyond ASCII are written as %XX. */
@@ -57,7 +44,8 @@ function plainText(message: string): string {
   }
 }
 
-class MessageReader {
+/** Cuts what arrives into messages. */
+export class MessageReader {
   private pieces: Uint8Array[] = [];
   private size = 0;
   private wanted = PREFIX_BYTES;

@@ -1,15 +1,13 @@
 /**
  * etcd through gRPC: for members whose JSON gateway is off, for client
  * certificates with a common name, which the gateway refuses, and for a process
- * that stays, because it is quicker (docs/decisions/grpc-takes-over.md). One
+ * that stays, because it is faster (docs/decisions/grpc-takes-over.md). One
  * connection per endpoint, kept for the life of the process.
  */
-import { connectHttp2 } from "../../http2/connect.ts";
-import type { Http2Connection } from "../../http2/connection.ts";
-import { encodeFields } from "../../http2/header-fields.ts";
-import type { Opening } from "../../http2/stream.ts";
-import { type EtcdFailure, failureOfAnswer, failureOfConnection } from "./failure.ts";
-import { encodeMessage, readAnswer } from "./grpc-answer.ts";
+import type { OutgoingHttpHeaders } from "node:http2";
+import { failureOfAnswer, failureOfConnection } from "./failure.ts";
+import { type AnswerFields, encodeMessage, failureIn, hasStatus, MessageReader } from "./grpc-answer.ts";
+import { connectGrpc, type GrpcConnection } from "./grpc-connection.ts";
 import {
   decodeToken,
   decodeTransactionAnswer,
@@ -21,34 +19,32 @@ import {
 import type { TlsFiles } from "./tls-files.ts";
 import type { Call, Transaction, TransactionAnswer, Transport, User, WatchAnswer, WatchRequest } from "./transport.ts";
 
-/** A server that is there answers a ping within, whatever else it is busy with. */
-const SIGN_OF_LIFE_MILLISECONDS = 1_000;
-
-/** To an endpoint. */
-interface Way {
-  readonly opening: Promise<Http2Connection>;
+/** The connection to an endpoint. */
+interface Opening {
+  readonly opening: Promise<GrpcConnection>;
   /** Once it is there. */
-  connection?: Http2Connection;
+  connection?: GrpcConnection;
 }
 
-/** Header fields as they were last sent to a path. */
-interface WrittenFields extends Pick<Call, "url" | "token"> {
-  readonly bytes: Uint8Array;
+interface Request {
+  readonly path: string;
+  readonly message: Uint8Array;
+  /** `more to come`: this side of the stream stays open. */
+  readonly more: "last" | "more to come";
 }
 
 export class GrpcTransport implements Transport {
-  private readonly ways = new Map<string, Way>();
-  private readonly fields = new Map<string, WrittenFields>();
+  private readonly openings = new Map<string, Opening>();
 
   constructor(private readonly tls: TlsFiles) {}
 
-  /** Whether a request would be on its way at once, to a server that is known to speak HTTP/2. */
+  /** Whether a request would be sent at once, to a server that is known to speak HTTP/2. */
   isConnected(url: string): boolean {
-    const connection = this.ways.get(url)?.connection;
+    const connection = this.openings.get(url)?.connection;
     return connection?.isOpen === true && connection.isGreeted;
   }
 
-  /** Until the server is known to speak HTTP/2. A connection where that is not heard in time is closed. */
+  /** Resolves when the server is known to speak HTTP/2. A connection where that does not happen in time is closed. */
   async connect(url: string, signal: AbortSignal): Promise<void> {
     const connection = await this.connectionFor(url, signal);
     const giveUp = () => connection.close();
@@ -66,173 +62,89 @@ export class GrpcTransport implements Transport {
   }
 
   async *watch(call: Call, request: WatchRequest): AsyncIterable<WatchAnswer> {
-    const connection = await this.connectionFor(call.url, call.signal);
     // This side stays open: its end would end the watch.
-    const body = encodeMessage(encodeWatch(request));
-    const opening = { fields: this.fieldsFor(call, "/etcdserverpb.Watch/Watch"), body, more: "more to come" } as const;
-    for await (const bytes of messagesOf(connection, opening, call.signal)) yield decodeWatchAnswer(bytes);
+    const asked = { path: "/etcdserverpb.Watch/Watch", message: encodeWatch(request), more: "more to come" } as const;
+    const connection = await this.connectionFor(call.url, call.signal);
+    for await (const bytes of exchange(connection, call, asked)) yield decodeWatchAnswer(bytes);
   }
 
   close(): void {
-    for (const { opening } of this.ways.values()) opening.then((connection) => connection.close()).catch(() => {});
-    this.ways.clear();
+    for (const { opening } of this.openings.values()) opening.then((connection) => connection.close()).catch(() => {});
+    this.openings.clear();
   }
 
   private async ask(call: Call, path: string, message: Uint8Array): Promise<Uint8Array> {
-    const connection = this.ways.get(call.url)?.connection;
-    const usable = connection?.isOpen ? connection : await this.connectionFor(call.url, call.signal);
-    const opening = { fields: this.fieldsFor(call, path), body: encodeMessage(message), more: "last" } as const;
-    return askOnce(usable, opening, call.signal);
+    const known = this.openings.get(call.url)?.connection;
+    const connection = known?.isOpen ? known : await this.connectionFor(call.url, call.signal);
+    let answer: Uint8Array | undefined;
+    for await (const bytes of exchange(connection, call, { path, message, more: "last" })) answer = bytes;
+    if (answer === undefined) throw failureOfAnswer(2, "the answer is empty");
+    return answer;
   }
 
-  /** The same for one call after another, but for a new token. */
-  private fieldsFor(call: Call, path: string): Uint8Array {
-    const known = this.fields.get(path);
-    if (known?.url === call.url && known.token === call.token) return known.bytes;
-    const bytes = fieldsOf(call, path);
-    this.fields.set(path, { url: call.url, token: call.token, bytes });
-    return bytes;
-  }
-
-  private async connectionFor(url: string, signal: AbortSignal): Promise<Http2Connection> {
-    const known = this.ways.get(url);
-    if (known !== undefined) {
+  private async connectionFor(url: string, signal: AbortSignal): Promise<GrpcConnection> {
+    for (let known = this.openings.get(url); known; known = this.openings.get(url)) {
       const connection = await known.opening;
       if (connection.isOpen) return connection;
       this.forget(url, known);
-      return this.connectionFor(url, signal);
     }
-    const way: Way = { opening: connectHttp2(url, this.tls, signal) };
-    this.ways.set(url, way);
+    const opening: Opening = { opening: connectGrpc(url, this.tls, signal) };
+    this.openings.set(url, opening);
     try {
-      way.connection = await way.opening;
-      return way.connection;
+      opening.connection = await opening.opening;
+      return opening.connection;
     } catch (error) {
-      this.forget(url, way);
+      this.forget(url, opening);
       throw failureOfConnection(error);
     }
   }
 
   /** Another may have taken its place meanwhile. */
-  private forget(url: string, way: Way): void {
-    if (this.ways.get(url) === way) this.ways.delete(url);
+  private forget(url: string, opening: Opening): void {
+    if (this.openings.get(url) === opening) this.openings.delete(url);
   }
 }
 
-function fieldsOf({ url, token }: Call, path: string): Uint8Array {
-  const { protocol, host } = new URL(url);
-  return encodeFields([
-    [":method", "POST"],
-    [":scheme", protocol.replace(":", "")],
-    [":path", path],
-    [":authority", host],
-    ["content-type", "application/grpc"],
-    ["te", "trailers"],
-    ...(token === undefined ? [] : ([["token", token]] as const)),
-  ]);
-}
-
-/** One request, one answer. */
-async function askOnce(connection: Http2Connection, opening: Opening, signal: AbortSignal): Promise<Uint8Array> {
-  requireWanted(signal);
-  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
-  const { heard } = connection;
-  let answer: Uint8Array | undefined;
-  const events = readAnswer({
-    message: (bytes) => {
-      answer = bytes;
-    },
-    end: (failure) => {
-      if (answer === undefined || failure) reject(failure ?? failureOfAnswer(2, "the answer is empty"));
-      else resolve(answer);
-    },
-  });
-  const stream = connection.open(opening, {
-    ...events,
-    data: (bytes) => {
-      stream.taken(bytes.length);
-      events.data(bytes);
-    },
-  });
-  const giveUp = () => {
-    stream.cancel();
-    doubtIfSilent(connection, heard);
-    reject(failureOfConnection(signal.reason));
-  };
-  signal.addEventListener("abort", giveUp, { once: true });
-  try {
-    return await promise;
-  } finally {
-    signal.removeEventListener("abort", giveUp);
-  }
-}
-
-/** The messages of a stream until it ends. Whoever takes them slowly lets the other side wait. */
-async function* messagesOf(
-  connection: Http2Connection,
-  opening: Opening,
-  signal: AbortSignal,
+/** The messages of an answer until it ends. A slow reader makes the server wait. */
+async function* exchange(
+  connection: GrpcConnection,
+  call: Call,
+  { path, message, more }: Request,
 ): AsyncIterable<Uint8Array> {
-  requireWanted(signal);
+  const { signal } = call;
   const { heard } = connection;
-  const waiting: Uint8Array[] = [];
-  let untaken = 0;
-  let end: { readonly failure: EtcdFailure | undefined } | undefined;
-  let wake = () => {};
-  const stop = (failure: EtcdFailure | undefined) => {
-    end ??= { failure };
-    wake();
-  };
-  const events = readAnswer({ message: (bytes) => waiting.push(bytes), end: stop });
-  const takeUp = () => {
-    stream.taken(untaken);
-    untaken = 0;
-  };
-  const stream = connection.open(opening, {
-    ...events,
-    data: (bytes) => {
-      untaken += bytes.length;
-      events.data(bytes);
-      // A message that has begun must be let in.
-      if (waiting.length === 0) takeUp();
-      wake();
-    },
-  });
-  const giveUp = () => {
-    // Now: nobody may ask for the next message any more.
-    stream.cancel();
-    doubtIfSilent(connection, heard);
-    stop(failureOfConnection(signal.reason));
-  };
+  const fields: AnswerFields = {};
+  const note = (received: AnswerFields) => void Object.assign(fields, received);
+  const stream = connection.request(headersOf(call, path), signal).on("response", note).on("trailers", note);
+  // An error may come while nobody reads; the reader below hears of it anyway.
+  stream.on("error", () => {});
+  const giveUp = () => connection.doubtIfSilent(heard);
   signal.addEventListener("abort", giveUp, { once: true });
+  if (more === "last") stream.end(encodeMessage(message));
+  else stream.write(encodeMessage(message));
+  // A connection that is cut ends its streams without an error.
+  let error: unknown = new Error("the connection was closed");
   try {
-    for (;;) {
-      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) yield next;
-      takeUp();
-      if (end?.failure) throw end.failure;
-      if (end) return;
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-    }
+    const reader = new MessageReader();
+    for await (const chunk of stream) yield* reader.read(chunk);
+  } catch (thrown) {
+    error = thrown;
   } finally {
     signal.removeEventListener("abort", giveUp);
-    stream.cancel();
+    stream.destroy();
   }
+  if (signal.aborted && !hasStatus(fields)) throw failureOfConnection(signal.reason);
+  const isWhole = hasStatus(fields) || (fields[":status"] !== undefined && stream.rstCode === 0);
+  const failure = isWhole ? failureIn(fields) : connection.failureOf(stream, error);
+  if (failure) throw failure;
 }
 
-/** Whoever waited for the connection may have given up meanwhile. */
-function requireWanted(signal: AbortSignal): void {
-  if (signal.aborted) throw failureOfConnection(signal.reason);
-}
-
-/**
- * A connection on which nothing was heard since may be dead without anybody having said so: what follows goes another
- * way. What is under way beside it ends only where the server does not even say that it is there: it may just be slow.
- */
-function doubtIfSilent(connection: Http2Connection, heardBefore: number): void {
-  const isSilent = () => connection.heard === heardBefore;
-  if (!isSilent() || !connection.isOpen) return;
-  connection.retire();
-  setTimeout(() => isSilent() && connection.close(), SIGN_OF_LIFE_MILLISECONDS).unref();
+function headersOf({ token }: Call, path: string): OutgoingHttpHeaders {
+  return {
+    ":method": "POST",
+    ":path": path,
+    "content-type": "application/grpc",
+    te: "trailers",
+    ...(token === undefined ? {} : { token }),
+  };
 }
