@@ -1,142 +1,99 @@
 /**
- * The node agent's call server, composed. It serves the calls that plugins hand
- * over: a process that stays has its code loaded and compiled and its
- * connections open. It does nothing else, so that no call waits for other work.
+ * The node agent: two processes of this one program.
+ *
+ *   vendor-node                    keeps its parts running; computes, watches, waits
+ *     └─ vendor-node serve-calls   serves the plugins' calls (call-server.ts), and does nothing else
+ *
+ * Later work of the agent is a row in `partsOf`: it runs in the first process,
+ * and no call waits for it.
  */
-import { chmodSync, mkdirSync, rmSync } from "node:fs";
-import { type Served, serveCalls } from "../agent/call-server.ts";
-import { greetingOf } from "../agent/greeting.ts";
-import type { HandedCall } from "../agent/handed-call.ts";
-import { type Answer, errorAnswer } from "../cni/answer.ts";
-import { serve } from "../cni/serve.ts";
-import { NEWEST_VERSION } from "../cni/version.ts";
-import { PluginError } from "../errors.ts";
-import { lockFile } from "../linux/flock.ts";
-import { putLinkTarget } from "../linux/link-target.ts";
-import { type HomeNetns, keepHome } from "../linux/netns.ts";
-import { fitsUnixAddress } from "../linux/unix-stream.ts";
-import type { EnterPhase } from "../plugin/phase.ts";
+import { type AgentPart, StartRefused, superviseParts } from "../agent/supervise.ts";
+import { identity } from "../identity.ts";
 import { VERSION } from "../version.ts";
-import { agentHost } from "./agent-host.ts";
-import { agentDirectory, callSocketPath } from "./agent-socket.ts";
-import { EXIT_REFUSED } from "./call-server-process.ts";
-import { COMPOSERS, isPluginPart } from "./composers.ts";
+import {
+  beginCallServer,
+  type CallServerOptions,
+  callServerPart,
+  EXIT_REFUSED,
+  type Joining,
+} from "./call-server-process.ts";
 import { STOP_SIGNALS } from "./end.ts";
-import { faceOf } from "./faces.ts";
-import type { Host } from "./host.ts";
-import { say, sayRefused } from "./node-log.ts";
-import { startPhaseClock } from "./phases.ts";
-import { forgetProxies } from "./proxies.ts";
+import { HOST_NAMESPACES, readNodeArguments, SERVE_CALLS } from "./node-arguments.ts";
+import { say } from "./node-log.ts";
 
 declare const FAULTS: boolean | undefined;
 
-/** How long an agent before this one may take to end, once it was told to or killed. */
-const TAKE_OVER_MILLISECONDS = 1_000;
-
-/** Returns the exit code of a call server that was told to stop, or that cannot serve. */
-export async function serveUntilStopped(): Promise<number> {
-  if (typeof FAULTS !== "undefined" && FAULTS) (await import("./crash-points.ts")).armCrashPoints();
-  const environment = forgetProxies();
-  const path = callSocketPath(environment);
-  if (!fitsUnixAddress(path)) return refuse(`"${path}" is too long for a socket: choose a shorter run directory`);
-
-  const directory = agentDirectory(environment);
-  mkdirSync(directory, { recursive: true });
-  chmodSync(directory, 0o700);
-  if (!(await isOnlyServer(directory))) return refuse(`another one serves this host ("${directory}")`);
-  rmSync(path, { force: true });
-
-  const stopped = stopSignal();
-  const home = keepHome();
-  const server = serveCalls({
-    path,
-    greeting: greetingOf(VERSION, putLinkTarget),
-    answer: answerFrom(home, agentHost()),
-  });
-  say(`serves the plugins' calls at ${path}`);
-  say(`ends on ${await stopped}, after the calls under way`);
-  await server.stop();
-  rmSync(path, { force: true });
-  // Who stood in line has left a timer behind, for which nobody waits any more.
-  process.exit(0);
+export async function run(args: readonly string[]): Promise<number> {
+  // The executable starts reluctant to compile, for the plugins' sake; what stays is worth compiling.
+  Bun.unsafe.setJITPolicy(1);
+  const request = readNodeArguments(args);
+  switch (request.kind) {
+    case "version":
+      console.log(`${identity.nodeAgent} ${VERSION}`);
+      return 0;
+    case "help":
+      console.log(usage());
+      return 0;
+    case "wrong":
+      console.error(`${identity.nodeAgent}: there is no argument "${request.argument}"\n\n${usage()}`);
+      return 2;
+    case "call server":
+      return runCallServer(request);
+    case "agent":
+      return runParts(await partsOf(request));
+  }
 }
 
-function refuse(reason: string): number {
-  sayRefused(reason);
-  return EXIT_REFUSED;
+async function runCallServer(options: CallServerOptions): Promise<number> {
+  if (!beginCallServer(options)) return EXIT_REFUSED;
+  return (await import("./call-server.ts")).serveUntilStopped();
 }
 
-/** The kernel gives the lock back when its holder ends, however that happens. */
-async function isOnlyServer(directory: string): Promise<boolean> {
+async function partsOf(joining: Joining): Promise<readonly AgentPart[]> {
+  const parts = [callServerPart(joining)];
+  if (typeof FAULTS === "undefined" || !FAULTS) return parts;
+  return [...parts, ...(await import("./blocking-part.ts")).blockingParts()];
+}
+
+async function runParts(parts: readonly AgentPart[]): Promise<number> {
+  const stop = new AbortController();
+  for (const name of STOP_SIGNALS) process.on(name, () => stop.abort());
   try {
-    await lockFile(`${directory}/lock`, { limitMilliseconds: TAKE_OVER_MILLISECONDS });
-    return true;
+    await superviseParts(parts, {
+      signal: stop.signal,
+      report: (message) => say(message, {}, "WARNING"),
+      elapsed: () => performance.now(),
+      wait,
+    });
+    return 0;
   } catch (failure) {
-    if (failure instanceof PluginError && failure.kind === "try-again-later") return false;
+    if (failure instanceof StartRefused) return 1;
     throw failure;
   }
 }
 
-function stopSignal(): Promise<string> {
-  const stopped = Promise.withResolvers<string>();
-  for (const name of STOP_SIGNALS) process.on(name, () => stopped.resolve(name));
-  return stopped.promise;
+async function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
+  const over = Promise.withResolvers<void>();
+  const end = () => over.resolve();
+  const timer = setTimeout(end, milliseconds);
+  signal.addEventListener("abort", end);
+  await over.promise;
+  clearTimeout(timer);
+  signal.removeEventListener("abort", end);
 }
 
-function answerFrom(home: HomeNetns, host: Host): (call: HandedCall, signal: AbortSignal) => Promise<Served> {
-  return async (call, signal) => {
-    const clock = startPhaseClock();
-    const answer = await answerCall(call, { home, host, signal, enterPhase: clock.enter });
-    // Lost in a container's namespace, every later call would wire the wrong host. Whoever waits does its call itself.
-    if (!home.isHere()) process.exit(1);
-    const spent = clock.spent();
-    return { answer, afterwards: () => sayServed(call, answer, spent) };
-  };
-}
+function usage(): string {
+  const { nodeAgent, title, environmentPrefix, runDirectory } = identity;
+  return `Usage: ${nodeAgent} [${HOST_NAMESPACES} FOLDER] | -v | -h
 
-function sayServed(
-  { program, environment }: HandedCall,
-  { exitCode }: Answer,
-  spent: ReadonlyMap<string, number>,
-): void {
-  const phases = [...spent].map(([phase, milliseconds]) => [phase, milliseconds.toFixed(1)] as const);
-  say(`${program} ${environment["CNI_COMMAND"]}: exit code ${exitCode}`, {
-    container: environment["CNI_CONTAINERID"] ?? "",
-    ...Object.fromEntries(phases),
-  });
-}
+The node agent of ${title}: serves the calls of the CNI plugins on this host until it is told to stop.
+If it does not run, the plugins do their work themselves.
 
-interface Serving {
-  readonly home: HomeNetns;
-  readonly host: Host;
-  readonly signal: AbortSignal;
-  readonly enterPhase: EnterPhase;
-}
+  ${HOST_NAMESPACES} FOLDER   serve calls in the mount, network and UTS namespace found there, for example
+                             /proc/1/ns; needed if the agent runs in a container
+  -v, -h                     print the version; print this text
 
-async function answerCall(
-  { program, environment, stdin }: HandedCall,
-  { home, host, signal, enterPhase }: Serving,
-): Promise<Answer> {
-  if (!isPluginPart(program)) {
-    return errorAnswer(new PluginError("internal", `Cannot serve "${program}": no such plugin`), NEWEST_VERSION);
-  }
-  // What is done for a caller that has gone before would stay: the DEL that follows it may have been done already.
-  await Bun.sleep(0);
-  if (signal.aborted) return errorAnswer(signal.reason, NEWEST_VERSION);
-  let logged = "";
-  const stderr = (text: string) => {
-    logged += text;
-  };
-  const { compose } = await COMPOSERS[program]();
-  // The agent's own stderr is not the caller's: what another plugin writes there arrives with the answer.
-  const means = { environment, stderr, delegateStderr: stderr, host, enterPhase };
-  const plugin = await compose(faceOf(program), means);
-  const process = {
-    env: environment,
-    readStdin: async () => stdin,
-    isOwnNetns: async (path: string) => home.isNamedBy(path),
-    signal,
-  };
-  const answer = await serve(process, plugin);
-  return { ...answer, stderr: logged + answer.stderr };
+  ${environmentPrefix}RUN_DIRECTORY       where it listens, below "agent" (default ${runDirectory})
+
+Calls are served by a process of their own, "${nodeAgent} ${SERVE_CALLS}", which the agent starts and ends.`;
 }

@@ -32,5 +32,5 @@ export async function runAdmin(args: readonly string[]): Promise<number> {
 }
 
 export async function runNode(args: readonly string[]): Promise<number> {
-  return (await import("./node-agent.ts")).run(args);
+  return (await import("./node.ts")).run(args);
 }

@@ -1,6 +1,6 @@
 /** The node agent in a pod: whom it serves, and who does its work itself. (What it answers: same-answers.test.ts.) */
 import { afterAll, afterEach, beforeAll, describe, expect } from "bun:test";
-import { existsSync, readlinkSync } from "node:fs";
+import { existsSync, readFileSync, readlinkSync } from "node:fs";
 import { dirname } from "node:path";
 import { hostProblem } from "../support/host.ts";
 import { testNeeding } from "../support/needs.ts";
@@ -51,14 +51,22 @@ describe("the node agent in a pod", () => {
     expect(isHosts(agent.pid)).toEqual([false, true, false]);
   });
 
-  test("ends with 0 when it is told to, and removes its socket from the host", async () => {
-    const told = await startAgent(site.host, podOptions("host's processes"));
-    expect(existsSync(site.host.view(SOCKET))).toBe(true);
-    await told.signal("TERM");
+  /** `unshare` waits for the first process of a new PID namespace. */
+  const firstProcessIn = (processes: "host's processes" | "own processes", pid: number) =>
+    processes === "host's processes"
+      ? pid
+      : Number(readFileSync(site.host.view(`/proc/${pid}/task/${pid}/children`), "utf8").trim());
 
-    expect(await told.ended).toBe(0);
-    expect(existsSync(site.host.view(SOCKET))).toBe(false);
-  });
+  for (const processes of ["host's processes", "own processes"] as const) {
+    test(`ends with 0 when it is told to, and removes its socket from the host, with ${processes}`, async () => {
+      const told = await startAgent(site.host, podOptions(processes));
+      expect(existsSync(site.host.view(SOCKET))).toBe(true);
+      await site.host.must(["kill", "-TERM", String(firstProcessIn(processes, told.pid))]);
+
+      expect(await told.ended).toBe(0);
+      expect(existsSync(site.host.view(SOCKET))).toBe(false);
+    });
+  }
 
   test("refuses to start beside an agent of the host, which goes on serving", async () => {
     agent = await startAgent(site.host);
