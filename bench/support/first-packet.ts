@@ -5,8 +5,8 @@
  *   client ── host (ports) ── pod       one connection after another, each new to the kernel
  */
 
-import { ownerOf } from "../../src/chained/portmap/attachment.ts";
-import { takePorts } from "../../src/chained/portmap/take.ts";
+import { assignPorts } from "../../src/chained/portmap/assign-ports.ts";
+import { ownerOf } from "../../src/chained/portmap/port-owner.ts";
 import { addressOf } from "../../src/ip/address.ts";
 import { closeNetlinkSocket } from "../../src/linux/netlink-socket.ts";
 import { closeNetns, openNetlinkSocketIn, openNetns } from "../../src/linux/netns.ts";
@@ -73,7 +73,7 @@ async function mapPorts(path: string, count: number): Promise<void> {
     return { kind: "port", claim: { family: 4, hostAddress: any, podAddress: pod, ...numbers } } as const;
   });
   const owner = ownerOf("bench", { containerId: "pod", ifname: "eth0" });
-  await takePorts(socket, [{ family: 4, owner, netns: "", records }]);
+  await assignPorts(socket, [{ family: 4, owner, netns: "", records }]);
   closeNetlinkSocket(socket);
   closeNetns(netns);
 }

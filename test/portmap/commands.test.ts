@@ -1,6 +1,6 @@
 /** DEL, CHECK, GC and STATUS of host ports, and tables that somebody else changed or removed. */
 import { afterAll, afterEach, beforeAll, describe, expect } from "bun:test";
-import { ownerOf } from "../../src/chained/portmap/attachment.ts";
+import { ownerOf } from "../../src/chained/portmap/port-owner.ts";
 import { CHAINING_VERSIONS, isAtLeast } from "../../src/cni/version.ts";
 import { ERROR_TABLE } from "../../src/errors.ts";
 import { identity } from "../../src/identity.ts";

@@ -1,4 +1,4 @@
-/** ADD: checks what is asked for, and maps ports where any are. Most containers ask for none: they load nothing more. */
+/** ADD: checks the request, and maps ports if there are any. Most containers request none and load nothing more. */
 import type { AddCall } from "../../cni/call.ts";
 import type { CniResult } from "../../cni/result.ts";
 import { loadOnce } from "../../load-once.ts";

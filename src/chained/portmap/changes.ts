@@ -1,14 +1,13 @@
 /**
- * The steps of a batch that gives an owner its ports, or takes them away. Pure.
+ * The steps of a batch that assigns ports to an owner or releases them. Pure.
  *
- * The kernel takes a batch whole or not at all, and says EEXIST when a key is
- * there with other data. So `add owner, delete owner` in front removes only what
- * is still the owner's, without looking first and without a lock.
+ * The kernel applies a batch completely or not at all, and returns EEXIST if a key
+ * exists with other data. So a batch that begins with `add owner, delete owner` removes
+ * only what still belongs to the owner, without a read and without a lock.
  */
 import type { Family } from "../../ip/address.ts";
 import type { NftChange } from "../../linux/nftables/ruleset.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
-import type { Owner } from "./attachment.ts";
 import { type Claim, isForAnyAddress } from "./claim.ts";
 import {
   anyAddressKey,
@@ -23,12 +22,13 @@ import {
   recordKey,
   sourceElement,
 } from "./elements.ts";
-import type { Holding, KeptRecord } from "./holding.ts";
+import type { Owner } from "./port-owner.ts";
+import type { PortRecord, RecordSet } from "./port-records.ts";
 import { SET, tableOf } from "./table.ts";
 
-/** Gives the owner all its records; EEXIST where it has some already, or somebody else has one of its ports. */
-export function takeChanges(holding: Holding): NftChange[] {
-  const { family, owner, records, netns } = holding;
+/** Assigns all records to the owner; EEXIST if it has some already, or another owner has one of the ports. */
+export function assignChanges(recordSet: RecordSet): NftChange[] {
+  const { family, owner, records, netns } = recordSet;
   const owners: NftElement[] = [];
   const ports: NftElement[] = [];
   const masquerade: NftElement[] = [];
@@ -42,8 +42,8 @@ export function takeChanges(holding: Holding): NftChange[] {
       ports.push(portElement(record.claim));
       if (!isForAnyAddress(record.claim)) perAddress.push(record.claim);
     } else {
-      owners.push(ownerElement(podKey(record.hidden.podAddress), owner));
-      masquerade.push(sourceElement(record.hidden));
+      owners.push(ownerElement(podKey(record.masqueraded.podAddress), owner));
+      masquerade.push(sourceElement(record.masqueraded));
     }
   }
   const table = tableOf(family);
@@ -57,8 +57,8 @@ export function takeChanges(holding: Holding): NftChange[] {
   return changes;
 }
 
-/** Takes everything away; refused as a whole where one of them is not the owner's any more, or gone. */
-export function releaseChanges(family: Family, owner: Owner, records: readonly KeptRecord[]): NftChange[] {
+/** Removes everything; refused as a whole if any of it no longer belongs to the owner or no longer exists. */
+export function releaseChanges(family: Family, owner: Owner, records: readonly PortRecord[]): NftChange[] {
   const owned: NftElement[] = [];
   const ports: NftElement[] = [];
   const sources: NftElement[] = [];
@@ -73,10 +73,10 @@ export function releaseChanges(family: Family, owner: Owner, records: readonly K
       ports.push({ key: portKey(record.claim) });
       if (!isForAnyAddress(record.claim)) counted.push({ key: portKey(record.claim) });
     } else {
-      const { podAddress } = record.hidden;
+      const { podAddress } = record.masqueraded;
       if (!pods.has(podAddress.value)) owned.push({ key: podKey(podAddress), data: owner.id });
       pods.add(podAddress.value);
-      sources.push(sourceElement(record.hidden));
+      sources.push(sourceElement(record.masqueraded));
     }
   }
   const table = tableOf(family);
@@ -92,8 +92,8 @@ export function releaseChanges(family: Family, owner: Owner, records: readonly K
 }
 
 /**
- * Gives up the port for good when no single address holds it any more: EBUSY
- * while one does, EEXIST where somebody has it on every address.
+ * Releases the port when no single address uses it any more: EBUSY while one
+ * does, EEXIST if an owner has it on every address.
  */
 export function uncountChanges(claim: Claim): NftChange[] {
   const table = tableOf(claim.family);
@@ -106,7 +106,7 @@ export function uncountChanges(claim: Claim): NftChange[] {
   ];
 }
 
-/** Nobody may have the port on every address from now on. */
+/** From now on nobody may own the port on every address. */
 function countChanges(claim: Claim): NftChange[] {
   const table = tableOf(claim.family);
   return [

@@ -1,6 +1,6 @@
 /**
- * One host port of one family, led to one port of a pod: what a port mapping
- * becomes once the pod's addresses are known. Pure.
+ * One host port of one family, forwarded to one port of a pod: a port mapping
+ * once the pod's addresses are known. Pure.
  */
 import { PluginError } from "../../errors.ts";
 import { type Address, type Family, formatAddress, isSameAddress } from "../../ip/address.ts";
@@ -11,7 +11,7 @@ export interface Claim {
   readonly family: Family;
   /** An IP protocol number. */
   readonly protocol: number;
-  /** Zero: every address of the host. */
+  /** Zero means every address of the host. */
   readonly hostAddress: Address;
   readonly hostPort: number;
   readonly podAddress: Address;
@@ -35,7 +35,7 @@ export function claimsOf(mappings: readonly PortMapping[], pods: PodAddresses): 
   const unserved: Unserved[] = [];
   for (const mapping of mappings) {
     if (isLoopback6(mapping.hostIp)) {
-      unserved.push({ mapping, reason: "the kernel knows no way back to ::1" });
+      unserved.push({ mapping, reason: "the kernel cannot route replies back to ::1" });
       continue;
     }
     const before = claims.length;
@@ -80,7 +80,7 @@ function withoutRepetition(claims: readonly Claim[]): readonly Claim[] {
   for (const claim of claims) {
     const rival = claims.find((other) => other !== claim && overlap(other, claim) && other.podPort !== claim.podPort);
     if (rival !== undefined) {
-      const state = `one request leads ${formatHostPort(claim)} to ports ${claim.podPort} and ${rival.podPort}`;
+      const state = `the request forwards ${formatHostPort(claim)} to two ports, ${claim.podPort} and ${rival.podPort}`;
       throw new PluginError("config-invalid", `Cannot map host ports: ${state}`);
     }
     if (!isCovered(claim, claims, kept)) kept.push(claim);
@@ -95,7 +95,7 @@ function isCovered(claim: Claim, claims: readonly Claim[], kept: readonly Claim[
   return claims.some((other) => overlap(other, claim) && isForAnyAddress(other));
 }
 
-/** Whether a packet could be meant by both. */
+/** Whether a packet could match both. */
 function overlap(left: Claim, right: Claim): boolean {
   if (left.family !== right.family || left.protocol !== right.protocol || left.hostPort !== right.hostPort)
     return false;

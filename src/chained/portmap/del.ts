@@ -1,6 +1,6 @@
-/** DEL: takes away what the attachment has. Asks neither the config nor the result: both may be missing, or wrong. */
+/** DEL: removes everything the attachment has. Uses neither config nor result: both may be missing or wrong. */
 import type { DelCall } from "../../cni/call.ts";
-import { ownerOf } from "./attachment.ts";
+import { ownerOf } from "./port-owner.ts";
 import { releasePorts } from "./release.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { forgetUdp } from "./udp.ts";

@@ -2,10 +2,10 @@
 import { type Address, addressBits, addressBytes, addressFromBytes, type Family } from "../../ip/address.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import { concatenate, hostNumber, portValue, protocolValue } from "../../linux/nftables/value.ts";
-import { OWNER_LENGTH, type Owner } from "./attachment.ts";
 import type { Claim } from "./claim.ts";
-import { fieldsOf, type HiddenSource, type KeptRecord } from "./holding.ts";
 import { protocolName } from "./mapping.ts";
+import { OWNER_LENGTH, type Owner } from "./port-owner.ts";
+import { fieldsOf, type MasqueradedSource, type PortRecord } from "./port-records.ts";
 
 /** In the owner's place: the port is held on single addresses, so nobody may have it on every address. */
 export const HELD_PER_ADDRESS: Uint8Array = new Uint8Array(OWNER_LENGTH);
@@ -61,12 +61,12 @@ export function heldPerAddressElement(claim: Claim): NftElement {
   return { key: anyAddressKey(claim), data: HELD_PER_ADDRESS, comment: "held on single addresses" };
 }
 
-export function sourceElement({ source, podAddress }: HiddenSource): NftElement {
+export function sourceElement({ source, podAddress }: MasqueradedSource): NftElement {
   return { key: concatenate(addressBytes(source), addressBytes(podAddress)) };
 }
 
 /** How many of its bits count is not in the element. */
-export function hiddenSourceOf(family: Family, { key }: NftElement): HiddenSource {
+export function masqueradedSourceOf(family: Family, { key }: NftElement): MasqueradedSource {
   const size = key.length / 2;
   const source = addressFromBytes(key.slice(0, size)) ?? { family, value: 0n };
   const podAddress = addressFromBytes(key.slice(size)) ?? { family, value: 0n };
@@ -96,7 +96,7 @@ export function isRecordKeyOf(id: Uint8Array, key: Uint8Array): boolean {
 }
 
 /** The first of an owner's records also tells where its container is. */
-export function recordElement(owner: Owner, index: number, record: KeptRecord, netns: string): NftElement {
+export function recordElement(owner: Owner, index: number, record: PortRecord, netns: string): NftElement {
   const { protocol, left, leftNumber, pod, podNumber } = fieldsOf(record);
   const data = concatenate(
     protocolValue(protocol),

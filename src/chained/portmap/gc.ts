@@ -1,16 +1,16 @@
 /**
- * GC: takes away what attachments of this network have that the runtime does not
- * know any more, and notes about single addresses that nobody holds.
- * One that cannot be removed does not stop the others.
+ * GC: removes the ports of attachments of this network that the runtime no longer
+ * lists, and notes about single addresses that nobody uses.
+ * A failure to remove one does not stop the others.
  */
 import type { GcCall } from "../../cni/call.ts";
 import { PluginError } from "../../errors.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
-import { isSameNetwork, ownerOf } from "./attachment.ts";
+import { isSameNetwork, ownerOf } from "./port-owner.ts";
+import { listHeldPerAddress, listHolders, listOwners } from "./read-table.ts";
 import { forgetSingleAddresses } from "./refusals.ts";
 import { releaseExactly, releasePorts } from "./release.ts";
 import type { Surroundings } from "./surroundings.ts";
-import { listHeldPerAddress, listHolders, listOwners } from "./survey.ts";
 import { forgetUdp } from "./udp.ts";
 
 export async function gc(call: GcCall, surroundings: Surroundings): Promise<void> {
@@ -27,7 +27,7 @@ export async function gc(call: GcCall, surroundings: Surroundings): Promise<void
   throw new PluginError("kernel-refused", `Cannot remove all host ports: ${reasons.join("; ")}`);
 }
 
-/** Answers what went wrong. */
+/** Returns the failures. */
 async function collect(
   socket: NetlinkSocket,
   isStale: (id: Uint8Array) => boolean,
@@ -44,13 +44,13 @@ async function collect(
     }
   };
   await release(distinct(socket, listOwners).filter(isStale), releasePorts);
-  // Who still has something had no record of it.
+  // An owner that still has something had no record of it.
   await release(distinct(socket, listHolders).filter(isStale), releaseExactly);
   for (const family of [4, 6] as const) forgetSingleAddresses(socket, listHeldPerAddress(socket, family));
   return failures;
 }
 
-/** Each owner once, however much it has, and in whichever families. */
+/** Each owner once, whatever it has and in whichever families. */
 function distinct(socket: NetlinkSocket, list: typeof listOwners): readonly Uint8Array[] {
   const owners = [...list(socket, 4), ...list(socket, 6)];
   return [...new Map(owners.map((id) => [id.toHex(), id])).values()];

@@ -1,27 +1,27 @@
 /**
- * Writes the ports in one batch, then opens the way for 127.0.0.1 and forgets
- * UDP connections of before. A failure takes the ports away again.
+ * Writes the ports in one batch, then allows packets from 127.0.0.1 and deletes
+ * tracked UDP connections of earlier owners. A failure removes the ports again.
  */
 import type { AddCall } from "../../cni/call.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { isPortInUse } from "../../linux/port-in-use.ts";
-import { ownerOf } from "./attachment.ts";
+import { assignPorts } from "./assign-ports.ts";
 import { type Claim, formatHostPort } from "./claim.ts";
 import { protocolName } from "./mapping.ts";
 import { allowLoopbackSources } from "./pod-link.ts";
+import { ownerOf } from "./port-owner.ts";
 import { releasePorts } from "./release.ts";
 import type { PortRequest } from "./request.ts";
+import { type RequestedRecords, requestedRecords } from "./requested-records.ts";
 import type { Surroundings } from "./surroundings.ts";
-import { takePorts } from "./take.ts";
 import { forgetUdp } from "./udp.ts";
-import { type Wanted, wantedBy } from "./wanted.ts";
 
 export async function mapPorts(call: AddCall, request: PortRequest, surroundings: Surroundings): Promise<void> {
-  const wanted = wantedBy(call, request);
+  const wanted = requestedRecords(call, request);
   for (const { mapping, reason } of wanted.unserved) {
     surroundings.warn(`Host port ${mapping.protocol} ${mapping.hostPort} is not mapped: ${reason}`);
   }
-  if (wanted.holdings.length === 0) return;
+  if (wanted.recordSets.length === 0) return;
 
   const netfilter = await surroundings.loadNetfilter();
   await netfilter.withSocket(async (socket) => {
@@ -36,15 +36,15 @@ export async function mapPorts(call: AddCall, request: PortRequest, surroundings
 
 async function writePorts(
   socket: NetlinkSocket,
-  { holdings, loopbackLink }: Wanted,
+  { recordSets, loopbackLink }: RequestedRecords,
   surroundings: Surroundings,
 ): Promise<void> {
-  for (const claim of await takePorts(socket, holdings)) {
+  for (const claim of await assignPorts(socket, recordSets)) {
     const reason = "another interface of the same container has it";
     surroundings.warn(`Host port ${formatHostPort(claim)} is left as it is: ${reason}`);
   }
   if (loopbackLink !== undefined) allowLoopbackSources(loopbackLink);
-  for (const { records } of holdings) {
+  for (const { records } of recordSets) {
     for (const record of records) {
       if (record.kind !== "port") continue;
       forgetUdp(socket, record.claim, surroundings);
@@ -53,11 +53,11 @@ async function writePorts(
   }
 }
 
-/** Allowed, as upstream allows it, but seldom meant. */
+/** Allowed, as upstream does, but rarely intended. */
 function warnOfListener(claim: Claim, surroundings: Surroundings): void {
   const protocol = protocolName(claim.protocol);
   if (protocol !== "tcp" && protocol !== "udp") return;
   if (!isPortInUse(protocol, claim.hostAddress, claim.hostPort)) return;
-  const state = "a process of the host listens on it too, and gets no new clients as long as the container has it";
+  const state = "a process on the host also listens on it and gets no new clients while the container owns the port";
   surroundings.warn(`Host port ${formatHostPort(claim)}: ${state}`);
 }

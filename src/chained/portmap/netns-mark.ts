@@ -1,15 +1,15 @@
 /**
- * Where an owner's container is, so that a later ADD can tell whether it still
- * lives. Kept as a comment in the kernel: `netns <device and inode> <cookie> <path>`.
+ * Identifies the namespace of an owner's container, so that a later ADD can find
+ * out whether it still exists. Stored as a comment in the kernel: `netns <device and inode> <cookie> <path>`.
  *
- * Device and inode find a namespace quickly, but the kernel gives them to the next
- * one; the cookie is never given again. Older kernels know none: `-`.
+ * Device and inode identify a namespace quickly, but the kernel reuses them; the
+ * cookie is never reused. Older kernels have none: `-`.
  */
 import { placeOf } from "../../linux/files.ts";
 import { netnsCookie } from "../../linux/netns.ts";
 
 const MARK = /^netns (\d+\/\d+) (\d+|-) (\/.*)$/;
-/** As much as a comment holds: a longer path was cut, and proves nothing. */
+/** The length of a comment: a longer path was truncated and proves nothing. */
 const LONGEST = 127;
 const NO_COOKIE = "-";
 
@@ -17,7 +17,7 @@ export function markNetns(path: string): string {
   return `netns ${placeOf(path) ?? "none"} ${cookieAt(path)} ${path}`;
 }
 
-/** True only if the namespace is surely gone: its path leads elsewhere or nowhere, and no process is in it. */
+/** True only if the namespace is certainly gone: its path is another namespace or does not exist, and no process is in it. */
 export function isNetnsGone(mark: string | undefined): boolean {
   const [, place, cookie, path] = MARK.exec(mark ?? "") ?? [];
   if (place === undefined || path === undefined || (mark?.length ?? 0) >= LONGEST) return false;
@@ -31,12 +31,12 @@ function hasOtherCookie(path: string, cookie: string | undefined): boolean {
 }
 
 function processNamespaces(): readonly string[] {
-  // Only a conflict comes here: the import is too slow for the usual way.
+  // Only for conflicts: the import is too slow for every ADD.
   const { readdirSync }: typeof import("node:fs") = require("node:fs");
   return readdirSync("/proc").flatMap((entry) => (/^\d+$/.test(entry) ? [`/proc/${entry}/ns/net`] : []));
 }
 
-/** What cannot be entered is told as what has no cookie. */
+/** A namespace that cannot be entered counts as one without a cookie. */
 function cookieAt(path: string): string {
   try {
     return String(netnsCookie(path) ?? NO_COOKIE);

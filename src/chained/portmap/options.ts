@@ -1,8 +1,8 @@
 /**
  * The plugin's options in the network config. Pure.
  *
- * Each does what it means upstream or is refused by name. What a user wants with
- * `markMasqBit` (no clash of packet marks) holds anyway: no mark is used at all.
+ * Each has its upstream meaning or is refused by name. `markMasqBit` avoids clashes
+ * of packet marks; there are none, since no mark is used.
  */
 import type { JsonObject } from "../../cni/json.ts";
 import { PluginError } from "../../errors.ts";
@@ -10,9 +10,9 @@ import { valueInAnyCase } from "../any-case.ts";
 
 export interface PortmapOptions {
   /**
-   * Whose source address is hidden behind the host's: nobody's; of those that
-   * could not get an answer otherwise (the pod itself, its neighbours on a
-   * bridge, the host's loopback); or everybody's.
+   * Which clients are masqueraded: none; those that could not get a reply
+   * otherwise (the pod itself, its neighbours on a bridge, the host's loopback);
+   * or all.
    */
   readonly masquerade: "none" | "needed" | "all";
 }
@@ -27,10 +27,14 @@ export function decodeOptions(config: JsonObject): PortmapOptions {
   refuseGiven(
     config,
     "externalSetMarkChain",
-    "chains of iptables cannot be called from nftables; masquerading needs none",
+    "iptables chains cannot be called from nftables, and masquerading does not need one",
   );
   for (const key of ["conditionsV4", "conditionsV6"]) {
-    refuseGiven(config, key, "host ports are found in a map, without conditions; name a hostIP in the mapping instead");
+    refuseGiven(
+      config,
+      key,
+      "host ports are looked up in a map, without conditions; set hostIP in the mapping instead",
+    );
   }
   if (!snat) return { masquerade: "none" };
   return { masquerade: masqAll ? "all" : "needed" };
@@ -48,7 +52,7 @@ function decodeSwitch(config: JsonObject, key: string, whenAbsent: boolean): boo
 function refuseBackend(value: unknown): void {
   if (value === undefined || value === null || value === "" || value === "nftables") return;
   const kind = value === "iptables" ? "field-unsupported" : "config-invalid";
-  throw new PluginError(kind, `Cannot use "backend": ${JSON.stringify(value)}: this plugin has one, "nftables"`);
+  throw new PluginError(kind, `Cannot use "backend": ${JSON.stringify(value)}: the only backend is "nftables"`);
 }
 
 function checkMarkBit(value: unknown): void {
@@ -58,7 +62,7 @@ function checkMarkBit(value: unknown): void {
   throw new PluginError("config-invalid", `Cannot use "markMasqBit": ${JSON.stringify(value)}: ${state}`);
 }
 
-/** An empty text or list asks for nothing. */
+/** An empty text or list counts as absent. */
 function refuseGiven(config: JsonObject, key: string, reason: string): void {
   const value = valueInAnyCase(config, key);
   if (value === undefined || value === null || value === "" || (Array.isArray(value) && value.length === 0)) return;

@@ -4,7 +4,7 @@ import { findLinkByIndex } from "../../linux/rtnetlink/link.ts";
 import { linkTowards } from "../../linux/rtnetlink/route-lookup.ts";
 import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
 import { readSysctl, writeSysctl } from "../../linux/sysctl.ts";
-import type { PodLink } from "./sources.ts";
+import type { PodLink } from "./masqueraded-sources.ts";
 
 /** `undefined` where no route leads to the pod. */
 export function findPodLink(pod: Address): PodLink | undefined {

@@ -1,6 +1,6 @@
 /**
- * Takes away all that an owner has, in both families. Needs nothing but the
- * owner's name: no config, no result, no file. Nothing to take is well.
+ * Removes everything an owner has, in both families. Needs only the owner's
+ * name: no config, no result, no file. Succeeds if there is nothing to remove.
  */
 import { PluginError } from "../../errors.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
@@ -8,13 +8,13 @@ import { readGeneration, tryCommit } from "../../linux/nftables/commit.ts";
 import type { NftChange } from "../../linux/nftables/ruleset.ts";
 import { releaseChanges, uncountChanges } from "./changes.ts";
 import { type Claim, isForAnyAddress } from "./claim.ts";
-import type { KeptRecord } from "./holding.ts";
+import type { PortRecord } from "./port-records.ts";
+import { findRecords } from "./read-records.ts";
 import { forgetSingleAddresses, throwUnexpected } from "./refusals.ts";
-import { findRecords } from "./view.ts";
 
 const ATTEMPTS = 50;
 
-/** Answers the ports that were given up. */
+/** Returns the ports that were released. */
 export async function releasePorts(socket: NetlinkSocket, id: Uint8Array): Promise<readonly Claim[]> {
   const released: Claim[] = [];
   const changes: NftChange[] = [];
@@ -34,7 +34,7 @@ export async function releasePorts(socket: NetlinkSocket, id: Uint8Array): Promi
   return released;
 }
 
-/** With the notes about single addresses in the same batch: the kernel refuses it while others hold those ports too. */
+/** Removes the notes about single addresses in the same batch: the kernel refuses it while others use those ports too. */
 function isReleasedWhole(socket: NetlinkSocket, changes: readonly NftChange[], single: readonly Claim[]): boolean {
   if (single.length === 0) return false;
   const refusals = tryCommit(socket, [...changes, ...single.flatMap(uncountChanges)]);
@@ -42,12 +42,12 @@ function isReleasedWhole(socket: NetlinkSocket, changes: readonly NftChange[], s
   return refusals.length === 0;
 }
 
-/** Element by element, where something is not as it was left. */
+/** Element by element, if something is not as it was written. */
 export async function releaseExactly(socket: NetlinkSocket, id: Uint8Array): Promise<readonly Claim[]> {
-  const { readKept, removeChanges } = await import("./kept.ts");
+  const { readOwnedElements, removeChanges } = await import("./owned-elements.ts");
   for (let tries = 0; tries < ATTEMPTS; tries++) {
     const generation = readGeneration(socket);
-    const kept = [4 as const, 6 as const].map((family) => readKept(socket, family, id));
+    const kept = [4 as const, 6 as const].map((family) => readOwnedElements(socket, family, id));
     const refusals = tryCommit(socket, kept.flatMap(removeChanges), generation);
     throwUnexpected(refusals);
     if (refusals.length > 0) continue;
@@ -62,6 +62,6 @@ export async function releaseExactly(socket: NetlinkSocket, id: Uint8Array): Pro
   throw new PluginError("try-again-later", "Cannot remove host ports: the ruleset keeps changing");
 }
 
-function noteClaims(records: readonly KeptRecord[], claims: Claim[]): void {
+function noteClaims(records: readonly PortRecord[], claims: Claim[]): void {
   for (const record of records) if (record.kind === "port") claims.push(record.claim);
 }

@@ -1,6 +1,6 @@
 /**
- * The names in the table of one family, and what tells at a glance whether it is
- * whole. Its rules are in rules.ts, which only a missing table needs.
+ * The names in the table of one family, and what shows quickly whether it is
+ * complete. Its rules are in rules.ts, which is loaded only if the table is missing.
  */
 
 import { identity } from "../../identity.ts";
@@ -48,12 +48,12 @@ export function tableOf(family: Family): TableReference {
   return { family: family === 4 ? "ip" : "ip6", name: identity.hostPortTable };
 }
 
-/** Lengths that a rule of `postrouting` looks for anyway. */
+/** Other lengths are covered by rules of `postrouting`. */
 export function needsNeighbourRule(family: Family, length: number): boolean {
   return length !== 0 && length !== addressBits(family) && !(family === 4 && length === LOOPBACK.length);
 }
 
-/** By this comment a neighbour rule is known. */
+/** Identifies a neighbour rule. */
 export function neighbourComment(length: number): string {
   return `neighbours in a /${length}`;
 }

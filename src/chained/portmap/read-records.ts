@@ -1,25 +1,25 @@
-/** What the tables hold, as far as the usual ADD and DEL need to know. Reads only. */
+/** Reads from the tables what an ordinary ADD and DEL need to know. */
 import type { Family } from "../../ip/address.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { findElements, listRuleHeads } from "../../linux/nftables/read.ts";
 import { recordKey } from "./elements.ts";
-import { type KeptRecord, recordOf } from "./holding.ts";
+import { type PortRecord, recordOf } from "./port-records.ts";
 import { neighbourComment, RULES_PER_CHAIN, SET, tableOf } from "./table.ts";
 
-/** Records asked for at once: most pods have fewer. */
+/** Records read at once: most pods have fewer. */
 const RECORDS_AT_ONCE = 6;
 
-export interface KeptRecords {
-  readonly records: readonly KeptRecord[];
+export interface FoundRecords {
+  readonly records: readonly PortRecord[];
   /** Where the container is: see netns-mark.ts. */
   readonly netns: string | undefined;
-  /** Whether one is missing in the midst of them. */
+  /** Whether one is missing between two others. */
   readonly hasGap: boolean;
 }
 
-/** All that this owner has in the family's table; nothing where there is no table. */
-export function findRecords(socket: NetlinkSocket, family: Family, id: Uint8Array): KeptRecords {
-  const records: KeptRecord[] = [];
+/** All records of this owner in the family's table; none if there is no table. */
+export function findRecords(socket: NetlinkSocket, family: Family, id: Uint8Array): FoundRecords {
+  const records: PortRecord[] = [];
   let netns: string | undefined;
   for (let start = 0; ; start += RECORDS_AT_ONCE) {
     const keys: Uint8Array[] = [];
@@ -36,7 +36,7 @@ export function findRecords(socket: NetlinkSocket, family: Family, id: Uint8Arra
   }
 }
 
-/** Whether every chain has as many rules as it should, and these prefix lengths have theirs. */
+/** Whether every chain has the expected number of rules, and each of these prefix lengths has its rule. */
 export function hasAllRules(socket: NetlinkSocket, family: Family, lengths: readonly number[]): boolean {
   const rules = listRuleHeads(socket, tableOf(family));
   for (const [chain, count] of RULES_PER_CHAIN[family]) {

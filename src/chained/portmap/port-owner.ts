@@ -1,11 +1,11 @@
 /**
- * Who owns host ports: one interface of one container in one network, as 128 bits
- * that the kernel keeps with every port.
+ * The owner of host ports: one interface of one container in one network, as 128
+ * bits that are stored in the kernel with every port.
  *
  *   network 40 bits | container 64 bits | interface 24 bits
  *
- * In parts, so that GC finds a network's ports and a conflict the container
- * behind it without a name, which a comment may hold only in part. Pure.
+ * It has parts so that GC can find a network's ports, and a conflict can identify
+ * the container, without the name, which a comment may truncate. Pure.
  */
 import type { Attachment } from "../../cni/attachments.ts";
 

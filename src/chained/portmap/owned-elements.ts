@@ -1,7 +1,7 @@
 /**
- * What an owner really has at this moment, element by element. The way of a DEL
- * or an ADD that met something unexpected: another owner in its place, or an
- * element that somebody removed by hand.
+ * What an owner really has at this moment, element by element. For a DEL or ADD
+ * that met something unexpected: another owner, or an element that was removed
+ * by hand.
  */
 import type { Family } from "../../ip/address.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
@@ -10,29 +10,29 @@ import type { NftChange } from "../../linux/nftables/ruleset.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import {
   claimOf,
-  hiddenSourceOf,
   isPodKey,
   isRecordKeyOf,
   isSourceOf,
+  masqueradedSourceOf,
   podKey,
   portElement,
   portKey,
   sourceElement,
 } from "./elements.ts";
-import { type KeptRecord, recordOf } from "./holding.ts";
+import { type PortRecord, recordOf } from "./port-records.ts";
 import { SET, tableOf } from "./table.ts";
 
-export interface Kept {
+export interface OwnedElements {
   readonly family: Family;
   readonly id: Uint8Array;
-  readonly records: readonly KeptRecord[];
+  readonly records: readonly PortRecord[];
   readonly netns: string | undefined;
-  /** The keys that are there and are the owner's, by set. */
+  /** The existing keys that belong to the owner, by set. */
   readonly keys: Readonly<Record<string, readonly Uint8Array[]>>;
 }
 
-/** Looks through whole maps, so that nothing stays behind because its record is missing. */
-export function readKept(socket: NetlinkSocket, family: Family, id: Uint8Array): Kept {
+/** Reads whole maps, so that an element without a record is found too. */
+export function readOwnedElements(socket: NetlinkSocket, family: Family, id: Uint8Array): OwnedElements {
   const table = tableOf(family);
   const notes = listElements(socket, table, SET.attachments).filter(({ key }) => isRecordKeyOf(id, key));
   const owned = listElements(socket, table, SET.owners).filter((element) => isOwnedBy(element, id));
@@ -53,7 +53,7 @@ export function readKept(socket: NetlinkSocket, family: Family, id: Uint8Array):
     const owner = find(SET.owners, key);
     if (owner !== undefined && !isOwnedBy(owner, id)) continue;
     if (record.kind === "source") {
-      const source = sourceElement(record.hidden).key;
+      const source = sourceElement(record.masqueraded).key;
       if (find(SET.sources, source) !== undefined) keep(SET.sources, source);
       continue;
     }
@@ -68,29 +68,29 @@ export function readKept(socket: NetlinkSocket, family: Family, id: Uint8Array):
 interface Owned {
   readonly family: Family;
   readonly owned: readonly NftElement[];
-  readonly noted: readonly KeptRecord[];
+  readonly noted: readonly PortRecord[];
 }
 
-/** What the owner has although no record tells of it; how many bits of a source count is lost then. */
-function recordsWithoutNote(socket: NetlinkSocket, { family, owned, noted }: Owned): readonly KeptRecord[] {
+/** What the owner has without a record; the prefix length of a source is lost then. */
+function recordsWithoutNote(socket: NetlinkSocket, { family, owned, noted }: Owned): readonly PortRecord[] {
   const table = tableOf(family);
   const lost = owned.filter(({ key }) => !noted.some((record) => Bun.deepEquals(keyOf(record), key)));
-  return lost.flatMap(({ key }): readonly KeptRecord[] => {
+  return lost.flatMap(({ key }): readonly PortRecord[] => {
     if (!isPodKey(key)) {
       const [port] = findElements(socket, table, SET.ports, [key]);
       return [{ kind: "port", claim: claimOf(family, key, port?.data) }];
     }
     const sources = listElements(socket, table, SET.sources).filter((source) => isSourceOf(key, source));
-    return sources.map((source) => ({ kind: "source", hidden: hiddenSourceOf(family, source) }));
+    return sources.map((source) => ({ kind: "source", masqueraded: masqueradedSourceOf(family, source) }));
   });
 }
 
-function keyOf(record: KeptRecord): Uint8Array {
-  return record.kind === "port" ? portKey(record.claim) : podKey(record.hidden.podAddress);
+function keyOf(record: PortRecord): Uint8Array {
+  return record.kind === "port" ? portKey(record.claim) : podKey(record.masqueraded.podAddress);
 }
 
 /** Removes exactly what was read; for a batch that is refused if anything changed since. */
-export function removeChanges({ family, keys }: Kept): NftChange[] {
+export function removeChanges({ family, keys }: OwnedElements): NftChange[] {
   const table = tableOf(family);
   return Object.entries(keys)
     .filter(([, list]) => list.length > 0)

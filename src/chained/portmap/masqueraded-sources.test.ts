@@ -1,16 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import { formatPrefix, parseInterfaceAddress } from "../../ip/prefix.ts";
-import { hiddenSources } from "./sources.ts";
+import { masqueradedSources } from "./masqueraded-sources.ts";
 
 const shown = (pod: string, isShared: boolean, masquerade: "none" | "needed" | "all") => {
   const address = parseInterfaceAddress(pod);
   if (address === undefined) throw new Error(pod);
-  return hiddenSources(address, { name: "link", isShared }, { masquerade }).map(({ source, length }) =>
+  return masqueradedSources(address, { name: "link", isShared }, { masquerade }).map(({ source, length }) =>
     formatPrefix({ network: source, length }),
   );
 };
 
-describe("hiddenSources()", () => {
+describe("masqueradedSources()", () => {
   test.each([
     ["10.0.0.2/24", false, "needed", ["10.0.0.2/32", "127.0.0.0/8"]],
     ["10.0.0.2/24", true, "needed", ["10.0.0.0/24", "127.0.0.0/8"]],

@@ -1,24 +1,24 @@
 /**
- * Gives an owner its ports although something is in the way: no table yet, the
- * owner's own past, somebody else. Looks at everything, plans, and tries under
- * the condition that nothing changed since the look.
+ * Assigns ports to an owner in spite of a conflict: no table yet, earlier records
+ * of the same owner, another owner. Reads everything, plans, and commits on the
+ * condition that nothing has changed since.
  */
 import { PluginError } from "../../errors.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { readGeneration, tryCommit } from "../../linux/nftables/commit.ts";
 import type { Claim } from "./claim.ts";
-import type { Holding } from "./holding.ts";
-import { planTake } from "./plan.ts";
+import { planAssignment } from "./conflict-plan.ts";
+import { readConflicts } from "./conflicts.ts";
+import type { RecordSet } from "./port-records.ts";
 import { forgetSingleAddresses, throwUnexpected } from "./refusals.ts";
-import { readSituation } from "./situation.ts";
 
 const ATTEMPTS = 50;
 
-/** Answers the ports that another interface of the same container keeps. */
-export function contestPorts(socket: NetlinkSocket, holdings: readonly Holding[]): readonly Claim[] {
+/** Returns the ports that another interface of the same container keeps. */
+export function assignDespiteConflicts(socket: NetlinkSocket, recordSets: readonly RecordSet[]): readonly Claim[] {
   for (let tries = 0; tries < ATTEMPTS; tries++) {
     const generation = readGeneration(socket);
-    const plans = holdings.map((holding) => planTake(holding, readSituation(socket, holding)));
+    const plans = recordSets.map((recordSet) => planAssignment(recordSet, readConflicts(socket, recordSet)));
     const refusals = tryCommit(
       socket,
       plans.flatMap(({ changes }) => changes),

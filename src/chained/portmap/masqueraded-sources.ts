@@ -1,17 +1,17 @@
 /**
- * Whose address must be hidden so that the pod's answer finds its way back
- * through this host, which alone can turn it into an answer from the host port.
+ * Which clients must be masqueraded so that the pod's reply returns through this
+ * host, which alone can rewrite it to come from the host port.
  *
- *   the pod itself            it would answer itself
- *   neighbours on its bridge  it would answer them directly
- *   the host's loopback       nobody may answer 127.0.0.1 from outside; IPv6 knows no such way at all
+ *   the pod itself            it would reply to itself
+ *   neighbours on its bridge  it would reply to them directly
+ *   the host's loopback       replies to 127.0.0.1 may not come from outside; IPv6 has no such path at all
  *
  * Pure.
  */
 import { addressBits } from "../../ip/address.ts";
 import { type InterfaceAddress, prefixAround } from "../../ip/prefix.ts";
-import type { HiddenSource } from "./holding.ts";
 import type { PortmapOptions } from "./options.ts";
+import type { MasqueradedSource } from "./port-records.ts";
 import { LOOPBACK } from "./table.ts";
 
 /** The link behind which the pod is, as the host sees it. */
@@ -21,20 +21,20 @@ export interface PodLink {
   readonly isShared: boolean;
 }
 
-export function hiddenSources(
+export function masqueradedSources(
   pod: InterfaceAddress,
   link: PodLink | undefined,
   { masquerade }: PortmapOptions,
-): readonly HiddenSource[] {
+): readonly MasqueradedSource[] {
   if (masquerade === "none") return [];
   const { family } = pod.address;
-  const hidden = (length: number): HiddenSource => {
+  const sourceOf = (length: number): MasqueradedSource => {
     const { network } = prefixAround(pod.address, length);
     return { family, source: network, length, podAddress: pod.address };
   };
-  if (masquerade === "all") return [hidden(0)];
+  if (masquerade === "all") return [sourceOf(0)];
 
-  const sources = [hidden(link?.isShared === true ? pod.length : addressBits(family))];
+  const sources = [sourceOf(link?.isShared === true ? pod.length : addressBits(family))];
   if (family === 4) {
     sources.push({ family, source: LOOPBACK.network, length: LOOPBACK.length, podAddress: pod.address });
   }

@@ -1,6 +1,6 @@
 /**
- * Everything that stands in the way of a holding, read once. Deciding what to do
- * about it is in plan.ts.
+ * Everything that conflicts with the requested records, read once. What to do
+ * about it is decided in conflict-plan.ts.
  */
 import type { Family } from "../../ip/address.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
@@ -8,34 +8,34 @@ import { findElements, listElements } from "../../linux/nftables/read.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import { type Claim, isForAnyAddress } from "./claim.ts";
 import { anyAddressKey, HELD_PER_ADDRESS, podKey, portKey } from "./elements.ts";
-import { type Holding, type KeptRecord, recordOf } from "./holding.ts";
-import { isOwnedBy, type Kept, readKept } from "./kept.ts";
 import { isNetnsGone } from "./netns-mark.ts";
-import { type Base, holdersPerAddress, readBase } from "./survey.ts";
+import { isOwnedBy, type OwnedElements, readOwnedElements } from "./owned-elements.ts";
+import { type PortRecord, type RecordSet, recordOf } from "./port-records.ts";
+import { type Base, holdersPerAddress, readBase } from "./read-table.ts";
 import { needsNeighbourRule, SET, tableOf } from "./table.ts";
 
-/** Somebody else, or the owner's own past. */
+/** Another owner of something that is requested. */
 export interface Rival {
-  readonly kept: Kept;
-  /** As the comment beside the port names it, perhaps cut. */
+  readonly kept: OwnedElements;
+  /** From the comment of the port, possibly truncated. */
   readonly name: string;
   readonly isGone: boolean;
 }
 
-export interface Situation {
+export interface Conflicts {
   readonly base: Base;
   /** What the owner has already. */
-  readonly own: Kept;
-  /** Who has a key that the holding wants, by the key in hex: several hold one port on single addresses. */
+  readonly own: OwnedElements;
+  /** The owners of each requested key, by the key in hex: several may own one port on single addresses. */
   readonly rivals: ReadonlyMap<string, readonly Rival[]>;
-  /** Ports (keys for any address, in hex) that are held on single addresses, or were and the note of it stayed. */
+  /** Ports (keys for any address, in hex) with the note that they are in use on single addresses, even if they no longer are. */
   readonly heldPerAddress: ReadonlySet<string>;
   /** Prefix lengths of every neighbour in the table. */
   readonly lengths: readonly number[];
 }
 
-export function readSituation(socket: NetlinkSocket, holding: Holding): Situation {
-  const { family, owner, records } = holding;
+export function readConflicts(socket: NetlinkSocket, recordSet: RecordSet): Conflicts {
+  const { family, owner, records } = recordSet;
   const rivals = new Map<string, readonly Rival[]>();
   const heldPerAddress = new Set<string>();
   const known = new Map<string, Rival>();
@@ -57,24 +57,24 @@ export function readSituation(socket: NetlinkSocket, holding: Holding): Situatio
       }
     }
   }
-  const lengths = neighbourLengths(socket, holding);
+  const lengths = neighbourLengths(socket, recordSet);
   return {
     base: readBase(socket, family, lengths),
-    own: readKept(socket, family, owner.id),
+    own: readOwnedElements(socket, family, owner.id),
     rivals,
     heldPerAddress,
     lengths,
   };
 }
 
-/** Whoever has a single address is in the way of every address, not of another single one. */
-function isAboutEveryAddress(record: KeptRecord): boolean {
+/** An owner of a single address conflicts with every address, but not with another single one. */
+function isAboutEveryAddress(record: PortRecord): boolean {
   return record.kind === "port" && isForAnyAddress(record.claim);
 }
 
-/** A port of a single address collides with itself and with the same port of every address. */
-function keysOf(record: KeptRecord): readonly Uint8Array[] {
-  if (record.kind === "source") return [podKey(record.hidden.podAddress)];
+/** A port of a single address conflicts with itself and with the same port of every address. */
+function keysOf(record: PortRecord): readonly Uint8Array[] {
+  if (record.kind === "source") return [podKey(record.masqueraded.podAddress)];
   return claimKeys(record.claim);
 }
 
@@ -83,20 +83,20 @@ export function claimKeys(claim: Claim): readonly Uint8Array[] {
 }
 
 function readRival(socket: NetlinkSocket, family: Family, element: NftElement, id: Uint8Array): Rival {
-  const kept = readKept(socket, family, id);
+  const kept = readOwnedElements(socket, family, id);
   return { kept, name: element.comment ?? id.toHex(), isGone: isNetnsGone(kept.netns) };
 }
 
-/** Of everybody, since a repair makes the rules of all anew. */
-function neighbourLengths(socket: NetlinkSocket, holding: Holding): readonly number[] {
+/** Of all owners, since a repair writes the rules of all of them. */
+function neighbourLengths(socket: NetlinkSocket, recordSet: RecordSet): readonly number[] {
   const lengths = new Set<number>();
-  const note = (record: KeptRecord | undefined) => {
+  const note = (record: PortRecord | undefined) => {
     if (record?.kind !== "source") return;
-    if (needsNeighbourRule(holding.family, record.hidden.length)) lengths.add(record.hidden.length);
+    if (needsNeighbourRule(recordSet.family, record.masqueraded.length)) lengths.add(record.masqueraded.length);
   };
-  for (const element of listElements(socket, tableOf(holding.family), SET.attachments)) {
-    note(recordOf(holding.family, element));
+  for (const element of listElements(socket, tableOf(recordSet.family), SET.attachments)) {
+    note(recordOf(recordSet.family, element));
   }
-  for (const record of holding.records) note(record);
+  for (const record of recordSet.records) note(record);
   return [...lengths];
 }

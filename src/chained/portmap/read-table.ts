@@ -1,12 +1,12 @@
-/** A look at whole tables: for CHECK, GC, and an ADD with something in its way. Reads only. */
+/** Reads whole tables: for CHECK, GC, and an ADD with a conflict. */
 import { addressBits, type Family } from "../../ip/address.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { listElements, listRules } from "../../linux/nftables/read.ts";
 import type { NftRule } from "../../linux/nftables/ruleset.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
-import { OWNER_LENGTH } from "./attachment.ts";
 import type { Claim } from "./claim.ts";
 import { claimOf, HELD_PER_ADDRESS } from "./elements.ts";
+import { OWNER_LENGTH } from "./port-owner.ts";
 import { chainsOf, isNeighbourRule, neighbourRule, rulesOf } from "./rules.ts";
 import { SET, tableOf } from "./table.ts";
 
@@ -23,7 +23,7 @@ export function listHolders(socket: NetlinkSocket, family: Family): readonly Uin
   return ids.filter((id) => !Bun.deepEquals(id, HELD_PER_ADDRESS));
 }
 
-/** Who holds this port on single addresses. */
+/** The owners of this port on single addresses. */
 export function holdersPerAddress(
   socket: NetlinkSocket,
   family: Family,
@@ -38,7 +38,7 @@ export function holdersPerAddress(
   );
 }
 
-/** Ports with a note that they are held on single addresses. */
+/** Ports with a note that they are in use on single addresses. */
 export function listHeldPerAddress(socket: NetlinkSocket, family: Family): readonly Claim[] {
   return listElements(socket, tableOf(family), SET.owners)
     .filter(({ data }) => Bun.deepEquals(data, HELD_PER_ADDRESS))
@@ -51,7 +51,7 @@ export interface Base {
   readonly neighbourLengths: readonly number[];
 }
 
-/** Whether every rule is there, each once and as it was meant. */
+/** Whether every rule is present exactly once and unchanged. */
 export function readBase(socket: NetlinkSocket, family: Family, lengths: readonly number[]): Base {
   const rules = listRules(socket, tableOf(family));
   const instructions = (wanted: NftRule) =>

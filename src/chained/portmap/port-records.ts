@@ -1,18 +1,18 @@
 /**
- * All that one owner keeps in one family's table: ports, and sources whose
- * address is hidden. The table holds it three times over, for three questions:
+ * Everything one owner has in one family's table: ports, and masqueraded
+ * sources. The table contains each record three times, for three questions:
  *
- *   ports, sources      what does a packet do?            asked by the rules
- *   owners              whose is it?                      asked by ADD, before anybody else's
- *   attachments         what does this owner have?        asked by DEL, which needs no other source
+ *   ports, sources      where does a packet go?           for the rules
+ *   owners              who owns it?                      for ADD, to detect conflicts
+ *   attachments         what does this owner have?        for DEL, which needs no other source
  */
 import { type Address, addressBits, addressFromBytes, type Family } from "../../ip/address.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
-import type { Owner } from "./attachment.ts";
 import type { Claim } from "./claim.ts";
+import type { Owner } from "./port-owner.ts";
 
-/** Packets from these addresses to the pod, once they were led to it, get the host's address as source. */
-export interface HiddenSource {
+/** Packets from these addresses that are forwarded to the pod get the host's address as source. */
+export interface MasqueradedSource {
   readonly family: Family;
   /** The network address. */
   readonly source: Address;
@@ -21,19 +21,19 @@ export interface HiddenSource {
   readonly podAddress: Address;
 }
 
-export type KeptRecord =
+export type PortRecord =
   | { readonly kind: "port"; readonly claim: Claim }
-  | { readonly kind: "source"; readonly hidden: HiddenSource };
+  | { readonly kind: "source"; readonly masqueraded: MasqueradedSource };
 
-export interface Holding {
+export interface RecordSet {
   readonly family: Family;
   readonly owner: Owner;
   /** Where the container's namespace is: see netns-mark.ts. */
   readonly netns: string;
-  readonly records: readonly KeptRecord[];
+  readonly records: readonly PortRecord[];
 }
 
-/** What stands behind a record's number in `attachments`: protocol . address . number . address . number. */
+/** The data of a record in `attachments`: protocol . address . number . address . number. */
 export interface RecordFields {
   readonly protocol: number;
   readonly left: Address;
@@ -42,18 +42,18 @@ export interface RecordFields {
   readonly podNumber: number;
 }
 
-/** A source is told from a port by its protocol, which is none. */
-export function fieldsOf(record: KeptRecord): RecordFields {
+/** A source has protocol 0, which distinguishes it from a port. */
+export function fieldsOf(record: PortRecord): RecordFields {
   if (record.kind === "port") {
     const { protocol, hostAddress, hostPort, podAddress, podPort } = record.claim;
     return { protocol, left: hostAddress, leftNumber: hostPort, pod: podAddress, podNumber: podPort };
   }
-  const { source, length, podAddress } = record.hidden;
+  const { source, length, podAddress } = record.masqueraded;
   return { protocol: 0, left: source, leftNumber: length, pod: podAddress, podNumber: 0 };
 }
 
-/** The record behind an element of `attachments`; `undefined` for what was not written by this program. */
-export function recordOf(family: Family, element: NftElement): KeptRecord | undefined {
+/** The record in an element of `attachments`; `undefined` for data not written by this program. */
+export function recordOf(family: Family, element: NftElement): PortRecord | undefined {
   const { data } = element;
   const size = addressBits(family) / 8;
   if (!(data instanceof Uint8Array) || data.length !== 12 + 2 * size) return undefined;
@@ -66,7 +66,7 @@ export function recordOf(family: Family, element: NftElement): KeptRecord | unde
   const leftNumber = view.getUint16(4 + size);
   const podPort = view.getUint16(8 + 2 * size);
   if (protocol === 0) {
-    return { kind: "source", hidden: { family, source: left, length: leftNumber, podAddress: pod } };
+    return { kind: "source", masqueraded: { family, source: left, length: leftNumber, podAddress: pod } };
   }
   const claim = { family, protocol, hostAddress: left, hostPort: leftNumber, podAddress: pod, podPort };
   return { kind: "port", claim };

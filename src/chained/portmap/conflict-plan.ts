@@ -1,60 +1,60 @@
 /**
- * What an ADD does about everything in its way. Pure.
+ * What an ADD does about each conflict. Pure.
  *
- *   the owner's own past          replaced
+ *   the owner's own records            replaced
  *   an owner whose container is gone   removed
- *   another interface of the same container   keeps the port: it leads to the same container
- *   any other owner               host-port-taken
- *   the pod's address under another's name   taken over: the address is the pod's now
+ *   another interface of the same container   keeps the port: it forwards to the same container
+ *   any other owner                    host-port-taken
+ *   the pod's address recorded for another owner   taken over: the address is the pod's now
  */
 import { PluginError } from "../../errors.ts";
 import type { NftChange } from "../../linux/nftables/ruleset.ts";
-import { isSameContainer } from "./attachment.ts";
-import { takeChanges, uncountChanges } from "./changes.ts";
+import { assignChanges, uncountChanges } from "./changes.ts";
 import { type Claim, formatHostPort, isForAnyAddress } from "./claim.ts";
+import { type Conflicts, claimKeys, type Rival } from "./conflicts.ts";
 import { podKey, portKey } from "./elements.ts";
-import type { Holding, KeptRecord } from "./holding.ts";
-import { type Kept, removeChanges } from "./kept.ts";
+import { type OwnedElements, removeChanges } from "./owned-elements.ts";
+import { isSameContainer } from "./port-owner.ts";
+import type { PortRecord, RecordSet } from "./port-records.ts";
 import { baseChanges, neighbourRule } from "./rules.ts";
-import { claimKeys, type Rival, type Situation } from "./situation.ts";
 import { SET, tableOf } from "./table.ts";
 
-export interface TakePlan {
+export interface AssignmentPlan {
   readonly changes: readonly NftChange[];
   /** Ports that another interface of the same container has already. */
   readonly leftToSibling: readonly Claim[];
-  /** Ports of single addresses that were given up on the way. */
+  /** Ports of single addresses that are released by the changes. */
   readonly released: readonly Claim[];
 }
 
-export function planTake(holding: Holding, situation: Situation): TakePlan {
-  const { wanted, leftToSibling, gone } = judgeClaims(holding, situation);
-  const removed = [situation.own, ...gone];
+export function planAssignment(recordSet: RecordSet, conflicts: Conflicts): AssignmentPlan {
+  const { wanted, leftToSibling, gone } = judgeClaims(recordSet, conflicts);
+  const removed = [conflicts.own, ...gone];
   const changes = [
-    ...repairChanges(holding, situation),
+    ...repairChanges(recordSet, conflicts),
     ...removed.flatMap(removeChanges),
-    ...takeOverPods(holding, situation, removed),
+    ...takeOverPodAddresses(recordSet, conflicts, removed),
   ];
   for (const claim of claimsIn(wanted)) {
-    if (isForAnyAddress(claim) && situation.heldPerAddress.has(portKey(claim).toHex())) {
+    if (isForAnyAddress(claim) && conflicts.heldPerAddress.has(portKey(claim).toHex())) {
       changes.push(...uncountChanges(claim));
     }
   }
-  if (claimsIn(wanted).length > 0) changes.push(...takeChanges({ ...holding, records: wanted }));
+  if (claimsIn(wanted).length > 0) changes.push(...assignChanges({ ...recordSet, records: wanted }));
   const released = removed.flatMap(({ records }) => claimsIn(records)).filter((claim) => !isForAnyAddress(claim));
   return { changes, leftToSibling, released };
 }
 
 interface Judgement {
-  readonly wanted: readonly KeptRecord[];
+  readonly wanted: readonly PortRecord[];
   readonly leftToSibling: readonly Claim[];
-  readonly gone: readonly Kept[];
+  readonly gone: readonly OwnedElements[];
 }
 
-function judgeClaims({ owner, records }: Holding, { rivals }: Situation): Judgement {
-  const wanted: KeptRecord[] = [];
+function judgeClaims({ owner, records }: RecordSet, { rivals }: Conflicts): Judgement {
+  const wanted: PortRecord[] = [];
   const leftToSibling: Claim[] = [];
-  const gone = new Map<string, Kept>();
+  const gone = new Map<string, OwnedElements>();
   for (const record of records) {
     const met = record.kind === "port" ? claimKeys(record.claim).flatMap((key) => rivals.get(key.toHex()) ?? []) : [];
     if (record.kind === "source" || met.length === 0) {
@@ -81,22 +81,26 @@ function taken(claim: Claim, { name }: Rival): PluginError {
   });
 }
 
-/** The table where it is missing or was changed; else the rules of new prefix lengths alone. */
-function repairChanges({ family }: Holding, { base, lengths }: Situation): NftChange[] {
+/** The whole table if it is missing or was changed; otherwise only the rules of new prefix lengths. */
+function repairChanges({ family }: RecordSet, { base, lengths }: Conflicts): NftChange[] {
   if (!base.isIntact) return baseChanges(family, lengths);
   return lengths
     .filter((length) => !base.neighbourLengths.includes(length))
     .map((length) => ({ kind: "add-rule", table: tableOf(family), rule: neighbourRule(family, length) }));
 }
 
-/** Sources hidden for the address's owner of before go with its name. */
-function takeOverPods({ family, records }: Holding, { rivals }: Situation, removed: readonly Kept[]): NftChange[] {
+/** Masqueraded sources of the address's previous owner are removed with it. */
+function takeOverPodAddresses(
+  { family, records }: RecordSet,
+  { rivals }: Conflicts,
+  removed: readonly OwnedElements[],
+): NftChange[] {
   const table = tableOf(family);
   const changes: NftChange[] = [];
   const done = new Set<string>();
   for (const record of records) {
     if (record.kind !== "source") continue;
-    const key = podKey(record.hidden.podAddress);
+    const key = podKey(record.masqueraded.podAddress);
     const [rival] = rivals.get(key.toHex()) ?? [];
     if (rival === undefined || removed.includes(rival.kept) || done.has(key.toHex())) continue;
     done.add(key.toHex());
@@ -113,6 +117,6 @@ function takeOverPods({ family, records }: Holding, { rivals }: Situation, remov
   return changes;
 }
 
-function claimsIn(records: readonly KeptRecord[]): readonly Claim[] {
+function claimsIn(records: readonly PortRecord[]): readonly Claim[] {
   return records.flatMap((record) => (record.kind === "port" ? [record.claim] : []));
 }

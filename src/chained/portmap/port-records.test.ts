@@ -1,13 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { addressBits, type Family } from "../../ip/address.ts";
-import { isSameContainer, isSameNetwork, ownerOf } from "./attachment.ts";
 import { recordElement } from "./elements.ts";
-import { type KeptRecord, recordOf } from "./holding.ts";
+import { isSameContainer, isSameNetwork, ownerOf } from "./port-owner.ts";
+import { type PortRecord, recordOf } from "./port-records.ts";
 
 const owner = ownerOf("net", { containerId: "c", ifname: "eth0" });
 
-const records = fc.constantFrom<Family>(4, 6).chain((family): fc.Arbitrary<KeptRecord> => {
+const records = fc.constantFrom<Family>(4, 6).chain((family): fc.Arbitrary<PortRecord> => {
   const address = fc.bigInt(0n, (1n << BigInt(addressBits(family))) - 1n).map((value) => ({ family, value }));
   const port = fc.integer({ min: 1, max: 65535 });
   const claim = fc.record({
@@ -21,8 +21,8 @@ const records = fc.constantFrom<Family>(4, 6).chain((family): fc.Arbitrary<KeptR
   const length = fc.integer({ min: 0, max: addressBits(family) });
   const hidden = fc.record({ family: fc.constant(family), source: address, length, podAddress: address });
   return fc.oneof(
-    claim.map((each): KeptRecord => ({ kind: "port", claim: each })),
-    hidden.map((each): KeptRecord => ({ kind: "source", hidden: each })),
+    claim.map((each): PortRecord => ({ kind: "port", claim: each })),
+    hidden.map((each): PortRecord => ({ kind: "source", masqueraded: each })),
   );
 });
 
@@ -30,7 +30,7 @@ describe("recordOf()", () => {
   test("reads what recordElement() wrote", () => {
     fc.assert(
       fc.property(records, fc.nat(1000), (record, index) => {
-        const { family } = record.kind === "port" ? record.claim : record.hidden;
+        const { family } = record.kind === "port" ? record.claim : record.masqueraded;
         expect(recordOf(family, recordElement(owner, index, record, "netns"))).toEqual(record);
       }),
     );

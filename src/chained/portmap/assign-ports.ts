@@ -1,0 +1,42 @@
+/**
+ * Assigns ports to an owner in the kernel, all or none.
+ *
+ * The first attempt assumes that there is no conflict: one batch, no read. If the
+ * kernel refuses it, resolve-conflicts.ts takes over, which an ordinary ADD does not load.
+ */
+import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
+import { tryCommit } from "../../linux/nftables/commit.ts";
+import type { NftChange } from "../../linux/nftables/ruleset.ts";
+import { assignChanges } from "./changes.ts";
+import type { Claim } from "./claim.ts";
+import type { RecordSet } from "./port-records.ts";
+import { hasAllRules } from "./read-records.ts";
+import { throwUnexpected } from "./refusals.ts";
+import { needsNeighbourRule } from "./table.ts";
+
+/** Returns the ports that another interface of the same container keeps. */
+export async function assignPorts(socket: NetlinkSocket, recordSets: readonly RecordSet[]): Promise<readonly Claim[]> {
+  if (assignAtOnce(socket, recordSets)) return [];
+  const { assignDespiteConflicts } = await import("./resolve-conflicts.ts");
+  return assignDespiteConflicts(socket, recordSets);
+}
+
+function assignAtOnce(socket: NetlinkSocket, recordSets: readonly RecordSet[]): boolean {
+  const changes: NftChange[] = [];
+  for (const recordSet of recordSets) {
+    if (!isPrepared(socket, recordSet)) return false;
+    changes.push(...assignChanges(recordSet));
+  }
+  const refusals = tryCommit(socket, changes);
+  throwUnexpected(refusals);
+  return refusals.length === 0;
+}
+
+function isPrepared(socket: NetlinkSocket, { family, records }: RecordSet): boolean {
+  const lengths: number[] = [];
+  for (const record of records) {
+    if (record.kind === "source" && needsNeighbourRule(family, record.masqueraded.length))
+      lengths.push(record.masqueraded.length);
+  }
+  return hasAllRules(socket, family, lengths);
+}
