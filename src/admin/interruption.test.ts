@@ -67,7 +67,7 @@ describe("a stopped command", () => {
 
   test("notices that it is stopped although its datastore never waits for anything", async () => {
     await seed(store, ...Array.from({ length: 2_000 }, (_, index) => nodeChange(`n${index}`)));
-    setTimeout(stop, 0);
+    setImmediate(stop);
 
     expect(await ctl("get nodes -o name", store)).toEqual({ ...STOPPED, stdout: "" });
   });
