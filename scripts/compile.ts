@@ -2,7 +2,6 @@
 import { existsSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { writeInPieces } from "./write-in-pieces.ts";
 
 export type Target = "bun-linux-x64" | "bun-linux-arm64";
 
@@ -59,7 +58,6 @@ export async function compileExecutable({
       plugins: [...plugins, ...bundled],
     });
     if (!built.success) throw new AggregateError(built.logs, `Cannot build "${executable}"`);
-    writeInPieces(unfinished);
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -21,7 +21,6 @@ export const sendto = (socket: number, buffer: Bytes, length: number, flags: num
   systemCall("sendto", socket, buffer, length, flags);
 export const recv = (socket: number, buffer: Bytes, length: number, flags: number) =>
   systemCall("recvfrom", socket, buffer, length, flags);
-export const sendmsg = (socket: number, header: Bytes, flags: number) => systemCall("sendmsg", socket, header, flags);
 export const setns = (file: number, kind: number) => systemCall("setns", file, kind);
 export const unshare = (kinds: number) => systemCall("unshare", kinds);
 export const prctl = (option: number, value: Bytes | number) => systemCall("prctl", option, value);
@@ -37,8 +36,4 @@ export function setsockopt(socket: number, level: number, name: number, value: B
 /** `length` says how much the value holds, and then how much of it was written. */
 export function getsockopt(socket: number, level: number, name: number, value: Bytes, length: Bytes): number {
   return systemCall("getsockopt", socket, level, name, addressOf(value), addressOf(length));
-}
-
-export function socketpair(family: number, type: number, protocol: number, pair: Bytes): number {
-  return systemCall("socketpair", family, type, protocol, addressOf(pair));
 }

@@ -1,7 +1,6 @@
 /** For an agent that stays: its calls share one netfilter socket, which stays open between them. */
-import { closeLater } from "./close-later.ts";
 import type { NetfilterAccess } from "./netfilter-access.ts";
-import { type NetlinkSocket, openNetlinkSocket } from "./netlink-socket.ts";
+import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "./netlink-socket.ts";
 
 export function shareNetfilter(): NetfilterAccess {
   return new SharedNetfilter();
@@ -25,7 +24,7 @@ class SharedNetfilter implements NetfilterAccess {
     } finally {
       const left = (this.users.get(socket) ?? 1) - 1;
       this.users.set(socket, left);
-      if (left === 0 && this.current !== socket) closeLater(socket.fd, "goes on");
+      if (left === 0 && this.current !== socket) closeNetlinkSocket(socket);
     }
   }
 }
