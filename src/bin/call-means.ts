@@ -1,5 +1,5 @@
 import type { Environment } from "../cni/environment.ts";
-import type { EnterPhase } from "../plugin/phase.ts";
+import type { EnterPhase } from "../cni/phase.ts";
 import type { Host } from "./host.ts";
 
 /** What a call brings along, whoever does it: the process that was called, or the node agent. */

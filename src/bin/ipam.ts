@@ -6,7 +6,10 @@ import { runDirectoryOf } from "./agent-socket.ts";
 import type { CallMeans } from "./call-means.ts";
 import { hostName } from "./host-name.ts";
 
-export async function compose(face: PluginFace, { environment, stderr, host }: CallMeans): Promise<CniPlugin> {
+export async function compose(
+  face: PluginFace,
+  { environment, stderr, host, enterPhase }: CallMeans,
+): Promise<CniPlugin> {
   return ipamPlugin(face, {
     hostName,
     pid: process.pid,
@@ -17,5 +20,6 @@ export async function compose(face: PluginFace, { environment, stderr, host }: C
     uuid: () => crypto.randomUUID(),
     wait: (milliseconds) => Bun.sleep(milliseconds),
     stderr,
+    enterPhase,
   });
 }

@@ -6,8 +6,9 @@
  *
  * The node agent tells it of every call in its log.
  */
+
+import type { EnterPhase, Phase } from "../cni/phase.ts";
 import { identity } from "../identity.ts";
-import type { EnterPhase, Phase } from "../plugin/phase.ts";
 
 export interface PhaseClock {
   readonly enter: EnterPhase;

@@ -5,6 +5,7 @@
  * this host alone and is made ready by whoever uses it first; any other is the
  * administrator's.
  */
+import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { Change, Entry, Wanted } from "../datastore/datastore.ts";
 import { PluginError } from "../errors.ts";
 import { API_VERSION, identity } from "../identity.ts";
@@ -16,18 +17,14 @@ const KEY = resourceKey("clusterinformations", { name: "default" });
 
 export const WANTED_CLUSTER: Wanted = { kind: "key", key: KEY };
 
-export interface Newcomer {
-  /** Who makes a bare datastore ready. */
-  readonly whenBare: "create" | "refuse" | "accept";
-  readonly now: Date;
-  readonly uid: string;
-}
+/** What to do with a bare datastore. */
+export type WhenBare =
+  | { readonly whenBare: "create"; readonly now: Date; readonly uid: string }
+  | { readonly whenBare: "refuse" }
+  | { readonly whenBare: "accept" };
 
-/** Throws unless the datastore is ready; answers what makes a bare one ready, if that is ours to do. */
-export function requireReady(
-  answer: readonly Entry[] | undefined,
-  { whenBare, now, uid }: Newcomer,
-): readonly Change[] {
+/** Throws unless the datastore is ready; returns what makes a bare one ready, if that is ours to do. */
+export function requireReady(answer: readonly Entry[] | undefined, bare: WhenBare): readonly Change[] {
   const entry = answer?.[0];
   if (entry) {
     if (readStoredReadiness(entry.value, entry.key)) return [];
@@ -39,14 +36,33 @@ export function requireReady(
       },
     );
   }
-  if (whenBare === "create") return [readyChange(now, uid)];
-  if (whenBare === "accept") return [];
+  if (bare.whenBare === "create") return [readyChange(bare)];
+  if (bare.whenBare === "accept") return [];
   throw new PluginError("try-again-later", "Cannot use the datastore: it holds no ClusterInformation", {
     details: `make it ready with: ${identity.adminTool} datastore init`,
   });
 }
 
-function readyChange(now: Date, uid: string): Change {
+interface Assigner {
+  readonly settings: Pick<DatastoreSettings, "kind">;
+  readonly surroundings: { readonly now: () => Date; readonly uuid: () => string };
+}
+
+/** Before an address is assigned; a bare embedded datastore is made ready by the same commit. */
+export function readyForAssigning(
+  answer: readonly Entry[] | undefined,
+  { settings, surroundings: { now, uuid } }: Assigner,
+): readonly Change[] {
+  if (settings.kind !== "embedded") return requireReady(answer, { whenBare: "refuse" });
+  return requireReady(answer, { whenBare: "create", now: now(), uid: uuid() });
+}
+
+/** Before anything is released. A bare datastore holds nothing to release. */
+export function requireReadyForReleasing(answer: readonly Entry[] | undefined): void {
+  requireReady(answer, { whenBare: "accept" });
+}
+
+function readyChange({ now, uid }: { readonly now: Date; readonly uid: string }): Change {
   const ready: ClusterInformation = {
     apiVersion: API_VERSION,
     kind: "ClusterInformation",

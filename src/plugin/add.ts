@@ -9,10 +9,10 @@
 import { decodeArguments } from "../cni/arguments.ts";
 import type { AddCall } from "../cni/call.ts";
 import type { CniResult } from "../cni/result.ts";
-import { takeAddresses } from "./addresses.ts";
-import type { Attachment } from "./attachment.ts";
+import type { AddRequest } from "./add-request.ts";
 import { chooseMtu } from "./mtu.ts";
 import { awaitReadiness } from "./readiness-gates.ts";
+import { registerAttachment } from "./register-attachment.ts";
 import { chooseDns, resultOf } from "./result.ts";
 import { chooseRoutes, wantedRoute } from "./routes.ts";
 import { closeSandbox, lookInto, openSandbox, type Sandbox } from "./sandbox.ts";
@@ -46,7 +46,7 @@ export async function add(call: AddCall, session: Session): Promise<CniResult> {
 }
 
 async function attach(
-  { call, args, workload }: Pick<Attachment, "call" | "args" | "workload">,
+  { call, args, workload }: Omit<AddRequest, "found">,
   session: Session,
   { sandbox, undo }: { readonly sandbox: Sandbox; readonly undo: UndoList },
 ): Promise<CniResult> {
@@ -56,14 +56,14 @@ async function attach(
   if (config.readinessGates.length > 0) await awaitReadiness(config.readinessGates, { ...surroundings, signal });
   surroundings.enterPhase("datastore");
 
-  const taken = await takeAddresses({ call, args, workload, found: found.kind }, session);
-  if (found.kind === "nothing") undo.add("give back the addresses", taken.giveBack);
+  const registered = await registerAttachment({ call, args, workload, found: found.kind }, session);
+  if (found.kind === "nothing") undo.add("release the addresses and remove the endpoint", registered.undo);
   signal.throwIfAborted();
 
   surroundings.enterPhase("kernel");
-  const { addresses } = taken;
+  const { addresses } = registered;
   const { includeDefaultRoutes, queueCount: queues, allowIpForwarding } = config;
-  const routes = chooseRoutes({ addresses, given: taken.routes, includeDefaultRoutes });
+  const routes = chooseRoutes({ addresses, given: registered.routes, includeDefaultRoutes });
   const plan = planWiring({
     ...workload,
     addresses,
@@ -78,6 +78,6 @@ async function attach(
   await surroundings.host.noticeLostCaller();
   signal.throwIfAborted();
 
-  const dns = chooseDns(call.config, taken.dns);
+  const dns = chooseDns(call.config, registered.dns);
   return resultOf({ ...wired, netns: call.netns, addresses, routes, dns });
 }

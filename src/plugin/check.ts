@@ -9,10 +9,9 @@ import { identity } from "../identity.ts";
 import { type Address, formatAddress } from "../ip/address.ts";
 import { formatMac } from "../ip/mac.ts";
 import { formatPrefix, singlePrefix } from "../ip/prefix.ts";
-import { withFormerHandle } from "../ipam/former-handle.ts";
+import { heldRequest } from "../ipam/attachment.ts";
 import { expectedWiring } from "./expected-wiring.ts";
 import { loadDelegation } from "./load-delegation.ts";
-import { allocatorOn, ownerOf } from "./registration.ts";
 import { closeSandbox, openSandbox } from "./sandbox.ts";
 import type { Session } from "./session.ts";
 import { readStoredEndpoint } from "./stored-endpoint.ts";
@@ -86,14 +85,7 @@ async function reservationDifferences(
     return [];
   }
   const wanted = addresses.map(formatAddress);
-  const allocator = allocatorOn(await session.store(), session);
-  const { containerId, node } = workload;
-  const held = await allocator.held({
-    ...ownerOf(workload),
-    ...withFormerHandle(containerId, node),
-    node,
-    likely: wanted,
-  });
+  const held = await (await session.allocator()).held(heldRequest(workload, wanted));
   const names = held.map(({ address }) => formatAddress(address));
   return wanted
     .filter((address) => !names.includes(address))

@@ -12,10 +12,7 @@ import type { Surroundings } from "./session.ts";
 
 const LIMIT_MILLISECONDS = 10_000;
 
-export async function testConnection(
-  config: JsonObject,
-  { now, random, uuid }: Pick<Surroundings, "now" | "random" | "uuid">,
-): Promise<void> {
+export async function testConnection(config: JsonObject, { random }: Pick<Surroundings, "random">): Promise<void> {
   const settings = datastoreSettings(requireNetworkConfig(config).config);
   const limit = Promise.withResolvers<never>();
   const message = `Cannot use the ${settings.kind} datastore: no answer within ${LIMIT_MILLISECONDS / 1000} s`;
@@ -29,7 +26,7 @@ export async function testConnection(
     try {
       const { answers } = await store.read([WANTED_CLUSTER]);
       const whenBare = settings.kind === "embedded" ? "accept" : "refuse";
-      requireReady(answers[0], { whenBare, now: now(), uid: uuid() });
+      requireReady(answers[0], { whenBare });
     } finally {
       await store.close();
     }

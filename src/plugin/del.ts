@@ -11,7 +11,6 @@
 import { decodeArguments } from "../cni/arguments.ts";
 import type { DelCall } from "../cni/call.ts";
 import { identity } from "../identity.ts";
-import { withFormerHandle } from "../ipam/former-handle.ts";
 import { resultAddresses } from "../ipam/plugin/result-addresses.ts";
 import { loadDelegation } from "./load-delegation.ts";
 import { unregister } from "./registration.ts";
@@ -29,8 +28,7 @@ export async function del(call: DelCall, session: Session): Promise<void> {
   await removeLinks(workload, call.netns, host.links);
   enterPhase("datastore");
   await releaseElsewhere(call, session);
-  const likely = resultAddresses(call.prevResult);
-  await unregister(workload, session, { likely, ...withFormerHandle(call.containerId, session.node) });
+  await unregister(workload, session, resultAddresses(call.prevResult));
 }
 
 /** Also when the namespace is gone. */

@@ -4,10 +4,10 @@ import { effectOf } from "../effect.ts";
 import { PluginError } from "../errors.ts";
 import type { Address } from "../ip/address.ts";
 import { formatPrefix, parseInterfaceAddress, singlePrefix } from "../ip/prefix.ts";
-import type { Attachment, Taken } from "./attachment.ts";
+import type { AddRequest, Registered } from "./add-request.ts";
 import type { IpamPlugin } from "./ipam-plugin.ts";
 import { openIpamPlugin } from "./open-ipam-plugin.ts";
-import { record, requireUsable, unregister } from "./registration.ts";
+import { record, requireUsable, undoRegistration } from "./registration.ts";
 import type { Session } from "./session.ts";
 import { readStoredEndpoint } from "./stored-endpoint.ts";
 import type { Workload } from "./workload.ts";
@@ -16,13 +16,16 @@ import type { Workload } from "./workload.ts";
  * A first ADD that fails gives back whatever the plugin holds for the attachment, what an ADD that died had taken
  * included. A second one gives nothing back: the container uses it.
  */
-export async function takeFromDelegate({ call, workload, found }: Attachment, session: Session): Promise<Taken> {
+export async function registerWithDelegate(
+  { call, workload, found }: AddRequest,
+  session: Session,
+): Promise<Registered> {
   refusePools(session);
   const [ipam] = await Promise.all([ipamOf(session, call), requireUsable(session)]);
-  const giveBack = async () => {
+  const undo = async () => {
     // What stopped us must not stop the giving back.
     await effectOf("IPAM plugin DEL", () => ipam.del(call, new AbortController().signal));
-    await unregister(workload, session);
+    await undoRegistration(workload, session);
   };
   try {
     const { ips, routes, dns } = await effectOf("IPAM plugin ADD", () => ipam.add(call, session.signal));
@@ -30,10 +33,10 @@ export async function takeFromDelegate({ call, workload, found }: Attachment, se
     if (addresses.length === 0) throw refusal(session, "it gave no address");
     if (found === "own-links") await requireSame(addresses, workload, session);
     await record(workload, addresses, session);
-    return { addresses, routes, dns, giveBack };
+    return { addresses, routes, dns, undo };
   } catch (failure) {
     if (found === "own-links") throw failure;
-    await giveBack().catch((trouble) => session.log.error(`Cannot give back the addresses: ${trouble}`));
+    await undo().catch((trouble) => session.log.error(`Cannot give back the addresses: ${trouble}`));
     throw failure;
   }
 }

@@ -11,7 +11,7 @@ import type { Entry } from "../datastore/datastore.ts";
 import { pagesBelow } from "../datastore/pages.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
-import { requireReady, WANTED_CLUSTER } from "../ipam/cluster.ts";
+import { requireReadyForReleasing, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { type IsKept, releaseLeaked } from "../ipam/plugin/gc.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
 import type { LinkRemoval } from "../linux/rtnetlink/link-removal.ts";
@@ -19,7 +19,6 @@ import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 import { resourcesPrefix } from "../model/keys.ts";
 import { formatMark, includesMarkOf, isMarkOf } from "./link-mark.ts";
 import { loadDelegation } from "./load-delegation.ts";
-import { ipamSessionOf } from "./registration.ts";
 import type { Session } from "./session.ts";
 import { readStoredEndpoint } from "./stored-endpoint.ts";
 import { removeHostLink } from "./wire.ts";
@@ -46,7 +45,7 @@ export async function gc(call: GcCall, session: Session): Promise<void> {
   };
   const steps: readonly (() => Promise<void>)[] = [
     () => collectEndpoints(keep, session, failures),
-    async () => releaseLeaked(keep, await ipamSessionOf(session), session.surroundings),
+    () => releaseLeaked(keep, session),
     // Another IPAM plugin is told only of valid attachments: it would release the addresses of links that are left.
     ...(unmoved.length === 0 ? [() => collectElsewhere(call, session)] : []),
   ];
@@ -86,7 +85,7 @@ async function collectLinks(
 async function collectEndpoints(keep: Keep, session: Session, failures: Failures): Promise<void> {
   const store = await session.store();
   const { answers } = await store.read([WANTED_CLUSTER]);
-  requireReady(answers[0], { whenBare: "accept", now: session.surroundings.now(), uid: "" });
+  requireReadyForReleasing(answers[0]);
   for await (const { entries } of pagesBelow(store, resourcesPrefix("workloadendpoints"))) {
     for (const entry of entries) {
       try {

@@ -4,26 +4,21 @@
  */
 import type { PluginFace } from "../cni/face.ts";
 import type { CniPlugin } from "../cni/serve.ts";
+import { identity } from "../identity.ts";
+import { openingSessions } from "../ipam/session.ts";
 import { add } from "./add.ts";
 import { del } from "./del.ts";
-import { type Surroundings, withSession } from "./session.ts";
+import type { Surroundings } from "./session.ts";
 
 export function cniPlugin(face: PluginFace, surroundings: Surroundings): CniPlugin {
+  // An ADD that is told to stop undoes what it did, and needs its datastore for that.
+  const inSession = openingSessions(surroundings, { component: identity.product, whenStopped: "keep datastore" });
   return {
     ...face,
-    add: (call, context) => withSession(surroundings, { call, context }, (session) => add(call, session)),
-    del: (call, context) => withSession(surroundings, { call, context }, (session) => del(call, session)),
-    check: async (call, context) => {
-      const { check } = await import("./check.ts");
-      await withSession(surroundings, { call, context }, (session) => check(call, session));
-    },
-    gc: async (call, context) => {
-      const { gc } = await import("./gc.ts");
-      await withSession(surroundings, { call, context }, (session) => gc(call, session));
-    },
-    status: async (call, context) => {
-      const { status } = await import("./status.ts");
-      await withSession(surroundings, { call, context }, (session) => status(call, session));
-    },
+    add: inSession(add),
+    del: inSession(del),
+    check: inSession(async (call, session) => (await import("./check.ts")).check(call, session)),
+    gc: inSession(async (call, session) => (await import("./gc.ts")).gc(call, session)),
+    status: inSession(async (call, session) => (await import("./status.ts")).status(call, session)),
   };
 }

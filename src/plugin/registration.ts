@@ -4,45 +4,40 @@
  * committed together, two round trips in all, one where the datastore remembers;
  * with another IPAM plugin the addresses are that one's, and only the rest is ours.
  */
+import type { CniArguments } from "../cni/arguments.ts";
 import { EMPTY_RESULT } from "../cni/result.ts";
 import type { Change, Datastore, Entry, Wanted } from "../datastore/datastore.ts";
 import { MOST_IN_ONE_REQUEST } from "../datastore/preconditions.ts";
 import type { Address } from "../ip/address.ts";
-import type { Allocator } from "../ipam/allocator.ts";
-import { requireReady, WANTED_CLUSTER } from "../ipam/cluster.ts";
+import { assignedRequest, assignRequest, heldRequest } from "../ipam/attachment.ts";
+import { readyForAssigning, requireReadyForReleasing, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { settle } from "../ipam/commit-loop.ts";
-import type { FormerHandle } from "../ipam/former-handle.ts";
-import { openHostAllocator } from "../ipam/host-allocator.ts";
-import type { Session as IpamSession } from "../ipam/plugin/session.ts";
-import type { Wish } from "../ipam/request.ts";
+import type { ReleaseHandleRequest } from "../ipam/request.ts";
 import { resourcesPrefix } from "../model/keys.ts";
-import type { Given } from "./attachment.ts";
+import type { IpamAnswer } from "./add-request.ts";
 import { endpointChanges, endpointOf, profileChanges, profileKey } from "./endpoint.ts";
 import type { Session } from "./session.ts";
 import { readStoredEndpoint } from "./stored-endpoint.ts";
 import type { Workload } from "./workload.ts";
 
-/** Takes the addresses and records the endpoint, all or nothing. */
+/** Assigns the addresses and records the endpoint, all or nothing. */
 export async function registerWithOwnIpam(
   workload: Workload,
-  wishes: readonly Wish[],
+  args: CniArguments,
   session: Session,
-): Promise<Given> {
-  const allocator = allocatorOn(await session.store(), session);
-  const { addresses } = await allocator.assign(
-    { ...ownerOf(workload), node: workload.node, attributes: attributesOf(workload), intendedUse: "Workload", wishes },
-    {
-      wanted: wantedRecords(workload),
-      check: ([cluster]) => void clusterChanges(cluster, session),
-      changes: (answers, planned) =>
-        recordChanges(
-          workload,
-          planned.addresses.map(({ address }) => address),
-          answers,
-          session,
-        ),
-    },
-  );
+): Promise<IpamAnswer> {
+  const allocator = await session.allocator();
+  const { addresses } = await allocator.assign(assignRequest(workload, { ipam: session.config.ipam, args }), {
+    wanted: wantedRecords(workload),
+    check: ([cluster]) => void readyForAssigning(cluster, session),
+    changes: (answers, planned) =>
+      recordChanges(
+        workload,
+        planned.addresses.map(({ address }) => address),
+        answers,
+        session,
+      ),
+  });
   const { routes, dns } = EMPTY_RESULT;
   return { addresses: addresses.map(({ address }) => address), routes, dns };
 }
@@ -50,7 +45,7 @@ export async function registerWithOwnIpam(
 /** Refuses, before anything is taken elsewhere, where the endpoint could not be recorded. */
 export async function requireUsable(session: Session): Promise<void> {
   const { answers } = await (await session.store()).read([WANTED_CLUSTER]);
-  clusterChanges(answers[0], session);
+  readyForAssigning(answers[0], session);
 }
 
 /** Records the endpoint of addresses that another IPAM plugin gave. */
@@ -70,36 +65,28 @@ export async function record(workload: Workload, addresses: readonly Address[], 
   );
 }
 
-export interface UnregisterOptions {
-  /** The addresses that are probably held. */
-  readonly likely?: readonly string[];
-  /** Whether to release what an older release assigned, too: DEL does, undoing an ADD does not. */
-  readonly former?: FormerHandle | undefined;
+/** For DEL: releases all that the attachment holds and removes its endpoint. `likely`: addresses it probably holds. */
+export function unregister(workload: Workload, session: Session, likely: readonly string[]): Promise<void> {
+  return release(heldRequest(workload, likely), workload, session);
 }
 
-/** Releases the addresses and removes the endpoint, in one commit. */
-export async function unregister(
-  workload: Workload,
-  session: Session,
-  { likely = [], former }: UnregisterOptions = {},
-): Promise<void> {
-  const store = await session.store();
+/** After an ADD that failed: releases what it assigned, and nothing older, and removes the endpoint. */
+export function undoRegistration(workload: Workload, session: Session): Promise<void> {
+  return release(assignedRequest(workload), workload, session);
+}
+
+/** In one commit. */
+async function release(request: ReleaseHandleRequest, workload: Workload, session: Session): Promise<void> {
   let isFound = false;
-  const released = await allocatorOn(store, session).releaseHandle(
-    { ...ownerOf(workload), ...(former && { former }), node: workload.node, likely },
-    {
-      wanted: [WANTED_CLUSTER, { kind: "key", key: workload.endpointKey }],
-      changes: ([cluster, endpoint]) => {
-        isFound = endpoint?.[0] !== undefined;
-        return [
-          // A bare datastore holds nothing that could be given back.
-          ...requireReady(cluster, { whenBare: "accept", now: session.surroundings.now(), uid: "" }),
-          ...endpointRemoval(workload, endpoint?.[0]),
-        ];
-      },
+  const released = await (await session.allocator()).releaseHandle(request, {
+    wanted: [WANTED_CLUSTER, { kind: "key", key: workload.endpointKey }],
+    changes: ([cluster, endpoint]) => {
+      requireReadyForReleasing(cluster);
+      isFound = endpoint?.[0] !== undefined;
+      return endpointRemoval(workload, endpoint?.[0]);
     },
-  );
-  if (released.length > 0 && !isFound) await removeEndpointOfFormerNode(workload, store);
+  });
+  if (released.length > 0 && !isFound) await removeEndpointOfFormerNode(workload, await session.store());
 }
 
 /** Addresses and no endpoint: the node was called otherwise when it was recorded, and the name of an endpoint holds that of its node. */
@@ -135,31 +122,8 @@ function recordChanges(
 ): readonly Change[] {
   const birth = { uid: session.surroundings.uuid, now: session.surroundings.now };
   return [
-    ...clusterChanges(cluster, session),
+    ...readyForAssigning(cluster, session),
     ...profileChanges(workload, profile?.[0], birth),
     ...endpointChanges(endpointOf(workload, addresses, birth), workload.endpointKey, endpoint?.[0]),
   ];
-}
-
-function clusterChanges(cluster: readonly Entry[] | undefined, { settings, surroundings }: Session): readonly Change[] {
-  const whenBare = settings.kind === "embedded" ? "create" : "refuse";
-  return requireReady(cluster, { whenBare, now: surroundings.now(), uid: surroundings.uuid() });
-}
-
-export function allocatorOn(store: Datastore, { settings, node, log, surroundings }: Session): Allocator {
-  return openHostAllocator(store, surroundings, { node, settings, warn: (message) => log.warning(message) });
-}
-
-export function ownerOf({ handle, network, ifname }: Workload) {
-  return { handle, network, interface: ifname };
-}
-
-function attributesOf({ pod, namespace }: Workload): Readonly<Record<string, string>> {
-  return pod === undefined ? {} : { pod, namespace };
-}
-
-/** What the IPAM plugin's own commands work with: they run in this process. */
-export async function ipamSessionOf(session: Session): Promise<IpamSession> {
-  const store = await session.store();
-  return { ...session, store, allocator: allocatorOn(store, session) };
 }

@@ -4,13 +4,13 @@ import { ForeignError, PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { status as ipamStatus } from "../ipam/plugin/status.ts";
 import { loadDelegation } from "./load-delegation.ts";
-import { ipamSessionOf, requireUsable } from "./registration.ts";
+import { requireUsable } from "./registration.ts";
 import type { Session } from "./session.ts";
 
 export async function status(call: StatusCall, session: Session): Promise<void> {
   try {
     if (session.config.ipam.type === identity.ipamType) {
-      await ipamStatus(await ipamSessionOf(session), session.surroundings);
+      await ipamStatus(session);
       return;
     }
     await requireUsable(session);

@@ -23,6 +23,7 @@ describe("workloadOf()", () => {
       namespace: "ns",
       pod: "web-0",
       handle: `net.${CONTAINER}`,
+      owner: { handle: `net.${CONTAINER}`, network: "net", interface: "eth0" },
       endpointName: "node--1-k8s-web--0-eth0",
       endpointKey: `${identity.etcdRoot}/resources/v3/${identity.apiGroup}/workloadendpoints/ns/node--1-k8s-web--0-eth0`,
       hostInterface: `${identity.interfacePrefix}91fb42d0bf1`,

@@ -1,33 +1,23 @@
 /**
- * Who is attached: every name and number of one attachment that follows from
- * the call alone. Pure; the same call gives the same workload, at ADD, CHECK
- * and DEL alike.
+ * Who is attached: the attachment as the allocator knows it, and every name and
+ * number of its endpoint and links. Follows from the call alone, so ADD, CHECK and
+ * DEL agree. Pure.
  */
 import type { CniArguments } from "../cni/arguments.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { PluginError } from "../errors.ts";
+import { type Attached, type Attachment, attachmentOf, podOf } from "../ipam/attachment.ts";
 import { resourceKey } from "../model/keys.ts";
 import { workloadEndpointName } from "../model/workload-endpoint-name.ts";
 import { hostInterfaceName } from "./host-interface.ts";
 import { formatMark } from "./link-mark.ts";
 
-export interface Attached {
-  readonly networkName: string;
-  readonly containerId: string;
+export interface Workload extends Attachment {
   readonly ifname: string;
-}
-
-export interface Workload {
-  readonly network: string;
-  readonly containerId: string;
-  readonly ifname: string;
-  readonly node: string;
   /** `k8s` when the runtime named a pod, else `cni`. */
   readonly orchestrator: "k8s" | "cni";
   readonly namespace: string;
   readonly pod?: string;
-  /** Under what the allocator knows its addresses. */
-  readonly handle: string;
   readonly endpointName: string;
   readonly endpointKey: string;
   readonly hostInterface: string;
@@ -40,8 +30,14 @@ export interface Workload {
 /** Where workloads without a pod are recorded. */
 const OTHER_NAMESPACE = "default";
 
-export function workloadOf(attached: Attached, args: CniArguments, node: string): Workload {
-  const { networkName: network, containerId, ifname } = attached;
+export function workloadOf(
+  attached: Attached & { readonly ifname: string },
+  args: CniArguments,
+  node: string,
+): Workload {
+  const { ifname } = attached;
+  const attachment = attachmentOf(attached, { node, ifname });
+  const { network, containerId } = attachment;
   const pod = podOf(args);
   const orchestrator = pod === undefined ? "cni" : "k8s";
   const namespace = pod?.namespace ?? OTHER_NAMESPACE;
@@ -51,14 +47,11 @@ export function workloadOf(attached: Attached, args: CniArguments, node: string)
   }
   const mark = formatMark({ network, containerId, ifname });
   return {
-    network,
-    containerId,
+    ...attachment,
     ifname,
-    node,
     orchestrator,
     namespace,
     ...(pod === undefined ? {} : { pod: pod.name }),
-    handle: `${network}.${containerId}`,
     endpointName: named.name,
     endpointKey: resourceKey("workloadendpoints", { namespace, name: named.name }),
     hostInterface: hostInterfaceName({ containerId, ifname, pod }),
@@ -76,12 +69,6 @@ export function requirePodFor({ ipAddrsNoIpam }: NetworkConfig["features"], { po
     `Cannot use ${field}: the call has no pod (CNI_ARGS without K8S_POD_NAMESPACE and K8S_POD_NAME)`,
     { details: `remove ${field} from the network config, or set it to false` },
   );
-}
-
-/** A pod has both; one without the other names nobody. */
-function podOf(args: CniArguments): { readonly namespace: string; readonly name: string } | undefined {
-  const { podNamespace, podName } = args;
-  return podNamespace === undefined || podName === undefined ? undefined : { namespace: podNamespace, name: podName };
 }
 
 /** Locally administered, unicast; a second ADD of the same attachment gives the same. */

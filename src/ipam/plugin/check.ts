@@ -2,21 +2,20 @@
 import type { CheckCall } from "../../cni/call.ts";
 import { PluginError } from "../../errors.ts";
 import { formatAddress, parseAddress } from "../../ip/address.ts";
-import { withFormerHandle } from "../former-handle.ts";
-import { ownerOf } from "./owner.ts";
+import { attachmentOf, heldRequest } from "../attachment.ts";
+import type { Session } from "../session.ts";
 import { resultAddresses } from "./result-addresses.ts";
-import type { Session } from "./session.ts";
 
 export async function check(call: CheckCall, session: Session): Promise<void> {
-  const owner = { ...ownerOf(call), ...withFormerHandle(call.containerId, session.node) };
+  const attachment = attachmentOf(call, session);
   const expected = resultAddresses(call.prevResult);
-  const held = await session.allocator.held({ ...owner, node: session.node, likely: expected });
+  const held = await (await session.allocator()).held(heldRequest(attachment, expected));
   const names = held.map(({ address }) => formatAddress(address));
-  if (names.length === 0) throw failed(`"${owner.handle}" holds no address`);
+  if (names.length === 0) throw failed(`"${attachment.handle}" holds no address`);
 
   const lost = expected.filter((text) => !names.includes(canonical(text)));
   if (lost.length === 0) return;
-  throw failed(`"${owner.handle}" holds ${names.join(", ")}, and not ${lost.join(", ")}`);
+  throw failed(`"${attachment.handle}" holds ${names.join(", ")}, and not ${lost.join(", ")}`);
 }
 
 function canonical(text: string): string {

@@ -13,19 +13,15 @@ import { pagesBelow } from "../../datastore/pages.ts";
 import { type BlockAttribute, type IPAMBlock, readBlock } from "../../model/ipam-block.ts";
 import { blocksPrefix } from "../../model/keys.ts";
 import { addressAt, attributesOf, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE } from "../block.ts";
-import { requireReady, WANTED_CLUSTER } from "../cluster.ts";
+import { requireReadyForReleasing, WANTED_CLUSTER } from "../cluster.ts";
 import type { GuardedAddress } from "../request.ts";
-import type { Session, Surroundings } from "./session.ts";
+import type { Session } from "../session.ts";
 
-export async function gc(
-  { networkName: network, validAttachments }: GcCall,
-  session: Session,
-  surroundings: Pick<Surroundings, "now" | "uuid">,
-): Promise<void> {
+export async function gc({ networkName: network, validAttachments }: GcCall, session: Session): Promise<void> {
   if (validAttachments === undefined) return;
   const isKept: IsKept = (containerId, ifname) =>
     validAttachments.some((each) => each.containerId === containerId && (ifname ?? each.ifname) === each.ifname);
-  await releaseLeaked({ network, isKept }, session, surroundings);
+  await releaseLeaked({ network, isKept }, session);
 }
 
 /** Whether an attachment keeps its addresses; without an interface, whether any of the container's does. */
@@ -34,17 +30,17 @@ export type IsKept = (containerId: string, ifname: string | undefined) => boolea
 export async function releaseLeaked(
   { network, isKept }: Pick<Keepers, "network" | "isKept">,
   session: Session,
-  surroundings: Pick<Surroundings, "now" | "uuid">,
 ): Promise<void> {
-  const { answers } = await session.store.read([WANTED_CLUSTER]);
-  requireReady(answers[0], { whenBare: "accept", now: surroundings.now(), uid: surroundings.uuid() });
+  const [store, allocator] = [await session.store(), await session.allocator()];
+  const { answers } = await store.read([WANTED_CLUSTER]);
+  requireReadyForReleasing(answers[0]);
 
   const keep = { network, node: session.node, isKept };
   for (const family of [4, 6] as const) {
-    for await (const { entries } of pagesBelow(session.store, blocksPrefix(family))) {
+    for await (const { entries } of pagesBelow(store, blocksPrefix(family))) {
       const leaked = entries.flatMap((entry) => leakedAddresses(readBlock(entry.value, entry.key), keep));
       if (leaked.length === 0) continue;
-      const { released } = await session.allocator.releaseAddresses(leaked);
+      const { released } = await allocator.releaseAddresses(leaked);
       session.log.info("Released addresses of containers that are gone", { count: released.length });
     }
   }

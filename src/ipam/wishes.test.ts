@@ -3,12 +3,12 @@ import { address } from "../../test/support/ip.ts";
 import { decode } from "../../test/support/network-config.ts";
 import { thrownBy } from "../../test/support/thrown-by.ts";
 import { identity } from "../identity.ts";
-import { planAddresses } from "./address-plan.ts";
+import { wishesOf } from "./wishes.ts";
 
 const plan = (ipam: object, ip?: string) =>
-  planAddresses({ ipam: decode({ ipam: { type: identity.ipamType, ...ipam } }).ipam, args: { ip } });
+  wishesOf({ ipam: decode({ ipam: { type: identity.ipamType, ...ipam } }).ipam, args: { ip } });
 
-describe("planAddresses()", () => {
+describe("wishesOf()", () => {
   test.each([
     ["IPv4 when nothing is said", {}, [{ kind: "automatic", family: 4, pools: undefined }]],
     [

@@ -1,4 +1,4 @@
-/** One attachment on its way through ADD: what is asked for, and what it was given. */
+/** What an ADD registers, and what came of it. */
 import type { CniArguments } from "../cni/arguments.ts";
 import type { AddCall } from "../cni/call.ts";
 import type { CniDns, CniRoute } from "../cni/result.ts";
@@ -6,7 +6,7 @@ import type { Address } from "../ip/address.ts";
 import type { Found } from "./sandbox.ts";
 import type { Workload } from "./workload.ts";
 
-export interface Attachment {
+export interface AddRequest {
   readonly call: AddCall;
   readonly args: CniArguments;
   readonly workload: Workload;
@@ -14,14 +14,14 @@ export interface Attachment {
   readonly found: Found["kind"];
 }
 
-export interface Given {
+export interface IpamAnswer {
   readonly addresses: readonly Address[];
   /** As the IPAM plugin named them; ours names none. */
   readonly routes: readonly CniRoute[];
   readonly dns: CniDns;
 }
 
-export interface Taken extends Given {
-  /** Undoes all of it: addresses and endpoint. */
-  readonly giveBack: () => Promise<void>;
+export interface Registered extends IpamAnswer {
+  /** Releases the addresses and removes the endpoint. */
+  readonly undo: () => Promise<void>;
 }

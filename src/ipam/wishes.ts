@@ -1,5 +1,5 @@
 /**
- * Which addresses an attachment wishes for, from whoever may ask.
+ * Which addresses an attachment asks for, by what was asked of it.
  *
  *   annotations  >  CNI_ARGS and the network config  >  node selectors of the pools
  *
@@ -11,16 +11,16 @@ import type { CniArguments } from "../cni/arguments.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { PluginError } from "../errors.ts";
 import { type Address, parseAddress, unmapAddress } from "../ip/address.ts";
-import type { Wish } from "../ipam/request.ts";
+import type { Wish } from "./request.ts";
 
 /** What each source asks for; `undefined` means that it is silent. */
-export interface AddressSources {
+export interface WishSources {
   readonly ipam: Pick<NetworkConfig["ipam"], "assignIpv4" | "assignIpv6" | "ipv4Pools" | "ipv6Pools">;
   /** `IP=` of CNI_ARGS. */
   readonly args: Pick<CniArguments, "ip">;
 }
 
-export function planAddresses({ ipam, args }: AddressSources): readonly Wish[] {
+export function wishesOf({ ipam, args }: WishSources): readonly Wish[] {
   if (args.ip !== undefined) return [{ kind: "given", address: requestedAddress(args.ip) }];
 
   const wishes: Wish[] = [];
@@ -41,5 +41,8 @@ function asked(pools: readonly string[] | undefined): readonly string[] | undefi
 function requestedAddress(text: string): Address {
   const address = parseAddress(text);
   if (address !== undefined) return unmapAddress(address);
-  throw new PluginError("environment-invalid", `Cannot use IP of CNI_ARGS: ${JSON.stringify(text)} is no address`);
+  throw new PluginError(
+    "environment-invalid",
+    `Cannot use IP of CNI_ARGS: ${JSON.stringify(text)} is not an IP address`,
+  );
 }

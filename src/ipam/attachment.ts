@@ -1,0 +1,73 @@
+/**
+ * One attachment of a container to a network as the allocator knows it: its
+ * handle, its owner, what is asked for and what is recorded. Follows from the call
+ * and the config alone, so ADD, CHECK and DEL agree. Pure.
+ */
+import type { CniArguments } from "../cni/arguments.ts";
+import type { Owner } from "./block.ts";
+import { withFormerHandle } from "./former-handle.ts";
+import type { AssignRequest, ReleaseHandleRequest } from "./request.ts";
+import { type WishSources, wishesOf } from "./wishes.ts";
+
+export interface Attachment {
+  readonly network: string;
+  readonly containerId: string;
+  readonly node: string;
+  /** `<network>.<container>`, as every tool that reads the datastore expects. */
+  readonly handle: string;
+  readonly owner: Owner;
+}
+
+export interface Attached {
+  readonly networkName: string;
+  readonly containerId: string;
+}
+
+/**
+ * Without an interface the owner stands for all interfaces of the container. `vendor-ipam` does not look at
+ * CNI_IFNAME: each container gets one set of addresses, and DEL releases it whatever the interface is called by then.
+ */
+export function attachmentOf(
+  { networkName: network, containerId }: Attached,
+  { node, ifname }: { readonly node: string; readonly ifname?: string },
+): Attachment {
+  const handle = `${network}.${containerId}`;
+  const owner: Owner = { handle, network, ...(ifname === undefined ? {} : { interface: ifname }) };
+  return { network, containerId, node, handle, owner };
+}
+
+export interface Pod {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** A pod has both; one without the other does not name a pod. */
+export function podOf({ podNamespace, podName }: CniArguments): Pod | undefined {
+  return podNamespace === undefined || podName === undefined ? undefined : { namespace: podNamespace, name: podName };
+}
+
+/** What ADD asks the allocator for. */
+export function assignRequest(
+  { owner, node }: Attachment,
+  sources: WishSources & { readonly args: CniArguments },
+): AssignRequest {
+  const pod = podOf(sources.args);
+  return {
+    ...owner,
+    node,
+    attributes: pod === undefined ? {} : { pod: pod.name, namespace: pod.namespace },
+    intendedUse: "Workload",
+    wishes: wishesOf(sources),
+  };
+}
+
+/** What an ADD assigned: for undoing it. */
+export function assignedRequest({ owner, node }: Attachment): ReleaseHandleRequest {
+  return { ...owner, node };
+}
+
+/** All that the attachment may hold, also from an older release: for DEL and CHECK. `likely`: addresses it probably holds. */
+export function heldRequest(attachment: Attachment, likely: readonly string[]): ReleaseHandleRequest {
+  const { containerId, node } = attachment;
+  return { ...assignedRequest(attachment), ...withFormerHandle(containerId, node), likely };
+}

@@ -1,0 +1,111 @@
+/**
+ * One call of `vendor` or `vendor-ipam` and all it works with: config, log, node
+ * name, and a datastore that is opened when it is first asked for, so that it may
+ * connect while the kernel works. All of it is closed in the end.
+ */
+import type { CniCall } from "../cni/call.ts";
+import type { EnterPhase } from "../cni/phase.ts";
+import type { CallContext } from "../cni/serve.ts";
+import { networkConfigOf } from "../config/call-config.ts";
+import { blamingFields, nodeNameFor } from "../config/config-files.ts";
+import { type DatastoreSettings, datastoreSettings } from "../config/datastore-settings.ts";
+import type { NetworkConfig } from "../config/network-config.ts";
+import type { Datastore } from "../datastore/datastore.ts";
+import { openConfigLog } from "../log/config-log.ts";
+import type { Log } from "../log/log.ts";
+import type { Allocator } from "./allocator.ts";
+import { type HostMeans, openHostAllocator } from "./host-allocator.ts";
+
+/** What a plugin needs of the process it runs in. */
+export interface Surroundings extends HostMeans {
+  readonly pid: number;
+  readonly hostName: () => Promise<string>;
+  readonly uuid: () => string;
+  readonly stderr: (text: string) => void;
+  readonly enterPhase: EnterPhase;
+}
+
+export interface Session<Around extends Surroundings = Surroundings> {
+  readonly config: NetworkConfig;
+  readonly settings: DatastoreSettings;
+  readonly node: string;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+  readonly surroundings: Around;
+  /** Opened once, when first asked for; closed with the session. */
+  readonly store: () => Promise<Datastore>;
+  /** On that datastore. */
+  readonly allocator: () => Promise<Allocator>;
+}
+
+/** How the sessions of one plugin differ from another's. */
+export interface SessionKind {
+  /** What the log calls the plugin. */
+  readonly component: string;
+  /** When the process is told to stop: a plugin that must undo what it did still needs its datastore. */
+  readonly whenStopped: "close datastore" | "keep datastore";
+}
+
+/** Makes commands of a plugin out of functions that need a session. */
+export function openingSessions<Around extends Surroundings>(surroundings: Around, kind: SessionKind) {
+  return <Call extends CniCall, Result>(command: (call: Call, session: Session<Around>) => Promise<Result>) =>
+    (call: Call, context: CallContext): Promise<Result> =>
+      withSession(surroundings, { call, context, ...kind }, (session) => command(call, session));
+}
+
+async function withSession<Around extends Surroundings, Result>(
+  surroundings: Around,
+  { call, context, component, whenStopped }: SessionKind & { readonly call: CniCall; readonly context: CallContext },
+  work: (session: Session<Around>) => Promise<Result>,
+): Promise<Result> {
+  const { pid, stderr, host, random, now: clock } = surroundings;
+  const { signal } = context;
+  const decoded = networkConfigOf(call, host);
+  const { config } = decoded;
+  const log = openConfigLog(decoded, { component, pid, clock, stderr });
+  const settings = datastoreSettings(config);
+  const { store, close } = openOnce(() =>
+    host.openDatastore(settings, { random, ...(whenStopped === "close datastore" && { signal }) }),
+  );
+  try {
+    const node = await nodeNameFor(call, config, surroundings.hostName);
+    const warn = (message: string) => log.warning(message);
+    const allocator = async () => {
+      surroundings.enterPhase("datastore");
+      return openHostAllocator(await store(), surroundings, { node, settings, warn });
+    };
+    return await work({ config, settings, node, log, signal, surroundings, store, allocator });
+  } catch (cause) {
+    const failure = await blamingFields(cause, decoded.files);
+    log.error(failure instanceof Error ? failure.message : String(failure), fieldsOf(call));
+    throw failure;
+  } finally {
+    surroundings.enterPhase("datastore");
+    await close();
+    surroundings.enterPhase("exit");
+    log.close();
+  }
+}
+
+function openOnce(open: () => Promise<Datastore>) {
+  let opening: Promise<Datastore> | undefined;
+  const store = () => {
+    opening ??= open();
+    // A failure is met by whoever uses the datastore, and perhaps nobody does.
+    opening.catch(() => {});
+    return opening;
+  };
+  const close = async () => {
+    await opening?.then(
+      (opened) => opened.close(),
+      () => {},
+    );
+  };
+  return { store, close };
+}
+
+function fieldsOf(call: CniCall): Readonly<Record<string, string>> {
+  const shared = { command: call.command, network: call.networkName };
+  if (call.command === "GC" || call.command === "STATUS") return shared;
+  return { ...shared, container: call.containerId, interface: call.ifname };
+}
