@@ -1,4 +1,4 @@
-/** Reads what stands behind a command: options anywhere, `--` ends them, `-` alone is an argument. */
+/** Parses the arguments after a command name: options may stand anywhere, `--` ends them, `-` alone is an argument. */
 import { nearestName } from "../model/nearest-name.ts";
 import { type Given, UsageError } from "./command.ts";
 import type { Option } from "./option.ts";
@@ -20,14 +20,14 @@ export function parseArguments(args: readonly string[], options: readonly Option
     }
     const { option, attached } = readOption(word, options);
     if (option.value === undefined) {
-      if (attached !== undefined) throw new UsageError(`"--${option.name}" takes no value`);
+      if (attached !== undefined) throw new UsageError(`"--${option.name}" does not take a value`);
       switches.add(option.name);
       continue;
     }
     if (attached === undefined) index += 1;
     const value = checkedValue(option, attached ?? args[index]);
     if (option.repeats) lists.set(option.name, [...(lists.get(option.name) ?? []), value]);
-    else values.set(option.name, theSame(option, values.get(option.name), value));
+    else values.set(option.name, requireSameValue(option, values.get(option.name), value));
   }
   return { operands, switches, values, lists };
 }
@@ -52,13 +52,13 @@ function checkedValue(option: Option, value: string | undefined): string {
   const allowed = option.oneOf === undefined ? option.value : option.oneOf.join(" or ");
   if (value === undefined || value === "") throw new UsageError(`"--${option.name}" needs a value: ${allowed}`);
   if (option.oneOf !== undefined && !option.oneOf.includes(value)) {
-    throw new UsageError(`"--${option.name}" is "${value}": expected ${allowed}`);
+    throw new UsageError(`"--${option.name}" is "${value}": must be ${allowed}`);
   }
   return value;
 }
 
-/** Of two values one would be lost in silence. */
-function theSame({ name }: Option, before: string | undefined, value: string): string {
+/** With two different values, one of them would be ignored silently. */
+function requireSameValue({ name }: Option, before: string | undefined, value: string): string {
   if (before === undefined || before === value) return value;
   throw new UsageError(`"--${name}" is given twice: "${before}" and "${value}"`);
 }
@@ -67,5 +67,5 @@ function unknownOption(given: string, options: readonly Option[]): UsageError {
   const known = options.map((option) => `--${option.name}`);
   const nearest = given.length > 2 ? nearestName(given, known) : undefined;
   const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
-  return new UsageError(`There is no option "${given}"${hint}`);
+  return new UsageError(`Unknown option "${given}"${hint}`);
 }

@@ -1,7 +1,7 @@
 /**
- * What a command of the admin tool is. Help, completion, docs/ and parsing all
- * follow from this description; a new command is one file and one row in
- * `commands.ts`.
+ * Defines a command of the admin tool. Help, completion, docs/ and argument
+ * parsing are all derived from this description; a new command is one file and
+ * one row in `commands.ts`.
  */
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { Datastore } from "../datastore/datastore.ts";
@@ -11,9 +11,9 @@ import type { Option } from "./option.ts";
 
 export type ExitCode = typeof EXIT_OK | typeof EXIT_FAILED | typeof EXIT_USAGE | Interruption["exitCode"];
 export const EXIT_OK = 0;
-/** It was asked rightly, and did not come out well. */
+/** The call was correct, but the command failed. */
 export const EXIT_FAILED = 1;
-/** It was asked wrongly: unknown command or flag, missing argument. */
+/** The call was wrong: unknown command or flag, missing argument. */
 export const EXIT_USAGE = 2;
 
 export interface Example {
@@ -27,15 +27,15 @@ export interface Command {
   readonly name: string;
   /** One line, for lists of commands. */
   readonly summary: string;
-  /** More, for the command's own help. */
+  /** More detail, shown in the command's own help. */
   readonly description?: string;
-  /** As help shows it: `FILE…`. Absent when the command takes no argument. */
+  /** As help shows it: `FILE…`. Absent if the command takes no arguments. */
   readonly operands?: string;
   /** What completion offers for an argument. */
   readonly completes?: "files" | readonly string[];
-  /** One of the same name as a common option stands in its place. */
+  /** An option with the name of a common option replaces it. */
   readonly options?: readonly Option[];
-  /** Whether it works on the datastore, and takes the options that choose one. */
+  /** The command uses the datastore, and accepts the options that select one. */
   readonly needsDatastore?: true;
   readonly examples: readonly Example[];
   run(context: Context, given: Given): Promise<ExitCode>;
@@ -48,50 +48,50 @@ export interface CommandGroup {
   readonly commands: readonly (Command | CommandGroup)[];
 }
 
-/** What the user wrote behind the command. */
+/** The arguments that the user gave after the command name. */
 export interface Given {
   readonly operands: readonly string[];
   readonly switches: ReadonlySet<string>;
   readonly values: ReadonlyMap<string, string>;
-  /** The values of options that repeat. */
+  /** The values of repeatable options. */
   readonly lists: ReadonlyMap<string, readonly string[]>;
 }
 
-/** All that a command may touch. Tests hand in their own. */
+/** Everything outside the process that a command may use. Tests pass their own. */
 export interface Context {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Whether stdout is a terminal. */
   readonly isTerminal: boolean;
-  /** Of the terminal that stdout is; `undefined` or 0 where nobody knows. */
+  /** Columns of the terminal on stdout; `undefined` or 0 if unknown. */
   readonly terminalWidth: number | undefined;
-  /** Whether stderr is one: there, long work shows how far it is. */
+  /** Whether stderr is a terminal: long work then shows its progress there. */
   readonly showsProgress: boolean;
-  /** Fires, with an `Interruption`, when the user stops the command: whatever waits ends, and the command with it. */
+  /** Fires, with an `Interruption`, when the user stops the command: every wait ends, and the command with it. */
   readonly signal: AbortSignal;
   stdout(text: string): void;
   stderr(text: string): void;
   readFile(path: string): Promise<string>;
   readStdin(): Promise<string>;
-  /** The names in a folder, sorted; `undefined` when the path is no folder. */
+  /** The names in a directory, sorted; `undefined` if the path is not a directory. */
   listFolder(path: string): Promise<readonly string[] | undefined>;
   openDatastore(settings: DatastoreSettings): Promise<Datastore>;
   now(): Date;
   uuid(): string;
-  /** A number from 0 up to 1. */
+  /** A number from 0 (inclusive) to 1 (exclusive). */
   random(): number;
   wait(milliseconds: number): Promise<void>;
 }
 
-/** Options every command takes. */
+/** Options that every command accepts. */
 export const COMMON_OPTIONS: readonly Option[] = [
   {
     name: "output",
     letter: "o",
     value: "FORMAT",
     oneOf: ["text", "json"],
-    summary: "How the answer is printed: text (the default) or json",
+    summary: "Output format: text (default) or json",
   },
-  { name: "help", letter: "h", summary: "Explain this command and stop" },
+  { name: "help", letter: "h", summary: "Show help for the command" },
 ];
 
 export function optionsOf(command: Command): readonly Option[] {
@@ -102,7 +102,7 @@ export function optionsOf(command: Command): readonly Option[] {
   ];
 }
 
-/** The common options that the command does not have in a form of its own. */
+/** The common options that the command does not replace with its own. */
 export function commonOptionsOf({ options = [] }: Command): readonly Option[] {
   return COMMON_OPTIONS.filter((common) => options.every(({ name }) => name !== common.name));
 }
@@ -111,7 +111,7 @@ export function wantsJson(given: Given): boolean {
   return given.values.get("output") === "json";
 }
 
-/** A wrong call: its message goes to stderr with a hint at the help, and the exit code is 2. */
+/** A wrong call: its message goes to stderr with a pointer to the help, and the exit code is 2. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }

@@ -19,7 +19,7 @@ import { versionCommand } from "./version-command.ts";
 export const COMMANDS: CommandGroup = {
   kind: "group",
   name: identity.adminTool,
-  summary: `${identity.adminTool} looks after ${identity.title} networks`,
+  summary: `${identity.adminTool} manages ${identity.title} networks`,
   commands: [
     getCommand,
     applyCommand,
@@ -31,19 +31,19 @@ export const COMMANDS: CommandGroup = {
     {
       kind: "group",
       name: "datastore",
-      summary: "Work with the datastore itself",
+      summary: "Check and initialize the datastore",
       commands: [datastoreCheck, datastoreInit],
     },
     {
       kind: "group",
       name: "ipam",
-      summary: "Look after addresses",
+      summary: "Manage IP address allocation",
       commands: [ipamShow, ipamCheck, ipamRelease, ipamConfigure],
     },
     {
       kind: "group",
       name: "config",
-      summary: "Work with network configs",
+      summary: "Check CNI network configuration files",
       commands: [configCheck],
     },
     completionCommand(() => COMMANDS),

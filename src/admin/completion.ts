@@ -1,8 +1,8 @@
 /**
- * Completion scripts, written from the table of commands.
+ * Completion scripts, generated from the table of commands.
  *
- * Each script first finds out which command the words before the cursor lead to
- * (`at`, such as "config check"), then offers what stands there. It never runs
+ * Each script first determines which command the words before the cursor name
+ * (`at`, such as "config check"), then offers what can follow it. It never runs
  * the tool.
  */
 import { COMMON_OPTIONS, type Command, type CommandGroup, optionsOf } from "./command.ts";
@@ -25,11 +25,11 @@ interface Offer {
   readonly summary: string;
 }
 
-/** A point that the words before the cursor can lead to. */
+/** A command or group that the words before the cursor can name. */
 interface Place {
-  /** "config check"; empty at the start. */
+  /** "config check"; empty for the tool itself. */
   readonly at: string;
-  /** Commands, or the values of an argument. */
+  /** Commands, or possible values of an argument. */
   readonly words: readonly Offer[];
   readonly options: readonly Option[];
   readonly files: boolean;
@@ -59,21 +59,21 @@ function functionName(tool: string): string {
   return `_${tool.replace(/[^a-zA-Z0-9]/g, "_")}`;
 }
 
-/** `case` arms that walk one word further: " config" -> "config", "config check" -> "config check". */
+/** `case` arms that advance by one word: "|config" -> "config", "config|check" -> "config check". */
 function stepArms(places: readonly Place[], indent: string): readonly string[] {
   return places.filter(({ at }) => at !== "").map(({ at }) => `${indent}"${steps(at)}") at="${at}" ;;`);
 }
 
-/** The place before, a bar, and the word that leads on. */
+/** The previous place, a bar, and the next word. */
 function steps(at: string): string {
   const words = at.split(" ");
   return `${words.slice(0, -1).join(" ")}|${words.at(-1)}`;
 }
 
-/** What the value of an option may be. */
+/** The shell code that offers the values of an option. */
 type ValueOffer = (option: Option) => string;
 
-/** `case` arms on the place and the word before the cursor. An option that is the same everywhere needs no place. */
+/** `case` arms on the place and the word before the cursor. An option that is the same everywhere does not need the place. */
 function valueArms(places: readonly Place[], offer: ValueOffer): readonly string[] {
   const arms = new Map<string, Set<string>>();
   for (const { at, options } of places) {
@@ -147,7 +147,7 @@ function zsh(tool: string, places: readonly Place[]): readonly string[] {
     "  (( $#offers )) && _describe command offers",
     '  [[ "$PREFIX" == -* ]] && _describe option flags',
     "}",
-    // Autoloaded from fpath the file is the function's first call; sourced, it only registers.
+    // If autoloaded from fpath, the file is the function's first call; if sourced, it only registers the function.
     `if [[ "\${funcstack[1]}" == "${name}" ]]; then ${name} "$@"; else compdef ${name} ${tool}; fi`,
   ];
 }

@@ -10,24 +10,28 @@ interface CheckedFile extends FileReport {
 export const configCheck: Command = {
   kind: "command",
   name: "check",
-  summary: "Tell what is wrong with network configs, each problem with its place in the file",
+  summary: "Check network configuration files and report each problem with its line and column",
   description: [
-    "FILE is a network config or a list of them (a conflist); - is standard input.",
-    "Warnings alone leave the exit code at 0; any error makes it 1.",
+    "FILE is a network configuration or a network configuration list (conflist); - reads standard input.",
+    "The exit code is 1 if there is any error, and 0 if there are only warnings.",
   ].join("\n"),
   operands: "FILE…",
   completes: "files",
   options: [
-    { name: "effective", summary: "Also print the config with all defaults filled in" },
-    { name: "skip-files", summary: "Do not look for the key, certificate and kubeconfig files the config names" },
+    { name: "effective", summary: "Also print the configuration with all defaults filled in" },
+    { name: "skip-files", summary: "Do not check that the key, certificate and kubeconfig files exist" },
   ],
   examples: [
-    { command: "config check /etc/cni/net.d/10-pods.conflist", does: "Is this config right?" },
-    { command: "config check --effective - < pods.conf", does: "What does it amount to?" },
-    { command: "config check -o json --skip-files *.conflist", does: "For a script, away from the node" },
+    { command: "config check /etc/cni/net.d/10-pods.conflist", does: "Check a file" },
+    { command: "config check --effective - < pods.conf", does: "Show the effective configuration" },
+    {
+      command: "config check -o json --skip-files *.conflist",
+      does: "Check files in a script, on another machine than the node",
+    },
   ],
   async run(context, given) {
-    if (given.operands.length === 0) throw new UsageError('"config check" needs at least one FILE, or - for stdin');
+    if (given.operands.length === 0)
+      throw new UsageError('"config check" requires at least one FILE, or - for standard input');
     const options = { looksForFiles: !given.switches.has("skip-files") };
     const files: CheckedFile[] = [];
     for (const file of given.operands) files.push(await check(file, context, options));
@@ -70,11 +74,11 @@ function printFile({ file, findings, effective }: CheckedFile, context: Context,
 }
 
 function asJson(files: readonly CheckedFile[], showsEffective: boolean): string {
-  const answer = files.map(({ file, findings, effective }) => ({
+  const reports = files.map(({ file, findings, effective }) => ({
     file,
     ok: findings.every(({ severity }) => severity === "warning"),
     findings,
     ...(showsEffective ? { effective } : {}),
   }));
-  return `${JSON.stringify({ files: answer }, undefined, 2)}\n`;
+  return `${JSON.stringify({ files: reports }, undefined, 2)}\n`;
 }

@@ -5,10 +5,10 @@ describe("helpText()", () => {
   const help = async (words: string, terminalWidth?: number) =>
     (await runInside([...words.split(" "), "--help"], { terminalWidth })).stdout;
   const wordsOf = (text: string) => text.split(/\s+/).filter((word) => word !== "");
-  /** What is to be typed stands on one line. */
+  /** What users type must be on one line. */
   const prose = (text: string) => text.replace(/^Usage:.*$|^Examples:[\s\S]*/gm, "");
 
-  test.each([40, 60, 80, 100])("fits a terminal of %d columns, and says the same", async (width) => {
+  test.each([40, 60, 80, 100])("fits a terminal of %d columns, with the same words", async (width) => {
     for (const words of ["get", "delete", "ipam check", "datastore"]) {
       const text = await help(words, width);
       const longest = Math.max(
@@ -22,30 +22,31 @@ describe("helpText()", () => {
     }
   });
 
-  test("keeps the second column where it is", async () => {
+  test("keeps the second column aligned", async () => {
     expect(await help("get", 80)).toContain(
       [
-        "  -f, --filename FILE        File or folder of YAML or JSON documents, or - for",
-        "                             standard input; may be given several times",
-        "  -l, --selector SELECTOR    Only those whose labels it selects: rack == 'a'",
+        "  -f, --filename FILE        File or directory with YAML or JSON documents, or -",
+        "                             for standard input; can be repeated",
+        "  -l, --selector SELECTOR    Show only resources whose labels match, for example",
+        "                             rack == 'a'",
         "",
       ].join("\n"),
     );
   });
 
-  test("puts it below the first where there is no room beside it", async () => {
+  test("puts the second column below the first if there is not enough room beside it", async () => {
     expect(await help("get", 40)).toContain(
       [
         "  -n, --namespace NAMESPACE",
-        "        Namespace of resources that have",
-        "        one; default when absent",
+        "        Namespace of namespaced",
+        "        resources (default: default)",
         "",
       ].join("\n"),
     );
   });
 
-  test("is as it is where nobody knows the width", async () => {
-    expect(await help("get")).toContain("standard input; may be given several times\n");
+  test("does not wrap if the width is unknown", async () => {
+    expect(await help("get")).toContain("standard input; can be repeated\n");
     expect(await help("get", 0)).toBe(await help("get"));
   });
 });

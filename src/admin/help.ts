@@ -1,17 +1,17 @@
-/** The help of a command or a group, written from its description. */
+/** The help text of a command or a group, generated from its description. */
 import { COMMON_OPTIONS, type Command, type CommandGroup, commonOptionsOf } from "./command.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
 import type { Option } from "./option.ts";
 import type { Paint } from "./paint.ts";
 
-/** What help is written on. */
+/** The terminal or file that help is printed to. */
 export interface Page {
   readonly paint: Paint;
   /** In columns. */
   readonly width: number;
 }
 
-/** `words`: how the user came here, the tool's name first. */
+/** `words`: the command line that leads to the subject, starting with the tool's name. */
 export function helpText(subject: Command | CommandGroup, words: readonly string[], page: Page): string {
   const call = words.join(" ");
   const body = subject.kind === "group" ? groupHelp(subject, call, page) : commandHelp(subject, words, page);
@@ -28,11 +28,11 @@ function groupHelp(group: CommandGroup, call: string, { paint, width }: Page): r
       width,
     ),
     "",
-    paint.bold("Options of every command:"),
+    paint.bold("Global options:"),
     ...columns(COMMON_OPTIONS.map(optionRow), width),
     "",
-    ...wrapped(`"${call} COMMAND --help" explains a command.`, width),
-    ...wrapped("Exit codes: 0 done, 1 failed, 2 wrong usage.", width),
+    ...wrapped(`Run "${call} COMMAND --help" for help on a command.`, width),
+    ...wrapped("Exit codes: 0 success, 1 failure, 2 wrong usage.", width),
   ];
 }
 
@@ -48,7 +48,7 @@ function commandHelp(command: Command, words: readonly string[], { paint, width 
     paint.bold("Options:"),
     ...columns(options, width),
     ...(command.needsDatastore
-      ? ["", paint.bold("Which datastore:"), ...columns(DATASTORE_OPTIONS.map(optionRow), width)]
+      ? ["", paint.bold("Datastore options:"), ...columns(DATASTORE_OPTIONS.map(optionRow), width)]
       : []),
     "",
     paint.bold("Examples:"),
@@ -62,7 +62,7 @@ function optionRow(option: Option): readonly [string, string] {
   return [`${letter}--${option.name}${value}`, option.summary];
 }
 
-/** Narrower than this, the second column stands below the first. */
+/** If the second column would be narrower than this, it is printed below the first. */
 const NARROWEST = 30;
 const BELOW = "        ";
 
@@ -82,7 +82,7 @@ function columns(rows: readonly (readonly [string, string])[], width: number): r
   );
 }
 
-/** Broken between words, where it is too long for a line. */
+/** Breaks text between words if it is too long for one line. */
 function wrapped(text: string, width: number): readonly string[] {
   const lines: string[] = [];
   let line = "";

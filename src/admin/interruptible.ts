@@ -1,15 +1,15 @@
 /**
- * A command's surroundings, so that its abort signal ends every wait: for a
+ * Wraps a command's context so that its abort signal ends every wait: for a
  * datastore that does not respond, for standard input, for time to pass.
  *
- * Reads end at once, commits do not: one that is under way is waited for, and
- * what a command had begun it may still undo. Since every decision begins with a
- * read, nothing new is begun after the signal.
+ * Reads end at once, commits do not: a commit in progress is awaited, and a
+ * command may still undo what it had begun. Since every decision starts with a
+ * read, nothing new is started after the signal.
  */
 import type { Change, Datastore, Wanted } from "../datastore/datastore.ts";
 import { transactOn } from "../datastore/transact.ts";
 import type { Context } from "./command.ts";
-import { paintComplaint } from "./paint.ts";
+import { paintStderr } from "./paint.ts";
 
 export function interruptible(context: Context): Context {
   const { signal } = context;
@@ -25,7 +25,7 @@ export function interruptible(context: Context): Context {
       try {
         return interruptibleStore(await unlessAborted(signal, () => opening), context);
       } catch (failure) {
-        // One that opens too late is closed by whoever asked for it.
+        // A datastore that opens after the signal must still be closed.
         void opening.then(
           (store) => store.close(),
           () => {},
@@ -36,17 +36,17 @@ export function interruptible(context: Context): Context {
   };
 }
 
-/** How long a commit may go on after the signal before the user is told. */
+/** How long a commit may continue after the signal before a note is printed. */
 const QUIET_MILLISECONDS = 500;
 
 function interruptibleStore(store: Datastore, context: Context): Datastore {
   const { signal } = context;
   const commits = new Set<Promise<unknown>>();
-  const tellOfCommits = () => void tellIfPending(commits, context);
-  signal.addEventListener("abort", tellOfCommits, { once: true });
+  const reportCommits = () => void reportIfPending(commits, context);
+  signal.addEventListener("abort", reportCommits, { once: true });
   const stoppable: Datastore = {
     async read(wanted: readonly Wanted[], at?: string) {
-      // A store that responds without waiting would keep the process from noticing any signal.
+      // A store that responds without yielding would keep the process from handling any signal.
       await new Promise((resolve) => setImmediate(resolve));
       return unlessAborted(signal, () => store.read(wanted, at));
     },
@@ -59,19 +59,19 @@ function interruptibleStore(store: Datastore, context: Context): Datastore {
     watch: (prefix, from, stop) => store.watch(prefix, from, AbortSignal.any([stop, signal])),
     async close() {
       await Promise.allSettled(commits);
-      signal.removeEventListener("abort", tellOfCommits);
+      signal.removeEventListener("abort", reportCommits);
       await store.close();
     },
   };
   return stoppable;
 }
 
-async function tellIfPending(commits: ReadonlySet<unknown>, context: Context): Promise<void> {
+async function reportIfPending(commits: ReadonlySet<unknown>, context: Context): Promise<void> {
   await context.wait(QUIET_MILLISECONDS);
   if (commits.size === 0) return;
   const note =
-    "a write is under way and will be finished; a second signal stops at once, and leaves its outcome unknown";
-  context.stderr(`${paintComplaint(context).yellow("note:")} ${note}\n`);
+    "a write is in progress and will be completed; a second signal stops immediately and leaves its outcome unknown";
+  context.stderr(`${paintStderr(context).yellow("note:")} ${note}\n`);
 }
 
 /** Throws the signal's reason as soon as it fires; the work itself then goes on unobserved. */

@@ -21,13 +21,13 @@ beforeEach(() => {
   calls = [];
 });
 
-const STOPPED = { code: STOP_EXIT_CODES.SIGINT, stderr: "error: Cannot finish: stopped by SIGINT\n" };
+const STOPPED = { code: STOP_EXIT_CODES.SIGINT, stderr: "error: Cannot finish: interrupted by SIGINT\n" };
 
 function stop(): void {
   user.abort(new Interruption("SIGINT"));
 }
 
-/** Calls `before` ahead of each read and commit, and writes down what was called. */
+/** Calls `before` ahead of each read and commit, and records the calls. */
 function watched(before: (call: string, count: number) => unknown): Datastore {
   const counted = async (call: string) => {
     calls.push(call);
@@ -46,7 +46,7 @@ function ctl(words: string, on: Datastore, more: AdminSurroundings = {}) {
 
 const never = new Promise<never>(() => {});
 
-describe("a stopped command", () => {
+describe("an interrupted command", () => {
   const documents = (...all: readonly object[]) => all.map((each) => JSON.stringify(each)).join("\n---\n");
   const node = (name: string) => ({ apiVersion: API_VERSION, kind: "Node", metadata: { name } });
   const names = async (plural: string) => {
@@ -65,7 +65,7 @@ describe("a stopped command", () => {
     expect(calls).toEqual(["read", "read", "read", "read", "close"]);
   });
 
-  test("notices that it is stopped although its datastore never waits for anything", async () => {
+  test("handles the signal even if its datastore never yields", async () => {
     await seed(store, ...Array.from({ length: 2_000 }, (_, index) => nodeChange(`n${index}`)));
     setImmediate(stop);
 
@@ -113,7 +113,7 @@ describe("a stopped command", () => {
     expect(await ctl(words, store, { readStdin })).toMatchObject({ code: STOP_EXIT_CODES.SIGTERM, stdout: "" });
   });
 
-  test("finishes the commit that is under way, begins no other, and says what was done", async () => {
+  test("completes the commit in progress, starts no other, and reports what was done", async () => {
     const on = watched((call, count) => call === "commit" && count === 2 && stop());
     const stdin = documents(node("n1"), node("n2"), node("n3"));
 
@@ -128,7 +128,7 @@ describe("a stopped command", () => {
     expect(calls.at(-1)).toBe("close");
   });
 
-  test("says that a commit takes long, and closes the datastore after it", async () => {
+  test("reports that a commit takes long, and closes the datastore after it", async () => {
     const { promise: written, resolve } = Promise.withResolvers<void>();
     const on = watched((call) => {
       if (call !== "commit") return undefined;
@@ -140,11 +140,11 @@ describe("a stopped command", () => {
     const { code, stderr } = await running;
 
     expect(code).toBe(EXIT_OK);
-    expect(stderr).toStartWith("note: a write is under way");
+    expect(stderr).toStartWith("note: a write is in progress");
     expect(calls).toEqual(["read", "commit", "close"]);
   });
 
-  test("takes back a pool whose checks it could not finish", async () => {
+  test("deletes a new pool again if it could not finish its checks", async () => {
     const pool = (name: string, cidr: string) => ({
       apiVersion: API_VERSION,
       kind: "IPPool",
@@ -158,7 +158,7 @@ describe("a stopped command", () => {
     expect(await names("ippools")).toEqual(["blue"]);
   });
 
-  test("leaves a pool enabled that it was about to delete", async () => {
+  test("enables a pool again that it was about to delete", async () => {
     await seed(store, poolChange("blue", "10.0.0.0/24"));
     const wait = () => {
       stop();
@@ -176,7 +176,7 @@ describe("a stopped command", () => {
     expect(JSON.parse(stdout).spec.disabled).toBe(false);
   });
 
-  test("tells of a failure that has another cause", async () => {
+  test("reports a failure that has another cause", async () => {
     await seed(store, nodeChange("n1"));
     const on = watched((call) => {
       if (call !== "commit") return;
@@ -190,7 +190,7 @@ describe("a stopped command", () => {
     expect(stderr).toBe(`error: Cannot use the datastore: the outcome is unknown\n${STOPPED.stderr}`);
   });
 
-  test("erases the line of its progress", () => {
+  test("erases its progress line", () => {
     const shown: string[] = [];
     const stderr = (text: string) => void shown.push(text);
     const progress = openProgress({ showsProgress: true, stderr, signal: user.signal }, "Working", 30);
@@ -200,7 +200,7 @@ describe("a stopped command", () => {
     expect(shown).toEqual([expect.stringContaining("Working: 1 of 30"), "\r\u001b[K"]);
   });
 
-  test("that had finished before is done", async () => {
+  test("that had already finished succeeds", async () => {
     const on = watched((call) => call === "close" && stop());
 
     expect(await ctl("get nodes -o name", on)).toEqual({ code: EXIT_OK, stdout: "", stderr: "" });

@@ -5,21 +5,21 @@ export const STOP_SIGNALS = ["SIGINT", "SIGTERM"] as const;
 
 type StopSignal = (typeof STOP_SIGNALS)[number];
 
-/** What a shell reports of a process that the signal ended: 128 and the signal's number. */
+/** As a shell reports a process ended by the signal: 128 plus the signal number. */
 export const STOP_EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const satisfies Record<StopSignal, number>;
 
-/** The reason that a command's abort signal bears. */
+/** The reason of a command's abort signal. */
 export class Interruption extends PluginError {
   readonly exitCode: (typeof STOP_EXIT_CODES)[StopSignal];
 
   constructor(signal: StopSignal) {
-    super("interrupted", `Cannot finish: stopped by ${signal}`);
+    super("interrupted", `Cannot finish: interrupted by ${signal}`);
     this.exitCode = STOP_EXIT_CODES[signal];
   }
 }
 
-/** Whether the failure only passes on that the command was stopped. */
-export function isOfInterruption(failure: unknown, { reason }: AbortSignal): boolean {
+/** Whether the failure was caused by the interruption alone. */
+export function isInterruption(failure: unknown, { reason }: AbortSignal): boolean {
   return failure === reason || (failure instanceof Error && isCausedBy(failure, reason));
 }
 

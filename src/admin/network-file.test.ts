@@ -10,7 +10,7 @@ describe("checkNetworkFile()", () => {
     expect(BAD_INPUTS.length).toBeGreaterThanOrEqual(30);
   });
 
-  test.each([...BAD_INPUTS])("answers $wrong", async ({ text, path, says }) => {
+  test.each([...BAD_INPUTS])("reports $wrong", async ({ text, path, says }) => {
     const { findings } = await checkNetworkFile(text, { looksForFiles: true });
     const errors = findings.filter(({ severity }) => severity === "error");
 
@@ -19,7 +19,7 @@ describe("checkNetworkFile()", () => {
     expect(JSON.stringify(findings)).not.toContain("secret");
   });
 
-  test("tells all that is wrong with the list at once, and what is wrong with our plugin in it", async () => {
+  test("reports all problems of the list at once, and those of our plugin in it", async () => {
     const list = {
       name: "a b",
       cniVersion: "0.2.0",
@@ -42,7 +42,7 @@ describe("checkNetworkFile()", () => {
     ]);
   });
 
-  test("warns of a field that is given more than once", async () => {
+  test("warns about a field that is given more than once", async () => {
     const text = JSON.stringify(withField("mtu", 1400)).replace("{", '{"mtu":1500,');
     const { findings } = await checkNetworkFile(text, { looksForFiles: true });
 

@@ -1,9 +1,9 @@
 /**
- * Everything that can be said about a file with a network config or a list of
- * them: each finding with its place in the file.
+ * Checks a file with a network config or a network config list; each finding
+ * has its position in the file.
  *
- * The fields of other plugins are their own business; only the structure of the
- * list around them is looked at.
+ * The fields of other plugins are not checked, only the structure of the list
+ * around them.
  */
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
 import { decodeNetwork, networkProblems } from "../cni/network-list.ts";
@@ -16,7 +16,7 @@ import { redactAll, redactValue } from "../config/redact.ts";
 import { unknownKeyText } from "../config/unknown-key.ts";
 import { identity } from "../identity.ts";
 import { nearestName } from "../model/nearest-name.ts";
-import { locateJson, type Position } from "./json-places.ts";
+import { locateJson, type Position } from "./json-positions.ts";
 
 export interface FileFinding extends Position {
   readonly severity: "error" | "warning";
@@ -26,9 +26,9 @@ export interface FileFinding extends Position {
 }
 
 export interface FileReport {
-  /** In the order they stand in the file. */
+  /** In the order of their positions in the file. */
   readonly findings: readonly FileFinding[];
-  /** The file with all defaults filled in; absent when it has errors. */
+  /** The file with all defaults filled in; absent if it has errors. */
   readonly effective: unknown;
 }
 
@@ -39,20 +39,20 @@ interface Finding {
 }
 
 export interface CheckOptions {
-  /** Whether the key, certificate and kubeconfig files a config names are looked for. */
+  /** Whether to check that the key, certificate and kubeconfig files of a config exist. */
   readonly looksForFiles: boolean;
 }
 
 export async function checkNetworkFile(text: string, options: CheckOptions): Promise<FileReport> {
   const places = locateJson(text);
   if (!places.ok) {
-    const message = `This is not JSON: ${places.reason}`;
+    const message = `The file is not valid JSON: ${places.reason}`;
     return { findings: [{ severity: "error", path: "", message, ...places.position }], effective: undefined };
   }
   const raw: unknown = JSON.parse(text);
   const found = isJsonObject(raw)
     ? await checkNetwork(raw, options)
-    : [error([], "A network config is an object: write { … }")];
+    : [error([], "A network config must be an object: { … }")];
   const placed = found.map(({ severity, path, message }) => ({
     severity,
     path: redactValue(pathText(path)),
@@ -65,32 +65,32 @@ export async function checkNetworkFile(text: string, options: CheckOptions): Pro
   return { findings, effective: isWell && isJsonObject(raw) ? effectiveNetwork(raw) : undefined };
 }
 
-/** Runtimes and plugins take the last and say nothing. */
+/** Runtimes and plugins silently use the last one. */
 function repetition(path: ConfigPath, position: Position): FileFinding {
   const place = redactValue(pathText(path));
-  const message = `"${place}" is given more than once: only this last one counts; remove the others`;
+  const message = `"${place}" is given more than once: only this last value is used; remove the others`;
   return { severity: "warning", path: place, message, ...position };
 }
 
 async function checkNetwork(raw: JsonObject, options: CheckOptions): Promise<readonly Finding[]> {
   const found = structure(raw);
   if (!isList(raw))
-    return isOurs(raw) ? merged(await checkConfig(raw, [], options), found) : [...found, ...stranger(raw)];
+    return isOurs(raw) ? merged(await checkConfig(raw, [], options), found) : [...found, ...otherPlugin(raw)];
 
   const entries = entriesOf(raw);
   const ours = await Promise.all(
     entries.map((entry, index) => (isOurs(entry) ? checkConfig(asCalled(entry), ["plugins", index], options) : [])),
   );
-  const strangers = entries.some(isOurs)
+  const notOurs = entries.some(isOurs)
     ? []
-    : [warning(["plugins"], `No plugin of the list is "${identity.product}"`)];
-  return [...merged(found, ours.flat()), ...strangers];
+    : [warning(["plugins"], `No plugin in the list has the type "${identity.product}"`)];
+  return [...merged(found, ours.flat()), ...notOurs];
 }
 
-/** A missing type is a fault of the list and of the config in it: once is enough. */
+/** A missing type is a problem of the list and of the config in it: it is reported once. */
 function merged(first: readonly Finding[], second: readonly Finding[]): readonly Finding[] {
-  const told = new Set(first.map(({ path }) => pathText(path)));
-  return [...first, ...second.filter(({ path }) => !told.has(pathText(path)))];
+  const reported = new Set(first.map(({ path }) => pathText(path)));
+  return [...first, ...second.filter(({ path }) => !reported.has(pathText(path)))];
 }
 
 async function checkConfig(
@@ -109,19 +109,21 @@ async function checkConfig(
   ];
 }
 
-/** What makes the runtime refuse the network before any plugin sees it. */
+/** Problems for which the runtime rejects the network before it calls any plugin. */
 function structure(raw: JsonObject): readonly Finding[] {
   return networkProblems(raw).map(({ path, state }) => error(path, redactValue(state)));
 }
 
-function stranger(raw: JsonObject): readonly Finding[] {
+function otherPlugin(raw: JsonObject): readonly Finding[] {
   const type = String(raw["type"]);
   const meant = nearestName(type, [identity.product]);
   const hint = meant === undefined ? "" : `; did you mean "${meant}"?`;
-  return [warning(["type"], redactValue(`"type" is "${type}", another plugin: its fields are not checked${hint}`))];
+  return [
+    warning(["type"], redactValue(`"type" is "${type}", which is another plugin: its fields are not checked${hint}`)),
+  ];
 }
 
-/** A config without a type is taken for ours, so that its author learns what else is wrong. */
+/** A config without a type is treated as ours, so that its other problems are reported too. */
 function isOurs(entry: unknown): entry is JsonObject {
   return isJsonObject(entry) && (entry["type"] === undefined || entry["type"] === identity.product);
 }
@@ -135,7 +137,7 @@ function entriesOf(raw: JsonObject): readonly unknown[] {
   return Array.isArray(entries) ? entries : [];
 }
 
-/** The runtime gives each plugin the list's name and version, which `structure` has checked. */
+/** The runtime passes the list's name and version to each plugin; `structure` has checked them. */
 function asCalled(entry: JsonObject): JsonObject {
   return { ...entry, name: "network", cniVersion: NEWEST_VERSION };
 }

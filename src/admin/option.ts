@@ -3,11 +3,11 @@ export interface Option {
   readonly name: string;
   /** One letter: `o` for `-o`. */
   readonly letter?: string;
-  /** What the value is called in help (`FILE` completes to files); absent for a switch. */
+  /** The placeholder of the value in help (`FILE` completes to file names); absent for a switch. */
   readonly value?: string;
-  /** The only values allowed. */
+  /** The only allowed values. */
   readonly oneOf?: readonly string[];
-  /** May be given several times; all its values stand in `Given.lists`. */
+  /** May be given several times; all its values are in `Given.lists`. */
   readonly repeats?: true;
   readonly summary: string;
 }

@@ -1,4 +1,4 @@
-/** Colours, on a terminal that wants them; otherwise the text as it is. */
+/** Colours text for a terminal that supports them; otherwise leaves it unchanged. */
 import type { Context } from "./command.ts";
 
 export interface Paint {
@@ -10,12 +10,12 @@ export interface Paint {
 
 const ESCAPE = "\u001b";
 
-/** For what goes to stderr, which may be a terminal where stdout is none, and none where stdout is one. */
-export function paintComplaint({ env, showsProgress }: Pick<Context, "env" | "showsProgress">): Paint {
+/** For stderr: whether it is a terminal does not depend on stdout. */
+export function paintStderr({ env, showsProgress }: Pick<Context, "env" | "showsProgress">): Paint {
   return paint({ env, isTerminal: showsProgress });
 }
 
-/** For what goes to stdout. https://no-color.org: any value but the empty one forbids colours. */
+/** For stdout. https://no-color.org: any value except the empty string disables colours. */
 export function paint({ env, isTerminal }: Pick<Context, "env" | "isTerminal">): Paint {
   const allowed = isTerminal && !env["NO_COLOR"] && env["TERM"] !== "dumb";
   const style = (code: number) => (text: string) => (allowed ? `${ESCAPE}[${code}m${text}${ESCAPE}[0m` : text);

@@ -1,4 +1,4 @@
-/** Text of a stored record on a line of its own: what would break the line, or speak to the terminal, is spelt out. */
+/** Escapes control characters in the text of a stored record, which could break the line or control the terminal. */
 export function printable(text: string): string {
   return text.replace(/\p{Cc}/gu, (character) => SHORT[character] ?? `\\u${hexOf(character)}`);
 }

@@ -1,14 +1,14 @@
-/** How far long work is, on one line of stderr that is overwritten; nothing if stderr is not a terminal. */
+/** Shows the progress of long work on one line of stderr that is overwritten; nothing if stderr is not a terminal. */
 import type { Context } from "./command.ts";
 
 export interface Progress {
   step(): void;
-  /** Erases the line; if the command is stopped, that happens by itself. */
+  /** Erases the line; this happens automatically if the command is interrupted. */
   end(): void;
 }
 
-/** Short work needs no line. */
-const FEWEST = 20;
+/** Shorter work does not need a progress line. */
+const MINIMUM_STEPS = 20;
 const ERASE_LINE = "\r\u001b[K";
 
 export function openProgress(
@@ -16,7 +16,7 @@ export function openProgress(
   title: string,
   total: number,
 ): Progress {
-  if (!showsProgress || total < FEWEST) return { step: () => {}, end: () => {} };
+  if (!showsProgress || total < MINIMUM_STEPS) return { step: () => {}, end: () => {} };
   let done = 0;
   let shown = -1;
   const erase = () => stderr(ERASE_LINE);

@@ -46,7 +46,7 @@ describe("runAdmin()", () => {
     [["config", "check"], "FILE"],
     [["config", "check", "--efective", "x"], '"--effective"'],
     [["config", "check", "-x"], '"-x"'],
-    [["config", "check", "--effective=yes", "x"], "no value"],
+    [["config", "check", "--effective=yes", "x"], "does not take a value"],
     [["config", "check", "-o"], "text or json"],
     [["config", "check", "-o", "yaml", "x"], "yaml"],
     [["completion"], "bash"],
@@ -58,10 +58,10 @@ describe("runAdmin()", () => {
     [["patch", "pool", "a", "-p", "{}", "--patch={a: 1}"], '"--patch"'],
     [["ipam", "show", "--ip", "10.0.0.1", "--show-configuration"], "--show-configuration"],
     [["ipam", "show", "--show-blocks", "--show-configuration"], "--show-configuration"],
-    [["get", "pool/a/b"], 'no IPPool "a/b"'],
+    [["get", "pool/a/b"], '"a/b" is not a valid IPPool name'],
     [["get", "wep", "a", "-A"], "--all-namespaces"],
     [["get", "wep/prod/a", "--all-namespaces"], "--all-namespaces"],
-  ])("calls %p a wrong usage and says what would be right", async (args, hint) => {
+  ])("reports %p as wrong usage with a hint", async (args, hint) => {
     const { code, stdout, stderr } = await runInside(args);
 
     expect(code).toBe(EXIT_USAGE);
@@ -75,17 +75,17 @@ describe("runAdmin()", () => {
     [["ipam", "shw"], "ipam"],
     [["nonsense"], ""],
     [["get", "apply"], "get"],
-  ])("sends whoever calls %p wrongly to the help of %p", async (args, command) => {
+  ])("points a wrong call of %p to the help of %p", async (args, command) => {
     const call = [identity.adminTool, ...(command === "" ? [] : [command]), "--help"].join(" ");
 
     expect((await runInside(args)).stderr).toEndWith(`Try "${call}".\n`);
   });
 
-  test("takes the same option twice when it says the same", async () => {
+  test("accepts an option twice if the values are the same", async () => {
     expect((await runInside(["version", "-o", "json", "--output=json"])).code).toBe(EXIT_OK);
   });
 
-  test.each([[["help", "--help"]], [["help", "get", "-h"]]])("explains when asked twice: %p", async (args) => {
+  test.each([[["help", "--help"]], [["help", "get", "-h"]]])("prints help if requested twice: %p", async (args) => {
     expect((await runInside(args)).code).toBe(EXIT_OK);
   });
 
@@ -93,7 +93,7 @@ describe("runAdmin()", () => {
     [{ isTerminal: true, showsProgress: false }, false],
     [{ isTerminal: false, showsProgress: true }, true],
     [{ isTerminal: false, showsProgress: true, env: { NO_COLOR: "1" } }, false],
-  ])("colours its complaints where stderr is a terminal, whatever stdout is: %p", async (surroundings, coloured) => {
+  ])("colours errors if stderr is a terminal, whatever stdout is: %p", async (surroundings, coloured) => {
     for (const args of [["get"], ["get", "pool", "x"], ["delete", "pool", "x"], []]) {
       const { stderr } = await runInside(args, surroundings);
       expect([args, stderr.includes("\u001b[")]).toEqual([args, coloured]);
@@ -106,7 +106,7 @@ describe("runAdmin()", () => {
     [{ isTerminal: true, env: { NO_COLOR: "1" } }, false],
     [{ isTerminal: true, env: { NO_COLOR: "" } }, true],
     [{ isTerminal: true, env: { TERM: "dumb" } }, false],
-  ])("uses colours only on a terminal that wants them: %p", async (surroundings, coloured) => {
+  ])("uses colours only on a terminal that supports them: %p", async (surroundings, coloured) => {
     const { stdout } = await runInside(["--help"], surroundings);
 
     expect(stdout.includes("\u001b[")).toBe(coloured);
@@ -131,12 +131,12 @@ describe("config check", () => {
   const check = (text: string, ...flags: string[]) =>
     runInside(["config", "check", ...flags, "f"], { files: { f: text } });
 
-  test("is content with a right config, in a file and on stdin", async () => {
+  test("accepts a valid config, in a file and on stdin", async () => {
     expect(await check(CONFIG)).toMatchObject({ code: EXIT_OK, stdout: "f: ok\n" });
     expect(await runInside(["config", "check", "-"], { stdin: CONFIG })).toMatchObject({ stdout: "stdin: ok\n" });
   });
 
-  test("shows each problem with its place", async () => {
+  test("shows each problem with its position", async () => {
     const { code, stdout } = await check(
       CONFIG.replace('{"type"', '{\n  "assign_ipv4": true, "type"').replace('"pods"', '"a b"'),
     );
@@ -179,7 +179,7 @@ describe("config check", () => {
     expect(finding.path).toBe(path);
   });
 
-  test("looks for the files a config names, unless told not to", async () => {
+  test("looks for the files named in a config, unless disabled", async () => {
     const text = CONFIG.replace("{", '{"kubernetes":{"kubeconfig":"/no/such/file"},');
 
     expect((await check(text)).code).toBe(EXIT_FAILED);
@@ -209,7 +209,7 @@ describe("config check", () => {
     expect(JSON.parse((await check(text, "--effective", "-o", "json")).stdout).files[0].effective).toEqual(effective);
   });
 
-  test("an effective config checks well, and is its own effective config", async () => {
+  test("an effective config is valid, and is its own effective config", async () => {
     const once = JSON.parse((await check(CONFIG, "--effective", "-o", "json")).stdout).files[0].effective;
     const twice = JSON.parse((await check(JSON.stringify(once), "--effective", "-o", "json")).stdout).files[0];
 
@@ -217,7 +217,7 @@ describe("config check", () => {
     expect(twice.effective).toEqual(once);
   });
 
-  test("says so when a file is missing", async () => {
+  test("reports a missing file", async () => {
     expect(await runInside(["config", "check", "nowhere"])).toMatchObject({ code: EXIT_FAILED });
   });
 });

@@ -1,4 +1,4 @@
-/** From the words of the command line to a command, its help, or a word on what was wrong. */
+/** Runs the command that the command line names, prints its help, or reports what is wrong with the call. */
 import { identity } from "../identity.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { parseArguments } from "./arguments.ts";
@@ -14,11 +14,11 @@ import {
   UsageError,
 } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
-import { complain } from "./complaint.ts";
 import { helpText, type Page } from "./help.ts";
 import { interruptible } from "./interruptible.ts";
-import { Interruption, isOfInterruption } from "./interruption.ts";
-import { type Paint, paint, paintComplaint } from "./paint.ts";
+import { Interruption, isInterruption } from "./interruption.ts";
+import { type Paint, paint, paintStderr } from "./paint.ts";
+import { reportError } from "./report-error.ts";
 
 export async function runAdmin(args: readonly string[], context: Context): Promise<ExitCode> {
   const tool = [identity.adminTool];
@@ -29,26 +29,26 @@ export async function runAdmin(args: readonly string[], context: Context): Promi
   } catch (failure) {
     if (context.signal.aborted) return endInterrupted(failure, context);
     if (failure instanceof UsageError) {
-      complain(context, failure);
+      reportError(context, failure);
       context.stderr(`Try "${[...tool, ...commandWords(args)].join(" ")} --help".\n`);
       return EXIT_USAGE;
     }
-    complain(context, failure);
+    reportError(context, failure);
     return EXIT_FAILED;
   }
 }
 
-/** A failure of another cause is told, too: it may be that of a write that had begun. */
+/** A failure with another cause is reported too: it may be that of a write that had begun. */
 function endInterrupted(failure: unknown, context: Context): ExitCode {
   const { signal } = context;
-  if (!isOfInterruption(failure, signal)) complain(context, failure);
-  complain(context, signal.reason);
+  if (!isInterruption(failure, signal)) reportError(context, failure);
+  reportError(context, signal.reason);
   return signal.reason instanceof Interruption ? signal.reason.exitCode : EXIT_FAILED;
 }
 
 const HELP_WORDS: ReadonlySet<string> = new Set(["--help", "-h", "help"]);
 
-/** Those that lead to a command, or as far as they lead. */
+/** The leading words that name a command or a group. */
 function commandWords(args: readonly string[]): readonly string[] {
   const words: string[] = [];
   let here: Command | CommandGroup | undefined = COMMANDS;
@@ -60,7 +60,7 @@ function commandWords(args: readonly string[]): readonly string[] {
   return words;
 }
 
-/** Walks down the groups; `words` are those already walked. */
+/** Descends through the groups; `words` are those already consumed. */
 async function runIn(
   group: CommandGroup,
   words: readonly string[],
@@ -74,7 +74,7 @@ async function runIn(
     return EXIT_OK;
   }
   if (first === undefined) {
-    context.stderr(helpText(group, words, pageOf(context, paintComplaint(context))));
+    context.stderr(helpText(group, words, pageOf(context, paintStderr(context))));
     return EXIT_USAGE;
   }
   const chosen = memberNamed(group, first);
@@ -95,7 +95,7 @@ async function runCommand(
   }
   const [unwanted] = given.operands;
   if (command.operands === undefined && unwanted !== undefined) {
-    throw new UsageError(`"${words.slice(1).join(" ")}" takes no argument, and "${unwanted}" was given`);
+    throw new UsageError(`"${words.slice(1).join(" ")}" does not take arguments: got "${unwanted}"`);
   }
   return command.run(context, given);
 }
@@ -104,7 +104,7 @@ function pageOf({ terminalWidth }: Context, paint: Paint): Page {
   return { paint, width: terminalWidth || Number.POSITIVE_INFINITY };
 }
 
-/** `help config check` is `config check --help`. */
+/** `help config check` is the same as `config check --help`. */
 function descend(group: CommandGroup, names: readonly string[]): Command | CommandGroup {
   return names.reduce<Command | CommandGroup>((found, name) => {
     if (found.kind === "group") return memberNamed(found, name);
@@ -115,9 +115,9 @@ function descend(group: CommandGroup, names: readonly string[]): Command | Comma
 function memberNamed(group: CommandGroup, name: string): Command | CommandGroup {
   const found = group.commands.find((command) => command.name === name);
   if (found !== undefined) return found;
-  if (name.startsWith("-")) throw new UsageError(`There is no option "${name}" here`);
+  if (name.startsWith("-")) throw new UsageError(`Unknown option "${name}"; options follow the command`);
   const names = group.commands.map((command) => command.name);
   const nearest = nearestName(name, names);
-  const hint = nearest === undefined ? `; there are: ${names.join(", ")}` : `; did you mean "${nearest}"?`;
-  throw new UsageError(`There is no command "${name}"${hint}`);
+  const hint = nearest === undefined ? `; available commands: ${names.join(", ")}` : `; did you mean "${nearest}"?`;
+  throw new UsageError(`Unknown command "${name}"${hint}`);
 }

@@ -7,8 +7,8 @@ export const versionCommand: Command = {
   name: "version",
   summary: "Print the version of this tool",
   examples: [
-    { command: "version", does: "Which release is this?" },
-    { command: "version -o json", does: "The same, for a script" },
+    { command: "version", does: "Print the version" },
+    { command: "version -o json", does: "Print it as JSON for a script" },
   ],
   async run(context, given) {
     const asJson = `${JSON.stringify({ clientVersion: VERSION })}\n`;

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { formatYaml } from "./yaml.ts";
 
-/** What some reader of YAML 1.1 or 1.2 takes for a number, a truth, a time, nothing, or YAML's own signs. */
+/** Strings that some parser of YAML 1.1 or 1.2 reads as a number, a boolean, a time, null, or YAML syntax. */
 const TRICKY = [
   ..."y Y n N yes Yes YES no No NO on On ON off Off OFF true True TRUE false False null Null NULL ~ = <<".split(" "),
   ..."1 -1 +1 0 007 0o7 0b1 -0b1 0x1F 1_000 1e3 1.5 1. .5 -.5 1.5e+3 685_230.15 .inf -.INF .nan .NaN".split(" "),
@@ -19,7 +19,7 @@ const PLAIN = [
 ];
 
 describe("formatYaml()", () => {
-  test("writes maps and lists in blocks", () => {
+  test("writes maps and lists in block style", () => {
     const value = {
       kind: "List",
       none: undefined,
@@ -47,7 +47,7 @@ describe("formatYaml()", () => {
     );
   });
 
-  test.each(TRICKY)("quotes what could be taken for something else: %j", (text) => {
+  test.each(TRICKY)("quotes strings that could be read as another type: %j", (text) => {
     const written = formatYaml({ a: text });
 
     expect(written).toMatch(/^a: ".*"\n$/);
@@ -56,16 +56,16 @@ describe("formatYaml()", () => {
     expect(Bun.YAML.parse(formatYaml({ [text]: text }))).toEqual({ [text]: text });
   });
 
-  test.each(PLAIN)("leaves alone what cannot be mistaken: %j", (text) => {
+  test.each(PLAIN)("does not quote unambiguous strings: %j", (text) => {
     expect(formatYaml({ a: text })).toBe(`a: ${text}\n`);
     expect(Bun.YAML.parse(formatYaml({ [text]: text }))).toEqual({ [text]: text });
   });
 
-  test("writes numbers as every reader knows them", () => {
+  test("writes numbers in a form that every parser reads", () => {
     expect(formatYaml([1e21, 1.5e-9, -2, 0.5])).toBe("- 1.0e+21\n- 1.5e-9\n- -2\n- 0.5\n");
   });
 
-  test("is read again as what it was", () => {
+  test("is read again as the same value", () => {
     const text = fc.oneof(
       fc.string({ unit: "binary" }),
       fc.string(),
@@ -82,7 +82,7 @@ describe("formatYaml()", () => {
         tie("map"),
       ),
       list: fc.array(tie("value"), { maxLength: 4 }),
-      // Bun merges below "<<" also where it is quoted.
+      // Bun also merges a quoted "<<".
       map: fc.dictionary(
         text.filter((name) => name !== "<<"),
         tie("value"),

@@ -1,4 +1,4 @@
-/** Completion, asked of the real shells. */
+/** Completion in the real shells. */
 import { afterAll, describe, expect } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -20,7 +20,7 @@ async function fileOf(name: string, text: string): Promise<string> {
   return path;
 }
 
-/** The words offered when the user asks for more behind `words`. */
+/** The words offered when the user presses Tab after `words`. */
 type Completing = (words: readonly string[]) => readonly string[];
 
 const bash: Completing = (words) => {
@@ -34,7 +34,7 @@ const fish: Completing = (words) => {
   return lines(["fish", "--no-config", "-c", script]).map((line) => line.split("\t")[0] ?? "");
 };
 
-/** zsh completes at its prompt alone: a terminal, a line to complete, and every word it would offer into a file. */
+/** zsh completes only at its prompt: needs a terminal and a line to complete; every word it offers is written to a file. */
 const ZSH_SETUP = `
   autoload -Uz compinit; compinit -D -u
   source <(\${=TOOL} completion zsh)
@@ -76,7 +76,7 @@ describe.each([
 
   testNeeding(program(shell))("offers commands, options, values and files", async () => {
     const file = await fileOf("some-file.conf", "{}");
-    // zsh offers the last part of a path alone.
+    // zsh offers only the last part of a path.
     const filesFor = (...words: string[]) =>
       complete([tool, ...words, file.slice(0, -3)]).map((path) => basename(path));
 

@@ -1,4 +1,4 @@
-/** The admin tool on real datastores: the built executable, next to the built IPAM plugin, as an administrator meets them. */
+/** The admin tool on real datastores: the built executable, next to the built IPAM plugin, as an administrator uses them. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { API_VERSION, identity } from "../../src/identity.ts";
@@ -10,7 +10,7 @@ import { type TemporaryDirectory, temporaryDirectory } from "../support/temporar
 const TOOL = builtProgram(identity.adminTool);
 
 interface Site {
-  /** What chooses the datastore, for the admin tool. */
+  /** Selects the datastore, for the admin tool. */
   readonly env: Readonly<Record<string, string>>;
   /** The same, for a network config. */
   readonly config: Readonly<Record<string, string>>;
@@ -82,14 +82,14 @@ for (const [name, missing, start] of SITES) {
         },
       });
 
-    test("makes a bare datastore ready, then it checks well", async () => {
+    test("initializes an empty datastore, which then passes the check", async () => {
       expect((await ctl("datastore check")).exitCode).toBe(1);
-      expect(await must("datastore init")).toContain("made ready");
-      expect(await must("datastore init")).toContain("ready already");
+      expect(await must("datastore init")).toStartWith("Initialized the datastore (cluster ");
+      expect(await must("datastore init")).toStartWith("The datastore is already initialized (cluster ");
       expect(await json("datastore check")).toMatchObject({ ok: true });
     });
 
-    test("keeps resources, and serves the plugin with them", async () => {
+    test("stores resources, and the plugin uses them", async () => {
       expect(await must("apply -f -", pool("blue", "10.77.0.0/24"))).toBe("ippool/blue created\n");
       expect(await must("get pools -o name")).toBe("ippool/blue\n");
       const added = await plugin("ADD", "c1");
@@ -101,7 +101,7 @@ for (const [name, missing, start] of SITES) {
       expect(await json("ipam check")).toMatchObject({ ok: true, findings: [] });
     });
 
-    test("refuses a resource that is too large, by its name and with the limit, and goes on with the others", async () => {
+    test("refuses a resource that is too large, with its name and the limit, and continues with the others", async () => {
       const large = (node: string, bytes: number) => ({
         apiVersion: API_VERSION,
         kind: "Node",
@@ -126,7 +126,7 @@ for (const [name, missing, start] of SITES) {
       ]);
     });
 
-    test("does not delete a pool in use, until nothing uses it", async () => {
+    test("does not delete a pool until its addresses are no longer in use", async () => {
       const refused = await ctl("delete pool blue");
 
       expect(refused.exitCode).toBe(1);
@@ -138,7 +138,7 @@ for (const [name, missing, start] of SITES) {
       expect(await json("ipam check")).toMatchObject({ ok: true, counts: { blocks: 0, handles: 0 } });
     });
 
-    test("takes the blocks of a deleted node from it; what its containers hold goes with them", async () => {
+    test("releases the blocks of a deleted node; those in use are deleted with their last address", async () => {
       await must("apply -f -", pool("green", "10.78.0.0/24"));
       await must("apply -f -", { apiVersion: API_VERSION, kind: "Node", metadata: { name: "node-1" } });
       expect((await plugin("ADD", "c2")).exitCode).toBe(0);
@@ -154,7 +154,7 @@ for (const [name, missing, start] of SITES) {
       await must("delete pool green");
     });
 
-    test("many at once lose nothing", async () => {
+    test("concurrent changes are all kept", async () => {
       await must("apply -f -", { apiVersion: API_VERSION, kind: "Node", metadata: { name: "n1" } });
       const keys = Array.from({ length: 4 }, (_, index) => `k${index}`);
       await Promise.all(keys.map((key) => must(`label node n1 ${key}=x`)));
@@ -162,7 +162,7 @@ for (const [name, missing, start] of SITES) {
       expect(Object.keys((await json("get node n1")).metadata.labels).sort()).toEqual(keys);
     });
 
-    test("of two pools that overlap and are made at once at most one stays", async () => {
+    test("of two overlapping pools created concurrently at most one stays", async () => {
       await Promise.all([
         ctl("create -f -", pool("left", "10.88.0.0/24")),
         ctl("create -f -", pool("right", "10.88.0.0/16")),
@@ -171,7 +171,7 @@ for (const [name, missing, start] of SITES) {
       expect((await json("get pools")).items.length).toBeLessThanOrEqual(1);
     });
 
-    test("takes its settings from a file", async () => {
+    test("reads its settings from a file", async () => {
       const file = join(directory.path, "settings.yaml");
       const { DATASTORE_TYPE: datastoreType, DATASTORE_PATH: datastorePath, ETCD_ENDPOINTS: etcdEndpoints } = site.env;
       await Bun.write(file, JSON.stringify({ spec: { datastoreType, datastorePath, etcdEndpoints } }));
@@ -206,7 +206,7 @@ describe.skipIf(!hasEtcd)(`datastore check on etcd with TLS${hasEtcd ? "" : " (s
     return JSON.parse(stdout).stages.at(-1).stage;
   }
 
-  test("names the stage that fails, and passes with the right files", async () => {
+  test("reports the stage that fails, and passes with the right files", async () => {
     const own = ["--etcd-cert-file", client.cert, "--etcd-key-file", client.key];
 
     expect(await lastStage("--etcd-ca-cert-file", foreign.cert, ...own)).toBe("TLS");

@@ -1,4 +1,4 @@
-/** The built admin tool, stopped by a signal while it waits for a datastore or for standard input. */
+/** The built admin tool, interrupted by a signal while it waits for a datastore or for standard input. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -77,9 +77,9 @@ function serveReadsOnly() {
   return { endpoint: `http://127.0.0.1:${server.port}`, writing, release, stop: () => server.stop(true) };
 }
 
-const stoppedBy = (signal: string) => `error: Cannot finish: stopped by ${signal}\n`;
+const stoppedBy = (signal: string) => `error: Cannot finish: interrupted by ${signal}\n`;
 
-describe("the admin tool, stopped", () => {
+describe("the interrupted admin tool", () => {
   test.each([
     ["get ippools", "SIGINT", 130],
     ["ipam check", "SIGINT", 130],
@@ -117,14 +117,14 @@ describe("the admin tool, stopped", () => {
       etcd.release();
       const code = await running.exited;
 
-      expect(await running.stdout.text()).toStartWith("The datastore is made ready");
+      expect(await running.stdout.text()).toStartWith("Initialized the datastore");
       expect(code).toBe(0);
     } finally {
       etcd.stop();
     }
   });
 
-  test("while etcd is silent about its write, says so, and ends at once when it is stopped again", async () => {
+  test("while etcd does not respond to its write, says so, and ends at once on a second signal", async () => {
     const etcd = serveReadsOnly();
     try {
       const running = start("datastore init", { ETCD_ENDPOINTS: etcd.endpoint });
@@ -132,7 +132,7 @@ describe("the admin tool, stopped", () => {
       const { code, said, milliseconds } = await stopTwice(running);
 
       expect(code).toBe(143);
-      expect(said).toStartWith("note: a write is under way");
+      expect(said).toStartWith("note: a write is in progress");
       expect(milliseconds).toBeLessThan(LIMIT_MILLISECONDS);
     } finally {
       etcd.release();

@@ -1,4 +1,4 @@
-/** docs/ipam.md tells how to correct or remove a record by hand: what it says is typed, on both datastores. */
+/** docs/ipam.md says how to correct or remove a record by hand: its commands are executed, on both datastores. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -53,7 +53,7 @@ describe.each([
     if (exitCode !== 0) throw new Error(`${statement}: ${stderr}`);
   }
 
-  test.skipIf(!isPossible)("is copied, corrected and removed, and those who watch are told", async () => {
+  test.skipIf(!isPossible)("is copied, corrected and removed, and watchers are notified", async () => {
     const put = await store.commit([
       { kind: "put", key: KEY, value: "{" },
       { kind: "put", key: `${KEY}b`, value: "other" },

@@ -1,4 +1,4 @@
-/** The admin tool as its user meets it: the built executable, real files, real shells. */
+/** The admin tool as users run it: the built executable, real files, real shells. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { API_VERSION, identity } from "../../src/identity.ts";
@@ -30,14 +30,14 @@ describe("the admin tool", () => {
     expect(run([])).toMatchObject({ code: 2, stdout: "" });
   });
 
-  test("checks a right config: exit code 0", async () => {
+  test("accepts a valid config: exit code 0", async () => {
     const file = await fileOf("right.conf", JSON.stringify(MINIMAL));
 
     expect(run(["config", "check", file])).toEqual({ code: 0, stdout: `${file}: ok\n`, stderr: "" });
     expect(run(["config", "check", "-"], JSON.stringify(MINIMAL)).code).toBe(0);
   });
 
-  test("checks every bad input: exit code 1, and the place of each", async () => {
+  test("reports every invalid input with its position: exit code 1", async () => {
     const files = await Promise.all(BAD_INPUTS.map(({ text }, index) => fileOf(`bad-${index}.conf`, text)));
     const { code, stdout, stderr } = run(["config", "check", ...files]);
 
@@ -47,7 +47,7 @@ describe("the admin tool", () => {
     for (const file of files) expect(stdout).toMatch(new RegExp(`${file}:\\d+:\\d+: error: `));
   });
 
-  test("calls a wrong usage by exit code 2", () => {
+  test("reports wrong usage: exit code 2", () => {
     expect(run(["config", "check", "--efective", "x"])).toMatchObject({ code: 2, stdout: "" });
   });
 
@@ -78,7 +78,7 @@ describe("the admin tool", () => {
     const file = await fileOf("many.json", JSON.stringify({ kind: "List", items: nodes }));
     const env = { DATASTORE_TYPE: "embedded", DATASTORE_PATH: join(folder, `${Bun.hash(redirection)}.db`) };
     const work = (script: string) => Bun.spawnSync(["bash", "-c", `set -o pipefail; ${script}`, TOOL, file], { env });
-    // One that exists is what stderr hears of.
+    // Creating an existing resource writes to stderr.
     if (redirection.includes("2>")) work(`echo '${JSON.stringify(nodes[0])}' | "$0" create -f -`);
     const { exitCode } = work(`"$0" create -f "$1" ${redirection}`);
 
@@ -96,7 +96,7 @@ describe("the admin tool", () => {
     },
   );
 
-  test("writes a long answer completely into a pipe", async () => {
+  test("writes a long output completely into a pipe", async () => {
     const pools = Array.from({ length: 20_000 }, (_, index) => `pool-${index}`);
     const file = await fileOf(
       "long.conf",

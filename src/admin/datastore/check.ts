@@ -1,5 +1,6 @@
 import { unreadableFiles } from "../../config/config-files.ts";
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
+import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { EtcdFailure } from "../../datastore/etcd/failure.ts";
 import { PluginError } from "../../errors.ts";
@@ -8,12 +9,12 @@ import { clusterInformation, clusterVersion } from "../../model/cluster-informat
 import { resourceKey } from "../../model/keys.ts";
 import { redact } from "../../redaction.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
-import { failureText } from "../failure-text.ts";
+import { errorMessage } from "../error-message.ts";
 import { paint } from "../paint.ts";
-import { readOrExplain } from "../resources/way-out.ts";
+import { readOrExplain } from "../resources/unreadable-remedy.ts";
 import { choiceOf, requireFile } from "./open.ts";
 
-/** A stage of the way to a datastore that can be used, and how it went. */
+/** One stage of connecting to the datastore, and its outcome. */
 interface Stage {
   readonly stage: string;
   readonly ok: boolean;
@@ -23,15 +24,19 @@ interface Stage {
 export const datastoreCheck: Command = {
   kind: "command",
   name: "check",
-  summary: "Try to use the datastore, and name the stage that fails",
+  summary: "Check the connection to the datastore and report the stage that fails",
   description: [
-    "The stages: settings, files, then of etcd resolve, connect, TLS, authenticate and request (of others: open and read),",
-    "and last whether the datastore was made ready. The exit code is 1 when a stage fails.",
+    "Stages for etcd: settings, files, resolve, connect, TLS, authenticate, request, ready.",
+    "Stages for other datastores: settings, files, open, read, ready. The last stage checks that it is initialized.",
+    "The exit code is 1 if a stage fails.",
   ].join("\n"),
   needsDatastore: true,
   examples: [
-    { command: "datastore check", does: "Where does it fail?" },
-    { command: "datastore check --etcd-endpoints https://10.0.0.1:2379 -o json", does: "For a script" },
+    { command: "datastore check", does: "Check the configured datastore" },
+    {
+      command: "datastore check --etcd-endpoints https://10.0.0.1:2379 -o json",
+      does: "Check another etcd, with JSON output for a script",
+    },
   ],
   async run(context, given) {
     const stages: Stage[] = [];
@@ -43,7 +48,7 @@ export const datastoreCheck: Command = {
   },
 };
 
-/** Each stage needs those before it: the first that fails is the last. */
+/** Each stage depends on those before it: the check stops at the first that fails. */
 async function* tryStages(context: Context, given: Given): AsyncGenerator<Stage> {
   let stage = "settings";
   let store: Datastore | undefined;
@@ -53,19 +58,20 @@ async function* tryStages(context: Context, given: Given): AsyncGenerator<Stage>
     stage = "files";
     const problems = await unreadableFiles(files);
     if (problems.length > 0) throw new PluginError("config-invalid", problems.map(({ message }) => message).join("; "));
-    if (files.length > 0) yield { stage, ok: true, message: `${files.length} can be read` };
+    if (files.length > 0)
+      yield { stage, ok: true, message: `${counted(files.length, "file is", "files are")} readable` };
     stage = settings.kind === "etcd" && settings.source.kind === "discovery" ? "resolve" : "open";
     requireFile(settings);
     store = await context.openDatastore(settings);
     stage = "read";
     const answer = await store.read([{ kind: "key", key: CLUSTER_KEY }]);
-    yield { stage, ok: true, message: `answers, at revision ${answer.revision}` };
+    yield { stage, ok: true, message: `readable, at revision ${answer.revision}` };
     stage = "ready";
     const entry = answer.answers[0]?.[0];
     yield readiness(entry && readOrExplain(entry, ({ value, key }) => clusterInformation.read(value, key)));
   } catch (failure) {
     context.signal.throwIfAborted();
-    yield { stage: stageOf(failure) ?? stage, ok: false, message: redact(failureText(failure)) };
+    yield { stage: stageOf(failure) ?? stage, ok: false, message: redact(errorMessage(failure)) };
   } finally {
     await store?.close();
   }
@@ -78,18 +84,18 @@ function readiness(found: ReturnType<typeof clusterInformation.read> | undefined
     return {
       stage: "ready",
       ok: false,
-      message: `it is bare: make it ready with "${identity.adminTool} datastore init"`,
+      message: `not initialized; run "${identity.adminTool} datastore init"`,
     };
   }
   if (found.spec.datastoreReady === false) {
-    const message = "its ClusterInformation says that it is not ready: an upgrade or a migration may be under way";
+    const message = "its ClusterInformation says that it is not ready; an upgrade or a migration may be in progress";
     return { stage: "ready", ok: false, message };
   }
   const version = clusterVersion(found) ?? "unknown";
   return { stage: "ready", ok: true, message: `cluster ${found.spec.clusterGUID ?? "?"}, version ${version}` };
 }
 
-/** Which part of etcd's way failed. */
+/** The stage of the etcd connection that failed. */
 function stageOf(failure: unknown): string | undefined {
   const cause = failure instanceof PluginError ? failure.cause : undefined;
   return cause instanceof EtcdFailure ? cause.diagnosis.stage : undefined;
@@ -98,13 +104,13 @@ function stageOf(failure: unknown): string | undefined {
 function describe(settings: DatastoreSettings): string {
   switch (settings.kind) {
     case "embedded":
-      return `embedded, in ${settings.path}`;
+      return `embedded, in file ${settings.path}`;
     case "orchestrator":
       return "the orchestrator's API";
     case "etcd":
       return settings.source.kind === "endpoints"
         ? `etcd at ${redact(settings.source.endpoints.join(", "))}`
-        : `etcd, as the SRV records of ${settings.source.domain} say`;
+        : `etcd, discovered from the SRV records of ${settings.source.domain}`;
   }
 }
 

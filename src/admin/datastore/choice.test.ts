@@ -33,7 +33,7 @@ function etcd(...endpoints: readonly string[]): DatastoreSettings {
 describe("which datastore", () => {
   const file = (text: string) => ({ files: { [CONFIG_FILE]: text } });
 
-  test("is etcd on this host when nobody says anything", async () => {
+  test("is etcd on this host by default", async () => {
     expect(await opened("")).toMatchObject({ code: EXIT_OK, settings: etcd("http://127.0.0.1:2379") });
   });
 
@@ -47,7 +47,7 @@ describe("which datastore", () => {
     );
   });
 
-  test("takes settings one by one, but one source of endpoints only", async () => {
+  test("merges settings one by one, but takes endpoints from one source only", async () => {
     const env = { ETCD_DISCOVERY_SRV: "example.org" };
     const both = await opened("", { ...file("spec:\n  etcdEndpoints: http://file:1"), env });
 
@@ -58,7 +58,7 @@ describe("which datastore", () => {
     });
   });
 
-  test("knows the embedded one", async () => {
+  test("supports the embedded datastore", async () => {
     const env = { DATASTORE_TYPE: "embedded", DATASTORE_PATH: "/x/y.db" };
 
     expect((await opened("", { env })).settings).toEqual({ kind: "embedded", path: "/x/y.db" });
@@ -66,7 +66,7 @@ describe("which datastore", () => {
     expect((await opened("", { ...file(""), env: { DATASTORE_TYPE: "" } })).settings?.kind).toBe("etcd");
   });
 
-  test("takes no offence at variables of other tools, but at options that would do nothing", async () => {
+  test("ignores variables of other tools, but refuses options that have no effect", async () => {
     const env = { KUBECONFIG: "/no/such:/file", ETCD_KEY_FILE: "/no/such.pem", DATASTORE_PATH: "/x" };
     const embedded = { env: { ...env, DATASTORE_TYPE: "embedded" } };
 
@@ -78,8 +78,8 @@ describe("which datastore", () => {
 
   test.each([
     ["etcdEndpoint: http://a:1", '"etcdEndpoints"'],
-    ["etcdEndpoints: [a]", "not text"],
-    ["- a", "no object"],
+    ["etcdEndpoints: [a]", "must be a string"],
+    ["- a", "does not contain an object"],
     ["a: [", "YAML"],
     ["etcdEndpoints: http://a:1\netcdEndpoints: http://b:1", "line 2"],
     ["datastoreType: etcd", "datastore_type"],
@@ -90,7 +90,7 @@ describe("which datastore", () => {
     expect(stderr).toContain(hint);
   });
 
-  test("says where a bad setting comes from, and no secret", async () => {
+  test("reports the source of an invalid setting without its secrets", async () => {
     const { code, stderr } = await opened("", { env: { ETCD_ENDPOINTS: "ftp://user:hidden-word@a:1" } });
 
     expect(code).toBe(EXIT_FAILED);
@@ -98,7 +98,7 @@ describe("which datastore", () => {
     expect(stderr).not.toContain("hidden-word");
   });
 
-  test("needs the files it is told of", async () => {
+  test("requires the files named in options", async () => {
     expect(await opened("--config /no/such.yaml")).toMatchObject({
       code: EXIT_FAILED,
       stderr: expect.stringContaining("there is no such file"),
@@ -109,19 +109,19 @@ describe("which datastore", () => {
 });
 
 describe("datastore init", () => {
-  test("makes a bare datastore ready, once", async () => {
+  test("initializes an empty datastore, once", async () => {
     const store = openMemory();
     const first = await runInside(["datastore", "init", "-o", "json"], { store });
     const { revision } = await store.read([]);
     const second = await runInside(["datastore", "init", "-o", "json"], { store });
 
-    expect(JSON.parse(first.stdout)).toMatchObject({ state: "made ready" });
-    expect(JSON.parse(second.stdout)).toEqual({ ...JSON.parse(first.stdout), state: "ready already" });
+    expect(JSON.parse(first.stdout)).toMatchObject({ state: "initialized" });
+    expect(JSON.parse(second.stdout)).toEqual({ ...JSON.parse(first.stdout), state: "already initialized" });
     expect((await store.read([])).revision).toBe(revision);
     expect((await runInside(["get", "clusterinfo", "-o", "yaml"], { store })).stdout).toContain("datastoreReady: true");
   });
 
-  test("leaves one alone that says it is not ready", async () => {
+  test("does not change a datastore that is marked as not ready", async () => {
     const store = openMemory();
     await runInside(["datastore", "init"], { store });
     await runInside(["patch", "clusterinfo", "default", "-p", "spec: {datastoreReady: false}"], { store });
@@ -137,7 +137,7 @@ describe("datastore check", () => {
     return { code, ...JSON.parse(stdout), last: JSON.parse(stdout).stages.at(-1) };
   };
 
-  test("tells a bare datastore from one that is ready", async () => {
+  test("distinguishes an uninitialized datastore from a ready one", async () => {
     const store = openMemory();
 
     expect(await check("", { store })).toMatchObject({ code: EXIT_FAILED, last: { stage: "ready", ok: false } });
@@ -156,7 +156,7 @@ describe("datastore check", () => {
     expect(await check(words, given)).toMatchObject({ code: EXIT_FAILED, ok: false, last: { stage, ok: false } });
   });
 
-  test("makes no embedded datastore where there is none", async () => {
+  test("does not create a missing embedded datastore", async () => {
     const directory = temporaryDirectory("no-store");
     const path = join(directory.path, "misspelt", "store.db");
     const words = `--datastore-type embedded --datastore-path ${path}`;
@@ -167,17 +167,17 @@ describe("datastore check", () => {
   });
 });
 
-describe("an embedded datastore that is not there", () => {
+describe("an embedded datastore that does not exist", () => {
   const node = { stdin: JSON.stringify({ apiVersion: API_VERSION, kind: "Node", metadata: { name: "n1" } }) };
 
-  async function run(words: string): Promise<AdminRun & { readonly isMade: boolean }> {
+  async function run(words: string): Promise<AdminRun & { readonly isCreated: boolean }> {
     const directory = temporaryDirectory("no-store");
     const path = join(directory.path, "misspelt", "store.db");
     const env = { DATASTORE_TYPE: "embedded", DATASTORE_PATH: path };
     const ran = await runInside(words.split(" "), { openDatastore, env, ...node });
-    const isMade = existsSync(path);
+    const isCreated = existsSync(path);
     directory.remove();
-    return { ...ran, isMade };
+    return { ...ran, isCreated };
   }
 
   test.each([
@@ -189,17 +189,17 @@ describe("an embedded datastore that is not there", () => {
     "ipam show",
     "ipam check",
     "ipam release --ip 10.0.0.1",
-  ])("is not made by %s, which needs what lies there", async (words) => {
-    const { code, isMade, stderr } = await run(words);
+  ])("is not created by %s, which needs an existing one", async (words) => {
+    const { code, isCreated, stderr } = await run(words);
 
-    expect({ code, isMade }).toEqual({ code: EXIT_FAILED, isMade: false });
+    expect({ code, isCreated }).toEqual({ code: EXIT_FAILED, isCreated: false });
     expect(stderr).toContain(`"${identity.adminTool} datastore init"`);
   });
 
   test.each(["apply -f -", "create -f -", "ipam configure --strict-affinity true", "datastore init"])(
-    "is made by %s",
+    "is created by %s",
     async (words) => {
-      expect(await run(words)).toMatchObject({ code: EXIT_OK, isMade: true });
+      expect(await run(words)).toMatchObject({ code: EXIT_OK, isCreated: true });
     },
   );
 });

@@ -1,10 +1,10 @@
 /**
- * Which datastore a command works on: options before the environment, the
- * environment before the file. Pure: files are read by `open.ts`.
+ * Which datastore a command works on: options take precedence over the
+ * environment, the environment over the file. Pure: files are read by `open.ts`.
  *
- * Settings are taken one by one, except where an endpoint comes from: whoever
- * names endpoints or a domain hides the endpoints and the domain of those
- * behind it.
+ * Precedence applies to each setting separately, with one exception: a source
+ * that sets endpoints or a discovery domain overrides both settings of the
+ * sources after it.
  */
 
 import { type DatastoreSettings, datastoreSettings } from "../../config/datastore-settings.ts";
@@ -17,10 +17,10 @@ import { isObject } from "../../model/shape.ts";
 import { type Context, type Given, UsageError } from "../command.ts";
 import { DATASTORE_SETTINGS, type DatastoreSetting } from "./options.ts";
 
-/** What one source says, by the wire's names. */
+/** The settings of one source, by their names in a network config. */
 export interface Layer {
   readonly values: ReadonlyMap<string, string>;
-  /** How the source calls a setting, for messages: `--etcd-endpoints`, `ETCD_ENDPOINTS` … */
+  /** The source's name of a setting, for messages: `--etcd-endpoints`, `ETCD_ENDPOINTS` … */
   readonly nameOf: (setting: DatastoreSetting) => string;
 }
 
@@ -41,9 +41,9 @@ const SOURCES_OF_ENDPOINTS: ReadonlySet<string> = new Set(["etcd_endpoints", "et
 export function chooseDatastore(layers: readonly Layer[]): DatastoreChoice {
   const merged = mergeLayers(layers);
   const kind = KINDS.get(merged.get("datastore_type")?.value ?? "") ?? "etcd";
-  // Of an environment that also serves other tools only what belongs to this datastore counts.
+  // The environment may also serve other tools: settings of other datastore types are ignored.
   const chosen = new Map([...merged].filter(([, { setting }]) => setting.of === undefined || setting.of === kind));
-  refuseIdleOptions(merged, kind);
+  refuseUnusedOptions(merged, kind);
   const { kubeconfig, ...values } = Object.fromEntries([...chosen].map(([wire, { value }]) => [wire, value]));
   const decoded = decodeNetworkConfig({
     ...values,
@@ -55,7 +55,7 @@ export function chooseDatastore(layers: readonly Layer[]): DatastoreChoice {
   });
   if (!decoded.ok) {
     const messages = decoded.problems.map(({ message }) => message);
-    throw new PluginError("config-invalid", `Cannot choose the datastore: ${messages.join("; ")}`, {
+    throw new PluginError("config-invalid", `Cannot use the datastore settings: ${messages.join("; ")}`, {
       details: [...chosen].map(([wire, { name }]) => `${wire} comes from ${name}`).join(", "),
     });
   }
@@ -76,7 +76,7 @@ export function environmentLayer(env: Context["env"]): Layer {
   );
 }
 
-/** `content`: the file, parsed; its fields stand at the top or below `spec`. */
+/** `content`: the parsed file; its fields are at the top level or under `spec`. */
 export function fileLayer(content: unknown, file: string): Layer {
   if (content === null)
     return layerOf(
@@ -84,15 +84,18 @@ export function fileLayer(content: unknown, file: string): Layer {
       () => file,
     );
   const fields = isObject(content) && isObject(content["spec"]) ? content["spec"] : content;
-  if (!isObject(fields)) throw fileInvalid(file, "it holds no object of settings");
+  if (!isObject(fields)) throw fileInvalid(file, "it does not contain an object with settings");
   const known = DATASTORE_SETTINGS.map(({ field }) => field);
   for (const [name, value] of Object.entries(fields)) {
     if (ENVELOPE.has(name)) continue;
     if (!known.includes(name)) {
       const nearest = nearestName(name, known);
-      throw fileInvalid(file, `"${name}" is no setting; ${nearest ? `did you mean "${nearest}"?` : known.join(", ")}`);
+      throw fileInvalid(
+        file,
+        `unknown setting "${name}"; ${nearest ? `did you mean "${nearest}"?` : `use ${known.join(", ")}`}`,
+      );
     }
-    if (typeof value !== "string") throw fileInvalid(file, `"${name}" is not text`);
+    if (typeof value !== "string") throw fileInvalid(file, `"${name}" must be a string`);
   }
   return layerOf(
     ({ field }) => textOf(fields[field]),
@@ -132,12 +135,12 @@ function mergeLayers(layers: readonly Layer[]): ReadonlyMap<string, Chosen> {
   return chosen;
 }
 
-/** What was typed just now and would do nothing is a mistake. */
-function refuseIdleOptions(merged: ReadonlyMap<string, Chosen>, kind: DatastoreSettings["kind"]): void {
+/** An option that has no effect is a mistake of the caller. */
+function refuseUnusedOptions(merged: ReadonlyMap<string, Chosen>, kind: DatastoreSettings["kind"]): void {
   for (const { setting, name } of merged.values()) {
     if (setting.of === undefined || setting.of === kind || !name.startsWith("--")) continue;
     throw new UsageError(
-      `"${name}" is for the ${setting.of} datastore, and the ${kind} one is chosen; see --datastore-type`,
+      `"${name}" applies only to the ${setting.of} datastore, but the datastore is ${kind}; see --datastore-type`,
     );
   }
 }

@@ -4,42 +4,44 @@ import { clusterInformation, withClusterVersion } from "../../model/cluster-info
 import { resourceKey } from "../../model/keys.ts";
 import { VERSION } from "../../version.ts";
 import { type Command, type Context, EXIT_OK, wantsJson } from "../command.ts";
-import { readOrExplain } from "../resources/way-out.ts";
+import { readOrExplain } from "../resources/unreadable-remedy.ts";
 import { withNewDatastore } from "./open.ts";
 
 const KEY = resourceKey("clusterinformations", { name: "default" });
 
-/** What was found, or made. */
-interface Initialised {
-  readonly state: "made ready" | "ready already";
+interface Initialization {
+  readonly state: "initialized" | "already initialized";
   readonly clusterGUID: string;
 }
 
 export const datastoreInit: Command = {
   kind: "command",
   name: "init",
-  summary: "Make a bare datastore ready for use",
+  summary: "Initialize an empty datastore",
   description: [
-    "Writes the ClusterInformation that plugins and agents look for before they use a datastore.",
-    "Run again it changes nothing. A datastore that says it is not ready is left alone: an upgrade may be under way.",
+    "Creates the ClusterInformation resource, which plugins and agents require before they use a datastore.",
+    "Running it again changes nothing. Fails if the datastore is marked as not ready: an upgrade may be in progress.",
   ].join("\n"),
   needsDatastore: true,
   examples: [
-    { command: "datastore init --etcd-endpoints http://10.0.0.1:2379", does: "A new etcd" },
-    { command: "datastore init --datastore-type embedded", does: "A single host without a server" },
+    { command: "datastore init --etcd-endpoints http://10.0.0.1:2379", does: "Initialize a new etcd" },
+    { command: "datastore init --datastore-type embedded", does: "Initialize an embedded datastore on a single host" },
   ],
   async run(context, given) {
-    const done = await withNewDatastore(context, given, (store) => initialise(store, context));
-    context.stdout(
-      wantsJson(given)
-        ? `${JSON.stringify(done)}\n`
-        : `The datastore is ${done.state} (cluster ${done.clusterGUID || "without a GUID"})\n`,
-    );
+    const result = await withNewDatastore(context, given, (store) => initialize(store, context));
+    context.stdout(wantsJson(given) ? `${JSON.stringify(result)}\n` : textOf(result));
     return EXIT_OK;
   },
 };
 
-async function initialise(store: Datastore, context: Pick<Context, "now" | "uuid">): Promise<Initialised> {
+function textOf({ state, clusterGUID }: Initialization): string {
+  const cluster = `cluster ${clusterGUID || "without a GUID"}`;
+  return state === "initialized"
+    ? `Initialized the datastore (${cluster})\n`
+    : `The datastore is already initialized (${cluster})\n`;
+}
+
+async function initialize(store: Datastore, context: Pick<Context, "now" | "uuid">): Promise<Initialization> {
   const found = await readState(store);
   if (found) return found;
 
@@ -49,20 +51,27 @@ async function initialise(store: Datastore, context: Pick<Context, "now" | "uuid
   const ready = clusterInformation.make(metadata, { clusterGUID, datastoreReady: true });
   const value = clusterInformation.write(withClusterVersion(ready, VERSION));
   const written = await store.commit([{ kind: "create", key: KEY, value }]);
-  if (written.ok) return { state: "made ready", clusterGUID };
+  if (written.ok) return { state: "initialized", clusterGUID };
 
-  // Somebody else was quicker; what they wrote counts.
+  // Another process created it first; its record counts.
   const theirs = await readState(store);
   if (theirs) return theirs;
-  throw new PluginError("try-again-later", "Cannot make the datastore ready: its ClusterInformation comes and goes");
+  throw new PluginError(
+    "try-again-later",
+    "Cannot initialize the datastore: others create and delete its ClusterInformation",
+  );
 }
 
-async function readState(store: Datastore): Promise<Initialised | undefined> {
+async function readState(store: Datastore): Promise<Initialization | undefined> {
   const entry = (await store.read([{ kind: "key", key: KEY }])).answers[0]?.[0];
   if (!entry) return undefined;
   const { spec } = readOrExplain(entry, ({ value, key }) => clusterInformation.read(value, key));
-  if (spec.datastoreReady !== false) return { state: "ready already", clusterGUID: spec.clusterGUID ?? "" };
-  throw new PluginError("try-again-later", "Cannot make the datastore ready: its ClusterInformation says it is not", {
-    details: "an upgrade or a migration may be under way; when it is not, set spec.datastoreReady to true with patch",
-  });
+  if (spec.datastoreReady !== false) return { state: "already initialized", clusterGUID: spec.clusterGUID ?? "" };
+  throw new PluginError(
+    "try-again-later",
+    "Cannot initialize the datastore: its ClusterInformation says it is not ready",
+    {
+      details: "an upgrade or a migration may be in progress; if it is not, set spec.datastoreReady to true with patch",
+    },
+  );
 }

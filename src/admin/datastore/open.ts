@@ -1,4 +1,4 @@
-/** The datastore of a command: chosen, opened, and closed when the command is done. */
+/** Opens the datastore of a command, and closes it when the command is done. */
 import { reasonOf, unreadableFiles } from "../../config/config-files.ts";
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
@@ -19,23 +19,23 @@ import { CONFIG_FILE } from "./options.ts";
 
 type Work<T> = (store: Datastore) => Promise<T>;
 
-/** For a command that needs what lies in the datastore. */
+/** For a command that needs an existing datastore. */
 export async function withDatastore<T>(context: Context, given: Given, work: Work<T>): Promise<T> {
   const choice = await choiceOf(context, given);
   requireFile(choice.settings);
   return withChosen(choice, context, work);
 }
 
-/** For a command that may be the first to write: an embedded datastore that is not there is made. */
+/** For a command that may be the first to write: creates an embedded datastore if it does not exist. */
 export async function withNewDatastore<T>(context: Context, given: Given, work: Work<T>): Promise<T> {
   return withChosen(await choiceOf(context, given), context, work);
 }
 
-/** To open an embedded datastore is to make it, and a path that was misspelt must not become one. */
+/** Opening an embedded datastore creates it, and a misspelt path must not become a new one. */
 export function requireFile(settings: DatastoreSettings): void {
   if (settings.kind !== "embedded" || statusAt(settings.path)) return;
-  throw new PluginError("datastore-unavailable", `Cannot open datastore "${settings.path}": there is no such file`, {
-    details: `"${identity.adminTool} datastore init" makes it`,
+  throw new PluginError("datastore-unavailable", `Cannot open datastore "${settings.path}": the file does not exist`, {
+    details: `"${identity.adminTool} datastore init" creates it`,
   });
 }
 
@@ -57,7 +57,7 @@ export async function choiceOf(context: Context, given: Given): Promise<Datastor
   return chooseDatastore([optionLayer(given), environmentLayer(context.env), await layerOfFile(context, given)]);
 }
 
-/** The usual file may be missing; one that was named may not. */
+/** The default file may be missing; one named with `--config` may not. */
 async function layerOfFile(context: Context, given: Given): Promise<Layer> {
   const named = given.values.get("config");
   const file = named ?? CONFIG_FILE;

@@ -1,21 +1,21 @@
-/** The settings that choose a datastore: how each is called as an option, in the environment, in the file and on the wire. */
+/** The settings that select a datastore: the name of each as an option, in the environment, in the file and in a network config. */
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { identity } from "../../identity.ts";
 import type { Option } from "../option.ts";
 
 export interface DatastoreSetting {
   readonly option: Option;
-  /** The environment's name, the one operators know from elsewhere. */
+  /** Its environment variable, the one that operators know from other tools. */
   readonly variable: string;
-  /** Its name in the tool's own file. */
+  /** Its name in the tool's configuration file. */
   readonly field: string;
-  /** Its name in a network config, whose checks it shares. */
+  /** Its name in a network config; the same checks apply. */
   readonly wire: string;
-  /** The kind of datastore it belongs to; absent for what belongs to all. */
+  /** The type of datastore it belongs to; absent if it belongs to all. */
   readonly of?: DatastoreSettings["kind"];
 }
 
-/** Where the tool finds its own settings when nobody names another file. */
+/** The tool's configuration file, unless `--config` names another. */
 export const CONFIG_FILE = `${identity.configDirectory}/${identity.adminTool}.yaml`;
 
 export const DATASTORE_SETTINGS: readonly DatastoreSetting[] = [
@@ -24,35 +24,39 @@ export const DATASTORE_SETTINGS: readonly DatastoreSetting[] = [
       name: "datastore-type",
       value: "TYPE",
       oneOf: ["etcdv3", "embedded", "orchestrator", "kubernetes"],
-      summary: "What kind of datastore; etcdv3 is the default",
+      summary: "Datastore type (default: etcdv3)",
     },
     variable: "DATASTORE_TYPE",
     field: "datastoreType",
     wire: "datastore_type",
   },
   {
-    option: { name: "datastore-path", value: "FILE", summary: "The file of the embedded datastore" },
+    option: { name: "datastore-path", value: "FILE", summary: "File of the embedded datastore" },
     variable: "DATASTORE_PATH",
     field: "datastorePath",
     wire: "datastore_path",
     of: "embedded",
   },
   {
-    option: { name: "etcd-endpoints", value: "URLS", summary: "etcd's URLs, separated by commas" },
+    option: { name: "etcd-endpoints", value: "URLS", summary: "etcd endpoint URLs, separated by commas" },
     variable: "ETCD_ENDPOINTS",
     field: "etcdEndpoints",
     wire: "etcd_endpoints",
     of: "etcd",
   },
   {
-    option: { name: "etcd-discovery-srv", value: "DOMAIN", summary: "Domain whose SRV records name etcd's endpoints" },
+    option: {
+      name: "etcd-discovery-srv",
+      value: "DOMAIN",
+      summary: "Domain whose SRV records list the etcd endpoints",
+    },
     variable: "ETCD_DISCOVERY_SRV",
     field: "etcdDiscoverySrv",
     wire: "etcd_discovery_srv",
     of: "etcd",
   },
   {
-    option: { name: "etcd-ca-cert-file", value: "FILE", summary: "Root certificates trusted for etcd's certificate" },
+    option: { name: "etcd-ca-cert-file", value: "FILE", summary: "CA certificates that verify the etcd server (TLS)" },
     variable: "ETCD_CA_CERT_FILE",
     field: "etcdCACertFile",
     wire: "etcd_ca_cert_file",
@@ -73,7 +77,7 @@ export const DATASTORE_SETTINGS: readonly DatastoreSetting[] = [
     of: "etcd",
   },
   {
-    option: { name: "kubeconfig", value: "FILE", summary: "Access to the orchestrator's API" },
+    option: { name: "kubeconfig", value: "FILE", summary: "kubeconfig file for the orchestrator's API" },
     variable: "KUBECONFIG",
     field: "kubeconfig",
     wire: "kubeconfig",
@@ -84,7 +88,7 @@ export const DATASTORE_SETTINGS: readonly DatastoreSetting[] = [
 const CONFIG_OPTION: Option = {
   name: "config",
   value: "FILE",
-  summary: `Take settings from this file instead of ${CONFIG_FILE}`,
+  summary: `Configuration file of this tool (default: ${CONFIG_FILE})`,
 };
 
 export const DATASTORE_OPTIONS: readonly Option[] = [...DATASTORE_SETTINGS.map(({ option }) => option), CONFIG_OPTION];

@@ -2,7 +2,7 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { type Allocator, openAllocator } from "../../ipam/allocator.ts";
 import type { Context } from "../command.ts";
 
-/** The allocator, with the time and the chance of the command's surroundings. */
+/** The allocator, with the clock and the random numbers of the command's context. */
 export function allocatorFor(store: Datastore, context: Context): Allocator {
   return openAllocator(store, {
     now: () => context.now(),

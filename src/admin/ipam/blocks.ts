@@ -1,4 +1,4 @@
-/** The blocks of the datastore and who has which of their addresses: for reports, never on the way of an ADD. */
+/** The blocks in the datastore and the owners of their addresses: for reports, never on the path of an ADD. */
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { type ReadEach, readEach } from "../../datastore/read-each.ts";
@@ -9,7 +9,7 @@ import { decodeBlock } from "../../ipam/records.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { blocksPrefix, parseKey } from "../../model/keys.ts";
 
-/** An address that is given, and what is known of its owner. */
+/** An address in use, and what is known about its owner. */
 export interface Allocation {
   readonly address: Address;
   readonly block: Prefix;
@@ -18,7 +18,7 @@ export interface Allocation {
   readonly secondary: Readonly<Record<string, string>>;
 }
 
-/** Of a family, or of both. */
+/** The blocks of one address family, or of both. */
 export async function findBlocks(store: Datastore, family?: Family): Promise<ReadEach<IPAMBlock>> {
   const entries: Entry[] = [];
   for (const each of family === undefined ? ([4, 6] as const) : [family]) {
@@ -27,7 +27,7 @@ export async function findBlocks(store: Datastore, family?: Family): Promise<Rea
   return readEach(entries, decodeBlock);
 }
 
-/** Of those that cannot be read also the ones whose key does not say where they lie. */
+/** Unreadable blocks are included if their key does not show their CIDR. */
 export async function blocksWithin(store: Datastore, pool: Prefix): Promise<ReadEach<IPAMBlock>> {
   const { readable, unreadable } = await findBlocks(store, pool.network.family);
   return {
@@ -39,7 +39,7 @@ export async function blocksWithin(store: Datastore, pool: Prefix): Promise<Read
   };
 }
 
-/** The block whose key this is; `undefined` when it is none's. */
+/** The block that has this key; `undefined` if it is not the key of a block. */
 export function blockAt(key: string): Prefix | undefined {
   const parts = parseKey(key);
   return parts?.kind === "block" ? parts.cidr : undefined;
@@ -61,7 +61,7 @@ export function allocationsOf(block: IPAMBlock): readonly Allocation[] {
   });
 }
 
-/** `10.0.0.5 (pod prod/web-0 on node n1)`, or by its handle where there is no pod. */
+/** `10.0.0.5 (pod prod/web-0 on node n1)`, or with its handle if there is no pod. */
 export function describeAllocation({ address, handle, secondary }: Allocation): string {
   const { pod, namespace, node } = secondary;
   const owner = pod === undefined ? `handle "${handle ?? "none"}"` : `pod ${namespace ?? "?"}/${pod}`;

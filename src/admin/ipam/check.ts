@@ -2,31 +2,32 @@ import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
-import { paint, paintComplaint } from "../paint.ts";
+import { paint, paintStderr } from "../paint.ts";
 import { openProgress } from "../progress.ts";
 import { allocatorFor } from "./allocator.ts";
 import { allocationsOf } from "./blocks.ts";
-import { type Checked, checkOnce, type Finding, lasting } from "./findings.ts";
+import { type Checked, checkOnce, confirmedFindings, type Finding } from "./findings.ts";
 import { repair } from "./repair.ts";
 
 export const ipamCheck: Command = {
   kind: "command",
   name: "check",
-  summary: "Check that no address is held twice, none is lost, and every record is true",
+  summary: "Check the integrity of IPAM data: duplicate and leaked addresses, inconsistent records",
   description: [
-    "What it looks for: addresses in two places, blocks that contradict themselves or overlap, handles and blocks that",
-    "do not agree, claims on blocks that are not there or another's, addresses outside any pool, endpoints whose address",
-    "is free, and addresses whose endpoint is gone. Safe at any time: what is only on its way is looked at twice.",
-    "--fix puts right what the records themselves prove, and releases what is proven leaked.",
-    "A record that cannot be read is a finding of its own: what could depend on it is not judged, and --fix changes nothing.",
-    "The exit code is 1 when anything is left that is wrong.",
+    "Finds addresses that are used twice, outside all pools, or leaked (their endpoint is gone),",
+    "endpoints whose address is not allocated, inconsistent or overlapping blocks,",
+    "handles that do not match their blocks, and affinities for missing blocks or other nodes' blocks.",
+    "Safe to run at any time: a second check confirms each finding, so operations in progress are not reported.",
+    "--fix repairs records where the correct state is certain, and releases leaked addresses.",
+    "Unreadable records are reported; what could depend on them is not judged, and --fix then changes nothing.",
+    "The exit code is 1 if any problem remains.",
   ].join("\n"),
-  options: [{ name: "fix", summary: "Put right what can be, release what is proven leaked" }],
+  options: [{ name: "fix", summary: "Repair inconsistent records and release leaked addresses" }],
   needsDatastore: true,
   examples: [
-    { command: "ipam check", does: "Is all well?" },
-    { command: "ipam check --fix", does: "Make it so" },
-    { command: "ipam check -o json", does: "For a script" },
+    { command: "ipam check", does: "Check only" },
+    { command: "ipam check --fix", does: "Check and repair" },
+    { command: "ipam check -o json", does: "Check, with JSON output for a script" },
   ],
   async run(context, given) {
     const report = await withDatastore(context, given, (store) =>
@@ -45,13 +46,13 @@ interface Report {
     readonly handles: number;
   };
   readonly findings: readonly Judged[];
-  /** Why nothing was repaired although it was asked for. */
+  /** Why `--fix` did not repair anything. */
   readonly note?: string;
 }
 
 type Judged = Finding & { readonly fixed: boolean };
 
-const MOMENT_MILLISECONDS = 200;
+const RECHECK_DELAY_MILLISECONDS = 200;
 
 async function examine(store: Datastore, context: Context, { fixes }: { readonly fixes: boolean }): Promise<Report> {
   const checked = await checkTwice(store, context);
@@ -65,41 +66,41 @@ async function examine(store: Datastore, context: Context, { fixes }: { readonly
       addresses: world.blocks.reduce((sum, block) => sum + allocationsOf(block).length, 0),
       handles: world.handles.length,
     },
-    findings: isRepaired ? await repairAll(store, context, checked) : findings.map(leftAlone),
+    findings: isRepaired ? await repairAll(store, context, checked) : findings.map(notFixed),
     ...(refusal === undefined ? {} : { note: refusal }),
   };
 }
 
-/** What the other records prove, one that cannot be read could disprove. */
+/** An unreadable record could disprove what the other records show. */
 function refusalToRepair(findings: readonly Finding[]): string | undefined {
   const count = findings.filter(({ kind }) => kind === "record-unreadable").length;
   if (count === 0) return undefined;
-  return `--fix changed nothing: ${counted(count, "record")} cannot be read, and a repair could depend on it`;
+  return `--fix changed nothing: ${counted(count, "record is", "records are")} unreadable, and a repair could depend on ${count === 1 ? "it" : "them"}`;
 }
 
-function leftAlone(finding: Finding): Judged {
+function notFixed(finding: Finding): Judged {
   return { ...finding, fixed: false };
 }
 
 async function repairAll(store: Datastore, context: Context, { world, findings }: Checked): Promise<readonly Judged[]> {
-  const shop = { store, world, allocator: allocatorFor(store, context) };
+  const repairContext = { store, world, allocator: allocatorFor(store, context) };
   const progress = openProgress(context, "Repairing", findings.length);
   const judged: Judged[] = [];
   for (const finding of findings) {
-    judged.push({ ...finding, fixed: await repair(finding, shop) });
+    judged.push({ ...finding, fixed: await repair(finding, repairContext) });
     progress.step();
   }
   progress.end();
   return judged;
 }
 
-/** The pages of one look may be of different moments. */
+/** A single check may report operations in progress, since it reads the datastore in pages. */
 async function checkTwice(store: Datastore, context: Context): Promise<Checked> {
   const first = await checkOnce(store, context.now());
   if (first.findings.length === 0) return first;
-  await context.wait(MOMENT_MILLISECONDS);
+  await context.wait(RECHECK_DELAY_MILLISECONDS);
   const second = await checkOnce(store, context.now());
-  return { ...second, findings: lasting(first.findings, second.findings) };
+  return { ...second, findings: confirmedFindings(first.findings, second.findings) };
 }
 
 function print({ counts, findings, note }: Report, context: Context, given: Given): void {
@@ -114,13 +115,13 @@ function print({ counts, findings, note }: Report, context: Context, given: Give
     context.stdout(`${fixed ? green("fixed") : red("error")}: ${message} [${kind}]\n`);
   }
   const { pools, blocks, addresses, handles } = counts;
-  const seen = [
+  const checked = [
     counted(pools, "pool"),
     counted(blocks, "block"),
     `${counted(addresses, "address", "addresses")} in use`,
     counted(handles, "handle"),
   ].join(", ");
   const left = findings.filter(({ fixed }) => !fixed).length;
-  context.stdout(`Checked ${seen}: ${left === 0 ? green("all well") : red(counted(left, "problem"))}\n`);
-  if (note !== undefined) context.stderr(`${paintComplaint(context).yellow("note:")} ${note}\n`);
+  context.stdout(`Checked ${checked}: ${left === 0 ? green("no problems") : red(counted(left, "problem"))}\n`);
+  if (note !== undefined) context.stderr(`${paintStderr(context).yellow("note:")} ${note}\n`);
 }

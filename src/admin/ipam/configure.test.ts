@@ -13,7 +13,7 @@ const ctl = (words: string): Promise<AdminRun> => runInside(words.split(" "), { 
 const json = async (words: string): Promise<object> => JSON.parse((await ctl(`${words} -o json`)).stdout);
 
 describe("ipam configure", () => {
-  test("sets what is asked and keeps the rest", async () => {
+  test("sets what is given and keeps the rest", async () => {
     expect(await json("ipam show --show-configuration")).toMatchObject({ strictAffinity: false, maxBlocksPerHost: 0 });
     await ctl("ipam configure --strict-affinity true");
     await ctl("ipam configure --max-blocks-per-host 4");
@@ -28,7 +28,7 @@ describe("ipam configure", () => {
     expect((await ctl("ipam configure")).code).toBe(EXIT_USAGE);
   });
 
-  test.each(["x", "1e2", "0x10", "2.5"])("does not take %p for a number of blocks", async (text) => {
+  test.each(["x", "1e2", "0x10", "2.5"])("rejects %p as a number of blocks", async (text) => {
     const { code, stderr } = await runInside(["ipam", "configure", "--max-blocks-per-host", text], { store });
 
     expect(code).toBe(EXIT_USAGE);

@@ -9,37 +9,37 @@ import { IPAM_CONFIGURATION_KEY } from "../../model/keys.ts";
 import { formatProblems } from "../../model/problem.ts";
 import { type Command, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { withNewDatastore } from "../datastore/open.ts";
-import { readOrExplain } from "../resources/way-out.ts";
+import { readOrExplain } from "../resources/unreadable-remedy.ts";
 
-const TRUTH = ["true", "false"] as const;
+const BOOLEAN = ["true", "false"] as const;
 
 export const ipamConfigure: Command = {
   kind: "command",
   name: "configure",
-  summary: "Set how blocks are given to nodes",
+  summary: "Configure how blocks are allocated to nodes",
   options: [
     {
       name: "strict-affinity",
-      value: "TRUTH",
-      oneOf: TRUTH,
-      summary: "Whether nodes may not borrow from others' blocks",
+      value: "BOOLEAN",
+      oneOf: BOOLEAN,
+      summary: "Forbid borrowing addresses from other nodes' blocks",
     },
     {
       name: "auto-allocate-blocks",
-      value: "TRUTH",
-      oneOf: TRUTH,
-      summary: "Whether nodes take new blocks by themselves",
+      value: "BOOLEAN",
+      oneOf: BOOLEAN,
+      summary: "Allocate new blocks to nodes automatically",
     },
-    { name: "max-blocks-per-host", value: "NUMBER", summary: "Most blocks of one node; 0 for the default" },
+    { name: "max-blocks-per-host", value: "NUMBER", summary: "Maximum number of blocks per node; 0 for the default" },
   ],
   needsDatastore: true,
   examples: [
-    { command: "ipam configure --strict-affinity true", does: "Every address from the node's own blocks" },
-    { command: "ipam configure --max-blocks-per-host 4", does: "At most four blocks for a node" },
+    { command: "ipam configure --strict-affinity true", does: "Assign addresses only from the node's own blocks" },
+    { command: "ipam configure --max-blocks-per-host 4", does: "Allow at most four blocks per node" },
   ],
   async run(context, given) {
     const asked = askedSettings(given);
-    if (Object.keys(asked).length === 0) throw new UsageError("At least one setting is needed; see --help");
+    if (Object.keys(asked).length === 0) throw new UsageError("At least one setting is required; see --help");
     const spec = await withNewDatastore(context, given, (store) => configure(store, asked));
     if (wantsJson(given)) context.stdout(`${JSON.stringify(spec)}\n`);
     else for (const [name, value] of Object.entries(spec)) context.stdout(`${name}: ${value}\n`);
@@ -62,7 +62,7 @@ function askedSettings({ values }: Given): Partial<Settings> {
 
 function requireWholeNumber(text: string): number {
   if (/^-?\d+$/.test(text)) return Number(text);
-  throw new UsageError(`"--max-blocks-per-host" is "${text}": write a whole number`);
+  throw new UsageError(`"--max-blocks-per-host" is "${text}": must be a whole number`);
 }
 
 const ATTEMPTS = 5;
@@ -76,7 +76,7 @@ async function configure(store: Datastore, asked: Partial<Settings>): Promise<Se
       : DEFAULT_IPAM_CONFIGURATION;
     const decoded = ipamConfiguration.decode({ ...before, spec: { ...before.spec, ...asked } });
     if (!decoded.ok) {
-      throw new PluginError("resource-invalid", `Cannot configure addresses: ${formatProblems(decoded.problems)}`);
+      throw new PluginError("resource-invalid", `Cannot configure IPAM: ${formatProblems(decoded.problems)}`);
     }
     const value = ipamConfiguration.write(decoded.value, entry?.value);
     const written = await store.commit([
@@ -84,5 +84,5 @@ async function configure(store: Datastore, asked: Partial<Settings>): Promise<Se
     ]);
     if (written.ok) return decoded.value.spec;
   }
-  throw new PluginError("try-again-later", "Cannot configure addresses: others change the settings all the time");
+  throw new PluginError("try-again-later", "Cannot configure IPAM: others keep changing the settings");
 }

@@ -1,12 +1,12 @@
 /**
- * What endpoints and addresses say of each other. Pure.
+ * Problems between endpoints and addresses. Pure.
  *
  * The CNI plugin writes an endpoint in the same commit as its addresses, and
- * takes both away in one. In a network that it serves (it leaves a profile of
+ * deletes both in one. In a network that it serves (it creates a profile with
  * the network's name) an address without an endpoint is therefore leaked: its
- * endpoint was removed by hand, or a newer sandbox of the pod took its place and
- * the DEL of the old one never came. Only what is settled for an hour counts as
- * proven, since that DEL may be on its way.
+ * endpoint was deleted by hand, or a newer sandbox of the pod replaced it and
+ * the DEL of the old one never came. Only an allocation that is at least an hour
+ * old counts as leaked, since that DEL may still come.
  */
 import { type Address, formatAddress, parseAddress } from "../../ip/address.ts";
 import { type Prefix, parseInterfaceAddress, prefixContains } from "../../ip/prefix.ts";
@@ -19,7 +19,7 @@ export interface EndpointProblem {
   readonly kind: "address-twice" | "allocation-without-endpoint" | "endpoint-without-allocation";
   readonly message: string;
   readonly address: string;
-  /** What may be released. */
+  /** The allocation that may be released. */
   readonly leaked?: Allocation;
 }
 
@@ -78,7 +78,7 @@ function unallocated(
   const place = parseAddress(address);
   if (!place || allocations.has(address) || !pools.some((pool) => prefixContains(pool, place))) return [];
   const names = endpoints.map(nameOf).join(", ");
-  const message = `Address ${address} of ${names} lies in a pool and is free: another could be given it`;
+  const message = `Address ${address} of ${names} is in a pool but not allocated: it could be assigned to another workload`;
   return [{ kind: "endpoint-without-allocation", message, address }];
 }
 
@@ -92,9 +92,9 @@ function leaks(facts: EndpointFacts, owners: Owners, allocations: Allocations): 
     const { pod, namespace, [NETWORK_ATTRIBUTE]: network } = allocation.secondary;
     if (network === undefined || !networks.has(network) || owners.has(address) || !isSettled(allocation)) return [];
     const successor = pod === undefined ? undefined : byPod.get(`${namespace}/${pod}`);
-    const heirs = successor ? addressesOf(successor).map((each) => allocations.get(formatAddress(each))) : [];
-    if (!heirs.every((heir) => heir === undefined || isSettled(heir))) return [];
-    const message = `Address ${address} is held by handle "${allocation.handle ?? ""}", which has no endpoint`;
+    const theirs = successor ? addressesOf(successor).map((each) => allocations.get(formatAddress(each))) : [];
+    if (!theirs.every((each) => each === undefined || isSettled(each))) return [];
+    const message = `Address ${address} is allocated to handle "${allocation.handle ?? ""}", which has no endpoint`;
     return [{ kind: "allocation-without-endpoint", message, address, leaked: allocation }];
   });
 }

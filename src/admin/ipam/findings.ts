@@ -1,4 +1,4 @@
-/** Everything that `ipam check` finds: what the records of addresses say of each other, and what endpoints say. */
+/** Everything that `ipam check` finds: problems between IPAM records, and between those and endpoints. */
 import type { Datastore } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { readEach } from "../../datastore/read-each.ts";
@@ -10,7 +10,7 @@ import { profile } from "../../model/profile.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { allocationsOf } from "./blocks.ts";
 import { type EndpointProblem, findEndpointProblems } from "./endpoint-problems.ts";
-import { describeUnreadable, isInDoubt, type UnreadableRecord } from "./unreadable-records.ts";
+import { describeUnreadable, isUncertain, type UnreadableRecord } from "./unreadable-records.ts";
 
 export type Finding = Problem | EndpointProblem | UnreadableRecord;
 
@@ -27,7 +27,7 @@ export async function checkOnce(store: Datastore, now: Date): Promise<Checked> {
   const profiles = readEach(await readAllEntries(store, resourcesPrefix("profiles")), ({ value, key }) =>
     profile.read(value, key),
   );
-  // These two say nothing of other records, but no address is given while one cannot be read.
+  // No other record depends on these two, but no address is assigned while one of them is unreadable.
   const reservations = readEach(await readAllEntries(store, resourcesPrefix("ipreservations")), decodeReservation);
   const { answers } = await store.read([{ kind: "key", key: IPAM_CONFIGURATION_KEY }]);
   const configurations = readEach(answers.flat(), decodeConfiguration);
@@ -43,16 +43,16 @@ export async function checkOnce(store: Datastore, now: Date): Promise<Checked> {
     now,
   });
   const certain = [...findProblems(world), ...ofEndpoints].filter(
-    (problem) => !unreadable.some((record) => isInDoubt(problem, record)),
+    (problem) => !unreadable.some((record) => isUncertain(problem, record)),
   );
   return { world, findings: [...unreadable.map(describeUnreadable), ...certain] };
 }
 
 /**
- * Of two looks, what both saw: what only one saw was on its way while the pages were read.
- * A record that cannot be read is on no way: what the last look saw of it counts.
+ * The findings of both checks: what only one of them found was an operation in progress.
+ * Unreadable records need no confirmation: those of the second check count.
  */
-export function lasting(first: readonly Finding[], second: readonly Finding[]): readonly Finding[] {
+export function confirmedFindings(first: readonly Finding[], second: readonly Finding[]): readonly Finding[] {
   const seen = new Set(first.map(identityOf));
   return second.filter((finding) => finding.kind === "record-unreadable" || seen.has(identityOf(finding)));
 }

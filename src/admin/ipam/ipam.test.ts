@@ -37,7 +37,7 @@ async function assign(handle: string, more: Parameters<typeof request>[1] = {}):
 }
 
 describe("ipam show", () => {
-  test("tells used and free of every pool, with a bar", async () => {
+  test("shows used and free addresses of every pool, with a bar", async () => {
     await assign("net.a");
     await assign("net.b");
 
@@ -50,7 +50,7 @@ describe("ipam show", () => {
     );
   });
 
-  test("marks a pool that gives nothing any more", async () => {
+  test("marks a disabled pool", async () => {
     await ctl('patch pool blue -p {"spec":{"disabled":true}}');
 
     expect((await ctl("ipam show")).stdout).toContain("blue (disabled)");
@@ -77,17 +77,17 @@ describe("ipam show", () => {
     ]);
   });
 
-  test("shows blocks with their nodes, also those that lie in no pool any more", async () => {
+  test("shows blocks with their nodes, including those outside all pools", async () => {
     await assign("net.a");
     await ctl("delete pool blue --force");
     const { stdout } = await ctl("ipam show --show-blocks");
 
     expect(stdout).toContain("(no pool)");
     expect(stdout).toContain("10.0.0.0/28");
-    expect(stdout).toContain("(nobody)");
+    expect(stdout).toContain("(no node)");
   });
 
-  test("holds the sizes of IPv6 pools", async () => {
+  test("supports the sizes of IPv6 pools", async () => {
     await seed(store, poolChange("wide", "fd00::/48"));
     const { pools } = await json("ipam show");
 
@@ -95,7 +95,7 @@ describe("ipam show", () => {
     expect((await ctl("ipam show")).stdout).toContain("1.2e+24");
   });
 
-  test("tells who has an address, since when and on which node", async () => {
+  test("shows the owner of an address, its node and the time of assignment", async () => {
     const address = await assign("net.a", { attributes: { pod: "web-0", namespace: "prod" } });
 
     expect(await json(`ipam show --ip ${address}`)).toMatchObject({
@@ -113,13 +113,13 @@ describe("ipam show", () => {
     expect((await ctl("ipam show --ip 10.0.0.300")).code).toBe(EXIT_USAGE);
   });
 
-  test("shows what an owner is called on one line, whatever it holds", async () => {
+  test("shows an owner's attributes on one line, whatever they contain", async () => {
     const address = await assign("net.a", { attributes: { pod: "web\nNode: \u001b[31mother" } });
 
     expect((await ctl(`ipam show --ip ${address}`)).stdout).toContain("Pod:        web\\nNode: \\u001b[31mother\n");
   });
 
-  test("does not call an address free that is reserved", async () => {
+  test("does not report a reserved address as free", async () => {
     await seed(store, reservationChange("r", ["10.0.0.4/30"]));
 
     expect(await json("ipam show --ip 10.0.0.5")).toMatchObject({ state: "reserved", pool: "blue" });
@@ -141,7 +141,7 @@ describe("ipam show", () => {
 });
 
 describe("ipam release", () => {
-  test("releases by address and by handle; twice is no failure", async () => {
+  test("releases by address and by handle; releasing again is not an error", async () => {
     const [first, second] = [await assign("net.a"), await assign("net.b")];
 
     expect((await ctl(`ipam release --ip ${first}`)).stdout).toBe(`Released ${first}\n`);
@@ -151,7 +151,7 @@ describe("ipam release", () => {
     expect((await ctl("ipam check")).code).toBe(EXIT_OK);
   });
 
-  test("does not take an address from another handle", async () => {
+  test("does not release an address of another handle", async () => {
     const address = await assign("net.a");
 
     expect((await ctl(`ipam release --ip ${address} --handle net.b`)).code).toBe(EXIT_FAILED);
@@ -171,13 +171,13 @@ describe("ipam check", () => {
 
   const put = (key: string, value: object): Change => ({ kind: "put", key, value: JSON.stringify(value) });
 
-  test("is content with what the allocator leaves", async () => {
+  test("finds no problems in what the allocator wrote", async () => {
     await assign("net.a");
     const { code, stdout } = await ctl("ipam check");
 
     expect({ code, stdout }).toEqual({
       code: EXIT_OK,
-      stdout: "Checked 1 pool, 1 block, 1 address in use, 1 handle: all well\n",
+      stdout: "Checked 1 pool, 1 block, 1 address in use, 1 handle: no problems\n",
     });
   });
 
@@ -192,7 +192,7 @@ describe("ipam check", () => {
     ["block-inconsistent", () => changeBlock((found) => ({ ...found, sequenceNumber: 0n }))],
   ];
 
-  test.each(damages)("finds %s, and --fix puts it right without losing an address", async (kind, damage) => {
+  test.each(damages)("finds %s, and --fix repairs it without losing an address", async (kind, damage) => {
     const address = await assign("net.a");
     await damage();
     const before = await json("ipam check");
@@ -206,7 +206,7 @@ describe("ipam check", () => {
     expect(await json(`ipam show --ip ${address}`)).toMatchObject({ state: "in use", handle: "net.a" });
   });
 
-  test("removes a block that is empty and nobody's", async () => {
+  test("deletes an empty block without a node", async () => {
     await assign("net.a");
     await allocator().releaseHandle({ handle: "net.a", node: "node-1" });
     await changeBlock(({ affinity: _, ...rest }) => rest);
@@ -217,7 +217,7 @@ describe("ipam check", () => {
     expect((await readWorld(store)).blocks).toEqual([]);
   });
 
-  test("tells of addresses outside any pool, and does not touch them", async () => {
+  test("reports addresses outside all pools, and does not change them", async () => {
     const address = await assign("net.a");
     await ctl("delete pool blue --force");
     const report = await json("ipam check --fix");
@@ -229,7 +229,7 @@ describe("ipam check", () => {
     expect(await json(`ipam show --ip ${address}`)).toMatchObject({ state: "in use" });
   });
 
-  test("does not call a problem what is only on its way", async () => {
+  test("does not report operations in progress", async () => {
     const real = openMemory();
     await seed(real, put(handleKey("net.x"), { block: { "10.0.0.48/28": 1 } }));
     let reads = 0;
@@ -270,7 +270,7 @@ describe("ipam check of endpoints", () => {
   const kinds = async (words: string, now = LATER) =>
     (await json(words, { now })).findings.map((finding: { kind: string }) => finding.kind);
 
-  test("finds an address that two use, and one that is used and free", async () => {
+  test("finds an address that two endpoints use, and one that is not allocated", async () => {
     await seed(
       store,
       endpoint("a", { ipNetworks: ["10.0.0.9/32"], pod: "a" }),
@@ -280,7 +280,7 @@ describe("ipam check of endpoints", () => {
     expect(await kinds("ipam check")).toEqual(["address-twice", "endpoint-without-allocation"]);
   });
 
-  test("releases an address whose endpoint is gone, once that is settled", async () => {
+  test("releases an address whose endpoint has been gone for an hour", async () => {
     const address = await assign("net.a", pod);
     await seed(store, profileOf("net"));
 
@@ -291,7 +291,7 @@ describe("ipam check of endpoints", () => {
     expect(await kinds("ipam check")).toEqual([]);
   });
 
-  test("leaves alone what has its endpoint, and a network that the CNI plugin does not serve", async () => {
+  test("does not change an address with an endpoint, nor a network that the CNI plugin does not serve", async () => {
     const address = await assign("net.a", pod);
     await assign("other.b", { network: "other" });
     await seed(store, profileOf("net"), endpoint("a", { ipNetworks: [`${address}/32`], pod: "web-0" }));
@@ -299,11 +299,11 @@ describe("ipam check of endpoints", () => {
     expect(await kinds("ipam check")).toEqual([]);
   });
 
-  test("waits for the DEL of a sandbox that another has just taken the place of", async () => {
+  test("waits for the DEL of a sandbox that another has just replaced", async () => {
     await assign("net.old", pod);
     const young = openAllocator(store, means({ now: () => LATER }));
-    const [heir = ""] = textsOf(await young.assign(request("net.new", pod)));
-    await seed(store, profileOf("net"), endpoint("a", { ipNetworks: [`${heir}/32`], pod: "web-0" }));
+    const [successor = ""] = textsOf(await young.assign(request("net.new", pod)));
+    await seed(store, profileOf("net"), endpoint("a", { ipNetworks: [`${successor}/32`], pod: "web-0" }));
 
     expect(await kinds("ipam check")).toEqual([]);
     expect(await kinds("ipam check", new Date("2026-01-03T05:00:00Z"))).toEqual(["allocation-without-endpoint"]);

@@ -1,4 +1,4 @@
-/** What reports on addresses need to know of pools and reservations. */
+/** The pools and reservations for reports on addresses. */
 import type { Datastore } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { type ReadEach, readEach } from "../../datastore/read-each.ts";

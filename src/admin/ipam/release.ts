@@ -6,62 +6,64 @@ import type { GuardedAddress } from "../../ipam/request.ts";
 import { readHandleEntry } from "../../ipam/world.ts";
 import { blockKey, handleKey } from "../../model/keys.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
-import { complain } from "../complaint.ts";
 import { withDatastore } from "../datastore/open.ts";
-import { readOrExplain, withWayOut } from "../resources/way-out.ts";
+import { reportError } from "../report-error.ts";
+import { readOrExplain, withRemedy } from "../resources/unreadable-remedy.ts";
 import { allocatorFor } from "./allocator.ts";
 import { allocationAt, blocksOf, requireAddress } from "./show-address.ts";
 
 export const ipamRelease: Command = {
   kind: "command",
   name: "release",
-  summary: "Release addresses that nothing uses any more",
+  summary: "Release addresses that are no longer in use",
   description: [
-    "Nobody asks the workload: an address that is in use can be given to another afterwards.",
-    "With both --ip and --handle the address is released only if it is the handle's. What is free already is no failure.",
-    "An address whose block or handle cannot be read is told of on stderr and not released; the others are. The exit code is then 1.",
+    "Does not check whether a workload still uses the address: a released address can be assigned to another workload.",
+    "With both --ip and --handle, the address is released only if it belongs to the handle.",
+    "Releasing a free address is not an error.",
+    "If the block or the handle of an address is unreadable, it is reported on stderr and not released; the others are.",
+    "The exit code is then 1.",
   ].join("\n"),
   options: [
-    { name: "ip", value: "ADDRESS", repeats: true, summary: "This address; may be given several times" },
-    { name: "handle", value: "HANDLE", summary: "Every address of this handle (NETWORK.CONTAINER)" },
+    { name: "ip", value: "ADDRESS", repeats: true, summary: "Address to release; can be repeated" },
+    { name: "handle", value: "HANDLE", summary: "Handle whose addresses to release (NETWORK.CONTAINER)" },
   ],
   needsDatastore: true,
   examples: [
-    { command: "ipam release --ip 10.0.0.5", does: "One address" },
-    { command: "ipam release --handle pods.4f6c1d", does: "All that one container held" },
+    { command: "ipam release --ip 10.0.0.5", does: "Release one address" },
+    { command: "ipam release --handle pods.4f6c1d", does: "Release all addresses of a container" },
   ],
   async run(context, given) {
     const addresses = (given.lists.get("ip") ?? []).map(requireAddress);
     const handle = given.values.get("handle");
     if (addresses.length === 0 && handle === undefined)
-      throw new UsageError("--ip ADDRESS or --handle HANDLE is needed");
-    const done = await withDatastore(context, given, (store) =>
+      throw new UsageError("--ip ADDRESS or --handle HANDLE is required");
+    const result = await withDatastore(context, given, (store) =>
       addresses.length === 0
         ? releaseHandle(store, context, handle ?? "")
         : releaseAddresses(store, context, { addresses, handle }),
     );
-    print(done, context, given);
-    return done.failures.length === 0 ? EXIT_OK : EXIT_FAILED;
+    print(result, context, given);
+    return result.failures.length === 0 ? EXIT_OK : EXIT_FAILED;
   },
 };
 
-interface Done {
+interface ReleaseResult {
   readonly released: readonly Address[];
-  /** Of each that was not released and is not free. */
+  /** One for each address that is in use and was not released. */
   readonly failures: readonly PluginError[];
 }
 
-function print({ released, failures }: Done, context: Context, given: Given): void {
+function print({ released, failures }: ReleaseResult, context: Context, given: Given): void {
   const texts = released.map(formatAddress);
   if (texts.length > 0 || failures.length === 0) {
-    const text = texts.length === 0 ? "Nothing to release: it is free already" : `Released ${texts.join(", ")}`;
+    const text = texts.length === 0 ? "Nothing to release: already free" : `Released ${texts.join(", ")}`;
     context.stdout(`${wantsJson(given) ? JSON.stringify({ released: texts }) : text}\n`);
   }
-  for (const failure of failures) complain(context, failure);
+  for (const failure of failures) reportError(context, failure);
 }
 
-/** All or nothing: a handle that cannot be read, or leads to a block that cannot be, is left alone. */
-async function releaseHandle(store: Datastore, context: Context, handle: string): Promise<Done> {
+/** All or nothing: nothing is released if the handle or one of its blocks is unreadable. */
+async function releaseHandle(store: Datastore, context: Context, handle: string): Promise<ReleaseResult> {
   const blocks = await readHandleBlocks(store, handle);
   const keys = blocks.map((cidr) => blockKey(requirePrefix(cidr)));
   if (keys.length > 0) {
@@ -71,18 +73,18 @@ async function releaseHandle(store: Datastore, context: Context, handle: string)
   return { released: await allocatorFor(store, context).releaseHandle({ handle, node: "" }), failures: [] };
 }
 
-/** Fails where the handle cannot be read; one that is not there has none. */
+/** Fails if the handle is unreadable; a missing handle has no blocks. */
 async function readHandleBlocks(store: Datastore, handle: string): Promise<readonly string[]> {
   const [entry] = (await store.read([{ kind: "key", key: handleKey(handle) }])).answers.flat();
   return Object.keys((entry && readOrExplain(entry, readHandleEntry)?.blocks) ?? {});
 }
 
-/** Each only as it was seen: one that is given anew meanwhile stays. */
+/** Releases each address only if it has not been assigned again since it was read. */
 async function releaseAddresses(
   store: Datastore,
   context: Context,
   { addresses, handle }: { readonly addresses: readonly Address[]; readonly handle: string | undefined },
-): Promise<Done> {
+): Promise<ReleaseResult> {
   const guarded: GuardedAddress[] = [];
   const failures: PluginError[] = [];
   for (const address of addresses) {
@@ -94,14 +96,14 @@ async function releaseAddresses(
     }
   }
   const { released, refused } = await allocatorFor(store, context).releaseAddresses(guarded);
-  return { released, failures: [...failures, ...refused.map(notTheirs)] };
+  return { released, failures: [...failures, ...refused.map(otherOwner)] };
 }
 
-/** Fails where the block or the handle of the address cannot be read. */
+/** Fails if the block or the handle of the address is unreadable. */
 async function lookUp(store: Datastore, address: Address, handle: string | undefined): Promise<GuardedAddress> {
   const { readable, unreadable } = await blocksOf(store, address);
-  const [hidden] = unreadable;
-  if (hidden) throw withWayOut(hidden.key, hidden.failure);
+  const [first] = unreadable;
+  if (first) throw withRemedy(first.key, first.failure);
   const block = readable.find((each) => allocationAt(each, address));
   const seen = block && allocationAt(block, address);
   if (seen?.handle !== undefined) await readHandleBlocks(store, seen.handle);
@@ -113,6 +115,6 @@ async function lookUp(store: Datastore, address: Address, handle: string | undef
   };
 }
 
-function notTheirs(address: Address): PluginError {
+function otherOwner(address: Address): PluginError {
   return new PluginError("address-taken", `Cannot release ${formatAddress(address)}: it belongs to another handle`);
 }

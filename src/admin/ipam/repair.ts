@@ -1,14 +1,14 @@
 /**
- * Puts right what `ipam check` found, where the records themselves prove what
- * is right. Each repair reads again and names the revisions it rests on, so one
- * that comes too late changes nothing.
+ * Repairs what `ipam check` found, if the records show what the correct state
+ * is. Each repair reads again and commits against the revisions it read, so a
+ * repair that comes too late changes nothing.
  *
- *   handle that counts wrong            counted anew from its blocks
- *   claim on no block, or another's     goes
- *   block that is empty and nobody's    goes
- *   block whose host does not claim it  the claim is written
- *   block that contradicts itself       its queue of free addresses is made anew
- *   address without its endpoint        released
+ *   handle with a wrong count               counted again from its blocks
+ *   affinity for no block or another's      deleted
+ *   empty block without a node              deleted
+ *   block whose node has no affinity        affinity created
+ *   inconsistent block                      its queue of free addresses is rebuilt
+ *   address without its endpoint            released
  */
 import type { Change, Datastore, Entry } from "../../datastore/datastore.ts";
 import { formatPrefix, type Prefix } from "../../ip/prefix.ts";
@@ -22,43 +22,43 @@ import { blockKey, handleKey } from "../../model/keys.ts";
 import type { Allocation } from "./blocks.ts";
 import type { Finding } from "./findings.ts";
 
-export interface RepairShop {
+export interface RepairContext {
   readonly store: Datastore;
   readonly allocator: Allocator;
   readonly world: World;
 }
 
-/** Whether it was put right; `false` when that needs a person, or when it had changed meanwhile. */
-export async function repair(finding: Finding, shop: RepairShop): Promise<boolean> {
+/** Returns whether it was repaired; `false` if that needs an operator, or if the records changed meanwhile. */
+export async function repair(finding: Finding, context: RepairContext): Promise<boolean> {
   switch (finding.kind) {
     case "allocation-without-handle":
     case "handle-count-wrong":
     case "handle-without-block":
-      return recountHandle(finding.handle ?? "", shop);
+      return recountHandle(finding.handle ?? "", context);
     case "affinity-stale":
     case "affinity-without-block": {
       const request = { node: finding.node ?? "", block: requirePrefix(finding.block ?? ""), inUse: "keep" } as const;
-      return (await shop.allocator.releaseAffinity(request)) === "released";
+      return (await context.allocator.releaseAffinity(request)) === "released";
     }
     case "block-abandoned":
-      return changeBlock(finding.block ?? "", shop, (block, revision) =>
+      return changeBlock(finding.block ?? "", context, (block, revision) =>
         isEmpty(block) && block.affinity === undefined
           ? [{ kind: "delete", key: blockKey(block.cidr), revision }]
           : undefined,
       );
     case "block-without-affinity":
-      return changeBlock(finding.block ?? "", shop, (block, revision) => {
+      return changeBlock(finding.block ?? "", context, (block, revision) => {
         const node = affineNode(block);
         if (node === undefined) return undefined;
         return [{ kind: "expect", key: blockKey(block.cidr), revision }, affinityChange(node, block.cidr, undefined)];
       });
     case "block-inconsistent":
-      return changeBlock(finding.block ?? "", shop, (block, revision) => {
-        const whole = madeWhole(block);
-        return whole && [blockChange(whole, revision)];
+      return changeBlock(finding.block ?? "", context, (block, revision) => {
+        const repaired = repairedBlock(block);
+        return repaired && [blockChange(repaired, revision)];
       });
     case "allocation-without-endpoint":
-      return releaseLeak("leaked" in finding ? finding.leaked : undefined, shop.allocator);
+      return releaseLeak("leaked" in finding ? finding.leaked : undefined, context.allocator);
     case "blocks-overlap":
     case "allocation-outside-pools":
     case "address-twice":
@@ -68,12 +68,12 @@ export async function repair(finding: Finding, shop: RepairShop): Promise<boolea
   }
 }
 
-async function recountHandle(handle: string, { store, world }: RepairShop): Promise<boolean> {
+async function recountHandle(handle: string, { store, world }: RepairContext): Promise<boolean> {
   const key = handleKey(handle);
   const recorded = world.handles.find(({ handleId }) => handleId === handle)?.blocks ?? {};
-  const holding = world.blocks.filter((block) => ordinalsOf(block, { handle }).length > 0);
+  const itsBlocks = world.blocks.filter((block) => ordinalsOf(block, { handle }).length > 0);
   const cidrs = new Map<string, Prefix>(
-    [...Object.keys(recorded).map(requirePrefix), ...holding.map(({ cidr }) => cidr)].map((cidr) => [
+    [...Object.keys(recorded).map(requirePrefix), ...itsBlocks.map(({ cidr }) => cidr)].map((cidr) => [
       formatPrefix(cidr),
       cidr,
     ]),
@@ -98,7 +98,7 @@ async function recountHandle(handle: string, { store, world }: RepairShop): Prom
 
 async function changeBlock(
   name: string,
-  { store }: RepairShop,
+  { store }: RepairContext,
   change: (block: IPAMBlock, revision: string) => readonly Change[] | undefined,
 ): Promise<boolean> {
   const { answers } = await store.read([{ kind: "key", key: blockKey(requirePrefix(name)) }]);
@@ -107,8 +107,8 @@ async function changeBlock(
   return changes !== undefined && (await store.commit(changes)).ok;
 }
 
-/** What is allocated counts; the queue of free ones and the sequence follow it. `undefined` when an owner is missing. */
-function madeWhole(block: IPAMBlock): IPAMBlock | undefined {
+/** Rebuilds the queue of free addresses and the sequence number from the allocations. `undefined` if an owner is missing. */
+function repairedBlock(block: IPAMBlock): IPAMBlock | undefined {
   if (block.allocations.some((index) => index !== undefined && !block.attributes[index])) return undefined;
   const isFree = (ordinal: number) => block.allocations[ordinal] === undefined;
   const queue = new Set([...block.unallocated, ...block.allocations.keys()].filter(isFree));

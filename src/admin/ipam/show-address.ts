@@ -1,4 +1,4 @@
-/** `ipam show --ip`: who has an address. */
+/** `ipam show --ip`: the owner of an address. */
 import type { Datastore } from "../../datastore/datastore.ts";
 import { type ReadEach, readEach } from "../../datastore/read-each.ts";
 import { type Address, formatAddress, parseAddress } from "../../ip/address.ts";
@@ -13,12 +13,12 @@ import { type Context, type ExitCode, type Given, UsageError, wantsJson } from "
 import { printable } from "../printable.ts";
 import { type Allocation, allocationsOf } from "./blocks.ts";
 import { findPools, findReserved } from "./pools.ts";
-import { tellOfUnreadable } from "./tell-of-unreadable.ts";
+import { reportUnreadable } from "./report-unreadable.ts";
 
 export function requireAddress(text: string): Address {
   const address = parseAddress(text);
   if (address) return address;
-  throw new UsageError(`"${text}" is not an IP address; write it like 10.0.0.1 or fd00::1`);
+  throw new UsageError(`"${text}" is not an IP address; expected for example 10.0.0.1 or fd00::1`);
 }
 
 export async function showAddress(
@@ -33,8 +33,8 @@ export async function showAddress(
   const pool = pools.readable.find(({ cidr }) => prefixContains(cidr, address));
   const reserved = await findReserved(store);
   const isReserved = reserved.readable.some((prefix) => prefixContains(prefix, address));
-  // Only what could make the answer another is told of.
-  const inDoubt = [
+  // Only unreadable records that could change the result are reported.
+  const relevant = [
     ...blocks.unreadable,
     ...(pool ? [] : pools.unreadable),
     ...(allocation || isReserved || !pool ? [] : reserved.unreadable),
@@ -42,7 +42,7 @@ export async function showAddress(
   const settled = !pool ? "in no pool" : isReserved ? "reserved" : "free";
   const facts: Facts = {
     address: formatAddress(address),
-    state: allocation ? "in use" : inDoubt.length > 0 ? "unknown" : settled,
+    state: allocation ? "in use" : relevant.length > 0 ? "unknown" : settled,
     pool: pool?.name,
     block: block && formatPrefix(block.cidr),
     blockOf: block && affineNode(block),
@@ -56,12 +56,12 @@ export async function showAddress(
       ? `${JSON.stringify(facts, undefined, 2)}\n`
       : asText(facts, pools.unreadable.length > 0 ? "unknown" : "none"),
   );
-  return tellOfUnreadable(context, inDoubt);
+  return reportUnreadable(context, relevant);
 }
 
 interface Facts {
   readonly address: string;
-  /** `unknown`: a record that would tell cannot be read. */
+  /** `unknown`: it depends on a record that is unreadable. */
   readonly state: "in use" | "reserved" | "free" | "in no pool" | "unknown";
   readonly pool: string | undefined;
   readonly block: string | undefined;
@@ -72,7 +72,7 @@ interface Facts {
   readonly attributes?: Readonly<Record<string, string>>;
 }
 
-/** The block of every size that could hold the address is asked for at once: its pool may be gone. */
+/** Reads the blocks of every possible size at once: the pool, which has the block size, may be gone. */
 export async function blocksOf(store: Datastore, address: Address): Promise<ReadEach<IPAMBlock>> {
   const { shortest, longest } = BLOCK_SIZES[address.family];
   const lengths = Array.from({ length: longest - shortest + 1 }, (_, index) => shortest + index);
@@ -95,7 +95,7 @@ function asText(facts: Facts, noPool: string): string {
   const lines: readonly (readonly [string, string | undefined])[] = [
     ["Address", `${address} (${state})`],
     ["Pool", pool ?? noPool],
-    ["Block", block && `${block} of ${owner === undefined ? "nobody" : `node ${owner}`}`],
+    ["Block", block && `${block} (${owner === undefined ? "no node" : `node ${owner}`})`],
     ["Handle", handle],
     ["Node", node],
     ["Since", since],

@@ -4,38 +4,38 @@ import { IPAM_CONFIGURATION_KEY } from "../../model/keys.ts";
 import { type Command, type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { paint } from "../paint.ts";
-import { readOrExplain } from "../resources/way-out.ts";
+import { readOrExplain } from "../resources/unreadable-remedy.ts";
 import { formatTable } from "../table.ts";
 import { blockAt, findBlocks } from "./blocks.ts";
 import { findPools, findReserved } from "./pools.ts";
+import { reportUnreadable } from "./report-unreadable.ts";
 import { requireAddress, showAddress } from "./show-address.ts";
-import { tellOfUnreadable } from "./tell-of-unreadable.ts";
 import { describeUnreadable } from "./unreadable-records.ts";
 import { type PoolUsage, poolUsage, type Records, strayUsage } from "./usage.ts";
 
 export const ipamShow: Command = {
   kind: "command",
   name: "show",
-  summary: "Show how full the pools are, or who has an address",
+  summary: "Show the usage of IP pools, or the owner of an address",
   description: [
-    "A record that cannot be read does not hide the others: it is told of on stderr, and the exit code is 1.",
-    "The addresses of a block that cannot be read count as neither used nor free.",
+    "Unreadable records are reported on stderr, and the exit code is then 1.",
+    "The addresses of an unreadable block count as neither used nor free.",
   ].join("\n"),
   options: [
-    { name: "show-blocks", summary: "Also every block, its node and how full it is" },
-    { name: "show-configuration", summary: "How blocks are given to nodes, instead of the pools" },
-    { name: "ip", value: "ADDRESS", summary: "Who has this address, since when and on which node" },
+    { name: "show-blocks", summary: "Also list the blocks of each pool with their node and usage" },
+    { name: "show-configuration", summary: "Show the IPAM configuration instead of the pools" },
+    { name: "ip", value: "ADDRESS", summary: "Show the owner of this address, its node and the time of assignment" },
   ],
   needsDatastore: true,
   examples: [
-    { command: "ipam show", does: "Every pool, used and free" },
-    { command: "ipam show --show-blocks", does: "And which node has which block" },
-    { command: "ipam show --ip 10.0.0.5", does: "Whose is it?" },
+    { command: "ipam show", does: "Show the usage of all pools" },
+    { command: "ipam show --show-blocks", does: "Also show the blocks of each node" },
+    { command: "ipam show --ip 10.0.0.5", does: "Show the owner of an address" },
   ],
   async run(context, given) {
     const ip = given.values.get("ip");
     const address = ip === undefined ? undefined : requireAddress(ip);
-    requireOneQuestion(given);
+    requireOneMode(given);
     return withDatastore(context, given, (store) => {
       if (address) return showAddress(store, address, { context, given });
       if (given.switches.has("show-configuration")) return showConfiguration(store, context, given);
@@ -44,13 +44,13 @@ export const ipamShow: Command = {
   },
 };
 
-/** What would be passed over in silence is a mistake. */
-function requireOneQuestion({ switches, values }: Given): void {
+/** These options exclude each other: one of them would be ignored silently. */
+function requireOneMode({ switches, values }: Given): void {
   const asked = ["--ip", "--show-blocks", "--show-configuration"].filter((flag) => {
     const name = flag.slice("--".length);
     return switches.has(name) || values.has(name);
   });
-  if (asked.length > 1) throw new UsageError(`${asked.join(" and ")} are different questions: ask one at a time`);
+  if (asked.length > 1) throw new UsageError(`${asked.join(" and ")} cannot be combined`);
 }
 
 async function showPools(store: Datastore, context: Context, given: Given): Promise<ExitCode> {
@@ -65,26 +65,26 @@ async function showPools(store: Datastore, context: Context, given: Given): Prom
   const usages = [...pools.readable.map((pool) => poolUsage(pool, records)), ...(stray ? [stray] : [])];
   const showsBlocks = given.switches.has("show-blocks");
   if (wantsJson(given)) {
-    const told = unreadable.length === 0 ? {} : { unreadable: unreadable.map(describeUnreadable) };
-    const answer = { pools: usages.map((each) => asJson(each, showsBlocks)), ...told };
-    context.stdout(`${JSON.stringify(answer, undefined, 2)}\n`);
+    const reported = unreadable.length === 0 ? {} : { unreadable: unreadable.map(describeUnreadable) };
+    const report = { pools: usages.map((each) => asJson(each, showsBlocks)), ...reported };
+    context.stdout(`${JSON.stringify(report, undefined, 2)}\n`);
   } else if (usages.length > 0) {
     const noPool = pools.unreadable.length === 0 ? "(no pool)" : "(no readable pool)";
     context.stdout(table(usages, { context, showsBlocks, noPool }));
-  } else if (unreadable.length === 0) context.stderr("There are no pools.\n");
-  return tellOfUnreadable(context, unreadable);
+  } else if (unreadable.length === 0) context.stderr("No pools found.\n");
+  return reportUnreadable(context, unreadable);
 }
 
 const HEADER = ["POOL", "CIDR", "NODE", "SIZE", "USED", "FREE", "USAGE"];
 
-interface How {
+interface TableOptions {
   readonly context: Context;
   readonly showsBlocks: boolean;
-  /** What blocks are said to lie in that no pool covers. */
+  /** Shown as the pool of blocks that are outside all pools. */
   readonly noPool: string;
 }
 
-function table(usages: readonly PoolUsage[], { context, showsBlocks, noPool }: How): string {
+function table(usages: readonly PoolUsage[], { context, showsBlocks, noPool }: TableOptions): string {
   const rows = usages.flatMap((usage) => [
     [
       `${usage.pool ?? noPool}${usage.disabled ? " (disabled)" : ""}`,
@@ -108,7 +108,7 @@ function blockRows({ blocks, unreadableBlocks }: PoolUsage): readonly (readonly 
     ...blocks.map((block) => [
       "",
       `  ${block.cidr}`,
-      block.node ?? "(nobody)",
+      block.node ?? "(no node)",
       count(block.size),
       `${count(block.used)}${block.borrowed > 0 ? ` (${block.borrowed} borrowed)` : ""}`,
       count(block.free),
@@ -120,7 +120,7 @@ function blockRows({ blocks, unreadableBlocks }: PoolUsage): readonly (readonly 
 
 const BAR_WIDTH = 20;
 
-/** `█████░░░░░░░░░░░░░░░ 25 %`; anything in use shows at least one mark. */
+/** `█████░░░░░░░░░░░░░░░ 25 %`; shows at least one mark if any address is in use. */
 function bar({ used, size }: { readonly used: bigint; readonly size: bigint }): string {
   if (size === 0n) return "";
   const filled = Number((used * BigInt(BAR_WIDTH) + size - 1n) / size);
@@ -131,12 +131,12 @@ function bar({ used, size }: { readonly used: bigint; readonly size: bigint }): 
 
 const LARGEST_PLAIN = 10n ** 9n;
 
-/** IPv6 pools hold more than anybody reads digit by digit. */
+/** Sizes of IPv6 pools are too large to be readable with all digits. */
 function count(number: bigint): string {
   return number < LARGEST_PLAIN ? String(number) : Number(number).toExponential(1);
 }
 
-/** Counts are text where a script's numbers could not hold them. */
+/** Counts that exceed the precision of JSON numbers are written as strings. */
 function asJson({ blocks, unreadableBlocks: _, ...usage }: PoolUsage, showsBlocks: boolean): object {
   const plain = (fields: object) =>
     Object.fromEntries(

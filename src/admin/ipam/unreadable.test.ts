@@ -58,7 +58,7 @@ async function check(words = ""): Promise<any> {
 
 const everything = async () => (await store.read([{ kind: "prefix", prefix: "/" }])).answers[0];
 
-describe("ipam check of records that cannot be read", () => {
+describe("ipam check of unreadable records", () => {
   const records: readonly (readonly [name: string, key: string, malformed: string])[] = [
     ["IPAMBlock", blockKey(BLOCK), "{"],
     ["IPAMBlock", blockKey(BLOCK), '{"cidr":"10.0.0.0/28","allocations":7}'],
@@ -75,7 +75,7 @@ describe("ipam check of records that cannot be read", () => {
     ["Profile", resourceKey("profiles", { name: "net" }), "{"],
   ];
 
-  test.each(records)("tells of %s at %s that is %s, of nothing else, and changes nothing", async (kind, key, text) => {
+  test.each(records)("reports %s at %s that is %s, nothing else, and changes nothing", async (kind, key, text) => {
     await put(key, text);
     const before = await everything();
     const report = await check(" --fix");
@@ -84,11 +84,11 @@ describe("ipam check of records that cannot be read", () => {
     expect(report.findings).toHaveLength(1);
     expect(report.findings[0].message).toContain(`Cannot read ${kind} at "${key}": `);
     expect(report.findings[0].remedy).not.toBe("");
-    expect(report.note).toContain("1 record cannot be read");
+    expect(report.note).toContain("1 record is unreadable");
     expect(await everything()).toEqual(before);
   });
 
-  test("goes on with the others, in words too, and says why nothing is repaired", async () => {
+  test("reports the other problems too, also as text, and why nothing is repaired", async () => {
     await put(POOL_KEY, "{");
     await put(handleKey("net.x"), { block: { "10.0.0.48/28": 1 } });
     const plain = await ctl("ipam check");
@@ -98,18 +98,18 @@ describe("ipam check of records that cannot be read", () => {
     expect(code).toBe(EXIT_FAILED);
     expect(stdout).toBe(
       [
-        `error: Cannot read IPPool at "${POOL_KEY}": it is not JSON (whether its addresses are in use cannot be told; ` +
-          `remove it with "${identity.adminTool} delete ippool/blue --force", then apply it again with the same range) ` +
+        `error: Cannot read IPPool at "${POOL_KEY}": it is not JSON (whether its addresses are in use is unknown; ` +
+          `delete it with "${identity.adminTool} delete ippool/blue --force", then apply it again with the same CIDR) ` +
           "[record-unreadable]",
         'error: Handle "net.x" names block 10.0.0.48/28, which does not exist [handle-without-block]',
         "Checked 0 pools, 1 block, 1 address in use, 2 handles: 2 problems",
         "",
       ].join("\n"),
     );
-    expect(stderr).toBe("note: --fix changed nothing: 1 record cannot be read, and a repair could depend on it\n");
+    expect(stderr).toBe("note: --fix changed nothing: 1 record is unreadable, and a repair could depend on it\n");
   });
 
-  test("does not call leaked what gave way to an address in a block that cannot be read", async () => {
+  test("does not report an address as leaked whose successor is in an unreadable block", async () => {
     await seed(store, poolChange("red", "10.0.1.0/28", { blockSize: 28 }));
     await putEndpoint("10.0.1.3");
     await put(blockKey(prefix("10.0.1.0/28")), "{");
@@ -117,7 +117,7 @@ describe("ipam check of records that cannot be read", () => {
     expect((await check()).findings).toMatchObject([{ kind: "record-unreadable" }]);
   });
 
-  test("doubts no more than what leads to the record", async () => {
+  test("leaves out only problems that depend on the unreadable record", async () => {
     await put(handleKey("net.y"), "{");
     await put(affinityKey("n9", BLOCK), "{");
     await put(blockKey(prefix("10.0.0.32/28")), "{");
@@ -136,9 +136,9 @@ describe("ipam check of records that cannot be read", () => {
   test.each([
     ["handle", handleKey("net.a")],
     ["claim", affinityKey("node-1", BLOCK)],
-  ])("writes a %s anew once it is removed, as the remedy says", async (_, key) => {
+  ])("writes a %s again once it is removed, as the remedy says", async (_, key) => {
     await put(key, "{");
-    expect((await check()).findings[0].remedy).toContain(`"${identity.adminTool} ipam check --fix" writes it anew`);
+    expect((await check()).findings[0].remedy).toContain(`"${identity.adminTool} ipam check --fix" writes it again`);
     const entry = (await store.read([{ kind: "key", key }])).answers[0]?.[0];
     await seed(store, { kind: "delete", key, revision: entry?.revision ?? "" });
 
@@ -147,8 +147,8 @@ describe("ipam check of records that cannot be read", () => {
   });
 });
 
-/** The stderr of a command that tells of this one record, with its reason and its way out. */
-const tellsOf = (key: string, remedy: string) => ({
+/** The stderr of a command that reports this one record, with the reason and the remedy. */
+const reports = (key: string, remedy: string) => ({
   code: EXIT_FAILED,
   stderr: expect.stringMatching(
     new RegExp(
@@ -157,13 +157,13 @@ const tellsOf = (key: string, remedy: string) => ({
   ),
 });
 
-describe("ipam show of records that cannot be read", () => {
+describe("ipam show of unreadable records", () => {
   const RED = prefix("10.0.1.0/28");
   beforeEach(() => seed(store, poolChange("red", "10.0.1.0/27", { blockSize: 28 })));
 
-  test("counts the addresses of such a block as neither used nor free", async () => {
+  test("counts the addresses of an unreadable block as neither used nor free", async () => {
     await put(blockKey(RED), "{");
-    const { stdout, ...told } = await ctl("ipam show");
+    const { stdout, ...rest } = await ctl("ipam show");
 
     expect(stdout).toBe(
       [
@@ -173,10 +173,10 @@ describe("ipam show of records that cannot be read", () => {
         "",
       ].join("\n"),
     );
-    expect(told).toEqual(tellsOf(blockKey(RED), "remove it there only if nothing uses an address of 10.0.1.0/28"));
+    expect(rest).toEqual(reports(blockKey(RED), "remove it there only if nothing uses an address of 10.0.1.0/28"));
   });
 
-  test("names it among the blocks, and for a script", async () => {
+  test("lists it among the blocks, and in JSON", async () => {
     await put(blockKey(RED), "{");
 
     expect((await ctl("ipam show --show-blocks")).stdout).toContain("  10.0.1.0/28   (unreadable)");
@@ -191,7 +191,7 @@ describe("ipam show of records that cannot be read", () => {
     });
   });
 
-  test("counts an address once that is reserved in such a block", async () => {
+  test("counts a reserved address in an unreadable block once", async () => {
     await put(blockKey(RED), "{");
     await seed(store, reservationChange("r", ["10.0.1.0/29", "10.0.1.16/30"]));
     const [, red] = JSON.parse((await ctl("ipam show -o json")).stdout).pools;
@@ -199,19 +199,19 @@ describe("ipam show of records that cannot be read", () => {
     expect(red).toMatchObject({ size: 32, used: 0, unreadable: 16, reserved: 4, free: 12 });
   });
 
-  test("does not say of a block that it lies in no pool while a pool cannot be read", async () => {
+  test("does not report a block as outside all pools while a pool is unreadable", async () => {
     await put(POOL_KEY, "{");
-    const { stdout, ...told } = await ctl("ipam show");
+    const { stdout, ...rest } = await ctl("ipam show");
 
     expect(stdout).toContain("(no readable pool)");
     expect(stdout).toContain("red");
-    expect(told).toEqual(tellsOf(POOL_KEY, `"${identity.adminTool} delete ippool/blue --force"`));
+    expect(rest).toEqual(reports(POOL_KEY, `"${identity.adminTool} delete ippool/blue --force"`));
   });
 
-  test("goes on without a reservation, and without a block whose key says nothing", async () => {
+  test("works without an unreadable reservation, and without a block whose key shows no CIDR", async () => {
     const [reservation, foreign] = [resourceKey("ipreservations", { name: "r" }), `${blocksPrefix(4)}foreign`];
     await put(reservation, "{");
-    expect(await ctl("ipam show")).toMatchObject(tellsOf(reservation, "delete ipreservation/r --force"));
+    expect(await ctl("ipam show")).toMatchObject(reports(reservation, "delete ipreservation/r --force"));
     await put(foreign, "{");
     const { stdout, stderr } = await ctl("ipam show");
 
@@ -219,7 +219,7 @@ describe("ipam show of records that cannot be read", () => {
     expect(stderr).toContain(`at "${foreign}": `);
   });
 
-  test("tells whose an address is, and of what could say otherwise", async () => {
+  test("shows the owner of an address, and reports records that could contradict it", async () => {
     await put(blockKey(RED), "{");
     await put(resourceKey("ipreservations", { name: "r" }), "{");
 
@@ -237,60 +237,60 @@ describe("ipam show of records that cannot be read", () => {
     expect((await ctl("ipam show --ip 10.0.1.20")).stdout).toContain("(unknown)");
   });
 
-  test("does not say that an address lies in no pool while a pool cannot be read", async () => {
+  test("does not report an address as outside all pools while a pool is unreadable", async () => {
     await put(POOL_KEY, "{");
-    const { stdout, ...told } = await ctl(`ipam show --ip ${address}`);
+    const { stdout, ...rest } = await ctl(`ipam show --ip ${address}`);
 
     expect(stdout).toContain("Pool:       unknown");
     expect(stdout).toContain("(in use)");
-    expect(told).toEqual(tellsOf(POOL_KEY, "delete ippool/blue --force"));
+    expect(rest).toEqual(reports(POOL_KEY, "delete ippool/blue --force"));
     expect((await ctl("ipam show --ip 192.0.2.1")).stdout).toContain("(unknown)");
     expect(await ctl("ipam show --ip 10.0.1.3")).toMatchObject({ code: EXIT_OK, stderr: "" });
   });
 });
 
-describe("the settings of addresses that cannot be read", () => {
+describe("an unreadable IPAMConfiguration", () => {
   test.each(["ipam show --show-configuration", "ipam configure --strict-affinity true"])(
-    "%s says how to get rid of them, and changes nothing",
+    "%s reports how to repair it, and changes nothing",
     async (words) => {
       await put(IPAM_CONFIGURATION_KEY, "{");
       const before = await everything();
 
       expect(await ctl(words)).toEqual({
         stdout: "",
-        ...tellsOf(IPAM_CONFIGURATION_KEY, "delete ipamconfiguration/default --force"),
+        ...reports(IPAM_CONFIGURATION_KEY, "delete ipamconfiguration/default --force"),
       });
       expect(await everything()).toEqual(before);
     },
   );
 });
 
-describe("ipam release of what cannot be read", () => {
+describe("ipam release of unreadable records", () => {
   const OTHER = prefix("10.0.1.0/28");
   const remedy = "remove it there only if nothing uses an address of 10.0.1.0/28";
 
-  test("releases the other addresses, and tells of the one whose block cannot be read", async () => {
+  test("releases the other addresses, and reports the one whose block is unreadable", async () => {
     await put(blockKey(OTHER), "{");
-    const { stdout, ...told } = await ctl(`ipam release --ip 10.0.1.3 --ip ${address}`);
+    const { stdout, ...rest } = await ctl(`ipam release --ip 10.0.1.3 --ip ${address}`);
 
     expect(stdout).toBe(`Released ${address}\n`);
-    expect(told).toEqual(tellsOf(blockKey(OTHER), remedy));
+    expect(rest).toEqual(reports(blockKey(OTHER), remedy));
   });
 
   test.each(["{", '{"block":{"foreign":1}}'])("releases nothing of a handle that is %s", async (text) => {
     await put(handleKey("net.a"), text);
     const before = await everything();
-    const wanted = tellsOf(handleKey("net.a"), `"${identity.adminTool} ipam check --fix" writes it anew`);
+    const wanted = reports(handleKey("net.a"), `"${identity.adminTool} ipam check --fix" writes it again`);
 
     expect(await ctl("ipam release --handle net.a")).toEqual({ stdout: "", ...wanted });
     expect(await ctl(`ipam release --ip ${address}`)).toEqual({ stdout: "", ...wanted });
     expect(await everything()).toEqual(before);
   });
 
-  test("says which block of a handle cannot be read", async () => {
+  test("reports which block of a handle is unreadable", async () => {
     await put(handleKey("net.a"), { block: { "10.0.0.0/28": 1, "10.0.1.0/28": 1 } });
     await put(blockKey(OTHER), "{");
 
-    expect(await ctl("ipam release --handle net.a")).toEqual({ stdout: "", ...tellsOf(blockKey(OTHER), remedy) });
+    expect(await ctl("ipam release --handle net.a")).toEqual({ stdout: "", ...reports(blockKey(OTHER), remedy) });
   });
 });

@@ -1,4 +1,4 @@
-/** How full pools are. Pure. Sizes of IPv6 pools exceed 2^53, hence bigint. */
+/** The usage of pools. Pure. Sizes of IPv6 pools exceed 2^53, hence bigint. */
 import {
   comparePrefixes,
   formatPrefix,
@@ -22,15 +22,15 @@ export interface BlockUsage {
 }
 
 export interface PoolUsage {
-  /** `undefined`: of blocks that lie in no pool. */
+  /** `undefined`: the usage of blocks outside all pools. */
   readonly pool: string | undefined;
   readonly disabled: boolean;
   readonly cidr: string;
   readonly size: bigint;
   readonly used: bigint;
-  /** Kept back by reservations and not in use. */
+  /** Covered by reservations and not in use. */
   readonly reserved: bigint;
-  /** In blocks that cannot be read: in use or not, nobody can tell. */
+  /** Addresses in unreadable blocks: whether they are in use is unknown. */
   readonly unreadable: bigint;
   readonly free: bigint;
   readonly blocks: readonly BlockUsage[];
@@ -45,7 +45,7 @@ export interface NamedPool {
 
 export interface Records {
   readonly blocks: readonly IPAMBlock[];
-  /** Those that cannot be read. */
+  /** The CIDRs of unreadable blocks. */
   readonly unreadable: readonly Prefix[];
   readonly reserved: readonly Prefix[];
 }
@@ -72,7 +72,7 @@ export function poolUsage(pool: NamedPool, records: Records): PoolUsage {
   };
 }
 
-/** Blocks that no pool covers any more; `undefined` when there are none. */
+/** The usage of blocks outside all pools; `undefined` if there are none. */
 export function strayUsage(pools: readonly NamedPool[], blocks: readonly IPAMBlock[]): PoolUsage | undefined {
   const stray = blocks.filter((block) => pools.every(({ cidr }) => !prefixCovers(cidr, block.cidr)));
   if (stray.length === 0) return undefined;
@@ -91,7 +91,7 @@ export function strayUsage(pools: readonly NamedPool[], blocks: readonly IPAMBlo
   };
 }
 
-/** In the order of their addresses, not of their text. */
+/** Sorted by address, not by text. */
 function blockUsages(blocks: readonly IPAMBlock[]): readonly BlockUsage[] {
   return blocks.toSorted((left, right) => comparePrefixes(left.cidr, right.cidr)).map(blockUsage);
 }
@@ -125,7 +125,7 @@ function reservedFree(pool: Prefix, blocks: readonly IPAMBlock[], reserved: read
   return size - BigInt(used.length);
 }
 
-/** Whether another prefix counts in place of this one: it covers it, or is the same and comes first. */
+/** Whether another prefix already includes this one: it covers it, or is equal and comes first. */
 function hides(other: Prefix, at: number, prefix: Prefix, index: number): boolean {
   return at !== index && prefixCovers(other, prefix) && (other.length < prefix.length || at < index);
 }

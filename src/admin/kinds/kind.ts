@@ -1,7 +1,7 @@
 /**
- * What the admin tool knows of a kind besides the model: the columns of `get`,
- * and hooks where a command must do more for this kind than for others. A
- * command asks for a hook; it never compares the name of a kind.
+ * What the admin tool knows about a kind in addition to the model: the columns
+ * of `get`, and hooks for commands that must do more for this kind than for
+ * others. A command calls a hook; it never compares the name of a kind.
  */
 import type { Datastore } from "../../datastore/datastore.ts";
 import type { Problem as IpamProblem } from "../../ipam/invariants.ts";
@@ -11,17 +11,17 @@ import type { Problem } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
 import type { Context } from "../command.ts";
 import type { EndpointProblem } from "../ipam/endpoint-problems.ts";
-import type { Done } from "../resources/done.ts";
+import type { ActionResult } from "../resources/action-result.ts";
 
-/** A column of `get`; those marked wide stand only in `-o wide`. */
+/** A column of `get`; wide columns are shown only with `-o wide`. */
 export interface Column<R extends Resource = Resource> {
   readonly header: string;
   readonly isWide?: true;
-  // Methods, here and below, so that a row of one kind may stand in the table of all.
+  // Methods, here and below, so that a row of one kind is assignable to the table of all kinds.
   cell(resource: R): string;
 }
 
-/** A resource as it lies in the datastore. */
+/** A resource as it is stored in the datastore. */
 export interface StoredResource<R extends Resource = Resource> {
   /** With its `resourceVersion`. */
   readonly resource: R;
@@ -31,27 +31,27 @@ export interface StoredResource<R extends Resource = Resource> {
   readonly text: string;
 }
 
-/** What a deletion does about a resource that others use. */
+/** What a deletion does if the resource is in use. */
 export interface Deletion {
   readonly context: Context;
   readonly inUse: "refuse" | "release";
 }
 
 export interface KindHooks<R extends Resource = Resource> {
-  /** What only the datastore can tell of a resource before it is created. */
+  /** Checks against other records in the datastore before a resource is created. */
   checkCreate?(store: Datastore, resource: R): Promise<readonly Problem[]>;
-  /** Deletes a resource in several steps, or not at all; absent where the record alone goes. */
-  deleteResource?(store: Datastore, stored: StoredResource<R>, deletion: Deletion): Promise<Done>;
-  /** Removes what exists only for the record's sake: after the record, and also when that was gone before. */
-  afterDelete?(store: Datastore, name: ResourceName, context: Context): Promise<Pick<Done, "note">>;
+  /** Deletes a resource in several steps, or not at all; absent if only the record must be deleted. */
+  deleteResource?(store: Datastore, stored: StoredResource<R>, deletion: Deletion): Promise<ActionResult>;
+  /** Deletes records that exist only because of this resource: after it is deleted, and also if it was already gone. */
+  afterDelete?(store: Datastore, name: ResourceName, context: Context): Promise<Pick<ActionResult, "note">>;
 }
 
 export interface AdminKind<R extends Resource = Resource> extends PublicKind<R>, KindHooks<R> {
   readonly columns: readonly Column<R>[];
-  /** What the user must know after one was deleted that could not be read. */
-  readonly noteOfUnread?: string;
-  /** How to go on with one that cannot be read; `remove` says how to remove it. */
-  remedyOfUnreadable?(remove: string): string;
-  /** What `ipam check` finds that one of this kind which cannot be read might disprove. */
-  readonly mayDisprove?: readonly (IpamProblem | EndpointProblem)["kind"][];
+  /** Note for the user after an unreadable resource was deleted. */
+  readonly deletedUnreadNote?: string;
+  /** How to repair an unreadable resource; `remove` says how to remove it. */
+  remedyIfUnreadable?(remove: string): string;
+  /** Problems of `ipam check` that an unreadable resource of this kind might disprove. */
+  readonly uncertainIfUnreadable?: readonly (IpamProblem | EndpointProblem)["kind"][];
 }

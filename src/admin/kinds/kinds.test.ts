@@ -7,7 +7,7 @@ import { printResources } from "../resources/print.ts";
 import type { AdminKind } from "./kind.ts";
 import { ADMIN_KINDS } from "./kinds.ts";
 
-/** The least a resource must say, by kind. */
+/** The required fields of a resource, by kind. */
 const SMALLEST: Readonly<Record<string, object>> = { IPPool: { cidr: "10.0.0.0/16" } };
 
 describe("ADMIN_KINDS", () => {
@@ -15,13 +15,16 @@ describe("ADMIN_KINDS", () => {
     expect(ADMIN_KINDS.map(({ kind }) => kind)).toEqual(PUBLIC_KINDS.map(({ kind }) => kind));
   });
 
-  test.each(ADMIN_KINDS.map((row) => [row.kind, row] as const))("%s: every column shows the smallest one", (_, row) => {
-    const { codec, columns } = row;
-    const document = { kind: row.kind, metadata: { name: "default" }, spec: SMALLEST[row.kind] ?? {} };
-    const resource = codec.readObject(document, "key");
+  test.each(ADMIN_KINDS.map((row) => [row.kind, row] as const))(
+    "%s: every column accepts a minimal resource",
+    (_, row) => {
+      const { codec, columns } = row;
+      const document = { kind: row.kind, metadata: { name: "default" }, spec: SMALLEST[row.kind] ?? {} };
+      const resource = codec.readObject(document, "key");
 
-    expect(columns.map((column) => typeof column.cell(resource))).toEqual(columns.map(() => "string"));
-  });
+      expect(columns.map((column) => typeof column.cell(resource))).toEqual(columns.map(() => "string"));
+    },
+  );
 });
 
 describe("printResources()", () => {

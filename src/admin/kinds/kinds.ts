@@ -33,8 +33,8 @@ const CLUSTER_INFORMATION_ROW: AdminKind<ClusterInformation> = {
     { header: "VERSION", cell: (information) => clusterVersion(information) ?? "" },
     { header: "READY", cell: ({ spec }) => `${spec.datastoreReady ?? "unknown"}` },
   ],
-  remedyOfUnreadable: (remove) =>
-    `${remove}, then make the datastore ready with "${identity.adminTool} datastore init"`,
+  remedyIfUnreadable: (remove) =>
+    `${remove}, then initialize the datastore with "${identity.adminTool} datastore init"`,
 };
 
 const NODE_ROW: AdminKind<Node> = {
@@ -66,8 +66,8 @@ const ENDPOINT_ROW: AdminKind<WorkloadEndpoint> = {
     { header: "PROFILES", cell: ({ spec }) => (spec.profiles ?? []).join(","), isWide: true },
     { header: "MAC", cell: ({ spec }) => spec.mac ?? "", isWide: true },
   ],
-  remedyOfUnreadable: (remove) => `${remove}, then recreate its workload`,
-  mayDisprove: ["allocation-without-endpoint"],
+  remedyIfUnreadable: (remove) => `${remove}, then recreate its workload`,
+  uncertainIfUnreadable: ["allocation-without-endpoint"],
 };
 
 export const ADMIN_KINDS: readonly AdminKind[] = [

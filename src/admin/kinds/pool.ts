@@ -19,9 +19,9 @@ export const POOL_ROW: AdminKind<IPPool> = {
   ],
   checkCreate: checkPoolBlocks,
   deleteResource: deletePool,
-  noteOfUnread:
-    "it could not be read: whether its addresses are in use was not checked, and those in use lie in no pool now",
-  remedyOfUnreadable: (remove) =>
-    `whether its addresses are in use cannot be told; ${remove}, then apply it again with the same range`,
-  mayDisprove: ["allocation-outside-pools"],
+  deletedUnreadNote:
+    "it was unreadable: whether its addresses are in use was not checked, and those in use are now outside all pools",
+  remedyIfUnreadable: (remove) =>
+    `whether its addresses are in use is unknown; ${remove}, then apply it again with the same CIDR`,
+  uncertainIfUnreadable: ["allocation-outside-pools"],
 };

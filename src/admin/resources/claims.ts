@@ -1,4 +1,4 @@
-/** Nodes' claims on blocks, and their end. As blocks tell it and as nodes tell it: a crash may have left one without the other. */
+/** Finds and releases nodes' claims on blocks: both in blocks and in affinities, since a crash may have left one without the other. */
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import type { Unreadable } from "../../datastore/read-each.ts";
@@ -16,7 +16,7 @@ export interface Claim {
   readonly cidr: Prefix;
 }
 
-/** Claims that can be released, and the blocks on which others cannot be, because whose they are cannot be read. */
+/** Claims that can be released, and unreadable blocks, on which claims cannot be released. */
 interface Claims {
   readonly claims: readonly Claim[];
   readonly unreadable: readonly Unreadable[];
@@ -25,7 +25,7 @@ interface Claims {
 export async function claimsWithin(store: Datastore, range: Prefix): Promise<Claims> {
   const blocks = await blocksWithin(store, range);
   const claims = claimsOf(blocks.readable, await readAllEntries(store, ALL_AFFINITIES_PREFIX));
-  return apart(
+  return withoutUnreadable(
     claims.filter(({ cidr }) => prefixCovers(range, cidr)),
     blocks.unreadable,
   );
@@ -34,13 +34,13 @@ export async function claimsWithin(store: Datastore, range: Prefix): Promise<Cla
 export async function claimsOfNode(store: Datastore, node: string): Promise<Claims> {
   const blocks = await findBlocks(store);
   const claims = claimsOf(blocks.readable, await readAllEntries(store, affinitiesPrefix(node)));
-  return apart(
+  return withoutUnreadable(
     claims.filter((claim) => claim.node === node),
     blocks.unreadable,
   );
 }
 
-/** Answers those that were still there to be released. */
+/** Returns the claims that were released; others were already gone. */
 export async function releaseClaims(
   store: Datastore,
   claims: readonly Claim[],
@@ -58,7 +58,7 @@ export async function releaseClaims(
   return released;
 }
 
-function apart(claims: readonly Claim[], blocks: readonly Unreadable[]): Claims {
+function withoutUnreadable(claims: readonly Claim[], blocks: readonly Unreadable[]): Claims {
   const isOn = (claim: Claim, { key }: Unreadable) => blockKey(claim.cidr) === key;
   return {
     claims: claims.filter((claim) => !blocks.some((block) => isOn(claim, block))),
@@ -67,13 +67,15 @@ function apart(claims: readonly Claim[], blocks: readonly Unreadable[]): Claims 
 }
 
 function claimsOf(blocks: readonly IPAMBlock[], affinities: readonly Entry[]): readonly Claim[] {
-  const ofBlocks = blocks.flatMap((block): Claim[] => {
+  const inBlocks = blocks.flatMap((block): Claim[] => {
     const node = affineNode(block);
     return node === undefined ? [] : [{ node, cidr: block.cidr }];
   });
-  const ofNodes = affinities.flatMap(({ key }): Claim[] => {
+  const inAffinities = affinities.flatMap(({ key }): Claim[] => {
     const parts = parseKey(key);
     return parts?.kind === "affinity" ? [parts] : [];
   });
-  return [...new Map([...ofBlocks, ...ofNodes].map((claim) => [affinityKey(claim.node, claim.cidr), claim])).values()];
+  return [
+    ...new Map([...inBlocks, ...inAffinities].map((claim) => [affinityKey(claim.node, claim.cidr), claim])).values(),
+  ];
 }

@@ -28,7 +28,7 @@ const allocator = () => openAllocator(store, means());
 const ctl = (words: string, on: Datastore = store): Promise<AdminRun> => runInside(words.split(" "), { store: on });
 const problems = async () => findProblems(await readWorld(store));
 
-/** Whose each block is, and who claims one. */
+/** The node of each block, and the nodes with claims. */
 async function owners(): Promise<{ blocks: readonly (string | undefined)[]; claims: readonly string[] }> {
   const { blocks, affinities } = await readWorld(store);
   return { blocks: blocks.map(affineNode), claims: affinities.map(({ node }) => node) };
@@ -48,7 +48,7 @@ async function forget(node: string): Promise<void> {
 }
 
 describe("delete node", () => {
-  test("frees its empty blocks, of both families, and no other node's", async () => {
+  test("deletes its empty blocks, of both families, and no other node's", async () => {
     await claimBlocks("node-1");
     await claimBlocks("node-10");
 
@@ -61,13 +61,13 @@ describe("delete node", () => {
     expect((await ctl("get nodes -o name")).stdout).toBe("node/node-10\n");
   });
 
-  test("leaves addresses in use in a block that is nobody's and goes with the last of them", async () => {
+  test("keeps addresses in use, in a block without a node that is deleted with the last of them", async () => {
     await allocator().assign(request("net.c1"));
     const { code, stderr } = await ctl("delete node node-1");
 
     expect(code).toBe(EXIT_OK);
     expect(stderr).toBe(
-      "note: its claim on 1 block was released; 1 address stays in use in blocks that are no node's now\n",
+      "note: its claim on 1 block was released; 1 address stays in use, in blocks that no longer belong to a node\n",
     );
     expect(await owners()).toEqual({ blocks: [undefined], claims: [] });
     expect(await problems()).toEqual([]);
@@ -75,12 +75,12 @@ describe("delete node", () => {
     expect(await owners()).toEqual({ blocks: [], claims: [] });
   });
 
-  test("says nothing more of a node that claims nothing", async () => {
+  test("prints no note for a node without claims", async () => {
     expect(await ctl("delete node node-1")).toEqual({ code: EXIT_OK, stdout: "node/node-1 deleted\n", stderr: "" });
   });
 
   test.each(["pending", "confirmed", "pendingDeletion"] as const)(
-    "takes a claim away that is %s and has no block",
+    "deletes a claim that is %s and has no block",
     async (state) => {
       const key = affinityKey("node-1", prefix("10.0.0.16/28"));
       await seed(store, { kind: "put", key, value: writeAffinity({ state, deleted: false }) });
@@ -90,17 +90,17 @@ describe("delete node", () => {
     },
   );
 
-  test("finishes what a crash left behind the record, and is not found after that", async () => {
+  test("removes leftover claims of a deleted node, and reports it as not found after that", async () => {
     await claimBlocks("node-1");
     await forget("node-1");
 
     expect((await ctl("delete node node-1")).stdout).toBe("node/node-1 deleted\n");
     expect(await owners()).toEqual({ blocks: [], claims: [] });
     expect((await ctl("delete node node-1")).code).toBe(EXIT_FAILED);
-    expect((await ctl("delete node node-1 --ignore-not-found")).stdout).toBe("node/node-1 not there\n");
+    expect((await ctl("delete node node-1 --ignore-not-found")).stdout).toBe("node/node-1 not found\n");
   });
 
-  test("takes nothing from a node that it may not delete", async () => {
+  test("releases nothing of a node that it fails to delete", async () => {
     await claimBlocks("node-1");
     const stdin = (await ctl("get node node-1 -o json")).stdout;
     await ctl("label node node-1 rack=a");
@@ -109,7 +109,7 @@ describe("delete node", () => {
     expect((await owners()).claims).toEqual(["node-1", "node-1"]);
   });
 
-  test("decides again about a block that is used meanwhile", async () => {
+  test("decides again about a block that is used in the meantime", async () => {
     await claimBlocks("node-1");
     const assign = () => allocator().assign(request("net.late"));
 
@@ -119,7 +119,7 @@ describe("delete node", () => {
   });
 });
 
-/** Lets something happen between the look at a block and the end of the claim on it. */
+/** Runs something between the read of a block and the release of the claim on it. */
 function overtaken(happening: () => Promise<unknown>): Datastore {
   let isLate = false;
   return storeAround(store, {

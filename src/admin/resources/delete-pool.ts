@@ -1,13 +1,13 @@
 /**
- * Deleting a pool: it must not leave blocks behind that nobody can explain.
+ * Deletes a pool without leaving orphaned blocks behind.
  *
- *   in use? ──> refuse          (unless forced: addresses in use then stay, in no pool)
- *   disable ──> a moment ──> take its blocks from their nodes ──> delete
+ *   in use? ──> refuse          (unless forced: addresses in use then stay, outside all pools)
+ *   disable ──> short delay ──> release its blocks from their nodes ──> delete
  *
- * Once it is disabled nobody is given an address of it any more: whoever read it
- * while it was enabled loses his commit. The moment is for a store that cannot
- * promise that, and for writers of other releases; what they left is found by
- * looking once more.
+ * Once the pool is disabled, no more addresses are assigned from it: a commit
+ * that was decided while it was enabled fails. The delay is for a store that
+ * cannot guarantee that, and for writers of other releases; a second look finds
+ * what they wrote.
  */
 import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
@@ -17,17 +17,21 @@ import { type IPPool, ipPool, poolPrefix } from "../../model/ip-pool.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { allocationsOf, blocksWithin, describeAllocation } from "../ipam/blocks.ts";
 import type { Deletion, StoredResource } from "../kinds/kind.ts";
+import type { ActionResult } from "./action-result.ts";
 import { claimsWithin, releaseClaims } from "./claims.ts";
-import type { Done } from "./done.ts";
+import { ipamRecordRemedy } from "./ipam-record-remedy.ts";
 import { lostRace } from "./lost-race.ts";
-import { wayOutOfRecord } from "./record-way-out.ts";
 
-const MOMENT_MILLISECONDS = 500;
+const DISABLE_DELAY_MILLISECONDS = 500;
 const SHOWN_USERS = 10;
 
 type StoredPool = StoredResource<IPPool>;
 
-export async function deletePool(store: Datastore, stored: StoredPool, { context, inUse }: Deletion): Promise<Done> {
+export async function deletePool(
+  store: Datastore,
+  stored: StoredPool,
+  { context, inUse }: Deletion,
+): Promise<ActionResult> {
   const pool = stored.resource;
   const range = poolPrefix(pool);
   const name = pool.metadata.name;
@@ -36,7 +40,7 @@ export async function deletePool(store: Datastore, stored: StoredPool, { context
   const wasEnabled = !pool.spec.disabled;
   const disabled = await setDisabled(store, stored, true);
   try {
-    if (wasEnabled) await context.wait(MOMENT_MILLISECONDS);
+    if (wasEnabled) await context.wait(DISABLE_DELAY_MILLISECONDS);
     const { claims } = await claimsWithin(store, range);
     await releaseClaims(store, claims, { context, inUse: inUse === "release" ? "release" : "keep" });
     const left = await blocksWithin(store, range);
@@ -45,7 +49,7 @@ export async function deletePool(store: Datastore, stored: StoredPool, { context
     if (!written.ok && written.reason !== "missing") throw lostRace(cannotDelete(name), written.reason);
     return { action: "deleted", ...noteOf(left) };
   } catch (failure) {
-    // Somebody began to use it meanwhile: as if nothing had been asked.
+    // The deletion failed, for example because the pool is in use again: restore it.
     if (wasEnabled) await setDisabled(store, disabled, false).catch(() => {});
     throw failure;
   }
@@ -63,31 +67,31 @@ async function setDisabled(store: Datastore, stored: StoredPool, disabled: boole
 
 function requireUnused(name: string, { readable, unreadable }: ReadEach<IPAMBlock>): void {
   const users = readable.flatMap(allocationsOf);
-  if (users.length === 0 && unreadable[0]) throw cannotTell(name, unreadable[0]);
+  if (users.length === 0 && unreadable[0]) throw usageUnknown(name, unreadable[0]);
   if (users.length === 0) return;
   const shown = users.slice(0, SHOWN_USERS).map(describeAllocation).join(", ");
   const more = users.length > SHOWN_USERS ? ` and ${users.length - SHOWN_USERS} more` : "";
   throw new PluginError(
     "resource-in-use",
     `${cannotDelete(name)}: ${counted(users.length, "of its addresses is", "of its addresses are")} in use: ${shown}${more}`,
-    { details: "disable the pool and recreate the workloads first, or insist with --force" },
+    { details: "disable the pool and recreate the workloads first, or use --force" },
   );
 }
 
-function cannotTell(name: string, { key, failure }: Unreadable): PluginError {
+function usageUnknown(name: string, { key, failure }: Unreadable): PluginError {
   return new PluginError(
     "resource-in-use",
-    `${cannotDelete(name)}: whether its addresses are in use cannot be told: ${failure.message}`,
-    { details: `${wayOutOfRecord(key)}; or insist with --force`, cause: failure },
+    `${cannotDelete(name)}: whether its addresses are in use is unknown: ${failure.message}`,
+    { details: `${ipamRecordRemedy(key)}; or use --force`, cause: failure },
   );
 }
 
-function noteOf({ readable, unreadable }: ReadEach<IPAMBlock>): Pick<Done, "note"> {
+function noteOf({ readable, unreadable }: ReadEach<IPAMBlock>): Pick<ActionResult, "note"> {
   const count = readable.flatMap(allocationsOf).length;
-  const stay = counted(count, "address stays in use and lies", "addresses stay in use and lie");
+  const stay = counted(count, "address stays in use and is", "addresses stay in use and are");
   const notes = [
-    ...(count === 0 ? [] : [`${stay} in no pool now`]),
-    ...unreadable.map(({ key, failure }) => `a block is left as it was: ${failure.message} (${wayOutOfRecord(key)})`),
+    ...(count === 0 ? [] : [`${stay} now outside all pools`]),
+    ...unreadable.map(({ key, failure }) => `a block was not changed: ${failure.message} (${ipamRecordRemedy(key)})`),
   ];
   return notes.length === 0 ? {} : { note: notes.join("; ") };
 }

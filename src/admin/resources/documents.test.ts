@@ -51,7 +51,7 @@ describe("splitDocuments()", () => {
     expect(splitDocuments(text).map(({ number, line }) => [number, line])).toEqual(expected as never);
   });
 
-  test("gives each part as YAML of its own", () => {
+  test("returns each part as complete YAML", () => {
     const text = "# of the file\n---\na: 1\n---\n- b\n- c\n... # end\n\nd: |\n  x\n---\n\n";
 
     expect(splitDocuments(text).map((document) => Bun.YAML.parse(document.text))).toEqual([

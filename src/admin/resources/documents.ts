@@ -1,20 +1,21 @@
 /**
- * The documents of a text. A line that begins with `---` begins one, whatever
- * stands around it (YAML forbids such a line inside of any value), so that the
- * parts can be told without reading them, and numbered as a reader counts them.
+ * Splits a text into its documents. A line that begins with `---` starts a
+ * document in any context (YAML forbids such a line inside a value), so the text
+ * can be split without parsing it, and documents are numbered as a reader counts
+ * them.
  */
 export interface Document {
-  /** YAML of its own, its `---` included. */
+  /** A complete YAML document, including its `---`. */
   readonly text: string;
-  /** Counts from 1; empty documents count. */
+  /** Starts at 1; empty documents count. */
   readonly number: number;
-  /** Of the text, where the document begins; counts from 1. */
+  /** The line of the text where the document begins; starts at 1. */
   readonly line: number;
 }
 
 const BEGIN = /^\ufeff?---(\s|$)/;
 const END = /^\.\.\.(\s|$)/;
-/** Comments and directives before a `---` are no document. */
+/** Comments and directives before a `---` are not a document. */
 const BEFORE = /^\s*(#|$)|^%/;
 
 export function splitDocuments(text: string): readonly Document[] {

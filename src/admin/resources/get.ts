@@ -5,8 +5,8 @@ import { nearestName } from "../../model/nearest-name.ts";
 import { formatSelectorError, parseSelector } from "../../selector/parse.ts";
 import { type Selector, selects } from "../../selector/selector.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError } from "../command.ts";
-import { complain } from "../complaint.ts";
 import { withDatastore } from "../datastore/open.ts";
+import { reportError } from "../report-error.ts";
 import { FORMAT_OPTION, formatOf, type Answer as Printed, printResources } from "./print.ts";
 import {
   KIND_WORDS,
@@ -23,31 +23,37 @@ import { findAll, findOne, type Stored } from "./stored.ts";
 export const getCommand: Command = {
   kind: "command",
   name: "get",
-  summary: "Show resources",
+  summary: "Show one or more resources",
   description: [
-    "KIND is a kind in any usual spelling (ippool, IPPools, ipp …), or several joined by commas; NAME… narrows it down.",
-    "yaml and json carry the resourceVersion; what they print can be applied again.",
-    "One that cannot be read does not hide the others: it is told of on stderr, and the exit code is 1.",
+    "KIND is a singular, plural or short name in any case (ippool, IPPools, ipp …), or several separated by commas.",
+    "Without NAME, all resources of the kind are shown.",
+    "yaml and json output includes the resourceVersion and can be applied again.",
+    "Unreadable resources are reported on stderr, and the exit code is then 1.",
   ].join("\n"),
   operands: "KIND [NAME…] | KIND/NAME…",
   completes: KIND_WORDS,
   options: [
     FORMAT_OPTION,
     FILE_OPTION,
-    { name: "selector", letter: "l", value: "SELECTOR", summary: "Only those whose labels it selects: rack == 'a'" },
+    {
+      name: "selector",
+      letter: "l",
+      value: "SELECTOR",
+      summary: "Show only resources whose labels match, for example rack == 'a'",
+    },
     NAMESPACE_OPTION,
-    { name: "all-namespaces", letter: "A", summary: "Of every namespace" },
+    { name: "all-namespaces", letter: "A", summary: "Show the resources of all namespaces" },
   ],
   needsDatastore: true,
   examples: [
-    { command: "get ippools", does: "Every pool" },
-    { command: "get pool blue -o yaml", does: "One pool, as it could be applied again" },
-    { command: "get nodes -o wide -l \"rack == 'a'\"", does: "Some nodes, with every column" },
-    { command: "get wep -A -o name", does: "The workload endpoints of all namespaces" },
+    { command: "get ippools", does: "List all pools" },
+    { command: "get pool blue -o yaml", does: "Show a pool as YAML" },
+    { command: "get nodes -o wide -l \"rack == 'a'\"", does: "List the nodes with a label, with all columns" },
+    { command: "get wep -A -o name", does: "List the workload endpoints of all namespaces" },
   ],
   async run(context, given) {
     if (given.switches.has("all-namespaces") && given.values.has(NAMESPACE_OPTION.name)) {
-      throw new UsageError("--all-namespaces and --namespace exclude each other");
+      throw new UsageError("--all-namespaces and --namespace cannot be combined");
     }
     const selections = await selectionsOf(context, given);
     const selector = selectorOf(given);
@@ -64,16 +70,16 @@ export const getCommand: Command = {
 };
 
 async function selectionsOf(context: Context, given: Given): Promise<readonly Selection[]> {
-  if (!given.lists.has(FILE_OPTION.name)) return refuseNamesEverywhere(parseSelections(given), given);
-  if (given.operands.length > 0) throw new UsageError("Resources are named by -f or by KIND and NAME, not by both");
+  if (!given.lists.has(FILE_OPTION.name)) return refuseNamesInAllNamespaces(parseSelections(given), given);
+  if (given.operands.length > 0) throw new UsageError("Give either -f or KIND and NAME, not both");
   return (await readGivenResources(context, given)).map(({ kind, name }) => ({ kind, names: [name] }));
 }
 
-/** A name means one resource of one namespace. */
-function refuseNamesEverywhere(selections: readonly Selection[], given: Given): readonly Selection[] {
+/** A name identifies one resource in one namespace. */
+function refuseNamesInAllNamespaces(selections: readonly Selection[], given: Given): readonly Selection[] {
   const named = selections.find(({ kind, names }) => kind.namespaced && names.length > 0);
   if (!named || !given.switches.has("all-namespaces")) return selections;
-  throw new UsageError(`--all-namespaces shows every ${named.kind.kind}: name none, or say --namespace instead`);
+  throw new UsageError(`A ${named.kind.kind} cannot be requested by name with --all-namespaces; use --namespace`);
 }
 
 function selectorOf(given: Given): Selector | undefined {
@@ -81,7 +87,7 @@ function selectorOf(given: Given): Selector | undefined {
   if (text === undefined) return undefined;
   const parsed = parseSelector(text);
   if (parsed.ok) return parsed.selector;
-  throw new UsageError(`"${text}" is not a selector, at ${formatSelectorError(parsed.error)}`);
+  throw new UsageError(`"${text}" is not a valid selector: ${formatSelectorError(parsed.error)}`);
 }
 
 function isSelected({ metadata }: Stored["resource"], selector: Selector | undefined): boolean {
@@ -90,7 +96,7 @@ function isSelected({ metadata }: Stored["resource"], selector: Selector | undef
 
 interface Found {
   readonly found: readonly Stored[];
-  /** Of each that does not exist or cannot be read. */
+  /** One for each resource that does not exist or is unreadable. */
   readonly failures: readonly PluginError[];
 }
 
@@ -114,7 +120,7 @@ function foundIn({ readable, unreadable }: ReadEach<Stored>): Found {
   return { found: readable, failures: unreadable.map(({ failure }) => failure) };
 }
 
-/** Says which existing one may have been meant. */
+/** Suggests the existing resource with the most similar name. */
 export async function notFound(
   store: Datastore,
   { kind, name }: { kind: Selection["kind"]; name: Selection["names"][number] },
@@ -136,7 +142,7 @@ function print(context: Context, given: Given, { kinds, found, failures, isSingl
     const showsNamespace = given.switches.has("all-namespaces");
     context.stdout(printResources(format, { kinds, found, isSingle, showsNamespace, now: context.now() }));
   }
-  if (found.length === 0 && failures.length === 0 && isTable) context.stderr("There are none.\n");
-  for (const failure of failures) complain(context, failure);
+  if (found.length === 0 && failures.length === 0 && isTable) context.stderr("No resources found.\n");
+  for (const failure of failures) reportError(context, failure);
   return failures.length === 0 ? EXIT_OK : EXIT_FAILED;
 }

@@ -1,7 +1,7 @@
 /**
- * From the text of a file to resources: one or many documents, YAML or JSON,
- * lists of resources among them. Every problem of every document is told at
- * once, so that nothing is done when anything is wrong.
+ * Decodes the text of a file to resources: one or many documents, YAML or JSON,
+ * including lists of resources. All problems of all documents are reported
+ * together, and nothing is done if there is any.
  */
 import { PluginError } from "../../errors.ts";
 import type { ResourceName } from "../../model/keys.ts";
@@ -16,7 +16,7 @@ import { splitDocuments } from "./documents.ts";
 import { parseDocument } from "./parse-document.ts";
 import { USUAL_NAMESPACE } from "./reference.ts";
 
-/** A resource that a user gave. */
+/** A resource given by the user. */
 export interface GivenResource {
   readonly kind: AdminKind;
   readonly name: ResourceName;
@@ -29,12 +29,12 @@ export interface Manifest {
   readonly text: string;
 }
 
-/** `namespace`: of all resources that have one; where none is given, those that do not say are in the usual one. */
+/** `namespace`: of all namespaced resources; if absent, resources without a namespace are in the default one. */
 export function decodeManifests(manifests: readonly Manifest[], namespace?: string): readonly GivenResource[] {
   const decoded = manifests.flatMap((manifest) => decodeManifest(manifest, namespace));
   const problems = decoded.flatMap((each) => (each.ok ? [] : each.problems));
   if (problems.length > 0) {
-    throw new PluginError("resource-invalid", `Cannot use what was given:\n  ${problems.join("\n  ")}`);
+    throw new PluginError("resource-invalid", `Cannot use the given resources:\n  ${problems.join("\n  ")}`);
   }
   return decoded.flatMap((each) => (each.ok ? [each.given] : []));
 }
@@ -58,11 +58,11 @@ function placeText(place: string, within: readonly string[]): string {
 
 interface Member {
   readonly value: unknown;
-  /** Where in its document: `items[3]`; empty for all of it. */
+  /** The path in its document: `items[3]`; empty for the whole document. */
   readonly path: string;
 }
 
-/** Of a list, or an object of kind `…List`: its members; of an empty document none. */
+/** The members of a list or of an object of kind `…List`; none for an empty document. */
 function membersOf(value: unknown, path = ""): readonly Member[] {
   if (value === null || value === undefined) return [];
   if (Array.isArray(value)) return value.flatMap((member, index) => membersOf(member, `${path}[${index}]`));
@@ -79,7 +79,7 @@ function decodeDocument(document: unknown, place: string, namespace: string | un
   const refuse = (...problems: readonly string[]): Decoded => refusal(place, problems);
   if (!isObject(document)) return refuse("it is not an object");
   const word = document["kind"];
-  if (typeof word !== "string") return refuse("kind: is missing; give it a value");
+  if (typeof word !== "string") return refuse("kind: is required");
   const kind = findKind(ADMIN_KINDS, word);
   if (!kind) return refuse(`kind: ${unknownKind(word)}`);
 
@@ -87,7 +87,7 @@ function decodeDocument(document: unknown, place: string, namespace: string | un
   if (!decoded.ok) return refuse(...decoded.problems.map(formatProblem));
   const { namespace: own } = decoded.value.metadata;
   if (own !== undefined && namespace !== undefined && own !== namespace) {
-    const message = `is not the namespace "${namespace}" that was asked for; say --namespace ${own}, or none`;
+    const message = `does not match --namespace ${namespace}; use --namespace ${own}, or leave it out`;
     return refuse(formatProblem({ path: "metadata.namespace", value: own, message }));
   }
   return { ok: true, given: givenResource(kind, decoded.value, namespace ?? USUAL_NAMESPACE) };
@@ -97,7 +97,7 @@ function refusal(place: string, problems: readonly string[]): Decoded {
   return { ok: false, problems: problems.map((problem) => `${place}: ${problem}`) };
 }
 
-/** Puts a resource that has a namespace, and does not say which, into this one. */
+/** Sets the namespace of a namespaced resource that does not have one. */
 export function givenResource(kind: AdminKind, resource: Resource, namespace: string): GivenResource {
   const { name, namespace: own } = resource.metadata;
   if (!kind.namespaced) return { kind, name: { name }, resource };
@@ -112,5 +112,5 @@ export function givenResource(kind: AdminKind, resource: Resource, namespace: st
 function unknownKind(word: string): string {
   const kinds = ADMIN_KINDS.map(({ kind }) => kind);
   const nearest = nearestName(word, kinds);
-  return `"${word}" is not known; ${nearest === undefined ? `use ${kinds.join(", ")}` : `did you mean "${nearest}"?`}`;
+  return `"${word}" is not a known kind; ${nearest === undefined ? `use ${kinds.join(", ")}` : `did you mean "${nearest}"?`}`;
 }

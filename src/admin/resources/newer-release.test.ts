@@ -47,11 +47,11 @@ describe("fields of a newer release", () => {
     });
   });
 
-  test("are no change of their own", async () => {
+  test("are not a change", async () => {
     expect((await apply("blue", BLUE)).stdout).toBe("ippool/blue unchanged\n");
   });
 
-  test("outlive a delete that is refused", async () => {
+  test("survive a failed delete", async () => {
     await apply("red", { cidr: "10.0.1.0/24" });
     await openAllocator(store, means()).assign(
       request("net.c1", { wishes: [{ kind: "automatic", family: 4, pools: ["blue"] }] }),

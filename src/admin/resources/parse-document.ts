@@ -1,6 +1,6 @@
-/** One document, YAML or JSON, as a value. A key that stands twice in an object is a mistake: the parsers keep the last and say nothing. */
+/** Parses one document, YAML or JSON. Rejects a key that occurs twice in an object: the parsers silently keep the last. */
 import { type ConfigPath, pathText } from "../../config/problem.ts";
-import { locateJson } from "../json-places.ts";
+import { locateJson } from "../json-positions.ts";
 import type { Document } from "./documents.ts";
 import { findRepeatedKeys } from "./repeated-keys.ts";
 
@@ -8,10 +8,10 @@ export type ParsedDocument =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly problems: readonly string[] };
 
-/** `line`: where the document begins in its file, for the messages. */
+/** `line`: where the document begins in its file, for messages. */
 export function parseDocument({ text, line }: Pick<Document, "text" | "line">): ParsedDocument {
   const toFile = (lineOfDocument: number) => lineOfDocument + line - 1;
-  // YAML's marker, blotted out so that every place stays where it is.
+  // YAML's document marker is replaced by spaces, so that all positions stay the same.
   const body = text.replace(/^(\s*)---(?=\s)/, "$1   ");
   const places = /^\s*[{[]/.test(body) ? locateJson(body) : undefined;
   if (places?.ok) {
@@ -21,9 +21,9 @@ export function parseDocument({ text, line }: Pick<Document, "text" | "line">): 
   const yaml = tryYaml(text);
   if (yaml.ok) return unlessRepeated(findRepeatedKeys(text), toFile) ?? yaml;
   const reason = places
-    ? `as JSON it is wrong at line ${toFile(places.position.line)}, column ${places.position.column}: ${places.reason}`
+    ? `invalid JSON at line ${toFile(places.position.line)}, column ${places.position.column}: ${places.reason}`
     : yaml.reason;
-  return { ok: false, problems: [`it is neither YAML nor JSON (${reason})`] };
+  return { ok: false, problems: [`it is neither valid YAML nor valid JSON (${reason})`] };
 }
 
 type Yaml = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly reason: string };
@@ -43,7 +43,7 @@ function unlessRepeated(
 ): ParsedDocument | undefined {
   if (repeated.length === 0) return undefined;
   const problems = repeated.map(
-    ({ path, line }) => `${pathText(path)}: is given more than once, last in line ${toFile(line)}; keep one of them`,
+    ({ path, line }) => `${pathText(path)}: is given more than once, last on line ${toFile(line)}; keep only one`,
   );
   return { ok: false, problems };
 }

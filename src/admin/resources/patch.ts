@@ -2,7 +2,7 @@ import { PluginError } from "../../errors.ts";
 import { isObject } from "../../model/shape.ts";
 import { type Command, UsageError } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
-import { forEachResource } from "./each.ts";
+import { forEachResource } from "./for-each-resource.ts";
 import { mergePatch } from "./merge-patch.ts";
 import { parseDocument } from "./parse-document.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "./reference.ts";
@@ -11,24 +11,30 @@ import { updateResource } from "./update.ts";
 export const patchCommand: Command = {
   kind: "command",
   name: "patch",
-  summary: "Change some fields of a resource",
+  summary: "Update fields of a resource",
   description: [
-    "The patch is merged into the resource (JSON merge patch): objects field by field, null removes a field,",
-    "lists are replaced as a whole. A patch that names metadata.resourceVersion changes that very version or fails.",
+    "The patch is a JSON merge patch: objects are merged, null removes a field, lists are replaced as a whole.",
+    "If the patch contains metadata.resourceVersion, it fails unless the resource still has that version.",
   ].join("\n"),
   operands: "KIND NAME",
   completes: KIND_WORDS,
-  options: [{ name: "patch", letter: "p", value: "PATCH", summary: "The patch, in JSON or YAML" }, NAMESPACE_OPTION],
+  options: [
+    { name: "patch", letter: "p", value: "PATCH", summary: "The merge patch, as JSON or YAML" },
+    NAMESPACE_OPTION,
+  ],
   needsDatastore: true,
   examples: [
-    { command: `patch ippool blue -p '{"spec":{"disabled":true}}'`, does: "No new addresses from this pool" },
-    { command: "patch ippool blue -p 'spec: {nodeSelector: null}'", does: "Back to the default" },
+    {
+      command: `patch ippool blue -p '{"spec":{"disabled":true}}'`,
+      does: "Disable a pool: no new addresses are assigned from it",
+    },
+    { command: "patch ippool blue -p 'spec: {nodeSelector: null}'", does: "Reset a field to its default" },
   ],
   async run(context, given) {
     const { kind, name, rest } = parseReference(given);
-    if (rest.length > 0) throw new UsageError(`"patch" changes one resource, and "${rest[0]}" was given besides`);
+    if (rest.length > 0) throw new UsageError(`"patch" takes exactly one resource: got also "${rest[0]}"`);
     const text = given.values.get("patch");
-    if (text === undefined) throw new UsageError('"-p PATCH" is needed');
+    if (text === undefined) throw new UsageError('"-p PATCH" is required');
     const patch = parsePatch(text);
     return withDatastore(context, given, (store) =>
       forEachResource(context, given, {

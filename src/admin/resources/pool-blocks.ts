@@ -5,9 +5,9 @@ import { formatPrefix, type Prefix, prefixesOverlap } from "../../ip/prefix.ts";
 import { type IPPool, poolPrefix } from "../../model/ip-pool.ts";
 import type { Problem } from "../../model/problem.ts";
 import { blockAt, findBlocks } from "../ipam/blocks.ts";
-import { wayOutOfRecord } from "./record-way-out.ts";
+import { ipamRecordRemedy } from "./ipam-record-remedy.ts";
 
-/** Blocks that a former pool left in use must fit into the new one: one address must never lie in two blocks. */
+/** Blocks still in use from a former pool must fit into the new one: an address must never be in two blocks. */
 export async function checkPoolBlocks(store: Datastore, pool: IPPool): Promise<readonly Problem[]> {
   const range = poolPrefix(pool);
   const { readable, unreadable } = await findBlocks(store, range.network.family);
@@ -15,13 +15,13 @@ export async function checkPoolBlocks(store: Datastore, pool: IPPool): Promise<r
     (cidr) => prefixesOverlap(range, cidr) && (cidr.length !== pool.spec.blockSize || cidr.length < range.length),
   );
   if (!misfit) return [];
-  const message = `does not fit block ${formatPrefix(misfit)}, which is still in use; use ${misfit.length}, or another range`;
+  const message = `does not fit block ${formatPrefix(misfit)}, which is still in use; use ${misfit.length}, or another CIDR`;
   return [{ path: "spec.blockSize", value: pool.spec.blockSize, message }];
 }
 
-/** Where a block lies that cannot be read: its key says it, or nobody can. */
+/** The CIDR of an unreadable block, from its key. */
 function placeOf({ key, failure }: Unreadable): Prefix {
   const cidr = blockAt(key);
   if (cidr) return cidr;
-  throw new PluginError(failure.kind, failure.message, { details: wayOutOfRecord(key), cause: failure });
+  throw new PluginError(failure.kind, failure.message, { details: ipamRecordRemedy(key), cause: failure });
 }

@@ -1,4 +1,4 @@
-/** Resources on stdout, in the format asked for. */
+/** Formats resources for stdout, in the requested format. */
 import type { Given } from "../command.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import type { Option } from "../option.ts";
@@ -15,16 +15,16 @@ export const FORMAT_OPTION: Option = {
   letter: "o",
   value: "FORMAT",
   oneOf: FORMATS,
-  summary: "How resources are printed: table (the default), wide, yaml, json or name",
+  summary: "Output format: table (default), wide, yaml, json or name",
 };
 
 export interface Answer {
-  /** What was asked for, found or not. */
+  /** The requested kinds, whether resources were found or not. */
   readonly kinds: readonly AdminKind[];
   readonly found: readonly Stored[];
-  /** One resource was asked for by name: no list around it. */
+  /** One resource was requested by name: it is printed without a list around it. */
   readonly isSingle: boolean;
-  /** More than one namespace may be among them. */
+  /** The resources may be of several namespaces. */
   readonly showsNamespace: boolean;
   readonly now: Date;
 }
@@ -48,10 +48,10 @@ export function printResources(format: Format, answer: Answer): string {
   }
 }
 
-/** Of a list whose members are of several API groups, as the orchestrator's own lists have it. */
+/** The apiVersion of a list with members of several API groups, as in the orchestrator's own lists. */
 const MIXED_API_VERSION = "v1";
 
-/** What `-f` reads again. */
+/** A document that `-f` can read again. */
 function asDocument({ kinds: asked, found, isSingle }: Answer): unknown {
   const [first] = found;
   if (isSingle && first) return first.resource;
@@ -90,11 +90,11 @@ const UNITS = [
   ["m", 60],
 ] as const;
 
-/** `5d`, `3h`, `10m`, `7s`; empty when it is not known. */
+/** `5d`, `3h`, `10m`, `7s`; empty if unknown. */
 function ageOf(timestamp: string | undefined, now: Date): string {
-  const born = timestamp === undefined ? Number.NaN : Date.parse(timestamp);
-  if (Number.isNaN(born)) return "";
-  const seconds = Math.max(0, Math.floor((now.getTime() - born) / 1000));
+  const created = timestamp === undefined ? Number.NaN : Date.parse(timestamp);
+  if (Number.isNaN(created)) return "";
+  const seconds = Math.max(0, Math.floor((now.getTime() - created) / 1000));
   const [unit, size] = UNITS.find(([, length]) => seconds >= 2 * length) ?? ["s", 1];
   return `${Math.floor(seconds / size)}${unit}`;
 }

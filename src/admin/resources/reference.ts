@@ -14,13 +14,13 @@ export const NAMESPACE_OPTION: Option = {
   name: "namespace",
   letter: "n",
   value: "NAMESPACE",
-  summary: `Namespace of resources that have one; ${USUAL_NAMESPACE} when absent`,
+  summary: `Namespace of namespaced resources (default: ${USUAL_NAMESPACE})`,
 };
 
-/** What completion offers where a kind is wanted. */
+/** What completion offers for a kind. */
 export const KIND_WORDS: readonly string[] = ADMIN_KINDS.map(({ kind }) => kind.toLowerCase());
 
-/** Kinds, and the resources meant; no names means all of the kind. */
+/** A kind and the names of its resources; no names means all resources of the kind. */
 export interface Selection {
   readonly kind: AdminKind;
   readonly names: readonly ResourceName[];
@@ -30,21 +30,21 @@ function kindNamed(word: string): AdminKind {
   const found = findKind(ADMIN_KINDS, word);
   if (found) return found;
   const nearest = nearestName(word, ADMIN_KINDS.flatMap(kindWords));
-  const hint = nearest === undefined ? `there are: ${KIND_WORDS.join(", ")}` : `did you mean "${nearest}"?`;
-  throw new UsageError(`There is no kind "${word}"; ${hint}`);
+  const hint = nearest === undefined ? `available kinds: ${KIND_WORDS.join(", ")}` : `did you mean "${nearest}"?`;
+  throw new UsageError(`Unknown kind "${word}"; ${hint}`);
 }
 
-/** The namespace asked for; `undefined` where none is. */
+/** The namespace given with `--namespace`; `undefined` if absent. */
 export function namespaceOf(given: Given): string | undefined {
   const namespace = given.values.get(NAMESPACE_OPTION.name);
   if (namespace === undefined || isResourceName(namespace)) return namespace;
-  throw new UsageError(`"${namespace}" is no namespace; use lower-case letters, digits, "-" and "."`);
+  throw new UsageError(`"${namespace}" is not a valid namespace; use lower-case letters, digits, "-" and "."`);
 }
 
 /** `KIND NAME…`, `KIND,KIND`, or `KIND/NAME…`. */
 export function parseSelections(given: Given): readonly Selection[] {
   const [first, ...names] = given.operands;
-  if (first === undefined) throw new UsageError(`A kind is needed: ${KIND_WORDS.join(", ")}`);
+  if (first === undefined) throw new UsageError(`A kind is required: ${KIND_WORDS.join(", ")}`);
   const namespace = namespaceOf(given);
   if (first.includes("/")) {
     return given.operands.map((operand) => {
@@ -54,24 +54,24 @@ export function parseSelections(given: Given): readonly Selection[] {
     });
   }
   const kinds = first.split(",").map(kindNamed);
-  if (kinds.length > 1 && names.length > 0) throw new UsageError("Names can be given of one kind at a time");
+  if (kinds.length > 1 && names.length > 0) throw new UsageError("Names can be given for only one kind at a time");
   return kinds.map((kind) => ({ kind, names: names.map((name) => nameIn(kind, [name], namespace)) }));
 }
 
-/** One `KIND NAME` or `KIND/NAME`; answers also what stands behind it. */
+/** One `KIND NAME` or `KIND/NAME`; also returns the arguments after it. */
 export function parseReference(given: Given): { kind: AdminKind; name: ResourceName; rest: readonly string[] } {
   const [first = "", ...rest] = given.operands;
   const namespace = namespaceOf(given);
   const [word = "", ...path] = first.split("/");
-  if (first === "") throw new UsageError(`A kind and a name are needed; kinds: ${KIND_WORDS.join(", ")}`);
+  if (first === "") throw new UsageError(`A kind and a name are required; kinds: ${KIND_WORDS.join(", ")}`);
   const kind = kindNamed(word);
   if (path.length > 0) return { kind, name: nameIn(kind, path, namespace), rest };
   const [name, ...more] = rest;
-  if (name === undefined) throw new UsageError(`The name of the ${kind.kind} is needed`);
+  if (name === undefined) throw new UsageError(`The name of the ${kind.kind} is required`);
   return { kind, name: nameIn(kind, [name], namespace), rest: more };
 }
 
-/** `ippool/blue`; a name that `parseSelections` understands. */
+/** `ippool/blue`, as `parseSelections` accepts it. */
 export function referenceText({ kind }: PublicKind, { name, namespace }: ResourceName): string {
   return [kind.toLowerCase(), ...(namespace === undefined ? [] : [namespace]), name].join("/");
 }
@@ -80,10 +80,10 @@ function nameIn(kind: PublicKind, path: readonly string[], namespace: string | u
   const [name = "", ...rest] = path.toReversed();
   const [own, ...tooMuch] = rest;
   if (name === "" || tooMuch.length > 0 || (own !== undefined && !kind.namespaced)) {
-    throw new UsageError(`There can be no ${kind.kind} "${path.join("/")}"`);
+    throw new UsageError(`"${path.join("/")}" is not a valid ${kind.kind} name`);
   }
   if (own !== undefined && namespace !== undefined && own !== namespace) {
-    throw new UsageError(`"${path.join("/")}" is asked for in two namespaces, "${own}" and "${namespace}"`);
+    throw new UsageError(`"${path.join("/")}" conflicts with --namespace ${namespace}`);
   }
   return kind.namespaced ? { name, namespace: own ?? namespace ?? USUAL_NAMESPACE } : { name };
 }

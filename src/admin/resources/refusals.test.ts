@@ -27,7 +27,7 @@ async function outcomeOf(run: Promise<AdminRun>): Promise<unknown> {
   return { code, reason, retry };
 }
 
-/** The store as it is when somebody else is quicker: their change comes right before each of the first `times` commits. */
+/** A store with a faster writer: its change comes right before each of the first `times` commits. */
 function racedBy(change: (value: string, revision: string) => Change, { times = 1, key = KEY } = {}): Datastore {
   let left = times;
   return storeAround(store, {
@@ -44,7 +44,7 @@ const touch = (key: string) => (value: string) => ({ kind: "put", key, value: `$
 const remove = (key: string) => (_: string, revision: string) => ({ kind: "delete", key, revision }) as const;
 
 describe("a refused write", () => {
-  test("says that the resource exists", async () => {
+  test("reports that the resource exists", async () => {
     await ctl("apply -f -", { stdin: NODE });
 
     expect(await outcomeOf(ctl("create -f -", { stdin: NODE }))).toEqual({
@@ -54,7 +54,7 @@ describe("a refused write", () => {
     });
   });
 
-  test("says so also when it was created at the same time", async () => {
+  test("reports it also if it was created concurrently", async () => {
     const on = racedBy(touch(KEY));
 
     expect(await outcomeOf(ctl("create -f -", { stdin: NODE, on }))).toMatchObject({ reason: "resource-exists" });
@@ -86,7 +86,7 @@ describe("a refused write", () => {
     },
   );
 
-  test("says that a resource was changed while it was deleted", async () => {
+  test("reports that a resource was changed during its deletion", async () => {
     await ctl("apply -f -", { stdin: NODE });
     await ctl("apply -f -", { stdin: POOL });
 
@@ -96,7 +96,7 @@ describe("a refused write", () => {
     expect(await outcomeOf(ofPool)).toMatchObject({ reason: "resource-changed" });
   });
 
-  test("says that a pool was deleted before it could be disabled; a record that is gone is deleted", async () => {
+  test("reports that a pool was deleted before it could be disabled; a missing record counts as deleted", async () => {
     await ctl("apply -f -", { stdin: NODE });
     await ctl("apply -f -", { stdin: POOL });
 
@@ -105,7 +105,7 @@ describe("a refused write", () => {
     expect(await ctl("delete node n1", { on: racedBy(remove(KEY)) })).toMatchObject({ code: EXIT_OK });
   });
 
-  test("says that a label has another value", async () => {
+  test("reports that a label has another value", async () => {
     await ctl("apply -f -", { stdin: { ...NODE, metadata: { name: "n1", labels: { a: "b" } } } });
 
     expect(await outcomeOf(ctl("label node n1 a=c"))).toMatchObject({ reason: "resource-invalid", retry: "no" });
@@ -113,7 +113,7 @@ describe("a refused write", () => {
 });
 
 describe("patch", () => {
-  test("is tried again where reading again is worthwhile", async () => {
+  test("is retried if reading again can help", async () => {
     await ctl("apply -f -", { stdin: NODE });
 
     const { code } = await ctl("label node n1 a=b", { on: racedBy(touch(KEY), { times: 3 }) });
@@ -122,7 +122,7 @@ describe("patch", () => {
     expect((await ctl("get node n1")).stdout).toContain('"a": "b"');
   });
 
-  test("is not tried again where the resource was deleted meanwhile", async () => {
+  test("is not retried if the resource was deleted in the meantime", async () => {
     await ctl("apply -f -", { stdin: NODE });
 
     const run = ctl("label node n1 a=b", { on: racedBy(remove(KEY)) });

@@ -79,7 +79,7 @@ describe("findRepeatedKeys()", () => {
     map: fc.dictionary(key, tie("any"), { maxKeys: 4 }),
   })).map;
 
-  test("finds nothing in what has no key twice", () => {
+  test("finds nothing in a document without duplicate keys", () => {
     fc.assert(
       fc.property(value, (document) => {
         expect(findRepeatedKeys(Bun.YAML.stringify(document, null, 2))).toEqual([]);

@@ -1,26 +1,26 @@
 /**
- * Keys that stand twice in one map of a YAML document, of which the parser
- * keeps the last and says nothing.
+ * Finds keys that occur twice in one map of a YAML document; the parser silently
+ * keeps the last.
  *
- * Lines that look like keys of the same map are only suspected: the parser
- * judges. Each suspect gets a name of its own, and only those that the parser
- * then finds side by side in one map were the same key twice. So nothing inside
- * of a text is ever taken for a key, and the search for suspects may be simple:
- * by columns where maps are blocks, by braces where they are not.
+ * Lines that look like keys of the same map are only candidates: the parser
+ * decides. Each candidate is renamed to a unique name, and only candidates that
+ * the parser then finds in the same map were duplicates. So text inside a string
+ * is never mistaken for a key, and the search for candidates can be simple: by
+ * column in block style, by braces in flow style.
  */
 import type { ConfigPath } from "../../config/problem.ts";
 
 export interface RepeatedKey {
   readonly path: ConfigPath;
-  /** Of the text, where it stands last; counts from 1. */
+  /** The line of its last occurrence; starts at 1. */
   readonly line: number;
 }
 
 export function findRepeatedKeys(text: string): readonly RepeatedKey[] {
-  const suspects = suspectsIn(text);
-  if (suspects.length === 0) return [];
-  const names = new Map<string, Place>();
-  const marked = withMarks(text, suspects, names);
+  const candidates = candidatesIn(text);
+  if (candidates.length === 0) return [];
+  const names = new Map<string, Candidate>();
+  const marked = withUniqueNames(text, candidates, names);
   try {
     return repeatedIn(Bun.YAML.parse(marked), names);
   } catch {
@@ -28,44 +28,44 @@ export function findRepeatedKeys(text: string): readonly RepeatedKey[] {
   }
 }
 
-/** What looks like a key of a map. */
-interface Place {
+/** A candidate: text that looks like a key of a map. */
+interface Candidate {
   readonly key: string;
   readonly line: number;
-  /** Where the key stands in the text. */
+  /** The offsets of the key in the text. */
   readonly start: number;
   readonly end: number;
 }
 
-/** The places of each key in what seems to be one map. */
+/** The candidates in what seems to be one map. */
 class Keys {
-  private readonly last = new Map<string, Place>();
+  private readonly last = new Map<string, Candidate>();
 
-  constructor(private readonly suspects: Map<number, Place>) {}
+  constructor(private readonly candidates: Map<number, Candidate>) {}
 
-  add(place: Place): void {
+  add(place: Candidate): void {
     const earlier = this.last.get(place.key);
-    if (earlier) for (const each of [earlier, place]) this.suspects.set(each.start, each);
+    if (earlier) for (const each of [earlier, place]) this.candidates.set(each.start, each);
     this.last.set(place.key, place);
   }
 }
 
 /** In the order of the text. */
-function suspectsIn(text: string): readonly Place[] {
-  const suspects = new Map<number, Place>();
-  suspectInBlocks(text, suspects);
-  suspectInBraces(text, suspects);
-  return [...suspects.values()].sort((left, right) => left.start - right.start);
+function candidatesIn(text: string): readonly Candidate[] {
+  const candidates = new Map<number, Candidate>();
+  findInBlocks(text, candidates);
+  findInBraces(text, candidates);
+  return [...candidates.values()].sort((left, right) => left.start - right.start);
 }
 
 const QUOTED = `"[^"\\\\]*"|'[^']*'`;
 const FIRST = "[^\\s\"'#&*!|>%@`{}[\\],?:-]";
 const BLOCK_KEY = new RegExp(`^(\\ufeff? *)((?:- +)*)(?:(${QUOTED})\\s*|(${FIRST}(?:[^:]|:(?=\\S))*)):(?=\\s|$)`);
 const ITEM = /^( *)-(\s|$)/;
-/** Merges other maps into this one, and may stand more than once. */
+/** Merges other maps into this one, and may occur more than once. */
 const MERGE = "<<";
 
-function suspectInBlocks(text: string, suspects: Map<number, Place>): void {
+function findInBlocks(text: string, candidates: Map<number, Candidate>): void {
   const open: { readonly column: number; readonly keys: Keys }[] = [];
   const closeBehind = (column: number) => {
     while ((open.at(-1)?.column ?? -1) > column) open.pop();
@@ -79,26 +79,26 @@ function suspectInBlocks(text: string, suspects: Map<number, Place>): void {
     if (written !== MERGE) {
       const column = indent.length + dashes.length;
       closeBehind(column);
-      if (open.at(-1)?.column !== column) open.push({ column, keys: new Keys(suspects) });
-      open.at(-1)?.keys.add(placeOf(written, offset + column, index + 1));
+      if (open.at(-1)?.column !== column) open.push({ column, keys: new Keys(candidates) });
+      open.at(-1)?.keys.add(candidateAt(written, offset + column, index + 1));
     }
     offset += line.length + 1;
   }
 }
 
-/** Texts in quotes, which may hold anything, and what opens, parts and closes maps and lists. */
+/** Quoted strings, which may contain anything, and the characters that open, separate and close maps and lists. */
 const BRACES = /(?<=[\s{[,:]|^)(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')|[{}[\],\n]/g;
 const BRACES_KEY = new RegExp(
   `(\\s*)(?:(${QUOTED})\\s*:|(${FIRST}(?:[^:{}[\\],\\n]|:(?=[^\\s,{}[\\]]))*):(?=[\\s,}\\]]|$))`,
   "y",
 );
 
-function suspectInBraces(text: string, suspects: Map<number, Place>): void {
+function findInBraces(text: string, candidates: Map<number, Candidate>): void {
   /** A list has no keys. */
   const open: (Keys | undefined)[] = [];
   let line = 1;
   for (const { 0: sign, index } of text.matchAll(BRACES)) {
-    if (sign === "{") open.push(new Keys(suspects));
+    if (sign === "{") open.push(new Keys(candidates));
     else if (sign === "[") open.push(undefined);
     else if (sign === "}" || sign === "]") open.pop();
     else if (sign !== ",") line += sign.split("\n").length - 1;
@@ -107,24 +107,25 @@ function suspectInBraces(text: string, suspects: Map<number, Place>): void {
     BRACES_KEY.lastIndex = index + 1;
     const [, space = "", quoted, plain = MERGE] = BRACES_KEY.exec(text) ?? [];
     const written = quoted ?? plain.trimEnd();
-    if (written !== MERGE) keys.add(placeOf(written, index + 1 + space.length, line + space.split("\n").length - 1));
+    if (written !== MERGE)
+      keys.add(candidateAt(written, index + 1 + space.length, line + space.split("\n").length - 1));
   }
 }
 
-/** Without the quotes, which stay around any name: behind them a value may follow at once. */
-function placeOf(written: string, offset: number, line: number): Place {
+/** The key without its quotes, which stay around the unique name: a value may follow them without a space. */
+function candidateAt(written: string, offset: number, line: number): Candidate {
   const key = /^(["'])(.*)\1$/s.exec(written)?.[2] ?? written;
   const start = offset + (written.length - key.length) / 2;
   return { key, line, start, end: start + key.length };
 }
 
-/** The text with a name of its own for every suspect, which `names` learns. */
-function withMarks(text: string, suspects: readonly Place[], names: Map<string, Place>): string {
+/** Replaces every candidate by a unique name, which is added to `names`. */
+function withUniqueNames(text: string, candidates: readonly Candidate[], names: Map<string, Candidate>): string {
   let stem = "key";
   while (text.includes(stem)) stem += "x";
   const pieces: string[] = [];
   let done = 0;
-  for (const [index, place] of suspects.entries()) {
+  for (const [index, place] of candidates.entries()) {
     const mark = `${stem}${index}`;
     names.set(mark, place);
     pieces.push(text.slice(done, place.start), mark);
@@ -133,7 +134,7 @@ function withMarks(text: string, suspects: readonly Place[], names: Map<string, 
   return [...pieces, text.slice(done)].join("");
 }
 
-function repeatedIn(root: unknown, names: ReadonlyMap<string, Place>): readonly RepeatedKey[] {
+function repeatedIn(root: unknown, names: ReadonlyMap<string, Candidate>): readonly RepeatedKey[] {
   const repeated: RepeatedKey[] = [];
   const seen = new Set<object>();
   const visit = (value: unknown, path: ConfigPath): void => {

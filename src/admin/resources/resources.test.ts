@@ -33,7 +33,7 @@ async function json(words: string): Promise<any> {
 }
 
 describe("apply", () => {
-  test("creates what is not there, replaces what differs, leaves alone what is the same", async () => {
+  test("creates missing resources, replaces different ones, leaves equal ones unchanged", async () => {
     expect(await give("apply", BLUE)).toEqual({ code: EXIT_OK, stdout: "ippool/blue created\n", stderr: "" });
     expect((await give("apply", BLUE)).stdout).toBe("ippool/blue unchanged\n");
     const changed = resource("IPPool", "blue", { cidr: "10.0.0.0/24", blockSize: 28, natOutgoing: true });
@@ -56,17 +56,17 @@ describe("apply", () => {
     );
   });
 
-  test("tells of every file, also when one is no YAML", async () => {
+  test("reports every file, even if one is not YAML", async () => {
     const files = { "d/a.yaml": "a: }", "d/b.yaml": JSON.stringify(RED), "d/c.yaml": "kind: Nonsense" };
     const { code, stderr } = await ctl("apply -f d", { files });
 
     expect(code).toBe(EXIT_FAILED);
-    expect(stderr).toContain("d/a.yaml: it is neither YAML nor JSON");
-    expect(stderr).toContain('d/c.yaml: kind: "Nonsense" is not known');
-    expect((await ctl("get pools")).stderr).toBe("There are none.\n");
+    expect(stderr).toContain("d/a.yaml: it is neither valid YAML nor valid JSON");
+    expect(stderr).toContain('d/c.yaml: kind: "Nonsense" is not a known kind');
+    expect((await ctl("get pools")).stderr).toBe("No resources found.\n");
   });
 
-  test("names the part of a file and the place in a list where something is wrong", async () => {
+  test("reports the document in a file and the path in a list of each problem", async () => {
     const list = { kind: "List", items: [null, RED, { kind: "NodeList", items: [{ kind: "Nod" }] }] };
     const stdin = ["# nothing", "---", "", "---", JSON.stringify(list), "---", "- kind: A", "---", "a: }", "---"];
     const { stderr } = await ctl("apply -f -", { stdin: stdin.join("\n") });
@@ -80,7 +80,7 @@ describe("apply", () => {
     expect(single.stderr).toContain("stdin (items[1]): ");
   });
 
-  test("refuses a key that stands twice in one object, by its path and line", async () => {
+  test("refuses a duplicate key in an object, with its path and line", async () => {
     const yaml = `apiVersion: ${API_VERSION}\nkind: IPPool\nmetadata: {name: blue}\nspec:\n  cidr: 10.0.0.0/24\n  cidr: 10.0.1.0/24\n`;
     const json = `{\n"kind": "List", "items": [${JSON.stringify(BLUE)},\n${JSON.stringify(RED).replace("{", '{\n"kind": "Node", ')}]}`;
     const twice = await ctl("apply -f a.yaml -f b.json -f c.json", {
@@ -89,24 +89,24 @@ describe("apply", () => {
     const patch = await runInside(["patch", "pool", "x", "-p", '{"spec": {"disabled": true, "disabled": false}}'], {});
 
     expect(twice.code).toBe(EXIT_FAILED);
-    expect(twice.stderr).toContain("a.yaml (document 2): spec.cidr: is given more than once, last in line 8; ");
-    expect(twice.stderr).toContain("b.json: items[1].kind: is given more than once, last in line 4; ");
-    expect(twice.stderr).toContain("c.json: items[1].kind: is given more than once, last in line 5; ");
+    expect(twice.stderr).toContain("a.yaml (document 2): spec.cidr: is given more than once, last on line 8; ");
+    expect(twice.stderr).toContain("b.json: items[1].kind: is given more than once, last on line 4; ");
+    expect(twice.stderr).toContain("c.json: items[1].kind: is given more than once, last on line 5; ");
     expect(patch.stderr).toContain("the patch: spec.disabled: is given more than once");
     expect((await ctl("get pools -o name")).stdout).toBe("");
   });
 
-  test("tells where a text stops being JSON", async () => {
+  test("reports the position of a JSON syntax error", async () => {
     const { stderr } = await ctl("apply -f a.json", { files: { "a.json": '---\n{\n  "kind": "IPPool"\n  "a": ]}' } });
 
-    expect(stderr).toContain("a.json: it is neither YAML nor JSON (as JSON it is wrong at line 4, column 3: ");
+    expect(stderr).toContain("a.json: it is neither valid YAML nor valid JSON (invalid JSON at line 4, column 3: ");
   });
 
-  test("says that standard input holds nothing", async () => {
+  test("reports that standard input is empty", async () => {
     expect((await ctl("apply -f - -f a.yaml", { files: { "a.yaml": "" } })).stderr).toContain("in stdin, a.yaml");
   });
 
-  test("does nothing when anything is wrong, and tells all of it", async () => {
+  test("does nothing if there is any problem, and reports all of them", async () => {
     const bad = resource("IPPool", "bad", { cidr: "10.0.2.1/24", natOutging: true });
     const { code, stderr } = await give("apply", BLUE, bad, { kind: "IPPol" });
 
@@ -117,7 +117,7 @@ describe("apply", () => {
     expect((await ctl("get pools -o name")).stdout).toBe("");
   });
 
-  test("refuses pools that overlap and fields that cannot change, and goes on with the others", async () => {
+  test("refuses overlapping pools and changes of immutable fields, and continues with the others", async () => {
     await give("apply", BLUE);
     const overlapping = resource("IPPool", "green", { cidr: "10.0.0.128/25" });
     const grown = resource("IPPool", "blue", { cidr: "10.0.0.0/23", blockSize: 28 });
@@ -129,7 +129,7 @@ describe("apply", () => {
     expect(stderr).toContain("spec.cidr");
   });
 
-  test("writes over the very version the document names, or not at all", async () => {
+  test("replaces only the resourceVersion of the document", async () => {
     await give("apply", BLUE);
     const before = await json("get pool blue");
     await ctl("label pool blue a=b");
@@ -162,31 +162,34 @@ describe("-n", () => {
   const IN_PROD = resource("WorkloadEndpoint", "w", {}, { namespace: "prod" });
   const ANYWHERE = resource("WorkloadEndpoint", "v");
 
-  test("is where a document goes that does not say", async () => {
+  test("is the namespace of documents that have none", async () => {
     expect((await give("apply -n prod", IN_PROD, ANYWHERE, RED)).stdout).toBe(
       "workloadendpoint/prod/w created\nworkloadendpoint/prod/v created\nippool/red created\n",
     );
   });
 
-  test.each(["apply", "create", "replace", "delete", "get"])("refuses a document of another: %s", async (command) => {
-    await give("apply", IN_PROD);
-    const { code, stdout, stderr } = await give(`${command} -n other`, ANYWHERE, IN_PROD);
+  test.each(["apply", "create", "replace", "delete", "get"])(
+    "refuses a document of another namespace: %s",
+    async (command) => {
+      await give("apply", IN_PROD);
+      const { code, stdout, stderr } = await give(`${command} -n other`, ANYWHERE, IN_PROD);
 
-    expect({ code, stdout }).toEqual({ code: EXIT_FAILED, stdout: "" });
-    expect(stderr).toContain('(document 2): metadata.namespace: "prod" is not the namespace "other"');
-    expect((await ctl("get wep -A -o name")).stdout).toBe("workloadendpoint/prod/w\n");
-  });
+      expect({ code, stdout }).toEqual({ code: EXIT_FAILED, stdout: "" });
+      expect(stderr).toContain('(document 2): metadata.namespace: "prod" does not match --namespace other');
+      expect((await ctl("get wep -A -o name")).stdout).toBe("workloadendpoint/prod/w\n");
+    },
+  );
 
   test.each([
-    ["get wep/prod/w -n other", '"prod" and "other"'],
-    ["delete wep/prod/w -n other", '"prod" and "other"'],
-    ["label wep/prod/w a=b -n other", '"prod" and "other"'],
+    ["get wep/prod/w -n other", '"prod/w" conflicts with --namespace other'],
+    ["delete wep/prod/w -n other", '"prod/w" conflicts with --namespace other'],
+    ["label wep/prod/w a=b -n other", '"prod/w" conflicts with --namespace other'],
     ["get wep -n other -A", "--all-namespaces"],
-    ["get wep -n a/b", '"a/b" is no namespace'],
-    ["delete wep w -n A", '"A" is no namespace'],
-    ["patch wep w -p {} -n a_b", '"a_b" is no namespace'],
-    ["apply -f - -n a/b", '"a/b" is no namespace'],
-  ])("excludes another namespace, or what is none: %s", async (words, hint) => {
+    ["get wep -n a/b", '"a/b" is not a valid namespace'],
+    ["delete wep w -n A", '"A" is not a valid namespace'],
+    ["patch wep w -p {} -n a_b", '"a_b" is not a valid namespace'],
+    ["apply -f - -n a/b", '"a/b" is not a valid namespace'],
+  ])("refuses a conflicting or invalid namespace: %s", async (words, hint) => {
     await give("apply", IN_PROD);
     const { code, stderr } = await ctl(words, { stdin: JSON.stringify(ANYWHERE) });
 
@@ -197,7 +200,7 @@ describe("-n", () => {
 });
 
 describe("create and replace", () => {
-  test("refuse what exists and what does not, and name it", async () => {
+  test("refuse an existing and a missing resource, and name it", async () => {
     expect(await give("replace", BLUE)).toMatchObject({ code: EXIT_FAILED });
     await give("create", BLUE);
     const again = await give("create", BLUE);
@@ -233,7 +236,7 @@ describe("get", () => {
     expect((await ctl("get wep/prod/w -o name")).stdout).toBe("workloadendpoint/prod/w\n");
   });
 
-  test("names the one that may have been meant", async () => {
+  test("suggests a similar name", async () => {
     await give("apply", BLUE);
     const { code, stdout, stderr } = await ctl("get pool bleu");
 
@@ -242,7 +245,7 @@ describe("get", () => {
   });
 
   test.each([["get"], ["get pol"], ["get pools,nodes x"], ["get pool -l a=="], ["delete pool"], ["patch pool"]])(
-    "calls %p a wrong usage",
+    "reports %p as wrong usage",
     async (words) => {
       expect(await ctl(words)).toMatchObject({ code: EXIT_USAGE, stdout: "" });
     },
@@ -252,7 +255,7 @@ describe("get", () => {
 describe("patch", () => {
   const patch = (value: object) => runInside(["patch", "pool", "blue", "-p", JSON.stringify(value)], { store });
 
-  test("merges, removes and refuses as the model does", async () => {
+  test("merges, removes, and validates like the model", async () => {
     await give("apply", BLUE);
 
     expect((await patch({ spec: { disabled: true, nodeSelector: "rack == 'a'" } })).stdout).toBe(
@@ -266,7 +269,7 @@ describe("patch", () => {
     expect((await patch({ metadata: { resourceVersion: "1" }, spec: { disabled: false } })).code).toBe(EXIT_FAILED);
   });
 
-  test("many at once lose nothing", async () => {
+  test("concurrent changes are all kept", async () => {
     await give("apply", resource("Node", "n1"));
     const keys = Array.from({ length: 4 }, (_, index) => `k${index}`);
     const runs = await Promise.all(keys.map((key) => ctl(`label node n1 ${key}=x`)));
@@ -288,7 +291,7 @@ describe("label", () => {
     expect((await ctl("label node n1 rack=b rack-")).code).toBe(EXIT_USAGE);
   });
 
-  test("takes the names of what every object has for labels like any other", async () => {
+  test("accepts names of built-in object members as labels", async () => {
     await give("apply", resource("Node", "n1"));
 
     expect((await ctl("label node n1 hasOwnProperty=a toString=b")).stdout).toBe("node/n1 labelled\n");
@@ -296,16 +299,16 @@ describe("label", () => {
     expect((await ctl("label node n1 valueOf-")).stdout).toBe("node/n1 unchanged\n");
   });
 
-  test("refuses a kind that keeps none", async () => {
+  test("refuses a kind that does not support labels", async () => {
     await give("apply", resource("IPAMConfiguration", "default", { strictAffinity: true }));
 
     expect((await ctl("label ipamconfig default a=b")).code).toBe(EXIT_FAILED);
   });
 });
 
-describe("the one IPAMConfiguration", () => {
+describe("the only IPAMConfiguration", () => {
   test.each(["get ipamconfig other", "delete ipamconfig other", "delete ipamconfig other --force"])(
-    "is not meant by another name: %s",
+    "does not exist under another name: %s",
     async (words) => {
       await give("apply", resource("IPAMConfiguration", "default", { strictAffinity: true }));
 
@@ -319,7 +322,7 @@ describe("delete", () => {
   const allocator = () => openAllocator(store, means());
   const blocks = async () => (await store.read([{ kind: "prefix", prefix: blocksPrefix(4) }])).answers[0]?.length;
 
-  test("deletes by name and by file; what is gone is a failure unless that is no matter", async () => {
+  test("deletes by name and by file; a missing resource is an error unless it is ignored", async () => {
     await give("apply", BLUE, RED);
 
     expect((await ctl("delete pool blue")).stdout).toBe("ippool/blue deleted\n");
@@ -328,14 +331,14 @@ describe("delete", () => {
     expect((await ctl("get pools -o name")).stdout).toBe("");
   });
 
-  test("takes files or names, not both: one of the two would be left out without a word", async () => {
+  test("accepts files or names, not both: one of the two would be ignored silently", async () => {
     await give("apply", BLUE, RED);
 
     expect(await ctl("delete -f - pool red", { stdin: JSON.stringify(BLUE) })).toMatchObject({ code: EXIT_USAGE });
     expect((await ctl("get pools -o name")).stdout).toBe("ippool/blue\nippool/red\n");
   });
 
-  test("refuses a pool in use, says who uses it, and leaves it as it was", async () => {
+  test("refuses a pool in use, reports who uses it, and does not change it", async () => {
     await give("apply", BLUE);
     await allocator().assign(request("net.c1", { attributes: { pod: "web-0", namespace: "prod" } }));
     const before = await json("get pool blue");
@@ -347,7 +350,7 @@ describe("delete", () => {
     expect(await json("get pool blue")).toEqual(before);
   });
 
-  test("takes the blocks of an unused pool from their nodes", async () => {
+  test("releases the blocks of an unused pool from their nodes", async () => {
     await give("apply", BLUE);
     await allocator().assign(request("net.c1"));
     await allocator().releaseHandle({ handle: "net.c1", node: "node-1" });
@@ -358,7 +361,7 @@ describe("delete", () => {
     expect((await store.read([{ kind: "prefix", prefix: "/" }])).answers[0]).toEqual([]);
   });
 
-  test("takes claims away that never came to be a block", async () => {
+  test("deletes claims without a block", async () => {
     await give("apply", BLUE);
     await store.commit([{ kind: "put", key: affinityKey("node-1", prefix("10.0.0.16/28")), value: "{}" }]);
 
@@ -388,7 +391,7 @@ describe("delete", () => {
     expect((await give("create", BLUE)).code).toBe(EXIT_OK);
   });
 
-  test("shows on a terminal how far it is, and takes the line away again", async () => {
+  test("shows progress on a terminal, and erases the line at the end", async () => {
     const blocks = 32;
     await give("apply", resource("IPPool", "many", { cidr: "10.1.0.0/24", blockSize: 29 }));
     for (let index = 0; index < blocks; index += 1) {

@@ -1,4 +1,4 @@
-/** `-f`: a file, a folder (its .yaml, .yml and .json files), or - for standard input; may be given several times. */
+/** `-f`: a file, a directory (its .yaml, .yml and .json files), or - for standard input; can be repeated. */
 import { PluginError } from "../../errors.ts";
 import { type Context, type Given, UsageError } from "../command.ts";
 import type { Option } from "../option.ts";
@@ -10,14 +10,14 @@ export const FILE_OPTION: Option = {
   letter: "f",
   value: "FILE",
   repeats: true,
-  summary: "File or folder of YAML or JSON documents, or - for standard input; may be given several times",
+  summary: "File or directory with YAML or JSON documents, or - for standard input; can be repeated",
 };
 
 const MANIFEST = /\.(ya?ml|json)$/;
 
 export async function readGivenResources(context: Context, given: Given): Promise<readonly GivenResource[]> {
   const paths = given.lists.get(FILE_OPTION.name) ?? [];
-  if (paths.length === 0) throw new UsageError('"-f FILE" is needed, or "-f -" for standard input');
+  if (paths.length === 0) throw new UsageError('"-f FILE" is required, or "-f -" for standard input');
   const manifests: Manifest[] = [];
   for (const path of paths) manifests.push(...(await readSource(context, path)));
   const resources = decodeManifests(manifests, namespaceOf(given));
@@ -39,7 +39,7 @@ async function readSource(context: Context, path: string): Promise<readonly Mani
     return await Promise.all(files.map(async (place) => ({ place, text: await context.readFile(place) })));
   } catch (cause) {
     const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
-    const reason = code === "ENOENT" ? "there is no such file or folder" : code;
+    const reason = code === "ENOENT" ? "no such file or directory" : code;
     throw new PluginError("io-failure", `Cannot read "${path}": ${reason}`, { cause });
   }
 }

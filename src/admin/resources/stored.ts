@@ -1,10 +1,10 @@
-/** Resources of the public kinds as they lie in the datastore, each with its revision as `resourceVersion`. */
+/** Reads resources of the public kinds from the datastore, each with its revision as `resourceVersion`. */
 import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { type ReadEach, readEach } from "../../datastore/read-each.ts";
 import type { ResourceName } from "../../model/keys.ts";
 import type { AdminKind, StoredResource } from "../kinds/kind.ts";
-import { readOrExplain } from "./way-out.ts";
+import { readOrExplain } from "./unreadable-remedy.ts";
 
 export interface Stored extends StoredResource {
   readonly kind: AdminKind;
@@ -14,18 +14,18 @@ export async function readOne(store: Datastore, kind: AdminKind, name: ResourceN
   return allReadable(await findOne(store, kind, name))[0];
 }
 
-/** All of the kind, or of the namespace, in the order of their names. */
+/** All resources of the kind, or of the namespace, ordered by name. */
 export async function readAll(store: Datastore, kind: AdminKind, namespace?: string): Promise<readonly Stored[]> {
   return allReadable(await findAll(store, kind, namespace));
 }
 
-/** Like `readOne`, and no failure when it cannot be read: then it stands among the unreadable. */
+/** Like `readOne`, but returns an unreadable resource instead of failing. */
 export async function findOne(store: Datastore, kind: AdminKind, name: ResourceName): Promise<ReadEach<Stored>> {
   const { answers } = await store.read([{ kind: "key", key: kind.key(name) }]);
   return readEach(answers.flat(), (entry) => decodeEntry(kind, entry));
 }
 
-/** Like `readAll`, and those that cannot be read apart. */
+/** Like `readAll`, but returns unreadable resources separately instead of failing. */
 export async function findAll(store: Datastore, kind: AdminKind, namespace?: string): Promise<ReadEach<Stored>> {
   return readEach(await readAllEntries(store, kind.prefix(namespace)), (entry) => decodeEntry(kind, entry));
 }

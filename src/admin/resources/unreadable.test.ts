@@ -27,7 +27,7 @@ const records = PUBLIC_KINDS.flatMap((kind) => {
   return ["{", "7"].map((text) => [referenceText(kind, name), text, kind.key(name)] as const);
 });
 
-describe("a record that cannot be read", () => {
+describe("an unreadable record", () => {
   test.each(records)("%s that is %s is deleted with --force, and not without", async (reference, text, key) => {
     await put(key, text);
     const refused = await ctl(`delete ${reference}`);
@@ -38,11 +38,11 @@ describe("a record that cannot be read", () => {
     expect(await everything()).toHaveLength(1);
     const forced = await ctl(`delete ${reference} --force`);
     expect(forced).toMatchObject({ code: EXIT_OK, stdout: `${reference} deleted\n` });
-    expect(forced.stderr).toContain("could not be read");
+    expect(forced.stderr).toContain("was unreadable");
     expect(await everything()).toEqual([]);
   });
 
-  test.each(records)("%s that is %s is told of by get with the way out", async (reference, text, key) => {
+  test.each(records)("%s that is %s is reported by get with the remedy", async (reference, text, key) => {
     await put(key, text);
     const [kind = ""] = reference.split("/");
 
@@ -55,7 +55,7 @@ describe("a record that cannot be read", () => {
   });
 });
 
-describe("a pool that cannot be read", () => {
+describe("an unreadable pool", () => {
   const blue = resourceKey("ippools", { name: "blue" });
   const manifest = (name: string, cidr: string) =>
     JSON.stringify({ apiVersion: API_VERSION, kind: "IPPool", metadata: { name }, spec: { cidr, blockSize: 28 } });
@@ -77,11 +77,11 @@ describe("a pool that cannot be read", () => {
     expect((await ctl("get pool rd")).stderr).toContain('did you mean "red"?');
   });
 
-  test("is refused without --force because nobody can tell whether it is in use", async () => {
-    expect((await ctl("delete pool blue")).stderr).toContain("whether its addresses are in use cannot be told");
+  test("is not deleted without --force because its usage is unknown", async () => {
+    expect((await ctl("delete pool blue")).stderr).toContain("whether its addresses are in use is unknown");
   });
 
-  test("is made again with the range it had, and whoever has an address keeps it", async () => {
+  test("is created again with the same CIDR, and all addresses stay assigned", async () => {
     const again = { stdin: manifest("blue", "10.0.0.0/24") };
     expect((await ctl("apply -f -", again)).stderr).toContain("delete ippool/blue --force");
     expect((await ctl("delete pool blue --force")).stderr).toContain("was not checked");
@@ -91,14 +91,14 @@ describe("a pool that cannot be read", () => {
     expect((await ctl("delete pool blue")).stderr).toContain("1 of its addresses is in use");
   });
 
-  test("keeps another from being made, which could overlap it", async () => {
+  test("prevents another pool, which could overlap it", async () => {
     const { code, stderr } = await ctl("apply -f -", { stdin: manifest("green", "10.0.2.0/24") });
 
     expect(code).toBe(EXIT_FAILED);
     expect(stderr).toContain("delete ippool/blue --force");
   });
 
-  test("is deleted at the very revision that was given, or not at all", async () => {
+  test("is deleted only at the given revision", async () => {
     const document = JSON.parse(manifest("blue", "10.0.0.0/24"));
     const stale = { ...document, metadata: { ...document.metadata, resourceVersion: "1" } };
 
@@ -108,7 +108,7 @@ describe("a pool that cannot be read", () => {
   });
 });
 
-describe("a block that cannot be read", () => {
+describe("an unreadable block", () => {
   const [MINE, OTHER] = [prefix("10.0.0.0/28"), prefix("10.0.1.0/28")];
   const pool = (name: string, cidr: string, blockSize = 28) => ({
     stdin: JSON.stringify({
@@ -118,7 +118,7 @@ describe("a block that cannot be read", () => {
       spec: { cidr, blockSize },
     }),
   });
-  /** Two pools of one block each: that of "blue" can be read and is empty, that of "red" cannot. */
+  /** Two pools of one block each: that of "blue" is readable and empty, that of "red" is unreadable. */
   beforeEach(async () => {
     await seed(store, nodeChange("node-1"));
     await seed(store, poolChange("blue", "10.0.0.0/28", { blockSize: 28 }));
@@ -131,15 +131,15 @@ describe("a block that cannot be read", () => {
   });
   const keysLeft = async () => (await everything())?.map(({ key }) => key);
 
-  test("does not keep another pool from being deleted", async () => {
+  test("does not prevent the deletion of another pool", async () => {
     expect(await ctl("delete pool blue")).toEqual({ code: EXIT_OK, stdout: "ippool/blue deleted\n", stderr: "" });
     expect(await keysLeft()).not.toContain(blockKey(MINE));
   });
 
-  test("keeps its pool from being deleted, unless forced; then it stays", async () => {
+  test("prevents the deletion of its pool, unless forced; then the block stays", async () => {
     const refused = await ctl("delete pool red");
     expect(refused).toMatchObject({ code: EXIT_FAILED, stdout: "" });
-    expect(refused.stderr).toContain("whether its addresses are in use cannot be told");
+    expect(refused.stderr).toContain("whether its addresses are in use is unknown");
     expect(refused.stderr).toContain(`at "${blockKey(OTHER)}": `);
     expect(refused.stderr).toContain("remove it there only if");
     expect(JSON.parse((await ctl("get pool red -o json")).stdout).spec.disabled).toBe(false);
@@ -151,14 +151,14 @@ describe("a block that cannot be read", () => {
     expect(await keysLeft()).toContain(affinityKey("node-1", OTHER));
   });
 
-  test("may be of any pool when its key does not say", async () => {
+  test("may belong to any pool if its key shows no CIDR", async () => {
     await put(`${blocksPrefix(4)}foreign`, "{");
 
     expect((await ctl("delete pool blue")).stderr).toContain(`at "${blocksPrefix(4)}foreign": `);
     expect((await ctl("apply -f -", pool("new", "10.0.2.0/24"))).stderr).toContain(`at "${blocksPrefix(4)}foreign": `);
   });
 
-  test("does not keep a node's other claims from being released, and is told of", async () => {
+  test("does not prevent the release of a node's other claims, and is reported", async () => {
     const { code, stderr } = await ctl("delete node node-1");
 
     expect(code).toBe(EXIT_FAILED);
@@ -172,13 +172,13 @@ describe("a block that cannot be read", () => {
     expect((await readWorld(store)).affinities).toEqual([]);
   });
 
-  test("is no matter of a node that does not claim it", async () => {
+  test("does not concern a node that does not claim it", async () => {
     await seed(store, nodeChange("node-2"));
 
     expect((await ctl("delete node node-2")).code).toBe(EXIT_OK);
   });
 
-  test("keeps only a pool that it would not fit from being made", async () => {
+  test("prevents only a pool that it would not fit", async () => {
     await ctl("delete pool red --force");
 
     expect((await ctl("apply -f -", pool("green", "10.0.2.0/24"))).stdout).toBe("ippool/green created\n");
@@ -193,10 +193,10 @@ async function revisionOf(key: string): Promise<string> {
   return (await store.read([{ kind: "key", key }])).answers[0]?.[0]?.revision ?? "";
 }
 
-describe("a ClusterInformation that cannot be read", () => {
+describe("an unreadable ClusterInformation", () => {
   const key = resourceKey("clusterinformations", { name: "default" });
 
-  test.each(["datastore check", "datastore init"])("%s says how to get rid of it", async (words) => {
+  test.each(["datastore check", "datastore init"])("%s reports how to repair it", async (words) => {
     await put(key, "{");
     const { code, stdout, stderr } = await ctl(words);
 

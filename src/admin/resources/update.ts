@@ -1,4 +1,4 @@
-/** Changing part of a resource: read, change, write over the very revision that was read; again when another was quicker. */
+/** Changes part of a resource: read, change, write if it is still at the revision read; otherwise start again. */
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import type { ResourceName } from "../../model/keys.ts";
@@ -13,7 +13,7 @@ import { readOne } from "./stored.ts";
 import { type WriteOutcome, writeResource } from "./write.ts";
 
 const ATTEMPTS = 10;
-/** Of the first wait; each next one may be as much longer. */
+/** The longest first wait; the limit grows by as much with each attempt. */
 const WAIT_MILLISECONDS = 20;
 
 export interface Target {
@@ -21,7 +21,7 @@ export interface Target {
   readonly name: ResourceName;
 }
 
-/** `change` gets the resource with its `resourceVersion`, and answers what it shall be. */
+/** `change` gets the resource with its `resourceVersion`, and returns the new one. */
 export async function updateResource(
   store: Datastore,
   { kind, name }: Target,
@@ -40,14 +40,14 @@ export async function updateResource(
     const given = givenResource(kind, decoded.value, name.namespace ?? USUAL_NAMESPACE);
     try {
       return await writeResource(store, given, {
-        way: "replace",
+        mode: "replace",
         now: () => context.now(),
         uuid: () => context.uuid(),
       });
     } catch (failure) {
       const isWorthwhile = failure instanceof PluginError && failure.retry === "after reading again";
-      const insists = decoded.value.metadata.resourceVersion !== stored.revision;
-      if (!isWorthwhile || insists || attempt === ATTEMPTS) throw failure;
+      const hasFixedVersion = decoded.value.metadata.resourceVersion !== stored.revision;
+      if (!isWorthwhile || hasFixedVersion || attempt === ATTEMPTS) throw failure;
       await context.wait(context.random() * WAIT_MILLISECONDS * attempt);
     }
   }
@@ -56,5 +56,5 @@ export async function updateResource(
 function requireSameName({ kind, name }: Target, { metadata }: Resource): void {
   if (metadata.name === name.name && (metadata.namespace === undefined || metadata.namespace === name.namespace))
     return;
-  throw new PluginError("resource-invalid", `Cannot change ${referenceText(kind, name)}: a name cannot change`);
+  throw new PluginError("resource-invalid", `Cannot change ${referenceText(kind, name)}: the name cannot be changed`);
 }

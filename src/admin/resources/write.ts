@@ -1,7 +1,7 @@
 /**
- * Creating and replacing resources. Every commit names the revision it was
- * decided from: a resource that gives its `resourceVersion` is written only
- * over that very revision; one that does not is written over what is there now.
+ * Creates and replaces resources. Every commit is guarded by the revision it was
+ * decided from: a resource with a `resourceVersion` replaces only that revision;
+ * one without replaces the current revision.
  */
 import type { Change, Datastore, Written } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
@@ -12,8 +12,8 @@ import type { GivenResource } from "./manifest.ts";
 import { referenceText } from "./reference.ts";
 import { readAll, readOne, type Stored } from "./stored.ts";
 
-/** `apply` creates what is not there and replaces what is. */
-export type Way = "create" | "replace" | "apply";
+/** `apply` creates the resource, or replaces it if it exists. */
+export type WriteMode = "create" | "replace" | "apply";
 
 export interface WriteOutcome {
   readonly action: "created" | "replaced" | "unchanged";
@@ -25,50 +25,50 @@ const ATTEMPTS = 5;
 export async function writeResource(
   store: Datastore,
   given: GivenResource,
-  { way, now, uuid }: { readonly way: Way } & Pick<Context, "now" | "uuid">,
+  { mode, now, uuid }: { readonly mode: WriteMode } & Pick<Context, "now" | "uuid">,
 ): Promise<WriteOutcome> {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
     const existing = await readOne(store, given.kind, given.name);
-    if (existing && way === "create") throw existsAlready(given, existing);
-    if (!existing && way === "replace") throw doesNotExist(given);
+    if (existing && mode === "create") throw alreadyExists(given, existing);
+    if (!existing && mode === "replace") throw doesNotExist(given);
 
     const outcome = existing
       ? await replace(store, given, existing)
       : await create(store, given, { uid: uuid(), creationTimestamp: now().toISOString() });
     if (outcome) return outcome;
   }
-  throw new PluginError("try-again-later", `Cannot ${way} ${textOf(given)}: others change it all the time`);
+  throw new PluginError("try-again-later", `Cannot ${mode} ${textOf(given)}: others keep changing it`);
 }
 
-/** `undefined`: somebody else was quicker. */
+/** `undefined`: another writer was faster. */
 async function create(
   store: Datastore,
   given: GivenResource,
-  born: { readonly uid: string; readonly creationTimestamp: string },
+  origin: { readonly uid: string; readonly creationTimestamp: string },
 ): Promise<WriteOutcome | undefined> {
-  const resource = { ...given.resource, metadata: { ...given.resource.metadata, ...born } };
-  refuse(given, (await given.kind.checkCreate?.(store, resource)) ?? []);
+  const resource = { ...given.resource, metadata: { ...given.resource.metadata, ...origin } };
+  requireNone(given, (await given.kind.checkCreate?.(store, resource)) ?? []);
   await requireFit(store, given, resource);
   const key = given.kind.key(given.name);
   const written = await commit(store, given, { kind: "create", key, value: given.kind.codec.write(resource) });
   if (!written.ok) return undefined;
   try {
-    // Two that do not go together may have been created at the same time: then neither may stay.
+    // Two conflicting resources may have been created concurrently: then neither may stay.
     await requireFit(store, given, resource);
-  } catch (misfit) {
+  } catch (conflict) {
     await store.commit([{ kind: "delete", key, revision: written.revision }]);
-    throw misfit;
+    throw conflict;
   }
   return { action: "created", revision: written.revision };
 }
 
-/** `undefined`: somebody else was quicker, and the user does not insist on a revision. */
+/** `undefined`: another writer was faster, and the user did not give a revision. */
 async function replace(store: Datastore, given: GivenResource, existing: Stored): Promise<WriteOutcome | undefined> {
   const wanted = given.resource.metadata.resourceVersion;
   if (wanted !== undefined && wanted !== existing.revision) throw changedMeanwhile(given, wanted, existing);
 
   const resource = withOrigin(given.resource, existing.resource);
-  refuse(given, given.kind.checkUpdate?.(existing.resource, resource) ?? []);
+  requireNone(given, given.kind.checkUpdate?.(existing.resource, resource) ?? []);
   await requireFit(store, given, resource);
   const value = given.kind.codec.write(resource, existing.text);
   if (isSameJson(value, given.kind.codec.write(existing.resource, existing.text))) {
@@ -79,7 +79,7 @@ async function replace(store: Datastore, given: GivenResource, existing: Stored)
   return written.ok ? { action: "replaced", revision: written.revision } : undefined;
 }
 
-/** What is too large is a matter of this one resource, whatever the datastore calls it. */
+/** Makes the error of a record that is too large name the resource. */
 async function commit(
   store: Datastore,
   given: GivenResource,
@@ -90,17 +90,17 @@ async function commit(
   } catch (cause) {
     if (!(cause instanceof PluginError) || cause.kind !== "record-too-large") throw cause;
     const size = `${Buffer.byteLength(change.value)} bytes`;
-    const message = `Cannot write ${textOf(given)}: it is too large for the datastore, ${size} as it would be stored`;
+    const message = `Cannot write ${textOf(given)}: it is too large for the datastore (${size})`;
     throw new PluginError(cause.kind, message, { details: cause.details, cause });
   }
 }
 
-/** The order of fields means nothing. */
+/** The order of fields is not significant. */
 function isSameJson(left: string, right: string): boolean {
   return Bun.deepEquals(JSON.parse(left), JSON.parse(right));
 }
 
-/** Who a resource is does not change with what it says. */
+/** Keeps the uid and the creation time, which an update cannot change. */
 function withOrigin(resource: Resource, { metadata, status }: Resource): Resource {
   const { uid, creationTimestamp } = metadata;
   const { uid: _, creationTimestamp: __, ...given } = resource.metadata;
@@ -119,7 +119,7 @@ async function requireFit(store: Datastore, given: GivenResource, resource: Reso
   const { kind } = given;
   if (!kind.checkAmong) return;
   const all = await readAll(store, kind);
-  refuse(
+  requireNone(
     given,
     kind.checkAmong(
       resource,
@@ -128,32 +128,32 @@ async function requireFit(store: Datastore, given: GivenResource, resource: Reso
   );
 }
 
-function refuse(given: GivenResource, problems: readonly Problem[]): void {
+function requireNone(given: GivenResource, problems: readonly Problem[]): void {
   if (problems.length === 0) return;
   throw new PluginError("resource-invalid", `Cannot write ${textOf(given)}: ${formatProblems(problems)}`);
 }
 
-function existsAlready(given: GivenResource, { revision, resource }: Stored): PluginError {
+function alreadyExists(given: GivenResource, { revision, resource }: Stored): PluginError {
   const { creationTimestamp } = resource.metadata;
-  const since = creationTimestamp === undefined ? "" : `, made ${creationTimestamp}`;
+  const since = creationTimestamp === undefined ? "" : `, created ${creationTimestamp}`;
   return new PluginError(
     "resource-exists",
-    `Cannot create ${textOf(given)}: it exists already (resourceVersion ${revision}${since})`,
+    `Cannot create ${textOf(given)}: it already exists (resourceVersion ${revision}${since})`,
     { details: "use apply or replace to change it" },
   );
 }
 
 function doesNotExist(given: GivenResource): PluginError {
   return new PluginError("resource-missing", `Cannot replace ${textOf(given)}: it does not exist`, {
-    details: "use apply or create to make it",
+    details: "use apply or create to create it",
   });
 }
 
 function changedMeanwhile(given: GivenResource, wanted: string, { revision }: Stored): PluginError {
   return new PluginError(
     "resource-changed",
-    `Cannot replace ${textOf(given)}: it was changed since resourceVersion ${wanted}, it is now at ${revision}`,
-    { details: "get it again, repeat the change, or leave out resourceVersion to overwrite it" },
+    `Cannot replace ${textOf(given)}: it has changed since resourceVersion ${wanted} and is now at ${revision}`,
+    { details: "get it again and repeat the change, or leave out resourceVersion to overwrite it" },
   );
 }
 

@@ -1,22 +1,22 @@
 /**
- * Where each value of a JSON text stands, and where a text stops being JSON.
- * `JSON.parse` answers neither.
+ * The line and column of each value in a JSON text, and of the first syntax
+ * error. `JSON.parse` reports neither.
  *
- * Refuses to interpret: values are `JSON.parse`'s business.
+ * Does not interpret values: that is left to `JSON.parse`.
  */
 import type { ConfigPath } from "../config/problem.ts";
 
 export interface Position {
-  /** Both count from 1. */
+  /** Both start at 1. */
   readonly line: number;
   readonly column: number;
 }
 
-export type JsonPlaces =
+export type JsonPositions =
   | {
       readonly ok: true;
       find(path: ConfigPath): Position;
-      /** Members whose name stands more than once in their object, each where it stands last. */
+      /** Members whose name occurs more than once in their object, each with its last position. */
       readonly repeated: readonly { readonly path: ConfigPath; readonly position: Position }[];
     }
   | { readonly ok: false; readonly position: Position; readonly reason: string };
@@ -27,9 +27,9 @@ interface Node {
 }
 
 const NO_MEMBERS: ReadonlyMap<string, Node> = new Map();
-const DEEPEST = 500;
+const MAXIMUM_DEPTH = 500;
 
-export function locateJson(text: string): JsonPlaces {
+export function locateJson(text: string): JsonPositions {
   try {
     const scanner = new Scanner(text);
     const root = scanner.document();
@@ -39,12 +39,12 @@ export function locateJson(text: string): JsonPlaces {
       repeated: scanner.repeated.map(({ path, offset }) => ({ path, position: positionAt(text, offset) })),
     };
   } catch (failure) {
-    if (!(failure instanceof Misplaced)) throw failure;
+    if (!(failure instanceof JsonSyntaxError)) throw failure;
     return { ok: false, position: positionAt(text, failure.offset), reason: failure.message };
   }
 }
 
-/** A path that leads nowhere (a missing field) is at the last object it passes through. */
+/** A path that does not exist (a missing field) has the position of the last object on it. */
 function offsetOf(root: Node, path: ConfigPath): number {
   let node = root;
   for (const step of path) {
@@ -66,7 +66,7 @@ function positionAt(text: string, offset: number): Position {
   return { line: before.split("\n").length, column: offset - before.lastIndexOf("\n") };
 }
 
-class Misplaced extends Error {
+class JsonSyntaxError extends Error {
   constructor(
     readonly offset: number,
     message: string,
@@ -84,7 +84,8 @@ class Scanner {
 
   document(): Node {
     // A byte order mark is not JSON, but editors write it.
-    if (this.text.charCodeAt(0) === 0xfeff) throw new Misplaced(0, "the file begins with a byte order mark; remove it");
+    if (this.text.charCodeAt(0) === 0xfeff)
+      throw new JsonSyntaxError(0, "the file begins with a byte order mark; remove it");
     const node = this.value();
     this.space();
     if (this.offset < this.text.length) throw this.unexpected("the end");
@@ -92,7 +93,7 @@ class Scanner {
   }
 
   private value(): Node {
-    if (this.path.length > DEEPEST) throw new Misplaced(this.offset, "the nesting is too deep");
+    if (this.path.length > MAXIMUM_DEPTH) throw new JsonSyntaxError(this.offset, "the nesting is too deep");
     this.space();
     const offset = this.offset;
     const first = this.text[offset];
@@ -145,13 +146,17 @@ class Scanner {
     const pattern = /"(?:[^"\\\n\r]|\\.)*"/y;
     pattern.lastIndex = start;
     const found = pattern.exec(this.text)?.[0];
-    if (found === undefined) throw new Misplaced(start, "a text begins here and has no closing quote on its line");
+    if (found === undefined)
+      throw new JsonSyntaxError(start, "a string starts here and has no closing quote on its line");
     try {
       const value: unknown = JSON.parse(found);
       this.offset += found.length;
       return String(value);
     } catch {
-      throw new Misplaced(start, "this text holds a character or an escape that JSON does not allow");
+      throw new JsonSyntaxError(
+        start,
+        "this string contains a character or an escape sequence that JSON does not allow",
+      );
     }
   }
 
@@ -174,8 +179,8 @@ class Scanner {
     while (" \t\r\n".includes(this.text[this.offset] ?? "x")) this.offset += 1;
   }
 
-  private unexpected(wanted: string): Misplaced {
+  private unexpected(wanted: string): JsonSyntaxError {
     const found = this.offset < this.text.length ? JSON.stringify(this.text[this.offset]) : "the end of the file";
-    return new Misplaced(this.offset, `expected ${wanted}, found ${found}`);
+    return new JsonSyntaxError(this.offset, `expected ${wanted}, found ${found}`);
   }
 }

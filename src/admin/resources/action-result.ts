@@ -1,8 +1,8 @@
-/** What became of one resource that a command was given. */
-export interface Done {
+/** The result of a command for one resource. */
+export interface ActionResult {
   /** What happened to it: `created`, `deleted` … */
   readonly action: string;
   readonly revision?: string;
-  /** What the user should know besides. */
+  /** Additional information for the user. */
   readonly note?: string;
 }

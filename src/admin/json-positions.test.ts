@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { locateJson } from "./json-places.ts";
+import { locateJson } from "./json-positions.ts";
 
 const TEXT = `{
   "name": "pods",
@@ -43,14 +43,14 @@ describe("locateJson()", () => {
     ["[1 2]", "1:4"],
     ['{"a": "\\x"}', "1:7"],
     ["\ufeff{}", "1:1"],
-  ])("tells where %p stops being JSON", (text, place) => {
+  ])("finds the syntax error in %p", (text, place) => {
     const places = locateJson(text);
 
     expect(places.ok).toBe(false);
     if (!places.ok) expect(`${places.position.line}:${places.position.column}`).toBe(place);
   });
 
-  test("tells which names stand more than once in their object, and where last", () => {
+  test("finds names that occur more than once in their object, and the last position", () => {
     const places = locateJson('{"a":1,"b":[{"c":1,"c":2,"c":3},{"c":1}],\n"a":2,"A":1,"d":{"a":1}}');
 
     expect(places).toMatchObject({
@@ -62,7 +62,7 @@ describe("locateJson()", () => {
     });
   });
 
-  test("gives up on nesting that no config has", () => {
+  test("refuses extremely deep nesting", () => {
     expect(locateJson("[".repeat(100_000))).toMatchObject({ ok: false, position: { line: 1, column: 502 } });
   });
 

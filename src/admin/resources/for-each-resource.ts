@@ -1,16 +1,16 @@
 /**
- * Does the same to many resources: one that fails does not stop the others, and the exit code says so. If the command
- * ends early, JSON still lists what was done.
+ * Performs an action on many resources: a failure does not stop the others, and makes the exit code 1. If the command
+ * ends early, JSON output still lists what was done.
  */
 import { PluginError } from "../../errors.ts";
 import type { ResourceName } from "../../model/keys.ts";
 import type { PublicKind } from "../../model/kinds.ts";
 import { redact } from "../../redaction.ts";
 import { type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, wantsJson } from "../command.ts";
-import { complain } from "../complaint.ts";
-import { failureText } from "../failure-text.ts";
-import { paintComplaint } from "../paint.ts";
-import type { Done } from "./done.ts";
+import { errorMessage } from "../error-message.ts";
+import { paintStderr } from "../paint.ts";
+import { reportError } from "../report-error.ts";
+import type { ActionResult } from "./action-result.ts";
 import { referenceText } from "./reference.ts";
 
 interface Named {
@@ -21,7 +21,7 @@ interface Named {
 export async function forEachResource<Each extends Named>(
   context: Context,
   given: Given,
-  work: { readonly all: readonly Each[]; readonly act: (each: Each) => Promise<Done> },
+  work: { readonly all: readonly Each[]; readonly act: (each: Each) => Promise<ActionResult> },
 ): Promise<ExitCode> {
   const results: unknown[] = [];
   let code: ExitCode = EXIT_OK;
@@ -34,7 +34,7 @@ export async function forEachResource<Each extends Named>(
       const done = await work.act(each);
       results.push({ resource, action: done.action, ...resultOf(done) });
       if (!wantsJson(given)) context.stdout(`${resource} ${done.action}\n`);
-      if (done.note !== undefined) context.stderr(`${paintComplaint(context).yellow("note:")} ${done.note}\n`);
+      if (done.note !== undefined) context.stderr(`${paintStderr(context).yellow("note:")} ${done.note}\n`);
     } catch (failure) {
       if (context.signal.aborted || !isOfOneResource(failure)) {
         if (results.length > 0) printJson();
@@ -42,19 +42,19 @@ export async function forEachResource<Each extends Named>(
       }
       code = EXIT_FAILED;
       const { kind: reason, retry } = failure;
-      results.push({ resource, action: "failed", error: redact(failureText(failure)), reason, retry });
-      complain(context, failure);
+      results.push({ resource, action: "failed", error: redact(errorMessage(failure)), reason, retry });
+      reportError(context, failure);
     }
   }
   printJson();
   return code;
 }
 
-/** Any other failure would hit all other resources, too. */
+/** Any other failure would affect all other resources too. */
 function isOfOneResource(failure: unknown): failure is PluginError {
   return failure instanceof PluginError && failure.kind !== "datastore-unavailable";
 }
 
-function resultOf({ revision, note }: Done): object {
+function resultOf({ revision, note }: ActionResult): object {
   return { ...(revision === undefined ? {} : { resourceVersion: revision }), ...(note === undefined ? {} : { note }) };
 }
