@@ -1,7 +1,7 @@
 /**
- * A pod's annotations on their real way: from the CRI's sandbox config through
- * containerd into the plugin's config. containerd itself reads the names of real
- * clusters; the neutral ones reach the plugin where its entry asks for the annotations.
+ * A pod's annotations on their real path: from the CRI's sandbox config through
+ * containerd into the plugin's config. containerd itself reads the kubernetes.io names;
+ * the orchestrator.io names reach the plugin if its entry has the annotations capability.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { dirname } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * Shaping in a list of real plugins, behind ours and foreign ones, before and
- * behind host ports: the container named is shaped, its neighbour is not.
+ * Shaping in a list of real plugins, after our main plugin and after others, before and
+ * after host ports: the container with rates is shaped, its neighbour is not.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { symlinkSync } from "node:fs";
@@ -18,7 +18,7 @@ import { askTcp, serveTcp } from "../support/talk.ts";
 const upstream = await upstreamPlugins();
 
 const HOST = "192.0.2.1";
-/** 25 kB at 10 kB/s: more than a second late, where nothing is shaped it is there at once. */
+/** 25 kB at 10 kB/s arrive more than a second late; without shaping they arrive at once. */
 const SLOW = { ingressRate: 80_000, ingressBurst: 8000, egressRate: 80_000, egressBurst: 8000 };
 const LARGE = "x".repeat(25_000);
 
@@ -49,7 +49,7 @@ describe.each(MAINS.flatMap((main) => ORDERS.map((order) => ({ main, order }))))
       return { containerId, netns, capabilities, view: site.host.view(netns) };
     };
 
-    testChain("shapes one container and leaves its neighbour, ports reach it, nothing is left", async () => {
+    testChain("shapes one container and not its neighbour, keeps its ports reachable and cleans up", async () => {
       const before = await site.left();
       const network = startRuntime({
         conflist: conflistOf(site, main, order),

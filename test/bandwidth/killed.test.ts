@@ -1,4 +1,4 @@
-/** The power goes off before each message to the kernel, hence also behind each: what then follows leaves nothing. */
+/** The plugin is killed before each message to the kernel, and so after each: the command that follows leaves nothing. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { canMakeNetns, NetnsArea } from "../support/netns.ts";
 import { RATES, ShapedPod } from "./shaped-pod.ts";
@@ -20,7 +20,7 @@ describe.skipIf(!able)(`bandwidth plugin killed at any message${why}`, () => {
   };
   const GC = { config: { "cni.dev/valid-attachments": [] } };
 
-  /** Kills the command at its first message, at its second … until one run survives; answers how many died. */
+  /** Kills the command at its first message, at its second … until one run survives; returns how many were killed. */
   async function killAtEach(pod: ShapedPod, command: string, then: () => Promise<void>): Promise<number> {
     for (let message = 1; message < LIMIT; message++) {
       const { exitCode } = await pod.call(command, { config: RATES, under: dyingAt(message) });
@@ -33,8 +33,8 @@ describe.skipIf(!able)(`bandwidth plugin killed at any message${why}`, () => {
 
   test.each([
     ["DEL", (pod: ShapedPod) => pod.must("DEL", { config: RATES })],
-    ["DEL that knows nothing", (pod: ShapedPod) => pod.must("DEL", { config: { prevResult: undefined } })],
-  ])("an ADD that died is cleared away by %s", async (_name, clear) => {
+    ["a DEL without prevResult", (pod: ShapedPod) => pod.must("DEL", { config: { prevResult: undefined } })],
+  ])("a killed ADD is cleaned up by %s", async (_name, clear) => {
     const pod = new ShapedPod(area);
     const untouched = pod.traces();
     const died = await killAtEach(pod, "ADD", async () => {
@@ -45,7 +45,7 @@ describe.skipIf(!able)(`bandwidth plugin killed at any message${why}`, () => {
     expect(died).toBeGreaterThan(4);
   });
 
-  test("an ADD that died is cleared away by GC, and completed by the next ADD", async () => {
+  test("a killed ADD is cleaned up by GC, and completed by the next ADD", async () => {
     const pod = new ShapedPod(area);
     const died = await killAtEach(pod, "ADD", async () => {
       await pod.must("GC", GC);
@@ -59,7 +59,7 @@ describe.skipIf(!able)(`bandwidth plugin killed at any message${why}`, () => {
     expect(died).toBeGreaterThan(4);
   });
 
-  test.each(["DEL", "GC"])("a DEL that died is completed by %s", async (next) => {
+  test.each(["DEL", "GC"])("a killed DEL is completed by %s", async (next) => {
     const pod = new ShapedPod(area);
     await pod.must("ADD", { config: RATES });
     const died = await killAtEach(pod, "DEL", async () => {

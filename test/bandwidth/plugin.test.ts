@@ -1,4 +1,4 @@
-/** What the plugin does to a container's link, command by command; upstream's 13 cases are among it, by number. */
+/** What the plugin does to a container's link, command by command; numbers refer to upstream's 13 test cases. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { canMakeNetns, NetnsArea, runIn } from "../support/netns.ts";
 import { cniErrorOfRun } from "../support/run-plugin.ts";
@@ -21,7 +21,7 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
   });
 
   describe.each(["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"])("in version %s", (cniVersion) => {
-    test("shapes both directions, and DEL takes all of it away (cases 1 and 7)", async () => {
+    test("shapes both directions, and DEL removes everything (cases 1 and 7)", async () => {
       const result = await pod.must("ADD", { cniVersion, config: RATES });
 
       const [ifb = ""] = pod.ifbs();
@@ -62,12 +62,12 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
     ["no prevResult", { ...RATES, prevResult: undefined }, CODE.configInvalid],
     ["a prevResult without interfaces (case 10)", { ...RATES, prevResult: { ips: [] } }, CODE.configInvalid],
     [
-      "a prevResult that does not name the other end (case 11)",
+      "a prevResult that does not list the other end (case 11)",
       { ...RATES, prevResult: { interfaces: [{ name: "veth9" }, { name: "eth0", sandbox: "x" }] } },
       CODE.configInvalid,
     ],
     [
-      "a prevResult that names it inside a sandbox",
+      "a prevResult that lists it inside a sandbox",
       { ...RATES, prevResult: { interfaces: [{ name: "veth0", sandbox: "x" }] } },
       CODE.configInvalid,
     ],
@@ -76,7 +76,7 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
     expect(pod.traces()).toBe(untouched);
   });
 
-  test("accepts the largest burst there is, CRI-O's (case 13)", async () => {
+  test("accepts the largest burst, which CRI-O sends (case 13)", async () => {
     const burst = 0xffffffff * 8 - 1;
     await pod.must("ADD", { config: { ...RATES, ingressBurst: burst, egressBurst: burst } });
     await pod.must("CHECK", { config: { ...RATES, ingressBurst: burst, egressBurst: burst } });
@@ -85,7 +85,7 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
       expect(Math.abs(seen / ((rate / 8) * 274) - 1)).toBeLessThan(0.001);
   });
 
-  test("shapes by the runtime's capability (case 5), unless the config names rates itself (case 6)", async () => {
+  test("shapes by the runtime's capability (case 5), unless the config itself has rates (case 6)", async () => {
     const runtimeConfig = { bandwidth: { ingressRate: 1_000_000, ingressBurst: 4_294_967_295 } };
     await pod.must("ADD", { config: { runtimeConfig } });
     expect(pod.buckets()).toEqual([{ link: "veth0", rate: 1_000_000, burst: 12_500 }]);
@@ -94,7 +94,7 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
     expect(pod.buckets().map(({ rate }) => rate)).toEqual([8_000_000, 16_000_000]);
   });
 
-  test("finds the right link among several, and shapes two interfaces of one container apart (case 8)", async () => {
+  test("finds the right link among several, and shapes two interfaces of one container separately (case 8)", async () => {
     pod.addVeth("veth1", "eth1", "10.201.0");
     const second = { ifname: "eth1", config: { ...RATES, prevResult: pod.prevResult("1.1.0", "veth1", "eth1") } };
     await pod.must("ADD", second);
@@ -116,7 +116,7 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
 
   test.each([
     ["without another end (case 9)", ["ip", "link", "add", "eth9", "type", "ifb"]],
-    ["whose other end is not the host's", ["ip", "link", "add", "eth9", "type", "veth", "peer", "name", "eth8"]],
+    ["whose other end is not on the host", ["ip", "link", "add", "eth9", "type", "veth", "peer", "name", "eth8"]],
   ])("refuses an interface %s", async (_name, command) => {
     runIn(pod.pod, command);
     const run = await pod.call("ADD", { ifname: "eth9", config: RATES });
@@ -125,7 +125,7 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
     expect(pod.traces()).toBe(untouched);
   });
 
-  test("passes the result on and touches nothing where no rate is named", async () => {
+  test("passes the result on and changes nothing without rates", async () => {
     for (const command of ["ADD", "CHECK", "DEL"]) await pod.must(command);
     const result = await pod.must("ADD", { config: { ingressRate: 0, ingressBurst: 0 } });
 
@@ -133,7 +133,7 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
     expect(pod.traces()).toBe(untouched);
   });
 
-  test("changes nothing by a second ADD, and follows when it names other rates", async () => {
+  test("changes nothing at a second ADD with the same rates, and applies other rates", async () => {
     await pod.must("ADD", { config: RATES });
     const first = pod.traces();
     await pod.must("ADD", { config: RATES });
@@ -149,11 +149,11 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
   });
 
   test.each([
-    ["knows nothing but the name", { netns: undefined, config: { prevResult: undefined } }],
-    ["knows the result alone", { netns: undefined }],
-    ["knows the namespace alone", { config: { prevResult: undefined } }],
-    ["is given rates that ADD would refuse", { config: { ingressRate: 5 } }],
-  ])("removes all, also when DEL %s, and again", async (_name, call: Call) => {
+    ["has neither namespace nor prevResult", { netns: undefined, config: { prevResult: undefined } }],
+    ["has no namespace", { netns: undefined }],
+    ["has no prevResult", { config: { prevResult: undefined } }],
+    ["has rates that ADD would refuse", { config: { ingressRate: 5 } }],
+  ])("removes everything if DEL %s, and succeeds a second time", async (_name, call: Call) => {
     await pod.must("ADD", { config: RATES });
     await pod.must("DEL", call);
 
@@ -173,7 +173,7 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
     ["a namespace that is gone", "/run/netns/vt-gone"],
     ["no namespace", undefined],
   ])(
-    "leaves the link alone that the next container has under the same name, when DEL names %s",
+    "does not touch a link of the same name that belongs to the next container, if DEL has %s",
     async (_name, netns) => {
       await pod.must("ADD", { config: RATES });
       const shaped = pod.traces();
@@ -185,7 +185,7 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
     },
   );
 
-  test("never leaves a black hole: traffic flows while shaping comes and goes, and behind DEL", async () => {
+  test("never interrupts traffic while shaping is added and removed, nor after DEL", async () => {
     const ping = (...more: readonly string[]) =>
       Bun.spawn(["nsenter", `--net=${pod.pod.path}`, "--", "ping", "-q", "-W", "1", ...more, "10.200.0.1"], {
         stdout: "pipe",
@@ -194,12 +194,12 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
     for (const command of ["ADD", "DEL", "ADD", "DEL"]) await pod.must(command, { config: RATES });
     const received = Number(/(\d+) received/.exec(await new Response(pinging.stdout).text())?.[1]);
 
-    // The kernel itself drops the packet or two that are on their way while the qdisc at the root of a link is exchanged.
+    // The kernel itself drops the one or two packets in transit while the root qdisc of a link is replaced.
     expect(received).toBeGreaterThan(290);
     expect(await new Response(ping("-c", "3", "-i", "0.01").stdout).text()).toContain(" 0% packet loss");
   });
 
-  test("never takes what others put on the link: refuses a foreign root, uses a foreign clsact, leaves both", async () => {
+  test("never removes what others attached: refuses a foreign root qdisc, uses a foreign clsact, keeps both", async () => {
     runIn(pod.host, ["tc", "qdisc", "add", "dev", "veth0", "root", "handle", "7:", "pfifo"]);
     const foreign = pod.traces();
     expect(cniErrorOfRun(await pod.call("ADD", { config: RATES })).code).toBe(CODE.kernelRefused);
@@ -215,7 +215,7 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
     expect(pod.traces()).toBe(hooked);
   });
 
-  test("keeps a neighbour's filter at the hook when it takes its own away", async () => {
+  test("keeps a filter of another program at the hook when it removes its own", async () => {
     await pod.must("ADD", { config: RATES });
     const filter = ["tc", "filter", "add", "dev", "veth0", "ingress", "protocol", "ip", "prio", "9", "u32"];
     runIn(pod.host, [
@@ -239,8 +239,8 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
 
   test.each([
     ["of another priority", ["protocol", "ip", "prio", "9"]],
-    ["in the same place", ["protocol", "all", "prio", "1"]],
-  ])("shapes beside a neighbour's filter %s that was there before, and leaves it as it was", async (_name, place) => {
+    ["of the same priority", ["protocol", "all", "prio", "1"]],
+  ])("shapes next to an existing filter %s of another program, and leaves it unchanged", async (_name, place) => {
     runIn(pod.host, ["tc", "qdisc", "add", "dev", "veth0", "ingress"]);
     const match = "u32 match ip dst 10.9.9.9/32 action mirred egress redirect dev lo".split(" ");
     runIn(pod.host, ["tc", "filter", "add", "dev", "veth0", "ingress", ...place, ...match]);
@@ -253,7 +253,7 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
     expect(pod.traces()).toBe(foreign);
   });
 
-  test("takes over what upstream's plugin made, shaping once, and removes it", async () => {
+  test("takes over what upstream's plugin created, shapes once, and removes it", async () => {
     const { ifb } = makeAsUpstream(pod);
     await pod.must("ADD", { config: RATES });
     expect(pod.ifbs()).toEqual([ifb]);
@@ -305,7 +305,7 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
     });
 
     test.each([8, 44, 1000, 34_359_738_368, 100_000_000_000, 10 ** 15])(
-      "agrees with ADD at %d bits per second",
+      "confirms what ADD set at %d bits per second",
       async (rate) => {
         for (const burst of [8, 1_000_000, 4_294_967_295]) {
           const config = { ingressRate: rate, ingressBurst: burst, egressRate: rate, egressBurst: burst };
@@ -319,7 +319,7 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
   describe("GC", () => {
     const valid = (...attachments: readonly object[]) => ({ "cni.dev/valid-attachments": attachments });
 
-    test("removes the shaping of attachments that are not listed, and of this network alone", async () => {
+    test("removes the shaping of attachments that are not listed, in this network only", async () => {
       await pod.must("ADD", { config: RATES });
       const shaped = pod.traces();
       await pod.must("GC", { config: valid({ containerID: "c1", ifname: "eth0" }) });
@@ -331,7 +331,7 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
       expect(pod.traces()).toBe(untouched);
     });
 
-    test("removes what is left when the container is gone, whatever the length of its name", async () => {
+    test("removes what is left of a deleted container with a name of any length", async () => {
       const containerId = "c".repeat(400);
       await pod.must("ADD", { containerId, config: RATES });
       area.delete(pod.pod);
@@ -342,18 +342,18 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
     });
   });
 
-  test("STATUS is well here, and tells a config that no ADD could use", async () => {
+  test("STATUS succeeds here, and reports a config that ADD would refuse", async () => {
     await pod.must("STATUS", { config: RATES });
     expect(cniErrorOfRun(await pod.call("STATUS", { config: { ingressRate: 5 } })).code).toBe(CODE.configInvalid);
   });
 
-  test.skipIf(Bun.which("setpriv") === null)("STATUS tells that the privilege is missing", async () => {
+  test.skipIf(Bun.which("setpriv") === null)("STATUS reports a missing privilege", async () => {
     const under = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin"];
     expect(cniErrorOfRun(await pod.call("STATUS", { under })).code).toBe(50);
   });
 });
 
-/** The state that upstream's plugin leaves: its IFB bears no alias. */
+/** The state that upstream's plugin leaves: its IFB has no alias. */
 function makeAsUpstream(pod: ShapedPod): { readonly ifb: string } {
   const ifb = `bwp${new Bun.CryptoHasher("sha512").update("netc1").digest("hex").slice(0, 12)}`;
   const commands = [

@@ -1,7 +1,7 @@
 /**
  * The rates themselves: iperf3 sends through a shaped container, and the kernel
- * counts what its token bucket lets pass, in bytes of the wire. A short run of the
- * small rates in `make test`, all at once; up to 1 Gbit, longer and one by one in `make soak`.
+ * counts what its token bucket lets pass, in bytes on the wire. `make test` runs the
+ * low rates briefly, all at once; `make soak` up to 1 Gbit, longer and one by one.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { canMakeNetns, NetnsArea } from "../support/netns.ts";
@@ -20,17 +20,17 @@ const {
   everyDay: { seconds: 4, rates: [1e6, 1e7, 1e8], order: test.concurrent },
   soak: { seconds: 10, rates: [1e6, 1e7, 1e8, 1e9], order: test },
 });
-/** Of the 1514 bytes of a frame 1448 are iperf3's. */
+/** Of the 1514 bytes of a frame 1448 are iperf3's payload. */
 const PAYLOAD_SHARE = 1448 / 1514;
 const CONTAINERD_BURST = 4_294_967_295;
-/** A machine that is busy elsewhere can make a sender too slow, never too fast. */
+/** Other load on the machine can make a sender too slow, never too fast. */
 const ATTEMPTS = 4;
 
-/** As parts of the rate: 1 is exact. */
+/** As fractions of the rate: 1 is exact. */
 interface Measured {
   readonly firstSecond: number;
   readonly after: number;
-  /** What iperf3's receiver got, as it would be on the wire. */
+  /** What iperf3's receiver got, converted to bytes on the wire. */
   readonly received: number;
 }
 
@@ -40,7 +40,7 @@ describe.skipIf(!able)(`a container shaped with containerd's burst${why}`, () =>
 
   const cases = RATES.flatMap((rate) => (["ingress", "egress"] as const).map((direction) => ({ rate, direction })));
   order.each(cases)(
-    "holds its $direction to $rate bits per second from the first second on",
+    "limits its $direction to $rate bits per second from the first second on",
     async ({ rate, direction }) => {
       const bandwidth = { [`${direction}Rate`]: rate, [`${direction}Burst`]: CONTAINERD_BURST };
       const pod = new ShapedPod(area);
@@ -98,7 +98,7 @@ async function sampleWhile(running: Bun.Subprocess, pod: ShapedPod, link: string
   return samples;
 }
 
-/** The clock starts with the last sample before the data: the talk ahead of it is small. */
+/** Time starts with the last sample before the data: the control traffic before it is small. */
 function sharesOf(samples: readonly Sample[], bytesPerSecond: number): Omit<Measured, "received"> {
   const talk = (samples[0]?.bytes ?? 0) + 5000;
   const start = samples.findLast(({ bytes }) => bytes < talk);

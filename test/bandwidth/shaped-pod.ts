@@ -1,6 +1,6 @@
 /**
- * A host and a container as two private namespaces with a veth between them, and
- * the built `bandwidth` plugin called the way a runtime calls it.
+ * A host and a container as two private namespaces with a veth between them; calls
+ * the built `bandwidth` plugin as a runtime does.
  */
 import { type NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
 import { builtProgram, type PluginRun, runPlugin } from "../support/run-plugin.ts";
@@ -12,9 +12,9 @@ export interface Call {
   readonly containerId?: string;
   readonly ifname?: string;
   readonly netns?: string | undefined;
-  /** Of the network config, beside what every one has. */
+  /** Fields of the network config in addition to the common ones. */
   readonly config?: Readonly<Record<string, unknown>>;
-  /** What runs the plugin, before its name. */
+  /** The command that runs the plugin, to be put before its name. */
   readonly under?: readonly string[];
 }
 
@@ -75,7 +75,7 @@ export class ShapedPod {
     });
   }
 
-  /** A call that must succeed; what it printed. */
+  /** Makes a call that must succeed; returns what it printed. */
   async must(command: string, call: Call = {}) {
     const { exitCode, stdout, stderr } = await this.call(command, call);
     if (exitCode !== 0) throw new Error(`${command} failed: ${stdout}${stderr}`);
@@ -91,7 +91,7 @@ export class ShapedPod {
       .map(({ dev, options }) => ({ link: dev, rate: options.rate * 8, burst: options.burst }));
   }
 
-  /** The names of links to which redirections of what enters the link lead. */
+  /** The names of the links to which the link's incoming traffic is redirected. */
   redirections(link = "veth0"): string[] {
     const text = runIn(this.host, ["tc", "filter", "show", "dev", link, "ingress"]);
     return [...text.matchAll(/Egress Redirect to device (\S+)\)/g)].map(([, name = ""]) => name);
@@ -104,7 +104,7 @@ export class ShapedPod {
     return links.map(({ ifname }) => ifname).filter((name) => name !== undefined);
   }
 
-  /** Everything of traffic control, and the name of every link: for "as if nothing had been". */
+  /** All traffic control settings and all link names: to check that nothing is left. */
   traces(): string {
     const links: readonly { ifname: string }[] = JSON.parse(runIn(this.host, ["ip", "-j", "link"]));
     return [

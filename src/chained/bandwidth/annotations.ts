@@ -1,6 +1,6 @@
 /**
- * The rates that a pod is annotated with. Runtimes read them and pass them on as
- * the `bandwidth` capability; this is for where one passes on nothing but the
+ * The rates in a pod's annotations. Runtimes usually read them and pass them on as
+ * the `bandwidth` capability; this file is for a runtime that passes only the
  * annotations themselves.
  */
 import type { JsonObject } from "../../cni/json.ts";
@@ -18,7 +18,7 @@ export function annotatedRates(annotations: JsonObject): AnnotatedRates {
   return { ingress: rateOf(annotations, "ingress"), egress: rateOf(annotations, "egress") };
 }
 
-/** Under either name of the orchestrator; both are well as long as they say the same. */
+/** The annotation may use either name of the orchestrator, or both if they have the same value. */
 function rateOf(annotations: JsonObject, direction: "ingress" | "egress"): bigint | undefined {
   let found: { readonly key: string; readonly rate: bigint } | undefined;
   for (const orchestrator of ORCHESTRATOR_NAMES) {
@@ -27,7 +27,7 @@ function rateOf(annotations: JsonObject, direction: "ingress" | "egress"): bigin
     if (text === undefined || text === null) continue;
     const rate = parseBandwidthQuantity(key, String(text));
     if (found !== undefined && found.rate !== rate) {
-      const state = `"${found.key}" says ${found.rate} bits per second`;
+      const state = `it contradicts "${found.key}", which is ${found.rate} bits per second; set only one of them`;
       throw new PluginError("config-invalid", `Cannot use annotation "${key}": ${JSON.stringify(text)}: ${state}`);
     }
     found = { key, rate };

@@ -33,13 +33,13 @@ describe("decodeBandwidth()", () => {
     expect(decodeBandwidth(config)).toEqual(bandwidth);
   });
 
-  test("lets the config win over the runtime as a whole", () => {
+  test("uses only the config's rates if it has any, none of the runtime's", () => {
     const config = { egressRate: 16_000, egressBurst: 160, runtimeConfig: { bandwidth: { ...RATES, egressRate: 1 } } };
 
     expect(decodeBandwidth(config)).toEqual({ egress: DECODED.egress });
   });
 
-  test("looks at annotations for a direction that the runtime does not name, so that nothing is shaped twice", () => {
+  test("uses annotations only for a direction without a rate from the runtime, so that nothing is shaped twice", () => {
     const annotations = { "kubernetes.io/ingress-bandwidth": "5M", "orchestrator.io/egress-bandwidth": "1Mi" };
     const annotated = {
       ingress: { rate: 5_000_000n, burst: undefined },
@@ -56,7 +56,7 @@ describe("decodeBandwidth()", () => {
     ["dockershim's", 2 ** 31 - 1],
     ["containerd's", 2 ** 32 - 1],
     ["CRI-O's", (2 ** 32 - 1) * 8 - 1],
-  ])("takes %s burst for none, but the same number in the config for a wish", (_name, ingressBurst) => {
+  ])("treats %s burst as not set, but keeps the same number from the config", (_name, ingressBurst) => {
     const rates = { ingressRate: 8000, ingressBurst };
 
     expect(decodeBandwidth({ runtimeConfig: { bandwidth: rates } }).ingress?.burst).toBeUndefined();
@@ -78,8 +78,8 @@ describe("decodeBandwidth()", () => {
     ["a negative number", { ingressRate: -8000, ingressBurst: 80 }],
     ["a fraction", { ingressRate: 8000.5, ingressBurst: 80 }],
     ["a number beyond 64 bits", { ingressRate: 2 ** 64, ingressBurst: 80 }],
-    ["a capability that is no object", { runtimeConfig: { bandwidth: 5 } }],
-  ])("cannot read %s", (_name, config) => {
+    ["a capability that is not an object", { runtimeConfig: { bandwidth: 5 } }],
+  ])("refuses to decode %s", (_name, config) => {
     expect(thrownBy(() => decodeBandwidth(config)).kind).toBe("decode-failure");
   });
 
@@ -101,7 +101,7 @@ describe("annotatedRates()", () => {
   });
 
   test.each([
-    ["both names that differ", { ...of("kubernetes", "2M"), ...of("orchestrator", "1M") }],
+    ["both names with different values", { ...of("kubernetes", "2M"), ...of("orchestrator", "1M") }],
     ["a bad value", of("kubernetes", "fast")],
   ])("refuses %s, naming the annotation", (_name, annotations) => {
     expect(() => annotatedRates(annotations)).toThrow("kubernetes.io/egress-bandwidth");

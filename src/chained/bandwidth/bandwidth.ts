@@ -1,12 +1,12 @@
 /**
- * How fast a container may send and receive: decoded from the network config.
+ * The rates at which a container may send and receive, decoded from the network config.
  *
- *   ingressRate … egressBurst in the config             win as a whole when any of them is there
+ *   ingressRate … egressBurst in the config             if any is present, the other sources are ignored
  *   runtimeConfig.bandwidth                             what the runtime read from the pod
- *   runtimeConfig."io.kubernetes.cri.pod-annotations"   for a direction that the runtime did not name
+ *   runtimeConfig."io.kubernetes.cri.pod-annotations"   for a direction without a rate from the runtime
  *
  * Each direction has one source, so nothing is shaped twice.
- * Directions are the container's: ingress is what it receives.
+ * Directions are seen from the container: ingress is what it receives.
  */
 import { isJsonObject, type JsonObject } from "../../cni/json.ts";
 import { PluginError } from "../../errors.ts";
@@ -16,7 +16,7 @@ import { annotatedRates } from "./annotations.ts";
 export interface Rate {
   /** Bits per second. */
   readonly rate: bigint;
-  /** Bits; `undefined` when nobody chose it. */
+  /** Bits; `undefined` if no user chose it. */
   readonly burst: bigint | undefined;
 }
 
@@ -29,17 +29,17 @@ export interface Bandwidth {
 const DIRECTIONS = ["ingress", "egress"] as const;
 const FIELDS = ["ingressRate", "ingressBurst", "egressRate", "egressBurst"] as const;
 
-/** Existed upstream in 1.5.0 and 1.5.1 only: whoever sets them must learn that nothing comes of it. */
+/** Existed upstream in 1.5.0 and 1.5.1 only: refused, so that nobody believes they have an effect. */
 const UNSUPPORTED = ["shapedSubnets", "unshapedSubnets"] as const;
 
 const POD_ANNOTATIONS = "io.kubernetes.cri.pod-annotations";
 const SMALLEST_RATE = 8n;
-/** A burst in bytes must stay below what 32 bits hold. */
+/** A burst in bytes must fit in 32 bits. */
 const FIRST_REFUSED_BURST = 0xffffffffn * 8n;
 
 /**
- * Runtimes whose users can name a rate only fill in the largest burst they dare:
- * dockershim 2^31 - 1, containerd 2^32 - 1, CRI-O (2^32 - 1) * 8 - 1. Nobody wished for it.
+ * Runtimes whose users can set only a rate fill in a very large burst that no user chose:
+ * dockershim 2^31 - 1, containerd 2^32 - 1, CRI-O (2^32 - 1) * 8 - 1.
  */
 const FIRST_PLACEHOLDER_BURST = 2n ** 31n - 1n;
 
@@ -79,9 +79,9 @@ function problemOf(direction: string, rate: bigint, burst: bigint): string | und
   if (rate === 0n && burst === 0n) return undefined;
   if (rate === 0n) return `${direction}Burst is set without ${direction}Rate`;
   if (burst === 0n) return `${direction}Rate is set without ${direction}Burst`;
-  if (rate < SMALLEST_RATE) return `${direction}Rate is ${rate}: the least is ${SMALLEST_RATE} bits per second`;
+  if (rate < SMALLEST_RATE) return `${direction}Rate is ${rate}: the minimum is ${SMALLEST_RATE} bits per second`;
   if (burst >= FIRST_REFUSED_BURST)
-    return `${direction}Burst is ${burst}: it must be below ${FIRST_REFUSED_BURST} bits`;
+    return `${direction}Burst is ${burst}: it must be less than ${FIRST_REFUSED_BURST} bits`;
   return undefined;
 }
 
@@ -116,6 +116,6 @@ function unsigned(object: JsonObject, field: string, place: string): bigint {
 function refuseField(config: JsonObject, field: string): void {
   const value = valueInAnyCase(config, field) ?? [];
   if (Array.isArray(value) && value.length === 0) return;
-  const state = `${field} is ${JSON.stringify(value)}, but all traffic of an interface is shaped alike`;
+  const state = `${field} is ${JSON.stringify(value)}, but shaping by subnet is not supported; remove the field`;
   throw new PluginError("field-unsupported", `Cannot use the network config: ${state}`);
 }

@@ -1,4 +1,4 @@
-/** CHECK: every number in the kernel, and the target of the redirection, are what ADD set. */
+/** CHECK: compares the token buckets and the redirection in the kernel with what ADD set. */
 import type { CheckCall } from "../../cni/call.ts";
 import type { CniResult } from "../../cni/result.ts";
 import { PluginError } from "../../errors.ts";
@@ -18,7 +18,7 @@ import { ifbNamesOf } from "./ifb-identity.ts";
 import { findIfbs, type ShapedAttachment } from "./shaping.ts";
 import { tokenBucketOf } from "./token-bucket.ts";
 
-/** Fails with every difference. */
+/** Throws one error that lists every difference. */
 export function checkShaping(call: CheckCall, result: CniResult, bandwidth: Bandwidth): void {
   const differences = withRouteSocket((socket) => {
     const at = { veth: requireHostVeth(socket, call, result), names: ifbNamesOf(call) };
@@ -48,7 +48,7 @@ function egressDifferences(
   const differences = [...bucketDifferences(socket, ifb, tokenBucketOf(egress, veth.mtu))];
   if (!ifb.isUp) differences.push(`link "${ifb.name}" is down`);
   if (!listIngressFilters(socket, veth).some((filter) => isRedirectTo(filter, ifb.index))) {
-    differences.push(`what enters link "${veth.name}" is not sent to link "${ifb.name}"`);
+    differences.push(`incoming traffic of link "${veth.name}" is not redirected to link "${ifb.name}"`);
   }
   return differences;
 }
@@ -64,7 +64,7 @@ function bucketDifferences(socket: NetlinkSocket, link: ShapedLink, wanted: Toke
   return differences;
 }
 
-/** The kernel reckons the time of a burst with a rounded factor: in some ticks, or one in a hundred thousand, it differs. */
+/** The kernel computes the time of a burst with a rounded factor: it may differ by a few ticks, or by one in 100,000. */
 function isSameBurst({ bufferTicks: seen }: TokenBucketSeen, wanted: TokenBucket): boolean {
   const ticks = bufferTicks(wanted);
   return Math.abs(seen - ticks) <= 2 + ticks / 100_000;

@@ -1,4 +1,4 @@
-/** ADD, DEL and GC once it is known that the kernel must be asked. */
+/** The parts of ADD, DEL and GC that talk to the kernel. */
 import type { AddCall, DelCall, GcCall } from "../../cni/call.ts";
 import type { CniResult } from "../../cni/result.ts";
 import { PluginError } from "../../errors.ts";
@@ -12,7 +12,7 @@ import { findHostVeth, requireHostVeth } from "./host-veth.ts";
 import { ifbNamesOf, isStrayIfb } from "./ifb-identity.ts";
 import { applyShaping, detachShaping, findIfbs, removeShaping } from "./shaping.ts";
 
-/** The result of the plugins before, with the device that shapes what the container sends. */
+/** Returns the result of the previous plugins plus the device that shapes what the container sends. */
 export function addShaping(call: AddCall, result: CniResult, bandwidth: Bandwidth): CniResult {
   return withRouteSocket((socket) => {
     const at = { veth: requireHostVeth(socket, call, result), names: ifbNamesOf(call) };
@@ -23,7 +23,7 @@ export function addShaping(call: AddCall, result: CniResult, bandwidth: Bandwidt
   });
 }
 
-/** Asks nothing of the config: what was made is removed, whatever the config says now. */
+/** Does not use the config: what ADD created is removed even if the config has changed since. */
 export async function delShaping(call: DelCall, links: LinkAccess): Promise<void> {
   const socket = openNetlinkSocket("route");
   try {
@@ -36,7 +36,7 @@ export async function delShaping(call: DelCall, links: LinkAccess): Promise<void
   }
 }
 
-/** What shapes the ingress alone needs no collecting: it lives and dies with the container's own link. */
+/** Only egress shaping leaves something behind: the bucket for ingress disappears with the container's link. */
 export function collectGarbage({ networkName, validAttachments }: GcCall): void {
   if (validAttachments === undefined) return;
   const failures: string[] = [];

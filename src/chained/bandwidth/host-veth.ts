@@ -1,4 +1,4 @@
-/** The host's end of a container's interface: where its traffic is shaped. */
+/** Finds the host's end of a container's veth, where its traffic is shaped. */
 import type { AddCall, CheckCall, DelCall } from "../../cni/call.ts";
 import type { CniResult } from "../../cni/result.ts";
 import { PluginError } from "../../errors.ts";
@@ -6,23 +6,23 @@ import { closeNetlinkSocket, type NetlinkSocket } from "../../linux/netlink-sock
 import { closeNetns, openNetlinkSocketIn, openNetns } from "../../linux/netns.ts";
 import { findLink, findLinkByIndex, type Link } from "../../linux/rtnetlink/link.ts";
 
-/** The host's end; the failure says what is missing. */
+/** Throws an error that says what is missing if there is no host's end. */
 export function requireHostVeth(host: NetlinkSocket, call: AddCall | CheckCall, result: CniResult): Link {
-  if (result.interfaces.length === 0) throw unshapeable(call.ifname, "prevResult names no interfaces");
+  if (result.interfaces.length === 0) throw unshapeable(call.ifname, "prevResult has no interfaces");
   const inside = linkInside(call.netns, call.ifname);
   if (inside === undefined) throw unshapeable(call.ifname, `it does not exist in "${call.netns}"`);
 
   const veth = peerOf(host, inside);
-  if (veth === undefined) throw unshapeable(call.ifname, "it has no other end on the host");
+  if (veth === undefined) throw unshapeable(call.ifname, "it is not a veth with its other end on the host");
   if (isHostInterface(result, veth.name)) return veth;
-  throw unshapeable(call.ifname, `prevResult does not name its other end "${veth.name}" as an interface of the host`);
+  throw unshapeable(call.ifname, `prevResult does not list its other end "${veth.name}" as an interface on the host`);
 }
 
 /**
- * The host's end as far as it can still be found: from inside the container,
- * which the call names or else the result. Never by its name on the host: where
- * the container is gone its link is gone too, and the name is perhaps that of the
- * same pod's next container.
+ * The host's end if it can still be found: from inside the container's namespace,
+ * whose path is in the call or else in the result. Never by its name on the host: if
+ * the container is gone, its link is gone too, and the name may already belong to
+ * the next container of the same pod.
  */
 export function findHostVeth(
   host: NetlinkSocket,
@@ -48,7 +48,7 @@ function linkInside(path: string, ifname: string): Link | undefined {
   }
 }
 
-/** An index alone could be that of a link in some third namespace: both ends must know each other. */
+/** The index alone could belong to a link in a third namespace: each end must name the other as its peer. */
 function peerOf(host: NetlinkSocket, inside: Link): Link | undefined {
   if (inside.kind !== "veth" || inside.peerIndex === undefined) return undefined;
   const peer = findLinkByIndex(host, inside.peerIndex);

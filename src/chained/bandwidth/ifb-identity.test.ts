@@ -19,7 +19,7 @@ const ifb = (more: Partial<Link>): Link => ({
 });
 
 describe("ifbNamesOf()", () => {
-  test("gives upstream's name, which fits the kernel", () => {
+  test("returns upstream's name, which is short enough for the kernel", () => {
     const sha512 = new Bun.CryptoHasher("sha512").update("netc1").digest("hex");
 
     expect(shared).toBe(`bwp${sha512.slice(0, 12)}`);
@@ -27,14 +27,14 @@ describe("ifbNamesOf()", () => {
     expect(names.alias).toBe("net/c1/eth0");
   });
 
-  test("tells two interfaces of one container apart by the second name", () => {
+  test("returns different second names for two interfaces of one container", () => {
     const second = ifbNamesOf({ ...attachment, ifname: "eth1" });
 
     expect(second.candidates[0]).toBe(shared);
     expect(second.candidates[1]).not.toBe(own);
   });
 
-  test("keeps the alias within what the kernel takes, and different for different names", () => {
+  test("returns aliases that the kernel accepts and that differ for different names", () => {
     const long = (tail: string) =>
       ifbNamesOf({ networkName: "n".repeat(300), containerId: `c${"x".repeat(400)}${tail}`, ifname: "eth0" });
 
@@ -50,7 +50,7 @@ describe("isIfbOf()", () => {
     ["upstream's, which has no alias", ifb({}), true],
     ["the other interface's", ifb({ alias: "net/c1/eth1" }), false],
     ["one without alias under the second name", ifb({ name: own }), false],
-    ["a link that is no IFB", ifb({ kind: "dummy", alias: "net/c1/eth0" }), false],
+    ["a link that is not an IFB", ifb({ kind: "dummy", alias: "net/c1/eth0" }), false],
   ])("%s", (_name, link, expected) => {
     expect(isIfbOf(link, names)).toBe(expected);
   });
@@ -66,7 +66,7 @@ describe("isStrayIfb()", () => {
     ["one of a longer network name", ifb({ alias: "network/c2/eth0" }), false],
     ["one of another network", ifb({ alias: "other/c2/eth0" }), false],
     ["one without alias", ifb({}), false],
-    ["somebody's IFB", ifb({ name: "ifb0", alias: "net/c2/eth0" }), false],
+    ["an IFB of another program", ifb({ name: "ifb0", alias: "net/c2/eth0" }), false],
   ])("%s", (_name, link, expected) => {
     expect(isStrayIfb(link, "net", valid)).toBe(expected);
   });

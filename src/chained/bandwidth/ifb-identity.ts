@@ -1,10 +1,10 @@
 /**
- * The names of the device that shapes what a container sends.
+ * Name and alias of the IFB device that shapes what a container sends.
  *
- * Its name is the one upstream's plugin gives, so that either removes what the
- * other made. That name does not tell two interfaces of one container in one
- * network apart: the second one gets a name of its own. Whose device it is, the
- * alias says: `network/container/interface`, which GC reads.
+ * The name is the one that upstream's plugin uses, so that either plugin removes what
+ * the other created. It is the same for two interfaces of one container in one
+ * network: the second interface gets a different name. The alias identifies the
+ * owner, `network/container/interface`; GC reads it.
  */
 import type { Attachment } from "../../cni/attachments.ts";
 import type { Link } from "../../linux/rtnetlink/link.ts";
@@ -15,11 +15,11 @@ export interface NetworkAttachment extends Attachment {
 
 const PREFIX = "bwp";
 const NAME_DIGITS = 12;
-/** Together with a name of 15 bytes below the kernel's 255 for an alias. */
+/** Two such parts and a name of 15 bytes stay below the kernel's limit of 255 bytes for an alias. */
 const LONGEST_PART = 119;
 
 export interface IfbNames {
-  /** To be tried in this order. */
+  /** To try in this order. */
   readonly candidates: readonly [shared: string, own: string];
   readonly alias: string;
 }
@@ -32,7 +32,7 @@ export function ifbNamesOf(attachment: NetworkAttachment): IfbNames {
   };
 }
 
-/** Whether the link shapes for the attachment; upstream's bears its name and no alias. */
+/** Whether the link shapes for the attachment; upstream's device has the name and no alias. */
 export function isIfbOf(link: Link, { candidates, alias }: IfbNames): boolean {
   if (link.kind !== "ifb") return false;
   return link.alias === alias || (link.alias === undefined && link.name === candidates[0]);
@@ -53,7 +53,7 @@ function nameFor(text: string): string {
   return PREFIX + sha512(text).slice(0, NAME_DIGITS);
 }
 
-/** A text that is too long is told by its hash, behind a sign that no name begins with. */
+/** A text that is too long is replaced by its hash, after a character that no name begins with. */
 function shortened(text: string): string {
   return text.length <= LONGEST_PART ? text : `~${sha512(text).slice(0, 64)}`;
 }

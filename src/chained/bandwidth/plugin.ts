@@ -1,10 +1,10 @@
 /**
- * The `bandwidth` plugin: drop-in for upstream's plugin of that name.
+ * The `bandwidth` plugin: a drop-in replacement for upstream's plugin of that name.
  *
- * It stands in a list behind the plugin that makes the interface and holds the
- * container's traffic to the rates that the config or the runtime names. Without
- * any rate, as with most containers, it passes the result on, touches nothing and
- * does not even load what talks to the kernel.
+ * It follows the plugin that creates the interface in the list, and limits the
+ * container's traffic to the rates in the config or from the runtime. Most containers
+ * have no rate: then it passes the result on, changes nothing and does not load the
+ * code that talks to the kernel.
  */
 import type { AddCall, CheckCall } from "../../cni/call.ts";
 import type { PluginFace } from "../../cni/face.ts";
@@ -24,7 +24,7 @@ export function bandwidthPlugin(face: PluginFace, loadLinks: () => Promise<LinkA
     gc: async (call) => (await import("./commands.ts")).collectGarbage(call),
     async status(call) {
       decodeBandwidth(call.config);
-      (await import("./status.ts")).requireShapingMeans();
+      (await import("./status.ts")).requireShapingSupport();
     },
   };
 }

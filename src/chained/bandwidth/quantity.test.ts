@@ -55,7 +55,7 @@ describe("parseBandwidthQuantity()", () => {
     expect(thrownBy(() => parseBandwidthQuantity(KEY, text)).kind).toBe("config-invalid");
   });
 
-  test("says the same of a number and of its spelling with each suffix", () => {
+  test("reads a number and its spelling with a suffix as the same rate", () => {
     const suffixes = [
       ["", 1n],
       ["k", 10n ** 3n],

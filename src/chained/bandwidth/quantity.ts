@@ -1,7 +1,7 @@
 /**
- * A bandwidth as pods are annotated with it: a quantity of the orchestrator in
- * bits per second, such as `10M`, `1Gi`, `500k`, `1.5M` or `2e6`.
- * Pure, and exact: decimal fractions never pass through floating point.
+ * The value of a bandwidth annotation: a quantity in bits per second as the orchestrator
+ * writes it, such as `10M`, `1Gi`, `500k`, `1.5M` or `2e6`.
+ * Pure and exact: decimal fractions are never converted to floating point.
  */
 import { PluginError } from "../../errors.ts";
 
@@ -20,14 +20,14 @@ const DECIMAL_EXPONENT: Readonly<Record<string, number>> = {
 };
 const BINARY_EXPONENT: Readonly<Record<string, bigint>> = { Ki: 10n, Mi: 20n, Gi: 30n, Ti: 40n, Pi: 50n, Ei: 60n };
 
-const LEAST = 10n ** 3n;
-const MOST = 10n ** 15n;
+const MINIMUM = 10n ** 3n;
+const MAXIMUM = 10n ** 15n;
 
-/** Bits per second, a fraction rounded up. `annotation` is its key, for the error. */
+/** Returns bits per second, with a fraction rounded up. `annotation` is the key, for the error. */
 export function parseBandwidthQuantity(annotation: string, text: string): bigint {
   const bits = parseQuantity(text);
-  if (bits === undefined) throw invalid(annotation, text, "it is no quantity such as 10M, 1Gi or 500k");
-  if (bits < LEAST || bits > MOST) throw invalid(annotation, text, "it must lie between 1k and 1P bits per second");
+  if (bits === undefined) throw invalid(annotation, text, "it is not a quantity such as 10M, 1Gi or 500k");
+  if (bits < MINIMUM || bits > MAXIMUM) throw invalid(annotation, text, "it must be from 1k to 1P bits per second");
   return bits;
 }
 
@@ -40,10 +40,10 @@ function parseQuantity(text: string): bigint | undefined {
 
   const tens = (decimal === undefined ? Number(exponent ?? 0) : (DECIMAL_EXPONENT[decimal] ?? 0)) - fraction.length;
   const scaled = BigInt(digits) << (binary === undefined ? 0n : (BINARY_EXPONENT[binary] ?? 0n));
-  return tens >= 0 ? scaled * 10n ** BigInt(tens) : dividedUp(scaled, 10n ** BigInt(-tens));
+  return tens >= 0 ? scaled * 10n ** BigInt(tens) : divideRoundingUp(scaled, 10n ** BigInt(-tens));
 }
 
-function dividedUp(value: bigint, by: bigint): bigint {
+function divideRoundingUp(value: bigint, by: bigint): bigint {
   return (value + by - 1n) / by;
 }
 

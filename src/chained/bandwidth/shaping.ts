@@ -1,12 +1,12 @@
 /**
- * Puts token buckets in a container's way, and takes them away again.
+ * Attaches token buckets to the links of a container, and removes them.
  *
  *   host ──> [bucket: ingress] veth ═══ eth0 container
  *   host <── [bucket: egress] IFB <── redirect ── ingress hook of veth <── container
  *
- * The redirection comes last and goes first: at every moment traffic has a way
- * that is complete. Applying twice changes nothing; removing tolerates that
- * anything is gone already, and leaves alone what others put on the same link.
+ * The redirection is added last and removed first: traffic has a complete path at
+ * every moment. Applying twice changes nothing. Removing succeeds if anything is gone
+ * already, and does not touch what others attached to the same link.
  */
 import { isKernelError } from "../../linux/kernel-error.ts";
 import type { NetlinkRequest } from "../../linux/netlink/request.ts";
@@ -33,13 +33,13 @@ import type { Bandwidth, Rate } from "./bandwidth.ts";
 import { type IfbNames, isIfbOf } from "./ifb-identity.ts";
 import { tokenBucketOf } from "./token-bucket.ts";
 
-/** Which link is shaped, and for whom. */
+/** The link that is shaped, and the names of the IFB device of its attachment. */
 export interface ShapedAttachment {
   readonly veth: Link;
   readonly names: IfbNames;
 }
 
-/** Shapes as the bandwidth says, whatever was there before. Answers the device that shapes what the container sends. */
+/** Applies the bandwidth, whatever was set before. Returns the device that shapes what the container sends. */
 export function applyShaping(socket: NetlinkSocket, at: ShapedAttachment, bandwidth: Bandwidth): Link | undefined {
   try {
     const ifb = bandwidth.egress === undefined ? undefined : shapeEgress(socket, at, bandwidth.egress);
@@ -53,15 +53,15 @@ export function applyShaping(socket: NetlinkSocket, at: ShapedAttachment, bandwi
 }
 
 /**
- * Takes away all shaping: of the link, if it is known, and the devices that shaped
- * what came through it. A device leads to its link where nothing else does.
+ * Removes all shaping: from the link, if it is known, and the devices that shape its
+ * incoming traffic. If the link is not known, it is found by the redirections to the devices.
  */
 export function removeShaping(socket: NetlinkSocket, veth: ShapedLink | undefined, ifbs: readonly Link[]): void {
   detachShaping(socket, veth, ifbs);
   attemptRemoval(socket, ifbs.map(deleteLink));
 }
 
-/** As `removeShaping`, but for the devices themselves, which stay. */
+/** Like `removeShaping`, but does not delete the devices. */
 export function detachShaping(socket: NetlinkSocket, veth: ShapedLink | undefined, ifbs: readonly Link[]): void {
   const links = veth === undefined ? ifbs.flatMap((ifb) => findRedirectedLinks(socket, ifb)) : [veth];
   for (const link of links) {
@@ -70,7 +70,7 @@ export function detachShaping(socket: NetlinkSocket, veth: ShapedLink | undefine
   }
 }
 
-/** The devices that shape what the attachment sends: at most one, unless upstream's plugin left another. */
+/** The devices that shape what the attachment sends: at most one, or two if upstream's plugin left one. */
 export function findIfbs(socket: NetlinkSocket, names: IfbNames): readonly Link[] {
   const found: Link[] = [];
   for (const name of names.candidates) {
@@ -80,7 +80,7 @@ export function findIfbs(socket: NetlinkSocket, names: IfbNames): readonly Link[
   return found;
 }
 
-/** What cannot be undone now is left to the DEL that follows a failed ADD: why it failed is the news. */
+/** Ignores its own failures: the caller throws the reason why ADD failed, and the DEL that follows cleans up. */
 function undoShaping(socket: NetlinkSocket, { veth, names }: ShapedAttachment): void {
   try {
     removeShaping(socket, veth, findIfbs(socket, names));
@@ -106,7 +106,7 @@ function shapeIngress(socket: NetlinkSocket, veth: Link, rate: Rate | undefined)
   else perform(socket, [setTokenBucket(veth, tokenBucketOf(rate, veth.mtu))]);
 }
 
-/** The alias travels with the birth: whoever dies in between leaves a device that GC knows. */
+/** Creates the device and sets its alias in one batch, so that GC recognises a device that a killed process left. */
 function ensureIfb(socket: NetlinkSocket, { mtu }: Link, names: IfbNames): Link {
   const name = ifbNameIn(socket, names);
   const change = changeLink({ name }, { alias: names.alias, mtu, state: "up" });
@@ -115,10 +115,10 @@ function ensureIfb(socket: NetlinkSocket, { mtu }: Link, names: IfbNames): Link 
   if (changed !== undefined) throw changed;
   const ifb = findLink(socket, name);
   if (ifb !== undefined) return ifb;
-  throw new Error(`link "${name}" vanished right after it was made`);
+  throw new Error(`link "${name}" disappeared right after it was created`);
 }
 
-/** The name under which the attachment's device exists, or is to be made: not one that shapes for another. */
+/** The name of the attachment's device, existing or to be created: not that of a device that shapes for another. */
 function ifbNameIn(socket: NetlinkSocket, names: IfbNames): string {
   const [shared, own] = names.candidates;
   const other = findLink(socket, shared);
@@ -131,7 +131,7 @@ function removeEgress(socket: NetlinkSocket, veth: ShapedLink, ifbs: readonly Li
   attemptRemoval(socket, ifbs.map(deleteLink));
 }
 
-/** The links whose incoming traffic is sent to the device: for when nothing else leads to them. */
+/** The links whose incoming traffic is redirected to the device. */
 function findRedirectedLinks(socket: NetlinkSocket, ifb: Link): readonly ShapedLink[] {
   const found: ShapedLink[] = [];
   for (const { kind, linkIndex } of listQdiscs(socket)) {
@@ -142,7 +142,7 @@ function findRedirectedLinks(socket: NetlinkSocket, ifb: Link): readonly ShapedL
   return found;
 }
 
-/** The hook goes along when nobody else uses it; one that is of no use at all is what an interrupted call left. */
+/** Removes the hook too if nobody else uses it; a hook without any filter was left by an interrupted call. */
 function removeRedirection(socket: NetlinkSocket, link: ShapedLink, ifbs: readonly Link[]): void {
   const hook = findIngressHook(socket, link);
   if (hook === undefined) return;
@@ -153,7 +153,7 @@ function removeRedirection(socket: NetlinkSocket, link: ShapedLink, ifbs: readon
   else attemptRemoval(socket, redirectionRemovals(link, own, filters));
 }
 
-/** Alone in their place they go with it: a place without filters would stay behind otherwise. */
+/** If no other filter has the same priority, the whole priority is deleted: otherwise it would stay, without filters. */
 function redirectionRemovals(
   link: ShapedLink,
   own: readonly IngressFilter[],
@@ -164,10 +164,10 @@ function redirectionRemovals(
   return isShared ? own.map((filter) => deleteIngressRedirect(link, filter)) : [deleteIngressRedirect(link)];
 }
 
-/** The target of a redirection whose device is gone. */
+/** The index in a redirection whose device was deleted. */
 const NO_LINK = 0;
 
-/** The kernel answers EINVAL where something else stands in the place of what is to be removed. */
+/** The kernel returns EINVAL if something else is attached where the object to remove was. */
 function attemptRemoval(socket: NetlinkSocket, requests: readonly NetlinkRequest[]): void {
   if (requests.length === 0) return;
   for (const error of attempt(socket, requests)) {

@@ -1,17 +1,17 @@
-/** STATUS: whether this process may shape, and the kernel can. */
+/** STATUS: whether this process may shape traffic, and whether the kernel supports it. */
 import { PluginError } from "../../errors.ts";
 import { isKernelError } from "../../linux/kernel-error.ts";
 import { attempt } from "../../linux/netlink-socket.ts";
 import { createIfb } from "../../linux/rtnetlink/link.ts";
 import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
 
-/** No link can bear this name, so nothing is made; the kernel looks for the kind of link before it looks at the name. */
+/** No link can have this name, so nothing is created; the kernel checks the kind of link before the name. */
 const IMPOSSIBLE_NAME = "a/b";
 
-export function requireShapingMeans(): void {
+export function requireShapingSupport(): void {
   const probe = createIfb({ name: IMPOSSIBLE_NAME, mtu: 1500, state: "down" });
   const [error] = withRouteSocket((socket) => attempt(socket, [probe]));
-  if (isKernelError(error, "EOPNOTSUPP")) throw unable("the kernel has no IFB devices (module ifb)", error);
+  if (isKernelError(error, "EOPNOTSUPP")) throw unable("the kernel has no IFB support; load the module ifb", error);
   if (isKernelError(error, "EPERM")) throw unable("the capability NET_ADMIN is missing", error);
 }
 
