@@ -1,0 +1,43 @@
+import { describe, expect, test } from "bun:test";
+import { decode } from "../../test/support/network-config.ts";
+import { identity } from "../identity.ts";
+import { assignedRequest, assignRequest, attachmentOf, heldRequest } from "./attachment.ts";
+
+const call = { networkName: "net", containerId: "abc", ifname: "eth0" };
+const { ipam } = decode({ ipam: { type: identity.ipamType } });
+
+describe("attachmentOf()", () => {
+  test("gives every plugin the same handle, and an interface only to one that names it", () => {
+    const whole = attachmentOf(call, { node: "n" });
+    const single = attachmentOf(call, { node: "n", ifname: "eth0" });
+
+    expect(whole.handle).toBe("net.abc");
+    expect(single.handle).toBe("net.abc");
+    expect(whole.owner).toEqual({ handle: "net.abc", network: "net" });
+    expect(single.owner).toEqual({ handle: "net.abc", network: "net", interface: "eth0" });
+  });
+});
+
+describe("assignRequest()", () => {
+  const attachment = attachmentOf(call, { node: "n" });
+
+  test.each([
+    ["records a pod with its namespace", { podNamespace: "ns", podName: "web" }, { pod: "web", namespace: "ns" }],
+    ["takes a name without a namespace for no pod", { podName: "web" }, {}],
+  ] as const)("%s", (_, args, attributes) => {
+    expect(assignRequest(attachment, { ipam, args })).toMatchObject({ ...attachment.owner, node: "n", attributes });
+  });
+});
+
+describe("heldRequest()", () => {
+  test("adds the handle of older releases, which undoing an ADD leaves alone", () => {
+    const attachment = attachmentOf(call, { node: "n" });
+
+    expect(heldRequest(attachment, ["10.0.0.1"])).toMatchObject({
+      former: { handle: "abc", node: "n" },
+      likely: ["10.0.0.1"],
+    });
+    expect(assignedRequest(attachment)).toEqual({ handle: "net.abc", network: "net", node: "n" });
+    expect(heldRequest(attachmentOf({ ...call, containerId: "a.b" }, { node: "n" }), [])).not.toHaveProperty("former");
+  });
+});
