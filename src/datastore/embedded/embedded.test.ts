@@ -71,6 +71,21 @@ describe("openEmbedded()", () => {
     rmSync(directory, { recursive: true });
   });
 
+  test("waits for a process that has the new file to itself", async () => {
+    const directory = temporaryDirectory();
+    const path = join(directory, "store.db");
+    const other = new Database(path, { create: true });
+    other.run("BEGIN EXCLUSIVE");
+    setTimeout(() => other.run("ROLLBACK"), 300);
+
+    const store = await openEmbedded(path);
+
+    expect((await store.read([{ kind: "key", key: "/k" }])).answers).toEqual([[]]);
+    await store.close();
+    other.close();
+    rmSync(directory, { recursive: true });
+  });
+
   test("leaves a small journal to the next process, and what it holds is there", async () => {
     const directory = temporaryDirectory();
     const path = join(directory, "store.db");

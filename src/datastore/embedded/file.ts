@@ -4,29 +4,34 @@
  * would make them readable for all. (SQLite gives its journal the same mode.)
  */
 import type { Database } from "bun:sqlite";
-import { convertError, SLICE_MILLISECONDS } from "./patience.ts";
+import { convertError, SLICE_MILLISECONDS, whenUnlocked } from "./patience.ts";
 
 /** Opens the file, which is made when it is not there; an empty file is an empty database. */
 export async function openFile(path: string): Promise<Database> {
   // Imported here and not above: a bundle loads what stands above at every start, also of those who use etcd.
   const sqlite = await import("bun:sqlite");
-  const open = () => {
+  const open = async () => {
     const database = new sqlite.Database(path, { readwrite: true, create: false, safeIntegers: true });
-    // Before anything else: every other statement may meet a lock.
-    database.run(`PRAGMA busy_timeout = ${SLICE_MILLISECONDS}`);
-    // A killed process loses nothing. A power loss may take the last commits, but never leaves the file broken;
-    // the containers those commits were about are gone then, too.
-    database.run("PRAGMA synchronous = NORMAL");
-    return database;
+    try {
+      // Before anything else: every other statement may meet a lock.
+      database.run(`PRAGMA busy_timeout = ${SLICE_MILLISECONDS}`);
+      // A killed process loses nothing. A power loss may take the last commits, but never leaves the file broken;
+      // the containers those commits were about are gone then, too.
+      await whenUnlocked(database, () => database.run("PRAGMA synchronous = NORMAL"));
+      return database;
+    } catch (error) {
+      database.close();
+      throw error;
+    }
   };
   try {
-    return open();
+    return await open();
   } catch (error) {
     if (!isAbsent(error)) throw convertError(path, error);
   }
   try {
     await createFile(path);
-    return open();
+    return await open();
   } catch (error) {
     throw convertError(path, error);
   }
