@@ -62,7 +62,6 @@ async function turnsBeside(first: IpamHost, others: Readonly<Record<string, Ipam
 }
 
 const decodeToObject = () => ({});
-const decodeConfig = (host: IpamHost) => host.configDecoder(decodeToObject)({ name: "net" }, "1.0.0");
 
 describe("agentHost()", () => {
   const [one, other] = [agentHost(), agentHost()];
@@ -80,7 +79,7 @@ describe("agentHost()", () => {
     expect(await turnsBeside(first, { same: first, other: second })).toEqual(["other"]);
   });
 
-  test("decodes hints, entries and configs once for each agent", async () => {
+  test("decodes hints and entries once for each agent", async () => {
     const path = newPath();
     const entry = { key: "/k", value: "text", revision: "1" };
     const hosts = [await one.ipam(), await other.ipam()] as const;
@@ -88,7 +87,6 @@ describe("agentHost()", () => {
     const ways: readonly ((host: IpamHost) => unknown)[] = [
       (host) => host.openHints(path).load(),
       (host) => host.decodedEntries().decode(entry, decodeToObject),
-      decodeConfig,
     ];
     for (const decode of ways) {
       const [first, again, others] = [await decode(hosts[0]), await decode(hosts[0]), await decode(hosts[1])];
@@ -126,7 +124,6 @@ describe("processHost", () => {
 
     expect(both).toBe(2 * alone);
     expect(await turnsBeside(host, { same: host })).toEqual(["same"]);
-    expect(decodeConfig(host)).not.toBe(decodeConfig(host));
     expect(host.decodedEntries()).not.toBe(host.decodedEntries());
   });
 });

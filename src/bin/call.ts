@@ -10,6 +10,8 @@ import { faceOf } from "./faces.ts";
 import { type Handed, handOver } from "./hand-over.ts";
 import type { PluginPart } from "./programs.ts";
 
+declare const FAULTS: boolean | undefined;
+
 export function runCall(part: PluginPart, args: readonly string[]): Promise<number> {
   const ready = readyAnswer(part, args[0] ?? "");
   return ready === undefined ? runHanded(part, args) : endReady(ready);
@@ -33,9 +35,18 @@ function finish(part: PluginPart, { answer, stdin }: Handed): Promise<number> {
 }
 
 async function runInProcess(part: PluginPart, stdin: ReadSoFar | undefined): Promise<number> {
-  return (await import("./parts.ts")).runInProcess(part, stdin);
+  if (typeof FAULTS !== "undefined" && FAULTS) (await import("./crash-points.ts")).armCrashPoints();
+  const [{ ownProcess, runPlugin }, { COMPOSERS }] = await Promise.all([
+    import("./process.ts"),
+    import("./composers.ts"),
+  ]);
+  return runPlugin(async () => (await COMPOSERS[part]()).compose(faceOf(part), ownProcess()), stdin);
 }
 
 async function runConnectionTest(): Promise<number> {
-  return (await import("./parts.ts")).runConnectionTest();
+  const [{ connectionTest }, { endProcess }] = await Promise.all([
+    import("./connection-test.ts"),
+    import("./process.ts"),
+  ]);
+  return endProcess(await connectionTest());
 }

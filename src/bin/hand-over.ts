@@ -164,6 +164,6 @@ function listenForStop(): Stopping {
 }
 
 async function interrupted(stopping: Stopping): Promise<WrittenAnswer> {
-  const { interruptedAnswer } = await import("./parts.ts");
+  const { interruptedAnswer } = await import("./interrupted.ts");
   return written(interruptedAnswer(stopping.by() ?? ""));
 }

@@ -1,8 +1,8 @@
 /**
  * The multi-call entry: the name it was called by decides which part runs.
  *
- * What stands here and below is compiled apart from the parts (scripts/compile.ts):
- * a call that is answered at once, or handed over, loads nothing else.
+ * Parts are imported when they are called: a call that is answered at once, or
+ * handed over, loads none of them.
  */
 import { identity } from "../identity.ts";
 import { runCall } from "./call.ts";
@@ -17,8 +17,8 @@ function run(part: Part, args: readonly string[]): Promise<number> {
 }
 
 async function runPart(part: "admin" | "node", args: readonly string[]): Promise<number> {
-  const { runAdmin, runNode } = await import("./parts.ts");
-  return part === "admin" ? runAdmin(args) : runNode(args);
+  const { run } = part === "admin" ? await import("./admin.ts") : await import("./node.ts");
+  return run(args);
 }
 
 /** The name it was invoked by; failing that the first argument (`bun main.ts NAME …`); failing both, the plugin. */

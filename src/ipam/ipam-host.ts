@@ -3,7 +3,6 @@
  * with its call opens and decodes for itself; the calls of an agent that stays
  * share it (shared-ipam-host.ts).
  */
-import type { ConfigDecoder } from "../cni/remembered-config.ts";
 import { type OpenDatastore, openDatastoreUntilExit } from "../datastore/open.ts";
 import { DecodedEntries } from "./facts.ts";
 import { openHintFile } from "./hint-file.ts";
@@ -16,8 +15,6 @@ export interface IpamHost {
   openHints(path: string): HintStore;
   /** What was decoded of the datastore's entries so far. */
   decodedEntries(): DecodedEntries;
-  /** Does what the decoder does, perhaps from memory. The decoder is pure, and always the same function. */
-  configDecoder<Decoded>(decode: ConfigDecoder<Decoded>): ConfigDecoder<Decoded>;
 }
 
 /** For a process that ends with its call. */
@@ -26,5 +23,4 @@ export const directIpamHost: IpamHost = {
   openTurn: openHostTurn,
   openHints: (path) => openHintFile(path),
   decodedEntries: () => new DecodedEntries(),
-  configDecoder: (decode) => decode,
 };

@@ -6,9 +6,9 @@
 import type { CniCall } from "../cni/call.ts";
 import type { EnterPhase } from "../cni/phase.ts";
 import type { CallContext } from "../cni/serve.ts";
-import { networkConfigOf } from "../config/call-config.ts";
 import { blamingFields, nodeNameFor } from "../config/config-files.ts";
 import { type DatastoreSettings, datastoreSettings } from "../config/datastore-settings.ts";
+import { requireNetworkConfig } from "../config/decode.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import { openConfigLog } from "../log/config-log.ts";
@@ -60,7 +60,7 @@ async function withSession<Around extends Surroundings, Result>(
 ): Promise<Result> {
   const { pid, stderr, host, random, now: clock } = surroundings;
   const { signal } = context;
-  const decoded = networkConfigOf(call, host);
+  const decoded = requireNetworkConfig(call.config);
   const { config } = decoded;
   const log = openConfigLog(decoded, { component, pid, clock, stderr });
   const settings = datastoreSettings(config);

@@ -1,5 +1,4 @@
 /** For an agent that stays: its calls share open datastores, one line of turns, and what they decoded. */
-import { type ConfigDecoder, rememberConfigs } from "../cni/remembered-config.ts";
 import { shareDatastores } from "../datastore/shared-datastores.ts";
 import { DecodedEntries } from "./facts.ts";
 import { type DecodeHints, decodeHints, openHintFile } from "./hint-file.ts";
@@ -12,13 +11,11 @@ export function shareIpamHost(): IpamHost {
   const turns = new SharedTurns();
   const decoded = new DecodedEntries();
   const decode = rememberLatestHints();
-  const decoders = new RememberingDecoders();
   return {
     openDatastore: shareDatastores(),
     openTurn: (path, means) => turns.open(path, means),
     openHints: (path) => openHintFile(path, decode),
     decodedEntries: () => decoded,
-    configDecoder: (decoder) => decoders.of(decoder),
   };
 }
 
@@ -29,20 +26,4 @@ function rememberLatestHints(): DecodeHints {
     if (text !== latest.text) latest = { text, hints: decodeHints(text) };
     return latest.hints;
   };
-}
-
-class RememberingDecoders {
-  private readonly known = new Map<unknown, unknown>();
-
-  of<Decoded>(decode: ConfigDecoder<Decoded>): ConfigDecoder<Decoded> {
-    const known = this.known.get(decode);
-    if (known instanceof Remembering) return known.decode;
-    const made = new Remembering(rememberConfigs(decode));
-    this.known.set(decode, made);
-    return made.decode;
-  }
-}
-
-class Remembering<Decoded> {
-  constructor(readonly decode: ConfigDecoder<Decoded>) {}
 }

@@ -21,7 +21,7 @@ export async function openIpamPlugin(type: string, call: CniCall, surroundings: 
   const { place } = findPlugin(type, call.environment);
   if (type === HOST_LOCAL && place === surroundings.executablePlace()) {
     const { hostLocalInProcess } = await loadHostLocal();
-    return hostLocalInProcess(surroundings.host);
+    return hostLocalInProcess;
   }
   return pluginByProcess(type, surroundings);
 }

@@ -1,11 +1,10 @@
 /** ADD and CHECK: addresses for an attachment, and whether it still holds them. */
-import type { ConfigDecoder } from "../../cni/remembered-config.ts";
 import { type CniDns, type CniResult, EMPTY_RESULT } from "../../cni/result.ts";
 import { PluginError } from "../../errors.ts";
 import { formatAddress, parseAddress } from "../../ip/address.ts";
 import { lastChangeOf, readText } from "../../linux/files.ts";
 import { assign } from "./assign.ts";
-import { type AddressInput, decodeHostLocal, type SharedConfig } from "./config.ts";
+import { type AddressInput, decodeHostLocal } from "./config.ts";
 import { openIndex } from "./owner-index.ts";
 import { formatCandidate, rangeHolding } from "./range-set.ts";
 import { parseResolvConf } from "./resolv-conf.ts";
@@ -21,8 +20,6 @@ export interface AttachmentInput extends AddressInput {
 export interface AddInput extends AttachmentInput {
   /** What a second ADD gets; "refuse" when absent, as upstream's plugin does. */
   readonly whenHeld?: "refuse" | "same addresses";
-  /** `decodeSharedConfig` if absent, or what remembers its answers. */
-  readonly decodeShared?: ConfigDecoder<SharedConfig>;
 }
 
 export interface CheckInput extends AttachmentInput {
@@ -31,7 +28,7 @@ export interface CheckInput extends AttachmentInput {
 
 /** Reserves one address of each range set: all of them, or none and an error. */
 export async function hostLocalAdd(input: AddInput, signal: AbortSignal): Promise<CniResult> {
-  const config = decodeHostLocal(input, input.decodeShared);
+  const config = decodeHostLocal(input);
   const dns = config.resolvConf === undefined ? EMPTY_RESULT.dns : readDns(config.resolvConf);
   const request = { ...config, owner: ownerOf(input), whenHeld: input.whenHeld ?? "refuse" };
   const given = await inTurn(config.directory, signal, () => assign(request, openIndex(config.directory)));

@@ -37,23 +37,15 @@ export interface HostLocalConfig {
   readonly resolvConf: string | undefined;
 }
 
-/** What is the same for every container of a network. */
-export type SharedConfig = Pick<HostLocalConfig, "rangeSets" | "routes" | "resolvConf">;
-
-export function decodeHostLocal(input: AddressInput, decodeShared = decodeSharedConfig): HostLocalConfig {
-  return {
-    directory: networkDirectory(input),
-    ...decodeShared(input.config, input.cniVersion),
-    requested: requestedAddresses(input),
-  };
-}
-
-export function decodeSharedConfig(config: JsonObject, cniVersion: CniVersion): SharedConfig {
+export function decodeHostLocal(input: AddressInput): HostLocalConfig {
+  const { config, cniVersion } = input;
   const ipam = section(field({ object: config, place: "" }, "ipam"));
   return {
+    directory: networkDirectory(input),
     rangeSets: decodeRangeSets(config, cniVersion),
     routes: decodeRoutes(ipam === undefined ? undefined : field(ipam, "routes").value),
     resolvConf: ipam === undefined ? undefined : text(field(ipam, "resolvConf")),
+    requested: requestedAddresses(input),
   };
 }
 
