@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { cniErrorOf, ERROR_TABLE, ForeignError, PluginError } from "./errors.ts";
 
 describe("ERROR_TABLE", () => {
-  test("gives every kind a code of its own", () => {
+  test("gives every kind its own code", () => {
     const codes = Object.values(ERROR_TABLE).map((row) => row.code);
 
     expect(new Set<number>(codes).size).toBe(codes.length);
@@ -10,7 +10,7 @@ describe("ERROR_TABLE", () => {
 });
 
 describe("PluginError", () => {
-  test("carries the CNI code of its kind", () => {
+  test("has the CNI code of its kind", () => {
     expect(new PluginError("config-invalid", "Cannot read it").cniCode).toBe(7);
   });
 

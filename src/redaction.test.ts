@@ -86,7 +86,7 @@ describe("redact()", () => {
 });
 
 describe("redactField()", () => {
-  test("hides the whole value when the name says that it is secret", () => {
+  test("hides the whole value if the name says that it is secret", () => {
     expect(redactField("password", "x y z")).toBe("[redacted]");
   });
 

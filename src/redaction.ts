@@ -1,11 +1,11 @@
 /**
- * Takes secrets out of text before a person or a file sees it.
+ * Removes secrets from text before it is printed or logged.
  *
  * Every log line and every message that quotes a value from outside (config,
- * environment, a server's answer) goes through `redact()`. It knows secrets by
- * their shape: user and password in an address, bearer tokens, JSON web
+ * environment, a server's response) goes through `redact()`. It recognizes
+ * secrets by their form: user and password in a URL, bearer tokens, JSON web
  * tokens, PEM blocks (plain or base64), and values whose name says secret.
- * When in doubt it takes out too much: a hidden word costs less than a leaked
+ * When in doubt it removes too much: a hidden word costs less than a leaked
  * key. Every pattern is linear in the length of the text.
  */
 const HIDDEN = "[redacted]";
@@ -20,12 +20,12 @@ export function redact(text: string): string {
   return clean;
 }
 
-/** Returns what may be shown of the value of a field: nothing when the name says that it is a secret. */
+/** Returns what may be shown of a field's value: nothing if its name says that it is a secret. */
 export function redactField(name: string, value: string): string {
   return isSecretName(name) && value !== "" ? HIDDEN : redact(value);
 }
 
-/** `password`, `apiToken`, `client-key-data`: yes. `token_file`, `secretName`: no, they only say where it is. */
+/** `password`, `apiToken`, `client-key-data`: yes. `token_file`, `secretName`: no, they only refer to a secret. */
 export function isSecretName(name: string): boolean {
   return SECRET_NAME.test(name) && !PLACE_NAME.test(name);
 }
@@ -37,7 +37,7 @@ const PLACE_NAME = /(?:files?|path|dir|directory|name|namespace|ref|kind|count|c
 
 const PEM_BLOCK = /-----BEGIN ([A-Z0-9 ]{1,60})-----(?:(?!-----BEGIN)[\s\S])*?(?:-----END [A-Z0-9 ]{1,60}-----|$)/g;
 
-/** Base64 of `-----BEGIN`, as kubeconfigs carry it. */
+/** Base64 of `-----BEGIN`, as in kubeconfigs. */
 const ENCODED_PEM = /LS0tLS1CRUdJ[A-Za-z0-9+/_=-]*/g;
 
 const JSON_WEB_TOKEN = /\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?/g;
@@ -46,7 +46,7 @@ const AUTHORIZATION = /\b(Bearer|bearer|BEARER|Basic(?= +[A-Za-z0-9+/]{8}))\s+[^
 
 const USER_IN_URL = /:\/\/[^\s/?#"'<>]{0,2048}@/g;
 
-/** What follows the colon is no port, so it is a password, and may hold `/`, `?` and `#`. */
+/** What follows the colon is not a port, so it is a password, and may contain `/`, `?` and `#`. */
 const PASSWORD_WITH_SLASH =
   /:\/\/[^\s/?#:@"'<>]{0,512}:(?!\d{1,5}(?:[\s/?#,"']|$))(?:(?!,\s*[a-z]{1,16}:\/\/)[^\s"'<>]){0,1024}@/g;
 
@@ -59,7 +59,7 @@ const NAMED_VALUE = new RegExp(
   "gi",
 );
 
-/** Messages read "action token: state": a plain word after a colon and a space is prose, not a value. */
+/** Messages have the form "action token: state": a plain word after a colon and a space is prose, not a value. */
 function hideNamedValue(whole: string, name: string, quote: string, separator: string, value: string): string {
   const isProse =
     quote === "" && /:\s/.test(separator) && !/passw|passphrase/i.test(name) && /^[A-Za-z-]+$/.test(value);
@@ -69,7 +69,7 @@ function hideNamedValue(whole: string, name: string, quote: string, separator: s
 }
 
 interface Rule {
-  /** Without any of these, in lower case, the text holds nothing of the kind: a look that costs next to nothing. */
+  /** A text that contains none of these (in lower case) cannot match: a cheap check before the pattern. */
   readonly signs: readonly string[];
   in(text: string): string;
 }

@@ -1,4 +1,4 @@
-/** docs/errors.md, from the one table of errors. */
+/** Generates docs/errors.md from the table of errors. */
 import { ERROR_TABLE } from "../../src/errors.ts";
 
 export function errorsPage(): string {
@@ -10,12 +10,12 @@ export function errorsPage(): string {
     "",
     "<!-- Written by `make fmt` from src/errors.ts. Do not edit. -->",
     "",
-    "A command that fails prints one JSON object on stdout (`cniVersion`, `code`, `msg`, `details`) and exits with 1.",
-    "Codes below 100 are CNI's own; 100 and up are this product's.",
-    "Try again: `no` until somebody changes something; `later`, because the cause may pass by itself; `after reading again`, because the attempt",
-    "rested on something that has changed since: read it again and decide again.",
+    "A CNI command that fails prints one JSON object on stdout (`cniVersion`, `code`, `msg`, `details`) and exits with code 1.",
+    "Codes below 100 are defined by CNI; 100 and up are specific to this product.",
+    "Retry: `no` (fails again until something is changed), `later` (the cause may be temporary), `after reading again` (the attempt was based on data",
+    "that have changed since: read them again and decide again).",
     "",
-    "| Code | Kind | What happened | What to do | Try again? |",
+    "| Code | Kind | Meaning | Remedy | Retry |",
     "|---|---|---|---|---|",
     ...rows,
     "",

@@ -1,4 +1,4 @@
-/** docs/resources.md, from the table of kinds and their schemas. */
+/** Generates docs/resources.md from the table of kinds and their schemas. */
 import { PUBLIC_KINDS, type PublicKind } from "../../src/model/kinds.ts";
 import { isObject } from "../../src/model/shape.ts";
 
@@ -15,12 +15,12 @@ function introduction(): readonly string[] {
     "<!-- Written by `make fmt` from src/model/kinds.ts. Do not edit. -->",
     "",
     "Every resource has `apiVersion` (the API group of its kind and its version), `kind`, `metadata` (`name`, `namespace`, `labels`, `annotations` …) and `spec`.",
-    "Names are lower-case letters, digits, `-` and `.`, at most 253 characters. Fields that are not listed here are refused. What a newer release stored in others outlives every change made by this one.",
-    "Selectors are described in [selectors.md](selectors.md).",
+    "Names consist of lower-case letters, digits, `-` and `.`, and have at most 253 characters. Fields that are not listed here are rejected. Fields that a newer release stored",
+    "are kept when this release changes the resource. Selectors are described in [selectors.md](selectors.md).",
     "",
-    "Rules of pools: no two may overlap; the CIDR has no host bits; `blockSize` is a prefix length, 20 to 32 (26 when absent) for IPv4",
-    "and 116 to 128 (122 when absent) for IPv6, and no block is larger than its pool; `cidr` and `blockSize` never change; of `ipipMode`",
-    "and `vxlanMode` one at most differs from `Never`, and IPIP is not for IPv6.",
+    "Rules for IP pools: pools must not overlap; the CIDR must not have host bits; `blockSize` is a prefix length, 20 to 32 (default 26) for IPv4",
+    "and 116 to 128 (default 122) for IPv6, and a block must not be larger than its pool; `cidr` and `blockSize` cannot be changed; at most one of",
+    "`ipipMode` and `vxlanMode` may differ from `Never`, and IPIP is not supported for IPv6.",
   ];
 }
 
@@ -28,13 +28,13 @@ function kindSection(row: PublicKind): readonly string[] {
   const { kind, plural, shortNames, namespaced, codec } = row;
   const name = codec.onlyName ?? "NAME";
   const key = row.key(namespaced ? { name, namespace: "NAMESPACE" } : { name });
-  const only = codec.onlyName === undefined ? "" : ` There is one, named \`${codec.onlyName}\`.`;
+  const only = codec.onlyName === undefined ? "" : ` There is only one, named \`${codec.onlyName}\`.`;
   const fields = fieldRows(codec.specSchema, "", true).map((cells) => `| ${cells.join(" | ")} |`);
   return [
     "",
     `## ${kind}`,
     "",
-    `\`apiVersion: ${codec.apiVersion}\`; also \`${[plural, ...shortNames].join("`, `")}\`; ${namespaced ? "in a namespace" : "of the whole cluster"}; stored at \`${key}\`.${only}`,
+    `\`apiVersion: ${codec.apiVersion}\`; other names: \`${[plural, ...shortNames].join("`, `")}\`; ${namespaced ? "namespaced" : "cluster-scoped"}; key: \`${key}\`.${only}`,
     "",
     "| Field | Type | Default |",
     "|---|---|---|",
@@ -42,7 +42,7 @@ function kindSection(row: PublicKind): readonly string[] {
   ];
 }
 
-/** One row for each field that holds a value; objects are followed by their own fields. */
+/** One row for each field with a value; objects are replaced by their fields. */
 function fieldRows(schema: unknown, path: string, isRequired: boolean): readonly Row[] {
   if (!isObject(schema)) return [];
   const { type, wrapped, entries, item } = schema;
@@ -69,7 +69,7 @@ function typeText(schema: unknown): string {
   if (!isObject(schema)) return "";
   const { type, options, item } = schema;
   if (type === "array") return `list of ${typeText(item)}`;
-  if (type === "record") return "map of texts";
+  if (type === "record") return "map of strings";
   if (type === "union" && Array.isArray(options)) return [...new Set(options.map(typeText))].join(" or ");
   if (type === "picklist" && Array.isArray(options)) return options.map((option) => `\`${option}\``).join(", ");
   return String(type);

@@ -12,7 +12,7 @@ const ENTRY: LogEntry = {
 };
 
 describe("formatLine()", () => {
-  test("writes time, level, process, component, message, and the fields by name", () => {
+  test("writes time, level, process ID, component, message, and the fields sorted by name", () => {
     const fields = { node: "one", address: "10.0.0.1", pools: ["a", "b"], attempt: 2, absent: undefined };
 
     expect(formatLine({ ...ENTRY, fields })).toBe(
@@ -20,13 +20,13 @@ describe("formatLine()", () => {
     );
   });
 
-  test("escapes what would end the line or the quotation", () => {
+  test("escapes line breaks and quotes", () => {
     const line = formatLine({ ...ENTRY, message: "a\nb\u2028c\u001b[31m", fields: { text: 'x"y\\z\r\n\t' } });
 
     expect(line).toEndWith('ipam: a\\nb\\u2028c\\u001b[31m text="x\\"y\\\\z\\r\\n\\t"\n');
   });
 
-  test("is one line whatever it is fed", () => {
+  test("is one line for any input", () => {
     const anyText = fc.string({ unit: "binary" });
     fc.assert(
       fc.property(anyText, anyText, anyText, (message, name, value) => {
@@ -37,7 +37,7 @@ describe("formatLine()", () => {
     );
   });
 
-  test("shows no secret, in the message or in a field", () => {
+  test("hides secrets in the message and in fields", () => {
     const line = formatLine({
       ...ENTRY,
       message: "reached https://root:MARK@host:1 with Bearer MARK",

@@ -4,7 +4,7 @@
  *
  *   2026-11-15 03:22:14.123 [INFO][4711] ipam: Assigned an address address="10.0.0.1" node="one"
  *
- * Pure. Whatever is fed in, the answer is exactly one line without secrets.
+ * Pure. For any input the result is exactly one line without secrets.
  */
 import { redact, redactField } from "../redaction.ts";
 
@@ -42,7 +42,7 @@ function formatFields(fields: LogFields): readonly string[] {
     });
 }
 
-/** Line ends in every alphabet, and what would steer a terminal. */
+/** All line breaks of Unicode, and control characters of terminals. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g;
 

@@ -56,7 +56,7 @@ describe("openLog()", () => {
     ["WARNING", 2],
     ["INFO", 3],
     ["DEBUG", 4],
-  ])("at level %s lets %d of the four levels through", (level, count) => {
+  ])("at level %s logs %d of the four levels", (level, count) => {
     const log = open({ level, filePath: join(folder, "a.log") });
     log.error("e");
     log.warning("w");
@@ -67,7 +67,7 @@ describe("openLog()", () => {
     expect(linesOf(join(folder, "a.log"))).toHaveLength(count);
   });
 
-  test("writes only to stderr when no file is set", () => {
+  test("writes only to stderr if no file is configured", () => {
     open().info("hello");
 
     expect(stderr).toHaveLength(1);
@@ -80,13 +80,13 @@ describe("openLog()", () => {
     expect(existsSync(join(folder, "sub"))).toBe(false);
   });
 
-  test("makes the folders of the file", () => {
+  test("creates the directories of the file", () => {
     open({ filePath: join(folder, "x/y/a.log") }).info("hello");
 
     expect(readFileSync(join(folder, "x/y/a.log"), "utf8")).toBe(stderr.join(""));
   });
 
-  test("rotates when a line would not fit, under the time of rotation", () => {
+  test("rotates when a line does not fit, with the time of rotation in the name", () => {
     const path = join(folder, "cni.log");
     const log = open({ filePath: path, maxSizeMegabytes: 100 / 1048576 });
     for (const message of ["first", "second", "third"]) log.info(`${message} ${"x".repeat(40)}`);
@@ -100,7 +100,7 @@ describe("openLog()", () => {
     expect(readFileSync(path, "utf8")).toContain("third");
   });
 
-  test("removes by number when it rotates and by age when it opens", () => {
+  test("removes files by number after a rotation and by age when it opens", () => {
     const path = join(folder, "cni.log");
     const ancient = "cni-2026-10-01T00-00-00.000.log";
     writeFileSync(join(folder, ancient), "old\n");
@@ -112,7 +112,7 @@ describe("openLog()", () => {
     expect(readdirSync(folder)).toHaveLength(3);
   });
 
-  test("follows when another process puts the file away", () => {
+  test("follows when another process renames the file", () => {
     const path = join(folder, "cni.log");
     const log = open({ filePath: path });
     log.info("before");
@@ -128,7 +128,7 @@ describe("openLog()", () => {
     ["a file in the place of the folder", () => join(fileAt("f"), "a.log")],
     ["a folder in the place of the file", () => mkdirSync(join(folder, "d.log"), { recursive: true }) ?? ""],
     ["a full disk", () => "/dev/full"],
-  ])("goes on with one warning for %s", (_, prepare) => {
+  ])("continues with one warning for %s", (_, prepare) => {
     const log = open({ filePath: prepare() });
     for (const message of ["one", "two", "three"]) log.info(message);
 
@@ -147,7 +147,7 @@ describe("openLog()", () => {
     expect(linesOf(join(blocked, "a.log"))).toEqual([expect.stringContaining("kept")]);
   });
 
-  test("survives a stderr that is gone", () => {
+  test("survives a closed stderr", () => {
     const closed = () => {
       throw new Error("EPIPE");
     };

@@ -1,9 +1,9 @@
 /**
- * The log of one process: always stderr, and the log file when one is set.
+ * The log of one process: always stderr, and the log file if one is configured.
  *
- * Nothing is opened before the first line. A log file that cannot be kept (no
- * folder, no room, no permission) never fails a command: it costs one warning
- * on stderr, and every later line tries again.
+ * Nothing is opened before the first line. A log file that cannot be written (no
+ * directory, no space, no permission) never fails a command: it causes one
+ * warning on stderr, and every later line tries again.
  */
 import { formatLine, type LogFields, type LogLevel } from "./line.ts";
 import { type LogFile, openLogFile } from "./log-file.ts";
@@ -18,7 +18,7 @@ export interface LogSettings {
 }
 
 export interface LogSurroundings {
-  /** Which part of the product speaks. */
+  /** The part of the product that logs. */
   readonly component: string;
   readonly pid: number;
   readonly clock: () => Date;
@@ -42,7 +42,7 @@ export function openLog(settings: LogSettings, surroundings: LogSurroundings): L
   const file = fileOf(settings, clock);
   let warned = false;
 
-  function say(level: LogLevel, message: string, fields: LogFields = {}): void {
+  function log(level: LogLevel, message: string, fields: LogFields = {}): void {
     if (SEVERITY[level] > SEVERITY[settings.level]) return;
     const line = formatLine({ time: clock(), level, processId: pid, component, message, fields });
     toStderr(line, surroundings);
@@ -56,7 +56,7 @@ export function openLog(settings: LogSettings, surroundings: LogSurroundings): L
     } catch (cause) {
       if (warned) return;
       warned = true;
-      const message = "Cannot keep the log file: stderr holds every line";
+      const message = "Cannot write the log file: lines go to stderr only";
       const fields = { file: settings.filePath, reason: cause instanceof Error ? cause.message : String(cause) };
       toStderr(
         formatLine({ time: clock(), level: "WARNING", processId: pid, component, message, fields }),
@@ -66,10 +66,10 @@ export function openLog(settings: LogSettings, surroundings: LogSurroundings): L
   }
 
   return {
-    error: (message, fields) => say("ERROR", message, fields),
-    warning: (message, fields) => say("WARNING", message, fields),
-    info: (message, fields) => say("INFO", message, fields),
-    debug: (message, fields) => say("DEBUG", message, fields),
+    error: (message, fields) => log("ERROR", message, fields),
+    warning: (message, fields) => log("WARNING", message, fields),
+    info: (message, fields) => log("INFO", message, fields),
+    debug: (message, fields) => log("DEBUG", message, fields),
     close: () => file?.close(),
   };
 }
@@ -81,11 +81,11 @@ function fileOf(settings: LogSettings, clock: () => Date): LogFile | undefined {
   return openLogFile({ path: filePath, maxSizeBytes, maxAgeDays, maxCount }, clock);
 }
 
-/** A closed stderr is no reason to fail a command. */
+/** A closed stderr must not fail a command. */
 function toStderr(line: string, { stderr }: LogSurroundings): void {
   try {
     stderr(line);
   } catch {
-    // There is nowhere left to say it.
+    // There is nowhere left to report it.
   }
 }

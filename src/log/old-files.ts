@@ -1,7 +1,6 @@
 /**
- * What is done to the log's folder now and then: making it, and removing old
- * files. Loads `node:fs` when called, never before: most
- * processes write their lines and never come here.
+ * Creates the log directory and removes old log files. Loads `node:fs` only when
+ * called: most processes only write lines and never need it.
  */
 import { folderOf, namesToRemove, type Retention } from "./rotated-names.ts";
 
@@ -9,7 +8,7 @@ export function makeFolder(path: string): void {
   fileSystem().mkdirSync(folderOf(path), { recursive: true, mode: 0o755 });
 }
 
-/** Another process may do the same at the same time: both remove the same files. */
+/** Another process may do the same concurrently: both remove the same files. */
 export function removeOld(path: string, keep: Retention, now: Date): void {
   const { readdirSync, rmSync } = fileSystem();
   const folder = folderOf(path);

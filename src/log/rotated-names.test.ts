@@ -6,11 +6,11 @@ const NOW = new Date("2026-11-15T00:00:00.000Z");
 const daysAgo = (days: number) => rotatedName(PATH, new Date(NOW.getTime() - days * 86_400_000));
 
 describe("rotatedName()", () => {
-  test("puts the time of rotation between the name and its ending", () => {
+  test("puts the time of rotation between the name and its extension", () => {
     expect(rotatedName(PATH, NOW)).toBe("cni-2026-11-15T00-00-00.000.log");
   });
 
-  test("takes a log file without an ending", () => {
+  test("accepts a log file without an extension", () => {
     expect(rotatedName("/x/plain", NOW)).toBe("plain-2026-11-15T00-00-00.000");
   });
 });
@@ -18,17 +18,17 @@ describe("rotatedName()", () => {
 describe("namesToRemove()", () => {
   const names = [daysAgo(1), daysAgo(40), daysAgo(2), daysAgo(31), daysAgo(29)];
 
-  test("removes what is older than the greatest age", () => {
+  test("removes files older than the maximum age", () => {
     expect(namesToRemove(PATH, names, { maxAgeDays: 30, maxCount: 10 }, NOW)).toEqual([daysAgo(31), daysAgo(40)]);
   });
 
-  test("removes the oldest beyond the greatest number", () => {
+  test("removes the oldest files beyond the maximum number", () => {
     const removed = namesToRemove(PATH, names, { maxAgeDays: 365, maxCount: 2 }, NOW);
 
     expect(removed).toEqual([daysAgo(29), daysAgo(31), daysAgo(40)]);
   });
 
-  test("keeps everything when neither age nor number is limited", () => {
+  test("keeps everything if neither age nor number is limited", () => {
     expect(namesToRemove(PATH, names, { maxAgeDays: 0, maxCount: 0 }, NOW)).toEqual([]);
   });
 
@@ -49,7 +49,7 @@ describe("folderOf()", () => {
     ["/var/log/a.log", "/var/log"],
     ["/a.log", "/"],
     ["a.log", "."],
-  ])("of %s is %s", (path, folder) => {
+  ])("for %s is %s", (path, folder) => {
     expect(folderOf(path)).toBe(folder);
   });
 });

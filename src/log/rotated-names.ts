@@ -1,24 +1,24 @@
 /**
  * The names of rotated log files (`cni.log` -> `cni-2026-11-15T03-22-14.123.log`)
- * and which of them are to go. Pure: the directory is listed elsewhere.
+ * and which of them to remove. Pure: the directory is listed elsewhere.
  */
 export interface Retention {
-  /** Rotated files older than this go; 0 keeps them whatever their age. */
+  /** Rotated files older than this are removed; 0 keeps them at any age. */
   readonly maxAgeDays: number;
-  /** Rotated files beyond this number go, the oldest first; 0 keeps them all. */
+  /** Rotated files beyond this number are removed, the oldest first; 0 keeps them all. */
   readonly maxCount: number;
 }
 
 const MILLISECONDS_PER_DAY = 86_400_000;
 const STAMP = /^(\d{4}-\d{2}-\d{2})T(\d{2})-(\d{2})-(\d{2}\.\d{3})$/;
 
-/** The file name (without folder) under which the log file at `path` is put away at `time`. */
+/** The file name (without directory) of the log file at `path` when it is rotated at `time`. */
 export function rotatedName(path: string, time: Date): string {
   const { name, ending } = partsOf(path);
   return `${name}-${time.toISOString().replaceAll(":", "-").replace("Z", "")}${ending}`;
 }
 
-/** Of the file names in the log's folder, those that retention removes. */
+/** Of the file names in the log directory, those that retention removes. */
 export function namesToRemove(path: string, names: readonly string[], keep: Retention, now: Date): readonly string[] {
   const rotated = names
     .flatMap((name) => {
@@ -31,7 +31,7 @@ export function namesToRemove(path: string, names: readonly string[], keep: Rete
   return rotated.filter((file, place) => tooMany(place) || tooOld(file.time)).map((file) => file.name);
 }
 
-/** `undefined` for every file that is not a rotated form of this very log file. */
+/** `undefined` for every file that is not a rotated file of this log file. */
 function timeOfRotation(path: string, candidate: string): number | undefined {
   const { name, ending } = partsOf(path);
   if (!candidate.startsWith(`${name}-`) || !candidate.endsWith(ending)) return undefined;
@@ -46,7 +46,7 @@ export function folderOf(path: string): string {
   return slash < 0 ? "." : path.slice(0, slash) || "/";
 }
 
-/** By hand: `node:path` costs a process more to load than all of this. */
+/** Without `node:path`, which takes a process longer to load than all of this. */
 function partsOf(path: string): { readonly name: string; readonly ending: string } {
   const file = path.slice(path.lastIndexOf("/") + 1);
   const dot = file.lastIndexOf(".");

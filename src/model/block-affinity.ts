@@ -1,4 +1,4 @@
-/** BlockAffinity: a node's claim on a block, in two phases so that a crash between them is seen. */
+/** BlockAffinity: a node's claim on a block, in two phases so that a crash between them is detected. */
 import { PluginError } from "../errors.ts";
 import type { Prefix } from "../ip/prefix.ts";
 import { isObject } from "./shape.ts";
@@ -15,7 +15,7 @@ export interface BlockAffinity {
   readonly deleted: boolean;
 }
 
-/** Node and block stand in the key. Old data have no state, or no value at all: those claims are confirmed. */
+/** Node and block are in the key. Old data have no state, or no value at all: those claims are confirmed. */
 export function readAffinity(text: string, key: string, owner: Pick<BlockAffinity, "node" | "cidr">): BlockAffinity {
   const value = text === "" ? {} : parseStored(text, "BlockAffinity", key);
   if (!isObject(value)) throw malformed(key, "it is not an object");
@@ -24,7 +24,7 @@ export function readAffinity(text: string, key: string, owner: Pick<BlockAffinit
   if (state === undefined || state === null || state === "")
     return { ...owner, state: "confirmed", deleted: isSet(deleted) };
   const known = STATES.find((name) => name === state);
-  if (!known) throw malformed(key, `"state" is ${JSON.stringify(state)}, none of ${STATES.join(", ")}`);
+  if (!known) throw malformed(key, `"state" is ${JSON.stringify(state)}, not one of ${STATES.join(", ")}`);
   return { ...owner, state: known, deleted: isSet(deleted) };
 }
 
@@ -32,7 +32,7 @@ export function writeAffinity({ state, deleted }: Pick<BlockAffinity, "state" | 
   return JSON.stringify({ state, deleted });
 }
 
-// As a custom resource the same field is text.
+// In a custom resource the same field is a string.
 function isSet(deleted: unknown): boolean {
   return deleted === true || deleted === "true";
 }

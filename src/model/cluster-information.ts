@@ -1,9 +1,9 @@
-/** ClusterInformation: what the cluster is, and whether its datastore may be used. */
+/** ClusterInformation: the identity of the cluster, and whether its datastore may be used. */
 import * as v from "valibot";
 import { identity, PRODUCT_API } from "../identity.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
-/** `vendorVersion`: the field bears the product's name. */
+/** `vendorVersion`: the field contains the product's name. */
 const VERSION_FIELD = `${identity.product}Version`;
 
 const specSchema = v.object({
@@ -11,7 +11,7 @@ const specSchema = v.object({
   clusterType: v.exactOptional(v.string()),
   variant: v.exactOptional(v.string()),
   [VERSION_FIELD]: v.exactOptional(v.string()),
-  /** Absent means that nobody ever said: only `false` closes the datastore. */
+  /** Only `false` means that the datastore is not ready; absent means ready. */
   datastoreReady: v.exactOptional(v.boolean()),
 });
 
@@ -32,7 +32,7 @@ export const clusterInformation = defineResource({
   complete: (spec): ClusterInformationSpec => spec as ClusterInformationSpec,
 });
 
-/** The release that last made the datastore its own. */
+/** The release that last initialized or upgraded the datastore. */
 export function clusterVersion({ spec }: ClusterInformation): string | undefined {
   const version: unknown = Reflect.get(spec, VERSION_FIELD);
   return typeof version === "string" ? version : undefined;

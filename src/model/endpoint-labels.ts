@@ -1,7 +1,7 @@
-/** Apart from the endpoint itself, whose schema the plugin does not need to write one. */
+/** Separate from the endpoint itself: the plugin writes endpoints without their schema. */
 import { identity } from "../identity.ts";
 
-/** The labels an endpoint is stored with: its own, and where it belongs. */
+/** The labels of a stored endpoint: its own, and those of its namespace and orchestrator. */
 export function endpointLabels(
   own: Readonly<Record<string, string>>,
   place: { readonly namespace: string; readonly orchestrator: string },

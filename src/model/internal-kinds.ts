@@ -1,5 +1,5 @@
 /**
- * The shapes of the internal kinds as custom resources, for the orchestrator's
+ * The schemas of the internal kinds as custom resources, for the orchestrator's
  * API. Not on the plugin's path: blocks, affinities and handles are read and
  * written by their own files.
  */
@@ -26,7 +26,7 @@ export const affinitySchema = v.object({
   state: v.string(),
   node: v.string(),
   cidr: v.string(),
-  /** Text, as every writer of this resource has it. */
+  /** A string, as all writers of this resource use it. */
   deleted: v.picklist(["true", "false"]),
 });
 

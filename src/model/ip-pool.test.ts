@@ -25,7 +25,7 @@ function refusals(document: unknown): readonly string[] {
 }
 
 describe("ipPool.decode()", () => {
-  test("fills in what the author left out", () => {
+  test("fills in defaults for absent fields", () => {
     expect(decoded({ cidr: "10.0.0.0/16" }).spec).toEqual({
       cidr: "10.0.0.0/16",
       ipipMode: "Never",
@@ -45,7 +45,7 @@ describe("ipPool.decode()", () => {
     });
   });
 
-  test("keeps what the author gave", () => {
+  test("keeps the given values", () => {
     const spec = {
       cidr: "10.0.0.0/16",
       ipipMode: "CrossSubnet" as const,
@@ -69,7 +69,7 @@ describe("ipPool.decode()", () => {
     ["text that is no CIDR", pool({ cidr: "ten" }), ["spec.cidr"]],
     ["a lone address", pool({ cidr: "10.0.0.1" }), ["spec.cidr"]],
     ["host bits", pool({ cidr: "10.0.0.1/16" }), ["spec.cidr"]],
-    ["an IPv4 range in IPv6 clothes", pool({ cidr: "::ffff:10.0.0.0/112" }), ["spec.cidr"]],
+    ["an IPv4-mapped IPv6 range", pool({ cidr: "::ffff:10.0.0.0/112" }), ["spec.cidr"]],
     ["a link-local range", pool({ cidr: "169.254.1.0/24" }), ["spec.cidr"]],
     ["a multicast range", pool({ cidr: "ff00::/64" }), ["spec.cidr"]],
     ["a block size too large for IPv4", pool({ cidr, blockSize: 19 }), ["spec.blockSize"]],
@@ -105,20 +105,23 @@ describe("ipPool.decode()", () => {
 
   const messages: [object, string][] = [
     [{ cidr: "10.0.0.1/16" }, 'spec.cidr: "10.0.0.1/16" has host bits; use "10.0.0.0/16"'],
-    [{ cidr: "10.0.0.1" }, 'spec.cidr: "10.0.0.1" is not a CIDR; write it as address and length, like "10.0.0.1/32"'],
+    [
+      { cidr: "10.0.0.1" },
+      'spec.cidr: "10.0.0.1" is not a CIDR; use address and prefix length, for example "10.0.0.1/32"',
+    ],
     [
       { cidr: "::ffff:10.0.0.0/112" },
-      'spec.cidr: "::ffff:10.0.0.0/112" is an IPv4 network in IPv6 clothes; use "10.0.0.0/16"',
+      'spec.cidr: "::ffff:10.0.0.0/112" is an IPv4-mapped IPv6 network; use "10.0.0.0/16"',
     ],
     [{ cidr, natOutgoign: true }, 'spec.natOutgoign: is not a known field; did you mean "natOutgoing"?'],
     [{ cidr, blockSize: 8 }, "spec.blockSize: 8 is out of range for IPv4; use 20 to 32"],
     [{ cidr, ipipMode: "always" }, 'spec.ipipMode: "always" is not allowed; use "Never", "Always", "CrossSubnet"'],
     [
       { cidr, nodeSelector: "rack == 1" },
-      'spec.nodeSelector: "rack == 1" is not a selector, at position 8: expected a string in quotes, found "1"',
+      'spec.nodeSelector: "rack == 1" is not a valid selector: position 8: expected a string in quotes, found "1"',
     ],
   ];
-  test.each(messages)("of %j says what to do", (spec, message) => {
+  test.each(messages)("reports what to do about %j", (spec, message) => {
     const result = ipPool.decode(pool(spec));
 
     expect(result.ok ? [] : result.problems.map(formatProblem)).toEqual([message]);
@@ -126,7 +129,7 @@ describe("ipPool.decode()", () => {
 });
 
 describe("ipPool.read()", () => {
-  test("gives defaults to old data and ignores fields of other releases", () => {
+  test("fills in defaults in old data and ignores fields of other releases", () => {
     const stored = JSON.stringify(pool({ cidr, assignmentMode: "Automatic", disabled: null }));
 
     expect(ipPool.read(stored, "key").spec).toEqual(decoded({ cidr }).spec);
@@ -140,7 +143,7 @@ describe("ipPool.read()", () => {
     expect(text).not.toContain("resourceVersion");
   });
 
-  test.each(["", "{}", JSON.stringify(pool({ cidr: "ten" }))])("refuses %p and names the key", (text) => {
+  test.each(["", "{}", JSON.stringify(pool({ cidr: "ten" }))])("refuses %p and reports the key", (text) => {
     expect(() => ipPool.read(text, "/the/key")).toThrow("/the/key");
   });
 });
@@ -148,7 +151,7 @@ describe("ipPool.read()", () => {
 const cidr = "10.0.0.0/16";
 
 describe("checkPoolOverlap()", () => {
-  test("tells of every pool that shares an address, itself apart", () => {
+  test("reports every overlapping pool, except itself", () => {
     const others = [
       decoded({ cidr: "10.0.0.0/16" }, "blue"),
       decoded({ cidr: "10.0.128.0/17" }, "inner"),
@@ -163,7 +166,7 @@ describe("checkPoolOverlap()", () => {
 });
 
 describe("checkPoolUpdate()", () => {
-  test("holds range and block size fast, lets the rest change", () => {
+  test("refuses changes of CIDR and block size, and allows others", () => {
     const before = decoded({ cidr });
 
     expect(checkPoolUpdate(before, decoded({ cidr, disabled: true, natOutgoing: true }))).toEqual([]);

@@ -1,6 +1,6 @@
 /**
- * IPPool: a range of addresses that workloads and tunnels draw from, cut into
- * blocks of equal size.
+ * IPPool: a range of addresses for workloads and tunnels, divided into blocks of
+ * equal size.
  */
 import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
@@ -20,7 +20,7 @@ const specSchema = v.object({
   natOutgoing: v.optional(v.boolean(), false),
   nodeSelector: v.optional(selectorField, "all()"),
   /** The prefix length of a block. Its default depends on the family. */
-  blockSize: v.exactOptional(v.pipe(v.number(), v.integer("is not a whole number; use a prefix length"))),
+  blockSize: v.exactOptional(v.pipe(v.number(), v.integer("must be a whole number; use a prefix length"))),
   disabled: v.optional(v.boolean(), false),
   disableBGPExport: v.optional(v.boolean(), false),
   allowedUses: v.optional(v.array(v.picklist(["Workload", "Tunnel"])), ["Workload", "Tunnel"]),
@@ -29,7 +29,7 @@ const specSchema = v.object({
 export type IPPoolSpec = Readonly<v.InferOutput<typeof specSchema>> & { readonly blockSize: number };
 export type IPPool = Resource<"IPPool", IPPoolSpec>;
 
-/** Ranges no workload can be reached at. */
+/** Ranges whose addresses workloads cannot use. */
 const UNUSABLE = [
   ["127.0.0.0/8", "loopback"],
   ["169.254.0.0/16", "link-local"],
@@ -48,12 +48,12 @@ export const ipPool = defineResource({
   check: (spec) => [...checkRange(spec), ...checkBlockSize(spec), ...checkTunnels(spec)],
 });
 
-/** The pool's range. A pool that was decoded has one. */
+/** The pool's CIDR. A decoded pool always has one. */
 export function poolPrefix(pool: { readonly spec: Pick<IPPoolSpec, "cidr"> }): Prefix {
   return prefixOf(pool.spec.cidr);
 }
 
-/** What may not change once blocks were cut. */
+/** Checks the fields that cannot change, because blocks depend on them. */
 export function checkPoolUpdate(before: IPPool, after: IPPool): readonly Problem[] {
   const fixed = ["cidr", "blockSize"] as const;
   return fixed
@@ -61,11 +61,11 @@ export function checkPoolUpdate(before: IPPool, after: IPPool): readonly Problem
     .map((field) => ({
       path: `spec.${field}`,
       value: after.spec[field],
-      message: `cannot change, it is ${JSON.stringify(before.spec[field])}; create another pool and disable this one`,
+      message: `cannot be changed from ${JSON.stringify(before.spec[field])}; create another pool and disable this one`,
     }));
 }
 
-/** A pool must not share addresses with another. */
+/** A pool must not overlap another. */
 export function checkPoolOverlap(pool: IPPool, all: readonly IPPool[]): readonly Problem[] {
   return all
     .filter((other) => other.metadata.name !== pool.metadata.name)
@@ -73,7 +73,7 @@ export function checkPoolOverlap(pool: IPPool, all: readonly IPPool[]): readonly
     .map((other) => ({
       path: "spec.cidr",
       value: pool.spec.cidr,
-      message: `overlaps pool "${other.metadata.name}" (${other.spec.cidr}); choose a range apart from it`,
+      message: `overlaps pool "${other.metadata.name}" (${other.spec.cidr}); use a CIDR that does not overlap it`,
     }));
 }
 
@@ -93,7 +93,7 @@ function checkRange({ cidr }: IPPoolSpec): readonly Problem[] {
   return UNUSABLE.filter(([range]) => prefixesOverlap(prefixOf(cidr), prefixOf(range))).map(([range, meaning]) => ({
     path: "spec.cidr",
     value: cidr,
-    message: `overlaps the ${meaning} range ${range}; choose a range apart from it`,
+    message: `overlaps the ${meaning} range ${range}; use a CIDR that does not overlap it`,
   }));
 }
 
@@ -108,9 +108,9 @@ function checkBlockSize({ cidr, blockSize }: IPPoolSpec): readonly Problem[] {
   if (blockSize >= length) return [];
   return length <= longest
     ? problem(
-        `makes a block larger than the pool ${cidr}; use ${Math.max(length, shortest)} to ${longest}, or a wider pool`,
+        `makes a block larger than the pool ${cidr}; use ${Math.max(length, shortest)} to ${longest}, or a larger pool`,
       )
-    : problem(`makes a block larger than the pool ${cidr}; use a wider pool`);
+    : problem(`makes a block larger than the pool ${cidr}; use a larger pool`);
 }
 
 function checkTunnels({ cidr, ipipMode, vxlanMode }: IPPoolSpec): readonly Problem[] {
@@ -118,13 +118,15 @@ function checkTunnels({ cidr, ipipMode, vxlanMode }: IPPoolSpec): readonly Probl
   const problem = (message: string): Problem => ({ path: "spec.ipipMode", value: ipipMode, message });
   const isIpv6 = addressBits(prefixOf(cidr).network.family) === 128;
   return [
-    ...(isIpv6 ? [problem('is not possible on IPv6; use "Never", or vxlanMode')] : []),
-    ...(vxlanMode !== "Never" ? [problem(`cannot go with vxlanMode ${vxlanMode}; set one of the two to "Never"`)] : []),
+    ...(isIpv6 ? [problem('is not supported for IPv6; use "Never", or vxlanMode')] : []),
+    ...(vxlanMode !== "Never"
+      ? [problem(`cannot be combined with vxlanMode ${vxlanMode}; set one of the two to "Never"`)]
+      : []),
   ];
 }
 
 function prefixOf(cidr: string): Prefix {
   const prefix = parsePrefix(cidr);
-  if (!prefix) throw new RangeError(`Cannot use pool range "${cidr}": it was not decoded`);
+  if (!prefix) throw new RangeError(`Cannot use pool CIDR "${cidr}": it was not decoded`);
   return prefix;
 }

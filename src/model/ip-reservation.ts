@@ -1,4 +1,4 @@
-/** IPReservation: addresses that are never given out automatically. */
+/** IPReservation: addresses that are never assigned automatically. */
 import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
 import { type Prefix, parsePrefixOrAddress } from "../ip/prefix.ts";
@@ -19,7 +19,7 @@ export const ipReservation = defineResource({
   complete: (spec): IPReservation["spec"] => spec,
 });
 
-/** Everything that the reservations keep back. */
+/** All prefixes that the reservations cover. */
 export function reservedPrefixes(reservations: readonly IPReservation[]): readonly Prefix[] {
   return reservations
     .flatMap((reservation) => reservation.spec.reservedCIDRs)

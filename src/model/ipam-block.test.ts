@@ -39,11 +39,11 @@ function kindOf(attempt: () => unknown): string {
 }
 
 describe("readBlock()", () => {
-  test("reads the wire's shape, every digit of the sequence numbers included", () => {
+  test("reads the stored format, with exact sequence numbers", () => {
     expect(readBlock(WIRE, "key")).toEqual(BLOCK);
   });
 
-  test("takes null and absence for empty", () => {
+  test("treats null and absent as empty", () => {
     const text = `{"cidr":"10.0.0.0/31","affinity":null,"allocations":[null,null],"unallocated":null,"attributes":null}`;
 
     expect(readBlock(text, "key")).toEqual({
@@ -57,7 +57,7 @@ describe("readBlock()", () => {
     });
   });
 
-  test("knows the old name of the affinity", () => {
+  test("reads the old field name of the affinity", () => {
     const text = `{"cidr":"10.0.0.0/32","hostAffinity":"node2","allocations":[null],"unallocated":[0],"attributes":[]}`;
 
     expect(affineNode(readBlock(text, "key"))).toBe("node2");
@@ -80,7 +80,7 @@ describe("readBlock()", () => {
     ["a negative sequence number", "1723456789012345679", "-1"],
     ["a fractional sequence number", "1723456789012345677", "1.5"],
   ];
-  test.each(broken)("refuses %s and names the key", (_, part, replacement) => {
+  test.each(broken)("refuses %s and reports the key", (_, part, replacement) => {
     const text = WIRE.replace(part, replacement);
 
     expect(text).not.toBe(WIRE);
@@ -88,13 +88,13 @@ describe("readBlock()", () => {
     expect(() => readBlock(text, "/the/key")).toThrow("/the/key");
   });
 
-  test("refuses a sequence number that was already rounded", () => {
+  test("refuses a rounded sequence number", () => {
     expect(kindOf(() => readBlockObject(JSON.parse(WIRE), "key"))).toBe("record-malformed");
   });
 });
 
 describe("writeBlock()", () => {
-  test("writes what readBlock() reads, whatever stands in the texts", () => {
+  test("writes what readBlock() reads, whatever the strings contain", () => {
     const texts = fc.oneof(
       fc.string(),
       fc.constantFrom('"sequenceNumber":12345678901234567890', '\\"sequenceNumberForAllocation":{"0":1}', "}{", '"'),
@@ -115,12 +115,12 @@ describe("writeBlock()", () => {
     );
   });
 
-  test("writes plain numbers and the wire's own field names", () => {
+  test("writes plain numbers and the stored field names", () => {
     expect(JSON.parse(quoteSequenceNumbers(writeBlock(BLOCK)))).toEqual(JSON.parse(quoteSequenceNumbers(WIRE)));
     expect(writeBlock(BLOCK)).toContain('"sequenceNumber":1723456789012345679,');
   });
 
-  test("says null for a block that belongs to nobody", () => {
+  test("writes null for a block without a node", () => {
     const { affinity: _, ...free } = BLOCK;
 
     expect(writeBlock(free)).toContain('"affinity":null');
@@ -128,7 +128,7 @@ describe("writeBlock()", () => {
 });
 
 describe("affineNode()", () => {
-  test("is undone by hostAffinity() and knows nothing of other owners", () => {
+  test("is the inverse of hostAffinity() and ignores other owners", () => {
     expect(affineNode({ affinity: hostAffinity("a:b") })).toBe("a:b");
     expect(affineNode({ affinity: "virtual:lb" })).toBeUndefined();
     expect(affineNode({})).toBeUndefined();

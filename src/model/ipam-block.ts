@@ -1,9 +1,9 @@
 /**
- * IPAMBlock: who has which address of a block.
+ * IPAMBlock: the owners of the addresses of a block.
  *
- * Read and written on every ADD, hence by hand and not by schema.
- * Checks the shape; whether the content makes
- * sense as a whole is for the address check of the admin tool to say.
+ * Read and written on every ADD, hence by hand and not with a schema. Checks the
+ * structure; `ipam check` of the admin tool checks that the content is
+ * consistent.
  */
 import { counted } from "../counted.ts";
 import { PluginError } from "../errors.ts";
@@ -13,7 +13,7 @@ import { quoteSequenceNumbers, readSequenceNumber } from "./sequence-numbers.ts"
 import { isObject } from "./shape.ts";
 import { parseStored } from "./stored.ts";
 
-/** Whose an allocation is; several ordinals may share one. */
+/** The owner of an allocation; several ordinals may share one. */
 export interface BlockAttribute {
   readonly handleId?: string;
   readonly secondary: Readonly<Record<string, string>>;
@@ -21,16 +21,16 @@ export interface BlockAttribute {
 
 export interface IPAMBlock {
   readonly cidr: Prefix;
-  /** `host:<node>`; absent when the block belongs to no node. */
+  /** `host:<node>`; absent if the block does not belong to a node. */
   readonly affinity?: string;
-  /** Per ordinal the index of its attribute, or `undefined` when free. */
+  /** For each ordinal the index of its attribute, or `undefined` if it is free. */
   readonly allocations: readonly (number | undefined)[];
-  /** Free ordinals, the longest free first. */
+  /** Free ordinals; the one that has been free for the longest time is first. */
   readonly unallocated: readonly number[];
   readonly attributes: readonly BlockAttribute[];
-  /** Grows with every write. Above 2^53. */
+  /** Increases with every write. Above 2^53. */
   readonly sequenceNumber: bigint;
-  /** Per ordinal the sequence number under which it was given. */
+  /** For each ordinal the sequence number of its allocation. */
   readonly sequenceNumberForAllocation: Readonly<Record<number, bigint>>;
   readonly deleted: boolean;
 }
@@ -39,7 +39,7 @@ export function readBlock(text: string, key: string): IPAMBlock {
   return readBlockObject(parseStored(quoteSequenceNumbers(text), "IPAMBlock", key), key);
 }
 
-/** Like `readBlock`, of an object parsed from text whose sequence numbers were quoted. */
+/** Like `readBlock`, for an object parsed from text whose sequence numbers were quoted. */
 export function readBlockObject(value: unknown, key: string): IPAMBlock {
   if (!isObject(value)) throw malformed(key, "it is not an object");
 
@@ -60,10 +60,10 @@ export function readBlockObject(value: unknown, key: string): IPAMBlock {
   };
 }
 
-/** The wire's text; sequence numbers as plain numbers, whatever their size. */
+/** The stored text; sequence numbers are plain numbers of any size. */
 export function writeBlock(block: IPAMBlock): string {
   const { cidr, affinity, allocations, unallocated, attributes, deleted } = block;
-  // An absent allocation is printed as null, which is the wire's word for it.
+  // A free ordinal is written as null.
   const head = JSON.stringify({
     cidr: formatPrefix(cidr),
     affinity: affinity ?? null,
@@ -79,7 +79,7 @@ export function writeBlock(block: IPAMBlock): string {
   return `${head.slice(0, -1)},${tail}}`;
 }
 
-/** `host:<node>`, as a block names the node it belongs to. */
+/** `host:<node>`, the affinity of a block that belongs to the node. */
 export function hostAffinity(node: string): string {
   return `host:${node}`;
 }
@@ -110,7 +110,7 @@ function readAllocations(value: unknown, { size, attributes, key }: Bounds): (nu
     if (index !== null && !isIndex(index, attributes)) {
       throw malformed(
         key,
-        `"allocations[${ordinal}]" is ${JSON.stringify(index)}, the block has ${counted(attributes, "attribute")}`,
+        `"allocations[${ordinal}]" is ${JSON.stringify(index)}, but the block has ${counted(attributes, "attribute")}`,
       );
     }
     allocations[ordinal] = index ?? undefined;
@@ -124,7 +124,10 @@ function readUnallocated(value: unknown, size: number, key: string): number[] {
   if (!Array.isArray(value)) throw malformed(key, '"unallocated" is not a list');
   for (const ordinal of value) {
     if (!isIndex(ordinal, size))
-      throw malformed(key, `"unallocated" holds ${JSON.stringify(ordinal)}, the block has ${size}`);
+      throw malformed(
+        key,
+        `"unallocated" contains ${JSON.stringify(ordinal)}, but the block has ${counted(size, "address", "addresses")}`,
+      );
   }
   return value;
 }
@@ -141,9 +144,10 @@ function readAttribute(value: unknown, index: number, key: string): BlockAttribu
   if (!isObject(value)) throw malformed(key, `"attributes[${index}]" is not an object`);
   const handleId = value["handle_id"] ?? undefined;
   const secondary = value["secondary"] ?? {};
-  if (!isTextMap(secondary)) throw malformed(key, `"attributes[${index}].secondary" is not an object of texts`);
+  if (!isTextMap(secondary))
+    throw malformed(key, `"attributes[${index}].secondary" is not an object with string values`);
   if (handleId === undefined) return { secondary };
-  if (typeof handleId !== "string") throw malformed(key, `"attributes[${index}].handle_id" is not text`);
+  if (typeof handleId !== "string") throw malformed(key, `"attributes[${index}].handle_id" is not a string`);
   return { handleId, secondary };
 }
 
@@ -153,7 +157,7 @@ function readSequences(value: unknown, key: string): Record<number, bigint> {
   const sequences: Record<number, bigint> = {};
   for (const ordinal in value) {
     if (!Number.isInteger(Number(ordinal)))
-      throw malformed(key, `"sequenceNumberForAllocation" has "${ordinal}" for an ordinal`);
+      throw malformed(key, `"sequenceNumberForAllocation" has the key "${ordinal}", which is not an ordinal`);
     sequences[Number(ordinal)] = readSequence(value[ordinal], `sequenceNumberForAllocation.${ordinal}`, key);
   }
   return sequences;
@@ -171,7 +175,7 @@ function isIndex(value: unknown, limit: number): value is number {
 
 function isTextMap(value: unknown): value is Readonly<Record<string, string>> {
   if (!isObject(value)) return false;
-  // Not Object.values().every(): in a process that has just begun that costs ten times the loop.
+  // Not Object.values().every(): in a new process that takes ten times as long as the loop.
   for (const name in value) if (typeof value[name] !== "string") return false;
   return true;
 }

@@ -1,8 +1,8 @@
 /**
- * IPAMConfiguration: how blocks are given to nodes, cluster-wide.
+ * IPAMConfiguration: how blocks are allocated to nodes, cluster-wide.
  *
  * The only public kind that is stored neither under the resources' path nor in
- * their shape: `config` of the address management, in the wire's own spelling.
+ * their format: it is stored at `ipam/v2/config`, with its own field names.
  */
 import * as v from "valibot";
 import { PluginError } from "../errors.ts";
@@ -14,9 +14,9 @@ import { parseStored } from "./stored.ts";
 
 const blockLimit = v.pipe(
   v.number(),
-  v.integer("is not a whole number; use 0 for no limit of your own"),
-  v.minValue(0, "is negative; use 0 for no limit of your own"),
-  v.maxValue(2 ** 31 - 1, "is out of range; use 2147483647 at most, or 0 for no limit of your own"),
+  v.integer("must be a whole number; use 0 for the default limit"),
+  v.minValue(0, "is negative; use 0 for the default limit"),
+  v.maxValue(2 ** 31 - 1, "is out of range; use at most 2147483647, or 0 for the default limit"),
 );
 
 const specSchema = v.object({
@@ -48,7 +48,7 @@ export const ipamConfiguration: ResourceCodec<IPAMConfiguration> = {
   write: writeConfiguration,
 };
 
-/** What holds where no configuration was ever written. */
+/** Used if no configuration is stored. */
 export const DEFAULT_IPAM_CONFIGURATION: IPAMConfiguration = asResource.make(
   { name: "default" },
   { strictAffinity: false, autoAllocateBlocks: true, maxBlocksPerHost: 0 },

@@ -1,11 +1,11 @@
-/** IPAMHandle: how many addresses of which blocks one attachment holds. Counts may be too high after a crash, never too low. */
+/** IPAMHandle: how many addresses of which blocks one attachment has. Counts may be too high after a crash, never too low. */
 import { PluginError } from "../errors.ts";
 import { isObject } from "./shape.ts";
 import { parseStored } from "./stored.ts";
 
 export interface IPAMHandle {
   readonly handleId: string;
-  /** Addresses held, by the block's CIDR text. */
+  /** Number of addresses, by the block's CIDR. */
   readonly blocks: Readonly<Record<string, number>>;
   readonly deleted: boolean;
 }
@@ -15,7 +15,7 @@ export function readHandle(text: string, key: string, handleId: string): IPAMHan
   if (!isObject(value)) throw malformed(key, "it is not an object");
 
   const blocks = value["block"] ?? {};
-  if (!isCounts(blocks)) throw malformed(key, '"block" is not an object of counts');
+  if (!isCounts(blocks)) throw malformed(key, '"block" is not an object with whole numbers as values');
   return { handleId, blocks, deleted: value["deleted"] === true };
 }
 

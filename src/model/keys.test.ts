@@ -57,13 +57,13 @@ describe("keys", () => {
       { kind: "resource", api: OPERATOR_API, plural: "installations", name: "default" },
     ],
   ];
-  test.each(table)("%s is where the reference says, and is read back", (key, expected, parts) => {
+  test.each(table)("%s is as the reference says, and is parsed again", (key, expected, parts) => {
     expect(key).toBe(expected);
     expect(parseKey(key)).toEqual(parts);
     expect(key.startsWith(ROOT_PREFIX)).toBe(true);
   });
 
-  test("lie below the prefixes that list them", () => {
+  test("have the prefixes that list them", () => {
     expect(blockKey(V6).startsWith(blocksPrefix(6))).toBe(true);
     expect(affinityKey("n", V4).startsWith(affinitiesPrefix("n", 4))).toBe(true);
     expect(affinityKey("n", V6).startsWith(affinitiesPrefix("n"))).toBe(true);
@@ -74,7 +74,7 @@ describe("keys", () => {
     expect(resourceKey("p", { name: "n", namespace: "a" }).startsWith(resourcesPrefix("p", "a"))).toBe(true);
   });
 
-  test("keep any name apart from any other", () => {
+  test("are different for different names", () => {
     const name = fc.string({
       minLength: 1,
       unit: fc.oneof(fc.constantFrom("/", "%", "2", "F", "5"), fc.string({ minLength: 1, maxLength: 1 })),
@@ -108,7 +108,7 @@ describe("parseKey()", () => {
     "/vendor/resources/v3/vendor.org/ippools",
     "/vendor/resources/v3/vendor.org/ippools/",
     "/vendor/resources/v3/vendor.org/a/b/c/d",
-  ])("knows nothing of %p", (key) => {
+  ])("does not recognize %p", (key) => {
     expect(parseKey(key)).toBeUndefined();
   });
 });
@@ -136,14 +136,14 @@ describe("keysUnder()", () => {
       { kind: "resource", api: OTHER_API, plural: "workloadendpoints", namespace: "ns", name: "w" },
     ],
   ];
-  test.each(table)("%s lies in the tree of the other root, and only there", (key, expected, parts) => {
+  test.each(table)("%s is in the tree of the other root, and only there", (key, expected, parts) => {
     expect(key).toBe(expected);
     expect(other.parseKey(key)).toEqual(parts);
     expect(key.startsWith(other.rootPrefix)).toBe(true);
     expect(parseKey(key)).toBeUndefined();
   });
 
-  test("does not take a key of this product for one of the other", () => {
+  test("does not accept a key of this product as one of the other", () => {
     for (const key of [IPAM_CONFIGURATION_KEY, blockKey(V4), handleKey("h"), resourceKey("nodes", { name: "n" })]) {
       expect(other.parseKey(key)).toBeUndefined();
     }

@@ -1,5 +1,5 @@
 /**
- * Where everything lies in the datastore, and what lies at a key.
+ * The keys of all records in the datastore, and the record that a key refers to.
  *
  *   <root>/ipam/v2/config
  *   <root>/ipam/v2/assignment/ipv4/block/10.0.0.0-26
@@ -7,10 +7,10 @@
  *   <root>/ipam/v2/handle/<handle>
  *   <root>/resources/<api version>/<api group>/<plural>/[<namespace>/]<name>
  *
- * Names stand in keys as they are, except the slash (`%2F`) and, so that this
- * can be undone, the percent sign (`%25`). Root and API group are arguments of
+ * Names appear in keys unchanged, except the slash (`%2F`) and, so that this is
+ * reversible, the percent sign (`%25`). Root and API group are arguments of
  * `keysUnder()`: an upgrade reads another product's tree by the same rules. The
- * functions that this file exports by themselves are those of this product.
+ * key functions that this file exports are those of this product.
  */
 import { type GroupVersion, identity, PRODUCT_API } from "../identity.ts";
 import type { Family } from "../ip/address.ts";
@@ -36,9 +36,9 @@ export interface ResourceName {
 
 /** The keys of one product's tree. */
 export interface Keys extends IpamKeys, ResourceKeys {
-  /** Everything of the product lies below it. */
+  /** All records of the product have this prefix. */
   readonly rootPrefix: string;
-  /** What lies at the key, or `undefined` if it is not a key of this tree. */
+  /** The record that the key refers to, or `undefined` if it is not a key of this tree. */
   readonly parseKey: (key: string) => KeyParts | undefined;
 }
 
@@ -58,14 +58,14 @@ interface IpamKeys {
   readonly allHandlesPrefix: string;
 }
 
-/** `api`: of a kind in another group than the tree's own. */
+/** `api`: for a kind in another group than the tree's own. */
 interface ResourceKeys {
   readonly resourceKey: (plural: string, name: ResourceName, api?: GroupVersion) => string;
   /** All resources of a kind, or those of one namespace. */
   readonly resourcesPrefix: (plural: string, namespace?: string, api?: GroupVersion) => string;
 }
 
-/** `ownApi`: the group of the kinds that a product stores itself, and its version. */
+/** `ownApi`: the API group and version of the product's own kinds. */
 export function keysUnder(root: string, ownApi: GroupVersion): Keys {
   const ipam = `${root}/ipam/v2`;
   const resources = `${root}/resources`;

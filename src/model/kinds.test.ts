@@ -13,7 +13,7 @@ import { quoteSequenceNumbers } from "./sequence-numbers.ts";
 const SMALLEST: Readonly<Record<string, object>> = { IPPool: { cidr: "10.0.0.0/16" } };
 
 describe("PUBLIC_KINDS", () => {
-  test("gives no word to two kinds", () => {
+  test("has no name that belongs to two kinds", () => {
     const words = [...PUBLIC_KINDS, ...INTERNAL_KINDS].flatMap(kindWords);
 
     expect(new Set(words).size).toBe(words.length);
@@ -40,7 +40,7 @@ describe("PUBLIC_KINDS", () => {
     },
   );
 
-  test.each(PUBLIC_KINDS.map((row) => [row.kind, row] as const))("%s lies at a key that leads back to it", (_, row) => {
+  test.each(PUBLIC_KINDS.map((row) => [row.kind, row] as const))("%s has a key that refers to it", (_, row) => {
     const name = { name: "default", namespace: row.namespaced ? "ns" : undefined };
     const key = row.key(name);
 
@@ -67,7 +67,7 @@ describe("a kind of another API group", () => {
     expect(decoded).toEqual({ ok: true, value: { ...document, spec: { registry: "none" } } });
   });
 
-  test("refuses the API version of other kinds, and they refuse its", () => {
+  test("refuses the API version of other kinds, and they refuse its own", () => {
     const foreign = sample.decode({ ...document, apiVersion: API_VERSION });
     const pool = {
       apiVersion: "operator.vendor.io/v1",
@@ -78,21 +78,21 @@ describe("a kind of another API group", () => {
     const strayed = findKind(kinds, "IPPool")?.codec.decode(pool);
 
     expect(foreign).toMatchObject({
-      problems: [{ path: "apiVersion", message: 'is not served; use "operator.vendor.io/v1"' }],
+      problems: [{ path: "apiVersion", message: 'is not supported; use "operator.vendor.io/v1"' }],
     });
     expect(strayed).toMatchObject({
-      problems: [{ path: "apiVersion", message: `is not served; use "${API_VERSION}"` }],
+      problems: [{ path: "apiVersion", message: `is not supported; use "${API_VERSION}"` }],
     });
   });
 
-  test("bears its own API version where none is stored, and where it is made", () => {
+  test("has its own API version if none is stored, and when it is created", () => {
     const { apiVersion: _, ...without } = document;
 
     expect(sample.read(JSON.stringify(without), "key").apiVersion).toBe("operator.vendor.io/v1");
     expect(sample.make({ name: "default" }, { registry: "r" }).apiVersion).toBe("operator.vendor.io/v1");
   });
 
-  test("lies under its own group, in every tree", () => {
+  test("is stored under its own group, in every tree", () => {
     const other = keysUnder("/other", { group: "other.example", version: "v3" });
     const key = (word: string, keys?: typeof other) => findKind(kinds, word)?.key({ name: "default" }, keys);
 
@@ -119,11 +119,11 @@ describe("findKind()", () => {
     ["ippools", "IPPool"],
     ["WEP", "WorkloadEndpoint"],
     ["node", "Node"],
-  ])("takes %s for %s", (word, kind) => {
+  ])("finds %s as %s", (word, kind) => {
     expect(findKind(PUBLIC_KINDS, word)?.kind).toBe(kind);
   });
 
-  test.each(["", "ipamblock", "constructor"])("knows no public kind called %p", (word) => {
+  test.each(["", "ipamblock", "constructor"])("has no public kind named %p", (word) => {
     expect(findKind(PUBLIC_KINDS, word)).toBeUndefined();
   });
 });
@@ -135,7 +135,7 @@ describe("nearestName()", () => {
     ["cdir", "cidr"],
     ["blocksize", "blockSize"],
     ["colour", undefined],
-  ])("of %s is %p", (word, expected) => {
+  ])("for %s is %p", (word, expected) => {
     expect(nearestName(word, ["cidr", "natOutgoing", "blockSize"])).toBe(expected);
   });
 
@@ -143,7 +143,7 @@ describe("nearestName()", () => {
     ["zz", undefined],
     ["b", undefined],
     ["p2", "p1"],
-  ])("of the short word %s is %p", (word, expected) => {
+  ])("for the short word %s is %p", (word, expected) => {
     expect(nearestName(word, ["a", "p1"])).toBe(expected);
   });
 });

@@ -1,7 +1,7 @@
 /**
- * The one table of kinds: names, API group, codec, keys and the checks that
- * need no datastore. What the admin tool adds to a kind (columns, hooks) stands
- * in its own table, `admin/kinds/`. Not for the plugin's path, which imports the
+ * The table of kinds: names, API group, codec, keys and the checks that do not
+ * need a datastore. What the admin tool adds to a kind (columns, hooks) is in
+ * its own table, `admin/kinds/`. Not for the plugin's path, which imports the
  * kinds it needs one by one.
  */
 import type * as v from "valibot";
@@ -29,18 +29,18 @@ interface KindNames {
 export interface PublicKind<R extends Resource = Resource> extends KindNames {
   readonly visibility: "public";
   readonly codec: ResourceCodec<R>;
-  // Methods, so that a row of one kind may stand in the table of all.
-  /** Where the resource lies in the datastore; `keys` of another product's tree, this product's when absent. */
+  // Methods, so that a row of one kind is assignable to the table of all kinds.
+  /** The key of the resource; `keys`: those of another product's tree, by default this product's. */
   key(name: ResourceName, keys?: Keys): string;
-  /** Below which all of the kind, or those of a namespace, lie. */
+  /** The prefix of all resources of the kind, or of those in a namespace. */
   prefix(namespace?: string, keys?: Keys): string;
-  /** What may not change. */
+  /** Checks fields that cannot change. */
   checkUpdate?(before: R, after: R): readonly Problem[];
-  /** What must hold among all of the kind. */
+  /** Checks the resource against all others of the kind. */
   checkAmong?(resource: R, all: readonly R[]): readonly Problem[];
 }
 
-/** A kind that only the product itself writes; with the orchestrator's datastore it is a custom resource too. */
+/** A kind that only the product itself writes; in the orchestrator's datastore it is a custom resource too. */
 export interface InternalKind extends KindNames {
   readonly visibility: "internal";
   readonly api: GroupVersion;
@@ -61,7 +61,7 @@ export const RESERVATION: PublicKind<IPReservation> = publicKind(ipReservation, 
 
 export const IPAM_CONFIGURATION: PublicKind<IPAMConfiguration> = {
   ...publicKind(ipamConfiguration, "ipamconfigurations", ["ipamconfig", "ipamconfigs"]),
-  // Nothing lies where another name would lead.
+  // The key with another name does not exist.
   key: (name, keys = PRODUCT_KEYS) =>
     name.name === "default" ? keys.ipamConfigurationKey : keys.resourceKey("ipamconfigurations", name),
   prefix: (_, keys = PRODUCT_KEYS) => keys.ipamConfigurationKey,
@@ -98,25 +98,25 @@ export const INTERNAL_KINDS: readonly InternalKind[] = [
   internalKind("IPAMHandle", "ipamhandles", handleSchema),
 ];
 
-/** The kind of the table that a user means by `ippool`, `IPPools`, `ipp` … */
+/** Finds a kind by any of its names: `ippool`, `IPPools`, `ipp` … */
 export function findKind<Kind extends KindNames>(kinds: readonly Kind[], word: string): Kind | undefined {
   const wanted = word.toLowerCase();
   return kinds.find((row) => kindWords(row).includes(wanted));
 }
 
-/** Every word that names the kind, in lower case. */
+/** All names of the kind, in lower case. */
 export function kindWords({ kind, plural, shortNames }: KindNames): readonly string[] {
   return [kind.toLowerCase(), plural, ...shortNames];
 }
 
-/** The row of a kind that is stored as every resource is. */
+/** The row of a kind that is stored in the usual format under the usual key. */
 export function publicKind<R extends Resource>(
   codec: ResourceCodec<R>,
   plural: string,
   shortNames: readonly string[],
 ): PublicKind<R> {
   const { kind, namespaced } = codec;
-  // A kind of the product's own group lies in the own group of whatever tree is read.
+  // A kind of the product's own group is stored in the own group of any tree.
   const api = codec.api === PRODUCT_API ? undefined : codec.api;
   return {
     visibility: "public",

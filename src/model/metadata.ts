@@ -1,5 +1,5 @@
 /**
- * What every resource bears: its name, labels and the rest of `metadata`.
+ * The `metadata` of every resource: name, labels and other fields.
  */
 import * as v from "valibot";
 import { nameMap } from "./name-map.ts";
@@ -8,22 +8,24 @@ import type { Problem } from "./problem.ts";
 const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const LONGEST_NAME = 253;
 
-/** Whether the text is an RFC 1123 subdomain, as names of resources must be. */
+/** Whether the text is an RFC 1123 subdomain, as resource names must be. */
 export function isResourceName(text: string): boolean {
   return text.length <= LONGEST_NAME && SUBDOMAIN.test(text);
 }
 
-/** As selectors spell them. */
+/** As in selectors. */
 const LABEL = /^[A-Za-z0-9_./-]{1,512}$/;
 
-/** Labels that no selector could ever name, and values that no name is as long as, are a mistake of who wrote them. */
+/** Refuses labels that no selector can name, and values longer than any name. */
 export function checkLabels(labels: Readonly<Record<string, string>>, path: string): readonly Problem[] {
   return Object.entries(labels).flatMap(([label, value]): Problem[] => {
     if (!LABEL.test(label)) {
-      return [{ path, value: label, message: 'is no label; use 1 to 512 letters, digits, "_", ".", "/" or "-"' }];
+      return [
+        { path, value: label, message: 'is not a valid label; use 1 to 512 letters, digits, "_", ".", "/" or "-"' },
+      ];
     }
     if (value.length <= LONGEST_NAME) return [];
-    const message = `is too long, ${value.length} characters; use at most ${LONGEST_NAME}, or an annotation`;
+    const message = `is too long (${value.length} characters); use at most ${LONGEST_NAME}, or an annotation`;
     return [{ path: `${path}.${label}`, value, message }];
   });
 }
@@ -38,7 +40,7 @@ export const metadataSchema = v.object({
   labels: v.exactOptional(textMap),
   annotations: v.exactOptional(textMap),
   generateName: v.exactOptional(v.string()),
-  /** Given by the datastore on every read; never stored. */
+  /** Set from the datastore's revision on every read; never stored. */
   resourceVersion: v.exactOptional(v.string()),
   generation: v.exactOptional(v.number()),
   finalizers: v.exactOptional(v.array(v.string())),

@@ -1,9 +1,9 @@
 /**
- * A map from names that users choose to values: labels, annotations.
+ * A map from user-chosen names to values: labels, annotations.
  *
- * A record of valibot leaves some names out in silence, against programs that
- * would copy them one by one into an object. Nothing here does: a member is
- * defined, never assigned, and `__proto__` is a name like any other.
+ * Valibot's record silently drops some names to protect programs that assign
+ * them to an object one by one. This code does not: a member is defined, never
+ * assigned, and `__proto__` is a name like any other.
  */
 import * as v from "valibot";
 import { isObject } from "./shape.ts";

@@ -1,4 +1,4 @@
-/** The known name a misspelt one was most likely meant to be. */
+/** The known name that is most similar to a misspelt one. */
 export function nearestName(word: string, known: readonly string[]): string | undefined {
   const limit = Math.max(2, Math.floor(word.length / 3));
   let nearest: string | undefined;
@@ -10,12 +10,12 @@ export function nearestName(word: string, known: readonly string[]): string | un
   return nearest;
 }
 
-/** Of short words two letters may be all: then one is not the other misspelt. */
+/** Two edits may replace a whole short word: it is then another word, not a misspelling. */
 function keepsHalf(word: string, candidate: string, distance: number): boolean {
   return 2 * distance <= Math.max(word.length, candidate.length);
 }
 
-/** Letters to insert, delete or replace to make one word of the other (Levenshtein). */
+/** The number of letters to insert, delete or replace to turn one word into the other (Levenshtein). */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);
   for (let line = 1; line <= from.length; line += 1) {

@@ -1,4 +1,4 @@
-/** Node: a host as the network sees it. Its labels are what pools' node selectors look at. */
+/** Node: a host of the network. The node selectors of pools match its labels. */
 import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
 import { checkFamily } from "./family-check.ts";
@@ -51,7 +51,7 @@ const LARGEST_HALF = 2 ** 16 - 1;
 function checkAsNumber({ bgp }: Node["spec"]): readonly Problem[] {
   const given = bgp?.asNumber;
   if (given === undefined || isAsNumber(String(given))) return [];
-  const message = `is no AS number; use a whole number from 0 to ${LARGEST_AS_NUMBER}, or two halves like "1.10"`;
+  const message = `is not an AS number; use a whole number from 0 to ${LARGEST_AS_NUMBER}, or dotted notation like "1.10"`;
   return [{ path: "spec.bgp.asNumber", value: given, message }];
 }
 

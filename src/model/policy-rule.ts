@@ -1,6 +1,6 @@
 /**
- * One rule of a policy or a profile: what it matches and what becomes of it.
- * All criteria of a rule must hold; of a list one member must.
+ * One rule of a policy or a profile: what it matches and its action.
+ * All criteria of a rule must match; in a list, at least one member must.
  */
 import * as v from "valibot";
 import { prefixOrAddressField, selectorField } from "./fields.ts";
@@ -20,7 +20,7 @@ const portField = v.pipe(
 
 const protocolField = v.pipe(
   v.union([v.number(), v.string()]),
-  v.check(isProtocol, "is no protocol; use TCP, UDP, ICMP, ICMPv6, SCTP, UDPLite or a number from 1 to 255"),
+  v.check(isProtocol, "is not a protocol; use TCP, UDP, ICMP, ICMPv6, SCTP, UDPLite or a number from 1 to 255"),
 );
 
 const icmpField = v.object({

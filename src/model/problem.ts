@@ -1,7 +1,7 @@
 /**
- * What is wrong with a resource, as its author meets it: where, which value,
- * and what to write instead. Problems are answers, not failures: they are
- * collected, and all shown at once.
+ * A problem of a resource as its author sees it: the path, the value, and what
+ * to use instead. Problems are return values, not errors: they are collected and
+ * reported together.
  */
 export interface Problem {
   /** `spec.allowedUses[1]`; empty for the whole document. */

@@ -1,8 +1,8 @@
 /**
- * A resource and its three ways: decoded from what a user applies (strict),
- * read from the datastore (tolerant), written to it.
+ * Resources and their codec: decode what a user applies (strict), read from the
+ * datastore (tolerant), write to it.
  *
- * Each kind is defined once, in a file of its own, by `defineResource`.
+ * Each kind is defined once, in its own file, with `defineResource`.
  */
 import * as v from "valibot";
 import { PluginError } from "../errors.ts";
@@ -23,25 +23,25 @@ export interface Resource<Kind extends string = string, Spec = unknown> {
 export interface ResourceCodec<R extends Resource> {
   readonly kind: R["kind"];
   readonly api: GroupVersion;
-  /** `vendor.org/v3`: what a resource of this kind bears as its `apiVersion`. */
+  /** `vendor.org/v3`: the `apiVersion` of resources of this kind. */
   readonly apiVersion: string;
   readonly namespaced: boolean;
-  /** The only name this kind may bear, where there is one object of it. */
+  /** The only allowed name, if there is only one object of this kind. */
   readonly onlyName?: string;
-  /** The schema of `spec`: types, defaults, messages and the CRD follow from it. */
+  /** The schema of `spec`: types, defaults, messages and the CRD are derived from it. */
   readonly specSchema: v.GenericSchema;
-  /** What a user applies: every problem at once, unknown fields among them. */
+  /** Decodes what a user applies: reports all problems together, including unknown fields. */
   decode(value: unknown): Checked<R>;
-  /** What the datastore holds: fields of other releases are ignored, absent ones get their defaults. `key` is for the message. */
+  /** Reads a stored resource: fields of other releases are ignored, absent ones get their defaults. `key` is for the message. */
   read(text: string, key: string): R;
-  /** Like `read`, of an object already parsed, as the orchestrator's API gives it. */
+  /** Like `read`, for an object that is already parsed, as from the orchestrator's API. */
   readObject(value: unknown, key: string): R;
   /**
-   * What the datastore shall hold: without `resourceVersion`, which is the datastore's own.
-   * `before`: the text it takes the place of, whose fields of other releases are kept.
+   * The text to store, without `resourceVersion`, which comes from the datastore.
+   * `before`: the text that it replaces, whose fields of other releases are kept.
    */
   write(resource: R, before?: string): string;
-  /** A resource of this kind with the defaults of its fields. */
+  /** Returns a resource of this kind, with defaults for absent fields. */
   make(metadata: Metadata, spec: R["spec"]): R;
 }
 
@@ -51,11 +51,11 @@ interface Definition<Kind extends string, Schema extends v.GenericSchema, Spec> 
   readonly api: GroupVersion;
   readonly spec: Schema;
   readonly namespaced: boolean;
-  /** The only name this kind may bear, where there is one object of it. */
+  /** The only allowed name, if there is only one object of this kind. */
   readonly onlyName?: string;
   /** Defaults that depend on other fields, and canonical text. */
   readonly complete: (spec: v.InferOutput<Schema>) => Spec;
-  /** What no single field can tell. */
+  /** Checks that involve several fields. */
   readonly check?: (spec: Spec, metadata: Metadata) => readonly Problem[];
 }
 
@@ -138,14 +138,15 @@ function checkEnvelope(
 
   const served = apiVersionOf(api);
   if (apiVersion !== served) {
-    problems.push({ path: "apiVersion", value: apiVersion, message: `is not served; use "${served}"` });
+    problems.push({ path: "apiVersion", value: apiVersion, message: `is not supported; use "${served}"` });
   }
-  if (givenKind !== kind) problems.push({ path: "kind", value: givenKind, message: `is another kind; use "${kind}"` });
+  if (givenKind !== kind)
+    problems.push({ path: "kind", value: givenKind, message: `is not the expected kind; use "${kind}"` });
   if (onlyName !== undefined && name !== onlyName) {
     problems.push({
       path: "metadata.name",
       value: name,
-      message: `is not allowed, there is one ${kind}; use "${onlyName}"`,
+      message: `is not allowed: there is only one ${kind}; use "${onlyName}"`,
     });
   } else if (!isResourceName(name)) {
     problems.push({ path: "metadata.name", value: name, message: NAME_RULE });
@@ -154,7 +155,7 @@ function checkEnvelope(
     problems.push({
       path: "metadata.namespace",
       value: namespace,
-      message: `is not allowed, ${kind} has no namespace; remove it`,
+      message: `is not allowed: ${kind} is not namespaced; remove it`,
     });
   }
   if (namespaced && namespace !== undefined && !isResourceName(namespace)) {

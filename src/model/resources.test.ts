@@ -21,7 +21,7 @@ function pathsOf(codec: ResourceCodec<Resource>, value: unknown): readonly strin
 }
 
 describe("ipReservation", () => {
-  test("takes addresses and ranges of both families", () => {
+  test("accepts addresses and CIDRs of both families", () => {
     const stored = JSON.stringify(document("IPReservation", "r", { reservedCIDRs: ["10.0.0.1", "fd00::/120"] }));
     const prefixes = reservedPrefixes([ipReservation.read(stored, "key")]);
 
@@ -34,20 +34,20 @@ describe("ipReservation", () => {
     expect(pathsOf(ipReservation, value)).toEqual(["spec.reservedCIDRs[1]"]);
   });
 
-  test("refuses a list in the place of its spec, which would reserve nothing", () => {
+  test("refuses a list in place of its spec, which would reserve nothing", () => {
     expect(pathsOf(ipReservation, document("IPReservation", "r", ["10.0.0.0/30"]))).toEqual(["spec"]);
   });
 });
 
 describe("ipamConfiguration", () => {
-  test("is stored in the wire's own shape", () => {
+  test("is stored in its own format", () => {
     expect(ipamConfiguration.write(DEFAULT_IPAM_CONFIGURATION)).toBe(
       '{"strict_affinity":false,"auto_allocate_blocks":true,"maxBlocksPerHost":0}',
     );
     expect(ipamConfiguration.read('{"auto_allocate_blocks":true}', "key")).toEqual(DEFAULT_IPAM_CONFIGURATION);
   });
 
-  test("takes what the writer left out for false, as the writer does", () => {
+  test("reads absent fields as false, as the writer does", () => {
     expect(ipamConfiguration.read('{"strict_affinity":true,"maxBlocksPerHost":2}', "key").spec).toEqual({
       strictAffinity: true,
       autoAllocateBlocks: false,
@@ -55,11 +55,11 @@ describe("ipamConfiguration", () => {
     });
   });
 
-  test("refuses what is stored in another shape", () => {
+  test("refuses other stored formats", () => {
     expect(() => ipamConfiguration.read('{"strict_affinity":"yes"}', "/the/key")).toThrow("/the/key");
   });
 
-  test("is one, and limits no host below zero blocks", () => {
+  test("has one name, and refuses a negative limit", () => {
     expect(pathsOf(ipamConfiguration, document("IPAMConfiguration", "mine", { maxBlocksPerHost: 1 }))).toEqual([
       "metadata.name",
     ]);
@@ -76,7 +76,7 @@ describe("ipamConfiguration", () => {
 });
 
 describe("clusterInformation", () => {
-  test("bears the version under the product's name", () => {
+  test("has the version in a field with the product's name", () => {
     const spec = { clusterGUID: "g", datastoreReady: true, [`${identity.product}Version`]: "v3.29.0" };
     const information = clusterInformation.read(JSON.stringify(document("ClusterInformation", "default", spec)), "key");
 
@@ -85,13 +85,13 @@ describe("clusterInformation", () => {
     expect(information.spec.datastoreReady).toBe(true);
   });
 
-  test("has no version before anybody gave it one", () => {
+  test("has no version until one is set", () => {
     expect(clusterVersion(clusterInformation.make({ name: "default" }, {}))).toBeUndefined();
   });
 });
 
 describe("node", () => {
-  test("needs no spec", () => {
+  test("does not need a spec", () => {
     expect(node.decode(document("Node", "n", undefined))).toMatchObject({ ok: true, value: { spec: {} } });
   });
 
@@ -112,11 +112,11 @@ describe("node", () => {
     expect(pathsOf(node, document("Node", "n", spec))).toEqual([path]);
   });
 
-  test.each([64_512, "4294967295", "1.10"])("takes the AS number %p", (asNumber) => {
+  test.each([64_512, "4294967295", "1.10"])("accepts the AS number %p", (asNumber) => {
     expect(pathsOf(node, document("Node", "n", { bgp: { asNumber } }))).toEqual([]);
   });
 
-  test("refuses labels that are a list", () => {
+  test("refuses a list of labels", () => {
     const value = { ...document("Node", "n", {}), metadata: { name: "n", labels: ["rack"] } };
 
     expect(pathsOf(node, value)).toEqual(["metadata.labels"]);
@@ -128,10 +128,10 @@ describe("node", () => {
     expect(node.decode(value)).toMatchObject({ problems: [{ path: "metadata.labels", value: label }] });
   });
 
-  test("says every type that a field may have", () => {
+  test("reports all types that a field may have", () => {
     const result = node.decode(document("Node", "n", { bgp: { asNumber: true } }));
 
-    expect(result).toMatchObject({ problems: [{ message: "is of the wrong type; write a number or a string" }] });
+    expect(result).toMatchObject({ problems: [{ message: "has the wrong type; use a number or a string" }] });
   });
 });
 
@@ -149,7 +149,7 @@ describe("every map of names", () => {
     },
   };
 
-  test("keeps the names of what every object has", () => {
+  test("keeps names of built-in object members", () => {
     const decoded = profile.decode(applied);
     const text = decoded.ok ? profile.write(decoded.value) : "";
 
@@ -158,7 +158,7 @@ describe("every map of names", () => {
     expect(profile.write(profile.read(text, "key"))).toBe(text);
   });
 
-  test.each(NAMES)("tells of a wrong value by its place: %s", (name) => {
+  test.each(NAMES)("reports the path of a wrong value: %s", (name) => {
     const wrong: unknown = JSON.parse(`{"a":"right","${name}":5}`);
 
     expect(pathsOf(profile, { ...applied, metadata: { name: "p", labels: wrong } })).toEqual([
@@ -166,7 +166,7 @@ describe("every map of names", () => {
     ]);
   });
 
-  test("is not a list or a text", () => {
+  test("is not a list or a string", () => {
     expect(pathsOf(profile, { ...applied, metadata: { name: "p", labels: ["a"] } })).toEqual(["metadata.labels"]);
     expect(pathsOf(profile, { ...applied, metadata: { name: "p", labels: "a" } })).toEqual(["metadata.labels"]);
   });
@@ -176,7 +176,7 @@ describe("labels", () => {
   const labelled = (labels: Record<string, string>) =>
     pathsOf(profile, { ...document("Profile", "p", { labelsToApply: labels }), metadata: { name: "p", labels } });
 
-  test("may be as long as selectors spell them, their values as long as the names that stand there", () => {
+  test("may be as long as in selectors, their values as long as names", () => {
     expect(labelled({ ["k".repeat(512)]: "v".repeat(253), "pcns.example.org/zone": "" })).toEqual([]);
   });
 
@@ -184,7 +184,7 @@ describe("labels", () => {
     ["k".repeat(513), "v", ""],
     ["a b", "v", ""],
     ["a", "v".repeat(254), ".a"],
-  ])("are refused when they are longer, or no labels: %j", (key, value, path) => {
+  ])("are refused if they are longer, or not labels: %j", (key, value, path) => {
     expect(labelled({ [key]: value })).toEqual([`metadata.labels${path}`, `spec.labelsToApply${path}`]);
   });
 });

@@ -1,15 +1,15 @@
 /**
- * From a schema to problems a person can act on.
+ * Decodes values with a schema, and reports problems that a person can act on.
  *
- * One schema serves two readers: what lies in the datastore is decoded
- * tolerantly (fields of other releases are ignored), what a user applies is
- * also searched for fields the schema does not know.
+ * One schema has two uses: stored records are decoded tolerantly (fields of
+ * other releases are ignored), what a user applies is also checked for unknown
+ * fields.
  */
 import * as v from "valibot";
 import { nearestName } from "./nearest-name.ts";
 import type { Checked, Problem } from "./problem.ts";
 
-/** Decodes by the schema; unknown fields are ignored, `null` counts as absent. */
+/** Decodes with the schema; unknown fields are ignored, `null` counts as absent. */
 export function decodeShape<Schema extends v.GenericSchema>(
   schema: Schema,
   value: unknown,
@@ -20,7 +20,7 @@ export function decodeShape<Schema extends v.GenericSchema>(
     : { ok: false, problems: result.issues.map(describeIssue) };
 }
 
-/** The wire's `null` means what absence means, as in every Go program that writes these objects. */
+/** A stored `null` means the same as an absent field, as in every Go program that writes these objects. */
 export function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (!isObject(value)) return value;
@@ -29,20 +29,20 @@ export function withoutNulls(value: unknown): unknown {
   return kept;
 }
 
-// Assigning to `__proto__` would change what the object is instead of giving it a member.
+// Assigning to `__proto__` would set the object's prototype instead of a member.
 function define(target: Record<string, unknown>, name: string, value: unknown): void {
   if (name === "__proto__") Object.defineProperty(target, name, { value, enumerable: true });
   else target[name] = value;
 }
 
 /**
- * Every field of the value that the schema does not know, with the name that may have been meant. A list in the
- * place of an object is told here too: to the schema its members are only fields it does not know.
+ * Finds every field of the value that is not in the schema, and suggests a similar name. Also reports a list in
+ * place of an object: for the schema, its members are only unknown fields.
  */
 export function findUnknownFields(schema: unknown, value: unknown, path = ""): readonly Problem[] {
   if (hasWrapped(schema)) return findUnknownFields(schema.wrapped, value, path);
   if (wantsObject(schema) && Array.isArray(value)) {
-    return [{ path, value, message: "is of the wrong type; write an object" }];
+    return [{ path, value, message: "has the wrong type; use an object" }];
   }
   if (hasItem(schema) && Array.isArray(value)) {
     return value.flatMap((member, index) => findUnknownFields(schema.item, member, `${path}[${index}]`));
@@ -57,7 +57,7 @@ export function findUnknownFields(schema: unknown, value: unknown, path = ""): r
   });
 }
 
-/** `after` with the fields of `before` that the schema does not know, which nobody who works by it can have meant to remove. */
+/** Returns `after` with those fields of `before` that are not in the schema: the caller cannot have meant to remove them. */
 export function keepUnknownFields(schema: unknown, before: unknown, after: unknown): unknown {
   if (hasWrapped(schema)) return keepUnknownFields(schema.wrapped, before, after);
   if (!hasEntries(schema) || !isObject(before) || !isObject(after)) return after;
@@ -73,7 +73,7 @@ export function keepUnknownFields(schema: unknown, before: unknown, after: unkno
 
 function unknownField(path: string, name: string, known: readonly string[]): Problem {
   const nearest = nearestName(name, known);
-  const advice = nearest ? `did you mean "${nearest}"?` : `known here: ${known.join(", ")}`;
+  const advice = nearest ? `did you mean "${nearest}"?` : `use ${known.join(", ")}`;
   return { path, value: undefined, message: `is not a known field; ${advice}` };
 }
 
@@ -84,7 +84,7 @@ function describeIssue(issue: v.BaseIssue<unknown>): Problem {
 
 function messageOf(issue: v.BaseIssue<unknown>): string {
   if (issue.kind !== "schema") return issue.message;
-  if (issue.received === "undefined") return "is missing; give it a value";
+  if (issue.received === "undefined") return "is required";
   if (issue.type === "picklist" || issue.type === "literal") {
     return `is not allowed; use ${(issue.expected ?? "").replace(/^\(|\)$/g, "").replaceAll(" | ", ", ")}`;
   }
@@ -97,7 +97,7 @@ function messageOf(issue: v.BaseIssue<unknown>): string {
   };
   const expected = (issue.expected ?? "").replace(/^\(|\)$/g, "").split(" | ");
   const words = expected.map((type) => (Object.hasOwn(wanted, type) ? wanted[type as keyof typeof wanted] : type));
-  return `is of the wrong type; write ${words.join(" or ")}`;
+  return `has the wrong type; use ${words.join(" or ")}`;
 }
 
 function joinPath(path: string, key: unknown): string {

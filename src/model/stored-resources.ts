@@ -1,4 +1,4 @@
-/** What the allocator needs of the resources it reads with every ADD, and no more of them (see stored.ts). */
+/** Reads only the fields of resources that the allocator needs on every ADD (see stored.ts). */
 import { type Prefix, parsePrefix, parsePrefixOrAddress } from "../ip/prefix.ts";
 import { BLOCK_SIZES } from "./block-sizes.ts";
 import type { IPAMConfiguration } from "./ipam-configuration.ts";
@@ -44,7 +44,7 @@ export function readStoredReservation(text: string, key: string): readonly Prefi
   });
 }
 
-/** In the wire's own spelling, and without the envelope of a resource. */
+/** With its stored field names, and without the envelope of a resource. */
 export function readStoredConfiguration(text: string, key: string): IPAMConfiguration["spec"] {
   const fields = readStored(text, "IPAMConfiguration", key);
   return {
@@ -54,7 +54,7 @@ export function readStoredConfiguration(text: string, key: string): IPAMConfigur
   };
 }
 
-/** Only `false` closes the datastore. */
+/** Only `false` means not ready. */
 export function readStoredReadiness(text: string, key: string): boolean {
   return readStored(text, "ClusterInformation", key).section("spec").flag("datastoreReady", true);
 }

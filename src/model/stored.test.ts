@@ -92,7 +92,7 @@ const PAIRS: readonly Pair[] = [
 ];
 
 describe("readStored()", () => {
-  test.each(PAIRS)("reads of a $kind what its schema reads", ({ record, byHand, bySchema }) => {
+  test.each(PAIRS)("reads the same fields of a $kind as its schema", ({ record, byHand, bySchema }) => {
     fc.assert(
       fc.property(record, (value) => {
         const text = JSON.stringify(value);
@@ -111,14 +111,14 @@ describe("readStored()", () => {
     ["a list of anything", { spec: { cidr: "10.0.0.0/16", allowedUses: [1] } }, "spec.allowedUses"],
     ["a text for an object", { spec: "x" }, "spec"],
     ["no network", { spec: { cidr: "10.0.0.1/16" } }, "spec.cidr"],
-  ])("refuses %s by its place", (_, value, path) => {
+  ])("refuses %s with its path", (_, value, path) => {
     const failure = thrownBy(() => readStoredPool(JSON.stringify({ metadata: { name: "p" }, ...value }), KEY));
 
     expect(failure.kind).toBe("record-malformed");
     expect(failure.message).toContain(`"${KEY}": ${path}: `);
   });
 
-  test.each(["", "[", "[]", "1", "null"])("refuses %p, which is no record", (text) => {
+  test.each(["", "[", "[]", "1", "null"])("refuses %p, which is not a record", (text) => {
     expect(thrownBy(() => readStored(text, profile.kind, KEY)).kind).toBe("record-malformed");
   });
 });

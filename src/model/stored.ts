@@ -1,15 +1,15 @@
 /**
- * Single fields of a stored record, read by hand.
+ * Reads single fields of a stored record without a schema.
  *
- * For the way of an ADD, which needs five fields of a pool and one of a node:
+ * For the path of an ADD, which needs five fields of a pool and one of a node:
  * building the schemas of whole kinds takes a new process longer than all its
- * reading. Reads as the schemas do: `null` is absence, unknown fields are
- * ignored, a value of the wrong type is refused by its place
- * (`stored.test.ts` holds them to each other).
+ * reading. The results are the same as with the schemas: `null` means absent,
+ * unknown fields are ignored, a value of the wrong type is an error with its
+ * path (`stored.test.ts` compares both).
  */
 import { PluginError } from "../errors.ts";
 
-/** Parses what the datastore holds under the key. */
+/** Parses the text that is stored at the key. */
 export function parseStored(text: string, kind: string, key: string): unknown {
   try {
     return JSON.parse(text);
@@ -25,7 +25,7 @@ export function readStored(text: string, kind: string, key: string): StoredField
 interface Place {
   readonly kind: string;
   readonly key: string;
-  /** Where in the record; empty for all of it. */
+  /** The path in the record; empty for the whole record. */
   readonly path: string;
 }
 
@@ -40,7 +40,7 @@ export class StoredFields {
     this.#fields = value;
   }
 
-  /** An object; empty where it is absent. */
+  /** An object; empty if it is absent. */
   section(name: string): StoredFields {
     return new StoredFields(this.#fields[name] ?? {}, this.#placeOf(name));
   }
@@ -57,7 +57,7 @@ export class StoredFields {
     throw refusal(this.#placeOf(name), "true or false");
   }
 
-  /** `undefined` where it is absent. */
+  /** `undefined` if it is absent. */
   integer(name: string): number | undefined {
     const value = this.#fields[name] ?? undefined;
     if (value === undefined || (typeof value === "number" && Number.isInteger(value))) return value;
@@ -70,14 +70,14 @@ export class StoredFields {
     throw refusal(this.#placeOf(name), "a list of strings");
   }
 
-  /** Every field of it, each a text. */
+  /** All its fields, each a string. */
   textMap(): Readonly<Record<string, string>> {
     return Object.fromEntries(
       Object.entries(this.#fields).flatMap(([name, value]) => (value === null ? [] : [[name, this.text(name)]])),
     );
   }
 
-  /** The failure that says what must stand there instead. */
+  /** The error that says what the field must be. */
   refusal(name: string, wanted: string): PluginError {
     return refusal(this.#placeOf(name), wanted);
   }

@@ -1,6 +1,6 @@
 /**
- * The name of a workload endpoint: its identifiers joined by "-", each "-" of
- * their own doubled, so that the name can be taken apart again.
+ * The name of a workload endpoint: its identifiers joined by "-", with each "-"
+ * inside them doubled, so that the name can be parsed again.
  *
  *   node "n-1", orchestrator "k8s", pod "web-0", interface "eth0"   ->   n--1-k8s-web--0-eth0
  */
@@ -8,9 +8,9 @@ export interface EndpointIdentifiers {
   readonly node: string;
   /** `k8s`, `cni`, `libnetwork`, or another. */
   readonly orchestrator: string;
-  /** The pod of `k8s`, the container ID of `cni`, the workload of others; `libnetwork` has none of its own. */
+  /** The pod for `k8s`, the container ID for `cni`, the workload for others; `libnetwork` has none. */
   readonly workload: string;
-  /** The interface, or what else tells endpoints of one workload apart. */
+  /** The interface, or another identifier that is unique among the endpoints of the workload. */
   readonly endpoint: string;
 }
 
@@ -22,13 +22,13 @@ export function workloadEndpointName(identifiers: EndpointIdentifiers): Endpoint
   return joinSegments(["node", "orchestrator", "workload", "endpoint"], identifiers);
 }
 
-/** What the names of all endpoints of a workload begin with. */
+/** The prefix of the names of all endpoints of a workload. */
 export function workloadEndpointPrefix(identifiers: Omit<EndpointIdentifiers, "endpoint">): EndpointName {
   const joined = joinSegments(["node", "orchestrator", "workload"], { ...identifiers, endpoint: "" });
   return joined.ok ? { ok: true, name: `${joined.name}-` } : joined;
 }
 
-/** The identifiers a name was made of, or `undefined` when it was made otherwise. */
+/** The identifiers in a name, or `undefined` if the name does not have this form. */
 export function parseWorkloadEndpointName(name: string): EndpointIdentifiers | undefined {
   const [node, orchestrator, workload, endpoint, ...rest] = splitSegments(name);
   if (!node || !orchestrator || !workload || !endpoint || rest.length > 0) return undefined;
@@ -40,7 +40,7 @@ function joinSegments(fields: readonly (keyof EndpointIdentifiers)[], identifier
   for (const field of fields) {
     const segment = field === "workload" ? workloadSegment(identifiers) : identifiers[field];
     if (segment === "") return { ok: false, field, reason: "it is missing" };
-    // Beside the joint such a dash would be taken for part of it.
+    // Next to the separator, such a dash would be read as part of it.
     if (segment.startsWith("-") || segment.endsWith("-")) {
       return { ok: false, field, reason: `"${segment}" must not begin or end with "-"` };
     }

@@ -14,7 +14,7 @@ describe("workloadEndpointName()", () => {
     ["n", "libnetwork", "ignored", "ep", "n-libnetwork-libnetwork-ep"],
     ["n", "mesos", "w--x", "e", "n-mesos-w----x-e"],
   ];
-  test.each(table)("of %s %s %s %s is made as the reference says", (node, orchestrator, workload, endpoint, name) => {
+  test.each(table)("for %s %s %s %s is as the reference says", (node, orchestrator, workload, endpoint, name) => {
     expect(workloadEndpointName({ node, orchestrator, workload, endpoint })).toEqual({ ok: true, name });
   });
 
@@ -29,7 +29,7 @@ describe("workloadEndpointName()", () => {
     expect(workloadEndpointName(identifiers)).toMatchObject({ ok: false, field });
   });
 
-  test("is undone by parseWorkloadEndpointName(), and begins with its workload's prefix", () => {
+  test("is the inverse of parseWorkloadEndpointName(), and begins with its workload's prefix", () => {
     const segment = fc.stringMatching(/^[a-z0-9.]([a-z0-9.-]{0,8}[a-z0-9.])?$/);
     const identifiers = fc.record({
       node: segment,
@@ -50,7 +50,7 @@ describe("workloadEndpointName()", () => {
 });
 
 describe("parseWorkloadEndpointName()", () => {
-  test.each(["", "a", "a-b-c", "a-b-c-", "a-b-c-d-e"])("knows nothing of %p", (name) => {
+  test.each(["", "a", "a-b-c", "a-b-c-", "a-b-c-d-e"])("does not recognize %p", (name) => {
     expect(parseWorkloadEndpointName(name)).toBeUndefined();
   });
 });
@@ -75,7 +75,7 @@ describe("workloadEndpoint", () => {
     ports: [{ name: "http", protocol: "TCP", port: 80 }],
   };
 
-  test("is read as it was written", () => {
+  test("is read as written", () => {
     const result = workloadEndpoint.decode(document(spec));
 
     expect(result).toMatchObject({ ok: true, value: { spec } });
@@ -98,7 +98,7 @@ describe("workloadEndpoint", () => {
     expect(result.ok ? [] : result.problems.map((problem) => problem.path)).toEqual([path]);
   });
 
-  test("must bear the name its identifiers make, where it has them", () => {
+  test("must have the name that matches its identifiers, if it has them", () => {
     const wrong = { ...document(spec), metadata: { name: "n-k8s-other-eth0", namespace: "default" } };
     const result = workloadEndpoint.decode(wrong);
 
@@ -108,7 +108,7 @@ describe("workloadEndpoint", () => {
     expect(workloadEndpoint.read(JSON.stringify(wrong), "key").metadata.name).toBe("n-k8s-other-eth0");
   });
 
-  test("bears where it belongs among its labels, whatever the workload says", () => {
+  test("has labels of its namespace and orchestrator, which the workload cannot override", () => {
     const own = { app: "web", "vendor.org/namespace": "forged" };
 
     expect(endpointLabels(own, { namespace: "ns", orchestrator: "k8s" })).toEqual({
@@ -127,7 +127,7 @@ describe("profile", () => {
     spec,
   });
 
-  test("holds labels and rules", () => {
+  test("contains labels and rules", () => {
     const spec = {
       ingress: [
         {

@@ -1,4 +1,4 @@
-/** WorkloadEndpoint: one interface of one workload, its addresses and the host's end of it. */
+/** WorkloadEndpoint: one interface of one workload, its addresses and its host-side interface. */
 import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
 import { addressBits, formatAddress, isSameAddress, parseAddress } from "../ip/address.ts";
@@ -34,7 +34,7 @@ const specSchema = v.object({
   pod: v.exactOptional(v.string()),
   endpoint: v.exactOptional(v.string()),
   serviceAccountName: v.exactOptional(v.string()),
-  /** Each a single address: `10.0.0.5/32`. */
+  /** Each is a single address: `10.0.0.5/32`. */
   ipNetworks: v.exactOptional(v.array(interfaceAddressField)),
   ipNATs: v.exactOptional(v.array(v.object({ internalIP: addressField, externalIP: addressField }))),
   ipv4Gateway: v.exactOptional(addressField),
@@ -67,13 +67,19 @@ export const workloadEndpoint = defineResource({
   ],
 });
 
-/** Whoever looks for an endpoint of a workload looks for this name. */
+/** An endpoint is looked up by this name. */
 function checkName(spec: WorkloadEndpointSpec, name: string): readonly Problem[] {
   const { node = "", orchestrator = "", endpoint = "" } = spec;
   const workload = { k8s: spec.pod, cni: spec.containerID }[orchestrator] ?? spec.workload ?? "";
   const made = workloadEndpointName({ node, orchestrator, workload, endpoint });
   if (!made.ok || made.name === name) return [];
-  return [{ path: "metadata.name", value: name, message: `is not the name its identifiers make; use "${made.name}"` }];
+  return [
+    {
+      path: "metadata.name",
+      value: name,
+      message: `does not match the identifiers of the endpoint; use "${made.name}"`,
+    },
+  ];
 }
 
 function checkNetworks({ ipNetworks = [] }: WorkloadEndpointSpec): readonly Problem[] {
@@ -91,7 +97,7 @@ function checkNats({ ipNetworks = [], ipNATs = [] }: WorkloadEndpointSpec): read
   return ipNATs.flatMap(({ internalIP }, index): Problem[] => {
     const internal = parseAddress(internalIP);
     if (internal && own.some((address) => address && isSameAddress(address, internal))) return [];
-    const message = `is no address of the endpoint; use one of ${ipNetworks.join(", ") || "its ipNetworks"}`;
+    const message = `is not an address of the endpoint; use one of ${ipNetworks.join(", ") || "its ipNetworks"}`;
     return [{ path: `spec.ipNATs[${index}].internalIP`, value: internalIP, message }];
   });
 }
@@ -101,7 +107,7 @@ const PROTOCOLS_WITH_PORTS: ReadonlySet<string> = new Set(["tcp", "udp", "sctp",
 function checkPorts({ ports = [] }: WorkloadEndpointSpec): readonly Problem[] {
   return ports.flatMap(({ protocol }, index): Problem[] => {
     if (PROTOCOLS_WITH_PORTS.has(String(protocol).toLowerCase())) return [];
-    const message = "is no protocol that has ports; use TCP, UDP or SCTP";
+    const message = "is not a protocol with ports; use TCP, UDP or SCTP";
     return [{ path: `spec.ports[${index}].protocol`, value: protocol, message }];
   });
 }

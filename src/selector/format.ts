@@ -1,7 +1,7 @@
 /**
- * The canonical text of a selector: one spelling for selectors that differ only
- * in blanks, quotes, needless parentheses or negations, or the order of a set.
- * Policy hashes it to find that two selectors are the same.
+ * The canonical text of a selector: the same for selectors that differ only in
+ * spaces, quotes, redundant parentheses or negations, or the order of a set.
+ * Policy hashes it to recognize equal selectors.
  */
 import type { Selector } from "./selector.ts";
 
@@ -9,7 +9,7 @@ export function formatSelector(selector: Selector): string {
   return print(simplify(selector));
 }
 
-/** Flattens chains in chains of their own kind, undoes chains of one or none, and double negations. */
+/** Flattens nested chains of the same kind, and removes chains of one or no operand and double negations. */
 function simplify(selector: Selector): Selector {
   if (selector.kind === "not") {
     const operand = simplify(selector.operand);
@@ -20,7 +20,7 @@ function simplify(selector: Selector): Selector {
   const { kind } = selector;
   const operands = selector.operands.map(simplify).flatMap((inner) => (inner.kind === kind ? inner.operands : [inner]));
   const [only, ...others] = operands;
-  // Of none, "and" selects everything and "or" nothing.
+  // Without operands, "and" selects everything and "or" nothing.
   if (only === undefined) return kind === "and" ? { kind: "all" } : { kind: "not", operand: { kind: "all" } };
   return others.length === 0 ? only : { kind, operands };
 }
@@ -46,7 +46,7 @@ function print(selector: Selector): string {
   }
 }
 
-/** In parentheses when it is of a kind that binds less closely than what stands around it. */
+/** In parentheses if it binds less tightly than the expression around it. */
 function printInside(selector: Selector, looser: readonly Selector["kind"][]): string {
   return looser.includes(selector.kind) ? `(${print(selector)})` : print(selector);
 }
@@ -55,9 +55,9 @@ function printSet(values: readonly string[]): string {
   return [...new Set(values)].sort().map(quote).join(", ");
 }
 
-/** Strings have no escapes: the quote that the value does not hold is used. */
+/** Strings have no escape sequences: the quote that the value does not contain is used. */
 function quote(value: string): string {
   if (!value.includes('"')) return `"${value}"`;
   if (!value.includes("'")) return `'${value}'`;
-  throw new RangeError(`Cannot print a selector: no quotes can hold the value ${JSON.stringify(value)}`);
+  throw new RangeError(`Cannot print a selector: the value contains both kinds of quotes: ${JSON.stringify(value)}`);
 }

@@ -1,11 +1,11 @@
 /**
- * Reads selector text.
+ * Parses selector text.
  *
  *   expr := and ('||' and)*     and := operation ('&&' operation)*     operation := '!'* atom
  *   atom := 'all()' | 'global()' | 'has(' label ')' | '(' expr ')' | label comparison string | label ['not'] 'in' '{' strings '}'
  *
  * `!` binds to the atom that follows: `!a == 'x'` is `!(a == 'x')`. Empty text
- * is `all()`. Bad text is an answer, with the position and what was expected there.
+ * is `all()`. Invalid text is returned as an error, with its position and what was expected there.
  */
 import type { Comparison, Selector } from "./selector.ts";
 import { type SelectorError, type Token, tokenize } from "./tokens.ts";
@@ -15,7 +15,7 @@ export type ParsedSelector =
   | { readonly ok: false; readonly error: SelectorError };
 
 const LONGEST_LABEL = 512;
-/** Deeper than any person writes; keeps hostile text from exhausting the stack. */
+/** Deeper than any real selector; prevents malicious text from exhausting the stack. */
 const DEEPEST_NESTING = 100;
 
 const COMPARISONS: Readonly<Record<string, Comparison>> = {
@@ -29,7 +29,7 @@ const COMPARISONS: Readonly<Record<string, Comparison>> = {
 const OPERATORS = "==, !=, in, not in, contains, starts with or ends with";
 
 export function parseSelector(text: string): ParsedSelector {
-  // What nearly every pool says: spares a new process the making of the patterns.
+  // The selector of nearly every pool: a new process does not need to compile the patterns.
   if (text === "all()") return { ok: true, selector: { kind: "all" } };
 
   const cut = tokenize(text);
@@ -44,12 +44,12 @@ export function parseSelector(text: string): ParsedSelector {
   }
 }
 
-/** `position 5: expected a string, found "}"`, for the reader of an error message. */
+/** `position 5: expected a string, found "}"`, for error messages. */
 export function formatSelectorError({ position, expected, found }: SelectorError): string {
   return `position ${position}: expected ${expected}, found ${found}`;
 }
 
-/** Leaves the recursive descent at once; never leaves this file. */
+/** Ends the recursive descent; never leaves this file. */
 class Unexpected extends Error {
   readonly reason: SelectorError;
 

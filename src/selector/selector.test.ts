@@ -167,7 +167,7 @@ describe("parseSelector()", () => {
     });
   });
 
-  test("stops at hostile text instead of exhausting the stack", () => {
+  test("refuses malicious text instead of exhausting the stack", () => {
     expect(parseSelector("(".repeat(1_000_000)).ok).toBe(false);
     expect(parseSelector(`${"!".repeat(1_000_001)}all()`)).toEqual({
       ok: true,
@@ -218,7 +218,7 @@ describe("formatSelector()", () => {
     );
   });
 
-  test("is settled: what was printed prints as itself", () => {
+  test("is idempotent: printed text prints as itself", () => {
     fc.assert(
       fc.property(anySelector, (selector) => {
         const printed = formatSelector(selector);
@@ -228,13 +228,13 @@ describe("formatSelector()", () => {
     );
   });
 
-  test("refuses a value that no quotes can hold", () => {
+  test("refuses a value with both kinds of quotes", () => {
     expect(() => formatSelector({ kind: "compare", operator: "==", label: "a", value: `"'` })).toThrow(RangeError);
   });
 });
 
 describe("selects()", () => {
-  test("agrees with a naive reading", () => {
+  test("agrees with a naive evaluation", () => {
     fc.assert(
       fc.property(anySelector, anyLabels, (selector, labels) =>
         expect(selects(selector, labels)).toBe(oracle(selector, labels)),
@@ -267,7 +267,7 @@ describe("selects()", () => {
     expect(selects(parsed(text), { a: "" })).toBe(empty);
   });
 
-  test("takes no inherited property for a label", () => {
+  test("does not treat inherited properties as labels", () => {
     expect(selects(parsed("has(constructor) || toString contains ''"), {})).toBe(false);
   });
 });

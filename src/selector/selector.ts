@@ -1,7 +1,7 @@
 /**
- * The selector language as data: what a selector is, and which labels it selects.
+ * The selector language as data: the structure of a selector, and which labels it selects.
  *
- * A selector is read by `parse.ts` and printed by `format.ts`.
+ * A selector is parsed by `parse.ts` and printed by `format.ts`.
  */
 export type Labels = Readonly<Record<string, string>>;
 
@@ -9,7 +9,7 @@ export type Comparison = "==" | "!=" | "contains" | "starts with" | "ends with";
 
 export type Selector =
   | { readonly kind: "all" }
-  /** Means something only in a namespace selector, where the policy compiler replaces it; alone it selects like all(). */
+  /** Has a meaning only in a namespace selector, where the policy compiler replaces it; elsewhere it selects like all(). */
   | { readonly kind: "global" }
   | { readonly kind: "has"; readonly label: string }
   | { readonly kind: "compare"; readonly operator: Comparison; readonly label: string; readonly value: string }
@@ -22,7 +22,7 @@ export type Selector =
   | { readonly kind: "not"; readonly operand: Selector }
   | { readonly kind: "and" | "or"; readonly operands: readonly Selector[] };
 
-/** Whether something that bears these labels is selected. */
+/** Whether an object with these labels is selected. */
 export function selects(selector: Selector, labels: Labels): boolean {
   switch (selector.kind) {
     case "all":
@@ -43,12 +43,12 @@ export function selects(selector: Selector, labels: Labels): boolean {
   }
 }
 
-// Labels come from outside: `constructor` is a label like any other, not what every object inherits.
+// Labels come from outside: `constructor` is a label like any other, not an inherited property.
 function labelOf(labels: Labels, name: string): string | undefined {
   return Object.hasOwn(labels, name) ? labels[name] : undefined;
 }
 
-/** A missing label differs from every value, and is like none. */
+/** A missing label is different from every value, and matches none. */
 function compares(operator: Comparison, actual: string | undefined, value: string): boolean {
   if (actual === undefined) return operator === "!=";
   switch (operator) {

@@ -1,6 +1,6 @@
 /**
- * Cuts selector text into symbols, words and strings. Which words are labels
- * and which are operators depends on where they stand: the parser decides.
+ * Splits selector text into symbols, words and strings. Which words are labels
+ * and which are operators depends on their position: the parser decides.
  */
 export type Token = { readonly position: number } & (
   | { readonly kind: "symbol"; readonly text: string }
@@ -9,7 +9,7 @@ export type Token = { readonly position: number } & (
   | { readonly kind: "end"; readonly text: "" }
 );
 
-/** Where a selector stops making sense; positions count characters from 0. */
+/** The first error in a selector; positions count characters from 0. */
 export interface SelectorError {
   readonly position: number;
   readonly expected: string;

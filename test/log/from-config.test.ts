@@ -1,4 +1,4 @@
-/** The log options of the network config, each seen in what the log then does. */
+/** The effect of each log option of the network config. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ afterEach(() => directory.remove());
 const NOW = new Date("2026-11-15T12:00:00.000Z");
 const MEGABYTE = 1024 * 1024;
 
-/** Writes the lines as the config says; answers what stderr got and what the folder then holds. */
+/** Logs the lines with the config; returns the text on stderr and the files in the directory. */
 function write(options: Json, lines: number, text = "x"): { stderr: readonly string[]; files: readonly string[] } {
   const stderr: string[] = [];
   const surroundings = {
@@ -49,12 +49,12 @@ describe("openConfigLog()", () => {
     return stderr.join("");
   };
 
-  test("warns once of a deprecated field", () => {
+  test("warns once about a deprecated field", () => {
     expect(begin({ etcd_authority: "a:1", etcd_scheme: "https" }).match(/\[WARNING\].*deprecated/g)).toHaveLength(1);
     expect(begin({})).toBe("");
   });
 
-  test("names an unknown key at DEBUG alone, with the nearest known name", () => {
+  test("reports an unknown key only at DEBUG, with the most similar known name", () => {
     expect(begin({ log_levle: "x", log_level: "DEBUG" })).toMatch(/\[DEBUG\].*log_levle.*log_level/);
     expect(begin({ log_levle: "x" })).toBe("");
   });
@@ -71,7 +71,7 @@ describe("the log options", () => {
     expect(write({ log_level: level }, 1).stderr).toHaveLength(count);
   });
 
-  test("log_file_path names the file; without it there is none", () => {
+  test("log_file_path sets the file; without it there is none", () => {
     const { stderr, files } = write({ log_file_path: inFolder("cni.log") }, 1);
 
     expect(files).toEqual(["cni.log"]);
@@ -98,7 +98,7 @@ describe("the log options", () => {
     expect(write(options, 1).files).toHaveLength(2);
   });
 
-  test("log_file_max_age is in days, 30 unless said", () => {
+  test("log_file_max_age is in days, 30 by default", () => {
     for (const day of ["10-14", "10-17", "11-12"]) writeFileSync(inFolder(`cni-2026-${day}T12-00-00.000.log`), "");
 
     expect(write({ log_file_path: inFolder("cni.log") }, 1).files).toEqual([
@@ -110,7 +110,7 @@ describe("the log options", () => {
     expect(write({ log_file_path: inFolder("cni.log"), log_file_max_age: 2 }, 1).files).toEqual(["cni.log"]);
   });
 
-  test("log_file_max_count counts the files put away, 10 unless said", () => {
+  test("log_file_max_count counts rotated files, 10 by default", () => {
     for (let hour = 10; hour < 22; hour++) writeFileSync(inFolder(`cni-2026-11-14T${hour}-00-00.000.log`), "");
 
     expect(write({ log_file_path: inFolder("cni.log") }, 1).files).toHaveLength(11);

@@ -1,4 +1,4 @@
-/** The promise of the shared log file, kept by real processes: none of their lines is lost, none is torn. */
+/** The shared log file with real processes: no line is lost or incomplete. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -32,7 +32,7 @@ function start(command: string[]) {
   return Bun.spawn(command, { stdin: "ignore", stdout: "pipe", stderr: "inherit" });
 }
 
-/** What the writers complained of, once all have ended. */
+/** The warnings of the writers, once all have ended. */
 async function warningsOf(writers: readonly ReturnType<typeof start>[]): Promise<string> {
   const texts = await Promise.all(writers.map((writer) => new Response(writer.stdout).text()));
   const codes = await Promise.all(writers.map((writer) => writer.exited));
@@ -40,7 +40,7 @@ async function warningsOf(writers: readonly ReturnType<typeof start>[]): Promise
   return texts.join("");
 }
 
-/** Every line of every file; a line that is not whole shows as it is. */
+/** All lines of all files; an incomplete line is returned as it is. */
 function linesKept(): readonly string[] {
   return readdirSync(folder).flatMap((file) => {
     const text = readFileSync(join(folder, file), "utf8");
@@ -55,7 +55,7 @@ const linesOf = (writers: readonly number[]) =>
   writers.flatMap((name) => Array.from({ length: LINES }, (_, line) => `${name}-${line}`));
 
 describe("the log file under 50 processes that write and rotate at once", () => {
-  test("keeps every line once and whole", async () => {
+  test("keeps every line once and complete", async () => {
     const limits = { maxBytes: 4096, maxCount: 100_000 };
     const warnings = await warningsOf(names.map((name) => start(writerCommand(name, limits))));
 
@@ -64,7 +64,7 @@ describe("the log file under 50 processes that write and rotate at once", () => 
     expect([...linesKept()].sort()).toEqual([...linesOf(names)].sort());
   });
 
-  test("keeps no more files than asked for, all whole", async () => {
+  test("keeps no more files than configured, all complete", async () => {
     const limits = { maxBytes: 4096, maxCount: 3 };
     const warnings = await warningsOf(names.map((name) => start(writerCommand(name, limits))));
 
@@ -75,7 +75,7 @@ describe("the log file under 50 processes that write and rotate at once", () => 
     expect(new Set(kept).size).toBe(kept.length);
   });
 
-  test("goes on when writers are killed in the middle of it", async () => {
+  test("continues when writers are killed", async () => {
     const limits = { maxBytes: 2048, maxCount: 100_000 };
     const doomed = names.slice(0, 15).map((name) => start(writerCommand(name, limits)));
     const survivors = names.slice(15).map((name) => start(writerCommand(name, limits)));
@@ -102,6 +102,6 @@ describe("the log file on a disk without room", () => {
     const writer = start([...command, ...writerCommand(0, { maxBytes: 1_000_000, maxCount: 3 })]);
 
     const warnings = await warningsOf([writer]);
-    expect(warnings.trimEnd().split("\n")).toEqual([expect.stringContaining("Cannot keep the log file")]);
+    expect(warnings.trimEnd().split("\n")).toEqual([expect.stringContaining("Cannot write the log file")]);
   });
 });
