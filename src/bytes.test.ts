@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { firstBytes, numberAt, putNumber, putText } from "./bytes.ts";
 
 describe("numbers", () => {
-  test("are put and read as the kernel keeps them, and touch nothing beside them", () => {
+  test("are written and read in the kernel's byte order, and change no other bytes", () => {
     fc.assert(
       fc.property(fc.nat(0xffff_ffff), fc.nat(20), (value, at) => {
         const bytes = new Uint8Array(24).fill(0xaa);
@@ -19,7 +19,7 @@ describe("numbers", () => {
 });
 
 describe("putText()", () => {
-  test("puts plain ASCII where it is told to, and answers where it ends", () => {
+  test("writes plain ASCII at an offset, and returns the offset of its end", () => {
     const bytes = new Uint8Array(8);
 
     expect(putText(bytes, 2, "abc")).toBe(5);
@@ -27,9 +27,9 @@ describe("putText()", () => {
   });
 
   test.each([
-    ["a letter beyond ASCII", 0, "büro"],
-    ["half of a pair", 0, "\ud83d"],
-    ["more than there is room for", 5, "abcd"],
+    ["a letter outside ASCII", 0, "büro"],
+    ["half of a surrogate pair", 0, "\ud83d"],
+    ["a text that does not fit", 5, "abcd"],
   ])("refuses %s", (_, at, text) => {
     expect(putText(new Uint8Array(8), at, text)).toBeUndefined();
   });

@@ -1,10 +1,10 @@
 /**
- * Text and numbers in bytes, one by one: the quickest way in a process that
- * does it once. To begin with `TextEncoder`, `DataView` or another kind of
+ * Writes and reads text and numbers byte by byte: the fastest way in a process that
+ * does it once. The first use of `TextEncoder`, `DataView` or another kind of
  * array costs such a process up to a tenth of a millisecond each.
  */
 
-/** Answers where the text ends; `undefined` where it is not plain ASCII, or there is no room for it. */
+/** Returns the offset of the text's end; `undefined` if it is not plain ASCII or does not fit. */
 export function putText(bytes: Uint8Array, at: number, text: string): number | undefined {
   if (at + text.length > bytes.length) return undefined;
   for (let index = 0; index < text.length; index++) {
@@ -15,7 +15,7 @@ export function putText(bytes: Uint8Array, at: number, text: string): number | u
   return at + text.length;
 }
 
-/** 32 bits, the lowest byte first, as the kernel keeps them on every machine this is built for. */
+/** 32 bits, little-endian, as in the kernel on every architecture that this is built for. */
 export function putNumber(bytes: Uint8Array, at: number, value: number): void {
   bytes[at] = value;
   bytes[at + 1] = value >> 8;
@@ -37,14 +37,14 @@ function byteAt(bytes: Uint8Array, at: number): number {
   return bytes[at] ?? 0;
 }
 
-/** A larger copy, with room behind them. */
+/** A larger copy, with zeros at the end. */
 export function enlarged(bytes: Uint8Array, length = bytes.length * 2): Uint8Array<ArrayBuffer> {
   const larger = new Uint8Array(length);
   larger.set(bytes);
   return larger;
 }
 
-/** A copy of the first `count` of them. */
+/** A copy of the first `count` bytes. */
 export function firstBytes(bytes: Uint8Array, count: number): Uint8Array {
   const copy = new Uint8Array(count);
   for (let index = 0; index < count; index++) copy[index] = byteAt(bytes, index);

@@ -1,19 +1,19 @@
 /**
- * Every change that ADD, DEL and GC make to the world passes through here by
- * name, so that a test build can end the process right before and right after
+ * Every change that ADD, DEL and GC make outside the process is wrapped in a named
+ * effect, so that a test build can end the process right before and right after
  * each (docs/decisions/crash-points.md). In the shipped build `FAULTS` is
- * `false` at build time, and nothing of it is left.
+ * `false` at build time, and the compiler removes all of this.
  */
 declare const FAULTS: boolean | undefined;
 
 let visit: ((point: string) => void) | undefined;
 
-/** Sets what happens at each point; without effect in the shipped build. */
-export function onCrashPoint(happens: (point: string) => void): void {
-  if (typeof FAULTS !== "undefined" && FAULTS) visit = happens;
+/** Sets the function that is called at each point; does nothing in the shipped build. */
+export function onCrashPoint(callback: (point: string) => void): void {
+  if (typeof FAULTS !== "undefined" && FAULTS) visit = callback;
 }
 
-/** `work` is synchronous; see `effectOf`. */
+/** For synchronous work; `effectOf` is for asynchronous work. */
 export function effect<Value>(name: string, work: () => Value): Value {
   if (typeof FAULTS === "undefined" || !FAULTS) return work();
   visit?.(`before ${name}`);

@@ -1,47 +1,47 @@
-/** What the kernel knows of a file, by one system call: where it is, what it is, and when its content last changed. */
+/** The status of a file, by one system call: its inode, its type, its size and its modification time. */
 import { addressOf, CURRENT_FOLDER, pathBytes, systemCall } from "./system-call.ts";
 
 export interface FileStatus {
-  /** Device and inode, as text to compare: the same for two names of the same file. */
+  /** Device and inode, as text for comparison: equal for two names of the same file. */
   readonly place: string;
   readonly isRegular: boolean;
   readonly size: number;
-  /** How many names it has; 0 once it has been removed. */
+  /** The number of hard links; 0 after it has been removed. */
   readonly links: number;
-  /** Seconds and nanoseconds, as text to compare. */
+  /** Seconds and nanoseconds, as text for comparison. */
   readonly changed: string;
   readonly changedSeconds: number;
 }
 
-const OF_THE_FILE_ITSELF = 0x1000;
+const EMPTY_PATH = 0x1000;
 const BASIC_STATUS = 0x7ff;
 const TYPE_BITS = 0o170000;
 const REGULAR_FILE = 0o100000;
 
-/** `struct statx` has one layout on every machine, `struct stat` has not. */
+/** `struct statx` has the same layout on every architecture, unlike `struct stat`. */
 const BYTES = 256;
 const AT = { links: 16, mode: 28, inode: 32, size: 40, changedSeconds: 112, changedNanoseconds: 120, device: 136 };
 
-/** Used for every answer: each is read before the next question. */
-const answer = memoryOf(BYTES);
+/** Reused by every call: each result is read before the next call. */
+const result = memoryOf(BYTES);
 
-/** `undefined` where the path leads nowhere. */
+/** `undefined` if the file does not exist or cannot be reached. */
 export function statusAt(path: string): FileStatus | undefined {
   return statusFrom(CURRENT_FOLDER, path, 0);
 }
 
-/** As `statusAt`, of a name in a folder that is open. */
+/** Like `statusAt`, for a name in an open folder. */
 export function statusIn(folder: number, name: string): FileStatus | undefined {
   return statusFrom(folder, name, 0);
 }
 
-/** `undefined` where the descriptor is none. */
+/** `undefined` if the descriptor is not open. */
 export function statusOf(file: number): FileStatus | undefined {
-  return statusFrom(file, "", OF_THE_FILE_ITSELF);
+  return statusFrom(file, "", EMPTY_PATH);
 }
 
 function statusFrom(folder: number, path: string, flags: number): FileStatus | undefined {
-  const { bytes, view } = answer;
+  const { bytes, view } = result;
   if (systemCall("statx", folder, pathBytes(path), flags, BASIC_STATUS, addressOf(bytes)) !== 0) return undefined;
   const seconds = view.getBigInt64(AT.changedSeconds, true);
   return {

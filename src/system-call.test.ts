@@ -2,13 +2,13 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { addressOf, CURRENT_FOLDER, lastErrno, pathBytes, SYSTEM_CALLS, systemCall } from "./system-call.ts";
 
-/** Where distributions put the numbers of each machine. */
+/** Where distributions install the numbers of each architecture. */
 const HEADERS = {
   x64: ["/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "/usr/include/asm/unistd_64.h"],
   arm64: ["/usr/include/asm-generic/unistd.h"],
 } as const;
 
-/** `#define __NR_read 63`; what differs between 32 and 64 bits is called `__NR3264_fcntl`. */
+/** `#define __NR_read 63`; a call that differs between 32 and 64 bits is named like `__NR3264_fcntl`. */
 function numbersIn(header: string): ReadonlyMap<string, number> {
   const lines = readFileSync(header, "utf8").matchAll(/^#define __NR(?:3264)?_(\w+)\s+(\d+)/gm);
   return new Map([...lines].map(([, name = "", number]) => [name, Number(number)]));
@@ -30,7 +30,7 @@ describe("the numbers of system calls", () => {
 });
 
 describe("systemCall()", () => {
-  test("answers what the kernel answers", () => {
+  test("returns what the kernel returns", () => {
     const file = systemCall("openat", CURRENT_FOLDER, pathBytes("/proc/self/comm"));
     const buffer = new Uint8Array(64);
     const length = systemCall("read", file, buffer, buffer.length);
@@ -40,7 +40,7 @@ describe("systemCall()", () => {
     expect(systemCall("close", file)).toBe(0);
   });
 
-  test("takes buffers by their address in any place", () => {
+  test("accepts the address of a buffer as any argument", () => {
     const socket = systemCall("socket", 1, 1, 0);
     const kind = new Int32Array(1);
     const length = Int32Array.of(kind.byteLength);
@@ -51,18 +51,18 @@ describe("systemCall()", () => {
   });
 
   test.each([
-    ["a file that is not there", () => systemCall("openat", CURRENT_FOLDER, pathBytes("/nowhere/at/all")), 2],
+    ["a file that does not exist", () => systemCall("openat", CURRENT_FOLDER, pathBytes("/nowhere/at/all")), 2],
     ["a descriptor that is closed", () => systemCall("close", 987_654), 9],
-    ["a folder that is read", () => readOf("/"), 21],
-    ["a file in place of a folder", () => systemCall("openat", CURRENT_FOLDER, pathBytes("/proc/self/comm/x")), 20],
-    ["a protocol that nobody knows", () => systemCall("socket", 1, 1, 999), 93],
+    ["reading a folder", () => readOf("/"), 21],
+    ["a file instead of a folder", () => systemCall("openat", CURRENT_FOLDER, pathBytes("/proc/self/comm/x")), 20],
+    ["an unknown protocol", () => systemCall("socket", 1, 1, 999), 93],
   ])("fails with the error number of %s", (_, fails, errno) => {
-    const answer = fails();
+    const result = fails();
 
-    expect([answer, lastErrno()]).toEqual([-1, errno]);
+    expect([result, lastErrno()]).toEqual([-1, errno]);
   });
 
-  test("names a path in any script", () => {
+  test("encodes a path outside ASCII as UTF-8", () => {
     expect(pathBytes("/ü")).toEqual(Uint8Array.of(47, 0xc3, 0xbc, 0));
   });
 });

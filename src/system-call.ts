@@ -1,17 +1,17 @@
 /**
- * The one door to the kernel: `syscall(2)` of the C library, synchronous.
+ * All system calls: `syscall(2)` of the C library, synchronous.
  *
- * Binding a C function costs a process 0.04 ms, and a plugin would need some
- * thirty of them: so one is bound, and the calls have their numbers here. Only
- * calls that every machine knows are listed (`openat`, not `open`).
+ * Binding a C function costs a process 0.04 ms, and a plugin would need about
+ * thirty of them: so only this one is bound, with the numbers of the calls here. Only
+ * calls that exist on every architecture are listed (`openat`, not `open`).
  *
- * A buffer goes in the second place as it is; in any other place its address,
- * by `addressOf`, and the caller keeps the buffer until the call has returned.
+ * A buffer can be passed directly as the second argument; as any other argument pass
+ * its address, from `addressOf`, and keep the buffer until the call has returned.
  */
 import type { Pointer } from "bun:ffi";
 import { putText } from "./bytes.ts";
 
-/** Each call with its number on each machine. */
+/** Each call with its number on each architecture. */
 export const SYSTEM_CALLS = {
   bind: [49, 200],
   close: [3, 57],
@@ -43,32 +43,32 @@ export const SYSTEM_CALLS = {
 
 export type SystemCall = keyof typeof SYSTEM_CALLS;
 
-/** Where a path is looked up that does not begin with a slash: the current folder. */
+/** A relative path is looked up in the current folder (AT_FDCWD). */
 export const CURRENT_FOLDER = -100;
 
-/** Versioned names: an unversioned one would also be looked for in the current folder. */
+/** Versioned names: an unversioned name would also be searched in the current folder. */
 const C_LIBRARIES = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1"];
 
-/** `FFIType` of bun:ffi, by its numbers: a number of 64 bits, read as a JavaScript number where it fits. */
+/** `FFIType` of bun:ffi, as a number: a 64-bit integer, returned as a JavaScript number if it fits. */
 const WORD = 15;
 const CALL = { syscall: { args: [WORD, WORD, WORD, WORD, WORD, WORD, WORD], returns: WORD } } as const;
-/** Bound when it is first asked for: a call that is handed over never asks. */
+/** Bound at its first use: a call that is handed over to the agent does not need it. */
 const ERROR_NUMBER = { __errno_location: { args: [], returns: WORD } } as const;
 
 /**
- * What the module `bun:ffi` stands on, which is there without it: to load the module takes 0.3 ms, and what it adds
- * is a look at every argument. Only numbers are passed here.
+ * The object beneath the module `bun:ffi`, available without it: loading the module takes 0.3 ms, and all it adds
+ * is a check of every argument. Only numbers are passed here.
  */
 type Ffi = Pick<typeof import("bun:ffi"), "dlopen" | "ptr" | "read">;
 const { FFI: ffi } = Bun as typeof Bun & { readonly FFI: Ffi };
 
-// biome-ignore lint/style/noRestrictedGlobals: which machine it is, is no fact about the process
+// biome-ignore lint/style/noRestrictedGlobals: the architecture is not a fact about the process
 const column = process.arch === "arm64" ? 1 : 0;
 
 let bound: ReturnType<typeof bindCall> | undefined;
 let errorNumber: ReturnType<typeof bindErrorNumber> | undefined;
 
-/** What the kernel answers; negative where it refused, and then `lastErrno()` says why. */
+/** Returns what the kernel returns; if negative, the call failed, and `lastErrno()` returns the reason. */
 export function systemCall(
   call: SystemCall,
   first: number,
@@ -82,7 +82,7 @@ export function systemCall(
   return Number(bound(SYSTEM_CALLS[call][column], first, word, third, fourth, fifth, 0));
 }
 
-/** The error number of the call before: ask at once. */
+/** The error number of the previous call: read it at once. */
 export function lastErrno(): number {
   errorNumber ??= bindErrorNumber();
   return ffi.read.i32(Number(errorNumber()) as Pointer, 0);
@@ -92,7 +92,7 @@ export function addressOf(buffer: NodeJS.TypedArray): number {
   return ffi.ptr(buffer);
 }
 
-/** A path as the kernel wants it, with a zero behind. */
+/** A path as the kernel expects it, with a zero byte at the end. */
 export function pathBytes(path: string): Uint8Array {
   const bytes = new Uint8Array(path.length + 1);
   return putText(bytes, 0, path) === undefined ? new TextEncoder().encode(`${path}\0`) : bytes;
@@ -111,8 +111,8 @@ function fromLibrary<Bound>(bind: (library: string) => Bound): Bound {
     try {
       return bind(name);
     } catch {
-      // The next C library may be the one of this host.
+      // The next C library may be the one on this host.
     }
   }
-  throw new Error(`none of ${C_LIBRARIES.join(", ")} could be opened`);
+  throw new Error(`none of the C libraries ${C_LIBRARIES.join(", ")} could be opened`);
 }

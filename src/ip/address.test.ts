@@ -18,7 +18,7 @@ import {
 const anyAddress: fc.Arbitrary<Address> = fc.oneof(
   fc.bigInt({ min: 0n, max: (1n << 32n) - 1n }).map((value): Address => ({ family: 4, value })),
   fc.bigInt({ min: 0n, max: (1n << 128n) - 1n }).map((value): Address => ({ family: 6, value })),
-  // Many zero groups, where the "::" rules live.
+  // Many zero groups, for the rules of "::".
   fc
     .array(fc.constantFrom(0n, 0n, 0n, 1n, 0xffffn, 0xa0n), { minLength: 8, maxLength: 8 })
     .map((groups): Address => ({ family: 6, value: groups.reduce<bigint>((sum, group) => (sum << 16n) | group, 0n) })),
@@ -61,7 +61,7 @@ describe("parseAddress()", () => {
     expect(parseAddress(text)).toBeUndefined();
   });
 
-  test("accepts exactly what the platform's own parser accepts, zones apart", () => {
+  test("accepts exactly what the platform's own parser accepts, except zones", () => {
     const alphabet = fc.constantFrom(..."0123456789afF:::...x".split(""));
     fc.assert(
       fc.property(fc.array(alphabet, { maxLength: 20 }), (letters) => {
@@ -74,7 +74,7 @@ describe("parseAddress()", () => {
 });
 
 describe("formatAddress()", () => {
-  test("is undone by parseAddress()", () => {
+  test("is reversed by parseAddress()", () => {
     fc.assert(fc.property(anyAddress, (address) => expect(parseAddress(formatAddress(address))).toEqual(address)));
   });
 
@@ -89,7 +89,7 @@ describe("formatAddress()", () => {
 });
 
 describe("addressBytes()", () => {
-  test("is undone by addressFromBytes(), wherever the bytes lie in their buffer", () => {
+  test("is reversed by addressFromBytes(), at any offset in a buffer", () => {
     fc.assert(
       fc.property(anyAddress, (address) => {
         const bytes = addressBytes(address);
@@ -105,7 +105,7 @@ describe("addressBytes()", () => {
     expect([...addressBytes({ family: 4, value: 0x0a000102n })]).toEqual([10, 0, 1, 2]);
   });
 
-  test("knows no address of another length", () => {
+  test("returns undefined for any other length", () => {
     expect(addressFromBytes(new Uint8Array(5))).toBeUndefined();
   });
 });

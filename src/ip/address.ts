@@ -1,10 +1,10 @@
 /**
  * One IP address of either family, as a value.
  *
- * Text is read strictly: what two programs could read differently (leading
- * zeros, octal, missing octets, zones) is refused. Printed IPv6 is the
- * canonical text of RFC 5952. Bad text gives `undefined`: the caller knows
- * which field it came from and says so.
+ * Parsing is strict: text that two programs could read differently (leading
+ * zeros, octal, missing octets, zones) is refused. IPv6 is printed in the canonical
+ * form of RFC 5952. Bad text returns `undefined`: the caller knows the field it came
+ * from and reports it.
  */
 import { formatIpv4, formatIpv6, parseIpv4, parseIpv6 } from "./text.ts";
 
@@ -33,12 +33,12 @@ export function formatAddress({ family, value }: Address): string {
   return family === 4 ? formatIpv4(Number(value)) : formatIpv6(groupsOfValue(value));
 }
 
-/** The address with this number, or `undefined` when the family has no such address. */
+/** The address with this number, or `undefined` if the family has no such address. */
 export function addressOf(family: Family, value: bigint): Address | undefined {
   return value >= 0n && value < LIMIT[family] ? { family, value } : undefined;
 }
 
-/** The IPv4 address that an IPv4-mapped IPv6 address stands for; any other address as it is. */
+/** The IPv4 address in an IPv4-mapped IPv6 address; any other address unchanged. */
 export function unmapAddress(address: Address): Address {
   if (address.family === 4 || address.value >> 32n !== MAPPED) return address;
   return { family: 4, value: address.value & 0xffff_ffffn };
@@ -55,17 +55,17 @@ export function isSameAddress(left: Address, right: Address): boolean {
   return left.family === right.family && left.value === right.value;
 }
 
-/** 32 or 128: the length of a prefix that holds one address. */
+/** 32 or 128: the length of a prefix of one address. */
 export function addressBits(family: Family): 32 | 128 {
   return BITS[family];
 }
 
-/** The address `offset` steps further, or `undefined` beyond the family's end. */
+/** The address plus `offset`, or `undefined` if that is outside the family's addresses. */
 export function stepAddress(address: Address, offset: bigint): Address | undefined {
   return addressOf(address.family, address.value + offset);
 }
 
-/** Network order: 4 or 16 bytes. */
+/** In network byte order: 4 or 16 bytes. */
 export function addressBytes({ family, value }: Address): Uint8Array<ArrayBuffer> {
   if (family === 4) {
     const number = Number(value);
@@ -78,7 +78,7 @@ export function addressBytes({ family, value }: Address): Uint8Array<ArrayBuffer
   return bytes;
 }
 
-/** The family follows from the length; any other length than 4 or 16 is no address. */
+/** The length determines the family; `undefined` for any length other than 4 or 16. */
 export function addressFromBytes(bytes: Uint8Array): Address | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (bytes.length === 4) return { family: 4, value: BigInt(view.getUint32(0)) };

@@ -1,22 +1,22 @@
 /**
- * Arithmetic of blocks: a pool is cut into blocks of equal size, and a block's
- * addresses are numbered by ordinal.
+ * Arithmetic of blocks: a pool is divided into blocks of equal size, and the
+ * addresses of a block are numbered (ordinals).
  *
  *   pool 10.0.0.0/24, block length 26:  block 0 = 10.0.0.0/26 … block 3 = 10.0.0.192/26
  *   block 10.0.0.64/26:                 ordinal 0 = 10.0.0.64 … ordinal 63 = 10.0.0.127
  *
- * Blocks of a pool are counted in bigint (an IPv6 pool may hold 2^80 of them);
- * ordinals inside a block are numbers (a block holds at most 2^32 addresses).
+ * Block indexes are bigint (an IPv6 pool may have 2^80 blocks); ordinals are
+ * numbers (a block has at most 2^32 addresses).
  */
 import { type Address, addressBits } from "./address.ts";
 import { type Prefix, prefixAround, prefixContains, prefixCovers, prefixSize } from "./prefix.ts";
 
-/** The block of this length that holds the address. */
+/** The block of this length that contains the address. */
 export function blockOf(address: Address, blockLength: number): Prefix {
   return prefixAround(address, blockLength);
 }
 
-/** How many blocks the pool is cut into; none when the pool is smaller than a block. */
+/** The number of blocks in the pool; 0 if the pool is smaller than a block. */
 export function blockCount(pool: Prefix, blockLength: number): bigint {
   return blockLength < pool.length ? 0n : 1n << BigInt(blockLength - pool.length);
 }
@@ -29,7 +29,7 @@ export function nthBlock(pool: Prefix, blockLength: number, index: bigint): Pref
   return { network: { family, value: value + (index << shift) }, length: blockLength };
 }
 
-/** The index of a block in its pool, or `undefined` when it is not a block of the pool. */
+/** The index of a block in its pool, or `undefined` if it is not a block of the pool. */
 export function blockIndex(pool: Prefix, block: Prefix): bigint | undefined {
   if (!prefixCovers(pool, block)) return undefined;
   const shift = BigInt(addressBits(pool.network.family) - block.length);
@@ -43,14 +43,14 @@ export function nthAddress(prefix: Prefix, ordinal: number | bigint): Address | 
   return { family: prefix.network.family, value: prefix.network.value + offset };
 }
 
-/** The number of an address in its block, or `undefined` when it lies elsewhere or too far in for a number. */
+/** The ordinal of an address in its block, or `undefined` if it is not in the block or the ordinal exceeds 32 bits. */
 export function ordinalOf(block: Prefix, address: Address): number | undefined {
   if (!prefixContains(block, address)) return undefined;
   const ordinal = address.value - block.network.value;
   return ordinal <= 0xffff_ffffn ? Number(ordinal) : undefined;
 }
 
-/** How many addresses a block of this length holds. */
+/** The number of addresses in the block. */
 export function blockSize(block: Prefix): number {
   return Number(prefixSize(block));
 }

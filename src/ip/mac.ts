@@ -1,4 +1,4 @@
-/** Ethernet addresses: `02:42:ac:11:00:02`, six bytes. */
+/** MAC addresses: `02:42:ac:11:00:02`, six bytes. */
 const MAC = /^[0-9a-f]{2}([:-][0-9a-f]{2}){5}$/i;
 
 /** Reads six hex pairs joined by colons or dashes. */
@@ -10,8 +10,8 @@ export function parseMac(text: string): Uint8Array<ArrayBuffer> | undefined {
 const HEX = "0123456789abcdef";
 
 /**
- * Lower case, joined by colons, as the kernel's tools print it. By hand: the first
- * use of `Array.from` costs a new process more than a third of a millisecond.
+ * Lower case, joined by colons, as `ip` prints it. With a loop: the first use of
+ * `Array.from` costs a new process more than a third of a millisecond.
  */
 export function formatMac(bytes: Uint8Array): string {
   let text = "";

@@ -42,7 +42,7 @@ const anyPrefix: fc.Arbitrary<Prefix> = fc
   .tuple(anyAddress, fc.nat(128))
   .map(([address, length]) => prefixAround(address, Math.min(length, addressBits(address.family))));
 
-/** An address of the prefix or close to it, so that both answers occur. */
+/** An address of the prefix or close to it, so that both results occur. */
 const prefixAndAddress = fc
   .tuple(anyPrefix, anyAddress, fc.boolean())
   .map(([prefix, other, near]): [Prefix, Address] => {
@@ -56,13 +56,13 @@ const bitsOf = (address: Address): string =>
 
 function prefix(text: string): Prefix {
   const read = parsePrefix(text);
-  if (!read) throw new Error(`test needs a prefix, not ${text}`);
+  if (!read) throw new Error(`${text} is not a prefix`);
   return read;
 }
 
 function address(text: string): Address {
   const read = parseAddress(text);
-  if (!read) throw new Error(`test needs an address, not ${text}`);
+  if (!read) throw new Error(`${text} is not an address`);
   return read;
 }
 
@@ -95,7 +95,7 @@ describe("parsePrefix()", () => {
 });
 
 describe("parseInterfaceAddress()", () => {
-  test("keeps the host bits and tells of them", () => {
+  test("keeps the host bits and reports them", () => {
     const read = parseInterfaceAddress("10.0.0.5/26");
 
     expect(read && [formatInterfaceAddress(read), hasHostBits(read)]).toEqual(["10.0.0.5/26", true]);
@@ -115,7 +115,7 @@ describe("parsePrefixOrAddress()", () => {
 });
 
 describe("prefixContains()", () => {
-  test("agrees with comparing the leading bits as text", () => {
+  test("returns the same as a comparison of the leading bits as text", () => {
     fc.assert(
       fc.property(prefixAndAddress, ([outer, inner]) => {
         const sameBits = bitsOf(inner).startsWith(bitsOf(outer.network).slice(0, outer.length));
@@ -124,7 +124,7 @@ describe("prefixContains()", () => {
     );
   });
 
-  test("agrees with the platform's block list", () => {
+  test("returns the same as the platform's block list", () => {
     fc.assert(
       fc.property(prefixAndAddress, ([outer, inner]) => {
         // The block list unmaps IPv4-mapped addresses; the plain ones are what is compared.
@@ -140,7 +140,7 @@ describe("prefixContains()", () => {
 });
 
 describe("prefixesOverlap()", () => {
-  test("holds exactly when the ranges of the two overlap", () => {
+  test("is true exactly if the ranges of the two overlap", () => {
     const near = fc
       .tuple(prefixAndAddress, fc.nat(128))
       .map(([[outer, inner], length]): [Prefix, Prefix] => [
@@ -159,7 +159,7 @@ describe("prefixesOverlap()", () => {
 });
 
 describe("comparePrefixes()", () => {
-  test("puts IPv4 first, then lower networks, then the wider", () => {
+  test("sorts IPv4 first, then by network, then by length", () => {
     const sorted = ["10.0.0.0/8", "10.0.0.0/16", "10.1.0.0/16", "::/0", "fd00::/8"].map(prefix);
 
     expect([...sorted].reverse().sort(comparePrefixes)).toEqual(sorted);
@@ -179,7 +179,7 @@ describe("formatNetmask()", () => {
 });
 
 describe("nthAddress()", () => {
-  test("is undone by ordinalOf()", () => {
+  test("is reversed by ordinalOf()", () => {
     fc.assert(
       fc.property(anyPrefix, fc.nat(5000), (block, number) => {
         const found = nthAddress(block, number);
@@ -189,7 +189,7 @@ describe("nthAddress()", () => {
     );
   });
 
-  test("knows no ordinal outside the block", () => {
+  test("returns undefined outside the block", () => {
     const block = prefix("10.0.0.64/26");
 
     expect(nthAddress(block, -1)).toBeUndefined();
@@ -202,7 +202,7 @@ describe("nthAddress()", () => {
 });
 
 describe("nthBlock()", () => {
-  test("cuts a pool as counting by hand does", () => {
+  test("divides a pool into consecutive blocks", () => {
     const pool = prefix("10.0.0.0/24");
     const blocks = [0n, 1n, 2n, 3n, 4n, -1n].map((index) => nthBlock(pool, 26, index));
 
@@ -219,7 +219,7 @@ describe("nthBlock()", () => {
     expect(blockCount(prefix("fd00::/32"), 122)).toBe(1n << 90n);
   });
 
-  test("gives the block of each of its addresses, under its own index", () => {
+  test("returns blocks with the right index, network and addresses", () => {
     const sample = fc.record({ pool: anyPrefix, extra: fc.nat(60), at: fc.bigInt(0n, (1n << 128n) - 1n) });
     fc.assert(
       fc.property(sample, ({ pool, extra, at }) => {
@@ -235,7 +235,7 @@ describe("nthBlock()", () => {
     );
   });
 
-  test("knows no index of a stranger", () => {
+  test("returns undefined for a block of another pool", () => {
     expect(blockIndex(prefix("10.0.0.0/24"), prefix("10.0.1.0/26"))).toBeUndefined();
   });
 });

@@ -2,7 +2,7 @@
  * Networks in CIDR notation.
  *
  * A `Prefix` never has host bits; an `InterfaceAddress` (`10.0.0.5/26`) is an
- * address together with the length of the network it stands in.
+ * address together with the prefix length of its network.
  */
 import { type Address, addressBits, compareAddresses, type Family, formatAddress, parseAddress } from "./address.ts";
 
@@ -16,7 +16,7 @@ export interface InterfaceAddress {
   readonly length: number;
 }
 
-/** Reads `10.0.0.0/26`; text with host bits is no prefix (see `parseInterfaceAddress`, `hasHostBits`). */
+/** Reads `10.0.0.0/26`; text with host bits is not a prefix (see `parseInterfaceAddress`, `hasHostBits`). */
 export function parsePrefix(text: string): Prefix | undefined {
   const read = parseInterfaceAddress(text);
   if (!read || hasHostBits(read)) return undefined;
@@ -34,13 +34,13 @@ export function parseInterfaceAddress(text: string): InterfaceAddress | undefine
   return { address, length };
 }
 
-/** A whole number in its one usual spelling: no sign, no leading zero. */
+/** A whole number without sign and leading zeros. */
 function parseLength(text: string): number | undefined {
   const length = Number(text);
   return Number.isInteger(length) && length >= 0 && String(length) === text ? length : undefined;
 }
 
-/** Reads a prefix, or a lone address as the prefix that holds only it. */
+/** Reads a prefix, or a single address as the prefix that contains only it. */
 export function parsePrefixOrAddress(text: string): Prefix | undefined {
   const address = parseAddress(text);
   return address ? singlePrefix(address) : parsePrefix(text);
@@ -58,14 +58,14 @@ export function hasHostBits({ address, length }: InterfaceAddress): boolean {
   return (address.value & hostMask(address.family, length)) !== 0n;
 }
 
-/** The network of this length that the address lies in. */
+/** The network of this length that contains the address. */
 export function prefixAround(address: Address, length: number): Prefix {
   const { family, value } = address;
   const hostBits = BigInt(addressBits(family) - length);
   return { network: { family, value: (value >> hostBits) << hostBits }, length };
 }
 
-/** The prefix that holds this address and no other. */
+/** The prefix that contains only this address. */
 export function singlePrefix(address: Address): Prefix {
   return { network: address, length: addressBits(address.family) };
 }
@@ -74,7 +74,7 @@ export function lastAddress({ network, length }: Prefix): Address {
   return { family: network.family, value: network.value | hostMask(network.family, length) };
 }
 
-/** The two prefixes that a prefix consists of; a single address has none. */
+/** The two halves of a prefix; none for a single address. */
 export function prefixHalves({ network, length }: Prefix): readonly Prefix[] {
   const { family, value } = network;
   if (length === addressBits(family)) return [];
@@ -82,7 +82,7 @@ export function prefixHalves({ network, length }: Prefix): readonly Prefix[] {
   return [value, value + half].map((start) => ({ network: { family, value: start }, length: length + 1 }));
 }
 
-/** How many addresses the prefix holds: up to 2^128, hence bigint. */
+/** The number of addresses in the prefix: up to 2^128, hence bigint. */
 export function prefixSize({ network, length }: Prefix): bigint {
   return hostMask(network.family, length) + 1n;
 }
@@ -94,12 +94,12 @@ export function prefixContains(prefix: Prefix, address: Address): boolean {
   return address.value >> hostBits === network.value >> hostBits;
 }
 
-/** Whether every address of `inner` lies in `outer`. */
+/** Whether every address of `inner` is in `outer`. */
 export function prefixCovers(outer: Prefix, inner: Prefix): boolean {
   return outer.length <= inner.length && prefixContains(outer, inner.network);
 }
 
-/** Prefixes never overlap in part: one covers the other or they are apart. */
+/** Prefixes never overlap partially: either one covers the other or they are disjoint. */
 export function prefixesOverlap(left: Prefix, right: Prefix): boolean {
   return prefixCovers(left, right) || prefixCovers(right, left);
 }
@@ -108,12 +108,12 @@ export function isSamePrefix(left: Prefix, right: Prefix): boolean {
   return comparePrefixes(left, right) === 0;
 }
 
-/** Orders by network, then the wider first. */
+/** Orders by network, then by length, shortest first. */
 export function comparePrefixes(left: Prefix, right: Prefix): number {
   return compareAddresses(left.network, right.network) || left.length - right.length;
 }
 
-/** The dotted or colon text of the netmask: `255.255.255.192`. */
+/** The netmask as text: `255.255.255.192`. */
 export function formatNetmask(family: Family, length: number): string {
   const all = hostMask(family, 0);
   return formatAddress({ family, value: all ^ hostMask(family, length) });

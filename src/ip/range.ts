@@ -1,5 +1,5 @@
 /**
- * Runs of addresses with both ends included: `10.0.0.5-10.0.0.20`.
+ * Ranges of addresses with both ends included: `10.0.0.5-10.0.0.20`.
  */
 import { type Address, compareAddresses, formatAddress, parseAddress } from "./address.ts";
 import { lastAddress, type Prefix } from "./prefix.ts";
@@ -9,7 +9,7 @@ export interface AddressRange {
   readonly last: Address;
 }
 
-/** Reads `first-last`; ends of two families or in the wrong order are no range. */
+/** Reads `first-last`; returns `undefined` if the ends are of two families or in the wrong order. */
 export function parseRange(text: string): AddressRange | undefined {
   const [firstText, lastText, ...rest] = text.split("-");
   if (firstText === undefined || lastText === undefined || rest.length > 0) return undefined;

@@ -1,14 +1,14 @@
 /**
- * The text of addresses, apart from what an address is: IPv4 as one 32-bit
- * number, IPv6 as eight 16-bit groups. Strict reading, canonical printing.
+ * Parses and prints the text of addresses: IPv4 as one 32-bit number, IPv6 as eight
+ * 16-bit groups. Parsing is strict, the printed form is canonical.
  */
 const GROUP = /^[0-9a-fA-F]{1,4}$/;
 const GROUPS = 8;
 const ZERO = "0".charCodeAt(0);
-/** What the dot is, counted from the digit zero. */
+/** The dot's code relative to the digit zero. */
 const DOT = ".".charCodeAt(0) - ZERO;
 
-/** By hand: the first use of a pattern costs a new process more than the rest of an address does. */
+/** With a loop: the first use of a regular expression costs a new process more than the rest of the parsing. */
 export function parseIpv4(text: string): number | undefined {
   let value = 0;
   let octet = -1;
@@ -21,7 +21,7 @@ export function parseIpv4(text: string): number | undefined {
       octet = -1;
       dots += 1;
     } else {
-      // A digit behind a zero would be a leading zero, which some read as octal.
+      // A digit after a leading zero: some programs read that as octal.
       if (digit < 0 || digit > 9 || octet === 0) return undefined;
       octet = octet < 0 ? digit : octet * 10 + digit;
       if (octet > 255) return undefined;
@@ -46,7 +46,7 @@ export function parseIpv6(text: string): readonly number[] | undefined {
 
   const before = head === "" ? [] : parseGroups(head);
   const after = tail === "" ? [] : parseGroups(tail);
-  // An IPv4 tail may stand only at the very end: `1.2.3.4::` is not an address.
+  // An IPv4 part is allowed only at the very end: `1.2.3.4::` is not an address.
   if (!before || !after || head.includes(".")) return undefined;
   // "::" stands for at least one group.
   const missing = GROUPS - before.length - after.length;

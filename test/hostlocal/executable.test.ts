@@ -1,4 +1,4 @@
-/** host-local as a runtime meets it: the built executable, in every version of the protocol. */
+/** host-local as a runtime uses it: the built executable, in every version of the protocol. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -31,8 +31,8 @@ const BOTH = {
   ],
 };
 
-/** The whole answer, spelled out once for each shape of the protocol. */
-function expectedAnswer(cniVersion: (typeof CNI_VERSIONS)[number]): object {
+/** The whole result, written out once for each shape of the protocol. */
+function expectedResult(cniVersion: (typeof CNI_VERSIONS)[number]): object {
   const dns = { nameservers: ["192.0.2.3"] };
   const routes = [
     { dst: "0.0.0.0/0" },
@@ -59,14 +59,14 @@ describe.each([...CNI_VERSIONS])("host-local in %s", (cniVersion) => {
   const on = (dataDir: string) => (command: HostLocalCall["command"], more: More) =>
     callHostLocal({ program: OURS, command, dataDir, cniVersion, ...more });
 
-  test("gives addresses of both families with routes and DNS, and takes them back", async () => {
+  test("assigns addresses of both families with routes and DNS, and releases them", async () => {
     const dataDir = newDataDir();
     const call = on(dataDir);
     const ipam = { ...BOTH, resolvConf };
 
     const added = await call("ADD", { ipam });
     expect(added).toMatchObject({ exitCode: 0, stderr: "" });
-    expect(JSON.parse(added.stdout)).toEqual(expectedAnswer(cniVersion));
+    expect(JSON.parse(added.stdout)).toEqual(expectedResult(cniVersion));
     expect(filesOf(dataDir)).toEqual({
       "10.1.2.2": "c1\r\neth0",
       "2001:db8:1::2": "c1\r\neth0",
@@ -82,7 +82,7 @@ describe.each([...CNI_VERSIONS])("host-local in %s", (cniVersion) => {
     if (isAtLeast(cniVersion, "0.4.0")) expect(cniErrorOfRun(await call("CHECK", { ipam })).code).toBe(109);
   });
 
-  test("keeps two interfaces of a container apart, and refuses the second ADD of one", async () => {
+  test("assigns different addresses to two interfaces of a container, and refuses a second ADD of one", async () => {
     const dataDir = newDataDir();
     const call = on(dataDir);
     expect((await call("ADD", { ipam: SUBNET })).exitCode).toBe(0);
@@ -92,7 +92,7 @@ describe.each([...CNI_VERSIONS])("host-local in %s", (cniVersion) => {
     expect(filesOf(dataDir)).toEqual({ "10.1.2.3": "c1\r\neth1", "last_reserved_ip.0": "10.1.2.3" });
   });
 
-  test("frees an old file, and succeeds for who is unknown", async () => {
+  test("removes an old file, and succeeds for an unknown container", async () => {
     const dataDir = newDataDir();
     mkdirSync(join(dataDir, "mynet"), { recursive: true });
     writeFileSync(join(dataDir, "mynet", "10.1.2.9"), " c1\n");
@@ -102,7 +102,7 @@ describe.each([...CNI_VERSIONS])("host-local in %s", (cniVersion) => {
     expect(filesOf(dataDir)).toEqual({});
   });
 
-  test("gives the addresses asked for, all or none", async () => {
+  test("assigns the requested addresses, all or none", async () => {
     const two = { ranges: [[{ subnet: "10.1.2.0/24" }], [{ subnet: "2001:db8:1::/48" }]] };
     const asking = (...ips: string[]) => ({ args: { cni: { ips } } });
     const dataDir = newDataDir();
@@ -120,7 +120,7 @@ describe.each([...CNI_VERSIONS])("host-local in %s", (cniVersion) => {
     expect(filesOf(dataDir)).toEqual(before);
   });
 
-  test("gives several addresses of one family from 0.3.0 on", async () => {
+  test("assigns several addresses of one family from 0.3.0 on", async () => {
     const ranges = [[{ subnet: "10.1.2.0/24" }], [{ subnet: "10.1.3.0/24" }]];
     const run = await on(newDataDir())("ADD", { ipam: { ranges } });
     if (isAtLeast(cniVersion, "0.3.0")) expect(JSON.parse(run.stdout).ips).toHaveLength(2);
@@ -131,12 +131,12 @@ describe.each([...CNI_VERSIONS])("host-local in %s", (cniVersion) => {
 describe("host-local", () => {
   const newest = { program: OURS, cniVersion: "1.1.0", ipam: SUBNET };
 
-  test("answers VERSION with every version", async () => {
+  test("lists every version at VERSION", async () => {
     const run = await runPlugin(OURS, { env: { CNI_COMMAND: "VERSION" } });
     expect(JSON.parse(run.stdout).supportedVersions).toEqual([...CNI_VERSIONS]);
   });
 
-  test("frees by GC what is not in the list, and nothing without a list", async () => {
+  test("releases at GC what is not in the list, and nothing without a list", async () => {
     const dataDir = newDataDir();
     for (const containerId of ["a", "b"]) await callHostLocal({ ...newest, command: "ADD", dataDir, containerId });
     const valid = { "cni.dev/valid-attachments": [{ containerID: "b", ifname: "eth0" }] };
@@ -146,7 +146,7 @@ describe("host-local", () => {
     expect(Object.keys(filesOf(dataDir))).toEqual(["10.1.2.3", "last_reserved_ip.0"]);
   });
 
-  test("answers STATUS without making a folder, and 50 where it could not write", async () => {
+  test("does not create a folder at STATUS, and fails with 50 if it cannot write there", async () => {
     const dataDir = newDataDir();
     expect(await callHostLocal({ ...newest, command: "STATUS", dataDir })).toMatchObject({ exitCode: 0, stdout: "" });
     expect(readdirSync(folder.path)).not.toContain(dataDir.slice(dataDir.lastIndexOf("/") + 1));
@@ -160,7 +160,7 @@ describe("host-local", () => {
     mkdirSync(network, { recursive: true });
     for (let host = 2; host < 250; host += 1) writeFileSync(join(network, `10.1.2.${host}`), `pod${host}\r\neth0`);
     writeFileSync(join(network, "last_reserved_ip.0"), "10.1.2.249");
-    // The first call after a stranger's change walks the folder; the next ones do not.
+    // The first call after another program's change reads all files; the next ones do not.
     await callHostLocal({ program: OURS, command: "DEL", dataDir, ipam: SUBNET, containerId: "pod77" });
 
     const opened = async (command: "ADD" | "DEL", containerId: string) => {

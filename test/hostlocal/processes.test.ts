@@ -1,4 +1,4 @@
-/** Many processes on one network at once, upstream's among them, and processes that are killed. */
+/** Many processes on one network at once, some of them upstream's, and processes that are killed. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import {
@@ -16,7 +16,7 @@ const folder = temporaryDirectory("hostlocal-processes");
 afterAll(() => folder.remove());
 
 const PROCESSES = 50;
-/** 50 addresses for 50 containers: one given twice, or one lost, is one too few. */
+/** 50 addresses for 50 containers: if one is assigned twice or lost, there are too few. */
 const EXACT = { ranges: [[{ subnet: "10.1.2.0/24", rangeStart: "10.1.2.10", rangeEnd: "10.1.2.59" }]] };
 
 const everyContainer = Array.from({ length: PROCESSES }, (_, index) => `pod${index}`);
@@ -33,14 +33,14 @@ async function addressesOfAll(programFor: (index: number) => string, dataDir: st
 }
 
 const programs = [OURS, ...upstreamPrograms().map(([, path]) => path)];
-const LINE_UPS: readonly [string, (index: number) => string][] = [
+const PROGRAM_MIXES: readonly [string, (index: number) => string][] = [
   ["all ours", () => OURS],
-  ["ours and what upstream's programs there are", (index) => programs[index % programs.length] ?? OURS],
+  ["ours and the upstream programs that are installed", (index) => programs[index % programs.length] ?? OURS],
 ];
 
 describe(`${PROCESSES} processes at once`, () => {
-  test.each([...LINE_UPS])(
-    "get and give back exactly what there is: %s",
+  test.each([...PROGRAM_MIXES])(
+    "assign and release exactly the addresses of the range: %s",
     async (_, programFor) => {
       const dataDir = join(folder.path, crypto.randomUUID());
       for (const round of [0, 1]) {
@@ -64,13 +64,13 @@ describe(`${PROCESSES} processes at once`, () => {
 });
 
 describe("processes that are killed", () => {
-  test("give no address twice, and lose none", async () => {
+  test("assign no address twice, and lose none", async () => {
     const dataDir = join(folder.path, crypto.randomUUID());
     const holders = new Map<string, string>();
     let killed = 0;
     for (const [index, containerId] of everyContainer.entries()) {
       const call = { program: OURS, command: "ADD", dataDir, containerId, ipam: EXACT } as const;
-      // Between the first microseconds of the process and a time when it has ended long since.
+      // Between the first microseconds of the process and a time long after its end.
       const answer = await runUntilKilled(call, (index % 25) * 0.4);
       if (answer === undefined) killed += 1;
       else holders.set(answer, containerId);
@@ -81,7 +81,7 @@ describe("processes that are killed", () => {
     for (const [address, containerId] of holders) {
       expect(reservationsIn(dataDir)[address]).toBe(`${containerId}\r\neth0`);
     }
-    // Whatever the killed ones left: the runtime says who is valid, and every address is there again.
+    // Whatever the killed processes left: after a GC with the valid attachments, every other address is free again.
     const valid = [...holders.values()].map((containerID) => ({ containerID, ifname: "eth0" }));
     const config = { "cni.dev/valid-attachments": valid };
     await callHostLocal({ program: OURS, command: "GC", dataDir, cniVersion: "1.1.0", ipam: EXACT, config });
@@ -99,7 +99,7 @@ describe("processes that are killed", () => {
   }, 120_000);
 });
 
-/** The address it answered with, or `undefined` when it was killed before. */
+/** The address in its result, or `undefined` if it was killed before it printed one. */
 async function runUntilKilled(call: HostLocalCall, milliseconds: number): Promise<string | undefined> {
   const stdin = new TextEncoder().encode(JSON.stringify(configOf(call)));
   const child = Bun.spawn([call.program], { env: environmentOf(call), stdin, stdout: "pipe", stderr: "ignore" });

@@ -1,6 +1,6 @@
 /**
- * Upstream's own programs as the judge: the same calls give the same answers
- * and the same files, and either program carries on where the other stopped.
+ * Comparison with upstream's own programs: the same calls return the same results
+ * and write the same files, and either program can continue with the files of the other.
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -27,25 +27,25 @@ const FAMILIES = {
 };
 const ASKING = (...ips: string[]) => ({ config: { args: { cni: { ips } } } });
 
-const STORIES: readonly [string, object, readonly Step[]][] = [
+const SCENARIOS: readonly [string, object, readonly Step[]][] = [
   [
-    "fills a subnet and reuses what is freed",
+    "fills a subnet and reuses released addresses",
     SMALL,
     [..."abcdefg".split("").map((id) => ADD(id)), DEL("c"), DEL("a"), ADD("h"), ADD("i"), ADD("j")],
   ],
   [
-    "goes round two ranges",
+    "uses two ranges in turn",
     TWO_RANGES,
     [..."abcd".split("").map((id) => ADD(id)), DEL("a"), DEL("b"), ..."efghi".split("").map((id) => ADD(id))],
   ],
   ["serves two families", FAMILIES, [ADD("a"), ADD("b"), ADD("c"), ADD("d"), DEL("b"), ADD("d"), ADD("e")]],
   [
-    "answers version 0.2.0",
+    "returns a result of version 0.2.0",
     FAMILIES,
     [ADD("a", { cniVersion: "0.2.0" }), ADD("b", { cniVersion: "0.1.0" }), DEL("a", { cniVersion: "0.2.0" })],
   ],
   [
-    "answers version 0.4.0",
+    "returns a result of version 0.4.0",
     FAMILIES,
     [
       ADD("a", { cniVersion: "0.4.0" }),
@@ -53,9 +53,9 @@ const STORIES: readonly [string, object, readonly Step[]][] = [
       { command: "CHECK", containerId: "b", cniVersion: "0.4.0" },
     ],
   ],
-  ["refuses what is twice", SMALL, [ADD("a"), ADD("a"), ADD("a", { ifname: "eth1" }), DEL("a"), DEL("a"), ADD("a")]],
+  ["refuses a second ADD", SMALL, [ADD("a"), ADD("a"), ADD("a", { ifname: "eth1" }), DEL("a"), DEL("a"), ADD("a")]],
   [
-    "gives what is asked for",
+    "assigns requested addresses",
     SMALL,
     [
       ADD("a", { args: "IP=10.1.2.5" }),
@@ -67,17 +67,17 @@ const STORIES: readonly [string, object, readonly Step[]][] = [
     ],
   ],
   [
-    "takes the runtime's ranges first",
+    "uses the runtime's ranges first",
     SMALL,
     [ADD("a", { config: { runtimeConfig: { ipRanges: [[{ subnet: "11.0.0.0/30" }]] } } }), ADD("b"), DEL("a")],
   ],
   [
-    "lets the network's own address and the broadcast be asked for",
+    "accepts requests for the network address and the broadcast address",
     { ranges: [[{ subnet: "10.1.2.0/30", rangeStart: "10.1.2.0", rangeEnd: "10.1.2.3" }]] },
     [ADD("a"), ADD("b"), ADD("c"), ADD("d")],
   ],
   [
-    "follows a change of the ranges",
+    "uses changed ranges",
     SMALL,
     [
       ADD("a"),
@@ -94,7 +94,7 @@ const REFUSED: readonly [string, object][] = [
   ["host bits", { subnet: "10.1.2.5/24" }],
   ["too small", { subnet: "10.1.2.0/31" }],
   ["start outside", { subnet: "10.1.2.0/24", rangeStart: "10.1.3.1" }],
-  ["start behind end", { subnet: "10.1.2.0/24", rangeStart: "10.1.2.9", rangeEnd: "10.1.2.8" }],
+  ["start after end", { subnet: "10.1.2.0/24", rangeStart: "10.1.2.9", rangeEnd: "10.1.2.8" }],
   ["overlap", { ranges: [[{ subnet: "10.1.2.0/24" }], [{ subnet: "10.1.2.128/25" }]] }],
   ["mixed families", { ranges: [[{ subnet: "10.1.2.0/24" }, { subnet: "2001:db8::/64" }]] }],
   ["empty set", { ranges: [[]] }],
@@ -103,7 +103,7 @@ const REFUSED: readonly [string, object][] = [
   ["no resolv.conf", { subnet: "10.1.2.0/24", resolvConf: "/nonexistent" }],
 ];
 
-/** Success with its answer (an empty `dns` says nothing), or failure. */
+/** The result of a success (without an empty `dns`), or a failure. */
 function outcomeOf(run: PluginRun): unknown {
   if (run.exitCode !== 0) return "refused";
   if (run.stdout.trim() === "") return "done";
@@ -122,16 +122,16 @@ async function play(steps: readonly Step[], ipam: object, programFor: (step: num
 }
 
 const upstream = upstreamPrograms();
-const judged = upstream.length === 0 ? describe.skip : describe;
+const describeEach = upstream.length === 0 ? describe.skip : describe;
 
-judged.each(upstream.length === 0 ? [["upstream's plugin (skipped: not on this host)", ""] as const] : upstream)(
+describeEach.each(upstream.length === 0 ? [["upstream's plugin (skipped: not on this host)", ""] as const] : upstream)(
   "beside host-local %s",
   (_, theirs) => {
-    test.each([...STORIES])("%s: the same answers and files", async (_title, ipam, steps) => {
+    test.each([...SCENARIOS])("%s: the same results and files", async (_title, ipam, steps) => {
       expect(await play(steps, ipam, () => OURS)).toEqual(await play(steps, ipam, () => theirs));
     });
 
-    test.each([...STORIES])("%s: with the two taking turns", async (_title, ipam, steps) => {
+    test.each([...SCENARIOS])("%s: with the two programs alternating", async (_title, ipam, steps) => {
       const judge = await play(steps, ipam, () => theirs);
       expect(await play(steps, ipam, (step) => (step % 2 === 0 ? OURS : theirs))).toEqual(judge);
       expect(await play(steps, ipam, (step) => (step % 2 === 1 ? OURS : theirs))).toEqual(judge);
@@ -143,8 +143,8 @@ judged.each(upstream.length === 0 ? [["upstream's plugin (skipped: not on this h
       expect((await Promise.all(runs)).map(outcomeOf)).toEqual(["refused", "refused"]);
     });
 
-    // Upstream's reserves and gives back first, so that its next address is another one.
-    test("refuses an address outside of the ranges, and keeps none", async () => {
+    // Upstream's plugin reserves an address and releases it, so its next address is a different one.
+    test("refuses an address outside the ranges, and reserves none", async () => {
       for (const program of [OURS, theirs]) {
         const dataDir = join(folder.path, crypto.randomUUID());
         const run = await callHostLocal({ program, dataDir, command: "ADD", ipam: SMALL, args: "IP=10.9.9.9" });
@@ -153,7 +153,7 @@ judged.each(upstream.length === 0 ? [["upstream's plugin (skipped: not on this h
       }
     });
 
-    test("one takes a whole network over from the other, and back", async () => {
+    test("one program takes over a whole network from the other, and back", async () => {
       const ids = Array.from({ length: 6 }, (_id, index) => `pod${index}`);
       for (const [from, to] of [
         [theirs, OURS],

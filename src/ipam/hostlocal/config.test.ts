@@ -38,7 +38,7 @@ describe("decodeHostLocal()", () => {
     ]);
   });
 
-  test("keeps every field that is given, in the smallest subnet too", () => {
+  test("keeps every field that is set, also in the smallest subnet", () => {
     const range = { subnet: "10.1.2.0/30", rangeStart: "10.1.2.1", rangeEnd: "10.1.2.2", gateway: "10.9.9.9" };
     const [[decoded] = []] = decode({ ipam: range }).rangeSets;
     expect(decoded && [formatSet([decoded]), formatAddress(decoded.gateway)]).toEqual([
@@ -48,7 +48,7 @@ describe("decodeHostLocal()", () => {
     expect(setsOf({ ipam: { subnet: "10.1.2.0/30" } })).toEqual(["10.1.2.1-10.1.2.2"]);
   });
 
-  test("puts the runtime's ranges before the flat form, and that before the list", () => {
+  test("orders the runtime's ranges first, then the flat form, then the list", () => {
     const config = {
       runtimeConfig: { ipRanges: [[{ subnet: "11.1.0.0/30" }], [{ subnet: "11.2.0.0/30" }]] },
       ipam: { subnet: "10.1.2.0/30", ranges: [[{ subnet: "10.1.4.0/30" }, { subnet: "10.1.5.0/30" }]] },
@@ -61,7 +61,7 @@ describe("decodeHostLocal()", () => {
     ]);
   });
 
-  test("reads names in any case, and takes null and empty text for nothing", () => {
+  test("reads names in any case, and treats null and an empty string as absent", () => {
     const ipam = {
       Subnet: "10.1.2.0/24",
       RANGESTART: "10.1.2.10",
@@ -90,7 +90,7 @@ describe("decodeHostLocal()", () => {
       "IgnoreUnknown=1;Other=x;IP=10.1.2.10",
       ["10.1.2.10", "10.1.2.11", "10.1.2.12"],
     ],
-  ])("takes the addresses asked for from %s", (_, more, args, expected) => {
+  ])("reads requested addresses from %s", (_, more, args, expected) => {
     expect(decode({ ...SUBNET, ...more }, { args }).requested.map(formatAddress)).toEqual(expected);
   });
 
@@ -102,7 +102,7 @@ describe("decodeHostLocal()", () => {
     ]);
   });
 
-  test.each<CniVersion>(["0.1.0", "0.2.0"])("gives %s one address of each family", (cniVersion) => {
+  test.each<CniVersion>(["0.1.0", "0.2.0"])("allows %s only one address of each family", (cniVersion) => {
     const both = { ipam: { ranges: [[{ subnet: "10.1.2.0/24" }], [{ subnet: "2001:db8:1::/64" }]] } };
     const twice = { ipam: { ranges: [[{ subnet: "10.1.2.0/24" }], [{ subnet: "10.1.3.0/24" }]] } };
     expect(setsOf(both, { cniVersion })).toHaveLength(2);
@@ -125,18 +125,22 @@ describe("decodeHostLocal()", () => {
     ["a /127", range({ subnet: "2001:db8::/127" }), "too small"],
     ["a start outside", range({ subnet: "10.1.2.0/24", rangeStart: "10.1.3.1" }), 'rangeStart" is "10.1.3.1"'],
     ["an end outside", range({ subnet: "10.1.2.0/24", rangeEnd: "10.1.3.1" }), 'rangeEnd" is "10.1.3.1"'],
-    ["a start that is no address", range({ subnet: "10.1.2.0/24", rangeStart: "x" }), 'rangeStart" is "x"'],
+    ["a start that is not an address", range({ subnet: "10.1.2.0/24", rangeStart: "x" }), 'rangeStart" is "x"'],
     [
-      "a start behind the end",
+      "a start after the end",
       range({ subnet: "10.1.2.0/24", rangeStart: "10.1.2.9", rangeEnd: "10.1.2.8" }),
-      "behind",
+      "after the end of the range",
     ],
     ["mixed families", range({ subnet: "10.1.2.0/24" }, { subnet: "2001:db8::/64" }), "a set for each"],
     ["overlap in a set", range({ subnet: "10.1.2.0/24" }, { subnet: "10.1.2.0/25" }), "overlap"],
     ["overlap across sets", { ipam: { subnet: "10.1.2.0/24", ranges: [[{ subnet: "10.1.0.0/16" }]] } }, "overlap"],
-    ["an address asked for that is none", { ...SUBNET, args: { cni: { ips: ["x"] } } }, '"args.cni.ips[0]" is "x"'],
-    ["a dataDir that is no text", { ipam: { subnet: "10.1.2.0/24", dataDir: 5 } }, '"ipam.dataDir" is 5'],
-  ])("refuses %s, and says where", (_, config, words) => {
+    [
+      "a requested address that is not an address",
+      { ...SUBNET, args: { cni: { ips: ["x"] } } },
+      '"args.cni.ips[0]" is "x"',
+    ],
+    ["a dataDir that is not a string", { ipam: { subnet: "10.1.2.0/24", dataDir: 5 } }, '"ipam.dataDir" is 5'],
+  ])("refuses %s, and names the field", (_, config, words) => {
     const failure = thrownBy(() => decode(config));
     expect(failure.kind).toBe("config-invalid");
     expect(failure.message).toContain(words);
@@ -160,7 +164,7 @@ describe("decodeHostLocal()", () => {
       true,
     ],
   ];
-  test.each(overlap)("with ranges that are %s", (_, left, right, expected) => {
+  test.each(overlap)("finds the overlap, if any, of ranges that are %s", (_, left, right, expected) => {
     const config = { ipam: { ranges: [[left], [right]] } };
     if (expected) expect(thrownBy(() => decode(config)).message).toContain("overlap");
     else expect(setsOf(config)).toHaveLength(2);
@@ -168,7 +172,7 @@ describe("decodeHostLocal()", () => {
 });
 
 describe("networkDirectory()", () => {
-  test("needs neither ranges nor sense in them", () => {
+  test("does not need ranges, nor valid ones", () => {
     const ipam = { subnet: "nonsense", dataDir: "/data" };
     expect(networkDirectory({ config: { ipam }, networkName: "n" })).toBe("/data/n");
     expect(networkDirectory({ config: {}, networkName: "n" })).toBe("/var/lib/cni/networks/n");

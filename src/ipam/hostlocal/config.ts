@@ -10,16 +10,16 @@ import { decodeRangeSets } from "./decode-ranges.ts";
 import { field, list, type Placed, section, text, wrong } from "./fields.ts";
 import type { RangeSet } from "./range-set.ts";
 
-/** Where upstream's plugin keeps its files too. */
+/** Upstream's plugin keeps its files in the same directory. */
 const DATA_DIRECTORY = "/var/lib/cni/networks";
 
-/** What names the network of a call. */
+/** The fields of a call that identify its network. */
 export interface NetworkInput {
   readonly config: JsonObject;
   readonly networkName: string;
 }
 
-/** What decides on addresses. */
+/** The fields of a call that determine its addresses. */
 export interface AddressInput extends NetworkInput {
   readonly cniVersion: CniVersion;
   /** CNI_ARGS as text. */
@@ -30,10 +30,10 @@ export interface HostLocalConfig {
   /** The folder of this network's reservations. */
   readonly directory: string;
   readonly rangeSets: readonly RangeSet[];
-  /** Addresses asked for by name: all of them must be given, or none. */
+  /** Requested addresses: all of them are assigned, or none. */
   readonly requested: readonly Address[];
   readonly routes: readonly CniRoute[];
-  /** The file that the answer's `dns` is read from. */
+  /** The file from which the result's `dns` is read. */
   readonly resolvConf: string | undefined;
 }
 
@@ -49,7 +49,7 @@ export function decodeHostLocal(input: AddressInput): HostLocalConfig {
   };
 }
 
-/** All that a release needs to know: a config whose ranges have changed, or make no sense any more, still releases. */
+/** All that a release needs: it also works with a config whose ranges have changed or are invalid. */
 export function networkDirectory({ config, networkName }: NetworkInput): string {
   const ipam = section(field({ object: config, place: "" }, "ipam"));
   const dataDirectory = ipam === undefined ? undefined : text(field(ipam, "dataDir"));
@@ -72,21 +72,21 @@ function requestedAddresses({ config, args }: AddressInput): readonly Address[] 
   });
 }
 
-/** A prefix length may follow; the subnet's own counts. */
+/** The text may have a prefix length, which is ignored: that of the subnet is used. */
 function requestedAddress(placed: Placed): Address {
   const written = text(placed) ?? "";
   const read = parseAddress(written) ?? parseInterfaceAddress(written)?.address;
-  if (read === undefined) throw wrong(placed, "an IP address such as 10.1.2.3 must stand here");
+  if (read === undefined) throw wrong(placed, "it must be an IP address such as 10.1.2.3");
   return unmapAddress(read);
 }
 
-/** Passed on as they are, in canonical text. */
+/** The routes are passed on, with addresses in canonical form. */
 function decodeRoutes(routes: unknown): readonly CniRoute[] {
   if (routes === undefined) return [];
   return decodeResultShape({ routes }, "plain-ips", "ipam").routes.map((route, index) => {
     const destination = parseInterfaceAddress(route.destination);
     const place = `ipam.routes[${index}].dst`;
-    if (destination === undefined) throw wrong({ value: route.destination, place }, "a subnet must stand here");
+    if (destination === undefined) throw wrong({ value: route.destination, place }, "it must be a subnet");
     return { ...route, destination: formatInterfaceAddress(destination), gateway: canonicalGateway(route, index) };
   });
 }
@@ -95,5 +95,5 @@ function canonicalGateway({ gateway }: CniRoute, index: number): string | undefi
   if (gateway === undefined) return undefined;
   const read = parseAddress(gateway);
   if (read !== undefined) return formatAddress(unmapAddress(read));
-  throw wrong({ value: gateway, place: `ipam.routes[${index}].gw` }, "an IP address must stand here");
+  throw wrong({ value: gateway, place: `ipam.routes[${index}].gw` }, "it must be an IP address");
 }

@@ -1,4 +1,4 @@
-/** Ranges as the config writes them, made complete: ends and gateway filled in, sense and overlap checked. */
+/** Decodes the ranges of the config: fills in ends and gateway, and checks for invalid and overlapping ranges. */
 import type { JsonObject } from "../../cni/json.ts";
 import { type CniVersion, isAtLeast } from "../../cni/version.ts";
 import { PluginError } from "../../errors.ts";
@@ -25,7 +25,7 @@ import {
 
 const RANGES_SHAPE = '[[{ "subnet": "10.1.0.0/16" }]]';
 
-/** All sets in their order: of the runtime, the flat form, then `ranges`. */
+/** All sets in order: from the runtime, from the flat form, then from `ranges`. */
 export function decodeRangeSets(config: JsonObject, cniVersion: CniVersion): readonly RangeSet[] {
   const whole = { object: config, place: "" };
   const runtime = section(field(whole, "runtimeConfig"));
@@ -38,7 +38,7 @@ export function decodeRangeSets(config: JsonObject, cniVersion: CniVersion): rea
     ...decodeSets(field(ipam, "ranges")),
   ];
   if (sets.length === 0)
-    throw wrong(field(ipam, "ranges"), `there is no range at all: write "ranges": ${RANGES_SHAPE}`);
+    throw wrong(field(ipam, "ranges"), `at least one range is required: write "ranges": ${RANGES_SHAPE}`);
   refuseOverlap(sets);
   refuseManyBefore030(sets, cniVersion);
   return sets;
@@ -49,11 +49,14 @@ function decodeSets(placed: Placed): readonly RangeSet[] {
 }
 
 function decodeSet(placed: Placed): RangeSet {
-  const set = list(placed, '[{ "subnet": "10.1.0.0/16" }], a list of ranges in the list of sets').map(decodeListed);
-  if (set.length === 0) throw wrong(placed, "a set needs at least one range");
+  const set = list(placed, '[{ "subnet": "10.1.0.0/16" }] for each set').map(decodeListed);
+  if (set.length === 0) throw wrong(placed, "a set must have at least one range");
   const family = familyOf(set);
   if (set.every(({ subnet }) => subnet.network.family === family)) return set;
-  throw wrong(placed, "IPv4 and IPv6 in one set: write a set for each, since a container gets one address of each set");
+  throw wrong(
+    placed,
+    "it mixes IPv4 and IPv6: write a set for each family, since a container gets one address from each set",
+  );
 }
 
 function decodeListed(placed: Placed): SubnetRange {
@@ -69,30 +72,28 @@ function decodeRange(range: Section): SubnetRange {
   const last = boundary(field(range, "rangeEnd"), subnet) ?? lastHost(subnet);
   const addresses = rangeBetween(first, last);
   if (addresses !== undefined) return { subnet, addresses, gateway };
-  throw wrong(field(range, "rangeStart"), `it lies behind the end of the range, ${formatAddress(last)}`);
+  throw wrong(field(range, "rangeStart"), `it is after the end of the range, ${formatAddress(last)}`);
 }
 
 function decodeSubnet(placed: Placed): Prefix {
   const written = text(placed);
   const read = written === undefined ? undefined : parseInterfaceAddress(written);
-  if (read === undefined || isMapped(read.address))
-    throw wrong(placed, 'a subnet such as "10.1.0.0/16" must stand here');
+  if (read === undefined || isMapped(read.address)) throw wrong(placed, 'it must be a subnet such as "10.1.0.0/16"');
 
   const subnet = prefixAround(read.address, read.length);
   if (hasHostBits(read)) throw wrong(placed, `it has host bits: write "${formatPrefix(subnet)}"`);
-  if (!isLargeEnough(subnet))
-    throw wrong(placed, `it is too small to give addresses from: /30 (IPv6: /126) is the least`);
+  if (!isLargeEnough(subnet)) throw wrong(placed, "it is too small: the smallest subnet is /30 (IPv6: /126)");
   return subnet;
 }
 
-/** An end of a range. The network's own address and the broadcast are allowed to who asks for them. */
+/** The first or last address of a range, which may be the network address or the broadcast address. */
 function boundary(placed: Placed, subnet: Prefix): Address | undefined {
   const end = address(placed);
   if (end === undefined || prefixContains(subnet, end)) return end;
-  throw wrong(placed, `it lies outside of the subnet ${formatPrefix(subnet)}`);
+  throw wrong(placed, `it is outside the subnet ${formatPrefix(subnet)}`);
 }
 
-/** `::ffff:10.0.0.0/104` is neither an IPv4 nor an IPv6 subnet to work with. */
+/** `::ffff:10.0.0.0/104` is not usable as an IPv4 subnet nor as an IPv6 subnet. */
 function isMapped(network: Address): boolean {
   return unmapAddress(network).family !== network.family;
 }
@@ -103,18 +104,18 @@ function refuseOverlap(sets: readonly RangeSet[]): void {
   const [left, right] = overlap.map(({ addresses }) => formatRange(addresses));
   throw new PluginError(
     "config-invalid",
-    `Cannot use the network config: the ranges ${left} and ${right} overlap: an address may stand in one range only`,
+    `Cannot use the network config: the ranges ${left} and ${right} overlap; an address may be in one range only`,
   );
 }
 
-/** Results before 0.3.0 have room for one address of each family. */
+/** A result before 0.3.0 can contain only one address of each family. */
 function refuseManyBefore030(sets: readonly RangeSet[], cniVersion: CniVersion): void {
   if (isAtLeast(cniVersion, "0.3.0")) return;
   const count = (family: Family) => sets.filter((set) => familyOf(set) === family).length;
   if (count(4) <= 1 && count(6) <= 1) return;
   throw new PluginError(
     "config-invalid",
-    `Cannot use the network config: ${sets.length} range sets give several addresses of one family, ` +
-      `cniVersion "${cniVersion}" carries one: write "cniVersion": "0.3.0" or later`,
+    `Cannot use the network config: its ${sets.length} range sets have several addresses of one family, ` +
+      `but a result of cniVersion "${cniVersion}" can contain one; write "cniVersion": "0.3.0" or later`,
   );
 }

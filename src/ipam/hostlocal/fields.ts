@@ -1,21 +1,21 @@
 /**
- * Fields of the `ipam` object as they are written.
+ * Reads fields of the `ipam` object.
  *
- * Names match in any case, and `null` or an empty text is no value, because so
- * does the library that such configs were written for. What is wrong is said
- * with its place, its value and what to write instead.
+ * Names match in any case, and `null` or an empty string counts as absent, as in
+ * the library that such configs were written for. An error names the field, its
+ * value and what to write instead.
  */
 import { isJsonObject, type JsonObject } from "../../cni/json.ts";
 import { PluginError } from "../../errors.ts";
 import { type Address, parseAddress, unmapAddress } from "../../ip/address.ts";
 
-/** An object, and where it stands in the config. */
+/** An object and its path in the config. */
 export interface Section {
   readonly object: JsonObject;
   readonly place: string;
 }
 
-/** A value, and where it stands in the config. */
+/** A value and its path in the config. */
 export interface Placed {
   readonly value: unknown;
   readonly place: string;
@@ -29,25 +29,25 @@ export function field({ object, place }: Section, name: string): Placed {
 export function section({ value, place }: Placed): Section | undefined {
   if (value === undefined) return undefined;
   if (isJsonObject(value)) return { object: value, place };
-  throw wrong({ value, place }, "an object must stand here");
+  throw wrong({ value, place }, "it must be an object");
 }
 
 export function list({ value, place }: Placed, shape: string): readonly Placed[] {
   if (value === undefined) return [];
-  if (!Array.isArray(value)) throw wrong({ value, place }, `a list must stand here: write ${shape}`);
+  if (!Array.isArray(value)) throw wrong({ value, place }, `it must be a list: write ${shape}`);
   return value.map((item: unknown, index) => ({ value: item, place: `${place}[${index}]` }));
 }
 
 export function text({ value, place }: Placed): string | undefined {
   if (value === undefined || typeof value === "string") return value;
-  throw wrong({ value, place }, "a text must stand here");
+  throw wrong({ value, place }, "it must be a string");
 }
 
 export function address(placed: Placed): Address | undefined {
   const written = text(placed);
   if (written === undefined) return undefined;
   const read = parseAddress(written);
-  if (read === undefined) throw wrong(placed, "an IP address such as 10.1.2.1 must stand here");
+  if (read === undefined) throw wrong(placed, "it must be an IP address such as 10.1.2.1");
   return unmapAddress(read);
 }
 

@@ -6,11 +6,11 @@
  *                          c9@eth0 10.1.2.9
  *                          .
  *
- * A file for each container would be simpler and slower: to create and remove
- * one costs a file system more than all else in an ADD. These are made once and
- * written over in place; what stands behind the dot is the rest of a longer text.
- * Upstream's walk reads them too: the leading # keeps it from taking one for a
- * reservation.
+ * A file for each container would be simpler but slower: creating and removing
+ * one costs a file system more than the rest of an ADD. These are created once and
+ * overwritten in place; what follows the dot is the rest of a longer text.
+ * Upstream's plugin reads them too: the leading # keeps it from mistaking one for
+ * a reservation.
  */
 import { overwriteText, readText } from "../../linux/files.ts";
 import type { Owner } from "./store.ts";
@@ -20,13 +20,13 @@ const HEAD = "#1";
 const END = ".";
 
 export interface Entries {
-  /** The addresses under this owner, by the index alone. */
+  /** The owner's addresses according to the index alone. */
   read(owner: Owner): readonly string[];
-  /** Replaces the owner's entry; no address, no entry. */
+  /** Replaces the owner's entry; removes it if there are no addresses. */
   write(owner: Owner, addresses: readonly string[]): void;
 }
 
-/** For one turn: while the lock is held nobody else writes the files, and none is read twice. */
+/** Valid while the lock is held: nobody else writes the files, and no file is read twice. */
 export function openEntries(folder: string): Entries {
   const known = new Map<string, readonly string[]>();
   const linesOf = (path: string) => {
@@ -51,14 +51,11 @@ export function openEntries(folder: string): Entries {
 }
 
 /** Replaces all entries. */
-export function writeEntries(
-  folder: string,
-  holdings: readonly { owner: Owner; addresses: readonly string[] }[],
-): void {
+export function writeEntries(folder: string, all: readonly { owner: Owner; addresses: readonly string[] }[]): void {
   const buckets = new Map<string, string[]>();
-  for (const { owner, addresses } of holdings) {
+  for (const { owner, addresses } of all) {
     const key = keyOf(owner);
-    // No call can name such an owner, and its line would not be read as it was written.
+    // No call can have such an owner, and its line could not be read back.
     if (/\s/.test(key)) continue;
     const path = bucketPath(folder, key);
     buckets.set(path, [...(buckets.get(path) ?? []), entryLine(key, addresses)]);
@@ -74,7 +71,7 @@ function keyOf({ containerId, ifname = "" }: Owner): string {
   return `${containerId}@${ifname}`;
 }
 
-/** A checksum with one definition for all times: another hash would look in the wrong file. */
+/** A checksum that never changes: with another hash, entries would be looked up in the wrong file. */
 function bucketPath(folder: string, key: string): string {
   return `${folder}/${bucketName(Bun.hash.crc32(key) % BUCKETS)}`;
 }

@@ -1,98 +1,101 @@
 /**
- * Which addresses each container holds, kept beside the reservations so that
+ * An index of the addresses of each container, kept beside the reservations so that
  * neither ADD nor DEL has to read them all:
  *
- *   <network>/.index/state   whether the index vouches for the folder
+ *   <network>/.index/state   whether the index is valid
  *   <network>/.index/…       the entries (`index-buckets.ts`)
  *
- * Only a hint. Upstream's plugin adds and removes reservations without it, so
- *  - it counts only while the folder has not changed since `state` was written:
- *    same time of last change, same last reserved addresses (the time alone
- *    would not show two changes within one tick of the kernel's clock);
- *  - an address it names counts only when the reservation names the owner;
- *  - it is called in doubt before a change and vouched for after it, so that
- *    whoever dies in between leaves it in doubt.
- * In doubt, the folder is walked and the index written anew. Failing to write
- * the index fails nothing.
+ * It is only a cache. Upstream's plugin adds and removes reservations without it, so
+ *  - it is valid only while the folder has not changed since `state` was written:
+ *    same modification time, same last reserved addresses (the time alone would
+ *    not show two changes within one tick of the kernel's clock);
+ *  - an address in it counts only if its reservation names the same owner;
+ *  - it is marked stale before a change and valid after it, so that a process that
+ *    is killed in between leaves it stale.
+ * If it is stale, all files are read and the index is written again. A failure to
+ * write the index is ignored.
  */
 import { lastChangeOf, overwriteText, readText } from "../../linux/files.ts";
 import { type Entries, openEntries, writeEntries } from "./index-buckets.ts";
+import { readNetworkFiles } from "./network-files.ts";
 import { type Owner, ownerText, readLastReserved, readReservation, release } from "./store.ts";
-import { walk } from "./walk.ts";
 
 export interface OwnerIndex {
   readonly directory: string;
-  /** What each set gave last, as its file says; empty where it has none. */
+  /** The address assigned last from each set, as in its file; empty if it has no file. */
   readonly lastReserved: readonly string[];
   readonly entries: Entries;
-  /** What the owner holds by container and interface; failing that, what an old file gives to the whole container. */
-  holdingOf(owner: Owner): Holding;
+  /** The addresses reserved for container and interface; if there are none, those of old files for the container alone. */
+  addressesOf(owner: Owner): OwnedAddresses;
 }
 
-export interface Holding {
-  /** As the reservations name it. */
+export interface OwnedAddresses {
+  /** As in the reservations. */
   readonly owner: Owner;
   readonly addresses: readonly string[];
 }
 
 const FORMAT = "#1";
-const IN_DOUBT = "?";
-/** Ends the state: behind it may stand the rest of a longer one. */
+const STALE = "?";
+/** Ends the state: the rest of a longer, older one may follow. */
 const END = ".";
 const STATE = "state";
 
-/** Wants the lock held, as does every function here. */
+/** The caller must hold the lock, as for every function here. */
 export function openIndex(directory: string): OwnerIndex {
-  const lastReserved = vouchedState(directory);
+  const lastReserved = validState(directory);
   if (lastReserved === undefined) return rebuildIndex(directory);
   const entries = openEntries(indexFolder(directory));
-  return { directory, lastReserved, entries, holdingOf: (owner) => verified(directory, owner, entries.read) };
+  return { directory, lastReserved, entries, addressesOf: (owner) => verified(directory, owner, entries.read) };
 }
 
-/** Walks the folder and writes down what it finds. Reservations that a process died over are nobody's, and go. */
+/** Reads all files and writes the index. Removes empty reservations, which belong to nobody. */
 export function rebuildIndex(directory: string): OwnerIndex {
-  const { reservations, lastReservedSets } = walk(directory);
-  const holdings = new Map<string, { owner: Owner; addresses: string[] }>();
+  const { reservations, lastReservedSets } = readNetworkFiles(directory);
+  const all = new Map<string, { owner: Owner; addresses: string[] }>();
   for (const { address, owner } of reservations) {
     if (owner === undefined) {
       attempt(() => void release(directory, address));
       continue;
     }
-    const addresses = holdings.get(ownerText(owner))?.addresses ?? [];
-    holdings.set(ownerText(owner), { owner, addresses: [...addresses, address] });
+    const addresses = all.get(ownerText(owner))?.addresses ?? [];
+    all.set(ownerText(owner), { owner, addresses: [...addresses, address] });
   }
   const count = Math.max(-1, ...lastReservedSets) + 1;
   const lastReserved = Array.from({ length: count }, (_, set) => readLastReserved(directory, set) ?? "");
   attempt(() => {
     const { mkdirSync }: typeof import("node:fs") = require("node:fs");
     mkdirSync(indexFolder(directory), { recursive: true, mode: 0o700 });
-    writeEntries(indexFolder(directory), [...holdings.values()]);
+    writeEntries(indexFolder(directory), [...all.values()]);
     writeState(directory, lastReserved);
   });
-  const found = (owner: Owner) => holdings.get(ownerText(owner))?.addresses ?? [];
+  const found = (owner: Owner) => all.get(ownerText(owner))?.addresses ?? [];
   const entries = openEntries(indexFolder(directory));
-  return { directory, lastReserved, entries, holdingOf: (owner) => verified(directory, owner, found) };
+  return { directory, lastReserved, entries, addressesOf: (owner) => verified(directory, owner, found) };
 }
 
-/** From here on the index is in doubt, until `vouchFor()`. */
-export function doubt({ directory }: OwnerIndex): void {
-  attempt(() => overwriteText(statePath(directory), IN_DOUBT));
+/** The index is stale from now on, until `markValid()`. */
+export function markStale({ directory }: OwnerIndex): void {
+  attempt(() => overwriteText(statePath(directory), STALE));
 }
 
 /**
- * The index says again what the folder holds, after a change that gave these
- * addresses last and left the owner with this holding. Where the entry cannot be
- * written, it stays in doubt.
+ * Records the state after a change: the addresses assigned last, and all addresses of
+ * the owner that has changed. If its entry cannot be written, the index stays stale.
  */
-export function vouchFor({ directory, entries }: OwnerIndex, lastReserved: readonly string[], changed?: Holding): void {
+export function markValid(
+  { directory, entries }: OwnerIndex,
+  lastReserved: readonly string[],
+  changed?: OwnedAddresses,
+): void {
   attempt(() => {
     if (changed !== undefined) entries.write(changed.owner, changed.addresses);
     writeState(directory, lastReserved);
   });
 }
 
-/** What each set gave last, if nothing has changed in the folder since that was written. */
-function vouchedState(directory: string): readonly string[] | undefined {
+/** The address assigned last from each set, if nothing has changed in the folder since the index was written. */
+function validState(directory: string): readonly string[] | undefined {
   const [head, ...lines] = readState(directory).split("\n");
   const end = lines.indexOf(END);
   if (head !== stateHead(directory) || end < 0) return undefined;
@@ -105,7 +108,7 @@ function readState(directory: string): string {
   try {
     return readText(statePath(directory)) ?? "";
   } catch {
-    // Something else stands in its place: no index, then.
+    // It is not a readable file: treated as if there was no index.
     return "";
   }
 }
@@ -122,16 +125,16 @@ function verified(
   directory: string,
   { containerId, ifname }: Owner,
   find: (owner: Owner) => readonly string[],
-): Holding {
-  const holding = (owner: Owner): Holding => {
-    const isHolder = (address: string) => {
-      const holder = readReservation(directory, address)?.owner;
-      return holder !== undefined && ownerText(holder) === ownerText(owner);
+): OwnedAddresses {
+  const addressesOf = (owner: Owner): OwnedAddresses => {
+    const isReserved = (address: string) => {
+      const recorded = readReservation(directory, address)?.owner;
+      return recorded !== undefined && ownerText(recorded) === ownerText(owner);
     };
-    return { owner, addresses: find(owner).filter(isHolder) };
+    return { owner, addresses: find(owner).filter(isReserved) };
   };
-  const own = holding({ containerId, ifname });
-  return own.addresses.length > 0 ? own : holding({ containerId });
+  const own = addressesOf({ containerId, ifname });
+  return own.addresses.length > 0 ? own : addressesOf({ containerId });
 }
 
 function statePath(directory: string): string {
@@ -146,6 +149,6 @@ function attempt(write: () => void): void {
   try {
     write();
   } catch {
-    // The next call walks the folder.
+    // The next call reads all files.
   }
 }

@@ -17,7 +17,7 @@ let networks = 0;
 
 type More = Partial<Pick<AddInput, "args" | "whenHeld">> & { readonly prevResult?: CniResult };
 
-/** A network of its own for each test, in a folder of its own. */
+/** A separate network for each test, in a separate folder. */
 function network(ipam: object, config: object = {}) {
   networks += 1;
   const networkName = `net${networks}`;
@@ -45,7 +45,7 @@ function network(ipam: object, config: object = {}) {
       hostLocalCheck({ ...attachment(containerId, "eth0", {}), prevResult }, never),
     gc: (validAttachments: readonly Attachment[] | undefined) => hostLocalGc({ ...call, validAttachments }, never),
     status: () => hostLocalStatus(call),
-    /** Reservations and last reserved addresses: all that upstream's plugin knows of. */
+    /** Reservations and last reserved addresses: all the files that upstream's plugin has too. */
     files: () =>
       Object.fromEntries(
         readdirSync(directory)
@@ -60,7 +60,7 @@ const SMALL = { subnet: "10.1.2.0/29" };
 const TWO = { ranges: [[{ subnet: "10.1.2.0/24" }, { subnet: "10.2.2.0/24" }], [{ subnet: "2001:db8:1::0/64" }]] };
 
 describe("hostLocalAdd()", () => {
-  test("gives one address of each set, with gateway, routes and DNS, and writes down who holds it", async () => {
+  test("assigns one address from each set, with gateway, routes and DNS, and records the owner", async () => {
     const resolvConf = join(folder.path, "resolv.conf");
     writeFileSync(resolvConf, "nameserver 192.0.2.3");
     const net = network({ ...TWO, resolvConf, routes: [{ dst: "192.168.0.0/16", gw: "1.1.1.1" }] });
@@ -84,7 +84,7 @@ describe("hostLocalAdd()", () => {
     });
   });
 
-  test("gives every address once, never the broadcast, then none; the freed one comes back last", async () => {
+  test("assigns every address once, never the broadcast, then fails; a released address is reused last", async () => {
     const net = network(SMALL);
     const given: string[] = [];
     for (const id of ["a", "b", "c", "d", "e"]) given.push(...(await net.add(id)));
@@ -94,7 +94,7 @@ describe("hostLocalAdd()", () => {
     expect(await net.add("f")).toEqual(["10.1.2.4/29"]);
   });
 
-  test("goes on behind the address given last, even when that is free again", async () => {
+  test("continues after the address assigned last, even if that is free again", async () => {
     const net = network(SMALL);
     await net.add("a");
     await net.del("a");
@@ -102,20 +102,20 @@ describe("hostLocalAdd()", () => {
   });
 
   test.each([
-    ["free before", {}, "", "10.0.0.2"],
-    ["some taken", { "10.0.0.2": "id" }, "", "10.0.0.3"],
-    ["behind the last", {}, "10.0.0.5", "10.0.0.6"],
-    ["behind the last, some taken", { "10.0.0.4": "id", "10.0.0.5": "id" }, "10.0.0.3", "10.0.0.6"],
+    ["none reserved", {}, "", "10.0.0.2"],
+    ["some reserved", { "10.0.0.2": "id" }, "", "10.0.0.3"],
+    ["after the last", {}, "10.0.0.5", "10.0.0.6"],
+    ["after the last, some reserved", { "10.0.0.4": "id", "10.0.0.5": "id" }, "10.0.0.3", "10.0.0.6"],
     ["around the end", { "10.0.0.6": "id" }, "10.0.0.5", "10.0.0.2"],
-    ["the last outside", { "10.0.0.2": "id" }, "10.0.0.128", "10.0.0.3"],
-    ["the last no address", {}, "nonsense", "10.0.0.2"],
+    ["the last one outside the range", { "10.0.0.2": "id" }, "10.0.0.128", "10.0.0.3"],
+    ["the last one not an address", {}, "nonsense", "10.0.0.2"],
     [
-      "all but the last",
+      "all but the last reserved",
       { "10.0.0.2": "x", "10.0.0.4": "x", "10.0.0.5": "x", "10.0.0.6": "x" },
       "10.0.0.3",
       "10.0.0.3",
     ],
-  ])("with files it has not written (%s) takes the next free one", async (_, files, last, expected) => {
+  ])("assigns the next free address if another program wrote the files (%s)", async (_, files, last, expected) => {
     const net = network({ subnet: "10.0.0.0/29" });
     mkdirSync(net.directory);
     for (const [name, content] of Object.entries(files)) writeFileSync(join(net.directory, name), content);
@@ -123,7 +123,7 @@ describe("hostLocalAdd()", () => {
     expect(await net.add("new")).toEqual([`${expected}/29`]);
   });
 
-  test("keeps the interfaces of one container apart", async () => {
+  test("assigns different addresses to two interfaces of one container", async () => {
     const net = network(SMALL);
     expect([await net.add("a", "eth0"), await net.add("a", "eth1")]).toEqual([["10.1.2.2/29"], ["10.1.2.3/29"]]);
     await net.del("a", "eth0");
@@ -138,7 +138,7 @@ describe("hostLocalAdd()", () => {
     expect(net.files()).toEqual(before);
   });
 
-  test("repeats its answer where the caller wants that", async () => {
+  test("returns the same addresses again if the caller asks for that", async () => {
     const net = network(TWO);
     const first = await net.add("a");
     expect(await net.add("a", "eth0", { whenHeld: "same addresses" })).toEqual(first);
@@ -146,10 +146,10 @@ describe("hostLocalAdd()", () => {
     expect(Object.keys(net.files())).toHaveLength(4);
   });
 
-  describe("asked for an address", () => {
+  describe("with a requested address", () => {
     const asking = (...ips: string[]) => ({ args: { cni: { ips } } });
 
-    test("gives it, by CNI_ARGS or config, of several ranges and families", async () => {
+    test("assigns it, from CNI_ARGS or the config, in several ranges and families", async () => {
       expect(await network(SMALL).add("a", "eth0", { args: "IP=10.1.2.5" })).toEqual(["10.1.2.5/29"]);
       expect(await network(TWO, asking("2001:db8:1::999", "10.2.2.88")).add("a")).toEqual([
         "10.2.2.88/24",
@@ -158,11 +158,11 @@ describe("hostLocalAdd()", () => {
     });
 
     test.each([
-      ["somebody holds", "10.1.2.2", "address-taken"],
+      ["is reserved already", "10.1.2.2", "address-taken"],
       ["is the gateway", "10.1.2.1", "address-taken"],
-      ["lies before the start", "10.1.2.0", "address-outside-pools"],
-      ["lies behind the end", "10.1.2.7", "address-outside-pools"],
-      ["lies elsewhere", "10.9.9.9", "address-outside-pools"],
+      ["is before the start", "10.1.2.0", "address-outside-pools"],
+      ["is after the end", "10.1.2.7", "address-outside-pools"],
+      ["is outside the subnet", "10.9.9.9", "address-outside-pools"],
     ])("refuses one that %s", async (_, ip, kind) => {
       const net = network(SMALL);
       await net.add("other");
@@ -171,14 +171,14 @@ describe("hostLocalAdd()", () => {
       expect(net.files()).toEqual(before);
     });
 
-    test("refuses two of one set, and keeps neither", async () => {
+    test("refuses two addresses of one set, and reserves neither", async () => {
       const ranges = [[{ subnet: "10.1.2.0/24" }], [{ subnet: "10.1.3.0/24" }]];
       const net = network({ ranges }, asking("10.1.2.88", "10.1.2.77"));
       expect((await rejectionOf(() => net.add("a"))).kind).toBe("address-outside-pools");
       expect(net.files()).toEqual({});
     });
 
-    test("gives back the first set's address when the second has none", async () => {
+    test("releases the first set's address if the second has none free", async () => {
       const net = network({ ranges: [[{ subnet: "10.1.2.0/24" }], [{ subnet: "10.1.3.0/30" }]] });
       await net.add("a");
       expect((await rejectionOf(() => net.add("b"))).kind).toBe("addresses-exhausted");
@@ -186,7 +186,7 @@ describe("hostLocalAdd()", () => {
     });
   });
 
-  test("clears away what a dead process left empty, and gives the address to the next", async () => {
+  test("removes an empty reservation of a killed process, and assigns its address again", async () => {
     const net = network({ subnet: "10.1.2.0/29" });
     mkdirSync(net.directory);
     writeFileSync(join(net.directory, "10.1.2.2"), "");
@@ -203,7 +203,7 @@ describe("hostLocalAdd()", () => {
     expect(existsSync(join(other.directory, "10.1.2.5"))).toBe(false);
   });
 
-  test("says which file is missing when resolvConf is", async () => {
+  test("names the missing file of resolvConf", async () => {
     const net = network({ ...SMALL, resolvConf: "/nonexistent/resolv.conf" });
     expect((await rejectionOf(() => net.add("a"))).kind).toBe("io-failure");
     expect(existsSync(net.directory)).toBe(false);
@@ -211,7 +211,7 @@ describe("hostLocalAdd()", () => {
 });
 
 describe("hostLocalDel()", () => {
-  test("succeeds for who holds nothing, and creates no folder for it", async () => {
+  test("succeeds without a reservation, and does not create the folder", async () => {
     const net = network(SMALL);
     await net.del("unknown");
     expect(existsSync(net.directory)).toBe(false);
@@ -223,7 +223,7 @@ describe("hostLocalDel()", () => {
   test.each([
     ["without interface, as old versions wrote them", "old"],
     ["with white space around", "  old\r\neth0 \n"],
-  ])("frees files %s", async (_, content) => {
+  ])("removes files %s", async (_, content) => {
     const net = network(SMALL);
     await net.add("other");
     writeFileSync(join(net.directory, "10.1.2.5"), content);
@@ -231,7 +231,7 @@ describe("hostLocalDel()", () => {
     expect(Object.keys(net.files())).toEqual(["10.1.2.2", "last_reserved_ip.0"]);
   });
 
-  test("leaves an old file alone as long as the interface has a file of its own", async () => {
+  test("keeps an old file as long as the interface has a file of its own", async () => {
     const net = network(SMALL);
     await net.add("a");
     writeFileSync(join(net.directory, "10.1.2.5"), "a");
@@ -241,7 +241,7 @@ describe("hostLocalDel()", () => {
     expect(Object.keys(net.files())).toEqual(["last_reserved_ip.0"]);
   });
 
-  test("frees with a config whose ranges make no sense any more", async () => {
+  test("releases addresses also with a config whose ranges are invalid", async () => {
     const net = network(SMALL);
     await net.add("a");
     const config = { ipam: { dataDir: folder.path, subnet: "nonsense" } };
@@ -252,12 +252,12 @@ describe("hostLocalDel()", () => {
 });
 
 describe("hostLocalCheck()", () => {
-  test("passes while the attachment holds what it was given", async () => {
+  test("succeeds while the attachment has its addresses", async () => {
     const net = network(TWO);
     await net.check("a", await net.result("a"));
   });
 
-  test("fails when nothing is held, and names the address that is missing", async () => {
+  test("fails if there is no reservation, and names the missing address", async () => {
     const net = network(TWO);
     expect((await rejectionOf(() => net.check("a"))).kind).toBe("check-failed");
     const result = await net.result("a");
@@ -267,7 +267,7 @@ describe("hostLocalCheck()", () => {
 });
 
 describe("hostLocalGc()", () => {
-  test("frees what no valid attachment holds, old and abandoned files included", async () => {
+  test("removes the reservations of invalid attachments, old and empty files included", async () => {
     const net = network({ subnet: "10.1.2.0/24" });
     for (const id of ["a", "b", "c"]) await net.add(id);
     await net.add("a", "eth1");
@@ -288,7 +288,7 @@ describe("hostLocalGc()", () => {
     });
   });
 
-  test("frees nothing without a list, and everything with an empty one", async () => {
+  test("removes nothing without a list, and everything with an empty one", async () => {
     const net = network(SMALL);
     await net.gc([]);
     await net.add("a");
@@ -300,7 +300,7 @@ describe("hostLocalGc()", () => {
 });
 
 describe("hostLocalStatus()", () => {
-  test("is content before the first ADD and when every address is taken", async () => {
+  test("succeeds before the first ADD, and if no address is free", async () => {
     const net = network({ subnet: "10.1.2.0/30" });
     await net.status();
     await net.add("a");
@@ -309,8 +309,8 @@ describe("hostLocalStatus()", () => {
 
   test.each([
     ["a data folder below a file", { ...SMALL, dataDir: "/proc/version" }, "not-available"],
-    ["a resolvConf that is not there", { ...SMALL, resolvConf: "/nonexistent" }, "not-available"],
-    ["ranges that make no sense", { subnet: "10.1.2.3/29" }, "config-invalid"],
+    ["a resolvConf that does not exist", { ...SMALL, resolvConf: "/nonexistent" }, "not-available"],
+    ["invalid ranges", { subnet: "10.1.2.3/29" }, "config-invalid"],
   ])("reports %s", async (_, ipam, kind) => {
     expect((await rejectionOf(() => network(ipam).status())).kind).toBe(kind as "internal");
   });

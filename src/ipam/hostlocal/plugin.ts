@@ -1,4 +1,4 @@
-/** The host-local IPAM plugin: each command is one function, which the network plugin may also call in its own process. */
+/** The host-local IPAM plugin: each command is a function that the network plugin can also call in its own process. */
 import type { PluginFace } from "../../cni/face.ts";
 import type { CniPlugin } from "../../cni/serve.ts";
 import { hostLocalAdd, hostLocalCheck } from "./add.ts";
@@ -8,7 +8,7 @@ import { hostLocalStatus } from "./status.ts";
 export function hostLocalPlugin(face: PluginFace): CniPlugin {
   return {
     ...face,
-    // It looks at neither the namespace nor other plugins.
+    // It uses neither CNI_NETNS nor CNI_PATH.
     requiredVariables: ["CNI_CONTAINERID", "CNI_IFNAME"],
     add: (call, { signal }) => hostLocalAdd(call, signal),
     del: (call, { signal }) => hostLocalDel(call, signal),

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { address } from "../../../test/support/ipam.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { decodeRangeSets } from "./decode-ranges.ts";
-import { candidates, formatSet, type RangeSet, rangeHolding } from "./range-set.ts";
+import { candidates, formatSet, type RangeSet, rangeContaining } from "./range-set.ts";
 
 function setOf(...ranges: readonly object[]): RangeSet {
   const [set] = decodeRangeSets({ ipam: { ranges: [ranges] } }, "1.0.0");
@@ -23,9 +23,9 @@ describe("candidates()", () => {
     ["from the beginning", undefined, "2 3 4 5 6"],
     ["from the end", "192.168.1.6", "2 3 4 5 6"],
     ["from the middle", "192.168.1.3", "4 5 6 2 3"],
-    ["from the beginning when the last one lies elsewhere", "192.168.9.3", "2 3 4 5 6"],
-    ["behind the gateway", "192.168.1.1", "2 3 4 5 6"],
-  ])("goes once around %s, without gateway and broadcast", (_, last, expected) => {
+    ["from the beginning if the last one is outside the set", "192.168.9.3", "2 3 4 5 6"],
+    ["after the gateway", "192.168.1.1", "2 3 4 5 6"],
+  ])("returns each address once %s, without gateway and broadcast", (_, last, expected) => {
     expect(LAST_PARTS(SMALL, last).join(" ")).toBe(expected);
   });
 
@@ -33,17 +33,17 @@ describe("candidates()", () => {
   test.each([
     ["begins with the first range", undefined, ["10.0.0.2", "10.0.1.2", "10.0.2.2"]],
     ["moves on at the end of a range", "10.0.0.2", ["10.0.1.2", "10.0.2.2", "10.0.0.2"]],
-    ["comes back to the first range", "10.0.2.2", ["10.0.0.2", "10.0.1.2", "10.0.2.2"]],
+    ["returns to the first range", "10.0.2.2", ["10.0.0.2", "10.0.1.2", "10.0.2.2"]],
   ])("over several ranges %s", (_, last, expected) => {
     expect(given(three, last)).toEqual(expected);
   });
 
-  test("gives the network's own address and the broadcast to who asks for them", () => {
+  test("includes the network address and the broadcast address if the range does", () => {
     const set = setOf({ subnet: "10.0.0.0/30", rangeStart: "10.0.0.0", rangeEnd: "10.0.0.3" });
     expect(given(set, "10.0.0.3")).toEqual(["10.0.0.0", "10.0.0.2", "10.0.0.3"]);
   });
 
-  test("counts on without end in a large IPv6 subnet", () => {
+  test("enumerates a large IPv6 subnet lazily", () => {
     const walk = candidates(setOf({ subnet: "2001:db8:1::0/64" }), undefined);
     expect([walk.next().value, walk.next().value].map((one) => one && formatAddress(one.address))).toEqual([
       "2001:db8:1::2",
@@ -51,7 +51,7 @@ describe("candidates()", () => {
     ]);
   });
 
-  test("names each address of the set exactly once, wherever it starts", () => {
+  test("returns each address of the set exactly once, wherever it starts", () => {
     const set = setOf(
       { subnet: "10.0.0.0/28", rangeStart: "10.0.0.5" },
       { subnet: "10.0.1.0/29", gateway: "10.0.1.4" },
@@ -67,7 +67,7 @@ describe("candidates()", () => {
   });
 });
 
-describe("rangeHolding()", () => {
+describe("rangeContaining()", () => {
   const set = setOf({ subnet: "10.0.1.0/24", rangeStart: "10.0.1.5", rangeEnd: "10.0.1.9" }, { subnet: "10.0.2.0/24" });
   test.each([
     ["10.0.1.5", true],
@@ -79,13 +79,13 @@ describe("rangeHolding()", () => {
     ["10.0.2.255", false],
     ["fd00::a00:105", false],
   ])("of %s is there: %p", (text, expected) => {
-    expect(rangeHolding(set, address(text)) !== undefined).toBe(expected);
+    expect(rangeContaining(set, address(text)) !== undefined).toBe(expected);
   });
 
   test("works in IPv6 up to the very last address", () => {
     const ipv6 = setOf({ subnet: "2001:db8::/120" });
     expect(formatSet(ipv6)).toBe("2001:db8::1-2001:db8::ff");
-    expect(rangeHolding(ipv6, address("2001:db8::ff"))).toBeDefined();
-    expect(rangeHolding(ipv6, address("2001:db8::100"))).toBeUndefined();
+    expect(rangeContaining(ipv6, address("2001:db8::ff"))).toBeDefined();
+    expect(rangeContaining(ipv6, address("2001:db8::100"))).toBeUndefined();
   });
 });

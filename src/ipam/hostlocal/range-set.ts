@@ -1,11 +1,10 @@
 /**
- * The addresses of a network: sets of ranges, one address out of each set.
+ * The addresses of a network: sets of ranges; a container gets one address from each set.
  *
  *   set 0:  10.1.2.0/24 from .10 to .254, gateway .1  |  10.2.2.0/24 …
  *   set 1:  2001:db8:1::/64 …
  *
- * Pure: what a range means, not how it is written (`decode-ranges.ts`) nor who
- * holds what (`store.ts`).
+ * Pure: the config format is in `decode-ranges.ts`, the reservations are in `store.ts`.
  */
 import { type Address, addressBits, type Family, formatAddress, isSameAddress } from "../../ip/address.ts";
 import { lastAddress, type Prefix } from "../../ip/prefix.ts";
@@ -15,32 +14,32 @@ export interface SubnetRange {
   readonly subnet: Prefix;
   /** Both ends included. */
   readonly addresses: AddressRange;
-  /** Never given out, whether it lies in the range or not. */
+  /** Never assigned, whether it is in the range or not. */
   readonly gateway: Address;
 }
 
-/** Ranges of one family, without overlap; addresses are taken from them in turn. */
+/** Ranges of one family, without overlap; addresses are assigned from them in order. */
 export type RangeSet = readonly SubnetRange[];
 
-/** An address that may be given, and the range it comes from. */
+/** An address that may be assigned, and the range it comes from. */
 export interface Candidate {
   readonly address: Address;
   readonly range: SubnetRange;
 }
 
-/** The network's own address, the gateway, one for a container, and the broadcast. */
+/** Room for the network address, the gateway, one container and the broadcast address. */
 const SMALLEST_HOST_BITS = 2;
 
 export function isLargeEnough(subnet: Prefix): boolean {
   return subnet.length <= addressBits(subnet.network.family) - SMALLEST_HOST_BITS;
 }
 
-/** The first address after the network's own: the usual gateway, and where a range begins unless it says otherwise. */
+/** The first address after the network address: the default for the gateway and for the start of a range. */
 export function firstHost({ network }: Prefix): Address {
   return { family: network.family, value: network.value + 1n };
 }
 
-/** The last address that is not a broadcast; IPv6 has none. */
+/** The last address that is not a broadcast address; IPv6 has no broadcast address. */
 export function lastHost(subnet: Prefix): Address {
   const { family, value } = lastAddress(subnet);
   return { family, value: family === 4 ? value - 1n : value };
@@ -50,12 +49,12 @@ export function familyOf(set: RangeSet): Family | undefined {
   return set[0]?.subnet.network.family;
 }
 
-/** The range of the set that holds the address, if any does. */
-export function rangeHolding(set: RangeSet, address: Address): SubnetRange | undefined {
+/** The range of the set that contains the address, if any. */
+export function rangeContaining(set: RangeSet, address: Address): SubnetRange | undefined {
   return set.find(({ addresses }) => rangeContains(addresses, address));
 }
 
-/** The first two ranges of different sets, or of one set, that share addresses. */
+/** The first two ranges, of one set or of two, that overlap. */
 export function firstOverlap(sets: readonly RangeSet[]): readonly [SubnetRange, SubnetRange] | undefined {
   const ranges = sets.flat();
   for (const [index, left] of ranges.entries()) {
@@ -66,12 +65,13 @@ export function firstOverlap(sets: readonly RangeSet[]): readonly [SubnetRange, 
 }
 
 /**
- * Every address of the set once, beginning behind the one given last, so that
- * a freed address rests as long as it can. Gateways are left out.
+ * Every address of the set once except gateways, beginning after the one assigned last,
+ * so that a freed address stays unused as long as possible.
  */
-export function* candidates(set: RangeSet, lastGiven: Address | undefined): Generator<Candidate> {
-  const start = lastGiven === undefined ? -1 : set.findIndex((range) => rangeHolding([range], lastGiven) !== undefined);
-  if (lastGiven === undefined || start < 0) {
+export function* candidates(set: RangeSet, lastAssigned: Address | undefined): Generator<Candidate> {
+  const start =
+    lastAssigned === undefined ? -1 : set.findIndex((range) => rangeContaining([range], lastAssigned) !== undefined);
+  if (lastAssigned === undefined || start < 0) {
     for (const range of set) yield* hosts(range, range.addresses.first.value, range.addresses.last.value);
     return;
   }
@@ -79,8 +79,8 @@ export function* candidates(set: RangeSet, lastGiven: Address | undefined): Gene
     const range = set[(start + turn) % set.length];
     if (range === undefined) return;
     const { first, last } = range.addresses;
-    const from = turn === 0 ? lastGiven.value + 1n : first.value;
-    yield* hosts(range, from, turn === set.length ? lastGiven.value : last.value);
+    const from = turn === 0 ? lastAssigned.value + 1n : first.value;
+    yield* hosts(range, from, turn === set.length ? lastAssigned.value : last.value);
   }
 }
 
@@ -97,7 +97,7 @@ export function formatSet(set: RangeSet): string {
   return set.map(({ addresses }) => formatRange(addresses)).join(", ");
 }
 
-/** The address as the container bears it: with the length of its subnet. */
+/** The address as the container gets it: with the prefix length of its subnet. */
 export function formatCandidate({ address, range }: Candidate): string {
   return `${formatAddress(address)}/${range.subnet.length}`;
 }

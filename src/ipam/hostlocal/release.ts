@@ -1,12 +1,12 @@
-/** DEL and GC: addresses given back, of one attachment or of all that are gone. */
+/** DEL and GC: release the addresses of one attachment, or of all that no longer exist. */
 import type { Attachment } from "../../cni/attachments.ts";
 import { PluginError } from "../../errors.ts";
 import { lastChangeOf } from "../../linux/files.ts";
 import { type NetworkInput, networkDirectory } from "./config.ts";
-import { doubt, openIndex, rebuildIndex, vouchFor } from "./owner-index.ts";
+import { readNetworkFiles } from "./network-files.ts";
+import { withNetworkLock } from "./network-lock.ts";
+import { markStale, markValid, openIndex, rebuildIndex } from "./owner-index.ts";
 import { type Owner, release } from "./store.ts";
-import { inTurn } from "./turn.ts";
-import { walk } from "./walk.ts";
 
 export interface DelInput extends NetworkInput {
   readonly containerId: string;
@@ -17,29 +17,29 @@ export interface GcInput extends NetworkInput {
   readonly validAttachments: readonly Attachment[] | undefined;
 }
 
-/** Succeeds when there is nothing to give back. The ranges of the config are not looked at. */
+/** Succeeds if there is nothing to release. Does not use the ranges of the config. */
 export async function hostLocalDel(input: DelInput, signal: AbortSignal): Promise<void> {
   const directory = networkDirectory(input);
   if (lastChangeOf(directory) === undefined) return;
   const owner = { containerId: input.containerId.trim(), ifname: input.ifname };
-  await inTurn(directory, signal, () => {
+  await withNetworkLock(directory, signal, () => {
     const index = openIndex(directory);
-    const holding = index.holdingOf(owner);
-    if (holding.addresses.length === 0) return;
-    doubt(index);
-    releaseAll(directory, holding.addresses);
-    vouchFor(index, index.lastReserved, { ...holding, addresses: [] });
+    const owned = index.addressesOf(owner);
+    if (owned.addresses.length === 0) return;
+    markStale(index);
+    releaseAll(directory, owned.addresses);
+    markValid(index, index.lastReserved, { ...owned, addresses: [] });
   });
 }
 
-/** Frees what nobody in the list holds, and what dead processes left empty. No list: frees nothing. */
+/** Releases the addresses of every owner that is not in the list, and empty reservations. Without a list: nothing. */
 export async function hostLocalGc(input: GcInput, signal: AbortSignal): Promise<void> {
   const { validAttachments } = input;
   const directory = networkDirectory(input);
   if (validAttachments === undefined || lastChangeOf(directory) === undefined) return;
   const isValid = validity(validAttachments);
-  await inTurn(directory, signal, () => {
-    const { reservations } = walk(directory);
+  await withNetworkLock(directory, signal, () => {
+    const { reservations } = readNetworkFiles(directory);
     const stale = reservations.filter(({ owner }) => owner === undefined || !isValid(owner));
     try {
       releaseAll(
@@ -52,7 +52,7 @@ export async function hostLocalGc(input: GcInput, signal: AbortSignal): Promise<
   });
 }
 
-/** An old file names no interface: it is kept as long as its container has any. */
+/** An old file does not name the interface: it is kept as long as its container has any attachment. */
 function validity(attachments: readonly Attachment[]): (owner: Owner) => boolean {
   const containers = new Set(attachments.map(({ containerId }) => containerId));
   const pairs = new Set(attachments.map(({ containerId, ifname }) => `${containerId}/${ifname}`));
@@ -60,7 +60,7 @@ function validity(attachments: readonly Attachment[]): (owner: Owner) => boolean
     ifname === undefined ? containers.has(containerId) : pairs.has(`${containerId}/${ifname}`);
 }
 
-/** Tries every one before it fails. */
+/** Tries to release every address before it throws. */
 function releaseAll(directory: string, addresses: readonly string[]): void {
   const failures: string[] = [];
   for (const address of addresses) {
@@ -71,5 +71,5 @@ function releaseAll(directory: string, addresses: readonly string[]): void {
     }
   }
   if (failures.length === 0) return;
-  throw new PluginError("io-failure", `Cannot give back every address: ${failures.join("; ")}`);
+  throw new PluginError("io-failure", `Cannot release every address: ${failures.join("; ")}`);
 }

@@ -1,4 +1,4 @@
-/** The text of a resolv.conf, as the `dns` of a result. */
+/** Converts the text of a resolv.conf to the `dns` of a result. */
 import type { CniDns } from "../../cni/result.ts";
 
 export function parseResolvConf(content: string): CniDns {
@@ -10,7 +10,7 @@ export function parseResolvConf(content: string): CniDns {
     const [keyword = "", ...values] = line.trim().split(/\s+/);
     const [first] = values;
     if (first === undefined) continue;
-    // A comment's keyword begins with # or ; and so is none of these.
+    // The first word of a comment begins with # or ; so it does not match.
     if (keyword === "nameserver") nameservers.push(first);
     else if (keyword === "domain") domain = first;
     else if (keyword === "search") search.push(...values);

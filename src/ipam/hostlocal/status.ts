@@ -1,8 +1,8 @@
 /**
- * STATUS: whether an ADD could be served.
+ * STATUS: whether ADD can work.
  *
- * Ranges that are full are not reported: a host full of running containers is
- * healthy, and a runtime that called it not ready would have them evicted.
+ * Ranges without a free address are not reported: a host full of running containers
+ * is healthy, and if the runtime reported it as not ready, they would be evicted.
  */
 import { PluginError } from "../../errors.ts";
 import { type AddressInput, decodeHostLocal } from "./config.ts";
@@ -13,17 +13,15 @@ export async function hostLocalStatus(input: Omit<AddressInput, "args">): Promis
   let existing = directory;
   while (existing.includes("/") && !existsSync(existing)) existing = existing.slice(0, existing.lastIndexOf("/"));
   const needs = [
-    { path: existing === "" ? "/" : existing, mode: constants.W_OK | constants.X_OK, use: "reservations are written" },
-    ...(resolvConf === undefined
-      ? []
-      : [{ path: resolvConf, mode: constants.R_OK, use: "the DNS settings come from" }]),
+    { path: existing === "" ? "/" : existing, mode: constants.W_OK | constants.X_OK, problem: "cannot be written" },
+    ...(resolvConf === undefined ? [] : [{ path: resolvConf, mode: constants.R_OK, problem: "cannot be read" }]),
   ];
-  for (const { path, mode, use } of needs) {
+  for (const { path, mode, problem } of needs) {
     try {
       accessSync(path, mode);
     } catch (cause) {
       const details = cause instanceof Error ? cause.message : String(cause);
-      throw new PluginError("not-available", `Cannot serve containers: "${path}", where ${use}, cannot be used`, {
+      throw new PluginError("not-available", `Cannot assign addresses: "${path}" ${problem}`, {
         details,
         cause,
       });

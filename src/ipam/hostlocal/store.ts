@@ -1,18 +1,18 @@
 /**
- * The files of a network, byte for byte those of upstream's host-local, so that
- * either program carries on where the other stopped:
+ * The files of a network, byte for byte in the format of upstream's host-local, so that
+ * either program can continue with the files of the other:
  *
  *   <network>/10.1.2.3             containerID CRLF ifname: the reservation itself
- *   <network>/last_reserved_ip.0   the address that set 0 gave last
+ *   <network>/last_reserved_ip.0   the address that was assigned last from set 0
  *   <network>/lock                 flocked around every change
  *
- * Every function here wants the lock held. A reservation is created empty and
- * filled at once: one that is empty while the lock is ours was left by a
- * process that died in between, and belongs to nobody.
+ * The caller of every function here must hold the lock. A reservation is created empty
+ * and written at once: one that is still empty when the lock is free was left by a
+ * process that was killed in between, and belongs to nobody.
  */
 import { createText, overwriteText, readText, removeFile, writeText } from "../../linux/files.ts";
 
-/** Who holds an address. Old files name the container alone. */
+/** The owner of an address. Old files contain only the container ID. */
 export interface Owner {
   readonly containerId: string;
   readonly ifname?: string | undefined;
@@ -20,7 +20,7 @@ export interface Owner {
 
 export interface Reservation {
   readonly address: string;
-  /** `undefined`: abandoned by a process that died. */
+  /** `undefined`: left empty by a process that was killed. */
   readonly owner: Owner | undefined;
 }
 
@@ -31,7 +31,7 @@ export function ownerText({ containerId, ifname }: Owner): string {
   return ifname === undefined ? containerId : `${containerId}${LINE_BREAK}${ifname}`;
 }
 
-/** White space around the text does not count. */
+/** Leading and trailing white space is ignored. */
 function parseOwner(content: string): Owner | undefined {
   const trimmed = content.trim();
   if (trimmed === "") return undefined;
@@ -40,7 +40,7 @@ function parseOwner(content: string): Owner | undefined {
   return { containerId: trimmed.slice(0, end), ifname: trimmed.slice(end + LINE_BREAK.length) };
 }
 
-/** Answers `false` where somebody holds the address. */
+/** Returns `false` if the address is reserved already. */
 export function reserve(directory: string, address: string, owner: Owner): boolean {
   return createText(`${directory}/${address}`, ownerText(owner));
 }
@@ -54,12 +54,12 @@ export function release(directory: string, address: string): boolean {
   return removeFile(`${directory}/${address}`);
 }
 
-/** What set `index` gave last; it may have been freed since, or lie outside of today's ranges. */
+/** The address assigned last from set `index`; it may have been released since, or be outside the current ranges. */
 export function readLastReserved(directory: string, index: number): string | undefined {
   return readText(`${directory}/${LAST_RESERVED}${index}`);
 }
 
-/** `before` is what the file says; an address that covers it needs no truncation, which is slow. */
+/** `before` is the content of the file; an address of at least its length needs no truncation, which is slow. */
 export function writeLastReserved(directory: string, index: number, address: string, before: string): void {
   const write = address.length < before.length ? writeText : overwriteText;
   write(`${directory}/${LAST_RESERVED}${index}`, address);

@@ -1,11 +1,15 @@
-/** One call at a time on a network's files, upstream's plugin included: all take the same lock. */
+/** The lock on a network's files, which upstream's plugin takes too: one call at a time. */
 import { lockFile, unlockFile } from "../../linux/flock.ts";
 
-/** A holder needs milliseconds; who waits this long waits for something broken. */
+/** A call holds the lock for milliseconds; a longer wait means that something is broken. */
 const LIMIT_MILLISECONDS = 30_000;
 
 /** Runs `work` with the lock held. Creates the folder. */
-export async function inTurn<Outcome>(directory: string, signal: AbortSignal, work: () => Outcome): Promise<Outcome> {
+export async function withNetworkLock<Outcome>(
+  directory: string,
+  signal: AbortSignal,
+  work: () => Outcome,
+): Promise<Outcome> {
   const lock = await lockFile(`${directory}/lock`, { limitMilliseconds: LIMIT_MILLISECONDS, signal });
   try {
     return work();

@@ -1,19 +1,19 @@
 /**
- * All files of a network, read one by one: what upstream's plugin does at every
- * call, and this one only when its index does not vouch for the folder.
+ * Reads all files of a network, one by one. Upstream's plugin does so at every call,
+ * this one only if its index is stale.
  */
 import { PluginError } from "../../errors.ts";
 import { parseAddress } from "../../ip/address.ts";
 import { LAST_RESERVED, type Reservation, readReservation } from "./store.ts";
 
-export interface Folder {
+export interface NetworkFiles {
   readonly reservations: readonly Reservation[];
-  /** Numbers of the sets that have a `last_reserved_ip` file. */
+  /** The numbers of the sets that have a `last_reserved_ip` file. */
   readonly lastReservedSets: readonly number[];
 }
 
-/** Files that bear no address's name are left alone. */
-export function walk(directory: string): Folder {
+/** Ignores files whose name is not an address. */
+export function readNetworkFiles(directory: string): NetworkFiles {
   const names = namesIn(directory);
   const reservations = names
     .filter((name) => parseAddress(name) !== undefined)
@@ -26,7 +26,7 @@ export function walk(directory: string): Folder {
   return { reservations, lastReservedSets };
 }
 
-/** Loaded here, since only a walk needs it (docs/decisions/0006-what-imports-cost.md). */
+/** Loads `node:fs` only now, since an ordinary call does not need it (docs/decisions/0006-what-imports-cost.md). */
 function namesIn(directory: string): readonly string[] {
   const { readdirSync }: typeof import("node:fs") = require("node:fs");
   try {
