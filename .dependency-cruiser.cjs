@@ -72,7 +72,7 @@ module.exports = {
       name: "agent-state-in-agent-only",
       comment: "a process that ends with its call does not load what an agent shares among its calls",
       severity: "error",
-      from: { path: "^src/bin/(process|composers)\\.ts$" },
+      from: { path: "^src/bin/(process|plugin-loaders)\\.ts$" },
       to: { path: ["/shared\\.ts$", "/shared-[a-z-]+\\.ts$", "^src/bin/agent-host\\.ts$"], reachable: true },
     },
     {

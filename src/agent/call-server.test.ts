@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Answer } from "../cni/answer.ts";
+import type { Reply } from "../cni/reply.ts";
 import { PluginError } from "../errors.ts";
 import { type CallServer, serveCalls } from "./call-server.ts";
 import { decodeFrame, encodeFrame } from "./frame.ts";
@@ -20,38 +20,38 @@ interface CallText {
   readonly stdin: string;
 }
 
-type Service = (call: HandedCall, signal: AbortSignal) => Promise<Answer>;
+type Service = (call: HandedCall, signal: AbortSignal) => Promise<Reply>;
 
-/** What is said back is what was asked. */
+/** Echoes the call. */
 const echo: Service = async ({ program, environment, stdin }) => ({
   exitCode: 7,
   stdout: `${program} ${JSON.stringify(environment)} ${new TextDecoder().decode(stdin)}`,
   stderr: "a log\n",
 });
 
-/** Answers when it is told to stop, and keeps what it was told. */
+/** Replies when it is aborted, and records the reason. */
 function stoppable() {
   const begun = Promise.withResolvers<void>();
   const reason = Promise.withResolvers<unknown>();
-  const answer: Service = async (_, signal) => {
+  const serve: Service = async (_, signal) => {
     begun.resolve();
     await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
     reason.resolve(signal.reason);
     return { exitCode: 1, stdout: "undone", stderr: "" };
   };
-  return { answer, begun: begun.promise, reason: reason.promise };
+  return { serve, begun: begun.promise, reason: reason.promise };
 }
 
-/** Answers when the test says so. */
+/** Replies when the test says so. */
 function gated() {
   const begun = Promise.withResolvers<void>();
   const gate = Promise.withResolvers<void>();
-  const answer: Service = async () => {
+  const serve: Service = async () => {
     begun.resolve();
     await gate.promise;
     return { exitCode: 0, stdout: "done", stderr: "" };
   };
-  return { answer, begun: begun.promise, open: () => gate.resolve() };
+  return { serve, begun: begun.promise, open: () => gate.resolve() };
 }
 
 class Caller {
@@ -98,8 +98,8 @@ class Caller {
     this.#socket.resume();
   }
 
-  /** Undefined where the server ended without one. */
-  async answered(): Promise<Answer | undefined> {
+  /** `undefined` if the server closed the connection without one. */
+  async reply(): Promise<Reply | undefined> {
     await this.#ended.promise;
     this.#socket.destroy();
     const frame = decodeFrame(this.#received.subarray(GREETING.length));
@@ -125,24 +125,24 @@ describe("serveCalls()", () => {
     server = serveCalls({
       path,
       greeting: Buffer.from(GREETING),
-      answer: async (handed, signal) => ({ answer: await service(handed, signal), afterwards: () => afterwards() }),
+      serve: async (handed, signal) => ({ reply: await service(handed, signal), afterwards: () => afterwards() }),
     });
   });
   afterEach(() => server.stop());
 
-  test("greets, and answers the call with all that it brought", async () => {
+  test("greets, and replies to the call with its program, environment and config", async () => {
     const caller = call();
     expect(await caller.greeted()).toBe(GREETING);
     caller.hand({ program: "ipam", environment: { CNI_ARGS: "K=ü", EMPTY: "" }, stdin: '{"name":"ñ"}' });
 
-    expect(await caller.answered()).toEqual({
+    expect(await caller.reply()).toEqual({
       exitCode: 7,
       stdout: 'ipam {"CNI_ARGS":"K=ü","EMPTY":""} {"name":"ñ"}',
       stderr: "a log\n",
     });
   });
 
-  test("does what comes afterwards, once", async () => {
+  test("runs the work after a reply once", async () => {
     let times = 0;
     afterwards = () => {
       times += 1;
@@ -150,11 +150,11 @@ describe("serveCalls()", () => {
     const caller = call();
     caller.hand({ program: "ipam", environment: {}, stdin: "{}" });
 
-    expect((await caller.answered())?.exitCode).toBe(7);
+    expect((await caller.reply())?.exitCode).toBe(7);
     expect(times).toBe(1);
   });
 
-  test("takes a call that comes byte by byte", async () => {
+  test("accepts a call that arrives byte by byte", async () => {
     const caller = call();
     await caller.greeted();
     for (const byte of encodeCall({ program: "plugin", environment: {}, stdin: Uint8Array.of(65, 66) })) {
@@ -162,18 +162,18 @@ describe("serveCalls()", () => {
       await Bun.sleep(0);
     }
 
-    expect((await caller.answered())?.stdout).toBe("plugin {} AB");
+    expect((await caller.reply())?.stdout).toBe("plugin {} AB");
   });
 
-  test("serves many at once, each its own", async () => {
+  test("serves many calls at once, each with its own reply", async () => {
     const callers = Array.from({ length: 60 }, call);
     for (const [index, caller] of callers.entries()) caller.hand({ ...CALL, stdin: String(index) });
-    const answers = await Promise.all(callers.map((caller) => caller.answered()));
+    const replies = await Promise.all(callers.map((caller) => caller.reply()));
 
-    expect(answers.map((answer) => answer?.stdout.split(" ").at(-1))).toEqual(callers.map((_, index) => String(index)));
+    expect(replies.map((reply) => reply?.stdout.split(" ").at(-1))).toEqual(callers.map((_, index) => String(index)));
   });
 
-  test("gives an answer of several megabytes to a reader that takes its time, while others are served", async () => {
+  test("sends a reply of several megabytes to a slow reader, while others are served", async () => {
     const large = "x".repeat(6_000_000);
     service = async (handed, signal) =>
       handed.program === "ipam" ? echo(handed, signal) : { exitCode: 0, stdout: large, stderr: "" };
@@ -184,14 +184,14 @@ describe("serveCalls()", () => {
     const quick = call();
     quick.hand({ ...CALL, program: "ipam" });
 
-    expect((await quick.answered())?.exitCode).toBe(7);
+    expect((await quick.reply())?.exitCode).toBe(7);
     slow.resume();
-    expect((await slow.answered())?.stdout).toBe(large);
+    expect((await slow.reply())?.stdout).toBe(large);
   });
 
-  test("tells the work of a caller that ends sending to stop, and still gives it the answer", async () => {
-    const { answer, begun, reason } = stoppable();
-    service = answer;
+  test("aborts the work of a caller that shuts down sending, and still sends it the reply", async () => {
+    const { serve, begun, reason } = stoppable();
+    service = serve;
     const caller = call();
     caller.hand();
     await begun;
@@ -199,12 +199,12 @@ describe("serveCalls()", () => {
 
     expect(await reason).toMatchObject({ kind: "interrupted" });
     expect(await reason).toBeInstanceOf(PluginError);
-    expect(await caller.answered()).toMatchObject({ exitCode: 1, stdout: "undone" });
+    expect(await caller.reply()).toMatchObject({ exitCode: 1, stdout: "undone" });
   });
 
-  test("tells the work of a caller that goes away to stop, and goes on serving", async () => {
-    const { answer, begun, reason } = stoppable();
-    service = answer;
+  test("aborts the work of a caller that disconnects, and continues serving", async () => {
+    const { serve, begun, reason } = stoppable();
+    service = serve;
     const caller = call();
     caller.hand();
     await begun;
@@ -214,15 +214,15 @@ describe("serveCalls()", () => {
     service = echo;
     const next = call();
     next.hand();
-    expect((await next.answered())?.exitCode).toBe(7);
+    expect((await next.reply())?.exitCode).toBe(7);
   });
 
-  test("lets go of a caller that leaves without a call", async () => {
+  test("drops a caller that disconnects without a call", async () => {
     const silent = call();
     await silent.greeted();
     silent.endSending();
 
-    expect(await silent.answered()).toBeUndefined();
+    expect(await silent.reply()).toBeUndefined();
   });
 
   test.each([
@@ -232,17 +232,17 @@ describe("serveCalls()", () => {
     const confused = call();
     await confused.greeted();
     confused.send(encodeFrame({ number: 0, head: Buffer.from(head), body: new Uint8Array(0) }));
-    expect(await confused.answered()).toBeUndefined();
+    expect(await confused.reply()).toBeUndefined();
 
     const next = call();
     next.hand();
-    expect((await next.answered())?.exitCode).toBe(7);
+    expect((await next.reply())?.exitCode).toBe(7);
   });
 
   describe("stop()", () => {
-    test("waits for the calls under way, which get their answers", async () => {
-      const { answer, begun, open } = gated();
-      service = answer;
+    test("waits for the calls in progress, which get their replies", async () => {
+      const { serve, begun, open } = gated();
+      service = serve;
       const caller = call();
       caller.hand();
       await begun;
@@ -254,14 +254,14 @@ describe("serveCalls()", () => {
 
       expect(hasStopped).toBe(false);
       open();
-      expect((await caller.answered())?.stdout).toBe("done");
+      expect((await caller.reply())?.stdout).toBe("done");
       await stopped;
     });
 
-    test("waits until a slow reader has its answer", async () => {
+    test("waits until a slow reader has its reply", async () => {
       const large = "x".repeat(6_000_000);
-      const { answer, begun, open } = gated();
-      service = async (handed, signal) => ({ ...(await answer(handed, signal)), stdout: large });
+      const { serve, begun, open } = gated();
+      service = async (handed, signal) => ({ ...(await serve(handed, signal)), stdout: large });
       const slow = call();
       await slow.greeted();
       slow.hand();
@@ -276,11 +276,11 @@ describe("serveCalls()", () => {
 
       expect(hasStopped).toBe(false);
       slow.resume();
-      expect((await slow.answered())?.stdout).toBe(large);
+      expect((await slow.reply())?.stdout).toBe(large);
       await stopped;
     });
 
-    test("takes no new calls: neither from a newcomer nor from who was greeted before", async () => {
+    test("accepts no new calls: neither on a new connection nor on one that was greeted before", async () => {
       let served = 0;
       service = async () => {
         served += 1;
@@ -293,7 +293,7 @@ describe("serveCalls()", () => {
       const newcomer = call();
       newcomer.hand();
 
-      expect([await greeted.answered(), await newcomer.answered()]).toEqual([undefined, undefined]);
+      expect([await greeted.reply(), await newcomer.reply()]).toEqual([undefined, undefined]);
       expect(served).toBe(0);
     });
   });

@@ -3,121 +3,121 @@
  *
  *   plugin's process                     node agent
  *        | ------------ connects ----------> |
- *        | <----------- greeting ----------- |   the same as its own? else it does its work itself
+ *        | <----------- greeting ----------- |   if it differs from its own, it does the call itself
  *        | ------------- call -------------> |   the work begins
- *        | ---- ends sending, or goes -----> |   the work is told to stop, and undoes itself
- *        | <------------ answer ------------ |
+ *        | - shuts down sending, or dies --> |   the work is aborted, and undoes itself
+ *        | <------------ reply ------------- |
  *
- * A connection carries one call. If the agent dies, the plugin's process finds
- * the connection closed without an answer, and does the whole call itself:
- * every command can be given again.
+ * A connection carries one call. If the agent dies, the plugin's process sees
+ * the connection closed without a reply and does the whole call itself: every
+ * command can safely be repeated.
  */
 import type { Socket, UnixSocketListener } from "bun";
-import type { Answer } from "../cni/answer.ts";
+import type { Reply } from "../cni/reply.ts";
 import { PluginError } from "../errors.ts";
 import { decodeFrame, joined } from "./frame.ts";
-import { decodeCall, encodeAnswer, type HandedCall } from "./handed-call.ts";
+import { decodeCall, encodeReply, type HandedCall } from "./handed-call.ts";
 
 export interface CallService {
   readonly path: string;
   readonly greeting: Uint8Array;
-  /** Never rejects: every failure is an answer. */
-  answer(call: HandedCall, signal: AbortSignal): Promise<Served>;
+  /** Never rejects: every failure becomes a reply. */
+  serve(call: HandedCall, signal: AbortSignal): Promise<Served>;
 }
 
 export interface Served {
-  readonly answer: Answer;
-  /** What is to be done behind the answer, when nobody waits for it. */
+  readonly reply: Reply;
+  /** Work to do after the reply is sent, when nobody waits for it. */
   afterwards(): void;
 }
 
 export interface CallServer {
-  /** Takes no new calls; resolves when those under way have ended, and their callers have the answers. */
+  /** Accepts no new calls; resolves when the calls in progress have ended and their callers have the replies. */
   stop(): Promise<void>;
 }
 
-interface Conversation {
+interface Connection {
   received: Uint8Array;
-  /** What the other side has not taken yet. */
+  /** Not accepted by the other side's socket yet. */
   unsent: Uint8Array;
-  isUnderWay: boolean;
-  isAnswered: boolean;
+  isInProgress: boolean;
+  isReplied: boolean;
   readonly stopping: AbortController;
-  /** Resolved when the other side has taken all of its answer, or has gone. */
+  /** Resolved when the other side has received the whole reply, or has disconnected. */
   readonly over: PromiseWithResolvers<void>;
 }
 
 const NOTHING = new Uint8Array(0);
 
 export function serveCalls(service: CallService): CallServer {
-  const underWay = new Set<Promise<void>>();
-  const connected = new Set<Socket<Conversation>>();
+  const inProgress = new Set<Promise<void>>();
+  const connected = new Set<Socket<Connection>>();
 
-  const listener: UnixSocketListener<Conversation> = Bun.listen<Conversation>({
+  const listener: UnixSocketListener<Connection> = Bun.listen<Connection>({
     unix: service.path,
     allowHalfOpen: true,
     socket: {
       open(socket) {
-        socket.data = newConversation();
+        socket.data = newConnection();
         connected.add(socket);
         send(socket, service.greeting);
       },
       data(socket, bytes) {
-        const conversation = socket.data;
-        if (conversation.isUnderWay) return;
-        // The bytes are the runtime's own and change with the next ones.
-        conversation.received = joined(conversation.received, new Uint8Array(bytes));
-        const call = handedCall(conversation.received);
+        const connection = socket.data;
+        if (connection.isInProgress) return;
+        // The runtime reuses this buffer for the next bytes.
+        connection.received = joined(connection.received, new Uint8Array(bytes));
+        const call = handedCall(connection.received);
         if (call === undefined) return;
-        // Whoever does not speak as agreed does its work itself.
+        // A caller that does not follow the protocol does its call itself.
         if (call === "unreadable") return void socket.terminate();
-        conversation.isUnderWay = true;
-        const work = converse(socket, call, service).finally(() => underWay.delete(work));
-        underWay.add(work);
+        connection.isInProgress = true;
+        const work = serveCall(socket, call, service).finally(() => inProgress.delete(work));
+        inProgress.add(work);
       },
       drain: (socket) => sendRest(socket),
       end(socket) {
-        if (!socket.data.isUnderWay) socket.end();
-        else if (!socket.data.isAnswered) stop(socket.data, "the caller was told to stop");
+        if (!socket.data.isInProgress) socket.end();
+        else if (!socket.data.isReplied) stop(socket.data, "the caller was told to stop");
       },
       close(socket) {
         connected.delete(socket);
         socket.data.over.resolve();
-        if (!socket.data.isAnswered) stop(socket.data, "the caller has gone");
+        if (!socket.data.isReplied) stop(socket.data, "the caller has disconnected");
       },
-      error: ({ data }) => stop(data, "the caller has gone"),
+      error: ({ data }) => stop(data, "the caller has disconnected"),
     },
   });
   return {
     async stop() {
       listener.stop(false);
-      // Who was greeted and has not handed its call over yet does it itself.
-      for (const socket of connected) if (!socket.data.isUnderWay) socket.terminate();
-      while (underWay.size > 0) await Promise.all(underWay);
+      // A caller that was greeted and has not sent its call yet does it itself.
+      for (const socket of connected) if (!socket.data.isInProgress) socket.terminate();
+      while (inProgress.size > 0) await Promise.all(inProgress);
     },
   };
 }
 
-async function converse(socket: Socket<Conversation>, call: HandedCall, service: CallService): Promise<void> {
-  const { answer, afterwards } = await service.answer(call, socket.data.stopping.signal);
-  socket.data.isAnswered = true;
-  send(socket, encodeAnswer(answer));
+async function serveCall(socket: Socket<Connection>, call: HandedCall, service: CallService): Promise<void> {
+  const { reply, afterwards } = await service.serve(call, socket.data.stopping.signal);
+  socket.data.isReplied = true;
+  send(socket, encodeReply(reply));
   afterwards();
   await socket.data.over.promise;
 }
 
-function newConversation(): Conversation {
+function newConnection(): Connection {
   return {
     received: NOTHING,
     unsent: NOTHING,
-    isUnderWay: false,
-    isAnswered: false,
+    isInProgress: false,
+    isReplied: false,
     stopping: new AbortController(),
     over: Promise.withResolvers(),
   };
 }
 
-/** `undefined` while some of it is missing. */
+/** `undefined` while the frame is incomplete. */
 function handedCall(received: Uint8Array): HandedCall | "unreadable" | undefined {
   try {
     const frame = decodeFrame(received);
@@ -127,21 +127,21 @@ function handedCall(received: Uint8Array): HandedCall | "unreadable" | undefined
   }
 }
 
-function stop({ stopping }: Conversation, reason: string): void {
+function stop({ stopping }: Connection, reason: string): void {
   if (!stopping.signal.aborted) stopping.abort(new PluginError("interrupted", `Cannot finish: ${reason}`));
 }
 
-function send(socket: Socket<Conversation>, bytes: Uint8Array): void {
+function send(socket: Socket<Connection>, bytes: Uint8Array): void {
   socket.data.unsent = joined(socket.data.unsent, bytes);
   sendRest(socket);
 }
 
-function sendRest(socket: Socket<Conversation>): void {
+function sendRest(socket: Socket<Connection>): void {
   const { data } = socket;
   const count = socket.write(data.unsent);
   if (count < 0) return;
   data.unsent = data.unsent.subarray(count);
-  if (!data.isAnswered || data.unsent.length > 0) return;
+  if (!data.isReplied || data.unsent.length > 0) return;
   socket.end();
   data.over.resolve();
 }

@@ -9,7 +9,7 @@ const frames: fc.Arbitrary<Frame> = fc.record({
 });
 
 describe("a frame", () => {
-  test("arrives as it was sent, whatever its number, head and body", () => {
+  test("decodes to what was encoded, whatever its number, head and body", () => {
     fc.assert(
       fc.property(frames, (frame) => {
         expect(decodeFrame(encodeFrame(frame))).toEqual(frame);
@@ -17,7 +17,7 @@ describe("a frame", () => {
     );
   });
 
-  test("arrives in any pieces, and not before the last of them", () => {
+  test("can arrive in any pieces, and is complete only with the last of them", () => {
     fc.assert(
       fc.property(frames, fc.array(fc.nat(1_000)), (frame, cuts) => {
         const bytes = encodeFrame(frame);
@@ -34,7 +34,7 @@ describe("a frame", () => {
     );
   });
 
-  test("ends where its lengths say, whatever follows, and wherever in a buffer it begins", () => {
+  test("ends where its lengths say, whatever follows, and wherever in a buffer it starts", () => {
     fc.assert(
       fc.property(frames, fc.uint8Array(), fc.uint8Array(), (frame, before, after) => {
         const buffer = joined(joined(before, encodeFrame(frame)), after);
@@ -43,7 +43,7 @@ describe("a frame", () => {
     );
   });
 
-  test("of several megabytes arrives whole", () => {
+  test("of several megabytes decodes completely", () => {
     const body = new Uint8Array(5_000_000).map((_, index) => index % 251);
     const head = new Uint8Array(300_000).fill(120);
 

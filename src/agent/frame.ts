@@ -1,12 +1,12 @@
 /**
- * What the plugin's process and the node agent send each other: a number and
- * two pieces of bytes, which nobody looks into on the way.
+ * The message format between the plugin's process and the node agent: a number
+ * and two opaque byte strings.
  *
  *   | u32 number | u32 length of head | u32 length of body | head | body |
  */
 import { numberAt, putNumber } from "../bytes.ts";
 
-/** How many bytes stand before the head. */
+/** Length of the fixed part, before the head. */
 export const NUMBERS_BYTES = 12;
 
 export interface Frame {
@@ -15,8 +15,8 @@ export interface Frame {
   readonly body: Uint8Array;
 }
 
-/** Where the pieces of a frame lie that is at the beginning of some bytes. */
-export interface FramePlaces {
+/** Offsets in a frame that starts at the first byte of a buffer. */
+export interface FrameLayout {
   readonly number: number;
   readonly bodyAt: number;
   readonly end: number;
@@ -30,23 +30,23 @@ export function encodeFrame({ number, head, body }: Frame): Uint8Array {
   return bytes;
 }
 
-/** For whoever has put the pieces in their places already. */
+/** For a caller that has already written head and body at their offsets. */
 export function putFrameNumbers(bytes: Uint8Array, number: number, headLength: number, bodyLength: number): void {
   putNumber(bytes, 0, number);
   putNumber(bytes, 4, headLength);
   putNumber(bytes, 8, bodyLength);
 }
 
-/** The frame that the bytes begin with; `undefined` while some of it is missing. */
+/** Decodes the frame at the start of the bytes; `undefined` while it is incomplete. */
 export function decodeFrame(bytes: Uint8Array): Frame | undefined {
-  const places = framePlaces(bytes, bytes.length);
-  if (places === undefined || bytes.length < places.end) return undefined;
-  const { number, bodyAt, end } = places;
+  const layout = frameLayout(bytes, bytes.length);
+  if (layout === undefined || bytes.length < layout.end) return undefined;
+  const { number, bodyAt, end } = layout;
   return { number, head: bytes.subarray(NUMBERS_BYTES, bodyAt), body: bytes.subarray(bodyAt, end) };
 }
 
-/** `undefined` while fewer bytes have come than tell it. */
-export function framePlaces(bytes: Uint8Array, count: number): FramePlaces | undefined {
+/** `undefined` until the first `NUMBERS_BYTES` bytes have arrived. */
+export function frameLayout(bytes: Uint8Array, count: number): FrameLayout | undefined {
   if (count < NUMBERS_BYTES) return undefined;
   const bodyAt = NUMBERS_BYTES + numberAt(bytes, 4);
   return { number: numberAt(bytes, 0), bodyAt, end: bodyAt + numberAt(bytes, 8) };

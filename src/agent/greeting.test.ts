@@ -12,11 +12,11 @@ const from = (places: Readonly<Record<string, string>>) => (bytes: Uint8Array, a
 const textOf = (greeting: Uint8Array) => Buffer.from(greeting).toString();
 
 describe("greetingOf()", () => {
-  test("is one line of the release and both namespaces", () => {
+  test("is one line with the release and both namespaces", () => {
     expect(textOf(greetingOf("1.2.3", from(HERE)))).toBe("1.2.3 net:[4026531840] mnt:[4026531841]\n");
   });
 
-  test("is another one from another release, network namespace or mount namespace", () => {
+  test("differs for another release, network namespace or mount namespace", () => {
     const greetings = [
       greetingOf("1.2.3", from(HERE)),
       greetingOf("1.2.4", from(HERE)),
@@ -30,7 +30,7 @@ describe("greetingOf()", () => {
     );
   });
 
-  test("tells where this very process is", () => {
+  test("contains the namespaces of this process", () => {
     expect(textOf(greetingOf("1.2.3", putLinkTarget))).toMatch(/^1\.2\.3 net:\[\d+\] mnt:\[\d+\]\n$/);
   });
 });
@@ -44,7 +44,7 @@ describe("isGreeting()", () => {
     expect(isGreeting(Buffer.from(one), one.length, Buffer.from(other))).toBe(false);
   });
 
-  test("looks at no more bytes than have come", () => {
+  test("ignores bytes beyond those received", () => {
     const received = Buffer.from("v1 here\nleft from before");
 
     expect(isGreeting(received, 8, Buffer.from("v1 here\n"))).toBe(true);

@@ -6,7 +6,7 @@ import { callHead, decodeCall, encodeCall, putHead, roomForHead } from "./handed
 const environments = (unit: "binary" | "binary-ascii") =>
   fc.dictionary(fc.string({ unit, minLength: 1 }), fc.string({ unit })).map((given) => ({ ...given }));
 
-/** As the plugin's process makes it: the config is there already, and the head is put before it. */
+/** As the plugin's process encodes it: the config is in the buffer already, and the head is written before it. */
 function putCall(program: string, environment: Record<string, string>, stdin: Uint8Array): Uint8Array | undefined {
   const head = callHead(program, environment);
   const room = roomForHead(head);
@@ -16,7 +16,7 @@ function putCall(program: string, environment: Record<string, string>, stdin: Ui
 }
 
 describe("a handed call", () => {
-  test("arrives as it was given, whatever is in the environment and the config", () => {
+  test("decodes to what was encoded, whatever is in the environment and the config", () => {
     fc.assert(
       fc.property(fc.string(), environments("binary"), fc.uint8Array(), (program, environment, stdin) => {
         const frame = decodeFrame(encodeCall({ program, environment, stdin }));
@@ -26,7 +26,7 @@ describe("a handed call", () => {
     );
   });
 
-  test("is the same, byte for byte, where its head is put before a config that is there", () => {
+  test("has the same bytes if its head is written before a config in place", () => {
     fc.assert(
       fc.property(environments("binary-ascii"), fc.uint8Array(), (environment, stdin) => {
         expect(putCall("plugin", environment, stdin)).toEqual(encodeCall({ program: "plugin", environment, stdin }));
@@ -34,7 +34,7 @@ describe("a handed call", () => {
     );
   });
 
-  test("cannot be put together in place with a letter beyond ASCII", () => {
+  test("cannot be completed in place if its head is not plain ASCII", () => {
     expect(putCall("plugin", { CNI_ARGS: "K8S_POD_NAME=büro" }, new Uint8Array(3))).toBeUndefined();
   });
 });

@@ -21,7 +21,7 @@ function superviseIn(stop: AbortController) {
   return { supervision, pauses, reports, pass };
 }
 
-/** Fails so many times, then stops the agent. */
+/** Fails the given number of times, then stops the agent. */
 function failing(times: number, stop: AbortController, onRun = () => {}): AgentPart {
   let runs = 0;
   return {
@@ -42,7 +42,7 @@ function untilStopped(signal: AbortSignal): Promise<void> {
 }
 
 describe("superviseParts()", () => {
-  test("starts a part again that failed, after a pause that grows, and reports each time", async () => {
+  test("restarts a part that failed, after a growing pause, and reports it each time", async () => {
     const stop = new AbortController();
     const { supervision, pauses, reports } = superviseIn(stop);
     await superviseParts([failing(3, stop)], supervision);
@@ -52,7 +52,7 @@ describe("superviseParts()", () => {
     expect(reports).toHaveLength(3);
   });
 
-  test("begins with the short pause again when the part had run for a minute", async () => {
+  test("starts with the short pause again if the part ran for a minute", async () => {
     const stop = new AbortController();
     const { supervision, pauses, pass } = superviseIn(stop);
     let runs = 0;
@@ -65,7 +65,7 @@ describe("superviseParts()", () => {
     expect(pauses).toEqual([100, 200, 100, 200]);
   });
 
-  test("starts a part again that ended without being told to", async () => {
+  test("restarts a part that ended without being stopped", async () => {
     const stop = new AbortController();
     const { supervision, reports } = superviseIn(stop);
     let runs = 0;
@@ -78,7 +78,7 @@ describe("superviseParts()", () => {
     expect([runs, reports]).toEqual([2, ["the short part ended: starting it again in 100 ms"]]);
   });
 
-  test("leaves the other parts alone when one fails", async () => {
+  test("does not affect the other parts if one fails", async () => {
     const stop = new AbortController();
     const { supervision } = superviseIn(stop);
     let runs = 0;
@@ -94,7 +94,7 @@ describe("superviseParts()", () => {
     expect(runs).toBe(1);
   });
 
-  test("tells every part to stop, and waits until each has come to an end", async () => {
+  test("stops every part, and waits until each has ended", async () => {
     const stop = new AbortController();
     const { supervision, reports } = superviseIn(stop);
     const ended: string[] = [];
@@ -113,7 +113,7 @@ describe("superviseParts()", () => {
     expect([ended, reports]).toEqual([["one", "two"], []]);
   });
 
-  test("does not report a part that fails because it was told to stop", async () => {
+  test("does not report a part that fails because it was stopped", async () => {
     const stop = new AbortController();
     const { supervision, reports } = superviseIn(stop);
     const run = async (signal: AbortSignal) => {
@@ -127,7 +127,7 @@ describe("superviseParts()", () => {
     expect(reports).toEqual([]);
   });
 
-  test("stops all parts when one refuses to start, and rejects with its refusal", async () => {
+  test("stops all parts if one refuses to start, and rejects with its refusal", async () => {
     const { supervision, pauses } = superviseIn(new AbortController());
     const refusal = new StartRefused("another one is there");
     let isStopped = false;
@@ -146,7 +146,7 @@ describe("superviseParts()", () => {
 });
 
 describe("nextPause()", () => {
-  test("never grows beyond ten seconds", () => {
+  test("never exceeds ten seconds", () => {
     let pause = 0;
     for (let failures = 0; failures < 50; failures++) pause = nextPause(pause, 0);
 

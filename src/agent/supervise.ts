@@ -2,17 +2,17 @@
  * Keeps the parts of the node agent running.
  *
  *   run ──> the part fails or ends ──> pause, longer each time ──> run …
- *    │                                                              ^
- *    └── the agent is told to stop: the part's signal is aborted, and the part is awaited
+ *    │
+ *    └── the agent is told to stop: the part's signal is aborted, and its end is awaited
  *
- * A part that fails does not disturb the others. Only a part that must not be
- * started again, by throwing `StartRefused`, stops all of them.
+ * A part that fails does not affect the others. Only a part that throws
+ * `StartRefused`, which must not be started again, stops all of them.
  */
 
 export interface AgentPart {
-  /** As it reads in the log: "the call server". */
+  /** As shown in the log: "the call server". */
   readonly name: string;
-  /** Works until the signal is aborted, and resolves when its work has come to an end. */
+  /** Runs until the signal is aborted; resolves when its work has ended. */
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -32,10 +32,10 @@ export interface Supervision {
 
 const FIRST_PAUSE = 100;
 const LONGEST_PAUSE = 10_000;
-/** A part that ran for this long has started well: its next failure is the first one again. */
+/** After running for this long a part counts as healthy: its next failure starts with the first pause again. */
 const STEADY = 60_000;
 
-/** Resolves when every part has come to an end; rejects with `StartRefused` if one of them refused to start. */
+/** Resolves when every part has ended; rejects with `StartRefused` if one of them refused to start. */
 export async function superviseParts(parts: readonly AgentPart[], supervision: Supervision): Promise<void> {
   const refused = new AbortController();
   const signal = AbortSignal.any([supervision.signal, refused.signal]);
@@ -75,7 +75,7 @@ async function reasonOfEnd(part: AgentPart, signal: AbortSignal): Promise<string
   }
 }
 
-/** How long to wait before the next start, after the pause before and the time that the part ran since. */
+/** How long to wait before the next start, given the previous pause and how long the part ran after it. */
 export function nextPause(pauseBefore: number, ranFor: number): number {
   if (pauseBefore === 0 || ranFor >= STEADY) return FIRST_PAUSE;
   return Math.min(pauseBefore * 2, LONGEST_PAUSE);

@@ -1,33 +1,33 @@
-/** The admin tool, composed. */
+/** Runs the admin tool with its real dependencies. */
 import { readdir, readFile } from "node:fs/promises";
 import { type Context, EXIT_FAILED, EXIT_OK } from "../admin/command.ts";
 import { Interruption, STOP_EXIT_CODES, STOP_SIGNALS } from "../admin/interruption.ts";
 import { runAdmin } from "../admin/run.ts";
 import { openDatastore } from "../datastore/open.ts";
 import { wasClosedAtStart } from "./descriptors.ts";
-import { forgetProxies } from "./proxies.ts";
+import { removeProxyVariables } from "./proxy-variables.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
-  // The executable starts reluctant to compile, for the plugins' sake; a check of a whole cluster is worth compiling.
+  // The executable starts with little JIT compilation, which suits the plugins; checking a whole cluster benefits from more.
   Bun.unsafe.setJITPolicy(1);
   const stderr = openOutput(process.stderr, () => {});
-  const unwritten = (reason: string) => stderr(`Cannot write the answer to stdout: ${reason}\n`);
+  const reportUnwritten = (reason: string) => stderr(`Cannot write the result to stdout: ${reason}\n`);
   if (wasClosedAtStart(1)) {
-    unwritten("it is closed");
+    reportUnwritten("it is closed");
     return EXIT_FAILED;
   }
-  let isAnswerLost = false;
+  let isOutputLost = false;
   const stdout = openOutput(process.stdout, (failure) => {
     if (isEndOfReading(failure)) return;
-    isAnswerLost = true;
-    unwritten(failure.message);
-    // The failure may show when the work is done and its exit code is set.
+    isOutputLost = true;
+    reportUnwritten(failure.message);
+    // The failure may occur after the work is done and its exit code is set.
     process.exitCode ||= EXIT_FAILED;
   });
   const stopping = stopOnSignals();
   const context: Context = {
     signal: stopping.signal,
-    env: forgetProxies(),
+    env: removeProxyVariables(),
     isTerminal: process.stdout.isTTY === true,
     terminalWidth: process.stdout.columns,
     showsProgress: process.stderr.isTTY === true,
@@ -45,10 +45,10 @@ export async function run(args: readonly string[]): Promise<number> {
   const code = await runAdmin(args, context);
   stopping.forget();
   if (stopping.signal.aborted) return endStopped(code);
-  return isAnswerLost && code === EXIT_OK ? EXIT_FAILED : code;
+  return isOutputLost && code === EXIT_OK ? EXIT_FAILED : code;
 }
 
-/** The first signal lets the command end cleanly, a second one ends the process at once. */
+/** The first signal lets the command end cleanly; a second one ends the process at once. */
 function stopOnSignals(): { readonly signal: AbortSignal; forget(): void } {
   const controller = new AbortController();
   for (const name of STOP_SIGNALS) {
@@ -66,10 +66,10 @@ function stopOnSignals(): { readonly signal: AbortSignal; forget(): void } {
   };
 }
 
-/** How long a stopped command waits for whoever reads its output. */
+/** How long a stopped command waits for its output to be read. */
 const FLUSH_MILLISECONDS = 500;
 
-/** Ends the process whatever is still open, such as a read of standard input, once what was written is out. */
+/** Exits once the output is flushed, even if something is still open, such as a read of standard input. */
 async function endStopped(code: number): Promise<never> {
   const flushed = [process.stdout, process.stderr].map(
     (stream) => new Promise<void>((resolve) => stream.write("", () => resolve())),
@@ -87,7 +87,7 @@ async function listFolder(path: string): Promise<readonly string[] | undefined> 
   }
 }
 
-/** After a failure, which is told once, what is still written is dropped: the work is not the reader's, and goes on. */
+/** The first failure is reported; later output is dropped, and the command continues. */
 function openOutput(stream: NodeJS.WriteStream, onFailure: (failure: Error) => void): (text: string) => void {
   let isBroken = false;
   stream.on("error", (failure: Error) => {
@@ -100,7 +100,7 @@ function openOutput(stream: NodeJS.WriteStream, onFailure: (failure: Error) => v
   };
 }
 
-/** A reader that has seen enough (`| head`) is no failure; an answer that cannot be written is. */
+/** A reader that stops reading (`| head`) is not a failure; any other write error is. */
 function isEndOfReading(failure: Error): boolean {
   return "code" in failure && failure.code === "EPIPE";
 }

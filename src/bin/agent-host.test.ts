@@ -17,12 +17,12 @@ function newPath(): string {
   return join(folder.path, String(files));
 }
 
-/** How often this process has the file open. */
+/** How many descriptors of this process have the file open. */
 function timesOpen(path: string): number {
   return readdirSync("/proc/self/fd").filter((descriptor) => targetOf(descriptor) === path).length;
 }
 
-/** "" where the descriptor was closed meanwhile. */
+/** "" if the descriptor was closed meanwhile. */
 function targetOf(descriptor: string): string {
   try {
     return readlinkSync(`/proc/self/fd/${descriptor}`);
@@ -31,7 +31,7 @@ function targetOf(descriptor: string): string {
   }
 }
 
-/** How often the file is open after each of the hosts has opened it, one after another. */
+/** How many descriptors have the file open after each host in turn has opened it. */
 async function opensBy(hosts: readonly Host[]): Promise<readonly number[]> {
   const path = newPath();
   const stores = [];
@@ -44,7 +44,7 @@ async function opensBy(hosts: readonly Host[]): Promise<readonly number[]> {
   return opens;
 }
 
-/** The turns that begin while the first is not over, where there can be no lock. */
+/** The turns that start before the first has ended, in a directory where no lock file can be made. */
 async function turnsBeside(first: IpamHost, others: Readonly<Record<string, IpamHost>>): Promise<readonly string[]> {
   const path = "/proc/nowhere/lock";
   const never = { ...means(), wait: () => new Promise<never>(() => {}) };
@@ -66,14 +66,14 @@ const decodeToObject = () => ({});
 describe("agentHost()", () => {
   const [one, other] = [agentHost(), agentHost()];
 
-  test("shares an open store among the calls of one agent, and not with another agent", async () => {
+  test("shares an open store among the calls of one agent, but not with another agent", async () => {
     const [alone = 0, again = 0, both = 0] = await opensBy([one, one, other]);
 
     expect(alone).toBeGreaterThan(0);
     expect([again, both]).toEqual([alone, 2 * alone]);
   });
 
-  test("makes the calls of one agent wait for each other's turn, and not for that of another agent", async () => {
+  test("makes the calls of one agent wait for each other's turns, but not for those of another agent", async () => {
     const [first, second] = [await one.ipam(), await other.ipam()];
 
     expect(await turnsBeside(first, { same: first, other: second })).toEqual(["other"]);
@@ -96,7 +96,7 @@ describe("agentHost()", () => {
     }
   });
 
-  test("keeps one netfilter socket for each agent, and takes another one after a failure", async () => {
+  test("keeps one netfilter socket for each agent, and opens another one after a failure", async () => {
     const [first, second] = [await one.netfilter(), await other.netfilter()];
     const own = await first.withSocket((socket) => socket);
 
@@ -109,7 +109,7 @@ describe("agentHost()", () => {
     expect(await first.withSocket((socket) => socket)).not.toBe(own);
   });
 
-  test("removes links together for the calls of one agent, and apart from those of another agent", async () => {
+  test("removes links of one agent's calls together, but separately from those of another agent", async () => {
     const [first, second] = [await one.links(), await other.links()];
 
     expect(await first.removal()).toBe(await first.removal());

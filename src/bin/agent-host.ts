@@ -3,7 +3,7 @@ import { shareLinks } from "../linux/rtnetlink/shared-links.ts";
 import { shareNetfilter } from "../linux/shared-netfilter.ts";
 import type { Host } from "./host.ts";
 
-/** For an agent that stays: its calls share stores, turns, sockets and what was decoded. Two of these share nothing. */
+/** For a long-running agent: its calls share stores, turns, sockets and decoded values. Two agent hosts share nothing. */
 export function agentHost(): Host {
   const [ipam, links, netfilter] = [shareIpamHost(), shareLinks(), shareNetfilter()];
   return {

@@ -1,4 +1,4 @@
-/** Where the node agent of this host listens: a folder that only its owner may enter. */
+/** Paths of the node agent's socket, in a directory that only its owner may enter. */
 import type { Environment } from "../cni/environment.ts";
 import { identity } from "../identity.ts";
 

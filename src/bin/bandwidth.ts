@@ -1,9 +1,9 @@
-/** The bandwidth plugin, composed. */
+/** Creates the bandwidth plugin with its dependencies. */
 import { bandwidthPlugin } from "../chained/bandwidth/plugin.ts";
-import type { PluginFace } from "../cni/face.ts";
+import type { PluginDescription } from "../cni/plugin-description.ts";
 import type { CniPlugin } from "../cni/serve.ts";
-import type { CallMeans } from "./call-means.ts";
+import type { CallContext } from "./call-context.ts";
 
-export async function compose(face: PluginFace, { host }: CallMeans): Promise<CniPlugin> {
-  return bandwidthPlugin(face, host.links);
+export async function createPlugin(description: PluginDescription, { host }: CallContext): Promise<CniPlugin> {
+  return bandwidthPlugin(description, host.links);
 }

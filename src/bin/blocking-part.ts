@@ -1,7 +1,7 @@
 /**
- * In a test build alone: a part of the agent that keeps its process from doing
- * anything else, as a long calculation would. The variable says when: with
- * `block /run/here` from the time that this file exists until it is gone.
+ * Only in a test build: a part of the agent that keeps its process busy, as a
+ * long calculation would. With the variable set to `block /run/here` it blocks
+ * the process as long as that file exists.
  */
 import { existsSync } from "node:fs";
 import type { AgentPart } from "../agent/supervise.ts";
@@ -9,7 +9,7 @@ import { identity } from "../identity.ts";
 import { say } from "./node-log.ts";
 
 const ORDER = "block ";
-const LOOK_MILLISECONDS = 10;
+const POLL_MILLISECONDS = 10;
 
 export function blockingParts(): readonly AgentPart[] {
   const order = process.env[`${identity.environmentPrefix}FAULT`] ?? "";
@@ -21,11 +21,11 @@ function blockingPart(path: string): AgentPart {
     name: "the blocking part",
     async run(signal) {
       while (!signal.aborted) {
-        await Bun.sleep(LOOK_MILLISECONDS);
+        await Bun.sleep(POLL_MILLISECONDS);
         if (!existsSync(path)) continue;
         say("blocked");
-        while (existsSync(path)) Bun.sleepSync(LOOK_MILLISECONDS);
-        say("blocked no longer");
+        while (existsSync(path)) Bun.sleepSync(POLL_MILLISECONDS);
+        say("no longer blocked");
       }
     },
   };

@@ -1,12 +1,12 @@
 /**
  * The call server as a process of its own: the part of the node agent that
- * starts it, and what the new process does before anything else.
+ * starts it, and the first steps of the new process.
  *
- *   node agent ── starts ──> call server ── [joins the host's namespaces, starts again in them] ──> serves
+ *   node agent ── starts ──> call server ── [joins the host's namespaces, restarts in them] ──> serves
  *
- * The two share nothing: whatever the agent computes, no call waits for it. The
- * kernel ends the call server together with the agent, so that no server is left
- * that belongs to nobody. Its callers then do their calls themselves.
+ * The two share nothing: no call waits for what the agent computes. The kernel
+ * kills the call server when the agent dies, so that no orphaned server is left.
+ * Its callers then do their calls themselves.
  */
 import { type AgentPart, StartRefused } from "../agent/supervise.ts";
 import { identity } from "../identity.ts";
@@ -15,15 +15,15 @@ import { endWithParent, nameProcess, OWN_PROGRAM, replaceProcess } from "../linu
 import { HOST_NAMESPACES, PARENT, SERVE_CALLS } from "./node-arguments.ts";
 import { sayRefused } from "./node-log.ts";
 
-/** Exit code of a call server that cannot serve this host, now or later. */
+/** Exit code of a call server that cannot serve this host, and must not be started again. */
 export const EXIT_REFUSED = 3;
 
 export interface Joining {
-  /** The folder of the host's namespaces; absent: the agent is in them. */
+  /** The directory of the host's namespaces; absent: the agent is in them. */
   readonly hostNamespaces?: string | undefined;
 }
 
-/** What the call server is started with. */
+/** Command-line options of the call server. */
 export interface CallServerOptions extends Joining {
   readonly parent?: number | undefined;
 }
@@ -47,7 +47,7 @@ export function callServerPart({ hostNamespaces }: Joining): AgentPart {
   };
 }
 
-/** Begins the life of a call server. Returns `false` if there is no use in serving; does not return if it starts again elsewhere. */
+/** The first step of a call server. Returns `false` if it cannot serve; does not return if it restarts in other namespaces. */
 export function beginCallServer({ parent, hostNamespaces }: CallServerOptions): boolean {
   if (parent !== undefined && !endWithParent(parent)) return false;
   if (hostNamespaces === undefined) {

@@ -1,14 +1,14 @@
 /**
- * The node agent's call server, composed. It serves the calls that plugins hand
- * over: a process that stays has its code loaded and compiled and its
- * connections open. It does nothing else, so that no call waits for other work.
+ * The node agent's call server with its real dependencies. It serves the calls
+ * that plugins hand over, with its code loaded and compiled and its connections
+ * open. It does nothing else, so that no call waits for other work.
  */
 import { chmodSync, mkdirSync, rmSync } from "node:fs";
 import { type Served, serveCalls } from "../agent/call-server.ts";
 import { greetingOf } from "../agent/greeting.ts";
 import type { HandedCall } from "../agent/handed-call.ts";
-import { type Answer, errorAnswer } from "../cni/answer.ts";
 import type { EnterPhase } from "../cni/phase.ts";
+import { errorReply, type Reply } from "../cni/reply.ts";
 import { serve } from "../cni/serve.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
 import { PluginError } from "../errors.ts";
@@ -20,30 +20,30 @@ import { VERSION } from "../version.ts";
 import { agentHost } from "./agent-host.ts";
 import { agentDirectory, callSocketPath } from "./agent-socket.ts";
 import { EXIT_REFUSED } from "./call-server-process.ts";
-import { COMPOSERS, isPluginPart } from "./composers.ts";
-import { STOP_SIGNALS } from "./end.ts";
-import { faceOf } from "./faces.ts";
 import type { Host } from "./host.ts";
 import { say, sayRefused } from "./node-log.ts";
 import { startPhaseClock } from "./phases.ts";
-import { forgetProxies } from "./proxies.ts";
+import { descriptionOf } from "./plugin-descriptions.ts";
+import { isPluginPart, PLUGIN_LOADERS } from "./plugin-loaders.ts";
+import { removeProxyVariables } from "./proxy-variables.ts";
+import { STOP_SIGNALS } from "./write-and-exit.ts";
 
 declare const FAULTS: boolean | undefined;
 
-/** How long an agent before this one may take to end, once it was told to or killed. */
+/** How long a previous agent may take to exit after it was stopped or killed. */
 const TAKE_OVER_MILLISECONDS = 1_000;
 
 /** Returns the exit code of a call server that was told to stop, or that cannot serve. */
 export async function serveUntilStopped(): Promise<number> {
   if (typeof FAULTS !== "undefined" && FAULTS) (await import("./crash-points.ts")).armCrashPoints();
-  const environment = forgetProxies();
+  const environment = removeProxyVariables();
   const path = callSocketPath(environment);
   if (!fitsUnixAddress(path)) return refuse(`"${path}" is too long for a socket: choose a shorter run directory`);
 
   const directory = agentDirectory(environment);
   mkdirSync(directory, { recursive: true });
   chmodSync(directory, 0o700);
-  if (!(await isOnlyServer(directory))) return refuse(`another one serves this host ("${directory}")`);
+  if (!(await isOnlyServer(directory))) return refuse(`another agent serves this host ("${directory}")`);
   rmSync(path, { force: true });
 
   const stopped = stopSignal();
@@ -51,13 +51,13 @@ export async function serveUntilStopped(): Promise<number> {
   const server = serveCalls({
     path,
     greeting: greetingOf(VERSION, putLinkTarget),
-    answer: answerFrom(home, agentHost()),
+    serve: replyFrom(home, agentHost()),
   });
   say(`serves the plugins' calls at ${path}`);
-  say(`ends on ${await stopped}, after the calls under way`);
+  say(`stopping on ${await stopped}, after the calls in progress`);
   await server.stop();
   rmSync(path, { force: true });
-  // Who stood in line has left a timer behind, for which nobody waits any more.
+  // Calls that waited for their turn may have left timers, which need not run out.
   process.exit(0);
 }
 
@@ -66,7 +66,7 @@ function refuse(reason: string): number {
   return EXIT_REFUSED;
 }
 
-/** The kernel gives the lock back when its holder ends, however that happens. */
+/** The kernel releases the lock when its holder exits, whatever the cause. */
 async function isOnlyServer(directory: string): Promise<boolean> {
   try {
     await lockFile(`${directory}/lock`, { limitMilliseconds: TAKE_OVER_MILLISECONDS });
@@ -83,20 +83,20 @@ function stopSignal(): Promise<string> {
   return stopped.promise;
 }
 
-function answerFrom(home: HomeNetns, host: Host): (call: HandedCall, signal: AbortSignal) => Promise<Served> {
+function replyFrom(home: HomeNetns, host: Host): (call: HandedCall, signal: AbortSignal) => Promise<Served> {
   return async (call, signal) => {
     const clock = startPhaseClock();
-    const answer = await answerCall(call, { home, host, signal, enterPhase: clock.enter });
-    // Lost in a container's namespace, every later call would wire the wrong host. Whoever waits does its call itself.
+    const reply = await serveCall(call, { home, host, signal, enterPhase: clock.enter });
+    // In a container's namespace every later call would wire the wrong host. Waiting callers do their calls themselves.
     if (!home.isHere()) process.exit(1);
     const spent = clock.spent();
-    return { answer, afterwards: () => sayServed(call, answer, spent) };
+    return { reply, afterwards: () => sayServed(call, reply, spent) };
   };
 }
 
 function sayServed(
   { program, environment }: HandedCall,
-  { exitCode }: Answer,
+  { exitCode }: Reply,
   spent: ReadonlyMap<string, number>,
 ): void {
   const phases = [...spent].map(([phase, milliseconds]) => [phase, milliseconds.toFixed(1)] as const);
@@ -113,30 +113,30 @@ interface Serving {
   readonly enterPhase: EnterPhase;
 }
 
-async function answerCall(
+async function serveCall(
   { program, environment, stdin }: HandedCall,
   { home, host, signal, enterPhase }: Serving,
-): Promise<Answer> {
+): Promise<Reply> {
   if (!isPluginPart(program)) {
-    return errorAnswer(new PluginError("internal", `Cannot serve "${program}": no such plugin`), NEWEST_VERSION);
+    return errorReply(new PluginError("internal", `Cannot serve "${program}": no such plugin`), NEWEST_VERSION);
   }
-  // What is done for a caller that has gone before would stay: the DEL that follows it may have been done already.
+  // Lets a disconnect be noticed: if the caller is gone, its DEL may already have run elsewhere, and this call's work would stay.
   await Bun.sleep(0);
-  if (signal.aborted) return errorAnswer(signal.reason, NEWEST_VERSION);
+  if (signal.aborted) return errorReply(signal.reason, NEWEST_VERSION);
   let logged = "";
   const stderr = (text: string) => {
     logged += text;
   };
-  const { compose } = await COMPOSERS[program]();
-  // The agent's own stderr is not the caller's: what another plugin writes there arrives with the answer.
-  const means = { environment, stderr, delegateStderr: stderr, host, enterPhase };
-  const plugin = await compose(faceOf(program), means);
+  const { createPlugin } = await PLUGIN_LOADERS[program]();
+  // The agent's own stderr is not the caller's: what another plugin writes to stderr is sent with the reply.
+  const context = { environment, stderr, delegateStderr: stderr, host, enterPhase };
+  const plugin = await createPlugin(descriptionOf(program), context);
   const process = {
     env: environment,
     readStdin: async () => stdin,
     isOwnNetns: async (path: string) => home.isNamedBy(path),
     signal,
   };
-  const answer = await serve(process, plugin);
-  return { ...answer, stderr: logged + answer.stderr };
+  const reply = await serve(process, plugin);
+  return { ...reply, stderr: logged + reply.stderr };
 }

@@ -1,27 +1,28 @@
 /**
- * One call of a plugin: answered at once where no plugin is needed for it,
- * handed over to the host's node agent where one runs, else done in this process.
+ * One call of a plugin: answered at once if no plugin code is needed, else handed
+ * over to the host's node agent if one runs, else done in this process.
  */
-import type { Answer } from "../cni/answer.ts";
-import { faceAnswer } from "../cni/face.ts";
+
+import { replyFromDescription } from "../cni/plugin-description.ts";
+import type { Reply } from "../cni/reply.ts";
 import type { ReadSoFar } from "../linux/standard-streams.ts";
-import { endReady, endWritten } from "./end.ts";
-import { faceOf } from "./faces.ts";
 import { type Handed, handOver } from "./hand-over.ts";
+import { descriptionOf } from "./plugin-descriptions.ts";
 import type { PluginPart } from "./programs.ts";
+import { writeBytesAndExit, writeTextAndExit } from "./write-and-exit.ts";
 
 declare const FAULTS: boolean | undefined;
 
 export function runCall(part: PluginPart, args: readonly string[]): Promise<number> {
-  const ready = readyAnswer(part, args[0] ?? "");
-  return ready === undefined ? runHanded(part, args) : endReady(ready);
+  const ready = immediateReply(part, args[0] ?? "");
+  return ready === undefined ? runHanded(part, args) : writeTextAndExit(ready);
 }
 
-function readyAnswer(part: PluginPart, option: string): Answer | undefined {
+function immediateReply(part: PluginPart, option: string): Reply | undefined {
   if (option === "-t" && part === "plugin") return undefined;
-  if (option === "-v") return { exitCode: 0, stdout: `${faceOf(part).versionLine}\n`, stderr: "" };
+  if (option === "-v") return { exitCode: 0, stdout: `${descriptionOf(part).versionLine}\n`, stderr: "" };
   const command = process.env["CNI_COMMAND"] ?? "";
-  return command === "" || command === "VERSION" ? faceAnswer(command, faceOf(part)) : undefined;
+  return command === "" || command === "VERSION" ? replyFromDescription(command, descriptionOf(part)) : undefined;
 }
 
 function runHanded(part: PluginPart, args: readonly string[]): Promise<number> {
@@ -30,17 +31,17 @@ function runHanded(part: PluginPart, args: readonly string[]): Promise<number> {
   return handed instanceof Promise ? handed.then((later) => finish(part, later)) : finish(part, handed);
 }
 
-function finish(part: PluginPart, { answer, stdin }: Handed): Promise<number> {
-  return answer === undefined ? runInProcess(part, stdin) : endWritten(answer);
+function finish(part: PluginPart, { reply, stdin }: Handed): Promise<number> {
+  return reply === undefined ? runInProcess(part, stdin) : writeBytesAndExit(reply);
 }
 
 async function runInProcess(part: PluginPart, stdin: ReadSoFar | undefined): Promise<number> {
   if (typeof FAULTS !== "undefined" && FAULTS) (await import("./crash-points.ts")).armCrashPoints();
-  const [{ ownProcess, runPlugin }, { COMPOSERS }] = await Promise.all([
+  const [{ ownProcess, runPlugin }, { PLUGIN_LOADERS }] = await Promise.all([
     import("./process.ts"),
-    import("./composers.ts"),
+    import("./plugin-loaders.ts"),
   ]);
-  return runPlugin(async () => (await COMPOSERS[part]()).compose(faceOf(part), ownProcess()), stdin);
+  return runPlugin(async () => (await PLUGIN_LOADERS[part]()).createPlugin(descriptionOf(part), ownProcess()), stdin);
 }
 
 async function runConnectionTest(): Promise<number> {

@@ -1,8 +1,7 @@
 /**
- * In a test build alone: ends the process at a point of its work, as a power
- * switch would, tells it to stop, or freezes it. The variable says at which: `list`
- * tells every point that is passed, `12` kills at the twelfth, `stop 12` sends
- * SIGTERM there, `freeze 12` SIGSTOP.
+ * Only in a test build: kills, stops or freezes the process at one of its crash
+ * points. The variable selects it: `list` prints every point that is passed, `12`
+ * sends SIGKILL at the twelfth, `stop 12` SIGTERM, `freeze 12` SIGSTOP.
  */
 
 import { onCrashPoint } from "../effect.ts";

@@ -1,14 +1,13 @@
 /**
- * Hands a call over to the node agent of this host, where one runs.
+ * Hands a call over to the node agent of this host, if one runs.
  *
- * Loaded, compiled and connected, the agent does in a few milliseconds what a
- * fresh process needs some twenty for (docs/node-agent.md). This side loads as
- * little as can be: it carries bytes, which the kernel reads and writes where
- * they lie, and begins with nothing else that the language offers. Whatever is
- * not as it should be, the call is done in this process, as if there were no
- * agent.
+ * Loaded, compiled and connected, the agent does in a few milliseconds what
+ * takes a fresh process about twenty (docs/node-agent.md). This side loads as
+ * little as possible: it passes bytes on without copying them, and avoids
+ * language features that take time on first use. If anything is unexpected, the
+ * call is done in this process, as if there were no agent.
  */
-import { framePlaces, NUMBERS_BYTES } from "../agent/frame.ts";
+import { frameLayout, NUMBERS_BYTES } from "../agent/frame.ts";
 import { greetingOf, isGreeting } from "../agent/greeting.ts";
 import { callHead, encodeCall, putHead, roomForHead } from "../agent/handed-call.ts";
 import { enlarged } from "../bytes.ts";
@@ -21,26 +20,26 @@ import { type ReadSoFar, readReadyStdin } from "../linux/standard-streams.ts";
 import { closeStream, connectUnix, endSending, receiveSome, sendAll } from "../linux/unix-stream.ts";
 import { VERSION } from "../version.ts";
 import { callSocketPath } from "./agent-socket.ts";
-import { GRACE_MILLISECONDS, STOP_SIGNALS, type WrittenAnswer, written } from "./end.ts";
 import type { PluginPart } from "./programs.ts";
+import { type EncodedReply, encodedReply, GRACE_MILLISECONDS, STOP_SIGNALS } from "./write-and-exit.ts";
 
-/** An agent that neither greets nor takes the call within this time is frozen. */
-const PATIENCE_MILLISECONDS = 1_000;
-/** A runtime has written the config by now; a person at a terminal has not. */
+/** An agent that does not greet, or does not accept the call, within this time is frozen. */
+const AGENT_LIMIT_MILLISECONDS = 1_000;
+/** By then a runtime has written the config; a person at a terminal has not. */
 const STDIN_MILLISECONDS = 100;
-/** How long an answer is awaited before somebody looks for signals. */
-const SLICE_MILLISECONDS = 50;
-/** An answer, with room to spare. */
+/** How long to wait for a reply before checking for signals. */
+const SIGNAL_CHECK_MILLISECONDS = 50;
+/** Larger than usual replies. */
 const FIRST_BYTES = 8 * 1024;
 
 export interface Handed {
-  /** `undefined`: the call is still to be done. */
-  readonly answer?: WrittenAnswer;
-  /** What was read of stdin meanwhile. */
+  /** `undefined`: the call must be done in this process. */
+  readonly reply?: EncodedReply;
+  /** What was already read from stdin. */
   readonly stdin?: ReadSoFar;
 }
 
-/** No promise where it need not be: to begin with them takes a process a tenth of a millisecond. */
+/** Returns a promise only if it must wait: the first promise of a process takes a tenth of a millisecond. */
 export function handOver(program: PluginPart): Handed | Promise<Handed> {
   const environment: Environment = process.env;
   if (isDoneHere(environment)) return {};
@@ -48,16 +47,16 @@ export function handOver(program: PluginPart): Handed | Promise<Handed> {
   if (agent === undefined) return {};
   holdStopSignals();
 
-  // All of this is done while the greeting is on its way.
+  // All of this is done while the agent sends its greeting.
   const greeting = greetingOf(VERSION, putLinkTarget);
   const head = callHead(program, environment);
   const stdin = readReadyStdin(STDIN_MILLISECONDS, roomForHead(head));
-  if (!isGiven(stdin) || !isGreeted(agent, greeting) || !isTaken(agent, head, stdin, { program, environment })) {
+  if (!isComplete(stdin) || !isGreeted(agent, greeting) || !isSent(agent, head, stdin, { program, environment })) {
     return doHere(agent, stdin);
   }
   const reception: Reception = { agent, bytes: new Uint8Array(FIRST_BYTES), count: 0 };
   const received = receive(reception);
-  return typeof received === "object" ? { answer: received } : waitOn(reception, received, stdin);
+  return typeof received === "object" ? { reply: received } : keepWaiting(reception, received, stdin);
 }
 
 function doHere(agent: number, stdin: ReadSoFar): Handed {
@@ -66,32 +65,32 @@ function doHere(agent: number, stdin: ReadSoFar): Handed {
   return { stdin };
 }
 
-/** Phases are told of this process; and paths that do not begin with a slash lead elsewhere from the agent's folder. */
+/** A trace is about this process, and a relative path would be resolved from the agent's current directory. */
 function isDoneHere(environment: Environment): boolean {
   const { CNI_NETNS = "", CNI_PATH = "" } = environment;
   return environment[`${identity.environmentPrefix}TRACE`] === "1" || isRelative(CNI_NETNS) || isRelative(CNI_PATH);
 }
 
-/** One of several folders is enough. */
+/** Whether one of the paths, separated by colons, is relative. */
 function isRelative(paths: string): boolean {
-  let isBegin = true;
+  let isStart = true;
   for (let index = 0; index < paths.length; index++) {
     const letter = paths[index];
-    if (isBegin && letter !== "/" && letter !== ":") return true;
-    isBegin = letter === ":";
+    if (isStart && letter !== "/" && letter !== ":") return true;
+    isStart = letter === ":";
   }
   return false;
 }
 
-/** An empty config may be a closed stdin, of which the plugin itself tells. */
-function isGiven({ isAll, from, to }: ReadSoFar): boolean {
+/** An empty config may mean that stdin is closed, which the plugin itself reports. */
+function isComplete({ isAll, from, to }: ReadSoFar): boolean {
   return isAll && to > from;
 }
 
 function isGreeted(agent: number, greeting: Uint8Array): boolean {
   const bytes = new Uint8Array(greeting.length + 1);
   return (
-    isReadyWithin(agent, POLL_IN, PATIENCE_MILLISECONDS) && isGreeting(bytes, receiveSome(agent, bytes, 0), greeting)
+    isReadyWithin(agent, POLL_IN, AGENT_LIMIT_MILLISECONDS) && isGreeting(bytes, receiveSome(agent, bytes, 0), greeting)
   );
 }
 
@@ -100,70 +99,70 @@ interface Call {
   readonly environment: Environment;
 }
 
-function isTaken(agent: number, head: string, { bytes, from, to }: ReadSoFar, call: Call): boolean {
-  if (putHead(bytes, head, to - from)) return sendAll(agent, bytes, to, PATIENCE_MILLISECONDS);
+function isSent(agent: number, head: string, { bytes, from, to }: ReadSoFar, call: Call): boolean {
+  if (putHead(bytes, head, to - from)) return sendAll(agent, bytes, to, AGENT_LIMIT_MILLISECONDS);
   const encoded = encodeCall({ ...call, stdin: bytes.subarray(from, to) });
-  return sendAll(agent, encoded, encoded.length, PATIENCE_MILLISECONDS);
+  return sendAll(agent, encoded, encoded.length, AGENT_LIMIT_MILLISECONDS);
 }
 
 interface Reception {
   readonly agent: number;
-  /** What has come of the answer. */
+  /** What has been received of the reply. */
   bytes: Uint8Array;
   count: number;
 }
 
-/** The answer; or that the agent has gone without one; or that some time has passed, or a signal has come. */
-function receive(reception: Reception): WrittenAnswer | "gone" | "not yet" {
-  while (isReadyWithin(reception.agent, POLL_IN, SLICE_MILLISECONDS)) {
+/** Returns the reply, or "gone" if the agent disconnected without one, or "not yet" after some time or a signal. */
+function receive(reception: Reception): EncodedReply | "gone" | "not yet" {
+  while (isReadyWithin(reception.agent, POLL_IN, SIGNAL_CHECK_MILLISECONDS)) {
     const count = receiveSome(reception.agent, reception.bytes, reception.count);
     if (count === 0) return "gone";
     reception.count += count;
-    const places = framePlaces(reception.bytes, reception.count);
-    if (places === undefined) continue;
-    const { number: exitCode, bodyAt: stdoutAt, end } = places;
+    const layout = frameLayout(reception.bytes, reception.count);
+    if (layout === undefined) continue;
+    const { number: exitCode, bodyAt: stdoutAt, end } = layout;
     if (reception.count >= end) return { exitCode, bytes: reception.bytes, stderrAt: NUMBERS_BYTES, stdoutAt, end };
     if (end > reception.bytes.length) reception.bytes = enlarged(reception.bytes, end);
   }
   return "not yet";
 }
 
-/** Where the agent has gone without an answer, the call can be given again. */
-async function waitOn(reception: Reception, first: "gone" | "not yet", stdin: ReadSoFar): Promise<Handed> {
+/** If the agent disconnects without a reply, the call can safely be repeated here. */
+async function keepWaiting(reception: Reception, first: "gone" | "not yet", stdin: ReadSoFar): Promise<Handed> {
   const stopping = listenForStop();
   letStopSignalsThrough();
   let received: ReturnType<typeof receive> = first;
   let endsAt: number | undefined;
   while (received === "not yet") {
-    // Here the handlers of signals run.
+    // Lets signal handlers run.
     await Bun.sleep(0);
     if (stopping.by() !== undefined) {
       if (endsAt === undefined) endSending(reception.agent);
       endsAt ??= performance.now() + GRACE_MILLISECONDS;
-      if (performance.now() > endsAt) return { answer: await interrupted(stopping) };
+      if (performance.now() > endsAt) return { reply: await interrupted(stopping) };
     }
     received = receive(reception);
   }
-  if (received !== "gone") return { answer: received };
-  return stopping.by() === undefined ? doHere(reception.agent, stdin) : { answer: await interrupted(stopping) };
+  if (received !== "gone") return { reply: received };
+  return stopping.by() === undefined ? doHere(reception.agent, stdin) : { reply: await interrupted(stopping) };
 }
 
 interface Stopping {
-  /** The signal that came, if one did. */
+  /** The signal that was received, if any. */
   by(): string | undefined;
 }
 
 function listenForStop(): Stopping {
-  let came: string | undefined;
+  let first: string | undefined;
   for (const name of STOP_SIGNALS) {
     process.on(name, () => {
-      came ??= name;
+      first ??= name;
     });
   }
-  return { by: () => came };
+  return { by: () => first };
 }
 
-async function interrupted(stopping: Stopping): Promise<WrittenAnswer> {
-  const { interruptedAnswer } = await import("./interrupted.ts");
-  return written(interruptedAnswer(stopping.by() ?? ""));
+async function interrupted(stopping: Stopping): Promise<EncodedReply> {
+  const { interruptedReply } = await import("./interrupted.ts");
+  return encodedReply(interruptedReply(stopping.by() ?? ""));
 }

@@ -1,8 +1,8 @@
-/** The host-local IPAM plugin, composed. */
-import type { PluginFace } from "../cni/face.ts";
+/** Creates the host-local IPAM plugin. */
+import type { PluginDescription } from "../cni/plugin-description.ts";
 import type { CniPlugin } from "../cni/serve.ts";
 import { hostLocalPlugin } from "../ipam/hostlocal/plugin.ts";
 
-export async function compose(face: PluginFace): Promise<CniPlugin> {
-  return hostLocalPlugin(face);
+export async function createPlugin(description: PluginDescription): Promise<CniPlugin> {
+  return hostLocalPlugin(description);
 }

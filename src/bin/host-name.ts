@@ -2,7 +2,7 @@ import { loadOnce } from "../load-once.ts";
 
 const loadFiles = loadOnce(() => import("../linux/files.ts"));
 
-/** What `os.hostname()` says, without the import of node:os, and without what VERSION need not load. */
+/** As `os.hostname()`, without importing node:os, and loading files.ts only when needed. */
 export async function hostName(): Promise<string> {
   const { readText } = await loadFiles();
   return (readText("/proc/sys/kernel/hostname") ?? "").trim();

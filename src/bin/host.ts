@@ -4,9 +4,8 @@ import type { LinkAccess } from "../linux/rtnetlink/link-access.ts";
 import type { PluginHost } from "../plugin/plugin-host.ts";
 
 /**
- * What the plugins do differently in a process that ends with its call
- * (process-host.ts) and in an agent that stays (agent-host.ts). Each part is loaded
- * by the plugin that needs it.
+ * What differs between a process that ends with its call (process-host.ts) and
+ * the long-running agent (agent-host.ts). A plugin loads only the members it needs.
  */
 export interface Host extends Pick<PluginHost, "noticeLostCaller"> {
   ipam(): Promise<IpamHost>;

@@ -1,5 +1,5 @@
-/** The answer of a call that was told to stop. Loaded when it comes to that. */
-import { type Answer, errorAnswer } from "../cni/answer.ts";
+/** The reply of a call that was stopped by a signal. Loaded only then. */
+import { errorReply, type Reply } from "../cni/reply.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
 import { PluginError } from "../errors.ts";
 
@@ -7,6 +7,6 @@ export function interruptedBy(signal: string): PluginError {
   return new PluginError("interrupted", `Cannot finish: stopped by ${signal}`);
 }
 
-export function interruptedAnswer(signal: string): Answer {
-  return errorAnswer(interruptedBy(signal), NEWEST_VERSION);
+export function interruptedReply(signal: string): Reply {
+  return errorReply(interruptedBy(signal), NEWEST_VERSION);
 }

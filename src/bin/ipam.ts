@@ -1,16 +1,16 @@
-/** The IPAM plugin, composed. */
-import type { PluginFace } from "../cni/face.ts";
+/** Creates the IPAM plugin with its dependencies. */
+import type { PluginDescription } from "../cni/plugin-description.ts";
 import type { CniPlugin } from "../cni/serve.ts";
 import { ipamPlugin } from "../ipam/plugin/plugin.ts";
 import { runDirectoryOf } from "./agent-socket.ts";
-import type { CallMeans } from "./call-means.ts";
+import type { CallContext } from "./call-context.ts";
 import { hostName } from "./host-name.ts";
 
-export async function compose(
-  face: PluginFace,
-  { environment, stderr, host, enterPhase }: CallMeans,
+export async function createPlugin(
+  description: PluginDescription,
+  { environment, stderr, host, enterPhase }: CallContext,
 ): Promise<CniPlugin> {
-  return ipamPlugin(face, {
+  return ipamPlugin(description, {
     hostName,
     pid: process.pid,
     runDirectory: runDirectoryOf(environment),

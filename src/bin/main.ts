@@ -1,5 +1,5 @@
 /**
- * The multi-call entry: the name it was called by decides which part runs.
+ * The entry of the multi-call executable: the name it was called by decides which part runs.
  *
  * Parts are imported when they are called: a call that is answered at once, or
  * handed over, loads none of them.
@@ -11,7 +11,7 @@ import { type Part, partNamed } from "./programs.ts";
 const { part, args } = chosenPart(fileNameOf(process.argv0), process.argv.slice(2));
 process.exitCode = await run(part, args);
 
-/** No promise of its own: a call ends with its process, before there is anything to wait for. */
+/** Not async: a call usually ends the process before there is anything to wait for. */
 function run(part: Part, args: readonly string[]): Promise<number> {
   return part === "admin" || part === "node" ? runPart(part, args) : runCall(part, args);
 }
@@ -21,7 +21,7 @@ async function runPart(part: "admin" | "node", args: readonly string[]): Promise
   return run(args);
 }
 
-/** The name it was invoked by; failing that the first argument (`bun main.ts NAME …`); failing both, the plugin. */
+/** Chosen by the name of the executable, else by the first argument (`bun main.ts NAME …`), else the plugin. */
 function chosenPart(invokedAs: string, args: readonly string[]): { part: Part; args: readonly string[] } {
   const invoked = partNamed(invokedAs, identity);
   if (invoked !== undefined) return { part: invoked, args };
@@ -30,7 +30,7 @@ function chosenPart(invokedAs: string, args: readonly string[]): { part: Part; a
   return asked === undefined ? { part: "plugin", args } : { part: asked, args: args.slice(1) };
 }
 
-/** What `basename()` does, without the import of node:path: half a millisecond of every call. */
+/** As `basename()`, without importing node:path, which takes half a millisecond of every call. */
 function fileNameOf(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }

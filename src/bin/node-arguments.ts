@@ -1,4 +1,4 @@
-/** What the node agent was asked for. Pure. */
+/** Decodes the command line of the node agent. Pure. */
 
 export const SERVE_CALLS = "serve-calls";
 export const HOST_NAMESPACES = "--host-namespaces";
@@ -19,7 +19,7 @@ export function readNodeArguments(args: readonly string[]): NodeRequest {
     : withOptions({ kind: "agent" }, args);
 }
 
-/** Each option with a value of its own: behind it, or behind "=". */
+/** Every option has a value: the next argument, or after "=". */
 function withOptions(
   request: NodeRequest & { readonly kind: "agent" | "call server" },
   args: readonly string[],

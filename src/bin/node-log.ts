@@ -1,4 +1,4 @@
-/** What both processes of the node agent write to stderr. */
+/** The log that both processes of the node agent write to stderr. */
 import { identity } from "../identity.ts";
 import { formatLine, type LogLevel } from "../log/line.ts";
 
@@ -7,7 +7,7 @@ export function say(message: string, fields: Readonly<Record<string, string>> = 
   process.stderr.write(formatLine({ ...entry, message, fields }));
 }
 
-/** The last line of a start that cannot succeed. */
+/** Printed last if the agent cannot start. */
 export function sayRefused(reason: string): void {
   console.error(`${identity.nodeAgent}: Cannot start: ${reason}`);
 }

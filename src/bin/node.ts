@@ -1,11 +1,11 @@
 /**
  * The node agent: two processes of this one program.
  *
- *   vendor-node                    keeps its parts running; computes, watches, waits
+ *   vendor-node                    keeps its parts running
  *     └─ vendor-node serve-calls   serves the plugins' calls (call-server.ts), and does nothing else
  *
- * Later work of the agent is a row in `partsOf`: it runs in the first process,
- * and no call waits for it.
+ * Other work of the agent becomes a part in `partsOf`: it runs in the first
+ * process, and no call waits for it.
  */
 import { type AgentPart, StartRefused, superviseParts } from "../agent/supervise.ts";
 import { identity } from "../identity.ts";
@@ -17,14 +17,14 @@ import {
   EXIT_REFUSED,
   type Joining,
 } from "./call-server-process.ts";
-import { STOP_SIGNALS } from "./end.ts";
 import { HOST_NAMESPACES, readNodeArguments, SERVE_CALLS } from "./node-arguments.ts";
 import { say } from "./node-log.ts";
+import { STOP_SIGNALS } from "./write-and-exit.ts";
 
 declare const FAULTS: boolean | undefined;
 
 export async function run(args: readonly string[]): Promise<number> {
-  // The executable starts reluctant to compile, for the plugins' sake; what stays is worth compiling.
+  // The executable starts with little JIT compilation, which suits the plugins; a long-running process benefits from more.
   Bun.unsafe.setJITPolicy(1);
   const request = readNodeArguments(args);
   switch (request.kind) {
@@ -35,7 +35,7 @@ export async function run(args: readonly string[]): Promise<number> {
       console.log(usage());
       return 0;
     case "wrong":
-      console.error(`${identity.nodeAgent}: there is no argument "${request.argument}"\n\n${usage()}`);
+      console.error(`${identity.nodeAgent}: unknown or invalid argument "${request.argument}"\n\n${usage()}`);
       return 2;
     case "call server":
       return runCallServer(request);
@@ -84,16 +84,18 @@ async function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
 
 function usage(): string {
   const { nodeAgent, title, environmentPrefix, runDirectory } = identity;
-  return `Usage: ${nodeAgent} [${HOST_NAMESPACES} FOLDER] | -v | -h
+  return `Usage: ${nodeAgent} [${HOST_NAMESPACES} DIRECTORY] | -v | -h
 
-The node agent of ${title}: serves the calls of the CNI plugins on this host until it is told to stop.
+The node agent of ${title}: serves the calls of the CNI plugins on this host until it is stopped.
 If it does not run, the plugins do their work themselves.
 
-  ${HOST_NAMESPACES} FOLDER   serve calls in the mount, network and UTS namespace found there, for example
-                             /proc/1/ns; needed if the agent runs in a container
-  -v, -h                     print the version; print this text
+  ${HOST_NAMESPACES} DIRECTORY   serve calls in the mount, network and UTS namespaces in this directory,
+                                for example /proc/1/ns; needed if the agent runs in a container
+  -v                            print the version
+  -h, --help                    print this help
 
-  ${environmentPrefix}RUN_DIRECTORY       where it listens, below "agent" (default ${runDirectory})
+Environment:
+  ${environmentPrefix}RUN_DIRECTORY          directory of the agent's socket, agent/calls.sock (default ${runDirectory})
 
-Calls are served by a process of their own, "${nodeAgent} ${SERVE_CALLS}", which the agent starts and ends.`;
+Calls are served by a separate process, "${nodeAgent} ${SERVE_CALLS}", which the agent starts and stops.`;
 }

@@ -1,10 +1,10 @@
 /**
- * Where the time of a call goes. A process tells it in one line on stderr when
- * the variable TRACE (with the product's prefix) is 1:
+ * Measures where the time of a call goes. A process prints it in one line on
+ * stderr if the variable TRACE (with the product's prefix) is 1:
  *
  *   trace ADD: boot 4.2, decode 1.0, datastore 3.1, kernel 2.4, exit 0.3, all 11.0 ms
  *
- * The node agent tells it of every call in its log.
+ * The node agent logs it for every call.
  */
 
 import type { EnterPhase, Phase } from "../cni/phase.ts";
@@ -16,7 +16,7 @@ export interface PhaseClock {
   spent(): ReadonlyMap<Phase, number>;
 }
 
-/** Begins in `decode`. */
+/** The first phase is `decode`. */
 export function startPhaseClock(): PhaseClock {
   let since = performance.now();
   let current: Phase = "decode";
@@ -36,7 +36,7 @@ export function startPhaseClock(): PhaseClock {
   };
 }
 
-/** Whatever was before is the start of the process. */
+/** The time until now counts as `boot`, the start of the process. */
 export function tracePhases(): EnterPhase {
   if (process.env[`${identity.environmentPrefix}TRACE`] !== "1") return () => {};
   const boot = performance.now();

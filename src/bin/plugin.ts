@@ -1,17 +1,17 @@
-/** The CNI plugin, composed. */
-import type { PluginFace } from "../cni/face.ts";
+/** Creates the CNI plugin with its dependencies. */
+import type { PluginDescription } from "../cni/plugin-description.ts";
 import type { CniPlugin } from "../cni/serve.ts";
 import { identity } from "../identity.ts";
 import { placeOf } from "../linux/files.ts";
 import { cniPlugin } from "../plugin/plugin.ts";
 import type { Surroundings } from "../plugin/session.ts";
 import { runDirectoryOf } from "./agent-socket.ts";
-import type { CallMeans } from "./call-means.ts";
+import type { CallContext } from "./call-context.ts";
 import { pluginHostOf } from "./host.ts";
 import { hostName } from "./host-name.ts";
 
-export async function compose(face: PluginFace, means: CallMeans): Promise<CniPlugin> {
-  return cniPlugin(face, await pluginSurroundings(means));
+export async function createPlugin(description: PluginDescription, context: CallContext): Promise<CniPlugin> {
+  return cniPlugin(description, await pluginSurroundings(context));
 }
 
 let ownPlace: string | undefined;
@@ -21,15 +21,15 @@ function executablePlace(): string | undefined {
   return ownPlace;
 }
 
-export async function pluginSurroundings(means: CallMeans): Promise<Surroundings> {
-  const { environment, stderr, delegateStderr, enterPhase } = means;
+export async function pluginSurroundings(context: CallContext): Promise<Surroundings> {
+  const { environment, stderr, delegateStderr, enterPhase } = context;
   return {
     hostName,
     pid: process.pid,
     executablePlace,
     runDirectory: runDirectoryOf(environment),
     stateDirectory: identity.stateDirectory,
-    host: await pluginHostOf(means.host),
+    host: await pluginHostOf(context.host),
     now: () => new Date(),
     elapsed: () => performance.now(),
     random: Math.random,

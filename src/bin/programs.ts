@@ -1,12 +1,12 @@
 /**
- * The names the one executable answers to, and the part behind each.
+ * The names that the one executable can be called by, and the part that each runs.
  *
- * A name stands here only when its part exists. The build makes a link for
- * every row; `main.ts` loads the part that was called, and nothing else.
+ * The build makes a link for every row; `main.ts` loads only the part that was
+ * called.
  */
 import type { Identity } from "../identity.ts";
 
-/** Run by a container runtime, a process for each call. */
+/** Started by a container runtime, one process per call. */
 export type PluginPart = "plugin" | "ipam" | "hostLocal" | "portmap" | "bandwidth";
 
 export type Part = PluginPart | "node" | "admin";
@@ -23,7 +23,7 @@ export function programNames(names: Identity): Readonly<Record<Part, string>> {
   };
 }
 
-/** The opposite of `programNames`, without a table of them: the one thing that every start asks for. */
+/** The inverse of `programNames`; without a table, since every start needs it. */
 export function partNamed(name: string, names: Identity): Part | undefined {
   switch (name) {
     case names.product:

@@ -1,12 +1,12 @@
 /**
- * Standard input. A runtime has mostly written all of it before this process
- * has started; what comes later is awaited on the event loop: a runtime that
- * never closes it must not make a plugin deaf to signals.
+ * Standard input. A runtime has usually written all of it before this process has
+ * started; the rest is awaited on the event loop, so that signals are handled
+ * even if the runtime never closes it.
  */
 import { type ReadSoFar, readReadyStdin } from "../linux/standard-streams.ts";
 import { wasClosedAtStart } from "./descriptors.ts";
 
-/** All of stdin, some of which was perhaps read before. Rejects with the signal's reason when the process is told to stop. */
+/** Reads all of stdin, including what was already read. Rejects with the signal's reason if it is aborted. */
 export async function readStdin(signal: AbortSignal, soFar?: ReadSoFar): Promise<Uint8Array> {
   const { bytes, from, to, isAll } = soFar ?? readReadyStdin();
   const begun = bytes.subarray(from, to);

@@ -1,14 +1,13 @@
 /**
- * From a process to an answer: the frame around every CNI plugin.
+ * From a process to a reply: the frame around every CNI plugin.
  *
  *   environment -> stdin -> name -> version -> own netns? -> handler -> result in the caller's version
  *
  * The order decides which error a bad call gets. Whatever a handler throws
  * leaves as one JSON error. Nothing here touches the real process: it comes in
- * as a value, and the answer goes out as one.
+ * as a value, and the reply goes out as one.
  */
 import { PluginError } from "../errors.ts";
-import { type Answer, errorAnswer, resultAnswer, SILENT_SUCCESS } from "./answer.ts";
 import {
   type AddCall,
   type CheckCall,
@@ -28,8 +27,9 @@ import {
   isCniCommand,
   type RequiredVariable,
 } from "./environment.ts";
-import { faceAnswer, newestVersionOf, type PluginFace } from "./face.ts";
 import { parseJsonObject } from "./json.ts";
+import { newestVersionOf, type PluginDescription, replyFromDescription } from "./plugin-description.ts";
+import { errorReply, type Reply, resultReply, SILENT_SUCCESS } from "./reply.ts";
 import type { CniResult } from "./result.ts";
 import { type CniVersion, isCniVersion } from "./version.ts";
 
@@ -49,7 +49,7 @@ export interface CallContext {
   readonly signal: AbortSignal;
 }
 
-export interface CniPlugin extends PluginFace {
+export interface CniPlugin extends PluginDescription {
   /** The variables the plugin insists on; all four when absent. */
   readonly requiredVariables?: readonly RequiredVariable[];
   add(call: AddCall, context: CallContext): Promise<CniResult>;
@@ -59,10 +59,10 @@ export interface CniPlugin extends PluginFace {
   status(call: StatusCall, context: CallContext): Promise<void>;
 }
 
-/** Never throws: every failure is an answer. */
-export async function serve(process: CniProcess, plugin: CniPlugin): Promise<Answer> {
+/** Never throws: every failure is a reply. */
+export async function serve(process: CniProcess, plugin: CniPlugin): Promise<Reply> {
   const command = process.env["CNI_COMMAND"] ?? "";
-  const ready = faceAnswer(command, plugin);
+  const ready = replyFromDescription(command, plugin);
   if (ready !== undefined) return ready;
 
   const caller = { version: newestVersionOf(plugin) };
@@ -71,7 +71,7 @@ export async function serve(process: CniProcess, plugin: CniPlugin): Promise<Ans
     await refuseOwnNetns(call, process, plugin);
     return await handle(call, plugin, { signal: process.signal });
   } catch (failure) {
-    return errorAnswer(process.signal.aborted ? interrupted(failure) : failure, caller.version);
+    return errorReply(process.signal.aborted ? interrupted(failure) : failure, caller.version);
   }
 }
 
@@ -114,10 +114,10 @@ async function refuseOwnNetns(call: CniCall, process: CniProcess, plugin: CniPlu
   throw new PluginError("netns-invalid", `Cannot use CNI_NETNS ${JSON.stringify(call.netns)}: ${state}`);
 }
 
-async function handle(call: CniCall, plugin: CniPlugin, context: CallContext): Promise<Answer> {
+async function handle(call: CniCall, plugin: CniPlugin, context: CallContext): Promise<Reply> {
   switch (call.command) {
     case "ADD":
-      return resultAnswer(await plugin.add(call, context), call.cniVersion);
+      return resultReply(await plugin.add(call, context), call.cniVersion);
     case "DEL":
       await plugin.del(call, context);
       return SILENT_SUCCESS;

@@ -2,7 +2,7 @@
  * The CNI plugin: what each command does. ADD and DEL are loaded with it; the
  * others, which are rare, when they are called.
  */
-import type { PluginFace } from "../cni/face.ts";
+import type { PluginDescription } from "../cni/plugin-description.ts";
 import type { CniPlugin } from "../cni/serve.ts";
 import { identity } from "../identity.ts";
 import { openingSessions } from "../ipam/session.ts";
@@ -10,11 +10,11 @@ import { add } from "./add.ts";
 import { del } from "./del.ts";
 import type { Surroundings } from "./session.ts";
 
-export function cniPlugin(face: PluginFace, surroundings: Surroundings): CniPlugin {
+export function cniPlugin(description: PluginDescription, surroundings: Surroundings): CniPlugin {
   // An ADD that is told to stop undoes what it did, and needs its datastore for that.
   const inSession = openingSessions(surroundings, { component: identity.product, whenStopped: "keep datastore" });
   return {
-    ...face,
+    ...description,
     add: inSession(add),
     del: inSession(del),
     check: inSession(async (call, session) => (await import("./check.ts")).check(call, session)),

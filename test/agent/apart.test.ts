@@ -44,7 +44,7 @@ describe("calls served by the node agent", () => {
     await calls();
     await pollUntil(() => performance.now() - began > BLOCKED_MILLISECONDS, "the second to pass");
     const served = await agent.hasServed(CALLS);
-    const isBlockedStill = !agent.log().includes("blocked no longer");
+    const isBlockedStill = !agent.log().includes("no longer blocked");
     rmSync(site.host.view(file));
     await agent.signal("TERM");
     expect(await agent.ended).toBe(0);

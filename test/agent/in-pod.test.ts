@@ -73,7 +73,7 @@ describe("the node agent in a pod", () => {
     const second = launchAgent(site.host, podOptions("host's processes"));
 
     expect(await second.ended).toBe(1);
-    expect(second.log()).toMatch(/Cannot start: another one serves this host/);
+    expect(second.log()).toMatch(/Cannot start: another agent serves this host/);
     await live();
     expect(await agent.hasServed(3)).toEqual(LIFE);
   });

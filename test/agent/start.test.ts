@@ -37,7 +37,7 @@ describe("the node agent", () => {
     const second = launchAgent(site.host);
 
     expect(await second.ended).toBe(1);
-    expect(second.log()).toMatch(/Cannot start: another one serves this host/);
+    expect(second.log()).toMatch(/Cannot start: another agent serves this host/);
     await live();
     expect(await first.hasServed(2)).toHaveLength(2);
     await first.signal("KILL");

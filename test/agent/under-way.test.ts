@@ -93,7 +93,7 @@ describe("a call under way in the node agent", () => {
     const spy = makeSpyIpam(site, "waits");
     const { finished } = await beginAdd(spy);
     await agent.signal("TERM");
-    await pollUntil(() => agent.log().includes("ends on SIGTERM"), "the agent to hear the signal");
+    await pollUntil(() => agent.log().includes("stopping on SIGTERM"), "the agent to hear the signal");
     const other = await site.makePod();
     await site.add(other);
     expect(agent.served()).toEqual([]);

@@ -7,7 +7,7 @@
  * code that talks to the kernel.
  */
 import type { AddCall, CheckCall } from "../../cni/call.ts";
-import type { PluginFace } from "../../cni/face.ts";
+import type { PluginDescription } from "../../cni/plugin-description.ts";
 import type { CniResult } from "../../cni/result.ts";
 import type { CniPlugin } from "../../cni/serve.ts";
 import type { LinkAccess } from "../../linux/rtnetlink/link-access.ts";
@@ -15,9 +15,9 @@ import { requirePrevResult } from "../prev-result.ts";
 import { type Bandwidth, decodeBandwidth } from "./bandwidth.ts";
 
 /** `loadLinks` is called by DEL only. */
-export function bandwidthPlugin(face: PluginFace, loadLinks: () => Promise<LinkAccess>): CniPlugin {
+export function bandwidthPlugin(description: PluginDescription, loadLinks: () => Promise<LinkAccess>): CniPlugin {
   return {
-    ...face,
+    ...description,
     add,
     check,
     del: async (call) => (await import("./commands.ts")).delShaping(call, await loadLinks()),

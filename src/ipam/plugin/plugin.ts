@@ -1,5 +1,5 @@
 /** The IPAM plugin: what each CNI command does. CNI_NETNS, CNI_IFNAME and CNI_PATH are not looked at. */
-import type { PluginFace } from "../../cni/face.ts";
+import type { PluginDescription } from "../../cni/plugin-description.ts";
 import type { CniPlugin } from "../../cni/serve.ts";
 import { openingSessions, type Surroundings } from "../session.ts";
 import { add } from "./add.ts";
@@ -8,10 +8,10 @@ import { del } from "./del.ts";
 import { gc } from "./gc.ts";
 import { status } from "./status.ts";
 
-export function ipamPlugin(face: PluginFace, surroundings: Surroundings): CniPlugin {
+export function ipamPlugin(description: PluginDescription, surroundings: Surroundings): CniPlugin {
   const inSession = openingSessions(surroundings, { component: "ipam", whenStopped: "close datastore" });
   return {
-    ...face,
+    ...description,
     requiredVariables: ["CNI_CONTAINERID"],
     add: inSession(add),
     del: inSession(del),

@@ -2,11 +2,11 @@ import type { Environment } from "../cni/environment.ts";
 import type { EnterPhase } from "../cni/phase.ts";
 import type { Host } from "./host.ts";
 
-/** What a call brings along, whoever does it: the process that was called, or the node agent. */
-export interface CallMeans {
+/** What a call needs from the process that runs it, which is the one that was called or the node agent. */
+export interface CallContext {
   readonly environment: Environment;
   readonly stderr: (text: string) => void;
-  /** Absent where a plugin that is executed may write to the stderr of this process. */
+  /** Absent if an executed plugin may write to the stderr of this process. */
   readonly delegateStderr?: (text: string) => void;
   readonly host: Host;
   readonly enterPhase: EnterPhase;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { isPluginPart } from "./composers.ts";
+import { isPluginPart } from "./plugin-loaders.ts";
 
 describe("isPluginPart()", () => {
   for (const name of ["plugin", "ipam", "hostLocal", "portmap", "bandwidth"]) {
