@@ -6,7 +6,7 @@
  * command may still undo what it had begun. Since every decision starts with a
  * read, nothing new is started after the signal.
  */
-import type { Change, Datastore, Wanted } from "../datastore/datastore.ts";
+import type { Datastore, OrderedChange, Wanted } from "../datastore/datastore.ts";
 import { transactOn } from "../datastore/transact.ts";
 import type { Context } from "./command.ts";
 import { paintStderr } from "./paint.ts";
@@ -45,12 +45,13 @@ function interruptibleStore(store: Datastore, context: Context): Datastore {
   const reportCommits = () => void reportIfPending(commits, context);
   signal.addEventListener("abort", reportCommits, { once: true });
   const stoppable: Datastore = {
+    atomicity: store.atomicity,
     async read(wanted: readonly Wanted[], at?: string) {
       // A store that responds without yielding would keep the process from handling any signal.
       await new Promise((resolve) => setImmediate(resolve));
       return unlessAborted(signal, () => store.read(wanted, at));
     },
-    commit(changes: readonly Change[]) {
+    commit(changes: readonly OrderedChange[]) {
       const committing = store.commit(changes);
       commits.add(committing);
       return committing.finally(() => commits.delete(committing));

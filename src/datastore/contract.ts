@@ -3,14 +3,17 @@
  * is to run this suite.
  */
 import { afterEach, beforeEach, describe } from "bun:test";
-import { testAtomicity, testPreconditions } from "./contract/commits.ts";
-import { testOddities, testReading } from "./contract/reads.ts";
+import { testPreconditions } from "./contract/commits.ts";
+import { testHalfCommits, testOddities, testReading } from "./contract/reads.ts";
+import { testAtomicity, testOrder, testSeveralChanges } from "./contract/several-changes.ts";
 import type { Subject } from "./contract/subject.ts";
 import { testTransactions } from "./contract/transactions.ts";
 import { testClosing, testLargeRevisions, testWatching } from "./contract/watches.ts";
 import type { Datastore } from "./datastore.ts";
 
 interface Means {
+  /** What it declares, unless that is "all changes". */
+  readonly atomicity?: "one object";
   /** A subject whose count of commits begins at this revision, where the store can be made so. */
   readonly openAt?: (firstRevision: bigint) => Promise<Subject>;
 }
@@ -31,9 +34,14 @@ export function datastoreContract(name: string, open: () => Promise<Subject>, me
     });
 
     describe("commit()", () => testPreconditions(() => store));
-    describe("commit() of several changes", () => testAtomicity(() => store));
+    describe("commit() of several changes", () => {
+      testSeveralChanges(() => store);
+      if (means.atomicity === "one object") testOrder(() => store);
+      else testAtomicity(() => store);
+    });
     describe("transact()", () => testTransactions(() => subject));
     describe("read()", () => testReading(() => store));
+    if (means.atomicity === undefined) describe("read() of a commit under way", () => testHalfCommits(() => store));
     describe("keys and values", () => testOddities(() => store));
     describe("watch()", () => testWatching(() => subject));
     describe("close()", () => testClosing(() => subject));

@@ -39,10 +39,42 @@ export type Change =
   /** Writes nothing, guards the others: unchanged since `revision` ("stale", "missing"), or absent ("exists"). */
   | { readonly kind: "expect"; readonly key: string; readonly revision: string | undefined };
 
-/** A lost race is an ordinary answer: the caller reads again and decides again. */
+/**
+ * Writes a key again that an earlier change of the same list wrote, or deletes it again (`undefined`): "stale" or
+ * "missing" if another wrote it in between. If all changes are committed at once, only the last value is ever seen.
+ */
+export interface Rewrite {
+  readonly kind: "rewrite";
+  readonly key: string;
+  readonly value: string | undefined;
+}
+
+/** The order is part of the meaning: see `Atomicity`. */
+export type OrderedChange = Change | Rewrite;
+
+/**
+ * What `commit()` promises of a list of changes.
+ *
+ *   all changes   all or nothing, at one moment
+ *   one object    each by itself, in the order given, each guarded by its own revision; it stops at the first that is
+ *                 refused or fails, and what came before stays written. An "expect" is checked when its turn comes and
+ *                 guards nothing after that: no decision may rest on it for safety.
+ *
+ * Every list is therefore ordered so that a stop after any of its changes is harmless
+ * (docs/decisions/two-levels-of-atomicity.md).
+ */
+export type Atomicity = "all changes" | "one object";
+
+/** A lost race is an ordinary result: the caller reads again and decides again. */
 export type Written =
   | { readonly ok: true; readonly revision: string }
-  | { readonly ok: false; readonly reason: "exists" | "stale" | "missing"; readonly key: string };
+  | {
+      readonly ok: false;
+      readonly reason: "exists" | "stale" | "missing";
+      readonly key: string;
+      /** The changes before this one are written and stay. Only of a store that commits one object at a time. */
+      readonly partly?: true;
+    };
 
 /** What one read was asked for, and what it returned: `answers[i]` belongs to `wanted[i]`. */
 export interface Answered {
@@ -53,7 +85,7 @@ export interface Answered {
 /** What to do next: read more, or commit. Nothing to change is an empty list of changes. */
 export type Decision<Outcome> =
   | { readonly kind: "read"; readonly wanted: readonly Wanted[] }
-  | { readonly kind: "commit"; readonly changes: readonly Change[]; readonly outcome: Outcome };
+  | { readonly kind: "commit"; readonly changes: readonly OrderedChange[]; readonly outcome: Outcome };
 
 /**
  * A pure function of all that was read so far, the first read first. A store may call it more often than it commits,
@@ -64,7 +96,7 @@ export type Decide<Outcome> = (reads: readonly Answered[]) => Decision<Outcome>;
 /** What was decided in the end, and whether it was committed. */
 export interface Transacted<Outcome> {
   readonly written: Written;
-  readonly changes: readonly Change[];
+  readonly changes: readonly OrderedChange[];
   readonly outcome: Outcome;
 }
 
@@ -78,14 +110,18 @@ export type DatastoreEvent =
   | { readonly kind: "bookmark"; readonly revision: string };
 
 export interface Datastore {
+  readonly atomicity: Atomicity;
   /**
    * One moment, and one round trip for up to 128 keys and prefixes; each 128 more cost one more.
    * `at` asks for the state at a past revision: a store that keeps old values (etcd) returns that state, or throws
    * `HistoryGone`; any other returns the present state. The snapshot's `revision` says which.
    */
   read(wanted: readonly Wanted[], at?: string): Promise<Snapshot>;
-  /** All or nothing, in one round trip; at most 128 changes, no key twice. Names the first change that was refused. */
-  commit(changes: readonly Change[]): Promise<Written>;
+  /**
+   * At most 128 changes; a key is named twice only by a rewrite. Names the first change that was refused. One round trip
+   * if all changes are committed at once, otherwise one for each.
+   */
+  commit(changes: readonly OrderedChange[]): Promise<Written>;
   /**
    * One attempt at read, decide, commit, in as few round trips as the store can: two if the decision needs no further
    * read, one if the store remembers enough to decide first and lets the commit prove that all of it was still so.

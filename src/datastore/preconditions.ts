@@ -3,7 +3,7 @@
  * so that each answers the same refusal for the same race.
  */
 import { PluginError } from "../errors.ts";
-import type { Change, Written } from "./datastore.ts";
+import type { Change, OrderedChange, Written } from "./datastore.ts";
 
 type Refusal = Extract<Written, { ok: false }>;
 
@@ -43,22 +43,31 @@ function compareRevisions(expected: string, current: string | undefined): "stale
 export const MOST_IN_ONE_REQUEST = 128;
 
 /** Throws for what no datastore can hold: too many changes, a key named twice, an empty key, text that is not Unicode. */
-export function requireCommittable(changes: readonly Change[]): void {
+export function requireCommittable(changes: readonly OrderedChange[]): void {
   if (changes.length > MOST_IN_ONE_REQUEST) {
     throw new PluginError(
       "internal",
       `Cannot commit ${changes.length} changes: at most ${MOST_IN_ONE_REQUEST} at once`,
     );
   }
-  const seen = new Set<string>();
+  const last = new Map<string, OrderedChange>();
   for (const change of changes) {
     const { key } = change;
-    if (seen.has(key)) throw new PluginError("internal", `Cannot commit "${key}": the key is named twice`);
+    requireOrder(change, last.get(key));
     if (key === "") throw new PluginError("internal", "Cannot commit: a key is empty");
-    const value = "value" in change ? change.value : "";
+    const value = "value" in change ? (change.value ?? "") : "";
     if (!key.isWellFormed() || !value.isWellFormed()) {
       throw new PluginError("internal", `Cannot commit ${JSON.stringify(key)}: the text is not well-formed Unicode`);
     }
-    seen.add(key);
+    last.set(key, change);
   }
+}
+
+/** `before`: the change of the same key that precedes it. */
+function requireOrder({ kind, key }: OrderedChange, before: OrderedChange | undefined): void {
+  const isWritten = before !== undefined && "value" in before && before.value !== undefined;
+  if (kind === "rewrite" && !isWritten) {
+    throw new PluginError("internal", `Cannot commit "${key}": nothing before its rewrite writes it`);
+  }
+  if (kind !== "rewrite" && before) throw new PluginError("internal", `Cannot commit "${key}": the key is named twice`);
 }

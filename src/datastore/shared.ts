@@ -54,6 +54,7 @@ export class SharedStores {
     const { store } = shared;
     const use = new Use();
     return {
+      atomicity: store.atomicity,
       read: (wanted, at) => use.whileOpen(() => store.read(wanted, at)),
       commit: (changes) => use.whileOpen(() => store.commit(changes)),
       transact: (wanted, decide) =>

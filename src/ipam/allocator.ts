@@ -9,43 +9,23 @@
  * trips, one if the datastore remembers, whatever the caller adds
  * (docs/decisions/ipam-round-trips.md).
  */
-import { counted } from "../counted.ts";
-import type { Datastore, Wanted } from "../datastore/datastore.ts";
+import type { Datastore } from "../datastore/datastore.ts";
 import type { Address } from "../ip/address.ts";
 import { blockOf } from "../ip/block.ts";
 import type { Prefix } from "../ip/prefix.ts";
 import { BLOCK_SIZES } from "../model/block-sizes.ts";
-import type { IPAMBlock } from "../model/ipam-block.ts";
-import { affinityKey, blockKey, handleKey, parseKey } from "../model/keys.ts";
+import type { AllocatorMeans, AllocatorParts } from "./allocator-means.ts";
 import { type AssignOutcome, decideAssign } from "./assign/decide.ts";
-import { addressAt, handlesOf, isEmpty, type Owner, ordinalsOf } from "./block.ts";
-import { type Alongside, type Pace, settle } from "./commit-loop.ts";
+import { addressAt, ordinalsOf } from "./block.ts";
+import { type Alongside, settle } from "./commit-loop.ts";
 import { openHintMemory } from "./hint-file.ts";
-import {
-  type BlockHint,
-  blocksToAssignFrom,
-  blocksToReleaseFrom,
-  type HintStore,
-  type HostHints,
-  withSeenBlocks,
-} from "./hints.ts";
+import { blocksToAssignFrom, blocksToReleaseFrom, type HostHints, hintOf, withSeenBlocks } from "./hints.ts";
 import type { Turn } from "./host-turn.ts";
-import { requirePrefix } from "./records.ts";
-import { ADDRESSES_AT_ONCE, decideReleaseAddresses, wantedBlocksOf } from "./release/decide-addresses.ts";
-import { type AffinityOutcome, type AffinityRequest, decideReleaseAffinity } from "./release/decide-affinity.ts";
-import { decideReleaseHandle, type ReleaseOutcome } from "./release/decide-handle.ts";
+import type { AffinityOutcome, AffinityRequest } from "./release/decide-affinity.ts";
+import { decideReleaseHandle } from "./release/decide-handle.ts";
+import { releaseAddresses, releaseAffinity, releaseHandle, wantedToRelease } from "./release/release.ts";
 import type { Assignment, AssignRequest, GuardedAddress, Released, ReleaseHandleRequest } from "./request.ts";
-import { baseWanted, blockName, View } from "./view.ts";
-
-/** What the allocator needs of the world. */
-export interface AllocatorMeans extends Pace {
-  readonly now: () => Date;
-  readonly warn?: (message: string) => void;
-  /** Where the blocks this host used last are remembered; for the life of the process when absent. */
-  readonly hints?: HintStore;
-  /** Lets the processes of one host go one after another instead of losing races to each other. */
-  readonly turn?: Turn;
-}
+import { baseWanted, blockName, View, wantedBlocks } from "./view.ts";
 
 /** An address and the block it lies in. */
 export interface HeldAddress {
@@ -77,16 +57,45 @@ export function openAllocator(store: Datastore, means: AllocatorMeans): Allocato
   };
 }
 
-interface Parts {
-  readonly store: Datastore;
-  readonly means: AllocatorMeans;
-  readonly hints: HintStore;
-}
-
 async function assign(
-  { store, means, hints }: Parts,
+  parts: AllocatorParts,
   request: AssignRequest,
   alongside: Alongside<Assignment> | undefined,
+): Promise<Assignment> {
+  const written: AssignOutcome[] = [];
+  try {
+    return await assignOrFail(parts, request, { alongside, partly: (outcome) => written.push(outcome) });
+  } catch (failure) {
+    // Should that fail, too, the DEL that follows does it; as it does after a failure of the datastore itself.
+    await giveBack(parts, request, written).catch(() => {});
+    throw failure;
+  }
+}
+
+/** Gives back what lost attempts wrote; what the owner held before them stays. */
+async function giveBack(
+  parts: AllocatorParts,
+  request: AssignRequest,
+  written: readonly AssignOutcome[],
+): Promise<void> {
+  const [first] = written;
+  if (first === undefined) return;
+  if (!first.addresses.some(({ held }) => held)) return void (await releaseHandle(parts, request, undefined));
+  const taken = written.flatMap(({ addresses }) => addresses.filter(({ held }) => !held));
+  await releaseAddresses(
+    parts.store,
+    parts.means,
+    taken.map(({ address }) => ({ address, handle: request.handle })),
+  );
+}
+
+async function assignOrFail(
+  { store, means, hints }: AllocatorParts,
+  request: AssignRequest,
+  {
+    alongside,
+    partly,
+  }: { readonly alongside: Alongside<Assignment> | undefined; readonly partly: (outcome: AssignOutcome) => void },
 ): Promise<Assignment> {
   const remembered = await hints.load();
   const likely = request.wishes.flatMap((wish) =>
@@ -100,6 +109,7 @@ async function assign(
       action: `assign addresses to "${request.handle}"`,
       first: (again) => [...baseWanted(request.node, request.handle), ...wantedBlocks(likely, again)],
       decide: (facts) => decideAssign(request, facts, means.now()),
+      partly,
     },
     means,
     alongside && {
@@ -111,68 +121,10 @@ async function assign(
   return { addresses: outcome.addresses };
 }
 
-async function releaseHandle(
-  { store, means, hints }: Parts,
+async function held(
+  { store, means, hints }: AllocatorParts,
   request: ReleaseHandleRequest,
-  alongside: Alongside<readonly Address[]> | undefined,
-): Promise<readonly Address[]> {
-  const remembered = await hints.load();
-  const { outcome } = await settle<ReleaseOutcome>(
-    store,
-    {
-      action: `release "${request.handle}"`,
-      first: (again) => wantedToRelease(request, blocksToReleaseFrom(remembered, request.likely ?? []), again),
-      decide: (facts) => decideReleaseHandle(request, facts),
-    },
-    means,
-    alongside && { ...alongside, changes: (answers, planned) => alongside.changes(answers, planned.released) },
-  );
-  const [gone, left] = partition(outcome.blocks, (block) => isEmpty(block) && block.affinity === undefined);
-  const next = withSeenBlocks(remembered, left.map(hintOf), gone.map(nameOf));
-  if (next !== remembered) await hints.save(next);
-  return outcome.released;
-}
-
-async function releaseAddresses(store: Datastore, pace: Pace, addresses: readonly GuardedAddress[]): Promise<Released> {
-  let all: Released = { released: [], absent: [], refused: [] };
-  for (let start = 0; start < addresses.length; start += ADDRESSES_AT_ONCE) {
-    const some = addresses.slice(start, start + ADDRESSES_AT_ONCE);
-    const { outcome } = await settle<Released>(
-      store,
-      {
-        action: `release ${counted(some.length, "address", "addresses")}`,
-        first: () => wantedBlocksOf(some),
-        decide: (facts) => decideReleaseAddresses(some, facts),
-      },
-      pace,
-    );
-    all = {
-      released: [...all.released, ...outcome.released],
-      absent: [...all.absent, ...outcome.absent],
-      refused: [...all.refused, ...outcome.refused],
-    };
-  }
-  return all;
-}
-
-async function releaseAffinity(store: Datastore, pace: Pace, request: AffinityRequest): Promise<AffinityOutcome> {
-  const wanted: readonly Wanted[] = [
-    { kind: "key", key: affinityKey(request.node, request.block) },
-    { kind: "key", key: blockKey(request.block) },
-  ];
-  const { outcome } = await settle<AffinityOutcome>(
-    store,
-    {
-      action: `release block ${blockName(request.block)} of node "${request.node}"`,
-      first: () => wanted,
-      decide: (facts) => decideReleaseAffinity(request, facts),
-    },
-    pace,
-  );
-  return outcome;
-}
-
-async function held({ store, means, hints }: Parts, request: ReleaseHandleRequest): Promise<readonly HeldAddress[]> {
+): Promise<readonly HeldAddress[]> {
   const likely = blocksToReleaseFrom(await hints.load(), request.likely ?? []);
   const { facts } = await settle<undefined>(
     store,
@@ -191,21 +143,9 @@ async function held({ store, means, hints }: Parts, request: ReleaseHandleReques
   );
 }
 
-function wantedToRelease(owner: Owner, likely: readonly string[], again: readonly string[]): readonly Wanted[] {
-  const handles = handlesOf(owner).map((handle): Wanted => ({ kind: "key", key: handleKey(handle) }));
-  return [...handles, ...wantedBlocks(likely, again)];
-}
-
-/** The blocks that are thought to be needed and those that a lost attempt needed, each once. */
-function wantedBlocks(likely: readonly string[], again: readonly string[]): readonly Wanted[] {
-  const lost = again.filter((key) => parseKey(key)?.kind === "block");
-  const keys = new Set([...likely.map((cidr) => blockKey(requirePrefix(cidr))), ...lost]);
-  return [...keys].map((key) => ({ kind: "key", key }));
-}
-
 /** What was seen, for the next call. `before`: the hints of this one; mostly they say it already. */
 async function remember(
-  { hints, means }: Pick<Parts, "hints" | "means">,
+  { hints, means }: Pick<AllocatorParts, "hints" | "means">,
   before: HostHints,
   { node, outcome }: { readonly node: string; readonly outcome: AssignOutcome },
 ): Promise<void> {
@@ -224,16 +164,4 @@ function hintsAfter(hints: HostHints, { blocks, nodeRegistered }: AssignOutcome)
   const seen = withSeenBlocks(hints, blocks.map(hintOf));
   const warnedUnregistered = !nodeRegistered;
   return seen.warnedUnregistered === warnedUnregistered ? seen : { ...seen, warnedUnregistered };
-}
-
-function hintOf(block: IPAMBlock): BlockHint {
-  return { cidr: blockName(block.cidr), full: block.unallocated.length === 0 };
-}
-
-function nameOf(block: IPAMBlock): string {
-  return blockName(block.cidr);
-}
-
-function partition<T>(all: readonly T[], isFirst: (each: T) => boolean): readonly [readonly T[], readonly T[]] {
-  return [all.filter(isFirst), all.filter((each) => !isFirst(each))];
 }

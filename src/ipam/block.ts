@@ -88,6 +88,11 @@ export function releaseOrdinals(block: IPAMBlock, ordinals: readonly number[]): 
   };
 }
 
+/** The same block, changed: whoever decided from what it was before loses its race. */
+export function touched(block: IPAMBlock): IPAMBlock {
+  return { ...block, sequenceNumber: block.sequenceNumber + 1n };
+}
+
 /** The ordinals that this owner holds. An owner without an interface means every interface of the handle. */
 export function ordinalsOf(block: IPAMBlock, owner: Owner): readonly number[] {
   // A loop: it looks at every ordinal of a block on every ADD and DEL, in a process that has just begun.

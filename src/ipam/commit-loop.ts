@@ -22,6 +22,11 @@ export interface Work<Outcome> {
   /** What to read first. `again`: the keys the last, lost attempt rested on. */
   readonly first: (again: readonly string[]) => readonly Wanted[];
   readonly decide: (facts: Facts) => Decision<Outcome>;
+  /**
+   * Called with the outcome of an attempt that lost its race after a part of it was written: only on a datastore that
+   * commits one object at a time. Another attempt follows.
+   */
+  readonly partly?: (outcome: Outcome) => void;
 }
 
 /** What a caller wants read and written in the same round trips. */
@@ -63,15 +68,14 @@ export async function settle<Outcome>(
   alongside?: Alongside<Outcome>,
 ): Promise<Settled<Outcome>> {
   const { attempts = ATTEMPTS, decoded = new DecodedEntries() } = pace;
+  const decide = decideWithFacts(work, { ...pace, decoded }, alongside);
   let again: readonly string[] = [];
   for (let attempt = 1; attempt <= attempts; attempt++) {
-    const first = [...work.first(again), ...(alongside?.wanted ?? [])];
-    const { written, changes, outcome } = await store.transact(
-      first,
-      decideWithFacts(work, { ...pace, decoded }, alongside),
-    );
+    const wanted = [...work.first(again), ...(alongside?.wanted ?? [])];
+    const { written, changes, outcome } = await store.transact(wanted, decide);
     if (written.ok) return outcome;
 
+    if (written.partly) work.partly?.(outcome.outcome);
     again = changes.map((change) => change.key);
     await pace.wait(pace.random() * Math.min(2 ** attempt, LONGEST_WAIT));
   }

@@ -1,186 +1,133 @@
+/**
+ * Every operation of the allocator, stopped after every single write, at both
+ * levels of atomicity. Whatever is left is never corrupt, and is finished or
+ * undone by the same call again, by a DEL, or by another's ADD.
+ */
 import { beforeEach, describe, expect, test } from "bun:test";
 import { means, nodeChange, poolChange, prefix, request, seed, textsOf } from "../../test/support/ipam.ts";
-import { storeAround } from "../../test/support/store-around.ts";
-import type { Change, Datastore } from "../datastore/datastore.ts";
+import { isStopped, LEVELS, stoppingMemory } from "../../test/support/stopping-memory.ts";
+import type { Change } from "../datastore/datastore.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
-import { writeAffinity } from "../model/block-affinity.ts";
-import { hostAffinity, type IPAMBlock, writeBlock } from "../model/ipam-block.ts";
-import { writeHandle } from "../model/ipam-handle.ts";
-import { affinityKey, blockKey, handleKey } from "../model/keys.ts";
-import { openAllocator } from "./allocator.ts";
-import { assignOrdinal, emptyBlock } from "./block.ts";
+import { type Allocator, openAllocator } from "./allocator.ts";
 import { candidateBlocks } from "./candidates.ts";
+import type { Alongside } from "./commit-loop.ts";
 import { findProblems } from "./invariants.ts";
 import { readWorld } from "./world.ts";
 
-let table: MemoryTable;
-
-beforeEach(async () => {
-  table = new MemoryTable();
-  await seed(
-    openMemory(table),
-    nodeChange("node-1"),
-    poolChange("four", "10.0.0.0/24"),
-    poolChange("six", "fd00::/64"),
-  );
-});
-
-const healthy = () => openAllocator(openMemory(table), means());
-const world = () => readWorld(openMemory(table));
-const dual = request("net.a", {
-  wishes: [
-    { kind: "automatic", family: 4 },
-    { kind: "automatic", family: 6 },
-  ],
-});
+const ENDPOINT = { kind: "key", key: "/endpoint/a" } as const;
+const DUAL = [
+  { kind: "automatic", family: 4 },
+  { kind: "automatic", family: 6 },
+] as const;
+const dual = request("net.a", { wishes: DUAL });
 const owner = { handle: "net.a", node: "node-1" };
+const [firstOfNode = prefix("10.0.0.0/26")] = candidateBlocks(prefix("10.0.0.0/24"), 26, { node: "node-1", limit: 1 });
 
-class Crash extends Error {}
+/** As the network plugin does: the endpoint comes last. */
+const writingEndpoint: Alongside<unknown> = {
+  wanted: [ENDPOINT],
+  changes: ([found]): readonly Change[] => (found?.[0] ? [] : [{ kind: "create", key: ENDPOINT.key, value: "x" }]),
+};
+const removingEndpoint: Alongside<unknown> = {
+  wanted: [ENDPOINT],
+  changes: ([found]) => found?.map(({ key, revision }): Change => ({ kind: "delete", key, revision })) ?? [],
+};
+const add = (allocator: Allocator) => allocator.assign(dual, writingEndpoint);
+const del = (allocator: Allocator) => allocator.releaseHandle(owner, removingEndpoint);
+const another = (allocator: Allocator) => allocator.assign(request("net.b", { wishes: DUAL }));
 
-/** Dies at a commit, with only so many of its changes written: none, all (the answer got lost), or a part. */
-function dyingStore(written: number): Datastore {
-  const real = openMemory(table);
-  return storeAround(real, {
-    commit: async (changes) => {
-      for (const change of changes.slice(0, written)) await real.commit([change]);
-      throw new Crash();
-    },
-  });
+interface Operation {
+  readonly title: string;
+  readonly before: readonly ((allocator: Allocator) => Promise<unknown>)[];
+  readonly run: (allocator: Allocator) => Promise<unknown>;
+  /** How many single writes it is, at the level of all changes and of one object. */
+  readonly writes: readonly [number, number];
 }
 
-async function crashes(work: Promise<unknown>): Promise<void> {
-  const failure = await work.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-  expect(failure).toBeInstanceOf(Crash);
-}
+const endOfClaim = (inUse: "keep" | "release") => (allocator: Allocator) =>
+  allocator.releaseAffinity({ node: "node-1", block: firstOfNode, inUse });
+const releaseByAddress = (allocator: Allocator) =>
+  allocator.releaseAddresses([{ address: firstOfNode.network, handle: "net.a" }]);
 
-/** Handle, and twice affinity, guard of the pool and block: every place where a first assignment may stop. */
-const STOPS = [0, 1, 2, 3, 4, 5, 6, 7];
+const OPERATIONS: readonly Operation[] = [
+  // Per family: claim, empty block, address, claim confirmed; the handle, the endpoint.
+  { title: "an assignment from new blocks", before: [], run: add, writes: [1, 10] },
+  { title: "an assignment from the node's blocks", before: [another], run: add, writes: [1, 4] },
+  {
+    title: "an assignment from a block that is nobody's",
+    before: [another, endOfClaim("release")],
+    run: add,
+    // The handle, the endpoint, an address of each family, and the claim on one block, twice.
+    writes: [1, 6],
+  },
+  { title: "a release by handle", before: [add], run: del, writes: [1, 4] },
+  { title: "a release by handle beside another", before: [another, add], run: del, writes: [1, 4] },
+  { title: "a release of an address", before: [add], run: releaseByAddress, writes: [1, 2] },
+  { title: "the end of a claim on an empty block", before: [add, del], run: endOfClaim("keep"), writes: [1, 3] },
+  { title: "the end of a claim on a block in use", before: [add], run: endOfClaim("release"), writes: [1, 3] },
+];
 
-describe("an assignment that dies with its commit", () => {
-  test.each(STOPS)("after %d changes is finished by the next attempt", async (written) => {
-    await crashes(openAllocator(dyingStore(written), means()).assign(dual));
+for (const [index, level] of LEVELS.entries()) {
+  describe(`with a datastore that commits ${level} at a time, stopped after any write,`, () => {
+    let table: MemoryTable;
+    beforeEach(async () => {
+      table = new MemoryTable();
+      await seedWorld();
+    });
 
-    const assigned = await healthy().assign(dual);
+    const seedWorld = () =>
+      seed(openMemory(table), nodeChange("node-1"), poolChange("four", "10.0.0.0/24"), poolChange("six", "fd00::/64"));
+    const healthy = () => openAllocator(openMemory(table, { atomicity: level }), means());
+    const world = () => readWorld(openMemory(table));
+    const problems = async () => findProblems(await world());
+    const corrupt = async () => (await problems()).filter(({ severity }) => severity === "corrupt");
+    const endpoints = async () => (await openMemory(table).read([ENDPOINT])).answers[0]?.length ?? 0;
 
-    expect(assigned.addresses).toHaveLength(2);
-    expect(findProblems(await world())).toEqual([]);
-    expect((await healthy().held(owner)).length).toBe(2);
-  });
-
-  test.each(STOPS)("after %d changes is undone by DEL, and whoever comes next works", async (written) => {
-    await crashes(openAllocator(dyingStore(written), means()).assign(dual));
-
-    await healthy().releaseHandle(owner);
-    expect((await world()).handles).toEqual([]);
-    expect((await world()).blocks.flatMap((block) => block.attributes)).toEqual([]);
-
-    await healthy().assign({ ...dual, handle: "net.b" });
-    expect(findProblems(await world())).toEqual([]);
-  });
-
-  test.each(STOPS)("after %d changes does not stand in another's way", async (written) => {
-    await crashes(openAllocator(dyingStore(written), means()).assign(dual));
-
-    const other = await healthy().assign({ ...dual, handle: "net.b" });
-    const late = await healthy().assign(dual);
-
-    expect(textsOf(late)).not.toEqual(textsOf(other));
-    expect(findProblems(await world())).toEqual([]);
-  });
-});
-
-describe("a release that dies with its commit", () => {
-  test.each([0, 1, 2, 3])("after %d changes is finished by the next attempt", async (written) => {
-    await healthy().assign(dual);
-    await crashes(openAllocator(dyingStore(written), means()).releaseHandle(owner));
-
-    await healthy().releaseHandle(owner);
-
-    expect((await world()).handles).toEqual([]);
-    expect((await world()).blocks.flatMap((block) => block.attributes)).toEqual([]);
-    expect(findProblems(await world())).toEqual([]);
-  });
-});
-
-describe("what others left half done", () => {
-  const [first] = candidateBlocks(prefix("10.0.0.0/24"), 26, { node: "node-1", limit: 1 });
-  const cidr = first ?? prefix("10.0.0.0/26");
-  const affinityOf = (state: "pending" | "pendingDeletion" | "confirmed"): Change => ({
-    kind: "put",
-    key: affinityKey("node-1", cidr),
-    value: writeAffinity({ state, deleted: false }),
-  });
-  const blockOf = (block: IPAMBlock): Change => ({ kind: "put", key: blockKey(block.cidr), value: writeBlock(block) });
-  const ours = emptyBlock(cidr, hostAffinity("node-1"), 1n);
-  const theirs = emptyBlock(cidr, hostAffinity("node-2"), 1n);
-  const nobodys = emptyBlock(cidr, undefined, 1n);
-  const theirClaim: Change = {
-    kind: "put",
-    key: affinityKey("node-2", cidr),
-    value: writeAffinity({ state: "confirmed", deleted: false }),
-  };
-
-  test.each([
-    ["a claim whose block was never made", [affinityOf("pending")]],
-    ["a claim never confirmed", [affinityOf("pending"), blockOf(ours)]],
-    ["a release that stopped before the block", [affinityOf("pendingDeletion"), blockOf(ours)]],
-    ["a release that stopped before the claim", [affinityOf("pendingDeletion"), blockOf(nobodys)]],
-    ["a claim on a block that another won", [affinityOf("pending"), blockOf(theirs), theirClaim]],
-    ["a stale claim", [affinityOf("confirmed"), blockOf(theirs), theirClaim]],
-    ["a block whose claim is lost", [blockOf(ours)]],
-    [
-      "a handle that no block knows",
-      [{ kind: "put", key: handleKey("net.a"), value: writeHandle({ blocks: { "10.0.0.0/26": 1 }, deleted: false }) }],
-    ],
-  ] as const)("%s is put right by the next assignment", async (_, changes) => {
-    await seed(openMemory(table), ...changes);
-
-    const { addresses } = await healthy().assign(request("net.a"));
-
-    expect(addresses).toHaveLength(1);
-    expect(findProblems(await world())).toEqual([]);
-  });
-
-  test("an allocation whose handle is lost is found again by its owner, who gets its handle back", async () => {
-    const taken = assignOrdinal(ours, 3, { handleId: "net.a", secondary: {} });
-    await seed(openMemory(table), affinityOf("confirmed"), blockOf(taken?.block ?? ours));
-
-    const { addresses } = await healthy().assign(request("net.a"));
-
-    expect(addresses[0]?.held).toBe(true);
-    expect(findProblems(await world())).toEqual([]);
-  });
-});
-
-describe("many at once on one table", () => {
-  test("hold no address twice and lose none, whatever the order", async () => {
-    let state = 7;
-    const random = () => {
-      state = (state * 1103515245 + 12345) % 2147483648;
-      return state / 2147483648;
-    };
-    const holders = new Map<string, string>();
-    const worker = async (name: string) => {
-      const allocator = openAllocator(openMemory(table), means({ random }));
-      for (let round = 0; round < 12; round++) {
-        const handle = `${name}.${round}`;
-        const node = `node-${(round + name.length) % 3}`;
-        const [address = ""] = textsOf(await allocator.assign(request(handle, { node })));
-        expect(holders.get(address)).toBeUndefined();
-        holders.set(address, handle);
-        if (random() < 0.2) continue;
-        holders.delete(address);
-        await allocator.releaseHandle({ handle, node });
+    /** Once for every place where it may stop: stops there, then lets `recover` go on. */
+    const afterEveryStop = async ({ before, run, writes }: Operation, recover: () => Promise<unknown>) => {
+      let stops = 0;
+      for (; ; stops++) {
+        table = new MemoryTable();
+        await seedWorld();
+        for (const step of before) await step(healthy());
+        const dying = openAllocator(stoppingMemory(table, level, stops), means());
+        if (!(await isStopped(run(dying)))) break;
+        expect(await corrupt()).toEqual([]);
+        await recover();
+        expect(await corrupt()).toEqual([]);
       }
+      expect(stops).toBe((writes[index] ?? 0) + 1);
     };
-    await Promise.all(Array.from({ length: 12 }, (_, index) => worker(`w${index}`)));
 
-    const after = await world();
-    expect(findProblems(after)).toEqual([]);
-    expect(after.handles.map((each) => each.handleId).sort()).toEqual([...holders.values()].sort());
+    for (const operation of OPERATIONS) {
+      test(`${operation.title} is finished by the same call again`, async () => {
+        await afterEveryStop(operation, async () => {
+          await operation.run(healthy());
+          expect(await problems()).toEqual([]);
+        });
+      });
+
+      test(`${operation.title} is undone by a DEL`, async () => {
+        await afterEveryStop(operation, async () => {
+          await del(healthy());
+          const { handles, blocks } = await world();
+          const holders = blocks.flatMap((block) => block.attributes.map(({ handleId }) => handleId));
+          expect([...handles.map(({ handleId }) => handleId), ...holders]).not.toContain("net.a");
+          expect(await endpoints()).toBe(0);
+        });
+      });
+
+      test(`${operation.title} is in nobody's way`, async () => {
+        await afterEveryStop(operation, async () => {
+          const theirs = await healthy().assign(request("net.c", { wishes: DUAL }));
+          const late = await add(healthy());
+          expect(new Set([...textsOf(theirs), ...textsOf(late)]).size).toBe(4);
+          await del(healthy());
+          await healthy().releaseHandle({ handle: "net.c", node: "node-1" });
+          expect(await problems()).toEqual([]);
+        });
+      });
+    }
   });
-});
+}

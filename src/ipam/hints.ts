@@ -8,7 +8,8 @@
  */
 import type { Family } from "../ip/address.ts";
 import { parseAddress } from "../ip/address.ts";
-import { parsePrefix, prefixContains } from "../ip/prefix.ts";
+import { formatPrefix, parsePrefix, prefixContains } from "../ip/prefix.ts";
+import type { IPAMBlock } from "../model/ipam-block.ts";
 
 export interface BlockHint {
   readonly cidr: string;
@@ -63,6 +64,10 @@ export function withSeenBlocks(hints: HostHints, seen: readonly BlockHint[], gon
   const replaced = new Set([...seen.map((hint) => hint.cidr), ...gone]);
   const blocks = [...seen, ...hints.blocks.filter((hint) => !replaced.has(hint.cidr))].slice(0, REMEMBERED);
   return { ...hints, blocks };
+}
+
+export function hintOf(block: IPAMBlock): BlockHint {
+  return { cidr: formatPrefix(block.cidr), full: block.unallocated.length === 0 };
 }
 
 function familyOf(cidr: string): Family {

@@ -2,12 +2,15 @@
  * What must hold of all blocks, handles and affinities together.
  *
  * Pure; the address check of the admin tool and every test of the allocator
- * ask it. An empty answer means: no address is held twice, none is lost, and
- * whatever a record says of another is true.
+ * ask it. An empty result means: no address is held twice, none is lost, and
+ * whatever a record says of another is true. On a datastore that commits one object
+ * at a time (and with writers of other releases) a handle may name more than its
+ * blocks hold, and a claim may be unconfirmed: that is unfinished, not corrupt.
  */
 import { counted } from "../counted.ts";
 import { formatAddress } from "../ip/address.ts";
 import { comparePrefixes, formatPrefix, type Prefix, prefixContains, prefixesOverlap } from "../ip/prefix.ts";
+import type { AffinityState } from "../model/block-affinity.ts";
 import { affineNode, type IPAMBlock } from "../model/ipam-block.ts";
 import { addressAt, attributesOf, ordinalsOf } from "./block.ts";
 
@@ -15,7 +18,7 @@ export interface World {
   readonly pools: readonly Prefix[];
   readonly blocks: readonly IPAMBlock[];
   readonly handles: readonly { readonly handleId: string; readonly blocks: Readonly<Record<string, number>> }[];
-  readonly affinities: readonly { readonly node: string; readonly cidr: Prefix }[];
+  readonly affinities: readonly { readonly node: string; readonly cidr: Prefix; readonly state: AffinityState }[];
 }
 
 export type ProblemKind =
@@ -35,13 +38,22 @@ export type ProblemKind =
   | "affinity-stale"
   /** A host claims a block that does not exist. */
   | "affinity-without-block"
+  /** A host claims a block that is its own, and the claim is not confirmed. */
+  | "affinity-unconfirmed"
   /** A block names a host that does not claim it. */
   | "block-without-affinity"
   /** A block is empty and nobody's. */
   | "block-abandoned";
 
+/**
+ * `unfinished`: somebody stopped half way, and the next one who passes finishes or undoes it; no address is in danger.
+ * `corrupt`: no order of writes and no crash leaves this.
+ */
+export type Severity = "unfinished" | "corrupt";
+
 export interface Problem {
   readonly kind: ProblemKind;
+  readonly severity: Severity;
   readonly message: string;
   readonly block?: string;
   readonly handle?: string;
@@ -65,6 +77,7 @@ export function findBlockProblems(block: IPAMBlock): readonly Problem[] {
   const name = formatPrefix(block.cidr);
   const problem = (text: string): Problem => ({
     kind: "block-inconsistent",
+    severity: "corrupt",
     message: `Block ${name}: ${text}`,
     block: name,
   });
@@ -94,7 +107,7 @@ function overlapProblems(blocks: readonly IPAMBlock[]): readonly Problem[] {
   return sorted.flatMap((cidr): Problem[] => {
     if (around && prefixesOverlap(around, cidr)) {
       const message = `Blocks ${formatPrefix(around)} and ${formatPrefix(cidr)} share addresses`;
-      return [{ kind: "blocks-overlap", message, block: formatPrefix(cidr) }];
+      return [{ kind: "blocks-overlap", severity: "corrupt", message, block: formatPrefix(cidr) }];
     }
     around = cidr;
     return [];
@@ -129,10 +142,11 @@ function allocationProblems(block: IPAMBlock, pools: readonly Prefix[], handlesO
     const problems: Problem[] = [];
     if (handle !== undefined && !known.has(handle)) {
       const message = `Address ${address} is held by handle "${handle}", which does not know of it`;
-      problems.push({ kind: "allocation-without-handle", message, ...where });
+      problems.push({ kind: "allocation-without-handle", severity: "corrupt", message, ...where });
     }
     if (!pools.some((pool) => prefixContains(pool, place))) {
-      problems.push({ kind: "allocation-outside-pools", message: `Address ${address} lies in no pool`, ...where });
+      const message = `Address ${address} lies in no pool`;
+      problems.push({ kind: "allocation-outside-pools", severity: "corrupt", message, ...where });
     }
     return problems;
   });
@@ -146,11 +160,12 @@ function handleProblems({ blocks, handles }: World): readonly Problem[] {
       const where = { block: name, handle };
       if (!block) {
         const message = `Handle "${handle}" names block ${name}, which does not exist`;
-        return [{ kind: "handle-without-block", message, ...where }];
+        return [{ kind: "handle-without-block", severity: "unfinished", message, ...where }];
       }
       const actual = ordinalsOf(block, { handle }).length;
       const message = `Handle "${handle}" counts ${counted(count, "address", "addresses")} in block ${name}, which has ${actual}`;
-      return actual === count ? [] : [{ kind: "handle-count-wrong", message, ...where }];
+      const severity = count > actual ? "unfinished" : "corrupt";
+      return actual === count ? [] : [{ kind: "handle-count-wrong", severity, message, ...where }];
     }),
   );
 }
@@ -158,25 +173,33 @@ function handleProblems({ blocks, handles }: World): readonly Problem[] {
 function affinityProblems({ blocks, affinities }: World): readonly Problem[] {
   const byName = new Map(blocks.map((block) => [formatPrefix(block.cidr), block]));
   const claims = new Set(affinities.map(({ node, cidr }) => `${formatPrefix(cidr)} ${node}`));
-  const ofAffinities = affinities.flatMap(({ node, cidr }): Problem[] => {
+  const ofAffinities = affinities.flatMap(({ node, cidr, state }): Problem[] => {
     const name = formatPrefix(cidr);
     const block = byName.get(name);
+    const severity = state === "confirmed" ? "corrupt" : "unfinished";
     if (!block) {
       const message = `Node "${node}" claims block ${name}, which does not exist`;
-      return [{ kind: "affinity-without-block", message, block: name, node }];
+      return [{ kind: "affinity-without-block", severity, message, block: name, node }];
     }
-    const message = `Node "${node}" claims block ${name}, which belongs to ${affineNode(block) ?? "nobody"}`;
-    return affineNode(block) === node ? [] : [{ kind: "affinity-stale", message, block: name, node }];
+    if (affineNode(block) !== node) {
+      const message = `Node "${node}" claims block ${name}, which belongs to ${affineNode(block) ?? "nobody"}`;
+      return [{ kind: "affinity-stale", severity, message, block: name, node }];
+    }
+    if (state === "confirmed") return [];
+    const message = `Node "${node}" claims its block ${name}, but the claim is ${state}`;
+    return [{ kind: "affinity-unconfirmed", severity, message, block: name, node }];
   });
   const ofBlocks = blocks.flatMap((block): Problem[] => {
     const name = formatPrefix(block.cidr);
     const node = affineNode(block);
     if (node === undefined) {
       const isEmpty = block.unallocated.length === block.allocations.length;
-      return isEmpty ? [{ kind: "block-abandoned", message: `Block ${name} is empty and nobody's`, block: name }] : [];
+      const message = `Block ${name} is empty and nobody's`;
+      return isEmpty ? [{ kind: "block-abandoned", severity: "unfinished", message, block: name }] : [];
     }
     const message = `Block ${name} belongs to node "${node}", which does not claim it`;
-    return claims.has(`${name} ${node}`) ? [] : [{ kind: "block-without-affinity", message, block: name, node }];
+    if (claims.has(`${name} ${node}`)) return [];
+    return [{ kind: "block-without-affinity", severity: "unfinished", message, block: name, node }];
   });
   return [...ofAffinities, ...ofBlocks];
 }

@@ -1,10 +1,12 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { address, means, nodeChange, poolChange, prefix, request, seed, textsOf } from "../../test/support/ipam.ts";
+import { LEVELS } from "../../test/support/stopping-memory.ts";
 import { storeAround } from "../../test/support/store-around.ts";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
-import type { Change, Datastore } from "../datastore/datastore.ts";
+import type { Atomicity, Change, Datastore } from "../datastore/datastore.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
+import { type Address, formatAddress } from "../ip/address.ts";
 import { formatPrefix } from "../ip/prefix.ts";
 import { writeAffinity } from "../model/block-affinity.ts";
 import { hostAffinity, type IPAMBlock, writeBlock } from "../model/ipam-block.ts";
@@ -23,7 +25,8 @@ beforeEach(async () => {
   await seed(openMemory(table), nodeChange("node-1"), nodeChange("node-2"), poolChange("blue", "10.0.0.0/24"));
 });
 
-const store = () => openMemory(table);
+let atomicity: Atomicity = "all changes";
+const store = () => openMemory(table, { atomicity });
 const allocator = (on: Datastore = store()) => openAllocator(on, means());
 const problems = async () => findProblems(await readWorld(store()));
 
@@ -42,6 +45,7 @@ function overtakenBy(happening: () => Promise<unknown>): Datastore {
   });
 }
 
+const textsOfHeld = (held: readonly { readonly address: Address }[]) => held.map((each) => formatAddress(each.address));
 const put = (key: string, value: string): Change => ({ kind: "put", key, value });
 const blockPut = (block: IPAMBlock): Change => put(blockKey(block.cidr), writeBlock(block));
 const affinityPut = (node: string, cidr: string): Change =>
@@ -51,164 +55,202 @@ const handlePut = (handle: string, blocks: Record<string, number>): Change =>
 const [firstOfNode = prefix("10.0.0.0/26")] = candidateBlocks(prefix("10.0.0.0/24"), 26, { node: "node-1", limit: 1 });
 const first = formatPrefix(firstOfNode);
 
-describe("an assignment overtaken by", () => {
-  test("the disabling of its pool gives no address of it, though the block was there already", async () => {
-    await allocator().assign(request("net.a"));
-    const late = allocator(overtakenBy(() => seed(store(), poolChange("blue", "10.0.0.0/24", { disabled: true }))));
-
-    const error = await rejectionOf(() => late.assign(request("net.b")));
-
-    expect(error.kind).toBe("addresses-exhausted");
-    expect((await readWorld(store())).handles.map(({ handleId }) => handleId)).toEqual(["net.a"]);
+describe.each(LEVELS)("committing %s at a time,", (level) => {
+  beforeEach(() => {
+    atomicity = level;
   });
 
-  test("the disabling of its pool does not give a named address of it either", async () => {
-    const wishes = [{ kind: "given", address: firstOfNode.network }] as const;
-    await allocator().assign(request("net.a"));
-    await allocator().releaseHandle({ handle: "net.a", node: "node-1" });
-    const late = allocator(overtakenBy(() => seed(store(), poolChange("blue", "10.0.0.0/24", { disabled: true }))));
+  describe("an assignment overtaken by", () => {
+    test("the disabling of its pool gives no address of it, though the block was there already", async () => {
+      await allocator().assign(request("net.a"));
+      const late = allocator(overtakenBy(() => seed(store(), poolChange("blue", "10.0.0.0/24", { disabled: true }))));
 
-    const error = await rejectionOf(() => late.assign(request("net.b", { wishes })));
+      const error = await rejectionOf(() => late.assign(request("net.b")));
 
-    expect(error.kind).toBe("address-outside-pools");
+      expect(error.kind).toBe("addresses-exhausted");
+      expect((await readWorld(store())).handles.map(({ handleId }) => handleId)).toEqual(["net.a"]);
+    });
+
+    test("the disabling of its pool does not give a named address of it either", async () => {
+      const wishes = [{ kind: "given", address: firstOfNode.network }] as const;
+      await allocator().assign(request("net.a"));
+      await allocator().releaseHandle({ handle: "net.a", node: "node-1" });
+      const late = allocator(overtakenBy(() => seed(store(), poolChange("blue", "10.0.0.0/24", { disabled: true }))));
+
+      const error = await rejectionOf(() => late.assign(request("net.b", { wishes })));
+
+      expect(error.kind).toBe("address-outside-pools");
+    });
+
+    test("a release of the same handle leaves the address with a handle that leads to it", async () => {
+      // A handle that counts an address its block does not hold: what a crash may leave.
+      await seed(store(), affinityPut("node-1", first), handlePut("net.a", { [first]: 1 }));
+      await seed(store(), blockPut(emptyBlock(firstOfNode, hostAffinity("node-1"), 1n)));
+      const release = () => allocator().releaseHandle({ handle: "net.a", node: "node-1" });
+
+      await allocator(overtakenBy(release)).assign(request("net.a"));
+
+      expect(await problems()).toEqual([]);
+    });
+
+    test("one of the same handle gives both the same address", async () => {
+      let other: readonly string[] = [];
+      const sibling = async () => {
+        other = textsOf(await allocator().assign(request("net.a")));
+      };
+
+      const own = textsOf(await allocator(overtakenBy(sibling)).assign(request("net.a")));
+
+      expect(own).toEqual(other);
+      expect(await problems()).toEqual([]);
+    });
+
+    test("another for the last address of all fails, and takes nothing", async () => {
+      await seed(store(), poolChange("blue", "10.0.0.0/32", { blockSize: 32 }));
+      const late = allocator(overtakenBy(() => allocator().assign(request("net.a", { node: "node-2" }))));
+
+      const error = await rejectionOf(() => late.assign(request("net.b")));
+
+      expect(error.kind).toBe("addresses-exhausted");
+      expect((await readWorld(store())).handles.map(({ handleId }) => handleId)).toEqual(["net.a"]);
+      // Of the claim at most, which was never confirmed.
+      expect((await problems()).filter(({ severity }) => severity === "corrupt")).toEqual([]);
+    });
+
+    describe("the disabling of the pool of its second address", () => {
+      const both = ([4, 6] as const).map((family) => ({ kind: "automatic", family }) as const);
+      const disableSix = () => seed(store(), poolChange("six", "fd00::/64", { disabled: true }));
+      beforeEach(async () => {
+        await seed(store(), poolChange("six", "fd00::/64"));
+        await allocator().assign(request("net.b", { wishes: both }));
+      });
+      const heldBy = async (handle: string) => textsOfHeld(await allocator().held({ handle, node: "node-1" }));
+
+      test("leaves it without the first", async () => {
+        const late = allocator(overtakenBy(disableSix));
+
+        expect((await rejectionOf(() => late.assign(request("net.a", { wishes: both })))).kind).toBe(
+          "addresses-exhausted",
+        );
+        expect((await readWorld(store())).handles.map(({ handleId }) => handleId)).toEqual(["net.b"]);
+        expect(await problems()).toEqual([]);
+      });
+
+      test("leaves it the first that it had held before", async () => {
+        const before = textsOf(await allocator().assign(request("net.a")));
+        const late = allocator(overtakenBy(disableSix));
+
+        expect((await rejectionOf(() => late.assign(request("net.a", { wishes: both })))).kind).toBe(
+          "addresses-exhausted",
+        );
+        expect(await heldBy("net.a")).toEqual([...before]);
+      });
+    });
+
+    test("a claim of the same block by another node takes another block", async () => {
+      const theirs = emptyBlock(firstOfNode, hostAffinity("node-2"), 1n);
+      const late = allocator(overtakenBy(() => seed(store(), affinityPut("node-2", first), blockPut(theirs))));
+
+      const { addresses } = await late.assign(request("net.a"));
+
+      expect(formatPrefix(addresses[0]?.block ?? firstOfNode)).not.toBe(first);
+      expect(await problems()).toEqual([]);
+    });
+
+    test("the end of its node's claim on the block does not write into a block that is gone", async () => {
+      await allocator().assign(request("net.a"));
+      await allocator().releaseHandle({ handle: "net.a", node: "node-1" });
+      const end = () => allocator().releaseAffinity({ node: "node-1", block: firstOfNode, inUse: "keep" });
+
+      await allocator(overtakenBy(end)).assign(request("net.b"));
+
+      expect(await problems()).toEqual([]);
+    });
+
+    test("a sibling that claims a block anew does not take the renewed claim away as stale", async () => {
+      // This node's claim on a block that is nobody's by now.
+      await seed(store(), affinityPut("node-1", first), blockPut(emptyBlock(firstOfNode, undefined, 1n)));
+      await seed(store(), poolChange("red", "10.1.0.0/24"));
+      const from = (pool: string) => ({ wishes: [{ kind: "automatic", family: 4, pools: [pool] }] as const });
+      const remembered = { blocks: [{ cidr: first, full: false }], warnedUnregistered: false };
+      const hints = { load: async () => remembered, save: async () => {} };
+      const sibling = () => allocator().assign(request("net.b", from("blue")));
+      const late = openAllocator(overtakenBy(sibling), means({ hints }));
+
+      await late.assign(request("net.a", from("red")));
+
+      expect(await problems()).toEqual([]);
+    });
   });
 
-  test("a release of the same handle leaves the address with a handle that leads to it", async () => {
-    // A handle that counts an address its block does not hold: what a crash may leave.
-    await seed(store(), affinityPut("node-1", first), handlePut("net.a", { [first]: 1 }));
-    await seed(store(), blockPut(emptyBlock(firstOfNode, hostAffinity("node-1"), 1n)));
-    const release = () => allocator().releaseHandle({ handle: "net.a", node: "node-1" });
+  describe("a release overtaken by", () => {
+    const owner = { handle: "net.a", node: "node-1" };
 
-    await allocator(overtakenBy(release)).assign(request("net.a"));
+    test("another release of the same handle is done as well", async () => {
+      await allocator().assign(request("net.a"));
+      const twin = () => allocator().releaseHandle(owner);
 
-    expect(await problems()).toEqual([]);
+      expect(await allocator(overtakenBy(twin)).releaseHandle(owner)).toEqual([]);
+      expect(await problems()).toEqual([]);
+    });
+
+    test("a new owner of the address leaves it alone", async () => {
+      await seed(store(), poolChange("blue", "10.0.0.0/32", { blockSize: 32 }));
+      await allocator().assign(request("net.a"));
+      const change = async () => {
+        await allocator().releaseHandle(owner);
+        await allocator().assign(request("net.b"));
+      };
+      const guarded = [{ address: address("10.0.0.0"), handle: "net.a" }];
+
+      const { released, refused } = await allocator(overtakenBy(change)).releaseAddresses(guarded);
+
+      expect([released.length, refused.length]).toEqual([0, 1]);
+      expect((await readWorld(store())).handles.map(({ handleId }) => handleId)).toEqual(["net.b"]);
+    });
+
+    test("the end of the claim leaves no empty block behind that is nobody's", async () => {
+      await allocator().assign(request("net.a"));
+      const end = () => allocator().releaseAffinity({ node: "node-1", block: firstOfNode, inUse: "release" });
+
+      await allocator(overtakenBy(end)).releaseHandle(owner);
+
+      expect((await readWorld(store())).blocks).toEqual([]);
+      expect(await problems()).toEqual([]);
+    });
   });
 
-  test("one of the same handle gives both the same address", async () => {
-    let other: readonly string[] = [];
-    const sibling = async () => {
-      other = textsOf(await allocator().assign(request("net.a")));
-    };
+  describe("records that no writer of this product leaves", () => {
+    test("a claim of another block length is not finished into a block that overlaps others", async () => {
+      await seed(store(), poolChange("blue", "10.0.0.0/24", { blockSize: 28 }), affinityPut("node-1", "10.0.0.0/24"));
+      await allocator().assign(request("net.a", { node: "node-2" }));
 
-    const own = textsOf(await allocator(overtakenBy(sibling)).assign(request("net.a")));
-
-    expect(own).toEqual(other);
-    expect(await problems()).toEqual([]);
-  });
-
-  test("another for the last address of all fails, and takes nothing", async () => {
-    await seed(store(), poolChange("blue", "10.0.0.0/32", { blockSize: 32 }));
-    const late = allocator(overtakenBy(() => allocator().assign(request("net.a", { node: "node-2" }))));
-
-    const error = await rejectionOf(() => late.assign(request("net.b")));
-
-    expect(error.kind).toBe("addresses-exhausted");
-    expect(await problems()).toEqual([]);
-  });
-
-  test("a claim of the same block by another node takes another block", async () => {
-    const theirs = emptyBlock(firstOfNode, hostAffinity("node-2"), 1n);
-    const late = allocator(overtakenBy(() => seed(store(), affinityPut("node-2", first), blockPut(theirs))));
-
-    const { addresses } = await late.assign(request("net.a"));
-
-    expect(formatPrefix(addresses[0]?.block ?? firstOfNode)).not.toBe(first);
-    expect(await problems()).toEqual([]);
-  });
-
-  test("the end of its node's claim on the block does not write into a block that is gone", async () => {
-    await allocator().assign(request("net.a"));
-    await allocator().releaseHandle({ handle: "net.a", node: "node-1" });
-    const end = () => allocator().releaseAffinity({ node: "node-1", block: firstOfNode, inUse: "keep" });
-
-    await allocator(overtakenBy(end)).assign(request("net.b"));
-
-    expect(await problems()).toEqual([]);
-  });
-
-  test("a sibling that claims a block anew does not take the renewed claim away as stale", async () => {
-    // This node's claim on a block that is nobody's by now.
-    await seed(store(), affinityPut("node-1", first), blockPut(emptyBlock(firstOfNode, undefined, 1n)));
-    await seed(store(), poolChange("red", "10.1.0.0/24"));
-    const from = (pool: string) => ({ wishes: [{ kind: "automatic", family: 4, pools: [pool] }] as const });
-    const remembered = { blocks: [{ cidr: first, full: false }], warnedUnregistered: false };
-    const hints = { load: async () => remembered, save: async () => {} };
-    const sibling = () => allocator().assign(request("net.b", from("blue")));
-    const late = openAllocator(overtakenBy(sibling), means({ hints }));
-
-    await late.assign(request("net.a", from("red")));
-
-    expect(await problems()).toEqual([]);
-  });
-});
-
-describe("a release overtaken by", () => {
-  const owner = { handle: "net.a", node: "node-1" };
-
-  test("another release of the same handle is done as well", async () => {
-    await allocator().assign(request("net.a"));
-    const twin = () => allocator().releaseHandle(owner);
-
-    expect(await allocator(overtakenBy(twin)).releaseHandle(owner)).toEqual([]);
-    expect(await problems()).toEqual([]);
-  });
-
-  test("a new owner of the address leaves it alone", async () => {
-    await seed(store(), poolChange("blue", "10.0.0.0/32", { blockSize: 32 }));
-    await allocator().assign(request("net.a"));
-    const change = async () => {
-      await allocator().releaseHandle(owner);
       await allocator().assign(request("net.b"));
-    };
-    const guarded = [{ address: address("10.0.0.0"), handle: "net.a" }];
 
-    const { released, refused } = await allocator(overtakenBy(change)).releaseAddresses(guarded);
+      expect((await problems()).map(({ kind }) => kind)).not.toContain("blocks-overlap");
+    });
 
-    expect([released.length, refused.length]).toEqual([0, 1]);
-    expect((await readWorld(store())).handles.map(({ handleId }) => handleId)).toEqual(["net.b"]);
+    test("an address that is both free and held is not given again", async () => {
+      const { addresses } = await allocator().assign(request("net.a"));
+      const [block] = (await readWorld(store())).blocks;
+      if (!block) throw new Error("expected a block");
+      await seed(store(), blockPut({ ...block, unallocated: [0, ...block.unallocated] }));
+
+      const { addresses: others } = await allocator().assign(request("net.b"));
+
+      expect(others[0]?.address).not.toEqual(addresses[0]?.address as never);
+    });
   });
 
-  test("the end of the claim leaves no empty block behind that is nobody's", async () => {
-    await allocator().assign(request("net.a"));
-    const end = () => allocator().releaseAffinity({ node: "node-1", block: firstOfNode, inUse: "release" });
+  describe("what an attachment holds", () => {
+    test("is given to it again by name after the pool was disabled", async () => {
+      const wishes = [{ kind: "given", address: address("10.0.0.7") }] as const;
+      await allocator().assign(request("net.a", { wishes }));
+      await seed(store(), poolChange("blue", "10.0.0.0/24", { disabled: true }));
 
-    await allocator(overtakenBy(end)).releaseHandle(owner);
+      const { addresses } = await allocator().assign(request("net.a", { wishes }));
 
-    expect((await readWorld(store())).blocks).toEqual([]);
-    expect(await problems()).toEqual([]);
-  });
-});
-
-describe("records that no writer of this product leaves", () => {
-  test("a claim of another block length is not finished into a block that overlaps others", async () => {
-    await seed(store(), poolChange("blue", "10.0.0.0/24", { blockSize: 28 }), affinityPut("node-1", "10.0.0.0/24"));
-    await allocator().assign(request("net.a", { node: "node-2" }));
-
-    await allocator().assign(request("net.b"));
-
-    expect((await problems()).map(({ kind }) => kind)).not.toContain("blocks-overlap");
-  });
-
-  test("an address that is both free and held is not given again", async () => {
-    const { addresses } = await allocator().assign(request("net.a"));
-    const [block] = (await readWorld(store())).blocks;
-    if (!block) throw new Error("expected a block");
-    await seed(store(), blockPut({ ...block, unallocated: [0, ...block.unallocated] }));
-
-    const { addresses: others } = await allocator().assign(request("net.b"));
-
-    expect(others[0]?.address).not.toEqual(addresses[0]?.address as never);
-  });
-});
-
-describe("what an attachment holds", () => {
-  test("is given to it again by name after the pool was disabled", async () => {
-    const wishes = [{ kind: "given", address: address("10.0.0.7") }] as const;
-    await allocator().assign(request("net.a", { wishes }));
-    await seed(store(), poolChange("blue", "10.0.0.0/24", { disabled: true }));
-
-    const { addresses } = await allocator().assign(request("net.a", { wishes }));
-
-    expect(addresses[0]).toMatchObject({ held: true, given: true });
+      expect(addresses[0]).toMatchObject({ held: true, given: true });
+    });
   });
 });

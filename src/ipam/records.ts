@@ -2,7 +2,7 @@
  * From entries of the datastore to what the allocator works with, and from its
  * decisions to changes. The only file of this room that knows how records are stored.
  */
-import type { Change, Entry } from "../datastore/datastore.ts";
+import type { Change, Entry, Rewrite } from "../datastore/datastore.ts";
 import { PluginError } from "../errors.ts";
 import { type Prefix, parsePrefix } from "../ip/prefix.ts";
 import { readAffinity, writeAffinity } from "../model/block-affinity.ts";
@@ -100,9 +100,29 @@ export function blockChange(block: IPAMBlock, revision: string | undefined): Cha
   return written(blockKey(block.cidr), writeBlock(block), revision);
 }
 
-/** Makes the claim confirmed. Written even if it was: whoever takes it for stale must lose his race against this. */
-export function affinityChange(host: string, cidr: Prefix, known: HostAffinity | undefined): Change {
-  return written(affinityKey(host, cidr), writeAffinity({ state: "confirmed", deleted: false }), known?.revision);
+/** Writes the claim in this state. `revision`: of the claim that was read; none for one that does not exist. */
+export function affinityChange(
+  claim: { readonly node: string; readonly cidr: Prefix },
+  state: HostAffinity["state"],
+  revision: string | undefined,
+): Change {
+  return written(affinityKey(claim.node, claim.cidr), writeAffinity({ state, deleted: false }), revision);
+}
+
+/** Writes the claim again that an earlier change of the same list wrote. */
+export function affinityRewrite(
+  claim: { readonly node: string; readonly cidr: Prefix },
+  state: HostAffinity["state"],
+): Rewrite {
+  return { ...rewrite(affinityKey(claim.node, claim.cidr)), value: writeAffinity({ state, deleted: false }) };
+}
+
+export function blockRewrite(block: IPAMBlock): Rewrite {
+  return { ...rewrite(blockKey(block.cidr)), value: writeBlock(block) };
+}
+
+export function handleRewrite(handle: string, blocks: Readonly<Record<string, number>>): Rewrite {
+  return { ...rewrite(handleKey(handle)), value: writeHandle({ blocks, deleted: false }) };
 }
 
 /** Makes the handle hold these counts; a handle that holds nothing goes. */
@@ -114,6 +134,10 @@ export function handleRecordChange(
   const key = handleKey(handle);
   if (Object.keys(blocks).length > 0) return [written(key, writeHandle({ blocks, deleted: false }), revision)];
   return revision === undefined ? [] : [{ kind: "delete", key, revision }];
+}
+
+function rewrite(key: string): Rewrite {
+  return { kind: "rewrite", key, value: undefined };
 }
 
 function written(key: string, value: string, revision: string | undefined): Change {

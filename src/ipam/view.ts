@@ -36,6 +36,13 @@ export function baseWanted(node: string, handle: string): readonly Wanted[] {
   ];
 }
 
+/** The blocks that are thought to be needed and those that a lost attempt needed, each once. */
+export function wantedBlocks(likely: readonly string[], again: readonly string[]): readonly Wanted[] {
+  const lost = again.filter((key) => keys.parseKey(key)?.kind === "block");
+  const wanted = new Set([...likely.map((cidr) => keys.blockKey(records.requirePrefix(cidr))), ...lost]);
+  return [...wanted].map((key) => ({ kind: "key", key }));
+}
+
 export class View {
   constructor(
     private readonly facts: Facts,
@@ -66,6 +73,11 @@ export class View {
       .map((entry) => this.facts.decode(entry, records.decodeAffinity))
       .filter((affinity) => affinity?.cidr.network.family === family)
       .filter((affinity) => affinity !== undefined);
+  }
+
+  /** This node's claim on the block. */
+  affinity(cidr: Prefix): records.HostAffinity | undefined {
+    return this.affinities(cidr.network.family).find((each) => each.cidr.network.value === cidr.network.value);
   }
 
   handle(handle: string): records.StoredHandle | undefined {

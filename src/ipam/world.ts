@@ -47,7 +47,8 @@ export async function readReadableWorld(
 function affinityOf(entry: Entry, keys: Keys): World["affinities"][number] | undefined {
   const parts = keys.parseKey(entry.key);
   const affinity = decodeAffinity(entry, keys);
-  return parts?.kind === "affinity" && affinity ? { node: parts.node, cidr: affinity.cidr } : undefined;
+  if (parts?.kind !== "affinity" || !affinity) return undefined;
+  return { node: parts.node, cidr: affinity.cidr, state: affinity.state };
 }
 
 /** A handle whose every block has a name that can be read. */

@@ -2,7 +2,7 @@
 import type { Change, Datastore } from "../../src/datastore/datastore.ts";
 import { type Address, formatAddress, parseAddress } from "../../src/ip/address.ts";
 import { type Prefix, parsePrefix } from "../../src/ip/prefix.ts";
-import type { AllocatorMeans } from "../../src/ipam/allocator.ts";
+import type { AllocatorMeans } from "../../src/ipam/allocator-means.ts";
 import type { Assignment, AssignRequest } from "../../src/ipam/request.ts";
 import { type IPPoolSpec, ipPool } from "../../src/model/ip-pool.ts";
 import { ipReservation } from "../../src/model/ip-reservation.ts";

@@ -1,9 +1,9 @@
 /** The memory datastore with what the etcd store alone can do: a commit that proves a guess. */
-import type { Change, Snapshot } from "../../src/datastore/datastore.ts";
+import type { OrderedChange, Snapshot } from "../../src/datastore/datastore.ts";
 import type { Guess, Proven, ProvingDatastore } from "../../src/datastore/etcd/proving.ts";
 import { MemoryDatastore } from "../../src/datastore/memory/memory.ts";
 import { MemoryTable } from "../../src/datastore/memory/table.ts";
-import { requireCommittable } from "../../src/datastore/preconditions.ts";
+import { asOneTransaction } from "../../src/datastore/ordered-changes.ts";
 
 export function openProvingMemory(table: MemoryTable = new MemoryTable()): ProvingMemory {
   return new ProvingMemory(table);
@@ -14,8 +14,8 @@ class ProvingMemory extends MemoryDatastore implements ProvingDatastore {
     super(records);
   }
 
-  async commitIfUnchanged({ wanted, answers }: Guess, changes: readonly Change[]): Promise<Proven> {
-    requireCommittable(changes);
+  async commitIfUnchanged({ wanted, answers }: Guess, given: readonly OrderedChange[]): Promise<Proven> {
+    const changes = asOneTransaction(given);
     this.roundTrips += 1;
     const { records } = this;
     const snapshot = { revision: records.revision, answers: wanted.map((each) => records.answer(each)) };

@@ -7,6 +7,7 @@ export function storeAround(
   otherwise: Partial<Pick<Datastore, "read" | "commit" | "close">>,
 ): Datastore {
   const around: Datastore = {
+    atomicity: store.atomicity,
     read: (wanted, at) => store.read(wanted, at),
     commit: (changes) => store.commit(changes),
     transact: (wanted, decide) => transactOn(around, wanted, decide),

@@ -18,6 +18,7 @@ export const ipamCheck: Command = {
     "endpoints whose address is not allocated, inconsistent or overlapping blocks,",
     "handles that do not match their blocks, and affinities for missing blocks or other nodes' blocks.",
     "Safe to run at any time: a second check confirms each finding, so operations in progress are not reported.",
+    "A finding is unfinished if an operation stopped midway: no address is at risk, and the next operation completes it.",
     "--fix repairs records where the correct state is certain, and releases leaked addresses.",
     "Unreadable records are reported; what could depend on them is not judged, and --fix then changes nothing.",
     "The exit code is 1 if any problem remains.",
@@ -110,9 +111,10 @@ function print({ counts, findings, note }: Report, context: Context, given: Give
     context.stdout(`${JSON.stringify({ ok, counts, findings: plain, note }, undefined, 2)}\n`);
     return;
   }
-  const { red, green } = paint(context);
-  for (const { kind, message, fixed } of findings) {
-    context.stdout(`${fixed ? green("fixed") : red("error")}: ${message} [${kind}]\n`);
+  const { red, green, yellow } = paint(context);
+  for (const { kind, severity, message, fixed } of findings) {
+    const left = severity === "corrupt" ? red("error") : yellow("unfinished");
+    context.stdout(`${fixed ? green("fixed") : left}: ${message} [${kind}]\n`);
   }
   const { pools, blocks, addresses, handles } = counts;
   const checked = [

@@ -11,12 +11,14 @@
 import { type Address, formatAddress, parseAddress } from "../../ip/address.ts";
 import { type Prefix, parseInterfaceAddress, prefixContains } from "../../ip/prefix.ts";
 import { NETWORK_ATTRIBUTE } from "../../ipam/block.ts";
+import type { Severity } from "../../ipam/invariants.ts";
 import type { Profile } from "../../model/profile.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { Allocation } from "./blocks.ts";
 
 export interface EndpointProblem {
   readonly kind: "address-twice" | "allocation-without-endpoint" | "endpoint-without-allocation";
+  readonly severity: Severity;
   readonly message: string;
   readonly address: string;
   /** The allocation that may be released. */
@@ -66,7 +68,8 @@ function addressesOf({ spec }: WorkloadEndpoint): readonly Address[] {
 function twice(address: string, endpoints: readonly WorkloadEndpoint[]): readonly EndpointProblem[] {
   if (endpoints.length < 2) return [];
   const names = endpoints.map(nameOf).join(", ");
-  return [{ kind: "address-twice", message: `Address ${address} is used by ${names}`, address }];
+  const message = `Address ${address} is used by ${names}`;
+  return [{ kind: "address-twice", severity: "corrupt", message, address }];
 }
 
 function unallocated(
@@ -79,7 +82,7 @@ function unallocated(
   if (!place || allocations.has(address) || !pools.some((pool) => prefixContains(pool, place))) return [];
   const names = endpoints.map(nameOf).join(", ");
   const message = `Address ${address} of ${names} is in a pool but not allocated: it could be assigned to another workload`;
-  return [{ kind: "endpoint-without-allocation", message, address }];
+  return [{ kind: "endpoint-without-allocation", severity: "corrupt", message, address }];
 }
 
 function leaks(facts: EndpointFacts, owners: Owners, allocations: Allocations): readonly EndpointProblem[] {
@@ -95,7 +98,7 @@ function leaks(facts: EndpointFacts, owners: Owners, allocations: Allocations): 
     const theirs = successor ? addressesOf(successor).map((each) => allocations.get(formatAddress(each))) : [];
     if (!theirs.every((each) => each === undefined || isSettled(each))) return [];
     const message = `Address ${address} is allocated to handle "${allocation.handle ?? ""}", which has no endpoint`;
-    return [{ kind: "allocation-without-endpoint", message, address, leaked: allocation }];
+    return [{ kind: "allocation-without-endpoint", severity: "unfinished", message, address, leaked: allocation }];
   });
 }
 

@@ -1,9 +1,11 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { means, poolChange, prefix, request, reservationChange, seed, textsOf } from "../../../test/support/ipam.ts";
+import { LEVELS } from "../../../test/support/stopping-memory.ts";
 import { storeAround } from "../../../test/support/store-around.ts";
 import type { Change } from "../../datastore/datastore.ts";
-import { openMemory } from "../../datastore/memory/memory.ts";
+import { type MemoryOptions, openMemory } from "../../datastore/memory/memory.ts";
+import { MemoryTable } from "../../datastore/memory/table.ts";
 import { API_VERSION } from "../../identity.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import { findProblems } from "../../ipam/invariants.ts";
@@ -16,10 +18,11 @@ const READS_OF_A_LOOK = 9;
 const LATER = new Date("2026-01-03T03:04:05Z");
 
 let store = openMemory();
-beforeEach(async () => {
-  store = openMemory();
+const begin = async (options: MemoryOptions = {}) => {
+  store = openMemory(new MemoryTable(), options);
   await seed(store, poolChange("blue", "10.0.0.0/28", { blockSize: 28 }));
-});
+};
+beforeEach(() => begin());
 
 function ctl(words: string, surroundings: AdminSurroundings = {}): Promise<AdminRun> {
   return runInside(words.split(" "), { store, ...surroundings });
@@ -187,12 +190,19 @@ describe("ipam check", () => {
     ["allocation-without-handle", () => seed(store, put(handleKey("net.a"), { block: {} }))],
     ["affinity-without-block", () => seed(store, put(affinityKey("n9", prefix("10.0.0.32/28")), { state: "pending" }))],
     ["affinity-stale", () => seed(store, put(affinityKey("n9", block), { state: "confirmed" }))],
+    [
+      "affinity-unconfirmed",
+      () => seed(store, put(affinityKey("node-1", prefix("10.0.0.0/28")), { state: "pendingDeletion" })),
+    ],
     ["block-without-affinity", () => changeBlock((found) => ({ ...found, affinity: "host:n9" }))],
     ["block-inconsistent", () => changeBlock((found) => ({ ...found, unallocated: [0, 1, 1] }))],
     ["block-inconsistent", () => changeBlock((found) => ({ ...found, sequenceNumber: 0n }))],
   ];
 
-  test.each(damages)("finds %s, and --fix repairs it without losing an address", async (kind, damage) => {
+  const atEachLevel = LEVELS.flatMap((level) => damages.map(([kind, damage]) => [kind, level, damage] as const));
+  test.each(atEachLevel)("finds %s, and --fix repairs it without losing an address, %s at a time", async (...given) => {
+    const [kind, atomicity, damage] = given;
+    await begin({ atomicity });
     const address = await assign("net.a");
     await damage();
     const before = await json("ipam check");

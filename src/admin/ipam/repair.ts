@@ -6,19 +6,19 @@
  *   handle with a wrong count               counted again from its blocks
  *   affinity for no block or another's      deleted
  *   empty block without a node              deleted
- *   block whose node has no affinity        affinity created
+ *   block whose node has no affinity        affinity created, and confirmed
  *   inconsistent block                      its queue of free addresses is rebuilt
  *   address without its endpoint            released
  */
 import type { Change, Datastore, Entry } from "../../datastore/datastore.ts";
 import { formatPrefix, type Prefix } from "../../ip/prefix.ts";
 import type { Allocator } from "../../ipam/allocator.ts";
-import { isEmpty, ordinalsOf } from "../../ipam/block.ts";
+import { isEmpty, ordinalsOf, touched } from "../../ipam/block.ts";
 import type { World } from "../../ipam/invariants.ts";
 import { affinityChange, blockChange, handleRecordChange, requirePrefix } from "../../ipam/records.ts";
 import { affineNode, type IPAMBlock, readBlock } from "../../model/ipam-block.ts";
 import { readHandle } from "../../model/ipam-handle.ts";
-import { blockKey, handleKey } from "../../model/keys.ts";
+import { affinityKey, blockKey, handleKey } from "../../model/keys.ts";
 import type { Allocation } from "./blocks.ts";
 import type { Finding } from "./findings.ts";
 
@@ -46,12 +46,9 @@ export async function repair(finding: Finding, context: RepairContext): Promise<
           ? [{ kind: "delete", key: blockKey(block.cidr), revision }]
           : undefined,
       );
+    case "affinity-unconfirmed":
     case "block-without-affinity":
-      return changeBlock(finding.block ?? "", context, (block, revision) => {
-        const node = affineNode(block);
-        if (node === undefined) return undefined;
-        return [{ kind: "expect", key: blockKey(block.cidr), revision }, affinityChange(node, block.cidr, undefined)];
-      });
+      return confirmClaim(requirePrefix(finding.block ?? ""), finding.node ?? "", context.store);
     case "block-inconsistent":
       return changeBlock(finding.block ?? "", context, (block, revision) => {
         const repaired = repairedBlock(block);
@@ -88,12 +85,31 @@ async function recountHandle(handle: string, { store, world }: RepairContext): P
     const count = ordinalsOf(block, { handle }).length;
     if (count > 0) counts[formatPrefix(block.cidr)] = count;
   }
-  if (stored && Bun.deepEquals(readHandle(stored.value, key, handle).blocks, counts)) return true;
+  const before = stored ? readHandle(stored.value, key, handle).blocks : {};
+  if (stored && Bun.deepEquals(before, counts)) return true;
+  // A handle counts down only after a write of the block, and up before one: see ipam/handle.ts.
   const guards = blocks.map(([entry], index): Change => {
+    const block = entry && readBlock(entry.value, entry.key);
+    const isReduced = block && (before[formatPrefix(block.cidr)] ?? 0) > (counts[formatPrefix(block.cidr)] ?? 0);
+    if (isReduced) return blockChange(touched(block), entry.revision);
     return { kind: "expect", key: blockKeys[index] ?? "", revision: entry?.revision };
   });
   const changes = handleRecordChange(handle, counts, stored?.revision);
-  return changes.length === 0 || (await store.commit([...changes, ...guards])).ok;
+  return changes.length === 0 || (await store.commit([...guards, ...changes])).ok;
+}
+
+/** After a write of the block, so that whoever ends the claim at the same time loses its race. */
+async function confirmClaim(cidr: Prefix, node: string, store: Datastore): Promise<boolean> {
+  const keys = [blockKey(cidr), affinityKey(node, cidr)];
+  const { answers } = await store.read(keys.map((key) => ({ kind: "key", key })));
+  const [[entry] = [], [claim] = []] = answers;
+  const block = entry && readBlock(entry.value, entry.key);
+  if (!block || affineNode(block) !== node) return false;
+  const written = await store.commit([
+    blockChange(touched(block), entry.revision),
+    affinityChange({ node, cidr }, "confirmed", claim?.revision),
+  ]);
+  return written.ok;
 }
 
 async function changeBlock(

@@ -12,7 +12,7 @@
 import type { Unreadable } from "../../datastore/read-each.ts";
 import { type Address, parseAddress } from "../../ip/address.ts";
 import { formatPrefix, type Prefix, prefixContains } from "../../ip/prefix.ts";
-import type { Problem } from "../../ipam/invariants.ts";
+import type { Problem, Severity } from "../../ipam/invariants.ts";
 import { blocksPrefix, type KeyParts, parseKey } from "../../model/keys.ts";
 import { redact } from "../../redaction.ts";
 import { remedyFor, resourceAt } from "../resources/unreadable-remedy.ts";
@@ -21,6 +21,7 @@ import type { EndpointProblem } from "./endpoint-problems.ts";
 
 export interface UnreadableRecord {
   readonly kind: "record-unreadable";
+  readonly severity: Severity;
   readonly message: string;
   readonly key: string;
   /** How the user can repair it. */
@@ -29,7 +30,8 @@ export interface UnreadableRecord {
 
 export function describeUnreadable({ key, failure }: Unreadable): UnreadableRecord {
   const remedy = remedyFor(key);
-  return { kind: "record-unreadable", message: redact(`${failure.message} (${remedy})`), key, remedy };
+  const message = redact(`${failure.message} (${remedy})`);
+  return { kind: "record-unreadable", severity: "corrupt", message, key, remedy };
 }
 
 /** Whether the unreadable record might show that the problem does not exist. */

@@ -101,7 +101,7 @@ describe("ipam check of unreadable records", () => {
         `error: Cannot read IPPool at "${POOL_KEY}": it is not JSON (whether its addresses are in use is unknown; ` +
           `delete it with "${identity.adminTool} delete ippool/blue --force", then apply it again with the same CIDR) ` +
           "[record-unreadable]",
-        'error: Handle "net.x" names block 10.0.0.48/28, which does not exist [handle-without-block]',
+        'unfinished: Handle "net.x" names block 10.0.0.48/28, which does not exist [handle-without-block]',
         "Checked 0 pools, 1 block, 1 address in use, 2 handles: 2 problems",
         "",
       ].join("\n"),

@@ -1,7 +1,7 @@
-/** The contract of `commit()`: preconditions of each kind of change, and all or nothing. */
+/** The contract of `commit()`: preconditions of each kind of change. */
 import { expect, test } from "bun:test";
-import type { Change, Datastore, Written } from "../datastore.ts";
-import { failureOf, put, readKey } from "./subject.ts";
+import type { Change, Datastore } from "../datastore.ts";
+import { put, readKey } from "./subject.ts";
 
 export function testPreconditions(store: () => Datastore): void {
   const revisionOf = async (key: string) => (await readKey(store(), key))?.revision ?? "none";
@@ -91,67 +91,5 @@ export function testPreconditions(store: () => Datastore): void {
       revision: now,
     });
     expect((await store().read([])).revision).toBe(now);
-  });
-}
-
-export function testAtomicity(store: () => Datastore): void {
-  test("writes all of them at one revision", async () => {
-    await put(store(), "/gone", "x");
-    const { revision } = (await readKey(store(), "/gone")) ?? { revision: "" };
-    const written = await store().commit([
-      { kind: "create", key: "/a", value: "1" },
-      { kind: "put", key: "/b", value: "2" },
-      { kind: "delete", key: "/gone", revision },
-    ]);
-
-    const snapshot = await store().read([{ kind: "prefix", prefix: "/" }]);
-    expect(written).toEqual({ ok: true, revision: snapshot.revision });
-    expect(snapshot.answers[0]?.map(({ key }) => key)).toEqual(["/a", "/b"]);
-    expect(new Set(snapshot.answers[0]?.map((entry) => entry.revision))).toEqual(new Set([snapshot.revision]));
-  });
-
-  test("writes none of them when one is refused, and names the first refused in the order given", async () => {
-    await put(store(), "/z", "there");
-    await put(store(), "/b", "there");
-    const written = await store().commit([
-      { kind: "create", key: "/a", value: "1" },
-      { kind: "create", key: "/z", value: "1" },
-      { kind: "create", key: "/b", value: "1" },
-    ]);
-
-    expect(written).toEqual({ ok: false, reason: "exists", key: "/z" });
-    expect(await readKey(store(), "/a")).toBeUndefined();
-  });
-
-  test("refuses a key named twice as a fault of the caller", async () => {
-    const twice = store().commit([
-      { kind: "put", key: "/a", value: "1" },
-      { kind: "put", key: "/a", value: "2" },
-    ]);
-
-    expect(await failureOf(twice)).toMatchObject({ kind: "internal" });
-  });
-
-  test("takes 128 changes at once, and refuses more as a fault of the caller", async () => {
-    const many = (count: number) =>
-      Array.from({ length: count }, (_, index): Change => ({ kind: "create", key: `/many/${index}`, value: "" }));
-
-    expect(await failureOf(store().commit(many(129)))).toMatchObject({ kind: "internal" });
-    expect((await store().commit(many(128))).ok).toBe(true);
-  });
-
-  test("loses no increment among concurrent writers", async () => {
-    await put(store(), "/counter", "0");
-    const increment = async (): Promise<Written> => {
-      const entry = await readKey(store(), "/counter");
-      const { revision, value } = entry ?? { revision: "", value: "" };
-      return store().commit([{ kind: "update", key: "/counter", value: String(Number(value) + 1), revision }]);
-    };
-    const incrementUntilWon = async () => {
-      for (;;) if ((await increment()).ok) return;
-    };
-    await Promise.all(Array.from({ length: 8 }, incrementUntilWon));
-
-    expect((await readKey(store(), "/counter"))?.value).toBe("8");
   });
 }

@@ -12,22 +12,15 @@ export function testReading(store: () => Datastore): void {
       { kind: "put", key: "/ab", value: "beside" },
       { kind: "put", key: "/c", value: "three" },
     ]);
-    const { answers, revision } = await store().read([
+    const { answers } = await store().read([
       { kind: "key", key: "/c" },
       { kind: "prefix", prefix: "/a/" },
       { kind: "key", key: "/absent" },
       { kind: "prefix", prefix: "/absent/" },
     ]);
 
-    expect(answers).toEqual([
-      [{ key: "/c", value: "three", revision }],
-      [
-        { key: "/a/1", value: "one", revision },
-        { key: "/a/2", value: "two", revision },
-      ],
-      [],
-      [],
-    ]);
+    const texts = answers.map((found) => found.map(({ key, value }) => `${key} ${value}`));
+    expect(texts).toEqual([["/c three"], ["/a/1 one", "/a/2 two"], [], []]);
   });
 
   test("answers more than 128 keys of one moment", async () => {
@@ -50,25 +43,6 @@ export function testReading(store: () => Datastore): void {
     const asked = await store().read(wanted, past.revision);
 
     expect(asked).toEqual(asked.revision === past.revision ? past : present);
-  });
-
-  test("never shows half a commit", async () => {
-    const writing = (async () => {
-      for (let round = 0; round < 50; round++) {
-        await store().commit([
-          { kind: "put", key: "/left", value: String(round) },
-          { kind: "put", key: "/right/x", value: String(round) },
-        ]);
-      }
-    })();
-    for (let round = 0; round < 50; round++) {
-      const { answers } = await store().read([
-        { kind: "key", key: "/left" },
-        { kind: "prefix", prefix: "/right/" },
-      ]);
-      expect(answers[0]?.[0]?.value).toBe(answers[1]?.[0]?.value);
-    }
-    await writing;
   });
 
   test("gives every key of a prefix exactly once, page by page", async () => {
@@ -102,6 +76,28 @@ export function testReading(store: () => Datastore): void {
 
     const everything = (await store().read([{ kind: "prefix", prefix: "" }])).answers[0];
     expect(everything?.map(({ value }) => value)).toEqual(["first", "last"]);
+  });
+}
+
+/** Of a store that commits all changes at once. */
+export function testHalfCommits(store: () => Datastore): void {
+  test("never shows half a commit", async () => {
+    const writing = (async () => {
+      for (let round = 0; round < 50; round++) {
+        await store().commit([
+          { kind: "put", key: "/left", value: String(round) },
+          { kind: "put", key: "/right/x", value: String(round) },
+        ]);
+      }
+    })();
+    for (let round = 0; round < 50; round++) {
+      const { answers } = await store().read([
+        { kind: "key", key: "/left" },
+        { kind: "prefix", prefix: "/right/" },
+      ]);
+      expect(answers[0]?.[0]?.value).toBe(answers[1]?.[0]?.value);
+    }
+    await writing;
   });
 }
 

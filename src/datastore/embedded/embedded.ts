@@ -9,9 +9,10 @@
  */
 import type { Database } from "bun:sqlite";
 import { effectOf } from "../../effect.ts";
-import type { Decide, Snapshot, Transacted, Wanted, Written } from "../datastore.ts";
+import type { Decide, OrderedChange, Snapshot, Transacted, Wanted, Written } from "../datastore.ts";
 import { type Change, type Datastore, type DatastoreEvent, HistoryGone } from "../datastore.ts";
-import { findRefusal, requireCommittable } from "../preconditions.ts";
+import { asOneTransaction } from "../ordered-changes.ts";
+import { findRefusal } from "../preconditions.ts";
 import { transactOn } from "../transact.ts";
 import { ChangePoll } from "./change-poll.ts";
 import { openFile } from "./file.ts";
@@ -43,6 +44,7 @@ export async function openEmbedded(path: string, options: EmbeddedOptions = {}):
 }
 
 class EmbeddedDatastore implements Datastore {
+  readonly atomicity = "all changes";
   private readonly closing = new AbortController();
   private readonly poll: ChangePoll;
 
@@ -62,8 +64,8 @@ class EmbeddedDatastore implements Datastore {
     );
   }
 
-  async commit(changes: readonly Change[]): Promise<Written> {
-    requireCommittable(changes);
+  async commit(given: readonly OrderedChange[]): Promise<Written> {
+    const changes = asOneTransaction(given);
     // A deferred transaction that writes after it has read fails at once when another wrote in between.
     const written = await effectOf("datastore commit", () =>
       whenUnlocked(this.database, () => this.transaction("BEGIN IMMEDIATE", () => this.write(changes))),

@@ -11,12 +11,14 @@ import {
   type DatastoreEvent,
   type Decide,
   HistoryGone,
+  type OrderedChange,
   type Snapshot,
   type Transacted,
   type Wanted,
   type Written,
 } from "../datastore.ts";
-import { MOST_IN_ONE_REQUEST, requireCommittable } from "../preconditions.ts";
+import { asOneTransaction } from "../ordered-changes.ts";
+import { MOST_IN_ONE_REQUEST } from "../preconditions.ts";
 import { transactOn } from "../transact.ts";
 import { EtcdClient, OutcomeUnknown, unavailable } from "./client.ts";
 import { EndpointRing, parseEndpoint } from "./endpoints.ts";
@@ -106,6 +108,8 @@ interface Asked<Answer> {
 }
 
 class EtcdDatastore implements ProvingDatastore {
+  readonly atomicity = "all changes";
+
   constructor(
     private readonly client: EtcdClient,
     private readonly watchLimits: WatchLimits,
@@ -129,8 +133,8 @@ class EtcdDatastore implements ProvingDatastore {
     return { revision, answers: [...answers, ...more.flatMap((part) => part.answers)] };
   }
 
-  async commit(changes: readonly Change[]): Promise<Written> {
-    requireCommittable(changes);
+  async commit(given: readonly OrderedChange[]): Promise<Written> {
+    const changes = asOneTransaction(given);
     const understand = (answer: TransactionAnswer) => requireReason(toWritten(changes, answer));
     const asked = { changes, transaction: commitTransaction(changes), understand };
     return effectOf("datastore commit", () => this.commitSurely(asked));
@@ -140,8 +144,8 @@ class EtcdDatastore implements ProvingDatastore {
     return transactOn(this, wanted, decide);
   }
 
-  async commitIfUnchanged(guess: Guess, changes: readonly Change[]): Promise<Proven> {
-    requireCommittable(changes);
+  async commitIfUnchanged(guess: Guess, given: readonly OrderedChange[]): Promise<Proven> {
+    const changes = asOneTransaction(given);
     const { wanted } = guess;
     const transaction = provingTransaction(guess, changes);
     const read = async (): Promise<Proven> => ({ ok: false, snapshot: await this.read(wanted) });

@@ -1,5 +1,5 @@
 /** A store that can commit and prove a guess in one request. Known only to the etcd store and its tests. */
-import type { Answered, Change, Datastore, Snapshot } from "../datastore.ts";
+import type { Answered, Datastore, OrderedChange, Snapshot } from "../datastore.ts";
 
 /** What a read is thought to return: worth nothing until a commit has proven it. */
 export type Guess = Answered;
@@ -14,5 +14,5 @@ export interface ProvingDatastore extends Datastore {
    * Reads what was guessed and, if it is the guess to the revision, commits: all in one moment and one round trip.
    * Otherwise, and if it is too much for one request, returns that read and writes nothing.
    */
-  commitIfUnchanged(guess: Guess, changes: readonly Change[]): Promise<Proven>;
+  commitIfUnchanged(guess: Guess, changes: readonly OrderedChange[]): Promise<Proven>;
 }

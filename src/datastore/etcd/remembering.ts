@@ -13,7 +13,17 @@
  * is forgotten; so it is when the store has gone back, restored from an older
  * copy: from there on a revision may mean something else.
  */
-import type { Change, DatastoreEvent, Decide, Decision, Snapshot, Transacted, Wanted, Written } from "../datastore.ts";
+import type {
+  DatastoreEvent,
+  Decide,
+  Decision,
+  OrderedChange,
+  Snapshot,
+  Transacted,
+  Wanted,
+  Written,
+} from "../datastore.ts";
+import { asOneTransaction } from "../ordered-changes.ts";
 import { transactFrom } from "../transact.ts";
 import type { Guess, Proven, ProvingDatastore } from "./proving.ts";
 import { Recollection } from "./recollection.ts";
@@ -24,6 +34,7 @@ export function rememberingStore(store: ProvingDatastore, failures: () => number
 }
 
 export class RememberingDatastore implements ProvingDatastore {
+  readonly atomicity = "all changes";
   private recollection = new Recollection();
   private failuresSeen = 0;
   /** The latest revision that was answered since everything was forgotten. */
@@ -45,7 +56,8 @@ export class RememberingDatastore implements ProvingDatastore {
     return snapshot;
   }
 
-  async commit(changes: readonly Change[]): Promise<Written> {
+  async commit(given: readonly OrderedChange[]): Promise<Written> {
+    const changes = asOneTransaction(given);
     const written = await this.ask(
       () => this.store.commit(changes),
       (answer) => (answer.ok ? answer.revision : undefined),
@@ -65,7 +77,8 @@ export class RememberingDatastore implements ProvingDatastore {
     return transactFrom(this, { wanted, snapshot: proven.snapshot }, decide);
   }
 
-  async commitIfUnchanged(guess: Guess, changes: readonly Change[]): Promise<Proven> {
+  async commitIfUnchanged(guess: Guess, given: readonly OrderedChange[]): Promise<Proven> {
+    const changes = asOneTransaction(given);
     const proven = await this.ask(
       () => this.store.commitIfUnchanged(guess, changes),
       (answer) => (answer.ok ? answer.revision : answer.snapshot.revision),

@@ -1,20 +1,25 @@
 import { describe, expect, test } from "bun:test";
 import { datastoreContract } from "../contract.ts";
 import { HistoryGone } from "../datastore.ts";
-import { openMemory } from "./memory.ts";
+import { type MemoryOptions, openMemory } from "./memory.ts";
 import { MemoryTable } from "./table.ts";
 
-const openAt = async (firstRevision?: bigint) => {
-  const table = new MemoryTable(firstRevision);
-  return {
-    store: openMemory(table),
-    another: async () => openMemory(table),
-    forgetHistory: async () => table.forgetHistory(),
-    dispose: async () => {},
+const opening =
+  (options: MemoryOptions = {}) =>
+  async (firstRevision?: bigint) => {
+    const table = new MemoryTable(firstRevision);
+    return {
+      store: openMemory(table, options),
+      another: async () => openMemory(table, options),
+      forgetHistory: async () => table.forgetHistory(),
+      dispose: async () => {},
+    };
   };
-};
 
-datastoreContract("memory", () => openAt(), { openAt });
+const open = opening();
+datastoreContract("memory", () => open(), { openAt: open });
+const openOneByOne = opening({ atomicity: "one object" });
+datastoreContract("memory, one object at a time,", () => openOneByOne(), { atomicity: "one object" });
 
 describe("openMemory()", () => {
   test("forgets old history, and says so", async () => {
@@ -41,5 +46,12 @@ describe("openMemory()", () => {
     ]);
 
     expect(store.roundTrips).toBe(2);
+  });
+
+  test("counts each change as a round trip where it commits one object at a time", async () => {
+    const store = openMemory(new MemoryTable(), { atomicity: "one object" });
+    await store.commit(["/a", "/b", "/c"].map((key) => ({ kind: "put", key, value: "" })));
+
+    expect(store.roundTrips).toBe(3);
   });
 });

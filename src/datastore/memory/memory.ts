@@ -1,32 +1,60 @@
 /**
  * The datastore of tests and of the scale benchmark: everything in one
- * process's memory, with the round trips counted that a server would see.
+ * process's memory, at either level of atomicity, with the round trips counted
+ * that a server would see.
  */
-import type { Change, Datastore, DatastoreEvent, Decide, Snapshot, Transacted, Wanted, Written } from "../datastore.ts";
-import { requireCommittable } from "../preconditions.ts";
+import type {
+  Atomicity,
+  Change,
+  Datastore,
+  DatastoreEvent,
+  Decide,
+  OrderedChange,
+  Snapshot,
+  Transacted,
+  Wanted,
+  Written,
+} from "../datastore.ts";
+import { asOneTransaction, commitInOrder } from "../ordered-changes.ts";
 import { transactOn } from "../transact.ts";
 import { MemoryTable } from "./table.ts";
 
-export function openMemory(table: MemoryTable = new MemoryTable()): MemoryDatastore {
-  return new MemoryDatastore(table);
+export interface MemoryOptions {
+  /** At the level of one object a write of the very value that is there already changes nothing, not even the revision. */
+  readonly atomicity?: Atomicity;
+  /** Carries out every request that a server would see: a test stops, delays or observes them here. */
+  readonly around?: <Answer>(kind: "read" | "write", request: () => Answer) => Promise<Answer>;
+}
+
+export function openMemory(table: MemoryTable = new MemoryTable(), options: MemoryOptions = {}): MemoryDatastore {
+  return new MemoryDatastore(table, options);
 }
 
 export class MemoryDatastore implements Datastore {
+  readonly atomicity: Atomicity;
   /** How many requests this connection has made. */
   roundTrips = 0;
   private readonly closing = new AbortController();
 
-  constructor(private readonly table: MemoryTable) {}
-
-  async read(wanted: readonly Wanted[]): Promise<Snapshot> {
-    this.roundTrips += 1;
-    return { revision: this.table.revision, answers: wanted.map((each) => this.table.answer(each)) };
+  constructor(
+    private readonly table: MemoryTable,
+    private readonly options: MemoryOptions = {},
+  ) {
+    this.atomicity = options.atomicity ?? "all changes";
   }
 
-  async commit(changes: readonly Change[]): Promise<Written> {
-    requireCommittable(changes);
-    this.roundTrips += 1;
-    return this.table.commit(changes);
+  async read(wanted: readonly Wanted[]): Promise<Snapshot> {
+    return this.request("read", () => ({
+      revision: this.table.revision,
+      answers: wanted.map((each) => this.table.answer(each)),
+    }));
+  }
+
+  async commit(changes: readonly OrderedChange[]): Promise<Written> {
+    const write = (some: readonly Change[]) =>
+      this.request(some.every(({ kind }) => kind === "expect") ? "read" : "write", () => this.table.commit(some));
+    if (this.atomicity === "all changes") return write(asOneTransaction(changes));
+    return commitInOrder(changes, (some) => write(some.map((change) => this.table.unlessSame(change))));
   }
 
   transact<Outcome>(wanted: readonly Wanted[], decide: Decide<Outcome>): Promise<Transacted<Outcome>> {
@@ -52,6 +80,12 @@ export class MemoryDatastore implements Datastore {
 
   async close(): Promise<void> {
     this.closing.abort();
+  }
+
+  private async request<Answer>(kind: "read" | "write", request: () => Answer): Promise<Answer> {
+    this.roundTrips += 1;
+    const { around } = this.options;
+    return around ? around(kind, request) : request();
   }
 
   private nextCommit(stop: AbortSignal): Promise<void> {

@@ -49,6 +49,13 @@ export class MemoryTable {
     return { ok: true, revision: this.revision };
   }
 
+  /** An update to the value that is there already, as a change that writes nothing. */
+  unlessSame(change: Change): Change {
+    const entry = this.entries.get(change.key);
+    const isSame = change.kind === "update" && entry?.value === change.value;
+    return isSame ? { kind: "expect", key: change.key, revision: change.revision } : change;
+  }
+
   /** Every event after the revision; throws `HistoryGone` when some of them are forgotten. */
   eventsAfter(from: bigint): readonly DatastoreEvent[] {
     if (from < this.forgottenUpTo || from > this.currentRevision) throw new HistoryGone(String(from));

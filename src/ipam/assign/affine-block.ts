@@ -46,7 +46,7 @@ function fromAffineBlock(search: Search, affinity: HostAffinity): Choice | undef
   if (!taken) return undefined;
   return affinity.state === "confirmed"
     ? takeFrom(search, known, taken)
-    : takeAndClaim(search, { taken, revision: known.revision, affinity });
+    : takeAndClaim(search, { taken, before: known, affinity });
 }
 
 /** Only of the pool's own block length: a claim that a former pool left would cut into the blocks of others. */
@@ -57,7 +57,7 @@ function finishClaim(search: Search, affinities: readonly HostAffinity[]): Choic
     if (view.block(affinity.cidr).kind !== "absent" || pool?.blockLength !== affinity.cidr.length) continue;
     const block = emptyBlock(affinity.cidr, hostAffinity(request.node), sequenceNumber);
     const taken = assignNext(block, attributes, view.reserved());
-    if (taken) return takeAndClaim(search, { taken, revision: undefined, affinity });
+    if (taken) return takeAndClaim(search, { taken, before: { block }, affinity });
   }
   return undefined;
 }

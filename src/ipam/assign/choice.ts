@@ -1,11 +1,11 @@
 /** What a search for one address works with, and what it may answer. */
-import type { Change, Wanted } from "../../datastore/datastore.ts";
+import type { Change, OrderedChange, Wanted } from "../../datastore/datastore.ts";
 import type { Family } from "../../ip/address.ts";
 import { type Prefix, prefixCovers } from "../../ip/prefix.ts";
 import type { BlockAttribute, IPAMBlock } from "../../model/ipam-block.ts";
 import type { Taken } from "../block.ts";
 import type { Pool } from "../pools.ts";
-import { affinityChange, blockChange, type HostAffinity } from "../records.ts";
+import { affinityChange, affinityRewrite, blockChange, blockRewrite, type HostAffinity } from "../records.ts";
 import type { AssignRequest } from "../request.ts";
 import type { KnownBlock, View } from "../view.ts";
 
@@ -20,48 +20,71 @@ export interface Search {
   readonly sequenceNumber: bigint;
 }
 
-/** One way to an address answers a choice, or `undefined` when it leads nowhere. */
+/** One way to an address returns a choice, or `undefined` when it leads nowhere. */
 export type Choice =
   | { readonly kind: "held"; readonly block: IPAMBlock; readonly ordinal: number }
-  | { readonly kind: "take"; readonly taken: Taken; readonly changes: readonly Change[] }
+  | TakeChoice
   | { readonly kind: "read"; readonly wanted: readonly Wanted[] };
+
+export interface TakeChoice {
+  readonly kind: "take";
+  readonly taken: Taken;
+  readonly changes: TakeChanges;
+}
+
+/** In this order, with the handle counted up before the address is taken. */
+export interface TakeChanges {
+  /** Makes the claim, and an empty block if there is none. */
+  readonly claim: readonly OrderedChange[];
+  /** Takes the address. */
+  readonly take: readonly OrderedChange[];
+  /** Confirms the claim. */
+  readonly confirm: readonly OrderedChange[];
+}
 
 /** An address of a block that exists, whoever it is affine to. */
 export function takeFrom(search: Search, known: KnownBlock, taken: Taken): Choice {
-  return {
-    kind: "take",
-    taken,
-    changes: [...poolGuard(search, known.block.cidr), blockChange(taken.block, known.revision)],
-  };
+  const take = [...poolGuard(search, known.block.cidr), blockChange(taken.block, known.revision)];
+  return { kind: "take", taken, changes: { claim: [], take, confirm: [] } };
+}
+
+export interface Claim {
+  readonly taken: Taken;
+  /** The block before the address is taken; with no revision where it does not exist yet. */
+  readonly before: { readonly block: IPAMBlock; readonly revision?: string };
+  readonly affinity: HostAffinity | undefined;
 }
 
 /**
- * An address of a block that becomes, or is confirmed as, this host's: the
- * affinity is written before the block, so that even a store that stops
- * between the two leaves a claim that the next process finishes.
+ * An address of a block that becomes, or is confirmed as, this host's.
+ *
+ *   claim pending -> empty block -> (handle) -> address -> claim confirmed
+ *
+ * The claim comes before the block says whose it is, and is confirmed only after a write of the block: whoever ends
+ * the claim at the same time loses a race on one of the two. A new block is created empty, so that an address is only
+ * ever taken of a block at a known revision (handle.ts rests on that).
  */
-export function takeAndClaim(
-  search: Search,
-  claim: { readonly taken: Taken; readonly revision: string | undefined; readonly affinity: HostAffinity | undefined },
-): Choice {
-  const { block } = claim.taken;
-  const affinity = affinityChange(search.request.node, block.cidr, claim.affinity);
-  return {
-    kind: "take",
-    taken: claim.taken,
-    changes: [affinity, ...poolGuard(search, block.cidr), blockChange(block, claim.revision)],
-  };
+export function takeAndClaim(search: Search, { taken, before, affinity }: Claim): Choice {
+  const { block } = taken;
+  const owner = { node: search.request.node, cidr: block.cidr };
+  const isOurs = before.revision !== undefined && before.block.affinity === block.affinity;
+  const pending = isOurs || affinity?.state === "pending" ? [] : [affinityChange(owner, "pending", affinity?.revision)];
+  const guard = poolGuard(search, block.cidr);
+  const confirm =
+    pending.length > 0 ? affinityRewrite(owner, "confirmed") : affinityChange(owner, "confirmed", affinity?.revision);
+  const changes =
+    before.revision === undefined
+      ? { claim: [...pending, ...guard, blockChange(before.block, undefined)], take: [blockRewrite(block)] }
+      : { claim: pending, take: [...guard, blockChange(block, before.revision)] };
+  return { kind: "take", taken, changes: { ...changes, confirm: [confirm] } };
 }
 
 /**
  * Nothing is given of a pool that changed since it was read: one that was
- * disabled meanwhile, or is being deleted, or no longer selects the node.
+ * disabled meanwhile, or is being deleted, or no longer selects the node. On a
+ * datastore that commits one object at a time this is a check, no guard.
  */
 function poolGuard({ view }: Search, cidr: Prefix): readonly Change[] {
   const pool = view.pools().find((each) => prefixCovers(each.cidr, cidr));
   return pool ? [{ kind: "expect", key: pool.key, revision: pool.revision }] : [];
-}
-
-export function findAffinity(search: Search, cidr: Prefix): HostAffinity | undefined {
-  return search.view.affinities(search.family).find((each) => each.cidr.network.value === cidr.network.value);
 }

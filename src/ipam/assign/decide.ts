@@ -2,13 +2,13 @@
  * One assignment as a whole: every wish of the request is met, or nothing is
  * committed. From the facts to the changes of one transaction.
  */
-import type { Change, Decision, Wanted } from "../../datastore/datastore.ts";
+import type { Decision, OrderedChange, Wanted } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { prefixContains } from "../../ip/prefix.ts";
 import type { BlockAttribute, IPAMBlock } from "../../model/ipam-block.ts";
 import { addressAt, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE } from "../block.ts";
 import type { Facts } from "../facts.ts";
-import { handleChange } from "../handle.ts";
+import { changesToTake } from "../handle.ts";
 import { choosePools } from "../pools.ts";
 import type { AssignedAddress, AssignRequest, Wish } from "../request.ts";
 import { View } from "../view.ts";
@@ -19,6 +19,7 @@ import { givenAddress } from "./given-address.ts";
 import { heldAddress } from "./held-address.ts";
 import { fromNewBlock } from "./new-block.ts";
 import { staleAffinityChanges, unreadDeselected } from "./stale-affinity.ts";
+import { unconfirmedClaimChanges } from "./unconfirmed-claim.ts";
 
 export interface AssignOutcome {
   readonly addresses: readonly AssignedAddress[];
@@ -92,13 +93,29 @@ function attributesFor(request: AssignRequest, now: Date): BlockAttribute {
   };
 }
 
-/** Handle, affinity, block: in this order a store that stops half way leaves nothing that is not found again. */
-function changesOf(made: readonly Made[], view: View, request: AssignRequest): readonly Change[] {
-  const taken = made.flatMap((choice) => (choice.kind === "take" ? choice.taken.block : []));
-  const changes = made.flatMap((choice) => (choice.kind === "take" ? choice.changes : []));
-  const touched = new Set(changes.map((change) => change.key));
-  const cleanup = taken.length === 0 ? [] : staleAffinityChanges(view, request.node, touched);
-  return [...handleChange(view, request.handle, taken), ...changes, ...cleanup];
+/**
+ * In an order in which a stop after any of them is harmless: claims and empty blocks, the handle, the addresses, the
+ * claims confirmed; then what is only tidying.
+ */
+function changesOf(made: readonly Made[], view: View, request: AssignRequest): readonly OrderedChange[] {
+  const taking = made.flatMap((choice) => (choice.kind === "take" ? choice : []));
+  const taken = taking.map((choice) => choice.taken.block);
+  const handle = changesToTake(view, request.handle, taken);
+  const changes = [
+    ...taking.flatMap((choice) => choice.changes.claim),
+    ...handle.before,
+    ...taking.flatMap((choice) => choice.changes.take),
+    ...taking.flatMap((choice) => choice.changes.confirm),
+    ...handle.after,
+  ];
+  const held = made.flatMap((choice) => (choice.kind === "held" ? choice.block : []));
+  const confirmed = [...changes, ...unconfirmedClaimChanges(view, request.node, { held, busy: keysOf(changes) })];
+  if (taken.length === 0) return confirmed;
+  return [...confirmed, ...staleAffinityChanges(view, request.node, keysOf(confirmed))];
+}
+
+function keysOf(changes: readonly OrderedChange[]): ReadonlySet<string> {
+  return new Set(changes.map((change) => change.key));
 }
 
 function outcomeOf(made: readonly Made[], view: View, request: AssignRequest): AssignOutcome {

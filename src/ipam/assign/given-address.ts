@@ -15,7 +15,7 @@ import { hostAffinity } from "../../model/ipam-block.ts";
 import { assignOrdinal, attributesOf, emptyBlock, ordinalIn, ordinalsOf, type Taken } from "../block.ts";
 import { poolHolding } from "../pools.ts";
 import type { KnownBlock } from "../view.ts";
-import { type Choice, findAffinity, type Search, takeAndClaim, takeFrom } from "./choice.ts";
+import { type Choice, type Search, takeAndClaim, takeFrom } from "./choice.ts";
 
 export function givenAddress(search: Search, address: Address): Choice {
   return whatIsHeld(search, address) ?? fromPool(search, address);
@@ -43,7 +43,7 @@ function fromPool(search: Search, address: Address): Choice {
   const block = emptyBlock(cidr, hostAffinity(request.node), sequenceNumber);
   const taken = assignOrdinal(block, ordinalIn(block, address) ?? -1, search.attributes);
   if (!taken) throw takenBy(address, undefined);
-  return takeAndClaim(search, { taken, revision: undefined, affinity: findAffinity(search, cidr) });
+  return takeAndClaim(search, { taken, before: { block }, affinity: view.affinity(cidr) });
 }
 
 function fromExistingBlock(search: Search, address: Address, known: KnownBlock): Choice {

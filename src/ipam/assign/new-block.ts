@@ -12,7 +12,7 @@ import type { Prefix } from "../../ip/prefix.ts";
 import { hostAffinity } from "../../model/ipam-block.ts";
 import { assignNext, emptyBlock } from "../block.ts";
 import { candidateBlocks } from "../candidates.ts";
-import { type Choice, findAffinity, type Search, takeAndClaim } from "./choice.ts";
+import { type Choice, type Search, takeAndClaim } from "./choice.ts";
 
 const PROBES_PER_POOL = 128;
 /** Of all pools together: where that many exist, looking through what exists is quicker. */
@@ -81,13 +81,14 @@ function claim(search: Search, candidate: Prefix, unread?: "absent when unread")
   const known = view.block(candidate);
   if (known.kind === "unknown" && !unread) return undefined;
 
-  const affinity = findAffinity(search, candidate);
+  const affinity = view.affinity(candidate);
   const owner = hostAffinity(request.node);
   if (known.kind !== "present") {
-    const taken = assignNext(emptyBlock(candidate, owner, sequenceNumber), attributes, view.reserved());
-    return taken && takeAndClaim(search, { taken, revision: undefined, affinity });
+    const block = emptyBlock(candidate, owner, sequenceNumber);
+    const taken = assignNext(block, attributes, view.reserved());
+    return taken && takeAndClaim(search, { taken, before: { block }, affinity });
   }
   if (known.block.affinity !== undefined && known.block.affinity !== owner) return undefined;
   const taken = assignNext({ ...known.block, affinity: owner }, attributes, view.reserved());
-  return taken && takeAndClaim(search, { taken, revision: known.revision, affinity });
+  return taken && takeAndClaim(search, { taken, before: known, affinity });
 }

@@ -6,11 +6,12 @@
  *   the block is another's, or nobody's           the claim goes
  *   its pool does not select the node any more    claim and block go, once the block is empty
  */
-import type { Change, Wanted } from "../../datastore/datastore.ts";
+import type { OrderedChange, Wanted } from "../../datastore/datastore.ts";
 import { prefixCovers } from "../../ip/prefix.ts";
 import { hostAffinity } from "../../model/ipam-block.ts";
 import { isEmpty } from "../block.ts";
 import type { HostAffinity } from "../records.ts";
+import { endOfClaim } from "../release/end-of-claim.ts";
 import type { View } from "../view.ts";
 
 /** The rest is left to the next commit. */
@@ -25,7 +26,7 @@ export function unreadDeselected(view: View): readonly Wanted[] {
 }
 
 /** `busy`: keys that the commit writes for a reason of its own. */
-export function staleAffinityChanges(view: View, node: string, busy: ReadonlySet<string>): readonly Change[] {
+export function staleAffinityChanges(view: View, node: string, busy: ReadonlySet<string>): readonly OrderedChange[] {
   return allAffinities(view)
     .filter((affinity) => !busy.has(affinity.key) && !busy.has(view.blockKey(affinity.cidr)))
     .map((affinity) => endOf(affinity, view, node))
@@ -34,17 +35,17 @@ export function staleAffinityChanges(view: View, node: string, busy: ReadonlySet
     .flat();
 }
 
-function endOf(affinity: HostAffinity, view: View, node: string): readonly Change[] {
+function endOf(affinity: HostAffinity, view: View, node: string): readonly OrderedChange[] {
   const known = view.block(affinity.cidr);
   if (known.kind === "unknown") return [];
-  const ending: Change = { kind: "delete", key: affinity.key, revision: affinity.revision };
+  const ending: OrderedChange = { kind: "delete", key: affinity.key, revision: affinity.revision };
   const block = view.blockKey(affinity.cidr);
   if (known.kind === "absent") {
     return isDeselected(view, affinity) ? [{ kind: "expect", key: block, revision: undefined }, ending] : [];
   }
   if (known.block.affinity !== hostAffinity(node)) return [ending];
   if (!isEmpty(known.block) || !isDeselected(view, affinity)) return [];
-  return [{ kind: "delete", key: block, revision: known.revision }, ending];
+  return endOfClaim({ node, ...affinity }, { kind: "delete", key: block, revision: known.revision });
 }
 
 /** Pools that are disabled keep their blocks: they may be enabled again. */

@@ -12,11 +12,11 @@ import { blockOf } from "../../ip/block.ts";
 import { BLOCK_SIZES } from "../../model/block-sizes.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import * as keys from "../../model/keys.ts";
-import { attributesOf, isAllocated, ordinalIn, releaseOrdinals } from "../block.ts";
+import { attributesOf, isAllocated, ordinalIn, ordinalsOf, releaseOrdinals, touched } from "../block.ts";
 import type { Facts } from "../facts.ts";
-import { handleChange } from "../handle.ts";
+import { changesToGiveOf } from "../handle.ts";
 import type { GuardedAddress, Released } from "../request.ts";
-import { type KnownBlock, View } from "../view.ts";
+import { blockName, type KnownBlock, View } from "../view.ts";
 import { leftBlockChange } from "./left-block.ts";
 
 /** More addresses at once would not fit into one transaction. */
@@ -34,16 +34,20 @@ export function decideReleaseAddresses(addresses: readonly GuardedAddress[], fac
   const view = new View(facts, "");
   const sorted = addresses.map((wish) => ({ wish, verdict: judge(wish, findBlock(view, wish.address)) }));
   const leaving = sorted.flatMap(({ verdict }) => (verdict.kind === "release" ? verdict : []));
+  const released = sorted.flatMap(({ verdict }) =>
+    verdict.kind === "absent" && verdict.released ? verdict.released : [],
+  );
 
-  const handles = [...new Set(leaving.flatMap(({ handle }) => handle ?? []))];
+  const handles = [...new Set([...leaving, ...released].flatMap(({ handle }) => handle ?? []))];
   const unread = handles.filter((handle) => !facts.knows(keys.handleKey(handle)));
   if (unread.length > 0) {
     return { kind: "read", wanted: unread.map((handle) => ({ kind: "key", key: keys.handleKey(handle) })) };
   }
 
-  const blocks = [...groupByBlock(leaving)].map(([known, ordinals]) => ({
+  const surplus = released.filter(({ known, handle }) => countsTooMany(view, handle, known));
+  const blocks = [...groupByBlock([...leaving, ...surplus])].map(([known, ordinals]) => ({
     known,
-    left: releaseOrdinals(known.block, ordinals),
+    left: ordinals.length > 0 ? releaseOrdinals(known.block, ordinals) : touched(known.block),
   }));
   const left: readonly IPAMBlock[] = blocks.map((each) => each.left);
   const addressesThat = (kind: Verdict["kind"]) =>
@@ -52,7 +56,7 @@ export function decideReleaseAddresses(addresses: readonly GuardedAddress[], fac
     kind: "commit",
     changes: [
       ...blocks.map((each) => leftBlockChange(each.left, each.known.revision)),
-      ...handles.flatMap((handle) => handleChange(view, handle, left)),
+      ...handles.flatMap((handle) => changesToGiveOf(view, handle, left)),
     ],
     outcome: {
       released: withoutRepeats(addressesThat("release")),
@@ -64,7 +68,8 @@ export function decideReleaseAddresses(addresses: readonly GuardedAddress[], fac
 
 type Verdict =
   | { readonly kind: "release"; readonly known: KnownBlock; readonly ordinal: number; readonly handle?: string }
-  | { readonly kind: "absent" }
+  /** `released`: whose handle may still count it, if the release stopped half way. */
+  | { readonly kind: "absent"; readonly released?: { readonly known: KnownBlock; readonly handle: string } }
   | { readonly kind: "refused" };
 
 function findBlock(view: View, address: Address): KnownBlock | undefined {
@@ -76,7 +81,12 @@ function findBlock(view: View, address: Address): KnownBlock | undefined {
 
 function judge(wish: GuardedAddress, known: KnownBlock | undefined): Verdict {
   const ordinal = known && ordinalIn(known.block, wish.address);
-  if (!known || ordinal === undefined || !isAllocated(known.block, ordinal)) return { kind: "absent" };
+  if (!known || ordinal === undefined) return { kind: "absent" };
+  if (!isAllocated(known.block, ordinal)) {
+    return wish.handle === undefined
+      ? { kind: "absent" }
+      : { kind: "absent", released: { known, handle: wish.handle } };
+  }
 
   const handle = attributesOf(known.block, ordinal)?.handleId;
   const sequenceNumber = known.block.sequenceNumberForAllocation[ordinal];
@@ -87,11 +97,17 @@ function judge(wish: GuardedAddress, known: KnownBlock | undefined): Verdict {
   return { kind: "release", known, ordinal, ...(handle === undefined ? {} : { handle }) };
 }
 
+function countsTooMany(view: View, handle: string, { block }: KnownBlock): boolean {
+  return (view.handle(handle)?.blocks[blockName(block.cidr)] ?? 0) > ordinalsOf(block, { handle }).length;
+}
+
 function groupByBlock(
-  leaving: readonly Extract<Verdict, { kind: "release" }>[],
+  leaving: readonly { readonly known: KnownBlock; readonly ordinal?: number }[],
 ): ReadonlyMap<KnownBlock, readonly number[]> {
   const groups = new Map<KnownBlock, number[]>();
-  for (const { known, ordinal } of leaving) groups.set(known, [...(groups.get(known) ?? []), ordinal]);
+  for (const { known, ordinal } of leaving) {
+    groups.set(known, [...(groups.get(known) ?? []), ...(ordinal === undefined ? [] : [ordinal])]);
+  }
   return groups;
 }
 

@@ -3,14 +3,15 @@
  * stays and becomes nobody's. A claim on a block that is another's, or that
  * never came to be, goes alone.
  */
-import type { Change, Decision } from "../../datastore/datastore.ts";
+import type { Change, Decision, OrderedChange } from "../../datastore/datastore.ts";
 import type { Prefix } from "../../ip/prefix.ts";
-import { hostAffinity } from "../../model/ipam-block.ts";
+import { hostAffinity, type IPAMBlock } from "../../model/ipam-block.ts";
 import * as keys from "../../model/keys.ts";
-import { isEmpty } from "../block.ts";
+import { isEmpty, touched } from "../block.ts";
 import type { Facts } from "../facts.ts";
-import { blockChange } from "../records.ts";
-import { View } from "../view.ts";
+import { affinityChange, blockChange, decodeAffinity, type HostAffinity } from "../records.ts";
+import { type KnownBlock, View } from "../view.ts";
+import { endOfClaim } from "./end-of-claim.ts";
 
 export interface AffinityRequest {
   readonly node: string;
@@ -23,21 +24,40 @@ export interface AffinityRequest {
 export type AffinityOutcome = "released" | "kept" | "absent";
 
 export function decideReleaseAffinity(request: AffinityRequest, facts: Facts): Decision<AffinityOutcome> {
-  const view = new View(facts, request.node);
-  const affinity = facts.entry(keys.affinityKey(request.node, request.block));
-  const ending: readonly Change[] = affinity
-    ? [{ kind: "delete", key: affinity.key, revision: affinity.revision }]
-    : [];
-  const known = view.block(request.block);
-  if (known.kind !== "present" || known.block.affinity !== hostAffinity(request.node)) {
-    return { kind: "commit", changes: ending, outcome: affinity ? "released" : "absent" };
+  const { node, block: cidr } = request;
+  const view = new View(facts, node);
+  const entry = facts.entry(keys.affinityKey(node, cidr));
+  const affinity = entry && facts.decode(entry, decodeAffinity);
+  const known = view.block(cidr);
+  if (known.kind !== "present" || known.block.affinity !== hostAffinity(node)) {
+    const changes: readonly OrderedChange[] = affinity ? [deletionOf(affinity)] : [];
+    return { kind: "commit", changes, outcome: affinity ? "released" : "absent" };
   }
-  if (isEmpty(known.block)) {
-    const gone: Change = { kind: "delete", key: keys.blockKey(request.block), revision: known.revision };
-    return { kind: "commit", changes: [gone, ...ending], outcome: "released" };
+  const { block, revision } = known;
+  if (!isEmpty(block) && request.inUse === "keep") {
+    return { kind: "commit", changes: confirmAgain(request, known, affinity), outcome: "kept" };
   }
-  if (request.inUse === "keep") return { kind: "commit", changes: [], outcome: "kept" };
-  const { affinity: _, ...rest } = known.block;
-  const freed = { ...rest, sequenceNumber: rest.sequenceNumber + 1n };
-  return { kind: "commit", changes: [blockChange(freed, known.revision), ...ending], outcome: "released" };
+  const ending: Change = isEmpty(block)
+    ? { kind: "delete", key: keys.blockKey(cidr), revision }
+    : blockChange(touched(withoutHost(block)), revision);
+  const changes = affinity ? endOfClaim({ node, ...affinity }, ending) : [ending];
+  return { kind: "commit", changes, outcome: "released" };
+}
+
+/** A claim that was about to end, and stays: confirmed after a write of the block, so that whoever is still at it fails. */
+function confirmAgain(
+  { node, block: cidr }: AffinityRequest,
+  { block, revision }: KnownBlock,
+  affinity: HostAffinity | undefined,
+): readonly OrderedChange[] {
+  if (affinity === undefined || affinity.state === "confirmed") return [];
+  return [blockChange(touched(block), revision), affinityChange({ node, cidr }, "confirmed", affinity.revision)];
+}
+
+function deletionOf({ key, revision }: HostAffinity): Change {
+  return { kind: "delete", key, revision };
+}
+
+function withoutHost({ affinity: _, ...block }: IPAMBlock): IPAMBlock {
+  return block;
 }

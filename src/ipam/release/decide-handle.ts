@@ -8,7 +8,7 @@ import type { Address } from "../../ip/address.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { addressAt, handlesOf, type Owner, ordinalsOf, releaseOrdinals } from "../block.ts";
 import type { Facts } from "../facts.ts";
-import { handleChange } from "../handle.ts";
+import { changesToGive } from "../handle.ts";
 import { type KnownBlock, View } from "../view.ts";
 import { leftBlockChange } from "./left-block.ts";
 
@@ -35,7 +35,7 @@ export function decideReleaseHandle(owner: Owner & { readonly node: string }, fa
     // The blocks first: a store that stops half way leaves a handle that leads back to what is left.
     changes: [
       ...leaving.map(({ known }, index) => changeOf(known, blocks[index])),
-      ...handles.flatMap((handle) => handleChange(view, handle, blocks)),
+      ...changesToGive(view, handles, blocks),
     ],
     outcome: {
       released: leaving.flatMap(({ known, ordinals }) => ordinals.map((ordinal) => addressAt(known.block, ordinal))),

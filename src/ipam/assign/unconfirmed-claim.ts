@@ -1,0 +1,27 @@
+/**
+ * Claims on blocks of this host that were never confirmed, or are lost: a crash
+ * came between the block and its claim, or the claim was about to end. Who finds
+ * its address in such a block confirms the claim, after a write of the block:
+ * whoever ends the claim at the same time loses its race.
+ */
+import type { OrderedChange } from "../../datastore/datastore.ts";
+import { hostAffinity, type IPAMBlock } from "../../model/ipam-block.ts";
+import { touched } from "../block.ts";
+import { affinityChange, blockChange } from "../records.ts";
+import type { View } from "../view.ts";
+
+/** `busy`: keys that are written before. */
+export function unconfirmedClaimChanges(
+  view: View,
+  node: string,
+  { held, busy }: { readonly held: readonly IPAMBlock[]; readonly busy: ReadonlySet<string> },
+): readonly OrderedChange[] {
+  return held.flatMap(({ cidr }) => {
+    const known = view.block(cidr);
+    const affinity = view.affinity(cidr);
+    if (known.kind !== "present" || known.block.affinity !== hostAffinity(node)) return [];
+    if (affinity?.state === "confirmed") return [];
+    const touching = busy.has(view.blockKey(cidr)) ? [] : [blockChange(touched(known.block), known.revision)];
+    return [...touching, affinityChange({ node, cidr }, "confirmed", affinity?.revision)];
+  });
+}

@@ -1,0 +1,23 @@
+/**
+ * The end of a claim together with its block, or with the block's being ours:
+ *
+ *   claim pendingDeletion -> block deleted, or nobody's -> claim deleted
+ *
+ * So a claim is never confirmed without its block, wherever a crash comes.
+ */
+import type { Change, OrderedChange } from "../../datastore/datastore.ts";
+import type { Prefix } from "../../ip/prefix.ts";
+import { affinityChange, type HostAffinity } from "../records.ts";
+
+/** `block`: what ends the block. */
+export function endOfClaim(
+  { node, cidr, key, state, revision }: HostAffinity & { readonly node: string; readonly cidr: Prefix },
+  block: Change,
+): readonly OrderedChange[] {
+  if (state === "pendingDeletion") return [block, { kind: "delete", key, revision }];
+  return [
+    affinityChange({ node, cidr }, "pendingDeletion", revision),
+    block,
+    { kind: "rewrite", key, value: undefined },
+  ];
+}

@@ -1,0 +1,110 @@
+/** The three ways to give something back: what a handle holds, these addresses, a host's claim on a block. */
+import { counted } from "../../counted.ts";
+import type { Datastore, Wanted } from "../../datastore/datastore.ts";
+import type { Address } from "../../ip/address.ts";
+import { affinityKey, blockKey, handleKey } from "../../model/keys.ts";
+import type { AllocatorParts } from "../allocator-means.ts";
+import { handlesOf, isEmpty, type Owner } from "../block.ts";
+import { type Alongside, type Pace, settle } from "../commit-loop.ts";
+import { blocksToReleaseFrom, hintOf, withSeenBlocks } from "../hints.ts";
+import type { GuardedAddress, Released, ReleaseHandleRequest } from "../request.ts";
+import { blockName, wantedBlocks } from "../view.ts";
+import { ADDRESSES_AT_ONCE, decideReleaseAddresses, wantedBlocksOf } from "./decide-addresses.ts";
+import { type AffinityOutcome, type AffinityRequest, decideReleaseAffinity } from "./decide-affinity.ts";
+import { decideReleaseHandle, type ReleaseOutcome } from "./decide-handle.ts";
+
+export async function releaseHandle(
+  { store, means, hints }: AllocatorParts,
+  request: ReleaseHandleRequest,
+  alongside: Alongside<readonly Address[]> | undefined,
+): Promise<readonly Address[]> {
+  const remembered = await hints.load();
+  const before: Address[] = [];
+  const { outcome } = await settle<ReleaseOutcome>(
+    store,
+    {
+      action: `release "${request.handle}"`,
+      first: (again) => wantedToRelease(request, blocksToReleaseFrom(remembered, request.likely ?? []), again),
+      decide: (facts) => decideReleaseHandle(request, facts),
+      partly: ({ released }) => before.push(...released),
+    },
+    means,
+    alongside && { ...alongside, changes: (answers, planned) => alongside.changes(answers, planned.released) },
+  );
+  const [gone, left] = partition(outcome.blocks, (block) => isEmpty(block) && block.affinity === undefined);
+  const next = withSeenBlocks(
+    remembered,
+    left.map(hintOf),
+    gone.map(({ cidr }) => blockName(cidr)),
+  );
+  if (next !== remembered) await hints.save(next);
+  return withoutRepeats([...before, ...outcome.released]);
+}
+
+export async function releaseAddresses(
+  store: Datastore,
+  pace: Pace,
+  addresses: readonly GuardedAddress[],
+): Promise<Released> {
+  let all: Released = { released: [], absent: [], refused: [] };
+  for (let start = 0; start < addresses.length; start += ADDRESSES_AT_ONCE) {
+    const some = addresses.slice(start, start + ADDRESSES_AT_ONCE);
+    const before: Address[] = [];
+    const { outcome } = await settle<Released>(
+      store,
+      {
+        action: `release ${counted(some.length, "address", "addresses")}`,
+        first: () => wantedBlocksOf(some),
+        decide: (facts) => decideReleaseAddresses(some, facts),
+        partly: ({ released }) => before.push(...released),
+      },
+      pace,
+    );
+    const released = withoutRepeats([...before, ...outcome.released]);
+    all = {
+      released: [...all.released, ...released],
+      absent: [...all.absent, ...outcome.absent.filter((address) => !isAmong(released, address))],
+      refused: [...all.refused, ...outcome.refused],
+    };
+  }
+  return all;
+}
+
+export async function releaseAffinity(
+  store: Datastore,
+  pace: Pace,
+  request: AffinityRequest,
+): Promise<AffinityOutcome> {
+  const wanted: readonly Wanted[] = [
+    { kind: "key", key: affinityKey(request.node, request.block) },
+    { kind: "key", key: blockKey(request.block) },
+  ];
+  const { outcome } = await settle<AffinityOutcome>(
+    store,
+    {
+      action: `release block ${blockName(request.block)} of node "${request.node}"`,
+      first: () => wanted,
+      decide: (facts) => decideReleaseAffinity(request, facts),
+    },
+    pace,
+  );
+  return outcome;
+}
+
+export function wantedToRelease(owner: Owner, likely: readonly string[], again: readonly string[]): readonly Wanted[] {
+  const handles = handlesOf(owner).map((handle): Wanted => ({ kind: "key", key: handleKey(handle) }));
+  return [...handles, ...wantedBlocks(likely, again)];
+}
+
+/** What an attempt was to release that was written only in part, a later one finds released. */
+function withoutRepeats(addresses: readonly Address[]): readonly Address[] {
+  return addresses.filter((address, index) => !isAmong(addresses.slice(0, index), address));
+}
+
+function isAmong(addresses: readonly Address[], address: Address): boolean {
+  return addresses.some((each) => each.family === address.family && each.value === address.value);
+}
+
+function partition<T>(all: readonly T[], isFirst: (each: T) => boolean): readonly [readonly T[], readonly T[]] {
+  return [all.filter(isFirst), all.filter((each) => !isFirst(each))];
+}
