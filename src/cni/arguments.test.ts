@@ -38,10 +38,10 @@ describe("decodeArguments()", () => {
     ["A=1;IgnoreUnknown=0", ['"A"']],
     ["A=1;IgnoreUnknown=maybe", ['"maybe"']],
     ["toString=1", ['"toString"']],
-  ])("refuses %p and names each culprit", (text, culprits) => {
+  ])("refuses %p and names each cause", (text, causes) => {
     const failure = thrownBy(() => decodeArguments(text));
 
     expect(failure.kind).toBe("environment-invalid");
-    for (const culprit of culprits) expect(failure.message).toContain(culprit);
+    for (const culprit of causes) expect(failure.message).toContain(culprit);
   });
 });

@@ -1,8 +1,8 @@
 /**
- * CNI_ARGS: `KEY=value;KEY=value`, what the runtime knows of the pod.
+ * CNI_ARGS: `KEY=value;KEY=value`, what the runtime knows about the pod.
  *
- * A plugin that uses these keys decodes them; one that does not leaves the text
- * alone, since an unknown key is an error only to who reads it.
+ * Only a plugin that uses these keys decodes them: an unknown key is an error, which
+ * a plugin that does not use CNI_ARGS must not report.
  */
 import { PluginError } from "../errors.ts";
 
@@ -11,7 +11,7 @@ export interface CniArguments {
   readonly podName?: string | undefined;
   readonly podUid?: string | undefined;
   readonly infraContainerId?: string | undefined;
-  /** The address asked for, as it was written. */
+  /** The requested address, as text. */
   readonly ip?: string | undefined;
 }
 
@@ -30,12 +30,14 @@ interface Pair {
   readonly value: string;
 }
 
-/** Names every malformed pair, or every unknown key, in one error. Of a repeated key the last counts. */
+/** One error lists every malformed pair or every unknown key. If a key is repeated, the last value counts. */
 export function decodeArguments(text: string): CniArguments {
   const pairs = splitPairs(text);
   const unknown = pairs.map(({ key }) => key).filter((key) => !Object.hasOwn(KEYS, key) && key !== IGNORE_UNKNOWN);
   if (unknown.length > 0 && !ignoresUnknown(pairs)) {
-    throw refusal(`unknown ${unknown.length === 1 ? "key" : "keys"} ${quoted(unknown)}; IgnoreUnknown=1 permits them`);
+    throw refusal(
+      `unknown ${unknown.length === 1 ? "key" : "keys"} ${quoted(unknown)}; set IgnoreUnknown=1 to ignore them`,
+    );
   }
   const found: { -readonly [field in keyof CniArguments]: CniArguments[field] } = {};
   for (const { key, value } of pairs) {
@@ -55,14 +57,14 @@ function splitPairs(text: string): readonly Pair[] {
     else pairs.push({ key, value });
   }
   if (malformed.length === 0) return pairs;
-  throw refusal(`${quoted(malformed)} not of the form KEY=value`);
+  throw refusal(`${quoted(malformed)} does not have the form KEY=value`);
 }
 
 function ignoresUnknown(pairs: readonly Pair[]): boolean {
   const value = pairs.findLast(({ key }) => key === IGNORE_UNKNOWN)?.value.toLowerCase() ?? "0";
   if (value === "1" || value === "true") return true;
   if (value === "0" || value === "false") return false;
-  throw refusal(`IgnoreUnknown is ${quoted([value])}; 1, true, 0 and false are allowed`);
+  throw refusal(`IgnoreUnknown is ${quoted([value])}; use 1, true, 0 or false`);
 }
 
 function quoted(words: readonly string[]): string {

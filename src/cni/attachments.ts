@@ -1,4 +1,4 @@
-/** The attachments that a GC must leave alone. */
+/** The attachments that GC must keep. */
 import { PluginError } from "../errors.ts";
 import { isJsonObject, type JsonObject } from "./json.ts";
 
@@ -7,12 +7,12 @@ export interface Attachment {
   readonly ifname: string;
 }
 
-/** The key of the specification, then the misspelt one that older libraries send alone. */
+/** The key of the specification, then the misspelt one that some older libraries send instead. */
 const KEYS = ["cni.dev/valid-attachments", "cni.dev/attachments"] as const;
 
 /**
- * An empty list says that nobody is left. No list (`null` counts as none) says
- * nothing, and must remove nothing: the two are never confused.
+ * An empty list means that no attachment is left. Without a list (or with `null`)
+ * nothing is known, and GC must remove nothing: the two must not be confused.
  */
 export function decodeValidAttachments(config: JsonObject): readonly Attachment[] | undefined {
   const key = KEYS.find((one) => config[one] !== undefined && config[one] !== null);

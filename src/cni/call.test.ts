@@ -17,11 +17,11 @@ describe("cniVersionOf()", () => {
   });
 
   test.each([
-    ["absent, and 0.1.0 is spoken", {}, CNI_VERSIONS, "0.1.0"],
-    ["empty, and 0.1.0 is spoken", { cniVersion: "" }, CNI_VERSIONS, "0.1.0"],
-    ["absent, and 0.1.0 is not spoken", {}, ["0.3.0", "1.0.0"], undefined],
-    ["below what the plugin speaks", { cniVersion: "0.2.0" }, ["0.3.0", "1.0.0"], undefined],
-    ["above what the plugin speaks", { cniVersion: "1.1.0" }, ["0.3.0", "1.0.0"], undefined],
+    ["absent, and 0.1.0 is supported", {}, CNI_VERSIONS, "0.1.0"],
+    ["empty, and 0.1.0 is supported", { cniVersion: "" }, CNI_VERSIONS, "0.1.0"],
+    ["absent, and 0.1.0 is not supported", {}, ["0.3.0", "1.0.0"], undefined],
+    ["below what the plugin supports", { cniVersion: "0.2.0" }, ["0.3.0", "1.0.0"], undefined],
+    ["above what the plugin supports", { cniVersion: "1.1.0" }, ["0.3.0", "1.0.0"], undefined],
   ] as const)("a version that is %s", (_, config, supported: readonly CniVersion[], expected) => {
     const read = () => cniVersionOf(config, "ADD", supported);
 
@@ -35,7 +35,7 @@ describe("composeCall()", () => {
   const input = { config, cniVersion: "1.1.0", stdin: new Uint8Array() } as const;
   const env = { CNI_CONTAINERID: "c1", CNI_NETNS: "/n", CNI_IFNAME: "eth0", CNI_PATH: "/a:/b", CNI_ARGS: "IP=::1" };
 
-  test("puts what the runtime said into one value", () => {
+  test("returns what the runtime passed as one value", () => {
     expect(composeCall("ADD", env, input)).toEqual({
       command: "ADD",
       cniVersion: "1.1.0",
@@ -52,12 +52,12 @@ describe("composeCall()", () => {
     });
   });
 
-  test("knows a DEL without netns from one with it", () => {
+  test("distinguishes a DEL without netns from one with it", () => {
     expect(composeCall("DEL", { ...env, CNI_NETNS: "" }, input)).toMatchObject({ netns: undefined });
     expect(composeCall("DEL", env, input)).toMatchObject({ netns: "/n" });
   });
 
-  test("gives GC the attachments that are still valid, and nothing of any container", () => {
+  test("returns for GC the valid attachments, and no fields of a container", () => {
     const valid = { ...config, "cni.dev/valid-attachments": [{ containerID: "c1", ifname: "eth0" }] };
     const call = composeCall("GC", env, { ...input, config: valid });
 

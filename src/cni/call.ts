@@ -1,6 +1,6 @@
 /**
- * One call of a plugin as a plain value: what the runtime said through
- * environment and stdin, checked and decoded, and nothing besides.
+ * One call of a plugin as a plain value: what the runtime passed through
+ * environment and stdin, checked and decoded.
  */
 import { PluginError } from "../errors.ts";
 import { type Attachment, decodeValidAttachments } from "./attachments.ts";
@@ -14,7 +14,7 @@ import { type CniVersion, isAtLeast, VERSION_WHEN_ABSENT } from "./version.ts";
 interface AnyCall {
   readonly cniVersion: CniVersion;
   readonly networkName: string;
-  /** The network config as it was parsed: the plugin's own decoder reads it. */
+  /** The network config as parsed JSON: the plugin's own decoder reads it. */
   readonly config: JsonObject;
   /** The same config byte for byte, for delegates. */
   readonly stdin: Uint8Array;
@@ -26,7 +26,7 @@ interface AnyCall {
 
 interface AttachmentCall extends AnyCall {
   readonly containerId: string;
-  /** Empty only in a plugin that does not look at CNI_IFNAME. */
+  /** Empty only in a plugin that does not require CNI_IFNAME. */
   readonly ifname: string;
   /** CNI_ARGS as text: `decodeArguments()` reads it. */
   readonly args: string;
@@ -35,25 +35,25 @@ interface AttachmentCall extends AnyCall {
 
 export interface AddCall extends AttachmentCall {
   readonly command: "ADD";
-  /** Empty only in a plugin that does not look at CNI_NETNS. */
+  /** Empty only in a plugin that does not require CNI_NETNS. */
   readonly netns: string;
 }
 
 export interface CheckCall extends AttachmentCall {
   readonly command: "CHECK";
-  /** Empty only in a plugin that does not look at CNI_NETNS. */
+  /** Empty only in a plugin that does not require CNI_NETNS. */
   readonly netns: string;
 }
 
 export interface DelCall extends AttachmentCall {
   readonly command: "DEL";
-  /** Absent when the runtime knows that it is gone. */
+  /** Absent if the runtime knows that the namespace no longer exists. */
   readonly netns: string | undefined;
 }
 
 export interface GcCall extends AnyCall {
   readonly command: "GC";
-  /** Who may keep what it has. `undefined`: the runtime did not say, so nothing may be removed. */
+  /** The attachments that still exist. `undefined`: the runtime sent no list, so nothing may be removed. */
   readonly validAttachments: readonly Attachment[] | undefined;
 }
 
@@ -63,7 +63,7 @@ export interface StatusCall extends AnyCall {
 
 export type CniCall = AddCall | CheckCall | DelCall | GcCall | StatusCall;
 
-/** The command of a call; VERSION is answered without one. */
+/** The command of a call; VERSION needs no call. */
 export type CallCommand = CniCall["command"];
 
 const FIRST_VERSION_WITH: Readonly<Record<CallCommand, CniVersion>> = {
@@ -81,7 +81,7 @@ export function networkNameOf(config: JsonObject): string {
   throw new PluginError(problem.kind, `Cannot use the network config: ${problem.state}`);
 }
 
-/** The config's `cniVersion`, if the plugin speaks it and the command exists in it. */
+/** The config's `cniVersion`, if the plugin supports it and the command exists in it. */
 export function cniVersionOf(config: JsonObject, command: CniCommand, supported: readonly CniVersion[]): CniVersion {
   const wanted = config["cniVersion"] ?? "";
   if (typeof wanted !== "string") {
@@ -92,15 +92,15 @@ export function cniVersionOf(config: JsonObject, command: CniCommand, supported:
   const spelled = wanted === "" ? VERSION_WHEN_ABSENT : wanted;
   const version = supported.find((one) => one === spelled);
   if (version === undefined) {
-    const state = `the config asks for ${JSON.stringify(spelled)}, the plugin speaks ${supported.join(", ")}`;
+    const state = `the config requires ${JSON.stringify(spelled)}, the plugin supports ${supported.join(", ")}`;
     throw new PluginError("version-incompatible", `Cannot use this cniVersion: ${state}`, { details: state });
   }
   if (command === "VERSION" || isAtLeast(version, FIRST_VERSION_WITH[command])) return version;
-  const state = `it exists from cniVersion "${FIRST_VERSION_WITH[command]}", the config asks for "${version}"`;
+  const state = `it requires cniVersion "${FIRST_VERSION_WITH[command]}" or later, the config has "${version}"`;
   throw new PluginError("version-incompatible", `Cannot run ${command}: ${state}`, { details: state });
 }
 
-/** Puts a checked environment and a parsed config together. */
+/** Combines a checked environment and a parsed config. */
 export function composeCall(
   command: CallCommand,
   environment: Environment,

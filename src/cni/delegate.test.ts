@@ -54,7 +54,7 @@ describe("what a delegate writes to stderr", () => {
     return { heard, milliseconds: performance.now() - started };
   };
 
-  test("is handed on, all of it", async () => {
+  test("is passed on completely", async () => {
     expect((await spoken("seq 1 20000 >&2")).heard).toEndWith("19999\n20000\n");
   });
 
@@ -69,7 +69,7 @@ describe("what a delegate writes to stderr", () => {
 describe("findPlugin()", () => {
   const environment = { CNI_PATH: `${first}::${second}` };
 
-  test("takes the first directory that holds it", () => {
+  test("uses the first directory that contains it", () => {
     const path = plugin("twice", "exit 0");
     plugin("twice", "exit 0", second);
     const later = plugin("later", "exit 0", second);
@@ -101,7 +101,7 @@ describe("findPlugin()", () => {
 });
 
 describe("runDelegate()", () => {
-  test("hands over the config byte for byte, and the environment with CNI_COMMAND set anew and without BUN_*", async () => {
+  test("passes the config byte for byte, and the environment with its own CNI_COMMAND and without BUN_*", async () => {
     plugin("spy", 'cat; printf "|%s|%s|%s" "$CNI_COMMAND" "$KEPT" "$BUN_BE_BUN"');
     const base = request("spy", { command: "DEL", stdin: Buffer.from(' {"a" : 1}\n') });
     const environment = { ...base.environment, KEPT: "kept", BUN_BE_BUN: "1" };
@@ -109,13 +109,13 @@ describe("runDelegate()", () => {
     expect(await runDelegate({ ...base, environment })).toBe(' {"a" : 1}\n|DEL|kept|');
   });
 
-  test("does not mind a delegate that never reads its stdin", async () => {
+  test("accepts a delegate that never reads its stdin", async () => {
     plugin("deaf", "exit 0");
 
     expect(await runDelegate(request("deaf", { stdin: Buffer.alloc(300_000, 32) }))).toBe("");
   });
 
-  test("passes an error on with its own code, words and details", async () => {
+  test("passes an error on with its own code, message and details", async () => {
     plugin("failing", `echo '{"cniVersion":"1.0.0","code":777,"msg":"no","details":"why"}'; exit 1`);
     const failure = await failureOf(runDelegate(request("failing")));
 
@@ -125,11 +125,11 @@ describe("runDelegate()", () => {
 
   test.each([
     ["nothing", "exit 3"],
-    ["no JSON", "echo oops; exit 1"],
-    ["JSON that is no error", "echo '{}'; exit 1"],
+    ["something that is not JSON", "echo oops; exit 1"],
+    ["JSON that is not an error", "echo '{}'; exit 1"],
     ["code 0", `echo '{"code":0,"msg":"x"}'; exit 1`],
     ["a signal", "kill -9 $$"],
-  ])("calls a failure that says %s delegate-failed", async (_, script) => {
+  ])("fails with delegate-failed if a delegate fails with %s", async (_, script) => {
     plugin("mute", script);
 
     expect(await failureOf(runDelegate(request("mute")))).toMatchObject({ kind: "delegate-failed" });
@@ -150,7 +150,7 @@ describe("runDelegate()", () => {
     await untilGone(Number(await Bun.file(note).text()));
   });
 
-  test("kills what the delegate started with it", async () => {
+  test("kills the processes that the delegate started too", async () => {
     const note = join(root, "grandchild");
     plugin("parent", `sleep 60 & echo $! > ${note}; wait`);
     const failure = await failureOf(runDelegate(request("parent", { limitMilliseconds: 300 })));
@@ -159,7 +159,7 @@ describe("runDelegate()", () => {
     await untilGone(Number(await Bun.file(note).text()));
   });
 
-  test("tries an executable again that is just being written", async () => {
+  test("tries again if the executable is still being written", async () => {
     const path = join(first, "installing");
     copyFileSync("/bin/true", path);
     chmodSync(path, 0o755);
@@ -169,7 +169,7 @@ describe("runDelegate()", () => {
     expect(await runDelegate(request("installing"))).toBe("");
   });
 
-  test("asks a delegate to stop when the call is interrupted, and passes its own words on", async () => {
+  test("asks a delegate to stop when the call is interrupted, and passes its error on", async () => {
     const controller = new AbortController();
     const ready = join(root, "ready");
     plugin(
@@ -187,7 +187,7 @@ describe("runDelegate()", () => {
 describe("delegateAdd()", () => {
   test.each([
     ["of its own version", '{"cniVersion":"0.2.0","ip4":{"ip":"10.0.0.2/24"}}'],
-    ["without a version, read as the config's", '{"ips":[{"address":"10.0.0.2/24"}]}'],
+    ["without a version, in the config's version", '{"ips":[{"address":"10.0.0.2/24"}]}'],
   ])("reads a result %s", async (_, answer) => {
     plugin("ipam", `echo '${answer}'`);
 
@@ -195,7 +195,7 @@ describe("delegateAdd()", () => {
   });
 
   test.each(["garbage", "", "[]", "null", '{"cniVersion":"9.9.9"}', '{"ips":[{"address":"x"}]}'])(
-    "refuses the answer %p of a delegate that ended well",
+    "refuses the output %p of a delegate that succeeded",
     async (answer) => {
       plugin("odd", `echo '${answer}'`);
       const failure = await failureOf(delegateAdd(request("odd"), "1.0.0"));
@@ -211,10 +211,10 @@ async function untilGone(pid: number): Promise<void> {
     if (!(await runs(pid))) return;
     await Bun.sleep(10);
   }
-  throw new Error(`Process ${pid} is still there`);
+  throw new Error(`Process ${pid} still exists`);
 }
 
-/** A process that has ended and waits to be fetched (Z) does not run. */
+/** A zombie process (Z) does not run. */
 async function runs(pid: number): Promise<boolean> {
   try {
     return !/^State:\s+Z/m.test(await Bun.file(`/proc/${pid}/status`).text());

@@ -1,10 +1,9 @@
 /**
- * Runs another plugin, an IPAM or a chained one, and takes over its answer.
+ * Runs another plugin, an IPAM or a chained one, and returns its result.
  *
- * It is searched in CNI_PATH and nowhere else. It gets the caller's environment
- * with CNI_COMMAND set anew and without BUN_*, which would turn an executable
- * of ours into a bare runtime. Its stderr is our caller's stderr; its error
- * keeps its own code.
+ * It is searched for in CNI_PATH only. It gets the caller's environment with its own
+ * CNI_COMMAND and without BUN_* variables, which would make an executable of ours act
+ * as a bare runtime. Its stderr is our caller's stderr; its error keeps its own code.
  */
 import { ForeignError, PluginError } from "../errors.ts";
 import { statusAt } from "../file-status.ts";
@@ -21,21 +20,21 @@ export interface DelegateRequest {
   readonly environment: Environment;
   /** The config, byte for byte. */
   readonly stdin: Uint8Array;
-  /** After this the child is killed, with all it started. */
+  /** After this time the child is killed, with all processes that it started. */
   readonly limitMilliseconds: number;
-  /** Gets what the child writes to stderr; without it, it is this process's own. */
+  /** Called with what the child writes to stderr; if absent, the child inherits this process's stderr. */
   readonly stderr?: ((text: string) => void) | undefined;
-  /** Aborted: the child is asked to stop, and killed when it does not. */
+  /** When aborted, the child is asked to stop, and killed if it does not. */
   readonly signal: AbortSignal;
 }
 
-/** How long a child may take to undo its work once it was asked to stop. */
+/** How long a child may take to undo its work after it was asked to stop. */
 const STOP_MILLISECONDS = 1_000;
 
-/** How long what a child wrote to stderr may be on its way once the child has ended. */
+/** How long to wait for the rest of a child's stderr after the child has ended. */
 const STDERR_MILLISECONDS = 50;
 
-/** An executable that is just being installed cannot be executed: as runtimes do, it is tried again. */
+/** A file that is still being written cannot be executed (ETXTBSY): as in other runtimes, it is tried again. */
 const BUSY_TRIES = 6;
 const BUSY_MILLISECONDS = 1_000;
 
@@ -43,15 +42,15 @@ const BUSY_MILLISECONDS = 1_000;
 export async function delegateAdd(request: DelegateRequest, version: CniVersion): Promise<CniResult> {
   const output = await runDelegate(request);
   try {
-    const answer: unknown = JSON.parse(output);
-    return decodeResult(answer, version, `the result of plugin "${request.type}"`);
+    const result: unknown = JSON.parse(output);
+    return decodeResult(result, version, `the result of plugin "${request.type}"`);
   } catch (cause) {
     const details = cause instanceof Error ? cause.message : String(cause);
-    throw failed(request, "its answer to ADD is not a CNI result", { details, cause });
+    throw failed(request, "its output is not a CNI result", { details, cause });
   }
 }
 
-/** Runs any command; answers what the delegate printed. */
+/** Runs any command; returns what the delegate printed. */
 export async function runDelegate(request: DelegateRequest): Promise<string> {
   const program = findPlugin(request.type, request.environment);
   const { exitCode, stdout } = await execute(program.path, request);
@@ -61,14 +60,17 @@ export async function runDelegate(request: DelegateRequest): Promise<string> {
 
 export interface FoundPlugin {
   readonly path: string;
-  /** Device and inode, as text to compare. */
+  /** Device and inode, as text for comparison. */
   readonly place: string;
 }
 
 /** The first regular file of that name in the directories of CNI_PATH. */
 export function findPlugin(type: string, environment: Environment): FoundPlugin {
   if (type === "" || type.includes("/")) {
-    throw new PluginError("config-invalid", `Cannot run plugin ${JSON.stringify(type)}: a type is a plain file name`);
+    throw new PluginError(
+      "config-invalid",
+      `Cannot run plugin ${JSON.stringify(type)}: a type must be a plain file name`,
+    );
   }
   const directories = pluginDirectories(environment);
   for (const directory of directories) {
@@ -76,7 +78,8 @@ export function findPlugin(type: string, environment: Environment): FoundPlugin 
     const status = statusAt(path);
     if (status?.isRegular) return { path, place: status.place };
   }
-  const state = directories.length === 0 ? "CNI_PATH names no directory" : `it is not in ${directories.join(", ")}`;
+  const state =
+    directories.length === 0 ? "CNI_PATH contains no directory" : `it was not found in ${directories.join(", ")}`;
   throw new PluginError("delegate-failed", `Cannot run plugin "${type}": ${state}`);
 }
 
@@ -92,20 +95,20 @@ async function execute(program: string, request: DelegateRequest): Promise<Execu
     killGroup(child);
     limit.reject(failed(request, state));
   };
-  let timer = setTimeout(kill, request.limitMilliseconds, `no answer within ${request.limitMilliseconds} ms`);
+  let timer = setTimeout(kill, request.limitMilliseconds, `it did not finish within ${request.limitMilliseconds} ms`);
   const stop = () => {
     child.kill("SIGTERM");
     clearTimeout(timer);
-    timer = setTimeout(kill, STOP_MILLISECONDS, "it was asked to stop and did not");
+    timer = setTimeout(kill, STOP_MILLISECONDS, "it did not stop when asked to");
   };
   request.signal.addEventListener("abort", stop, { once: true });
   if (request.signal.aborted) stop();
   try {
-    // A grandchild may hold stdout open after the child has gone: the limit bounds both.
+    // A grandchild may keep stdout open after the child has ended: the limit applies to both.
     const logged = passOnStderr(child, request);
     const both = Promise.all([child.exited, new Response(child.stdout).text()]);
     const [exitCode, stdout] = await Promise.race([both, limit.promise]);
-    // A grandchild that has only stderr open is not waited for: what the child itself wrote is there by now.
+    // Does not wait for a grandchild that has only stderr open: what the child itself wrote has arrived by now.
     await Promise.race([logged, Bun.sleep(STDERR_MILLISECONDS)]);
     return { exitCode, stdout };
   } finally {
@@ -119,13 +122,13 @@ async function passOnStderr({ stderr }: Bun.Subprocess, request: DelegateRequest
   for await (const text of stderr.pipeThrough(new TextDecoderStream())) request.stderr?.(text);
 }
 
-/** The child leads a process group: whatever it started itself goes with it. */
+/** The child leads a process group, so that every process it started is killed too. */
 function killGroup(child: Bun.Subprocess): void {
   try {
-    // biome-ignore lint/style/noRestrictedGlobals: the child's own `kill` reaches the child alone
+    // biome-ignore lint/style/noRestrictedGlobals: the child's own `kill` reaches only the child
     process.kill(-child.pid, "SIGKILL");
   } catch {
-    // The whole group has gone already.
+    // The whole group has ended already.
   }
 }
 
@@ -164,13 +167,13 @@ function delegateEnvironment(request: DelegateRequest): Record<string, string> {
 
 function reportedError(request: DelegateRequest, exitCode: number, stdout: string): Error {
   const state = `it ended with exit code ${exitCode}`;
-  const answer = parsed(stdout);
-  if (!isJsonObject(answer))
-    return failed(request, `${state} and without a CNI error`, { details: stdout.slice(0, 500) });
+  const error = parsed(stdout);
+  if (!isJsonObject(error))
+    return failed(request, `${state} and did not print a CNI error`, { details: stdout.slice(0, 500) });
 
-  const { code, msg, details } = answer;
+  const { code, msg, details } = error;
   if (typeof code !== "number" || !Number.isSafeInteger(code) || code < 1 || typeof msg !== "string") {
-    return failed(request, `${state} and without a CNI error`, { details: stdout.slice(0, 500) });
+    return failed(request, `${state} and did not print a CNI error`, { details: stdout.slice(0, 500) });
   }
   return new ForeignError(code, msg, typeof details === "string" ? details : "");
 }

@@ -33,7 +33,7 @@ describe("checkEnvironment()", () => {
   });
 
   test.each(CNI_COMMANDS.filter((command) => NEEDED[command].length > 0).map((command) => [command] as const))(
-    "%s names everything that is missing at once",
+    "%s reports everything that is missing at once",
     (command) => {
       const { message } = thrownBy(() => checkEnvironment({}, command));
 
@@ -41,7 +41,7 @@ describe("checkEnvironment()", () => {
     },
   );
 
-  test("asks only for what the plugin looks at", () => {
+  test("requires only the variables that the plugin requires", () => {
     expect(() => checkEnvironment({ CNI_CONTAINERID: "c1" }, "ADD", ["CNI_CONTAINERID"])).not.toThrow();
     expect(thrownBy(() => checkEnvironment({}, "ADD", ["CNI_CONTAINERID"])).message).not.toContain("CNI_NETNS");
   });

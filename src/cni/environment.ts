@@ -1,9 +1,9 @@
 /**
- * What the runtime said through CNI_* variables: which command needs which
- * variable, and what a well-formed value is.
+ * The CNI_* variables: which command requires which variable, and which values are
+ * well formed.
  *
- * First step of a call. Variables are looked at in the order of the table: a
- * malformed one ends the walk at once, missing ones are named all together.
+ * First step of a call. Variables are checked in the order of the table: a malformed
+ * one throws at once, missing ones are all reported in one error.
  */
 import { PluginError } from "../errors.ts";
 import { interfaceNameProblem, nameProblem } from "./names.ts";
@@ -17,13 +17,13 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 export type RequiredVariable = "CNI_CONTAINERID" | "CNI_NETNS" | "CNI_IFNAME" | "CNI_PATH";
 
-/** What a plugin that wires containers looks at. An IPAM plugin needs less. */
+/** The variables that a plugin that creates interfaces requires. An IPAM plugin requires fewer. */
 export const ALL_VARIABLES: readonly RequiredVariable[] = ["CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_PATH"];
 
 interface VariableRow {
   readonly name: RequiredVariable;
   readonly commands: readonly CniCommand[];
-  /** Why a value is no good; `undefined` when it is well formed. */
+  /** Why a value is malformed; `undefined` if it is well formed. */
   readonly problem: (value: string) => string | undefined;
 }
 
@@ -41,17 +41,17 @@ export function isCniCommand(text: string): text is CniCommand {
 }
 
 /**
- * Refuses an environment that lacks, or holds malformed, what `command` needs
- * of the variables the plugin looks at. Set but empty counts as missing.
+ * Throws if a variable that the plugin and `command` require is missing or malformed.
+ * An empty variable counts as missing.
  */
 export function checkEnvironment(
   env: Environment,
   command: string,
-  looksAt: readonly RequiredVariable[] = ALL_VARIABLES,
+  required: readonly RequiredVariable[] = ALL_VARIABLES,
 ): void {
   const missing: string[] = [];
   for (const { name, commands, problem } of VARIABLES) {
-    if (!looksAt.includes(name) || !commands.some((needing) => needing === command)) continue;
+    if (!required.includes(name) || !commands.some((needing) => needing === command)) continue;
     const value = env[name] ?? "";
     if (value === "") {
       missing.push(name);
@@ -62,15 +62,18 @@ export function checkEnvironment(
     throw new PluginError("environment-invalid", `Cannot use ${name} ${JSON.stringify(value)}: ${reason}`);
   }
   if (missing.length === 0) return;
-  throw new PluginError("environment-invalid", `Cannot run ${command}: ${missing.join(", ")} not set`);
+  throw new PluginError(
+    "environment-invalid",
+    `Cannot run ${command}: ${missing.join(", ")} ${missing.length === 1 ? "is" : "are"} not set`,
+  );
 }
 
-/** The directories of CNI_PATH. Empty entries are dropped: they would mean the working directory. */
+/** The directories of CNI_PATH. Empty entries are ignored: they would mean the working directory. */
 export function pluginDirectories(env: Environment): readonly string[] {
   return (env["CNI_PATH"] ?? "").split(":").filter((directory) => directory !== "");
 }
 
-/** Whether the caller insists on working in the plugin's own network namespace. */
+/** Whether the caller allows the plugin to work in its own network namespace. */
 export function allowsOwnNetns(env: Environment): boolean {
   const value = env["CNI_NETNS_OVERRIDE"] ?? "";
   return value === "1" || value.toLowerCase() === "true";

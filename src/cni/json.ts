@@ -1,4 +1,4 @@
-/** Bytes from outside become a JSON object here, or a `decode-failure`. */
+/** Parses bytes from outside as a JSON object; throws a `decode-failure` if they are not one. */
 import { PluginError } from "../errors.ts";
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -7,7 +7,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** `subject` is how a message calls the text: "the network config". */
+/** `subject` names the text in messages: "the network config". */
 export function parseJsonObject(bytes: Uint8Array, subject: string): JsonObject {
   if (bytes.length === 0) throw new PluginError("decode-failure", `Cannot read ${subject}: it is empty`);
 
@@ -28,7 +28,7 @@ function parseJson(bytes: Uint8Array, subject: string): unknown {
   }
 }
 
-/** What a message says of a value that is not of the right type: never the value, which may hold a secret. */
+/** The type of a value, for messages. Never the value itself, which may contain a secret. */
 export function kindOf(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";

@@ -1,15 +1,15 @@
-/** What CNI accepts as a container ID, a network name and an interface name. */
+/** The rules of CNI for container IDs, network names and interface names. */
 import { type JsonObject, kindOf } from "./json.ts";
 
 const NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
-/** The kernel keeps 16 bytes for an interface name, the last of them a zero. */
+/** The kernel has 16 bytes for an interface name, the last of which is zero. */
 const INTERFACE_NAME_BYTES = 15;
 
-/** Why `name` is no container ID or network name; `undefined` when it is one. */
+/** Why `name` is not a valid container ID or network name; `undefined` if it is valid. */
 export function nameProblem(name: string): string | undefined {
   if (NAME.test(name)) return undefined;
-  return "only letters, digits, _, . and - are allowed, and the first must be a letter or a digit";
+  return "only letters, digits, _, . and - are allowed, and the first character must be a letter or a digit";
 }
 
 /** Why a network config's `name` cannot be used: the kind of failure and the state of the field. */
@@ -27,12 +27,12 @@ export function networkNameProblem(
     : { kind: "config-invalid", state: `"name" is ${JSON.stringify(name)}: ${problem}` };
 }
 
-/** Why `name` is no interface name; `undefined` when it is one. */
+/** Why `name` is not a valid interface name; `undefined` if it is valid. */
 export function interfaceNameProblem(name: string): string | undefined {
   if (name === "") return "it is empty";
   if (new TextEncoder().encode(name).length > INTERFACE_NAME_BYTES)
     return `it is longer than ${INTERFACE_NAME_BYTES} bytes`;
   if (name === "." || name === "..") return "it must not be . or ..";
-  if (/[/:\s\u0085]/u.test(name)) return "it must not hold /, : or white space";
+  if (/[/:\s\u0085]/u.test(name)) return "it must not contain /, : or white space";
   return undefined;
 }

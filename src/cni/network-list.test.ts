@@ -5,7 +5,7 @@ import { decodeNetwork, networkProblems, requirePlugins, withPluginFiles } from 
 const LIST = { cniVersion: "1.0.0", name: "net", plugins: [{ type: "main" }] };
 
 describe("decodeNetwork()", () => {
-  test("reads a list with its switches and capabilities", () => {
+  test("reads a list with its options and capabilities", () => {
     const list = decodeNetwork({
       cniVersion: "1.1.0",
       name: "net",
@@ -21,7 +21,7 @@ describe("decodeNetwork()", () => {
     ]);
   });
 
-  test("wraps a single config into a list of one", () => {
+  test("reads a single config as a list of one", () => {
     const config = { cniVersion: "0.2.0", name: "net", type: "main", ipam: { type: "x" } };
 
     expect(decodeNetwork(config)).toMatchObject({ cniVersion: "0.2.0", plugins: [{ type: "main", config }] });
@@ -66,17 +66,17 @@ describe("decodeNetwork()", () => {
     ["chaining without a version", { name: "n", plugins: [{ type: "a" }, { type: "b" }] }, "config-invalid"],
     ["no name", { ...LIST, name: undefined }, "config-invalid"],
     ["a bad name", { ...LIST, name: "a/b" }, "config-invalid"],
-    ["a name that is no string", { ...LIST, name: 1 }, "decode-failure"],
+    ["a name that is not a string", { ...LIST, name: 1 }, "decode-failure"],
     ["an empty list", { ...LIST, plugins: [] }, "config-invalid"],
-    ["plugins that are no list", { ...LIST, plugins: {} }, "decode-failure"],
-    ["a plugin that is no object", { ...LIST, plugins: ["main"] }, "decode-failure"],
+    ["plugins that are not a list", { ...LIST, plugins: {} }, "decode-failure"],
+    ["a plugin that is not an object", { ...LIST, plugins: ["main"] }, "decode-failure"],
     ["a plugin without type", { ...LIST, plugins: [{}] }, "config-invalid"],
-    ["a type that is no string", { ...LIST, plugins: [{ type: 1 }] }, "decode-failure"],
+    ["a type that is not a string", { ...LIST, plugins: [{ type: 1 }] }, "decode-failure"],
     ["a single config without type", { name: "net" }, "config-invalid"],
-    ["capabilities that are no object", { ...LIST, plugins: [{ type: "a", capabilities: [] }] }, "decode-failure"],
-    ["a switch that is neither", { ...LIST, disableCheck: "yes" }, "decode-failure"],
-    ["a version that is no string", { ...LIST, cniVersion: 1 }, "decode-failure"],
-    ["versions that are no list", { ...LIST, cniVersions: "1.0.0" }, "decode-failure"],
+    ["capabilities that are not an object", { ...LIST, plugins: [{ type: "a", capabilities: [] }] }, "decode-failure"],
+    ["a boolean that is neither true nor false", { ...LIST, disableCheck: "yes" }, "decode-failure"],
+    ["a version that is not a string", { ...LIST, cniVersion: 1 }, "decode-failure"],
+    ["versions that are not a list", { ...LIST, cniVersions: "1.0.0" }, "decode-failure"],
     ["only unknown versions", { ...LIST, cniVersion: "9.9.9" }, "version-incompatible"],
     ["inlined plugins only, and none", { name: "net", loadOnlyInlinedPlugins: true }, "config-invalid"],
   ])("refuses %s", (_, config, kind) => {
@@ -85,7 +85,7 @@ describe("decodeNetwork()", () => {
 });
 
 describe("networkProblems()", () => {
-  test("names every reason with its place, and none for a right list", () => {
+  test("returns every reason with its path, and none for a valid list", () => {
     const problems = networkProblems({ cniVersion: 1, plugins: [{ type: "a/b" }, { type: "b", capabilities: 1 }] });
 
     expect(problems.map(({ path, kind }) => [path, kind])).toEqual([
@@ -97,7 +97,7 @@ describe("networkProblems()", () => {
     expect(networkProblems(LIST)).toEqual([]);
   });
 
-  test("are all told when the network is refused", () => {
+  test("are all in the error when the network is refused", () => {
     const { kind, message } = thrownBy(() => decodeNetwork({ name: "a b", cniVersion: "1.0.0", type: 5 }));
 
     expect(kind).toBe("config-invalid");
@@ -113,13 +113,13 @@ describe("withPluginFiles()", () => {
     expect(list.plugins.map(({ type }) => type)).toEqual(["main", "b", "a"]);
   });
 
-  test("ignores them when only inlined plugins count", () => {
+  test("ignores the files if only inlined plugins are allowed", () => {
     const list = decodeNetwork({ ...LIST, loadOnlyInlinedPlugins: "true" });
 
     expect(withPluginFiles(list, [{ type: "b" }])).toBe(list);
   });
 
-  test("refuses a chain that grows under a version without chaining", () => {
+  test("refuses files that make a chain in a version without chaining", () => {
     const list = decodeNetwork({ ...LIST, cniVersion: "0.2.0" });
 
     expect(thrownBy(() => withPluginFiles(list, [{ type: "b" }])).kind).toBe("config-invalid");
@@ -127,7 +127,7 @@ describe("withPluginFiles()", () => {
 });
 
 describe("requirePlugins()", () => {
-  test("refuses a list that no source filled", () => {
+  test("refuses a list without plugins", () => {
     const list = decodeNetwork({ name: "net", cniVersion: "1.1.0", loadOnlyInlinedPlugins: false });
 
     expect(thrownBy(() => requirePlugins(list)).kind).toBe("config-invalid");

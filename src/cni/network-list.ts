@@ -1,9 +1,9 @@
 /**
- * A network as a runtime reads it from disk: a list of plugins, or one plugin
- * wrapped into a list of one.
+ * A network as a runtime reads it from disk: a list of plugins, or a single plugin
+ * as a list of one.
  *
- * Pure: text in, value out. `plugin-requests.ts` turns the value into what each
- * plugin of the list is sent.
+ * Pure: JSON in, value out. `plugin-requests.ts` turns the value into the config
+ * that is sent to each plugin.
  */
 import { PluginError } from "../errors.ts";
 import { isJsonObject, type JsonObject, kindOf } from "./json.ts";
@@ -29,33 +29,33 @@ export interface NetworkList {
 
 export interface PluginEntry {
   readonly type: string;
-  /** The capabilities the entry switches on. */
+  /** The capabilities that the entry enables. */
   readonly capabilities: readonly string[];
   readonly config: JsonObject;
 }
 
-/** One reason for which a runtime refuses a network before any plugin sees it. */
+/** One reason why a runtime refuses a network before it calls any plugin. */
 export interface NetworkProblem {
   readonly kind: "config-invalid" | "decode-failure" | "version-incompatible";
-  /** Where it stands in the file: `["plugins", 1, "type"]`. */
+  /** Its path in the file: `["plugins", 1, "type"]`. */
   readonly path: readonly (string | number)[];
   /** Names the field, its value and what is allowed. */
   readonly state: string;
 }
 
-/** Reads a list (it has `plugins`, or says where they are), or a single config; refuses it with every reason at once. */
+/** Reads a list (with `plugins` or `loadOnlyInlinedPlugins`) or a single config; throws one error with every reason. */
 export function decodeNetwork(config: JsonObject): NetworkList {
   const { list, problems } = readNetwork(config);
   refuse(problems);
   return list;
 }
 
-/** Every reason for which `decodeNetwork` would refuse it. */
+/** Every reason why `decodeNetwork` would refuse it. */
 export function networkProblems(config: JsonObject): readonly NetworkProblem[] {
   return readNetwork(config).problems;
 }
 
-/** Appends the plugin files of the network's own directory, in the order given. */
+/** Appends the plugin files of the network's own directory, in the given order. */
 export function withPluginFiles(list: NetworkList, files: readonly JsonObject[]): NetworkList {
   if (list.loadOnlyInlinedPlugins) return list;
   const problems: NetworkProblem[] = [];
@@ -66,13 +66,13 @@ export function withPluginFiles(list: NetworkList, files: readonly JsonObject[])
   return longer;
 }
 
-/** Refuses a list that names no plugin, once all its sources have been read. */
+/** Throws if the list has no plugin after all its sources have been read. */
 export function requirePlugins(list: NetworkList): NetworkList {
   if (list.plugins.length > 0) return list;
-  throw new PluginError("config-invalid", `Cannot use the network: "${list.name}" lists no plugin`);
+  throw new PluginError("config-invalid", `Cannot use the network: the list of "${list.name}" has no plugin`);
 }
 
-/** As much of the list as can be read; of use only when there are no problems. */
+/** As much of the list as can be read; complete only if there are no problems. */
 function readNetwork(config: JsonObject): { readonly list: NetworkList; readonly problems: readonly NetworkProblem[] } {
   const problems: NetworkProblem[] = [];
   const isList = "plugins" in config || "loadOnlyInlinedPlugins" in config;
@@ -87,12 +87,12 @@ function refuse(problems: readonly NetworkProblem[]): void {
 }
 
 function readList(config: JsonObject, problems: NetworkProblem[]): NetworkList {
-  const loadOnlyInlinedPlugins = readSwitch(config, "loadOnlyInlinedPlugins", problems);
+  const loadOnlyInlinedPlugins = readBoolean(config, "loadOnlyInlinedPlugins", problems);
   const list = {
     name: readName(config, problems),
     cniVersion: readVersion(config, problems),
-    disableCheck: readSwitch(config, "disableCheck", problems),
-    disableGc: readSwitch(config, "disableGC", problems),
+    disableCheck: readBoolean(config, "disableCheck", problems),
+    disableGc: readBoolean(config, "disableGC", problems),
     loadOnlyInlinedPlugins,
     plugins: readPlugins(config, loadOnlyInlinedPlugins, problems).map((entry, index) =>
       readEntry(entry, { path: ["plugins", index], problems }),
@@ -117,7 +117,7 @@ function readPlugins(config: JsonObject, onlyInlined: boolean, problems: Network
   const plugins = config["plugins"] ?? undefined;
   const path = ["plugins"];
   if (plugins === undefined) {
-    const state = '"plugins" is missing, and "loadOnlyInlinedPlugins" forbids to look elsewhere';
+    const state = '"plugins" is missing, and "loadOnlyInlinedPlugins" is true; add a plugin';
     if (onlyInlined) problems.push({ kind: "config-invalid", path, state });
     return [];
   }
@@ -141,23 +141,23 @@ function readEntry(entry: unknown, { path, problems }: Place): PluginEntry {
   const note = (kind: NetworkProblem["kind"], field: readonly string[], state: string) =>
     problems.push({ kind, path: [...path, ...field], state: `${place}${state}` });
   if (!isJsonObject(entry)) {
-    note("decode-failure", [], "a plugin is an object: write { … }");
+    note("decode-failure", [], "it is not an object: write { … }");
     return { type: "", capabilities: [], config: {} };
   }
   const type = entry["type"] ?? "";
   if (typeof type !== "string") note("decode-failure", ["type"], `"type" is ${kindOf(type)}, not a string`);
   else if (type === "") note("config-invalid", ["type"], '"type" is missing: add the name of a plugin');
   else if (type.includes("/")) {
-    note("config-invalid", ["type"], `"type" is ${JSON.stringify(type)}: a type is a plain file name`);
+    note("config-invalid", ["type"], `"type" is ${JSON.stringify(type)}: a type must be a plain file name`);
   }
   const capabilities = entry["capabilities"] ?? {};
   if (!isJsonObject(capabilities)) {
     note("decode-failure", ["capabilities"], '"capabilities" is not an object: write { … }');
   }
-  return { type: String(type), capabilities: switchedOn(capabilities), config: entry };
+  return { type: String(type), capabilities: enabledCapabilities(capabilities), config: entry };
 }
 
-function switchedOn(capabilities: unknown): readonly string[] {
+function enabledCapabilities(capabilities: unknown): readonly string[] {
   if (!isJsonObject(capabilities)) return [];
   return Object.keys(capabilities).filter((name) => capabilities[name] === true);
 }
@@ -174,7 +174,7 @@ function readName(config: JsonObject, problems: NetworkProblem[]): string {
   return String(config["name"]);
 }
 
-/** The highest of `cniVersion` and `cniVersions` that exists here; later ones are passed over. */
+/** The highest known version of `cniVersion` and `cniVersions`; unknown ones are ignored. */
 function readVersion(config: JsonObject, problems: NetworkProblem[]): CniVersion {
   const note = (kind: NetworkProblem["kind"], field: string, state: string) => {
     problems.push({ kind, path: [field], state: `"${field}" ${state}` });
@@ -192,18 +192,18 @@ function readVersion(config: JsonObject, problems: NetworkProblem[]): CniVersion
   const known = CNI_VERSIONS.findLast((version) => offered.includes(version));
   if (known !== undefined) return known;
   const field = single === "" ? "cniVersions" : "cniVersion";
-  const state = `offers ${offered.map((version) => JSON.stringify(version)).join(", ")}`;
-  return note("version-incompatible", field, `${state}: known are ${CNI_VERSIONS.join(", ")}`);
+  const state = `has ${offered.map((version) => JSON.stringify(version)).join(", ")}`;
+  return note("version-incompatible", field, `${state}; supported are ${CNI_VERSIONS.join(", ")}`);
 }
 
-/** A boolean, or the words true and false as some tools write them. */
-function readSwitch(config: JsonObject, field: string, problems: NetworkProblem[]): boolean {
+/** A boolean, or "true" and "false" as strings, as some tools write them. */
+function readBoolean(config: JsonObject, field: string, problems: NetworkProblem[]): boolean {
   const value = config[field] ?? false;
   const text = typeof value === "string" ? value.trim().toLowerCase() : value;
   if (text === true || text === "true") return true;
   if (text === false || text === "false") return false;
   const shown = typeof value === "string" ? JSON.stringify(value) : kindOf(value);
-  const state = `"${field}" is ${shown}: expected true or false`;
+  const state = `"${field}" is ${shown}: use true or false`;
   problems.push({ kind: "decode-failure", path: [field], state });
   return false;
 }

@@ -1,5 +1,5 @@
-/** What a call is busy with, for whoever wants to know where its time goes. */
+/** What a call is doing, for measurements of where its time is spent. */
 export type Phase = "boot" | "decode" | "datastore" | "kernel" | "exit";
 
-/** From now on the call is busy with this. */
+/** Called when the next phase begins. */
 export type EnterPhase = (phase: Phase) => void;

@@ -28,7 +28,7 @@ describe("addRequest()", () => {
     });
   });
 
-  test("sends the intersection of what is asked for and what is known, and the result so far", () => {
+  test("sends the capabilities that are both enabled and known, and the result so far", () => {
     const list = listOf("0.4.0");
     const portmap = list.plugins[1];
     if (portmap === undefined) throw new Error("no plugin");
@@ -52,7 +52,7 @@ describe("checkRequests()", () => {
     expect(requests.every(({ config }) => config["prevResult"] !== undefined)).toBe(true);
   });
 
-  test("sends nothing when the list switches it off", () => {
+  test("sends nothing if the list disables it", () => {
     expect(checkRequests(listOf("1.0.0", { disableCheck: true }), RESULT, {})).toEqual([]);
   });
 
@@ -66,7 +66,7 @@ describe("delRequests()", () => {
     ["0.3.1", false],
     ["0.4.0", true],
     ["1.1.0", true],
-  ])("goes backwards at %s; the result is sent: %p", (version, sent) => {
+  ])("calls the last plugin first at %s; the result is sent: %p", (version, sent) => {
     const requests = delRequests(listOf(version), RESULT, PORTS);
 
     expect(requests.map(({ type }) => type)).toEqual(["portmap", "main"]);
@@ -74,13 +74,13 @@ describe("delRequests()", () => {
     expect(requests[0]?.config["runtimeConfig"]).toEqual(PORTS);
   });
 
-  test("sends no result when none is known", () => {
+  test("sends no result if none is known", () => {
     expect(delRequests(listOf("1.1.0"), undefined, {}).some(({ config }) => "prevResult" in config)).toBe(false);
   });
 });
 
 describe("gcRequests()", () => {
-  test("names the valid attachments so that any plugin reads them back", () => {
+  test("sends the valid attachments under both keys", () => {
     const valid = [{ containerId: "c1", ifname: "eth0" }];
     const requests = gcRequests(listOf("1.1.0"), valid);
 
@@ -100,7 +100,7 @@ describe("statusRequests()", () => {
   test.each([
     ["1.0.0", 0],
     ["1.1.0", 2],
-  ])("at %s asks %p plugins", (version, count) => {
+  ])("at %s calls %p plugins", (version, count) => {
     expect(statusRequests(listOf(version))).toHaveLength(count);
   });
 });
@@ -118,7 +118,7 @@ describe("decodeValidAttachments()", () => {
     expect(decodeValidAttachments(config)).toHaveLength(count);
   });
 
-  test.each([{}, { "cni.dev/valid-attachments": null }])("tells no list (%p) from an empty one", (config) => {
+  test.each([{}, { "cni.dev/valid-attachments": null }])("distinguishes no list (%p) from an empty one", (config) => {
     expect(decodeValidAttachments(config)).toBeUndefined();
   });
 

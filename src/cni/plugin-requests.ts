@@ -1,6 +1,6 @@
 /**
  * What a runtime sends to each plugin of a network list, command by command.
- * Pure: who executes the requests, and keeps the result, is somebody else.
+ * Pure: the caller executes the requests and stores the result.
  */
 import { PluginError } from "../errors.ts";
 import { type Attachment, encodeValidAttachments } from "./attachments.ts";
@@ -16,10 +16,10 @@ export interface PluginRequest {
   readonly config: JsonObject;
 }
 
-/** What the runtime can tell about each capability: `portMappings`, `bandwidth` … */
+/** The runtime's value of each capability: `portMappings`, `bandwidth` … */
 export type CapabilityValues = JsonObject;
 
-/** ADD goes plugin by plugin: each is sent the result of the one before it, the first none. */
+/** ADD calls the plugins in order: each gets the result of the previous one, the first none. */
 export function addRequest(
   list: NetworkList,
   entry: PluginEntry,
@@ -28,21 +28,21 @@ export function addRequest(
   return request(list, entry, { ...runtimeConfig(entry, more.capabilities), ...prevResult(list, more.prevResult) });
 }
 
-/** In order; none when the list switches CHECK off. */
+/** In order; none if the list disables CHECK. */
 export function checkRequests(
   list: NetworkList,
   result: CniResult,
   capabilities: CapabilityValues,
 ): readonly PluginRequest[] {
   if (!isAtLeast(list.cniVersion, "0.4.0")) {
-    const state = `it exists from cniVersion "0.4.0", the network is of "${list.cniVersion}"`;
+    const state = `it requires cniVersion "0.4.0" or later, the network has "${list.cniVersion}"`;
     throw new PluginError("version-incompatible", `Cannot run CHECK: ${state}`);
   }
   if (list.disableCheck) return [];
   return list.plugins.map((entry) => addRequest(list, entry, { prevResult: result, capabilities }));
 }
 
-/** Last plugin first. Before 0.4.0 a DEL knows nothing of the result. */
+/** Last plugin first. Before 0.4.0, DEL does not get the result. */
 export function delRequests(
   list: NetworkList,
   result: CniResult | undefined,
@@ -52,13 +52,13 @@ export function delRequests(
   return list.plugins.toReversed().map((entry) => addRequest(list, entry, { prevResult: known, capabilities }));
 }
 
-/** None when the list switches GC off or its version has none. */
+/** None if the list disables GC or its version has no GC. */
 export function gcRequests(list: NetworkList, valid: readonly Attachment[]): readonly PluginRequest[] {
   if (list.disableGc || !isAtLeast(list.cniVersion, "1.1.0")) return [];
   return list.plugins.map((entry) => request(list, entry, encodeValidAttachments(valid)));
 }
 
-/** None when the list's version has no STATUS. */
+/** None if the list's version has no STATUS. */
 export function statusRequests(list: NetworkList): readonly PluginRequest[] {
   if (!isAtLeast(list.cniVersion, "1.1.0")) return [];
   return list.plugins.map((entry) => request(list, entry, {}));
@@ -68,7 +68,7 @@ function request(list: NetworkList, entry: PluginEntry, more: JsonObject): Plugi
   return { type: entry.type, config: { ...entry.config, name: list.name, cniVersion: list.cniVersion, ...more } };
 }
 
-/** Only what the plugin asks for and the runtime knows; nothing at all when that is nothing. */
+/** The capabilities that the plugin enables and the runtime has a value for; no `runtimeConfig` if there are none. */
 function runtimeConfig(entry: PluginEntry, known: CapabilityValues): JsonObject {
   const shared = entry.capabilities.filter((name) => known[name] !== undefined);
   if (shared.length === 0) return {};

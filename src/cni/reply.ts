@@ -1,4 +1,4 @@
-/** What a plugin's process returns to its caller, as a value. */
+/** What a plugin's process returns to its caller, as a value: exit code, stdout and stderr. */
 import { cniErrorOf } from "../errors.ts";
 import { redact } from "../redaction.ts";
 import type { CniResult } from "./result.ts";
@@ -11,14 +11,14 @@ export interface Reply {
   readonly stderr: string;
 }
 
-/** Success of every command but ADD and VERSION says nothing. */
+/** Every command except ADD and VERSION prints nothing when it succeeds. */
 export const SILENT_SUCCESS: Reply = { exitCode: 0, stdout: "", stderr: "" };
 
 export function resultReply(result: CniResult, version: CniVersion): Reply {
   return { exitCode: 0, stdout: `${JSON.stringify(encodeResult(result, version))}\n`, stderr: "" };
 }
 
-/** One JSON error for anything thrown, free of secrets whoever worded it. */
+/** One JSON error for anything thrown, with secrets removed whatever its origin. */
 export function errorReply(failure: unknown, cniVersion: CniVersion): Reply {
   const { code, msg, details } = cniErrorOf(failure);
   const error = { cniVersion, code, msg: redact(msg), details: details === "" ? undefined : redact(details) };

@@ -57,13 +57,13 @@ const GOLDEN: Readonly<Record<CniVersion, object>> = {
   },
 };
 
-/** As the other side of a pipe sees it. */
+/** As the reader of the JSON sees it. */
 function wire(result: CniResult, version: CniVersion): unknown {
   return JSON.parse(JSON.stringify(encodeResult(result, version)));
 }
 
 describe("encodeResult()", () => {
-  test.each([...CNI_VERSIONS])("gives the whole result in the shape of %s", (version) => {
+  test.each([...CNI_VERSIONS])("encodes the whole result in the shape of %s", (version) => {
     expect(wire(FULL, version)).toStrictEqual({ cniVersion: version, ...GOLDEN[version] });
   });
 
@@ -71,15 +71,15 @@ describe("encodeResult()", () => {
     expect(thrownBy(() => encodeResult(EMPTY_RESULT, version)).kind).toBe("version-incompatible");
   });
 
-  test.each(["0.3.0", "0.3.1", "0.4.0"] as const)("gives a result without anything at %s, dns as ever", (version) => {
+  test.each(["0.3.0", "0.3.1", "0.4.0"] as const)("encodes an empty result at %s, with dns", (version) => {
     expect(wire(EMPTY_RESULT, version)).toStrictEqual({ cniVersion: version, dns: {} });
   });
 
-  test.each(["1.0.0", "1.1.0"] as const)("gives a result without anything at %s, and no dns", (version) => {
+  test.each(["1.0.0", "1.1.0"] as const)("encodes an empty result at %s, without dns", (version) => {
     expect(wire(EMPTY_RESULT, version)).toStrictEqual({ cniVersion: version });
   });
 
-  test("drops routes of a family without address below 0.3.0", () => {
+  test("drops routes of a family without address before 0.3.0", () => {
     const result = { ...EMPTY_RESULT, ips: [{ address: "fd00::2/64" }], routes: [{ destination: "0.0.0.0/0" }] };
 
     expect(wire(result, "0.2.0")).toStrictEqual({ cniVersion: "0.2.0", ip6: { ip: "fd00::2/64" }, dns: {} });
@@ -101,13 +101,13 @@ describe("encodeResult()", () => {
 });
 
 describe("decodeResult()", () => {
-  test.each([...CNI_VERSIONS])("reads the result of %s by the version it bears", (version) => {
+  test.each([...CNI_VERSIONS])("reads the result of %s by its own version", (version) => {
     const other = version === "0.2.0" ? "1.1.0" : "0.2.0";
 
-    expect(decodeResult(wire(FULL, version), other)).toEqual(carriedBy(version, FULL));
+    expect(decodeResult(wire(FULL, version), other)).toEqual(expressibleIn(version, FULL));
   });
 
-  test("counts null, empty strings and meaningless zeros as absent", () => {
+  test("treats null, empty strings and meaningless zeros as absent", () => {
     const value = {
       interfaces: [{ name: "eth0", mac: "", sandbox: null, mtu: 0 }],
       ips: [{ address: "10.0.0.2/24", gateway: "", interface: null }],
@@ -127,19 +127,19 @@ describe("decodeResult()", () => {
     ["a list", []],
     ["text", "x"],
     ["an unknown version", { cniVersion: "2.0.0" }],
-    ["a version that is no text", { cniVersion: 1 }],
-    ["ips that are no list", { ips: {} }],
+    ["a version that is not a string", { cniVersion: 1 }],
+    ["ips that are not a list", { ips: {} }],
     ["an address without prefix length", { ips: [{ address: "10.0.0.2" }] }],
-    ["an address that is none", { ips: [{ address: "x/24" }] }],
-    ["an index that is no integer", { ips: [{ address: "10.0.0.2/24", interface: 0.5 }] }],
+    ["text that is not an address", { ips: [{ address: "x/24" }] }],
+    ["an index that is not an integer", { ips: [{ address: "10.0.0.2/24", interface: 0.5 }] }],
     ["an interface without name", { interfaces: [{}] }],
     ["a route without destination", { routes: [{}] }],
-    ["ip4 that is text, below 0.3.0", { cniVersion: "0.2.0", ip4: "10.0.0.2" }],
+    ["ip4 that is a string, before 0.3.0", { cniVersion: "0.2.0", ip4: "10.0.0.2" }],
   ])("refuses %s", (_, value) => {
     expect(thrownBy(() => decodeResult(value, "1.0.0")).kind).toBe("decode-failure");
   });
 
-  test("names the place of a problem", () => {
+  test("names the path of a problem", () => {
     const value = { ips: [{ address: "10.0.0.2/24" }, { address: 1 }] };
 
     expect(thrownBy(() => decodeResult(value, "1.0.0")).message).toContain("ips[1].address");
@@ -147,11 +147,13 @@ describe("decodeResult()", () => {
 });
 
 describe("decodePrevResult()", () => {
-  test.each([...CNI_VERSIONS])("reads one of the config's own version %s, with and without its version", (version) => {
+  test.each([...CNI_VERSIONS])("reads one in the config's version %s, with and without its own version", (version) => {
     const { cniVersion, ...bare } = encodeResult(FULL, version);
 
     for (const prevResult of [bare, { cniVersion, ...bare }]) {
-      expect(decodePrevResult(JSON.parse(JSON.stringify({ prevResult })), version)).toEqual(carriedBy(version, FULL));
+      expect(decodePrevResult(JSON.parse(JSON.stringify({ prevResult })), version)).toEqual(
+        expressibleIn(version, FULL),
+      );
     }
   });
 
@@ -178,16 +180,16 @@ describe("decodePrevResult()", () => {
 });
 
 describe("conversion", () => {
-  test("keeps of any result what the version can carry", () => {
+  test("keeps of any result what the version can express", () => {
     fc.assert(
       fc.property(anyResult(), fc.constantFrom(...CNI_VERSIONS), (result, version) => {
         fc.pre(isAtLeast(version, "0.3.0") || result.ips.length > 0);
-        expect(decodeResult(wire(result, version), version)).toEqual(carriedBy(version, result));
+        expect(decodeResult(wire(result, version), version)).toEqual(expressibleIn(version, result));
       }),
     );
   });
 
-  test("changes nothing when done twice", () => {
+  test("changes nothing the second time", () => {
     fc.assert(
       fc.property(anyResult(), fc.constantFrom(...CNI_VERSIONS), (result, version) => {
         fc.pre(isAtLeast(version, "0.3.0") || result.ips.length > 0);
@@ -198,8 +200,8 @@ describe("conversion", () => {
   });
 });
 
-/** What is left of a result in a version: the rule, said a second time and in another way. */
-function carriedBy(version: CniVersion, result: CniResult): CniResult {
+/** What is left of a result in a version: the same rule, written independently. */
+function expressibleIn(version: CniVersion, result: CniResult): CniResult {
   if (version === "1.1.0") return result;
   const routes = result.routes.map(({ destination, gateway }) => ({ destination, gateway }));
   if (isAtLeast(version, "0.3.0")) {

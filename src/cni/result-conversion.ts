@@ -1,13 +1,13 @@
 /**
- * The result in the shape of each CNI version, out and in:
+ * Encodes and decodes the result in the shape of each CNI version:
  *
  *   0.1.0 0.2.0        ip4 {ip gateway routes}  ip6 {…}  dns
  *   0.3.0 0.3.1 0.4.0  interfaces  ips (with "version")  routes  dns
  *   1.0.0              the same, without ips[].version
  *   1.1.0              with mtu, socketPath, pciID of interfaces and the attributes of routes
  *
- * What a version cannot carry is dropped. One thing is refused: a result
- * without any address below 0.3.0, whose shape has nothing else to say.
+ * What a version cannot express is dropped. A result without any address is refused
+ * before 0.3.0, whose shape can contain nothing else.
  */
 import { PluginError } from "../errors.ts";
 import type { JsonObject } from "./json.ts";
@@ -26,14 +26,14 @@ export function encodeResult(result: CniResult, version: CniVersion): JsonObject
 }
 
 /**
- * Reads a result by the version it bears, or by `versionWhenAbsent` when it
- * bears none. Its indices and addresses are taken as they stand.
+ * Reads a result by its own version, or by `versionWhenAbsent` if it has none.
+ * Does not check indices and addresses.
  */
 export function decodeResult(value: unknown, versionWhenAbsent: CniVersion, subject = "the result"): CniResult {
   return decodeResultShape(value, shapeFamilyOf(versionOf(value, versionWhenAbsent, subject)), subject);
 }
 
-/** Reads `prevResult` of a config: its own version, if it bears one, must be of the same shape as the config's. */
+/** Reads `prevResult` of a config: its version, if it has one, must have the same shape as the config's version. */
 export function decodePrevResult(config: JsonObject, version: CniVersion): CniResult | undefined {
   const value = config["prevResult"];
   if (value === undefined || value === null) return undefined;
@@ -42,7 +42,7 @@ export function decodePrevResult(config: JsonObject, version: CniVersion): CniRe
   if (shapeFamilyOf(own) !== shapeFamilyOf(version)) {
     throw new PluginError(
       "config-invalid",
-      `Cannot use prevResult: it is of cniVersion "${own}", the config of "${version}"`,
+      `Cannot use prevResult: it has cniVersion "${own}", the config has "${version}"`,
     );
   }
   return decodeResultShape(value, shapeFamilyOf(version), "prevResult");
@@ -60,8 +60,8 @@ function encodeFamilies(result: CniResult, cniVersion: CniVersion): JsonObject {
   const ip4 = encodeFamily(result, 4);
   const ip6 = encodeFamily(result, 6);
   if (ip4 === undefined && ip6 === undefined) {
-    const state = "it has no address, and that version carries nothing else";
-    throw new PluginError("version-incompatible", `Cannot give the result in cniVersion "${cniVersion}": ${state}`);
+    const state = "it has no address, and a result of that version can contain nothing else";
+    throw new PluginError("version-incompatible", `Cannot return the result in cniVersion "${cniVersion}": ${state}`);
   }
   return { cniVersion, ip4, ip6, dns: encodeDns(result.dns) };
 }
@@ -86,7 +86,7 @@ function encodeLists(result: CniResult, cniVersion: CniVersion): JsonObject {
     interfaces: unlessEmpty(result.interfaces.map(rich ? encodeRichInterface : encodePlainInterface)),
     ips: unlessEmpty(result.ips.map(versioned ? encodeVersionedIp : encodeIp)),
     routes: unlessEmpty(result.routes.map(rich ? encodeRichRoute : encodePlainRoute)),
-    // Libraries before 1.0.0 always print it; later ones only when it says something.
+    // Libraries before 1.0.0 always print it; later ones only if it is not empty.
     dns: versioned || Object.values(dns).some((value) => value !== undefined) ? dns : undefined,
   };
 }

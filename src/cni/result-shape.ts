@@ -1,20 +1,20 @@
 /**
- * The wire shapes of a result, decoded. `null`, the empty string, and zero
- * where it means nothing, count as absent, as other tools write them.
+ * Decodes the wire shapes of a result. `null`, the empty string, and a zero without
+ * meaning count as absent, as other tools write them.
  *
- * By hand, not by schema: every DEL reads a result, and building the schema
- * took longer than all the reading.
+ * Does not use a schema: every DEL reads a result, and building the schema took
+ * longer than reading it.
  */
 import { PluginError } from "../errors.ts";
 import { isJsonObject, type JsonObject } from "./json.ts";
 import type { CniDns, CniInterface, CniIp, CniResult, CniRoute } from "./result.ts";
 import type { ShapeFamily } from "./version.ts";
 
-/** Whether an address can be used is for the user of the result to find out. */
+/** A loose check: the user of the result parses the addresses. */
 const ADDRESS = /^[0-9a-fA-F.:]+$/;
 const PREFIXED_ADDRESS = /^[0-9a-fA-F.:]+\/[0-9]{1,3}$/;
 
-/** `place` is where the value stands, for messages: "prevResult". */
+/** `place` is the path of the value, for messages: "prevResult". */
 export function decodeResultShape(value: unknown, shape: ShapeFamily, place: string): CniResult {
   const result = objectAt(value, place);
   return shape === "ip4-ip6" ? decodeFamilies(result, place) : decodeLists(result, place);
@@ -128,7 +128,7 @@ function integer(object: JsonObject, field: string, place: string): number | und
   throw malformed(`${place}.${field}`, "an integer", value);
 }
 
-/** An integer whose zero says nothing. */
+/** An integer for which zero means absent. */
 function count(object: JsonObject, field: string, place: string): number | undefined {
   return integer(object, field, place) || undefined;
 }
@@ -147,5 +147,5 @@ function gateway(object: JsonObject, field: string, place: string): string | und
 
 function malformed(place: string, wanted: string, found: unknown): PluginError {
   const state = found === undefined ? "is missing" : `is ${JSON.stringify(found)}`;
-  return new PluginError("decode-failure", `Cannot read ${place}: it ${state}, where ${wanted} must stand`);
+  return new PluginError("decode-failure", `Cannot read ${place}: it ${state}; it must be ${wanted}`);
 }

@@ -1,5 +1,5 @@
 /**
- * What an ADD achieved: the one model, whatever version the caller speaks.
+ * The result of ADD: one model for every CNI version.
  * `result-conversion.ts` turns it into the shape of each version and back.
  */
 export interface CniResult {
@@ -12,7 +12,7 @@ export interface CniResult {
 export interface CniInterface {
   readonly name: string;
   readonly mac?: string | undefined;
-  /** CNI_NETNS as it was given, for a link inside the container; absent for one on the host. */
+  /** CNI_NETNS for an interface inside the container; absent for one on the host. */
   readonly sandbox?: string | undefined;
   readonly mtu?: number | undefined;
   readonly socketPath?: string | undefined;
@@ -20,10 +20,10 @@ export interface CniInterface {
 }
 
 export interface CniIp {
-  /** Address with prefix length, host bits kept: "10.1.0.5/16". */
+  /** Address with prefix length and host bits: "10.1.0.5/16". */
   readonly address: string;
   readonly gateway?: string | undefined;
-  /** Index into `interfaces`; zero is an index like any other. */
+  /** Index into `interfaces`; zero is a valid index. */
   readonly interface?: number | undefined;
 }
 
@@ -33,9 +33,9 @@ export interface CniRoute {
   readonly mtu?: number | undefined;
   readonly advmss?: number | undefined;
   readonly priority?: number | undefined;
-  /** Zero is a table of its own, not the absence of one. */
+  /** Zero is a table, not the absence of one. */
   readonly table?: number | undefined;
-  /** Zero is a scope of its own (global), not the absence of one. */
+  /** Zero is a scope (global), not the absence of one. */
   readonly scope?: number | undefined;
 }
 
@@ -46,7 +46,7 @@ export interface CniDns {
   readonly options: readonly string[];
 }
 
-/** Nothing at all: the start of `{ ...EMPTY_RESULT, ips }`. */
+/** To build others from: `{ ...EMPTY_RESULT, ips }`. */
 export const EMPTY_RESULT: CniResult = {
   interfaces: [],
   ips: [],

@@ -40,14 +40,14 @@ async function errorOf(process: CniProcess, plugin: CniPlugin) {
 }
 
 describe("serve()", () => {
-  test("answers ADD with the result in the version of the config", async () => {
+  test("returns the result of ADD in the version of the config", async () => {
     const answer = await serve(processWith("ADD", { config: { ...CONFIG, cniVersion: "0.2.0" } }), pluginWith());
 
     expect(answer.exitCode).toBe(0);
     expect(JSON.parse(answer.stdout)).toEqual({ cniVersion: "0.2.0", ip4: { ip: "10.0.0.2/32" }, dns: {} });
   });
 
-  test.each(["DEL", "CHECK", "GC", "STATUS"])("answers a successful %s with silence", async (command) => {
+  test.each(["DEL", "CHECK", "GC", "STATUS"])("prints nothing for a successful %s", async (command) => {
     expect(await serve(processWith(command), pluginWith())).toEqual({ exitCode: 0, stdout: "", stderr: "" });
   });
 
@@ -73,7 +73,7 @@ describe("serve()", () => {
   });
 
   test.each([new TypeError("x is not a function"), "text", undefined, null, { odd: 1 }])(
-    "gives anything else that was thrown (%p) code 999",
+    "returns code 999 for anything else that was thrown (%p)",
     async (thrown) => {
       const add = async () => {
         throw thrown;
@@ -83,7 +83,7 @@ describe("serve()", () => {
     },
   );
 
-  test("shows no secret, whoever worded the error", async () => {
+  test("shows no secret of any error", async () => {
     const add = async () => {
       throw new ForeignError(5, "cannot reach https://user:hunter2@host", "Bearer hunter3");
     };
@@ -92,7 +92,7 @@ describe("serve()", () => {
     expect(stdout).not.toContain("hunter");
   });
 
-  test("answers any bytes on stdin with exactly one JSON error", async () => {
+  test("prints exactly one JSON error for any bytes on stdin", async () => {
     const jsonOrNot = fc.oneof(
       fc.uint8Array(),
       fc.json().map((text) => new Uint8Array(Buffer.from(text))),
@@ -112,7 +112,7 @@ describe("serve()", () => {
     );
   });
 
-  test("gives unreadable stdin code 5", async () => {
+  test("returns code 5 for unreadable stdin", async () => {
     const readStdin = async () => {
       throw new Error("EIO");
     };
@@ -120,7 +120,7 @@ describe("serve()", () => {
     expect(await errorOf(processWith("ADD", { readStdin }), pluginWith())).toMatchObject({ code: 5 });
   });
 
-  test("answers a failure after a stop signal as interrupted, whatever the handler threw", async () => {
+  test("reports a failure after a stop signal as interrupted, whatever the handler threw", async () => {
     const add = async () => {
       throw new Error("aborted half way");
     };
@@ -132,7 +132,7 @@ describe("serve()", () => {
     });
   });
 
-  test("keeps a success that came after a stop signal", async () => {
+  test("returns a success that came after a stop signal", async () => {
     expect((await serve(processWith("ADD", { signal: AbortSignal.abort() }), pluginWith())).exitCode).toBe(0);
   });
 });
@@ -167,7 +167,7 @@ describe("serve(), own network namespace", () => {
     expect(acted).toEqual(["ADD"]);
   });
 
-  test("does not look in a plugin that does not need CNI_NETNS", async () => {
+  test("is not checked for a plugin that does not require CNI_NETNS", async () => {
     const plugin = pluginWith({ requiredVariables: ["CNI_CONTAINERID"] });
     const env = { CNI_COMMAND: "ADD", CNI_CONTAINERID: "c1", CNI_NETNS: "/proc/self/ns/net" };
 
@@ -176,7 +176,7 @@ describe("serve(), own network namespace", () => {
 });
 
 describe("serve(), VERSION", () => {
-  test("answers the newest version and all that the plugin speaks", async () => {
+  test("prints the newest version and all supported ones", async () => {
     const answer = await serve(processWith("VERSION"), pluginWith());
 
     expect(JSON.parse(answer.stdout)).toEqual({ cniVersion: "1.1.0", supportedVersions: [...CNI_VERSIONS] });
@@ -188,7 +188,7 @@ describe("serve(), VERSION", () => {
     expect((await serve(processWith("VERSION", { readStdin }), pluginWith())).exitCode).toBe(0);
   });
 
-  test("names the newest version of the plugin, not of the protocol", async () => {
+  test("prints the newest version of the plugin, not of the protocol", async () => {
     const plugin = pluginWith({ supportedVersions: ["0.3.0", "0.3.1"] });
 
     expect(JSON.parse((await serve(processWith("VERSION"), plugin)).stdout).cniVersion).toBe("0.3.1");

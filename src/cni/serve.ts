@@ -1,11 +1,11 @@
 /**
- * From a process to a reply: the frame around every CNI plugin.
+ * Runs one call of a CNI plugin: decodes it, calls the handler and encodes the reply.
  *
  *   environment -> stdin -> name -> version -> own netns? -> handler -> result in the caller's version
  *
- * The order decides which error a bad call gets. Whatever a handler throws
- * leaves as one JSON error. Nothing here touches the real process: it comes in
- * as a value, and the reply goes out as one.
+ * The order determines which error a bad call gets. Whatever a handler throws
+ * becomes one JSON error. Nothing here touches the real process: it is passed in
+ * as a value, and the reply is returned as one.
  */
 import { PluginError } from "../errors.ts";
 import {
@@ -38,19 +38,19 @@ export interface CniProcess {
   readonly env: Environment;
   /** All of stdin, to its end. */
   readStdin(): Promise<Uint8Array>;
-  /** Whether the path is this process's own network namespace; `false` when it cannot be opened. */
+  /** Whether the path is this process's own network namespace; `false` if it cannot be opened. */
   isOwnNetns(path: string): Promise<boolean>;
-  /** Aborted when the process is told to stop. */
+  /** Aborted when the process gets a stop signal. */
   readonly signal: AbortSignal;
 }
 
 export interface CallContext {
-  /** Aborted when the process is told to stop: undo what was done, then throw. */
+  /** Aborted when the process gets a stop signal: undo what was done, then throw. */
   readonly signal: AbortSignal;
 }
 
 export interface CniPlugin extends PluginDescription {
-  /** The variables the plugin insists on; all four when absent. */
+  /** The variables that the plugin requires; all four if absent. */
   readonly requiredVariables?: readonly RequiredVariable[];
   add(call: AddCall, context: CallContext): Promise<CniResult>;
   del(call: DelCall, context: CallContext): Promise<void>;
@@ -59,7 +59,7 @@ export interface CniPlugin extends PluginDescription {
   status(call: StatusCall, context: CallContext): Promise<void>;
 }
 
-/** Never throws: every failure is a reply. */
+/** Never throws: every failure becomes a JSON error. */
 export async function serve(process: CniProcess, plugin: CniPlugin): Promise<Reply> {
   const command = process.env["CNI_COMMAND"] ?? "";
   const ready = replyFromDescription(command, plugin);
@@ -75,7 +75,7 @@ export async function serve(process: CniProcess, plugin: CniPlugin): Promise<Rep
   }
 }
 
-/** `caller.version` is set as soon as it is known, so that a later error speaks it. */
+/** `caller.version` is set as soon as it is known, so that a later error is in that version. */
 async function readCall(
   process: CniProcess,
   plugin: CniPlugin,
@@ -105,12 +105,12 @@ async function readAll(process: CniProcess): Promise<Uint8Array> {
   }
 }
 
-/** Before acting: wiring "a container" that is the host would cut off the host. */
+/** Checked before anything is changed: on the host's own namespace, the plugin would disconnect the host. */
 async function refuseOwnNetns(call: CniCall, process: CniProcess, plugin: CniPlugin): Promise<void> {
   if (call.command !== "ADD" && call.command !== "DEL") return;
   if (!(plugin.requiredVariables ?? ALL_VARIABLES).includes("CNI_NETNS")) return;
   if (call.netns === undefined || allowsOwnNetns(process.env) || !(await process.isOwnNetns(call.netns))) return;
-  const state = "it is the network namespace that the plugin itself runs in";
+  const state = "it is the plugin's own network namespace";
   throw new PluginError("netns-invalid", `Cannot use CNI_NETNS ${JSON.stringify(call.netns)}: ${state}`);
 }
 
@@ -136,5 +136,8 @@ async function handle(call: CniCall, plugin: CniPlugin, context: CallContext): P
 function interrupted(failure: unknown): unknown {
   if (failure instanceof PluginError && failure.kind === "interrupted") return failure;
   const details = failure instanceof Error ? failure.message : String(failure);
-  return new PluginError("interrupted", "Cannot finish: the process was told to stop", { details, cause: failure });
+  return new PluginError("interrupted", "Cannot finish: the process received a stop signal", {
+    details,
+    cause: failure,
+  });
 }

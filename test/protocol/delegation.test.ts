@@ -1,4 +1,4 @@
-/** Delegates seen from outside the process that runs them; where Debian's plugins are, with a real one. */
+/** Delegates seen from outside the process that runs them; with a real one if Debian's plugins are installed. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ function env(type: string, path: string = folder.path) {
 }
 
 describe("a delegate", () => {
-  test("writes to our stderr, and its result becomes ours", async () => {
+  test("writes to our stderr, and its result is returned as ours", async () => {
     script("talking", `echo "a word from the delegate" >&2; echo '{"ips":[{"address":"10.0.0.2/24"}]}'`);
     const run = await runPlugin(SPY, { env: env("talking"), stdin: CONFIG });
 
@@ -33,7 +33,7 @@ describe("a delegate", () => {
     expect(JSON.parse(run.stdout)).toEqual({ cniVersion: "1.0.0", ips: [{ address: "10.0.0.2/24" }] });
   });
 
-  test("that fails makes us fail with its code", async () => {
+  test("that fails makes the call fail with its code", async () => {
     script("failing", `echo '{"code":742,"msg":"no address","details":"pool full"}'; exit 1`);
     const run = await runPlugin(SPY, { env: env("failing"), stdin: CONFIG });
 
@@ -43,11 +43,11 @@ describe("a delegate", () => {
   test.each([
     ["../failing", 7],
     ["absent", 108],
-  ])("called %p is refused with code %p", async (type, code) => {
+  ])("with type %p is refused with code %p", async (type, code) => {
     expect(cniErrorOfRun(await runPlugin(SPY, { env: env(type), stdin: CONFIG })).code).toBe(code);
   });
 
-  test("is stopped with us", async () => {
+  test("is stopped together with us", async () => {
     const note = join(folder.path, "pid");
     script("endless", `echo $$ > ${note}.new; mv ${note}.new ${note}; exec sleep 60`);
     const child = Bun.spawn([...SPY], {

@@ -1,4 +1,4 @@
-/** One executable, several names: which part runs. */
+/** One executable with several names: which program runs. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ describe("the executable", () => {
     expect(run).toEqual({ exitCode: 0, stdout: `${identity.product} ${VERSION}\n`, stderr: "" });
   });
 
-  test("ignores stray arguments", async () => {
+  test("ignores additional arguments", async () => {
     const run = await runPlugin(builtProgram(), { env: { CNI_COMMAND: "VERSION" }, args: ["stray", "--flag"] });
 
     expect(JSON.parse(run.stdout)).toHaveProperty("supportedVersions");

@@ -1,4 +1,4 @@
-/** However the process ends, its caller gets one answer on stdout, whole, and the right exit code. */
+/** However the process ends, its caller gets one complete output on stdout and the right exit code. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ describe("a fault", () => {
     expect(cniErrorOfRun(await runPlugin(SPY, add(spy))).code).toBe(999);
   });
 
-  test("outside the handler lets it undo its work first", async () => {
+  test("outside the handler lets the handler undo its work first", async () => {
     const undone = join(folder.path, "fault.undone");
     const run = await runPlugin(SPY, add("undoes after a fault", { SPY_UNDONE: undone }));
 
@@ -29,8 +29,8 @@ describe("a fault", () => {
   });
 });
 
-describe("the answer", () => {
-  test("of 1 MB arrives whole, even at a slow reader", async () => {
+describe("the output", () => {
+  test("of 1 MB arrives completely, even at a slow reader", async () => {
     const child = Bun.spawn([...SPY], {
       env: add("big").env,
       stdin: Buffer.from(JSON.stringify(CONFIG)),
@@ -46,22 +46,22 @@ describe("the answer", () => {
     expect(JSON.parse(Buffer.concat(chunks).toString()).dns.search).toHaveLength(1024);
   });
 
-  test("stands alone on stdout when a library prints", async () => {
+  test("is alone on stdout if a library prints", async () => {
     const run = await runPlugin(SPY, add("prints"));
 
     expect(JSON.parse(run.stdout).cniVersion).toBe("1.1.0");
     expect(run.stderr.match(/a library prints/g)).toHaveLength(3);
   });
 
-  test("ends the process although timers and sockets are open", async () => {
+  test("is followed by the end of the process although timers and sockets are open", async () => {
     const late = Bun.sleep(5_000).then(() => "late");
 
     expect(await Promise.race([runPlugin(SPY, add("lingers")), late])).toMatchObject({ exitCode: 0 });
   });
 });
 
-describe("a reader that went away", () => {
-  test.each(["plain", "big", "throw"])("gives a non-zero exit code (%s)", async (spy) => {
+describe("a reader that closed the pipe", () => {
+  test.each(["plain", "big", "throw"])("leads to a non-zero exit code (%s)", async (spy) => {
     const script = '"$@" | exit 0; echo "$' + '{PIPESTATUS[0]}"';
     const run = await runPlugin(
       ["/bin/bash", "-c", script, "bash", "/bin/sh", "-c", 'sleep 0.1; exec "$@"', "sh", ...SPY],
@@ -75,14 +75,14 @@ describe("a reader that went away", () => {
 });
 
 describe("a stdout that was closed before the start", () => {
-  test("makes an ADD fail, whose result nobody got", async () => {
+  test("makes ADD fail, since nobody got its result", async () => {
     const run = await runPlugin(["/bin/sh", "-c", 'exec "$@" >&-', "sh", ...SPY], add("plain"));
 
     expect(run).toMatchObject({ exitCode: 1, stdout: "" });
     expect(run.stderr).toContain("stdout");
   });
 
-  test("is not taken for /dev/null, which is a reader like any other", async () => {
+  test("is distinguished from /dev/null, which is a valid reader", async () => {
     const run = await runPlugin(["/bin/sh", "-c", 'exec "$@" >/dev/null', "sh", ...SPY], add("plain"));
 
     expect(run).toEqual({ exitCode: 0, stdout: "", stderr: "" });
@@ -90,14 +90,14 @@ describe("a stdout that was closed before the start", () => {
 
   const versions = { env: { CNI_COMMAND: "VERSION" } };
 
-  test("makes VERSION fail, which is answered before anything is loaded", async () => {
+  test("makes VERSION fail, which runs before anything is loaded", async () => {
     const run = await runPlugin(["/bin/sh", "-c", 'exec "$0" >&-', builtProgram()], versions);
 
     expect(run).toMatchObject({ exitCode: 1, stdout: "" });
     expect(run.stderr).toContain("stdout");
   });
 
-  test("is not taken for /dev/null by VERSION either", async () => {
+  test("is distinguished from /dev/null by VERSION too", async () => {
     const run = await runPlugin(["/bin/sh", "-c", 'exec "$0" >/dev/null', builtProgram()], versions);
 
     expect(run).toEqual({ exitCode: 0, stdout: "", stderr: "" });
@@ -117,7 +117,7 @@ describe("stdin", () => {
     expect(cniErrorOfRun(run).code).toBe(5);
   });
 
-  test.each(["file", "socket", "slow pipe"])("is read whole from a %s", async (kind) => {
+  test.each(["file", "socket", "slow pipe"])("is read completely from a %s", async (kind) => {
     const config = JSON.stringify({ ...CONFIG, filler: "x".repeat(200_000) });
     const file = join(folder.path, "config.json");
     await Bun.write(file, config);
@@ -166,7 +166,7 @@ describe("a stop signal", () => {
     },
   );
 
-  test("ends a handler that does not listen, after a grace", async () => {
+  test("ends a handler that ignores it, after a grace period", async () => {
     const { child, ready } = start("hangs", "deaf");
     await pollUntil(() => existsSync(ready), "the plugin to be ready");
     child.kill("SIGTERM");
@@ -189,7 +189,7 @@ describe("a stop signal", () => {
   });
 });
 
-/** Whether the process has got so far that it handles the signal itself. */
+/** Whether the process has installed its signal handler. */
 function catchesSigterm(pid: number): boolean {
   const caught = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? "0";
   return (BigInt(`0x${caught}`) & (1n << 14n)) !== 0n;

@@ -1,6 +1,6 @@
 /**
- * A plugin with the product's own shell around it and handlers that do what
- * SPY asks for, so that every way to end can be seen from outside.
+ * A plugin that runs like the product's own, with handlers that do what the variable
+ * SPY says, so that every way to end can be observed from outside.
  */
 import { writeFileSync } from "node:fs";
 import { runPlugin } from "../../src/bin/process.ts";
@@ -63,12 +63,12 @@ const ADD: Readonly<Record<string, (call: AddCall, context: CallContext) => Prom
       call.cniVersion,
     ),
   hangs: () => {
-    tellReady();
+    reportReady();
     return new Promise(() => {});
   },
   undoes: (_, { signal }) => {
     const stopped = undoneWhenStopped(signal);
-    tellReady();
+    reportReady();
     return stopped;
   },
   "undoes after a fault": (_, { signal }) => {
@@ -88,7 +88,7 @@ function undoneWhenStopped(signal: AbortSignal): Promise<never> {
   });
 }
 
-function tellReady(): void {
+function reportReady(): void {
   writeFileSync(process.env["SPY_READY"] ?? "", "ready");
 }
 

@@ -1,7 +1,7 @@
 /**
- * The conformance checklist of the protocol, one execution each: what the frame
- * refuses is asked of the built product, what it lets pass of a plugin whose
- * handlers always succeed.
+ * The conformance checklist of the protocol, one execution for each item: refused
+ * calls go to the built product, accepted ones to a plugin whose handlers always
+ * succeed.
  */
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ function call(command: string, env: Env = {}, stdin: unknown = CONFIG) {
 }
 
 describe("without a command", () => {
-  test.each([[{}], [{ CNI_COMMAND: "" }]])("%p: says what it is on stderr, and succeeds", async (env) => {
+  test.each([[{}], [{ CNI_COMMAND: "" }]])("%p: prints a description on stderr, and succeeds", async (env) => {
     const run = await runPlugin(builtProgram(), { env });
 
     expect(run).toMatchObject({ exitCode: 0, stdout: "" });
@@ -31,16 +31,20 @@ describe("without a command", () => {
 describe("VERSION", () => {
   test.each([
     ["empty stdin", {}, ""],
-    ["the runtime's dummies", { CNI_NETNS: "dummy", CNI_IFNAME: "dummy", CNI_PATH: "dummy" }, { cniVersion: "1.0.0" }],
+    [
+      "the runtime's dummy values",
+      { CNI_NETNS: "dummy", CNI_IFNAME: "dummy", CNI_PATH: "dummy" },
+      { cniVersion: "1.0.0" },
+    ],
     ["garbage on stdin", {}, "{"],
-  ])("answers with %s", async (_, env, stdin) => {
+  ])("prints the versions with %s", async (_, env, stdin) => {
     const run = await runPlugin(builtProgram(), { env: { CNI_COMMAND: "VERSION", ...env }, stdin });
 
     expect(run.exitCode).toBe(0);
     expect(JSON.parse(run.stdout)).toEqual({ cniVersion: VERSIONS.at(-1), supportedVersions: VERSIONS });
   });
 
-  test("answers while stdin stays open and silent", async () => {
+  test("prints the versions while stdin stays open and silent", async () => {
     const child = Bun.spawn([builtProgram()], { env: { CNI_COMMAND: "VERSION" }, stdin: "pipe", stdout: "pipe" });
     const late = Bun.sleep(1_000).then(() => "late");
 
@@ -111,7 +115,7 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
     ]),
   ),
   "a zero byte on stdin": { command: "ADD", stdin: Buffer.from('{"name":"a\0"}'), code: 6 },
-  "bytes that are no UTF-8": { command: "ADD", stdin: Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x7d]), code: 6 },
+  "bytes that are not UTF-8": { command: "ADD", stdin: Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x7d]), code: 6 },
   "empty stdin": { command: "ADD", stdin: "", code: 6 },
   "broken JSON": { command: "ADD", stdin: "{not json", code: 6 },
   "a JSON array": { command: "ADD", stdin: "[]", code: 6 },
@@ -140,7 +144,7 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
   "DEL in the plugin's own netns": { command: "DEL", env: { CNI_NETNS: "/proc/self/ns/net" }, code: 8 },
   "prevResult of another shape": { command: "ADD", stdin: { ...CONFIG, prevResult: { cniVersion: "0.4.0" } }, code: 7 },
   "a malformed prevResult": { command: "ADD", stdin: { ...CONFIG, prevResult: { ips: 1 } }, code: 6 },
-  "a prevResult that is text": { command: "DEL", stdin: { ...CONFIG, prevResult: "x" }, code: 6 },
+  "a prevResult that is a string": { command: "DEL", stdin: { ...CONFIG, prevResult: "x" }, code: 6 },
   "malformed valid attachments": { command: "GC", stdin: { ...CONFIG, "cni.dev/valid-attachments": 1 }, code: 6 },
 };
 
@@ -158,9 +162,9 @@ describe("the product refuses", () => {
 const ACCEPTED: Readonly<Record<string, ReturnType<typeof call>>> = {
   "DEL without netns": call("DEL", { CNI_NETNS: undefined }),
   "DEL without version": call("DEL", {}, { name: "net" }),
-  "GC with path alone": call("GC", { ...NOTHING, CNI_PATH: "/x" }),
-  "GC with a malformed container ID, which it does not need": call("GC", { CNI_CONTAINERID: "-" }),
-  "STATUS with path alone": call("STATUS", { ...NOTHING, CNI_PATH: "/x" }),
+  "GC with only a path": call("GC", { ...NOTHING, CNI_PATH: "/x" }),
+  "GC with a malformed container ID, which it does not require": call("GC", { CNI_CONTAINERID: "-" }),
+  "STATUS with only a path": call("STATUS", { ...NOTHING, CNI_PATH: "/x" }),
   "CHECK at 0.4.0": call("CHECK", {}, { ...CONFIG, cniVersion: "0.4.0" }),
   "container ID a_b.c-d": call("DEL", { CNI_CONTAINERID: "a_b.c-d" }),
   "a container ID of 300 letters": call("DEL", { CNI_CONTAINERID: "a".repeat(300) }),
@@ -169,17 +173,17 @@ const ACCEPTED: Readonly<Record<string, ReturnType<typeof call>>> = {
   "args and capabilities of any content": call("DEL", {}, { ...CONFIG, args: { cni: 1 }, capabilities: { x: 1 } }),
   "its own netns with the override": call("DEL", { CNI_NETNS: "/proc/self/ns/net", CNI_NETNS_OVERRIDE: "True" }),
   "a netns path that cannot be opened": call("DEL", { CNI_NETNS: "/proc/1/nowhere/x" }),
-  "CNI_ARGS that nobody reads": call("DEL", { CNI_ARGS: "nonsense" }),
+  "malformed CNI_ARGS that the plugin does not use": call("DEL", { CNI_ARGS: "nonsense" }),
 };
 
-describe("the frame lets pass", () => {
+describe("the protocol accepts", () => {
   test.each(Object.entries(ACCEPTED))("%s", async (_, accepted) => {
     expect(await runPlugin(SPY, accepted)).toEqual({ exitCode: 0, stdout: "", stderr: "" });
   });
 });
 
 describe("ADD", () => {
-  test.each(VERSIONS)("answers in the shape of %s", async (cniVersion) => {
+  test.each(VERSIONS)("returns results in the shape of %s", async (cniVersion) => {
     const run = await runPlugin(SPY, call("ADD", {}, { ...CONFIG, cniVersion }));
     const result = JSON.parse(run.stdout);
 
@@ -195,7 +199,7 @@ describe("ADD", () => {
     expect(result.interfaces[1].mtu).toBe(cniVersion === "1.1.0" ? 1400 : undefined);
   });
 
-  test("takes a config without version for 0.1.0", async () => {
+  test("treats a config without version as 0.1.0", async () => {
     const run = await runPlugin(SPY, call("ADD", {}, { name: "net" }));
 
     expect(JSON.parse(run.stdout)).toMatchObject({ cniVersion: "0.1.0", ip4: { ip: "10.0.0.2/32" } });
@@ -217,7 +221,7 @@ describe("ADD", () => {
 });
 
 describe("any bytes on stdin", () => {
-  test("give exactly one JSON error", async () => {
+  test("result in exactly one JSON error", async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (stdin) => {
         const error = cniErrorOfRun(await runPlugin(builtProgram(), call("ADD", {}, stdin)));
