@@ -1,4 +1,4 @@
-/** What an ADD registers, and what came of it. */
+/** What an ADD registers, and the result. */
 import type { CniArguments } from "../cni/arguments.ts";
 import type { AddCall } from "../cni/call.ts";
 import type { CniDns, CniRoute } from "../cni/result.ts";
@@ -10,18 +10,18 @@ export interface AddRequest {
   readonly call: AddCall;
   readonly args: CniArguments;
   readonly workload: Workload;
-  /** What an earlier ADD left of it. */
+  /** What an earlier ADD of this attachment left. */
   readonly found: Found["kind"];
 }
 
-export interface IpamAnswer {
+export interface IpamResult {
   readonly addresses: readonly Address[];
-  /** As the IPAM plugin named them; ours names none. */
+  /** As returned by the IPAM plugin; our own returns none. */
   readonly routes: readonly CniRoute[];
   readonly dns: CniDns;
 }
 
-export interface Registered extends IpamAnswer {
+export interface Registered extends IpamResult {
   /** Releases the addresses and removes the endpoint. */
   readonly undo: () => Promise<void>;
 }

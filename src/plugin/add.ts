@@ -1,10 +1,10 @@
 /**
- * ADD: the way of an attachment, each step in a file of its own.
+ * ADD: the steps of an attachment, each in a file of its own.
  *
- *   call -> workload -> look -> readiness -> addresses + endpoint -> wiring -> result
+ *   call -> workload -> existing links? -> readiness -> addresses + endpoint -> wiring -> result
  *
- * A failure at any step gives back, last first, what this call has taken. What
- * an earlier ADD of the same attachment made stays: then this one took nothing.
+ * A failure at any step undoes what this call did, last step first. If an earlier
+ * ADD of the same attachment made the links, nothing is undone: they are in use.
  */
 import { decodeArguments } from "../cni/arguments.ts";
 import type { AddCall } from "../cni/call.ts";
@@ -13,23 +13,23 @@ import type { AddRequest } from "./add-request.ts";
 import { chooseMtu } from "./mtu.ts";
 import { awaitReadiness } from "./readiness-gates.ts";
 import { registerAttachment } from "./register-attachment.ts";
+import { removeOwnLink } from "./remove-links.ts";
 import { chooseDns, resultOf } from "./result.ts";
 import { chooseRoutes, wantedRoute } from "./routes.ts";
-import { closeSandbox, lookInto, openSandbox, type Sandbox } from "./sandbox.ts";
+import { closeSandbox, findExisting, openSandbox, type Sandbox } from "./sandbox.ts";
 import type { Session } from "./session.ts";
 import { UndoList } from "./undo-list.ts";
-import { removeOwnLink } from "./unwire.ts";
 import { createLinks, wireLinks } from "./wire.ts";
 import { planWiring } from "./wiring-plan.ts";
 import { requirePodFor, workloadOf } from "./workload.ts";
 
 export async function add(call: AddCall, session: Session): Promise<CniResult> {
   const { enterPhase } = session.surroundings;
-  // What the call itself says wrong is reported before anything is looked at.
+  // Errors in the call itself are reported before the namespace is opened.
   const args = decodeArguments(call.args);
   const workload = workloadOf(call, args, session.node);
   requirePodFor(session.config.features, workload);
-  // On its way while the kernel is asked.
+  // Opens while the kernel is queried.
   enterPhase("datastore");
   void session.store();
   enterPhase("kernel");
@@ -51,7 +51,7 @@ async function attach(
   { sandbox, undo }: { readonly sandbox: Sandbox; readonly undo: UndoList },
 ): Promise<CniResult> {
   const { config, surroundings, signal, log } = session;
-  const found = lookInto(sandbox, workload);
+  const found = findExisting(sandbox, workload);
   const mtu = chooseMtu(config.mtu, surroundings.stateDirectory);
   if (config.readinessGates.length > 0) await awaitReadiness(config.readinessGates, { ...surroundings, signal });
   surroundings.enterPhase("datastore");

@@ -1,6 +1,6 @@
 /**
- * CHECK: whether all that ADD left is still there. Everything is looked at, and
- * every difference is told in one error.
+ * CHECK: whether everything that ADD made is still there. All of it is compared,
+ * and every difference is reported in one error.
  */
 import { decodeArguments } from "../cni/arguments.ts";
 import type { CheckCall } from "../cni/call.ts";
@@ -57,20 +57,22 @@ async function endpointDifferences(
   const { answers } = await store.read([{ kind: "key", key: workload.endpointKey }]);
   const entry = answers[0]?.[0];
   const place = `endpoint "${workload.endpointName}"`;
-  if (entry === undefined) return [`${place} is gone`];
+  if (entry === undefined) return [`${place} is missing`];
   const endpoint = readStoredEndpoint(entry);
   if (endpoint.containerId !== workload.containerId) return [`${place} belongs to "${endpoint.containerId}"`];
-  const fields: readonly (readonly [name: string, held: string | undefined, wanted: string])[] = [
+  const fields: readonly (readonly [name: string, stored: string | undefined, wanted: string])[] = [
     ["node", endpoint.node, workload.node],
     ["interface", endpoint.interfaceName, workload.hostInterface],
     ["MAC", endpoint.mac, formatMac(workload.mac)],
   ];
-  const lost = addresses.map((address) => formatPrefix(singlePrefix(address)));
+  const wantedNetworks = addresses.map((address) => formatPrefix(singlePrefix(address)));
   return [
     ...fields
-      .filter(([, held, wanted]) => held !== wanted)
-      .map(([name, held, wanted]) => `${place} has ${name} "${held ?? ""}" and not "${wanted}"`),
-    ...lost.filter((text) => !endpoint.ipNetworks.includes(text)).map((text) => `${place} does not name ${text}`),
+      .filter(([, stored, wanted]) => stored !== wanted)
+      .map(([name, stored, wanted]) => `${place} has ${name} "${stored ?? ""}" instead of "${wanted}"`),
+    ...wantedNetworks
+      .filter((text) => !endpoint.ipNetworks.includes(text))
+      .map((text) => `${place} does not contain address ${text}`),
   ];
 }
 

@@ -1,6 +1,6 @@
 /**
- * `-t`: whether the datastore that a network config names can be reached and
- * may be used, for operators who want to know before a container asks.
+ * `-t`: tests whether the datastore of a network config is reachable and usable,
+ * before any container needs it.
  */
 import type { JsonObject } from "../cni/json.ts";
 import { datastoreSettings } from "../config/datastore-settings.ts";
@@ -15,8 +15,8 @@ const LIMIT_MILLISECONDS = 10_000;
 export async function testConnection(config: JsonObject, { random }: Pick<Surroundings, "random">): Promise<void> {
   const settings = datastoreSettings(requireNetworkConfig(config).config);
   const limit = Promise.withResolvers<never>();
-  const message = `Cannot use the ${settings.kind} datastore: no answer within ${LIMIT_MILLISECONDS / 1000} s`;
-  const details = "something accepts connections there and does not answer: check its address and its log";
+  const message = `Cannot use the ${settings.kind} datastore: no response within ${LIMIT_MILLISECONDS / 1000} s`;
+  const details = "the server accepts connections but does not respond: check its address and its log";
   const timer = setTimeout(
     () => limit.reject(new PluginError("datastore-unavailable", message, { details })),
     LIMIT_MILLISECONDS,

@@ -1,12 +1,12 @@
 /**
- * DEL: takes away what ADD gave, and succeeds when there is nothing left.
+ * DEL: removes what ADD made, and succeeds if nothing is left.
  *
- *   links -> the IPAM plugin's DEL, where it is not ours -> addresses + endpoint, in one commit
+ *   links -> DEL of the IPAM plugin, if it is not ours -> addresses + endpoint, in one commit
  *
- * In this order no address becomes free while its link lives. A datastore that
- * cannot be reached is an error once the links are gone, and the runtime's next
- * DEL finishes. The turn that the processes of a host take at the datastore
- * comes last, too: nobody waits in line for somebody else's kernel.
+ * In this order no address is released while its link exists. If the datastore is
+ * unreachable, DEL fails after removing the links, and the runtime's next DEL
+ * finishes. The host-wide turn for the datastore also comes last, so that no
+ * process waits while another one's links are removed.
  */
 import { decodeArguments } from "../cni/arguments.ts";
 import type { DelCall } from "../cni/call.ts";
@@ -14,25 +14,25 @@ import { identity } from "../identity.ts";
 import { resultAddresses } from "../ipam/plugin/result-addresses.ts";
 import { loadDelegation } from "./load-delegation.ts";
 import { unregister } from "./registration.ts";
+import { removeLinks } from "./remove-links.ts";
 import type { Session } from "./session.ts";
-import { removeLinks } from "./unwire.ts";
 import { workloadOf } from "./workload.ts";
 
 export async function del(call: DelCall, session: Session): Promise<void> {
   const workload = workloadOf(call, decodeArguments(call.args), session.node);
   const { enterPhase, host } = session.surroundings;
-  // On its way while the kernel works.
+  // Opens while the kernel works.
   enterPhase("datastore");
   void session.store();
   enterPhase("kernel");
   await removeLinks(workload, call.netns, host.links);
   enterPhase("datastore");
-  await releaseElsewhere(call, session);
+  await releaseDelegated(call, session);
   await unregister(workload, session, resultAddresses(call.prevResult));
 }
 
-/** Also when the namespace is gone. */
-async function releaseElsewhere(call: DelCall, session: Session): Promise<void> {
+/** Also if the namespace no longer exists. */
+async function releaseDelegated(call: DelCall, session: Session): Promise<void> {
   if (session.config.ipam.type === identity.ipamType) return;
   const { releaseByDelegate } = await loadDelegation();
   await releaseByDelegate(call, session);

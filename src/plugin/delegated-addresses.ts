@@ -1,4 +1,4 @@
-/** Addresses from another IPAM plugin; the endpoint is recorded by us all the same. */
+/** Addresses from another IPAM plugin; the endpoint is recorded as with our own. */
 import type { CniCall, DelCall } from "../cni/call.ts";
 import { effectOf } from "../effect.ts";
 import { PluginError } from "../errors.ts";
@@ -13,8 +13,8 @@ import { readStoredEndpoint } from "./stored-endpoint.ts";
 import type { Workload } from "./workload.ts";
 
 /**
- * A first ADD that fails gives back whatever the plugin holds for the attachment, what an ADD that died had taken
- * included. A second one gives nothing back: the container uses it.
+ * If a first ADD fails, everything the plugin has assigned to the attachment is released, also by an ADD that was
+ * killed before. If a repeated ADD fails, nothing is released: the container uses the addresses.
  */
 export async function registerWithDelegate(
   { call, workload, found }: AddRequest,
@@ -23,25 +23,25 @@ export async function registerWithDelegate(
   refusePools(session);
   const [ipam] = await Promise.all([ipamOf(session, call), requireUsable(session)]);
   const undo = async () => {
-    // What stopped us must not stop the giving back.
+    // An interrupted ADD must still be able to undo.
     await effectOf("IPAM plugin DEL", () => ipam.del(call, new AbortController().signal));
     await undoRegistration(workload, session);
   };
   try {
     const { ips, routes, dns } = await effectOf("IPAM plugin ADD", () => ipam.add(call, session.signal));
     const addresses = ips.map(({ address }) => parsed(address, session));
-    if (addresses.length === 0) throw refusal(session, "it gave no address");
+    if (addresses.length === 0) throw refusal(session, "it returned no address");
     if (found === "own-links") await requireSame(addresses, workload, session);
     await record(workload, addresses, session);
     return { addresses, routes, dns, undo };
   } catch (failure) {
     if (found === "own-links") throw failure;
-    await undo().catch((trouble) => session.log.error(`Cannot give back the addresses: ${trouble}`));
+    await undo().catch((trouble) => session.log.error(`Cannot release the addresses: ${trouble}`));
     throw failure;
   }
 }
 
-/** To wire both would leave the container with an address that nobody records. */
+/** Wiring other addresses too would leave the container with an address that is not recorded. */
 async function requireSame(addresses: readonly Address[], workload: Workload, session: Session): Promise<void> {
   const { answers } = await (await session.store()).read([{ kind: "key", key: workload.endpointKey }]);
   const entry = answers[0]?.[0];
@@ -49,7 +49,7 @@ async function requireSame(addresses: readonly Address[], workload: Workload, se
   const before = readStoredEndpoint(entry).ipNetworks;
   const now = addresses.map((address) => formatPrefix(singlePrefix(address)));
   if (now.length === before.length && now.every((each) => before.includes(each))) return;
-  throw refusal(session, `a second ADD gave ${now.join(", ")} in place of ${before.join(", ")}: DEL comes before it`);
+  throw refusal(session, `a second ADD returned ${now.join(", ")} instead of ${before.join(", ")}; run DEL first`);
 }
 
 export async function releaseByDelegate(call: DelCall, session: Session): Promise<void> {
@@ -61,11 +61,11 @@ export function ipamOf({ config, surroundings }: Session, call: CniCall): Promis
   return openIpamPlugin(config.ipam.type, call, surroundings);
 }
 
-/** Pools are the allocator's: host-local would ignore the wish, and nobody would notice. */
+/** Only our allocator has pools: host-local would ignore them silently. */
 function refusePools({ config }: Session): void {
   const { ipv4Pools, ipv6Pools, type } = config.ipam;
   if (type !== "host-local" || (ipv4Pools === undefined && ipv6Pools === undefined)) return;
-  throw new PluginError("config-invalid", 'Cannot choose a pool: "host-local" knows no pools', {
+  throw new PluginError("config-invalid", 'Cannot choose a pool: "host-local" does not support pools', {
     details: 'remove "ipv4_pools" and "ipv6_pools" from "ipam"',
   });
 }
@@ -73,9 +73,9 @@ function refusePools({ config }: Session): void {
 function parsed(text: string, session: Session): Address {
   const read = parseInterfaceAddress(text);
   if (read !== undefined) return read.address;
-  throw refusal(session, `"${text}" is no address`);
+  throw refusal(session, `"${text}" is not an IP address`);
 }
 
 function refusal({ config }: Session, state: string): PluginError {
-  return new PluginError("delegate-failed", `Cannot use the answer of IPAM plugin "${config.ipam.type}": ${state}`);
+  return new PluginError("delegate-failed", `Cannot use the result of IPAM plugin "${config.ipam.type}": ${state}`);
 }

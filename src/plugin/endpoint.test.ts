@@ -8,7 +8,7 @@ import { endpointChanges, endpointOf, profileChanges } from "./endpoint.ts";
 import { readStoredEndpoint } from "./stored-endpoint.ts";
 import { workloadOf } from "./workload.ts";
 
-const birth = { uid: () => "uid-1", now: () => new Date("2026-01-02T03:04:05Z") };
+const stamp = { uid: () => "uid-1", now: () => new Date("2026-01-02T03:04:05Z") };
 const later = { uid: () => "uid-2", now: () => new Date("2027-01-02T03:04:05Z") };
 const call = { networkName: "net", containerId: "abcdef0123456789", ifname: "eth0" };
 const pod = { podNamespace: "ns", podName: "web" };
@@ -17,8 +17,8 @@ const addresses = [address("10.0.0.5"), address("fd00::5")];
 const KEY = "/key";
 
 describe("endpointOf()", () => {
-  test("records who is attached, where, and with which addresses", () => {
-    const endpoint = endpointOf(workload, addresses, birth);
+  test("records container, node, interface and addresses", () => {
+    const endpoint = endpointOf(workload, addresses, stamp);
 
     expect(endpoint).toEqual({
       apiVersion: API_VERSION,
@@ -45,26 +45,26 @@ describe("endpointOf()", () => {
     });
   });
 
-  test("gives what a user could apply", () => {
-    const { metadata, ...rest } = endpointOf(workload, addresses, birth);
+  test("is a valid resource", () => {
+    const { metadata, ...rest } = endpointOf(workload, addresses, stamp);
 
     expect(workloadEndpoint.decode({ ...rest, metadata })).toMatchObject({ ok: true });
   });
 });
 
 describe("endpointChanges()", () => {
-  const before = endpointOf(workload, addresses, birth);
+  const before = endpointOf(workload, addresses, stamp);
   const held = { key: KEY, value: JSON.stringify(before), revision: "7" };
 
-  test("creates what is not there", () => {
+  test("creates a missing record", () => {
     expect(endpointChanges(before, KEY, undefined)).toEqual([{ kind: "create", key: KEY, value: held.value }]);
   });
 
-  test("writes nothing when all is said already", () => {
+  test("writes nothing if the record is equal", () => {
     expect(endpointChanges(endpointOf(workload, addresses, later), KEY, held)).toEqual([]);
   });
 
-  test("takes over the record of a former sandbox, which keeps its birth", () => {
+  test("updates the record of an earlier sandbox, and keeps its UID and creation time", () => {
     const next = workloadOf({ ...call, containerId: "fedcba9876543210" }, pod, "node1");
     const [change] = endpointChanges(endpointOf(next, addresses, later), KEY, held);
 
@@ -81,8 +81,8 @@ describe("endpointChanges()", () => {
 
 describe("profileChanges()", () => {
   test("creates the network's profile once", () => {
-    expect(profileChanges(workload, { key: KEY, value: "{}", revision: "1" }, birth)).toEqual([]);
-    const [change] = profileChanges(workload, undefined, birth);
+    expect(profileChanges(workload, { key: KEY, value: "{}", revision: "1" }, stamp)).toEqual([]);
+    const [change] = profileChanges(workload, undefined, stamp);
     const written = profile.read(change && "value" in change ? change.value : "", KEY);
 
     expect(written.spec).toEqual({
@@ -92,8 +92,8 @@ describe("profileChanges()", () => {
     });
   });
 
-  test("lets containers without a pod hear only those of their own network", () => {
-    const [change] = profileChanges(workloadOf(call, {}, "n"), undefined, birth);
+  test("allows containers without a pod only traffic from their own network", () => {
+    const [change] = profileChanges(workloadOf(call, {}, "n"), undefined, stamp);
 
     expect(profile.read(change && "value" in change ? change.value : "", KEY).spec.ingress).toEqual([
       { action: "Allow", source: { selector: "has(net)" } },
@@ -102,7 +102,7 @@ describe("profileChanges()", () => {
 });
 
 describe("readStoredEndpoint()", () => {
-  test("refuses what is no record, by its key", () => {
+  test("refuses a value that is not a record, and names its key", () => {
     const failure = thrownBy(() => readStoredEndpoint({ key: KEY, value: "[", revision: "1" }));
 
     expect(failure.kind).toBe("record-malformed");

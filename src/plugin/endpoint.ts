@@ -1,7 +1,7 @@
 /**
  * The records of an attachment: its workload endpoint, and the profile that the
- * endpoints of a network share. Pure: from what the datastore holds to the
- * changes that bring it to what it shall hold.
+ * endpoints of a network share. Pure: compares stored and wanted records and
+ * returns the changes to commit.
  */
 import type { Change, Entry } from "../datastore/datastore.ts";
 import { API_VERSION } from "../identity.ts";
@@ -15,8 +15,8 @@ import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
 import { NETWORK_ANNOTATION, readStoredEndpoint } from "./stored-endpoint.ts";
 import type { Workload } from "./workload.ts";
 
-/** What a new record is stamped with. */
-export interface Birth {
+/** UID and creation time of a new record. */
+export interface RecordStamp {
   readonly uid: () => string;
   readonly now: () => Date;
 }
@@ -25,7 +25,7 @@ export function profileKey(network: string): string {
   return resourceKey("profiles", { name: network });
 }
 
-/** A record that says all this already stays as it is; that of a former sandbox of the pod is taken over. */
+/** An equal record is not written; the record of an earlier sandbox of the pod is updated. */
 export function endpointChanges(wanted: WorkloadEndpoint, key: string, held: Entry | undefined): readonly Change[] {
   if (held === undefined) return [{ kind: "create", key, value: JSON.stringify(wanted) }];
   const before = readStoredEndpoint(held);
@@ -40,15 +40,15 @@ export function endpointChanges(wanted: WorkloadEndpoint, key: string, held: Ent
   return [{ kind: "update", key, value: JSON.stringify(after), revision: held.revision }];
 }
 
-/** Made by the first attachment of a network, and never touched again: from then on it is the operator's. */
-export function profileChanges(workload: Workload, held: Entry | undefined, birth: Birth): readonly Change[] {
+/** Created by the first attachment of a network and not changed later: operators may edit it. */
+export function profileChanges(workload: Workload, held: Entry | undefined, stamp: RecordStamp): readonly Change[] {
   if (held !== undefined) return [];
   const { network, orchestrator } = workload;
   const from = orchestrator === "k8s" ? {} : { source: { selector: `has(${network})` } };
   const profile: Profile = {
     apiVersion: API_VERSION,
     kind: "Profile",
-    metadata: { name: network, ...stamp(birth) },
+    metadata: { name: network, ...stamped(stamp) },
     spec: {
       egress: [{ action: "Allow" }],
       ingress: [{ action: "Allow", ...from }],
@@ -58,7 +58,7 @@ export function profileChanges(workload: Workload, held: Entry | undefined, birt
   return [{ kind: "create", key: profileKey(network), value: JSON.stringify(profile) }];
 }
 
-export function endpointOf(workload: Workload, addresses: readonly Address[], birth: Birth): WorkloadEndpoint {
+export function endpointOf(workload: Workload, addresses: readonly Address[], stamp: RecordStamp): WorkloadEndpoint {
   const { namespace, orchestrator, network } = workload;
   return {
     apiVersion: API_VERSION,
@@ -66,7 +66,7 @@ export function endpointOf(workload: Workload, addresses: readonly Address[], bi
     metadata: {
       name: workload.endpointName,
       namespace,
-      ...stamp(birth),
+      ...stamped(stamp),
       labels: endpointLabels({}, { namespace, orchestrator }),
       annotations: { [NETWORK_ANNOTATION]: network },
     },
@@ -84,6 +84,6 @@ export function endpointOf(workload: Workload, addresses: readonly Address[], bi
   };
 }
 
-function stamp({ uid, now }: Birth): Pick<Metadata, "uid" | "creationTimestamp"> {
+function stamped({ uid, now }: RecordStamp): Pick<Metadata, "uid" | "creationTimestamp"> {
   return { uid: uid(), creationTimestamp: now().toISOString() };
 }

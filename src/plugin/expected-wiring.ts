@@ -1,7 +1,7 @@
 /**
- * What ADD must have left, told from its result: for CHECK, which knows nothing
- * else of it. Other plugins of the chain may have added to the result since;
- * what is not of our interface is not ours to judge. Pure.
+ * Derives what ADD must have made from its result, which is all that CHECK knows.
+ * Later plugins of the chain may have added to the result: what does not concern
+ * our interface is ignored. Pure.
  */
 import type { CniInterface, CniResult } from "../cni/result.ts";
 import { PluginError } from "../errors.ts";
@@ -15,7 +15,7 @@ import type { Workload } from "./workload.ts";
 export interface Expected {
   readonly plan: WiringPlan;
   readonly addresses: readonly Address[];
-  /** Where the result itself cannot be this attachment's. */
+  /** Reasons why the result cannot be this attachment's. */
   readonly differences: readonly string[];
 }
 
@@ -48,29 +48,29 @@ function resultDifferences(
 ): readonly string[] {
   const differences: string[] = [];
   const place = `interface "${workload.ifname}"`;
-  if (own === undefined) differences.push(`prevResult names no ${place} in a container`);
+  if (own === undefined) differences.push(`prevResult does not contain ${place} with a sandbox`);
   else if (own.sandbox !== settings.netns) {
-    differences.push(`prevResult has ${place} in "${own.sandbox}", and CNI_NETNS is "${settings.netns}"`);
+    differences.push(`prevResult has ${place} in "${own.sandbox}", but CNI_NETNS is "${settings.netns}"`);
   }
   const mac = own?.mac === undefined ? undefined : parseMac(own.mac);
   if (mac !== undefined && formatMac(mac) !== formatMac(workload.mac)) {
-    differences.push(`prevResult gives ${place} MAC ${formatMac(mac)}, which ADD never would`);
+    differences.push(`prevResult has MAC ${formatMac(mac)} for ${place} instead of ${formatMac(workload.mac)}`);
   }
   if (!interfaces.some(({ name }) => name === workload.hostInterface)) {
-    differences.push(`prevResult names no host interface "${workload.hostInterface}"`);
+    differences.push(`prevResult does not contain host interface "${workload.hostInterface}"`);
   }
-  if (ips.length === 0) differences.push("prevResult holds no address");
+  if (ips.length === 0) differences.push("prevResult does not contain an address");
   return differences;
 }
 
-/** Those of our interface, and those that name none. */
+/** Those of our interface, and those without an interface. */
 function addressesOf({ ips, interfaces }: CniResult, ifname: string): readonly Address[] {
   return ips
     .filter(({ interface: index }) => index === undefined || isContainerLink(interfaces[index], ifname))
     .map(({ address }) => {
       const read = parseInterfaceAddress(address);
       if (read !== undefined) return read.address;
-      throw new PluginError("decode-failure", `Cannot read prevResult: "${address}" is no address`);
+      throw new PluginError("decode-failure", `Cannot read prevResult: "${address}" is not an IP address`);
     });
 }
 

@@ -1,10 +1,10 @@
 /**
- * GC: takes away what attachments of this network left on this node that the
- * runtime does not know any more: links, endpoints, addresses.
+ * GC: removes links, endpoints and addresses of this network's attachments on
+ * this node that the runtime no longer lists.
  *
- * Goes on past what fails and reports all of it at the end. An attachment whose
- * link could not be removed keeps its endpoint and addresses: they are in use. Who
- * keeps what is judged by marks, since a link's mark may hold only a hash.
+ * A failure does not stop it; all failures are reported at the end. An attachment
+ * whose link could not be removed keeps its endpoint and addresses: they are in
+ * use. Attachments are compared by their marks, since a mark may contain a hash.
  */
 import type { GcCall } from "../cni/call.ts";
 import type { Entry } from "../datastore/datastore.ts";
@@ -25,7 +25,7 @@ import { removeHostLink } from "./wire.ts";
 
 type Failures = unknown[];
 
-/** Whose endpoints and addresses are judged, and who keeps them. */
+/** The network to collect, and which of its attachments keep endpoints and addresses. */
 interface Keep {
   readonly network: string;
   readonly isKept: IsKept;
@@ -37,8 +37,8 @@ export async function gc(call: GcCall, session: Session): Promise<void> {
   const network = call.networkName;
   const valid = new Set(call.validAttachments.map((each) => formatMark({ network, ...each })));
   const removal = await session.surroundings.host.links.removal();
-  const unmoved = await collectLinks(network, valid, { failures, removal });
-  const kept = new Set([...valid, ...unmoved]);
+  const remaining = await collectLinks(network, valid, { failures, removal });
+  const kept = new Set([...valid, ...remaining]);
   const keep: Keep = {
     network,
     isKept: (containerId, ifname) => includesMarkOf(kept, { network, containerId, ifname }),
@@ -46,11 +46,11 @@ export async function gc(call: GcCall, session: Session): Promise<void> {
   const steps: readonly (() => Promise<void>)[] = [
     () => collectEndpoints(keep, session, failures),
     () => releaseLeaked(keep, session),
-    // Another IPAM plugin is told only of valid attachments: it would release the addresses of links that are left.
-    ...(unmoved.length === 0 ? [() => collectElsewhere(call, session)] : []),
+    // Another IPAM plugin only gets the valid attachments: it would release the addresses of links that remain.
+    ...(remaining.length === 0 ? [() => collectDelegated(call, session)] : []),
   ];
   for (const step of steps) await step().catch((failure) => failures.push(failure));
-  if (failures.length > 0) throw together(failures);
+  if (failures.length > 0) throw combined(failures);
 }
 
 /** Returns the marks of links that could not be removed. */
@@ -67,8 +67,8 @@ async function collectLinks(
       isMarkOf(network, alias) &&
       !valid.has(alias),
   );
-  // All at once: the kernel waits once for many.
-  const unmoved = await Promise.all(
+  // All at once: the kernel then waits once for many links.
+  const remaining = await Promise.all(
     stale.map(async (link) => {
       try {
         await removeHostLink(link, (each) => removal.remove(each));
@@ -79,7 +79,7 @@ async function collectLinks(
       }
     }),
   );
-  return unmoved.flat();
+  return remaining.flat();
 }
 
 async function collectEndpoints(keep: Keep, session: Session, failures: Failures): Promise<void> {
@@ -89,7 +89,7 @@ async function collectEndpoints(keep: Keep, session: Session, failures: Failures
   for await (const { entries } of pagesBelow(store, resourcesPrefix("workloadendpoints"))) {
     for (const entry of entries) {
       try {
-        // Refused when it changed meanwhile: then somebody has use for it.
+        // Refused if it has changed meanwhile: then it is in use.
         if (isStale(entry, keep, session)) {
           await store.commit([{ kind: "delete", key: entry.key, revision: entry.revision }]);
         }
@@ -100,21 +100,21 @@ async function collectEndpoints(keep: Keep, session: Session, failures: Failures
   }
 }
 
-/** The runtime speaks for its own node alone. */
+/** The runtime's list only concerns its own node. */
 function isStale(entry: Entry, { network, isKept }: Keep, { node }: Session): boolean {
   const endpoint = readStoredEndpoint(entry);
   if (endpoint.node !== node || endpoint.network !== network) return false;
   return !isKept(endpoint.containerId ?? "", endpoint.ifname);
 }
 
-async function collectElsewhere(call: GcCall, session: Session): Promise<void> {
+async function collectDelegated(call: GcCall, session: Session): Promise<void> {
   if (session.config.ipam.type === identity.ipamType) return;
   const { ipamOf } = await loadDelegation();
   await (await ipamOf(session, call)).gc(call, session.signal);
 }
 
-/** All of them in one, under the kind of the first. */
-function together(failures: Failures): PluginError {
+/** One error for all failures, with the kind of the first. */
+function combined(failures: Failures): PluginError {
   const messages = new Set(failures.map((failure) => (failure instanceof Error ? failure.message : String(failure))));
   const [first] = failures;
   const kind = first instanceof PluginError ? first.kind : "internal";

@@ -1,11 +1,11 @@
 /**
- * What the host's end of an attachment is called.
+ * The name of the host's end of an attachment.
  *
- * The first interface of a pod is named as operators know it from the peer: the
- * prefix and 11 hex digits of SHA-1("<namespace>.<pod>"), or without a pod the
- * first 11 characters of the container ID. That rule knows no second interface,
- * and gives IDs that were not drawn at random one name for several; for those
- * the 11 digits are a hash of all that tells the attachment apart.
+ * The first interface of a pod is named as Calico does: the prefix and 11 hex
+ * digits of SHA-1("<namespace>.<pod>"), or without a pod the first 11 characters
+ * of the container ID. That rule has no names for further interfaces, and gives
+ * similar IDs that are not random the same name; for those the 11 digits are a
+ * hash of everything that identifies the attachment.
  * Why: docs/decisions/host-interface-names.md.
  */
 import { identity } from "../identity.ts";
@@ -13,7 +13,7 @@ import { identity } from "../identity.ts";
 /** The kernel's limit for the name of a link. */
 const LONGEST = 15;
 const FIRST_INTERFACE = "eth0";
-const DRAWN_AT_RANDOM = /^[0-9a-f]+$/i;
+const RANDOM_ID = /^[0-9a-f]+$/i;
 
 export interface HostInterfaceOf {
   readonly containerId: string;
@@ -31,8 +31,8 @@ export function hostInterfaceName(
     const name = `${pod.namespace}.${pod.name}`;
     return prefix + digits(isFirst ? name : `${name}/${ifname}`, room);
   }
-  const isTold = containerId.length <= room || DRAWN_AT_RANDOM.test(containerId);
-  return prefix + (isFirst && isTold ? containerId.slice(0, room) : digits(`${containerId}/${ifname}`, room));
+  const isUnique = containerId.length <= room || RANDOM_ID.test(containerId);
+  return prefix + (isFirst && isUnique ? containerId.slice(0, room) : digits(`${containerId}/${ifname}`, room));
 }
 
 function digits(text: string, count: number): string {

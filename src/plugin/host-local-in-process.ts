@@ -1,4 +1,4 @@
-/** Our own `host-local` without a process of its own. A second ADD of an attachment gets its addresses again. */
+/** Runs our own `host-local` in this process. A second ADD of an attachment returns the same addresses. */
 import { hostLocalAdd, hostLocalCheck } from "../ipam/hostlocal/add.ts";
 import { hostLocalDel, hostLocalGc } from "../ipam/hostlocal/release.ts";
 import { hostLocalStatus } from "../ipam/hostlocal/status.ts";

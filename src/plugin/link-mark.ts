@@ -1,10 +1,10 @@
 /**
- * Whose a host link is, written on the link itself as its alias:
+ * Identifies the owner of a host link, in the alias of the link:
  *
  *   <network>/<container ID>/<interface in the container>
  *
- * None of the three contains a slash. A link that a killed ADD left is known by
- * it, whatever the datastore says. Marks are written and read in this file only:
+ * None of the three contains a slash. The mark identifies a link that a killed ADD
+ * left, whatever is in the datastore. Marks are written and read in this file only:
  * a long name is replaced by its hash and cannot be read back, so attachments are
  * compared by their marks.
  */
@@ -45,7 +45,7 @@ function startOf(network: string): string {
   return `${shortened(network, LONGEST_NETWORK)}/`;
 }
 
-/** What is too long is told apart by its hash. */
+/** A text that is too long is replaced by its hash. */
 function shortened(text: string, longest: number): string {
   return text.length <= longest ? text : new Bun.CryptoHasher("sha256").update(text).digest("hex");
 }

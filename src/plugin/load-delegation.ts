@@ -1,4 +1,4 @@
 import { loadOnce } from "../load-once.ts";
 
-/** For addresses of another IPAM plugin: with our own, nothing of it is loaded. */
+/** Loaded only if addresses come from another IPAM plugin. */
 export const loadDelegation = loadOnce(() => import("./delegated-addresses.ts"));

@@ -12,7 +12,7 @@ const folder = temporaryDirectory("open-ipam");
 afterAll(() => folder.remove());
 
 describe("openIpamPlugin()", () => {
-  test("does the work of our own host-local here, until another file stands under its name", async () => {
+  test("runs our own host-local in this process, unless CNI_PATH has another file of that name", async () => {
     const [bin, program, trace] = ["bin", "bin/host-local", "trace"].map((name) => join(folder.path, name));
     mkdirSync(bin ?? "");
     const install = () => {

@@ -1,7 +1,7 @@
 /**
- * Finds an IPAM plugin that is not our allocator: `host-local` or any other. It
- * runs by the rules of CNI, as a process of its own; our own `host-local` in
- * this process, which saves the start of another.
+ * Finds an IPAM plugin other than our allocator: `host-local` or any other. It is
+ * executed as CNI specifies; our own `host-local` runs in this process, which
+ * saves starting another one.
  */
 import type { CniCall } from "../cni/call.ts";
 import { type DelegateRequest, delegateAdd, findPlugin, runDelegate } from "../cni/delegate.ts";
@@ -16,7 +16,7 @@ const LIMIT_MILLISECONDS = 60_000;
 
 const loadHostLocal = loadOnce(() => import("./host-local-in-process.ts"));
 
-/** Finds the plugin in CNI_PATH and nowhere else. */
+/** Searches only CNI_PATH. */
 export async function openIpamPlugin(type: string, call: CniCall, surroundings: Surroundings): Promise<IpamPlugin> {
   const { place } = findPlugin(type, call.environment);
   if (type === HOST_LOCAL && place === surroundings.executablePlace()) {

@@ -1,12 +1,12 @@
 import type { IpamHost } from "../ipam/ipam-host.ts";
 import type { LinkAccess } from "../linux/rtnetlink/link-access.ts";
 
-/** What the plugin does differently in a process that ends with its call and in an agent that stays. */
+/** What differs for the plugin between a process that ends with its call and the long-running agent. */
 export interface PluginHost extends IpamHost {
   readonly links: LinkAccess;
   /**
-   * Lets the call hear, by its signal, that its caller is gone. An agent may have been frozen for a while, and the DEL
-   * that follows was done elsewhere meanwhile: what goes on for nobody would stay.
+   * Aborts the call's signal if its caller has disconnected. An agent may have been frozen for a while, and the
+   * following DEL may already have run elsewhere: then nothing would remove what this call makes.
    */
   noticeLostCaller(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * The CNI plugin: what each command does. ADD and DEL are loaded with it; the
- * others, which are rare, when they are called.
+ * The CNI plugin: its commands. ADD and DEL are loaded with it; the others, which
+ * are rare, when they are called.
  */
 import type { PluginDescription } from "../cni/plugin-description.ts";
 import type { CniPlugin } from "../cni/serve.ts";
@@ -11,7 +11,7 @@ import { del } from "./del.ts";
 import type { Surroundings } from "./session.ts";
 
 export function cniPlugin(description: PluginDescription, surroundings: Surroundings): CniPlugin {
-  // An ADD that is told to stop undoes what it did, and needs its datastore for that.
+  // An interrupted ADD needs its datastore to undo its work.
   const inSession = openingSessions(surroundings, { component: identity.product, whenStopped: "keep datastore" });
   return {
     ...description,

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
-import { awaitReadiness, type GateMeans } from "./readiness-gates.ts";
+import { awaitReadiness, type GateOptions } from "./readiness-gates.ts";
 
-/** A real server whose gates open by themselves. */
+/** A real server with gates that become ready after some requests. */
 const asked: string[] = [];
 const server = Bun.serve({
   hostname: "127.0.0.1",
@@ -17,7 +17,7 @@ const server = Bun.serve({
 });
 afterAll(() => server.stop(true));
 
-/** Either of the two answers only once the other has been asked as well. */
+/** Each of the two responds only after the other was requested too. */
 const together = Promise.withResolvers<void>();
 async function bothAsked(path: string): Promise<void> {
   if (asked.includes(path === "/together-a" ? "/together-b" : "/together-a")) together.resolve();
@@ -27,8 +27,8 @@ async function bothAsked(path: string): Promise<void> {
 const url = (path: string) => `http://127.0.0.1:${server.port}${path}`;
 const NOBODY = "http://127.0.0.1:9/";
 
-/** Waits are told, and take no time. */
-function meansOf(): GateMeans & { readonly waits: number[]; readonly stop: (reason: unknown) => void } {
+/** Waits are recorded, and take no time. */
+function meansOf(): GateOptions & { readonly waits: number[]; readonly stop: (reason: unknown) => void } {
   const waits: number[] = [];
   const controller = new AbortController();
   const wait = async (milliseconds: number) => void waits.push(milliseconds);
@@ -37,28 +37,28 @@ function meansOf(): GateMeans & { readonly waits: number[]; readonly stop: (reas
 }
 
 describe("awaitReadiness()", () => {
-  test("goes on at once when every gate answers 2xx or 3xx", async () => {
+  test("returns at once if every gate responds with 2xx or 3xx", async () => {
     const means = meansOf();
     await awaitReadiness([url("/fine"), url("/moved")], means);
 
     expect(means.waits).toEqual([]);
   });
 
-  test("asks all gates before any of them has answered", async () => {
+  test("requests all gates before any of them has responded", async () => {
     const means = meansOf();
     await awaitReadiness([url("/together-a"), url("/together-b")], means);
 
     expect(means.waits).toEqual([]);
   });
 
-  test("asks again each second until the gate opens", async () => {
+  test("requests a gate every second until it is ready", async () => {
     const means = meansOf();
     await awaitReadiness([url("/later")], means);
 
     expect(means.waits).toEqual([1000, 1000]);
   });
 
-  test("gives up after 30 seconds, and names each gate that is not ready with its last answer", async () => {
+  test("fails after 30 seconds, and names each gate that is not ready with its last status", async () => {
     const means = meansOf();
     const failure = await rejectionOf(() =>
       awaitReadiness([url("/fine"), url("/missing"), url("/broken"), NOBODY], means),
@@ -66,12 +66,12 @@ describe("awaitReadiness()", () => {
 
     expect(failure.kind).toBe("not-ready");
     expect(failure.message).not.toContain("/fine");
-    expect(failure.message).toContain(`${url("/missing")} (it answered 404)`);
-    expect(failure.message).toContain(`${url("/broken")} (it answered 500)`);
+    expect(failure.message).toContain(`${url("/missing")} (HTTP status 404)`);
+    expect(failure.message).toContain(`${url("/broken")} (HTTP status 500)`);
     expect(failure.message).toContain(`${NOBODY} (`);
   });
 
-  test("stops when the process is told to stop", async () => {
+  test("stops if its signal is aborted", async () => {
     const means = meansOf();
     const waiting = awaitReadiness([url("/missing")], means);
     const reason = new Error("told to stop");

@@ -1,7 +1,7 @@
 /**
  * Registers an attachment: its addresses are assigned and its endpoint is
  * recorded. The addresses come from our own IPAM in this process, in the same
- * commit as the endpoint, or from the IPAM plugin that the config names.
+ * commit as the endpoint, or from the IPAM plugin in the config.
  */
 import { identity } from "../identity.ts";
 import type { AddRequest, Registered } from "./add-request.ts";
@@ -9,7 +9,7 @@ import { loadDelegation } from "./load-delegation.ts";
 import { registerWithOwnIpam, undoRegistration } from "./registration.ts";
 import type { Session } from "./session.ts";
 
-/** All addresses that were asked for and the endpoint, or nothing and an error. */
+/** Registers all requested addresses and the endpoint, or nothing and throws. */
 export async function registerAttachment(request: AddRequest, session: Session): Promise<Registered> {
   const { args, workload } = request;
   if (session.config.ipam.type !== identity.ipamType) {

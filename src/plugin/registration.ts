@@ -1,8 +1,8 @@
 /**
- * What the datastore holds of an attachment: its addresses, its endpoint, and
- * the profile of its network. With our own IPAM all of it is read together and
- * committed together, two round trips in all, one where the datastore remembers;
- * with another IPAM plugin the addresses are that one's, and only the rest is ours.
+ * The records of an attachment in the datastore: its addresses, its endpoint, and
+ * the profile of its network. With our own IPAM all are read and committed
+ * together, in two round trips, or one if the datastore remembers what was read.
+ * With another IPAM plugin only endpoint and profile are recorded here.
  */
 import type { CniArguments } from "../cni/arguments.ts";
 import { EMPTY_RESULT } from "../cni/result.ts";
@@ -14,7 +14,7 @@ import { readyForAssigning, requireReadyForReleasing, WANTED_CLUSTER } from "../
 import { settle } from "../ipam/commit-loop.ts";
 import type { ReleaseHandleRequest } from "../ipam/request.ts";
 import { resourcesPrefix } from "../model/keys.ts";
-import type { IpamAnswer } from "./add-request.ts";
+import type { IpamResult } from "./add-request.ts";
 import { endpointChanges, endpointOf, profileChanges, profileKey } from "./endpoint.ts";
 import type { Session } from "./session.ts";
 import { readStoredEndpoint } from "./stored-endpoint.ts";
@@ -25,7 +25,7 @@ export async function registerWithOwnIpam(
   workload: Workload,
   args: CniArguments,
   session: Session,
-): Promise<IpamAnswer> {
+): Promise<IpamResult> {
   const allocator = await session.allocator();
   const { addresses } = await allocator.assign(assignRequest(workload, { ipam: session.config.ipam, args }), {
     wanted: wantedRecords(workload),
@@ -42,13 +42,13 @@ export async function registerWithOwnIpam(
   return { addresses: addresses.map(({ address }) => address), routes, dns };
 }
 
-/** Refuses, before anything is taken elsewhere, where the endpoint could not be recorded. */
+/** Throws if the endpoint could not be recorded, before another plugin assigns addresses. */
 export async function requireUsable(session: Session): Promise<void> {
   const { answers } = await (await session.store()).read([WANTED_CLUSTER]);
   readyForAssigning(answers[0], session);
 }
 
-/** Records the endpoint of addresses that another IPAM plugin gave. */
+/** Records the endpoint with addresses from another IPAM plugin. */
 export async function record(workload: Workload, addresses: readonly Address[], session: Session): Promise<void> {
   const wanted = wantedRecords(workload);
   await settle(
@@ -65,12 +65,12 @@ export async function record(workload: Workload, addresses: readonly Address[], 
   );
 }
 
-/** For DEL: releases all that the attachment holds and removes its endpoint. `likely`: addresses it probably holds. */
+/** For DEL: releases all addresses of the attachment and removes its endpoint. `likely`: addresses it probably has. */
 export function unregister(workload: Workload, session: Session, likely: readonly string[]): Promise<void> {
   return release(heldRequest(workload, likely), workload, session);
 }
 
-/** After an ADD that failed: releases what it assigned, and nothing older, and removes the endpoint. */
+/** After a failed ADD: releases the addresses it assigned, but no older ones, and removes the endpoint. */
 export function undoRegistration(workload: Workload, session: Session): Promise<void> {
   return release(assignedRequest(workload), workload, session);
 }
@@ -89,7 +89,7 @@ async function release(request: ReleaseHandleRequest, workload: Workload, sessio
   if (released.length > 0 && !isFound) await removeEndpointOfFormerNode(workload, await session.store());
 }
 
-/** Addresses and no endpoint: the node was called otherwise when it was recorded, and the name of an endpoint holds that of its node. */
+/** Addresses without an endpoint: the node had another name when the endpoint was recorded, and an endpoint's name contains its node's. */
 async function removeEndpointOfFormerNode(workload: Workload, store: Datastore): Promise<void> {
   const { pagesBelow } = await import("../datastore/pages.ts");
   const prefix = resourcesPrefix("workloadendpoints", workload.namespace);
@@ -101,7 +101,7 @@ async function removeEndpointOfFormerNode(workload: Workload, store: Datastore):
   }
 }
 
-/** The endpoint of a newer sandbox of the same pod bears the same name, and so would that of another network: both stay. */
+/** A newer sandbox of the same pod has an endpoint of the same name, and so may another network: both are kept. */
 function endpointRemoval(workload: Workload, held: Entry | undefined): readonly Change[] {
   if (held === undefined) return [];
   const { containerId, ifname, network } = readStoredEndpoint(held);
@@ -120,10 +120,10 @@ function recordChanges(
   [cluster, endpoint, profile]: readonly (readonly Entry[])[],
   session: Session,
 ): readonly Change[] {
-  const birth = { uid: session.surroundings.uuid, now: session.surroundings.now };
+  const stamp = { uid: session.surroundings.uuid, now: session.surroundings.now };
   return [
     ...readyForAssigning(cluster, session),
-    ...profileChanges(workload, profile?.[0], birth),
-    ...endpointChanges(endpointOf(workload, addresses, birth), workload.endpointKey, endpoint?.[0]),
+    ...profileChanges(workload, profile?.[0], stamp),
+    ...endpointChanges(endpointOf(workload, addresses, stamp), workload.endpointKey, endpoint?.[0]),
   ];
 }

@@ -4,7 +4,7 @@ import { EMPTY_RESULT } from "../cni/result.ts";
 import { chooseDns, resultOf } from "./result.ts";
 
 describe("resultOf()", () => {
-  test("lists the host's end, then the container's, which the addresses belong to", () => {
+  test("lists the host's end, then the container's, which has the addresses", () => {
     const result = resultOf({
       host: { name: "vend0", mac: Uint8Array.of(0xee, 0xee, 0xee, 0xee, 0xee, 0xee), mtu: 1450 },
       container: { name: "eth0", mac: Uint8Array.of(2, 0, 0, 0, 0, 5), mtu: 1450 },
@@ -36,7 +36,7 @@ describe("chooseDns()", () => {
     ["no dns", {}],
     ["an empty dns", { dns: {} }],
     ["a dns of nothing", { dns: { nameservers: null } }],
-  ])("keeps the IPAM plugin's where the config has %s", (_, config) => {
+  ])("keeps the IPAM plugin's if the config has %s", (_, config) => {
     expect(chooseDns(config, given)).toEqual(given);
   });
 
@@ -47,7 +47,7 @@ describe("chooseDns()", () => {
       { nameservers: ["1.1.1.1"], domain: undefined, search: [], options: [] },
     ],
     ["an empty list", { search: [] }, { nameservers: [], domain: undefined, search: [], options: [] }],
-  ])("takes the config's whole when it sets %s", (_, dns, expected) => {
+  ])("takes only the config's if it sets %s", (_, dns, expected) => {
     expect(chooseDns({ dns }, given)).toEqual(expected);
   });
 });

@@ -1,11 +1,11 @@
-/** What ADD answers. Pure: from what was wired to the result. */
+/** The result of ADD. Pure. */
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
 import type { CniDns, CniResult, CniRoute } from "../cni/result.ts";
 import { type Address, addressBits, formatAddress } from "../ip/address.ts";
 import { formatMac } from "../ip/mac.ts";
 import type { Link } from "../linux/rtnetlink/link.ts";
 
-export interface Achieved {
+export interface AttachmentResult {
   readonly host: Pick<Link, "name" | "mtu"> & { readonly mac: Uint8Array };
   readonly container: Pick<Link, "name" | "mtu"> & { readonly mac: Uint8Array };
   /** CNI_NETNS, byte for byte. */
@@ -17,7 +17,7 @@ export interface Achieved {
 
 const CONTAINER_INDEX = 1;
 
-export function resultOf({ host, container, netns, addresses, routes, dns }: Achieved): CniResult {
+export function resultOf({ host, container, netns, addresses, routes, dns }: AttachmentResult): CniResult {
   return {
     interfaces: [
       { name: host.name, mac: formatMac(host.mac), mtu: host.mtu },
@@ -32,7 +32,7 @@ export function resultOf({ host, container, netns, addresses, routes, dns }: Ach
   };
 }
 
-/** The network config's `dns` takes the place of the IPAM plugin's when it says anything, be it an empty list. */
+/** `dns` of the network config replaces the IPAM plugin's if any of its fields is set, even to an empty list. */
 export function chooseDns(config: JsonObject, given: CniDns): CniDns {
   const dns = config["dns"];
   if (!isJsonObject(dns)) return given;

@@ -8,7 +8,7 @@ const V4 = "169.254.1.1";
 const V6 = "fe80::ecee:eeff:feee:eeee";
 
 describe("chooseRoutes()", () => {
-  test("gives a default route to each family that has an address", () => {
+  test("adds a default route for each family that has an address", () => {
     const routes = chooseRoutes({ addresses: both, given: [], includeDefaultRoutes: false });
 
     expect(routes).toEqual([
@@ -18,7 +18,7 @@ describe("chooseRoutes()", () => {
     expect(chooseRoutes({ addresses: both.slice(1), given: [], includeDefaultRoutes: false })).toHaveLength(1);
   });
 
-  test("takes the IPAM plugin's routes instead, by our own gateway, and keeps what they say besides", () => {
+  test("uses the IPAM plugin's routes instead, with our own gateway, and keeps their other fields", () => {
     const given = [{ destination: "10.9.8.7/8", gateway: "10.0.0.1", mtu: 1400, table: 0, scope: 0 }];
 
     expect(chooseRoutes({ addresses: both, given, includeDefaultRoutes: false })).toEqual([
@@ -26,7 +26,7 @@ describe("chooseRoutes()", () => {
     ]);
   });
 
-  test("adds the default routes when the config says so, none twice", () => {
+  test("adds the default routes if the config says so, none twice", () => {
     const given = [{ destination: "0.0.0.0/0" }, { destination: "fd01::/64" }];
     const routes = chooseRoutes({ addresses: both, given, includeDefaultRoutes: true });
 
@@ -39,7 +39,7 @@ describe("chooseRoutes()", () => {
     expect(chooseRoutes({ addresses: both.slice(0, 1), given, includeDefaultRoutes: false })).toEqual([]);
   });
 
-  test("refuses what is no network", () => {
+  test("refuses a destination that is not a network", () => {
     const given = [{ destination: "10.0.0.0/99" }];
 
     expect(thrownBy(() => chooseRoutes({ addresses: both, given, includeDefaultRoutes: false })).kind).toBe(
@@ -49,7 +49,7 @@ describe("chooseRoutes()", () => {
 });
 
 describe("wantedRoute()", () => {
-  test("tells the kernel everything but the scope, which the gateway decides", () => {
+  test("contains everything but the scope, which follows from the gateway", () => {
     const route = { destination: "0.0.0.0/0", mtu: 1400, advmss: 1360, priority: 3, table: 100, scope: 0 };
 
     expect(wantedRoute(route)).toEqual({

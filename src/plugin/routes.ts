@@ -1,7 +1,7 @@
 /**
- * Which routes a container gets: those that the IPAM plugin names, else the
- * default routes, and both when the config says so. All lead to the host,
- * whatever gateway the IPAM plugin thought of: there is no other.
+ * The routes of a container: those of the IPAM plugin, else the default routes,
+ * and both if the config says so. All lead to the host, whatever gateway the IPAM
+ * plugin named: there is no other.
  * Pure.
  */
 import type { CniRoute } from "../cni/result.ts";
@@ -12,12 +12,12 @@ import { defaultRoute, gatewayOf, type WantedRoute } from "./wiring-plan.ts";
 
 export interface RouteSources {
   readonly addresses: readonly Address[];
-  /** What the IPAM plugin answered; empty when it says nothing. */
+  /** From the IPAM plugin's result; may be empty. */
   readonly given: readonly CniRoute[];
   readonly includeDefaultRoutes: boolean;
 }
 
-/** A route of a family that the container has no address of is left out. */
+/** Routes of a family without an address are left out. */
 export function chooseRoutes({ addresses, given, includeDefaultRoutes }: RouteSources): readonly CniRoute[] {
   const families = ([4, 6] as const).filter((family) => addresses.some((address) => address.family === family));
   const own = given.map((route) => ({ ...route, destination: formatPrefix(destinationOf(route)) }));
@@ -29,17 +29,17 @@ export function chooseRoutes({ addresses, given, includeDefaultRoutes }: RouteSo
     .map(({ route, family }) => ({ ...route, gateway: formatAddress(gatewayOf(family)) }));
 }
 
-/** What the kernel is to be told. */
+/** The route to set in the kernel. */
 export function wantedRoute(route: CniRoute): WantedRoute {
   const { mtu, advmss: advertisedSegment, priority, table } = route;
   return { destination: destinationOf(route), mtu, advertisedSegment, priority, table };
 }
 
-/** Host bits are tolerated, as the kernel's usual tools do. */
+/** Host bits are accepted, as in `ip route`. */
 function destinationOf({ destination }: CniRoute): Prefix {
   const read = parseInterfaceAddress(destination);
   if (read !== undefined) return prefixAround(read.address, read.length);
-  throw new PluginError("delegate-failed", `Cannot use a route of the IPAM plugin: "${destination}" is no network`);
+  throw new PluginError("delegate-failed", `Cannot use a route of the IPAM plugin: "${destination}" is not a network`);
 }
 
 function familyOf({ destination }: CniRoute): Family {

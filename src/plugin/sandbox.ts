@@ -1,7 +1,7 @@
 /**
- * The two network namespaces of an attachment, open for requests, and what is
- * in them already. Looking comes before anything is taken: a container that
- * cannot be wired costs no address.
+ * The two network namespaces of an attachment, open for requests, and the links
+ * that already exist in them. These are checked first, so that a container that
+ * cannot be wired takes no address.
  */
 import { PluginError } from "../errors.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
@@ -19,7 +19,7 @@ export interface Sandbox {
 export function openSandbox(path: string): Sandbox {
   const netns = openNetns(path);
   if (netns === undefined) {
-    throw new PluginError("netns-invalid", `Cannot open network namespace "${path}": there is no such file`);
+    throw new PluginError("netns-invalid", `Cannot open network namespace "${path}": no such file`);
   }
   let container: NetlinkSocket | undefined;
   try {
@@ -38,37 +38,37 @@ export function closeSandbox({ netns, host, container }: Sandbox): void {
   closeNetns(netns);
 }
 
-/** What an ADD finds. */
+/** What an ADD finds in the namespaces. */
 export type Found =
-  /** Nothing of this name; `stale` is the host link that a dead sandbox of the same pod left. */
+  /** No link of this name in the container; `stale` is a host link left by an earlier sandbox of the same pod. */
   | { readonly kind: "nothing"; readonly stale?: Link }
-  /** The links that an earlier ADD of this very attachment made. */
+  /** The links that an earlier ADD of the same attachment made. */
   | { readonly kind: "own-links" };
 
-export function lookInto({ host, container }: Sandbox, workload: Workload): Found {
+export function findExisting({ host, container }: Sandbox, workload: Workload): Found {
   const inside = findLink(container, workload.ifname);
   const outside = findLink(host, workload.hostInterface);
   if (inside !== undefined) {
     if (isOwn(inside, workload) && outside?.alias === workload.mark) return { kind: "own-links" };
     throw new PluginError(
       "interface-exists",
-      `Cannot create interface "${workload.ifname}": the container has one of this name already`,
-      { details: "an earlier attachment needs a DEL first, with the network name it was made with" },
+      `Cannot create interface "${workload.ifname}": the container already has an interface of this name`,
+      { details: "run DEL for the earlier attachment first, with the network name of its ADD" },
     );
   }
   if (outside === undefined) return { kind: "nothing" };
-  const owner = strangerOn(outside, workload);
+  const owner = foreignOwner(outside, workload);
   if (owner === undefined) return { kind: "nothing", stale: outside };
-  const state = `the host has a link of this name that is ${owner}`;
+  const state = `the host already has a link of this name, ${owner}`;
   throw new PluginError("interface-exists", `Cannot create host interface "${workload.hostInterface}": ${state}`);
 }
 
-/** Whose the host's link is, unless it is this attachment's, or that of a former sandbox of the same pod. */
-function strangerOn({ kind, alias }: Link, { mark, pod, ifname }: Workload): string | undefined {
-  if (kind !== "veth") return `no end of a container (${kind ?? "a device"})`;
+/** Describes the owner of the host's link; `undefined` if it is this attachment or an earlier sandbox of the same pod. */
+function foreignOwner({ kind, alias }: Link, { mark, pod, ifname }: Workload): string | undefined {
+  if (kind !== "veth") return `which is not a veth (${kind ?? "a device"})`;
   if (alias === undefined || alias === mark || (pod !== undefined && isMarkOfInterface(ifname, alias)))
     return undefined;
-  return `another container's ("${alias}")`;
+  return `which belongs to another container ("${alias}")`;
 }
 
 /** Whether the container's link is the one that ADD made for this workload. */

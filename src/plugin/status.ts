@@ -1,4 +1,4 @@
-/** STATUS: whether an ADD could be served now, and if not, what is in the way. */
+/** STATUS: whether an ADD could succeed now, and if not, why. */
 import type { StatusCall } from "../cni/call.ts";
 import { ForeignError, PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
@@ -21,7 +21,7 @@ export async function status(call: StatusCall, session: Session): Promise<void> 
   }
 }
 
-/** Another plugin's own words and code are passed on as they came. */
+/** Errors of another plugin are passed on unchanged. */
 function notAvailable(failure: unknown): unknown {
   if (failure instanceof ForeignError || !(failure instanceof PluginError) || isStatusKind(failure)) return failure;
   return new PluginError("not-available", failure.message, { details: failure.details, cause: failure });

@@ -1,13 +1,13 @@
 /**
- * What the plugin needs to know of an endpoint that is stored, and no more:
- * building the whole decoder would cost every DEL more than its own work.
+ * Decodes only the fields of a stored endpoint that the plugin needs: building the
+ * complete decoder would take longer than the rest of a DEL.
  */
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
 import type { Entry } from "../datastore/datastore.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 
-/** The network an endpoint belongs to, so that a GC of one leaves those of others alone. */
+/** The network of an endpoint, so that a GC only removes endpoints of its own network. */
 export const NETWORK_ANNOTATION = `${identity.labelPrefix}network`;
 
 export interface StoredEndpoint {
@@ -47,7 +47,7 @@ function parsed(value: string, key: string): JsonObject {
     const whole: unknown = JSON.parse(value);
     if (isJsonObject(whole)) return whole;
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw new PluginError("record-malformed", `Cannot read WorkloadEndpoint at "${key}": it is not a JSON object`);
 }

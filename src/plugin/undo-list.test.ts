@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { UndoList } from "./undo-list.ts";
 
 describe("UndoList", () => {
-  test("undoes what was done last first, and waits for each", async () => {
+  test("undoes the last step first, and waits for each", async () => {
     const order: string[] = [];
     const list = new UndoList();
     list.add("do the first", () => void order.push("first"));
@@ -15,10 +15,10 @@ describe("UndoList", () => {
     expect(order).toEqual(["second", "first"]);
   });
 
-  test("goes on past what fails, and tells of it", async () => {
+  test("continues after a failure, and returns it", async () => {
     const order: string[] = [];
     const list = new UndoList();
-    list.add("give back the address", () => void order.push("address"));
+    list.add("release the address", () => void order.push("address"));
     list.add("remove the links", () => Promise.reject(new Error("no such thing")));
 
     expect(await list.run()).toEqual(["Cannot remove the links: no such thing"]);

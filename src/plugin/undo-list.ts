@@ -1,6 +1,6 @@
-/** What was done so far and can be undone: last in, first out. */
+/** Steps done so far that can be undone, last in, first out. */
 export interface Undoable {
-  /** For the log, as it reads after "Cannot": `release the addresses`. */
+  /** For the log, after "Cannot": `release the addresses`. */
   readonly action: string;
   readonly undo: () => void | Promise<void>;
 }
@@ -12,7 +12,7 @@ export class UndoList {
     this.#done.push({ action, undo });
   }
 
-  /** Undoes everything; goes on past what fails, and answers with that. */
+  /** Undoes every step, even if some fail; returns the failures. */
   async run(): Promise<readonly string[]> {
     const failures: string[] = [];
     for (const { action, undo } of this.#done.toReversed()) {

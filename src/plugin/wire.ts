@@ -1,13 +1,13 @@
 /**
- * Carries a wiring plan out.
+ * Carries out a wiring plan.
  *
- *   1  both ends, down, the container's born in its namespace, and the host's marked: one system call
+ *   1  create both ends, down, the container's in its namespace, and mark the host's: one system call
  *   2  host: sysctls; then up, the container's MAC, and the routes to it
  *   3  container: sysctls; then addresses, up, neighbours, routes, in this order in one system call
  *
- * The container can send nothing before its addresses are right, and a process
- * that is killed leaves no link that does not say whose it is. Every request
- * may be repeated, so a second ADD passes through here too.
+ * The container cannot send before its addresses are set, and a killed process
+ * leaves no link without the mark of its owner. Every request may be repeated, so
+ * a second ADD uses this file too.
  */
 import { effect, effectOf } from "../effect.ts";
 import { PluginError } from "../errors.ts";
@@ -42,13 +42,13 @@ export interface Wired {
 
 type LinkEnd = Pick<Link, "index" | "name" | "mac" | "mtu">;
 
-export interface WiringMeans {
-  /** The links, where they are new and the kernel told of them. */
+export interface WiringOptions {
+  /** The links, if they are new and the kernel returned them. */
   readonly made: Wired | undefined;
   readonly warn: (message: string) => void;
 }
 
-/** Step 1. Answers what it made, where the kernel tells it along (Linux 6.2 and later). */
+/** Step 1. Returns the new links if the kernel echoes them (Linux 6.2 and later). */
 export function createLinks(plan: WiringPlan, sandbox: Sandbox, found: Found): Wired | undefined {
   if (found.kind === "own-links") return undefined;
   const { host, container } = plan;
@@ -70,22 +70,22 @@ export function createLinks(plan: WiringPlan, sandbox: Sandbox, found: Found): W
     }),
   );
   const [removed, ...made] = stale.length > 0 ? outcomes : [undefined, ...outcomes];
-  // The kernel may have been quicker: a namespace that ends takes its links with it, a moment later.
+  // The kernel may have removed it first: it deletes the links of a namespace shortly after the namespace.
   if (removed !== undefined && !isKernelError(removed, "ENODEV")) throw removed;
   for (const refusal of made) if (refusal !== undefined) throw refusal;
   return pairOf(born, plan);
 }
 
-/** The host's end names the index of the other, which is as it was asked for; the kernel's choice of MTU is one for both. */
+/** The host's end contains the index of its peer, which is as requested; the kernel chooses the same MTU for both. */
 function pairOf(host: Link | undefined, { container: { name, mac } }: WiringPlan): Wired | undefined {
   if (host?.peerIndex === undefined) return undefined;
   return { host, container: { index: host.peerIndex, name, mac, mtu: host.mtu } };
 }
 
-/** Steps 2 and 3, of the links that were just made, or else of those that are there. */
-export function wireLinks(plan: WiringPlan, sandbox: Sandbox, means: WiringMeans): Wired {
-  const { host, container } = means.made ?? linksOf(plan, sandbox);
-  setSysctls(plan.host.sysctls, means);
+/** Steps 2 and 3, for the links that were just made, or else for those that exist. */
+export function wireLinks(plan: WiringPlan, sandbox: Sandbox, options: WiringOptions): Wired {
+  const { host, container } = options.made ?? linksOf(plan, sandbox);
+  setSysctls(plan.host.sysctls, options);
   effect("wire the host", () => {
     const { neighbours, routes } = plan.host;
     const first = [
@@ -94,7 +94,7 @@ export function wireLinks(plan: WiringPlan, sandbox: Sandbox, means: WiringMeans
     ];
     performWithRoutes(sandbox.host, first, { link: host, planned: routes, whenTaken: "refuse" });
   });
-  runInNetns(sandbox.netns, () => setSysctls(plan.container.sysctls, means));
+  runInNetns(sandbox.netns, () => setSysctls(plan.container.sysctls, options));
   effect("wire the container", () => {
     const { addresses, neighbours, routes } = plan.container;
     const first = [
@@ -102,21 +102,21 @@ export function wireLinks(plan: WiringPlan, sandbox: Sandbox, means: WiringMeans
       changeLink(container, { state: "up" }),
       ...neighbours.map((neighbour) => setNeighbour({ ...neighbour, linkIndex: container.index })),
     ];
-    performWithRoutes(sandbox.container, first, { link: container, planned: routes, whenTaken: "stand behind" });
+    performWithRoutes(sandbox.container, first, { link: container, planned: routes, whenTaken: "lower priority" });
   });
-  // The container's end is ready when it is up; of the host's the kernel only took note, and drops what is sent
-  // until it comes to it. To be asked about the link makes it do so now (from Linux 6.8 on).
+  // The container's end is ready once it is up. The kernel activates the host's end a little later and drops packets
+  // until then; querying the link makes it do so now (Linux 6.8 and later).
   hasLink(sandbox.host, host.index);
   return { host, container };
 }
 
-/** Takes the host's end away, and the container's with it. Nothing there is success. */
+/** Removes the host's end, and with it the container's. If it does not exist, that is success. */
 export function removeLink(socket: NetlinkSocket, link: Link): void {
   const [refusal] = effect("delete link", () => attempt(socket, [deleteLink(link)]));
   if (refusal !== undefined && !isKernelError(refusal, "ENODEV")) throw refusal;
 }
 
-/** As `removeLink`, by one of the ways to remove a link of the host. */
+/** As `removeLink`, with the given way to remove a host link. */
 export async function removeHostLink(link: Link, remove: LinkRemoval["remove"]): Promise<void> {
   const refusal = await effectOf("delete link", () => remove(link));
   if (refusal !== undefined) throw refusal;
@@ -132,40 +132,43 @@ function linksOf(plan: WiringPlan, sandbox: Sandbox): Wired {
 function linkNamed(socket: NetlinkSocket, name: string): Link {
   const link = findLink(socket, name);
   if (link !== undefined) return link;
-  throw new PluginError("kernel-refused", `Cannot wire link "${name}": it vanished`);
+  throw new PluginError("kernel-refused", `Cannot wire link "${name}": it has disappeared`);
 }
 
-function setSysctls(sysctls: readonly PlannedSysctl[], { made, warn }: WiringMeans): void {
+function setSysctls(sysctls: readonly PlannedSysctl[], { made, warn }: WiringOptions): void {
   for (const { name, value, need, whenNew } of sysctls) {
     const way = made === undefined ? undefined : whenNew;
-    if (way === "made so") continue;
+    if (way === "set at creation") continue;
     try {
-      // Some take a lock of the whole kernel, even to write what is there.
-      if (way !== "written unseen" && readSysctl(name) === value) continue;
+      // Writing some sysctls takes a lock of the whole kernel, even if the value is the same.
+      if (way !== "write without reading" && readSysctl(name) === value) continue;
       const outcome = effect(`sysctl ${name}`, () => writeSysctl(name, value));
-      if (outcome === "written" || need === "wished") continue;
-      throw new PluginError("kernel-refused", `Cannot set sysctl "${name}" to "${value}": this kernel has none`);
+      if (outcome === "written" || need === "optional") continue;
+      throw new PluginError(
+        "kernel-refused",
+        `Cannot set sysctl "${name}" to "${value}": this kernel does not have it`,
+      );
     } catch (failure) {
-      if (need !== "wished") throw failure;
+      if (need !== "optional") throw failure;
       warn(failure instanceof Error ? failure.message : String(failure));
     }
   }
 }
 
-/** Behind every route that is there already, whoever made it. */
+/** A lower priority than any existing route. */
 const SECOND_PRIORITY = 2000;
 
 interface RoutesOfLink {
   readonly link: LinkEnd;
   readonly planned: readonly PlannedRoute[];
   /**
-   * On the host a destination that another link serves is refused: somebody else has the address. In a
-   * container with several interfaces the first keeps it, and this one stands behind.
+   * On the host, a destination that another link serves is refused: another container has the address. In a
+   * container with several interfaces, the first one keeps the route, and this one gets a lower priority.
    */
-  readonly whenTaken: "refuse" | "stand behind";
+  readonly whenTaken: "refuse" | "lower priority";
 }
 
-/** The requests and then the routes, in one system call. */
+/** Performs the requests, then the routes, in one system call. */
 function performWithRoutes(socket: NetlinkSocket, first: readonly NetlinkRequest[], of: RoutesOfLink): void {
   const routes = of.planned.map((route): Route => ({ ...route, linkIndex: of.link.index }));
   const refusals = attempt(socket, [...first, ...routes.map(addRoute)]);
@@ -176,18 +179,21 @@ function performWithRoutes(socket: NetlinkSocket, first: readonly NetlinkRequest
     const route = routes[index];
     if (refusal === undefined || route === undefined) return;
     if (isKernelError(refusal, "EEXIST")) {
-      const holders = holdersOf(socket, route);
+      const holders = linksServing(socket, route);
       if (holders.includes(of.link.index)) return;
       if (of.whenTaken === "refuse") throw takenBy(socket, route, holders[0]);
-      // A gateway whose own route is still to come is refused with it.
+      // A route is also refused while the route to its gateway is missing.
     } else if (again.length === 0) throw refusal;
     again.push(addRoute({ ...route, priority: route.priority ?? SECOND_PRIORITY + of.link.index }));
   });
   if (again.length > 0) perform(socket, again);
 }
 
-/** The links that serve the destination already. */
-function holdersOf(socket: NetlinkSocket, { destination, table = MAIN_TABLE }: Route): readonly (number | undefined)[] {
+/** The links that already have a route to the destination. */
+function linksServing(
+  socket: NetlinkSocket,
+  { destination, table = MAIN_TABLE }: Route,
+): readonly (number | undefined)[] {
   return listRoutes(socket, destination.network.family)
     .filter((route) => route.kind === "unicast" && route.table === table)
     .filter((route) => isSamePrefix(route.destination, destination))
@@ -196,6 +202,6 @@ function holdersOf(socket: NetlinkSocket, { destination, table = MAIN_TABLE }: R
 
 function takenBy(socket: NetlinkSocket, { destination }: Route, holder: number | undefined): PluginError {
   const name = holder === undefined ? undefined : findLinkByIndex(socket, holder)?.name;
-  const state = `the host has one already, to ${name === undefined ? "nowhere" : `interface "${name}"`}`;
+  const state = `the host already has one${name === undefined ? "" : `, to interface "${name}"`}`;
   return new PluginError("kernel-refused", `Cannot add route ${formatPrefix(destination)}: ${state}`);
 }

@@ -23,11 +23,11 @@ const plan = planWiring({
 });
 
 describe("wiringDifferences()", () => {
-  test("finds none where the kernel holds the plan", () => {
+  test("finds none if the kernel matches the plan", () => {
     expect(wiringDifferences(plan, asPlanned(plan))).toEqual([]);
   });
 
-  test("finds none in what others added, nor in what is the container's own business", () => {
+  test("ignores what others added, and what the container may change itself", () => {
     const state = asPlanned(plan);
     const routes = [...state.container.routes, { destination: prefix("192.0.2.0/24"), linkIndex: 2 }];
     const sysctls = { ...state.container.sysctls, "net/ipv4/ip_forward": "1" };
@@ -35,41 +35,41 @@ describe("wiringDifferences()", () => {
     expect(wiringDifferences(plan, { ...state, container: { ...state.container, routes, sysctls } })).toEqual([]);
   });
 
-  test("does not mind a route that stands behind another interface's", () => {
+  test("accepts a route with a lower priority than another interface's", () => {
     const state = asPlanned(plan);
     const routes = state.container.routes.map((route) => ({ ...route, priority: 2002 }));
 
     expect(wiringDifferences(plan, { ...state, container: { ...state.container, routes } })).toEqual([]);
   });
 
-  test("says one thing of a side that is gone", () => {
+  test("reports one difference for a side that is missing", () => {
     const nothing: SideState = { addresses: [], neighbours: [], routes: [], sysctls: {} };
 
     expect(wiringDifferences(plan, { host: nothing, container: nothing })).toEqual([
-      `host interface "${workload.hostInterface}" is gone`,
-      'interface "eth0" is gone',
+      `host interface "${workload.hostInterface}" is missing`,
+      'interface "eth0" is missing',
     ]);
   });
 
-  test("names every difference at once", () => {
+  test("reports every difference at once", () => {
     const state = asPlanned(plan);
     const bare: SideState = { ...state.container, addresses: [], neighbours: [], routes: [], sysctls: {} };
     const link = { ...bare.link, isUp: false, mtu: 1500, mac: Uint8Array.of(2, 0, 0, 0, 0, 1) } as Link;
 
     expect(wiringDifferences(plan, { ...state, container: { ...bare, link } })).toEqual([
       'interface "eth0" is down',
-      `interface "eth0" has MAC 02:00:00:00:00:01 and not ${formatMac(workload.mac)}`,
-      'interface "eth0" has MTU 1500 and not 1450',
-      'interface "eth0" lost its address 10.0.0.5/32',
-      'interface "eth0" lost its address fd00::5/128',
-      'interface "eth0" lost its neighbour 169.254.1.1',
-      'interface "eth0" lost its neighbour fe80::ecee:eeff:feee:eeee',
-      'interface "eth0" lost its route to 169.254.1.1/32',
-      'interface "eth0" lost its route to 0.0.0.0/0',
-      'interface "eth0" lost its route to ::/0',
-      'sysctl "net/ipv6/conf/all/disable_ipv6" of the container is "" and not "0"',
-      'sysctl "net/ipv6/conf/default/disable_ipv6" of the container is "" and not "0"',
-      'sysctl "net/ipv6/conf/lo/disable_ipv6" of the container is "" and not "0"',
+      `interface "eth0" has MAC 02:00:00:00:00:01 instead of ${formatMac(workload.mac)}`,
+      'interface "eth0" has MTU 1500 instead of 1450',
+      'interface "eth0" lacks address 10.0.0.5/32',
+      'interface "eth0" lacks address fd00::5/128',
+      'interface "eth0" lacks neighbour entry 169.254.1.1',
+      'interface "eth0" lacks neighbour entry fe80::ecee:eeff:feee:eeee',
+      'interface "eth0" lacks the route to 169.254.1.1/32',
+      'interface "eth0" lacks the route to 0.0.0.0/0',
+      'interface "eth0" lacks the route to ::/0',
+      'sysctl "net/ipv6/conf/all/disable_ipv6" of the container is "" instead of "0"',
+      'sysctl "net/ipv6/conf/default/disable_ipv6" of the container is "" instead of "0"',
+      'sysctl "net/ipv6/conf/lo/disable_ipv6" of the container is "" instead of "0"',
     ]);
   });
 });
@@ -91,14 +91,14 @@ describe("expectedWiring()", () => {
     ],
   };
 
-  test("plans anew what ADD had planned", () => {
+  test("returns the plan of ADD", () => {
     const expected = expectedWiring(workload, result, SETTINGS);
 
     expect(expected.plan).toEqual(plan);
     expect(expected.differences).toEqual([]);
   });
 
-  test("leaves out what other plugins of the chain added", () => {
+  test("ignores what other plugins of the chain added", () => {
     const more: CniResult = {
       ...result,
       interfaces: [...result.interfaces, { name: "ifb0" }],
@@ -111,15 +111,15 @@ describe("expectedWiring()", () => {
 
   test.each([
     ["another sandbox", { interfaces: result.interfaces.map((each) => ({ ...each, sandbox: "/other" })) }, /CNI_NETNS/],
-    ["no interface", { interfaces: [] }, /names no interface "eth0"/],
+    ["no interface", { interfaces: [] }, /does not contain interface "eth0"/],
     ["another MAC", { interfaces: result.interfaces.map((each) => ({ ...each, mac: "02:00:00:00:00:09" })) }, /MAC/],
-    ["no address", { ips: [] }, /holds no address/],
-  ])("tells of a result with %s", (_, more, said) => {
+    ["no address", { ips: [] }, /does not contain an address/],
+  ])("reports a result with %s", (_, more, said) => {
     expect(expectedWiring(workload, { ...result, ...more }, SETTINGS).differences.join("; ")).toMatch(said);
   });
 });
 
-/** What the kernel holds when all is well. */
+/** The kernel's state according to the plan. */
 function asPlanned({ host, container, mtu }: WiringPlan): WiringState {
   const link = (side: WiringPlan["host"] | WiringPlan["container"], index: number): Link => ({
     index,

@@ -1,6 +1,6 @@
 /**
- * Where the kernel differs from a wiring plan, each difference in words. What
- * others added (routes, addresses, links) is no difference. Pure.
+ * Compares the kernel with a wiring plan and describes each difference. What
+ * others added (routes, addresses, links) is not a difference. Pure.
  */
 import { formatAddress, isSameAddress } from "../ip/address.ts";
 import { formatMac } from "../ip/mac.ts";
@@ -15,9 +15,9 @@ export function wiringDifferences(plan: WiringPlan, state: WiringState): readonl
 
 function hostDifferences({ host, mtu }: WiringPlan, state: SideState): readonly string[] {
   const place = `host interface "${host.name}"`;
-  if (state.link === undefined) return [`${place} is gone`];
-  // A newer sandbox of the pod took the name over.
-  if (state.link.alias !== host.mark) return [`${place} belongs to "${state.link.alias ?? "nobody"}"`];
+  if (state.link === undefined) return [`${place} is missing`];
+  // A newer sandbox of the pod uses the name.
+  if (state.link.alias !== host.mark) return [`${place} belongs to "${state.link.alias ?? "no owner"}"`];
   return [
     ...linkDifferences(place, state.link, { mac: host.mac, mtu }),
     ...neighbourDifferences(place, host.neighbours, state),
@@ -28,14 +28,14 @@ function hostDifferences({ host, mtu }: WiringPlan, state: SideState): readonly 
 
 function containerDifferences({ container, mtu }: WiringPlan, state: SideState): readonly string[] {
   const place = `interface "${container.name}"`;
-  if (state.link === undefined) return [`${place} is gone`];
+  if (state.link === undefined) return [`${place} is missing`];
   const lost = container.addresses.filter(
     (wanted) =>
       !state.addresses.some((each) => each.length === wanted.length && isSameAddress(each.address, wanted.address)),
   );
   return [
     ...linkDifferences(place, state.link, { mac: container.mac, mtu }),
-    ...lost.map((address) => `${place} lost its address ${formatInterfaceAddress(address)}`),
+    ...lost.map((address) => `${place} lacks address ${formatInterfaceAddress(address)}`),
     ...neighbourDifferences(place, container.neighbours, state),
     ...routeDifferences(place, container.routes, state),
     ...sysctlDifferences("container", container.sysctls, state),
@@ -48,13 +48,13 @@ function linkDifferences(
   wanted: { readonly mac: Uint8Array; readonly mtu: number | undefined },
 ): readonly string[] {
   const differences: string[] = [];
-  if (link.kind !== "veth") differences.push(`${place} is no veth but ${link.kind ?? "a device"}`);
+  if (link.kind !== "veth") differences.push(`${place} is not a veth but ${link.kind ?? "a device"}`);
   if (!link.isUp) differences.push(`${place} is down`);
   if (!isSameMac(link.mac, wanted.mac)) {
-    differences.push(`${place} has MAC ${formatMac(link.mac)} and not ${formatMac(wanted.mac)}`);
+    differences.push(`${place} has MAC ${formatMac(link.mac)} instead of ${formatMac(wanted.mac)}`);
   }
   if (wanted.mtu !== undefined && link.mtu !== wanted.mtu) {
-    differences.push(`${place} has MTU ${link.mtu} and not ${wanted.mtu}`);
+    differences.push(`${place} has MTU ${link.mtu} instead of ${wanted.mtu}`);
   }
   return differences;
 }
@@ -71,16 +71,16 @@ function neighbourDifferences(
           (each) => each.isPermanent && isSameAddress(each.address, wanted.address) && isSameMac(each.mac, wanted.mac),
         ),
     )
-    .map(({ address }) => `${place} lost its neighbour ${formatAddress(address)}`);
+    .map(({ address }) => `${place} lacks neighbour entry ${formatAddress(address)}`);
 }
 
 function routeDifferences(place: string, planned: readonly PlannedRoute[], state: SideState): readonly string[] {
   return planned
     .filter((wanted) => !state.routes.some((route) => isServedBy(wanted, route)))
-    .map(({ destination }) => `${place} lost its route to ${formatPrefix(destination)}`);
+    .map(({ destination }) => `${place} lacks the route to ${formatPrefix(destination)}`);
 }
 
-/** Priority is no difference: behind another interface of the container it is higher. */
+/** The priority may differ: it depends on the container's other interfaces. */
 function isServedBy(wanted: PlannedRoute, { destination, gateway, table }: PlannedRoute): boolean {
   if (!isSamePrefix(destination, wanted.destination)) return false;
   if (wanted.table !== undefined && table !== wanted.table) return false;
@@ -91,7 +91,9 @@ function isServedBy(wanted: PlannedRoute, { destination, gateway, table }: Plann
 function sysctlDifferences(place: string, planned: readonly PlannedSysctl[], state: SideState): readonly string[] {
   return planned
     .filter(({ need, name, value }) => need === "required" && state.sysctls[name] !== value)
-    .map(({ name, value }) => `sysctl "${name}" of the ${place} is "${state.sysctls[name] ?? ""}" and not "${value}"`);
+    .map(
+      ({ name, value }) => `sysctl "${name}" of the ${place} is "${state.sysctls[name] ?? ""}" instead of "${value}"`,
+    );
 }
 
 function isSameMac(left: Uint8Array, right: Uint8Array): boolean {

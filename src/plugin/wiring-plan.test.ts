@@ -17,19 +17,19 @@ const wiring: Wiring = {
 };
 
 describe("planWiring()", () => {
-  test("plans all of both sides for two families", () => {
+  test("plans both sides for two families", () => {
     expect(linesOf(planWiring(wiring))).toEqual([
       "host link vend0 ee:ee:ee:ee:ee:ee queues 1 mtu kernel's alias net/c/eth0",
       "host required net/ipv4/ip_forward = 1",
       "host required net/ipv4/conf/vend0/forwarding = 1",
       "host required net/ipv4/conf/vend0/proxy_arp = 1",
-      "host wished net/ipv4/neigh/vend0/proxy_delay = 0",
+      "host optional net/ipv4/neigh/vend0/proxy_delay = 0",
       "host required net/ipv6/conf/all/forwarding = 1",
       "host required net/ipv6/conf/vend0/disable_ipv6 = 0",
       "host initial net/ipv6/conf/vend0/accept_dad = 0",
       "host required net/ipv6/conf/vend0/forwarding = 1",
       "host required net/ipv6/conf/vend0/proxy_ndp = 1",
-      "host wished net/ipv6/conf/vend0/accept_ra = 0",
+      "host optional net/ipv6/conf/vend0/accept_ra = 0",
       "host neighbour 10.0.0.5 02:00:00:00:00:05",
       "host neighbour fd00::5 02:00:00:00:00:05",
       "host route 10.0.0.5/32 scope link",
@@ -51,15 +51,15 @@ describe("planWiring()", () => {
     ]);
   });
 
-  test("leaves the other family alone", () => {
+  test("does not configure a family without an address", () => {
     const lines = linesOf(planWiring({ ...wiring, addresses: [address("10.0.0.5")] }));
 
     expect(lines.filter((line) => /ipv6|fd00|fe80|::/.test(line))).toEqual([
-      "host wished net/ipv6/conf/vend0/accept_ra = 0",
+      "host optional net/ipv6/conf/vend0/accept_ra = 0",
     ]);
   });
 
-  test("writes forwarding in the container either way", () => {
+  test("always writes forwarding in the container", () => {
     const plan = planWiring({ ...wiring, allowIpForwarding: true });
     const forwarding = plan.container.sysctls.filter(({ name }) => /forward/.test(name));
 
@@ -69,7 +69,7 @@ describe("planWiring()", () => {
     ]);
   });
 
-  test("keeps what a route says of itself; table 0 is the main one", () => {
+  test("keeps the fields of a route; table 0 is the main table", () => {
     const routes = [{ ...defaultRoute(4), mtu: 1400, advertisedSegment: 1360, priority: 7, table: 0 }];
     const [, route] = planWiring({ ...wiring, routes }).container.routes;
 

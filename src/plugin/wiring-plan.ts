@@ -1,14 +1,15 @@
 /**
- * Everything the kernel must hold for one attachment, as plain data.
+ * Everything to be configured in the kernel for one attachment, as plain data.
  *
  *   host                                            container
- *   vend1234 ee:ee:ee:ee:ee:ee ═══ veth ═══ eth0, a MAC of its own
- *     route 10.0.0.5/32 ──────────────────> 10.0.0.5/32, whose MAC it is told
- *                         <──────────────── default via 169.254.1.1, whose MAC it is told
+ *   vend1234 ee:ee:ee:ee:ee:ee ═══ veth ═══ eth0, with its own MAC
+ *     route 10.0.0.5/32 ──────────────────> 10.0.0.5/32 (permanent neighbour entry)
+ *    (permanent neighbour entry) <───────── default via 169.254.1.1
  *
- * The host's end answers for gateways that no host really has, so every pod of
- * every host is wired alike and needs no address of the host. ADD carries the
- * plan out (wire.ts), CHECK compares it with the kernel (wiring-check.ts).
+ * The host's end answers ARP for gateway addresses that no host has, so every pod
+ * on every host is wired the same way and needs no address of the host. ADD
+ * carries out the plan (wire.ts), CHECK compares it with the kernel
+ * (wiring-check.ts).
  */
 import { type Address, addressBits, addressOf, type Family } from "../ip/address.ts";
 import { type InterfaceAddress, type Prefix, singlePrefix } from "../ip/prefix.ts";
@@ -16,7 +17,7 @@ import type { Ipv4Settings } from "../linux/rtnetlink/link.ts";
 import type { Route } from "../linux/rtnetlink/route.ts";
 
 export interface WiringPlan {
-  /** Of both ends; absent: the kernel's choice. */
+  /** Of both ends; absent: the kernel's default. */
   readonly mtu?: number;
   /** Receive queues, and transmit queues, of both ends. */
   readonly queues: number;
@@ -28,12 +29,12 @@ interface HostSide {
   readonly name: string;
   readonly mac: Uint8Array;
   readonly mark: string;
-  /** What a link is made with, so that ADD need not come to the sysctls of the same meaning. */
+  /** Set when the link is created, so that ADD need not write the equivalent sysctls. */
   readonly ipv4?: Ipv4Settings;
   readonly sysctls: readonly PlannedSysctl[];
   /**
-   * Asking for the MAC would take a second where the link's own address is still on its way, and what is asked
-   * for counts against the table's limit: 1,024 pods, over all namespaces of a machine.
+   * Resolving the MAC could take a second while the link's own address is not ready, and resolved entries count
+   * against the table's limit: 1,024 pods, over all namespaces of a machine.
    */
   readonly neighbours: readonly PlannedNeighbour[];
   readonly routes: readonly PlannedRoute[];
@@ -51,10 +52,10 @@ interface ContainerSide {
 export interface PlannedSysctl {
   readonly name: string;
   readonly value: string;
-  /** `initial`: needed for the wiring, and the container's own business afterwards. `wished`: all works without it. */
-  readonly need: "required" | "initial" | "wished";
-  /** How ADD comes to it on links that it has just made; absent: it looks before it writes, which may take a lock of the whole kernel. */
-  readonly whenNew?: "made so" | "written unseen";
+  /** `initial`: needed for the wiring; the container may change it later. `optional`: everything works without it. */
+  readonly need: "required" | "initial" | "optional";
+  /** How ADD sets it on new links; absent: it reads before it writes, since writing may take a lock of the whole kernel. */
+  readonly whenNew?: "set at creation" | "write without reading";
 }
 
 export type PlannedRoute = Omit<Route, "linkIndex">;
@@ -64,7 +65,7 @@ export interface PlannedNeighbour {
   readonly mac: Uint8Array;
 }
 
-/** What a route to be set in the container is about; it always leads to the host. */
+/** A route to set in the container; it always leads to the host. */
 export interface WantedRoute {
   readonly destination: Prefix;
   readonly mtu?: number | undefined;
@@ -88,7 +89,7 @@ export interface Wiring {
 /** The MAC of every host link. */
 const HOST_MAC = Uint8Array.of(0xee, 0xee, 0xee, 0xee, 0xee, 0xee);
 
-/** 169.254.1.1, and the link-local address that the host's MAC gives: fe80::ecee:eeff:feee:eeee. */
+/** 169.254.1.1, and the link-local address derived from the host's MAC: fe80::ecee:eeff:feee:eeee. */
 const GATEWAY: Readonly<Record<Family, Address>> = {
   4: { family: 4, value: 0xa9fe0101n },
   6: { family: 6, value: 0xfe80_0000_0000_0000_ecee_eeff_feee_eeeen },
@@ -121,7 +122,7 @@ export function planWiring(wiring: Wiring): WiringPlan {
   };
 }
 
-/** The gateway that a pod's routes of this family lead to. */
+/** The gateway of a pod's routes of this family. */
 export function gatewayOf(family: Family): Address {
   return GATEWAY[family];
 }
@@ -130,7 +131,7 @@ export function defaultRoute(family: Family): WantedRoute {
   return { destination: { network: addressOf(family, 0n) ?? GATEWAY[family], length: 0 } };
 }
 
-/** IPv6 has but one scope. */
+/** IPv6 has only one scope. */
 function scopeOfLink({ family }: Address): "link" | "universe" {
   return family === 4 ? "link" : "universe";
 }
@@ -138,21 +139,21 @@ function scopeOfLink({ family }: Address): "link" | "universe" {
 function hostSysctls(link: string, families: readonly Family[]): readonly PlannedSysctl[] {
   const ipv4 = [
     required("net/ipv4/ip_forward", "1"),
-    madeSo(required(`net/ipv4/conf/${link}/forwarding`, "1")),
-    madeSo(required(`net/ipv4/conf/${link}/proxy_arp`, "1")),
-    unseen(wished(`net/ipv4/neigh/${link}/proxy_delay`, "0")),
+    setAtCreation(required(`net/ipv4/conf/${link}/forwarding`, "1")),
+    setAtCreation(required(`net/ipv4/conf/${link}/proxy_arp`, "1")),
+    withoutReading(optional(`net/ipv4/neigh/${link}/proxy_delay`, "0")),
   ];
   const ipv6 = [
     required("net/ipv6/conf/all/forwarding", "1"),
     required(`net/ipv6/conf/${link}/disable_ipv6`, "0"),
-    unseen(initial(`net/ipv6/conf/${link}/accept_dad`, "0")),
+    withoutReading(initial(`net/ipv6/conf/${link}/accept_dad`, "0")),
     required(`net/ipv6/conf/${link}/forwarding`, "1"),
-    unseen(required(`net/ipv6/conf/${link}/proxy_ndp`, "1")),
+    withoutReading(required(`net/ipv6/conf/${link}/proxy_ndp`, "1")),
   ];
   return [
     ...(families.includes(4) ? ipv4 : []),
     ...(families.includes(6) ? ipv6 : []),
-    unseen(wished(`net/ipv6/conf/${link}/accept_ra`, "0")),
+    withoutReading(optional(`net/ipv6/conf/${link}/accept_ra`, "0")),
   ];
 }
 
@@ -160,11 +161,11 @@ function containerSysctls(wiring: Wiring, families: readonly Family[]): readonly
   const forwarding = wiring.allowIpForwarding ? "1" : "0";
   const ipv6 = [
     ...["all", "default", "lo"].map((place) => required(`net/ipv6/conf/${place}/disable_ipv6`, "0")),
-    unseen(initial(`net/ipv6/conf/${wiring.ifname}/accept_dad`, "0")),
+    withoutReading(initial(`net/ipv6/conf/${wiring.ifname}/accept_dad`, "0")),
     initial("net/ipv6/conf/all/forwarding", forwarding),
   ];
   return [
-    ...(families.includes(4) ? [unseen(initial("net/ipv4/ip_forward", forwarding))] : []),
+    ...(families.includes(4) ? [withoutReading(initial("net/ipv4/ip_forward", forwarding))] : []),
     ...(families.includes(6) ? ipv6 : []),
   ];
 }
@@ -172,13 +173,13 @@ function containerSysctls(wiring: Wiring, families: readonly Family[]): readonly
 function containerRoutes(wanted: readonly WantedRoute[], family: Family): readonly PlannedRoute[] {
   const gateway = GATEWAY[family];
   const own = wanted.filter(({ destination }) => destination.network.family === family);
-  // IPv6 knows its gateway to be on the link without being told.
+  // IPv6 needs no route to a link-local gateway.
   const toGateway: readonly PlannedRoute[] =
     family === 4 ? [{ destination: singlePrefix(gateway), scope: "link" }] : [];
   return [...toGateway, ...own.map((route) => routeVia(gateway, route))];
 }
 
-/** Table 0 is the kernel's word for the main table. */
+/** To the kernel table 0 means the main table. */
 function routeVia(
   gateway: Address,
   { destination, mtu, advertisedSegment, priority, table }: WantedRoute,
@@ -193,13 +194,13 @@ function routeVia(
   };
 }
 
-function madeSo(sysctl: PlannedSysctl): PlannedSysctl {
-  return { ...sysctl, whenNew: "made so" };
+function setAtCreation(sysctl: PlannedSysctl): PlannedSysctl {
+  return { ...sysctl, whenNew: "set at creation" };
 }
 
-/** Mostly something else on a new link or in a new namespace, and no lock to write it, even where it is the same. */
-function unseen(sysctl: PlannedSysctl): PlannedSysctl {
-  return { ...sysctl, whenNew: "written unseen" };
+/** Usually has another value on a new link or in a new namespace, and writing it takes no lock, even if it is the same. */
+function withoutReading(sysctl: PlannedSysctl): PlannedSysctl {
+  return { ...sysctl, whenNew: "write without reading" };
 }
 
 function required(name: string, value: string): PlannedSysctl {
@@ -210,6 +211,6 @@ function initial(name: string, value: string): PlannedSysctl {
   return { name, value, need: "initial" };
 }
 
-function wished(name: string, value: string): PlannedSysctl {
-  return { name, value, need: "wished" };
+function optional(name: string, value: string): PlannedSysctl {
+  return { name, value, need: "optional" };
 }

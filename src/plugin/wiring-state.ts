@@ -1,4 +1,4 @@
-/** What the kernel holds where a wiring plan has its say, read for CHECK. */
+/** Reads what the kernel has in the places that a wiring plan concerns, for CHECK. */
 import type { NetlinkSocket } from "../linux/netlink-socket.ts";
 import { runInNetns } from "../linux/netns.ts";
 import { type KnownAddress, listAddresses } from "../linux/rtnetlink/address.ts";
@@ -10,12 +10,12 @@ import type { Sandbox } from "./sandbox.ts";
 import type { PlannedSysctl, WiringPlan } from "./wiring-plan.ts";
 
 export interface SideState {
-  /** Absent: there is no such link, and what would hang on it was not looked for. */
+  /** Absent: there is no such link, and nothing else was read. */
   readonly link?: Link;
   readonly addresses: readonly KnownAddress[];
   readonly neighbours: readonly KnownNeighbour[];
   readonly routes: readonly Route[];
-  /** By name; `undefined` where the kernel has no such setting. */
+  /** By name; `undefined` if the kernel has no such sysctl. */
   readonly sysctls: Readonly<Record<string, string | undefined>>;
 }
 

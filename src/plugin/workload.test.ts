@@ -41,18 +41,18 @@ describe("workloadOf()", () => {
     expect(workload.hostInterface).toBe(`${identity.interfacePrefix}0123456789a`);
   });
 
-  test("takes a pod name without a namespace for no pod", () => {
+  test("ignores a pod name without a namespace", () => {
     expect(workloadOf(call, { podName: "web" }, "n").orchestrator).toBe("cni");
   });
 
-  test("gives the same MAC each time, and another to every other attachment", () => {
+  test("derives the same MAC each time, and another one for every other attachment", () => {
     const macOf = (more: object) => formatMac(workloadOf({ ...call, ...more }, {}, "n").mac);
 
     expect(macOf({})).toBe(macOf({}));
     expect(new Set([macOf({}), macOf({ ifname: "eth1" }), macOf({ networkName: "b" })]).size).toBe(3);
   });
 
-  test("refuses an ID that no endpoint can be named by", () => {
+  test("refuses an ID that is not valid in an endpoint's name", () => {
     expect(thrownBy(() => workloadOf({ ...call, containerId: "a-" }, {}, "n")).kind).toBe("environment-invalid");
   });
 });
@@ -73,7 +73,7 @@ describe("hostInterfaceName()", () => {
     expect(given).toBe(expected);
   });
 
-  test("tells apart long IDs that begin alike, and the interfaces of one container or pod", () => {
+  test("distinguishes long IDs with the same beginning, and the interfaces of one container or pod", () => {
     const pod = { namespace: "ns", name: "web" };
     const names = [
       name("container-01"),
@@ -87,7 +87,7 @@ describe("hostInterfaceName()", () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
-  test("always fits the kernel", () => {
+  test("never exceeds the kernel's limit", () => {
     const text = fc.stringMatching(/^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,80}$/);
     fc.assert(
       fc.property(text, text, (containerId, ifname) => {
@@ -98,7 +98,7 @@ describe("hostInterfaceName()", () => {
 });
 
 describe("formatMark()", () => {
-  test("fits an alias, and is known as its network's", () => {
+  test("fits in an alias, and is recognized as its network's", () => {
     const text = fc.stringMatching(/^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,300}$/);
     fc.assert(
       fc.property(text, text, (network, containerId) => {
@@ -109,7 +109,7 @@ describe("formatMark()", () => {
     );
   });
 
-  test("is no other network's, whatever their names begin with", () => {
+  test("is not recognized as another network's, even if the names begin alike", () => {
     const mark = formatMark({ network: "net.a", containerId: "c", ifname: "eth0" });
 
     expect(["net", "net.", "net.a.c", "et.a"].map((network) => isMarkOf(network, mark))).toEqual(

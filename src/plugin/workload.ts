@@ -1,7 +1,6 @@
 /**
- * Who is attached: the attachment as the allocator knows it, and every name and
- * number of its endpoint and links. Follows from the call alone, so ADD, CHECK and
- * DEL agree. Pure.
+ * The attachment as the allocator knows it, with the names of its endpoint and
+ * links and its MAC. Derived only from the call, so ADD, CHECK and DEL agree. Pure.
  */
 import type { CniArguments } from "../cni/arguments.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
@@ -14,20 +13,20 @@ import { formatMark } from "./link-mark.ts";
 
 export interface Workload extends Attachment {
   readonly ifname: string;
-  /** `k8s` when the runtime named a pod, else `cni`. */
+  /** `k8s` if the call has a pod, else `cni`. */
   readonly orchestrator: "k8s" | "cni";
   readonly namespace: string;
   readonly pod?: string;
   readonly endpointName: string;
   readonly endpointKey: string;
   readonly hostInterface: string;
-  /** The host link's alias: whose it is. */
+  /** The host link's alias, which identifies its owner. */
   readonly mark: string;
-  /** The container's MAC: ours to choose, since the endpoint is recorded before the link exists. */
+  /** The container's MAC: chosen here, since the endpoint is recorded before the link exists. */
   readonly mac: Uint8Array;
 }
 
-/** Where workloads without a pod are recorded. */
+/** The namespace in which workloads without a pod are recorded. */
 const OTHER_NAMESPACE = "default";
 
 export function workloadOf(
@@ -60,7 +59,7 @@ export function workloadOf(
   };
 }
 
-/** The annotation that `ip_addrs_no_ipam` honours is a pod's: without a pod nothing could ever come of it. */
+/** `ip_addrs_no_ipam` uses an annotation of the pod: without a pod it could not have an effect. */
 export function requirePodFor({ ipAddrsNoIpam }: NetworkConfig["features"], { pod }: Workload): void {
   if (!ipAddrsNoIpam || pod !== undefined) return;
   const field = '"feature_control.ip_addrs_no_ipam"';
@@ -71,9 +70,9 @@ export function requirePodFor({ ipAddrsNoIpam }: NetworkConfig["features"], { po
   );
 }
 
-/** Locally administered, unicast; a second ADD of the same attachment gives the same. */
+/** Locally administered, unicast; the same for every ADD of the attachment. */
 function derivedMac(mark: string): Uint8Array {
-  // Half the time of a CryptoHasher in a process that has just begun.
+  // Takes half the time of a CryptoHasher in a new process.
   const hash = new Uint8Array(32);
   Bun.SHA256.hash(mark, hash);
   const mac = new Uint8Array(6);

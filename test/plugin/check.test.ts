@@ -23,40 +23,40 @@ interface Broken {
 }
 
 const BROKEN: readonly Broken[] = [
-  { title: "a link that is gone", inPod: "ip link delete eth0", names: /interface "eth0" is gone/ },
+  { title: "a link that is gone", inPod: "ip link delete eth0", names: /interface "eth0" is missing/ },
   { title: "the container's link down", inPod: "ip link set eth0 down", names: /interface "eth0" is down/ },
   { title: "the host's link down", onHost: "ip link set IF down", names: /host interface "vend\w+" is down/ },
-  { title: "another MTU", inPod: "ip link set eth0 mtu 1300", names: /MTU 1300 and not 1500/ },
+  { title: "another MTU", inPod: "ip link set eth0 mtu 1300", names: /MTU 1300 instead of 1500/ },
   { title: "another MAC", inPod: "ip link set eth0 address 02:00:00:00:00:01", names: /MAC 02:00:00:00:00:01/ },
   { title: "another MAC of the host", onHost: "ip link set IF address 02:00:00:00:00:02", names: /02:00:00:00:00:02/ },
   { title: "a link of another owner", onHost: "ip link set IF alias net/other/eth0", names: /belongs to "net\/other/ },
-  { title: "a lost IPv4 address", inPod: "ip addr del IP4/32 dev eth0", names: /lost its address 10\./ },
-  { title: "a lost IPv6 address", inPod: "ip addr del IP6/128 dev eth0", names: /lost its address fd50/ },
-  { title: "a lost default route", inPod: "ip route del default", names: /lost its route to 0\.0\.0\.0\/0/ },
-  { title: "a lost IPv6 default route", inPod: "ip -6 route del default", names: /lost its route to ::\/0/ },
+  { title: "a lost IPv4 address", inPod: "ip addr del IP4/32 dev eth0", names: /lacks address 10\./ },
+  { title: "a lost IPv6 address", inPod: "ip addr del IP6/128 dev eth0", names: /lacks address fd50/ },
+  { title: "a lost default route", inPod: "ip route del default", names: /lacks the route to 0\.0\.0\.0\/0/ },
+  { title: "a lost IPv6 default route", inPod: "ip -6 route del default", names: /lacks the route to ::\/0/ },
   {
     title: "a lost route to the gateway",
     inPod: "ip route flush dev eth0 scope link",
-    names: /lost its route to 169\.254\.1\.1\/32/,
+    names: /lacks the route to 169\.254\.1\.1\/32/,
   },
   {
     title: "a default route elsewhere",
     inPod: "ip link set lo up; ip route replace default dev lo",
     names: /route to 0\.0\.0\.0\/0/,
   },
-  { title: "a lost route on the host", onHost: "ip route del IP4", names: /host interface.*lost its route to 10\./ },
-  { title: "a lost IPv6 route on the host", onHost: "ip -6 route del IP6", names: /lost its route to fd50/ },
-  { title: "a lost neighbour", inPod: "ip neigh del 169.254.1.1 dev eth0", names: /lost its neighbour 169/ },
-  { title: "a lost neighbour on the host", onHost: "ip neigh del IP4 dev IF", names: /lost its neighbour 10\./ },
+  { title: "a lost route on the host", onHost: "ip route del IP4", names: /host interface.*lacks the route to 10\./ },
+  { title: "a lost IPv6 route on the host", onHost: "ip -6 route del IP6", names: /lacks the route to fd50/ },
+  { title: "a lost neighbour", inPod: "ip neigh del 169.254.1.1 dev eth0", names: /lacks neighbour entry 169/ },
+  { title: "a lost neighbour on the host", onHost: "ip neigh del IP4 dev IF", names: /lacks neighbour entry 10\./ },
   {
     title: "a false neighbour on the host",
     onHost: "ip neigh replace IP6 lladdr 02:00:00:00:00:04 dev IF nud permanent",
-    names: /lost its neighbour fd50/,
+    names: /lacks neighbour entry fd50/,
   },
   {
     title: "a false neighbour",
     inPod: "ip neigh replace fe80::ecee:eeff:feee:eeee lladdr 02:00:00:00:00:03 dev eth0 nud permanent",
-    names: /lost its neighbour fe80/,
+    names: /lacks neighbour entry fe80/,
   },
   {
     title: "no forwarding on the host's link",
@@ -81,7 +81,7 @@ const BROKEN: readonly Broken[] = [
   {
     title: "a result that names no interface of ours",
     prevResult: (result) => ({ ...result, interfaces: [], ips: result.ips.map(({ address }) => ({ address })) }),
-    names: /names no interface "eth0"/,
+    names: /does not contain interface "eth0"/,
   },
   {
     title: "an address that was never given",
@@ -136,7 +136,7 @@ for (const { kind, test } of STORES) {
       await site.store.put([{ kind: "put", key: endpoint, value: value.replaceAll(pod.containerId, "another") }]);
       expect(failureOf(await check()).msg).toMatch(/endpoint .* belongs to "another"/);
       await site.store.remove(endpoint);
-      expect(failureOf(await check()).msg).toMatch(/endpoint .* is gone/);
+      expect(failureOf(await check()).msg).toMatch(/endpoint .* is missing/);
 
       for (const [key] of entries) if (key.startsWith(blocksPrefix(4))) await site.store.remove(key);
       expect(failureOf(await check()).msg).toMatch(/address 10\.50\S+ is not reserved/);

@@ -1,4 +1,4 @@
-/** ADD: addresses for one attachment, in one read and one commit, or in a commit that proves the read. */
+/** ADD: assigns the addresses of one attachment, in one read and one commit, or in one commit that verifies remembered reads. */
 import { decodeArguments } from "../../cni/arguments.ts";
 import type { AddCall } from "../../cni/call.ts";
 import { type CniResult, EMPTY_RESULT } from "../../cni/result.ts";
@@ -22,7 +22,7 @@ export async function add(call: AddCall, session: Session): Promise<CniResult> {
   return { ...EMPTY_RESULT, ips: addresses.map((each) => ({ address: resultAddress(each) })) };
 }
 
-/** With the length of its block; an address asked for by name stands alone. */
+/** With the prefix length of its block; a requested address has its full length. */
 function resultAddress({ address, block, given }: AssignedAddress): string {
   return formatInterfaceAddress({ address, length: given ? addressBits(address.family) : block.length });
 }

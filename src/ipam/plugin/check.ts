@@ -1,4 +1,4 @@
-/** CHECK: the attachment still holds what ADD gave it. */
+/** CHECK: whether the attachment still has the addresses from ADD. */
 import type { CheckCall } from "../../cni/call.ts";
 import { PluginError } from "../../errors.ts";
 import { formatAddress, parseAddress } from "../../ip/address.ts";
@@ -11,11 +11,11 @@ export async function check(call: CheckCall, session: Session): Promise<void> {
   const expected = resultAddresses(call.prevResult);
   const held = await (await session.allocator()).held(heldRequest(attachment, expected));
   const names = held.map(({ address }) => formatAddress(address));
-  if (names.length === 0) throw failed(`"${attachment.handle}" holds no address`);
+  if (names.length === 0) throw failed(`handle "${attachment.handle}" has no address`);
 
   const lost = expected.filter((text) => !names.includes(canonical(text)));
   if (lost.length === 0) return;
-  throw failed(`"${attachment.handle}" holds ${names.join(", ")}, and not ${lost.join(", ")}`);
+  throw failed(`handle "${attachment.handle}" has ${names.join(", ")}, but not ${lost.join(", ")}`);
 }
 
 function canonical(text: string): string {

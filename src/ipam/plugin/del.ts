@@ -1,4 +1,4 @@
-/** DEL: releases what the attachment holds; if it holds nothing, that is success. */
+/** DEL: releases the addresses of the attachment; if it has none, that is success. */
 import type { DelCall } from "../../cni/call.ts";
 import { attachmentOf, heldRequest } from "../attachment.ts";
 import { requireReadyForReleasing, WANTED_CLUSTER } from "../cluster.ts";

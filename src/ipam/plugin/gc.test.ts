@@ -20,7 +20,7 @@ const block = ALLOCATIONS.reduce(
 );
 
 describe("leakedAddresses()", () => {
-  test("finds what this network holds on this node for nobody, interface by interface", () => {
+  test("finds this network's leaked addresses on this node, interface by interface", () => {
     const isKept: IsKept = (containerId, ifname) => containerId === "kept" && ifname === "eth0";
 
     const leaked = leakedAddresses(block, { network: "net", node: "n", isKept });
@@ -29,7 +29,7 @@ describe("leakedAddresses()", () => {
     expect(leaked.map((each) => each.sequenceNumber)).toEqual([6n, 7n, 11n]);
   });
 
-  test("never takes a network with a dot for a container of the shorter name", () => {
+  test("does not mistake a network with a dot for a container of the network with the shorter name", () => {
     const leaked = leakedAddresses(block, { network: "net.b", node: "n", isKept: () => false });
 
     expect(leaked.map((each) => formatAddress(each.address))).toEqual(["10.0.0.4", "10.0.0.5"]);

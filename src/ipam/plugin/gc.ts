@@ -1,12 +1,12 @@
 /**
- * GC: gives back what attachments of this network on this node hold that the
- * runtime does not know any more.
+ * GC: releases addresses of this network's attachments on this node that the
+ * runtime no longer lists.
  *
- * The runtime speaks for its own node: what other nodes hold of the same
- * network is none of its business. A leak may lie in a block of another node
- * (borrowed), so every block is looked at, a page at a time. Each address is
- * released under the sequence number it was found with: one that was given anew
- * meanwhile stays.
+ * The runtime's list only concerns its own node: addresses of other nodes in the
+ * same network are kept. A leaked address may be in a block of another node
+ * (borrowed), so every block is read, a page at a time. Each address is released
+ * only with the sequence number it was found with: one that was assigned again
+ * meanwhile is kept.
  */
 import type { GcCall } from "../../cni/call.ts";
 import { pagesBelow } from "../../datastore/pages.ts";
@@ -24,7 +24,7 @@ export async function gc({ networkName: network, validAttachments }: GcCall, ses
   await releaseLeaked({ network, isKept }, session);
 }
 
-/** Whether an attachment keeps its addresses; without an interface, whether any of the container's does. */
+/** Whether an attachment keeps its addresses; without an interface, whether any attachment of the container does. */
 export type IsKept = (containerId: string, ifname: string | undefined) => boolean;
 
 export async function releaseLeaked(
@@ -41,19 +41,19 @@ export async function releaseLeaked(
       const leaked = entries.flatMap((entry) => leakedAddresses(readBlock(entry.value, entry.key), keep));
       if (leaked.length === 0) continue;
       const { released } = await allocator.releaseAddresses(leaked);
-      session.log.info("Released addresses of containers that are gone", { count: released.length });
+      session.log.info("Released addresses of containers that no longer exist", { count: released.length });
     }
   }
 }
 
-/** Whose addresses are judged, and who may keep them. */
+/** The network and node to collect, and which attachments keep their addresses. */
 export interface Keepers {
   readonly network: string;
   readonly node: string;
   readonly isKept: IsKept;
 }
 
-/** The addresses of the block that belong to this network and node, and to no attachment that keeps them. */
+/** The addresses of the block that belong to this network and node but not to an attachment that keeps them. */
 export function leakedAddresses(block: IPAMBlock, keep: Keepers): readonly GuardedAddress[] {
   return [...block.allocations.keys()].flatMap((ordinal): GuardedAddress[] => {
     const attributes = attributesOf(block, ordinal);
@@ -66,7 +66,7 @@ export function leakedAddresses(block: IPAMBlock, keep: Keepers): readonly Guard
   });
 }
 
-/** Names of networks may hold dots: `a.b.c` is of network `a` or of `a.b`, which only the attribute can tell. */
+/** Network names may contain dots: `a.b.c` may be of network `a` or `a.b`, and only the attribute shows which. */
 function isOurs({ secondary }: BlockAttribute, handle: string, { network, node }: Keepers): boolean {
   if (secondary["node"] !== node || !handle.startsWith(`${network}.`)) return false;
   const recorded = secondary[NETWORK_ATTRIBUTE];

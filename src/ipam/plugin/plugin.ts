@@ -1,4 +1,4 @@
-/** The IPAM plugin: what each CNI command does. CNI_NETNS, CNI_IFNAME and CNI_PATH are not looked at. */
+/** The IPAM plugin: its CNI commands. CNI_NETNS, CNI_IFNAME and CNI_PATH are not required. */
 import type { PluginDescription } from "../../cni/plugin-description.ts";
 import type { CniPlugin } from "../../cni/serve.ts";
 import { openingSessions, type Surroundings } from "../session.ts";

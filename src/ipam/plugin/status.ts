@@ -1,4 +1,4 @@
-/** STATUS: whether an ADD could be served now. */
+/** STATUS: whether an ADD could succeed now. */
 import { PluginError } from "../../errors.ts";
 import { resourceKey, resourcesPrefix } from "../../model/keys.ts";
 import { readyForAssigning, WANTED_CLUSTER } from "../cluster.ts";
@@ -17,7 +17,7 @@ export async function status(session: Session): Promise<void> {
   }
 }
 
-/** The pools are chosen as ADD would. Full ones are well: a host full of running containers is healthy. */
+/** Chooses the pools as ADD does. Full pools are not an error: a host full of running containers is healthy. */
 async function requireAddresses(session: Session): Promise<void> {
   const { config, node } = session;
   const { answers } = await (await session.store()).read([

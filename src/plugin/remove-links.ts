@@ -1,4 +1,4 @@
-/** Takes an attachment's links away: found by their mark, so that nobody else's are touched. */
+/** Removes the links of an attachment: found by their mark, so that no other links are touched. */
 import { PluginError } from "../errors.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
 import { closeNetns, openNetlinkSocketIn, openNetns } from "../linux/netns.ts";
@@ -8,7 +8,7 @@ import { isOwn } from "./sandbox.ts";
 import { removeHostLink, removeLink } from "./wire.ts";
 import type { Workload } from "./workload.ts";
 
-/** For DEL: whatever end is found; neither is success. A namespace that is gone took its links with it. */
+/** For DEL: removes either end that exists; finding none is success. A deleted namespace has no links. */
 export async function removeLinks(workload: Workload, netns: string | undefined, links: LinkAccess): Promise<void> {
   const host = openNetlinkSocket("route");
   try {
@@ -16,14 +16,14 @@ export async function removeLinks(workload: Workload, netns: string | undefined,
     if (link === undefined) removeInside(workload, netns);
     else await removeHostLink(link, () => links.remove(host, link));
   } catch (failure) {
-    // What is no namespace holds no link.
+    // A file that is not a network namespace contains no links.
     if (!(failure instanceof PluginError) || failure.kind !== "netns-invalid") throw failure;
   } finally {
     closeNetlinkSocket(host);
   }
 }
 
-/** By the host's end; the container's goes with it. */
+/** Removes the host's end, and with it the container's. */
 export function removeOwnLink(host: NetlinkSocket, workload: Workload): void {
   const link = findOwnLink(host, workload);
   if (link !== undefined) removeLink(host, link);
@@ -34,7 +34,7 @@ function findOwnLink(host: NetlinkSocket, workload: Workload): Link | undefined 
   return link?.alias === workload.mark ? link : undefined;
 }
 
-/** The host's end may bear another name: the naming follows the build's identity. */
+/** The host's end may have another name: its prefix depends on the build's identity. */
 function removeInside(workload: Workload, path: string | undefined): void {
   const netns = path === undefined ? undefined : openNetns(path);
   if (netns === undefined) return;
