@@ -1,8 +1,8 @@
 /**
- * Forgets tracked connections, so that the next packet is judged anew: a UDP
- * client keeps its source port, and without this it stays with a dead pod.
+ * Deletes conntrack entries, so that the rules apply again to the next packet: a UDP
+ * client keeps its source port, and would otherwise keep sending to a deleted pod.
  *
- * The kernel filters: nothing is listed, whatever the size of its table.
+ * The kernel does the filtering: nothing is listed, whatever the size of its table.
  */
 import { type Address, addressBytes, type Family } from "../ip/address.ts";
 import type { MessageWriter } from "./netlink/message-writer.ts";
@@ -16,10 +16,10 @@ const TUPLE = { ip: 1, protocol: 2 } as const;
 const PROTOCOL = { number: 1, destinationPort: 3 } as const;
 const FILTER = { originalFlags: 1, replyFlags: 2 } as const;
 const FILTER_FLAG = { source: 1, destination: 2, protocolNumber: 8, destinationPort: 32 } as const;
-// With version 0 the kernel ignores the family and forgets both.
+// With version 0 the kernel ignores the family and deletes entries of both.
 const FAMILY_COUNTS = 1;
 
-/** What the first packet of the connection looked like; what is left out matches any. */
+/** Fields of the first packet of the connection; an absent field matches any value. */
 export interface ConntrackFilter {
   readonly family: Family;
   readonly source?: Address;
@@ -30,7 +30,7 @@ export interface ConntrackFilter {
   readonly destinationPort?: number;
 }
 
-/** Removes every entry that matches; none is no error. `socket` speaks netfilter. */
+/** Removes every entry that matches; succeeds if there is none. `socket` is a netfilter socket. */
 export function forgetConnections(socket: NetlinkSocket, filters: readonly ConntrackFilter[]): void {
   perform(socket, filters.map(forgetRequest));
 }

@@ -1,4 +1,4 @@
-/** The kernel's error numbers that its network interfaces answer with: name and the usual words. */
+/** The error numbers that the kernel's network interfaces return: name and usual description. */
 const ERRNO = {
   EPERM: [1, "Operation not permitted"],
   ENOENT: [2, "No such file or directory"],
@@ -51,12 +51,12 @@ const ERRNO = {
 
 export type ErrnoName = keyof typeof ERRNO;
 
-/** The number behind a name. */
+/** The number of a name. */
 export function errnoOf(name: ErrnoName): number {
   return ERRNO[name][0];
 }
 
-/** `EEXIST (File exists)`; an unknown number says just that. */
+/** `EEXIST (File exists)`; `error number 4711` if it is unknown. */
 export function describeErrno(errno: number): string {
   for (const [name, [number, text]] of Object.entries(ERRNO)) {
     if (number === errno) return `${name} (${text})`;

@@ -10,7 +10,7 @@ afterAll(() => folder.remove());
 const at = (name: string) => join(folder.path, name);
 
 describe("readText()", () => {
-  test("reads files of any length, and nothing where there is none", () => {
+  test("reads files of any length, and returns undefined if there is none", () => {
     for (const length of [0, 1, 4096, 4097, 70_000]) {
       const text = "ü".repeat(length);
       writeFileSync(at("read"), text);
@@ -20,28 +20,28 @@ describe("readText()", () => {
     expect(readText(at("absent/deeper"))).toBeUndefined();
   });
 
-  test("says why when the path is no file", () => {
+  test("reports why a path cannot be read", () => {
     expect(thrownBy(() => readText(folder.path))).toMatchObject({ kind: "io-failure" });
     expect(thrownBy(() => readText("/proc/version/deeper")).message).toContain("ENOTDIR");
   });
 });
 
 describe("writeText()", () => {
-  test("replaces the whole content and keeps the file to its owner", () => {
+  test("replaces the whole content, readable by the owner only", () => {
     writeText(at("write"), "a long text");
     writeText(at("write"), "short");
     expect(readFileSync(at("write"), "utf8")).toBe("short");
     expect(statSync(at("write")).mode & 0o777).toBe(0o600);
   });
 
-  test("makes no folder, and says when the disk is full", () => {
+  test("does not create a folder, and reports a full disk", () => {
     expect(thrownBy(() => writeText(at("absent/file"), "x")).message).toContain("ENOENT");
     expect(thrownBy(() => writeText("/dev/full", "x")).message).toContain("ENOSPC");
   });
 });
 
 describe("overwriteText()", () => {
-  test("creates, and leaves what was longer its tail", () => {
+  test("creates a file, and keeps the rest of a longer one", () => {
     overwriteText(at("over"), "0123456789");
     overwriteText(at("over"), "abc");
     expect(readFileSync(at("over"), "utf8")).toBe("abc3456789");
@@ -55,25 +55,25 @@ describe("createText()", () => {
     expect(readFileSync(at("new"), "utf8")).toBe("first");
   });
 
-  test("does not take another failure for an existing file", () => {
+  test("does not treat another failure as an existing file", () => {
     expect(thrownBy(() => createText(at("absent/file"), "x")).message).toContain("ENOENT");
   });
 });
 
 describe("removeFile()", () => {
-  test("answers whether there was one", () => {
+  test("returns whether the file existed", () => {
     writeFileSync(at("gone"), "");
     expect([removeFile(at("gone")), removeFile(at("gone"))]).toEqual([true, false]);
   });
 
-  test("removes no folder", () => {
+  test("does not remove a folder", () => {
     mkdirSync(at("folder"));
     expect(thrownBy(() => removeFile(at("folder"))).kind).toBe("io-failure");
   });
 });
 
 describe("lastChangeOf()", () => {
-  test("is another one after a name was added, the same after a mere look", () => {
+  test("changes when a name is added, not when the folder is read", () => {
     mkdirSync(at("watched"));
     const before = lastChangeOf(at("watched"));
     chmodSync(at("watched"), 0o700);

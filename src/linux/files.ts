@@ -1,10 +1,9 @@
 /**
- * Small files by the system calls themselves: read whole, write whole, create
- * where none is, remove.
+ * Reads, writes, creates and removes small files with direct system calls.
  *
- * For the way of an ADD, where to load `node:fs` costs more than all the work
- * on the files (docs/decisions/0006-what-imports-cost.md). What is rare (making
- * folders, listing them) loads it when it comes to that.
+ * For an ADD, loading `node:fs` costs more than all the work on the files
+ * (docs/decisions/0006-what-imports-cost.md). Rare operations (create folders, list
+ * them) load it when they need it.
  */
 import { enlarged } from "../bytes.ts";
 import { effect } from "../effect.ts";
@@ -19,21 +18,21 @@ const CREATE = 0o100;
 const EXCLUSIVE = 0o200;
 const TRUNCATE = 0o1000;
 const CLOSE_ON_EXEC = 0o2000000;
-/** Owner alone: who holds which address is nobody else's business. */
+/** Only for the owner: others need not know which container has which address. */
 const MODE = 0o600;
 
-/** Every small file fits: it is read with one system call, into memory that is used again and again. */
+/** Large enough for every small file: it is read with one system call, into a buffer that is reused. */
 const SMALL = 4096;
 
 let smallBuffer: Uint8Array | undefined;
 let decoder: TextDecoder | undefined;
 
-/** A descriptor to read by, or to name what the file stands for; `undefined` where there is none. */
+/** A descriptor to read the file, or to refer to what it represents; `undefined` if it does not exist. */
 export function openToRead(path: string): number | undefined {
   return open(path, READ_ONLY);
 }
 
-/** A descriptor to lock by, creating the file; `undefined` where its folder is missing. */
+/** A descriptor to lock the file, which is created if needed; `undefined` if its folder does not exist. */
 export function openLockFile(path: string): number | undefined {
   return open(path, READ_ONLY | CREATE);
 }
@@ -42,7 +41,7 @@ export function closeFile(file: number): void {
   libc.close(file);
 }
 
-/** The whole text, or `undefined` where there is no such file. */
+/** The whole text, or `undefined` if there is no such file. */
 export function readText(path: string): string | undefined {
   const file = open(path, READ_ONLY);
   if (file === undefined) return undefined;
@@ -54,7 +53,7 @@ export function readText(path: string): string | undefined {
   }
 }
 
-/** Replaces the content, or creates the file. Not atomic: whoever is killed in between leaves it empty. */
+/** Replaces the content, or creates the file. Not atomic: a process that is killed in between leaves it empty. */
 export function writeText(path: string, text: string): void {
   const file = open(path, WRITE_ONLY | CREATE | TRUNCATE);
   if (file === undefined) throw refused("write", path, errnoOf("ENOENT"));
@@ -62,9 +61,9 @@ export function writeText(path: string, text: string): void {
 }
 
 /**
- * Writes over the beginning of the file, or creates it; what was longer keeps
- * its tail. One system call changes it, so no reader meets half of the text,
- * and the file system does not flush as it does behind a truncation.
+ * Overwrites the beginning of the file, or creates it; the rest of a longer file
+ * stays. One system call changes it, so no reader sees half of the text, and the file
+ * system does not flush as it does after a truncation.
  */
 export function overwriteText(path: string, text: string): void {
   const file = open(path, WRITE_ONLY | CREATE);
@@ -72,7 +71,7 @@ export function overwriteText(path: string, text: string): void {
   effect(`write "${path}"`, () => fill(file, path, text));
 }
 
-/** Writes over the beginning of a file that is there; answers `false` where there is none. For files of the kernel. */
+/** Overwrites the beginning of an existing file; returns `false` if there is none. For files of the kernel. */
 export function overwrite(path: string, text: string): boolean {
   const file = open(path, WRITE_ONLY);
   if (file === undefined) return false;
@@ -80,7 +79,7 @@ export function overwrite(path: string, text: string): boolean {
   return true;
 }
 
-/** Creates the file with this text; answers `false` where one of that name is already. */
+/** Creates the file with this text; returns `false` if it exists already. */
 export function createText(path: string, text: string): boolean {
   const file = libc.open(path, WRITE_ONLY | CREATE | EXCLUSIVE | CLOSE_ON_EXEC, MODE);
   if (file < 0) {
@@ -97,7 +96,7 @@ export function createText(path: string, text: string): boolean {
   return true;
 }
 
-/** Answers whether there was one to remove. */
+/** Returns whether the file existed. */
 export function removeFile(path: string): boolean {
   const errno = effect(`remove "${path}"`, () => (libc.unlink(path) === 0 ? undefined : libc.lastErrno()));
   if (errno === undefined) return true;
@@ -106,20 +105,20 @@ export function removeFile(path: string): boolean {
 }
 
 /**
- * When the content last changed, as text to compare: for a folder, when a name
- * in it was last added or removed. `undefined` where nothing is.
+ * The time of the last change of the content, as text for comparison: for a folder, when
+ * a name in it was last added or removed. `undefined` if the path does not exist.
  */
 export function lastChangeOf(path: string): string | undefined {
   return statusAt(path)?.changed;
 }
 
-/** Whether two paths lead to one file; a path that leads nowhere leads to none. */
+/** Whether two paths are the same file; `false` if one does not exist. */
 export function isSameFile(path: string, other: string): boolean {
   const left = placeOf(path);
   return left !== undefined && left === placeOf(other);
 }
 
-/** Device and inode, as text to compare; `undefined` where the path leads nowhere. */
+/** Device and inode, as text for comparison; `undefined` if the path does not exist. */
 export function placeOf(path: string): string | undefined {
   return statusAt(path)?.place;
 }
@@ -132,7 +131,7 @@ function open(path: string, flags: number): number | undefined {
   throw refused("open", path, errno);
 }
 
-/** Valid until the next file is read. Regular files, and the kernel's settings, give less than asked for only at their end. */
+/** Valid until the next file is read. A read of a regular file or a kernel setting is short only at its end. */
 function readAll(file: number, path: string): Uint8Array {
   smallBuffer ??= new Uint8Array(SMALL);
   let bytes = smallBuffer;
@@ -153,7 +152,7 @@ function fill(file: number, path: string, text: string): void {
   const written = bytes.length === 0 ? 0 : libc.write(file, bytes, bytes.length);
   const errno = written < 0 ? libc.lastErrno() : errnoOf("ENOSPC");
   closeFile(file);
-  // Files this small are written in one go, or the disk is full.
+  // A file this small is written with one call, or the disk is full.
   if (written !== bytes.length) throw refused("write", path, errno);
 }
 

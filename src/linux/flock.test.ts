@@ -9,7 +9,7 @@ const folder = mkdtempSync(join(tmpdir(), "vt-flock-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 describe("tryLockFile()", () => {
-  test("gives the lock to one holder at a time and creates the folder it lies in", () => {
+  test("gives the lock to one holder at a time, and creates its folder", () => {
     const path = join(folder, "below", "lock");
     const first = tryLockFile(path);
     if (first === undefined) throw new Error("expected the lock");
@@ -22,7 +22,7 @@ describe("tryLockFile()", () => {
 });
 
 describe("lockFile()", () => {
-  test("waits for the holder to let go", async () => {
+  test("waits until the holder releases the lock", async () => {
     const path = join(folder, "wait");
     const held = tryLockFile(path);
     if (held === undefined) throw new Error("expected the lock");
@@ -31,7 +31,7 @@ describe("lockFile()", () => {
     unlockFile(await waiting);
   });
 
-  test("gives up at the limit, and at once when told to", async () => {
+  test("stops at the limit, and at once when aborted", async () => {
     const path = join(folder, "limit");
     const held = tryLockFile(path);
     if (held === undefined) throw new Error("expected the lock");
@@ -42,7 +42,7 @@ describe("lockFile()", () => {
     unlockFile(held);
   });
 
-  test("is let go by the kernel when the holder dies", async () => {
+  test("is released by the kernel when the holder ends", async () => {
     const path = join(folder, "dead");
     const holder = Bun.spawn(["flock", "--no-fork", path, "sh", "-c", "echo held; exec sleep 60"], { stdout: "pipe" });
     await holder.stdout.getReader().read();

@@ -1,9 +1,9 @@
 /**
- * Exclusive locks on files, shared with every program that uses flock(2). The
- * kernel gives a lock back when its holder dies.
+ * Exclusive locks on files, compatible with every program that uses flock(2). The
+ * kernel releases a lock when its holder ends.
  *
- * A lock that is taken is tried again at short intervals: a blocking flock
- * would stop the whole thread, signals and deadlines included.
+ * If another process holds the lock, it is tried again at short intervals: a blocking
+ * flock would stop the whole thread, including signals and time limits.
  */
 import { PluginError } from "../errors.ts";
 import { errnoOf } from "./errno.ts";
@@ -21,7 +21,7 @@ export interface FileLock {
   readonly fd: number;
 }
 
-/** Takes the lock now, or answers `undefined` where somebody holds it. Creates the file and its folder. */
+/** Takes the lock now, or returns `undefined` if another process holds it. Creates the file and its folder. */
 export function tryLockFile(path: string): FileLock | undefined {
   const fd = openLockFile(path) ?? openInNewFolder(path);
   if (libc.flock(fd, LOCK_EX | LOCK_NB) === 0) return { path, fd };
@@ -31,7 +31,7 @@ export function tryLockFile(path: string): FileLock | undefined {
   throw new KernelError(`lock "${path}"`, errno);
 }
 
-/** Waits for the lock up to the limit; then "try-again-later". */
+/** Waits for the lock up to the limit; then throws "try-again-later". */
 export async function lockFile(
   path: string,
   wait: { readonly limitMilliseconds: number; readonly signal?: AbortSignal },
@@ -42,7 +42,10 @@ export async function lockFile(
     const lock = tryLockFile(path);
     if (lock !== undefined) return lock;
     if (performance.now() - started >= wait.limitMilliseconds) {
-      throw new PluginError("try-again-later", `Cannot lock "${path}": still held after ${wait.limitMilliseconds} ms`);
+      throw new PluginError(
+        "try-again-later",
+        `Cannot lock "${path}": another process still holds the lock after ${wait.limitMilliseconds} ms`,
+      );
     }
     await Bun.sleep(pause);
   }
@@ -52,7 +55,7 @@ export function unlockFile(lock: FileLock): void {
   closeFile(lock.fd);
 }
 
-/** Once per folder, so the import that makes it is paid for only then. */
+/** Rare, so `node:fs` is loaded only here. */
 function openInNewFolder(path: string): number {
   const { mkdirSync }: typeof import("node:fs") = require("node:fs");
   try {

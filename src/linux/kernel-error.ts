@@ -1,16 +1,16 @@
 /**
- * What the kernel said no to, as an error that can also be tested as a value:
- * callers that expect EEXIST or ENODEV ask `isKernelError(error, "EEXIST")`.
+ * A refusal by the kernel. Callers that expect EEXIST or ENODEV check for it with
+ * `isKernelError(error, "EEXIST")`.
  */
 import { PluginError } from "../errors.ts";
 import { describeErrno, type ErrnoName, errnoOf } from "./errno.ts";
 
 export class KernelError extends PluginError {
   readonly errno: number;
-  /** The kernel's extended acknowledgement, empty where it gave none. */
+  /** The kernel's extended acknowledgement; empty if there was none. */
   readonly kernelText: string;
 
-  /** `action` is what was attempted, as it reads after "Cannot". */
+  /** `action` is what was attempted: the text that follows "Cannot". */
   constructor(action: string, errno: number, kernelText = "") {
     const words = kernelText === "" ? "" : `: ${kernelText}`;
     super("kernel-refused", `Cannot ${action}: ${describeErrno(errno)}${words}`);

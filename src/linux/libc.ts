@@ -1,4 +1,4 @@
-/** System calls by the names and in the order of arguments of the C library. Each answers a negative number where it failed. */
+/** System calls with the names and arguments of the C library. Each returns a negative number if it failed. */
 import { addressOf, CURRENT_FOLDER, pathBytes, systemCall } from "../system-call.ts";
 
 export { lastErrno } from "../system-call.ts";
@@ -25,7 +25,7 @@ export const setns = (file: number, kind: number) => systemCall("setns", file, k
 export const unshare = (kinds: number) => systemCall("unshare", kinds);
 export const prctl = (option: number, value: Bytes | number) => systemCall("prctl", option, value);
 export const getppid = () => systemCall("getppid", 0);
-/** Lists of addresses of texts, each with a zero behind. */
+/** `args` and `variables` are lists of the addresses of texts that end with a zero byte. */
 export const execve = (path: Bytes, args: Bytes, variables: Bytes) =>
   systemCall("execve", addressOf(path), args, addressOf(variables));
 
@@ -33,7 +33,7 @@ export function setsockopt(socket: number, level: number, name: number, value: B
   return systemCall("setsockopt", socket, level, name, addressOf(value), length);
 }
 
-/** `length` says how much the value holds, and then how much of it was written. */
+/** `length` is the size of the value, and after the call the number of bytes written. */
 export function getsockopt(socket: number, level: number, name: number, value: Bytes, length: Bytes): number {
   return systemCall("getsockopt", socket, level, name, addressOf(value), addressOf(length));
 }

@@ -1,10 +1,10 @@
 /**
- * Moves a process into the namespaces that another process lives in.
+ * Moves a process into the namespaces of another process.
  *
- * A mount namespace belongs to a thread as long as the thread shares its
- * current folder with no other, and the language runtime has threads from the
- * start. So the calling thread joins alone, and then replaces the whole process
- * (`replaceProcess`): what runs from then on has never been anywhere else.
+ * A thread can join a mount namespace only if it shares its current folder with no
+ * other thread, and the language runtime has several threads from the start. So the
+ * calling thread joins alone and then replaces the whole process (`replaceProcess`):
+ * the new program runs completely in the joined namespaces.
  */
 
 import { errnoOf } from "./errno.ts";
@@ -13,14 +13,14 @@ import { KernelError } from "./kernel-error.ts";
 import * as libc from "./libc.ts";
 
 const CLONE_FS = 0x200;
-/** What decides what a path, an interface and the host's name mean: by the names of their files, with the kernel's numbers. */
+/** The namespaces of paths, host name and network interfaces: file names, with the kernel's numbers. */
 const NAMESPACES = { mnt: 0x20000, uts: 0x4000000, net: 0x40000000 } as const;
 
-/** `folder` holds the namespaces of a process: `/proc/PID/ns`, wherever that file system is mounted. */
+/** `folder` contains the namespaces of a process: `/proc/PID/ns`, wherever that file system is mounted. */
 export function joinNamespaces(folder: string): void {
   // All are opened first: in the other mount namespace the folder may be elsewhere.
   const found = Object.entries(NAMESPACES).map(([name, kind]) => openNamespace(`${folder}/${name}`, kind));
-  if (libc.unshare(CLONE_FS) !== 0) throw new KernelError("leave the shared current folder", libc.lastErrno());
+  if (libc.unshare(CLONE_FS) !== 0) throw new KernelError("unshare the current folder", libc.lastErrno());
   for (const { path, kind, file } of found) {
     if (libc.setns(file, kind) !== 0) throw new KernelError(`join namespace "${path}"`, libc.lastErrno());
     closeFile(file);

@@ -1,15 +1,14 @@
 /**
- * The socket that a call uses to talk to netfilter.
+ * The socket that a call uses for netfilter.
  *
- * Closing it makes the kernel wait for whatever was removed, 8 to 15 ms, and
- * everyone who wants to change something meanwhile waits too. A process that ends
- * with its call pays for that; an agent that stays keeps its socket open
- * (shared-netfilter.ts).
+ * Closing it makes the kernel wait until removed elements are freed, 8 to 15 ms, and
+ * every other process that changes a ruleset waits too. A process that ends with its
+ * call has to wait; an agent that stays keeps its socket open (shared-netfilter.ts).
  */
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "./netlink-socket.ts";
 
 export interface NetfilterAccess {
-  /** The socket is the work's until the work is done. */
+  /** The socket may be used until the work is done. */
   withSocket<Value>(work: (socket: NetlinkSocket) => Value | Promise<Value>): Promise<Value>;
 }
 

@@ -1,10 +1,10 @@
 /**
- * One netlink socket: sends, reads the kernel's answers, turns a refusal into an
- * error. Synchronous: the kernel works inside `sendto`, so an answer is there
- * when it returns, and one that is not was lost (EAGAIN): nobody waits for it.
+ * One netlink socket: sends requests, reads the kernel's replies, turns a refusal into
+ * an error. Synchronous: the kernel does the work inside `sendto`, so the reply has
+ * arrived when it returns; a missing reply was lost (EAGAIN), and waiting is useless.
  *
- * A socket belongs to the network namespace it was opened in, wherever the
- * thread goes afterwards (see netns.ts).
+ * A socket belongs to the network namespace in which it was opened, whichever
+ * namespace the thread enters afterwards (see netns.ts).
  */
 import { loadOnce } from "../load-once.ts";
 import { errnoOf } from "./errno.ts";
@@ -33,22 +33,22 @@ const MSG_TRUNC = 0x20;
 const MSG_DONTWAIT = 0x40;
 const DUMP_ATTEMPTS = 10;
 const LATE_SEQUENCE = 0x8000_0000;
-/** The default receive buffer holds about this many descriptions of links with their acknowledgements. */
+/** The default receive buffer has room for about this many link descriptions with their acknowledgements. */
 const REQUESTS_AT_ONCE = 64;
-// Larger than any message the kernel builds for a dump (32 KiB).
+// Larger than any message that the kernel builds for a dump (32 KiB).
 const RECEIVE_BUFFER = 65536;
-/** Netlink's own header per queued message makes the default too small for what is sent here from this size on. */
+/** From this size on, the default buffer is too small, because netlink adds its own header to each queued message. */
 const DEFAULT_BUFFER = 160 * 1024;
 
 export interface NetlinkSocket {
   readonly protocol: NetlinkProtocol;
   readonly fd: number;
-  /** Numbers the messages, so that answers find their question. */
+  /** Numbers the messages, so that replies can be matched to requests. */
   nextSequence: number;
   sendBuffer: number;
 }
 
-/** Opens a socket in the namespace the thread is in now. The kernel gives it its address with the first message. */
+/** Opens a socket in the current namespace of the thread. The kernel assigns its address with the first message. */
 export function openNetlinkSocket(protocol: NetlinkProtocol): NetlinkSocket {
   const fd = libc.socket(AF_NETLINK, SOCK_RAW_CLOEXEC, PROTOCOL[protocol]);
   if (fd < 0) throw new KernelError(`open a netlink socket (${protocol})`, libc.lastErrno());
@@ -67,13 +67,13 @@ export function closeNetlinkSocket(socket: NetlinkSocket): void {
   closeFile(socket.fd);
 }
 
-/** Takes note of each message of an answer; what it keeps it must copy. */
+/** Called with each message of a reply; must copy what it keeps. */
 export type OnMessage = (message: MessageCursor) => void;
 
 /**
- * Sends all requests, as many in one system call as their answers have room,
- * and tells which were refused, in their order. The kernel tries each of them: a
- * refused one stops none that follow.
+ * Sends all requests, as many in one system call as there is room for replies, and
+ * returns for each, in order, why it was refused, if it was. The kernel tries each of
+ * them: a refused one does not stop those that follow.
  */
 export function attempt(
   socket: NetlinkSocket,
@@ -94,28 +94,28 @@ function attemptAtOnce(
   onMessage: OnMessage | undefined,
 ): readonly (KernelError | undefined)[] {
   if (requests.length === 0) return [];
-  const first = takeSequences(socket, requests.length);
+  const first = reserveSequences(socket, requests.length);
   writer ??= new MessageWriter();
   writer.clear();
   sendBytes(socket, encodeRequests(requests, first, writer), requests[0]?.action ?? "send nothing");
   return collectOutcomes(socket, requests, first, onMessage);
 }
 
-/** Used again and again: what it holds is sent at once. */
+/** Reused by every call: its content is sent at once. */
 let writer: MessageWriter | undefined;
 
 const loadFiles = loadOnce(() => import("node:fs"));
 
 /**
- * As `attempt`, for a few requests that take the kernel milliseconds, in a process that has others to serve
- * meanwhile: a thread of the language runtime sends them, and waits.
+ * Like `attempt`, for a few requests that take the kernel milliseconds, in a process with other work to do
+ * meanwhile: a thread of the language runtime sends them and waits.
  */
-export async function attemptAside(
+export async function attemptInBackground(
   socket: NetlinkSocket,
   requests: readonly NetlinkRequest[],
 ): Promise<readonly (KernelError | undefined)[]> {
   const { write } = await loadFiles();
-  const first = takeSequences(socket, requests.length);
+  const first = reserveSequences(socket, requests.length);
   const sent = Promise.withResolvers<void>();
   write(socket.fd, encodeRequests(requests, first), (failure) => {
     if (failure === null) sent.resolve();
@@ -125,7 +125,7 @@ export async function attemptAside(
   return collectOutcomes(socket, requests, first);
 }
 
-/** Reads until the last request was answered: all before it have been done by then, and their refusals read. */
+/** Reads up to the reply to the last request: by then all earlier requests are done and their refusals read. */
 function collectOutcomes(
   socket: NetlinkSocket,
   requests: readonly NetlinkRequest[],
@@ -155,42 +155,42 @@ export function perform(socket: NetlinkSocket, requests: readonly NetlinkRequest
 }
 
 /**
- * Sends a batch that the kernel takes as a whole. `onRefusal` learns every
- * message that was refused. The answers end with the acknowledgement of the last
- * message, or with a refusal of the first, which stands for the whole batch.
+ * Sends a batch that the kernel applies completely or not at all. `onRefusal` is called
+ * for every message that was refused. The replies end with the acknowledgement of the
+ * last message, or with a refusal of the first, which applies to the whole batch.
  */
 export function sendBatch(
   socket: NetlinkSocket,
   batch: { readonly bytes: Uint8Array<ArrayBuffer>; readonly first: number; readonly last: number },
-  onRefusal: (sequence: number, answer: Acknowledgement) => void,
+  onRefusal: (sequence: number, reply: Acknowledgement) => void,
 ): void {
   sendBytes(socket, batch.bytes, "send a batch to the kernel");
   let refused = 0;
   for (;;) {
-    const messages = receiveBatchAnswer(socket, refused);
+    const messages = receiveBatchReply(socket, refused);
     if (messages === undefined) return;
     while (messages.next()) {
       if (messages.type !== MESSAGE.error || messages.sequence < batch.first) continue;
-      const answer = readAcknowledgement(messages, "request");
-      if (answer.errno !== 0) onRefusal(messages.sequence, answer);
-      if (answer.errno !== 0) refused++;
+      const reply = readAcknowledgement(messages, "request");
+      if (reply.errno !== 0) onRefusal(messages.sequence, reply);
+      if (reply.errno !== 0) refused++;
       if (messages.sequence === batch.last || messages.sequence === batch.first) return;
     }
   }
 }
 
-/** `undefined` once refusals were read and no more fit into the buffer: the first of them are known, which is enough. */
-function receiveBatchAnswer(socket: NetlinkSocket, refused: number): MessageCursor | undefined {
+/** `undefined` if refusals were read and the rest did not fit into the buffer: the first ones are enough. */
+function receiveBatchReply(socket: NetlinkSocket, refused: number): MessageCursor | undefined {
   try {
     return receive(socket);
   } catch (error) {
-    if (isKernelError(error, "ENOBUFS")) return receiveBatchAnswer(socket, refused);
+    if (isKernelError(error, "ENOBUFS")) return receiveBatchReply(socket, refused);
     if (isKernelError(error, "EAGAIN") && refused > 0) return undefined;
     throw error;
   }
 }
 
-/** Asks for a whole table. Asks again when the table changed on the way; `read` then starts anew. */
+/** Reads a whole table. If the table changes meanwhile, reads it again from the start. */
 export function dump<Row>(
   socket: NetlinkSocket,
   request: NetlinkRequest,
@@ -208,7 +208,7 @@ export function dump<Row>(
 }
 
 function dumpOnce(socket: NetlinkSocket, request: NetlinkRequest, onMessage: OnMessage): "complete" | "interrupted" {
-  const sequence = takeSequences(socket, 1);
+  const sequence = reserveSequences(socket, 1);
   const writer = new MessageWriter(256);
   writeRequest(writer, request, sequence, FLAG.dump);
   sendBytes(socket, writer.written(), request.action);
@@ -231,15 +231,15 @@ function dumpOnce(socket: NetlinkSocket, request: NetlinkRequest, onMessage: OnM
   }
 }
 
-/** Reserves sequence numbers for as many messages; answers the first. They begin anew long before 32 bits end. */
-export function takeSequences(socket: NetlinkSocket, count: number): number {
+/** Reserves sequence numbers for this many messages; returns the first. They restart long before 32 bits overflow. */
+export function reserveSequences(socket: NetlinkSocket, count: number): number {
   const first = socket.nextSequence;
   const next = first + count;
   socket.nextSequence = next > LATE_SEQUENCE ? 1 : next;
   return first;
 }
 
-/** One datagram to the kernel, however large: the socket's buffers grow with it. */
+/** Sends one datagram of any size to the kernel: the socket's buffers are enlarged if needed. */
 function sendBytes(socket: NetlinkSocket, bytes: Uint8Array<ArrayBuffer>, action: string): void {
   if (bytes.length > socket.sendBuffer) {
     const wanted = Int32Array.of(bytes.length * 2);
@@ -259,9 +259,9 @@ function receive(socket: NetlinkSocket): MessageCursor {
   for (;;) {
     const length = libc.recv(socket.fd, receiveBuffer, RECEIVE_BUFFER, MSG_TRUNC | MSG_DONTWAIT);
     if (length >= 0 && length <= RECEIVE_BUFFER) return new MessageCursor(receiveBuffer, length);
-    if (length >= 0) throw new KernelError("read the kernel's answer", errnoOf("EMSGSIZE"));
+    if (length >= 0) throw new KernelError("read the kernel's reply", errnoOf("EMSGSIZE"));
     const errno = libc.lastErrno();
-    if (errno !== errnoOf("EINTR")) throw new KernelError("read the kernel's answer", errno);
+    if (errno !== errnoOf("EINTR")) throw new KernelError("read the kernel's reply", errno);
   }
 }
 

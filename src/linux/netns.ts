@@ -1,11 +1,10 @@
 /**
- * Network namespaces: open, compare, go in and come back.
+ * Network namespaces: open, compare, enter and leave.
  *
- * `setns` moves this thread alone: synchronous file access and sockets opened
- * meanwhile belong to the other namespace, whereas `fetch` and promises of the
- * file system work on other threads and stay outside. So whatever runs inside is
- * synchronous, which `runInNetns` demands of its argument's type; nothing else
- * of the program can run in between.
+ * `setns` moves only this thread: synchronous file access and sockets opened
+ * meanwhile use the other namespace, whereas `fetch` and asynchronous file access run
+ * on other threads, outside it. So whatever runs inside must be synchronous, which
+ * the type of `runInNetns` enforces; nothing else of the program can run in between.
  */
 import { PluginError } from "../errors.ts";
 import { statusIn } from "../file-status.ts";
@@ -29,7 +28,7 @@ export interface Netns {
 
 type Synchronous<Value> = Value extends PromiseLike<unknown> ? never : Value;
 
-/** Answers `undefined` where the path does not exist; whether it is a namespace shows on entering it. */
+/** Returns `undefined` if the path does not exist; whether it is a namespace is checked when it is entered. */
 export function openNetns(path: string): Netns | undefined {
   try {
     const fd = openToRead(path);
@@ -43,19 +42,19 @@ export function closeNetns(netns: Netns): void {
   closeFile(netns.fd);
 }
 
-/** Whether two paths name one namespace; a path that does not exist names none. */
+/** Whether two paths are the same namespace; `false` if one does not exist. */
 export function isSameNetns(path: string, other: string): boolean {
   return isSameFile(path, other);
 }
 
-/** Whether the path names the namespace this thread is in. */
+/** Whether the path is the current namespace of this thread. */
 export function isOwnNetns(path: string): boolean {
   return isSameNetns(path, OWN_NETNS);
 }
 
 /**
- * A number that the kernel gives to no other namespace until it is started anew, unlike an inode, which the next
- * namespace gets; `undefined` where the path leads to none, or the kernel is older than 5.14.
+ * A number that the kernel does not assign to another namespace until the next boot, unlike an inode, which is
+ * reused; `undefined` if the path does not exist or the kernel is older than 5.14.
  */
 export function netnsCookie(path: string): bigint | undefined {
   const netns = openNetns(path);
@@ -76,15 +75,15 @@ function ownCookie(): bigint | undefined {
   return outcome === 0 ? cookie[0] : undefined;
 }
 
-/** The namespace that the thread of a process which stays belongs to. */
+/** The namespace to which the thread of a process that stays must always return. */
 export interface HomeNetns {
-  /** Whether the path names it. */
+  /** Whether the path is this namespace. */
   isNamedBy(path: string): boolean;
-  /** Whether the thread is there: the kernel is asked. */
+  /** Whether the thread is in this namespace now, according to the kernel. */
   isHere(): boolean;
 }
 
-/** Takes the namespace that this thread is in now as its home. */
+/** Records the current namespace of this thread as its home. */
 export function keepHome(): HomeNetns {
   const folder = openOwn(OWN_NAMESPACES);
   const here = () => statusIn(folder, NET)?.place;
@@ -92,7 +91,7 @@ export function keepHome(): HomeNetns {
   return { isNamedBy: (path) => home !== undefined && placeOf(path) === home, isHere: () => here() === home };
 }
 
-/** Runs the function inside the namespace. The thread is back outside whether it returns or throws. */
+/** Runs the function inside the namespace. The thread leaves it again whether the function returns or throws. */
 export function runInNetns<Value>(netns: Netns, work: () => Synchronous<Value>): Value {
   const home = openOwn(OWN_NETNS);
   try {
@@ -110,7 +109,7 @@ export function runInNetns<Value>(netns: Netns, work: () => Synchronous<Value>):
   }
 }
 
-/** A socket that talks to the namespace from outside it. */
+/** A socket to the namespace that can be used from outside it. */
 export function openNetlinkSocketIn(netns: Netns, protocol: NetlinkProtocol): NetlinkSocket {
   return runInNetns(netns, () => openNetlinkSocket(protocol));
 }
@@ -118,11 +117,11 @@ export function openNetlinkSocketIn(netns: Netns, protocol: NetlinkProtocol): Ne
 function openOwn(path: string): number {
   const file = openToRead(path);
   if (file !== undefined) return file;
-  throw new PluginError("internal", "Cannot find the way back: this host has no /proc");
+  throw new PluginError("internal", "Cannot open the current network namespace: /proc is not mounted");
 }
 
 function leaveTo(home: number): void {
   if (libc.setns(home, CLONE_NEWNET) === 0) return;
-  // Going on would change the container's namespace in place of the host's.
+  // To continue would change the container's namespace instead of the host's.
   throw new PluginError("internal", `Cannot leave a network namespace: error number ${libc.lastErrno()}`);
 }

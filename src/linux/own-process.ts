@@ -1,4 +1,4 @@
-/** What a process does with itself as a whole. */
+/** System calls that change the calling process as a whole. */
 import { addressOf, pathBytes } from "../system-call.ts";
 import { KernelError } from "./kernel-error.ts";
 import * as libc from "./libc.ts";
@@ -11,12 +11,12 @@ const SET_NAME = 15;
 const SIGKILL = 9;
 
 /**
- * The kernel ends this process, as `kill -9` would, when its parent ends, however that happens.
- * Returns whether the parent is still there.
+ * The kernel kills this process (SIGKILL) when its parent ends, for whatever reason.
+ * Returns whether the parent still runs.
  */
 export function endWithParent(parent: number): boolean {
   if (libc.prctl(SET_PARENT_DEATH_SIGNAL, SIGKILL) !== 0) {
-    throw new KernelError("ask to be ended with the parent process", libc.lastErrno());
+    throw new KernelError("set the parent-death signal", libc.lastErrno());
   }
   return libc.getppid() === parent;
 }
@@ -26,7 +26,7 @@ export function nameProcess(name: string): void {
   libc.prctl(SET_NAME, pathBytes(name));
 }
 
-/** Runs the program in place of this one, in the same process and in the namespaces that this thread is in. Returns only by throwing. */
+/** Replaces this program by another one, in the same process and in the namespaces of this thread. Returns only by throwing. */
 export function replaceProcess(
   program: string,
   args: readonly string[],
@@ -38,7 +38,7 @@ export function replaceProcess(
   throw new KernelError(`run "${program}"`, libc.lastErrno());
 }
 
-/** With the zero that ends the list. */
+/** With the zero at the end of the list. */
 function addressesOf(texts: readonly Uint8Array[]): BigUint64Array {
   return BigUint64Array.from([...texts.map((text) => BigInt(addressOf(text))), 0n]);
 }

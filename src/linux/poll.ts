@@ -1,15 +1,15 @@
-/** Waiting for descriptors. */
+/** Waits for file descriptors. */
 import { putNumber } from "../bytes.ts";
 import { addressOf, systemCall } from "../system-call.ts";
 
 export const POLL_IN = 0x1;
 export const POLL_OUT = 0x4;
 
-/** `struct pollfd` (the descriptor; the events asked for and those answered) and `struct timespec` (seconds, nanoseconds). */
+/** `struct pollfd` (descriptor, requested events, returned events) and `struct timespec` (seconds, nanoseconds). */
 const AT = { descriptor: 0, events: 4, seconds: 8, nanoseconds: 16 };
 const request = new Uint8Array(24);
 
-/** Waits for as long; a signal ends the wait early. A stream at its end, or broken, is ready for everything. */
+/** Waits at most this long; a signal ends the wait early. A stream that is at its end or broken is ready for every event. */
 export function isReadyWithin(descriptor: number, event: number, milliseconds: number): boolean {
   const seconds = Math.floor(milliseconds / 1_000);
   putNumber(request, AT.descriptor, descriptor);

@@ -1,4 +1,4 @@
-/** For an agent that stays: its calls share one netfilter socket, which stays open between them. */
+/** For an agent that stays: its calls share one netfilter socket, which is kept open between them. */
 import type { NetfilterAccess } from "./netfilter-access.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "./netlink-socket.ts";
 
@@ -8,7 +8,7 @@ export function shareNetfilter(): NetfilterAccess {
 
 class SharedNetfilter implements NetfilterAccess {
   private current: NetlinkSocket | undefined;
-  /** How many calls use a socket now. */
+  /** The number of calls that use a socket now. */
   private readonly users = new WeakMap<NetlinkSocket, number>();
 
   async withSocket<Value>(work: (socket: NetlinkSocket) => Value | Promise<Value>): Promise<Value> {
@@ -18,7 +18,7 @@ class SharedNetfilter implements NetfilterAccess {
     try {
       return await work(socket);
     } catch (failure) {
-      // Unread answers may be left in it: the next call gets another socket.
+      // It may still contain unread replies: the next call gets another socket.
       if (this.current === socket) this.current = undefined;
       throw failure;
     } finally {

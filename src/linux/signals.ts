@@ -1,27 +1,27 @@
 /**
- * Signals that ask a process to stop, held back for a while: they reach it once
- * they are let through. To listen for them takes a process a tenth of a
- * millisecond to begin with, to hold them back a hundredth of that.
+ * Blocks the signals that ask a process to stop: they are delivered when they are
+ * unblocked. Installing handlers costs a process a tenth of a millisecond, blocking the
+ * signals a hundredth of that.
  */
 import { putNumber } from "../bytes.ts";
 import { systemCall } from "../system-call.ts";
 
-const HOLD = 0;
-const LET_THROUGH = 1;
-/** A set of signals has 64 bits; each signal stands at its number less one. */
+const BLOCK = 0;
+const UNBLOCK = 1;
+/** A set of signals has 64 bits; the bit of a signal is its number minus one. */
 const SET_BYTES = 8;
 const SIGHUP = 1;
 const SIGINT = 2;
 const SIGTERM = 15;
 const STOP_SIGNALS = (1 << (SIGHUP - 1)) | (1 << (SIGINT - 1)) | (1 << (SIGTERM - 1));
 
-/** Only of this thread: where there are others, as in a process that works, the signal reaches one of them. */
+/** Blocks them for this thread only: if the process has other threads, one of those gets the signal. */
 export function holdStopSignals(): void {
-  changeMask(HOLD);
+  changeMask(BLOCK);
 }
 
 export function letStopSignalsThrough(): void {
-  changeMask(LET_THROUGH);
+  changeMask(UNBLOCK);
 }
 
 function changeMask(how: number): void {

@@ -1,7 +1,6 @@
 /**
- * The standard streams of a process that lives for some milliseconds, and its
- * end, by the system calls themselves: the language runtime would start threads
- * to read and to write.
+ * Standard streams and exit with direct system calls, for a process that lives for
+ * some milliseconds: the language runtime would start threads to read and to write.
  */
 import { enlarged } from "../bytes.ts";
 import { addressOf, systemCall } from "../system-call.ts";
@@ -10,19 +9,19 @@ import { isReadyWithin, POLL_IN } from "./poll.ts";
 const STDIN = 0;
 const GET_FLAGS = 1;
 const CLOSE_ON_EXEC = 1;
-/** A network config, with room to spare; a page that is not touched costs nothing. */
+/** More than enough for a network config; memory that is not touched costs nothing. */
 const FIRST_BYTES = 8 * 1024;
 
 export interface ReadSoFar {
-  /** What was read lies in `[from, to)`. */
+  /** What was read is in `[from, to)`. */
   readonly bytes: Uint8Array;
   readonly from: number;
   readonly to: number;
-  /** `false`: more may come; to wait for it would stop the whole thread, signals included. */
+  /** `false`: more may come; waiting for it would stop the whole thread, including signals. */
   readonly isAll: boolean;
 }
 
-/** What can be read from stdin without waiting for longer than that between two pieces. Leaves room before it. */
+/** Reads from stdin without waiting longer than this for each piece. Leaves `room` bytes free before it. */
 export function readReadyStdin(patienceMilliseconds = 0, room = 0): ReadSoFar {
   let bytes = new Uint8Array(room + FIRST_BYTES);
   let to = room;
@@ -30,7 +29,7 @@ export function readReadyStdin(patienceMilliseconds = 0, room = 0): ReadSoFar {
   while (!isAll && isReadyWithin(STDIN, POLL_IN, patienceMilliseconds)) {
     if (to === bytes.length) bytes = enlarged(bytes);
     const count = systemCall("read", STDIN, addressOf(bytes) + to, bytes.length - to);
-    // A failure will be met, and told, by whoever reads the rest.
+    // Whoever reads the rest gets and reports the same error.
     if (count < 0) break;
     isAll = count === 0;
     to += count;
@@ -38,7 +37,7 @@ export function readReadyStdin(patienceMilliseconds = 0, room = 0): ReadSoFar {
   return { bytes, from: room, to, isAll };
 }
 
-/** Waits until all is taken. Answers where what could not be written begins: the stream is gone, or does not wait. */
+/** Blocks until everything is written. Returns the offset of what could not be written: the stream is closed or non-blocking. */
 export function writeToStream(stream: 1 | 2, bytes: Uint8Array, from: number, to: number): number {
   let at = from;
   while (at < to) {
@@ -49,12 +48,12 @@ export function writeToStream(stream: 1 | 2, bytes: Uint8Array, from: number, to
   return at;
 }
 
-/** Ends the process here and now: nothing is tidied up. */
+/** Ends the process immediately, without cleanup. */
 export function exitNow(code: number): void {
   systemCall("exit_group", code);
 }
 
-/** Whether a program that this process became would find the descriptor closed. */
+/** Whether the descriptor would be closed by `execve`. */
 export function isClosedOnExec(descriptor: number): boolean {
   return (systemCall("fcntl", descriptor, GET_FLAGS) & CLOSE_ON_EXEC) !== 0;
 }

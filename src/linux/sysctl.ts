@@ -1,15 +1,15 @@
 /**
  * Kernel settings under /proc/sys. Those below `net/` belong to the namespace of
- * the thread that opens the file: call inside `runInNetns` for another one's.
+ * the thread that opens the file: use `runInNetns` for another namespace.
  *
- * Names are paths (`net/ipv4/conf/eth0/forwarding`), since a link's name may hold a dot.
+ * Names are paths (`net/ipv4/conf/eth0/forwarding`), since a link's name may contain a dot.
  */
 import { PluginError } from "../errors.ts";
 import { overwrite, readText } from "./files.ts";
 
 const ROOT = "/proc/sys";
 
-/** Answers `undefined` where this kernel has no such setting. */
+/** Returns `undefined` if this kernel has no such setting. */
 export function readSysctl(name: string): string | undefined {
   const path = pathOf(name);
   try {
@@ -19,7 +19,7 @@ export function readSysctl(name: string): string | undefined {
   }
 }
 
-/** Answers `absent` where this kernel has no such setting: IPv6 may be switched off altogether. */
+/** Returns `absent` if this kernel has no such setting: IPv6 may be disabled. */
 export function writeSysctl(name: string, value: string): "written" | "absent" {
   const path = pathOf(name);
   try {
@@ -32,7 +32,7 @@ export function writeSysctl(name: string, value: string): "written" | "absent" {
 
 function pathOf(name: string): string {
   if (name.startsWith("/") || name.split("/").some((part) => part === ".." || part === "")) {
-    throw new PluginError("internal", `Cannot use "${name}" as the name of a sysctl`);
+    throw new PluginError("internal", `Cannot use sysctl "${name}": it is not a valid name`);
   }
   return `${ROOT}/${name}`;
 }

@@ -7,12 +7,12 @@ import { closeStream, connectUnix, fitsUnixAddress, sendAll } from "./unix-strea
 const folder = mkdtempSync(join(tmpdir(), "vt-unix-stream-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** More than any listener lets stand in line. */
+/** More than any listener's queue. */
 const MANY = 10_000;
-/** More than the kernel keeps for a reader. */
+/** More than the kernel buffers for a reader. */
 const LARGE = 8 * 1024 * 1024;
 
-/** Listens, and as long as the test does not await anything it takes no connection: as good as frozen. */
+/** Listens, but accepts no connection as long as the test does not await anything: like a frozen process. */
 function frozenListener(name: string): { readonly path: string; [Symbol.dispose](): void } {
   const path = join(folder, name);
   const listener = Bun.listen({ unix: path, socket: { data() {} } });
@@ -21,17 +21,17 @@ function frozenListener(name: string): { readonly path: string; [Symbol.dispose]
 
 describe("fitsUnixAddress()", () => {
   test.each([
-    ["as long as it may be", `/${"a".repeat(106)}`, true],
-    ["one letter longer", `/${"a".repeat(107)}`, false],
-    ["with a letter beyond ASCII", "/run/büro/calls.sock", false],
-  ])("judges a path %s", (_, path, fits) => {
+    ["of the maximum length", `/${"a".repeat(106)}`, true],
+    ["of one character more", `/${"a".repeat(107)}`, false],
+    ["with a letter outside ASCII", "/run/büro/calls.sock", false],
+  ])("checks a path %s", (_, path, fits) => {
     expect(fitsUnixAddress(path)).toBe(fits);
     if (!fits) expect(connectUnix(path)).toBeUndefined();
   });
 });
 
 describe("connectUnix()", () => {
-  test("does not wait where so many stand in line that there is no room for one more", () => {
+  test("does not wait if the listener's queue is full", () => {
     using frozen = frozenListener("line.sock");
     const streams: number[] = [];
     for (let stream = connectUnix(frozen.path); stream !== undefined; stream = connectUnix(frozen.path)) {
@@ -44,13 +44,13 @@ describe("connectUnix()", () => {
     expect(streams.length).toBeLessThan(MANY);
   });
 
-  test("finds nobody where there is no socket", () => {
+  test("returns undefined if there is no socket", () => {
     expect(connectUnix(join(folder, "absent.sock"))).toBeUndefined();
   });
 });
 
 describe("sendAll()", () => {
-  test("gives up on a reader that takes nothing more", () => {
+  test("stops if the reader reads nothing more", () => {
     using frozen = frozenListener("large.sock");
     const stream = connectUnix(frozen.path) ?? -1;
 
@@ -59,7 +59,7 @@ describe("sendAll()", () => {
     closeStream(stream);
   });
 
-  test("gives up at once where the reader has gone", async () => {
+  test("stops at once if the reader has ended", async () => {
     const path = join(folder, "gone.sock");
     const closed = Promise.withResolvers<void>();
     const listener = Bun.listen({
@@ -74,7 +74,7 @@ describe("sendAll()", () => {
     listener.stop(true);
   });
 
-  test("goes on when a slow reader has made room", async () => {
+  test("continues when a slow reader has made room", async () => {
     const path = join(folder, "slow.sock");
     const child = Bun.spawn([process.execPath, "-e", SLOW_READER, path], { stdout: "pipe" });
     const said = child.stdout.getReader();

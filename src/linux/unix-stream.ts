@@ -1,28 +1,28 @@
 /**
- * A conversation with another process of this host, by the system calls
- * themselves: for a process that lives for some milliseconds and has nothing
- * else to do meanwhile. It never waits for longer than it is told to, however
- * the other process fares.
+ * A Unix stream socket to another process of this host, with direct system calls:
+ * for a process that lives for some milliseconds and has nothing else to do
+ * meanwhile. It never waits longer than the given limits, whatever happens to the
+ * other process.
  */
 import { putText } from "../bytes.ts";
 import { addressOf, lastErrno, systemCall } from "../system-call.ts";
 import { isReadyWithin, POLL_OUT } from "./poll.ts";
 
 const AF_UNIX = 1;
-/** With close-on-exec; and it does not block: where too many stand in line already, `connect` would wait for ever. */
+/** Close-on-exec and non-blocking: otherwise `connect` would wait forever if the listener's queue is full. */
 const SOCK_STREAM = 1 | 0x80000 | 0x800;
 const TRY_AGAIN = 11;
 const FAMILY_BYTES = 2;
-/** `sun_path`, with the zero behind it. */
+/** `sun_path`, with the zero byte at its end. */
 const PATH_BYTES = 108;
 const SHUT_WR = 1;
 
-/** Whether such a socket can be found: its path is short enough, and plain ASCII. */
+/** Whether a socket can have this path: it is short enough and plain ASCII. */
 export function fitsUnixAddress(path: string): boolean {
   return unixAddress(path) !== undefined;
 }
 
-/** The descriptor; `undefined` where nobody listens, or who listens does not keep up. */
+/** The descriptor; `undefined` if nobody listens, or if the listener's queue is full. */
 export function connectUnix(path: string): number | undefined {
   const address = unixAddress(path);
   if (address === undefined) return undefined;
@@ -33,22 +33,22 @@ export function connectUnix(path: string): number | undefined {
   return undefined;
 }
 
-/** Sends the first `count` bytes, and answers whether all were taken. Waits for as long each time that the other does not keep up. */
+/** Sends the first `count` bytes; returns whether all were sent. Waits at most this long each time that the buffer is full. */
 export function sendAll(stream: number, bytes: Uint8Array, count: number, patienceMilliseconds: number): boolean {
   for (let sent = 0; sent < count; ) {
-    const taken = systemCall("write", stream, addressOf(bytes) + sent, count - sent);
-    if (taken > 0) sent += taken;
+    const written = systemCall("write", stream, addressOf(bytes) + sent, count - sent);
+    if (written > 0) sent += written;
     else if (lastErrno() !== TRY_AGAIN || !isReadyWithin(stream, POLL_OUT, patienceMilliseconds)) return false;
   }
   return true;
 }
 
-/** No more will be sent; what the other says is still heard. */
+/** Nothing more will be sent; the other side can still send. */
 export function endSending(stream: number): void {
   systemCall("shutdown", stream, SHUT_WR);
 }
 
-/** Puts what is there to be read. Answers how many bytes that was; 0 at the end, or where the stream broke. */
+/** Reads what is available. Returns the number of bytes; 0 at the end of the stream or if it is broken. */
 export function receiveSome(stream: number, bytes: Uint8Array, at: number): number {
   return Math.max(systemCall("read", stream, addressOf(bytes) + at, bytes.length - at), 0);
 }

@@ -8,11 +8,11 @@ const folder = mkdtempSync(join(tmpdir(), "vt-wait-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 describe("waitForFile()", () => {
-  test("answers at once for a file that is there", async () => {
+  test("returns at once if the file exists", async () => {
     expect(await waitForFile(folder, { limitMilliseconds: 0 })).toBe("present");
   });
 
-  test("is woken when the file appears, without looking by itself", async () => {
+  test("is notified when the file appears, without polling", async () => {
     const path = join(folder, "k8s default%2Fpod eth0");
     const never = 1_000_000;
     const waiting = waitForFile(path, { limitMilliseconds: never, paceMilliseconds: never });
@@ -20,7 +20,7 @@ describe("waitForFile()", () => {
     expect(await waiting).toBe("present");
   });
 
-  test("finds the file in a folder that is made later", async () => {
+  test("finds the file in a folder that is created later", async () => {
     const path = join(folder, "later", "file");
     const waiting = waitForFile(path, { limitMilliseconds: 10_000 });
     mkdirSync(join(folder, "later"));

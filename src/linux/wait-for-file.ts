@@ -1,21 +1,21 @@
 /**
- * Waits until a file exists, woken by inotify. The folder may be missing at
- * first, and a watch can fail or lose an event, so the file is looked for at a
- * slow pace as well.
+ * Waits until a file exists, notified by inotify. The folder may not exist at first,
+ * and a watch can fail or lose an event, so the file is also polled at a long
+ * interval.
  */
 import { existsSync, type FSWatcher, watch } from "node:fs";
 import { dirname } from "node:path";
 
-const SLOW_PACE = 500;
+const DEFAULT_INTERVAL = 500;
 
 export interface FileWait {
   readonly limitMilliseconds: number;
   readonly signal?: AbortSignal;
-  /** How often to look without being woken. */
+  /** The interval of polling without notification. */
   readonly paceMilliseconds?: number;
 }
 
-/** Answers `timed out` at the limit; an abort rejects with the signal's reason. */
+/** Returns `timed out` at the limit; an abort rejects with the signal's reason. */
 export function waitForFile(path: string, wait: FileWait): Promise<"present" | "timed out"> {
   wait.signal?.throwIfAborted();
   if (existsSync(path)) return Promise.resolve("present");
@@ -27,11 +27,11 @@ export function waitForFile(path: string, wait: FileWait): Promise<"present" | "
     else watcher ??= watchFolder(dirname(path), look);
   };
   const abort = () => reject(wait.signal?.reason);
-  const pace = setInterval(look, wait.paceMilliseconds ?? SLOW_PACE);
+  const pace = setInterval(look, wait.paceMilliseconds ?? DEFAULT_INTERVAL);
   const limit = setTimeout(() => resolve(existsSync(path) ? "present" : "timed out"), wait.limitMilliseconds);
   wait.signal?.addEventListener("abort", abort, { once: true });
   look();
-  // Between the first look and the watch the file may have come.
+  // The file may have been created between the first check and the watch.
   if (existsSync(path)) resolve("present");
 
   return promise.finally(() => {
@@ -45,7 +45,7 @@ export function waitForFile(path: string, wait: FileWait): Promise<"present" | "
 function watchFolder(folder: string, onChange: () => void): FSWatcher | undefined {
   try {
     const watcher = watch(folder, onChange);
-    // The slow pace goes on without it.
+    // Polling continues without it.
     watcher.on("error", () => watcher.close());
     return watcher;
   } catch {

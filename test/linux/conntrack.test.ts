@@ -17,9 +17,9 @@ describe.skipIf(!able)(`forgetConnections()${able ? "" : " (skipped: needs root,
     area.sweep();
     place = area.create();
     const opened = openNetns(place.path);
-    if (opened === undefined) throw new Error("the namespace was not made");
+    if (opened === undefined) throw new Error("the namespace was not created");
     netns = opened;
-    // Nothing is tracked until a rule asks for it.
+    // Nothing is tracked until a rule needs it.
     runIn(
       place,
       ["nft", "-f", "-"],
@@ -34,7 +34,7 @@ describe.skipIf(!able)(`forgetConnections()${able ? "" : " (skipped: needs root,
   const tracked = () => Number(runInNetns(netns, () => readSysctl("net/netfilter/nf_conntrack_count")));
   const send = (address: string, port: number) => runIn(place, ["bash", "-c", `echo x > /dev/udp/${address}/${port}`]);
 
-  test("removes what matches protocol and port in the family, and nothing else", () => {
+  test("removes the entries that match protocol and port in the family, and nothing else", () => {
     for (const port of [5301, 5302]) for (const address of ["127.0.0.1", "::1"]) send(address, port);
     expect(tracked()).toBe(4);
 

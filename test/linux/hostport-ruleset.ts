@@ -1,4 +1,4 @@
-/** The ruleset of the host ports' design, in the words of this program and as `nft` lists it. */
+/** A ruleset for host ports, as data of this program and as `nft` lists it. */
 
 import type { Expression } from "../../src/linux/nftables/expression.ts";
 import { loadAddress, loadPort, matchInterface, matchPrefix, verdict } from "../../src/linux/nftables/match.ts";

@@ -1,7 +1,7 @@
 /**
- * Removes links of the namespace it runs in, all at once: `NAME …`. With `gone`
- * before the names they are removed by somebody else first, so that nobody finds
- * them. Prints how many were refused.
+ * Removes links of its namespace, all at once: `NAME …`. With `gone` before the names,
+ * they are removed before that, so that they do not exist any more. Prints how many
+ * removals were refused.
  */
 import { closeNetlinkSocket, openNetlinkSocket, perform } from "../../src/linux/netlink-socket.ts";
 import { deleteLink, findLink } from "../../src/linux/rtnetlink/link.ts";

@@ -1,4 +1,4 @@
-/** Links that many callers of one process remove at the same time. The process runs inside the namespace. */
+/** Many callers of one process remove links at the same time. The process runs inside the namespace. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
@@ -25,11 +25,11 @@ describe.skipIf(!canMakeNetns)(`links that are removed together${why}`, () => {
     const links: readonly { ifname: string }[] = JSON.parse(runIn(netns, ["ip", "-j", "link"]));
     return links.map(({ ifname }) => ifname);
   };
-  /** How many were refused. */
+  /** The number of refused removals. */
   const remove = (...args: readonly string[]) => Number(runIn(host, [process.execPath, PROCESS, ...args]));
   const numbered = (count: number) => Array.from({ length: count }, (_, index) => `vt${index}`);
 
-  test("all go, with their other ends, and nobody else's does", () => {
+  test("are all removed with their other ends, and no other link is", () => {
     const removed = numbered(30);
     makeVeths([...removed, "other", "grouped"]);
     runIn(host, ["ip", "link", "set", "grouped", "group", "7"]);
@@ -39,14 +39,14 @@ describe.skipIf(!canMakeNetns)(`links that are removed together${why}`, () => {
     expect(namesIn(pod)).toEqual(["lo", "other", "grouped"]);
   });
 
-  test("one alone goes as well", () => {
+  test("include a single link", () => {
     makeVeths(["vt0", "other"]);
 
     expect(remove("vt0")).toBe(0);
     expect(namesIn(host)).toEqual(["lo", "other"]);
   });
 
-  test("one that is gone already is no error, neither alone nor among others", () => {
+  test("may be gone already, a single one or some of many", () => {
     makeVeths(["vt0", "vt1", "vt2", "vt3", "other"]);
 
     expect(remove("gone", "vt0")).toBe(0);
@@ -54,7 +54,7 @@ describe.skipIf(!canMakeNetns)(`links that are removed together${why}`, () => {
     expect(namesIn(host)).toEqual(["lo", "other"]);
   });
 
-  test("one that the kernel does not remove is refused, and the others go", () => {
+  test("are removed except for one that the kernel refuses", () => {
     makeVeths(numbered(3));
 
     expect(remove("vt0", "lo", "vt1", "vt2")).toBe(1);

@@ -23,7 +23,7 @@ describe.skipIf(!canMakeNetns)(`network namespaces${why}`, () => {
     area.sweep();
     place = area.create();
     const opened = openNetns(place.path);
-    if (opened === undefined) throw new Error("the namespace was not made");
+    if (opened === undefined) throw new Error("the namespace was not created");
     netns = opened;
   });
   afterAll(() => {
@@ -31,13 +31,13 @@ describe.skipIf(!canMakeNetns)(`network namespaces${why}`, () => {
     area.sweep();
   });
 
-  test("work runs inside, and the thread is back outside afterwards", () => {
+  test("run work inside, and the thread leaves them afterwards", () => {
     const inside = runInNetns(netns, () => isOwnNetns(place.path));
     expect(inside).toBe(true);
     expect(isOwnNetns(place.path)).toBe(false);
   });
 
-  test("the thread is back outside when the work throws, and the work's error arrives", () => {
+  test("are left when the work throws, and its error is passed on", () => {
     const fault = new RangeError("inside");
     expect(() =>
       runInNetns(netns, () => {
@@ -48,7 +48,7 @@ describe.skipIf(!canMakeNetns)(`network namespaces${why}`, () => {
     expect(isOwnNetns(place.path)).toBe(false);
   });
 
-  test("a home that is kept is known by its paths, missed when it was left, and come back to", () => {
+  test("that were recorded as home are recognised by path, and whether the thread is there", () => {
     const home = keepHome();
     expect(["/proc/self/ns/net", place.path, "/run/netns/vt-none"].map(home.isNamedBy)).toEqual([true, false, false]);
     expect(runInNetns(netns, () => home.isHere())).toBe(false);
@@ -60,13 +60,13 @@ describe.skipIf(!canMakeNetns)(`network namespaces${why}`, () => {
     expect(home.isHere()).toBe(true);
   });
 
-  test("asynchronous work is refused by its type", () => {
-    // @ts-expect-error: a promise would go on outside.
+  test("refuse asynchronous work by its type", () => {
+    // @ts-expect-error: a promise would continue outside.
     const unused = () => runInNetns(netns, async () => 1);
     expect(unused).toBeFunction();
   });
 
-  test("a missing path is no namespace, and a plain file cannot be entered", () => {
+  test("are undefined for a missing path, and a plain file cannot be entered", () => {
     expect(openNetns("/run/netns/vt-none")).toBeUndefined();
     const plain = openNetns("/proc/version");
     if (plain === undefined) throw new Error("expected the file to open");
@@ -74,13 +74,13 @@ describe.skipIf(!canMakeNetns)(`network namespaces${why}`, () => {
     closeNetns(plain);
   });
 
-  test("two paths to one namespace are the same", () => {
+  test("are recognised as the same by two paths", () => {
     expect(isSameNetns("/proc/self/ns/net", "/proc/thread-self/ns/net")).toBe(true);
     expect(isSameNetns("/proc/self/ns/net", place.path)).toBe(false);
     expect(isSameNetns("/run/netns/vt-none", "/run/netns/vt-none")).toBe(false);
   });
 
-  test("settings are written and read in the namespace alone", () => {
+  test("have their own settings", () => {
     const name = "net/ipv4/conf/lo/proxy_arp";
     expect(runInNetns(netns, () => writeSysctl(name, "1"))).toBe("written");
     expect(runInNetns(netns, () => readSysctl(name))).toBe("1");
@@ -88,7 +88,7 @@ describe.skipIf(!canMakeNetns)(`network namespaces${why}`, () => {
     expect(readSysctl(name)).toBe("0");
   });
 
-  test("a setting the kernel does not have is absent, one it refuses is an error", () => {
+  test("report a setting that the kernel does not have as absent, and one that it refuses as an error", () => {
     const missing = "net/ipv4/conf/nowhere/proxy_arp";
     expect(runInNetns(netns, () => [readSysctl(missing), writeSysctl(missing, "1")])).toEqual([undefined, "absent"]);
     const refused = () => runInNetns(netns, () => writeSysctl("net/ipv4/conf/lo/proxy_arp", "many"));

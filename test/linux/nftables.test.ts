@@ -49,7 +49,7 @@ describe.skipIf(!able)(`nf_tables in a private namespace${why}`, () => {
   beforeEach(() => {
     place = area.create();
     const netns = openNetns(place.path);
-    if (netns === undefined) throw new Error("the namespace was not made");
+    if (netns === undefined) throw new Error("the namespace was not created");
     socket = openNetlinkSocketIn(netns, "netfilter");
     closeNetns(netns);
   });
@@ -88,7 +88,7 @@ describe.skipIf(!able)(`nf_tables in a private namespace${why}`, () => {
 
     beforeEach(() => commit(socket, changesOf(hostportRuleset)));
 
-    test("the ruleset is listed by nft as it was meant", () => {
+    test("the ruleset is listed by nft as intended", () => {
       expect(listing("ip vendor_hostport")).toBe(hostportListing);
     });
 
@@ -105,7 +105,7 @@ describe.skipIf(!able)(`nf_tables in a private namespace${why}`, () => {
       expect(listElements(socket, table, "owner")).toEqual([{ key, data: ownerA, comment: "net/cid/eth0" }]);
     });
 
-    test("the same again is well, another owner is EEXIST at the owner's element, and nothing of the batch lands", () => {
+    test("the same element again succeeds, another owner gets EEXIST at the owner's element, and nothing of the batch is applied", () => {
       commit(socket, add(podA, ownerA, "a"));
       commit(socket, add(podA, ownerA, "a"));
       const hairpin = concatenate(addressBytes(address("10.0.0.2")), addressBytes(address("10.0.0.2")));
@@ -120,7 +120,7 @@ describe.skipIf(!able)(`nf_tables in a private namespace${why}`, () => {
       expect(listElements(socket, table, "hairpin")).toEqual([]);
     });
 
-    test("only the owner's delete removes, and it may be repeated", () => {
+    test("only the owner can delete, and may do so twice", () => {
       commit(socket, add(podA, ownerA, "a"));
       const [refusal] = tryCommit(socket, remove(ownerB));
       expect(isKernelError(refusal?.error, "EEXIST")).toBe(true);
@@ -132,7 +132,7 @@ describe.skipIf(!able)(`nf_tables in a private namespace${why}`, () => {
       commit(socket, remove(ownerB));
     });
 
-    test("thousands of conflicts are told as the first of them, and the socket lives on", () => {
+    test("the first of thousands of conflicts are reported, and the socket can still be used", () => {
       const keys = Array.from({ length: 3000 }, (_, port) =>
         concatenate(protocolValue(6), addressBytes(address("0.0.0.0")), portValue(port + 1)),
       );
@@ -147,7 +147,7 @@ describe.skipIf(!able)(`nf_tables in a private namespace${why}`, () => {
       expect(owners).toEqual(keys.map(() => ownerA));
     });
 
-    test("a plain delete does not compare data, and of a missing element is ENOENT", () => {
+    test("a plain delete does not compare data, and is ENOENT for a missing element", () => {
       commit(socket, add(podA, ownerA, "a"));
       commit(socket, [change("delete", "hp", { key, data: podB })]);
       expect(target()).toBeUndefined();
@@ -155,7 +155,7 @@ describe.skipIf(!able)(`nf_tables in a private namespace${why}`, () => {
       expect(isKernelError(refusal?.error, "ENOENT")).toBe(true);
     });
 
-    test("the owner moves to a new address, and a dead owner's port is taken over, in one batch", () => {
+    test("an owner moves to a new address, and a deleted owner's port is taken over, in one batch", () => {
       commit(socket, add(podA, ownerA, "a"));
       commit(socket, [
         change("add", "owner", { key, data: ownerA }),
@@ -170,7 +170,7 @@ describe.skipIf(!able)(`nf_tables in a private namespace${why}`, () => {
       expect([held(), target()]).toEqual([ownerB, podA]);
     });
 
-    test("two first uses that race: one creates the table, the other learns it by EEXIST and doubles no rule", () => {
+    test("of two concurrent first uses one creates the table, the other gets EEXIST and adds no rule twice", () => {
       const before = listRules(socket, table).length;
       const create: NftChange = { kind: "create-table", table };
       const [refusal] = tryCommit(socket, [create, ...changesOf(hostportRuleset)]);
@@ -179,7 +179,7 @@ describe.skipIf(!able)(`nf_tables in a private namespace${why}`, () => {
       expect(listRules(socket, table).length).toBe(before);
     });
 
-    test("everything is decoded as it was described", () => {
+    test("everything is decoded as it was written", () => {
       expect(findTable(socket, table)).toEqual(hostportRuleset.table);
       expect(listTables(socket)).toEqual([hostportRuleset.table]);
       expect(listChains(socket, table)).toEqual([...hostportRuleset.chains]);
@@ -337,7 +337,7 @@ describe.skipIf(!able)(`nf_tables in a private namespace${why}`, () => {
       for (const line of POLICY_LINES) expect(text).toContain(line);
     });
 
-    test("a chain in use is rewritten, repointed and removed in one batch", () => {
+    test("a chain in use is rewritten, replaced and removed in one batch", () => {
       commit(socket, changesOf(ruleset));
       const point = (chain: string): NftChange[] => [
         { kind: "delete-elements", table, set: "endpoints", elements: [{ key: interfaceValue("cali1") }] },
@@ -366,7 +366,7 @@ describe.skipIf(!able)(`nf_tables in a private namespace${why}`, () => {
       expect(listing("inet vt_policy")).not.toContain("members");
     });
 
-    test("a refusal names the change that the kernel stumbled over", () => {
+    test("a refusal names the change that the kernel refused", () => {
       commit(socket, changesOf(ruleset));
       const bad: NftChange = {
         kind: "add-rule",
@@ -381,7 +381,7 @@ describe.skipIf(!able)(`nf_tables in a private namespace${why}`, () => {
       expect(isKernelError(busy?.error, "EBUSY")).toBe(true);
     });
 
-    test("fifty thousand elements travel in one batch and come back", () => {
+    test("fifty thousand elements are written in one batch and read back", () => {
       const elements = Array.from({ length: 50_000 }, (_, index) => ({ key: hostNumber(index), comment: `e${index}` }));
       commit(socket, [
         ...changesOf({ ...ruleset, elements: [], rules: [] }),
@@ -392,7 +392,7 @@ describe.skipIf(!able)(`nf_tables in a private namespace${why}`, () => {
       expect(new Set(found.map((element) => element.comment)).size).toBe(elements.length);
     });
 
-    test("a batch may insist that nobody changed anything since", () => {
+    test("a batch can require that nothing was changed since", () => {
       const generation = readGeneration(socket);
       expect(tryCommit(socket, changesOf(ruleset), generation)).toEqual([]);
       expect(readGeneration(socket)).not.toBe(generation);
@@ -403,7 +403,7 @@ describe.skipIf(!able)(`nf_tables in a private namespace${why}`, () => {
       expect(findTable(socket, table)).toBeUndefined();
     });
 
-    test("ranges that touch stay apart and are removed one by one", () => {
+    test("adjacent ranges are not merged and are removed one by one", () => {
       const ranges = [prefix("10.0.0.0/24"), prefix("10.0.1.0/24"), prefix("255.255.255.255/32")];
       const set = { name: "s", key: ["ipv4_addr"], holdsIntervals: true } as const;
       commit(
@@ -449,7 +449,7 @@ const POLICY_LINES = [
 
 type Rule = Ruleset["rules"][number];
 
-/** The kernel gives a rule's own set a name. */
+/** The kernel gives an anonymous set a name. */
 function namedSets(rule: Rule): unknown {
   const expressions = rule.expressions.map((expression) => {
     if (expression.kind !== "lookup") return expression;

@@ -73,7 +73,7 @@ describe.skipIf(!canMakeNetns)(`rtnetlink in private namespaces${why}`, () => {
     return { host: present(findLink(hostSocket, "vt0")), pod: present(findLink(podSocket, "eth0")) };
   }
 
-  test("a veth pair is born across two namespaces with its queues, MTU and MAC", () => {
+  test("a veth pair is created across two namespaces with its queues, MTU and MAC", () => {
     const ends = makePair({ queues: 3, mtu: 1410 });
 
     expect(ends.host).toMatchObject({ kind: "veth", isUp: true, mtu: 1410, peerIndex: ends.pod.index });
@@ -106,7 +106,7 @@ describe.skipIf(!canMakeNetns)(`rtnetlink in private namespaces${why}`, () => {
     expect(findLink(hostSocket, "vtifb")).toBeUndefined();
   });
 
-  test("one system call gives a container its addresses, neighbour and routes", () => {
+  test("one system call sets addresses, neighbour and routes of a container", () => {
     const { pod: eth0 } = makePair();
     const linkIndex = eth0.index;
     perform(podSocket, [
@@ -169,7 +169,7 @@ describe.skipIf(!canMakeNetns)(`rtnetlink in private namespaces${why}`, () => {
     expect(isKernelError(attempt(hostSocket, [deleteRoute({ ...route, table: 5000 })])[0], "ESRCH")).toBe(true);
   });
 
-  test("an IPv6 route goes through an on-link gateway that no route leads to", () => {
+  test("an IPv6 route uses an on-link gateway without a route to it", () => {
     const { host: link } = makePair();
     const nextHop = address("fd99::1");
     const route = { destination: prefix("fd00::7/128") };
@@ -179,7 +179,7 @@ describe.skipIf(!canMakeNetns)(`rtnetlink in private namespaces${why}`, () => {
     expect(found).toMatchObject({ ...route, gateway: nextHop, isOnLink: true });
   });
 
-  test("addresses and neighbours are taken away again", () => {
+  test("addresses and neighbours are removed", () => {
     const { host: link } = makePair();
     const own = { linkIndex: link.index, address: podAddress, length: 32 };
     const neighbour = { linkIndex: link.index, address: gateway };
@@ -193,7 +193,7 @@ describe.skipIf(!canMakeNetns)(`rtnetlink in private namespaces${why}`, () => {
     expect(listNeighbours(hostSocket).filter((each) => each.isPermanent && each.address.family === 4)).toEqual([]);
   });
 
-  test("the birth of a pair is told where it is asked for, with the index of the other end", () => {
+  test("the kernel reports a new pair if requested, with the index of the other end", () => {
     const pair = { host: { name: "vt0", state: "down" }, peer: { name: "eth0", netnsFd: podNetns.fd } } as const;
     const told: (Link | undefined)[] = [];
     attempt(hostSocket, [echoed(createVeth(pair)), changeLink(pair.host, { mtu: 1400 })], (message) => {
@@ -207,7 +207,7 @@ describe.skipIf(!canMakeNetns)(`rtnetlink in private namespaces${why}`, () => {
     expect(born?.peerIndex).toBe(findLink(podSocket, "eth0")?.index);
   });
 
-  test("a refusal bears the action, the error's name and the kernel's own words; what follows is still tried", () => {
+  test("a refusal contains the action, the name of the error and the kernel's text; the following requests are still tried", () => {
     const { host: link } = makePair();
     const outcomes = attempt(hostSocket, [
       addRoute({ destination: prefix("0.0.0.0/0"), gateway: address("203.0.113.1"), linkIndex: link.index }),

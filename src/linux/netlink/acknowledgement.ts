@@ -1,6 +1,6 @@
 /**
- * The kernel's verdict on one message: an error number (0 is yes), and on newer
- * kernels its own words and the place in the request that it means.
+ * The kernel's acknowledgement of one message: an error number (0 is success), and on
+ * newer kernels an error text and the offset in the request that it refers to.
  *
  *   errno:i32  request header:16  [rest of the request unless capped]  [attributes]
  */
@@ -19,7 +19,7 @@ export interface Acknowledgement {
 
 const ACCEPTED: Acknowledgement = { errno: 0, text: "" };
 
-/** Reads an error message, or the end of a dump, which carries one too. */
+/** Reads an error message, or the end of a dump, which contains one too. */
 export function readAcknowledgement(message: MessageCursor, echoed: "request" | "nothing"): Acknowledgement {
   const { view, start, end, flags } = message;
   const errno = end - start < 4 ? 0 : -view.getInt32(start, true);

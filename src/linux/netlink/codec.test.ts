@@ -6,7 +6,7 @@ import { AttributeCursor, MessageCursor } from "./message-reader.ts";
 import { MessageWriter } from "./message-writer.ts";
 
 describe("MessageWriter", () => {
-  test("what is written is read back, whatever the order and length of the attributes", () => {
+  test("reads back what was written, for any order and length of attributes", () => {
     const attribute = fc.record({
       type: fc.integer({ min: 1, max: 0x3fff }),
       value: fc.uint8Array({ maxLength: 300 }),
@@ -31,7 +31,7 @@ describe("MessageWriter", () => {
     );
   });
 
-  test("writes each width in its own order", () => {
+  test("writes each width in its byte order", () => {
     const writer = new MessageWriter();
     writer.u8(1, 0x12);
     writer.u16(2, 0x1234);
@@ -55,7 +55,7 @@ describe("MessageWriter", () => {
     );
   });
 
-  test("closes a nested attribute over all that was written in it", () => {
+  test("closes a nested attribute with the length of its content", () => {
     const writer = new MessageWriter();
     const outer = writer.open(1);
     const inner = writer.openUnmarked(2);
@@ -65,7 +65,7 @@ describe("MessageWriter", () => {
     expect(writer.written().toHex()).toBe("14000180" + "10000200" + "09000300" + "6162636400000000");
   });
 
-  test("text survives beyond ASCII and beyond the first buffer", () => {
+  test("keeps text outside ASCII and beyond the first buffer", () => {
     const text = "netz–überfluß ".repeat(400);
     const writer = new MessageWriter(16);
     writer.text(1, text);
@@ -75,7 +75,7 @@ describe("MessageWriter", () => {
     expect(cursor.text()).toBe(text);
   });
 
-  test("refuses an attribute that netlink cannot describe", () => {
+  test("refuses an attribute that is too long for netlink", () => {
     const writer = new MessageWriter();
     const outer = writer.open(1);
     for (let index = 0; index < 9; index++) writer.bytes(2, new Uint8Array(8192));
@@ -84,7 +84,7 @@ describe("MessageWriter", () => {
 });
 
 describe("MessageCursor", () => {
-  test("arbitrary bytes are walked to an end or refused, never past the end", () => {
+  test("reads arbitrary bytes to the end or refuses them, and never reads past the end", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         try {
@@ -107,17 +107,17 @@ describe("readAcknowledgement()", () => {
       "2400000002000001070000000000000000000000200000001000050007000000 00000000",
       { errno: 0, text: "" },
     ],
-    ["an error without words", "2400000002000001070000000000000000000000", { errno: 0, text: "" }],
+    ["an error without text", "2400000002000001070000000000000000000000", { errno: 0, text: "" }],
   ])("reads %s", (_name, hex, expected) => {
     expect(acknowledgementOf(hex.replaceAll(" ", ""))).toEqual(expected);
   });
 
-  test("reads the kernel's words and the offset behind a capped request", () => {
+  test("reads the kernel's text and the offset after a capped request", () => {
     const body = `edffffff${"20000000100005000700000000000000"}${words}`;
     expect(acknowledgementOf(framed(0x300, body))).toEqual({ errno: 19, text: "Device does not exist", offset: 36 });
   });
 
-  test("finds them behind the whole echoed request, too", () => {
+  test("reads them after a complete echoed request too", () => {
     const body = `edffffff${"20000000100005000700000000000000"}${"00".repeat(16)}${words}`;
     expect(acknowledgementOf(framed(0x200, body))).toEqual({ errno: 19, text: "Device does not exist", offset: 36 });
   });

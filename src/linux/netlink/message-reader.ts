@@ -1,9 +1,9 @@
 /**
- * Reads what the kernel answers: messages one behind the other, attributes
- * inside them. Cursors over the given bytes, nothing is copied; a decoder that
- * keeps bytes takes `copy()`.
+ * Reads the kernel's replies: a sequence of messages with attributes. These are
+ * cursors over the given bytes, nothing is copied; a decoder that keeps bytes uses
+ * `copy()`.
  *
- * Lengths are checked: a truncated message ends the walk with an error.
+ * Lengths are checked: a truncated message throws.
  */
 import { counted } from "../../counted.ts";
 import { PluginError } from "../../errors.ts";
@@ -11,7 +11,7 @@ import { ALIGNMENT, ATTRIBUTE_TYPE_MASK, aligned, HEADER_LENGTH } from "./wire.t
 
 const decoder = new TextDecoder();
 
-/** Walks the messages of one datagram. */
+/** Iterates over the messages of one datagram. */
 export class MessageCursor {
   readonly view: DataView;
   readonly bytes: Uint8Array;
@@ -43,13 +43,13 @@ export class MessageCursor {
     return true;
   }
 
-  /** The attributes behind the family's own header. */
+  /** The attributes after the family's own header. */
   attributes(headerLength: number): AttributeCursor {
     return new AttributeCursor(this.view, this.start + aligned(headerLength), this.end);
   }
 }
 
-/** Walks the attributes of a message or of a nested attribute. */
+/** Iterates over the attributes of a message or of a nested attribute. */
 export class AttributeCursor {
   readonly #view: DataView;
   readonly #end: number;
@@ -115,14 +115,14 @@ export class AttributeCursor {
     return this.#view.getBigUint64(this.#start, false);
   }
 
-  /** A string, with or without its closing zero byte. */
+  /** A string, with or without a zero byte at its end. */
   text(): string {
     const bytes = this.#bytes();
     const zero = bytes.indexOf(0);
     return decoder.decode(zero === -1 ? bytes : bytes.subarray(0, zero));
   }
 
-  /** The value, apart from the buffer it was read from. */
+  /** A copy of the value, independent of the buffer. */
   copy(): Uint8Array {
     return this.#bytes().slice();
   }
@@ -139,6 +139,6 @@ export class AttributeCursor {
 function malformed(what: string, length: number): PluginError {
   return new PluginError(
     "kernel-refused",
-    `Cannot read the kernel's answer: a ${what} of ${counted(length, "byte")} does not fit`,
+    `Cannot read the kernel's reply: a ${what} of ${counted(length, "byte")} does not fit`,
   );
 }

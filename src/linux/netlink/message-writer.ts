@@ -1,12 +1,12 @@
 /**
- * Writes netlink messages one behind the other into one growing buffer.
+ * Writes a sequence of netlink messages into one growing buffer.
  *
  *   message   := length:u32 type:u16 flags:u16 sequence:u32 port:u32  payload
  *   attribute := length:u16 type:u16  value  padding to 4 bytes
  *
- * Pure: knows the framing and nothing of any family. Numbers are in host order,
- * which is little-endian on every machine the product is built for; the `Big`
- * methods write network order, as netfilter wants it.
+ * Pure: contains only the framing, nothing of any family. Numbers are in host byte
+ * order, which is little-endian on every architecture that the product is built for;
+ * the `Big` methods write network byte order, which netfilter uses.
  */
 import { putText } from "../../bytes.ts";
 import { ALIGNMENT, HEADER_LENGTH, NESTED } from "./wire.ts";
@@ -25,7 +25,7 @@ export class MessageWriter {
     this.#view = new DataView(this.#bytes.buffer);
   }
 
-  /** Begins anew in the same memory: what `written` answered before is not valid any more. */
+  /** Starts again in the same memory: earlier results of `written` are no longer valid. */
   clear(): void {
     this.#length = 0;
   }
@@ -53,7 +53,7 @@ export class MessageWriter {
     this.#view.setUint32(this.#messageStart, this.#length - this.#messageStart, true);
   }
 
-  /** Fixed headers of a family, already laid out. Padded like everything else. */
+  /** The encoded fixed header of a family. Padded like everything else. */
   raw(value: Uint8Array): void {
     this.#reserve(value.length + ALIGNMENT);
     this.#bytes.set(value, this.#length);
@@ -110,7 +110,7 @@ export class MessageWriter {
     this.#length += 8;
   }
 
-  /** A string with the closing zero byte that the kernel's own tools send. */
+  /** A string with a zero byte at its end, as `ip` and `nft` send it. */
   text(type: number, value: string): void {
     this.#reserve(value.length * 3 + 12);
     const start = this.#length;
@@ -123,7 +123,7 @@ export class MessageWriter {
     this.#pad();
   }
 
-  /** Of a text that is not plain ASCII; answers how long it is. */
+  /** Writes a text that is not plain ASCII; returns its length. */
   #encode(value: string): number {
     return encoder.encodeInto(value, this.#bytes.subarray(this.#length)).written;
   }
@@ -135,14 +135,14 @@ export class MessageWriter {
     this.#pad();
   }
 
-  /** Starts an attribute that holds attributes; hand the answer to `close`. */
+  /** Starts an attribute that contains attributes; pass the returned value to `close`. */
   open(type: number): number {
     const start = this.#length;
     this.#header(type | NESTED, 0);
     return start;
   }
 
-  /** As `open`, without the nested flag: rtnetlink's older attributes are sent that way. */
+  /** Like `open`, without the nested flag: older rtnetlink attributes do not have it. */
   openUnmarked(type: number): number {
     const start = this.#length;
     this.#header(type, 0);
@@ -152,7 +152,7 @@ export class MessageWriter {
   close(start: number): void {
     const length = this.#length - start;
     if (length > LARGEST_ATTRIBUTE)
-      throw new RangeError(`attribute of ${length} bytes: netlink allows ${LARGEST_ATTRIBUTE}`);
+      throw new RangeError(`attribute of ${length} bytes: the maximum is ${LARGEST_ATTRIBUTE}`);
     this.#view.setUint16(start, length, true);
   }
 

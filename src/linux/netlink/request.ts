@@ -1,28 +1,28 @@
-/** One message to the kernel as plain data: what it attempts, and how its payload is written. */
+/** One message to the kernel as plain data: a description of the action, and how its payload is written. */
 import type { ErrnoName } from "../errno.ts";
 import { MessageWriter } from "./message-writer.ts";
 import { FLAG } from "./wire.ts";
 
 export interface NetlinkRequest {
-  /** What is attempted, as it reads after "Cannot" in an error message. */
+  /** What is attempted: the text that follows "Cannot" in an error message. */
   readonly action: string;
   readonly type: number;
-  /** Beside `request`, which every message bears. */
+  /** In addition to `request`, which every message has. */
   readonly flags: number;
-  /** Answered by one message that tells what was asked for: then no acknowledgement is needed beside it. */
+  /** The kernel replies with one message that contains the requested data, so no acknowledgement is needed. */
   readonly isQuestion?: boolean;
-  /** How the kernel says that there is nothing of the kind: an answer, and no refusal. */
+  /** The error number that means that the requested object does not exist: not treated as a refusal. */
   readonly whenNone?: ErrnoName;
-  /** Writes everything behind the netlink header. */
+  /** Writes everything after the netlink header. */
   readonly write: (writer: MessageWriter) => void;
 }
 
-/** Asks the kernel to tell also what came of it, as a message. Not every kernel does, nor for every request. */
+/** Asks the kernel to send the resulting object as a message. Not every kernel does, nor for every request. */
 export function echoed(request: NetlinkRequest): NetlinkRequest {
   return { ...request, flags: request.flags | FLAG.echo };
 }
 
-/** Appends the request to what the writer holds. */
+/** Appends the request to the writer. */
 export function writeRequest(
   writer: MessageWriter,
   request: NetlinkRequest,
@@ -35,8 +35,8 @@ export function writeRequest(
 }
 
 /**
- * The bytes of requests that follow each other from `firstSequence` on. The kernel does them in this order and tells
- * every refusal unasked: when the last one is answered, all are done.
+ * Encodes the requests with sequence numbers from `firstSequence` on. The kernel processes them in this order and
+ * reports every refusal by itself: when the reply to the last one arrives, all are done.
  */
 export function encodeRequests(
   requests: readonly NetlinkRequest[],

@@ -2,7 +2,7 @@
 export const HEADER_LENGTH = 16;
 export const ALIGNMENT = 4;
 
-/** Marks an attribute that holds attributes; the two top bits are no part of its type. */
+/** Marks an attribute that contains attributes; the two top bits are not part of its type. */
 export const NESTED = 0x8000;
 export const ATTRIBUTE_TYPE_MASK = 0x3fff;
 
@@ -16,7 +16,7 @@ export const FLAG = {
   dumpInterrupted: 0x010,
   /** The echoed request ends at its header. */
   capped: 0x100,
-  /** Attributes with the kernel's words follow. */
+  /** Attributes with the kernel's error text follow. */
   acknowledgeTlvs: 0x200,
   dump: 0x300,
   replace: 0x100,

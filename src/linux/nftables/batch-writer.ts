@@ -1,11 +1,11 @@
 /**
- * Turns changes into one atomic batch of messages. Pure.
+ * Encodes changes as one atomic batch of messages. Pure.
  *
  *   batch begin | message … message (the last one to be acknowledged) | batch end
  *
- * A change may need several messages: a rule with a set of its own, or more
- * elements than one attribute holds. `changeOfMessage` leads from a message
- * that the kernel refused back to the change.
+ * A change may need several messages: a rule with an anonymous set, or more elements
+ * than fit in one attribute. `changeOfMessage` maps a message that the kernel refused
+ * to its change.
  */
 import { MessageWriter } from "../netlink/message-writer.ts";
 import { FLAG } from "../netlink/wire.ts";
@@ -20,11 +20,11 @@ import * as wire from "./wire.ts";
 
 export interface EncodedBatch {
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Index of the change behind each message, the batch's begin not counted. */
+  /** The index of the change of each message, without the batch's begin message. */
   readonly changeOfMessage: readonly number[];
 }
 
-/** The message behind the begin bears `firstSequence` + 1. */
+/** The message after the begin message has the sequence number `firstSequence` + 1. */
 export function encodeBatch(changes: readonly NftChange[], firstSequence: number, generation?: number): EncodedBatch {
   const batch = new BatchWriter(firstSequence);
   batch.begin(generation);
@@ -32,7 +32,7 @@ export function encodeBatch(changes: readonly NftChange[], firstSequence: number
   return batch.finish();
 }
 
-// Well below the 64 KiB of one attribute, whatever the last element adds.
+// Well below the 64 KiB of one attribute, whatever the size of the last element.
 const FULL_LIST = 60_000;
 
 class BatchWriter {
@@ -58,7 +58,7 @@ class BatchWriter {
     const last = this.#lastMessage;
     this.#frame(wire.BATCH.end, () => {});
     const bytes = this.#writer.written();
-    // Refusals arrive unasked; one acknowledgement tells that all are in.
+    // Refusals are always sent; one acknowledgement shows that all have arrived.
     const view = new DataView(bytes.buffer);
     if (last > 0) view.setUint16(last + 6, view.getUint16(last + 6, true) | FLAG.acknowledge, true);
     return { bytes, changeOfMessage: this.#changeOfMessage };
@@ -161,7 +161,7 @@ class BatchWriter {
     });
   }
 
-  /** The set that a lookup names; one of the rule's own is made first. */
+  /** The set of a lookup; an anonymous set is added first. */
   #setOf(table: TableReference, expression: Expression): SetHandle {
     if (expression.kind !== "lookup") return NO_SET;
     if (typeof expression.set === "string") return this.#handleOf(table, expression.set);
@@ -201,7 +201,7 @@ class BatchWriter {
     }
   }
 
-  /** A message of nothing but the table's name and other names. */
+  /** A message that contains only the table's name and other names. */
   #named(type: number, table: TableReference, names: Readonly<Record<number, string>>): void {
     this.#message(type, 0, table, (writer) => {
       writer.text(wire.TABLE.name, table.name);

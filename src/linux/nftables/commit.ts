@@ -1,33 +1,33 @@
 /**
  * Applies changes: all of them or none, in one system call.
  *
- * A refusal that the caller expects (EEXIST of an element, ENOENT of a table) is
- * an answer of `tryCommit`; `commit` is for those that expect none.
+ * `tryCommit` returns refusals that the caller expects (EEXIST of an element, ENOENT of
+ * a table); `commit` throws any refusal.
  */
 import { KernelError } from "../kernel-error.ts";
-import { attempt, type NetlinkSocket, sendBatch, takeSequences } from "../netlink-socket.ts";
+import { attempt, type NetlinkSocket, reserveSequences, sendBatch } from "../netlink-socket.ts";
 import { encodeBatch } from "./batch-writer.ts";
 import type { NftChange } from "./ruleset.ts";
 import * as wire from "./wire.ts";
 
 /** Why nothing was changed. */
 export interface Refusal {
-  /** The change that the kernel refused; absent where it refused the batch as a whole (EPERM, ERESTART). */
+  /** The change that the kernel refused; absent if it refused the batch as a whole (EPERM, ERESTART). */
   readonly change?: NftChange;
   readonly error: KernelError;
 }
 
-/** Answers the refusals in the order of the changes; none means that all changes are in force. */
+/** Returns the refusals in the order of the changes; none means that all changes were applied. */
 export function tryCommit(
   socket: NetlinkSocket,
   changes: readonly NftChange[],
-  /** Refuse with ERESTART if anybody changed any ruleset since this generation. */
+  /** The kernel refuses with ERESTART if any ruleset was changed since this generation. */
   generation?: number,
 ): readonly Refusal[] {
   if (changes.length === 0) return [];
   const batch = encodeBatch(changes, socket.nextSequence, generation);
   const { changeOfMessage } = batch;
-  const first = takeSequences(socket, changeOfMessage.length + 2);
+  const first = reserveSequences(socket, changeOfMessage.length + 2);
 
   const refusals: Refusal[] = [];
   const range = { bytes: batch.bytes, first, last: first + changeOfMessage.length };
@@ -45,7 +45,7 @@ export function commit(socket: NetlinkSocket, changes: readonly NftChange[]): vo
   if (refusal !== undefined) throw refusal.error;
 }
 
-/** The number of the ruleset's state in this namespace: every batch of anybody raises it. */
+/** The generation of the ruleset in this namespace: every batch of any process increments it. */
 export function readGeneration(socket: NetlinkSocket): number {
   let generation = 0;
   const request = {
@@ -63,7 +63,7 @@ export function readGeneration(socket: NetlinkSocket): number {
   return generation;
 }
 
-/** As it reads after "Cannot". */
+/** The text that follows "Cannot". */
 function describeChange(change: NftChange): string {
   const table = `table ${change.table.family} "${change.table.name}"`;
   const verb = change.kind.slice(0, change.kind.indexOf("-"));

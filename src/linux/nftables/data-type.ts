@@ -1,6 +1,6 @@
 /**
- * The types of keys and values. The kernel knows their lengths alone; the type
- * numbers and byte orders are for `nft`, which prints by them.
+ * The types of keys and values. The kernel uses only their lengths; the type numbers
+ * and byte orders are for `nft`, which needs them to print elements.
  */
 
 const HOST_ORDER = 1;
@@ -23,12 +23,12 @@ export type DataType = keyof typeof TYPES;
 
 const BITS_PER_TYPE = 6;
 
-/** The one number that stands for all fields. */
+/** The number of a concatenation of these types. */
 export function typeNumber(fields: readonly DataType[]): number {
   return fields.reduce((number, field) => (number << BITS_PER_TYPE) | TYPES[field].id, 0);
 }
 
-/** The types behind such a number; `undefined` if one of them is not in the table. */
+/** The types of such a number; `undefined` if one of them is not in the table. */
 export function typesOfNumber(number: number): readonly DataType[] | undefined {
   const fields: DataType[] = [];
   for (let rest = number; rest > 0; rest >>>= BITS_PER_TYPE) {
@@ -48,14 +48,14 @@ export function fieldLength(field: DataType): number {
   return TYPES[field].length;
 }
 
-/** Each field of a concatenation fills whole registers of four bytes; a single field does not. */
+/** Each field of a concatenation is padded to registers of four bytes; a single field is not. */
 export function typeLength(fields: readonly DataType[]): number {
   const [only, ...more] = fields;
   if (only !== undefined && more.length === 0) return TYPES[only].length;
   return fields.reduce((sum, field) => sum + ((TYPES[field].length + 3) & ~3), 0);
 }
 
-/** How `nft` reads the bytes of a single field; a concatenation has no order of its own. */
+/** How `nft` reads the bytes of a single field; a concatenation has no byte order. */
 export function byteOrder(fields: readonly DataType[]): number {
   const [only, ...more] = fields;
   return only === undefined || more.length > 0 ? 0 : TYPES[only].order;

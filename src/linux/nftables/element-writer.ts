@@ -5,10 +5,10 @@ import { commentEntry, encodeUserdata, numberEntry, type UserdataEntry } from ".
 import { writeValue, writeVerdict } from "./verdict.ts";
 import { ELEMENT, ELEMENT_FLAG } from "./wire.ts";
 
-// `nft` prints a range without an end as one only with this mark.
+// `nft` prints a range without an end correctly only with this mark.
 const OPEN_INTERVAL = { type: 1, value: 1 } as const;
 
-/** `position`: its place in the list, from 1. */
+/** `position` is its number in the list, from 1. */
 export function writeElement(writer: MessageWriter, element: NftElement, position: number): void {
   const entry = writer.open(position);
   if (element.interval === "end") writer.u32Big(ELEMENT.flags, ELEMENT_FLAG.intervalEnd);

@@ -1,4 +1,4 @@
-/** Reads the instructions of a rule back: the inverse of expression-writer.ts. Pure. */
+/** Decodes the instructions of a rule: the inverse of expression-writer.ts. Pure. */
 import { AttributeCursor } from "../netlink/message-reader.ts";
 import {
   COMPARISON,
@@ -166,7 +166,7 @@ function readLimit(fields: Fields): Expression | undefined {
   return { kind: "limit", rate, per, burst };
 }
 
-/** The attributes of one instruction, found by number. */
+/** The attributes of one instruction, by number. */
 class Fields {
   readonly #values = new Map<number, Uint8Array>();
 

@@ -1,4 +1,4 @@
-/** Writes the instructions of a rule, attribute by attribute in the order of `nft`. Pure. */
+/** Encodes the instructions of a rule, with the attributes in the same order as `nft`. Pure. */
 import type { MessageWriter } from "../netlink/message-writer.ts";
 import {
   COMPARISON,
@@ -151,7 +151,7 @@ function writeLimit(writer: MessageWriter, { rate, per, burst }: Of<"limit">): v
   writer.u32Big(EXPRESSION.limit.flags, 0);
 }
 
-/** Every fourth slot starts one of the four long registers, which have numbers of their own. */
+/** Every fourth slot is the start of one of the four long registers, which have their own numbers. */
 function registerNumber(slot: Register): number {
   return slot % 4 === 0 ? 1 + slot / 4 : 8 + slot;
 }

@@ -1,9 +1,9 @@
 /**
- * The instructions of a rule. They work on registers: sixteen slots of four
- * bytes, numbered 0 to 15; a longer value fills several from its first on.
+ * The instructions of a rule. They use registers: sixteen slots of four bytes,
+ * numbered 0 to 15; a longer value occupies several consecutive slots.
  *
  *   { kind: "payload", base: "network", offset: 16, length: 4, to: 0 }      load the destination address
- *   { kind: "compare", operator: "equal", from: 0, value: … }              go on if it is this one
+ *   { kind: "compare", operator: "equal", from: 0, value: … }              continue if it is equal
  *   { kind: "verdict", verdict: { kind: "drop" } }
  */
 import type { NftElement, SetShape } from "./set.ts";
@@ -11,7 +11,7 @@ import type { Verdict } from "./verdict.ts";
 
 export type Register = number;
 
-/** A set that belongs to one rule: `{ tcp, udp }`. */
+/** A set that is part of one rule: `{ tcp, udp }`. */
 export interface AnonymousSet extends SetShape {
   readonly elements: readonly NftElement[];
 }
@@ -70,12 +70,12 @@ export type Expression =
     }
   | {
       readonly kind: "lookup";
-      /** The name of a set of the table, or a set of this rule alone. */
+      /** The name of a set of the table, or an anonymous set of this rule. */
       readonly set: string | AnonymousSet;
       readonly from: Register;
-      /** Where a map's value goes; `verdict` for a verdict map. */
+      /** The register for a map's value; `verdict` for a verdict map. */
       readonly to?: Register | "verdict";
-      /** Go on if the key is not in the set. */
+      /** Continue if the key is not in the set. */
       readonly isInverted?: boolean;
     }
   | { readonly kind: "immediate"; readonly to: Register; readonly value: Uint8Array }
@@ -95,7 +95,7 @@ export type Expression =
       readonly to: Register;
     }
   | { readonly kind: "counter" }
-  /** With a group to a listener on netlink, else to the kernel's log. */
+  /** With a group: to a netlink listener; otherwise to the kernel log. */
   | { readonly kind: "log"; readonly prefix: string; readonly group?: number; readonly level?: number }
   | {
       readonly kind: "limit";
@@ -104,5 +104,5 @@ export type Expression =
       readonly burst: number;
     }
   | { readonly kind: "notrack" }
-  /** Read back only: an instruction this program does not write. */
+  /** Only when reading: an instruction that this program does not write. */
   | { readonly kind: "other"; readonly name: string };

@@ -1,8 +1,8 @@
 /**
- * The messages byte for byte as nft 1.0.6 sends them: nft-captures.txt holds
- * commands and what `strace -e write=all nft -f` saw, sequence numbers cleared.
- * A rule's own sets are left out: beside their contents `nft` describes the
- * expression they were written with, which nothing reads.
+ * The messages byte for byte as nft 1.0.6 sends them: nft-captures.txt contains
+ * commands and the output of `strace -e write=all nft -f`, with sequence numbers cleared.
+ * Anonymous sets are omitted: in addition to their contents `nft` describes the
+ * expression in which they were written, which nothing reads.
  */
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -40,7 +40,7 @@ const elements = (set: string, ...list: Extract<NftChange, { kind: "add-elements
   { kind: "add-elements", table, set, elements: list },
 ];
 
-/** What stands in front gives sets the numbers they have in the capture, and is not compared. */
+/** Changes before these give sets the same numbers as in the capture; they are not compared. */
 interface Golden {
   readonly before?: readonly NftChange[];
   readonly changes: readonly NftChange[];
@@ -252,14 +252,14 @@ describe("encodeBatch()", () => {
     const own = before.length === 0 ? all : all.slice(messagesOf(before).length);
     const captured = captures.get(command);
     expect(captured).toBeDefined();
-    expect(own.filter(isNoRulesOwnSet)).toEqual((captured ?? []).filter(isNoRulesOwnSet));
+    expect(own.filter(isNotAnonymousSet)).toEqual((captured ?? []).filter(isNotAnonymousSet));
   });
 
-  test("has a counterpart for every captured command", () => {
+  test("covers every captured command", () => {
     expect([...captures.keys()].sort()).toEqual(Object.keys(GOLDEN).sort());
   });
 
-  test("frames the batch, asks one acknowledgement of the last message, and finds the change of each message", () => {
+  test("frames the batch, requests one acknowledgement for the last message, and maps messages to changes", () => {
     const many = Array.from({ length: 4000 }, (_, index) => ({ key: hostNumber(index) }));
     const changes = [set("a"), ...elements("a", ...many), set("b")];
     const { bytes, changeOfMessage } = encodeBatch(changes, 7, 5);
@@ -299,7 +299,7 @@ function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
-function isNoRulesOwnSet(hex: string): boolean {
+function isNotAnonymousSet(hex: string): boolean {
   return !/^.{8}090a.*5f5f(736574|6d6170)256400/.test(hex);
 }
 

@@ -1,15 +1,15 @@
 /**
- * Ranges as elements of a set that holds intervals: where a range starts, and
- * the first key behind it.
+ * Ranges as elements of an interval set: the first key of a range, and the first key
+ * after it.
  *
- * Ranges must not overlap: the kernel refuses them, and merging in the kernel
- * would make a member impossible to delete.
+ * Ranges must not overlap: the kernel refuses them, and if the kernel merged them, a
+ * single range could not be deleted.
  */
 import { addressBytes } from "../../ip/address.ts";
 import { lastAddress, type Prefix } from "../../ip/prefix.ts";
 import type { NftElement } from "./set.ts";
 
-/** Both ends belong to the range. */
+/** Both ends are part of the range. */
 export interface KeyRange {
   readonly first: Uint8Array;
   readonly last: Uint8Array;
@@ -29,7 +29,7 @@ export function prefixElements(prefixes: readonly Prefix[]): NftElement[] {
   );
 }
 
-/** The key plus one; `undefined` behind the last. */
+/** The key plus one; `undefined` after the last key. */
 function successor(key: Uint8Array): Uint8Array | undefined {
   const next = key.slice();
   for (let index = next.length - 1; index >= 0; index--) {

@@ -1,8 +1,7 @@
 /**
- * Conditions in the words of a rule: each is a few instructions that load a
- * field and compare it, the same that `nft` would write. All use register 0;
- * in an `inet` table a condition on an address needs `matchFamily` before it,
- * one on a port `matchProtocol`.
+ * Conditions of a rule: each is a few instructions that load a field and compare it,
+ * the same that `nft` would write. All use register 0; in an `inet` table a condition
+ * on an address needs `matchFamily` before it, one on a port `matchProtocol`.
  */
 import { addressBits, addressBytes, type Family } from "../../ip/address.ts";
 import type { Prefix } from "../../ip/prefix.ts";
@@ -22,7 +21,7 @@ export function loadAddress(family: Family, side: Side, to: Register): Expressio
   return { kind: "payload", base: "network", offset: ADDRESS_OFFSET[family][side], length, to };
 }
 
-/** Loads a port; TCP, UDP and SCTP have it in one place. */
+/** Loads a port, which has the same offset in TCP, UDP and SCTP. */
 export function loadPort(side: Side, to: Register): Expression {
   return { kind: "payload", base: "transport", offset: PORT_OFFSET[side], length: 2, to };
 }
@@ -36,7 +35,7 @@ export function matchProtocol(protocol: number): Expression[] {
   return [{ kind: "meta", key: "l4proto", to: 0 }, equal(protocolValue(protocol))];
 }
 
-/** An address inside the prefix. Whole bytes are compared as they are, else the rest is masked away. */
+/** An address inside the prefix. A length of whole bytes is compared directly, any other with a mask. */
 export function matchPrefix(side: Side, prefix: Prefix): Expression[] {
   const { network, length } = prefix;
   if (length === 0) return [];
@@ -75,7 +74,7 @@ export function matchInterface(
   ];
 }
 
-/** Interfaces whose names begin so. */
+/** Interfaces whose names begin with the prefix. */
 export function matchInterfacePrefix(key: "iifname" | "oifname", prefix: string): Expression[] {
   return [{ kind: "meta", key, to: 0 }, equal(interfacePrefixValue(prefix))];
 }

@@ -88,7 +88,7 @@ export function readRuleHead(message: MessageCursor): Pick<NftRule, "chain" | "c
   return { chain, ...commented(comment) };
 }
 
-/** Sets of rules alone, and sets of types this program does not know, are left out. */
+/** Returns `undefined` for anonymous sets, and for sets with types that this program does not know. */
 export function readSet(message: MessageCursor): NftSet | undefined {
   if (message.type !== wire.MESSAGE.newSet) return undefined;
   let name = "";
@@ -118,7 +118,7 @@ function dataTypeOf(number: number): readonly DataType[] | "verdict" | undefined
   return number === wire.VERDICT_TYPE ? "verdict" : typesOfNumber(number);
 }
 
-/** The elements that one message holds. */
+/** The elements in one message. */
 export function readElements(message: MessageCursor): NftElement[] | undefined {
   if (message.type !== wire.MESSAGE.newElement) return undefined;
   const elements: NftElement[] = [];

@@ -1,7 +1,7 @@
 /**
- * What the kernel holds: tables, chains, rules, sets and elements, described as
- * in ruleset.ts. Finding one thing by name costs the same however many others
- * there are; listing chains walks those of every table of the family.
+ * Reads tables, chains, rules, sets and elements from the kernel, as described in
+ * ruleset.ts. Finding one object by name costs the same however many others there
+ * are; listing chains reads those of every table of the family.
  */
 import { errnoOf } from "../errno.ts";
 import { isKernelError, KernelError } from "../kernel-error.ts";
@@ -15,11 +15,11 @@ import type { NftElement, NftSet } from "./set.ts";
 import * as wire from "./wire.ts";
 
 const LIST_ATTEMPTS = 20;
-/** Milliseconds: the kernel is done with a table of 50,000 well within the sum of these. */
+/** Milliseconds: the kernel has finished with a table of 50,000 elements well within the sum of these. */
 const PAUSE = 5;
 const LONGEST_PAUSE = 50;
 
-/** A rule that is in force; the handle deletes it. */
+/** An existing rule; its handle is needed to delete it. */
 export interface KnownRule extends NftRule {
   readonly handle: bigint;
 }
@@ -51,13 +51,13 @@ export function listChains(socket: NetlinkSocket, table: TableReference): NftCha
   });
 }
 
-/** In the order they are tried. */
+/** In the order of evaluation. */
 export function listRules(socket: NetlinkSocket, table: TableReference, chain?: string): KnownRule[] {
   const names = chain === undefined ? {} : { [wire.RULE.chain]: chain };
   return orNone(() => dump(socket, named("list rules of", wire.MESSAGE.getRule, table, names), readRule));
 }
 
-/** The rules without what they do: whether they are there at all, at a tenth of the cost. */
+/** The rules without their instructions, to check whether they exist, at a tenth of the cost. */
 export function listRuleHeads(socket: NetlinkSocket, table: TableReference): Pick<NftRule, "chain" | "comment">[] {
   return orNone(() => dump(socket, named("list rules of", wire.MESSAGE.getRule, table, {}), readRuleHead));
 }
@@ -66,7 +66,7 @@ export function listSets(socket: NetlinkSocket, table: TableReference): NftSet[]
   return orNone(() => dump(socket, named("list sets of", wire.MESSAGE.getSet, table, {}), readSet));
 }
 
-/** None where the set does not exist. */
+/** Returns none if the set does not exist. */
 export function listElements(socket: NetlinkSocket, table: TableReference, set: string): NftElement[] {
   const request = named(`list elements of set "${set}" of`, wire.MESSAGE.getElement, table, {
     [wire.ELEMENT_LIST.set]: set,
@@ -76,13 +76,13 @@ export function listElements(socket: NetlinkSocket, table: TableReference, set: 
     if (parts.length <= 1 || hasNoRepetition(parts)) return parts.flat();
     Bun.sleepSync(Math.min(tries * PAUSE, LONGEST_PAUSE));
   }
-  throw new KernelError(`${request.action}: it kept moving`, errnoOf("EAGAIN"));
+  throw new KernelError(`${request.action}: the set kept changing`, errnoOf("EAGAIN"));
 }
 
 /**
- * The kernel resumes a long list by counting elements, and for a moment after a
- * hash table grew it sorts it anew: elements then come twice and others never.
- * Repetition is what can be seen of it.
+ * The kernel resumes a long list by counting elements, and for a moment after a hash
+ * table has grown it is rehashed: then some elements come twice and others not at all.
+ * Only the repetition can be detected.
  */
 function hasNoRepetition(parts: readonly (readonly NftElement[])[]): boolean {
   const seen = new Set<string>();
@@ -94,7 +94,7 @@ function hasNoRepetition(parts: readonly (readonly NftElement[])[]): boolean {
   return seen.size === count;
 }
 
-/** The elements with these keys, each at its key's place; `undefined` where there is none. One system call. */
+/** The elements with these keys, in the order of the keys; `undefined` if there is none. One system call. */
 export function findElements(
   socket: NetlinkSocket,
   table: TableReference,
@@ -160,7 +160,7 @@ function findOne<Row>(
   throw error;
 }
 
-/** The kernel calls it an error to list what is in a table that does not exist. */
+/** The kernel returns an error for a list of a table that does not exist. */
 function orNone<Row>(list: () => Row[]): Row[] {
   try {
     return list();

@@ -1,6 +1,6 @@
 /**
- * A ruleset as plain data: what the rest of the program says, and what is read
- * back from the kernel. The words are those of `nft`.
+ * A ruleset as plain data: what the rest of the program wants, and what is read back
+ * from the kernel. The terms are those of `nft`.
  */
 import type { Expression } from "./expression.ts";
 import type { NftElement, NftSet } from "./set.ts";
@@ -19,7 +19,7 @@ export interface NftTable extends TableReference {
   readonly comment?: string;
 }
 
-/** Where the kernel enters a chain; a chain without is entered by jumps alone. */
+/** The hook at which the kernel enters a chain; a chain without one is entered only by jumps. */
 export interface BaseChain {
   readonly type: "filter" | "nat" | "route";
   readonly hook: Hook;
@@ -51,30 +51,30 @@ export interface Ruleset {
 /** One step of a batch. */
 export type NftChange = { readonly table: TableReference } & (
   | { readonly kind: "add-table"; readonly comment?: string }
-  /** EEXIST where the table is there. */
+  /** EEXIST if the table exists. */
   | { readonly kind: "create-table"; readonly comment?: string }
   | { readonly kind: "delete-table" }
   | { readonly kind: "add-chain"; readonly chain: NftChain }
-  /** Without its rules being flushed before, or jumps to it removed: EBUSY. */
+  /** EBUSY unless its rules were flushed and all jumps to it removed before. */
   | { readonly kind: "delete-chain"; readonly chain: string }
   | { readonly kind: "flush-chain"; readonly chain: string }
-  /** Behind the rules that are there: repeating it repeats the rule. */
+  /** After the existing rules: adding it twice adds two rules. */
   | { readonly kind: "add-rule"; readonly rule: NftRule }
   | { readonly kind: "delete-rule"; readonly chain: string; readonly handle: bigint }
   | { readonly kind: "add-set"; readonly set: NftSet }
   | { readonly kind: "delete-set"; readonly set: string }
   | { readonly kind: "flush-set"; readonly set: string }
-  /** The same element again is well; the same key with other data is EEXIST. */
+  /** Succeeds if the same element exists; EEXIST if the key exists with other data. */
   | { readonly kind: "add-elements"; readonly set: string; readonly elements: readonly NftElement[] }
-  /** As `add-elements`, and EEXIST where the key is there at all. */
+  /** Like `add-elements`, but EEXIST if the key exists. */
   | { readonly kind: "create-elements"; readonly set: string; readonly elements: readonly NftElement[] }
-  /** By key: data is not compared. ENOENT where one is missing. */
+  /** By key: data is not compared. ENOENT if one does not exist. */
   | { readonly kind: "delete-elements"; readonly set: string; readonly elements: readonly NftElement[] }
-  /** As `delete-elements`, and well where one is missing. Kernel 6.3 and newer. */
+  /** Like `delete-elements`, but succeeds if one does not exist. Kernel 6.3 and later. */
   | { readonly kind: "destroy-elements"; readonly set: string; readonly elements: readonly NftElement[] }
 );
 
-/** The steps that make a table from nothing, each behind what it refers to. */
+/** The steps that create a table, each after what it refers to. */
 export function changesOf(ruleset: Ruleset): NftChange[] {
   const { table, sets, chains, rules, elements } = ruleset;
   const comment = table.comment === undefined ? {} : { comment: table.comment };

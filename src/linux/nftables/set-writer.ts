@@ -1,20 +1,20 @@
-/** Writes the description of a set, with what `nft` needs to print it. Pure. */
+/** Encodes the description of a set, with the user data that `nft` needs to print it. Pure. */
 import type { MessageWriter } from "../netlink/message-writer.ts";
 import { byteOrder, fieldLength, typeLength, typeNumber } from "./data-type.ts";
 import type { NftSet, SetShape } from "./set.ts";
 import { commentEntry, encodeUserdata, numberEntry, SET_COMMENT, type UserdataEntry } from "./userdata.ts";
 import * as wire from "./wire.ts";
 
-/** A named set, or one of a rule alone. */
+/** A named or an anonymous set. */
 export type AnySet = SetShape & Pick<Partial<NftSet>, "comment">;
 
-/** How a message names a set: by name, and a set of the same batch by its number too. */
+/** How a message refers to a set: by name, and to a set of the same batch also by number. */
 export interface SetHandle {
   readonly name: string;
   readonly id?: number;
 }
 
-/** `flags`: beside those that follow from the shape. */
+/** `flags`: in addition to those of the shape. */
 export function writeSet(writer: MessageWriter, set: AnySet, handle: Required<SetHandle>, flags: number): void {
   writer.text(wire.SET.name, handle.name);
   writer.u32Big(wire.SET.flags, flags | shapeFlags(set));
@@ -49,7 +49,7 @@ function writeFieldLengths(writer: MessageWriter, { key }: SetShape): void {
 }
 
 const ENTRY = { keyOrder: 0, dataOrder: 1, keyTypeof: 3, dataTypeof: 4, dataInterval: 6 } as const;
-// `nft` marks a concatenation by this empty expression.
+// `nft` marks a concatenation with this empty expression.
 const CONCATENATION = Uint8Array.fromHex("00040d0000000100");
 
 function setUserdata(set: AnySet): Uint8Array {

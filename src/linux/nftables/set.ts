@@ -2,10 +2,10 @@
 import type { DataType } from "./data-type.ts";
 import type { Verdict } from "./verdict.ts";
 
-/** What an element is found by, and what it then gives. Several types make a concatenation. */
+/** The types of keys and values. Several types are a concatenation. */
 export interface SetShape {
   readonly key: readonly DataType[];
-  /** A map's values; a set has none. */
+  /** The values of a map; absent for a set. */
   readonly data?: readonly DataType[] | "verdict";
   /** Elements are ranges: see intervals.ts. */
   readonly holdsIntervals?: boolean;
@@ -19,9 +19,9 @@ export interface NftSet extends SetShape {
 export interface NftElement {
   /** One field, or the fields of a concatenation: see `concatenate`. */
   readonly key: Uint8Array;
-  /** The last key of a range in a concatenation that holds intervals. */
+  /** The last key of a range, in a set of concatenations with intervals. */
   readonly keyEnd?: Uint8Array;
-  /** `end`: the first key behind a range; `open`: a range that reaches the end of the key space. */
+  /** `end`: the first key after a range; `open`: a range up to the end of the key space. */
   readonly interval?: "end" | "open";
   readonly data?: Uint8Array | Verdict;
   readonly comment?: string;

@@ -1,6 +1,6 @@
 /**
- * What user space keeps beside the kernel's objects, in the layout of `nft`, so
- * that its listings read well:  type:u8 length:u8 value, one behind the other.
+ * Data that user space attaches to the kernel's objects, in the format of `nft`, so
+ * that it can list them properly: a sequence of  type:u8 length:u8 value.
  */
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -21,7 +21,8 @@ export function encodeUserdata(entries: readonly UserdataEntry[]): Uint8Array {
   const bytes = new Uint8Array(length);
   let offset = 0;
   for (const { type, value } of entries) {
-    if (value.length > LONGEST_VALUE) throw new RangeError(`user data of ${value.length} bytes: ${LONGEST_VALUE} fit`);
+    if (value.length > LONGEST_VALUE)
+      throw new RangeError(`user data of ${value.length} bytes: the maximum is ${LONGEST_VALUE}`);
     bytes[offset] = type;
     bytes[offset + 1] = value.length;
     bytes.set(value, offset + 2);
@@ -30,14 +31,14 @@ export function encodeUserdata(entries: readonly UserdataEntry[]): Uint8Array {
   return bytes;
 }
 
-/** A comment; longer than `nft` would take (128 bytes) is cut at a whole character. */
+/** A comment; if it is longer than `nft` accepts (128 bytes), it is cut after a whole character. */
 export function commentEntry(text: string, type = COMMENT): UserdataEntry {
   const bytes = new Uint8Array(129);
   const { written } = encoder.encodeInto(text, bytes.subarray(0, 128));
   return { type, value: bytes.subarray(0, written + 1) };
 }
 
-/** A 32-bit number in host order. */
+/** A 32-bit number in host byte order. */
 export function numberEntry(type: number, value: number): UserdataEntry {
   const bytes = new Uint8Array(4);
   new DataView(bytes.buffer).setUint32(0, value, true);
@@ -51,7 +52,7 @@ export function findComment(userdata: Uint8Array, type = COMMENT): string | unde
   return decoder.decode(zero === -1 ? value : value.subarray(0, zero));
 }
 
-/** The value of the first entry of that type; a torn entry ends the search. */
+/** The value of the first entry of that type; a truncated entry ends the search. */
 export function findEntry(userdata: Uint8Array, type: number): Uint8Array | undefined {
   let offset = 0;
   while (offset + 2 <= userdata.length) {

@@ -1,8 +1,8 @@
-/** Values as they lie in the kernel's registers and keys. */
+/** Values in the format of the kernel's registers and keys. */
 const encoder = new TextEncoder();
 const IFNAME_LENGTH = 16;
 
-/** An address, a port or a protocol behind the other, each padded to whole registers: the key of a concatenation. */
+/** The key of a concatenation: addresses, ports and protocols in sequence, each padded to whole registers. */
 export function concatenate(...fields: readonly Uint8Array[]): Uint8Array {
   let length = 0;
   for (const field of fields) length += padded(field.length);
@@ -19,26 +19,26 @@ export function protocolValue(protocol: number): Uint8Array {
   return Uint8Array.of(protocol);
 }
 
-/** Network order, as in the packet. */
+/** Network byte order, as in the packet. */
 export function portValue(port: number): Uint8Array {
   return Uint8Array.of(port >> 8, port & 255);
 }
 
-/** Host order: marks, states, interface indexes. */
+/** Host byte order: marks, states, interface indexes. */
 export function hostNumber(value: number): Uint8Array {
   const bytes = new Uint8Array(4);
   new DataView(bytes.buffer).setUint32(0, value, true);
   return bytes;
 }
 
-/** A whole interface name, zero bytes behind it. */
+/** A whole interface name, padded with zero bytes. */
 export function interfaceValue(name: string): Uint8Array {
   const bytes = new Uint8Array(IFNAME_LENGTH);
   encoder.encodeInto(name, bytes.subarray(0, IFNAME_LENGTH - 1));
   return bytes;
 }
 
-/** The beginning of interface names: compares as many bytes as it has. */
+/** The beginning of interface names: only its own bytes are compared. */
 export function interfacePrefixValue(prefix: string): Uint8Array {
   return encoder.encode(prefix);
 }

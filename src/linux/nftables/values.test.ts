@@ -18,7 +18,7 @@ import { MESSAGE } from "./wire.ts";
 const TYPES: readonly DataType[] = ["ipv4_addr", "ipv6_addr", "inet_proto", "inet_service", "ifname", "mark"];
 
 describe("typeNumber()", () => {
-  test("of up to five fields leads back to them", () => {
+  test("of up to five fields is decoded to the same fields", () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...TYPES), { minLength: 1, maxLength: 5 }), (fields) => {
         expect(typesOfNumber(typeNumber(fields))).toEqual(fields);
@@ -26,13 +26,13 @@ describe("typeNumber()", () => {
     );
   });
 
-  test("an unknown type makes the whole unknown", () => {
+  test("with an unknown type is undefined", () => {
     expect(typesOfNumber(63)).toBeUndefined();
   });
 });
 
 describe("concatenate()", () => {
-  test("gives a key of the length that the set declares", () => {
+  test("returns a key of the length that the set declares", () => {
     const key = concatenate(interfaceValue("cali1"), addressBytes(address("10.0.0.1")), portValue(80));
     expect(key.length).toBe(typeLength(["ifname", "ipv4_addr", "inet_service"]));
     expect(key.toHex()).toBe("63616c69310000000000000000000000" + "0a000001" + "00500000");
@@ -40,7 +40,7 @@ describe("concatenate()", () => {
 });
 
 describe("interfaceValue()", () => {
-  test("holds at most fifteen bytes and a closing zero", () => {
+  test("has at most fifteen bytes and a zero at its end", () => {
     expect(interfaceValue("a".repeat(40)).toHex()).toBe(`${"61".repeat(15)}00`);
   });
 });
@@ -50,13 +50,13 @@ describe("rangeElements()", () => {
     ["one key", [5], [5], [{ key: [5] }, { key: [6], interval: "end" }]],
     ["a carry", [1, 0], [1, 255], [{ key: [1, 0] }, { key: [2, 0], interval: "end" }]],
     ["the end of the key space", [255, 0], [255, 255], [{ key: [255, 0], interval: "open" }]],
-  ])("ends %s at the key behind it, or not at all", (_name, first, last, expected) => {
+  ])("ends %s at the next key, or leaves it open", (_name, first, last, expected) => {
     const found = rangeElements([{ first: Uint8Array.from(first), last: Uint8Array.from(last) }]);
     const plain: readonly unknown[] = found.map((element) => ({ ...element, key: [...element.key] }));
     expect(plain).toEqual(expected);
   });
 
-  test("everything is one open range", () => {
+  test("returns one open range for everything", () => {
     expect(prefixElements([prefix("::/0")])).toEqual([{ key: new Uint8Array(16), interval: "open" }]);
   });
 });
@@ -75,7 +75,7 @@ describe("matchPrefix()", () => {
         (of, other, near) => {
           const bits = BigInt(32 - of.length);
           const network = { family: 4, value: (of.value >> bits) << bits } as const;
-          // Half of the candidates differ from the network in one bit alone.
+          // Half of the candidates differ from the network in only one bit.
           const value = near < 32 ? network.value ^ (1n << BigInt(near)) : other;
           const candidate = { family: 4, value } as const;
           const within = prefixContains({ network, length: of.length }, candidate);
@@ -87,24 +87,24 @@ describe("matchPrefix()", () => {
 });
 
 describe("user data", () => {
-  test("a comment is found again, also behind another entry", () => {
+  test("contains a comment that can be found, also after another entry", () => {
     const bytes = encodeUserdata([{ type: 9, value: Uint8Array.of(1, 2) }, commentEntry("net/cid/eth0")]);
     expect(findComment(bytes)).toBe("net/cid/eth0");
     expect(findEntry(bytes, 9)).toEqual(Uint8Array.of(1, 2));
   });
 
-  test("a long comment is cut at a whole character", () => {
+  test("contains a long comment cut after a whole character", () => {
     const comment = findComment(encodeUserdata([commentEntry("ü".repeat(100))]));
     expect(comment).toBe("ü".repeat(64));
   });
 
-  test("arbitrary bytes give an entry or none", () => {
+  test("of arbitrary bytes contains an entry or none", () => {
     fc.assert(fc.property(fc.uint8Array({ maxLength: 40 }), (bytes) => findEntry(bytes, 300) === undefined));
   });
 });
 
-describe("readRule() and its siblings", () => {
-  test("arbitrary attributes are decoded or refused, never a crash", () => {
+describe("readRule() and the other readers", () => {
+  test("decode or refuse arbitrary attributes, and never crash", () => {
     const types = [MESSAGE.newTable, MESSAGE.newChain, MESSAGE.newRule, MESSAGE.newSet, MESSAGE.newElement];
     fc.assert(
       fc.property(fc.constantFrom(...types), fc.uint8Array({ maxLength: 120 }), (type, body) => {
@@ -125,7 +125,7 @@ describe("readRule() and its siblings", () => {
   });
 });
 
-/** Does what the kernel does with these instructions, for a packet whose source address is given. */
+/** Executes these instructions as the kernel does, for a packet with this source address. */
 function isMatch(expressions: readonly Expression[], source: Uint8Array): boolean {
   let register = new Uint8Array(0);
   for (const expression of expressions) {

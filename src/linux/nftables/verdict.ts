@@ -1,4 +1,4 @@
-/** What becomes of a packet. */
+/** What happens to a packet. */
 import type { AttributeCursor } from "../netlink/message-reader.ts";
 import type { MessageWriter } from "../netlink/message-writer.ts";
 import { DATA, VERDICT } from "./wire.ts";
@@ -7,7 +7,7 @@ const CODE = { drop: 0, accept: 1, continue: -1, jump: -3, goto: -4, return: -5 
 
 export type Verdict =
   | { readonly kind: "accept" | "drop" | "continue" | "return" }
-  /** `jump` comes back at the chain's end, `goto` does not. */
+  /** `jump` returns at the end of the chain, `goto` does not. */
   | { readonly kind: "jump" | "goto"; readonly chain: string };
 
 /** Writes the verdict as a data attribute of the given type. */
@@ -27,7 +27,7 @@ export function writeValue(writer: MessageWriter, type: number, value: Uint8Arra
   writer.close(data);
 }
 
-/** What stands in a data attribute. */
+/** The content of a data attribute. */
 export function readData(data: AttributeCursor): Uint8Array | Verdict | undefined {
   while (data.next()) {
     if (data.type === DATA.value) return data.copy();

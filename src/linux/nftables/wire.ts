@@ -1,4 +1,4 @@
-/** The numbers of nf_tables messages, as in linux/netfilter/nf_tables.h. Scalars travel in network order. */
+/** The numbers of nf_tables messages, as in linux/netfilter/nf_tables.h. Numbers are in network byte order. */
 export const SUBSYSTEM = 10 << 8;
 
 export const BATCH = { begin: 16, end: 17, generation: 1 } as const;

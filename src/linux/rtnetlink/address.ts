@@ -20,16 +20,16 @@ export interface LinkAddress extends InterfaceAddress {
 
 export interface KnownAddress extends LinkAddress {
   readonly scope: "universe" | "link" | "host" | "other";
-  /** Not usable yet: the kernel still looks for another holder of it. */
+  /** Not usable yet: duplicate address detection is running. */
   readonly isTentative: boolean;
 }
 
-/** An IPv6 address is usable at once: nobody is asked whether it is taken. */
+/** An IPv6 address is usable at once: without duplicate address detection. */
 export function addAddress(address: LinkAddress): NetlinkRequest {
   return addressRequest("add", RTM.newAddress, FLAG.create | FLAG.exclusive, address);
 }
 
-/** As `addAddress`, and no error where the link has it already. */
+/** Like `addAddress`, but not an error if the link has the address already. */
 export function ensureAddress(address: LinkAddress): NetlinkRequest {
   return addressRequest("set", RTM.newAddress, FLAG.create | FLAG.replace, address);
 }
@@ -84,7 +84,7 @@ function readAddress(message: MessageCursor): KnownAddress | undefined {
     else if (attributes.type === ATTRIBUTE.local) local = addressFromBytes(attributes.copy());
     else if (attributes.type === ATTRIBUTE.flags) flags = attributes.u32();
   }
-  // On a point-to-point link `address` is the other end's.
+  // On a point-to-point link `address` is that of the other end.
   const own = local ?? address;
   if (own === undefined) return undefined;
   return {

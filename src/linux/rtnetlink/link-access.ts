@@ -1,5 +1,5 @@
 /**
- * Removal of the host's links, which makes the caller wait for the kernel. A
+ * Removes links of the host, for which the caller has to wait for the kernel. A
  * process that ends with its call waits; an agent that stays does not
  * (shared-links.ts).
  */

@@ -1,8 +1,8 @@
 /**
  * Links as the kernel describes them, and the requests that change them.
  *
- * The requests are plain data for `perform`, so that several travel in one
- * system call. Names, not indexes, are in the error messages.
+ * The requests are plain data for `perform`, so that several can be sent in one
+ * system call. Error messages contain names, not indexes.
  */
 import type { MessageCursor } from "../netlink/message-reader.ts";
 import type { MessageWriter } from "../netlink/message-writer.ts";
@@ -20,7 +20,7 @@ export interface Link {
   readonly alias?: string;
   /** `veth`, `ifb`, `vxlan` …; absent for hardware and loopback. */
   readonly kind?: string;
-  /** The other end of a veth, or the device below: an index in the peer's namespace. */
+  /** The other end of a veth, or the underlying device: an index in the peer's namespace. */
   readonly peerIndex?: number;
   /** The bridge or bond the link belongs to. */
   readonly masterIndex?: number;
@@ -34,7 +34,7 @@ const SKIP_STATISTICS = 1 << 3;
 
 /** The link of that name in the socket's namespace. */
 export function findLink(socket: NetlinkSocket, name: string): Link | undefined {
-  return askForLink(socket, {
+  return readOneLink(socket, {
     ...readLinkRequest(`read link "${name}"`, 0),
     write(writer) {
       writer.raw(linkHeader(0));
@@ -45,10 +45,10 @@ export function findLink(socket: NetlinkSocket, name: string): Link | undefined 
 }
 
 export function findLinkByIndex(socket: NetlinkSocket, index: number): Link | undefined {
-  return askForLink(socket, readLinkRequest(`read link ${index}`, index));
+  return readOneLink(socket, readLinkRequest(`read link ${index}`, index));
 }
 
-/** Whether there is such a link. The kernel answers when all that it does to links is done. */
+/** Whether the link exists. The kernel replies when changes of links in progress are done. */
 export function hasLink(socket: NetlinkSocket, index: number): boolean {
   let isThere = false;
   perform(socket, [readLinkRequest(`read link ${index}`, index)], () => {
@@ -61,7 +61,7 @@ export function listLinks(socket: NetlinkSocket): Link[] {
   return dump(socket, readLinkRequest("list links", 0), readLink);
 }
 
-function askForLink(socket: NetlinkSocket, request: NetlinkRequest): Link | undefined {
+function readOneLink(socket: NetlinkSocket, request: NetlinkRequest): Link | undefined {
   let found: Link | undefined;
   const [error] = attempt(socket, [request], (message) => {
     found = readLink(message);
@@ -114,7 +114,7 @@ export function readLink(message: MessageCursor): Link | undefined {
   return link;
 }
 
-/** What may change about a living link. */
+/** What can be changed on an existing link. */
 export interface LinkChange {
   readonly state?: "up" | "down";
   readonly mac?: Uint8Array;
@@ -124,10 +124,10 @@ export interface LinkChange {
   readonly ipv4?: Ipv4Settings;
 }
 
-/** Settings of the link that are also files, below `net/ipv4/conf/<link>`: by a request they cost no look at a file. */
+/** Settings that are also files below `net/ipv4/conf/<link>`: as part of a request they need no file access. */
 export type Ipv4Settings = { readonly [Name in keyof typeof IPV4_SETTING]?: number };
 
-/** A link by its index, or by its name alone: then it may be one that an earlier request of the same call creates. */
+/** A link by index, or by name only: then an earlier request of the same call may create it. */
 export interface LinkReference {
   readonly name: string;
   readonly index?: number;
@@ -162,7 +162,7 @@ function writeIpv4(writer: MessageWriter, { forwarding, proxyArp }: Ipv4Settings
   writer.close(families);
 }
 
-/** Removes the link, and the other end of a veth with it. ENODEV where there is none. */
+/** Removes the link, and the other end of a veth with it. ENODEV if it does not exist. */
 export function deleteLink(link: LinkReference): NetlinkRequest {
   return {
     action: `delete link "${link.name}"`,
@@ -175,7 +175,7 @@ export function deleteLink(link: LinkReference): NetlinkRequest {
   };
 }
 
-/** Removes all links of the group at once: the kernel waits once for them all. ENODEV where there are none. */
+/** Removes all links of the group at once: the kernel waits once for all. ENODEV if there are none. */
 export function deleteLinkGroup(group: number): NetlinkRequest {
   return {
     action: `delete the links of group ${group}`,
@@ -189,8 +189,8 @@ export function deleteLinkGroup(group: number): NetlinkRequest {
 }
 
 /**
- * An intermediate functional block: the device that shapes what enters through
- * another. The kernel takes no alias at birth: let `changeLink` follow.
+ * An intermediate functional block (IFB): the device that shapes the incoming traffic
+ * of another link. The kernel ignores an alias at creation: send `changeLink` after it.
  */
 export function createIfb(ifb: {
   readonly name: string;

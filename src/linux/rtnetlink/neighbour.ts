@@ -1,4 +1,4 @@
-/** Neighbour entries that never age: which MAC answers for an address on a link. */
+/** Permanent neighbour entries: the MAC of an address on a link. */
 import { putNumber } from "../../bytes.ts";
 import { type Address, addressBytes, addressFromBytes, formatAddress } from "../../ip/address.ts";
 import type { MessageCursor } from "../netlink/message-reader.ts";
@@ -22,7 +22,7 @@ export interface KnownNeighbour extends Neighbour {
   readonly isPermanent: boolean;
 }
 
-/** Takes the place of what the kernel knew about the address. */
+/** Replaces an existing entry of the address. */
 export function setNeighbour(neighbour: Neighbour): NetlinkRequest {
   return {
     action: `set neighbour ${formatAddress(neighbour.address)} of link ${neighbour.linkIndex}`,
@@ -36,7 +36,7 @@ export function setNeighbour(neighbour: Neighbour): NetlinkRequest {
   };
 }
 
-/** ENOENT where there is none. */
+/** ENOENT if there is none. */
 export function deleteNeighbour(neighbour: Omit<Neighbour, "mac">): NetlinkRequest {
   return {
     action: `delete neighbour ${formatAddress(neighbour.address)} of link ${neighbour.linkIndex}`,

@@ -1,10 +1,10 @@
 /**
- * Queueing disciplines: the token bucket at the root of a link, which holds what
- * leaves to a rate, and the hook where filters see what enters.
+ * Queueing disciplines: the token bucket at the root of a link, which limits outgoing
+ * traffic to a rate, and the hook at which filters process incoming traffic.
  *
- * Setting is idempotent and never takes what others made: without the flag
- * `replace` the kernel changes a qdisc of the same handle and kind, and refuses
- * to put one in place of another (EEXIST, or EINVAL where only the handle is the same).
+ * Setting is idempotent and never replaces what others created: without the flag
+ * `replace` the kernel changes a qdisc of the same handle and kind, and refuses to
+ * replace another one (EEXIST, or EINVAL if only the handle is the same).
  */
 import { isKernelError } from "../kernel-error.ts";
 import type { AttributeCursor, MessageCursor } from "../netlink/message-reader.ts";
@@ -24,18 +24,18 @@ const CELL_ALIGN = -1;
 const LARGEST_32_BITS = 0xffffffffn;
 const NANOSECONDS = 1_000_000_000n;
 
-/** The unit of the kernel's `buffer`: 64 nanoseconds, whatever the machine (/proc/net/psched). */
+/** The unit of the kernel's `buffer`: 64 nanoseconds on every machine (/proc/net/psched). */
 const TICK_NANOSECONDS = 64n;
 
-/** The handle of the token bucket: the major number 1, as upstream's plugin has it. */
+/** The handle of the token bucket: major number 1, as in upstream's plugin. */
 const TOKEN_BUCKET_HANDLE = 0x10000;
 
 export interface TokenBucket {
   /** Bytes per second. */
   readonly rate: bigint;
-  /** Bytes that may pass at once; at least a whole frame, or the kernel drops it. */
+  /** Bytes that may pass at once; at least a whole frame, otherwise the kernel drops it. */
   readonly burst: number;
-  /** Bytes that may wait. */
+  /** Bytes that may wait in the queue. */
   readonly limit: number;
 }
 
@@ -45,7 +45,7 @@ export interface ShapedLink {
   readonly name: string;
 }
 
-/** Holds what leaves the link to the rate. */
+/** Limits the outgoing traffic of the link to the rate. */
 export function setTokenBucket(link: ShapedLink, bucket: TokenBucket): NetlinkRequest {
   return {
     action: `set the token bucket of link "${link.name}"`,
@@ -61,7 +61,7 @@ export function setTokenBucket(link: ShapedLink, bucket: TokenBucket): NetlinkRe
   };
 }
 
-/** Takes away the token bucket; ENOENT or EINVAL where the root is another or none. */
+/** Removes the token bucket; ENOENT or EINVAL if the root qdisc is another one or there is none. */
 export function deleteTokenBucket(link: ShapedLink): NetlinkRequest {
   return {
     action: `delete the token bucket of link "${link.name}"`,
@@ -74,12 +74,12 @@ export function deleteTokenBucket(link: ShapedLink): NetlinkRequest {
   };
 }
 
-/** The hook for what enters the link. Well where it is there; refused beside `clsact`, which is such a hook itself. */
+/** Adds the hook for incoming traffic. Succeeds if it exists; refused if there is a `clsact`, which is such a hook too. */
 export function ensureIngressHook(link: ShapedLink): NetlinkRequest {
   return ingressHookRequest("add", link, RTM.newQdisc, FLAG.create);
 }
 
-/** Takes away the hook with all its filters. */
+/** Removes the hook with all its filters. */
 export function deleteIngressHook(link: ShapedLink): NetlinkRequest {
   return ingressHookRequest("delete", link, RTM.deleteQdisc, 0);
 }
@@ -106,12 +106,12 @@ function writeTokenBucket(writer: MessageWriter, { rate, burst, limit }: TokenBu
   view.setUint32(PLACE.limit, limit, true);
   view.setUint32(PLACE.buffer, bufferTicks({ rate, burst }), true);
   writer.bytes(TOKEN_BUCKET.parameters, parameters);
-  // The kernel reckons with this one where it is given: its ticks would overflow at low rates.
+  // If this is present, the kernel uses it instead of the ticks, which would overflow at low rates.
   writer.u32(TOKEN_BUCKET.burst, burst);
   if (rate > LARGEST_32_BITS) writer.u64(TOKEN_BUCKET.rate64, rate);
 }
 
-/** How long the burst lasts at the rate, in the kernel's ticks; what the kernel shows of the burst, and as it wraps it. */
+/** The duration of the burst at the rate, in the kernel's ticks: the value that the kernel reports, including its overflow. */
 export function bufferTicks({ rate, burst }: Pick<TokenBucket, "rate" | "burst">): number {
   return Number(((BigInt(burst) * NANOSECONDS) / rate / TICK_NANOSECONDS) & LARGEST_32_BITS);
 }
@@ -125,21 +125,21 @@ export interface Qdisc {
   readonly tokenBucket?: TokenBucketSeen;
 }
 
-/** The kernel tells a burst by the time it lasts. */
+/** The kernel reports a burst as its duration. */
 export interface TokenBucketSeen {
   readonly rate: bigint;
   readonly limit: number;
   readonly bufferTicks: number;
 }
 
-/** What stands at the link's root; `undefined` where the link is gone. */
+/** The root qdisc of the link; `undefined` if the link does not exist. */
 export function findRootQdisc(socket: NetlinkSocket, link: ShapedLink): Qdisc | undefined {
-  return askForQdisc(socket, link, ROOT);
+  return readOneQdisc(socket, link, ROOT);
 }
 
 /** The hook of the link, of kind `ingress` or `clsact`. */
 export function findIngressHook(socket: NetlinkSocket, link: ShapedLink): Qdisc | undefined {
-  return askForQdisc(socket, link, INGRESS);
+  return readOneQdisc(socket, link, INGRESS);
 }
 
 /** Every qdisc of the namespace. */
@@ -153,12 +153,12 @@ export function listQdiscs(socket: NetlinkSocket): Qdisc[] {
   return dump(socket, request, readQdisc);
 }
 
-function askForQdisc(socket: NetlinkSocket, link: ShapedLink, parent: number): Qdisc | undefined {
+function readOneQdisc(socket: NetlinkSocket, link: ShapedLink, parent: number): Qdisc | undefined {
   let found: Qdisc | undefined;
   const request: NetlinkRequest = {
     action: `read a qdisc of link "${link.name}"`,
     type: RTM.getQdisc,
-    // Older kernels tell it to nobody but listeners, unless the answer is asked for.
+    // Older kernels send it only to listeners, unless the reply is requested explicitly.
     flags: FLAG.echo,
     write: (writer) => writer.raw(trafficHeader({ linkIndex: link.index, parent })),
   };

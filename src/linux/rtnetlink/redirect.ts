@@ -1,12 +1,12 @@
 /**
- * The filter that sends everything that enters a link on to another one.
+ * The filter that redirects all incoming traffic of a link to another link.
  *
  *   enters the link ── ingress hook ── u32 that matches all ── mirred: leaves through the target
  *
- * A u32 with a mask of zero, because kernels may lack `matchall`. It is known by
- * its priority and by what it matches: all. Its handle is the kernel's choice,
- * since the filters of all priorities share theirs: one that is named beforehand
- * may be a neighbour's.
+ * A u32 filter with a mask of zero, because some kernels lack `matchall`. It is
+ * recognised by its priority and because it matches everything. The kernel chooses its
+ * handle, since filters of all priorities share the handles: a fixed one might belong
+ * to another program's filter.
  */
 import type { AttributeCursor, MessageCursor } from "../netlink/message-reader.ts";
 import type { MessageWriter } from "../netlink/message-writer.ts";
@@ -22,7 +22,7 @@ const ACTION = { kind: 1, options: 2 } as const;
 const MIRRED_PARAMETERS = 2;
 const MIRRED_PLACE = { action: 8, direction: 20, target: 24 } as const;
 const MIRRED_LENGTH = 28;
-/** The packet is consumed: it goes nowhere else. */
+/** The packet is consumed: no other filter gets it. */
 const STOLEN = 4;
 const EGRESS_REDIRECT = 1;
 const SELECTOR_LENGTH = 32;
@@ -31,19 +31,19 @@ const SELECTOR_KEY_LENGTH = 16;
 const TERMINAL = 1;
 
 const PRIORITY = 1;
-/** Of any protocol, in network order. */
+/** Any protocol, in network byte order. */
 const ALL_PROTOCOLS = 0x0300;
 const PLACE = (PRIORITY << 16) | ALL_PROTOCOLS;
 /** The ingress side of the hook, whether `ingress` or `clsact` provides it. */
 const INGRESS_SIDE = INGRESS_HANDLE + 0xfff2;
 
 /**
- * Sends everything that enters the link out through the target. The link must have its ingress hook.
- * `known` is a redirection that is there already and is changed; without it one is added.
+ * Redirects all incoming traffic of the link to the target. The link must have its ingress hook.
+ * `known` is an existing redirection to change; without it, one is added.
  */
 export function redirectIngress(link: ShapedLink, targetIndex: number, known?: IngressFilter): NetlinkRequest {
   return {
-    action: `redirect what enters link "${link.name}"`,
+    action: `redirect the incoming traffic of link "${link.name}"`,
     type: RTM.newFilter,
     flags: FLAG.create,
     write(writer) {
@@ -57,7 +57,7 @@ export function redirectIngress(link: ShapedLink, targetIndex: number, known?: I
   };
 }
 
-/** Takes the redirection away, or without one everything in its place; ENOENT or EINVAL where it is gone. */
+/** Removes the redirection, or without `known` all filters of its priority; ENOENT or EINVAL if there is none. */
 export function deleteIngressRedirect(link: ShapedLink, known?: IngressFilter): NetlinkRequest {
   return {
     action: `delete the redirection of link "${link.name}"`,
@@ -105,11 +105,11 @@ export interface IngressFilter {
   readonly handle: number;
   /** Whether it has the priority and the protocols of a redirection. */
   readonly isInPlace: boolean;
-  /** The index of the link it sends packets on to, where it is a redirection of everything. */
+  /** The index of the target link, if the filter redirects everything. */
   readonly redirectsTo?: number;
 }
 
-/** All filters at the link's ingress hook; none where it has no hook. */
+/** All filters at the link's ingress hook; none if it has no hook. */
 export function listIngressFilters(socket: NetlinkSocket, link: ShapedLink): IngressFilter[] {
   const request: NetlinkRequest = {
     action: `list the ingress filters of link "${link.name}"`,
@@ -120,7 +120,7 @@ export function listIngressFilters(socket: NetlinkSocket, link: ShapedLink): Ing
   return dump(socket, request, readFilter);
 }
 
-/** Whether the filter is one that `redirectIngress` makes, whatever its target. */
+/** Whether the filter is one that `redirectIngress` creates, whatever its target. */
 export function isRedirect({ redirectsTo }: IngressFilter): boolean {
   return redirectsTo !== undefined;
 }
@@ -129,7 +129,7 @@ export function isRedirectTo({ redirectsTo }: IngressFilter, targetIndex: number
   return redirectsTo === targetIndex;
 }
 
-/** The kernel lists a filter's hash tables, too: they have a handle of their own and no action. */
+/** The kernel also lists the filter's hash tables: they have their own handle and no action. */
 function readFilter(message: MessageCursor): IngressFilter | undefined {
   if (message.type !== RTM.newFilter) return undefined;
   const handle = message.view.getUint32(message.start + 8, true);

@@ -1,4 +1,4 @@
-/** Asks the kernel which way it would send a packet: rules, tables and caches included. */
+/** Asks the kernel for the route of a packet, as `ip route get` does: including rules, tables and caches. */
 import { type Address, addressBits, addressBytes } from "../../ip/address.ts";
 import { isKernelError } from "../kernel-error.ts";
 import { attempt, type NetlinkSocket } from "../netlink-socket.ts";
@@ -9,7 +9,7 @@ const NEW_ROUTE = 24;
 const ATTRIBUTE = { destination: 1, link: 4 } as const;
 const HEADER_LENGTH = 12;
 
-/** The index of the link behind which the address is; `undefined` where no route leads to it. */
+/** The index of the link of the route to the address; `undefined` if there is no route. */
 export function linkTowards(socket: NetlinkSocket, address: Address): number | undefined {
   let link: number | undefined;
   const request = {

@@ -4,7 +4,7 @@ import { findLink } from "./link.ts";
 import { withRouteSocket } from "./route-socket.ts";
 
 describe("withRouteSocket()", () => {
-  test("gives the work a socket to the host's links, and closes it afterwards", () => {
+  test("calls the work with a socket to the host's links, and closes it afterwards", () => {
     const opened: NetlinkSocket[] = [];
     const link = withRouteSocket((socket) => {
       opened.push(socket);

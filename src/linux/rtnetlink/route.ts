@@ -1,6 +1,6 @@
 /**
- * Routes, in any table. A route is described the same way for writing and when
- * read back, so that what is wanted can be compared with what is there.
+ * Routes, in any table. The same type is used for writing and reading, so that wanted
+ * routes can be compared with existing ones.
  */
 import { type Address, addressBytes, addressFromBytes, type Family } from "../../ip/address.ts";
 import { formatPrefix, type Prefix } from "../../ip/prefix.ts";
@@ -30,7 +30,7 @@ const KIND = { unicast: 1, local: 2, blackhole: 6, unreachable: 7, prohibit: 8, 
 
 export const MAIN_TABLE = 254;
 
-/** Who made a route: below 8 are the kernel's and the usual tools' own numbers. */
+/** The origin of a route: the kernel and the usual tools use the numbers below 8. */
 export const ROUTE_PROTOCOL = { kernel: 2, boot: 3, static: 4 } as const;
 
 export type RouteScope = keyof typeof SCOPE;
@@ -43,13 +43,13 @@ export interface Route {
   readonly kind?: RouteKind;
   readonly linkIndex?: number;
   readonly gateway?: Address;
-  /** The gateway is on the link, although no route says so. */
+  /** The gateway is reached directly on the link, without a route to it. */
   readonly isOnLink?: boolean;
   /** `universe` if absent; IPv6 has no other. */
   readonly scope?: RouteScope;
   /** The main table if absent. */
   readonly table?: number;
-  /** `boot` if absent, as the usual tools have it. */
+  /** `boot` if absent, as with `ip`. */
   readonly protocol?: number;
   readonly priority?: number;
   readonly preferredSource?: Address;
@@ -57,17 +57,17 @@ export interface Route {
   readonly advertisedSegment?: number;
 }
 
-/** EEXIST where a route to the destination is there already. */
+/** EEXIST if a route to the destination exists already. */
 export function addRoute(route: Route): NetlinkRequest {
   return routeRequest("add", RTM.newRoute, FLAG.create | FLAG.exclusive, route);
 }
 
-/** Takes the place of a route with the same destination, table and priority. */
+/** Replaces a route with the same destination, table and priority. */
 export function replaceRoute(route: Route): NetlinkRequest {
   return routeRequest("replace", RTM.newRoute, FLAG.create | FLAG.replace, route);
 }
 
-/** What is left out matches any; ESRCH where there is none. */
+/** An absent field matches any value; ESRCH if there is no such route. */
 export function deleteRoute(route: Route): NetlinkRequest {
   return routeRequest("delete", RTM.deleteRoute, 0, route);
 }
@@ -85,7 +85,7 @@ function routeRequest(verb: "add" | "replace" | "delete", type: number, flags: n
 }
 
 function header(route: Route): Uint8Array {
-  return layOut(route, {
+  return encodeHeader(route, {
     protocol: route.protocol ?? ROUTE_PROTOCOL.boot,
     scope: SCOPE[route.scope ?? "universe"],
     kind: KIND[route.kind ?? "unicast"],
@@ -93,14 +93,14 @@ function header(route: Route): Uint8Array {
 }
 
 function matchHeader(route: Route): Uint8Array {
-  return layOut(route, {
+  return encodeHeader(route, {
     protocol: route.protocol ?? 0,
     scope: SCOPE[route.scope ?? "nowhere"],
     kind: route.kind === undefined ? 0 : KIND[route.kind],
   });
 }
 
-function layOut(route: Route, numbers: { protocol: number; scope: number; kind: number }): Uint8Array {
+function encodeHeader(route: Route, numbers: { protocol: number; scope: number; kind: number }): Uint8Array {
   const bytes = new Uint8Array(HEADER_LENGTH);
   const table = route.table ?? MAIN_TABLE;
   bytes[0] = familyNumber(route.destination.network.family);

@@ -1,4 +1,4 @@
-/** For an agent that stays: links that calls remove at the same time are removed together, and apart from the caller. */
+/** For an agent that stays: links that calls remove at the same time are removed together, in the background. */
 import type { LinkAccess } from "./link-access.ts";
 import { openLinkRemoval } from "./link-removal.ts";
 

@@ -13,7 +13,7 @@ export const TRAFFIC = { kind: 1, options: 2 } as const;
 
 export const HEADER_LENGTH = 20;
 
-/** Parents: what leaves the link, and what enters it. */
+/** Parents: for outgoing and for incoming traffic. */
 export const ROOT = 0xffffffff;
 export const INGRESS = 0xfffffff1;
 export const INGRESS_HANDLE = 0xffff0000;

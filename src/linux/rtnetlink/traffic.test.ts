@@ -1,6 +1,6 @@
 /**
- * The requests byte for byte as iproute2 6.1 sends them: captured with `strace -e write=all`, header and rate table cut
- * off. The header differs by intent: ours never bear the flag `replace`. The rate table is read by no kernel since 3.9.
+ * The requests byte for byte as iproute2 6.1 sends them: captured with `strace -e write=all`, without header and rate
+ * table. The header differs on purpose: ours never has the flag `replace`. No kernel since 3.9 reads the rate table.
  */
 import { describe, expect, test } from "bun:test";
 import { encodeRequests, type NetlinkRequest } from "../netlink/request.ts";
@@ -44,7 +44,7 @@ describe("encodeRequests()", () => {
     expect(encodeRequests([request], 0).subarray(HEADER_LENGTH).toHex()).toBe(payload);
   });
 
-  test("tells a rate above 32 bits in 64 bits, too", () => {
+  test("writes a rate above 32 bits in 64 bits too", () => {
     const bytes = encodeRequests([setTokenBucket(link, { rate: 12_500_000_000n, burst: 9000, limit: 90_000 })], 0);
 
     expect(bytes.toHex()).toEndWith("080006002823000" + "00c00040000dd0ee902000000");
@@ -56,7 +56,7 @@ describe("bufferTicks()", () => {
   test.each([
     [1_250_000n, 125_000, 1_562_500],
     [1n, 1518, (1518 * 15_625_000) % 2 ** 32],
-  ])("at %d bytes per second %d bytes last %d ticks, as the kernel wraps them", (rate, burst, ticks) => {
+  ])("at %d bytes per second %d bytes take %d ticks, with the kernel's overflow", (rate, burst, ticks) => {
     expect(bufferTicks({ rate, burst })).toBe(ticks);
   });
 });

@@ -1,8 +1,8 @@
 /**
- * Creates a pair of virtual Ethernet devices, each end where it belongs.
+ * Creates a veth pair, with each end in its namespace.
  *
  *   this namespace                    the other namespace
- *   host ── up at once ═══ wire ═══   peer ── down until `changeLink` (the kernel refuses it up at birth)
+ *   host ── up at once ═══ wire ═══   peer ── down until `changeLink` (the kernel cannot create it up)
  */
 import type { MessageWriter } from "../netlink/message-writer.ts";
 import type { NetlinkRequest } from "../netlink/request.ts";
@@ -13,18 +13,18 @@ const VETH_PEER = 1;
 
 export interface VethEnd {
   readonly name: string;
-  /** Absent: the kernel chooses one at random. */
+  /** If absent, the kernel chooses one at random. */
   readonly mac?: Uint8Array;
 }
 
 export interface VethPair {
   /** The end in the socket's namespace. */
   readonly host: VethEnd & { readonly state: "up" | "down" };
-  /** The end that is born in the namespace behind the file descriptor. */
+  /** The end that is created in the namespace of the file descriptor. */
   readonly peer: VethEnd & { readonly netnsFd: number };
-  /** For both ends; absent: the kernel's choice. */
+  /** For both ends; if absent, the kernel's default. */
   readonly mtu?: number;
-  /** Transmit and receive queues of both ends; absent: the kernel's choice. */
+  /** Transmit and receive queues of both ends; if absent, the kernel's default. */
   readonly queues?: number;
 }
 
