@@ -15,6 +15,8 @@ const FLOORS = [
     "system-call",
     "file-status",
     "load-once",
+    "parse-json",
+    "quote",
   ],
   ["ip", "selector"],
   ["model", "cni", "config"],
@@ -28,6 +30,7 @@ const FLOORS = [
 const NEIGHBOURS = {
   "system-call": ["bytes"],
   "file-status": ["system-call"],
+  quote: ["redaction"],
   config: ["model", "cni"],
   admin: ["upgrade"],
 };

@@ -1,5 +1,6 @@
 /** Parses the arguments after a command name: options may stand anywhere, `--` ends them, `-` alone is an argument. */
 import { nearestName } from "../model/nearest-name.ts";
+import { quoted } from "../quote.ts";
 import { type Given, UsageError } from "./command.ts";
 import type { Option } from "./option.ts";
 
@@ -52,7 +53,7 @@ function checkedValue(option: Option, value: string | undefined): string {
   const allowed = option.oneOf === undefined ? option.value : option.oneOf.join(" or ");
   if (value === undefined || value === "") throw new UsageError(`"--${option.name}" needs a value: ${allowed}`);
   if (option.oneOf !== undefined && !option.oneOf.includes(value)) {
-    throw new UsageError(`"--${option.name}" is "${value}": must be ${allowed}`);
+    throw new UsageError(`"--${option.name}" is ${quoted(value)}: must be ${allowed}`);
   }
   return value;
 }
@@ -60,12 +61,12 @@ function checkedValue(option: Option, value: string | undefined): string {
 /** With two different values, one of them would be ignored silently. */
 function requireSameValue({ name }: Option, before: string | undefined, value: string): string {
   if (before === undefined || before === value) return value;
-  throw new UsageError(`"--${name}" is given twice: "${before}" and "${value}"`);
+  throw new UsageError(`"--${name}" is given twice: ${quoted(before)} and ${quoted(value)}`);
 }
 
 function unknownOption(given: string, options: readonly Option[]): UsageError {
   const known = options.map((option) => `--${option.name}`);
   const nearest = given.length > 2 ? nearestName(given, known) : undefined;
   const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
-  return new UsageError(`Unknown option "${given}"${hint}`);
+  return new UsageError(`Unknown option ${quoted(given)}${hint}`);
 }

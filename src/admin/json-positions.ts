@@ -5,6 +5,8 @@
  * Does not interpret values: that is left to `JSON.parse`.
  */
 import type { ConfigPath } from "../config/problem.ts";
+import { MAXIMUM_NESTING } from "../parse-json.ts";
+import { quoted } from "../quote.ts";
 
 export interface Position {
   /** Both start at 1. */
@@ -27,7 +29,6 @@ interface Node {
 }
 
 const NO_MEMBERS: ReadonlyMap<string, Node> = new Map();
-const MAXIMUM_DEPTH = 500;
 
 export function locateJson(text: string): JsonPositions {
   try {
@@ -93,7 +94,8 @@ class Scanner {
   }
 
   private value(): Node {
-    if (this.path.length > MAXIMUM_DEPTH) throw new JsonSyntaxError(this.offset, "the nesting is too deep");
+    if (this.path.length > MAXIMUM_NESTING)
+      throw new JsonSyntaxError(this.offset, `it is nested more than ${MAXIMUM_NESTING} levels deep`);
     this.space();
     const offset = this.offset;
     const first = this.text[offset];
@@ -180,7 +182,7 @@ class Scanner {
   }
 
   private unexpected(wanted: string): JsonSyntaxError {
-    const found = this.offset < this.text.length ? JSON.stringify(this.text[this.offset]) : "the end of the file";
+    const found = this.offset < this.text.length ? quoted(this.text[this.offset]) : "the end of the file";
     return new JsonSyntaxError(this.offset, `expected ${wanted}, found ${found}`);
   }
 }

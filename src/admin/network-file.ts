@@ -16,6 +16,7 @@ import { redactAll, redactValue } from "../config/redact.ts";
 import { unknownKeyText } from "../config/unknown-key.ts";
 import { identity } from "../identity.ts";
 import { nearestName } from "../model/nearest-name.ts";
+import { quoted } from "../quote.ts";
 import { locateJson, type Position } from "./json-positions.ts";
 
 export interface FileFinding extends Position {
@@ -119,7 +120,10 @@ function otherPlugin(raw: JsonObject): readonly Finding[] {
   const meant = nearestName(type, [identity.product]);
   const hint = meant === undefined ? "" : `; did you mean "${meant}"?`;
   return [
-    warning(["type"], redactValue(`"type" is "${type}", which is another plugin: its fields are not checked${hint}`)),
+    warning(
+      ["type"],
+      redactValue(`"type" is ${quoted(type)}, which is another plugin: its fields are not checked${hint}`),
+    ),
   ];
 }
 

@@ -1,6 +1,7 @@
 /** Runs the command that the command line names, prints its help, or reports what is wrong with the call. */
 import { identity } from "../identity.ts";
 import { nearestName } from "../model/nearest-name.ts";
+import { quoted } from "../quote.ts";
 import { parseArguments } from "./arguments.ts";
 import {
   type Command,
@@ -95,7 +96,7 @@ async function runCommand(
   }
   const [unwanted] = given.operands;
   if (command.operands === undefined && unwanted !== undefined) {
-    throw new UsageError(`"${words.slice(1).join(" ")}" does not take arguments: got "${unwanted}"`);
+    throw new UsageError(`"${words.slice(1).join(" ")}" does not take arguments: got ${quoted(unwanted)}`);
   }
   return command.run(context, given);
 }
@@ -108,16 +109,16 @@ function pageOf({ terminalWidth }: Context, paint: Paint): Page {
 function descend(group: CommandGroup, names: readonly string[]): Command | CommandGroup {
   return names.reduce<Command | CommandGroup>((found, name) => {
     if (found.kind === "group") return memberNamed(found, name);
-    throw new UsageError(`"${found.name}" has no command "${name}"`);
+    throw new UsageError(`"${found.name}" has no command ${quoted(name)}`);
   }, group);
 }
 
 function memberNamed(group: CommandGroup, name: string): Command | CommandGroup {
   const found = group.commands.find((command) => command.name === name);
   if (found !== undefined) return found;
-  if (name.startsWith("-")) throw new UsageError(`Unknown option "${name}"; options follow the command`);
+  if (name.startsWith("-")) throw new UsageError(`Unknown option ${quoted(name)}; options follow the command`);
   const names = group.commands.map((command) => command.name);
   const nearest = nearestName(name, names);
   const hint = nearest === undefined ? `; available commands: ${names.join(", ")}` : `; did you mean "${nearest}"?`;
-  throw new UsageError(`Unknown command "${name}"${hint}`);
+  throw new UsageError(`Unknown command ${quoted(name)}${hint}`);
 }

@@ -16,6 +16,7 @@ import { lockFile } from "../linux/flock.ts";
 import { putLinkTarget } from "../linux/link-target.ts";
 import { type HomeNetns, keepHome } from "../linux/netns.ts";
 import { fitsUnixAddress } from "../linux/unix-stream.ts";
+import { quoted } from "../quote.ts";
 import { VERSION } from "../version.ts";
 import { agentHost } from "./agent-host.ts";
 import { agentDirectory, callSocketPath } from "./agent-socket.ts";
@@ -38,12 +39,12 @@ export async function serveUntilStopped(): Promise<number> {
   if (typeof FAULTS !== "undefined" && FAULTS) (await import("./crash-points.ts")).armCrashPoints();
   const environment = removeProxyVariables();
   const path = callSocketPath(environment);
-  if (!fitsUnixAddress(path)) return refuse(`"${path}" is too long for a socket: choose a shorter run directory`);
+  if (!fitsUnixAddress(path)) return refuse(`${quoted(path)} is too long for a socket: choose a shorter run directory`);
 
   const directory = agentDirectory(environment);
   mkdirSync(directory, { recursive: true });
   chmodSync(directory, 0o700);
-  if (!(await isOnlyServer(directory))) return refuse(`another agent serves this host ("${directory}")`);
+  if (!(await isOnlyServer(directory))) return refuse(`another agent serves this host (${quoted(directory)})`);
   rmSync(path, { force: true });
 
   const stopped = stopSignal();

@@ -9,6 +9,7 @@
  */
 import { type AgentPart, StartRefused, superviseParts } from "../agent/supervise.ts";
 import { identity } from "../identity.ts";
+import { quoted } from "../quote.ts";
 import { VERSION } from "../version.ts";
 import {
   beginCallServer,
@@ -35,7 +36,7 @@ export async function run(args: readonly string[]): Promise<number> {
       console.log(usage());
       return 0;
     case "wrong":
-      console.error(`${identity.nodeAgent}: unknown or invalid argument "${request.argument}"\n\n${usage()}`);
+      console.error(`${identity.nodeAgent}: unknown or invalid argument ${quoted(request.argument)}\n\n${usage()}`);
       return 2;
     case "call server":
       return runCallServer(request);

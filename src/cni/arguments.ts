@@ -5,6 +5,7 @@
  * a plugin that does not use CNI_ARGS must not report.
  */
 import { PluginError } from "../errors.ts";
+import { quoted } from "../quote.ts";
 
 export interface CniArguments {
   readonly podNamespace?: string | undefined;
@@ -36,7 +37,7 @@ export function decodeArguments(text: string): CniArguments {
   const unknown = pairs.map(({ key }) => key).filter((key) => !Object.hasOwn(KEYS, key) && key !== IGNORE_UNKNOWN);
   if (unknown.length > 0 && !ignoresUnknown(pairs)) {
     throw refusal(
-      `unknown ${unknown.length === 1 ? "key" : "keys"} ${quoted(unknown)}; set IgnoreUnknown=1 to ignore them`,
+      `unknown ${unknown.length === 1 ? "key" : "keys"} ${listed(unknown)}; set IgnoreUnknown=1 to ignore them`,
     );
   }
   const found: { -readonly [field in keyof CniArguments]: CniArguments[field] } = {};
@@ -57,18 +58,18 @@ function splitPairs(text: string): readonly Pair[] {
     else pairs.push({ key, value });
   }
   if (malformed.length === 0) return pairs;
-  throw refusal(`${quoted(malformed)} does not have the form KEY=value`);
+  throw refusal(`${listed(malformed)} does not have the form KEY=value`);
 }
 
 function ignoresUnknown(pairs: readonly Pair[]): boolean {
   const value = pairs.findLast(({ key }) => key === IGNORE_UNKNOWN)?.value.toLowerCase() ?? "0";
   if (value === "1" || value === "true") return true;
   if (value === "0" || value === "false") return false;
-  throw refusal(`IgnoreUnknown is ${quoted([value])}; use 1, true, 0 or false`);
+  throw refusal(`IgnoreUnknown is ${quoted(value)}; use 1, true, 0 or false`);
 }
 
-function quoted(words: readonly string[]): string {
-  return words.map((word) => JSON.stringify(word)).join(", ");
+function listed(words: readonly string[]): string {
+  return words.map((word) => quoted(word)).join(", ");
 }
 
 function refusal(state: string): PluginError {

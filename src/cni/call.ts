@@ -3,6 +3,7 @@
  * environment and stdin, checked and decoded.
  */
 import { PluginError } from "../errors.ts";
+import { quoted } from "../quote.ts";
 import { type Attachment, decodeValidAttachments } from "./attachments.ts";
 import { type CniCommand, type Environment, pluginDirectories } from "./environment.ts";
 import { type JsonObject, kindOf } from "./json.ts";
@@ -92,11 +93,11 @@ export function cniVersionOf(config: JsonObject, command: CniCommand, supported:
   const spelled = wanted === "" ? VERSION_WHEN_ABSENT : wanted;
   const version = supported.find((one) => one === spelled);
   if (version === undefined) {
-    const state = `the config requires ${JSON.stringify(spelled)}, the plugin supports ${supported.join(", ")}`;
+    const state = `the config requires ${quoted(spelled)}, the plugin supports ${supported.join(", ")}`;
     throw new PluginError("version-incompatible", `Cannot use this cniVersion: ${state}`, { details: state });
   }
   if (command === "VERSION" || isAtLeast(version, FIRST_VERSION_WITH[command])) return version;
-  const state = `it requires cniVersion "${FIRST_VERSION_WITH[command]}" or later, the config has "${version}"`;
+  const state = `it requires cniVersion "${FIRST_VERSION_WITH[command]}" or later, the config has ${quoted(version)}`;
   throw new PluginError("version-incompatible", `Cannot run ${command}: ${state}`, { details: state });
 }
 

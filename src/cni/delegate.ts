@@ -7,6 +7,8 @@
  */
 import { ForeignError, PluginError } from "../errors.ts";
 import { statusAt } from "../file-status.ts";
+import { parseJson } from "../parse-json.ts";
+import { quoted } from "../quote.ts";
 import { type CniCommand, type Environment, pluginDirectories } from "./environment.ts";
 import { isJsonObject } from "./json.ts";
 import type { CniResult } from "./result.ts";
@@ -42,8 +44,8 @@ const BUSY_MILLISECONDS = 1_000;
 export async function delegateAdd(request: DelegateRequest, version: CniVersion): Promise<CniResult> {
   const output = await runDelegate(request);
   try {
-    const result: unknown = JSON.parse(output);
-    return decodeResult(result, version, `the result of plugin "${request.type}"`);
+    const result: unknown = parseJson(output);
+    return decodeResult(result, version, `the result of plugin ${quoted(request.type)}`);
   } catch (cause) {
     const details = cause instanceof Error ? cause.message : String(cause);
     throw failed(request, "its output is not a CNI result", { details, cause });
@@ -67,10 +69,7 @@ export interface FoundPlugin {
 /** The first regular file of that name in the directories of CNI_PATH. */
 export function findPlugin(type: string, environment: Environment): FoundPlugin {
   if (type === "" || type.includes("/")) {
-    throw new PluginError(
-      "config-invalid",
-      `Cannot run plugin ${JSON.stringify(type)}: a type must be a plain file name`,
-    );
+    throw new PluginError("config-invalid", `Cannot run plugin ${quoted(type)}: a type must be a plain file name`);
   }
   const directories = pluginDirectories(environment);
   for (const directory of directories) {
@@ -80,7 +79,7 @@ export function findPlugin(type: string, environment: Environment): FoundPlugin 
   }
   const state =
     directories.length === 0 ? "CNI_PATH contains no directory" : `it was not found in ${directories.join(", ")}`;
-  throw new PluginError("delegate-failed", `Cannot run plugin "${type}": ${state}`);
+  throw new PluginError("delegate-failed", `Cannot run plugin ${quoted(type)}: ${state}`);
 }
 
 interface Executed {
@@ -140,7 +139,7 @@ async function start(program: string, request: DelegateRequest) {
       const isBusy = cause instanceof Error && "code" in cause && cause.code === "ETXTBSY";
       if (!isBusy || tries === BUSY_TRIES || request.signal.aborted) {
         const details = cause instanceof Error ? cause.message : String(cause);
-        throw failed(request, `"${program}" cannot be executed`, { details, cause });
+        throw failed(request, `${quoted(program)} cannot be executed`, { details, cause });
       }
       await Bun.sleep(BUSY_MILLISECONDS);
     }
@@ -180,7 +179,7 @@ function reportedError(request: DelegateRequest, exitCode: number, stdout: strin
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return undefined;
   }
@@ -193,7 +192,7 @@ function failed(
 ): PluginError {
   return new PluginError(
     "delegate-failed",
-    `Cannot run ${request.command} of plugin "${request.type}": ${state}`,
+    `Cannot run ${request.command} of plugin ${quoted(request.type)}: ${state}`,
     more,
   );
 }

@@ -6,6 +6,7 @@
  * one throws at once, missing ones are all reported in one error.
  */
 import { PluginError } from "../errors.ts";
+import { quoted } from "../quote.ts";
 import { interfaceNameProblem, nameProblem } from "./names.ts";
 
 export const CNI_COMMANDS = ["ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"] as const;
@@ -59,7 +60,7 @@ export function checkEnvironment(
     }
     const reason = problem(value);
     if (reason === undefined) continue;
-    throw new PluginError("environment-invalid", `Cannot use ${name} ${JSON.stringify(value)}: ${reason}`);
+    throw new PluginError("environment-invalid", `Cannot use ${name} ${quoted(value)}: ${reason}`);
   }
   if (missing.length === 0) return;
   throw new PluginError(

@@ -1,5 +1,6 @@
 /** Parses bytes from outside as a JSON object; throws a `decode-failure` if they are not one. */
 import { PluginError } from "../errors.ts";
+import { NestingError, parseJson } from "../parse-json.ts";
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -11,18 +12,21 @@ export function isJsonObject(value: unknown): value is JsonObject {
 export function parseJsonObject(bytes: Uint8Array, subject: string): JsonObject {
   if (bytes.length === 0) throw new PluginError("decode-failure", `Cannot read ${subject}: it is empty`);
 
-  const value = parseJson(bytes, subject);
+  const value = parseBytes(bytes, subject);
   if (isJsonObject(value)) return value;
   throw new PluginError("decode-failure", `Cannot read ${subject}: it is ${kindOf(value)}, not a JSON object`);
 }
 
 let decoder: TextDecoder | undefined;
 
-function parseJson(bytes: Uint8Array, subject: string): unknown {
+function parseBytes(bytes: Uint8Array, subject: string): unknown {
   try {
     decoder ??= new TextDecoder("utf-8", { fatal: true });
-    return JSON.parse(decoder.decode(bytes));
+    return parseJson(decoder.decode(bytes));
   } catch (cause) {
+    if (cause instanceof NestingError) {
+      throw new PluginError("decode-failure", `Cannot read ${subject}: ${cause.message}`, { cause });
+    }
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new PluginError("decode-failure", `Cannot read ${subject}: it is not valid JSON`, { details: reason, cause });
   }

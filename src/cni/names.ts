@@ -1,4 +1,5 @@
 /** The rules of CNI for container IDs, network names and interface names. */
+import { quoted } from "../quote.ts";
 import { type JsonObject, kindOf } from "./json.ts";
 
 const NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
@@ -22,9 +23,7 @@ export function networkNameProblem(
   }
   if (name === "") return { kind: "config-invalid", state: '"name" is missing: add the name of the network' };
   const problem = nameProblem(name);
-  return problem === undefined
-    ? undefined
-    : { kind: "config-invalid", state: `"name" is ${JSON.stringify(name)}: ${problem}` };
+  return problem === undefined ? undefined : { kind: "config-invalid", state: `"name" is ${quoted(name)}: ${problem}` };
 }
 
 /** Why `name` is not a valid interface name; `undefined` if it is valid. */

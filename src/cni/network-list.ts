@@ -6,6 +6,7 @@
  * that is sent to each plugin.
  */
 import { PluginError } from "../errors.ts";
+import { quoted } from "../quote.ts";
 import { isJsonObject, type JsonObject, kindOf } from "./json.ts";
 import { networkNameProblem } from "./names.ts";
 import {
@@ -69,7 +70,7 @@ export function withPluginFiles(list: NetworkList, files: readonly JsonObject[])
 /** Throws if the list has no plugin after all its sources have been read. */
 export function requirePlugins(list: NetworkList): NetworkList {
   if (list.plugins.length > 0) return list;
-  throw new PluginError("config-invalid", `Cannot use the network: the list of "${list.name}" has no plugin`);
+  throw new PluginError("config-invalid", `Cannot use the network: the list of ${quoted(list.name)} has no plugin`);
 }
 
 /** As much of the list as can be read; complete only if there are no problems. */
@@ -148,7 +149,7 @@ function readEntry(entry: unknown, { path, problems }: Place): PluginEntry {
   if (typeof type !== "string") note("decode-failure", ["type"], `"type" is ${kindOf(type)}, not a string`);
   else if (type === "") note("config-invalid", ["type"], '"type" is missing: add the name of a plugin');
   else if (type.includes("/")) {
-    note("config-invalid", ["type"], `"type" is ${JSON.stringify(type)}: a type must be a plain file name`);
+    note("config-invalid", ["type"], `"type" is ${quoted(type)}: a type must be a plain file name`);
   }
   const capabilities = entry["capabilities"] ?? {};
   if (!isJsonObject(capabilities)) {
@@ -192,7 +193,7 @@ function readVersion(config: JsonObject, problems: NetworkProblem[]): CniVersion
   const known = CNI_VERSIONS.findLast((version) => offered.includes(version));
   if (known !== undefined) return known;
   const field = single === "" ? "cniVersions" : "cniVersion";
-  const state = `has ${offered.map((version) => JSON.stringify(version)).join(", ")}`;
+  const state = `has ${offered.map((version) => quoted(version)).join(", ")}`;
   return note("version-incompatible", field, `${state}; supported are ${CNI_VERSIONS.join(", ")}`);
 }
 
@@ -202,7 +203,7 @@ function readBoolean(config: JsonObject, field: string, problems: NetworkProblem
   const text = typeof value === "string" ? value.trim().toLowerCase() : value;
   if (text === true || text === "true") return true;
   if (text === false || text === "false") return false;
-  const shown = typeof value === "string" ? JSON.stringify(value) : kindOf(value);
+  const shown = typeof value === "string" ? quoted(value) : kindOf(value);
   const state = `"${field}" is ${shown}: use true or false`;
   problems.push({ kind: "decode-failure", path: [field], state });
   return false;

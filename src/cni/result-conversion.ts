@@ -10,6 +10,7 @@
  * before 0.3.0, whose shape can contain nothing else.
  */
 import { PluginError } from "../errors.ts";
+import { quoted } from "../quote.ts";
 import type { JsonObject } from "./json.ts";
 import { addressFamily, type CniDns, type CniInterface, type CniIp, type CniResult, type CniRoute } from "./result.ts";
 import { decodeResultShape } from "./result-shape.ts";
@@ -42,7 +43,7 @@ export function decodePrevResult(config: JsonObject, version: CniVersion): CniRe
   if (shapeFamilyOf(own) !== shapeFamilyOf(version)) {
     throw new PluginError(
       "config-invalid",
-      `Cannot use prevResult: it has cniVersion "${own}", the config has "${version}"`,
+      `Cannot use prevResult: it has cniVersion ${quoted(own)}, the config has "${version}"`,
     );
   }
   return decodeResultShape(value, shapeFamilyOf(version), "prevResult");
@@ -53,7 +54,7 @@ function versionOf(value: unknown, versionWhenAbsent: CniVersion, subject: strin
   const version = value.cniVersion;
   if (version === undefined || version === null || version === "") return versionWhenAbsent;
   if (isCniVersion(version)) return version;
-  throw new PluginError("decode-failure", `Cannot read ${subject}: unknown cniVersion ${JSON.stringify(version)}`);
+  throw new PluginError("decode-failure", `Cannot read ${subject}: unknown cniVersion ${quoted(version)}`);
 }
 
 function encodeFamilies(result: CniResult, cniVersion: CniVersion): JsonObject {

@@ -6,6 +6,7 @@
  * longer than reading it.
  */
 import { PluginError } from "../errors.ts";
+import { quoted } from "../quote.ts";
 import { isJsonObject, type JsonObject } from "./json.ts";
 import type { CniDns, CniInterface, CniIp, CniResult, CniRoute } from "./result.ts";
 import type { ShapeFamily } from "./version.ts";
@@ -146,6 +147,6 @@ function gateway(object: JsonObject, field: string, place: string): string | und
 }
 
 function malformed(place: string, wanted: string, found: unknown): PluginError {
-  const state = found === undefined ? "is missing" : `is ${JSON.stringify(found)}`;
+  const state = found === undefined ? "is missing" : `is ${quoted(found)}`;
   return new PluginError("decode-failure", `Cannot read ${place}: it ${state}; it must be ${wanted}`);
 }

@@ -8,6 +8,7 @@
  * as a value, and the reply is returned as one.
  */
 import { PluginError } from "../errors.ts";
+import { quoted } from "../quote.ts";
 import {
   type AddCall,
   type CheckCall,
@@ -87,7 +88,7 @@ async function readCall(
   const config = parseJsonObject(stdin, "the network config");
   networkNameOf(config);
   if (!isCniCommand(command) || command === "VERSION") {
-    throw new PluginError("environment-invalid", `Cannot run CNI_COMMAND ${JSON.stringify(command)}: no such command`);
+    throw new PluginError("environment-invalid", `Cannot run CNI_COMMAND ${quoted(command)}: no such command`);
   }
   if (isCniVersion(config["cniVersion"])) caller.version = config["cniVersion"];
   const cniVersion = cniVersionOf(config, command, plugin.supportedVersions);
@@ -111,7 +112,7 @@ async function refuseOwnNetns(call: CniCall, process: CniProcess, plugin: CniPlu
   if (!(plugin.requiredVariables ?? ALL_VARIABLES).includes("CNI_NETNS")) return;
   if (call.netns === undefined || allowsOwnNetns(process.env) || !(await process.isOwnNetns(call.netns))) return;
   const state = "it is the plugin's own network namespace";
-  throw new PluginError("netns-invalid", `Cannot use CNI_NETNS ${JSON.stringify(call.netns)}: ${state}`);
+  throw new PluginError("netns-invalid", `Cannot use CNI_NETNS ${quoted(call.netns)}: ${state}`);
 }
 
 async function handle(call: CniCall, plugin: CniPlugin, context: CallContext): Promise<Reply> {

@@ -1,5 +1,6 @@
 /** What is wrong with a config, in words that name the field, the value, what is allowed and the fix. */
 import { counted } from "../counted.ts";
+import { quoted, shortName } from "../quote.ts";
 import { redactValue } from "./redact.ts";
 
 export type ConfigPath = readonly (string | number)[];
@@ -13,7 +14,7 @@ export interface ConfigProblem {
 export function pathText(path: ConfigPath): string {
   return path.reduce<string>((text, step) => {
     if (typeof step === "number") return `${text}[${step}]`;
-    return text === "" ? step : `${text}.${step}`;
+    return text === "" ? shortName(step) : `${text}.${shortName(step)}`;
   }, "");
 }
 
@@ -24,7 +25,7 @@ export function shownValue(value: unknown): string {
   if (typeof value !== "string") return String(value);
   const shown = value.length > 4096 ? "" : redactValue(value);
   if (shown === "" && value !== "") return `a text of ${counted(value.length, "character")}`;
-  return shown.length > 120 ? `${JSON.stringify(shown.slice(0, 120))}…` : JSON.stringify(shown);
+  return quoted(shown);
 }
 
 export interface Finding {

@@ -2,7 +2,9 @@
  * Whether a commit may happen: the one judgement that every datastore shares,
  * so that each answers the same refusal for the same race.
  */
+
 import { PluginError } from "../errors.ts";
+import { quoted } from "../quote.ts";
 import type { Change, OrderedChange, Written } from "./datastore.ts";
 
 type Refusal = Extract<Written, { ok: false }>;
@@ -57,7 +59,7 @@ export function requireCommittable(changes: readonly OrderedChange[]): void {
     if (key === "") throw new PluginError("internal", "Cannot commit: a key is empty");
     const value = "value" in change ? (change.value ?? "") : "";
     if (!key.isWellFormed() || !value.isWellFormed()) {
-      throw new PluginError("internal", `Cannot commit ${JSON.stringify(key)}: the text is not well-formed Unicode`);
+      throw new PluginError("internal", `Cannot commit ${quoted(key)}: the text is not well-formed Unicode`);
     }
     last.set(key, change);
   }

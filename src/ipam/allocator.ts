@@ -9,11 +9,13 @@
  * trips, one if the datastore remembers, whatever the caller adds
  * (docs/decisions/ipam-round-trips.md).
  */
+
 import type { Datastore } from "../datastore/datastore.ts";
 import type { Address } from "../ip/address.ts";
 import { blockOf } from "../ip/block.ts";
 import type { Prefix } from "../ip/prefix.ts";
 import { BLOCK_SIZES } from "../model/block-sizes.ts";
+import { quoted } from "../quote.ts";
 import type { AllocatorMeans, AllocatorParts } from "./allocator-means.ts";
 import { type AssignOutcome, decideAssign } from "./assign/decide.ts";
 import { addressAt, ordinalsOf } from "./block.ts";
@@ -106,7 +108,7 @@ async function assignOrFail(
   const { outcome } = await settle<AssignOutcome>(
     store,
     {
-      action: `assign addresses to "${request.handle}"`,
+      action: `assign addresses to ${quoted(request.handle)}`,
       first: (again) => [...baseWanted(request.node, request.handle), ...wantedBlocks(likely, again)],
       decide: (facts) => decideAssign(request, facts, means.now()),
       partly,
@@ -129,7 +131,7 @@ async function held(
   const { facts } = await settle<undefined>(
     store,
     {
-      action: `read "${request.handle}"`,
+      action: `read ${quoted(request.handle)}`,
       first: (again) => wantedToRelease(request, likely, again),
       decide: (facts) => {
         const needed = decideReleaseHandle(request, facts);
@@ -153,7 +155,7 @@ async function remember(
   // Loaded again: another process of this host may have been quicker.
   const latest = await hints.load();
   if (!outcome.nodeRegistered && !latest.warnedUnregistered) {
-    means.warn?.(`Node "${node}" is not registered: it counts as a node without labels`);
+    means.warn?.(`Node ${quoted(node)} is not registered: it counts as a node without labels`);
   }
   const next = hintsAfter(latest, outcome);
   if (next !== latest) await hints.save(next);

@@ -9,6 +9,7 @@
 import { PluginError } from "../errors.ts";
 import { type Address, type Family, formatAddress } from "../ip/address.ts";
 import { formatPrefix, isSamePrefix, type Prefix, parsePrefix, prefixContains } from "../ip/prefix.ts";
+import { quoted } from "../quote.ts";
 
 /** What the allocator must know of an IPPool. */
 export interface Pool {
@@ -71,7 +72,9 @@ function askedPools(pools: readonly Pool[], family: Family, asked: readonly stri
     const pool = poolNamed(pools, text);
     const fault = pool ? faultOf(pool, family) : "no such pool";
     if (!pool || fault) {
-      throw new PluginError("pool-unknown", `Cannot use pool "${text}": ${fault}`, { details: describePools(pools) });
+      throw new PluginError("pool-unknown", `Cannot use pool ${quoted(text)}: ${fault}`, {
+        details: describePools(pools),
+      });
     }
     return pool;
   });
@@ -95,7 +98,7 @@ function selectingPools(pools: readonly Pool[], wish: PoolWish): readonly Pool[]
 }
 
 function whyNone(chosen: readonly Pool[], wish: PoolWish): string {
-  if (chosen.length === 0) return `no enabled IPv${wish.family} pool selects node "${wish.node}"`;
+  if (chosen.length === 0) return `no enabled IPv${wish.family} pool selects node ${quoted(wish.node)}`;
   const names = chosen.map((pool) => `"${pool.name}"`).join(", ");
   return `no pool of ${names} allows the use "${wish.intendedUse}"`;
 }

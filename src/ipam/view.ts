@@ -9,6 +9,7 @@ import type { Family } from "../ip/address.ts";
 import { formatPrefix, type Prefix } from "../ip/prefix.ts";
 import type { IPAMBlock } from "../model/ipam-block.ts";
 import * as keys from "../model/keys.ts";
+import { quoted } from "../quote.ts";
 import type { Facts } from "./facts.ts";
 import type { Pool } from "./pools.ts";
 import * as records from "./records.ts";
@@ -130,7 +131,7 @@ export class View {
   private listed(wanted: Wanted): readonly Entry[] {
     const entries = this.facts.answer(wanted);
     if (entries) return entries;
-    throw new PluginError("internal", `Cannot decide: ${JSON.stringify(wanted)} was never read`);
+    throw new PluginError("internal", `Cannot decide: ${quoted(wanted)} was never read`);
   }
 }
 

@@ -11,6 +11,7 @@ import type { CniArguments } from "../cni/arguments.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { PluginError } from "../errors.ts";
 import { type Address, parseAddress, unmapAddress } from "../ip/address.ts";
+import { quoted } from "../quote.ts";
 import type { Wish } from "./request.ts";
 
 /** What each source asks for; `undefined` means that it is silent. */
@@ -41,8 +42,5 @@ function asked(pools: readonly string[] | undefined): readonly string[] | undefi
 function requestedAddress(text: string): Address {
   const address = parseAddress(text);
   if (address !== undefined) return unmapAddress(address);
-  throw new PluginError(
-    "environment-invalid",
-    `Cannot use IP of CNI_ARGS: ${JSON.stringify(text)} is not an IP address`,
-  );
+  throw new PluginError("environment-invalid", `Cannot use IP of CNI_ARGS: ${quoted(text)} is not an IP address`);
 }

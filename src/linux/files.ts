@@ -9,6 +9,7 @@ import { enlarged } from "../bytes.ts";
 import { effect } from "../effect.ts";
 import { PluginError } from "../errors.ts";
 import { statusAt } from "../file-status.ts";
+import { quoted } from "../quote.ts";
 import { describeErrno, errnoOf } from "./errno.ts";
 import * as libc from "./libc.ts";
 
@@ -157,5 +158,5 @@ function fill(file: number, path: string, text: string): void {
 }
 
 function refused(action: string, path: string, errno: number): PluginError {
-  return new PluginError("io-failure", `Cannot ${action} "${path}": ${describeErrno(errno)}`);
+  return new PluginError("io-failure", `Cannot ${action} ${quoted(path)}: ${describeErrno(errno)}`);
 }

@@ -5,7 +5,9 @@
  * If another process holds the lock, it is tried again at short intervals: a blocking
  * flock would stop the whole thread, including signals and time limits.
  */
+
 import { PluginError } from "../errors.ts";
+import { quoted } from "../quote.ts";
 import { errnoOf } from "./errno.ts";
 import { closeFile, openLockFile } from "./files.ts";
 import { KernelError } from "./kernel-error.ts";
@@ -28,7 +30,7 @@ export function tryLockFile(path: string): FileLock | undefined {
   const errno = libc.lastErrno();
   closeFile(fd);
   if (errno === errnoOf("EAGAIN")) return undefined;
-  throw new KernelError(`lock "${path}"`, errno);
+  throw new KernelError(`lock ${quoted(path)}`, errno);
 }
 
 /** Waits for the lock up to the limit; then throws "try-again-later". */
@@ -44,7 +46,7 @@ export async function lockFile(
     if (performance.now() - started >= wait.limitMilliseconds) {
       throw new PluginError(
         "try-again-later",
-        `Cannot lock "${path}": another process still holds the lock after ${wait.limitMilliseconds} ms`,
+        `Cannot lock ${quoted(path)}: another process still holds the lock after ${wait.limitMilliseconds} ms`,
       );
     }
     await Bun.sleep(pause);
@@ -62,9 +64,10 @@ function openInNewFolder(path: string): number {
     mkdirSync(path.slice(0, path.lastIndexOf("/")), { recursive: true, mode: 0o755 });
   } catch (cause) {
     const details = cause instanceof Error ? cause.message : String(cause);
-    throw new PluginError("io-failure", `Cannot create the folder of "${path}"`, { details, cause });
+    throw new PluginError("io-failure", `Cannot create the folder of ${quoted(path)}`, { details, cause });
   }
   const fd = openLockFile(path);
-  if (fd === undefined) throw new PluginError("io-failure", `Cannot open "${path}": its folder was removed meanwhile`);
+  if (fd === undefined)
+    throw new PluginError("io-failure", `Cannot open ${quoted(path)}: its folder was removed meanwhile`);
   return fd;
 }

@@ -7,6 +7,7 @@
  * the new program runs completely in the joined namespaces.
  */
 
+import { quoted } from "../quote.ts";
 import { errnoOf } from "./errno.ts";
 import { closeFile, openToRead } from "./files.ts";
 import { KernelError } from "./kernel-error.ts";
@@ -22,13 +23,13 @@ export function joinNamespaces(folder: string): void {
   const found = Object.entries(NAMESPACES).map(([name, kind]) => openNamespace(`${folder}/${name}`, kind));
   if (libc.unshare(CLONE_FS) !== 0) throw new KernelError("unshare the current folder", libc.lastErrno());
   for (const { path, kind, file } of found) {
-    if (libc.setns(file, kind) !== 0) throw new KernelError(`join namespace "${path}"`, libc.lastErrno());
+    if (libc.setns(file, kind) !== 0) throw new KernelError(`join namespace ${quoted(path)}`, libc.lastErrno());
     closeFile(file);
   }
 }
 
 function openNamespace(path: string, kind: number) {
   const file = openToRead(path);
-  if (file === undefined) throw new KernelError(`open namespace "${path}"`, errnoOf("ENOENT"));
+  if (file === undefined) throw new KernelError(`open namespace ${quoted(path)}`, errnoOf("ENOENT"));
   return { path, kind, file };
 }

@@ -8,6 +8,7 @@
  */
 import { PluginError } from "../errors.ts";
 import { statusIn } from "../file-status.ts";
+import { quoted } from "../quote.ts";
 import { closeFile, isSameFile, openToRead, placeOf } from "./files.ts";
 import { KernelError } from "./kernel-error.ts";
 import * as libc from "./libc.ts";
@@ -34,7 +35,7 @@ export function openNetns(path: string): Netns | undefined {
     const fd = openToRead(path);
     return fd === undefined ? undefined : { path, fd };
   } catch (error) {
-    throw new PluginError("netns-invalid", `Cannot open network namespace "${path}"`, { cause: error });
+    throw new PluginError("netns-invalid", `Cannot open network namespace ${quoted(path)}`, { cause: error });
   }
 }
 
@@ -96,7 +97,7 @@ export function runInNetns<Value>(netns: Netns, work: () => Synchronous<Value>):
   const home = openOwn(OWN_NETNS);
   try {
     if (libc.setns(netns.fd, CLONE_NEWNET) !== 0) {
-      const reason = new KernelError(`enter network namespace "${netns.path}"`, libc.lastErrno());
+      const reason = new KernelError(`enter network namespace ${quoted(netns.path)}`, libc.lastErrno());
       throw new PluginError("netns-invalid", reason.message, { cause: reason });
     }
     try {

@@ -6,6 +6,7 @@
  *
  * Pure. For any input the result is exactly one line without secrets.
  */
+import { shortValue } from "../quote.ts";
 import { redact, redactField } from "../redaction.ts";
 
 export type LogLevel = "ERROR" | "WARNING" | "INFO" | "DEBUG";
@@ -38,9 +39,13 @@ function formatFields(fields: LogFields): readonly string[] {
       const value = fields[name];
       if (value === undefined) return [];
       const text = redactField(name, typeof value === "object" ? value.join(",") : String(value));
-      return [`${escapeControls(name)}="${escapeControls(text.replace(/["\\]/g, "\\$&"))}"`];
+      const shown = SENTENCES.has(name) ? text : shortValue(text);
+      return [`${escapeControls(name)}="${escapeControls(shown.replace(/["\\]/g, "\\$&"))}"`];
     });
 }
+
+/** Fields that explain a failure; all others hold a value. */
+const SENTENCES: ReadonlySet<string> = new Set(["details", "reason", "remedy"]);
 
 /** All line breaks of Unicode, and control characters of terminals. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for

@@ -1,6 +1,7 @@
 /** BlockAffinity: a node's claim on a block, in two phases so that a crash between them is detected. */
 import { PluginError } from "../errors.ts";
 import type { Prefix } from "../ip/prefix.ts";
+import { quoted } from "../quote.ts";
 import { isObject } from "./shape.ts";
 import { parseStored } from "./stored.ts";
 
@@ -24,7 +25,7 @@ export function readAffinity(text: string, key: string, owner: Pick<BlockAffinit
   if (state === undefined || state === null || state === "")
     return { ...owner, state: "confirmed", deleted: isSet(deleted) };
   const known = STATES.find((name) => name === state);
-  if (!known) throw malformed(key, `"state" is ${JSON.stringify(state)}, not one of ${STATES.join(", ")}`);
+  if (!known) throw malformed(key, `"state" is ${quoted(state)}, not one of ${STATES.join(", ")}`);
   return { ...owner, state: known, deleted: isSet(deleted) };
 }
 

@@ -6,6 +6,7 @@ import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
 import { addressBits } from "../ip/address.ts";
 import { formatPrefix, type Prefix, parsePrefix, prefixesOverlap } from "../ip/prefix.ts";
+import { quoted } from "../quote.ts";
 import { BLOCK_SIZES } from "./block-sizes.ts";
 import { prefixField, selectorField } from "./fields.ts";
 import type { Problem } from "./problem.ts";
@@ -61,7 +62,7 @@ export function checkPoolUpdate(before: IPPool, after: IPPool): readonly Problem
     .map((field) => ({
       path: `spec.${field}`,
       value: after.spec[field],
-      message: `cannot be changed from ${JSON.stringify(before.spec[field])}; create another pool and disable this one`,
+      message: `cannot be changed from ${quoted(before.spec[field])}; create another pool and disable this one`,
     }));
 }
 

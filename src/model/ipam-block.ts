@@ -9,6 +9,7 @@ import { counted } from "../counted.ts";
 import { PluginError } from "../errors.ts";
 import { blockSize } from "../ip/block.ts";
 import { formatPrefix, type Prefix, parsePrefix } from "../ip/prefix.ts";
+import { quoted } from "../quote.ts";
 import { quoteSequenceNumbers, readSequenceNumber } from "./sequence-numbers.ts";
 import { isObject } from "./shape.ts";
 import { parseStored } from "./stored.ts";
@@ -44,7 +45,7 @@ export function readBlockObject(value: unknown, key: string): IPAMBlock {
   if (!isObject(value)) throw malformed(key, "it is not an object");
 
   const cidr = typeof value["cidr"] === "string" ? parsePrefix(value["cidr"]) : undefined;
-  if (!cidr) throw malformed(key, `"cidr" is ${JSON.stringify(value["cidr"])}, not a CIDR`);
+  if (!cidr) throw malformed(key, `"cidr" is ${quoted(value["cidr"])}, not a CIDR`);
   const attributes = readAttributes(value["attributes"], key);
   const size = blockSize(cidr);
   const affinity = readAffinity(value, key);
@@ -110,7 +111,7 @@ function readAllocations(value: unknown, { size, attributes, key }: Bounds): (nu
     if (index !== null && !isIndex(index, attributes)) {
       throw malformed(
         key,
-        `"allocations[${ordinal}]" is ${JSON.stringify(index)}, but the block has ${counted(attributes, "attribute")}`,
+        `"allocations[${ordinal}]" is ${quoted(index)}, but the block has ${counted(attributes, "attribute")}`,
       );
     }
     allocations[ordinal] = index ?? undefined;
@@ -126,7 +127,7 @@ function readUnallocated(value: unknown, size: number, key: string): number[] {
     if (!isIndex(ordinal, size))
       throw malformed(
         key,
-        `"unallocated" contains ${JSON.stringify(ordinal)}, but the block has ${counted(size, "address", "addresses")}`,
+        `"unallocated" contains ${quoted(ordinal)}, but the block has ${counted(size, "address", "addresses")}`,
       );
   }
   return value;
@@ -165,7 +166,7 @@ function readSequences(value: unknown, key: string): Record<number, bigint> {
 
 function readSequence(value: unknown, field: string, key: string): bigint {
   const number = readSequenceNumber(value);
-  if (number === undefined) throw malformed(key, `"${field}" is ${JSON.stringify(value)}, not an exact whole number`);
+  if (number === undefined) throw malformed(key, `"${field}" is ${quoted(value)}, not an exact whole number`);
   return number;
 }
 

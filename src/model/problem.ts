@@ -3,6 +3,8 @@
  * to use instead. Problems are return values, not errors: they are collected and
  * reported together.
  */
+import { quoted } from "../quote.ts";
+
 export interface Problem {
   /** `spec.allowedUses[1]`; empty for the whole document. */
   readonly path: string;
@@ -15,19 +17,12 @@ export type Checked<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
-const LONGEST_VALUE = 80;
-
 /** `spec.cidr: "10.0.0.1/24" has host bits; use "10.0.0.0/24"`. */
 export function formatProblem({ path, value, message }: Problem): string {
   const place = path === "" ? "" : `${path}: `;
-  return value === undefined ? `${place}${message}` : `${place}${formatValue(value)} ${message}`;
+  return value === undefined ? `${place}${message}` : `${place}${quoted(value)} ${message}`;
 }
 
 export function formatProblems(problems: readonly Problem[]): string {
   return problems.map(formatProblem).join("; ");
-}
-
-function formatValue(value: unknown): string {
-  const text = typeof value === "bigint" ? `${value}` : (JSON.stringify(value) ?? String(value));
-  return text.length <= LONGEST_VALUE ? text : `${text.slice(0, LONGEST_VALUE)}…`;
 }

@@ -6,6 +6,7 @@
  * fields.
  */
 import * as v from "valibot";
+import { shortName } from "../quote.ts";
 import { nearestName } from "./nearest-name.ts";
 import type { Checked, Problem } from "./problem.ts";
 
@@ -102,7 +103,8 @@ function messageOf(issue: v.BaseIssue<unknown>): string {
 
 function joinPath(path: string, key: unknown): string {
   if (typeof key === "number") return `${path}[${key}]`;
-  return path === "" ? String(key) : `${path}.${String(key)}`;
+  const name = shortName(String(key));
+  return path === "" ? name : `${path}.${name}`;
 }
 
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

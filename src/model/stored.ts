@@ -8,13 +8,15 @@
  * path (`stored.test.ts` compares both).
  */
 import { PluginError } from "../errors.ts";
+import { NestingError, parseJson } from "../parse-json.ts";
 
 /** Parses the text that is stored at the key. */
 export function parseStored(text: string, kind: string, key: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (cause) {
-    throw new PluginError("record-malformed", `Cannot read ${kind} at "${key}": it is not JSON`, { cause });
+    const state = cause instanceof NestingError ? cause.message : "it is not JSON";
+    throw new PluginError("record-malformed", `Cannot read ${kind} at "${key}": ${state}`, { cause });
   }
 }
 

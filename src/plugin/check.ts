@@ -10,6 +10,7 @@ import { type Address, formatAddress } from "../ip/address.ts";
 import { formatMac } from "../ip/mac.ts";
 import { formatPrefix, singlePrefix } from "../ip/prefix.ts";
 import { heldRequest } from "../ipam/attachment.ts";
+import { quoted } from "../quote.ts";
 import { expectedWiring } from "./expected-wiring.ts";
 import { loadDelegation } from "./load-delegation.ts";
 import { closeSandbox, openSandbox } from "./sandbox.ts";
@@ -59,7 +60,7 @@ async function endpointDifferences(
   const place = `endpoint "${workload.endpointName}"`;
   if (entry === undefined) return [`${place} is missing`];
   const endpoint = readStoredEndpoint(entry);
-  if (endpoint.containerId !== workload.containerId) return [`${place} belongs to "${endpoint.containerId}"`];
+  if (endpoint.containerId !== workload.containerId) return [`${place} belongs to ${quoted(endpoint.containerId)}`];
   const fields: readonly (readonly [name: string, stored: string | undefined, wanted: string])[] = [
     ["node", endpoint.node, workload.node],
     ["interface", endpoint.interfaceName, workload.hostInterface],

@@ -4,6 +4,7 @@ import { effectOf } from "../effect.ts";
 import { PluginError } from "../errors.ts";
 import type { Address } from "../ip/address.ts";
 import { formatPrefix, parseInterfaceAddress, singlePrefix } from "../ip/prefix.ts";
+import { quoted } from "../quote.ts";
 import type { AddRequest, Registered } from "./add-request.ts";
 import type { IpamPlugin } from "./ipam-plugin.ts";
 import { openIpamPlugin } from "./open-ipam-plugin.ts";
@@ -73,9 +74,12 @@ function refusePools({ config }: Session): void {
 function parsed(text: string, session: Session): Address {
   const read = parseInterfaceAddress(text);
   if (read !== undefined) return read.address;
-  throw refusal(session, `"${text}" is not an IP address`);
+  throw refusal(session, `${quoted(text)} is not an IP address`);
 }
 
 function refusal({ config }: Session, state: string): PluginError {
-  return new PluginError("delegate-failed", `Cannot use the result of IPAM plugin "${config.ipam.type}": ${state}`);
+  return new PluginError(
+    "delegate-failed",
+    `Cannot use the result of IPAM plugin ${quoted(config.ipam.type)}: ${state}`,
+  );
 }

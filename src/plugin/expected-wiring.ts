@@ -8,6 +8,7 @@ import { PluginError } from "../errors.ts";
 import { type Address, formatAddress } from "../ip/address.ts";
 import { formatMac, parseMac } from "../ip/mac.ts";
 import { parseInterfaceAddress } from "../ip/prefix.ts";
+import { quoted } from "../quote.ts";
 import { wantedRoute } from "./routes.ts";
 import { gatewayOf, planWiring, type WiringPlan } from "./wiring-plan.ts";
 import type { Workload } from "./workload.ts";
@@ -50,7 +51,7 @@ function resultDifferences(
   const place = `interface "${workload.ifname}"`;
   if (own === undefined) differences.push(`prevResult does not contain ${place} with a sandbox`);
   else if (own.sandbox !== settings.netns) {
-    differences.push(`prevResult has ${place} in "${own.sandbox}", but CNI_NETNS is "${settings.netns}"`);
+    differences.push(`prevResult has ${place} in ${quoted(own.sandbox)}, but CNI_NETNS is ${quoted(settings.netns)}`);
   }
   const mac = own?.mac === undefined ? undefined : parseMac(own.mac);
   if (mac !== undefined && formatMac(mac) !== formatMac(workload.mac)) {
@@ -70,7 +71,7 @@ function addressesOf({ ips, interfaces }: CniResult, ifname: string): readonly A
     .map(({ address }) => {
       const read = parseInterfaceAddress(address);
       if (read !== undefined) return read.address;
-      throw new PluginError("decode-failure", `Cannot read prevResult: "${address}" is not an IP address`);
+      throw new PluginError("decode-failure", `Cannot read prevResult: ${quoted(address)} is not an IP address`);
     });
 }
 

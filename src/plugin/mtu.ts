@@ -1,6 +1,7 @@
 /** The MTU of the links: from the config, else from the node agent's file, else the kernel's default. */
 import { PluginError } from "../errors.ts";
 import { readText } from "../linux/files.ts";
+import { quoted } from "../quote.ts";
 
 const FILE = "mtu";
 
@@ -14,5 +15,5 @@ export function chooseMtu(configured: number | undefined, stateDirectory: string
 function parseMtu(text: string, path: string): number {
   const mtu = Number(text.trim());
   if (Number.isInteger(mtu) && mtu >= 68 && mtu <= 65535) return mtu;
-  throw new PluginError("config-invalid", `Cannot use the MTU in "${path}": expected a number from 68 to 65535`);
+  throw new PluginError("config-invalid", `Cannot use the MTU in ${quoted(path)}: expected a number from 68 to 65535`);
 }

@@ -8,6 +8,7 @@ import type { CniRoute } from "../cni/result.ts";
 import { PluginError } from "../errors.ts";
 import { type Address, type Family, formatAddress } from "../ip/address.ts";
 import { formatPrefix, type Prefix, parseInterfaceAddress, prefixAround } from "../ip/prefix.ts";
+import { quoted } from "../quote.ts";
 import { defaultRoute, gatewayOf, type WantedRoute } from "./wiring-plan.ts";
 
 export interface RouteSources {
@@ -39,7 +40,10 @@ export function wantedRoute(route: CniRoute): WantedRoute {
 function destinationOf({ destination }: CniRoute): Prefix {
   const read = parseInterfaceAddress(destination);
   if (read !== undefined) return prefixAround(read.address, read.length);
-  throw new PluginError("delegate-failed", `Cannot use a route of the IPAM plugin: "${destination}" is not a network`);
+  throw new PluginError(
+    "delegate-failed",
+    `Cannot use a route of the IPAM plugin: ${quoted(destination)} is not a network`,
+  );
 }
 
 function familyOf({ destination }: CniRoute): Family {

@@ -7,6 +7,7 @@ import { PluginError } from "../errors.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
 import { closeNetns, type Netns, openNetlinkSocketIn, openNetns } from "../linux/netns.ts";
 import { findLink, type Link } from "../linux/rtnetlink/link.ts";
+import { quoted } from "../quote.ts";
 import { isMarkOfInterface } from "./link-mark.ts";
 import type { Workload } from "./workload.ts";
 
@@ -19,7 +20,7 @@ export interface Sandbox {
 export function openSandbox(path: string): Sandbox {
   const netns = openNetns(path);
   if (netns === undefined) {
-    throw new PluginError("netns-invalid", `Cannot open network namespace "${path}": no such file`);
+    throw new PluginError("netns-invalid", `Cannot open network namespace ${quoted(path)}: no such file`);
   }
   let container: NetlinkSocket | undefined;
   try {

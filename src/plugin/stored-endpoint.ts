@@ -6,6 +6,7 @@ import { isJsonObject, type JsonObject } from "../cni/json.ts";
 import type { Entry } from "../datastore/datastore.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
+import { parseJson } from "../parse-json.ts";
 
 /** The network of an endpoint, so that a GC only removes endpoints of its own network. */
 export const NETWORK_ANNOTATION = `${identity.labelPrefix}network`;
@@ -44,7 +45,7 @@ export function readStoredEndpoint({ key, value }: Entry): StoredEndpoint {
 
 function parsed(value: string, key: string): JsonObject {
   try {
-    const whole: unknown = JSON.parse(value);
+    const whole: unknown = parseJson(value);
     if (isJsonObject(whole)) return whole;
   } catch {
     // Reported below.

@@ -3,6 +3,8 @@
  * spaces, quotes, redundant parentheses or negations, or the order of a set.
  * Policy hashes it to recognize equal selectors.
  */
+
+import { quoted } from "../quote.ts";
 import type { Selector } from "./selector.ts";
 
 export function formatSelector(selector: Selector): string {
@@ -59,5 +61,5 @@ function printSet(values: readonly string[]): string {
 function quote(value: string): string {
   if (!value.includes('"')) return `"${value}"`;
   if (!value.includes("'")) return `'${value}'`;
-  throw new RangeError(`Cannot print a selector: the value contains both kinds of quotes: ${JSON.stringify(value)}`);
+  throw new RangeError(`Cannot print a selector: the value contains both kinds of quotes: ${quoted(value)}`);
 }

@@ -7,6 +7,8 @@
  * `!` binds to the atom that follows: `!a == 'x'` is `!(a == 'x')`. Empty text
  * is `all()`. Invalid text is returned as an error, with its position and what was expected there.
  */
+
+import { quoted } from "../quote.ts";
 import type { Comparison, Selector } from "./selector.ts";
 import { type SelectorError, type Token, tokenize } from "./tokens.ts";
 
@@ -56,7 +58,11 @@ class Unexpected extends Error {
   constructor(token: Token, expected: string) {
     super(expected);
     const found =
-      token.kind === "end" ? "the end" : token.kind === "string" ? `the string "${token.text}"` : `"${token.text}"`;
+      token.kind === "end"
+        ? "the end"
+        : token.kind === "string"
+          ? `the string ${quoted(token.text)}`
+          : `${quoted(token.text)}`;
     this.reason = { position: token.position, expected, found };
   }
 }

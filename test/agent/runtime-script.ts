@@ -115,8 +115,9 @@ export async function playAddresses(runtime: Runtime): Promise<void> {
 export async function playMistakes(runtime: Runtime): Promise<void> {
   const { site } = runtime;
   const good = site.config();
+  const deep = JSON.stringify(good).replace(/}$/, `,"x":${"[".repeat(50_000)}${"]".repeat(50_000)}}`);
   for (const plugin of ["plugin", "ipam", "hostLocal", "portmap", "bandwidth"] as const) {
-    for (const config of ["{", "[]", "null", "{}", { ...good, name: "" }, { ...good, cniVersion: "9.9.9" }]) {
+    for (const config of ["{", deep, "[]", "null", "{}", { ...good, name: "" }, { ...good, cniVersion: "9.9.9" }]) {
       await runtime.call({ plugin, command: "ADD", config });
     }
     const { CNI_IFNAME, CNI_CONTAINERID, ...incomplete } = environmentOf("ADD");

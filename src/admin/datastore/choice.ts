@@ -14,6 +14,7 @@ import { PluginError } from "../../errors.ts";
 import { identity, ORCHESTRATOR_NAMES } from "../../identity.ts";
 import { nearestName } from "../../model/nearest-name.ts";
 import { isObject } from "../../model/shape.ts";
+import { quoted } from "../../quote.ts";
 import { type Context, type Given, UsageError } from "../command.ts";
 import { DATASTORE_SETTINGS, type DatastoreSetting } from "./options.ts";
 
@@ -92,10 +93,10 @@ export function fileLayer(content: unknown, file: string): Layer {
       const nearest = nearestName(name, known);
       throw fileInvalid(
         file,
-        `unknown setting "${name}"; ${nearest ? `did you mean "${nearest}"?` : `use ${known.join(", ")}`}`,
+        `unknown setting ${quoted(name)}; ${nearest ? `did you mean "${nearest}"?` : `use ${known.join(", ")}`}`,
       );
     }
-    if (typeof value !== "string") throw fileInvalid(file, `"${name}" must be a string`);
+    if (typeof value !== "string") throw fileInvalid(file, `${quoted(name)} must be a string`);
   }
   return layerOf(
     ({ field }) => textOf(fields[field]),
@@ -140,7 +141,7 @@ function refuseUnusedOptions(merged: ReadonlyMap<string, Chosen>, kind: Datastor
   for (const { setting, name } of merged.values()) {
     if (setting.of === undefined || setting.of === kind || !name.startsWith("--")) continue;
     throw new UsageError(
-      `"${name}" applies only to the ${setting.of} datastore, but the datastore is ${kind}; see --datastore-type`,
+      `${quoted(name)} applies only to the ${setting.of} datastore, but the datastore is ${kind}; see --datastore-type`,
     );
   }
 }
@@ -150,5 +151,5 @@ function textOf(value: unknown): string | undefined {
 }
 
 function fileInvalid(file: string, reason: string): PluginError {
-  return new PluginError("config-invalid", `Cannot read settings from "${file}": ${reason}`);
+  return new PluginError("config-invalid", `Cannot read settings from ${quoted(file)}: ${reason}`);
 }

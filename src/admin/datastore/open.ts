@@ -5,6 +5,7 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { statusAt } from "../../file-status.ts";
 import { identity } from "../../identity.ts";
+import { quoted } from "../../quote.ts";
 import type { Context, Given } from "../command.ts";
 import { parseDocument } from "../resources/parse-document.ts";
 import {
@@ -34,9 +35,13 @@ export async function withNewDatastore<T>(context: Context, given: Given, work: 
 /** Opening an embedded datastore creates it, and a misspelt path must not become a new one. */
 export function requireFile(settings: DatastoreSettings): void {
   if (settings.kind !== "embedded" || statusAt(settings.path)) return;
-  throw new PluginError("datastore-unavailable", `Cannot open datastore "${settings.path}": the file does not exist`, {
-    details: `"${identity.adminTool} datastore init" creates it`,
-  });
+  throw new PluginError(
+    "datastore-unavailable",
+    `Cannot open datastore ${quoted(settings.path)}: the file does not exist`,
+    {
+      details: `"${identity.adminTool} datastore init" creates it`,
+    },
+  );
 }
 
 async function withChosen<T>(choice: DatastoreChoice, context: Context, work: Work<T>): Promise<T> {
@@ -67,7 +72,7 @@ async function layerOfFile(context: Context, given: Given): Promise<Layer> {
   } catch (cause) {
     const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
     if (named === undefined && code === "ENOENT") return fileLayer(null, file);
-    throw new PluginError("io-failure", `Cannot read settings from "${file}": ${reasonOf(cause)}`, { cause });
+    throw new PluginError("io-failure", `Cannot read settings from ${quoted(file)}: ${reasonOf(cause)}`, { cause });
   }
   return fileLayer(parseSettings(text, file), file);
 }
@@ -75,5 +80,5 @@ async function layerOfFile(context: Context, given: Given): Promise<Layer> {
 function parseSettings(text: string, file: string): unknown {
   const parsed = parseDocument({ text, line: 1 });
   if (parsed.ok) return parsed.value;
-  throw new PluginError("decode-failure", `Cannot read settings from "${file}": ${parsed.problems.join("; ")}`);
+  throw new PluginError("decode-failure", `Cannot read settings from ${quoted(file)}: ${parsed.problems.join("; ")}`);
 }

@@ -7,6 +7,7 @@ import {
 } from "../../model/ipam-configuration.ts";
 import { IPAM_CONFIGURATION_KEY } from "../../model/keys.ts";
 import { formatProblems } from "../../model/problem.ts";
+import { quoted } from "../../quote.ts";
 import { type Command, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { withNewDatastore } from "../datastore/open.ts";
 import { readOrExplain } from "../resources/unreadable-remedy.ts";
@@ -62,7 +63,7 @@ function askedSettings({ values }: Given): Partial<Settings> {
 
 function requireWholeNumber(text: string): number {
   if (/^-?\d+$/.test(text)) return Number(text);
-  throw new UsageError(`"--max-blocks-per-host" is "${text}": must be a whole number`);
+  throw new UsageError(`"--max-blocks-per-host" is ${quoted(text)}: must be a whole number`);
 }
 
 const ATTEMPTS = 5;

@@ -9,6 +9,7 @@ import { decodeBlock } from "../../ipam/records.ts";
 import { BLOCK_SIZES } from "../../model/block-sizes.ts";
 import { affineNode, type IPAMBlock } from "../../model/ipam-block.ts";
 import { blockKey } from "../../model/keys.ts";
+import { quoted } from "../../quote.ts";
 import { type Context, type ExitCode, type Given, UsageError, wantsJson } from "../command.ts";
 import { printable } from "../printable.ts";
 import { type Allocation, allocationsOf } from "./blocks.ts";
@@ -18,7 +19,7 @@ import { reportUnreadable } from "./report-unreadable.ts";
 export function requireAddress(text: string): Address {
   const address = parseAddress(text);
   if (address) return address;
-  throw new UsageError(`"${text}" is not an IP address; expected for example 10.0.0.1 or fd00::1`);
+  throw new UsageError(`${quoted(text)} is not an IP address; expected for example 10.0.0.1 or fd00::1`);
 }
 
 export async function showAddress(

@@ -2,6 +2,7 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import type { ReadEach } from "../../datastore/read-each.ts";
 import { PluginError } from "../../errors.ts";
 import { nearestName } from "../../model/nearest-name.ts";
+import { quoted } from "../../quote.ts";
 import { formatSelectorError, parseSelector } from "../../selector/parse.ts";
 import { type Selector, selects } from "../../selector/selector.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given, UsageError } from "../command.ts";
@@ -87,7 +88,7 @@ function selectorOf(given: Given): Selector | undefined {
   if (text === undefined) return undefined;
   const parsed = parseSelector(text);
   if (parsed.ok) return parsed.selector;
-  throw new UsageError(`"${text}" is not a valid selector: ${formatSelectorError(parsed.error)}`);
+  throw new UsageError(`${quoted(text)} is not a valid selector: ${formatSelectorError(parsed.error)}`);
 }
 
 function isSelected({ metadata }: Stored["resource"], selector: Selector | undefined): boolean {

@@ -1,5 +1,6 @@
 import { PluginError } from "../../errors.ts";
 import type { Resource } from "../../model/resource.ts";
+import { quoted } from "../../quote.ts";
 import { type Command, UsageError } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { forEachResource } from "./for-each-resource.ts";
@@ -63,13 +64,13 @@ function parseLabelChange(words: readonly string[]): LabelChange {
     const equals = word.indexOf("=");
     const key = equals < 0 ? word.replace(/-$/, "") : word.slice(0, equals);
     if (!LABEL_KEY.test(key) || (equals < 0 && !word.endsWith("-"))) {
-      throw new UsageError(`"${word}" is not a valid label; use KEY=VALUE to set a label, KEY- to remove one`);
+      throw new UsageError(`${quoted(word)} is not a valid label; use KEY=VALUE to set a label, KEY- to remove one`);
     }
     if (equals < 0) remove.add(key);
     else set.set(key, word.slice(equals + 1));
   }
   const both = [...set.keys()].find((key) => remove.has(key));
-  if (both !== undefined) throw new UsageError(`Label "${both}" cannot be both set and removed`);
+  if (both !== undefined) throw new UsageError(`Label ${quoted(both)} cannot be both set and removed`);
   return { set, remove };
 }
 
@@ -81,9 +82,13 @@ function withLabels(resource: Resource, { set, remove }: LabelChange, existing: 
   for (const [key, value] of set) {
     const known = Object.hasOwn(before, key) ? before[key] : undefined;
     if (existing === "overwrite" || known === undefined || known === value) continue;
-    throw new PluginError("resource-invalid", `Cannot set label "${key}": it already has the value "${known}"`, {
-      details: "use --overwrite to change it",
-    });
+    throw new PluginError(
+      "resource-invalid",
+      `Cannot set label ${quoted(key)}: it already has the value ${quoted(known)}`,
+      {
+        details: "use --overwrite to change it",
+      },
+    );
   }
   const kept = Object.entries(before).filter(([key]) => !remove.has(key));
   return { ...resource, metadata: { ...resource.metadata, labels: Object.fromEntries([...kept, ...set]) } };

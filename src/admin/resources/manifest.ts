@@ -10,6 +10,7 @@ import { nearestName } from "../../model/nearest-name.ts";
 import { formatProblem } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
 import { isObject } from "../../model/shape.ts";
+import { quoted } from "../../quote.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
 import { splitDocuments } from "./documents.ts";
@@ -112,5 +113,5 @@ export function givenResource(kind: AdminKind, resource: Resource, namespace: st
 function unknownKind(word: string): string {
   const kinds = ADMIN_KINDS.map(({ kind }) => kind);
   const nearest = nearestName(word, kinds);
-  return `"${word}" is not a known kind; ${nearest === undefined ? `use ${kinds.join(", ")}` : `did you mean "${nearest}"?`}`;
+  return `${quoted(word)} is not a known kind; ${nearest === undefined ? `use ${kinds.join(", ")}` : `did you mean "${nearest}"?`}`;
 }

@@ -1,5 +1,6 @@
 /** Parses one document, YAML or JSON. Rejects a key that occurs twice in an object: the parsers silently keep the last. */
 import { type ConfigPath, pathText } from "../../config/problem.ts";
+import { isNestedTooDeep, MAXIMUM_NESTING } from "../../parse-json.ts";
 import { locateJson } from "../json-positions.ts";
 import type { Document } from "./documents.ts";
 import { findRepeatedKeys } from "./repeated-keys.ts";
@@ -28,10 +29,15 @@ export function parseDocument({ text, line }: Pick<Document, "text" | "line">): 
 
 type Yaml = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly reason: string };
 
+const TOO_DEEP = `it is nested more than ${MAXIMUM_NESTING} levels deep`;
+
+/** A value can be endless, because an alias stands for the value at its anchor; the parser limits only their number. */
 function tryYaml(text: string): Yaml {
   try {
-    return { ok: true, value: Bun.YAML.parse(text) };
+    const value: unknown = Bun.YAML.parse(text);
+    return isNestedTooDeep(value) ? { ok: false, reason: TOO_DEEP } : { ok: true, value };
   } catch (cause) {
+    if (cause instanceof RangeError) return { ok: false, reason: TOO_DEEP };
     const reason = cause instanceof Error ? cause.message.replace(/^YAML Parse error: /, "") : String(cause);
     return { ok: false, reason };
   }

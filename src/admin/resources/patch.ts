@@ -1,5 +1,6 @@
 import { PluginError } from "../../errors.ts";
 import { isObject } from "../../model/shape.ts";
+import { quoted } from "../../quote.ts";
 import { type Command, UsageError } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { forEachResource } from "./for-each-resource.ts";
@@ -32,7 +33,7 @@ export const patchCommand: Command = {
   ],
   async run(context, given) {
     const { kind, name, rest } = parseReference(given);
-    if (rest.length > 0) throw new UsageError(`"patch" takes exactly one resource: got also "${rest[0]}"`);
+    if (rest.length > 0) throw new UsageError(`"patch" takes exactly one resource: got also ${quoted(rest[0])}`);
     const text = given.values.get("patch");
     if (text === undefined) throw new UsageError('"-p PATCH" is required');
     const patch = parsePatch(text);

@@ -3,6 +3,7 @@ import type { ResourceName } from "../../model/keys.ts";
 import { findKind, kindWords, type PublicKind } from "../../model/kinds.ts";
 import { isResourceName } from "../../model/metadata.ts";
 import { nearestName } from "../../model/nearest-name.ts";
+import { quoted } from "../../quote.ts";
 import { type Given, UsageError } from "../command.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import { ADMIN_KINDS } from "../kinds/kinds.ts";
@@ -31,14 +32,14 @@ function kindNamed(word: string): AdminKind {
   if (found) return found;
   const nearest = nearestName(word, ADMIN_KINDS.flatMap(kindWords));
   const hint = nearest === undefined ? `available kinds: ${KIND_WORDS.join(", ")}` : `did you mean "${nearest}"?`;
-  throw new UsageError(`Unknown kind "${word}"; ${hint}`);
+  throw new UsageError(`Unknown kind ${quoted(word)}; ${hint}`);
 }
 
 /** The namespace given with `--namespace`; `undefined` if absent. */
 export function namespaceOf(given: Given): string | undefined {
   const namespace = given.values.get(NAMESPACE_OPTION.name);
   if (namespace === undefined || isResourceName(namespace)) return namespace;
-  throw new UsageError(`"${namespace}" is not a valid namespace; use lower-case letters, digits, "-" and "."`);
+  throw new UsageError(`${quoted(namespace)} is not a valid namespace; use lower-case letters, digits, "-" and "."`);
 }
 
 /** `KIND NAME…`, `KIND,KIND`, or `KIND/NAME…`. */
@@ -80,10 +81,10 @@ function nameIn(kind: PublicKind, path: readonly string[], namespace: string | u
   const [name = "", ...rest] = path.toReversed();
   const [own, ...tooMuch] = rest;
   if (name === "" || tooMuch.length > 0 || (own !== undefined && !kind.namespaced)) {
-    throw new UsageError(`"${path.join("/")}" is not a valid ${kind.kind} name`);
+    throw new UsageError(`${quoted(path.join("/"))} is not a valid ${kind.kind} name`);
   }
   if (own !== undefined && namespace !== undefined && own !== namespace) {
-    throw new UsageError(`"${path.join("/")}" conflicts with --namespace ${namespace}`);
+    throw new UsageError(`${quoted(path.join("/"))} conflicts with --namespace ${namespace}`);
   }
   return kind.namespaced ? { name, namespace: own ?? namespace ?? USUAL_NAMESPACE } : { name };
 }

@@ -1,5 +1,6 @@
 /** `-f`: a file, a directory (its .yaml, .yml and .json files), or - for standard input; can be repeated. */
 import { PluginError } from "../../errors.ts";
+import { quoted } from "../../quote.ts";
 import { type Context, type Given, UsageError } from "../command.ts";
 import type { Option } from "../option.ts";
 import { decodeManifests, type GivenResource, type Manifest } from "./manifest.ts";
@@ -40,6 +41,6 @@ async function readSource(context: Context, path: string): Promise<readonly Mani
   } catch (cause) {
     const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
     const reason = code === "ENOENT" ? "no such file or directory" : code;
-    throw new PluginError("io-failure", `Cannot read "${path}": ${reason}`, { cause });
+    throw new PluginError("io-failure", `Cannot read ${quoted(path)}: ${reason}`, { cause });
   }
 }

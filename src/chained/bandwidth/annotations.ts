@@ -6,6 +6,7 @@
 import type { JsonObject } from "../../cni/json.ts";
 import { PluginError } from "../../errors.ts";
 import { ORCHESTRATOR_NAMES } from "../../identity.ts";
+import { quoted } from "../../quote.ts";
 import { parseBandwidthQuantity } from "./quantity.ts";
 
 /** Bits per second; a direction without annotation is absent. */
@@ -28,7 +29,7 @@ function rateOf(annotations: JsonObject, direction: "ingress" | "egress"): bigin
     const rate = parseBandwidthQuantity(key, String(text));
     if (found !== undefined && found.rate !== rate) {
       const state = `it contradicts "${found.key}", which is ${found.rate} bits per second; set only one of them`;
-      throw new PluginError("config-invalid", `Cannot use annotation "${key}": ${JSON.stringify(text)}: ${state}`);
+      throw new PluginError("config-invalid", `Cannot use annotation "${key}": ${quoted(text)}: ${state}`);
     }
     found = { key, rate };
   }

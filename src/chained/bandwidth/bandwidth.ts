@@ -10,6 +10,7 @@
  */
 import { isJsonObject, type JsonObject } from "../../cni/json.ts";
 import { PluginError } from "../../errors.ts";
+import { quoted } from "../../quote.ts";
 import { valueInAnyCase } from "../any-case.ts";
 import { annotatedRates } from "./annotations.ts";
 
@@ -103,19 +104,19 @@ function isPresent(value: unknown): boolean {
 function objectAt(given: unknown, place: string): JsonObject {
   const value = given ?? {};
   if (isJsonObject(value)) return value;
-  throw new PluginError("decode-failure", `Cannot read ${place}: it is ${JSON.stringify(value)}, not an object`);
+  throw new PluginError("decode-failure", `Cannot read ${place}: it is ${quoted(value)}, not an object`);
 }
 
 function unsigned(object: JsonObject, field: string, place: string): bigint {
   const value = valueInAnyCase(object, field) ?? 0;
   if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value < 2 ** 64) return BigInt(value);
-  const state = `${field} is ${JSON.stringify(value)}, not a whole number from 0 to 2^64 - 1`;
+  const state = `${field} is ${quoted(value)}, not a whole number from 0 to 2^64 - 1`;
   throw new PluginError("decode-failure", `Cannot read ${place}: ${state}`);
 }
 
 function refuseField(config: JsonObject, field: string): void {
   const value = valueInAnyCase(config, field) ?? [];
   if (Array.isArray(value) && value.length === 0) return;
-  const state = `${field} is ${JSON.stringify(value)}, but shaping by subnet is not supported; remove the field`;
+  const state = `${field} is ${quoted(value)}, but shaping by subnet is not supported; remove the field`;
   throw new PluginError("field-unsupported", `Cannot use the network config: ${state}`);
 }

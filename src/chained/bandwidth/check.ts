@@ -12,6 +12,7 @@ import {
 } from "../../linux/rtnetlink/qdisc.ts";
 import { isRedirectTo, listIngressFilters } from "../../linux/rtnetlink/redirect.ts";
 import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
+import { quoted } from "../../quote.ts";
 import type { Bandwidth } from "./bandwidth.ts";
 import { requireHostVeth } from "./host-veth.ts";
 import { ifbNamesOf } from "./ifb-identity.ts";
@@ -25,7 +26,7 @@ export function checkShaping(call: CheckCall, result: CniResult, bandwidth: Band
     return [...ingressDifferences(socket, at, bandwidth), ...egressDifferences(socket, at, bandwidth)];
   });
   if (differences.length === 0) return;
-  const subject = `interface "${call.ifname}" of container "${call.containerId}"`;
+  const subject = `interface "${call.ifname}" of container ${quoted(call.containerId)}`;
   throw new PluginError("check-failed", `Cannot confirm the shaping of ${subject}: ${differences.join("; ")}`);
 }
 

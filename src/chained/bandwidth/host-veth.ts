@@ -5,12 +5,13 @@ import { PluginError } from "../../errors.ts";
 import { closeNetlinkSocket, type NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { closeNetns, openNetlinkSocketIn, openNetns } from "../../linux/netns.ts";
 import { findLink, findLinkByIndex, type Link } from "../../linux/rtnetlink/link.ts";
+import { quoted } from "../../quote.ts";
 
 /** Throws an error that says what is missing if there is no host's end. */
 export function requireHostVeth(host: NetlinkSocket, call: AddCall | CheckCall, result: CniResult): Link {
   if (result.interfaces.length === 0) throw unshapeable(call.ifname, "prevResult has no interfaces");
   const inside = linkInside(call.netns, call.ifname);
-  if (inside === undefined) throw unshapeable(call.ifname, `it does not exist in "${call.netns}"`);
+  if (inside === undefined) throw unshapeable(call.ifname, `it does not exist in ${quoted(call.netns)}`);
 
   const veth = peerOf(host, inside);
   if (veth === undefined) throw unshapeable(call.ifname, "it is not a veth with its other end on the host");

@@ -4,6 +4,7 @@
  * Pure and exact: decimal fractions are never converted to floating point.
  */
 import { PluginError } from "../../errors.ts";
+import { quoted } from "../../quote.ts";
 
 const QUANTITY = /^\+?(\d*)(?:\.(\d*))?(?:([numkMGTPE])|([KMGTPE]i)|[eE]([+-]?\d{1,3}))?$/;
 
@@ -48,5 +49,5 @@ function divideRoundingUp(value: bigint, by: bigint): bigint {
 }
 
 function invalid(annotation: string, text: string, state: string): PluginError {
-  return new PluginError("config-invalid", `Cannot use annotation "${annotation}": ${JSON.stringify(text)}: ${state}`);
+  return new PluginError("config-invalid", `Cannot use annotation "${annotation}": ${quoted(text)}: ${state}`);
 }

@@ -9,6 +9,7 @@
  */
 import { PluginError } from "../../errors.ts";
 import type { NftChange } from "../../linux/nftables/ruleset.ts";
+import { quoted } from "../../quote.ts";
 import { assignChanges, uncountChanges } from "./changes.ts";
 import { type Claim, formatHostPort, isForAnyAddress } from "./claim.ts";
 import { type Conflicts, claimKeys, type Rival } from "./conflicts.ts";
@@ -76,9 +77,13 @@ function judgeClaims({ owner, records }: RecordSet, { rivals }: Conflicts): Judg
 }
 
 function taken(claim: Claim, { name }: Rival): PluginError {
-  return new PluginError("host-port-taken", `Cannot map host port ${formatHostPort(claim)}: it belongs to "${name}"`, {
-    details: name,
-  });
+  return new PluginError(
+    "host-port-taken",
+    `Cannot map host port ${formatHostPort(claim)}: it belongs to ${quoted(name)}`,
+    {
+      details: name,
+    },
+  );
 }
 
 /** The whole table if it is missing or was changed; otherwise only the rules of new prefix lengths. */

@@ -5,6 +5,7 @@
 import { isJsonObject, type JsonObject } from "../../cni/json.ts";
 import { PluginError } from "../../errors.ts";
 import { type Address, parseAddress, unmapAddress } from "../../ip/address.ts";
+import { quoted } from "../../quote.ts";
 
 const PROTOCOL_NUMBER = { tcp: 6, udp: 17, sctp: 132 } as const;
 
@@ -91,7 +92,7 @@ function decodeHostIp(value: unknown, place: string, problems: string[]): Addres
 }
 
 function shown(value: unknown): string {
-  return value === undefined ? "missing" : JSON.stringify(value);
+  return value === undefined ? "missing" : quoted(value);
 }
 
 function misshapen(place: string, wanted: string): PluginError {

@@ -6,6 +6,7 @@
  */
 import type { JsonObject } from "../../cni/json.ts";
 import { PluginError } from "../../errors.ts";
+import { quoted } from "../../quote.ts";
 import { valueInAnyCase } from "../any-case.ts";
 
 export interface PortmapOptions {
@@ -45,26 +46,26 @@ function decodeSwitch(config: JsonObject, key: string, whenAbsent: boolean): boo
   if (typeof value === "boolean") return value;
   throw new PluginError(
     "decode-failure",
-    `Cannot read the network config: "${key}" is ${JSON.stringify(value)}, not true or false`,
+    `Cannot read the network config: "${key}" is ${quoted(value)}, not true or false`,
   );
 }
 
 function refuseBackend(value: unknown): void {
   if (value === undefined || value === null || value === "" || value === "nftables") return;
   const kind = value === "iptables" ? "field-unsupported" : "config-invalid";
-  throw new PluginError(kind, `Cannot use "backend": ${JSON.stringify(value)}: the only backend is "nftables"`);
+  throw new PluginError(kind, `Cannot use "backend": ${quoted(value)}: the only backend is "nftables"`);
 }
 
 function checkMarkBit(value: unknown): void {
   if (value === undefined || value === null) return;
   if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= LAST_MARK_BIT) return;
   const state = `not a bit between 0 and ${LAST_MARK_BIT}`;
-  throw new PluginError("config-invalid", `Cannot use "markMasqBit": ${JSON.stringify(value)}: ${state}`);
+  throw new PluginError("config-invalid", `Cannot use "markMasqBit": ${quoted(value)}: ${state}`);
 }
 
 /** An empty text or list counts as absent. */
 function refuseGiven(config: JsonObject, key: string, reason: string): void {
   const value = valueInAnyCase(config, key);
   if (value === undefined || value === null || value === "" || (Array.isArray(value) && value.length === 0)) return;
-  throw new PluginError("field-unsupported", `Cannot use "${key}": ${JSON.stringify(value)}: ${reason}`);
+  throw new PluginError("field-unsupported", `Cannot use "${key}": ${quoted(value)}: ${reason}`);
 }

@@ -4,7 +4,8 @@
  * would make them readable for all. (SQLite gives its journal the same mode.)
  */
 import type { Database } from "bun:sqlite";
-import { convertError, SLICE_MILLISECONDS, whenUnlocked } from "./patience.ts";
+import { convertError } from "./failure.ts";
+import { SLICE_MILLISECONDS, whenUnlocked } from "./patience.ts";
 
 /** Opens the file, which is made when it is not there; an empty file is an empty database. */
 export async function openFile(path: string): Promise<Database> {

@@ -7,6 +7,7 @@
  */
 import type { Database } from "bun:sqlite";
 import { PluginError } from "../../errors.ts";
+import { quoted } from "../../quote.ts";
 import { whenUnlocked } from "./patience.ts";
 
 const SCHEMA_VERSION = 1n;
@@ -40,7 +41,7 @@ export async function prepareSchema(database: Database): Promise<void> {
   if (version !== 0n) {
     throw new PluginError(
       "datastore-unavailable",
-      `Cannot open datastore "${database.filename}": its schema is version ${version}, this program knows ${SCHEMA_VERSION}`,
+      `Cannot open datastore ${quoted(database.filename)}: its schema is version ${version}, this program knows ${SCHEMA_VERSION}`,
       { details: "The file was written by another version of the product" },
     );
   }

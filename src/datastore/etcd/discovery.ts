@@ -4,6 +4,7 @@
  * that nobody is led away from it.
  */
 import { PluginError } from "../../errors.ts";
+import { quoted } from "../../quote.ts";
 import type { Endpoint } from "./endpoints.ts";
 
 export interface ServiceRecord {
@@ -52,7 +53,7 @@ function undiscovered(name: string, reason: string, cause: unknown): PluginError
   const services = SERVICES.map(({ service }) => service).join(" or ");
   return new PluginError(
     "datastore-unavailable",
-    `Cannot discover etcd below "${name}" at stage "resolve": ${reason} (SRV ${services})`,
+    `Cannot discover etcd below ${quoted(name)} at stage "resolve": ${reason} (SRV ${services})`,
     { cause, details: "check the SRV records of the domain and the system's resolver" },
   );
 }

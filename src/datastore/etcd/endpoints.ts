@@ -4,6 +4,7 @@
  * and not tried again before all others have failed, too.
  */
 import { PluginError } from "../../errors.ts";
+import { quoted } from "../../quote.ts";
 import { redact } from "../../redaction.ts";
 import type { User } from "./transport.ts";
 
@@ -17,7 +18,10 @@ export interface Endpoint {
 export function parseEndpoint(text: string): Endpoint {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !["http:", "https:"].includes(url.protocol) || url.hostname === "") {
-    throw new PluginError("config-invalid", `Cannot use etcd endpoint "${redact(text)}": not an http or https address`);
+    throw new PluginError(
+      "config-invalid",
+      `Cannot use etcd endpoint ${quoted(redact(text))}: not an http or https address`,
+    );
   }
   const name = decodeURIComponent(url.username);
   const user = name === "" ? undefined : { name, password: decodeURIComponent(url.password) };

@@ -3,6 +3,7 @@
  * several roots: each of them is trusted.
  */
 import { PluginError } from "../../errors.ts";
+import { quoted } from "../../quote.ts";
 
 export interface TlsFiles {
   readonly ca?: string[];
@@ -33,14 +34,14 @@ async function readOptional(path: string | undefined): Promise<string | undefine
     return await Bun.file(path).text();
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new PluginError("io-failure", `Cannot read the etcd certificate file "${path}": ${reason}`, { cause });
+    throw new PluginError("io-failure", `Cannot read the etcd certificate file ${quoted(path)}: ${reason}`, { cause });
   }
 }
 
 function splitCertificates(text: string, path: string): string[] {
   const certificates = text.match(CERTIFICATE) ?? [];
   if (certificates.length === 0) {
-    throw new PluginError("io-failure", `Cannot use the etcd CA file "${path}": it holds no PEM certificate`);
+    throw new PluginError("io-failure", `Cannot use the etcd CA file ${quoted(path)}: it holds no PEM certificate`);
   }
   return certificates;
 }

@@ -1,6 +1,7 @@
 /** The end of a search: which pools were tried, how full they are, and what kept the rest away. */
 import { PluginError } from "../../errors.ts";
 import { formatPrefix, prefixCovers, prefixSize } from "../../ip/prefix.ts";
+import { quoted } from "../../quote.ts";
 import type { Pool } from "../pools.ts";
 import type { Search } from "./choice.ts";
 import { whyNoNewBlock } from "./new-block.ts";
@@ -15,7 +16,7 @@ export function exhausted(search: Search, seen: { readonly complete: boolean }):
   ].flat();
   return new PluginError(
     "addresses-exhausted",
-    `Cannot assign an IPv${search.family} address to "${search.request.handle}": no free address in ${pools.join(", ")}`,
+    `Cannot assign an IPv${search.family} address to ${quoted(search.request.handle)}: no free address in ${pools.join(", ")}`,
     { details: reasons.join("; ") },
   );
 }

@@ -12,6 +12,7 @@ import { blockOf } from "../../ip/block.ts";
 import { prefixContains } from "../../ip/prefix.ts";
 import type { BlockAttribute } from "../../model/ipam-block.ts";
 import { hostAffinity } from "../../model/ipam-block.ts";
+import { quoted } from "../../quote.ts";
 import { assignOrdinal, attributesOf, emptyBlock, ordinalIn, ordinalsOf, type Taken } from "../block.ts";
 import { poolHolding } from "../pools.ts";
 import type { KnownBlock } from "../view.ts";
@@ -54,7 +55,7 @@ function fromExistingBlock(search: Search, address: Address, known: KnownBlock):
     const owner = block.affinity ?? "nobody";
     throw new PluginError(
       "address-taken",
-      `Cannot assign address "${formatAddress(address)}": its block belongs to "${owner}" and strictAffinity is on`,
+      `Cannot assign address "${formatAddress(address)}": its block belongs to ${quoted(owner)} and strictAffinity is on`,
     );
   }
   const taken: Taken | undefined = assignOrdinal(block, ordinal, attributes);
@@ -65,9 +66,9 @@ function fromExistingBlock(search: Search, address: Address, known: KnownBlock):
 function takenBy(address: Address, owner: BlockAttribute | undefined): PluginError {
   const { pod, namespace, node } = owner?.secondary ?? {};
   const who = [
-    `handle "${owner?.handleId ?? "unknown"}"`,
+    `handle ${quoted(owner?.handleId ?? "unknown")}`,
     pod === undefined ? [] : `pod "${namespace === undefined ? pod : `${namespace}/${pod}`}"`,
-    node === undefined ? [] : `node "${node}"`,
+    node === undefined ? [] : `node ${quoted(node)}`,
   ].flat();
   return new PluginError(
     "address-taken",

@@ -10,6 +10,7 @@ import { counted } from "../../counted.ts";
 import type { Wanted } from "../../datastore/datastore.ts";
 import type { Prefix } from "../../ip/prefix.ts";
 import { hostAffinity } from "../../model/ipam-block.ts";
+import { quoted } from "../../quote.ts";
 import { assignNext, emptyBlock } from "../block.ts";
 import { candidateBlocks } from "../candidates.ts";
 import { type Choice, type Search, takeAndClaim } from "./choice.ts";
@@ -36,7 +37,7 @@ export function whyNoNewBlock({ view, request, family }: Search): string | undef
   const { autoAllocateBlocks, maxBlocksPerHost } = view.configuration();
   if (!autoAllocateBlocks) return "autoAllocateBlocks is off";
   if (view.affinities(family).length < maxBlocksPerHost) return undefined;
-  return `node "${request.node}" has its ${counted(maxBlocksPerHost, "block")} (maxBlocksPerHost)`;
+  return `node ${quoted(request.node)} has its ${counted(maxBlocksPerHost, "block")} (maxBlocksPerHost)`;
 }
 
 /** The next bundle of candidates that were not read yet. */

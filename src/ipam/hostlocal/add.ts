@@ -3,6 +3,7 @@ import { type CniDns, type CniResult, EMPTY_RESULT } from "../../cni/result.ts";
 import { PluginError } from "../../errors.ts";
 import { formatAddress, parseAddress } from "../../ip/address.ts";
 import { lastChangeOf, readText } from "../../linux/files.ts";
+import { quoted } from "../../quote.ts";
 import { assign } from "./assign.ts";
 import { type AddressInput, decodeHostLocal } from "./config.ts";
 import { withNetworkLock } from "./network-lock.ts";
@@ -44,7 +45,7 @@ export async function hostLocalCheck(input: CheckInput, signal: AbortSignal): Pr
     lastChangeOf(directory) === undefined
       ? []
       : await withNetworkLock(directory, signal, () => openIndex(directory).addressesOf(owner).addresses);
-  const place = `container "${input.containerId}", interface "${input.ifname}", in "${directory}"`;
+  const place = `container ${quoted(input.containerId)}, interface "${input.ifname}", in ${quoted(directory)}`;
   if (held.length === 0)
     throw new PluginError("check-failed", `Cannot confirm the addresses: there is no reservation for ${place}`);
 
@@ -67,5 +68,5 @@ function ownerOf({ containerId, ifname }: AttachmentInput): Owner {
 function readDns(path: string): CniDns {
   const content = readText(path);
   if (content !== undefined) return parseResolvConf(content);
-  throw new PluginError("io-failure", `Cannot read ipam.resolvConf: the file "${path}" does not exist`);
+  throw new PluginError("io-failure", `Cannot read ipam.resolvConf: the file ${quoted(path)} does not exist`);
 }

@@ -6,6 +6,7 @@
  */
 import { PluginError } from "../../errors.ts";
 import { type Address, formatAddress, isSameAddress, parseAddress } from "../../ip/address.ts";
+import { quoted } from "../../quote.ts";
 import { markStale, markValid, type OwnerIndex } from "./owner-index.ts";
 import { type Candidate, candidates, formatSet, type RangeSet, rangeContaining } from "./range-set.ts";
 import { type Owner, ownerText, readReservation, release, reserve, writeLastReserved } from "./store.ts";
@@ -107,7 +108,7 @@ function reserveNext(
   for (const candidate of candidates(set, parseAddress(lastReserved[number] ?? ""))) {
     if (reserve(directory, formatAddress(candidate.address), owner)) return candidate;
   }
-  const state = `no address of ${formatSet(set)} is free (set ${number} of "${directory}")`;
+  const state = `no address of ${formatSet(set)} is free (set ${number} of ${quoted(directory)})`;
   throw new PluginError("addresses-exhausted", `Cannot assign an address: ${state}`);
 }
 

@@ -8,6 +8,7 @@
 import { isJsonObject, type JsonObject } from "../../cni/json.ts";
 import { PluginError } from "../../errors.ts";
 import { type Address, parseAddress, unmapAddress } from "../../ip/address.ts";
+import { quoted } from "../../quote.ts";
 
 /** An object and its path in the config. */
 export interface Section {
@@ -52,14 +53,10 @@ export function address(placed: Placed): Address | undefined {
 }
 
 export function wrong({ value, place }: Placed, wanted: string): PluginError {
-  const state = value === undefined ? "is missing" : `is ${shortened(JSON.stringify(value))}`;
+  const state = value === undefined ? "is missing" : `is ${quoted(value)}`;
   return new PluginError("config-invalid", `Cannot use the network config: "${place}" ${state}: ${wanted}`);
 }
 
 function spellingOf(object: JsonObject, name: string): string {
   return Object.keys(object).find((key) => key.toLowerCase() === name.toLowerCase()) ?? name;
-}
-
-function shortened(words: string): string {
-  return words.length > 120 ? `${words.slice(0, 120)}…` : words;
 }

@@ -5,6 +5,7 @@
  * is healthy, and if the runtime reported it as not ready, they would be evicted.
  */
 import { PluginError } from "../../errors.ts";
+import { quoted } from "../../quote.ts";
 import { type AddressInput, decodeHostLocal } from "./config.ts";
 
 export async function hostLocalStatus(input: Omit<AddressInput, "args">): Promise<void> {
@@ -21,7 +22,7 @@ export async function hostLocalStatus(input: Omit<AddressInput, "args">): Promis
       accessSync(path, mode);
     } catch (cause) {
       const details = cause instanceof Error ? cause.message : String(cause);
-      throw new PluginError("not-available", `Cannot assign addresses: "${path}" ${problem}`, {
+      throw new PluginError("not-available", `Cannot assign addresses: ${quoted(path)} ${problem}`, {
         details,
         cause,
       });

@@ -2,6 +2,7 @@
 import type { CheckCall } from "../../cni/call.ts";
 import { PluginError } from "../../errors.ts";
 import { formatAddress, parseAddress } from "../../ip/address.ts";
+import { quoted } from "../../quote.ts";
 import { attachmentOf, heldRequest } from "../attachment.ts";
 import type { Session } from "../session.ts";
 import { resultAddresses } from "./result-addresses.ts";
@@ -11,11 +12,11 @@ export async function check(call: CheckCall, session: Session): Promise<void> {
   const expected = resultAddresses(call.prevResult);
   const held = await (await session.allocator()).held(heldRequest(attachment, expected));
   const names = held.map(({ address }) => formatAddress(address));
-  if (names.length === 0) throw failed(`handle "${attachment.handle}" has no address`);
+  if (names.length === 0) throw failed(`handle ${quoted(attachment.handle)} has no address`);
 
   const lost = expected.filter((text) => !names.includes(canonical(text)));
   if (lost.length === 0) return;
-  throw failed(`handle "${attachment.handle}" has ${names.join(", ")}, but not ${lost.join(", ")}`);
+  throw failed(`handle ${quoted(attachment.handle)} has ${names.join(", ")}, but not ${lost.join(", ")}`);
 }
 
 function canonical(text: string): string {
