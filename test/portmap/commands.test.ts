@@ -1,4 +1,4 @@
-/** DEL, CHECK, GC and STATUS of host ports, and tables that somebody else changed or removed. */
+/** DEL, CHECK, GC and STATUS of host ports, and tables that another program changed or removed. */
 import { afterAll, afterEach, beforeAll, describe, expect } from "bun:test";
 import { ownerOf } from "../../src/chained/portmap/port-owner.ts";
 import { CHAINING_VERSIONS, isAtLeast } from "../../src/cni/version.ts";
@@ -43,14 +43,17 @@ describe("portmap", () => {
     const without: Readonly<Record<string, PortmapCall>> = {
       "the mappings": { id: "one", addresses: ADDRESSES },
       "the result of ADD": { id: "one", ports: ONE.ports ?? [] },
-      "both, as a runtime that lost its disk": { id: "one" },
+      "both, as from a runtime that lost its disk": { id: "one" },
       "a namespace": { id: "one", netns: "" },
       "the namespace's file": { id: "one", netns: "/run/netns/vt-none" },
-      "a config that ADD would take": { id: "one", config: { snat: "no", backend: "iptables", conditionsV4: ["-x"] } },
-      "mappings that make sense": { id: "one", config: { runtimeConfig: { portMappings: [{ hostPort: -1 }] } } },
+      "a config that ADD would accept": {
+        id: "one",
+        config: { snat: "no", backend: "iptables", conditionsV4: ["-x"] },
+      },
+      "valid mappings": { id: "one", config: { runtimeConfig: { portMappings: [{ hostPort: -1 }] } } },
     };
     for (const [what, call] of Object.entries(without)) {
-      testCommand(`removes everything without ${what}, and says nothing the second time`, async () => {
+      testCommand(`removes everything without ${what}, and succeeds silently the second time`, async () => {
         await portmap.must("ADD", ONE);
         for (let time = 0; time < 2; time++) {
           expect(await portmap.must("DEL", call)).toMatchObject({ stdout: "" });
@@ -59,12 +62,12 @@ describe("portmap", () => {
       });
     }
 
-    testCommand("is well where nothing was ever added, and makes no table", async () => {
+    testCommand("succeeds if nothing was ever added, and creates no table", async () => {
       await portmap.must("DEL", ONE);
       expect(await nft("list tables")).toBe("");
     });
 
-    testCommand("leaves the ports of other containers, interfaces and networks", async () => {
+    testCommand("keeps the ports of other containers, interfaces and networks", async () => {
       await portmap.must("ADD", ONE);
       const before = await world.kept();
       for (const call of [{ id: "two" }, { id: "one", ifname: "eth1" }, { id: "one", network: "other" }]) {
@@ -73,7 +76,7 @@ describe("portmap", () => {
       expect(await world.kept()).toEqual(before);
     });
 
-    testCommand("removes the rest when somebody removed a part by hand", async () => {
+    testCommand("removes the rest if a part was removed by hand", async () => {
       await portmap.must("ADD", ONE);
       await nft(`delete element ip ${TABLE} ports { tcp . 0.0.0.0 . 80 }`);
       await nft(`delete element ip ${TABLE} owners { udp . 0.0.0.0 . 53 }`);
@@ -82,7 +85,7 @@ describe("portmap", () => {
       expect(await world.kept()).toEqual([]);
     });
 
-    testCommand("removes everything when somebody removed a part of its records", async () => {
+    testCommand("removes everything if some of its records were removed by hand", async () => {
       await portmap.must("ADD", ONE);
       await nft(`delete element ip ${TABLE} attachments { ${OWNER} . 0, ${OWNER} . 2 }`);
       await portmap.must("DEL", ONE);
@@ -97,7 +100,7 @@ describe("portmap", () => {
   });
 
   describe("DEL and GC", () => {
-    testCommand("leave no socket behind that nobody closes", async () => {
+    testCommand("leave no open socket behind", async () => {
       const sockets = async () => (await world.host.must(["cat", "/proc/net/netlink"])).match(/^\S+ 12 .*$/gm)?.length;
       const before = await sockets();
       await portmap.must("ADD", ONE);
@@ -109,7 +112,7 @@ describe("portmap", () => {
 
   describe("ADD", () => {
     for (const cniVersion of CHAINING_VERSIONS) {
-      testCommand(`passes the result on as it came at ${cniVersion}, with ports and without`, async () => {
+      testCommand(`passes the result on unchanged at ${cniVersion}, with ports and without`, async () => {
         const interfaces = [{ name: "veth0" }, { name: "eth0", sandbox: "/run/netns/vt-one" }];
         for (const ports of [ONE.ports ?? [], []]) {
           const { stdout } = await portmap.must("ADD", { ...ONE, ports, cniVersion });
@@ -143,7 +146,7 @@ describe("portmap", () => {
       });
     }
 
-    testCommand("leaves out, with a warning, what no address of the container can serve", async () => {
+    testCommand("skips, with a warning, a mapping that no address of the container can serve", async () => {
       const call = { ...ONE, addresses: ["10.77.0.2/24"], ports: [port(80), port(81, "fd00:2::1")] };
       const { stderr } = await portmap.must("ADD", call);
       expect(stderr).toContain("tcp 81");
@@ -151,7 +154,7 @@ describe("portmap", () => {
       await portmap.must("ADD", { ...call, addresses: [] });
     });
 
-    testCommand("warns of a process of the host that listens on the port, and maps it all the same", async () => {
+    testCommand("warns about a process of the host that listens on the port, and maps it nevertheless", async () => {
       using _tcp = serveTcp(world.netns, "host", 80, "0.0.0.0");
       using _six = serveTcp(world.netns, "host", 81, "::1");
       using _udp = await serveUdp(world.netns, "host", 53, "127.0.0.1");
@@ -167,7 +170,7 @@ describe("portmap", () => {
   });
 
   describe("CHECK", () => {
-    testCommand("passes after ADD, with no mappings, and needs a result", async () => {
+    testCommand("succeeds after ADD, also without mappings, and requires a result", async () => {
       await portmap.must("ADD", ONE);
       expect(await portmap.must("CHECK", ONE)).toMatchObject({ stdout: "" });
       await portmap.must("CHECK", { id: "two", addresses: ADDRESSES });
@@ -197,7 +200,7 @@ describe("portmap", () => {
       "flush ruleset",
     ];
     for (const damage of damages) {
-      testCommand(`tells after "${damage.replaceAll(TABLE, "<table>")}", and the next ADD repairs it`, async () => {
+      testCommand(`fails after "${damage.replaceAll(TABLE, "<table>")}", and the next ADD repairs it`, async () => {
         await portmap.must("ADD", ONE);
         await nft(damage);
         await portmap.refused("CHECK", ERROR_TABLE["check-failed"].code, ONE);
@@ -208,14 +211,14 @@ describe("portmap", () => {
       });
     }
 
-    testCommand("tells who has the port instead", async () => {
+    testCommand("reports another owner of the port", async () => {
       await portmap.must("ADD", ONE);
       await portmap.must("DEL", ONE);
       await portmap.must("ADD", { ...ONE, id: "two" });
       expect(await portmap.refused("CHECK", ERROR_TABLE["check-failed"].code, ONE)).toContain("ports/two/eth0");
     });
 
-    testCommand("tells other ports and another address of the container", async () => {
+    testCommand("reports other ports and another address of the container", async () => {
       await portmap.must("ADD", ONE);
       const code = ERROR_TABLE["check-failed"].code;
       await portmap.refused("CHECK", code, { ...ONE, ports: [port(81)] });
@@ -223,7 +226,7 @@ describe("portmap", () => {
       await portmap.refused("CHECK", code, { ...ONE, config: { masqAll: true } });
     });
 
-    testCommand("demands hidden sources only where the config asks for them", async () => {
+    testCommand("requires masqueraded sources only if the config requests them", async () => {
       await portmap.must("ADD", { ...ONE, config: { snat: false } });
       await portmap.must("CHECK", { ...ONE, config: { snat: false } });
       await portmap.refused("CHECK", ERROR_TABLE["check-failed"].code, ONE);
@@ -234,7 +237,7 @@ describe("portmap", () => {
   });
 
   describe("another container's ports", () => {
-    testCommand("survive the repair that an ADD makes after the rules were flushed", async () => {
+    testCommand("are kept when an ADD repairs flushed rules", async () => {
       await portmap.must("ADD", ONE);
       await nft(`flush table ip ${TABLE}`);
       await portmap.must("ADD", { id: "two", addresses: ["10.77.0.3/24"], ports: [port(99)] });
@@ -255,18 +258,21 @@ describe("portmap", () => {
       [...new Set((await world.kept()).flatMap((line) => /"(\S+\/\S+\/eth\d)"/.exec(line)?.[1] ?? []))].sort();
     const addAll = () => Promise.all([ONE, ...others].map((call) => portmap.must("ADD", call)));
 
-    testCommand("keeps what is valid, removes the rest of the network, and touches no other network", async () => {
-      await addAll();
-      await portmap.must("GC", valid(["one", "eth0"]));
-      expect(await owners()).toEqual(["other/one/eth0", "ports/one/eth0"]);
-      await portmap.must("CHECK", ONE);
-      await portmap.must("GC", valid());
-      expect(await owners()).toEqual(["other/one/eth0"]);
-      await portmap.must("GC", { ...valid(), network: "other" });
-      expect(await world.kept()).toEqual([]);
-    });
+    testCommand(
+      "keeps valid attachments, removes the others of the network, and does not touch other networks",
+      async () => {
+        await addAll();
+        await portmap.must("GC", valid(["one", "eth0"]));
+        expect(await owners()).toEqual(["other/one/eth0", "ports/one/eth0"]);
+        await portmap.must("CHECK", ONE);
+        await portmap.must("GC", valid());
+        expect(await owners()).toEqual(["other/one/eth0"]);
+        await portmap.must("GC", { ...valid(), network: "other" });
+        expect(await world.kept()).toEqual([]);
+      },
+    );
 
-    testCommand("removes nothing when the runtime names no list, and honours the misspelt key", async () => {
+    testCommand("removes nothing if the runtime sends no list, and accepts the misspelt key", async () => {
       await addAll();
       const before = await world.kept();
       await portmap.must("GC");
@@ -275,11 +281,11 @@ describe("portmap", () => {
       expect(await owners()).toEqual(["other/one/eth0"]);
     });
 
-    testCommand("is well where there is no table", async () => {
+    testCommand("succeeds if there is no table", async () => {
       await portmap.must("GC", valid());
     });
 
-    testCommand("removes also what somebody removed all records of", async () => {
+    testCommand("also removes ports whose records were all removed", async () => {
       await portmap.must("ADD", ONE);
       await nft(`flush map ip ${TABLE} attachments`);
       await portmap.must("GC", valid(["one", "eth0"]));
@@ -290,7 +296,7 @@ describe("portmap", () => {
       expect(await world.kept()).toEqual([]);
     });
 
-    testCommand("forgets that a port was held on single addresses when nobody holds it", async () => {
+    testCommand("removes the note that a port is used on single addresses if it is not", async () => {
       await portmap.must("ADD", ONE);
       await nft(`delete element ip ${TABLE} single { tcp . 192.0.2.1 . 90 }`);
       await nft(`delete element ip ${TABLE} owners { tcp . 192.0.2.1 . 90 }`);
@@ -301,11 +307,11 @@ describe("portmap", () => {
   });
 
   describe("STATUS", () => {
-    testCommand("tells options that no ADD could use", async () => {
+    testCommand("reports options that ADD would refuse", async () => {
       await portmap.refused("STATUS", ERROR_TABLE["field-unsupported"].code, { config: { backend: "iptables" } });
     });
 
-    testCommand("is well where the kernel takes rules, and says so where it does not", async () => {
+    testCommand("succeeds if the kernel accepts rules, and reports if it does not", async () => {
       expect(await portmap.must("STATUS")).toMatchObject({ stdout: "" });
       const stdin = JSON.stringify({ cniVersion: "1.1.0", name: "ports", type: "portmap" });
       const environment = { CNI_COMMAND: "STATUS", CNI_PATH: "/opt/cni/bin" };

@@ -1,4 +1,4 @@
-/** The power goes off at every message to the kernel, at every answer, and at every file: DEL, GC or the next ADD mends it. */
+/** The plugin is killed at every message to the kernel, at every reply, and at every file: DEL, GC or the next ADD repairs it. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { hostProblem } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
@@ -28,7 +28,7 @@ describe("portmap killed at any point", () => {
   });
   afterAll(() => world?.[Symbol.asyncDispose]());
 
-  /** Kills the command at its first such call, at its second … until one run survives; answers how many died. */
+  /** Kills the command at its first such call, at its second … until one run survives; returns how many were killed. */
   async function killAtEach(call: string, command: string, then: () => Promise<void>): Promise<number> {
     for (let count = 1; count < LIMIT; count++) {
       const inject = `inject=${call}:signal=SIGKILL:when=${count}`;

@@ -1,4 +1,4 @@
-/** What the options of a mapping and of the plugin do to packets. */
+/** The effect of a mapping's and the plugin's options on packets. */
 import { afterAll, afterEach, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
@@ -45,7 +45,7 @@ describe("host ports", () => {
     return pod;
   }
 
-  testOptions("with a hostIP are served on that address alone, in its family alone", async () => {
+  testOptions("with a hostIP are served only on that address, only in its family", async () => {
     const ports = [port(81, HOST4), port(82, HOST6), port(83, "0.0.0.0"), port(84, "::"), port(85, "127.0.0.1")];
     const pod = await podWith(ports);
     using _server = serveTcp(pod.netns, "pod", 80);
@@ -63,7 +63,7 @@ describe("host ports", () => {
     expect(await askTcp(world.netns, HOST4, 85)).toBe("refused");
   });
 
-  testOptions("of one number lead TCP and UDP, and two addresses, to different pods", async () => {
+  testOptions("of one number go to different pods for TCP and UDP, and for two addresses", async () => {
     const web = await podWith([port(80, HOST4)]);
     const other = await podWith([port(80, OTHER_HOST4), { ...port(80, undefined, "udp"), containerPort: 53 }]);
     using _web = serveTcp(web.netns, "web", 80);
@@ -75,12 +75,12 @@ describe("host ports", () => {
     expect(await askUdp(world.client, HOST6, 80)).toBe(`names ${CLIENT6}`);
   });
 
-  testOptions("lead SCTP", async () => {
+  testOptions("work with SCTP", async () => {
     const pod = await podWith([port(9000, undefined, "sctp")]);
     expect(await sctpPortSeen(world.client, pod.netns, HOST4, 9000)).toBe(80);
   });
 
-  testOptions("without snat do not hide the pod from itself, nor let 127.0.0.1 through", async () => {
+  testOptions("without snat do not masquerade the pod's own connections, nor accept those from 127.0.0.1", async () => {
     const pod = await podWith([port(80)], { portmap: { snat: false } });
     using _server = serveTcp(pod.netns, "pod", 80);
     expect(await askTcp(world.client, HOST4, 80)).toBe(`pod ${CLIENT4}`);
@@ -88,7 +88,7 @@ describe("host ports", () => {
     expect(await askTcp(world.netns, "127.0.0.1", 80)).not.toStartWith("pod");
   });
 
-  testOptions("with masqAll hide every client, in both families", async () => {
+  testOptions("with masqAll masquerade every client, in both families", async () => {
     const pod = await podWith([port(80)], { portmap: { masqAll: true } });
     using _server = serveTcp(pod.netns, "pod", 80);
     const seen4 = await askTcp(world.client, HOST4, 80);
@@ -100,14 +100,14 @@ describe("host ports", () => {
     expect(await askTcp(world.netns, "127.0.0.1", 80)).toStartWith("pod ");
   });
 
-  testOptions("keep clients' addresses otherwise, also those of other pods that the host routes", async () => {
+  testOptions("otherwise keep clients' addresses, also those of other pods that the host routes", async () => {
     const pod = await podWith([port(80)]);
     const other = await podWith([]);
     using _server = serveTcp(pod.netns, "pod", 80);
     expect(await askTcp(other.netns, HOST4, 80)).toMatch(/^pod 10\.77\.0\.(?!1$)\d+$/);
   });
 
-  testOptions("open no way from pods and from outside to what listens on the host's 127.0.0.1", async () => {
+  testOptions("do not expose listeners on the host's 127.0.0.1 to pods or to the outside", async () => {
     const pod = await podWith([port(80)]);
     using _secret = serveTcp(world.netns, "secret", 7777, "127.0.0.1");
     expect(await askTcp(world.netns, "127.0.0.1", 7777)).toStartWith("secret");
@@ -117,7 +117,7 @@ describe("host ports", () => {
     await host.must([...inPod, "sh", "-ec", `ip address del 127.0.0.1/8 dev lo; ${settings}`]);
     await host.must([...inPod, "ip", "route", "add", "127.0.0.1/32", "via", "10.77.0.1"]);
     expect(await askTcp(pod.netns, "127.0.0.1", 7777)).toBe("silence");
-    // Without the guard it is open: the way that the test tries is a real one.
+    // Without the guard it is reachable: the test tries a real path.
     await host.must(["nft", `flush chain ip ${identity.hostPortTable} guard`]);
     expect(await askTcp(pod.netns, "127.0.0.1", 7777)).toStartWith("secret");
   });

@@ -1,4 +1,4 @@
-/** Whose a host port is: conflicts, past lives of one attachment, and owners that died without a word. */
+/** Ownership of host ports: conflicts, earlier containers of one attachment, and owners that ended without DEL. */
 import { afterAll, afterEach, beforeAll, describe, expect } from "bun:test";
 import { ERROR_TABLE } from "../../src/errors.ts";
 import { hostProblem } from "../support/host.ts";
@@ -33,18 +33,21 @@ describe("a host port", () => {
   const alive = (...ids: readonly string[]) => Promise.all(ids.map((id) => world.makePod(id, [])));
   const kill = (id: string) => world.host.must(["ip", "netns", "delete", `vt-${id}`]);
 
-  testOwners("of a living container is refused to another, who is told its owner, and nothing is written", async () => {
-    await alive("one", "two");
-    await add("one", FIRST, port(80));
-    const before = await world.kept();
+  testOwners(
+    "of a running container is refused to another, with the owner in the error, and nothing is written",
+    async () => {
+      await alive("one", "two");
+      await add("one", FIRST, port(80));
+      const before = await world.kept();
 
-    const message = await refusedAdd("two", SECOND, port(81), port(80));
-    expect(message).toContain('"ports/one/eth0"');
-    expect(message).toContain("tcp 80");
-    expect(await world.kept()).toEqual(before);
-  });
+      const message = await refusedAdd("two", SECOND, port(81), port(80));
+      expect(message).toContain('"ports/one/eth0"');
+      expect(message).toContain("tcp 80");
+      expect(await world.kept()).toEqual(before);
+    },
+  );
 
-  testOwners("is another port on another protocol, another address, or in the other family", async () => {
+  testOwners("is a different port on another protocol, another address, or in the other family", async () => {
     await alive("one", "two", "three");
     await add("one", FIRST, port(80), port(90, "192.0.2.1"), port(70, "0.0.0.0"));
     await add("two", SECOND, port(80, undefined, "udp"), port(80, undefined, "sctp"), port(90, "192.0.2.3"));
@@ -52,7 +55,7 @@ describe("a host port", () => {
   });
 
   testOwners(
-    "is another port on another address also where the ADD has more to do: a table to make, a past",
+    "is a different port on another address also if ADD has to create a table or to replace earlier records",
     async () => {
       await alive("one", "two", "three");
       await add("one", ["10.77.0.2/24"], port(90, "192.0.2.1"));
@@ -65,7 +68,7 @@ describe("a host port", () => {
     },
   );
 
-  testOwners("on every address keeps single addresses out, and the other way round", async () => {
+  testOwners("on every address excludes single addresses, and the other way round", async () => {
     await alive("one", "two");
     await add("one", FIRST, port(80), port(90, "192.0.2.1"));
 
@@ -75,7 +78,7 @@ describe("a host port", () => {
     await add("two", SECOND, port(80, undefined, "udp"));
   });
 
-  testOwners("is free for every address when the last single address was given up, not before", async () => {
+  testOwners("is free for every address when the last single address is released, not before", async () => {
     await alive("one", "two", "three");
     await add("one", FIRST, port(90, "192.0.2.1"));
     await add("two", SECOND, port(90, "192.0.2.3"));
@@ -87,7 +90,7 @@ describe("a host port", () => {
     await add("three", ["10.77.0.4/24"], port(90));
   });
 
-  testOwners("of a container that is gone goes to whoever asks, and its late DEL takes nothing back", async () => {
+  testOwners("of a deleted container is given to the next one, and a late DEL does not remove it", async () => {
     await alive("one", "two");
     await add("one", FIRST, port(80), port(81));
     await kill("one");
@@ -101,7 +104,7 @@ describe("a host port", () => {
     await portmap.must("CHECK", { id: "two", addresses: SECOND, ports: [port(80)] });
   });
 
-  testOwners("on single addresses of containers that are gone goes to one on every address", async () => {
+  testOwners("on single addresses of deleted containers is given to one on every address", async () => {
     await alive("one", "two", "three");
     await add("one", FIRST, port(80, "192.0.2.1"));
     await add("two", SECOND, port(80, "192.0.2.3"));
@@ -116,7 +119,7 @@ describe("a host port", () => {
     expect(await world.kept()).toEqual([]);
   });
 
-  testOwners("is not taken from a container whose namespace is entered although its file is gone", async () => {
+  testOwners("is kept by a container whose namespace is in use although its file was removed", async () => {
     await alive("one", "two");
     await add("one", FIRST, port(80));
     world.host.start(["nsenter", "--net=/run/netns/vt-one", "sleep", "1000"], "sleep.log");
@@ -125,7 +128,7 @@ describe("a host port", () => {
     await refusedAdd("two", SECOND, port(80));
   });
 
-  testOwners("is kept by a second ADD, moves with a new address, and goes when it is not asked for again", async () => {
+  testOwners("is kept by a second ADD, follows a new address, and is released if not requested again", async () => {
     await alive("one");
     await add("one", FIRST, port(80), port(81));
     const before = await world.kept();
@@ -145,7 +148,7 @@ describe("a host port", () => {
     expect(await world.kept()).toEqual([]);
   });
 
-  testOwners("asked for by two interfaces of one container leads to the first, and both are well", async () => {
+  testOwners("requested by two interfaces of one container goes to the first, and both succeed", async () => {
     await alive("one");
     await add("one", FIRST, port(80));
     const second = { id: "one", ifname: "eth1", network: "other", addresses: ["10.78.0.2/24"], ports: [port(80)] };
@@ -160,7 +163,7 @@ describe("a host port", () => {
     expect(await world.kept()).toEqual([]);
   });
 
-  testOwners("keeps its hidden sources when the pod's address was somebody else's before", async () => {
+  testOwners("keeps its masqueraded sources if the pod's address belonged to another pod before", async () => {
     await alive("one", "two");
     await add("one", FIRST, port(80));
     await add("two", FIRST, port(81));
@@ -171,7 +174,7 @@ describe("a host port", () => {
     expect(await world.kept()).toEqual([]);
   });
 
-  testOwners("may belong to a container of any name, however long", async () => {
+  testOwners("may belong to a container with a name of any length", async () => {
     const long = { id: "c".repeat(300), netns: "/run/netns/vt-one" };
     await alive("one", "two");
     await portmap.must("ADD", { ...long, addresses: FIRST, ports: [port(80)] });

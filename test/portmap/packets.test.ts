@@ -1,4 +1,4 @@
-/** Host ports as packets see them, behind real plugins, on a private host. */
+/** Packets to host ports, with real main plugins, on a private host. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { hostProblem } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
@@ -15,7 +15,7 @@ import {
   type PortHost,
 } from "./port-host.ts";
 
-describe.each(["own", "ptp", "bridge"] satisfies MainPlugin[])("host ports behind %s", (main) => {
+describe.each(["own", "ptp", "bridge"] satisfies MainPlugin[])("host ports after %s", (main) => {
   const needs = [hostProblem(), program("nft"), mainPluginProblem(main)];
   const testPackets = testNeeding(...needs);
   let world: PortHost;
@@ -24,7 +24,7 @@ describe.each(["own", "ptp", "bridge"] satisfies MainPlugin[])("host ports behin
   });
   afterAll(() => world?.[Symbol.asyncDispose]());
 
-  testPackets("lead to the pod from outside, the host, 127.0.0.1, other pods and the pod itself", async () => {
+  testPackets("reach the pod from outside, the host, 127.0.0.1, other pods and the pod itself", async () => {
     const network = world.network({ main });
     const web = await world.makePod("web", [{ hostPort: 8080, containerPort: 80, protocol: "tcp" }]);
     const other = await world.makePod("other", []);
@@ -58,7 +58,7 @@ describe.each(["own", "ptp", "bridge"] satisfies MainPlugin[])("host ports behin
     expect(await world.kept()).toEqual([]);
   });
 
-  testPackets("move UDP clients to the next pod at once, although they keep their port", async () => {
+  testPackets("redirect UDP clients to the next pod at once, although they keep their source port", async () => {
     const network = world.network({ main });
     const mappings = [{ hostPort: 5353, containerPort: 53, protocol: "udp" }];
     using client = await openUdpClient(world.client);

@@ -1,4 +1,4 @@
-/** Two hundred at once: every port has one owner, and nothing is left when all are gone. */
+/** Two hundred at once: every port has one owner, and nothing is left when all are deleted. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { ERROR_TABLE } from "../../src/errors.ts";
 import { hostProblem } from "../support/host.ts";
@@ -21,7 +21,7 @@ describe("portmap, two hundred at once", () => {
   });
   afterAll(() => world?.[Symbol.asyncDispose]());
 
-  /** Neighbours by number want the same port: on every address, on single ones, or one so and one so. */
+  /** Two consecutive ones request the same port: both on every address, both on single ones, or one of each. */
   const callOf = (number: number): PortmapCall => {
     const pair = number >> 1;
     const shared = 1000 + pair;
@@ -35,7 +35,7 @@ describe("portmap, two hundred at once", () => {
   };
   const numbers = Array.from({ length: COUNT }, (_, number) => number);
 
-  testParallel("gives each contested port to exactly one, and takes everything away again", async () => {
+  testParallel("gives each contested port to exactly one, and removes everything at the end", async () => {
     const outcomes = await Promise.all(numbers.map((number) => portmap.run("ADD", callOf(number))));
     const codes = outcomes.map(({ code, stdout }) => (code === 0 ? 0 : JSON.parse(stdout).code));
     expect([...new Set(codes)].sort()).toEqual([0, ERROR_TABLE["host-port-taken"].code]);
@@ -50,7 +50,7 @@ describe("portmap, two hundred at once", () => {
     expect(await world.kept()).toEqual([]);
   });
 
-  testParallel("lets the losers in while the winners go", async () => {
+  testParallel("gives ports to the refused ones while the owners are deleted", async () => {
     const first = numbers.filter((number) => number % 2 === 0);
     await Promise.all(first.map((number) => portmap.must("ADD", callOf(number))));
     const gone = first.map((number) => portmap.must("DEL", { id: `c${number}` }));

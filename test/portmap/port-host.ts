@@ -31,13 +31,13 @@ export interface PortMappingRequest {
 
 export interface Pod {
   readonly attachment: RuntimeAttachment;
-  /** Its namespace for the test's own sockets. */
+  /** Its namespace, for the test's own sockets. */
   readonly netns: string;
 }
 
 const upstream = await upstreamPlugins();
 
-/** Why pods cannot be attached by this plugin: ptp and bridge are upstream's. */
+/** Why pods cannot be attached with this plugin: ptp and bridge are upstream's. */
 export function mainPluginProblem(main: MainPlugin = "ptp"): string | undefined {
   return main !== "own" && "missing" in upstream ? upstream.missing : undefined;
 }
@@ -51,7 +51,7 @@ export interface PortHost extends AsyncDisposable {
   makePod(name: string, mappings: readonly PortMappingRequest[]): Promise<Pod>;
   removeNetns(pod: Pod): Promise<void>;
   network(options?: NetworkOptions): Runtime;
-  /** Every element and chain of both tables, as `nft` lists them; empty when nobody has a port. */
+  /** Every element and chain of both tables, as `nft` lists them; empty if nobody has a port. */
   kept(): Promise<readonly string[]>;
 }
 
@@ -63,7 +63,7 @@ export interface NetworkOptions {
   readonly portmap?: JsonObject;
 }
 
-/** Addresses are usable at once: nobody else is on these links to claim them. */
+/** Without duplicate address detection, addresses are usable at once: there are no other hosts on these links. */
 const NO_DUPLICATE_DETECTION =
   "echo 0 > /proc/sys/net/ipv6/conf/all/accept_dad; echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad";
 

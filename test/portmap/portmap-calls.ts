@@ -1,4 +1,4 @@
-/** The plugin alone on a private host, as a runtime calls it behind another plugin whose result the test makes up. */
+/** The plugin alone on a private host, called as by a runtime after another plugin, whose result the test provides. */
 import { expect } from "bun:test";
 import type { JsonObject } from "../../src/cni/json.ts";
 import type { Finished } from "../support/host.ts";
@@ -11,20 +11,20 @@ export interface PortmapCall {
   readonly netns?: string;
   readonly network?: string;
   readonly cniVersion?: string;
-  /** With prefix lengths; none: no prevResult. */
+  /** With prefix lengths; without addresses there is no prevResult. */
   readonly addresses?: readonly string[];
   readonly ports?: readonly PortMappingRequest[];
-  /** Options of the plugin, and whatever else stands in the config. */
+  /** Options of the plugin, and other fields of the config. */
   readonly config?: JsonObject;
-  /** What stands before the plugin in the command: a tracer. */
+  /** The command before the plugin's name, such as a tracer. */
   readonly under?: readonly string[];
 }
 
 export interface Portmap {
   run(command: string, call?: PortmapCall): Promise<Finished>;
-  /** Fails unless it succeeds. */
+  /** Throws unless the call succeeds. */
   must(command: string, call?: PortmapCall): Promise<Finished>;
-  /** Fails unless it fails with this code; gives the message. */
+  /** Throws unless the call fails with this code; returns the message. */
   refused(command: string, code: number, call?: PortmapCall): Promise<string>;
 }
 

@@ -1,4 +1,4 @@
-/** SCTP by raw sockets: the first packet of an association, for kernels without SCTP itself. */
+/** SCTP with raw sockets: the first packet of an association, for kernels without SCTP support. */
 import * as libc from "../../src/linux/libc.ts";
 import { closeNetns, openNetns, runInNetns } from "../../src/linux/netns.ts";
 import { pollUntil } from "../support/poll.ts";
@@ -9,7 +9,7 @@ const SCTP = 132;
 const DO_NOT_WAIT = 0x40;
 const IP_HEADER = 20;
 
-/** Sends the first packet from one namespace; answers the port it has when it comes to the other. */
+/** Sends the first packet from one namespace; returns its destination port when it arrives in the other. */
 export async function sctpPortSeen(from: string, to: string, target: string, port: number): Promise<number> {
   const sender = rawSocket(from);
   const receiver = rawSocket(to);
@@ -30,7 +30,7 @@ function rawSocket(path: string): number {
   return socket;
 }
 
-/** Conntrack looks at the checksum: RFC 9260, appendix A. */
+/** Conntrack checks the checksum: RFC 9260, appendix A. */
 function initPacket(source: number, destination: number): Uint8Array<ArrayBuffer> {
   const packet = new Uint8Array(32);
   const view = new DataView(packet.buffer);

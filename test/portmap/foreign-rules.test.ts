@@ -1,6 +1,6 @@
 /**
- * Host ports on hosts where others keep rules: the orchestrator's Service rules,
- * a firewall, upstream's portmap. Foreign tables stay as they are to the byte.
+ * Host ports on hosts with rules of other programs: the orchestrator's Service rules,
+ * a firewall, upstream's portmap. Their tables stay unchanged byte for byte.
  */
 import { afterAll, afterEach, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
@@ -13,7 +13,7 @@ import { port, portmapOn } from "./portmap-calls.ts";
 
 const SERVICE = "10.96.0.1";
 
-/** As kube-proxy writes them: a Service address, a node port, masquerading by mark, FORWARD for what is marked. */
+/** As kube-proxy writes them: a Service address, a node port, masquerading by mark, FORWARD for marked packets. */
 const iptablesServices = (pod: string) => `
 *nat
 :KUBE-SERVICES - [0:0]
@@ -59,9 +59,9 @@ const needs = [
   program("iptables-legacy-restore"),
   mainPluginProblem(),
 ];
-const testBeside = testNeeding(...needs);
+const testWithForeignRules = testNeeding(...needs);
 
-describe("host ports beside", () => {
+describe("host ports together with", () => {
   let world: PortHost;
   beforeAll(async () => {
     if (needs.every((need) => need === undefined)) world = await openPortHost();
@@ -102,32 +102,35 @@ describe("host ports beside", () => {
   ];
   for (const [name, install] of services) {
     for (const first of ["they", "we"] as const) {
-      testBeside(`${name}, where ${first} came first: both serve, Services win, their rules stay`, async () => {
-        const network = world.network({ families: [4] });
-        const service = await makePod(port(8000));
-        const web = await makePod(port(80), port(30_080));
-        const { ips } = await network.add(service.attachment);
-        const address = ips[0]?.address.split("/")[0] ?? "";
-        if (first === "they") await install(address);
-        await network.add(web.attachment);
-        if (first === "we") await install(address);
-        const before = await foreignRules();
-        using _service = serveTcp(service.netns, "service", 80);
-        using _web = serveTcp(web.netns, "web", 80);
-        await world.host.must(["ip", "-n", "vt-client", "route", "replace", `${SERVICE}/32`, "via", HOST4]);
+      testWithForeignRules(
+        `${name}, if ${first} came first: both work, Services take precedence, their rules stay`,
+        async () => {
+          const network = world.network({ families: [4] });
+          const service = await makePod(port(8000));
+          const web = await makePod(port(80), port(30_080));
+          const { ips } = await network.add(service.attachment);
+          const address = ips[0]?.address.split("/")[0] ?? "";
+          if (first === "they") await install(address);
+          await network.add(web.attachment);
+          if (first === "we") await install(address);
+          const before = await foreignRules();
+          using _service = serveTcp(service.netns, "service", 80);
+          using _web = serveTcp(web.netns, "web", 80);
+          await world.host.must(["ip", "-n", "vt-client", "route", "replace", `${SERVICE}/32`, "via", HOST4]);
 
-        expect(await askTcp(world.client, SERVICE, 80)).toBe(`service ${CLIENT4}`);
-        expect(await askTcp(world.netns, SERVICE, 80)).toStartWith("service ");
-        expect(await askTcp(world.client, HOST4, 30_080)).toBe(`service ${CLIENT4}`);
-        expect(await askTcp(world.client, HOST4, 80)).toBe(`web ${CLIENT4}`);
-        expect(await askTcp(world.netns, "127.0.0.1", 80)).toStartWith("web ");
-        expect(await askTcp(world.client, HOST4, 8000)).toBe(`service ${CLIENT4}`);
-        await network.check(web.attachment);
+          expect(await askTcp(world.client, SERVICE, 80)).toBe(`service ${CLIENT4}`);
+          expect(await askTcp(world.netns, SERVICE, 80)).toStartWith("service ");
+          expect(await askTcp(world.client, HOST4, 30_080)).toBe(`service ${CLIENT4}`);
+          expect(await askTcp(world.client, HOST4, 80)).toBe(`web ${CLIENT4}`);
+          expect(await askTcp(world.netns, "127.0.0.1", 80)).toStartWith("web ");
+          expect(await askTcp(world.client, HOST4, 8000)).toBe(`service ${CLIENT4}`);
+          await network.check(web.attachment);
 
-        for (const pod of [service, web]) await network.del(pod.attachment);
-        expect(await foreignRules()).toBe(before);
-        expect(await world.kept()).toEqual([]);
-      });
+          for (const pod of [service, web]) await network.del(pod.attachment);
+          expect(await foreignRules()).toBe(before);
+          expect(await world.kept()).toEqual([]);
+        },
+      );
     }
   }
 
@@ -138,13 +141,13 @@ describe("host ports beside", () => {
       "iptables-nft -A FORWARD -m conntrack --ctstate DNAT,ESTABLISHED -j ACCEPT",
     ],
     [
-      "an nftables firewall that forwards nothing",
+      "an nftables firewall that drops all forwarded traffic",
       "nft 'table inet fw { chain forward { type filter hook forward priority 0; policy drop; ct state established accept; }; }'",
       "nft 'add rule inet fw forward ct status dnat accept'",
     ],
   ];
   for (const [name, close, open] of firewalls) {
-    testBeside(`${name}: nothing passes until the firewall lets DNATed packets through`, async () => {
+    testWithForeignRules(`${name}: nothing passes until the firewall accepts DNATed packets`, async () => {
       const network = world.network({ families: [4] });
       const web = await makePod(port(80));
       await world.host.must(["sh", "-c", close]);
@@ -162,7 +165,7 @@ describe("host ports beside", () => {
   }
 
   for (const backend of ["iptables", "nftables"]) {
-    testBeside(`upstream's portmap (${backend}): each serves its own and removes its own`, async () => {
+    testWithForeignRules(`upstream's portmap (${backend}): each serves and removes its own ports`, async () => {
       const upstream = portmapOn(world, "path" in upstreamPortmap ? upstreamPortmap.path : "");
       const network = world.network({ families: [4] });
       const [ours, theirs] = [await makePod(port(80)), await makePod()];
