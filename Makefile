@@ -4,14 +4,27 @@ MACHINE := $(shell uname -m | sed 's/x86_64/x64/;s/arm64/aarch64/')
 BUN := node_modules/@oven/bun-linux-$(MACHINE)/bin/bun
 IDENTITY ?= identity/vendor.json
 OUT ?= dist
+PREFIX ?= /usr/local
+CNI_BIN_DIR ?= /opt/cni/bin
 
-.PHONY: build dist test bare lint fmt bench soak demo clean
+.PHONY: build dist install uninstall deb test bare lint fmt bench soak demo clean
 
 build: node_modules/.installed ## the executable and its names, in $(OUT)/bin
 	@$(BUN) scripts/build.ts --identity "$(IDENTITY)" --out "$(OUT)"
 
 dist: node_modules/.installed ## linux x64 and arm64
 	@$(BUN) scripts/build.ts --identity "$(IDENTITY)" --out "$(OUT)" --all-targets
+
+install: build ## executable, names, unit and example configs, below $(DESTDIR); EXISTING=backup keeps the plugins of others aside
+	@$(BUN) scripts/install.ts $(INSTALLATION) --out "$(OUT)" --existing "$(or $(EXISTING),refuse)"
+
+uninstall: node_modules/.installed ## removes what `make install` wrote, with the same DESTDIR and PREFIX
+	@$(BUN) scripts/install.ts --uninstall $(INSTALLATION)
+
+INSTALLATION = --identity "$(IDENTITY)" --destdir "$(DESTDIR)" --prefix "$(PREFIX)" --cni-bin-dir "$(CNI_BIN_DIR)"
+
+deb: build ## the Debian package, in $(OUT)
+	@$(BUN) scripts/deb.ts --identity "$(IDENTITY)" --out "$(OUT)" --maintainer "$(MAINTAINER)"
 
 lint: node_modules/.installed ## the one gate: format, lint, types, floors, unused code, generated docs
 	@$(BUN) scripts/lint.ts
@@ -23,7 +36,7 @@ fmt: node_modules/.installed ## format every file and write the generated docs a
 test: node_modules/.installed ## lint, then every test; the last line holds the counts
 	@$(BUN) scripts/test.ts
 
-bare: node_modules/.installed ## demo and tests of a fresh clone on a bare Debian in a folder, as root; half an hour or so
+bare: node_modules/.installed ## demo, package and tests of a fresh clone on a bare Debian in a folder, as root; half an hour or so
 	@$(BUN) scripts/bare.ts
 
 soak: node_modules/.installed ## the long proofs at full size, an hour or so; SOAK=word chooses among them

@@ -1,6 +1,6 @@
 /**
- * `make bare`: `make demo` and `make test` of a fresh clone on a bare Debian.
- * Passes when they do, and when nothing was skipped there but what needs Go.
+ * `make bare`: `make demo`, `make deb` and `make test` of a fresh clone on a bare Debian,
+ * where dpkg installs and purges the package. Passes when they do, and when nothing was skipped there but what needs Go.
  * Whatever ends it, the machine goes with it, and its folder.
  */
 import { join } from "node:path";

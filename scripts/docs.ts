@@ -6,7 +6,7 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { Glob } from "bun";
-import { installedNetworkList } from "../src/config/installed-network-list.ts";
+import { type InstalledDatastore, installedListName } from "../src/config/installed-network-list.ts";
 import { identity } from "../src/identity.ts";
 import { adminPage } from "./docs/admin-page.ts";
 import { brokenLinks } from "./docs/broken-links.ts";
@@ -14,10 +14,12 @@ import { errorsPage } from "./docs/errors-page.ts";
 import { networkConfigPage } from "./docs/network-config-page.ts";
 import { nodeService } from "./docs/node-service.ts";
 import { resourcesPage } from "./docs/resources-page.ts";
+import { CNI_BIN_DIRECTORY, networkListText } from "./install/layout.ts";
 
 const PAGES: Readonly<Record<string, () => string>> = {
-  [`deploy/10-${identity.product}.conflist`]: () => `${JSON.stringify(installedNetworkList(), null, 2)}\n`,
-  [`deploy/${identity.nodeAgent}.service`]: () => nodeService(identity),
+  ...networkListPage("etcd"),
+  ...networkListPage("embedded"),
+  [`deploy/${identity.nodeAgent}.service`]: () => nodeService(identity, CNI_BIN_DIRECTORY),
   "docs/errors.md": errorsPage,
   "docs/network-config.md": networkConfigPage,
   "docs/resources.md": resourcesPage,
@@ -47,3 +49,7 @@ for (const page of ["README.md", ...new Glob("docs/**/*.md").scanSync(".")]) {
   }
 }
 if (stale + broken > 0) process.exit(1);
+
+function networkListPage(datastore: InstalledDatastore): Readonly<Record<string, () => string>> {
+  return { [`deploy/${installedListName(datastore, identity)}`]: () => networkListText(datastore, identity) };
+}

@@ -2,7 +2,7 @@
  * The bare machine: a Debian with nothing but git, make, nodejs and npm, in a
  * folder, entered with its own mount and PID namespace.
  *
- *   unshare ─> mmdebstrap into <folder>/root ─> pivot_root ─> git clone, make demo, make test
+ *   unshare ─> mmdebstrap into <folder>/root ─> pivot_root ─> git clone, make demo, make deb, make test
  *
  * Everything that is mounted is mounted inside that namespace: it goes, with
  * every process, when the namespace ends, so the folder can always be removed.
@@ -10,6 +10,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { identity } from "../../src/identity.ts";
+import { CNI_BIN_DIRECTORY } from "../install/layout.ts";
 import { run } from "../run.ts";
 import { acquireSettings, debianSources } from "./apt-settings.ts";
 
@@ -21,6 +23,13 @@ const CARRIED = /^(https?_proxy|no_proxy|all_proxy|npm_config_.*)$/i;
 const SCRIPT = `
 set -eu
 say() { echo "bare: $*"; }
+package() {
+  make deb &&
+    dpkg -i dist/*.deb &&
+    ${CNI_BIN_DIRECTORY}/${identity.adminTool} version &&
+    CNI_COMMAND=VERSION ${CNI_BIN_DIRECTORY}/${identity.product} &&
+    dpkg -P ${identity.product}
+}
 root="$folder"/root
 say "makes a Debian $codename with ${PACKAGES.join(", ")}"
 mmdebstrap --quiet --variant=minbase --include=${PACKAGES.join(",")} --aptopt="$folder"/apt.conf "$codename" "$root" "$@"
@@ -47,6 +56,8 @@ cd clone
 code=0
 say "make demo"
 make demo || code=1
+say "make deb, dpkg"
+package || { say "the package does not work"; code=1; }
 say "make test"
 make test || code=1
 exit $code

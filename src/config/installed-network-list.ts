@@ -1,32 +1,46 @@
 /**
- * The network configuration list that an installation puts on a node, before
+ * The network configuration lists that an installation puts on a node, before
  * anything is set: our plugin with the documented defaults, then both chained
  * plugins. Whoever removes one of their sections disables it. Pure.
  */
 import type { JsonObject } from "../cni/json.ts";
-import { identity } from "../identity.ts";
-import { INSTALLED_LOG_FILE } from "./schema.ts";
+import type { Identity } from "../identity.ts";
 
 /** Runtimes that know `cniVersions` take the newest they speak, the others `cniVersion`. */
 const CNI_VERSION = "1.0.0";
 const CNI_VERSIONS = ["1.0.0", "1.1.0"];
 
-export function installedNetworkList(): JsonObject {
+/** The name of the network, which podman's `--network` takes. */
+const NETWORK_NAME = "pods";
+
+/** The datastores that a list is installed for, with the fields that select each. */
+const DATASTORES = {
+  etcd: { datastore_type: "etcdv3", etcd_endpoints: "http://127.0.0.1:2379" },
+  embedded: { datastore_type: "embedded" },
+} as const;
+
+export type InstalledDatastore = keyof typeof DATASTORES;
+
+export function installedNetworkList(datastore: InstalledDatastore, names: Identity): JsonObject {
   return {
-    name: "pods",
+    name: NETWORK_NAME,
     cniVersion: CNI_VERSION,
     cniVersions: CNI_VERSIONS,
     plugins: [
       {
-        type: identity.product,
-        datastore_type: "etcdv3",
-        etcd_endpoints: "http://127.0.0.1:2379",
+        type: names.product,
+        ...DATASTORES[datastore],
         log_level: "INFO",
-        log_file_path: INSTALLED_LOG_FILE,
-        ipam: { type: identity.ipamType },
+        log_file_path: `${names.logDirectory}/cni/cni.log`,
+        ipam: { type: names.ipamType },
       },
       { type: "portmap", snat: true, capabilities: { portMappings: true } },
       { type: "bandwidth", capabilities: { bandwidth: true } },
     ],
   };
+}
+
+/** Their file names: what is in a runtime's folder of network configs is read in the order of the names. */
+export function installedListName(datastore: InstalledDatastore, { product }: Identity): string {
+  return datastore === "etcd" ? `10-${product}.conflist` : `10-${product}-${datastore}.conflist`;
 }

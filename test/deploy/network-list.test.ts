@@ -4,6 +4,7 @@ import { readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import type { JsonObject } from "../../src/cni/json.ts";
 import { decodeNetwork } from "../../src/cni/network-list.ts";
+import { datastoreSettings } from "../../src/config/datastore-settings.ts";
 import { decodeNetworkConfig } from "../../src/config/decode.ts";
 import { INSTALLED_LOG_FILE } from "../../src/config/schema.ts";
 import { identity } from "../../src/identity.ts";
@@ -17,9 +18,15 @@ import { askTcp, serveTcp } from "../support/talk.ts";
 
 type Entry = JsonObject & { readonly type: string };
 
-const list = JSON.parse(
-  readFileSync(join(import.meta.dir, `../../deploy/10-${identity.product}.conflist`), "utf8"),
-) as JsonObject & { readonly plugins: readonly Entry[] };
+type NetworkList = JsonObject & { readonly plugins: readonly Entry[] };
+
+const list = installedList(`10-${identity.product}.conflist`);
+const embedded = installedList(`10-${identity.product}-embedded.conflist`);
+
+function installedList(name: string): NetworkList {
+  return JSON.parse(readFileSync(join(import.meta.dir, "../../deploy", name), "utf8")) as NetworkList;
+}
+
 const needs = [hostProblem(), program("nft"), program("tc")];
 const testList = testNeeding(...needs);
 
@@ -37,6 +44,22 @@ describe("the installed network list", () => {
       { type: "portmap", snat: true, capabilities: { portMappings: true } },
       { type: "bandwidth", capabilities: { bandwidth: true } },
     ]);
+  });
+});
+
+describe("the installed network list of the embedded datastore", () => {
+  test("differs from the other in its datastore alone, which is at the default path", () => {
+    const { name, cniVersion } = embedded;
+    const decoded = decodeNetworkConfig({ name, cniVersion, ...embedded.plugins[0] });
+
+    expect(decoded).toMatchObject({ ok: true, warnings: [] });
+    expect(decoded.ok && datastoreSettings(decoded.config)).toEqual({
+      kind: "embedded",
+      path: join(identity.stateDirectory, "datastore.sqlite"),
+    });
+    const withoutDatastore = ({ datastore_type: _, etcd_endpoints: __, ...rest }: JsonObject) => rest;
+    expect(embedded.plugins.map(withoutDatastore)).toEqual(list.plugins.map(withoutDatastore));
+    expect({ ...embedded, plugins: [] }).toEqual({ ...list, plugins: [] });
   });
 });
 

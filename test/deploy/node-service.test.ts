@@ -55,7 +55,7 @@ describe("the unit of the node agent", () => {
   });
 
   test("bears the names of another identity, and none of ours", () => {
-    const other = nodeService(renamedIdentity(identity, "quillon"));
+    const other = nodeService(renamedIdentity(identity, "quillon"), "/opt/cni/bin");
 
     expect(other).toContain("quillon-node");
     expect(other.toLowerCase()).not.toContain(identity.product);

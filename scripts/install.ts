@@ -1,0 +1,54 @@
+/**
+ * `make install` and `make uninstall`:
+ *   bun scripts/install.ts [--uninstall] --out dist --destdir "" --prefix /usr/local --cni-bin-dir /opt/cni/bin --existing refuse
+ */
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import defaultNames from "../identity/vendor.json";
+import { VERSION } from "../src/version.ts";
+import { readIdentity } from "./identity.ts";
+import { install, Refused, uninstall } from "./install/install.ts";
+import { CNI_BIN_DIRECTORY } from "./install/layout.ts";
+
+const { values } = parseArgs({
+  options: {
+    identity: { type: "string", default: "identity/vendor.json" },
+    out: { type: "string", default: "dist" },
+    destdir: { type: "string", default: "" },
+    prefix: { type: "string", default: "/usr/local" },
+    "cni-bin-dir": { type: "string", default: CNI_BIN_DIRECTORY },
+    existing: { type: "string", default: "refuse" },
+    uninstall: { type: "boolean", default: false },
+  },
+});
+
+try {
+  for (const note of await run()) console.log(note);
+} catch (failure) {
+  const isUnderstood = failure instanceof Refused || (failure instanceof Error && "code" in failure);
+  if (!isUnderstood) throw failure;
+  console.error(`make: ${failure.message}`);
+  process.exit(1);
+}
+
+async function run(): Promise<readonly string[]> {
+  const { existing, prefix, destdir, "cni-bin-dir": cniBinDirectory } = values;
+  if (existing !== "refuse" && existing !== "backup") {
+    throw new Refused(`Cannot install: EXISTING is "${existing}"; use "refuse" or "backup"`);
+  }
+  for (const [name, value] of Object.entries({ PREFIX: prefix, CNI_BIN_DIR: cniBinDirectory })) {
+    if (!value.startsWith("/")) throw new Refused(`Cannot install: ${name} is "${value}"; give an absolute path`);
+  }
+  const names = await readIdentity(resolve(values.identity), defaultNames);
+  const root = destdir === "" ? "/" : resolve(destdir);
+  const places = { prefix, cniBinDirectory };
+  if (values.uninstall) return [...uninstall({ names, root, places }), `${names.product} is uninstalled`];
+
+  const executable = resolve(join(values.out, "bin", names.product));
+  const notes = install({ names, version: VERSION, executable, root, places, existing });
+  return [
+    ...notes,
+    `${names.product} ${VERSION} is installed in ${join(root, cniBinDirectory)}`,
+    ...(root === "/" ? [`start its agent: systemctl daemon-reload && systemctl enable --now ${names.nodeAgent}`] : []),
+  ];
+}

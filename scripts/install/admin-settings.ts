@@ -1,0 +1,12 @@
+/** The admin tool's settings file as it is installed: nothing set, every setting shown. Pure. */
+import { DATASTORE_SETTINGS } from "../../src/admin/datastore/options.ts";
+import type { Identity } from "../../src/identity.ts";
+
+export function adminSettings({ adminTool }: Identity): string {
+  const settings = DATASTORE_SETTINGS.map(
+    ({ field, option }) => `# ${field}: ${option.value ?? ""}   # ${option.summary}`,
+  );
+  return `# Settings of ${adminTool}. Options and environment variables take precedence over this file.
+${settings.join("\n")}
+`;
+}

@@ -1,0 +1,64 @@
+/**
+ * What an installation consists of, and where each part goes. `make install`
+ * and the Debian package are both made from this list. Pure.
+ *
+ *   <CNI folder>/vendor             the executable, once
+ *   <CNI folder>/vendor-ipam …      its other names, links to it
+ *   <prefix>/bin/vendorctl          links to those names
+ *   <prefix>/sbin/vendor-node
+ *   <prefix>/share/vendor/          example network configs: one is copied to /etc/cni/net.d to switch the network on
+ *   <prefix>/lib/systemd/system/    the unit of the node agent
+ *   <configuration directory>/      settings of the admin tool, which belong to the administrator
+ */
+import { join } from "node:path";
+import { programNames } from "../../src/bin/programs.ts";
+import {
+  type InstalledDatastore,
+  installedListName,
+  installedNetworkList,
+} from "../../src/config/installed-network-list.ts";
+import type { Identity } from "../../src/identity.ts";
+import { nodeService } from "../docs/node-service.ts";
+import { adminSettings } from "./admin-settings.ts";
+
+/** Where container runtimes look for plugins, podman included; Debian's own plugins are in another folder. */
+export const CNI_BIN_DIRECTORY = "/opt/cni/bin";
+
+export type Entry =
+  | { readonly kind: "executable"; readonly path: string }
+  | { readonly kind: "link"; readonly path: string; readonly target: string }
+  | { readonly kind: "text"; readonly path: string; readonly content: string }
+  /** The administrator's: installed if it does not exist, never replaced. */
+  | { readonly kind: "configuration"; readonly path: string; readonly content: string };
+
+export interface Places {
+  readonly prefix: string;
+  readonly cniBinDirectory: string;
+}
+
+export function layoutOf(names: Identity, { prefix, cniBinDirectory }: Places): readonly Entry[] {
+  const { product, adminTool, nodeAgent, configDirectory } = names;
+  const others = Object.values(programNames(names)).filter((name) => name !== product);
+  const lists = (["etcd", "embedded"] as const).map((datastore) => ({
+    kind: "text" as const,
+    path: join(prefix, "share", product, installedListName(datastore, names)),
+    content: networkListText(datastore, names),
+  }));
+  return [
+    { kind: "executable", path: join(cniBinDirectory, product) },
+    ...others.map((name) => ({ kind: "link" as const, path: join(cniBinDirectory, name), target: product })),
+    { kind: "link", path: join(prefix, "bin", adminTool), target: join(cniBinDirectory, adminTool) },
+    { kind: "link", path: join(prefix, "sbin", nodeAgent), target: join(cniBinDirectory, nodeAgent) },
+    ...lists,
+    {
+      kind: "text",
+      path: join(prefix, "lib/systemd/system", `${nodeAgent}.service`),
+      content: nodeService(names, cniBinDirectory),
+    },
+    { kind: "configuration", path: join(configDirectory, `${adminTool}.yaml`), content: adminSettings(names) },
+  ];
+}
+
+export function networkListText(datastore: InstalledDatastore, names: Identity): string {
+  return `${JSON.stringify(installedNetworkList(datastore, names), undefined, 2)}\n`;
+}

@@ -1,0 +1,193 @@
+/** `make install` and `make uninstall`, below a temporary DESTDIR: nothing of others is lost, nothing of ours is left. */
+import { afterEach, describe, expect, test } from "bun:test";
+import {
+  chmodSync,
+  copyFileSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { programNames } from "../../src/bin/programs.ts";
+import { identity } from "../../src/identity.ts";
+import { BIN_DIRECTORY } from "../support/network-under-test.ts";
+import { type TemporaryDirectory, temporaryDirectory } from "../support/temporary-directory.ts";
+
+const { product, nodeAgent, adminTool, configDirectory } = identity;
+const SCRIPT = join(import.meta.dir, "../../scripts/install.ts");
+const EXECUTABLE = join(BIN_DIRECTORY, product);
+const SETTINGS = join(configDirectory, `${adminTool}.yaml`);
+
+/** A build in small: a script that says the name it was called by. */
+const PROGRAM = `#!/bin/sh\necho "called as \${0##*/}"\n`;
+
+const opened: TemporaryDirectory[] = [];
+afterEach(() => {
+  for (const directory of opened.splice(0)) directory.remove();
+});
+
+function openSite() {
+  const directory = temporaryDirectory("install");
+  opened.push(directory);
+  const at = (path: string) => join(directory.path, "root", path);
+  const build = join(directory.path, "dist/bin", product);
+  mkdirSync(dirname(build), { recursive: true });
+  writeFileSync(build, PROGRAM, { mode: 0o755 });
+  const write = (path: string, content: string, mode = 0o755) => {
+    mkdirSync(dirname(at(path)), { recursive: true });
+    writeFileSync(at(path), content);
+    chmodSync(at(path), mode);
+  };
+  const make = (...options: readonly string[]) => {
+    const places = ["--destdir", at(""), "--out", join(directory.path, "dist")];
+    const command = ["sh", "-c", 'umask 077; exec "$@"', "sh", process.execPath, SCRIPT, ...places, ...options];
+    const { exitCode, stdout, stderr } = Bun.spawnSync(command, { cwd: join(import.meta.dir, "../..") });
+    return { code: exitCode, printed: `${stdout}${stderr}` };
+  };
+  return { at, build, write, make };
+}
+
+/** Every path below a folder, with its kind, mode and content. */
+function contentOf(folder: string, path = ""): readonly string[] {
+  const status = lstatSync(join(folder, path), { throwIfNoEntry: false });
+  if (status === undefined) return [];
+  const mode = (status.mode & 0o7777).toString(8);
+  if (status.isSymbolicLink()) return [`${path} -> ${readlinkSync(join(folder, path))}`];
+  if (status.isFile()) return [`${path} ${mode} ${Bun.hash(readFileSync(join(folder, path)))}`];
+  const names = readdirSync(join(folder, path)).sort();
+  return [`${path}/ ${mode}`, ...names.flatMap((name) => contentOf(folder, `${path}/${name}`))];
+}
+
+describe("make install", () => {
+  test("installs the executable once, its names, the unit, example configs and settings, whatever the umask is", () => {
+    const { at, make } = openSite();
+
+    expect(make()).toMatchObject({ code: 0 });
+    const files = contentOf(at("")).filter((line) => !line.includes(" -> ") && !line.split(" ")[0]?.endsWith("/"));
+    expect(files.map((line) => line.split(" ").slice(0, 2).join(" "))).toEqual([
+      `${SETTINGS} 644`,
+      `${EXECUTABLE} 755`,
+      `/usr/local/lib/systemd/system/${nodeAgent}.service 644`,
+      `/usr/local/share/${product}/10-${product}-embedded.conflist 644`,
+      `/usr/local/share/${product}/10-${product}.conflist 644`,
+      `/usr/local/share/${product}/installed.json 644`,
+    ]);
+    expect(statSync(at("/opt")).mode & 0o777).toBe(0o755);
+    for (const name of Object.values(programNames(identity))) {
+      const { stdout } = Bun.spawnSync([at(join(BIN_DIRECTORY, name))]);
+      expect(stdout.toString()).toBe(`called as ${name}\n`);
+    }
+    expect(readlinkSync(at(`/usr/local/bin/${adminTool}`))).toBe(join(BIN_DIRECTORY, adminTool));
+    expect(readlinkSync(at(`/usr/local/sbin/${nodeAgent}`))).toBe(join(BIN_DIRECTORY, nodeAgent));
+  });
+
+  test("takes PREFIX and CNI_BIN_DIR, and the unit starts the agent from there", () => {
+    const { at, make } = openSite();
+
+    expect(make("--prefix", "/usr", "--cni-bin-dir", "/usr/libexec/cni")).toMatchObject({ code: 0 });
+    const unit = readFileSync(at(`/usr/lib/systemd/system/${nodeAgent}.service`), "utf8");
+    expect(unit).toContain(`ExecStart=/usr/libexec/cni/${nodeAgent}\n`);
+    expect(readdirSync(at("")).sort()).toEqual(["etc", "usr"]);
+    expect(make("--prefix", "usr")).toMatchObject({ code: 1, printed: expect.stringContaining("PREFIX") });
+  });
+
+  test("replaces its own earlier installation, by files that are complete at any time", () => {
+    const { at, build, make } = openSite();
+    make();
+    const before = statSync(at(EXECUTABLE)).ino;
+    writeFileSync(build, `${PROGRAM}# newer\n`);
+
+    expect(make()).toMatchObject({ code: 0 });
+    expect(readFileSync(at(EXECUTABLE), "utf8")).toEndWith("# newer\n");
+    expect(statSync(at(EXECUTABLE)).ino).not.toBe(before);
+    expect(contentOf(at("")).filter((line) => line.includes(".new"))).toEqual([]);
+  });
+
+  test("refuses to overwrite the plugins of others, by name, and changes nothing", () => {
+    const { at, write, make } = openSite();
+    write(join(BIN_DIRECTORY, "portmap"), "theirs");
+    write(join(BIN_DIRECTORY, "bandwidth"), "theirs");
+    const before = contentOf(at(""));
+    const { code, printed } = make();
+
+    expect(code).toBe(1);
+    expect(printed).toMatch(/portmap.*EXISTING=backup/);
+    expect(printed).toContain("bandwidth");
+    expect(contentOf(at(""))).toEqual(before);
+  });
+
+  test("keeps them aside if told so, and uninstalling puts them back", () => {
+    const { at, write, make } = openSite();
+    write(join(BIN_DIRECTORY, "portmap"), "theirs", 0o700);
+    const before = contentOf(at(""));
+
+    expect(make("--existing", "backup")).toMatchObject({
+      code: 0,
+      printed: expect.stringContaining(`portmap.before-${product}`),
+    });
+    expect(readlinkSync(at(join(BIN_DIRECTORY, "portmap")))).toBe(product);
+    expect(make()).toMatchObject({ code: 0 });
+    expect(make("--uninstall")).toMatchObject({ code: 0 });
+    expect(contentOf(at(""))).toEqual(before);
+  });
+
+  test("notices that others have replaced a name since", () => {
+    const { at, write, make } = openSite();
+    make();
+    rmSync(at(join(BIN_DIRECTORY, "portmap")));
+    write(join(BIN_DIRECTORY, "portmap"), "theirs");
+
+    expect(make()).toMatchObject({ code: 1, printed: expect.stringContaining("portmap") });
+    expect(make("--uninstall")).toMatchObject({ code: 0, printed: expect.stringContaining("portmap is left") });
+    expect(readFileSync(at(join(BIN_DIRECTORY, "portmap")), "utf8")).toBe("theirs");
+  });
+
+  test("refuses a build with a setuid bit, and keeps none of a file that it replaces", () => {
+    const { at, build, write, make } = openSite();
+    chmodSync(build, 0o4755);
+    expect(make()).toMatchObject({ code: 1, printed: expect.stringContaining("setuid") });
+    expect(contentOf(at(""))).toEqual([]);
+
+    chmodSync(build, 0o755);
+    copyFileSync(build, `${build}.copy`);
+    write(EXECUTABLE, PROGRAM, 0o6755);
+    expect(make()).toMatchObject({ code: 0 });
+    expect(statSync(at(EXECUTABLE)).mode & 0o7777).toBe(0o755);
+  });
+});
+
+describe("make uninstall", () => {
+  test("leaves nothing of an installation", () => {
+    const { at, make } = openSite();
+    mkdirSync(at(""), { recursive: true });
+    const before = contentOf(at(""));
+    make();
+
+    expect(make("--uninstall")).toMatchObject({ code: 0 });
+    expect(contentOf(at(""))).toEqual(before);
+  });
+
+  test("leaves what is not its own: folders, other plugins, changed settings", () => {
+    const { at, write, make } = openSite();
+    write(join(BIN_DIRECTORY, "bridge"), "theirs");
+    make();
+    write(SETTINGS, "datastoreType: embedded\n", 0o600);
+    make();
+    expect(readFileSync(at(SETTINGS), "utf8")).toBe("datastoreType: embedded\n");
+
+    expect(make("--uninstall")).toMatchObject({ code: 0, printed: expect.stringContaining(`${SETTINGS} is left`) });
+    const left = contentOf(at("")).filter((line) => !line.split(" ")[0]?.endsWith("/"));
+    expect(left.map((line) => line.split(" ")[0])).toEqual([SETTINGS, join(BIN_DIRECTORY, "bridge")]);
+  });
+
+  test("says that nothing is installed there", () => {
+    const { make } = openSite();
+
+    expect(make("--uninstall")).toMatchObject({ code: 1, printed: expect.stringContaining("PREFIX") });
+  });
+});
