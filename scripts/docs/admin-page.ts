@@ -1,5 +1,5 @@
 /** docs/vendorctl.md, from the table of commands. */
-import { COMMON_OPTIONS, type Command, type CommandGroup } from "../../src/admin/command.ts";
+import { COMMON_OPTIONS, type Command, type CommandGroup, visibleCommands } from "../../src/admin/command.ts";
 import { COMMANDS } from "../../src/admin/commands.ts";
 import { CONFIG_FILE, DATASTORE_SETTINGS } from "../../src/admin/datastore/options.ts";
 import type { Option } from "../../src/admin/option.ts";
@@ -24,6 +24,8 @@ export function adminPage(): string {
     "- Secrets are never printed: user names and passwords in URLs, tokens and keys are replaced by `[redacted]`.",
     "",
     "## Global options",
+    "",
+    "These, `--namespace` and the datastore options may also stand before the command, as in kubectl.",
     "",
     ...optionTable(COMMON_OPTIONS),
     "",
@@ -55,7 +57,7 @@ function datastoreTable(): readonly string[] {
 }
 
 function sections(group: CommandGroup, words: readonly string[]): readonly string[] {
-  return group.commands.flatMap((member) => {
+  return visibleCommands(group).flatMap((member) => {
     const path = [...words, member.name];
     return member.kind === "group" ? sections(member, path) : commandSection(member, path);
   });

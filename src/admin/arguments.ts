@@ -25,8 +25,9 @@ export function parseArguments(args: readonly string[], options: readonly Option
       switches.add(option.name);
       continue;
     }
-    if (attached === undefined) index += 1;
-    const value = checkedValue(option, attached ?? args[index]);
+    const isNext = attached === undefined && option.valueIfBare === undefined;
+    if (isNext) index += 1;
+    const value = checkedValue(option, isNext ? args[index] : (attached ?? option.valueIfBare));
     if (option.repeats) lists.set(option.name, [...(lists.get(option.name) ?? []), value]);
     else values.set(option.name, requireSameValue(option, values.get(option.name), value));
   }
@@ -34,7 +35,7 @@ export function parseArguments(args: readonly string[], options: readonly Option
 }
 
 /** `--output=json`, `--output`, `-o`, `-ojson`. */
-function readOption(word: string, options: readonly Option[]): { option: Option; attached: string | undefined } {
+export function readOption(word: string, options: readonly Option[]): { option: Option; attached: string | undefined } {
   if (word.startsWith("--")) {
     const equals = word.indexOf("=");
     const name = equals < 0 ? word.slice(2) : word.slice(2, equals);
@@ -50,12 +51,14 @@ function readOption(word: string, options: readonly Option[]): { option: Option;
 }
 
 function checkedValue(option: Option, value: string | undefined): string {
-  const allowed = option.oneOf === undefined ? option.value : option.oneOf.join(" or ");
+  const { oneOf, withArgument = [] } = option;
+  const allowed =
+    oneOf === undefined ? option.value : [...oneOf, ...withArgument.map((name) => `${name}=…`)].join(" or ");
   if (value === undefined || value === "") throw new UsageError(`"--${option.name}" needs a value: ${allowed}`);
-  if (option.oneOf !== undefined && !option.oneOf.includes(value)) {
-    throw new UsageError(`"--${option.name}" is ${quoted(value)}: must be ${allowed}`);
-  }
-  return value;
+  const isAllowed =
+    oneOf === undefined || oneOf.includes(value) || withArgument.some((name) => value.startsWith(`${name}=`));
+  if (isAllowed) return value;
+  throw new UsageError(`"--${option.name}" is ${quoted(value)}: must be ${allowed}`);
 }
 
 /** With two different values, one of them would be ignored silently. */

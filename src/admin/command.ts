@@ -25,6 +25,8 @@ export interface Example {
 export interface Command {
   readonly kind: "command";
   readonly name: string;
+  /** Not shown in help, docs and completion: for the tool's own scripts. */
+  readonly isHidden?: true;
   /** One line, for lists of commands. */
   readonly summary: string;
   /** More detail, shown in the command's own help. */
@@ -68,6 +70,8 @@ export interface Context {
   readonly showsProgress: boolean;
   /** Fires, with an `Interruption`, when the user stops the command: every wait ends, and the command with it. */
   readonly signal: AbortSignal;
+  /** Fires when nobody reads stdout any more (`| head`); seen at a write. */
+  readonly outputClosed: AbortSignal;
   stdout(text: string): void;
   stderr(text: string): void;
   readFile(path: string): Promise<string>;
@@ -105,6 +109,11 @@ export function optionsOf(command: Command): readonly Option[] {
 /** The common options that the command does not replace with its own. */
 export function commonOptionsOf({ options = [] }: Command): readonly Option[] {
   return COMMON_OPTIONS.filter((common) => options.every(({ name }) => name !== common.name));
+}
+
+/** The commands that users see. */
+export function visibleCommands({ commands }: CommandGroup): readonly (Command | CommandGroup)[] {
+  return commands.filter((member) => member.kind === "group" || !member.isHidden);
 }
 
 export function wantsJson(given: Given): boolean {

@@ -5,7 +5,7 @@
  * (`at`, such as "config check"), then offers what can follow it. It never runs
  * the tool.
  */
-import { COMMON_OPTIONS, type Command, type CommandGroup, optionsOf } from "./command.ts";
+import { COMMON_OPTIONS, type Command, type CommandGroup, optionsOf, visibleCommands } from "./command.ts";
 import type { Option } from "./option.ts";
 
 export const COMPLETION_SHELLS = ["bash", "zsh", "fish"] as const;
@@ -46,9 +46,9 @@ function* walk(member: Command | CommandGroup, at: string): Generator<Place> {
     yield { at, words, options: optionsOf(member), files: member.completes === "files" };
     return;
   }
-  const words = member.commands.map(({ name, summary }) => ({ word: name, summary }));
+  const words = visibleCommands(member).map(({ name, summary }) => ({ word: name, summary }));
   yield { at, words, options: COMMON_OPTIONS.filter(({ name }) => name === "help"), files: false };
-  for (const inner of member.commands) yield* walk(inner, at === "" ? inner.name : `${at} ${inner.name}`);
+  for (const inner of visibleCommands(member)) yield* walk(inner, at === "" ? inner.name : `${at} ${inner.name}`);
 }
 
 function flagsOf(options: readonly Option[]): readonly string[] {
@@ -77,7 +77,7 @@ type ValueOffer = (option: Option) => string;
 function valueArms(places: readonly Place[], offer: ValueOffer): readonly string[] {
   const arms = new Map<string, Set<string>>();
   for (const { at, options } of places) {
-    for (const option of options.filter(({ value }) => value !== undefined)) {
+    for (const option of options.filter(({ value, valueIfBare }) => value !== undefined && valueIfBare === undefined)) {
       const isSameEverywhere = places
         .flatMap((place) => place.options)
         .every((other) => other.name !== option.name || offer(other) === offer(option));
@@ -102,10 +102,10 @@ function bash(tool: string, places: readonly Place[]): readonly string[] {
     "    esac",
     "  done",
     '  case "$at|$previous" in',
-    ...valueArms(places, ({ value, oneOf = [] }) =>
-      value === "FILE"
+    ...valueArms(places, (option) =>
+      option.value === "FILE"
         ? 'compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))'
-        : `COMPREPLY=($(compgen -W "${oneOf.join(" ")}" -- "$current"))`,
+        : `COMPREPLY=($(compgen -W "${offeredValues(option)}" -- "$current"))`,
     ),
     "  esac",
     '  case "$at" in',
@@ -136,7 +136,7 @@ function zsh(tool: string, places: readonly Place[]): readonly string[] {
     "    esac",
     "  done",
     `  case "$at|\${words[CURRENT-1]}" in`,
-    ...valueArms(places, ({ value, oneOf = [] }) => (value === "FILE" ? "_files" : `compadd -- ${oneOf.join(" ")}`)),
+    ...valueArms(places, (option) => (option.value === "FILE" ? "_files" : `compadd -- ${offeredValues(option)}`)),
     "  esac",
     '  case "$at" in',
     ...places.map(({ at, words, options, files }) => {
@@ -183,9 +183,13 @@ function fishPlace(tool: string, name: string, { at, words, options, files }: Pl
   ];
 }
 
-function fishValue({ value, oneOf = [] }: Option): string {
-  if (value === undefined) return "";
-  return value === "FILE" ? " -r -F" : ` -x -a "${oneOf.join(" ")}"`;
+function fishValue(option: Option): string {
+  if (option.value === undefined || option.valueIfBare !== undefined) return "";
+  return option.value === "FILE" ? " -r -F" : ` -x -a "${offeredValues(option)}"`;
+}
+
+function offeredValues({ oneOf = [], withArgument = [] }: Option): string {
+  return [...oneOf, ...withArgument.map((name) => `${name}=`)].join(" ");
 }
 
 function singleQuoted(text: string): string {

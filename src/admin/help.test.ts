@@ -27,8 +27,8 @@ describe("helpText()", () => {
       [
         "  -f, --filename FILE        File or directory with YAML or JSON documents, or -",
         "                             for standard input; can be repeated",
-        "  -l, --selector SELECTOR    Show only resources whose labels match, for example",
-        "                             rack == 'a'",
+        "  -R, --recursive            Also read the subdirectories of the directories",
+        "                             given with -f",
         "",
       ].join("\n"),
     );

@@ -1,5 +1,5 @@
 /** The help text of a command or a group, generated from its description. */
-import { COMMON_OPTIONS, type Command, type CommandGroup, commonOptionsOf } from "./command.ts";
+import { COMMON_OPTIONS, type Command, type CommandGroup, commonOptionsOf, visibleCommands } from "./command.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
 import type { Option } from "./option.ts";
 import type { Paint } from "./paint.ts";
@@ -24,7 +24,7 @@ function groupHelp(group: CommandGroup, call: string, { paint, width }: Page): r
     "",
     paint.bold("Commands:"),
     ...columns(
-      group.commands.map(({ name, summary }) => [name, summary]),
+      visibleCommands(group).map(({ name, summary }) => [name, summary]),
       width,
     ),
     "",

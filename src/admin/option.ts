@@ -7,6 +7,10 @@ export interface Option {
   readonly value?: string;
   /** The only allowed values. */
   readonly oneOf?: readonly string[];
+  /** Allowed values that need an argument: `jsonpath` for `jsonpath=TEMPLATE`. */
+  readonly withArgument?: readonly string[];
+  /** The value of `--name` without `=VALUE`; the next word is then not its value. */
+  readonly valueIfBare?: string;
   /** May be given several times; all its values are in `Given.lists`. */
   readonly repeats?: true;
   readonly summary: string;

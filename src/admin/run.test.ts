@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { runInside } from "../../test/support/admin-context.ts";
+import { openMemory } from "../datastore/memory/memory.ts";
 import { identity } from "../identity.ts";
 import { VERSION } from "../version.ts";
 import { type Command, type CommandGroup, EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "./command.ts";
@@ -41,7 +42,11 @@ describe("runAdmin()", () => {
   test.each([
     [[], "Commands:"],
     [["config"], "check"],
-    [["confg"], '"config"'],
+    [["confg"], 'did you mean "config"?'],
+    [["list"], 'did you mean "get"?'],
+    [["release"], 'did you mean "ipam release"?'],
+    [["check"], '"datastore check" or "ipam check" or "config check"'],
+    [["pools"], 'did you mean "get pools"?'],
     [["config", "chek"], '"check"'],
     [["config", "check"], "FILE"],
     [["config", "check", "--efective", "x"], '"--effective"'],
@@ -53,6 +58,9 @@ describe("runAdmin()", () => {
     [["completion", "tcsh"], "bash"],
     [["version", "extra"], "extra"],
     [["--nonsense"], "--nonsense"],
+    [["--outptu", "json", "version"], 'did you mean "--output"?'],
+    [["-o"], "Commands:"],
+    [["-n", "prod", "version"], '"-n"'],
     [["help", "version", "x"], "version"],
     [["ipam", "show", "--ip", "10.0.0.1", "--ip", "10.0.0.2"], '"--ip"'],
     [["patch", "pool", "a", "-p", "{}", "--patch={a: 1}"], '"--patch"'],
@@ -75,10 +83,27 @@ describe("runAdmin()", () => {
     [["ipam", "shw"], "ipam"],
     [["nonsense"], ""],
     [["get", "apply"], "get"],
+    [["-o", "json", "ipam", "--datastore-type", "embedded", "show", "x"], "ipam show"],
   ])("points a wrong call of %p to the help of %p", async (args, command) => {
     const call = [identity.adminTool, ...(command === "" ? [] : [command]), "--help"].join(" ");
 
     expect((await runInside(args)).stderr).toEndWith(`Try "${call}".\n`);
+  });
+
+  test.each([
+    [["-o", "json", "version"]],
+    [["--output=json", "version"]],
+    [["-ojson", "--version"]],
+    [["--etcd-endpoints", "http://127.0.0.1:1", "-o", "json", "ipam", "show"]],
+    [["ipam", "-o", "json", "show", "--ip", "10.0.0.1"]],
+  ])("accepts global options before the command: %p", async (args) => {
+    const { code, stdout } = await runInside(args, { openDatastore: async () => openMemory() });
+
+    expect([code, typeof JSON.parse(stdout)]).toEqual([EXIT_OK, "object"]);
+  });
+
+  test("shows help after global options", async () => {
+    expect((await runInside(["-o", "json", "--help"])).stdout).toContain("Commands:");
   });
 
   test("accepts an option twice if the values are the same", async () => {

@@ -1,6 +1,5 @@
 /** Runs the command that the command line names, prints its help, or reports what is wrong with the call. */
 import { identity } from "../identity.ts";
-import { nearestName } from "../model/nearest-name.ts";
 import { quoted } from "../quote.ts";
 import { parseArguments } from "./arguments.ts";
 import {
@@ -18,15 +17,15 @@ import { COMMANDS } from "./commands.ts";
 import { helpText, type Page } from "./help.ts";
 import { interruptible } from "./interruptible.ts";
 import { Interruption, isInterruption } from "./interruption.ts";
+import { splitLeadingOptions } from "./leading-options.ts";
 import { type Paint, paint, paintStderr } from "./paint.ts";
 import { reportError } from "./report-error.ts";
+import { unknownCommand } from "./unknown-command.ts";
 
 export async function runAdmin(args: readonly string[], context: Context): Promise<ExitCode> {
   const tool = [identity.adminTool];
-  const isVersionFlag = args[0] === "--version" || args[0] === "-v";
   try {
-    const words = isVersionFlag ? ["version", ...args.slice(1)] : args;
-    return await runIn(COMMANDS, tool, words, interruptible(context));
+    return await runIn(COMMANDS, tool, args, interruptible(context));
   } catch (failure) {
     if (context.signal.aborted) return endInterrupted(failure, context);
     if (failure instanceof UsageError) {
@@ -48,17 +47,23 @@ function endInterrupted(failure: unknown, context: Context): ExitCode {
 }
 
 const HELP_WORDS: ReadonlySet<string> = new Set(["--help", "-h", "help"]);
+const VERSION_WORDS: ReadonlySet<string> = new Set(["--version", "-v"]);
+const COMMAND_LIKE = new Set([...HELP_WORDS, ...VERSION_WORDS]);
 
-/** The leading words that name a command or a group. */
-function commandWords(args: readonly string[]): readonly string[] {
-  const words: string[] = [];
-  let here: Command | CommandGroup | undefined = COMMANDS;
-  for (const word of args) {
-    here = here.kind === "group" ? here.commands.find(({ name }) => name === word) : undefined;
-    if (!here) break;
-    words.push(word);
+/** The words that name a command or a group; wrong options before them are ignored. */
+function commandWords(args: readonly string[], group = COMMANDS): readonly string[] {
+  const [first, ...rest] = afterLeadingOptions(args);
+  const here = group.commands.find(({ name }) => name === first);
+  if (here === undefined) return [];
+  return here.kind === "group" ? [here.name, ...commandWords(rest, here)] : [here.name];
+}
+
+function afterLeadingOptions(args: readonly string[]): readonly string[] {
+  try {
+    return splitLeadingOptions(args, COMMAND_LIKE).rest;
+  } catch {
+    return [];
   }
-  return words;
 }
 
 /** Descends through the groups; `words` are those already consumed. */
@@ -68,9 +73,11 @@ async function runIn(
   args: readonly string[],
   context: Context,
 ): Promise<ExitCode> {
-  const [first, ...rest] = args;
+  const { leading, rest: own } = splitLeadingOptions(args, COMMAND_LIKE);
+  const [first, ...after] = own;
+  const rest = [...leading, ...after];
   if (first !== undefined && HELP_WORDS.has(first)) {
-    const asked = rest.filter((word) => !HELP_WORDS.has(word));
+    const asked = after.filter((word) => !HELP_WORDS.has(word));
     context.stdout(helpText(descend(group, asked), [...words, ...asked], pageOf(context, paint(context))));
     return EXIT_OK;
   }
@@ -78,8 +85,8 @@ async function runIn(
     context.stderr(helpText(group, words, pageOf(context, paintStderr(context))));
     return EXIT_USAGE;
   }
-  const chosen = memberNamed(group, first);
-  const path = [...words, first];
+  const chosen = memberNamed(group, group === COMMANDS && VERSION_WORDS.has(first) ? "version" : first);
+  const path = [...words, chosen.name];
   return chosen.kind === "group" ? runIn(chosen, path, rest, context) : runCommand(chosen, path, rest, context);
 }
 
@@ -115,10 +122,6 @@ function descend(group: CommandGroup, names: readonly string[]): Command | Comma
 
 function memberNamed(group: CommandGroup, name: string): Command | CommandGroup {
   const found = group.commands.find((command) => command.name === name);
-  if (found !== undefined) return found;
-  if (name.startsWith("-")) throw new UsageError(`Unknown option ${quoted(name)}; options follow the command`);
-  const names = group.commands.map((command) => command.name);
-  const nearest = nearestName(name, names);
-  const hint = nearest === undefined ? `; available commands: ${names.join(", ")}` : `; did you mean "${nearest}"?`;
-  throw new UsageError(`Unknown command ${quoted(name)}${hint}`);
+  if (found === undefined) throw unknownCommand(group, name);
+  return found;
 }

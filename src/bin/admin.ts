@@ -17,8 +17,9 @@ export async function run(args: readonly string[]): Promise<number> {
     return EXIT_FAILED;
   }
   let isOutputLost = false;
+  const outputClosed = new AbortController();
   const stdout = openOutput(process.stdout, (failure) => {
-    if (isEndOfReading(failure)) return;
+    if (isEndOfReading(failure)) return outputClosed.abort();
     isOutputLost = true;
     reportUnwritten(failure.message);
     // The failure may occur after the work is done and its exit code is set.
@@ -31,6 +32,7 @@ export async function run(args: readonly string[]): Promise<number> {
     isTerminal: process.stdout.isTTY === true,
     terminalWidth: process.stdout.columns,
     showsProgress: process.stderr.isTTY === true,
+    outputClosed: outputClosed.signal,
     stdout,
     stderr,
     readFile: (path) => readFile(path, "utf8"),

@@ -84,7 +84,16 @@ describe.each([
     expect(complete([tool, "config", ""])).toEqual(["check"]);
     expect(complete([tool, "config", "check", "--eff"])).toEqual(["--effective"]);
     expect([...complete([tool, "config", "check", "-o", ""])].sort()).toEqual(["json", "text"]);
-    expect([...complete([tool, "get", "-o", ""])].sort()).toEqual(["json", "name", "table", "wide", "yaml"]);
+    expect([...complete([tool, "get", "-o", ""])].sort()).toEqual([
+      "custom-columns=",
+      "json",
+      "jsonpath=",
+      "name",
+      "table",
+      "wide",
+      "yaml",
+    ]);
+    expect(complete([tool, "-o", "json", "ipam", "sh"])).toEqual(["show"]);
     expect(complete([tool, "get", "ippo"])).toEqual(["ippool"]);
     expect(filesFor("apply", "-f")).toEqual(["some-file.conf"]);
     expect([...complete([tool, "completion", ""])].sort()).toEqual(["bash", "fish", "zsh"]);

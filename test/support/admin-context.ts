@@ -23,8 +23,11 @@ export interface AdminSurroundings {
   readonly openDatastore?: Context["openDatastore"];
   readonly now?: Date;
   readonly signal?: AbortSignal;
+  /** Called with each text as it is written to stdout. */
+  readonly onStdout?: (text: string) => void;
   readonly wait?: Context["wait"];
   readonly readStdin?: Context["readStdin"];
+  readonly listFolder?: Context["listFolder"];
 }
 
 export async function runInside(args: readonly string[], surroundings: AdminSurroundings = {}): Promise<AdminRun> {
@@ -39,11 +42,15 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
     terminalWidth,
     showsProgress,
     signal,
-    stdout: (text) => void out.push(text),
+    outputClosed: new AbortController().signal,
+    stdout(text) {
+      out.push(text);
+      surroundings.onStdout?.(text);
+    },
     stderr: (text) => void err.push(text),
     readFile: async (path) => files[path] ?? missing(),
     readStdin: surroundings.readStdin ?? (async () => stdin),
-    listFolder: async (path) => namesBelow(`${path}/`, files),
+    listFolder: surroundings.listFolder ?? (async (path) => namesBelow(`${path}/`, files)),
     openDatastore: surroundings.openDatastore ?? (async () => keptOpen(store)),
     now: () => now,
     uuid: () => "00000000-0000-4000-8000-000000000001",
@@ -60,7 +67,8 @@ function missing(): never {
 
 function namesBelow(folder: string, files: Readonly<Record<string, string>>): readonly string[] | undefined {
   const names = Object.keys(files).filter((path) => path.startsWith(folder));
-  return names.length === 0 ? undefined : names.map((path) => path.slice(folder.length)).sort();
+  const direct = new Set(names.map((path) => path.slice(folder.length).split("/")[0] ?? ""));
+  return names.length === 0 ? undefined : [...direct].sort();
 }
 
 function keptOpen(store: Datastore): Datastore {

@@ -3,7 +3,8 @@ import * as v from "valibot";
 import { API_VERSION, OPERATOR_API } from "../../identity.ts";
 import { PUBLIC_KINDS, publicKind } from "../../model/kinds.ts";
 import { defineResource } from "../../model/resource.ts";
-import { printResources } from "../resources/print.ts";
+import type { Given } from "../command.ts";
+import { ResourcePrinter } from "../resources/print.ts";
 import type { AdminKind } from "./kind.ts";
 import { ADMIN_KINDS } from "./kinds.ts";
 
@@ -27,7 +28,9 @@ describe("ADMIN_KINDS", () => {
   );
 });
 
-describe("printResources()", () => {
+const NOTHING_GIVEN: Given = { operands: [], switches: new Set(), values: new Map(), lists: new Map() };
+
+describe("ResourcePrinter", () => {
   const codec = defineResource({
     kind: "Sample",
     api: OPERATOR_API,
@@ -38,7 +41,13 @@ describe("printResources()", () => {
   const sample: AdminKind = { ...publicKind(codec, "samples", []), columns: [] };
   const pool = ADMIN_KINDS.find(({ kind }) => kind === "IPPool");
   const asJson = (kinds: readonly AdminKind[]): unknown =>
-    JSON.parse(printResources("json", { kinds, found: [], isSingle: false, showsNamespace: false, now: new Date() }));
+    JSON.parse(
+      new ResourcePrinter({ kind: "json" }, NOTHING_GIVEN, () => new Date()).list({
+        kinds,
+        found: [],
+        isSingle: false,
+      }),
+    );
 
   test.each([
     ["the product's", pool ? [pool] : [], API_VERSION],

@@ -9,6 +9,7 @@ import type { Profile } from "../../model/profile.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { releaseNode } from "../resources/delete-node.ts";
 import type { AdminKind } from "./kind.ts";
+import { formatLabels } from "./labels.ts";
 import { POOL_ROW } from "./pool.ts";
 
 const RESERVATION_ROW: AdminKind<IPReservation> = {
@@ -79,9 +80,3 @@ export const ADMIN_KINDS: readonly AdminKind[] = [
   PROFILE_ROW,
   ENDPOINT_ROW,
 ];
-
-function formatLabels(labels: Readonly<Record<string, string>>): string {
-  return Object.entries(labels)
-    .map(([name, value]) => `${name}=${value}`)
-    .join(",");
-}

@@ -5,11 +5,11 @@ import { type Command, type Context, type Given, UsageError } from "../command.t
 import { withDatastore } from "../datastore/open.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import type { ActionResult } from "./action-result.ts";
+import { notFound } from "./find.ts";
 import { forEachResource } from "./for-each-resource.ts";
-import { notFound } from "./get.ts";
 import { lostRace } from "./lost-race.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseSelections, referenceText } from "./reference.ts";
-import { FILE_OPTION, readGivenResources } from "./sources.ts";
+import { FILE_OPTION, FILE_OPTIONS, readGivenResources } from "./sources.ts";
 import { findOne } from "./stored.ts";
 
 /** A resource to delete. */
@@ -35,7 +35,7 @@ export const deleteCommand: Command = {
   operands: "KIND NAME… | KIND/NAME…",
   completes: KIND_WORDS,
   options: [
-    FILE_OPTION,
+    ...FILE_OPTIONS,
     NAMESPACE_OPTION,
     { name: "force", summary: "Delete pools even if their addresses are in use, and unreadable resources" },
     { name: "ignore-not-found", summary: "Do not fail if a resource does not exist" },

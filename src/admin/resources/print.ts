@@ -1,22 +1,19 @@
 /** Formats resources for stdout, in the requested format. */
 import type { Given } from "../command.ts";
+import { printTemplate } from "../jsonpath/print.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import type { Option } from "../option.ts";
-import { formatTable } from "../table.ts";
 import { formatYaml } from "../yaml.ts";
+import type { OutputFormat } from "./output-format.ts";
 import { referenceText } from "./reference.ts";
+import { ResourceTables, type TableRow } from "./resource-tables.ts";
 import type { Stored } from "./stored.ts";
 
-const FORMATS = ["table", "wide", "yaml", "json", "name"] as const;
-type Format = (typeof FORMATS)[number];
-
-export const FORMAT_OPTION: Option = {
-  name: "output",
-  letter: "o",
-  value: "FORMAT",
-  oneOf: FORMATS,
-  summary: "Output format: table (default), wide, yaml, json or name",
-};
+/** Options of tables; as in kubectl, they have no effect on other formats. */
+export const TABLE_OPTIONS: readonly Option[] = [
+  { name: "no-headers", summary: "Print tables without their header" },
+  { name: "show-labels", summary: "Also show the labels of each resource in tables" },
+];
 
 export interface Answer {
   /** The requested kinds, whether resources were found or not. */
@@ -24,28 +21,84 @@ export interface Answer {
   readonly found: readonly Stored[];
   /** One resource was requested by name: it is printed without a list around it. */
   readonly isSingle: boolean;
-  /** The resources may be of several namespaces. */
-  readonly showsNamespace: boolean;
-  readonly now: Date;
 }
 
-export function formatOf(given: Given): Format {
-  const asked = given.values.get(FORMAT_OPTION.name);
-  return FORMATS.find((format) => format === asked) ?? "table";
-}
+export const EVENTS = { put: "ADDED", change: "MODIFIED", delete: "DELETED" } as const;
+export type WatchEvent = TableRow & { readonly event: (typeof EVENTS)[keyof typeof EVENTS] };
 
-export function printResources(format: Format, answer: Answer): string {
-  switch (format) {
-    case "json":
-      return `${JSON.stringify(asDocument(answer), undefined, 2)}\n`;
-    case "yaml":
-      return formatYaml(asDocument(answer));
-    case "name":
-      return answer.found.map(({ kind, resource }) => `${referenceText(kind, resource.metadata)}\n`).join("");
-    case "table":
-    case "wide":
-      return tables(answer, format);
+/** Prints the resources of one command; keeps the widths of table columns while it watches. */
+export class ResourcePrinter {
+  private readonly tables: ResourceTables;
+  private readonly showsEvent: boolean;
+
+  constructor(
+    private readonly format: OutputFormat,
+    { switches }: Given,
+    now: () => Date,
+  ) {
+    this.showsEvent = switches.has("output-watch-events");
+    const layout = {
+      showsNamespace: switches.has("all-namespaces"),
+      showsLabels: switches.has("show-labels"),
+      hasHeader: !switches.has("no-headers"),
+      showsEvent: this.showsEvent,
+    };
+    const columns =
+      format.kind === "custom-columns"
+        ? format.columns
+        : format.kind === "wide"
+          ? ("wide" as const)
+          : ("usual" as const);
+    this.tables = new ResourceTables({ ...layout, columns }, now);
   }
+
+  /** Whether nothing is printed if nothing was found. */
+  get isTable(): boolean {
+    return ["table", "wide", "custom-columns"].includes(this.format.kind);
+  }
+
+  list(answer: Answer): string {
+    switch (this.format.kind) {
+      case "json":
+        return `${JSON.stringify(asDocument(answer), undefined, 2)}\n`;
+      case "yaml":
+        return formatYaml(asDocument(answer));
+      case "name":
+        return answer.found.map(nameLine).join("");
+      case "jsonpath":
+        return printTemplate(this.format.template, asDocument(answer));
+      case "table":
+      case "wide":
+      case "custom-columns":
+        return this.tables.write(answer.found.map((stored) => ({ stored, event: "" })));
+    }
+  }
+
+  /** Each resource on its own, as it comes from a watch. */
+  events(events: readonly WatchEvent[]): string {
+    const { format } = this;
+    const documents = events.map(({ stored, event }) =>
+      this.showsEvent ? { type: event, object: stored.resource } : stored.resource,
+    );
+    switch (format.kind) {
+      case "json":
+        return documents.map((document) => `${JSON.stringify(document, undefined, 2)}\n`).join("");
+      case "yaml":
+        return documents.map((document) => `---\n${formatYaml(document)}`).join("");
+      case "name":
+        return events.map(({ stored }) => nameLine(stored)).join("");
+      case "jsonpath":
+        return documents.map((document) => printTemplate(format.template, document)).join("");
+      case "table":
+      case "wide":
+      case "custom-columns":
+        return this.tables.write(events);
+    }
+  }
+}
+
+function nameLine({ kind, resource }: Stored): string {
+  return `${referenceText(kind, resource.metadata)}\n`;
 }
 
 /** The apiVersion of a list with members of several API groups, as in the orchestrator's own lists. */
@@ -62,39 +115,4 @@ function asDocument({ kinds: asked, found, isSingle }: Answer): unknown {
     kind: kinds.size === 1 ? `${[...kinds].join("")}List` : "List",
     items: found.map(({ resource }) => resource),
   };
-}
-
-function tables(answer: Answer, format: "table" | "wide"): string {
-  const kinds = [...new Set(answer.found.map(({ kind }) => kind))];
-  return kinds.map((kind) => tableOf(kind, answer, format)).join("\n");
-}
-
-function tableOf(kind: AdminKind, { found, showsNamespace, now }: Answer, format: "table" | "wide"): string {
-  const columns = kind.columns.filter(({ isWide }) => format === "wide" || !isWide);
-  const namespaced = kind.namespaced && showsNamespace;
-  const header = [...(namespaced ? ["NAMESPACE"] : []), "NAME", ...columns.map((column) => column.header), "AGE"];
-  const rows = found
-    .filter((each) => each.kind === kind)
-    .map(({ resource }) => [
-      ...(namespaced ? [resource.metadata.namespace ?? ""] : []),
-      resource.metadata.name,
-      ...columns.map((column) => column.cell(resource)),
-      ageOf(resource.metadata.creationTimestamp, now),
-    ]);
-  return formatTable(header, rows);
-}
-
-const UNITS = [
-  ["d", 86_400],
-  ["h", 3_600],
-  ["m", 60],
-] as const;
-
-/** `5d`, `3h`, `10m`, `7s`; empty if unknown. */
-function ageOf(timestamp: string | undefined, now: Date): string {
-  const created = timestamp === undefined ? Number.NaN : Date.parse(timestamp);
-  if (Number.isNaN(created)) return "";
-  const seconds = Math.max(0, Math.floor((now.getTime() - created) / 1000));
-  const [unit, size] = UNITS.find(([, length]) => seconds >= 2 * length) ?? ["s", 1];
-  return `${Math.floor(seconds / size)}${unit}`;
 }

@@ -1,4 +1,4 @@
-/** `-f`: a file, a directory (its .yaml, .yml and .json files), or - for standard input; can be repeated. */
+/** `-f`: a file, a directory (its .yaml, .yml and .json files, with -R also below it), or - for standard input; can be repeated. */
 import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
 import { type Context, type Given, UsageError } from "../command.ts";
@@ -14,13 +14,25 @@ export const FILE_OPTION: Option = {
   summary: "File or directory with YAML or JSON documents, or - for standard input; can be repeated",
 };
 
+const RECURSIVE_OPTION: Option = {
+  name: "recursive",
+  letter: "R",
+  summary: "Also read the subdirectories of the directories given with -f",
+};
+
+export const FILE_OPTIONS: readonly Option[] = [FILE_OPTION, RECURSIVE_OPTION];
+
+/** A symbolic link may lead back to a directory above it. */
+const DEEPEST_DIRECTORY = 32;
+
 const MANIFEST = /\.(ya?ml|json)$/;
 
 export async function readGivenResources(context: Context, given: Given): Promise<readonly GivenResource[]> {
   const paths = given.lists.get(FILE_OPTION.name) ?? [];
   if (paths.length === 0) throw new UsageError('"-f FILE" is required, or "-f -" for standard input');
   const manifests: Manifest[] = [];
-  for (const path of paths) manifests.push(...(await readSource(context, path)));
+  const depth = given.switches.has(RECURSIVE_OPTION.name) ? DEEPEST_DIRECTORY : 0;
+  for (const path of paths) manifests.push(...(await readSource(context, path, depth)));
   const resources = decodeManifests(manifests, namespaceOf(given));
   if (resources.length === 0)
     throw new PluginError("resource-invalid", `Cannot find any resource in ${paths.map(placeOf).join(", ")}`);
@@ -31,16 +43,37 @@ function placeOf(path: string): string {
   return path === "-" ? "stdin" : path;
 }
 
-async function readSource(context: Context, path: string): Promise<readonly Manifest[]> {
+async function readSource(context: Context, path: string, depth: number): Promise<readonly Manifest[]> {
   if (path === "-") return [{ place: placeOf(path), text: await context.readStdin() }];
   try {
     const names = await context.listFolder(path);
-    if (names === undefined) return [{ place: path, text: await context.readFile(path) }];
-    const files = names.filter((name) => MANIFEST.test(name)).map((name) => `${path.replace(/\/$/, "")}/${name}`);
+    const files = names === undefined ? [path] : await filesIn(context, path, { names, depth });
     return await Promise.all(files.map(async (place) => ({ place, text: await context.readFile(place) })));
   } catch (cause) {
+    if (cause instanceof PluginError) throw cause;
     const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
     const reason = code === "ENOENT" ? "no such file or directory" : code;
     throw new PluginError("io-failure", `Cannot read ${quoted(path)}: ${reason}`, { cause });
   }
+}
+
+/** `depth`: how many levels of subdirectories are read too. */
+async function filesIn(
+  context: Context,
+  folder: string,
+  { names, depth }: { readonly names: readonly string[]; readonly depth: number },
+): Promise<readonly string[]> {
+  const files: string[] = [];
+  for (const name of names) {
+    const path = `${folder.replace(/\/$/, "")}/${name}`;
+    const inner = depth === 0 ? undefined : await context.listFolder(path);
+    if (inner === undefined) files.push(...(MANIFEST.test(name) ? [path] : []));
+    else if (depth > 1) files.push(...(await filesIn(context, path, { names: inner, depth: depth - 1 })));
+    else
+      throw new PluginError(
+        "io-failure",
+        `Cannot read ${quoted(path)}: more than ${DEEPEST_DIRECTORY} directories deep`,
+      );
+  }
+  return files;
 }

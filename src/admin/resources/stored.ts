@@ -35,7 +35,7 @@ function allReadable({ readable, unreadable }: ReadEach<Stored>): readonly Store
   return readable;
 }
 
-function decodeEntry(kind: AdminKind, entry: Entry): Stored {
+export function decodeEntry(kind: AdminKind, entry: Entry): Stored {
   const { key, value, revision } = entry;
   const read = readOrExplain(entry, () => kind.codec.read(value, key));
   const resource = { ...read, metadata: { ...read.metadata, resourceVersion: revision } };

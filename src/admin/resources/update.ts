@@ -6,7 +6,7 @@ import { formatProblems } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
 import type { Context } from "../command.ts";
 import type { AdminKind } from "../kinds/kind.ts";
-import { notFound } from "./get.ts";
+import { notFound } from "./find.ts";
 import { givenResource } from "./manifest.ts";
 import { referenceText, USUAL_NAMESPACE } from "./reference.ts";
 import { readOne } from "./stored.ts";

@@ -3,7 +3,7 @@ import type { Command, Example } from "../command.ts";
 import { withDatastore, withNewDatastore } from "../datastore/open.ts";
 import { forEachResource } from "./for-each-resource.ts";
 import { NAMESPACE_OPTION } from "./reference.ts";
-import { FILE_OPTION, readGivenResources } from "./sources.ts";
+import { FILE_OPTIONS, readGivenResources } from "./sources.ts";
 import { type WriteMode, writeResource } from "./write.ts";
 
 const COMMON_DESCRIPTION = [
@@ -35,7 +35,7 @@ function writeCommand(mode: WriteMode, summary: string, examples: readonly Examp
     name: mode,
     summary,
     description: COMMON_DESCRIPTION,
-    options: [FILE_OPTION, NAMESPACE_OPTION],
+    options: [...FILE_OPTIONS, NAMESPACE_OPTION],
     needsDatastore: true,
     examples,
     async run(context, given) {

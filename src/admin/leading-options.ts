@@ -1,0 +1,25 @@
+/** Global options may also stand before the command, as in kubectl: `-o json get pools`. */
+import { readOption } from "./arguments.ts";
+import { COMMON_OPTIONS } from "./command.ts";
+import { DATASTORE_OPTIONS } from "./datastore/options.ts";
+import { NAMESPACE_OPTION } from "./resources/reference.ts";
+
+/** Whether the command accepts one of them is decided when its own arguments are parsed. */
+const GLOBAL_OPTIONS = [...COMMON_OPTIONS, ...DATASTORE_OPTIONS, NAMESPACE_OPTION];
+
+export interface LeadingOptions {
+  readonly leading: readonly string[];
+  readonly rest: readonly string[];
+}
+
+/** Splits off the options before the first word that is not one; `ends` are words that look like options, but act as commands. */
+export function splitLeadingOptions(args: readonly string[], ends: ReadonlySet<string>): LeadingOptions {
+  let count = 0;
+  for (;;) {
+    const word = args[count];
+    if (word === undefined || word === "-" || word === "--" || !word.startsWith("-") || ends.has(word)) break;
+    const { option, attached } = readOption(word, GLOBAL_OPTIONS);
+    count += option.value !== undefined && attached === undefined ? 2 : 1;
+  }
+  return { leading: args.slice(0, count), rest: args.slice(count) };
+}

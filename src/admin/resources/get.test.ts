@@ -1,0 +1,191 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
+import { openMemory } from "../../datastore/memory/memory.ts";
+import { API_VERSION } from "../../identity.ts";
+import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
+import { Interruption, STOP_EXIT_CODES } from "../interruption.ts";
+
+let store = openMemory();
+beforeEach(async () => {
+  store = openMemory();
+  await apply(
+    resource("IPPool", "blue", { cidr: "10.0.0.0/24" }, { labels: { rack: "a", disk: "ssd" } }),
+    resource("IPPool", "red", { cidr: "10.0.1.0/24" }),
+    resource("Node", "n1"),
+  );
+});
+
+function ctl(args: readonly string[], surroundings: AdminSurroundings = {}): Promise<AdminRun> {
+  return runInside(args, { store, ...surroundings });
+}
+
+function resource(kind: string, name: string, spec: object = {}, metadata: object = {}): object {
+  return { apiVersion: API_VERSION, kind, metadata: { name, ...metadata }, spec };
+}
+
+function apply(...documents: readonly object[]): Promise<AdminRun> {
+  return ctl(["apply", "-f", "-"], { stdin: documents.map((each) => JSON.stringify(each)).join("\n---\n") });
+}
+
+async function printed(...args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await ctl(["get", ...args]);
+  expect([code, stderr]).toEqual([EXIT_OK, ""]);
+  return stdout;
+}
+
+describe("get", () => {
+  test("selects with kubectl's label notation", async () => {
+    expect(await printed("pools", "-l", "rack=a", "-o", "name")).toBe("ippool/blue\n");
+    expect(await printed("pools", "-l", "!rack", "-o", "name")).toBe("ippool/red\n");
+  });
+
+  test("--no-headers prints only rows", async () => {
+    expect(await printed("pools", "--no-headers")).toBe(
+      "blue   10.0.0.0/24   false   all()   0s\nred    10.0.1.0/24   false   all()   0s\n",
+    );
+    expect(await printed("pools,nodes", "--no-headers")).toEndWith("n1         0s\n");
+    expect(await printed("pools", "--no-headers", "-o", "name")).toBe("ippool/blue\nippool/red\n");
+  });
+
+  test("--show-labels adds the labels", async () => {
+    const [header, blue, red] = (await printed("pools", "--show-labels")).split("\n");
+
+    expect(header).toEndWith("AGE   LABELS");
+    expect(blue).toEndWith("0s    rack=a,disk=ssd");
+    expect(red).toEndWith("0s    <none>");
+  });
+
+  test("-o jsonpath prints a list, or one resource", async () => {
+    expect(await printed("pools", "-o", "jsonpath={.items[*].metadata.name}")).toBe("blue red");
+    expect(await printed("pool", "red", "-o", "jsonpath={.spec.cidr}")).toBe("10.0.1.0/24");
+    expect(await printed("pools,nodes", "-o", "jsonpath={range .items[*]}{.kind} {end}")).toBe("IPPool IPPool Node ");
+    expect(await printed("wep", "-o", "jsonpath={.items}")).toBe("[]");
+  });
+
+  test("-o custom-columns prints one table for all kinds", async () => {
+    const columns =
+      'custom-columns=N:.metadata.name,CIDR:.spec.cidr,USES:spec.allowedUses[*],R:.metadata.labels["rack"]';
+
+    expect(await printed("pools,nodes", "-o", columns)).toBe(
+      [
+        "N      CIDR          USES              R",
+        "blue   10.0.0.0/24   Workload,Tunnel   a",
+        "red    10.0.1.0/24   Workload,Tunnel   <none>",
+        "n1     <none>        <none>            <none>",
+        "",
+      ].join("\n"),
+    );
+    expect(await printed("node", "n1", "-o", "custom-columns=N:.metadata.name", "--no-headers")).toBe("n1\n");
+    expect(await printed("pools", "-o", 'custom-columns=N:[?(@.name=="a,b")].x', "--no-headers")).toBe(
+      "<none>\n<none>\n",
+    );
+  });
+
+  test.each([
+    ["jsonpath", "jsonpath=…"],
+    ["jsonpath=", "braces"],
+    ["jsonpath={..name}", "recursive descent"],
+    ["custom-columns=NAME", "HEADER:PATH"],
+    ["custom-columns=A:.a,,B:.b", "HEADER:PATH"],
+    ["custom-columns=A:.a[0,1]", "unions"],
+    ["go-template={{.kind}}", "must be"],
+  ])("refuses -o %p", async (format, reason) => {
+    const { code, stderr } = await ctl(["get", "pools", "-o", format]);
+
+    expect(code).toBe(EXIT_USAGE);
+    expect(stderr).toContain(reason);
+  });
+
+  test("-f reads subdirectories only with -R", async () => {
+    const text = (name: string) => JSON.stringify(resource("IPPool", name, { cidr: "10.0.0.0/24" }));
+    const files = { "d/a.yaml": text("blue"), "d/sub/b.json": text("red"), "d/sub/deep/notes.txt": "no manifest" };
+
+    expect((await ctl(["get", "-f", "d", "-o", "name"], { files })).stdout).toBe("ippool/blue\n");
+    expect((await ctl(["get", "-f", "d", "-R", "-o", "name"], { files })).stdout).toBe("ippool/blue\nippool/red\n");
+  });
+
+  test("-R refuses a directory that contains itself", async () => {
+    const { code, stderr } = await runInside(["apply", "-R", "-f", "d"], { listFolder: async () => ["loop"] });
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain("more than 32 directories deep");
+  });
+});
+
+describe("get -w", () => {
+  /** Runs `get` until `steps` are done: each step starts when the output contains its text. */
+  async function watch(args: readonly string[], steps: readonly (readonly [text: string, act: () => unknown])[]) {
+    const user = new AbortController();
+    const left = [...steps];
+    let output = "";
+    const onStdout = (text: string) => {
+      output += text;
+      while (left[0] && output.includes(left[0][0])) void left.shift()?.[1]();
+      if (left.length === 0) user.abort(new Interruption("SIGINT"));
+    };
+    return ctl(["get", ...args, "-w"], { signal: user.signal, onStdout });
+  }
+
+  const pool = (name: string, cidr: string, spec: object = {}) => resource("IPPool", name, { cidr, ...spec });
+
+  test("prints the resources, then each change, and ends with Ctrl-C", async () => {
+    const { code, stdout, stderr } = await watch(
+      ["pools", "--output-watch-events"],
+      [
+        ["red", () => apply(pool("green", "10.0.2.0/24"))],
+        ["green", () => apply(pool("blue", "10.0.0.0/24", { disabled: true }))],
+        ["MODIFIED", () => ctl(["delete", "pool", "red"])],
+        ["DELETED", () => {}],
+      ],
+    );
+
+    expect([code, stderr]).toEqual([STOP_EXIT_CODES.SIGINT, ""]);
+    expect(stdout.split("\n").map((line) => line.split(/\s+/).slice(0, 4).join(" "))).toEqual([
+      "EVENT NAME CIDR DISABLED",
+      "ADDED blue 10.0.0.0/24 false",
+      "ADDED red 10.0.1.0/24 false",
+      "ADDED green 10.0.2.0/24 false",
+      "MODIFIED blue 10.0.0.0/24 true",
+      "MODIFIED red 10.0.1.0/24 true",
+      "DELETED red 10.0.1.0/24 true",
+      "",
+    ]);
+  });
+
+  test("prints a document for each resource, and only those that are selected", async () => {
+    const { stdout } = await watch(
+      ["pools", "-l", "rack=a", "-o", "yaml"],
+      [
+        ["blue", () => ctl(["label", "pool", "red", "rack=a"])],
+        ["red", () => {}],
+      ],
+    );
+
+    expect(stdout.match(/^---$/gm)).toHaveLength(2);
+    expect(stdout).not.toContain("items:");
+  });
+
+  test("a resource that is no longer selected counts as deleted", async () => {
+    const { stdout } = await watch(
+      ["pools", "-l", "rack=a", "-o", "json", "--output-watch-events"],
+      [
+        ["blue", () => ctl(["label", "pool", "blue", "rack-"])],
+        ["DELETED", () => {}],
+      ],
+    );
+
+    expect(stdout).toContain('"type": "DELETED"');
+  });
+
+  test("of a name ignores the others", async () => {
+    const { stdout } = await watch(
+      ["pool/red", "-o", "name"],
+      [
+        ["red", () => ctl(["label", "pool", "blue", "x=y"]).then(() => ctl(["label", "pool", "red", "x=y"]))],
+        ["ippool/red\nippool/red", () => {}],
+      ],
+    );
+
+    expect(stdout).toBe("ippool/red\nippool/red\n");
+  });
+});

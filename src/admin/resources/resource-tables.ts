@@ -1,0 +1,112 @@
+/** Resources as tables, one for each kind, or one table of custom columns for all. */
+import type { AdminKind } from "../kinds/kind.ts";
+import { formatLabels } from "../kinds/labels.ts";
+import { TableWriter } from "../table.ts";
+import { type CustomColumn, customCell, NO_VALUE } from "./custom-columns.ts";
+import type { Stored } from "./stored.ts";
+
+export interface TableLayout {
+  readonly columns: "usual" | "wide" | readonly CustomColumn[];
+  /** The resources may be of several namespaces. */
+  readonly showsNamespace: boolean;
+  readonly showsLabels: boolean;
+  readonly hasHeader: boolean;
+  /** The first column is the event of a watch. */
+  readonly showsEvent: boolean;
+}
+
+export interface TableRow {
+  readonly stored: Stored;
+  readonly event: string;
+}
+
+interface Column {
+  readonly header: string;
+  cell(row: TableRow): string;
+}
+
+/** Keeps the widths of its columns from one call to the next. */
+export class ResourceTables {
+  private readonly tables = new Map<AdminKind | "custom", { columns: readonly Column[]; writer: TableWriter }>();
+
+  constructor(
+    private readonly layout: TableLayout,
+    private readonly now: () => Date,
+  ) {}
+
+  write(rows: readonly TableRow[]): string {
+    const isCustom = typeof this.layout.columns !== "string";
+    const kinds = [...new Set(rows.map(({ stored }) => stored.kind))];
+    const parts = isCustom && rows[0] ? [rows] : kinds.map((kind) => rows.filter(({ stored }) => stored.kind === kind));
+    return parts.map((part) => this.writePart(part)).join("");
+  }
+
+  private writePart(rows: readonly TableRow[]): string {
+    const kind = rows[0]?.stored.kind;
+    if (kind === undefined) return "";
+    const name = typeof this.layout.columns === "string" ? kind : "custom";
+    const known = this.tables.get(name);
+    const isLaterTable = !known && this.tables.size > 0 && this.layout.hasHeader;
+    const { columns, writer } = known ?? this.open(name, kind);
+    const text = writer.write(rows.map((row) => columns.map((column) => column.cell(row))));
+    return isLaterTable ? `\n${text}` : text;
+  }
+
+  private open(name: AdminKind | "custom", kind: AdminKind) {
+    const columns = columnsOf(kind, this.layout, this.now);
+    const { hasHeader } = this.layout;
+    const writer = new TableWriter(
+      columns.map(({ header }) => header),
+      { hasHeader },
+    );
+    const table = { columns, writer };
+    this.tables.set(name, table);
+    return table;
+  }
+}
+
+function columnsOf(kind: AdminKind, layout: TableLayout, now: () => Date): readonly Column[] {
+  const { columns, showsNamespace, showsLabels, showsEvent } = layout;
+  const event: readonly Column[] = showsEvent ? [{ header: "EVENT", cell: (row) => row.event }] : [];
+  if (typeof columns !== "string") {
+    const custom = columns.map((column) => ({
+      header: column.header,
+      cell: ({ stored }: TableRow) => customCell(column, stored.resource),
+    }));
+    return [...event, ...custom];
+  }
+  const own = kind.columns.filter(({ isWide }) => columns === "wide" || !isWide);
+  return [
+    ...event,
+    ...(kind.namespaced && showsNamespace ? [NAMESPACE_COLUMN] : []),
+    { header: "NAME", cell: ({ stored }) => stored.resource.metadata.name },
+    ...own.map(({ header, cell }) => ({ header, cell: ({ stored }: TableRow) => cell(stored.resource) })),
+    { header: "AGE", cell: ({ stored }) => ageOf(stored.resource.metadata.creationTimestamp, now()) },
+    ...(showsLabels ? [LABELS_COLUMN] : []),
+  ];
+}
+
+const NAMESPACE_COLUMN: Column = {
+  header: "NAMESPACE",
+  cell: ({ stored }) => stored.resource.metadata.namespace ?? "",
+};
+
+const LABELS_COLUMN: Column = {
+  header: "LABELS",
+  cell: ({ stored }) => formatLabels(stored.resource.metadata.labels ?? {}) || NO_VALUE,
+};
+
+const UNITS = [
+  ["d", 86_400],
+  ["h", 3_600],
+  ["m", 60],
+] as const;
+
+/** `5d`, `3h`, `10m`, `7s`; empty if unknown. */
+function ageOf(timestamp: string | undefined, now: Date): string {
+  const created = timestamp === undefined ? Number.NaN : Date.parse(timestamp);
+  if (Number.isNaN(created)) return "";
+  const seconds = Math.max(0, Math.floor((now.getTime() - created) / 1000));
+  const [unit, size] = UNITS.find(([, length]) => seconds >= 2 * length) ?? ["s", 1];
+  return `${Math.floor(seconds / size)}${unit}`;
+}

@@ -1,0 +1,77 @@
+/** The commands for resources as users run them: the built executable on an embedded datastore. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { API_VERSION, identity } from "../../src/identity.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+
+const TOOL = `dist/bin/${identity.adminTool}`;
+const directory = temporaryDirectory("admin-resources");
+const folder = directory.path;
+afterAll(() => directory.remove());
+
+const ENVIRONMENT = {
+  DATASTORE_TYPE: "embedded",
+  DATASTORE_PATH: join(folder, "store.db"),
+  PATH: process.env["PATH"] ?? "",
+};
+
+function run(args: readonly string[], stdin = "") {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([TOOL, ...args], { env: ENVIRONMENT, stdin: Buffer.from(stdin) });
+  return { code: exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
+}
+
+function poolText(name: string, cidr: string, spec: object = {}): string {
+  return JSON.stringify({ apiVersion: API_VERSION, kind: "IPPool", metadata: { name }, spec: { cidr, ...spec } });
+}
+
+beforeAll(() => {
+  const created = run(["apply", "-f", "-"], poolText("blue", "10.0.0.0/24"));
+  expect(created).toEqual({ code: 0, stdout: "ippool/blue created\n", stderr: "" });
+});
+
+describe("get", () => {
+  test("accepts global options before the command", () => {
+    expect(JSON.parse(run(["-o", "json", "get", "pool", "blue"]).stdout)).toMatchObject({
+      spec: { cidr: "10.0.0.0/24" },
+    });
+  });
+
+  test("prints templates", () => {
+    expect(run(["get", "pools", "-o", 'jsonpath={range .items[*]}{.metadata.name}{"\\n"}{end}']).stdout).toBe("blue\n");
+  });
+});
+
+describe("get -w", () => {
+  /** Reads from the process until its output contains the text. */
+  async function untilPrinted(reader: { read(): Promise<{ value?: Uint8Array | undefined }> }, text: string) {
+    let output = "";
+    while (!output.includes(text)) output += new TextDecoder().decode((await reader.read()).value);
+    return output;
+  }
+
+  test("prints changes of other processes, and ends with Ctrl-C", async () => {
+    const watching = Bun.spawn([TOOL, "get", "pools", "-w", "-o", "name"], {
+      env: ENVIRONMENT,
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const reader = watching.stdout.getReader();
+    await untilPrinted(reader, "ippool/blue");
+    run(["apply", "-f", "-"], poolText("watched", "10.0.9.0/24"));
+    await untilPrinted(reader, "ippool/watched");
+    watching.kill("SIGINT");
+
+    expect(await watching.exited).toBe(130);
+    expect(await watching.stderr.text()).toBe("");
+    run(["delete", "pool", "watched"]);
+  });
+
+  test("ends when nobody reads its output any more", () => {
+    const change = `for i in {1..100}; do "$0" label pool blue n=$i --overwrite >/dev/null; kill -0 $! 2>/dev/null || break; done`;
+    const script = `set -o pipefail; "$0" get pools -w --no-headers | { read -r line; echo "$line"; } & ${change}; wait $!`;
+    const { exitCode, stdout } = Bun.spawnSync(["bash", "-c", script, TOOL], { env: ENVIRONMENT });
+
+    expect(stdout.toString()).toStartWith("blue");
+    expect(exitCode).toBe(0);
+  });
+});
