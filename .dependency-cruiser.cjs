@@ -22,7 +22,7 @@ const FLOORS = [
   ["model", "cni", "config"],
   ["linux", "kube", "log"],
   ["datastore"],
-  ["ipam", "policy"],
+  ["ipam", "policy", "firewall"],
   ["plugin", "chained", "agent", "controllers", "operator", "admin", "upgrade"],
   ["bin"],
 ];

@@ -14,6 +14,6 @@ export interface Host extends Pick<PluginHost, "noticeLostCaller"> {
 }
 
 export async function pluginHostOf(host: Host): Promise<PluginHost> {
-  const [ipam, links] = await Promise.all([host.ipam(), host.links()]);
-  return { ...ipam, links, noticeLostCaller: host.noticeLostCaller };
+  const [ipam, links, netfilter] = await Promise.all([host.ipam(), host.links(), host.netfilter()]);
+  return { ...ipam, links, netfilter, noticeLostCaller: host.noticeLostCaller };
 }

@@ -116,11 +116,11 @@ async function assignOrFail(
     means,
     alongside && {
       ...alongside,
-      changes: (answers, planned) => alongside.changes(answers, { addresses: planned.addresses }),
+      changes: (answers, planned) => alongside.changes(answers, planned),
     },
   );
   await remember({ hints, means }, remembered, { node: request.node, outcome });
-  return { addresses: outcome.addresses };
+  return { addresses: outcome.addresses, pools: outcome.pools };
 }
 
 async function held(

@@ -8,6 +8,7 @@ const pool = (name: string, cidr: string, more: Partial<Pool> = {}): Pool => ({
   cidr: prefix(cidr),
   blockLength: cidr.includes(":") ? 122 : 26,
   disabled: false,
+  natOutgoing: false,
   allowedUses: ["Workload", "Tunnel"],
   nodeSelector: "all()",
   selects: () => true,

@@ -18,6 +18,7 @@ export interface Pool {
   /** The prefix length of its blocks. */
   readonly blockLength: number;
   readonly disabled: boolean;
+  readonly natOutgoing: boolean;
   readonly allowedUses: readonly string[];
   readonly nodeSelector: string;
   readonly selects: (labels: Readonly<Record<string, string>>) => boolean;

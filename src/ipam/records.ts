@@ -46,13 +46,17 @@ export const DEFAULT_CONFIGURATION: Configuration = withLimit({
 });
 
 export function decodePool(entry: Entry): Pool {
-  const { name, cidr, blockSize, disabled, allowedUses, nodeSelector } = readStoredPool(entry.value, entry.key);
+  const { name, cidr, blockSize, disabled, natOutgoing, allowedUses, nodeSelector } = readStoredPool(
+    entry.value,
+    entry.key,
+  );
   const parsed = parseSelector(nodeSelector);
   return {
     name,
     cidr,
     blockLength: blockSize,
     disabled,
+    natOutgoing,
     allowedUses,
     nodeSelector,
     selects: (labels) => parsed.ok && selects(parsed.selector, labels),

@@ -2,6 +2,7 @@
 import type { Address, Family } from "../ip/address.ts";
 import type { Prefix } from "../ip/prefix.ts";
 import type { Owner } from "./block.ts";
+import type { Pool } from "./pools.ts";
 
 /** One address: any of a family, or this very one. */
 export type Wish =
@@ -32,6 +33,8 @@ export interface AssignedAddress {
 /** In the order of the wishes. */
 export interface Assignment {
   readonly addresses: readonly AssignedAddress[];
+  /** Every pool that was read, whatever it was used for. */
+  readonly pools: readonly Pool[];
 }
 
 export interface ReleaseHandleRequest extends Owner {

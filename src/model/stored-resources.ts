@@ -9,6 +9,7 @@ export interface StoredPool {
   readonly cidr: Prefix;
   readonly blockSize: number;
   readonly disabled: boolean;
+  readonly natOutgoing: boolean;
   readonly nodeSelector: string;
   readonly allowedUses: readonly string[];
 }
@@ -26,6 +27,7 @@ export function readStoredPool(text: string, key: string): StoredPool {
     cidr,
     blockSize: spec.integer("blockSize") ?? BLOCK_SIZES[cidr.network.family].usual,
     disabled: spec.flag("disabled", false),
+    natOutgoing: spec.flag("natOutgoing", false),
     nodeSelector: spec.text("nodeSelector", "").trim() === "" ? "all()" : spec.text("nodeSelector"),
     allowedUses: uses.length === 0 ? ALL_USES : uses,
   };

@@ -2,6 +2,7 @@
 import type { CniArguments } from "../cni/arguments.ts";
 import type { AddCall } from "../cni/call.ts";
 import type { CniDns, CniRoute } from "../cni/result.ts";
+import type { NatPool } from "../firewall/nat-table.ts";
 import type { Address } from "../ip/address.ts";
 import type { Found } from "./sandbox.ts";
 import type { Workload } from "./workload.ts";
@@ -19,6 +20,8 @@ export interface IpamResult {
   /** As returned by the IPAM plugin; our own returns none. */
   readonly routes: readonly CniRoute[];
   readonly dns: CniDns;
+  /** All pools; absent with another IPAM plugin, which has no pools. */
+  readonly pools?: readonly NatPool[];
 }
 
 export interface Registered extends IpamResult {

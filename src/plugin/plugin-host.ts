@@ -1,9 +1,11 @@
 import type { IpamHost } from "../ipam/ipam-host.ts";
+import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import type { LinkAccess } from "../linux/rtnetlink/link-access.ts";
 
 /** What differs for the plugin between a process that ends with its call and the long-running agent. */
 export interface PluginHost extends IpamHost {
   readonly links: LinkAccess;
+  readonly netfilter: NetfilterAccess;
   /**
    * Aborts the call's signal if its caller has disconnected. An agent may have been frozen for a while, and the
    * following DEL may already have run elsewhere: then nothing would remove what this call makes.

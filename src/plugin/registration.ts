@@ -27,7 +27,7 @@ export async function registerWithOwnIpam(
   session: Session,
 ): Promise<IpamResult> {
   const allocator = await session.allocator();
-  const { addresses } = await allocator.assign(assignRequest(workload, { ipam: session.config.ipam, args }), {
+  const { addresses, pools } = await allocator.assign(assignRequest(workload, { ipam: session.config.ipam, args }), {
     wanted: wantedRecords(workload),
     check: ([cluster]) => void readyForAssigning(cluster, session),
     changes: (answers, planned) =>
@@ -39,7 +39,7 @@ export async function registerWithOwnIpam(
       ),
   });
   const { routes, dns } = EMPTY_RESULT;
-  return { addresses: addresses.map(({ address }) => address), routes, dns };
+  return { addresses: addresses.map(({ address }) => address), routes, dns, pools };
 }
 
 /** Throws if the endpoint could not be recorded, before another plugin assigns addresses. */

@@ -10,7 +10,7 @@ import { addressAt, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE } from "../block.ts";
 import type { Facts } from "../facts.ts";
 import { changesToTake } from "../handle.ts";
 import { choosePools } from "../pools.ts";
-import type { AssignedAddress, AssignRequest, Wish } from "../request.ts";
+import type { AssignedAddress, Assignment, AssignRequest, Wish } from "../request.ts";
 import { View } from "../view.ts";
 import { fromAffineBlocks } from "./affine-block.ts";
 import { byBorrowing, fromAnyBlock } from "./borrowed-block.ts";
@@ -21,8 +21,7 @@ import { fromNewBlock } from "./new-block.ts";
 import { staleAffinityChanges, unreadDeselected } from "./stale-affinity.ts";
 import { unconfirmedClaimChanges } from "./unconfirmed-claim.ts";
 
-export interface AssignOutcome {
-  readonly addresses: readonly AssignedAddress[];
+export interface AssignOutcome extends Assignment {
   /** Every block an address lies in, as it is after the commit. */
   readonly blocks: readonly IPAMBlock[];
   readonly nodeRegistered: boolean;
@@ -133,7 +132,7 @@ function outcomeOf(made: readonly Made[], view: View, request: AssignRequest): A
     };
   });
   const blocks = made.map((choice) => (choice.kind === "take" ? choice.taken.block : choice.block));
-  return { addresses, blocks, nodeRegistered: view.nodeLabels() !== undefined };
+  return { addresses, pools, blocks, nodeRegistered: view.nodeLabels() !== undefined };
 }
 
 function requireOnePerFamily(wishes: readonly Wish[]): void {

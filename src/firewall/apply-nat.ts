@@ -1,0 +1,39 @@
+/**
+ * The only writer of the NAT table. An ADD that finds the table up to date
+ * costs one small read; otherwise the table is replaced in one batch, so that
+ * no packet ever meets half of it. DEL does not touch the table.
+ */
+import { PluginError } from "../errors.ts";
+import type { NetfilterAccess } from "../linux/netfilter-access.ts";
+import type { NetlinkSocket } from "../linux/netlink-socket.ts";
+import { listRuleHeads } from "../linux/nftables/read.ts";
+import { loadOnce } from "../load-once.ts";
+import { NAT_RULE_COUNT, NAT_TABLE, type NatPool, natComment } from "./nat-table.ts";
+
+const loadWriter = loadOnce(() => Promise.all([import("./nat-rules.ts"), import("../linux/nftables/commit.ts")]));
+
+/** Makes the kernel masquerade for these pools. */
+export async function applyNat(netfilter: NetfilterAccess, pools: readonly NatPool[]): Promise<void> {
+  const comment = natComment(pools);
+  try {
+    await netfilter.withSocket(async (socket) => {
+      if (isUpToDate(socket, comment)) return;
+      const [{ natChanges }, { commit }] = await loadWriter();
+      commit(socket, natChanges(pools, comment));
+    });
+  } catch (failure) {
+    // A kernel without nftables serves pools without NAT.
+    if (comment === undefined) return;
+    const reason = failure instanceof Error ? failure.message : String(failure);
+    throw new PluginError("kernel-refused", `Cannot masquerade for pools with natOutgoing: ${reason}`, {
+      cause: failure,
+      details: "the kernel needs nf_tables with NAT (nft_masq); or set natOutgoing to false on every pool",
+    });
+  }
+}
+
+function isUpToDate(socket: NetlinkSocket, comment: string | undefined): boolean {
+  const rules = listRuleHeads(socket, NAT_TABLE);
+  if (comment === undefined) return rules.length === 0;
+  return rules.length === NAT_RULE_COUNT && rules.every((rule) => rule.comment === comment);
+}

@@ -1,0 +1,90 @@
+/**
+ * The NAT table as data. Pure.
+ *
+ *   postrouting:  source in `masquerade`, and destination not in `pools`?  ──▶ masquerade
+ *
+ * Two lookups for the first packet of a connection, however many pods there are; a pod changes nothing here.
+ */
+import { addressBytes, type Family } from "../ip/address.ts";
+import { lastAddress, type Prefix } from "../ip/prefix.ts";
+import { type KeyRange, rangeElements } from "../linux/nftables/intervals.ts";
+import { loadAddress, matchFamily } from "../linux/nftables/match.ts";
+import { changesOf, type NftChange, type NftRule, type Ruleset } from "../linux/nftables/ruleset.ts";
+import type { NftSet } from "../linux/nftables/set.ts";
+import { NAT_TABLE, type NatPool } from "./nat-table.ts";
+
+const FAMILIES = [4, 6] as const;
+const POSTROUTING = "postrouting";
+const SOURCE_NAT = 100;
+
+/** Replaces the table, whatever it was, in one batch; without a comment it is only removed. */
+export function natChanges(pools: readonly NatPool[], comment: string | undefined): readonly NftChange[] {
+  const table = NAT_TABLE;
+  // Added first, since deleting a table that does not exist is an error.
+  const removal: readonly NftChange[] = [
+    { kind: "add-table", table },
+    { kind: "delete-table", table },
+  ];
+  return comment === undefined ? removal : [...removal, ...changesOf(natRuleset(pools, comment))];
+}
+
+export function natRuleset(pools: readonly NatPool[], comment: string): Ruleset {
+  const masqueraded = pools.filter(({ natOutgoing }) => natOutgoing);
+  return {
+    table: NAT_TABLE,
+    sets: FAMILIES.flatMap((family) => [setOf(family, "masquerade"), setOf(family, "pools")]),
+    chains: [{ name: POSTROUTING, base: { type: "nat", hook: "postrouting", priority: SOURCE_NAT, policy: "accept" } }],
+    rules: FAMILIES.map((family) => ruleOf(family, comment)),
+    elements: FAMILIES.flatMap((family) => [
+      { set: setName(family, "masquerade"), elements: rangeElements(mergedRanges(masqueraded, family)) },
+      { set: setName(family, "pools"), elements: rangeElements(mergedRanges(pools, family)) },
+    ]).filter(({ elements }) => elements.length > 0),
+  };
+}
+
+type SetPurpose = "masquerade" | "pools";
+
+function setName(family: Family, purpose: SetPurpose): string {
+  return `${purpose}${family}`;
+}
+
+function setOf(family: Family, purpose: SetPurpose): NftSet {
+  const key = [family === 4 ? "ipv4_addr" : "ipv6_addr"] as const;
+  return { name: setName(family, purpose), key, holdsIntervals: true };
+}
+
+function ruleOf(family: Family, comment: string): NftRule {
+  return {
+    chain: POSTROUTING,
+    expressions: [
+      ...matchFamily(family),
+      loadAddress(family, "source", 0),
+      { kind: "lookup", set: setName(family, "masquerade"), from: 0 },
+      loadAddress(family, "destination", 0),
+      { kind: "lookup", set: setName(family, "pools"), from: 0, isInverted: true },
+      { kind: "masquerade" },
+    ],
+    comment,
+  };
+}
+
+/** The kernel refuses ranges that overlap: pools that do so, and neighbours, become one range. */
+function mergedRanges(pools: readonly NatPool[], family: Family): readonly KeyRange[] {
+  const sorted = pools
+    .flatMap(({ cidr }) => (cidr.network.family === family ? rangeOf(cidr) : []))
+    .sort((left, right) => (left.first < right.first ? -1 : 1));
+  const merged: { first: bigint; last: bigint }[] = [];
+  for (const { first, last } of sorted) {
+    const before = merged.at(-1);
+    if (before === undefined || first > before.last + 1n) merged.push({ first, last });
+    else if (last > before.last) before.last = last;
+  }
+  return merged.map(({ first, last }) => ({
+    first: addressBytes({ family, value: first }),
+    last: addressBytes({ family, value: last }),
+  }));
+}
+
+function rangeOf(cidr: Prefix): { readonly first: bigint; readonly last: bigint } {
+  return { first: cidr.network.value, last: lastAddress(cidr).value };
+}
