@@ -15,7 +15,7 @@ import type { Environment } from "../cni/environment.ts";
 import { identity } from "../identity.ts";
 import { putLinkTarget } from "../linux/link-target.ts";
 import { isReadyWithin, POLL_IN } from "../linux/poll.ts";
-import { holdStopSignals, letStopSignalsThrough } from "../linux/signals.ts";
+import { blockStopSignals, unblockStopSignals } from "../linux/signals.ts";
 import { type ReadSoFar, readReadyStdin } from "../linux/standard-streams.ts";
 import { closeStream, connectUnix, endSending, receiveSome, sendAll } from "../linux/unix-stream.ts";
 import { VERSION } from "../version.ts";
@@ -45,7 +45,7 @@ export function handOver(program: PluginPart): Handed | Promise<Handed> {
   if (isDoneHere(environment)) return {};
   const agent = connectUnix(callSocketPath(environment));
   if (agent === undefined) return {};
-  holdStopSignals();
+  blockStopSignals();
 
   // All of this is done while the agent sends its greeting.
   const greeting = greetingOf(VERSION, putLinkTarget);
@@ -61,7 +61,7 @@ export function handOver(program: PluginPart): Handed | Promise<Handed> {
 
 function doHere(agent: number, stdin: ReadSoFar): Handed {
   closeStream(agent);
-  letStopSignalsThrough();
+  unblockStopSignals();
   return { stdin };
 }
 
@@ -130,7 +130,7 @@ function receive(reception: Reception): EncodedReply | "gone" | "not yet" {
 /** If the agent disconnects without a reply, the call can safely be repeated here. */
 async function keepWaiting(reception: Reception, first: "gone" | "not yet", stdin: ReadSoFar): Promise<Handed> {
   const stopping = listenForStop();
-  letStopSignalsThrough();
+  unblockStopSignals();
   let received: ReturnType<typeof receive> = first;
   let endsAt: number | undefined;
   while (received === "not yet") {

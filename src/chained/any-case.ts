@@ -1,7 +1,7 @@
-/** Keys of the network config as Go's decoder takes them, which callers are used to: in any case. */
+/** Looks up keys of the network config in any case, as the JSON decoder of Go does, on which callers rely. */
 import type { JsonObject } from "../cni/json.ts";
 
-/** The value under the key, else under one that differs in case alone: containerd writes `IngressRate`. */
+/** The value of the key, or of a key that differs only in case: containerd writes `IngressRate`. */
 export function valueInAnyCase(object: JsonObject, key: string): unknown {
   if (object[key] !== undefined) return object[key];
   const wanted = key.toLowerCase();

@@ -188,16 +188,16 @@ describe("delegateAdd()", () => {
   test.each([
     ["of its own version", '{"cniVersion":"0.2.0","ip4":{"ip":"10.0.0.2/24"}}'],
     ["without a version, in the config's version", '{"ips":[{"address":"10.0.0.2/24"}]}'],
-  ])("reads a result %s", async (_, answer) => {
-    plugin("ipam", `echo '${answer}'`);
+  ])("reads a result %s", async (_, output) => {
+    plugin("ipam", `echo '${output}'`);
 
     expect((await delegateAdd(request("ipam"), "1.0.0")).ips[0]?.address).toBe("10.0.0.2/24");
   });
 
   test.each(["garbage", "", "[]", "null", '{"cniVersion":"9.9.9"}', '{"ips":[{"address":"x"}]}'])(
     "refuses the output %p of a delegate that succeeded",
-    async (answer) => {
-      plugin("odd", `echo '${answer}'`);
+    async (output) => {
+      plugin("odd", `echo '${output}'`);
       const failure = await failureOf(delegateAdd(request("odd"), "1.0.0"));
 
       expect(failure).toBeInstanceOf(PluginError);

@@ -112,7 +112,7 @@ describe("decodeValidAttachments()", () => {
     ["the key of the specification", { "cni.dev/valid-attachments": [entry] }, 1],
     ["the misspelt key", { "cni.dev/attachments": [entry] }, 1],
     ["both, the first wins", { "cni.dev/valid-attachments": [], "cni.dev/attachments": [entry] }, 0],
-    ["a null beside the misspelt key", { "cni.dev/valid-attachments": null, "cni.dev/attachments": [entry] }, 1],
+    ["null together with the misspelt key", { "cni.dev/valid-attachments": null, "cni.dev/attachments": [entry] }, 1],
     ["an empty list", { "cni.dev/valid-attachments": [] }, 0],
   ])("reads %s", (_, config, count) => {
     expect(decodeValidAttachments(config)).toHaveLength(count);

@@ -34,17 +34,17 @@ function pluginWith(more: Partial<CniPlugin> = {}): CniPlugin {
 }
 
 async function errorOf(process: CniProcess, plugin: CniPlugin) {
-  const answer = await serve(process, plugin);
-  expect(answer.exitCode).toBe(1);
-  return JSON.parse(answer.stdout);
+  const reply = await serve(process, plugin);
+  expect(reply.exitCode).toBe(1);
+  return JSON.parse(reply.stdout);
 }
 
 describe("serve()", () => {
   test("returns the result of ADD in the version of the config", async () => {
-    const answer = await serve(processWith("ADD", { config: { ...CONFIG, cniVersion: "0.2.0" } }), pluginWith());
+    const reply = await serve(processWith("ADD", { config: { ...CONFIG, cniVersion: "0.2.0" } }), pluginWith());
 
-    expect(answer.exitCode).toBe(0);
-    expect(JSON.parse(answer.stdout)).toEqual({ cniVersion: "0.2.0", ip4: { ip: "10.0.0.2/32" }, dns: {} });
+    expect(reply.exitCode).toBe(0);
+    expect(JSON.parse(reply.stdout)).toEqual({ cniVersion: "0.2.0", ip4: { ip: "10.0.0.2/32" }, dns: {} });
   });
 
   test.each(["DEL", "CHECK", "GC", "STATUS"])("prints nothing for a successful %s", async (command) => {
@@ -103,9 +103,9 @@ describe("serve()", () => {
         jsonOrNot,
         fc.constantFrom("ADD", "DEL", "CHECK", "GC", "STATUS", "FOO"),
         async (stdin, command) => {
-          const answer = await serve(processWith(command, { readStdin: async () => stdin }), pluginWith());
-          expect(answer.exitCode).toBe(1);
-          expect(JSON.parse(answer.stdout)).toMatchObject({ code: expect.any(Number), msg: expect.any(String) });
+          const reply = await serve(processWith(command, { readStdin: async () => stdin }), pluginWith());
+          expect(reply.exitCode).toBe(1);
+          expect(JSON.parse(reply.stdout)).toMatchObject({ code: expect.any(Number), msg: expect.any(String) });
         },
       ),
       { numRuns: 500 },
@@ -177,9 +177,9 @@ describe("serve(), own network namespace", () => {
 
 describe("serve(), VERSION", () => {
   test("prints the newest version and all supported ones", async () => {
-    const answer = await serve(processWith("VERSION"), pluginWith());
+    const reply = await serve(processWith("VERSION"), pluginWith());
 
-    expect(JSON.parse(answer.stdout)).toEqual({ cniVersion: "1.1.0", supportedVersions: [...CNI_VERSIONS] });
+    expect(JSON.parse(reply.stdout)).toEqual({ cniVersion: "1.1.0", supportedVersions: [...CNI_VERSIONS] });
   });
 
   test("never reads stdin", async () => {

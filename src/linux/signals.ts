@@ -16,11 +16,11 @@ const SIGTERM = 15;
 const STOP_SIGNALS = (1 << (SIGHUP - 1)) | (1 << (SIGINT - 1)) | (1 << (SIGTERM - 1));
 
 /** Blocks them for this thread only: if the process has other threads, one of those gets the signal. */
-export function holdStopSignals(): void {
+export function blockStopSignals(): void {
   changeMask(BLOCK);
 }
 
-export function letStopSignalsThrough(): void {
+export function unblockStopSignals(): void {
   changeMask(UNBLOCK);
 }
 

@@ -15,7 +15,7 @@ import { expectTraces, tracesOf } from "../support/traces.ts";
 const problem = containerdProblem() ?? program("tc");
 const testContainerd = testNeeding(problem);
 
-describe("bandwidth plugin behind containerd's CRI", () => {
+describe("bandwidth plugin with containerd's CRI", () => {
   let host: Host;
   let containerd: Containerd;
   let network: NetworkUnderTest;

@@ -294,7 +294,7 @@ describe.skipIf(!able)(`bandwidth plugin${why}`, () => {
           tc("filter", "replace", ...place, ..."match u32 0 0 action mirred egress redirect dev lo".split(" "));
         },
       ],
-    ])("tells %s", async (_name, damage) => {
+    ])("reports %s", async (_name, damage) => {
       await pod.must("ADD", { config: RATES });
       await pod.must("CHECK", { config: RATES });
       damage();

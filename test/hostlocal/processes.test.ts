@@ -71,11 +71,11 @@ describe("processes that are killed", () => {
     for (const [index, containerId] of everyContainer.entries()) {
       const call = { program: OURS, command: "ADD", dataDir, containerId, ipam: EXACT } as const;
       // Between the first microseconds of the process and a time long after its end.
-      const answer = await runUntilKilled(call, (index % 25) * 0.4);
-      if (answer === undefined) killed += 1;
-      else holders.set(answer, containerId);
+      const address = await runUntilKilled(call, (index % 25) * 0.4);
+      if (address === undefined) killed += 1;
+      else holders.set(address, containerId);
       // A killed attachment is undone by the runtime's DEL, which may be killed as well.
-      if (answer === undefined) await runUntilKilled({ ...call, command: "DEL" }, (index % 10) * 0.8);
+      if (address === undefined) await runUntilKilled({ ...call, command: "DEL" }, (index % 10) * 0.8);
     }
     expect(killed).toBeGreaterThan(0);
     for (const [address, containerId] of holders) {
@@ -103,10 +103,10 @@ describe("processes that are killed", () => {
 async function runUntilKilled(call: HostLocalCall, milliseconds: number): Promise<string | undefined> {
   const stdin = new TextEncoder().encode(JSON.stringify(configOf(call)));
   const child = Bun.spawn([call.program], { env: environmentOf(call), stdin, stdout: "pipe", stderr: "ignore" });
-  const answer = new Response(child.stdout).text();
+  const output = new Response(child.stdout).text();
   await Promise.race([child.exited, Bun.sleep(milliseconds)]);
   child.kill("SIGKILL");
   await child.exited;
-  const text = await answer;
+  const text = await output;
   return child.exitCode === 0 && text !== "" ? JSON.parse(text).ips[0].address.split("/")[0] : undefined;
 }

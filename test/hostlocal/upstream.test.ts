@@ -107,8 +107,8 @@ const REFUSED: readonly [string, object][] = [
 function outcomeOf(run: PluginRun): unknown {
   if (run.exitCode !== 0) return "refused";
   if (run.stdout.trim() === "") return "done";
-  const { dns = {}, ...answer } = JSON.parse(run.stdout);
-  return { ...answer, dns };
+  const { dns = {}, ...result } = JSON.parse(run.stdout);
+  return { ...result, dns };
 }
 
 async function play(steps: readonly Step[], ipam: object, programFor: (step: number) => string): Promise<unknown> {
@@ -125,7 +125,7 @@ const upstream = upstreamPrograms();
 const describeEach = upstream.length === 0 ? describe.skip : describe;
 
 describeEach.each(upstream.length === 0 ? [["upstream's plugin (skipped: not on this host)", ""] as const] : upstream)(
-  "beside host-local %s",
+  "compared with host-local %s",
   (_, theirs) => {
     test.each([...SCENARIOS])("%s: the same results and files", async (_title, ipam, steps) => {
       expect(await play(steps, ipam, () => OURS)).toEqual(await play(steps, ipam, () => theirs));

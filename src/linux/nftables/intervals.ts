@@ -17,9 +17,9 @@ export interface KeyRange {
 
 export function rangeElements(ranges: readonly KeyRange[]): NftElement[] {
   return ranges.flatMap(({ first, last }): NftElement[] => {
-    const behind = successor(last);
-    if (behind === undefined) return [{ key: first, interval: "open" }];
-    return [{ key: first }, { key: behind, interval: "end" }];
+    const next = successor(last);
+    if (next === undefined) return [{ key: first, interval: "open" }];
+    return [{ key: first }, { key: next, interval: "end" }];
   });
 }
 
