@@ -13,7 +13,8 @@ export const configCheck: Command = {
   summary: "Check network configuration files and report each problem with its line and column",
   description: [
     "FILE is a network configuration or a network configuration list (conflist); - reads standard input.",
-    "The exit code is 1 if there is any error, and 0 if there are only warnings.",
+    "The plugins of a list are checked together: their order, their capabilities, and the options of portmap, bandwidth",
+    "and host-local. The exit code is 1 if there is any error, and 0 if there are only warnings and notes.",
   ].join("\n"),
   operands: "FILE…",
   completes: "files",
@@ -66,17 +67,17 @@ function exitCodeOf(files: readonly CheckedFile[]): ExitCode {
 function printFile({ file, findings, effective }: CheckedFile, context: Context, showsEffective: boolean): void {
   const { bold, red, yellow, green } = paint(context);
   for (const { severity, line, column, message } of findings) {
-    const label = severity === "error" ? red("error:") : yellow("warning:");
+    const label = { error: red("error:"), warning: yellow("warning:"), note: "note:" }[severity];
     context.stdout(`${bold(`${file}:${line}:${column}:`)} ${label} ${message}\n`);
   }
-  if (findings.every(({ severity }) => severity === "warning")) context.stdout(`${bold(`${file}:`)} ${green("ok")}\n`);
+  if (findings.every(({ severity }) => severity !== "error")) context.stdout(`${bold(`${file}:`)} ${green("ok")}\n`);
   if (showsEffective && effective !== undefined) context.stdout(`${JSON.stringify(effective, undefined, 2)}\n`);
 }
 
 function asJson(files: readonly CheckedFile[], showsEffective: boolean): string {
   const reports = files.map(({ file, findings, effective }) => ({
     file,
-    ok: findings.every(({ severity }) => severity === "warning"),
+    ok: findings.every(({ severity }) => severity !== "error"),
     findings,
     ...(showsEffective ? { effective } : {}),
   }));

@@ -2,25 +2,25 @@
  * Checks a file with a network config or a network config list; each finding
  * has its position in the file.
  *
- * The fields of other plugins are not checked, only the structure of the list
- * around them.
+ * The fields of plugins of other projects are not checked, only the structure of
+ * the list around them.
  */
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
 import { decodeNetwork, networkProblems } from "../cni/network-list.ts";
-import { NEWEST_VERSION } from "../cni/version.ts";
+import { isCniVersion, NEWEST_VERSION } from "../cni/version.ts";
 import { unreadableFiles } from "../config/config-files.ts";
 import { decodeNetworkConfig } from "../config/decode.ts";
 import { effectiveConfig } from "../config/effective.ts";
-import { type ConfigPath, pathText } from "../config/problem.ts";
+import { type ConfigPath, type ConfigProblem, pathText } from "../config/problem.ts";
 import { redactAll, redactValue } from "../config/redact.ts";
 import { unknownKeyText } from "../config/unknown-key.ts";
 import { identity } from "../identity.ts";
-import { nearestName } from "../model/nearest-name.ts";
-import { quoted } from "../quote.ts";
+import { checkChain } from "./chain-check.ts";
+import { type ConfigFinding, error, type Severity, warning } from "./config-finding.ts";
 import { locateJson, type Position } from "./json-positions.ts";
 
 export interface FileFinding extends Position {
-  readonly severity: "error" | "warning";
+  readonly severity: Severity;
   /** Full path inside the file: `plugins[0].ipam.assign_ipv4`. */
   readonly path: string;
   readonly message: string;
@@ -31,12 +31,6 @@ export interface FileReport {
   readonly findings: readonly FileFinding[];
   /** The file with all defaults filled in; absent if it has errors. */
   readonly effective: unknown;
-}
-
-interface Finding {
-  readonly severity: "error" | "warning";
-  readonly path: ConfigPath;
-  readonly message: string;
 }
 
 export interface CheckOptions {
@@ -62,7 +56,7 @@ export async function checkNetworkFile(text: string, options: CheckOptions): Pro
   }));
   const repeated = places.repeated.map(({ path, position }) => repetition(path, position));
   const findings = [...placed, ...repeated].sort((left, right) => left.line - right.line || left.column - right.column);
-  const isWell = found.every(({ severity }) => severity === "warning");
+  const isWell = found.every(({ severity }) => severity !== "error");
   return { findings, effective: isWell && isJsonObject(raw) ? effectiveNetwork(raw) : undefined };
 }
 
@@ -73,23 +67,32 @@ function repetition(path: ConfigPath, position: Position): FileFinding {
   return { severity: "warning", path: place, message, ...position };
 }
 
-async function checkNetwork(raw: JsonObject, options: CheckOptions): Promise<readonly Finding[]> {
+async function checkNetwork(raw: JsonObject, options: CheckOptions): Promise<readonly ConfigFinding[]> {
   const found = structure(raw);
-  if (!isList(raw))
-    return isOurs(raw) ? merged(await checkConfig(raw, [], options), found) : [...found, ...otherPlugin(raw)];
+  const cniVersion = isCniVersion(raw["cniVersion"]) ? raw["cniVersion"] : undefined;
+  if (!isList(raw)) {
+    const chain = checkChain({ entries: [raw], cniVersion, placeOf: () => [] });
+    return [...(isOurs(raw) ? merged(await checkConfig(raw, [], options), found) : found), ...chain];
+  }
 
   const entries = entriesOf(raw);
   const ours = await Promise.all(
     entries.map((entry, index) => (isOurs(entry) ? checkConfig(asCalled(entry), ["plugins", index], options) : [])),
   );
+  const chain = checkChain({ entries, cniVersion, placeOf: (index) => ["plugins", index] });
   const notOurs = entries.some(isOurs)
     ? []
     : [warning(["plugins"], `No plugin in the list has the type "${identity.product}"`)];
-  return [...merged(found, ours.flat()), ...notOurs];
+  return [...merged(found, ours.flat()), ...chain.map(withPlace), ...notOurs];
+}
+
+/** The message begins with the place of the plugin: `plugins[1]: `. */
+function withPlace(finding: ConfigFinding): ConfigFinding {
+  return { ...finding, message: `${pathText(finding.path.slice(0, 2))}: ${finding.message}` };
 }
 
 /** A missing type is a problem of the list and of the config in it: it is reported once. */
-function merged(first: readonly Finding[], second: readonly Finding[]): readonly Finding[] {
+function merged(first: readonly ConfigFinding[], second: readonly ConfigFinding[]): readonly ConfigFinding[] {
   const reported = new Set(first.map(({ path }) => pathText(path)));
   return [...first, ...second.filter(({ path }) => !reported.has(pathText(path)))];
 }
@@ -98,10 +101,10 @@ async function checkConfig(
   config: JsonObject,
   place: ConfigPath,
   { looksForFiles }: CheckOptions,
-): Promise<readonly Finding[]> {
+): Promise<readonly ConfigFinding[]> {
   const decoded = decodeNetworkConfig(config);
   const missingFiles = looksForFiles ? await unreadableFiles(decoded.files) : [];
-  const problems = [...(decoded.ok ? [] : decoded.problems), ...missingFiles];
+  const problems = [...(decoded.ok ? [] : decoded.problems), ...datastoreProblems(config), ...missingFiles];
   const prefix = place.length === 0 ? "" : `${pathText(place)}: `;
   return [
     ...problems.map(({ path, message }) => error([...place, ...path], `${prefix}${message}`)),
@@ -110,21 +113,18 @@ async function checkConfig(
   ];
 }
 
-/** Problems for which the runtime rejects the network before it calls any plugin. */
-function structure(raw: JsonObject): readonly Finding[] {
-  return networkProblems(raw).map(({ path, state }) => error(path, redactValue(state)));
+/** The settings of a datastore that this version cannot open are valid, but every call would fail. */
+function datastoreProblems({ datastore_type: given }: JsonObject): readonly ConfigProblem[] {
+  if (given !== "orchestrator" && given !== "kubernetes") return [];
+  const state = "this version cannot use the orchestrator's API as the datastore";
+  return [
+    { path: ["datastore_type"], message: `"datastore_type" is "${given}": ${state}; use "etcdv3" or "embedded"` },
+  ];
 }
 
-function otherPlugin(raw: JsonObject): readonly Finding[] {
-  const type = String(raw["type"]);
-  const meant = nearestName(type, [identity.product]);
-  const hint = meant === undefined ? "" : `; did you mean "${meant}"?`;
-  return [
-    warning(
-      ["type"],
-      redactValue(`"type" is ${quoted(type)}, which is another plugin: its fields are not checked${hint}`),
-    ),
-  ];
+/** Problems for which the runtime rejects the network before it calls any plugin. */
+function structure(raw: JsonObject): readonly ConfigFinding[] {
+  return networkProblems(raw).map(({ path, state }) => error(path, redactValue(state)));
 }
 
 /** A config without a type is treated as ours, so that its other problems are reported too. */
@@ -153,12 +153,4 @@ function effectiveNetwork(raw: JsonObject): unknown {
     isOurs(entry) ? effectiveConfig({ ...entry, name, cniVersion }) : redactAll(entry),
   );
   return { ...(redactAll(raw) as JsonObject), name, cniVersion, plugins };
-}
-
-function error(path: ConfigPath, message: string): Finding {
-  return { severity: "error", path, message };
-}
-
-function warning(path: ConfigPath, message: string): Finding {
-  return { severity: "warning", path, message };
 }

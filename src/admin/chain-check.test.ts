@@ -1,0 +1,122 @@
+import { describe, expect, test } from "bun:test";
+import { identity } from "../identity.ts";
+import { checkNetworkFile } from "./network-file.ts";
+
+const OURS = { type: identity.product, ipam: { type: identity.ipamType } };
+const PORTMAP = { type: "portmap", capabilities: { portMappings: true } };
+const BANDWIDTH = { type: "bandwidth", capabilities: { bandwidth: true } };
+
+async function check(file: object): Promise<readonly string[]> {
+  const { findings } = await checkNetworkFile(JSON.stringify(file), { looksForFiles: false });
+  return findings.map(({ severity, path, message }) => `${severity} ${path}: ${message}`);
+}
+
+function checkList(...plugins: readonly object[]): Promise<readonly string[]> {
+  return check({ name: "pods", cniVersion: "1.0.0", plugins });
+}
+
+describe("checkChain()", () => {
+  test("accepts the chain that is installed", async () => {
+    expect(await checkList(OURS, PORTMAP, BANDWIDTH)).toEqual([]);
+  });
+
+  test.each([
+    ["portmap", PORTMAP],
+    ["bandwidth", BANDWIDTH],
+  ])("%s must follow the plugin that creates the interface", async (type, config) => {
+    expect(await checkList(config, OURS)).toEqual([
+      `error plugins[0].type: plugins[0]: "${type}" must follow the plugin that creates the interface, in a list of plugins: move it after "${identity.product}"`,
+      `error plugins[1].type: plugins[1]: "${identity.product}" creates the interface and does not use the result of a previous plugin: make it the first plugin of the list, and the only one of its type`,
+    ]);
+    expect(await check({ name: "pods", cniVersion: "1.0.0", ...config })).toEqual([
+      `error type: "${type}" must follow the plugin that creates the interface, in a list of plugins: write a list of plugins that begins with "${identity.product}"`,
+    ]);
+  });
+
+  test.each([
+    ["backend", "iptables", 'Cannot use "backend": "iptables": the only backend is "nftables"'],
+    ["snat", "yes", '"snat" is "yes", not true or false'],
+    ["markMasqBit", 32, 'Cannot use "markMasqBit": 32'],
+    ["externalSetMarkChain", "MARK", 'Cannot use "externalSetMarkChain"'],
+    ["conditionsV4", ["-s", "10.0.0.0/8"], 'Cannot use "conditionsV4"'],
+  ])("reports the option %s of portmap that a call would refuse", async (name, value, says) => {
+    const [finding, ...others] = await checkList(OURS, { ...PORTMAP, [name]: value });
+
+    expect(finding).toStartWith(`error plugins[1].${name}: plugins[1]: ${says}`);
+    expect(others).toEqual([]);
+  });
+
+  test("reports every refused option", async () => {
+    expect(await checkList(OURS, { ...PORTMAP, snat: 1, backend: "ipvs", masqAll: "x" })).toHaveLength(3);
+  });
+
+  test.each([
+    [{ ingressRate: 1_000_000 }, "ingressRate", "ingressRate is set without ingressBurst"],
+    [{ egressBurst: 1_000_000 }, "egressBurst", "egressBurst is set without egressRate"],
+    [{ egressRate: "1M", egressBurst: 8 }, "egressRate", 'egressRate is "1M", not a whole number'],
+    [{ IngressRate: 7, IngressBurst: 8 }, "ingressRate", "ingressRate is 7: the minimum is 8"],
+    [{ shapedSubnets: ["10.0.0.0/8"] }, "shapedSubnets", "shapedSubnets is"],
+  ])("reports the rates %p of bandwidth", async (rates, field, says) => {
+    const found = await checkList(OURS, { ...BANDWIDTH, ...rates });
+
+    expect(found).toEqual([expect.stringContaining(`error plugins[1].${field}: plugins[1]: `)]);
+    expect(found[0]).toContain(says);
+  });
+
+  test.each([
+    ["portmap", "portMappings"],
+    ["bandwidth", "bandwidth"],
+  ])("warns if %s lacks the capability by which the runtime passes its requests", async (type, capability) => {
+    for (const capabilities of [undefined, {}, { [capability]: false }]) {
+      const found = await checkList(OURS, { type, capabilities });
+
+      expect(found).toEqual([expect.stringMatching(/^warning plugins\[1\]/)]);
+      expect(found[0]).toContain(`add "capabilities": { "${capability}": true }`);
+    }
+  });
+
+  test("bandwidth with rates in the config needs no capability", async () => {
+    expect(await checkList(OURS, { type: "bandwidth", ingressRate: 1_000_000, ingressBurst: 1_000_000 })).toEqual([]);
+  });
+
+  test.each([
+    [{}, "plugins[0].ipam", '"ipam.ranges" is missing: at least one range is required'],
+    [{ ranges: [[]] }, "plugins[0].ipam.ranges[0]", "at least one range"],
+    [{ ranges: [[{ subnet: "10.0.0.1/24" }]] }, "plugins[0].ipam.ranges[0][0].subnet", "host bits"],
+    [{ subnet: "10.0.0.0/31" }, "plugins[0].ipam.subnet", "too small"],
+  ])("reports the ranges %p of host-local", async (fields, path, says) => {
+    for (const type of [identity.product, "bridge"]) {
+      const found = await checkList({ type, ipam: { type: "host-local", ...fields } });
+      const [error] = found.filter((finding) => finding.startsWith("error"));
+
+      expect(error).toStartWith(`error ${path}`);
+      expect(error).toContain(says);
+    }
+  });
+
+  test("accepts host-local without ranges if the runtime passes them", async () => {
+    const capabilities = { ipRanges: true };
+
+    expect(await checkList({ type: identity.product, capabilities, ipam: { type: "host-local" } })).toEqual([]);
+  });
+
+  test.each(["orchestrator", "kubernetes"])(
+    "refuses the datastore %s, which this version cannot use",
+    async (given) => {
+      expect(await checkList({ ...OURS, datastore_type: given })).toEqual([
+        `error plugins[0].datastore_type: plugins[0]: "datastore_type" is "${given}": this version cannot use the orchestrator's API as the datastore; use "etcdv3" or "embedded"`,
+      ]);
+    },
+  );
+
+  test.each([
+    ["tuning", "note", '"tuning" is a plugin of another project: its fields are not checked'],
+    ["acme-mesh", "note", '"acme-mesh" is not a known plugin: its fields are not checked'],
+    ["portmpa", "warning", 'did you mean "portmap"?'],
+  ])("says that the fields of %s are not checked", async (type, severity, says) => {
+    const found = await checkList(OURS, { type, backend: "x" });
+
+    expect(found).toEqual([expect.stringContaining(`${severity} plugins[1].type`)]);
+    expect(found[0]).toContain(says);
+  });
+});

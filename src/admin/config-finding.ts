@@ -1,0 +1,23 @@
+/** One finding of `config check`, before it has a position in the file. */
+import type { ConfigPath } from "../config/problem.ts";
+
+/** An error will fail a call, a warning may surprise, a note says what was not checked. */
+export type Severity = "error" | "warning" | "note";
+
+export interface ConfigFinding {
+  readonly severity: Severity;
+  readonly path: ConfigPath;
+  readonly message: string;
+}
+
+export function error(path: ConfigPath, message: string): ConfigFinding {
+  return { severity: "error", path, message };
+}
+
+export function warning(path: ConfigPath, message: string): ConfigFinding {
+  return { severity: "warning", path, message };
+}
+
+export function note(path: ConfigPath, message: string): ConfigFinding {
+  return { severity: "note", path, message };
+}
