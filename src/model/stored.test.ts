@@ -41,13 +41,13 @@ const PAIRS: readonly Pair[] = [
     record: fc.record({
       kind: fc.constant("IPPool"),
       metadata: fc.constant({ name: "blue" }),
-      spec: spec("cidr", "blockSize", "disabled", "nodeSelector", "allowedUses", "unknown"),
+      spec: spec("cidr", "blockSize", "disabled", "natOutgoing", "nodeSelector", "allowedUses", "unknown"),
     }),
     byHand: (text) => ({ ...readStoredPool(text, KEY), cidr: formatPrefix(readStoredPool(text, KEY).cidr) }),
     bySchema: (text) => {
       const { metadata, spec } = ipPool.read(text, KEY);
-      const { cidr, blockSize, disabled, nodeSelector, allowedUses } = spec;
-      return { name: metadata.name, cidr, blockSize, disabled, nodeSelector, allowedUses };
+      const { cidr, blockSize, disabled, natOutgoing, nodeSelector, allowedUses } = spec;
+      return { name: metadata.name, cidr, blockSize, disabled, natOutgoing, nodeSelector, allowedUses };
     },
   },
   {
