@@ -1,14 +1,14 @@
 /**
- * Addresses as one bigint (src/ip) against four 32-bit words, on what an ADD
- * does: find the pool and the block of an address, its ordinal, and the next
- * address. `make bench BENCH=addresses`. Decision: docs/decisions/addresses-as-bigint.md.
+ * Addresses as one bigint (src/ip) compared with four 32-bit words, for the work
+ * of an ADD: find the pool and the block of an address, its ordinal, and the
+ * next address. `make bench BENCH=addresses`. Decision: docs/decisions/addresses-as-bigint.md.
  */
 import { type Address, formatAddress, parseAddress } from "../src/ip/address.ts";
 import { blockOf, nthAddress, ordinalOf } from "../src/ip/block.ts";
 import { type Prefix, parsePrefix, prefixContains } from "../src/ip/prefix.ts";
 import { formatIpv4, formatIpv6, parseIpv4, parseIpv6 } from "../src/ip/text.ts";
 
-/** The other representation: most significant word first; IPv4 in the last word alone. */
+/** The other representation: most significant word first; IPv4 uses only the last word. */
 interface Words {
   readonly family: 4 | 6;
   readonly words: readonly [number, number, number, number];
@@ -83,7 +83,7 @@ function nanosecondsPerRun(run: () => string, runs: number): number {
 
 const WAYS = { bigint: withBigint, "four words": withWords } as const;
 
-/** What a plugin pays, which does this once: the median of some processes. */
+/** The cost for a plugin, which does this once: the median of several processes. */
 function coldMicroseconds(way: string, family: Family): number {
   const figures = Array.from({ length: 9 }, () => {
     const child = Bun.spawnSync([process.execPath, import.meta.path, way, `${family}`]);

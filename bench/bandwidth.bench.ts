@@ -1,14 +1,13 @@
 /**
- * The bandwidth plugins side by side, ours with the node agent and without: a container's link shaped in both
- * directions and freed again, and passed through where no rate is named, which
- * is what most pods do. Every turn has a fresh link, as in life.
+ * Compares bandwidth plugins, ours with and without the node agent: a container's link is shaped in both directions and
+ * reset again, and left alone if no rate is set, as for most pods. Every turn has a new link, as in production.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { part } from "../test/parts/build.ts";
-import { runCommand } from "./support/command.ts";
+import { runCommand } from "./support/command-candidate.ts";
 import type { Command } from "./support/command-line.ts";
-import { type Contender, type Contest, runContest, type Turn } from "./support/contest.ts";
+import { type Candidate, type Comparison, runComparison, type Turn } from "./support/comparison.ts";
 import { type Served, startNodeAgent } from "./support/node-agent.ts";
 import { onPrivateHost } from "./support/private-host.ts";
 import { buildProduct } from "./support/programs.ts";
@@ -20,74 +19,75 @@ const NO_RATES = {};
 const UPSTREAM = "upstream 1.9.1";
 const DEBIAN = "Debian 1.1.1";
 
-interface Rival extends Served {
+interface Implementation extends Served {
   readonly name: string;
   readonly program: string;
 }
 
 interface Prepared {
-  /** The folder of the product's programs. */
+  /** The directory of the product's programs. */
   readonly folder: string;
-  readonly alone: readonly Rival[];
+  readonly alone: readonly Implementation[];
 }
 
 await onPrivateHost(import.meta.path, {
   async prepare(): Promise<Prepared> {
     const newest = await part("cni-plugins");
-    if ("missing" in newest) console.log(`left out: ${newest.missing}`);
+    if ("missing" in newest) console.log(`skipped: ${newest.missing}`);
     const folder = await buildProduct();
-    const rivals = [
+    const implementations = [
       ...("path" in newest ? [{ name: UPSTREAM, program: join(newest.path, "bandwidth") }] : []),
       { name: DEBIAN, program: "/usr/lib/cni/bandwidth" },
       { name: "ours", program: join(folder, "bandwidth") },
     ];
-    return { folder, alone: rivals.filter(({ program }) => existsSync(program)) };
+    return { folder, alone: implementations.filter(({ program }) => existsSync(program)) };
   },
   async measure({ folder, alone }) {
     await using agent = await startNodeAgent(folder);
-    const rivals = [...alone, { name: "ours, node agent", program: join(folder, "bandwidth"), agent }];
+    const implementations = [...alone, { name: "ours, node agent", program: join(folder, "bandwidth"), agent }];
     for (let place = 0; place < AT_ONCE; place++) must("ip", "netns", "add", podName(place));
-    const once: Omit<Contest, "title" | "contenders"> = { baseline: rivals[0]?.name ?? "", rounds: 60 };
+    const once: Omit<Comparison, "title" | "candidates"> = { baseline: implementations[0]?.name ?? "", rounds: 60 };
     const many = { ...once, rounds: 6, warmUpRounds: 1, concurrency: AT_ONCE };
-    const add = (rates: object, count = 1) => rivals.map((rival) => addContender(rival, rates, count));
-    const del = (count = 1) => rivals.map((rival) => delContender(rival, count));
-    // Debian's version panics where no rate is named.
+    const add = (rates: object, count = 1) =>
+      implementations.map((implementation) => addCandidate(implementation, rates, count));
+    const del = (count = 1) => implementations.map((implementation) => delCandidate(implementation, count));
+    // Debian's version panics if no rate is set.
     const passing = add(NO_RATES).filter(({ name }) => name !== DEBIAN);
     await report("bandwidth", [
-      await runContest({ ...once, title: "ADD, both directions", contenders: add(RATES) }),
-      await runContest({ ...once, title: "DEL, both directions", contenders: del() }),
-      await runContest({ ...once, title: "ADD, no rate named", contenders: passing }),
-      await runContest({ ...many, title: "ADD, both directions", contenders: add(RATES, AT_ONCE) }),
-      await runContest({ ...many, title: "DEL, both directions", contenders: del(AT_ONCE) }),
+      await runComparison({ ...once, title: "ADD, both directions", candidates: add(RATES) }),
+      await runComparison({ ...once, title: "DEL, both directions", candidates: del() }),
+      await runComparison({ ...once, title: "ADD, no rate set", candidates: passing }),
+      await runComparison({ ...many, title: "ADD, both directions", candidates: add(RATES, AT_ONCE) }),
+      await runComparison({ ...many, title: "DEL, both directions", candidates: del(AT_ONCE) }),
     ]);
   },
 });
 
-function addContender(rival: Rival, rates: object, count: number): Contender {
+function addCandidate(implementation: Implementation, rates: object, count: number): Candidate {
   return {
-    name: rival.name,
-    meter: rival.agent?.meter,
+    name: implementation.name,
+    meter: implementation.agent?.meter,
     before: () => makeLinks(count),
-    run: (turn, place) => runCommand(callOf(rival, { command: "ADD", rates, turn, place })),
+    run: (turn, place) => runCommand(callOf(implementation, { command: "ADD", rates, turn, place })),
     after: async (turn) => {
       for (let place = 0; place < count; place++)
-        await runCommand(callOf(rival, { command: "DEL", rates, turn, place }));
+        await runCommand(callOf(implementation, { command: "DEL", rates, turn, place }));
       removeLinks(count);
     },
   };
 }
 
-function delContender(rival: Rival, count: number): Contender {
+function delCandidate(implementation: Implementation, count: number): Candidate {
   const rates = RATES;
   return {
-    name: rival.name,
-    meter: rival.agent?.meter,
+    name: implementation.name,
+    meter: implementation.agent?.meter,
     before: async (turn) => {
       makeLinks(count);
       for (let place = 0; place < count; place++)
-        await runCommand(callOf(rival, { command: "ADD", rates, turn, place }));
+        await runCommand(callOf(implementation, { command: "ADD", rates, turn, place }));
     },
-    run: (turn, place) => runCommand(callOf(rival, { command: "DEL", rates, turn, place })),
+    run: (turn, place) => runCommand(callOf(implementation, { command: "DEL", rates, turn, place })),
     after: () => removeLinks(count),
   };
 }
@@ -99,7 +99,7 @@ interface Call {
   readonly place: number;
 }
 
-function callOf({ program, agent }: Rival, { command, rates, turn, place }: Call): Command {
+function callOf({ program, agent }: Implementation, { command, rates, turn, place }: Call): Command {
   const netns = `/run/netns/${podName(place)}`;
   const prevResult = { cniVersion: "1.0.0", interfaces: [{ name: linkName(place) }, { name: "eth0", sandbox: netns }] };
   return {

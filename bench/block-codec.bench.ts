@@ -1,5 +1,5 @@
 /**
- * Ways to read a block with 64-bit sequence numbers, per size of block.
+ * Compares ways to read a block with 64-bit sequence numbers, for each block size.
  * `make bench BENCH=block-codec`. Decision: docs/decisions/block-codec.md.
  */
 import * as v from "valibot";
@@ -56,7 +56,7 @@ const blockSchema = v.object({
   deleted: v.boolean(),
 });
 
-/** The reviver sees the digits as written; it is called for every value of the text. */
+/** The reviver gets the digits as written; it is called for every value of the text. */
 function parseWithSource(text: string): unknown {
   return JSON.parse(text, (_key, value: unknown, context?: { source?: string }) =>
     typeof value === "number" && !Number.isSafeInteger(value) ? (context?.source ?? value) : value,
@@ -78,7 +78,7 @@ function microsecondsPerRun(run: () => unknown, runs: number): number {
   return (Bun.nanoseconds() - start) / runs / 1000;
 }
 
-/** The first read of a process, which is what a plugin does: the median of some processes. */
+/** The first read of a process, which is what a plugin does: the median of several processes. */
 function coldMicroseconds(way: string, cidr: string): number {
   const figures = Array.from({ length: 9 }, () => {
     const child = Bun.spawnSync([process.execPath, import.meta.path, way, cidr]);

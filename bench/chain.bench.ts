@@ -1,8 +1,8 @@
 /**
- * The whole list of a pod with a host port and two rates: our plugin, portmap and
- * bandwidth, with the node agent and without, against ptp + host-local, portmap
- * and bandwidth of upstream, each plugin a process and one after another, as
- * every runtime calls them.
+ * The whole plugin list of a pod with a host port and two rates: our plugin,
+ * portmap and bandwidth, with and without the node agent, compared with
+ * upstream's ptp + host-local, portmap and bandwidth. Each plugin is a process,
+ * one after another, as every runtime calls them.
  */
 import { existsSync } from "node:fs";
 import type { JsonObject } from "../src/cni/json.ts";
@@ -13,10 +13,10 @@ import { nodeChange, poolChange } from "../test/support/ipam.ts";
 import { readyCluster } from "../test/support/plugin-site.ts";
 import { type RuntimeAttachment, startRuntime } from "../test/support/runtime-driver.ts";
 import { temporaryDirectory } from "../test/support/temporary-directory.ts";
-import { type Contender, runContest } from "./support/contest.ts";
+import { type Candidate, runComparison } from "./support/comparison.ts";
 import { countProcesses } from "./support/counted-processes.ts";
 import { type Served, startNodeAgent } from "./support/node-agent.ts";
-import { makePods, podName } from "./support/plugin-contender.ts";
+import { makePods, podName } from "./support/plugin-candidate.ts";
 import { onPrivateHost } from "./support/private-host.ts";
 import { buildProduct } from "./support/programs.ts";
 import { report } from "./support/report.ts";
@@ -24,48 +24,48 @@ import { report } from "./support/report.ts";
 const AT_ONCE = 20;
 const NODE = "here";
 
-interface Rival extends Served {
+interface Implementation extends Served {
   readonly name: string;
   readonly folder: string;
   readonly conflist: JsonObject;
 }
 
 interface Prepared {
-  readonly alone: readonly Rival[];
-  readonly served: Rival;
+  readonly alone: readonly Implementation[];
+  readonly served: Implementation;
 }
 
 await onPrivateHost(import.meta.path, {
   async prepare(): Promise<Prepared> {
     const newest = await part("cni-plugins");
-    if ("missing" in newest) console.log(`left out: ${newest.missing}`);
+    if ("missing" in newest) console.log(`skipped: ${newest.missing}`);
     const folder = await buildProduct();
     const ranges = [[{ subnet: "10.77.0.0/16" }]];
     const ptp = { type: "ptp", ipam: { type: "host-local", ranges, routes: [{ dst: "0.0.0.0/0" }] } };
-    const rivals = [
+    const implementations = [
       ...("path" in newest ? [{ name: "upstream 1.9.1", folder: newest.path, conflist: listOf("newest", ptp) }] : []),
       { name: "Debian 1.1.1", folder: "/usr/lib/cni", conflist: listOf("debian", ptp) },
       { name: "ours", folder, conflist: listOf("ours", await ours()) },
     ];
     return {
-      alone: rivals.filter((rival) => existsSync(`${rival.folder}/bandwidth`)),
+      alone: implementations.filter((implementation) => existsSync(`${implementation.folder}/bandwidth`)),
       served: { name: "ours, node agent", folder, conflist: listOf("served", await ours()) },
     };
   },
   async measure({ alone, served }) {
     await using agent = await startNodeAgent(served.folder);
-    const rivals = [...alone, { ...served, agent }];
+    const implementations = [...alone, { ...served, agent }];
     await makePods(AT_ONCE);
-    const baseline = rivals[0]?.name ?? "";
+    const baseline = implementations[0]?.name ?? "";
     const once = { baseline, rounds: 20 };
     const many = { baseline, rounds: 3, warmUpRounds: 1, concurrency: AT_ONCE };
-    const contenders = (command: "add" | "del", count: number) =>
-      rivals.map((rival) => contender(rival, command, count));
+    const candidates = (command: "add" | "del", count: number) =>
+      implementations.map((implementation) => candidate(implementation, command, count));
     await report("chain", [
-      await runContest({ ...once, title: "ADD of the whole list", contenders: contenders("add", 1) }),
-      await runContest({ ...once, title: "DEL of the whole list", contenders: contenders("del", 1) }),
-      await runContest({ ...many, title: "ADD of the whole list", contenders: contenders("add", AT_ONCE) }),
-      await runContest({ ...many, title: "DEL of the whole list", contenders: contenders("del", AT_ONCE) }),
+      await runComparison({ ...once, title: "ADD of the whole list", candidates: candidates("add", 1) }),
+      await runComparison({ ...once, title: "DEL of the whole list", candidates: candidates("del", 1) }),
+      await runComparison({ ...many, title: "ADD of the whole list", candidates: candidates("add", AT_ONCE) }),
+      await runComparison({ ...many, title: "DEL of the whole list", candidates: candidates("del", AT_ONCE) }),
     ]);
   },
 });
@@ -74,7 +74,7 @@ async function ours(): Promise<JsonObject> {
   return { type: identity.product, nodename: NODE, ...(await fillStore()), ipam: { type: identity.ipamType } };
 }
 
-/** The embedded datastore with one pool; the fields of the network config that name it. */
+/** Creates the embedded datastore with one pool; returns the fields of the network config that select it. */
 async function fillStore(): Promise<JsonObject> {
   const folder = temporaryDirectory("bench-chain");
   process.on("exit", folder.remove);
@@ -91,8 +91,12 @@ function listOf(name: string, main: JsonObject): JsonObject {
   return { cniVersion: "1.0.0", name, plugins: [main, portmap, bandwidth] };
 }
 
-/** Every turn ends as it began: what is not measured is done untimed, by the same plugins. */
-function contender({ name, folder, conflist, ...served }: Rival, command: "add" | "del", count: number): Contender {
+/** Every turn ends in its initial state: the same plugins do what is not measured, not timed. */
+function candidate(
+  { name, folder, conflist, ...served }: Implementation,
+  command: "add" | "del",
+  count: number,
+): Candidate {
   const { run, meter } = countProcesses(served);
   const runtime = startRuntime({ conflist, pluginDirectory: folder, run });
   const each = async (round: number, effect: (attachment: RuntimeAttachment) => Promise<unknown>) => {

@@ -1,7 +1,7 @@
 /**
- * host-local against upstream's: an address given and taken back, with few and
- * with a thousand containers on the host, as a process and in the process of
- * the plugin that needs it.
+ * host-local compared with upstream's: an address is assigned and released, with
+ * no and with a thousand containers on the host, as a separate process and in
+ * the process of the plugin that calls it.
  */
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,8 +10,8 @@ import { hostLocalAdd } from "../src/ipam/hostlocal/add.ts";
 import { hostLocalDel } from "../src/ipam/hostlocal/release.ts";
 import { partIfBuilt } from "../test/parts/build.ts";
 import { configOf, environmentOf, type HostLocalCall } from "../test/support/host-local.ts";
-import { runCommand } from "./support/command.ts";
-import { type Contender, type Cost, runContest } from "./support/contest.ts";
+import { runCommand } from "./support/command-candidate.ts";
+import { type Candidate, type Cost, runComparison } from "./support/comparison.ts";
 import { buildProduct } from "./support/programs.ts";
 import { report } from "./support/report.ts";
 
@@ -21,7 +21,7 @@ const NEVER = new AbortController().signal;
 const ROUNDS = 60;
 
 /** A program, or `undefined` for our functions called directly. */
-interface Rival {
+interface Implementation {
   readonly name: string;
   readonly program: string | undefined;
 }
@@ -30,20 +30,20 @@ const folder = mkdtempSync(join(tmpdir(), "vt-bench-hostlocal-"));
 try {
   const names = await buildProduct();
   const newest = partIfBuilt("cni-plugins");
-  if ("missing" in newest) console.log(`left out: ${newest.missing}`);
-  const rivals = [
+  if ("missing" in newest) console.log(`skipped: ${newest.missing}`);
+  const implementations = [
     { name: "Debian 1.1.1", program: DEBIAN },
     ...("path" in newest ? [{ name: "upstream 1.9.1", program: join(newest.path, "host-local") }] : []),
     { name: "ours", program: join(names, "host-local") },
     { name: "ours, in the plugin's process", program: undefined },
   ].filter(({ program }) => program === undefined || existsSync(program));
-  const baseline = rivals[0]?.name ?? "";
+  const baseline = implementations[0]?.name ?? "";
   const results = [];
   for (const containers of [0, 1_000]) {
     for (const command of ["ADD", "DEL"] as const) {
-      const contenders = rivals.map((rival) => contender(rival, command, containers));
-      const title = `host-local ${command}, ${containers} containers there`;
-      results.push(await runContest({ title, contenders, baseline, rounds: ROUNDS }));
+      const candidates = implementations.map((implementation) => candidate(implementation, command, containers));
+      const title = `host-local ${command}, ${containers} containers on the host`;
+      results.push(await runComparison({ title, candidates, baseline, rounds: ROUNDS }));
     }
   }
   await report("host-local", results);
@@ -51,15 +51,21 @@ try {
   rmSync(folder, { recursive: true });
 }
 
-/** Each rival has a data folder of its own; what is not measured is done by the same rival, untimed. */
-function contender(rival: Rival, command: "ADD" | "DEL", containers: number): Contender {
+/** Each implementation has its own data directory; what is not measured is done by the same implementation, not timed. */
+function candidate(implementation: Implementation, command: "ADD" | "DEL", containers: number): Candidate {
   const dataDir = mkdtempSync(join(folder, "data-"));
   fill(join(dataDir, "mynet"), containers);
   const other = command === "ADD" ? "DEL" : "ADD";
   const turn = (which: "ADD" | "DEL", round: number) =>
-    call(rival, { program: rival.program ?? "", command: which, dataDir, containerId: `bench${round}`, ipam: IPAM });
+    call(implementation, {
+      program: implementation.program ?? "",
+      command: which,
+      dataDir,
+      containerId: `bench${round}`,
+      ipam: IPAM,
+    });
   return {
-    name: rival.name,
+    name: implementation.name,
     ...(command === "DEL" ? { before: async ({ round }) => void (await turn(other, round)) } : {}),
     run: ({ round }) => turn(command, round),
     ...(command === "ADD" ? { after: async ({ round }) => void (await turn(other, round)) } : {}),
@@ -73,10 +79,10 @@ function fill(network: string, containers: number): void {
   }
 }
 
-async function call(rival: Rival, request: HostLocalCall): Promise<Cost> {
-  if (rival.program !== undefined) {
+async function call(implementation: Implementation, request: HostLocalCall): Promise<Cost> {
+  if (implementation.program !== undefined) {
     return runCommand({
-      command: [rival.program],
+      command: [implementation.program],
       environment: environmentOf(request),
       stdin: JSON.stringify(configOf(request)),
     });

@@ -1,15 +1,16 @@
 /**
- * The IPAM plugin, with the node agent and without, against the peer's: ADD and
- * DEL on one etcd, one after another and fifty at once, and the requests that etcd counted for each.
+ * The IPAM plugin, with and without the node agent, compared with the peer's:
+ * ADD and DEL on one etcd, one after another and fifty at once, and the number
+ * of requests to etcd.
  */
 import { join } from "node:path";
 import { identity } from "../src/identity.ts";
 import { countRequests } from "../test/support/etcd.ts";
 import { startEtcdOnHost } from "../test/support/etcd-on-host.ts";
 import type { Host } from "../test/support/host.ts";
-import { runCommand } from "./support/command.ts";
-import { runContest } from "./support/contest.ts";
-import { ipamAddContender, ipamCall, ipamDelContender, type MeasuredIpam } from "./support/ipam-contender.ts";
+import { runCommand } from "./support/command-candidate.ts";
+import { runComparison } from "./support/comparison.ts";
+import { ipamAddCandidate, ipamCall, ipamDelCandidate, type MeasuredIpam } from "./support/ipam-candidate.ts";
 import { startNodeAgent } from "./support/node-agent.ts";
 import { peerProgram, preparePeerCalico } from "./support/peer-calico.ts";
 import { onPrivateHost } from "./support/private-host.ts";
@@ -18,12 +19,12 @@ import { report } from "./support/report.ts";
 
 const AT_ONCE = 50;
 const NODE = "here";
-/** A node that has an agent has no calls beside it; on one node the two would change each other's block. */
+/** A node with an agent has no calls outside it; on one node, both would change each other's block. */
 const NODE_WITH_AGENT = "here-with-agent";
 
 interface Prepared {
   readonly etcdEndpoint: string;
-  /** The folder of the product's programs. */
+  /** The directory of the product's programs. */
   readonly folder: string;
   readonly alone: readonly MeasuredIpam[];
   readonly served: MeasuredIpam;
@@ -50,12 +51,12 @@ await onPrivateHost(import.meta.path, {
     const baseline = alone.at(-1)?.name ?? "";
     const once = { baseline, rounds: 100 };
     const many = { baseline, rounds: 6, warmUpRounds: 1, concurrency: AT_ONCE };
-    const atOnce = (make: typeof ipamAddContender) => plugins.map((plugin) => make(plugin, AT_ONCE));
+    const atOnce = (make: typeof ipamAddCandidate) => plugins.map((plugin) => make(plugin, AT_ONCE));
     await report("ipam", [
-      await runContest({ ...once, title: "ADD", contenders: plugins.map((plugin) => ipamAddContender(plugin)) }),
-      await runContest({ ...once, title: "DEL", contenders: plugins.map((plugin) => ipamDelContender(plugin)) }),
-      await runContest({ ...many, title: "ADD", contenders: atOnce(ipamAddContender) }),
-      await runContest({ ...many, title: "DEL", contenders: atOnce(ipamDelContender) }),
+      await runComparison({ ...once, title: "ADD", candidates: plugins.map((plugin) => ipamAddCandidate(plugin)) }),
+      await runComparison({ ...once, title: "DEL", candidates: plugins.map((plugin) => ipamDelCandidate(plugin)) }),
+      await runComparison({ ...many, title: "ADD", candidates: atOnce(ipamAddCandidate) }),
+      await runComparison({ ...many, title: "DEL", candidates: atOnce(ipamDelCandidate) }),
     ]);
     console.log(await requestsTable(plugins, etcdEndpoint));
   },
@@ -94,13 +95,13 @@ function ours(
 async function calico(host: Host, etcdEndpoint: string): Promise<readonly MeasuredIpam[]> {
   const peer = await preparePeerCalico({ etcdEndpoint, cidr: "10.99.0.0/16", node: NODE }, host.must);
   if ("missing" in peer) {
-    console.log(`left out: ${peer.missing}`);
+    console.log(`skipped: ${peer.missing}`);
     return [];
   }
   return [{ name: "calico-ipam 3.31.0", program: peerProgram(peer, "calico-ipam"), config: peer.config }];
 }
 
-/** What etcd itself counted for one steady ADD and its DEL. */
+/** The requests that etcd counted for one typical ADD and its DEL. */
 async function requestsTable(plugins: readonly MeasuredIpam[], endpoint: string): Promise<string> {
   const rows: string[] = [];
   for (const plugin of plugins) {
@@ -116,5 +117,5 @@ async function requestsTable(plugins: readonly MeasuredIpam[], endpoint: string)
     }
     rows.push(`| ${[plugin.name, ...cells].join(" | ")} |`);
   }
-  return ["\nRequests to etcd", "", "| contender | ADD | DEL |", "|---|---|---|", ...rows, ""].join("\n");
+  return ["\nRequests to etcd", "", "| candidate | ADD | DEL |", "|---|---|---|", ...rows, ""].join("\n");
 }

@@ -1,14 +1,14 @@
 /**
- * Where the time of one ADD and one DEL goes: what the plugin itself tells of
- * its phases (TRACE=1 in its environment), the median of many calls, as bars.
- * Phases are of one process; what the system spends before and after it is not
- * among them.
+ * Where the time of one ADD and one DEL goes: the phases that the plugin reports
+ * (TRACE=1 in its environment), medians of many calls, as bars. The phases are
+ * those of one process; the time that the system needs before and after it is
+ * not included.
  */
 import { identity } from "../src/identity.ts";
 import { startEtcdOnHost } from "../test/support/etcd-on-host.ts";
-import { callOf, type MeasuredPlugin, makePods } from "./support/plugin-contender.ts";
+import { callOf, type MeasuredPlugin, makePods } from "./support/plugin-candidate.ts";
 import { onPrivateHost } from "./support/private-host.ts";
-import { prepareProducts } from "./support/product-contenders.ts";
+import { prepareProducts } from "./support/product-candidates.ts";
 import { quantileOf } from "./support/statistics.ts";
 
 const ROUNDS = 40;
@@ -44,9 +44,9 @@ async function trace(plugin: MeasuredPlugin, command: "ADD" | "DEL", round: numb
     stdout: "ignore",
     stderr: "pipe",
   });
-  const said = await new Response(child.stderr).text();
-  const spent = PHASES.map((phase) => [phase, Number(new RegExp(`${phase} ([\\d.]+)`).exec(said)?.[1] ?? 0)]);
-  if ((await child.exited) !== 0) throw new Error(`Cannot trace ${command}: ${said}`);
+  const trace = await new Response(child.stderr).text();
+  const spent = PHASES.map((phase) => [phase, Number(new RegExp(`${phase} ([\\d.]+)`).exec(trace)?.[1] ?? 0)]);
+  if ((await child.exited) !== 0) throw new Error(`Cannot trace ${command}: ${trace}`);
   return Object.fromEntries(spent);
 }
 

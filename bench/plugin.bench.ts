@@ -1,26 +1,26 @@
 /**
- * A pod's attachment made and taken away, one after another and many at once:
- * the product, with its node agent and without, and the peers side by side, on
- * one private host and one etcd.
+ * Attaching and detaching a pod, one after another and many at once: compares
+ * the product, with and without its node agent, with its peers on one private
+ * host and one etcd.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { part } from "../test/parts/build.ts";
 import { startEtcdOnHost } from "../test/support/etcd-on-host.ts";
 import type { Host } from "../test/support/host.ts";
-import { runContest } from "./support/contest.ts";
+import { runComparison } from "./support/comparison.ts";
 import { startNodeAgent } from "./support/node-agent.ts";
 import { peerProgram, preparePeerCalico } from "./support/peer-calico.ts";
-import { addContender, delContender, type MeasuredPlugin, makePods } from "./support/plugin-contender.ts";
+import { addCandidate, delCandidate, type MeasuredPlugin, makePods } from "./support/plugin-candidate.ts";
 import { onPrivateHost } from "./support/private-host.ts";
-import { FOR_AGENT, prepareProducts } from "./support/product-contenders.ts";
+import { FOR_AGENT, prepareProducts } from "./support/product-candidates.ts";
 import { buildProduct } from "./support/programs.ts";
 import { report } from "./support/report.ts";
 
 const AT_ONCE = 50;
 
 interface Prepared {
-  /** The folder of the product's programs. */
+  /** The directory of the product's programs. */
   readonly folder: string;
   readonly alone: readonly MeasuredPlugin[];
   readonly served: readonly MeasuredPlugin[];
@@ -47,18 +47,26 @@ await onPrivateHost(import.meta.path, {
     const once = { baseline, rounds: 40 };
     const many = { baseline, rounds: 5, warmUpRounds: 1, concurrency: AT_ONCE };
     await report("plugin", [
-      await runContest({ ...once, title: "ADD", contenders: plugins.map((plugin) => addContender(plugin)) }),
-      await runContest({ ...once, title: "DEL", contenders: plugins.map((plugin) => delContender(plugin)) }),
-      await runContest({ ...many, title: "ADD", contenders: plugins.map((plugin) => addContender(plugin, AT_ONCE)) }),
-      await runContest({ ...many, title: "DEL", contenders: plugins.map((plugin) => delContender(plugin, AT_ONCE)) }),
+      await runComparison({ ...once, title: "ADD", candidates: plugins.map((plugin) => addCandidate(plugin)) }),
+      await runComparison({ ...once, title: "DEL", candidates: plugins.map((plugin) => delCandidate(plugin)) }),
+      await runComparison({
+        ...many,
+        title: "ADD",
+        candidates: plugins.map((plugin) => addCandidate(plugin, AT_ONCE)),
+      }),
+      await runComparison({
+        ...many,
+        title: "DEL",
+        candidates: plugins.map((plugin) => delCandidate(plugin, AT_ONCE)),
+      }),
     ]);
   },
 });
 
-/** ptp + host-local in Debian's version, the baseline, and in upstream's newest. */
+/** ptp + host-local in Debian's version, the baseline, and in upstream's newest version. */
 async function upstreamPlugins(): Promise<readonly MeasuredPlugin[]> {
   const newest = await part("cni-plugins");
-  if ("missing" in newest) console.log(`left out: ${newest.missing}`);
+  if ("missing" in newest) console.log(`skipped: ${newest.missing}`);
   const folders = [
     { version: "Debian 1.1.1", path: "/usr/lib/cni" },
     ...("path" in newest ? [{ version: "1.9.1", path: newest.path }] : []),
@@ -75,7 +83,7 @@ async function upstreamPlugins(): Promise<readonly MeasuredPlugin[]> {
 async function calico(host: Host, etcdEndpoint: string): Promise<readonly MeasuredPlugin[]> {
   const peer = await preparePeerCalico({ etcdEndpoint, cidr: "10.99.0.0/16", node: "here" }, host.must);
   if ("missing" in peer) {
-    console.log(`left out: ${peer.missing}`);
+    console.log(`skipped: ${peer.missing}`);
     return [];
   }
   const { config, pluginDirectory: path } = peer;

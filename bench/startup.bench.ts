@@ -1,14 +1,14 @@
 /**
- * What a call of the plugin costs before it does anything: VERSION, against a
- * compiled program that does nothing and against a plugin in Go. Every answer is
- * read through a pipe: what throws it to /dev/null is no runtime.
+ * The cost of a plugin call before it does any work: VERSION, compared with a
+ * compiled program that does nothing and with a plugin in Go. The output is read
+ * through a pipe, as a runtime does.
  */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { identity } from "../src/identity.ts";
-import { commandContender } from "./support/command.ts";
-import { runContest } from "./support/contest.ts";
+import { commandCandidate } from "./support/command-candidate.ts";
+import { runComparison } from "./support/comparison.ts";
 import { buildEmptyProgram, buildProduct } from "./support/programs.ts";
 import { report } from "./support/report.ts";
 
@@ -20,15 +20,15 @@ try {
   const names = await buildProduct();
   const empty = await buildEmptyProgram(folder);
   const call = { environment: { CNI_COMMAND: "VERSION" }, stdin: '{"cniVersion":"1.0.0"}' };
-  const contenders = [
-    commandContender(EMPTY, { ...call, command: [empty] }),
-    commandContender(`${identity.product} VERSION`, { ...call, command: [join(names, identity.product)] }),
-    ...(existsSync(GO_PLUGIN) ? [commandContender("host-local VERSION (Go)", { ...call, command: [GO_PLUGIN] })] : []),
+  const candidates = [
+    commandCandidate(EMPTY, { ...call, command: [empty] }),
+    commandCandidate(`${identity.product} VERSION`, { ...call, command: [join(names, identity.product)] }),
+    ...(existsSync(GO_PLUGIN) ? [commandCandidate("host-local VERSION (Go)", { ...call, command: [GO_PLUGIN] })] : []),
   ];
-  const contest = { contenders, baseline: EMPTY, warmUpRounds: 5 };
+  const comparison = { candidates, baseline: EMPTY, warmUpRounds: 5 };
   await report("startup", [
-    await runContest({ ...contest, title: "Start-up", rounds: 200 }),
-    await runContest({ ...contest, title: "Start-up", rounds: 20, concurrency: 10 }),
+    await runComparison({ ...comparison, title: "Start-up", rounds: 200 }),
+    await runComparison({ ...comparison, title: "Start-up", rounds: 20, concurrency: 10 }),
   ]);
 } finally {
   rmSync(folder, { recursive: true });

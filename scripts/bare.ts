@@ -1,7 +1,7 @@
 /**
- * `make bare`: `make demo`, `make deb` and `make test` of a fresh clone on a bare Debian,
- * where dpkg installs and purges the package. Passes when they do, and when nothing was skipped there but what needs Go.
- * Whatever ends it, the machine goes with it, and its folder.
+ * `make bare`: runs `make demo`, `make deb` and `make test` of a fresh clone on a bare Debian,
+ * where dpkg installs and purges the package. Passes if they pass and nothing was skipped except tests that need Go.
+ * However it ends, the machine and its directory are removed.
  */
 import { join } from "node:path";
 import { temporaryDirectory } from "../test/support/temporary-directory.ts";
@@ -17,14 +17,14 @@ process.exit(await bare());
 
 async function bare(): Promise<number> {
   if (process.getuid?.() !== 0 || Bun.which("apt-get") === null) {
-    console.error("make bare needs root on a Debian: it makes another one in a folder");
+    console.error("make bare needs root on Debian: it installs another Debian in a temporary directory");
     return 1;
   }
   await installPrograms();
   const { output: changes } = await run(["git", "-C", repository, "status", "--porcelain"]);
-  if (changes !== "") console.log("bare: takes what is committed; there are changes that are not");
+  if (changes !== "") console.log("bare: uncommitted changes are not included");
 
-  // Mounts in the machine are not seen here: removing the folder removes nothing but its files.
+  // Mounts in the machine are not visible here: removing the directory removes only its files.
   const folder = temporaryDirectory("bare");
   const machine = await startBareMachine({ folder: folder.path, repository });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
@@ -34,14 +34,14 @@ async function bare(): Promise<number> {
       process.exit(EXIT_INTERRUPTED);
     });
   }
-  const printed = await passOn(machine.stdout);
+  const printed = await copyToStdout(machine.stdout);
   const code = await machine.exited;
   folder.remove();
   return verdict(outcomeOf(printed), code);
 }
 
-/** Shows the output as it comes, and keeps it. */
-async function passOn(output: ReadableStream<Uint8Array>): Promise<string> {
+/** Prints the output as it arrives, and returns all of it. */
+async function copyToStdout(output: ReadableStream<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder();
   let printed = "";
   for await (const chunk of output) {
@@ -56,7 +56,7 @@ function verdict(outcome: Outcome, code: number): number {
   const needless = needlessReasons(outcome);
   for (const reason of needless) console.log(`bare: not passed: skipped although it does not need Go: ${reason}`);
   if (code !== 0) console.log(`bare: not passed: exit code ${code}`);
-  if (outcome.counts === undefined) console.log("bare: not passed: make test did not come to its end");
+  if (outcome.counts === undefined) console.log("bare: not passed: make test did not finish");
   else console.log(outcome.counts);
   return code === 0 && needless.length === 0 && outcome.counts !== undefined ? 0 : 1;
 }

@@ -6,7 +6,7 @@ const wanted = process.argv.slice(2);
 const files = [...new Glob("bench/*.bench.ts").scanSync(".")].sort();
 const chosen = files.filter((file) => wanted.length === 0 || wanted.some((name) => file.includes(`/${name}.`)));
 if (chosen.length === 0) {
-  console.error(`No benchmark is called "${wanted.join(", ")}"; there are: ${files.join(", ")}`);
+  console.error(`No benchmark is named "${wanted.join(", ")}"; available: ${files.join(", ")}`);
   process.exit(2);
 }
 await installPrograms();

@@ -1,5 +1,5 @@
 /**
- * Builds the one executable and links its names:
+ * Builds the executable and creates a symlink for each program name:
  *   bun scripts/build.ts --identity identity/vendor.json --out dist [--all-targets]
  * `--all-targets` builds for linux x64 and arm64 into `<out>/<target>/bin`.
  */

@@ -1,4 +1,4 @@
-/** Compiles one entry into one executable, in the way the product ships: bytecode, and nothing loaded from the current folder. */
+/** Compiles an entry into an executable, as for a release: with bytecode, and without loading anything from the current directory. */
 import { renameSync } from "node:fs";
 
 export type Target = "bun-linux-x64" | "bun-linux-arm64";
@@ -6,11 +6,11 @@ export type Target = "bun-linux-x64" | "bun-linux-arm64";
 export interface Compilation {
   readonly entry: string;
   readonly executable: string;
-  /** Takes the place of the default identity. */
+  /** Replaces the default identity. */
   readonly identityFile?: string;
   /** Absent: this host's. */
   readonly target?: Target | undefined;
-  /** `with`: a test build that can be ended at any point of its work; what ships is without. */
+  /** `with`: a test build that can be stopped at any point of its work; a release is without. */
   readonly crashPoints?: "with" | "without";
 }
 
@@ -26,7 +26,7 @@ export async function compileExecutable({
     entrypoints: [entry],
     minify: true,
     format: "esm",
-    // Without it every `import "node:…"` of every part, called or not, runs at the start of every program.
+    // Without it, every `import "node:…"` of every part, used or not, runs at the start of every program.
     splitting: true,
     sourcemap: "none",
     define: { FAULTS: String(crashPoints === "with") },
@@ -35,10 +35,10 @@ export async function compileExecutable({
       outfile: unfinished,
       autoloadDotenv: false,
       autoloadBunfig: false,
-      // A plugin lives for some milliseconds: code that is compiled in that time is never run often enough to pay.
-      // Measured 1.5 ms of processor time and 3 MB less for an ADD. A part that works for longer asks for the usual policy.
+      // A plugin runs for some milliseconds: code compiled in that time never runs often enough to be worth it.
+      // Measured: 1.5 ms of CPU time and 3 MB less for an ADD. A part that runs for longer sets the usual policy.
       jitPolicy: 1000,
-      // Certificates are judged by the host's roots, as every program of the host does, beside those that come with Bun.
+      // Certificates are verified with the CA certificates of the host, in addition to those of Bun.
       execArgv: ["--use-system-ca"],
       ...(target === undefined ? {} : { target }),
     },

@@ -1,16 +1,16 @@
 /**
- * `make demo`: the product at work, on a private host that is gone afterwards.
+ * `make demo`: shows the product on a private host that is removed afterwards.
  *   bun scripts/demo.ts --datastore embedded|etcd
- * Whatever ends it (its end, a failure, Ctrl-C, even SIGKILL), the private host
- * goes with it, and everything inside.
+ * However it ends (success, failure, Ctrl-C, even SIGKILL), the private host and
+ * everything in it are removed.
  */
 import { parseArgs } from "node:util";
 import { identity } from "../src/identity.ts";
 import type { StoreKind } from "../test/support/test-store.ts";
-import { missingMeans } from "./demo/means.ts";
-import { play } from "./demo/play.ts";
-import { openScreen, type Screen } from "./demo/screen.ts";
-import { openStage } from "./demo/stage.ts";
+import { openEnvironment } from "./demo/environment.ts";
+import { type Output, openOutput } from "./demo/output.ts";
+import { missingRequirements } from "./demo/requirements.ts";
+import { runSteps } from "./demo/steps.ts";
 
 const STORES: readonly StoreKind[] = ["embedded", "etcd"];
 const EXIT_USAGE = 2;
@@ -22,36 +22,36 @@ process.exit(await demo(values.datastore));
 async function demo(wanted: string): Promise<number> {
   const store = STORES.find((kind) => kind === wanted);
   if (store === undefined) {
-    console.error(`DATASTORE=${wanted} is not known; there are: ${STORES.join(", ")}`);
+    console.error(`Unknown DATASTORE "${wanted}"; use ${STORES.join(" or ")}`);
     return EXIT_USAGE;
   }
-  const missing = await missingMeans(store);
+  const missing = await missingRequirements(store);
   if (missing.length > 0) {
     console.error(`The demo cannot run: ${missing.join("; ")}`);
     return 1;
   }
   const stop = stopOnSignals();
-  return perform(store, openScreen(stop), stop);
+  return runOn(store, openOutput(stop), stop);
 }
 
-async function perform(store: StoreKind, screen: Screen, stop: AbortSignal): Promise<number> {
+async function runOn(store: StoreKind, output: Output, stop: AbortSignal): Promise<number> {
   const started = performance.now();
-  screen.title(`${identity.title} demo on the datastore "${store}"`);
-  const stage = await screen.step("A host of its own", () => openStage(store));
+  output.title(`${identity.title} demo on the datastore "${store}"`);
+  const demo = await output.step("Private host", () => openEnvironment(store));
   try {
-    await Promise.race([play(stage, screen), rejectOn(stop)]);
+    await Promise.race([runSteps(demo, output), rejectOn(stop)]);
   } catch (failure) {
     if (!stop.aborted) console.error(failure);
   } finally {
-    await stage.close();
+    await demo.close();
   }
   if (stop.aborted) {
-    screen.end("Stopped; the private host is gone, and everything in it");
+    output.end("Interrupted; the private host and everything in it were removed");
     return EXIT_INTERRUPTED;
   }
-  if (screen.failed()) return 1;
+  if (output.failed()) return 1;
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
-  screen.end(`Everything was given back: no link, route, address, endpoint or process is left (${seconds} s)`);
+  output.end(`Everything was cleaned up: no link, route, address, endpoint or process is left (${seconds} s)`);
   return 0;
 }
 

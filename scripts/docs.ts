@@ -1,7 +1,7 @@
 /**
- * Pages, and the files that an installation puts on a node, written from the
- * code. Without `--write` it only compares, and fails when a page is stale, so
- * that the gate keeps the docs true. Every link of every page must lead somewhere.
+ * Generates docs pages, and the files that an installation puts on a node, from
+ * the code. Without `--write` it only compares, and fails if a page is outdated,
+ * so that the gate keeps the docs correct. Also checks the links of all pages.
  */
 
 import { existsSync, readFileSync } from "node:fs";
@@ -38,14 +38,14 @@ for (const [path, render] of Object.entries(PAGES)) {
     continue;
   }
   stale += 1;
-  console.error(`${path} is stale: run \`make fmt\` and commit it`);
+  console.error(`${path} is outdated: run \`make fmt\` and commit it`);
 }
 
 let broken = 0;
 for (const page of ["README.md", ...new Glob("docs/**/*.md").scanSync(".")]) {
   for (const link of brokenLinks(page, readFileSync(page, "utf8"), existsSync)) {
     broken += 1;
-    console.error(`${page}: the link "${link}" leads nowhere`);
+    console.error(`${page}: broken link "${link}"`);
   }
 }
 if (stale + broken > 0) process.exit(1);

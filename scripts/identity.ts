@@ -1,4 +1,4 @@
-/** Reads an identity file and refuses one that would give a broken product. */
+/** Reads an identity file and refuses one that would make a broken product. */
 import type { Identity } from "../src/identity.ts";
 
 export async function readIdentity(file: string, model: Identity): Promise<Identity> {
@@ -16,8 +16,8 @@ function identityProblems(given: unknown, model: Identity): readonly string[] {
   const prefix = names["interfacePrefix"];
   return [
     ...missing.map((key) => `"${key}" must be a non-empty string`),
-    ...unknown.map((key) => `"${key}" is not a name the product bears`),
-    // 15 bytes fit in an interface name; 11 of them are the hash that tells pods apart.
+    ...unknown.map((key) => `"${key}" is not a known field`),
+    // An interface name has at most 15 bytes; 11 of them are the hash that identifies the pod.
     ...(typeof prefix === "string" && prefix.length > 4 ? [`"interfacePrefix" is longer than 4 characters`] : []),
   ];
 }

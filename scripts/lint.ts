@@ -1,4 +1,4 @@
-/** The one gate: format, lint, types, floors, unused exports and dependencies, declared programs, generated docs, coverage of the specification. */
+/** The gate: format, lint, types, floors, unused exports and dependencies, declared programs, generated docs, coverage of the specification. */
 import { existsSync } from "node:fs";
 import { run } from "./run.ts";
 
@@ -34,4 +34,4 @@ for (const [name, command] of STEPS) {
   }
 }
 if (failed > 0) process.exit(1);
-console.log(`lint: ${STEPS.map(([name]) => name).join(", ")}: all well`);
+console.log(`lint: ${STEPS.map(([name]) => name).join(", ")}: passed`);

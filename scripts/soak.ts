@@ -1,11 +1,11 @@
 /**
- * `make soak`: the long proofs at full size, one after another. The same test
- * files run in `make test` at a size for every day (test/support/proof-size.ts).
- * `make soak SOAK=storm` runs those whose file has that word in its name.
+ * `make soak`: runs the long tests at full size, one after another. `make test`
+ * runs the same files at a smaller size (test/support/proof-size.ts).
+ * `make soak SOAK=storm` runs only the files with that word in their name.
  */
 import { installPrograms } from "./programs/install.ts";
 import { addReports, EMPTY_REPORT, type TestReport } from "./test-report.ts";
-import { sayCounts, step, testGroup } from "./test-run.ts";
+import { printCounts, step, testGroup } from "./test-run.ts";
 
 const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
   {
@@ -14,36 +14,36 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
   },
   {
     place: "./test/ipam/storm.test.ts",
-    proves: "50 processes x 200 ADD and DEL on each datastore, let live and killed",
+    proves: "50 processes x 200 ADD and DEL on each datastore, undisturbed and killed",
   },
   {
     place: "./test/ipam/etcd-trouble.test.ts",
-    proves: "20 workers while etcd's leader is killed, frozen, cut off, and while its quota is used up",
+    proves: "20 workers while etcd's leader is killed, frozen or disconnected, and while etcd's quota is exhausted",
   },
   {
     place: "./test/plugin/crash.test.ts",
-    proves: "ADD and DEL killed at every point, on each datastore and with host-local, and each way to recover",
+    proves: "ADD and DEL killed at every point, on each datastore and with host-local, with each way to recover",
   },
   {
     place: "./test/plugin/storm.test.ts",
-    proves: "100 sandboxes at once on each datastore, three rounds of ADD, CHECK, and DEL beside ADD",
+    proves: "100 sandboxes at once on each datastore, three rounds of ADD, CHECK, and DEL concurrently with ADD",
   },
   {
     place: "./test/plugin/random-calls.test.ts",
-    proves: "100,000 calls of chance, each a process of its own: one error or a result, and nothing left",
+    proves: "100,000 random calls, each in its own process: a result or one error, and nothing left behind",
   },
   {
     place: "./test/agent/killed.test.ts",
     proves:
-      "the node agent killed at every point of ADD and DEL, on each datastore and with host-local: its callers finish",
+      "the node agent killed at every point of ADD and DEL, on each datastore and with host-local: its callers complete",
   },
   {
     place: "./test/agent/storm.test.ts",
-    proves: "60 calls at once and 3,000 in a row through the node agent on each datastore, which keeps nothing of them",
+    proves: "60 calls at once and 3,000 in a row through the node agent on each datastore, which leaks nothing",
   },
   {
     place: "./test/bandwidth/rates.test.ts",
-    proves: "shaped rates from 1 Mbit to 1 Gbit in both directions, by iperf3",
+    proves: "bandwidth limits from 1 Mbit/s to 1 Gbit/s in both directions, measured with iperf3",
   },
 ];
 
@@ -54,10 +54,10 @@ for (const { place, proves } of chosen) console.log(`${place}: ${proves}`);
 await installPrograms();
 const built = await step("build", [process.execPath, "scripts/build.ts"]);
 let total: TestReport = chosen.length > 0 ? EMPTY_REPORT : { ...EMPTY_REPORT, failed: 1 };
-if (chosen.length === 0) console.log(`No proof is called "${wanted.join(", ")}"`);
+if (chosen.length === 0) console.log(`No long test is named "${wanted.join(", ")}"`);
 for (const { place } of chosen) {
   total = addReports(total, await testGroup({ name: place, place, environment: { PROOF_SIZE: "soak" } }));
 }
 if (!built) console.log("not passed: the build failed");
-sayCounts(total);
+printCounts(total);
 process.exit(built && total.failed === 0 ? 0 : 1);

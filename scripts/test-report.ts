@@ -1,9 +1,9 @@
-/** What a JUnit report of the test runner says: the counts, and every test that was skipped, by its full name. */
+/** Reads a JUnit report of the test runner: the counts, and every skipped test with its full name. */
 export interface TestReport {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
-  /** `folder of tests > title (skipped: reason)`. */
+  /** `file: describe > title (skipped: reason)`. */
   readonly skippedTests: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-/** Steps of `make test` and `make soak`: each a process of its own whose outcome is printed, tests with the counts their runner recorded. */
+/** The steps of `make test` and `make soak`: each runs in its own process and its outcome is printed, for tests with the runner's counts. */
 import { chmodSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../test/support/temporary-directory.ts";
@@ -8,13 +8,13 @@ const bun = process.execPath;
 const EXIT_INTERRUPTED = 130;
 
 /**
- * All that the steps put into the temporary folder, also those that fail: it
- * goes with this process, when it ends and when it is interrupted.
+ * The temporary directory of all steps, including those that fail: it is removed
+ * when this process ends or is interrupted.
  */
 const folder = temporaryDirectory("run");
 const temporary = join(folder.path, "t");
 mkdirSync(temporary);
-// Some tests work as another user.
+// Some tests run as another user.
 for (const each of [folder.path, temporary]) chmodSync(each, 0o1777);
 
 let running: Bun.Subprocess | undefined;
@@ -42,7 +42,7 @@ export async function step(
 
 export interface TestGroup {
   readonly name: string;
-  /** A folder or a file. */
+  /** A directory or a file. */
   readonly place: string;
   readonly environment?: Readonly<Record<string, string>>;
 }
@@ -59,12 +59,12 @@ export async function testGroup({ name, place, environment }: TestGroup): Promis
     return { ...EMPTY_REPORT, failed: 1 };
   }
   const report = readReport(readFileSync(file, "utf8"));
-  // A file that cannot even be loaded fails the runner, yet none of its tests.
+  // A file that cannot be loaded fails the runner, but none of its tests.
   return ok || report.failed > 0 ? report : { ...report, failed: 1 };
 }
 
-/** Prints every skipped test with its reason, then the counts in one closing line. */
-export function sayCounts(total: TestReport): void {
+/** Prints every skipped test with its reason, then the counts on the last line. */
+export function printCounts(total: TestReport): void {
   for (const name of total.skippedTests) console.log(`skipped: ${name}`);
   console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
 }

@@ -1,11 +1,11 @@
 /**
- * `make test`: the gate, then every test in groups of their own process, then
- * every skipped test with its reason, then one closing line with the counts
- * that the runner itself recorded.
+ * `make test`: runs the gate, then all tests, each group in its own process;
+ * prints every skipped test with its reason, and on the last line the counts
+ * that the runner recorded.
  */
 import { installPrograms } from "./programs/install.ts";
 import { addReports, EMPTY_REPORT } from "./test-report.ts";
-import { sayCounts, step, testGroup } from "./test-run.ts";
+import { printCounts, step, testGroup } from "./test-run.ts";
 
 await installPrograms();
 const gate = await step("lint", [process.execPath, "scripts/lint.ts"]);
@@ -19,5 +19,5 @@ const total = groups.reduce(addReports, EMPTY_REPORT);
 
 if (!gate) console.log("not passed: the gate (lint) failed");
 if (!built) console.log("not passed: the build failed");
-sayCounts(total);
+printCounts(total);
 process.exit(gate && built && total.failed === 0 ? 0 : 1);

@@ -1,10 +1,10 @@
 /**
- * A cluster that fills with pods: the real allocator, the memory datastore, and
- * every round trip counted.
+ * Simulates a cluster that fills with pods: the real allocator on the memory
+ * datastore, with every round trip counted.
  *
- * Pods arrive in an order of chance, some at the same moment on different
- * nodes. Each ADD is what a process of its own would do: a new connection and
- * nothing remembered but the hints of its host.
+ * Pods arrive in random order, some concurrently on different nodes. Each ADD
+ * does what a separate process would do: it opens a new connection and knows
+ * nothing except the hints of its host.
  */
 import { openMemory } from "../../src/datastore/memory/memory.ts";
 import { MemoryTable } from "../../src/datastore/memory/table.ts";
@@ -19,18 +19,18 @@ export interface ClusterSize {
   readonly nodes: number;
   readonly podsPerNode: number;
   readonly cidr: string;
-  /** How many pods arrive at the same moment. */
+  /** How many pods arrive concurrently. */
   readonly atOnce: number;
   readonly seed: number;
 }
 
 export interface ClusterGrowth {
   readonly size: ClusterSize;
-  /** Of every ADD, in the order of arrival. */
+  /** The round trips of every ADD, in the order of arrival. */
   readonly roundTrips: readonly number[];
-  /** Of every moment: the processor's time for its ADDs, by their number. A busy host does not change it. */
+  /** For every batch: the CPU time of its ADDs, divided by their number. It does not depend on the load of the host. */
   readonly millisecondsPerAdd: readonly number[];
-  /** How many different addresses were given. */
+  /** How many different addresses were assigned. */
   readonly addresses: number;
 }
 
@@ -57,11 +57,11 @@ export async function growCluster(size: ClusterSize): Promise<ClusterGrowth> {
   const added: Added[] = [];
   const millisecondsPerAdd: number[] = [];
   for (let first = 0; first < arrivals.length; first += size.atOnce) {
-    const moment = arrivals.slice(first, first + size.atOnce);
+    const batch = arrivals.slice(first, first + size.atOnce);
     const started = process.cpuUsage();
-    added.push(...(await Promise.all(moment.map(add))));
+    added.push(...(await Promise.all(batch.map(add))));
     const { user, system } = process.cpuUsage(started);
-    millisecondsPerAdd.push((user + system) / 1000 / moment.length);
+    millisecondsPerAdd.push((user + system) / 1000 / batch.length);
     table.forgetHistory();
   }
   return {

@@ -1,4 +1,4 @@
-/** What is to be run: with this environment and no other. */
+/** A command to run, with exactly this environment. */
 export interface Command {
   readonly command: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;

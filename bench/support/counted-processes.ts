@@ -1,11 +1,11 @@
-/** Runs the processes of a turn and adds up what they used, for operations that are several processes each. */
+/** Runs the processes of a turn and adds up their CPU time, for operations that consist of several processes. */
 import type { Finished, RunOptions } from "../../test/support/host.ts";
-import type { Meter } from "./contest.ts";
+import type { Meter } from "./comparison.ts";
 import type { Served } from "./node-agent.ts";
 
 export interface CountedProcesses {
   run(command: readonly string[], options: RunOptions): Promise<Finished>;
-  /** Of the processes, and of the agent that serves them where there is one. */
+  /** Measures the processes, and the agent that serves them if there is one. */
   readonly meter: Meter;
 }
 

@@ -1,8 +1,8 @@
 /**
- * How long a first packet takes by a host port, on a host with one port and on
- * one with thousands:
+ * How long the first packet through a host port takes, on a host with one port
+ * and on one with thousands:
  *
- *   client ── host (ports) ── pod       one connection after another, each new to the kernel
+ *   client ── host (ports) ── pod       one new connection after another
  */
 
 import { assignPorts } from "../../src/chained/portmap/assign-ports.ts";
@@ -11,29 +11,29 @@ import { addressOf } from "../../src/ip/address.ts";
 import { closeNetlinkSocket } from "../../src/linux/netlink-socket.ts";
 import { closeNetns, openNetlinkSocketIn, openNetns } from "../../src/linux/netns.ts";
 import { askTcp, serveTcp } from "../../test/support/talk.ts";
-import { type ContestResult, runContest } from "./contest.ts";
+import { type ComparisonResult, runComparison } from "./comparison.ts";
 
 const PORTS = 5_000;
 const FIRST_PORT = 20_000;
 const CONNECTIONS = 20;
 
-export async function firstPacketContest(): Promise<ContestResult> {
+export async function compareFirstPackets(): Promise<ComparisonResult> {
   const counts = [1, PORTS];
   const servers: Disposable[] = [];
   for (const count of counts) servers.push(await makeHost(count));
-  const contenders = counts.map((count) => ({
+  const candidates = counts.map((count) => ({
     name: `${count} port${count === 1 ? "" : "s"}`,
     async run() {
       const port = FIRST_PORT + (count >> 1);
       for (let done = 0; done < CONNECTIONS; done++) {
         const reply = await askTcp(`/run/netns/${clientOf(count)}`, "192.0.2.1", port);
-        if (!reply.startsWith("pod")) throw new Error(`no answer by port ${port}: ${reply}`);
+        if (!reply.startsWith("pod")) throw new Error(`no reply through port ${port}: ${reply}`);
       }
     },
   }));
   try {
-    const title = `${CONNECTIONS} new connections by a host port`;
-    return await runContest({ title, contenders, baseline: "1 port", rounds: 40 });
+    const title = `${CONNECTIONS} new connections through a host port`;
+    return await runComparison({ title, candidates, baseline: "1 port", rounds: 40 });
   } finally {
     for (const server of servers) server[Symbol.dispose]();
   }
@@ -61,7 +61,7 @@ async function makeHost(count: number): Promise<Disposable> {
   return serveTcp(`/run/netns/${pod}`, "pod", 80, "0.0.0.0");
 }
 
-/** By the plugin's own code, since thousands of processes would take minutes. */
+/** With the plugin's own code, since thousands of processes would take minutes. */
 async function mapPorts(path: string, count: number): Promise<void> {
   const netns = openNetns(path);
   const pod = addressOf(4, 0x0a090002n);

@@ -1,25 +1,25 @@
 /**
- * The rules of others on a large node: 4,000 Services as kube-proxy writes them,
- * 20,000 rules in 8,000 chains, by each of the three ways there are.
+ * The rules of other programs on a large node: 4,000 Services as kube-proxy
+ * writes them, 20,000 rules in 8,000 chains, with each of the three backends.
  */
 const SERVICES = 4_000;
 
-export type RuleKeeper = "iptables-nft" | "iptables-legacy" | "nftables";
+export type RuleBackend = "iptables-nft" | "iptables-legacy" | "nftables";
 
-/** Puts them into the namespace of that name, or into the one this process is in. */
-export async function installForeignRules(keeper: RuleKeeper, netns?: string): Promise<void> {
+/** Installs them in the network namespace with that name, or in that of this process. */
+export async function installForeignRules(backend: RuleBackend, netns?: string): Promise<void> {
   const enter = netns === undefined ? [] : ["nsenter", `--net=/run/netns/${netns}`];
-  if (keeper === "nftables") await feed([...enter, "nft", "-f", "-"], nftablesRules());
-  else await feed([...enter, `${keeper}-restore`], iptablesRules());
+  if (backend === "nftables") await feed([...enter, "nft", "-f", "-"], nftablesRules());
+  else await feed([...enter, `${backend}-restore`], iptablesRules());
 }
 
-/** Takes everybody's rules away, ours as well. */
+/** Removes all rules, including our own. */
 export async function removeAllRules(): Promise<void> {
   await feed(["nft", "-f", "-"], "flush ruleset\n");
   await feed(["iptables-legacy-restore"], "*nat\nCOMMIT\n");
 }
 
-/** Five rules a Service: two that find it, one that leads on, two at its endpoint. */
+/** Five rules per Service: two that match it, one that jumps to the endpoint, two for the endpoint. */
 function iptablesRules(): string {
   const chains = [":KUBE-SERVICES - [0:0]", ":KUBE-NODEPORTS - [0:0]", ":KUBE-MARK-MASQ - [0:0]"];
   const rules = ["-A PREROUTING -j KUBE-SERVICES", "-A OUTPUT -j KUBE-SERVICES"];

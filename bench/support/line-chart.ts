@@ -1,9 +1,9 @@
-/** A line chart as SVG text. Pure. The horizontal axis holds names at even distances; the vertical one begins at zero. */
+/** A line chart as SVG text. Pure. The horizontal axis has evenly spaced names; the vertical axis starts at zero. */
 export interface LineChart {
   readonly title: string;
   readonly places: readonly string[];
   readonly lines: readonly { readonly name: string; readonly values: readonly number[] }[];
-  /** A dashed line at the value that must not be passed. */
+  /** A dashed line at the value that must not be exceeded. */
   readonly goal?: { readonly name: string; readonly value: number };
 }
 

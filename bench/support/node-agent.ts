@@ -1,10 +1,10 @@
 /**
- * The product's node agent, for contenders that leave their calls to it.
+ * The product's node agent, for candidates that hand their calls to it.
  *
- * Its run directory is its own: whoever is not told of it does its work in its
- * own process, on the same host. What a call costs is what its process used and
- * what the agent used for it: the agent's processor time counts with the turn in
- * which it was used, to the end of what it does after its last answer.
+ * It has its own run directory: plugins that do not know it work in their own
+ * process, on the same host. The cost of a call is that of its process plus that
+ * of the agent: the agent's CPU time counts for the turn in which it was used,
+ * including what it does after its last reply.
  */
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,33 +12,33 @@ import { NODE_ENVIRONMENT } from "../../scripts/docs/node-service.ts";
 import { callSocketPath } from "../../src/bin/agent-socket.ts";
 import { identity } from "../../src/identity.ts";
 import { pollUntil } from "../../test/support/poll.ts";
-import type { Contender } from "./contest.ts";
+import type { Candidate } from "./comparison.ts";
 import { processorMilliseconds } from "./processor-clock.ts";
 
 const RUN_DIRECTORY = "/run/vt-agent";
 const LOG = `${RUN_DIRECTORY}/log`;
-/** An agent that uses less than a hundredth of such a moment rests. */
-const MOMENT_MILLISECONDS = 10;
-const MOST_MOMENTS = 300;
-/** A link that is gone keeps a thread of the agent waiting in the kernel, which has a little left to do afterwards. */
-const MOMENTS_OF_WAITING = 6;
+/** An agent is idle if it uses less than a hundredth of such an interval. */
+const INTERVAL_MILLISECONDS = 10;
+const MAXIMUM_INTERVALS = 300;
+/** After a link is removed, a thread of the agent still waits in the kernel and has some work left. */
+const IDLE_INTERVALS = 6;
 
 export interface NodeAgent extends AsyncDisposable {
-  /** What tells a plugin of it. */
+  /** The variables that make a plugin use it. */
   readonly environment: Readonly<Record<string, string>>;
-  readonly meter: NonNullable<Contender["meter"]>;
+  readonly meter: NonNullable<Candidate["meter"]>;
 }
 
-/** Who may leave its calls to one. */
+/** A candidate that may hand its calls to an agent. */
 export interface Served {
   readonly agent?: NodeAgent;
 }
 
-/** On the host that this process is on, from the folder of the built programs. In the end it tells what it cost in all. */
+/** Starts it on the host of this process, from the directory of the built programs. Prints its total cost when disposed. */
 export async function startNodeAgent(folder: string): Promise<NodeAgent> {
   const environment = { [`${identity.environmentPrefix}RUN_DIRECTORY`]: RUN_DIRECTORY };
   mkdirSync(RUN_DIRECTORY, { recursive: true });
-  // A node keeps its log too: to write it is a part of the cost.
+  // A node writes its log too: that is part of the cost.
   const child = Bun.spawn([join(folder, identity.nodeAgent)], {
     env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", ...NODE_ENVIRONMENT, ...environment },
     stdin: "ignore",
@@ -50,34 +50,34 @@ export async function startNodeAgent(folder: string): Promise<NodeAgent> {
   return {
     environment,
     async meter() {
-      const [spentBefore, servedBefore] = [await spentAtRest(pids, 1), servedCalls()];
+      const [spentBefore, servedBefore] = [await cpuTimeWhenIdle(pids, 1), servedCalls()];
       return async () => {
-        const cpuMilliseconds = (await spentAtRest(pids, MOMENTS_OF_WAITING)) - spentBefore;
-        // Whoever is not served does its work itself, and would be measured in the agent's name.
+        const cpuMilliseconds = (await cpuTimeWhenIdle(pids, IDLE_INTERVALS)) - spentBefore;
+        // A plugin that is not served does its work itself, and would be measured as if the agent had done it.
         if (servedCalls() === servedBefore) throw new Error("Cannot measure the node agent: it served no call");
         return { cpuMilliseconds };
       };
     },
     async [Symbol.asyncDispose]() {
-      console.log(child.exitCode === null && child.signalCode === null ? accountOf(pids) : lastWordsOf(child));
+      console.log(child.exitCode === null && child.signalCode === null ? totalCostOf(pids) : failureOf(child));
       child.kill("SIGTERM");
       await child.exited;
     },
   };
 }
 
-/** Its processor time, told once it has rested for so many moments: work may be left after an answer. */
-async function spentAtRest(pids: readonly number[], moments: number): Promise<number> {
+/** Its CPU time once it has been idle for so many intervals: work may be left after a reply. */
+async function cpuTimeWhenIdle(pids: readonly number[], intervals: number): Promise<number> {
   let spent = spentBy(pids);
-  let rested = 0;
-  for (let all = 0; all < MOST_MOMENTS; all++) {
-    await Bun.sleep(MOMENT_MILLISECONDS);
+  let idle = 0;
+  for (let all = 0; all < MAXIMUM_INTERVALS; all++) {
+    await Bun.sleep(INTERVAL_MILLISECONDS);
     const now = spentBy(pids);
-    rested = now - spent < MOMENT_MILLISECONDS / 100 ? rested + 1 : 0;
+    idle = now - spent < INTERVAL_MILLISECONDS / 100 ? idle + 1 : 0;
     spent = now;
-    if (rested === moments) return spent;
+    if (idle === intervals) return spent;
   }
-  throw new Error("Cannot measure the node agent: it does not come to rest");
+  throw new Error("Cannot measure the node agent: it does not become idle");
 }
 
 /** The agent starts a process of its own for the calls. */
@@ -89,22 +89,22 @@ function spentBy(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => sum + processorMilliseconds(pid), 0);
 }
 
-function lastWordsOf({ exitCode, signalCode }: Bun.Subprocess): string {
+function failureOf({ exitCode, signalCode }: Bun.Subprocess): string {
   const lines = readFileSync(LOG, "utf8").trimEnd().split("\n");
-  return `node agent: gone (${signalCode ?? `exit code ${exitCode}`})\n${lines.slice(-20).join("\n")}`;
+  return `node agent: ended (${signalCode ?? `exit code ${exitCode}`})\n${lines.slice(-20).join("\n")}`;
 }
 
 function servedCalls(): number {
   return readFileSync(LOG, "utf8").split(": exit code ").length - 1;
 }
 
-/** All that it used, so that nothing is lost between the turns, and the most memory that it held. */
-function accountOf(pids: readonly number[]): string {
+/** Its total CPU time, including the time between turns, and its peak memory. */
+function totalCostOf(pids: readonly number[]): string {
   const calls = servedCalls();
   const each = spentBy(pids) / calls;
   const peakKilobytes = pids.map((pid) =>
     Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]),
   );
   const memory = peakKilobytes.map((kilobytes) => ((kilobytes * 1024) / 1_000_000).toFixed(1)).join(" and ");
-  return `node agent: ${calls} calls, ${each.toFixed(2)} ms of CPU time for each, start and rest included; ${memory} MB resident at most`;
+  return `node agent: ${calls} calls, ${each.toFixed(2)} ms of CPU time per call, including start and idle time; peak memory ${memory} MB resident`;
 }

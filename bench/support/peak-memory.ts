@@ -1,8 +1,8 @@
 /**
- * How much memory one process of a command takes at most, in two ways:
+ * The peak memory of one process of a command, measured in two ways:
  *
- *   resident   all pages that it mapped, also those of its file, which lie in memory once for all processes
- *   own        what the kernel charged to a memory cgroup that it was alone in: what limits and the OOM killer see
+ *   resident   all pages that it mapped, including those of its file, which all processes share
+ *   own        what the kernel charged to the memory cgroup of the process alone: what limits and the OOM killer use
  */
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,14 +12,14 @@ import type { Command } from "./command-line.ts";
 
 export interface PeakMemory {
   readonly residentBytes: number;
-  /** Absent where there are no memory cgroups. */
+  /** Absent if there are no memory cgroups. */
   readonly ownBytes: number | undefined;
 }
 
 const GETRUSAGE: Readonly<Record<string, number>> = { x64: 98, arm64: 165 };
 const RUNS = 5;
 
-/** The most of some runs. */
+/** The maximum of several runs. */
 export async function peakMemoryOf(command: Command): Promise<PeakMemory | undefined> {
   const peaks: PeakMemory[] = [];
   for (let run = 0; run < RUNS; run++) {
@@ -35,10 +35,10 @@ export async function peakMemoryOf(command: Command): Promise<PeakMemory | undef
 }
 
 /**
- * Runs the command once; undefined where its memory cannot be told.
+ * Runs the command once; `undefined` if its memory cannot be measured.
  *
- * The kernel starts the resident peak of a new process at the size of the one that started it, so this program, which is
- * large, cannot ask for it itself: the small perl of every Debian starts the command and asks in its place.
+ * The kernel initializes the resident peak of a new process with the size of its parent, and this program is large:
+ * therefore a small perl process starts the command and measures it.
  */
 export async function peakMemoryOfOne({ command, environment = {}, stdin }: Command): Promise<PeakMemory | undefined> {
   const perl = Bun.which("perl");
@@ -62,12 +62,12 @@ export async function peakMemoryOfOne({ command, environment = {}, stdin }: Comm
 }
 
 interface MemoryGroup extends Disposable {
-  /** Whoever writes 0 here joins. */
+  /** A process that writes 0 to this file joins the group. */
   readonly processes: string;
   peakBytes(): number;
 }
 
-/** The two layouts of cgroups, and where each tells the peak. */
+/** The two versions of cgroups, and the file of each with the peak. */
 const LAYOUTS = [
   { root: "/sys/fs/cgroup/memory", peak: "memory.max_usage_in_bytes" },
   { root: "/sys/fs/cgroup", peak: "memory.peak" },

@@ -1,19 +1,19 @@
 /**
- * The best-known peer, real and ready to be measured: Calico's CNI and IPAM
- * plugin on an etcd of the caller's, run by exec with the environment of a
- * runtime. Its log, lock and node name files have fixed paths: use it on a
- * private host (test/support/host.ts).
+ * Prepares the best-known peer for measurements: Calico's CNI and IPAM plugins
+ * on the caller's etcd, executed with the environment of a runtime. Their log,
+ * lock and node name files have fixed paths: use them on a private host
+ * (test/support/host.ts).
  */
 import { join } from "node:path";
 import { type Built, part } from "../../test/parts/build.ts";
 import type { RunOptions } from "../../test/support/host.ts";
 
 export interface PeerCalico {
-  /** Holds `calico` and `calico-ipam`: the CNI_PATH. */
+  /** Contains `calico` and `calico-ipam`: the CNI_PATH. */
   readonly pluginDirectory: string;
   /** The network config for stdin of either program. */
   readonly config: string;
-  /** All variables of one call. */
+  /** All environment variables of one call. */
   environment(command: string, attachment: PeerAttachment): Readonly<Record<string, string>>;
 }
 
@@ -28,7 +28,7 @@ export interface PeerSettings {
   readonly node: string;
 }
 
-/** Runs a command where etcd is reached, which is where the plugin will run; fails when it does. */
+/** Runs a command on the host where etcd is reachable and the plugin will run; throws if it fails. */
 type Must = (command: readonly string[], options: RunOptions) => Promise<string>;
 
 /** Builds the peer on demand (minutes, once) and fills its datastore: cluster information, one pool, this node. */
@@ -54,7 +54,7 @@ export async function preparePeerCalico(settings: PeerSettings, must: Must): Pro
   };
 }
 
-/** The program behind a plugin type of the peer. */
+/** The program for a plugin type of the peer. */
 export function peerProgram(peer: PeerCalico, type: "calico" | "calico-ipam"): string {
   return join(peer.pluginDirectory, type);
 }
@@ -77,7 +77,7 @@ function configOf({ etcdEndpoint, node }: PeerSettings): object {
   };
 }
 
-/** Its cluster information comes by itself with the first resource. */
+/** calicoctl creates the cluster information together with the first resource. */
 function resourcesOf({ cidr, node }: PeerSettings): string {
   const apiVersion = "projectcalico.org/v3";
   const resources = [

@@ -1,17 +1,17 @@
 /**
- * A benchmark on a private host. Entering a namespace costs milliseconds, so
- * the whole benchmark runs inside and starts its contenders directly:
+ * Runs a benchmark on a private host. Entering a namespace takes milliseconds,
+ * so the whole benchmark runs inside and starts its candidates directly:
  *
- *   outside:  build what needs the network, make the host and its servers
- *   inside:   measure, in the same file run once more
+ *   outside:  build what needs the network, create the host and its servers
+ *   inside:   measure, in the same file, which runs again
  */
 import { chdir } from "node:process";
 import { type Host, hostProblem, openHost } from "../../test/support/host.ts";
 
 export interface HostedBenchmark<Prepared> {
-  /** Outside: builds and starts what the measuring needs; what it returns is handed over. */
+  /** Outside: builds and starts what the measurement needs; its result is passed to `measure`. */
   prepare(host: Host): Promise<Prepared>;
-  /** Inside: gets what `prepare` returned, after a trip through JSON. */
+  /** Inside: gets the result of `prepare`, passed as JSON. */
   measure(prepared: Prepared): Promise<void>;
 }
 
@@ -29,7 +29,7 @@ export async function onPrivateHost<Prepared>(
   }
   const problem = hostProblem();
   if (problem !== undefined) {
-    console.log(`left out: ${problem}`);
+    console.log(`skipped: ${problem}`);
     return;
   }
   await using host = await openHost();

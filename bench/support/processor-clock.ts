@@ -1,7 +1,7 @@
 /**
- * The processor time that a running process has used, as its kernel clock tells:
- * in nanoseconds where /proc tells hundredths of a second, and with the threads
- * that have ended, which a sum over its threads would lose.
+ * The CPU time of a running process, from its kernel clock: in nanoseconds,
+ * where /proc has hundredths of a second, and including ended threads, which a
+ * sum over its threads would miss.
  */
 import { dlopen } from "bun:ffi";
 
@@ -15,7 +15,7 @@ const { clock_gettime } = dlopen("libc.so.6", {
 export function processorMilliseconds(pid: number): number {
   const time = new BigInt64Array(2);
   if (clock_gettime((~pid << 3) | WHOLE_PROCESS, time) !== 0) {
-    throw new Error(`Cannot tell the processor time of process ${pid}: there is no such process`);
+    throw new Error(`Cannot read the CPU time of process ${pid}: no such process`);
   }
   const [seconds = 0n, nanoseconds = 0n] = time;
   return Number(seconds) * 1_000 + Number(nanoseconds) / 1_000_000;

@@ -1,33 +1,33 @@
-/** Shows the results of a benchmark as tables and keeps them, with all samples, as JSON in bench/results/. */
+/** Prints the results of a benchmark as tables and writes them, with all samples, as JSON to bench/results/. */
 import { mkdirSync } from "node:fs";
 import { cpus, release } from "node:os";
 import { join } from "node:path";
-import type { ContestResult, Standing } from "./contest.ts";
+import type { CandidateResult, ComparisonResult } from "./comparison.ts";
 import type { PeakMemory } from "./peak-memory.ts";
 
-export async function report(name: string, results: readonly ContestResult[]): Promise<void> {
+export async function report(name: string, results: readonly ComparisonResult[]): Promise<void> {
   for (const result of results) console.log(tableOf(result));
   const folder = join(import.meta.dir, "../results");
   mkdirSync(folder, { recursive: true });
   const file = join(folder, `${name}.json`);
-  await Bun.write(file, `${JSON.stringify({ name, ...circumstances(), results }, null, 2)}\n`);
-  console.log(`kept in bench/results/${name}.json`);
+  await Bun.write(file, `${JSON.stringify({ name, ...environment(), results }, null, 2)}\n`);
+  console.log(`written to bench/results/${name}.json`);
 }
 
-/** A table that reads well in a terminal and is Markdown at once. */
-export function tableOf(result: ContestResult): string {
+/** A Markdown table that is also readable in a terminal. */
+export function tableOf(result: ComparisonResult): string {
   const atOnce = result.concurrency === 1 ? "" : `, ${result.concurrency} at once`;
   const header = [
-    "contender",
+    "candidate",
     "median ms",
     "p95 ms",
-    "least ms",
+    "min ms",
     "ratio",
     "difference ms",
     "CPU ms",
     "memory MB (resident)",
   ];
-  const rows = [header, ...result.standings.map((standing) => cellsOf(standing, result))];
+  const rows = [header, ...result.candidates.map((candidate) => cellsOf(candidate, result))];
   const widths = header.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const lines = rows.map((row) => `| ${row.map((cell, column) => align(cell, widths, column)).join(" | ")} |`);
   const rule = `|${widths.map((width, column) => (column === 0 ? "-".repeat(width + 2) : `${"-".repeat(width + 1)}:`)).join("|")}|`;
@@ -35,13 +35,13 @@ export function tableOf(result: ContestResult): string {
   return ["", title, "", lines[0], rule, ...lines.slice(1), ""].join("\n");
 }
 
-function cellsOf(standing: Standing, { concurrency }: ContestResult): readonly string[] {
-  const { wall, cpu, peakMemory, ratio, difference } = standing;
+function cellsOf(result: CandidateResult, { concurrency }: ComparisonResult): readonly string[] {
+  const { wall, cpu, peakMemory, ratio, difference } = result;
   return [
-    standing.name,
+    result.name,
     wall.median.toFixed(2) + (concurrency === 1 ? "" : ` (${(wall.median / concurrency).toFixed(2)} each)`),
     wall.p95.toFixed(2),
-    wall.least.toFixed(2),
+    wall.minimum.toFixed(2),
     `${ratio.toFixed(2)} x`,
     `${difference < 0 ? "" : "+"}${difference.toFixed(2)}`,
     cpu === undefined ? "" : cpu.median.toFixed(2),
@@ -58,7 +58,7 @@ function align(cell: string, widths: readonly number[], column: number): string 
   return column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0);
 }
 
-function circumstances() {
+function environment() {
   const commit = Bun.spawnSync(["git", "rev-parse", "--short", "HEAD"], { stderr: "ignore" }).stdout.toString().trim();
   return {
     time: new Date().toISOString(),

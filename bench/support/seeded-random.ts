@@ -1,4 +1,4 @@
-/** Chance that repeats itself: the same seed gives the same numbers from 0 to 1 (mulberry32). */
+/** Reproducible random numbers: the same seed gives the same numbers from 0 to 1 (mulberry32). */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -9,7 +9,7 @@ export function seededRandom(seed: number): () => number {
   };
 }
 
-/** A new array in an order of chance (Fisher-Yates). */
+/** A new array in random order (Fisher-Yates). */
 export function shuffled<T>(values: readonly T[], random: () => number): readonly T[] {
   const order = [...values];
   for (let last = order.length - 1; last > 0; last--) {

@@ -1,9 +1,9 @@
-/** What the bare machine takes from the apt of this one. Pure: works on the texts of its files. */
+/** The apt settings of this machine that the bare machine uses. Pure: works on the texts of their files. */
 
 const DEBIAN_KEYRING = "debian-archive-keyring";
 
 /**
- * The files of apt's sources that are Debian's own. Others (a newer Node.js, an
+ * The files of apt sources that belong to Debian. Others (a newer Node.js, an
  * editor) would make the machine less bare, and their keys are not known there.
  */
 export function debianSources(files: ReadonlyMap<string, string>, codename: string): readonly string[] {
@@ -16,7 +16,7 @@ function isOfDebian(text: string, codename: string): boolean {
   return lines.every((line) => !/signed-by/i.test(line) || line.includes(DEBIAN_KEYRING));
 }
 
-/** Proxies, retries and the like: the part `Acquire` of `apt-config dump`, without what apt has by itself. */
+/** Proxies, retries and similar settings: the section `Acquire` of `apt-config dump`, without empty defaults. */
 export function acquireSettings(dump: string): string {
   const lines = dump.split("\n").filter((line) => /^Acquire::\S+ ".+";$/.test(line));
   return `${lines.join("\n")}\n`;

@@ -1,11 +1,11 @@
 /**
- * The bare machine: a Debian with nothing but git, make, nodejs and npm, in a
- * folder, entered with its own mount and PID namespace.
+ * The bare machine: a Debian with only git, make, nodejs and npm, in a
+ * directory, entered with its own mount and PID namespace.
  *
  *   unshare ─> mmdebstrap into <folder>/root ─> pivot_root ─> git clone, make demo, make deb, make test
  *
- * Everything that is mounted is mounted inside that namespace: it goes, with
- * every process, when the namespace ends, so the folder can always be removed.
+ * Everything is mounted inside that namespace: all mounts and processes end with
+ * the namespace, so the directory can always be removed.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
@@ -17,7 +17,7 @@ import { acquireSettings, debianSources } from "./apt-settings.ts";
 
 const PACKAGES = ["git", "make", "nodejs", "npm"];
 
-/** Settings of the caller that decide whether the registries can be reached. */
+/** Environment variables of the caller that are needed to reach the registries. */
 const CARRIED = /^(https?_proxy|no_proxy|all_proxy|npm_config_.*)$/i;
 
 const SCRIPT = `
@@ -31,7 +31,7 @@ package() {
     dpkg -P ${identity.product}
 }
 root="$folder"/root
-say "makes a Debian $codename with ${PACKAGES.join(", ")}"
+say "installs a Debian $codename with ${PACKAGES.join(", ")}"
 mmdebstrap --quiet --variant=minbase --include=${PACKAGES.join(",")} --aptopt="$folder"/apt.conf "$codename" "$root" "$@"
 
 mount --bind "$root" "$root"
@@ -69,14 +69,14 @@ export interface BareMachine {
   readonly repository: string;
 }
 
-/** Starts the machine and what runs there; its output is piped. It ends when its parent ends. */
+/** Starts the machine and its script; the output is piped. It ends when its parent ends. */
 export async function startBareMachine({ folder, repository }: BareMachine) {
   const codename = /^VERSION_CODENAME=(\w+)$/m.exec(readFileSync("/etc/os-release", "utf8"))?.[1] ?? "stable";
   const sources = debianSources(sourceFiles(), codename);
   const { output } = await run(["apt-config", "dump", "Acquire"]);
   writeFileSync(join(folder, "apt.conf"), acquireSettings(output));
   await bundle(repository, join(folder, "clone.bundle"));
-  const environment = carrySettings(join(folder, "carried"));
+  const environment = copySettings(join(folder, "carried"));
 
   const apart = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"];
   return Bun.spawn(["setpriv", "--pdeathsig", "KILL", ...apart, "sh", "-c", SCRIPT, "sh", ...sources], {
@@ -99,8 +99,8 @@ async function bundle(repository: string, file: string): Promise<void> {
   if (code !== 0) throw new Error(`Cannot bundle the repository: ${output}`);
 }
 
-/** Puts what the caller's npm goes by into the home folder of the machine; gives the variables that go with it. */
-function carrySettings(home: string): Readonly<Record<string, string>> {
+/** Copies the caller's npm settings into the home directory of the machine; returns the environment variables to set. */
+function copySettings(home: string): Readonly<Record<string, string>> {
   mkdirSync(home);
   const settings = join(homedir(), ".npmrc");
   if (existsSync(settings)) writeFileSync(join(home, ".npmrc"), readFileSync(settings), { mode: 0o600 });

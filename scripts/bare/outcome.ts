@@ -1,7 +1,7 @@
 /** What `make test` on the bare machine printed: its counts, and why tests were skipped. Pure. */
 
 export interface Outcome {
-  /** The closing line of `make test`; absent when it did not come that far. */
+  /** The last line of `make test`; absent if it did not finish. */
   readonly counts?: string;
   /** How many tests were skipped for each reason. */
   readonly reasons: ReadonlyMap<string, number>;
@@ -19,7 +19,7 @@ export function outcomeOf(printed: string): Outcome {
   return { ...(counts === undefined ? {} : { counts }), reasons };
 }
 
-/** Every package is installed there, so that only what needs Go may be skipped. */
+/** All packages are installed there, so only tests that need Go may be skipped. */
 export function needlessReasons({ reasons }: Outcome): readonly string[] {
   return [...reasons.keys()].filter((reason) => !/\bneeds Go\b/.test(reason));
 }

@@ -1,16 +1,16 @@
-/** Packets as proof: pods ping each other and move a file. */
+/** Tests the network with traffic: pods ping each other and transfer a file. */
 import { join } from "node:path";
 import { addressFamily } from "../../src/cni/result.ts";
-import type { Pod } from "./pods.ts";
-import type { Seen } from "./screen.ts";
-import type { Stage } from "./stage.ts";
+import type { DemoEnvironment } from "./environment.ts";
+import type { StepResult } from "./output.ts";
+import type { Pod } from "./pod-starters.ts";
 
 type Family = 4 | 6;
 
 const FILE_BYTES = 8 * 1024 * 1024;
 
 /** Every pod pings every other one. */
-export async function pingAll({ host }: Stage, pods: readonly Pod[], family: Family): Promise<Seen> {
+export async function pingAll({ host }: DemoEnvironment, pods: readonly Pod[], family: Family): Promise<StepResult> {
   const pairs = pods.flatMap((from) => pods.filter((to) => to !== from).map((to) => ({ from, to })));
   const times: number[] = [];
   for (const { from, to } of pairs) {
@@ -18,13 +18,13 @@ export async function pingAll({ host }: Stage, pods: readonly Pod[], family: Fam
     times.push(Number(/time=([\d.]+)/.exec(answer)?.[1]));
   }
   const slowest = Math.max(...times).toFixed(2);
-  return { seen: `${times.length} of ${pairs.length} pairs answered, the slowest in ${slowest} ms` };
+  return { summary: `${times.length} of ${pairs.length} pairs responded, the slowest in ${slowest} ms` };
 }
 
 /** The first pod serves a file over HTTP; the last one fetches it, in each family. */
-export async function transferFile({ host }: Stage, pods: readonly Pod[]): Promise<Seen> {
+export async function transferFile({ host }: DemoEnvironment, pods: readonly Pod[]): Promise<StepResult> {
   const [server, client] = [pods[0], pods.at(-1)];
-  if (server === undefined || client === undefined) throw new Error("Cannot move a file: there are no pods");
+  if (server === undefined || client === undefined) throw new Error("Cannot transfer a file: there are no pods");
   const bun = [process.execPath, join(import.meta.dir, "transfer.process.ts")];
   const serving = Bun.spawn([...host.enter, ...inside(server, [...bun, "serve", String(FILE_BYTES)])], {
     stdin: "ignore",
@@ -43,7 +43,7 @@ export async function transferFile({ host }: Stage, pods: readonly Pod[]): Promi
   await serving.exited;
   const [first = "", second] = fetched;
   if (first !== second || !first.startsWith(`${FILE_BYTES} `)) throw new Error(`Files differ: ${fetched.join(", ")}`);
-  return { seen: `8 MiB from "${server.name}" to "${client.name}", over IPv4 and over IPv6, the same bytes` };
+  return { summary: `8 MiB from "${server.name}" to "${client.name}", over IPv4 and IPv6, identical` };
 }
 
 function inside(pod: Pod, command: readonly string[]): readonly string[] {

@@ -1,7 +1,7 @@
 /**
  * One end of an HTTP transfer, run inside a pod's network:
- *   serve BYTES          serves that many bytes on port 80 until it is killed; says "ready"
- *   fetch URL            prints length and sum of what the URL gives, and how many milliseconds that took
+ *   serve BYTES          serves that many bytes on port 80 until it is killed; prints "ready"
+ *   fetch URL            prints the length and the hash of the response, and the duration in milliseconds
  */
 const [role, argument = ""] = process.argv.slice(2);
 

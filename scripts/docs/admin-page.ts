@@ -1,4 +1,4 @@
-/** docs/vendorctl.md, from the table of commands. */
+/** Generates docs/vendorctl.md from the table of commands. */
 import { COMMON_OPTIONS, type Command, type CommandGroup, visibleCommands } from "../../src/admin/command.ts";
 import { COMMANDS } from "../../src/admin/commands.ts";
 import { CONFIG_FILE, DATASTORE_SETTINGS } from "../../src/admin/datastore/options.ts";

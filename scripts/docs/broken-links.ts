@@ -1,4 +1,4 @@
-/** Links in pages that lead to no file of the repository. Addresses of the web are not followed. */
+/** Finds links to files that do not exist in the repository. Web links are not checked. */
 import { dirname, join } from "node:path";
 
 export function brokenLinks(page: string, text: string, exists: (path: string) => boolean): readonly string[] {

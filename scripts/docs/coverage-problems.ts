@@ -1,10 +1,10 @@
 /**
- * Whether docs/coverage.md tells the truth: a row for every rule of the
- * specification, and behind every "done" code that exists and a test that
- * exists, with the title it names.
+ * Checks docs/coverage.md: it has a row for every rule of the specification, and
+ * every row that is "done" refers to existing code and an existing test with the
+ * given title.
  */
 export interface Files {
-  /** The text of a file, or `undefined` when there is none; an empty text for a folder. */
+  /** The text of a file, `undefined` if it does not exist; an empty string for a directory. */
   read(path: string): string | undefined;
 }
 
@@ -63,7 +63,7 @@ function testProblems(named: string, files: Files): readonly string[] {
   const text = files.read(path);
   if (text === undefined || !path.endsWith(".test.ts")) return [`no such test: ${path}`];
   const words = title === undefined ? undefined : /^"(.+)"$/.exec(title)?.[1];
-  if (title !== undefined && words === undefined) return [`a title stands in double quotes: ${named}`];
+  if (title !== undefined && words === undefined) return [`a title must be in double quotes: ${named}`];
   return words === undefined || text.includes(words) ? [] : [`no test in ${path} has "${words}" in its title`];
 }
 

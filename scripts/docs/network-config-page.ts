@@ -1,4 +1,4 @@
-/** docs/network-config.md, from the schema of the network config. */
+/** Generates docs/network-config.md from the schema of the network config. */
 import type { Entries, Entry } from "../../src/config/field.ts";
 import { networkConfigFields } from "../../src/config/schema.ts";
 import { WITHOUT_EFFECT } from "../../src/config/without-effect.ts";

@@ -1,4 +1,4 @@
-/** Every rule of the specification by its id: each numbered rule and each row of a table. */
+/** The IDs of all rules of the specification: each numbered rule and each row of a table. */
 const numbered = (section: string, last: number): readonly string[] =>
   Array.from({ length: last }, (_, index) => `${section}-${index + 1}`);
 

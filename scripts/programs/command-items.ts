@@ -1,18 +1,18 @@
 /**
- * Which programs a command starts: its first word, and behind a program that
- * starts another one (`nsenter … ip`, `sh -c "…"`) also that one.
- * Pure: works on the words that the source text tells, known or not.
+ * Finds the programs that a command starts: its first word, and the command
+ * that a program such as `nsenter … ip` or `sh -c "…"` starts.
+ * Pure: works on the words of the source text, known or unknown.
  */
 import { commandsOfScript, UNKNOWN } from "./shell-commands.ts";
 
-/** A word of a command. `source` is whatever the caller wants back for a word that a parameter brings. */
+/** A word of a command. `source` is returned to the caller for a word that comes from a parameter. */
 export type Item<Source> =
   | { readonly kind: "text"; readonly text: string }
-  /** Something that no text tells; `many`: any number of words, as `...enter` is. */
+  /** Not known from the text; `many`: any number of words, such as `...enter`. */
   | { readonly kind: "unknown"; readonly many: boolean }
   | { readonly kind: "parameter"; readonly source: Source; readonly many: boolean };
 
-/** What a parameter that stands there means. */
+/** The meaning of a parameter at that position. */
 export type Role = "command" | "program" | "script";
 
 export interface Found<Source> {
@@ -21,13 +21,13 @@ export interface Found<Source> {
 }
 
 interface Starter {
-  /** Options whose value is a word of its own. */
+  /** Options whose value is a separate word. */
   readonly valued?: readonly string[];
-  /** Words that are not options and stand before the command. */
+  /** Number of words before the command that are not options. */
   readonly before?: number;
 }
 
-/** Programs that start the command behind their own words. */
+/** Programs that start the command after their own words. */
 const STARTERS: Readonly<Record<string, Starter>> = {
   nsenter: { valued: ["-t"] },
   unshare: { valued: ["--propagation"] },
@@ -50,7 +50,7 @@ const BUILT_IN = new Set(
 export function findPrograms<Source>(items: readonly Item<Source>[], found: Found<Source>): void {
   for (const [at, item] of items.entries()) {
     if (item.kind === "parameter") found.parameter(item.source, item.many ? "command" : "program");
-    // An unknown prefix (`...enter`): the command stands behind it.
+    // An unknown prefix (`...enter`): the command follows it.
     if (item.kind !== "text" && item.many) continue;
     if (item.kind === "text") findFrom(item.text, items.slice(at + 1), found);
     return;
@@ -100,7 +100,7 @@ function isText(item: Item<unknown> | undefined, text: string): boolean {
   return item?.kind === "text" && item.text === text;
 }
 
-/** `-c script name "$@"`: the script, and the command behind it if it runs its arguments. */
+/** `-c script name "$@"`: the script, and the command after it if the script runs its arguments. */
 function findInShell<Source>(items: readonly Item<Source>[], found: Found<Source>): void {
   const option = items.findIndex((item) => item.kind === "text" && /^-[a-z]*c$/.test(item.text));
   const script = option < 0 ? undefined : items[option + 1];

@@ -6,7 +6,7 @@
 import { existsSync } from "node:fs";
 import { PACKAGES, type Program } from "./table.ts";
 
-/** `programs`: the ones that are needed; all of them when absent. */
+/** `programs`: the required ones; by default all of them. */
 export async function installPrograms(programs?: readonly Program[]): Promise<void> {
   const packages = missingPackages(programs ?? Object.keys(PACKAGES));
   if (packages.length === 0) return;
@@ -25,10 +25,10 @@ export async function installPrograms(programs?: readonly Program[]): Promise<vo
 }
 
 function missingPackages(programs: readonly string[]): readonly string[] {
-  const missing = programs.filter((program) => !isThere(program));
+  const missing = programs.filter((program) => !isInstalled(program));
   return [...new Set(missing.flatMap((program) => PACKAGES[program] ?? []))];
 }
 
-function isThere(program: string): boolean {
+function isInstalled(program: string): boolean {
   return program.includes("/") ? existsSync(program) : Bun.which(program) !== null;
 }

@@ -1,15 +1,15 @@
 /**
- * The simple commands of a shell script, each as its words: what stands between
- * separators, keywords, assignments and redirections, also inside `$( … )`.
- * Not a shell: it only has to find the first word of each command, and what
- * follows it, in the scripts that tests write.
+ * Splits a shell script into its simple commands, each as a list of words: the
+ * text between separators, keywords, assignments and redirections, also inside
+ * `$( … )`. Not a complete shell parser: it only has to find the words of each
+ * command in the scripts of tests.
  */
 
-/** Stands for text that is only known at run time: `${…}` of a template, a variable of the shell. */
+/** Replaces text that is only known at run time: `${…}` of a template, a shell variable. */
 export const UNKNOWN = "\u0000";
 
 const KEYWORDS = new Set(["if", "then", "elif", "else", "while", "until", "do", "!", "{", "time", "exec", "command"]);
-/** What follows these is not a command, up to the next separator. */
+/** The words after these are not a command, up to the next separator. */
 const NOT_COMMANDS = new Set(["for", "case", "fi", "done", "esac", "}", "in", "select", "function"]);
 const ASSIGNMENT = /^[A-Za-z_]\w*\+?=/;
 
@@ -33,7 +33,7 @@ function withoutHereDocuments(script: string): string {
   );
 }
 
-/** Splits into commands of words; `$( … )` and backticks are collected as commands of their own. */
+/** Splits into commands and words; `$( … )` and backticks are collected as separate commands. */
 function collect(script: string, found: string[][]): void {
   let words: string[] = [];
   let word: string | undefined;
@@ -91,7 +91,7 @@ function substitutionsOf(text: string): readonly string[] {
   return found;
 }
 
-/** Where the quote that begins at `start` ends; a double quote may hold `$( "…" )`. */
+/** The end of the quoted text that begins at `start`; double quotes may contain `$( "…" )`. */
 function endOfQuote(script: string, start: number): number {
   const quote = script[start] ?? "";
   for (let at = start + 1; at < script.length; at++) {

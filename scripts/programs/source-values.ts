@@ -1,13 +1,13 @@
 /**
- * What an expression of the source text is worth as a command: its words, as
- * far as the text tells them. Follows constants, parameters, imports (by name)
- * and functions that return a command; everything else is unknown.
+ * Evaluates an expression of the source text as a command: its words, as far as
+ * they are known. Follows constants, parameters, imports (by name) and functions
+ * that return a command; everything else is unknown.
  */
 import ts from "typescript";
 import type { Item } from "./command-items.ts";
 import { UNKNOWN } from "./shell-commands.ts";
 
-/** Where a word comes from that is only known at the call: the parameter of a function. */
+/** The source of a word that is only known at the call: a parameter of a function. */
 export interface Parameter {
   readonly owner: ts.SignatureDeclaration;
   readonly index: number;
@@ -17,7 +17,7 @@ export interface Parameter {
 }
 
 export type Words = readonly Item<Parameter>[];
-/** One for each way through `? :` and `??`. */
+/** One for each branch of `? :` and `??`. */
 export type Alternatives = readonly Words[];
 
 const SOME: Alternatives = [[{ kind: "unknown", many: true }]];
@@ -116,7 +116,7 @@ export class SourceValues {
       .flatMap((words) => this.#withArguments(words, called, call, depth));
   }
 
-  /** What a called function returns, its parameters replaced by what they are given. */
+  /** The return value of a called function, with its parameters replaced by the arguments. */
   #withArguments(words: Words, called: ts.Node, call: ts.CallExpression, depth: number): Alternatives {
     let found: Alternatives = [[]];
     for (const item of words) {
@@ -146,7 +146,7 @@ export class SourceValues {
   }
 }
 
-/** The variable, parameter or function that a name means where it stands, if its own file declares it. */
+/** The variable, parameter or function that a name refers to, if its own file declares it. */
 export function declarationInScope(name: ts.Identifier): ts.Node | undefined {
   for (let scope: ts.Node | undefined = name.parent; scope !== undefined; scope = scope.parent) {
     if (ts.isFunctionLike(scope)) {
@@ -190,7 +190,7 @@ function parameterOf(declaration: ts.ParameterDeclaration): Parameter {
   };
 }
 
-/** Without what only the type checker reads. */
+/** Without type assertions and parentheses. */
 function bare(node: ts.Expression): ts.Expression {
   if (ts.isParenthesizedExpression(node) || ts.isAsExpression(node) || ts.isSatisfiesExpression(node)) {
     return bare(node.expression);

@@ -1,13 +1,13 @@
 /**
- * Which programs the TypeScript files of tests, benchmarks and scripts start,
- * read from their text.
+ * Finds the programs that the TypeScript files of tests, benchmarks and scripts
+ * start, from their source text.
  *
  *   Bun.spawn(["nsenter", …, "tc"])   a call that starts something: its programs
- *   runIn(netns, ["tc", …])           a function that hands a parameter to such a call is such a call itself
+ *   runIn(netns, ["tc", …])           a function that passes a parameter to such a call counts as such a call itself
  *
- * Functions are known by their name: a method of any object counts as the
- * method of that name of every object. A command that is only made at run time
- * is not seen; `make bare` shows those.
+ * Functions are identified by their name: a method of an object counts as the
+ * method with that name of every object. A command that is only built at run
+ * time is not found; `make bare` shows those.
  */
 import ts from "typescript";
 import { findInScript, findPrograms, type Role } from "./command-items.ts";
@@ -19,14 +19,14 @@ export interface Start {
   readonly line: number;
 }
 
-/** How a call hands over what it starts. */
+/** How a call passes the command that it starts. */
 interface Handed {
   readonly index: number;
   readonly role: Role | "line";
   readonly isRest: boolean;
 }
 
-/** The calls that start something by themselves, or look for a program. */
+/** The calls that start a program directly, or look for one. */
 const FIRST: readonly (readonly [name: string, handed: Handed])[] = [
   ["Bun.spawn", { index: 0, role: "command", isRest: false }],
   ["Bun.spawnSync", { index: 0, role: "command", isRest: false }],
@@ -45,7 +45,7 @@ class Scan {
   readonly #calls: readonly ts.CallExpression[];
   readonly #values: SourceValues;
   readonly #exports = new Map<string, ts.Node>();
-  /** By name of the function or `.name` of the method, and the text of what is handed over. */
+  /** By the name of the function or `.name` of the method, and the text of what is passed. */
   readonly #handed = new Map<string, Map<string, Handed>>(
     FIRST.map(([name, handed]) => [name, new Map([["first", handed]])]),
   );
@@ -69,7 +69,7 @@ class Scan {
     return [...this.#starts.values()].toSorted((left, right) => left.program.localeCompare(right.program));
   }
 
-  /** Looks at every call once; true when it learned of a further function that starts something. */
+  /** Visits every call once; returns true if it found another function that starts something. */
   pass(): boolean {
     let learned = false;
     for (const call of this.#calls) {
@@ -160,7 +160,7 @@ class Scan {
   }
 }
 
-/** `file#name` of a function, `.name` of a method or of a function that a property holds. */
+/** `file#name` of a function, `.name` of a method or of a function in a property. */
 function nameOfFunction(node: ts.SignatureDeclaration): string | undefined {
   if (ts.isFunctionDeclaration(node) && node.name) return `${node.getSourceFile().fileName}#${node.name.text}`;
   if (ts.isMethodDeclaration(node) && ts.isIdentifier(node.name)) return `.${node.name.text}`;

@@ -1,11 +1,11 @@
 /**
  * Every program that tests, demo, benchmarks and scripts start, with the Debian
- * package that holds it. The gate fails on a program that is started and not
- * declared here (`undeclared.ts`); `install.ts` installs what is missing.
- * A key with a slash is a file that is read or started at that place.
+ * package that contains it. The gate fails on a program that is started and not
+ * declared here (`undeclared.ts`); `install.ts` installs missing packages.
+ * A key with a slash is the path of a file that is read or started.
  */
 const TABLE = {
-  // Always there on Debian, as its packages are essential or needed to come this far.
+  // Always present on Debian: these packages are essential, or needed to get this far.
   bash: "bash",
   sh: "dash",
   cat: "coreutils",
@@ -47,7 +47,7 @@ const TABLE = {
   git: "git",
   make: "make",
 
-  // Networks of the tests, and what looks at them.
+  // Networks of the tests, and tools to inspect them.
   ip: "iproute2",
   ss: "iproute2",
   tc: "iproute2",
@@ -55,7 +55,7 @@ const TABLE = {
   ping: "iputils-ping",
   dnsmasq: "dnsmasq-base",
   iperf3: "iperf3",
-  // Upstream's portmap, a peer, works through iptables.
+  // Upstream's portmap, a peer, uses iptables.
   iptables: "iptables",
   "iptables-legacy": "iptables",
   "iptables-legacy-restore": "iptables",
@@ -76,10 +76,10 @@ const TABLE = {
   runc: "runc",
   // The root file system of their containers.
   busybox: "busybox-static",
-  // Upstream's plugins in the version of Debian.
+  // Debian's version of the upstream plugins.
   "/usr/lib/cni/host-local": "containernetworking-plugins",
 
-  // The shells that completion scripts are tried in.
+  // The shells that completion scripts are tested in.
   zsh: "zsh",
   fish: "fish",
 
@@ -101,5 +101,5 @@ export type Program = keyof typeof TABLE;
 
 export const PACKAGES: Readonly<Record<string, string>> = TABLE;
 
-/** Started if they are there, and not installed: Debian's Go is too old to build test/parts. */
+/** Used if present, but not installed: Debian's Go is too old to build test/parts. */
 export const NOT_INSTALLED: readonly string[] = ["go"];

@@ -1,21 +1,21 @@
-/** Part of the gate: every program that is started stands in the table of programs. Pure. */
+/** Part of the gate: every program that is started is in the table of programs. Pure. */
 import { type Start, startedPrograms } from "./started-programs.ts";
 
-/** One sentence for each place; empty when all are declared. */
+/** One message for each undeclared program; empty if all are declared. */
 export function undeclaredPrograms(
   files: ReadonlyMap<string, string>,
   declared: ReadonlySet<string>,
 ): readonly string[] {
   return startedPrograms(files)
-    .filter(({ program }) => isOfTheMachine(program) && !declared.has(program))
-    .map(sentenceOf);
+    .filter(({ program }) => isInstalledProgram(program) && !declared.has(program))
+    .map(messageOf);
 }
 
-/** A name is looked up on the machine; of paths, those below /usr are its own, the others are made by the tests. */
-function isOfTheMachine(program: string): boolean {
+/** A name without a slash is looked up in PATH; of paths, those under /usr are installed, the others are created by tests. */
+function isInstalledProgram(program: string): boolean {
   return !program.includes("/") || program.startsWith("/usr/");
 }
 
-function sentenceOf({ program, file, line }: Start): string {
+function messageOf({ program, file, line }: Start): string {
   return `${file}:${line}: starts "${program}": declare it with its Debian package in scripts/programs/table.ts`;
 }

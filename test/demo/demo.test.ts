@@ -1,4 +1,4 @@
-/** `make demo`, run as a person would: to its end on each datastore, cut short, and without the right to. */
+/** `make demo` as users run it: to its end on each datastore, interrupted, and without root permissions. */
 import { describe, expect } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,11 +22,11 @@ async function runDemo(args: readonly string[] = [], before: readonly string[] =
 const DONE = {
   code: 0,
   stderr: "",
-  lastLine: expect.stringMatching(/^Everything was given back: no link, .* is left/),
+  lastLine: expect.stringMatching(/^Everything was cleaned up: no link, .* is left/),
 };
 
 describe("make demo", () => {
-  testDemo("shows all its steps and gives everything back", async () => {
+  testDemo("shows all its steps and cleans everything up", async () => {
     expect(await runDemo()).toMatchObject({ ...DONE, steps: 15 });
   });
 
@@ -34,29 +34,32 @@ describe("make demo", () => {
     expect(await runDemo(["--datastore", "etcd"])).toMatchObject({ ...DONE, steps: 15 });
   });
 
-  testNeeding(hostProblem(), program("podman"))("does the same with bare namespaces where podman is not", async () => {
-    const hide = `mount --bind /dev/null ${Bun.which("podman")} && exec "$@"`;
-    expect(await runDemo([], ["unshare", "--mount", "sh", "-c", hide, "demo"])).toMatchObject({ ...DONE, steps: 15 });
-  });
+  testNeeding(hostProblem(), program("podman"))(
+    "does the same with network namespaces if podman is missing",
+    async () => {
+      const hide = `mount --bind /dev/null ${Bun.which("podman")} && exec "$@"`;
+      expect(await runDemo([], ["unshare", "--mount", "sh", "-c", hide, "demo"])).toMatchObject({ ...DONE, steps: 15 });
+    },
+  );
 
-  testDemo("ends at Ctrl-C, and its host with it", async () => {
+  testDemo("ends on Ctrl-C, and removes its host", async () => {
     const demo = Bun.spawn(DEMO, { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
     const reader = demo.stdout.getReader();
     const decoder = new TextDecoder();
     let text = "";
-    while (!text.includes("✓ A host")) text += decoder.decode((await reader.read()).value);
+    while (!text.includes("✓ Private host")) text += decoder.decode((await reader.read()).value);
     const host = childrenOf(demo.pid);
     expect(host).not.toEqual([]);
     demo.kill("SIGINT");
     for (let part = await reader.read(); !part.done; part = await reader.read()) text += decoder.decode(part.value);
 
     expect(await demo.exited).toBe(130);
-    expect(text).toEndWith("Stopped; the private host is gone, and everything in it\n");
+    expect(text).toEndWith("Interrupted; the private host and everything in it were removed\n");
     expect(host.filter((pid) => existsSync(`/proc/${pid}`))).toEqual([]);
   });
 
-  testNeeding(root, program("setpriv"))("tells who is not root what is missing", async () => {
-    // May read everything: the clone may be in a folder that only root may enter.
+  testNeeding(root, program("setpriv"))("tells a user who is not root what is missing", async () => {
+    // May read everything: the clone may be in a directory that only root may enter.
     const reads = ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"];
     const nobody = ["setpriv", "--reuid=65534", "--clear-groups", ...reads, "--"];
     const { exitCode, stderr } = Bun.spawnSync([...nobody, ...DEMO], { stdin: "ignore" });
@@ -65,7 +68,7 @@ describe("make demo", () => {
     expect(stderr.toString()).toContain("root");
   });
 
-  testDemo("refuses a datastore that it does not know", async () => {
+  testDemo("refuses an unknown datastore", async () => {
     expect(await runDemo(["--datastore", "consul"])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("etcd"),

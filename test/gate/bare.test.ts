@@ -16,13 +16,13 @@ describe("debianSources()", () => {
     ["another release", "deb http://mirror.invalid/debian trixie main", false],
     ["a stranger's keyring", "deb [signed-by=/etc/apt/keyrings/other.gpg] http://other.invalid bookworm stable", false],
     ["a stranger's suite", "Types: deb\nSuites: nodistro\nSigned-By: /usr/share/keyrings/other.gpg", false],
-  ])("takes only Debian's own: %s", (_what, text, isTaken) => {
+  ])("uses only Debian's own: %s", (_what, text, isTaken) => {
     expect(debianSources(new Map([["/file", text]]), "bookworm")).toEqual(isTaken ? ["/file"] : []);
   });
 });
 
 describe("acquireSettings()", () => {
-  test("keeps what has a value, and nothing but Acquire", () => {
+  test("keeps settings with a value, and only those of Acquire", () => {
     const dump = `Acquire "";\nAcquire::http "";\nAcquire::http::Proxy "http://proxy.invalid:3128";\nDir "/";\n`;
 
     expect(acquireSettings(dump)).toBe(`Acquire::http::Proxy "http://proxy.invalid:3128";\n`);
@@ -33,7 +33,7 @@ describe("outcomeOf()", () => {
   const GO = "skipped: test/a.test.ts: cnitool > adds (skipped: cnitool needs Go to be built)";
   const STRACE = "skipped: test/b.test.ts: b > c (skipped: needs the program strace)";
 
-  test("counts the skipped tests of each reason, and takes the closing line", () => {
+  test("counts the skipped tests of each reason, and reads the last line", () => {
     const outcome = outcomeOf(
       ["1 passed, 0 failed, 0 skipped of one group", GO, GO, "9 passed, 0 failed, 2 skipped"].join("\n"),
     );
@@ -45,11 +45,11 @@ describe("outcomeOf()", () => {
     expect(needlessReasons(outcome)).toEqual([]);
   });
 
-  test("has no counts when the tests did not come to their end", () => {
+  test("has no counts if the tests did not finish", () => {
     expect(outcomeOf("make: *** [Makefile:26: test] Error 1\n").counts).toBeUndefined();
   });
 
-  test("objects to a reason other than Go, and to none at all", () => {
+  test("reports a reason other than Go, and a missing reason", () => {
     const outcome = outcomeOf([GO, STRACE, "skipped: test/c.test.ts: c > silent"].join("\n"));
 
     expect(needlessReasons(outcome)).toEqual([
@@ -59,7 +59,7 @@ describe("outcomeOf()", () => {
   });
 });
 
-describe("what an interrupted run leaves in the temporary folder", () => {
+describe("what an interrupted run leaves in the temporary directory", () => {
   const directory = temporaryDirectory("interrupted");
   afterAll(() => directory.remove());
   const environment = { ...process.env, TMPDIR: directory.path };
@@ -90,7 +90,7 @@ describe("what an interrupted run leaves in the temporary folder", () => {
   testNeeding(root, program("mmdebstrap"))("is nothing of make bare", async () => {
     const command = [process.execPath, join(import.meta.dir, "../../scripts/bare.ts")];
 
-    expect(await interrupt(command, "bare: makes a Debian")).toBe(130);
+    expect(await interrupt(command, "bare: installs a Debian")).toBe(130);
     expect(readdirSync(directory.path)).toEqual([]);
   });
 });

@@ -14,7 +14,7 @@ describe("coverageProblems()", () => {
     "| `rule-1` | words | `src/a.ts` | `src/a.test.ts` | done |",
     '| `rule-1` | words | `src/a.ts` | `src/a.test.ts > "prefers"` | done |',
     "| `rule-1` | words | | | not yet |",
-  ])("is content with %s", (row) => {
+  ])("accepts %s", (row) => {
     expect(problemsOf(row)).toEqual([]);
   });
 
@@ -38,7 +38,7 @@ describe("coverageProblems()", () => {
       "no such rule",
     ],
     ["a rule told twice", "| `rule-1` | | | | not yet |\n| `rule-1` | | | | not yet |", "more than one row"],
-  ])("names %s", (_, page, words) => {
+  ])("reports %s", (_, page, words) => {
     expect(problemsOf(page)).toEqual([expect.stringContaining(words)]);
   });
 });

@@ -47,11 +47,11 @@ describe("startedPrograms()", () => {
       "function of a function",
       `function go(c: string[]) { Bun.spawn(c); } export function run(p: string, c: string[]) { go(c); }`,
     ],
-  ])("follows a %s of another file that starts what it is given", (_kind, helper) => {
+  ])("follows a %s of another file that starts its arguments", (_kind, helper) => {
     expect(programsOf(helper, `run("here", ["tcpdump", "-i"]);`)).toContain("tcpdump");
   });
 
-  test("follows methods by their name, scripts and lines of text that are handed on", () => {
+  test("follows methods by their name, scripts and lines of text that are passed on", () => {
     const helper = `const host = { must(command: string[]) { Bun.spawn(command); } };
       const shell = (script: string) => host.must(["sh", "-c", script]);
       const line = (text: string) => host.must(text.split(" "));`;
@@ -65,7 +65,7 @@ describe("startedPrograms()", () => {
     ]);
   });
 
-  test("tells where", () => {
+  test("returns file and line", () => {
     expect(startedPrograms(new Map([["test/a.test.ts", `\n\nBun.spawn(["tcpdump"]);`]]))).toEqual([
       { program: "tcpdump", file: "test/a.test.ts", line: 3 },
     ]);
@@ -102,7 +102,7 @@ describe("the gate", () => {
     return { code: exitCode, printed: stderr.toString() };
   }
 
-  test("fails on a program that is started and not declared, and names the place", () => {
+  test("fails on a program that is started and not declared, and reports file and line", () => {
     const { code, printed } = gateOn(`Bun.spawn(["ip", "link"]);\nBun.spawn(["tcpdump"]);`);
 
     expect(code).toBe(1);
@@ -110,7 +110,7 @@ describe("the gate", () => {
     expect(printed).not.toContain('"ip"');
   });
 
-  test("passes when all are declared", () => {
+  test("passes if all are declared", () => {
     expect(gateOn(`Bun.spawn(["ip", "link"]);`)).toEqual({ code: 0, printed: "" });
   });
 
@@ -120,7 +120,7 @@ describe("the gate", () => {
 });
 
 describe("the table of programs", () => {
-  test("has a package for each of those that a bare Debian lacks", () => {
+  test("has a package for each program that a bare Debian lacks", () => {
     const lacking = ["etcdctl", "dnsmasq", "strace", "systemd-analyze", "/usr/include/asm-generic/unistd.h"];
 
     expect(lacking.filter((program) => PACKAGES[program] === undefined)).toEqual([]);

@@ -10,7 +10,7 @@ afterAll(() => rmSync(place, { recursive: true, force: true }));
 const MODULE = join(import.meta.dir, "../support/temporary-directory.ts");
 const namespace = /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0];
 
-/** A process that makes a directory and then ends in the given way. */
+/** A process that creates a directory and then ends in the given way. */
 async function makeElsewhere(ending: string): Promise<void> {
   const script = `
     const { temporaryDirectory } = await import(${JSON.stringify(MODULE)});
@@ -20,7 +20,7 @@ async function makeElsewhere(ending: string): Promise<void> {
 }
 
 describe("temporaryDirectory()", () => {
-  test("removes at once what a killed process left, and nothing of a living one", async () => {
+  test("immediately removes the directory of a killed process, and keeps that of a running one", async () => {
     const own = temporaryDirectory("living", place);
     await makeElsewhere(`process.kill(process.pid, "SIGKILL");`);
     expect(readdirSync(place)).toHaveLength(2);
@@ -36,13 +36,13 @@ describe("temporaryDirectory()", () => {
     next.remove();
   });
 
-  test("leaves nothing when its process ends without removing it", async () => {
+  test("leaves nothing if its process ends without removing it", async () => {
     await makeElsewhere("process.exit(1);");
 
     expect(readdirSync(place)).toEqual([]);
   });
 
-  test("leaves the directory of a process in another PID namespace alone", () => {
+  test("does not remove the directory of a process in another PID namespace", () => {
     const foreign = join(place, `vt-etcd-999999in${Number(namespace) + 1}-abc`);
     mkdirSync(foreign);
     temporaryDirectory("own", place).remove();

@@ -17,11 +17,11 @@ const XML = `<?xml version="1.0" encoding="UTF-8"?>
 </testsuites>`;
 
 describe("readReport()", () => {
-  test("takes the counts from the runner's own totals, not from the suites inside", () => {
+  test("reads the counts from the runner's totals, not from the suites inside", () => {
     expect(readReport(XML)).toMatchObject({ passed: 2, failed: 1, skipped: 2 });
   });
 
-  test("names every skipped test in full, and no other", () => {
+  test("lists every skipped test with its full name, and no other", () => {
     expect(readReport(XML).skippedTests).toEqual([
       'a.test.ts: a & b > says "no" (skipped: needs root)',
       "a.test.ts: a > later",

@@ -1,8 +1,8 @@
 /**
  * Builds the parts of `table.ts`, each once, into a cache outside the repository:
  *   bun test/parts/build.ts [name …]
- * The key of a built part is made of all that decides its bytes, so a stale one
- * is never used; two runs at once wait for each other instead of building twice.
+ * The key of a built part covers all its inputs, so an outdated one is never
+ * used; concurrent runs wait for each other instead of building twice.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
@@ -10,13 +10,13 @@ import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
 import { PARTS, type Part, type PartName } from "./table.ts";
 
-/** `path`: the program, or the folder of plugins where the part has several. */
+/** `path`: the program, or the directory of plugins if the part has several. */
 export type Built = { readonly path: string } | { readonly missing: string };
 
-/** Go's own build cache is worth keeping between two parts of one module, not for ever. */
+/** Go's build cache is useful for several parts of one module, but not kept forever. */
 const BUILD_CACHE_LIMIT_MEGABYTES = 2500;
 
-/** The part, built now if it must be. Without Go or the module proxy: the reason it is missing. */
+/** The part, built now if necessary. Without Go or the module proxy: the reason why it is missing. */
 export async function part(name: PartName): Promise<Built> {
   const built = partIfBuilt(name);
   if ("path" in built || Bun.which("go") === null) return built;
@@ -25,7 +25,7 @@ export async function part(name: PartName): Promise<Built> {
   return problem === undefined ? partIfBuilt(name) : { missing: `${name} did not build: ${problem}` };
 }
 
-/** The part if a former run built it; never builds. */
+/** The part if an earlier run built it; never builds. */
 export function partIfBuilt(name: PartName): Built {
   if (Bun.which("go") === null) return { missing: `${name} needs Go to be built` };
   const row: Part = PARTS[name];
@@ -58,7 +58,7 @@ function goVersion(): string {
   return goVersionSeen;
 }
 
-/** Builds into a folder beside the final one and renames it: what exists is complete. */
+/** Builds in a directory beside the final one and renames it: an existing part is complete. */
 async function build(row: Part, directory: string): Promise<string | undefined> {
   mkdirSync(cacheRoot(), { recursive: true });
   const script = `

@@ -1,4 +1,4 @@
-/** The peer of the benchmarks stands: one attachment made and taken away by the real Calico on a real etcd. */
+/** The peer of the benchmarks works: the real Calico attaches and detaches one pod, with a real etcd. */
 import { describe, expect } from "bun:test";
 import { peerProgram, preparePeerCalico } from "../../bench/support/peer-calico.ts";
 import { startEtcdOnHost } from "../support/etcd-on-host.ts";
@@ -16,7 +16,7 @@ const testCalico = testNeeding(
 );
 
 describe("preparePeerCalico()", () => {
-  testCalico("makes Calico ready to add and delete an attachment", async () => {
+  testCalico("prepares Calico to add and delete an attachment", async () => {
     await using host = await openHost();
     const etcdEndpoint = await startEtcdOnHost(host);
     const peer = await preparePeerCalico({ etcdEndpoint, cidr: "10.99.0.0/16", node: "here" }, host.must);

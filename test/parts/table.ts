@@ -1,15 +1,15 @@
 /**
- * The real programs that tests and benchmarks stand beside, built from the Go
- * module proxy by the wrapper modules in this folder. To add one: a module with
- * a `tool` line for each package, `go mod tidy`, and a row here.
+ * Programs that tests and benchmarks use for comparison, built from the Go
+ * module proxy by the wrapper modules in this directory. To add one: a module
+ * with a `tool` line for each package, `go mod tidy`, and a row here.
  */
 export interface Part {
-  /** The wrapper module's folder in here; its go.mod and go.sum pin every version. */
+  /** The directory of the wrapper module; its go.mod and go.sum pin every version. */
   readonly module: string;
   readonly packages: readonly string[];
-  /** Further names of one program: name -> the program that answers to it. */
+  /** Additional names (symlinks) of a program: name -> program. */
   readonly links?: Readonly<Record<string, string>>;
-  /** The program whose path is the part's path; absent when the part is a folder of plugins (a CNI_PATH). */
+  /** The program whose path is the part's path; absent if the part is a directory of plugins (a CNI_PATH). */
   readonly program?: string;
   readonly linkerFlags?: string;
 }
@@ -18,7 +18,7 @@ const CALICO = "github.com/projectcalico/calico";
 const PLUGINS = "github.com/containernetworking/plugins";
 
 export const PARTS = {
-  /** CNI and IPAM plugin of Calico 3.31.0: 3.4 CPU minutes cold, so only benchmarks build it. */
+  /** CNI and IPAM plugin of Calico 3.31.0: a cold build takes 3.4 CPU minutes, so only benchmarks build it. */
   calico: {
     module: "calico",
     packages: [`${CALICO}/cni-plugin/cmd/calico`],

@@ -1,4 +1,4 @@
-/** The front page is true: what it tells a newcomer to type is typed, on a private host. */
+/** Executes the commands of the README on a private host. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -23,14 +23,14 @@ function type(script: string, before: readonly string[] = []): { code: number; p
   return { code: exitCode, printed: `${stdout}${stderr}` };
 }
 
-/** A network and a /run of its own; one address, so that a ping has a sender. */
+/** Its own network and /run; one address, so that a ping has a source address. */
 const PRIVATE_HOST = `set -e
 mount --make-rprivate / && mount -t tmpfs none /run
 ip link set lo up && ip address add 192.0.2.1/32 dev lo
 `;
 
-describe("the five minutes of the front page", () => {
-  test("begin for anybody: versions, a refusal, a config with a mistake and without", () => {
+describe("the quick start of the README", () => {
+  test("starts without root: versions, an error, an invalid and a valid config", () => {
     const { code, printed } = type(forAnybody);
 
     expect(code).toBe(0);
@@ -45,7 +45,7 @@ describe("the five minutes of the front page", () => {
     root,
     program("ip"),
     program("ping"),
-  )("end with a container that answers", () => {
+  )("ends with a container that responds", () => {
     const { code, printed } = type(`${PRIVATE_HOST}${forRoot}`, ["unshare", "--net", "--mount"]);
 
     expect({ code, printed }).toMatchObject({ code: 0 });

@@ -1,4 +1,4 @@
-/** What the demo needs of the machine: fetched where it can be, named where it cannot. */
+/** What the demo requires: installed if possible, reported as missing otherwise. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { hostProblem } from "../../test/support/host.ts";
@@ -9,7 +9,7 @@ import type { Program } from "../programs/table.ts";
 const REPOSITORY = join(import.meta.dir, "../..");
 export const PROGRAMS = join(REPOSITORY, "dist/bin");
 
-/** The private host has folders of its own there. */
+/** The private host has its own directories here. */
 const HIDDEN = ["/opt/", "/run/", "/var/lib/", "/var/log/", "/etc/"];
 
 const NEEDED: Readonly<Record<StoreKind, readonly Program[]>> = {
@@ -17,11 +17,11 @@ const NEEDED: Readonly<Record<StoreKind, readonly Program[]>> = {
   etcd: ["ip", "ping", "etcd", "busybox"],
 };
 
-/** Each as a sentence for the person at the terminal; empty when the demo can begin. */
-export async function missingMeans(store: StoreKind): Promise<readonly string[]> {
-  if (process.getuid?.() !== 0) return ["only root may make network namespaces: sudo make demo"];
+/** Messages for the user; empty if the demo can start. */
+export async function missingRequirements(store: StoreKind): Promise<readonly string[]> {
+  if (process.getuid?.() !== 0) return ["only root may create network namespaces: sudo make demo"];
   if (HIDDEN.some((folder) => REPOSITORY.startsWith(folder))) {
-    return [`it works on a host with its own ${HIDDEN.join(", ")}: clone the repository to another place`];
+    return [`its private host has its own ${HIDDEN.join(", ")}: clone the repository to another directory`];
   }
   await installPrograms(NEEDED[store]);
   const missing = NEEDED[store].filter((program) => Bun.which(program) === null);
@@ -29,6 +29,6 @@ export async function missingMeans(store: StoreKind): Promise<readonly string[]>
   return [
     ...missing.map((program) => `the program "${program}" is missing`),
     ...(problem === undefined ? [] : [problem]),
-    ...(existsSync(PROGRAMS) ? [] : ["nothing is built: run make build"]),
+    ...(existsSync(PROGRAMS) ? [] : ["the programs are not built: run make build"]),
   ];
 }

@@ -1,16 +1,16 @@
-/** What the person sees: one line for each step, with what was seen and how long it took. */
+/** The output of the demo: one line for each step, with its result and duration. */
 import { type Paint, paint } from "../../src/admin/paint.ts";
 
-/** What a step has to say: a few words behind its title, and lines below it. */
-export interface Seen {
-  readonly seen: string;
-  readonly shown?: string;
+/** The result of a step: a short summary on its line, and details below it. */
+export interface StepResult {
+  readonly summary: string;
+  readonly details?: string;
 }
 
-export interface Screen {
+export interface Output {
   title(text: string): void;
-  /** Does the work and tells of it; its failure is told, too, and passed on. */
-  step<Outcome extends Seen>(title: string, work: () => Promise<Outcome>): Promise<Outcome>;
+  /** Does the work and prints its result; a failure is printed and thrown again. */
+  step<Outcome extends StepResult>(title: string, work: () => Promise<Outcome>): Promise<Outcome>;
   failed(): boolean;
   end(text: string): void;
 }
@@ -18,10 +18,10 @@ export interface Screen {
 const TITLE_WIDTH = 27;
 const TIME_WIDTH = 7;
 
-export function openScreen(stop: AbortSignal): Screen {
+export function openOutput(stop: AbortSignal): Output {
   const colours = paint({ env: process.env, isTerminal: process.stdout.isTTY });
   let failures = 0;
-  const tell = (mark: string, title: string, text: string, started: number) => {
+  const print = (mark: string, title: string, text: string, started: number) => {
     if (stop.aborted) return;
     const taken = `${(performance.now() - started).toFixed(0)} ms`;
     console.log(`  ${mark} ${colours.bold(title.padEnd(TITLE_WIDTH))} ${taken.padStart(TIME_WIDTH)}  ${text}`);
@@ -32,12 +32,12 @@ export function openScreen(stop: AbortSignal): Screen {
       const started = performance.now();
       try {
         const outcome = await work();
-        tell(colours.green("✓"), title, outcome.seen, started);
-        if (outcome.shown !== undefined && !stop.aborted) console.log(indented(outcome.shown, colours));
+        print(colours.green("✓"), title, outcome.summary, started);
+        if (outcome.details !== undefined && !stop.aborted) console.log(indented(outcome.details, colours));
         return outcome;
       } catch (failure) {
         failures += 1;
-        tell(colours.red("✗"), title, failure instanceof Error ? failure.message : String(failure), started);
+        print(colours.red("✗"), title, failure instanceof Error ? failure.message : String(failure), started);
         throw failure;
       }
     },

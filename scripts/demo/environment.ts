@@ -6,14 +6,14 @@ import { startEtcdOnHost } from "../../test/support/etcd-on-host.ts";
 import { type Finished, type Host, openHost } from "../../test/support/host.ts";
 import { type Runtime, startRuntime } from "../../test/support/runtime-driver.ts";
 import type { StoreKind } from "../../test/support/test-store.ts";
-import { PROGRAMS } from "./means.ts";
-import type { Seen } from "./screen.ts";
+import type { StepResult } from "./output.ts";
+import { PROGRAMS } from "./requirements.ts";
 
-export interface Stage extends Seen {
+export interface DemoEnvironment extends StepResult {
   readonly host: Host;
   readonly store: StoreKind;
   readonly runtime: Runtime;
-  /** The admin tool on the stage's datastore; fails when it does. */
+  /** Runs the admin tool on the demo's datastore; throws if it fails. */
   admin(args: readonly string[], stdin?: string): Promise<string>;
   tryAdmin(args: readonly string[], stdin?: string): Promise<Finished>;
   close(): Promise<void>;
@@ -21,11 +21,11 @@ export interface Stage extends Seen {
 
 export const NETWORK = "demo";
 export const NODE = "demo-node";
-/** What the runtimes of today read; they pass no GC on, which is the demo's own runtime's to do. */
+/** The version that current runtimes support; they do not call GC, so the demo's own runtime does. */
 export const RUNTIME_VERSION = "1.0.0";
 const PLUGIN_DIRECTORY = "/opt/cni/bin";
 
-export async function openStage(store: StoreKind): Promise<Stage> {
+export async function openEnvironment(store: StoreKind): Promise<DemoEnvironment> {
   const host = await openHost();
   for (const file of readdirSync(PROGRAMS)) {
     symlinkSync(join(PROGRAMS, file), host.view(join(PLUGIN_DIRECTORY, file)));
@@ -48,18 +48,18 @@ export async function openStage(store: StoreKind): Promise<Stage> {
     admin: (args, stdin) => host.must(command(args), options(stdin)),
     tryAdmin: (args, stdin) => host.run(command(args), options(stdin)),
     close: async () => host[Symbol.asyncDispose](),
-    seen: "network, mounts and processes apart from this machine's",
+    summary: "with its own network, mounts and processes",
   };
 }
 
-interface StageDatastore {
-  /** The fields of the network config that name it. */
+interface DemoDatastore {
+  /** The fields of the network config that select it. */
   readonly config: Readonly<Record<string, string>>;
-  /** Starts it and answers what names it to the admin tool. */
+  /** Starts it and returns the environment variables that select it for the admin tool. */
   start(host: Host): Promise<Readonly<Record<string, string>>>;
 }
 
-const DATASTORES: Readonly<Record<StoreKind, StageDatastore>> = {
+const DATASTORES: Readonly<Record<StoreKind, DemoDatastore>> = {
   embedded: {
     config: { datastore_type: "embedded" },
     start: async () => ({ DATASTORE_TYPE: "embedded" }),

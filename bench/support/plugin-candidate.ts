@@ -1,13 +1,14 @@
 /**
- * CNI plugins as contenders: ADD or DEL timed, the other one done untimed around
- * it. All use the same namespaces in turn, for each turn leaves them empty.
+ * CNI plugins as candidates: ADD or DEL is timed, the other command runs before
+ * or after, not timed. All use the same namespaces in turn, since each turn
+ * leaves them empty.
  */
-import { runCommand } from "./command.ts";
+import { runCommand } from "./command-candidate.ts";
 import type { Command } from "./command-line.ts";
-import type { Contender, Turn } from "./contest.ts";
+import type { Candidate, Turn } from "./comparison.ts";
 import type { Served } from "./node-agent.ts";
 import { peakMemoryOfOne } from "./peak-memory.ts";
-import { someAtOnce } from "./some-at-once.ts";
+import { runConcurrently } from "./run-concurrently.ts";
 
 export interface MeasuredPlugin extends Served {
   readonly name: string;
@@ -19,24 +20,24 @@ export interface MeasuredPlugin extends Served {
 }
 
 const INTERFACE = "eth0";
-/** What is done untimed: quicker than one after another, and hurries nobody. */
+/** Concurrency of calls that are not timed: faster than one after another, without loading the host. */
 const UNTIMED_AT_ONCE = 4;
 
-/** As many namespaces as attachments are made at once; they vanish with the private host. */
+/** Creates one namespace per concurrent attachment; they are removed with the private host. */
 export async function makePods(count: number): Promise<void> {
   for (let place = 0; place < count; place++) {
     const made = Bun.spawnSync(["ip", "netns", "add", podName(place)]);
-    if (made.exitCode !== 0) throw new Error(`Cannot make a pod: ${made.stderr}`);
+    if (made.exitCode !== 0) throw new Error(`Cannot create a pod: ${made.stderr}`);
   }
 }
 
-export function addContender(plugin: MeasuredPlugin, concurrency = 1): Contender {
+export function addCandidate(plugin: MeasuredPlugin, concurrency = 1): Candidate {
   return {
     name: plugin.name,
     meter: plugin.agent?.meter,
     run: (turn, place) => runCommand(callOf(plugin, "ADD", turn, place)),
     after: (turn) =>
-      someAtOnce(concurrency, UNTIMED_AT_ONCE, (place) => runCommand(callOf(plugin, "DEL", turn, place))),
+      runConcurrently(concurrency, UNTIMED_AT_ONCE, (place) => runCommand(callOf(plugin, "DEL", turn, place))),
     async peakMemory() {
       const turn = { round: 0 };
       const peak = await peakMemoryOfOne(callOf(plugin, "ADD", turn, 0));
@@ -46,12 +47,12 @@ export function addContender(plugin: MeasuredPlugin, concurrency = 1): Contender
   };
 }
 
-export function delContender(plugin: MeasuredPlugin, concurrency = 1): Contender {
+export function delCandidate(plugin: MeasuredPlugin, concurrency = 1): Candidate {
   return {
     name: plugin.name,
     meter: plugin.agent?.meter,
     before: (turn) =>
-      someAtOnce(concurrency, UNTIMED_AT_ONCE, (place) => runCommand(callOf(plugin, "ADD", turn, place))),
+      runConcurrently(concurrency, UNTIMED_AT_ONCE, (place) => runCommand(callOf(plugin, "ADD", turn, place))),
     run: (turn, place) => runCommand(callOf(plugin, "DEL", turn, place)),
   };
 }
@@ -72,7 +73,7 @@ export function callOf(plugin: MeasuredPlugin, command: "ADD" | "DEL", { round }
   };
 }
 
-/** 64 hexadecimal digits that differ from the first on, as runtimes give them: peers name links by the beginning. */
+/** 64 hexadecimal digits that differ from the first digit on, like those of runtimes: peers derive link names from the first digits. */
 function containerId(round: number, place: number): string {
   return new Bun.CryptoHasher("sha256").update(`${round}/${place}`).digest("hex");
 }

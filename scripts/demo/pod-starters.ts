@@ -1,11 +1,11 @@
-/** Pods of the demo: podman's containers where podman can run, else bare namespaces that the demo attaches itself. */
+/** Starts the pods of the demo: podman containers if podman can run, otherwise network namespaces that the demo attaches itself. */
 import { readFileSync } from "node:fs";
 import type { JsonObject } from "../../src/cni/json.ts";
 import type { CniResult } from "../../src/cni/result.ts";
 import { decodeResult } from "../../src/cni/result-conversion.ts";
 import { type Podman, podmanProblem, usePodman } from "../../test/support/podman.ts";
 import type { RuntimeAttachment } from "../../test/support/runtime-driver.ts";
-import { NETWORK, RUNTIME_VERSION, type Stage } from "./stage.ts";
+import { type DemoEnvironment, NETWORK, RUNTIME_VERSION } from "./environment.ts";
 
 export interface Pod {
   readonly name: string;
@@ -14,25 +14,25 @@ export interface Pod {
   readonly hostLink: string;
 }
 
-export interface PodMaker {
-  /** In the plural. */
-  readonly called: string;
+export interface PodStarter {
+  /** What it starts, in the plural. */
+  readonly description: string;
   start(name: string): Promise<Pod>;
   stop(pod: Pod): Promise<void>;
 }
 
-export function podMaker(stage: Stage): PodMaker {
-  return podmanProblem() === undefined ? containers(stage, usePodman(stage.host)) : namespaces(stage);
+export function podStarter(demo: DemoEnvironment): PodStarter {
+  return podmanProblem() === undefined ? containers(demo, usePodman(demo.host)) : namespaces(demo);
 }
 
-/** `capabilities`: what a runtime passes on of ports and rates. */
-export interface NamespaceMaker extends PodMaker {
+/** `capabilities`: the ports and rates that a runtime passes on. */
+export interface NamespaceStarter extends PodStarter {
   start(name: string, capabilities?: JsonObject): Promise<Pod>;
 }
 
-export function namespaces({ host, runtime }: Stage): NamespaceMaker {
+export function namespaces({ host, runtime }: DemoEnvironment): NamespaceStarter {
   return {
-    called: "namespaces",
+    description: "namespaces",
     async start(name, capabilities = {}) {
       await host.must(["ip", "netns", "add", `vt-${name}`]);
       const containerId = new Bun.CryptoHasher("sha256").update(name).digest("hex");
@@ -47,10 +47,10 @@ export function namespaces({ host, runtime }: Stage): NamespaceMaker {
   };
 }
 
-/** podman attaches and detaches; what libcni wrote down of it makes CHECK and GC possible beside it. */
-function containers({ host, runtime }: Stage, podman: Podman): PodMaker {
+/** podman attaches and detaches; with libcni's cached result, CHECK and GC can be called in addition. */
+function containers({ host, runtime }: DemoEnvironment, podman: Podman): PodStarter {
   return {
-    called: "podman containers",
+    description: "podman containers",
     async start(name) {
       await podman.run(name, NETWORK, ["/bin/sleep", "1000000"]);
       const { containerId, netns } = await podman.sandboxOf(name);

@@ -1,5 +1,5 @@
-/** Does something for each number below `count`, in order and some at once. */
-export async function someAtOnce(
+/** Calls `effect` for each number below `count`, in order, with at most `atOnce` calls at the same time. */
+export async function runConcurrently(
   count: number,
   atOnce: number,
   effect: (number: number) => Promise<unknown>,

@@ -1,10 +1,10 @@
-/** IPAM plugins as contenders: ADD or DEL timed, the other one done untimed around it. No namespace is needed. */
-import { runCommand } from "./command.ts";
+/** IPAM plugins as candidates: ADD or DEL is timed, the other command runs before or after, not timed. No namespace is needed. */
+import { runCommand } from "./command-candidate.ts";
 import type { Command } from "./command-line.ts";
-import type { Contender, Turn } from "./contest.ts";
+import type { Candidate, Turn } from "./comparison.ts";
 import type { Served } from "./node-agent.ts";
 import { type PeakMemory, peakMemoryOfOne } from "./peak-memory.ts";
-import { someAtOnce } from "./some-at-once.ts";
+import { runConcurrently } from "./run-concurrently.ts";
 
 export interface MeasuredIpam extends Served {
   readonly name: string;
@@ -13,26 +13,26 @@ export interface MeasuredIpam extends Served {
   readonly config: string;
 }
 
-/** What is done untimed: quicker than one after another, and hurries nobody. */
+/** Concurrency of calls that are not timed: faster than one after another, without loading the host. */
 const UNTIMED_AT_ONCE = 4;
 
-export function ipamAddContender(ipam: MeasuredIpam, concurrency = 1): Contender {
+export function ipamAddCandidate(ipam: MeasuredIpam, concurrency = 1): Candidate {
   return {
     name: ipam.name,
     meter: ipam.agent?.meter,
     run: (turn, place) => runCommand(ipamCall(ipam, "ADD", turn, place)),
     after: (turn) =>
-      someAtOnce(concurrency, UNTIMED_AT_ONCE, (place) => runCommand(ipamCall(ipam, "DEL", turn, place))),
+      runConcurrently(concurrency, UNTIMED_AT_ONCE, (place) => runCommand(ipamCall(ipam, "DEL", turn, place))),
     peakMemory: () => peakMemoryOf(ipam, "ADD"),
   };
 }
 
-export function ipamDelContender(ipam: MeasuredIpam, concurrency = 1): Contender {
+export function ipamDelCandidate(ipam: MeasuredIpam, concurrency = 1): Candidate {
   return {
     name: ipam.name,
     meter: ipam.agent?.meter,
     before: (turn) =>
-      someAtOnce(concurrency, UNTIMED_AT_ONCE, (place) => runCommand(ipamCall(ipam, "ADD", turn, place))),
+      runConcurrently(concurrency, UNTIMED_AT_ONCE, (place) => runCommand(ipamCall(ipam, "ADD", turn, place))),
     run: (turn, place) => runCommand(ipamCall(ipam, "DEL", turn, place)),
     peakMemory: () => peakMemoryOf(ipam, "DEL"),
   };
@@ -54,7 +54,7 @@ export function ipamCall(ipam: MeasuredIpam, command: "ADD" | "DEL", { round }: 
   };
 }
 
-/** Of one call that stands apart: no round uses this number. */
+/** Of one separate call: no round uses this number. */
 async function peakMemoryOf(ipam: MeasuredIpam, wanted: "ADD" | "DEL"): Promise<PeakMemory | undefined> {
   const turn = { round: 1_000_000 };
   const peaks: Record<string, PeakMemory | undefined> = {};

@@ -1,31 +1,31 @@
-/** The product as a measured plugin: on which datastore and with which IPAM, its datastore made ready on a private host. */
+/** The product as a measured plugin, with a datastore and an IPAM of choice; its datastore is initialized on a private host. */
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
 import type { Host } from "../../test/support/host.ts";
-import type { MeasuredPlugin } from "./plugin-contender.ts";
+import type { MeasuredPlugin } from "./plugin-candidate.ts";
 import { buildProduct } from "./programs.ts";
 
 export interface ProductSettings {
   readonly name: string;
-  /** The folder of the built programs. */
+  /** The directory of the built programs. */
   readonly folder: string;
   /** The fields of the network config that name the datastore. */
   readonly datastore: Readonly<Record<string, string>>;
   /** Pool of the product's own IPAM, or subnet of host-local. */
   readonly cidr: string;
   readonly ipam: "own" | "host-local";
-  /** Absent: the one that the peers' configs name. */
+  /** Absent: the node in the peers' configs. */
   readonly node?: string;
 }
 
 const NODE = "here";
-/** A node that has an agent has no calls beside it; on one node the two would change each other's block. */
+/** A node with an agent has no calls outside it; on one node, both would change each other's block. */
 const NODE_WITH_AGENT = "here-with-agent";
 
-/** A second set of products beside the first, for an agent to serve. */
+/** A second set of products, served by an agent. */
 export const FOR_AGENT = ", node agent";
 
-/** With host-local, on the embedded store and on etcd; each has its pool and its datastore to itself, but both sets share the etcd. */
+/** With host-local, on the embedded store and on etcd; each has its own pool and datastore, but both sets share the etcd. */
 export async function prepareProducts(
   host: Host,
   endpoint: string,
