@@ -2,6 +2,7 @@
 import { COMMON_OPTIONS, type Command, type CommandGroup, visibleCommands } from "../../src/admin/command.ts";
 import { COMMANDS } from "../../src/admin/commands.ts";
 import { CONFIG_FILE, DATASTORE_SETTINGS } from "../../src/admin/datastore/options.ts";
+import { NETWORK_CONFIG_DIRECTORY } from "../../src/admin/installed-network.ts";
 import type { Option } from "../../src/admin/option.ts";
 import { identity } from "../../src/identity.ts";
 
@@ -32,7 +33,9 @@ export function adminPage(): string {
     "## Datastore options",
     "",
     `Each setting is taken from its option, otherwise from its environment variable, otherwise from the configuration file \`${CONFIG_FILE}\``,
-    "(`--config` selects another file). The default is etcd at `http://127.0.0.1:2379`.",
+    "(`--config` selects another file). If none of them selects a datastore, it is that of the first network config in",
+    `\`${NETWORK_CONFIG_DIRECTORY}\` that runs the plugin \`${identity.product}\`, and stderr says so. If there is none, it is etcd at`,
+    "`http://127.0.0.1:2379`.",
     "",
     ...datastoreTable(),
     "",

@@ -7,6 +7,7 @@ import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
 import type { Interruption } from "./interruption.ts";
+import type { HostAddress } from "./node/host-addresses.ts";
 import type { Option } from "./option.ts";
 
 export type ExitCode = typeof EXIT_OK | typeof EXIT_FAILED | typeof EXIT_USAGE | Interruption["exitCode"];
@@ -78,6 +79,8 @@ export interface Context {
   readStdin(): Promise<string>;
   /** The names in a directory, sorted; `undefined` if the path is not a directory. */
   listFolder(path: string): Promise<readonly string[] | undefined>;
+  hostName(): Promise<string>;
+  hostAddresses(): Promise<readonly HostAddress[]>;
   openDatastore(settings: DatastoreSettings): Promise<Datastore>;
   now(): Date;
   uuid(): string;

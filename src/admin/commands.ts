@@ -9,6 +9,7 @@ import { ipamCheck } from "./ipam/check.ts";
 import { ipamConfigure } from "./ipam/configure.ts";
 import { ipamRelease } from "./ipam/release.ts";
 import { ipamShow } from "./ipam/show.ts";
+import { nodeRegister } from "./node/register.ts";
 import { deleteCommand } from "./resources/delete.ts";
 import { getCommand } from "./resources/get.ts";
 import { labelCommand } from "./resources/label.ts";
@@ -39,6 +40,12 @@ export const COMMANDS: CommandGroup = {
       name: "ipam",
       summary: "Manage IP address allocation",
       commands: [ipamShow, ipamCheck, ipamRelease, ipamConfigure],
+    },
+    {
+      kind: "group",
+      name: "node",
+      summary: "Manage this host as a node of the network",
+      commands: [nodeRegister],
     },
     {
       kind: "group",

@@ -5,6 +5,7 @@ import { Interruption, STOP_EXIT_CODES, STOP_SIGNALS } from "../admin/interrupti
 import { runAdmin } from "../admin/run.ts";
 import { openDatastore } from "../datastore/open.ts";
 import { wasClosedAtStart } from "./descriptors.ts";
+import { hostName } from "./host-name.ts";
 import { removeProxyVariables } from "./proxy-variables.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
@@ -38,6 +39,8 @@ export async function run(args: readonly string[]): Promise<number> {
     readFile: (path) => readFile(path, "utf8"),
     readStdin: () => Bun.stdin.text(),
     listFolder,
+    hostName,
+    hostAddresses: async () => (await import("./host-addresses.ts")).hostAddresses(),
     openDatastore,
     now: () => new Date(),
     uuid: () => crypto.randomUUID(),

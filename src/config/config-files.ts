@@ -49,7 +49,10 @@ export async function nodeNameFor(
 }
 
 /** Reads the file only when the config does not say; a file that was named must be there unless it is said to be optional. */
-export async function readNodeName(config: NetworkConfig, hostName: () => Promise<string>): Promise<string> {
+export async function readNodeName(
+  config: Pick<NetworkConfig, "node">,
+  hostName: () => Promise<string>,
+): Promise<string> {
   const { name, nameFile, nameFileOptional } = config.node;
   if (name?.trim()) return chooseNodeName({ nodename: name });
 

@@ -1,5 +1,6 @@
 /** The admin tool run inside the test: files are a table, output is text. */
 import type { Context } from "../../src/admin/command.ts";
+import type { HostAddress } from "../../src/admin/node/host-addresses.ts";
 import { runAdmin } from "../../src/admin/run.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openMemory } from "../../src/datastore/memory/memory.ts";
@@ -26,6 +27,8 @@ export interface AdminSurroundings {
   /** Called with each text as it is written to stdout. */
   readonly onStdout?: (text: string) => void;
   readonly wait?: Context["wait"];
+  readonly hostName?: string;
+  readonly hostAddresses?: readonly HostAddress[];
   readonly readStdin?: Context["readStdin"];
   readonly listFolder?: Context["listFolder"];
 }
@@ -51,6 +54,8 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
     readFile: async (path) => files[path] ?? missing(),
     readStdin: surroundings.readStdin ?? (async () => stdin),
     listFolder: surroundings.listFolder ?? (async (path) => namesBelow(`${path}/`, files)),
+    hostName: async () => surroundings.hostName ?? "This-Host",
+    hostAddresses: async () => surroundings.hostAddresses ?? [],
     openDatastore: surroundings.openDatastore ?? (async () => keptOpen(store)),
     now: () => now,
     uuid: () => "00000000-0000-4000-8000-000000000001",

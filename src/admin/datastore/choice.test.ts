@@ -8,6 +8,7 @@ import { openMemory } from "../../datastore/memory/memory.ts";
 import { openDatastore } from "../../datastore/open.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
+import { NETWORK_CONFIG_DIRECTORY } from "../installed-network.ts";
 import { CONFIG_FILE } from "./options.ts";
 
 /** What a command opens, given these options, variables and files. */
@@ -74,6 +75,61 @@ describe("which datastore", () => {
     expect((await opened("", { env: { KUBECONFIG: "/no/such" } })).settings?.kind).toBe("etcd");
     expect((await opened("--etcd-endpoints http://a:1", embedded)).code).toBe(EXIT_USAGE);
     expect((await opened("--datastore-path /y")).code).toBe(EXIT_USAGE);
+  });
+
+  describe("if nothing selects one", () => {
+    const FILE = `${NETWORK_CONFIG_DIRECTORY}/10-pods.conflist`;
+    const plugin = { type: identity.product, ipam: { type: identity.ipamType } };
+    const list = (fields: object, type = identity.product) =>
+      JSON.stringify({
+        name: "pods",
+        cniVersion: "1.0.0",
+        plugins: [{ ...plugin, ...fields, type }, { type: "portmap" }],
+      });
+    const embedded = { datastore_type: "embedded", datastore_path: "/x/y.db" };
+
+    test("is that of the installed network config, which is named on stderr", async () => {
+      const found = await opened("", {
+        files: { [FILE]: list(embedded), [CONFIG_FILE]: "# nothing\n" },
+        env: { KUBECONFIG: "/a" },
+      });
+
+      expect(found).toMatchObject({ code: EXIT_OK, settings: { kind: "embedded", path: "/x/y.db" } });
+      expect(found.stderr).toBe(`Using the embedded datastore of network config "${FILE}"\n`);
+    });
+
+    test("is that of the first config that runs our plugin", async () => {
+      const files = {
+        [`${NETWORK_CONFIG_DIRECTORY}/05-broken.conflist`]: "{",
+        [`${NETWORK_CONFIG_DIRECTORY}/06-other.conflist`]: list({ etcd_endpoints: "http://other:1" }, "bridge"),
+        [`${NETWORK_CONFIG_DIRECTORY}/07-copy.conflist.orig`]: list({ etcd_endpoints: "http://copy:1" }),
+        [`${NETWORK_CONFIG_DIRECTORY}/08-single.conf`]: JSON.stringify({
+          ...{ name: "pods", cniVersion: "1.0.0", ...plugin },
+          etcd_endpoints: "http://single:1",
+        }),
+        [FILE]: list(embedded),
+      };
+
+      expect((await opened("", { files })).settings).toEqual(etcd("http://single:1"));
+    });
+
+    test.each<[string, string, AdminSurroundings]>([
+      ["an option", "--etcd-endpoints http://a:1", {}],
+      ["the environment", "", { env: { ETCD_ENDPOINTS: "http://a:1" } }],
+      ["the file", "", { files: { [CONFIG_FILE]: "etcdEndpoints: http://a:1" } }],
+    ])("is not looked for: %s selects one", async (_source, words, { files, env }) => {
+      const found = await opened(words, { files: { ...files, [FILE]: list(embedded) }, ...(env && { env }) });
+
+      expect(found).toMatchObject({ settings: etcd("http://a:1"), stderr: "" });
+    });
+
+    test("is refused, naming the file, if our plugin would refuse the config", async () => {
+      const { code, stderr, settings } = await opened("", { files: { [FILE]: list({ datastore_type: "sqlite" }) } });
+
+      expect({ code, settings }).toEqual({ code: EXIT_FAILED, settings: undefined });
+      expect(stderr).toContain(FILE);
+      expect(stderr).toContain("datastore_type");
+    });
   });
 
   test.each([

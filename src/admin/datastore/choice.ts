@@ -1,6 +1,8 @@
 /**
  * Which datastore a command works on: options take precedence over the
- * environment, the environment over the file. Pure: files are read by `open.ts`.
+ * environment, the environment over the file. If none of them selects one, it is
+ * the datastore of the network that is installed on this host. Pure: files are
+ * read by `open.ts`.
  *
  * Precedence applies to each setting separately, with one exception: a source
  * that sets endpoints or a discovery domain overrides both settings of the
@@ -8,7 +10,7 @@
  */
 
 import { type DatastoreSettings, datastoreSettings } from "../../config/datastore-settings.ts";
-import { decodeNetworkConfig } from "../../config/decode.ts";
+import { type DecodedConfig, decodeNetworkConfig } from "../../config/decode.ts";
 import type { NamedFile } from "../../config/named-files.ts";
 import { PluginError } from "../../errors.ts";
 import { identity, ORCHESTRATOR_NAMES } from "../../identity.ts";
@@ -61,6 +63,18 @@ export function chooseDatastore(layers: readonly Layer[]): DatastoreChoice {
     });
   }
   return { settings: datastoreSettings(decoded.config), files: decoded.files };
+}
+
+/** Whether any source selects a datastore. A kubeconfig in the environment may serve other tools. */
+export function isDatastoreSelected(layers: readonly Layer[]): boolean {
+  return layers.some(({ values }) => [...values.keys()].some((wire) => wire !== "kubeconfig"));
+}
+
+/** The datastore of a network config, with the files that it needs. */
+export function datastoreOf({ config, files }: Extract<DecodedConfig, { ok: true }>): DatastoreChoice {
+  const settings = datastoreSettings(config);
+  const isNeeded = ({ path }: NamedFile) => settings.kind === "orchestrator" || path[0] !== "kubernetes";
+  return { settings, files: files.filter(isNeeded) };
 }
 
 export function optionLayer(given: Given): Layer {

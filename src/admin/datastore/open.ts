@@ -7,12 +7,15 @@ import { statusAt } from "../../file-status.ts";
 import { identity } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
 import type { Context, Given } from "../command.ts";
+import { findInstalledNetwork } from "../installed-network.ts";
 import { parseDocument } from "../resources/parse-document.ts";
 import {
   chooseDatastore,
   type DatastoreChoice,
+  datastoreOf,
   environmentLayer,
   fileLayer,
+  isDatastoreSelected,
   type Layer,
   optionLayer,
 } from "./choice.ts";
@@ -59,7 +62,13 @@ async function withChosen<T>(choice: DatastoreChoice, context: Context, work: Wo
 }
 
 export async function choiceOf(context: Context, given: Given): Promise<DatastoreChoice> {
-  return chooseDatastore([optionLayer(given), environmentLayer(context.env), await layerOfFile(context, given)]);
+  const layers = [optionLayer(given), environmentLayer(context.env), await layerOfFile(context, given)];
+  const installed = isDatastoreSelected(layers) ? undefined : await findInstalledNetwork(context);
+  if (installed === undefined) return chooseDatastore(layers);
+
+  const choice = datastoreOf(installed.decoded);
+  context.stderr(`Using the ${choice.settings.kind} datastore of network config "${installed.file}"\n`);
+  return choice;
 }
 
 /** The default file may be missing; one named with `--config` may not. */

@@ -1,0 +1,79 @@
+/**
+ * The network config that is installed on this host: the first one, in the order
+ * in which runtimes read their directory, that runs our plugin.
+ */
+import { isJsonObject, type JsonObject } from "../cni/json.ts";
+import { reasonOf } from "../config/config-files.ts";
+import { type DecodedConfig, decodeNetworkConfig } from "../config/decode.ts";
+import { PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
+import { parseJson } from "../parse-json.ts";
+import type { Context } from "./command.ts";
+
+/** Where container runtimes, podman among them, read network configs by default. */
+export const NETWORK_CONFIG_DIRECTORY = "/etc/cni/net.d";
+
+const FILE_NAME = /\.(conflist|conf|json)$/;
+
+export interface InstalledNetwork {
+  readonly file: string;
+  readonly decoded: Extract<DecodedConfig, { ok: true }>;
+}
+
+type Reader = Pick<Context, "listFolder" | "readFile" | "stderr">;
+
+/** `undefined`: there is none. Fails, naming the file, if our plugin would refuse it. */
+export async function findInstalledNetwork(reader: Reader): Promise<InstalledNetwork | undefined> {
+  for (const name of await namesIn(NETWORK_CONFIG_DIRECTORY, reader)) {
+    const file = `${NETWORK_CONFIG_DIRECTORY}/${name}`;
+    const config = ownConfigIn(await textOf(file, reader));
+    if (config !== undefined) return { file, decoded: decodeInstalled(config, file) };
+  }
+  return undefined;
+}
+
+async function namesIn(directory: string, { listFolder }: Reader): Promise<readonly string[]> {
+  try {
+    return ((await listFolder(directory)) ?? []).filter((name) => FILE_NAME.test(name));
+  } catch {
+    return [];
+  }
+}
+
+/** A file that cannot be read may be the one that is wanted: it is reported. */
+async function textOf(file: string, { readFile, stderr }: Reader): Promise<string> {
+  try {
+    return await readFile(file);
+  } catch (cause) {
+    stderr(`Cannot read network config "${file}": ${reasonOf(cause)}\n`);
+    return "";
+  }
+}
+
+/** Our plugin's entry of a network config or list, with what a runtime adds to it. */
+function ownConfigIn(text: string): JsonObject | undefined {
+  const network = parse(text);
+  if (!isJsonObject(network)) return undefined;
+  const { name, cniVersion, plugins = [network] } = network;
+  const entries: readonly unknown[] = Array.isArray(plugins) ? plugins : [];
+  const own = entries.filter(isJsonObject).find(({ type }) => type === identity.product);
+  return own && { ...own, name, cniVersion };
+}
+
+/** A file that is not JSON does not run our plugin. */
+function parse(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function decodeInstalled(config: JsonObject, file: string): InstalledNetwork["decoded"] {
+  const decoded = decodeNetworkConfig(config);
+  if (decoded.ok) return decoded;
+  const messages = decoded.problems.map(({ message }) => message);
+  throw new PluginError("config-invalid", `Cannot use network config "${file}": ${messages.join("; ")}`, {
+    details: `check it with: ${identity.adminTool} config check ${file}`,
+  });
+}

@@ -1,0 +1,76 @@
+import { describe, expect, test } from "bun:test";
+import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
+import { openMemory } from "../../datastore/memory/memory.ts";
+import { identity } from "../../identity.ts";
+import { parseInterfaceAddress } from "../../ip/prefix.ts";
+import { EXIT_OK, EXIT_USAGE } from "../command.ts";
+import { NETWORK_CONFIG_DIRECTORY } from "../installed-network.ts";
+import type { HostAddress } from "./host-addresses.ts";
+
+function addresses(...given: readonly (readonly [text: string, isOfUplink: boolean])[]): readonly HostAddress[] {
+  return given.map(([text, isOfUplink]) => {
+    const parsed = parseInterfaceAddress(text);
+    if (parsed === undefined) throw new Error(`not an address: ${text}`);
+    return { ...parsed, isOfUplink };
+  });
+}
+
+function site(surroundings: AdminSurroundings = {}) {
+  const store = openMemory();
+  const run = (words: string, more: AdminSurroundings = {}) =>
+    runInside(words.split(" "), { store, ...surroundings, ...more });
+  const nodes = async () => JSON.parse((await run("get nodes -o json")).stdout).items[0];
+  return { run, nodes };
+}
+
+describe("node register", () => {
+  const UPLINK = addresses(["10.0.0.5/24", true], ["172.17.0.1/16", false], ["fd00::5/64", true]);
+
+  test("creates the Node of this host, under the host name in lower case, with the addresses of its uplink", async () => {
+    const { run, nodes } = site({ hostName: "Host-A", hostAddresses: UPLINK });
+
+    expect(await run("node register")).toMatchObject({ code: EXIT_OK, stdout: "node/host-a created\n" });
+    expect(await nodes()).toMatchObject({
+      metadata: { name: "host-a" },
+      spec: {
+        bgp: { ipv4Address: "10.0.0.5/24", ipv6Address: "fd00::5/64" },
+        addresses: [
+          { address: "10.0.0.5/24", type: "InternalIP" },
+          { address: "fd00::5/64", type: "InternalIP" },
+        ],
+      },
+    });
+  });
+
+  test("takes all addresses of a host without a default route", async () => {
+    const { run, nodes } = site({ hostAddresses: addresses(["192.0.2.1/32", false]) });
+    await run("node register");
+
+    expect((await nodes()).spec.bgp).toEqual({ ipv4Address: "192.0.2.1/32" });
+  });
+
+  test("keeps labels and other fields of an existing Node, and changes nothing if nothing is new", async () => {
+    const { run, nodes } = site({ hostName: "a", hostAddresses: UPLINK });
+    await run("node register");
+    await run("label node a rack=r1");
+    await run('patch node a -p {"spec":{"bgp":{"asNumber":64512}}}');
+
+    expect((await run("node register")).stdout).toBe("node/a unchanged\n");
+    const moved = addresses(["10.0.0.6/24", true]);
+    expect((await run("node register", { hostAddresses: moved })).stdout).toBe("node/a updated\n");
+    expect(await nodes()).toMatchObject({
+      metadata: { labels: { rack: "r1" } },
+      spec: { bgp: { asNumber: 64512, ipv4Address: "10.0.0.6/24" }, addresses: [{ address: "10.0.0.6/24" }] },
+    });
+  });
+
+  test("takes the name that the plugins use: that of the installed network config", async () => {
+    const plugin = { type: identity.product, nodename: "from-config", ipam: { type: identity.ipamType } };
+    const list = JSON.stringify({ name: "pods", cniVersion: "1.0.0", plugins: [plugin] });
+    const { run } = site({ files: { [`${NETWORK_CONFIG_DIRECTORY}/10-pods.conflist`]: list } });
+
+    expect((await run("node register")).stdout).toBe("node/from-config created\n");
+    expect((await run("node register --name other")).stdout).toBe("node/other created\n");
+    expect((await run("node register --name a/b")).code).toBe(EXIT_USAGE);
+  });
+});

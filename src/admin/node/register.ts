@@ -1,0 +1,90 @@
+import { readNodeName } from "../../config/config-files.ts";
+import { isNodeName } from "../../config/node-name.ts";
+import type { Datastore } from "../../datastore/datastore.ts";
+import { PluginError } from "../../errors.ts";
+import type { InterfaceAddress } from "../../ip/prefix.ts";
+import { NODE } from "../../model/kinds.ts";
+import type { Node } from "../../model/node.ts";
+import { formatProblems } from "../../model/problem.ts";
+import { quoted } from "../../quote.ts";
+import { type Command, type Context, type Given, UsageError } from "../command.ts";
+import { withNewDatastore } from "../datastore/open.ts";
+import { findInstalledNetwork } from "../installed-network.ts";
+import type { ActionResult } from "../resources/action-result.ts";
+import { forEachResource } from "../resources/for-each-resource.ts";
+import { readOrExplain } from "../resources/unreadable-remedy.ts";
+import { nodeAddresses, withAddresses } from "./host-addresses.ts";
+
+export const nodeRegister: Command = {
+  kind: "command",
+  name: "register",
+  summary: "Create or update the Node resource of this host",
+  description: [
+    "The name is the one that the plugins use: that of the installed network config or its node name file, otherwise the",
+    "host name in lower case. The addresses are those of the links with a default route, or all if there is none.",
+    "Labels and other fields of an existing Node are kept.",
+  ].join("\n"),
+  options: [{ name: "name", value: "NAME", summary: "Register under this name" }],
+  needsDatastore: true,
+  examples: [
+    { command: "node register", does: "Register this host, so that it can be labelled and selected by pools" },
+  ],
+  async run(context, given) {
+    const name = await nameOfNode(context, given);
+    const addresses = nodeAddresses(await context.hostAddresses());
+    return withNewDatastore(context, given, (store) =>
+      forEachResource(context, given, {
+        all: [{ kind: NODE, name: { name } }],
+        act: () => register(store, { name, addresses }, context),
+      }),
+    );
+  },
+};
+
+async function nameOfNode(context: Context, given: Given): Promise<string> {
+  const named = given.values.get("name");
+  if (named === undefined) {
+    const installed = await findInstalledNetwork(context);
+    return readNodeName(installed?.decoded.config ?? NOTHING_CONFIGURED, () => context.hostName());
+  }
+  if (named !== "" && isNodeName(named)) return named;
+  throw new UsageError(`"--name" is ${quoted(named)}: not a valid node name`);
+}
+
+const NOTHING_CONFIGURED = { node: { name: undefined, nameFile: undefined, nameFileOptional: true } };
+
+interface ThisHost {
+  readonly name: string;
+  readonly addresses: readonly InterfaceAddress[];
+}
+
+const ATTEMPTS = 5;
+
+async function register(
+  store: Datastore,
+  { name, addresses }: ThisHost,
+  { now, uuid }: Pick<Context, "now" | "uuid">,
+): Promise<ActionResult> {
+  const key = NODE.key({ name });
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+    const entry = (await store.read([{ kind: "key", key }])).answers[0]?.[0];
+    const before = entry && readOrExplain(entry, ({ value }) => NODE.codec.read(value, key));
+    const origin = before?.metadata ?? { name, uid: uuid(), creationTimestamp: now().toISOString() };
+    const after = requireValid(NODE.codec.make(origin, withAddresses(before?.spec ?? {}, addresses)));
+    const value = NODE.codec.write(after, entry?.value);
+    if (entry && before && value === NODE.codec.write(before, entry.value)) {
+      return { action: "unchanged", revision: entry.revision };
+    }
+    const written = await store.commit([
+      entry ? { kind: "update", key, value, revision: entry.revision } : { kind: "create", key, value },
+    ]);
+    if (written.ok) return { action: entry ? "updated" : "created", revision: written.revision };
+  }
+  throw new PluginError("try-again-later", `Cannot register node ${quoted(name)}: others keep changing it`);
+}
+
+function requireValid(node: Node): Node {
+  const decoded = NODE.codec.decode(node);
+  if (decoded.ok) return decoded.value;
+  throw new PluginError("resource-invalid", `Cannot register this host: ${formatProblems(decoded.problems)}`);
+}
