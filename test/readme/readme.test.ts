@@ -1,19 +1,29 @@
-/** Executes the commands of the README on a private host. */
+/** Runs the commands of the README, on a private host. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { hasEtcd } from "../support/etcd.ts";
+import { startEtcdOnHost } from "../support/etcd-on-host.ts";
+import { hostProblem, openHost } from "../support/host.ts";
 import { program, root, testNeeding } from "../support/needs.ts";
+import { startRuntime } from "../support/runtime-driver.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 const directory = temporaryDirectory("readme");
 afterAll(() => directory.remove());
 
-const page = readFileSync(join(import.meta.dir, "../../README.md"), "utf8");
-const section = page.slice(page.indexOf("## Five minutes"), page.indexOf("## Further"));
-const [forAnybody = "", forRoot = ""] = [...section.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, script = ""]) =>
-  // The build is there already, and /tmp is everybody's.
-  script.replace(/^make .*$/gm, "").replaceAll("/tmp/", `${directory.path}/`),
-);
+const REPOSITORY = join(import.meta.dir, "../..");
+const page = readFileSync(join(REPOSITORY, "README.md"), "utf8");
+const [forAnyUser = "", forRoot = ""] = scriptsBetween("## Try it", "## Install it on a node");
+const [install = ""] = scriptsBetween("## Install it on a node", "## Documentation");
+
+function scriptsBetween(first: string, next: string): readonly string[] {
+  const section = page.slice(page.indexOf(first), page.indexOf(next));
+  // The build exists already, and /tmp is shared.
+  return [...section.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, script = ""]) =>
+    script.replace(/^make .*$/gm, "").replaceAll("/tmp/", `${directory.path}/`),
+  );
+}
 
 function type(script: string, before: readonly string[] = []): { code: number; printed: string } {
   const { exitCode, stdout, stderr } = Bun.spawnSync([...before, "bash", "-c", script], {
@@ -23,15 +33,15 @@ function type(script: string, before: readonly string[] = []): { code: number; p
   return { code: exitCode, printed: `${stdout}${stderr}` };
 }
 
-/** Its own network and /run; one address, so that a ping has a source address. */
+/** Its own network and /run; one address, so that ping has a source address. */
 const PRIVATE_HOST = `set -e
 mount --make-rprivate / && mount -t tmpfs none /run
 ip link set lo up && ip address add 192.0.2.1/32 dev lo
 `;
 
-describe("the quick start of the README", () => {
-  test("starts without root: versions, an error, an invalid and a valid config", () => {
-    const { code, printed } = type(forAnybody);
+describe("the commands in the README", () => {
+  test("print versions, an error, and the check of a config with and without a mistake", () => {
+    const { code, printed } = type(forAnyUser);
 
     expect(code).toBe(0);
     expect(printed).toContain('"supportedVersions"');
@@ -45,11 +55,34 @@ describe("the quick start of the README", () => {
     root,
     program("ip"),
     program("ping"),
-  )("ends with a container that responds", () => {
+  )("connect a container that answers a ping", () => {
     const { code, printed } = type(`${PRIVATE_HOST}${forRoot}`, ["unshare", "--net", "--mount"]);
 
     expect({ code, printed }).toMatchObject({ code: 0 });
     expect(printed).toContain('"address":"10.66.0.0/32"');
     expect(printed).toContain(" 1 received");
   });
+
+  testNeeding(hostProblem(), hasEtcd ? undefined : "needs the program etcd")(
+    "install the network on a node, whose first ADD succeeds",
+    async () => {
+      await using host = await openHost();
+      await host.must(["ip", "link", "set", "lo", "up"]);
+      await startEtcdOnHost(host);
+      await host.must(["mkdir", "-p", "/opt/cni"]);
+      await host.must(["cp", "-a", join(REPOSITORY, "dist/bin"), "/opt/cni/"]);
+
+      const installed = await host.must(["bash", "-ec", `cd ${REPOSITORY}; PATH=/opt/cni/bin:$PATH; ${install}`]);
+
+      expect(installed).toContain("10-vendor.conflist: ok");
+      await host.must(["ip", "netns", "add", "pod"]);
+      const runtime = startRuntime({
+        conflist: JSON.parse(readFileSync(host.view("/etc/cni/net.d/10-vendor.conflist"), "utf8")),
+        pluginDirectory: "/opt/cni/bin",
+        run: host.run,
+      });
+      const { ips } = await runtime.add({ containerId: "pod", netns: "/var/run/netns/pod" });
+      expect(ips.map(({ address }) => address)).toEqual([expect.stringMatching(/^10\.66\..*\/32$/)]);
+    },
+  );
 });
