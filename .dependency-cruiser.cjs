@@ -1,9 +1,9 @@
 /**
- * The floors of the house (docs/architecture.md): a room may import the floors
- * below it, never a floor above, and a neighbour on its own floor only where
- * `NEIGHBOURS` says so.
+ * The layers of the product (docs/architecture.md): a module may import modules of
+ * lower layers, never of a higher one, and of its own layer only if
+ * `SAME_LAYER` says so.
  */
-const FLOORS = [
+const LAYERS = [
   [
     "identity",
     "version",
@@ -27,7 +27,7 @@ const FLOORS = [
   ["bin"],
 ];
 
-const NEIGHBOURS = {
+const SAME_LAYER = {
   "system-call": ["bytes"],
   "file-status": ["system-call"],
   quote: ["redaction"],
@@ -36,20 +36,20 @@ const NEIGHBOURS = {
   admin: ["upgrade", "chained"],
 };
 
-const pathOf = (room) => `^src/${room}(/|\\.ts$|\\.test\\.ts$)`;
+const pathOf = (module) => `^src/${module}(/|\\.ts$|\\.test\\.ts$)`;
 
-const rules = FLOORS.flatMap((floor, level) =>
-  floor.map((room) => {
-    const allowed = new Set([room, ...(NEIGHBOURS[room] ?? [])]);
-    const forbidden = FLOORS.slice(level)
+const rules = LAYERS.flatMap((layer, level) =>
+  layer.map((module) => {
+    const allowed = new Set([module, ...(SAME_LAYER[module] ?? [])]);
+    const forbidden = LAYERS.slice(level)
       .flat()
       .filter((other) => !allowed.has(other));
     if (forbidden.length === 0) return undefined;
     return {
-      name: `floor-${level}-${room}`,
-      comment: `${room}/ stands on floor ${level}: it may import the floors below${level === 0 ? " (there are none)" : ""}`,
+      name: `layer-${level}-${module}`,
+      comment: `${module}/ is in layer ${level}: it may import the lower layers${level === 0 ? " (there are none)" : ""}`,
       severity: "error",
-      from: { path: pathOf(room) },
+      from: { path: pathOf(module) },
       to: { path: forbidden.map(pathOf) },
     };
   }),
@@ -59,10 +59,10 @@ module.exports = {
   forbidden: [
     ...rules,
     {
-      name: "no-unknown-room",
-      comment: "every file of src/ stands in a room that the table of floors knows",
+      name: "no-unknown-module",
+      comment: "every file of src/ is in a module of the table of layers",
       severity: "error",
-      from: { path: "^src/", pathNot: FLOORS.flat().map(pathOf) },
+      from: { path: "^src/", pathNot: LAYERS.flat().map(pathOf) },
       to: {},
     },
     {

@@ -26,7 +26,7 @@ INSTALLATION = --identity "$(IDENTITY)" --destdir "$(DESTDIR)" --prefix "$(PREFI
 deb: build ## the Debian package, in $(OUT)
 	@$(BUN) scripts/deb.ts --identity "$(IDENTITY)" --out "$(OUT)" --maintainer "$(MAINTAINER)"
 
-lint: node_modules/.installed ## the one gate: format, lint, types, floors, unused code, generated docs
+lint: node_modules/.installed ## the one gate: format, lint, types, layers, unused code, generated docs
 	@$(BUN) scripts/lint.ts
 
 fmt: node_modules/.installed ## format every file and write the generated docs anew

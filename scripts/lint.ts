@@ -1,4 +1,4 @@
-/** The gate: format, lint, types, floors, unused exports and dependencies, declared programs, generated docs, coverage of the specification. */
+/** The gate: format, lint, types, layers, unused exports and dependencies, declared programs, generated docs, coverage of the specification. */
 import { existsSync } from "node:fs";
 import { run } from "./run.ts";
 
@@ -9,7 +9,7 @@ const STEPS: readonly (readonly [name: string, command: readonly string[]])[] = 
   ["format and lint", [`${tools}/biome`, "check", "--error-on-warnings", "--log-level=warn", "."]],
   ["types", ["node_modules/typescript7/bin/tsc", "--project", "tsconfig.json"]],
   [
-    "floors",
+    "layers",
     [
       `${tools}/depcruise`,
       "--config",
