@@ -8,6 +8,7 @@ import type { Datastore } from "../datastore/datastore.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
 import type { Interruption } from "./interruption.ts";
 import type { HostAddress } from "./node/host-addresses.ts";
+import type { HostFacts } from "./node/host-facts.ts";
 import type { Option } from "./option.ts";
 
 export type ExitCode = typeof EXIT_OK | typeof EXIT_FAILED | typeof EXIT_USAGE | Interruption["exitCode"];
@@ -82,6 +83,8 @@ export interface Context {
   hostName(): Promise<string>;
   hostAddresses(): Promise<readonly HostAddress[]>;
   openDatastore(settings: DatastoreSettings): Promise<Datastore>;
+  /** Of the host that the tool runs on. */
+  readHostFacts(): Promise<HostFacts>;
   now(): Date;
   uuid(): string;
   /** A number from 0 (inclusive) to 1 (exclusive). */

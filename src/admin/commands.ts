@@ -9,6 +9,7 @@ import { ipamCheck } from "./ipam/check.ts";
 import { ipamConfigure } from "./ipam/configure.ts";
 import { ipamRelease } from "./ipam/release.ts";
 import { ipamShow } from "./ipam/show.ts";
+import { nodeCheck } from "./node/check.ts";
 import { nodeRegister } from "./node/register.ts";
 import { deleteCommand } from "./resources/delete.ts";
 import { getCommand } from "./resources/get.ts";
@@ -45,7 +46,7 @@ export const COMMANDS: CommandGroup = {
       kind: "group",
       name: "node",
       summary: "Manage this host as a node of the network",
-      commands: [nodeRegister],
+      commands: [nodeRegister, nodeCheck],
     },
     {
       kind: "group",

@@ -45,7 +45,7 @@ describe("runAdmin()", () => {
     [["confg"], 'did you mean "config"?'],
     [["list"], 'did you mean "get"?'],
     [["release"], 'did you mean "ipam release"?'],
-    [["check"], '"datastore check" or "ipam check" or "config check"'],
+    [["check"], '"datastore check" or "ipam check" or "node check" or "config check"'],
     [["pools"], 'did you mean "get pools"?'],
     [["config", "chek"], '"check"'],
     [["config", "check"], "FILE"],

@@ -42,6 +42,7 @@ export async function run(args: readonly string[]): Promise<number> {
     hostName,
     hostAddresses: async () => (await import("./host-addresses.ts")).hostAddresses(),
     openDatastore,
+    readHostFacts: async () => (await import("./host-facts.ts")).readHostFacts(),
     now: () => new Date(),
     uuid: () => crypto.randomUUID(),
     random: Math.random,

@@ -4,7 +4,6 @@
  * no packet ever meets half of it. DEL does not touch the table.
  */
 import { PluginError } from "../errors.ts";
-import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import type { NetlinkSocket } from "../linux/netlink-socket.ts";
 import { listRuleHeads } from "../linux/nftables/read.ts";
 import { loadOnce } from "../load-once.ts";
@@ -13,17 +12,13 @@ import { NAT_RULE_COUNT, NAT_TABLE, type NatPool, natComment } from "./nat-table
 const loadWriter = loadOnce(() => Promise.all([import("./nat-rules.ts"), import("../linux/nftables/commit.ts")]));
 
 /** Makes the kernel masquerade for these pools. */
-export async function applyNat(netfilter: NetfilterAccess, pools: readonly NatPool[]): Promise<void> {
+export async function applyNat(socket: NetlinkSocket, pools: readonly NatPool[]): Promise<void> {
   const comment = natComment(pools);
+  if (isUpToDate(socket, comment)) return;
+  const [{ natChanges }, { commit }] = await loadWriter();
   try {
-    await netfilter.withSocket(async (socket) => {
-      if (isUpToDate(socket, comment)) return;
-      const [{ natChanges }, { commit }] = await loadWriter();
-      commit(socket, natChanges(pools, comment));
-    });
+    commit(socket, natChanges(pools, comment));
   } catch (failure) {
-    // A kernel without nftables serves pools without NAT.
-    if (comment === undefined) return;
     const reason = failure instanceof Error ? failure.message : String(failure);
     throw new PluginError("kernel-refused", `Cannot masquerade for pools with natOutgoing: ${reason}`, {
       cause: failure,

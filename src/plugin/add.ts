@@ -1,7 +1,7 @@
 /**
  * ADD: the steps of an attachment, each in a file of its own.
  *
- *   call -> workload -> existing links? -> readiness -> addresses + endpoint -> NAT -> wiring -> result
+ *   call -> workload -> existing links? -> readiness -> addresses + endpoint -> host firewall -> wiring -> result
  *
  * A failure at any step undoes what this call did, last step first. If an earlier
  * ADD of the same attachment made the links, nothing is undone: they are in use.
@@ -9,7 +9,7 @@
 import { decodeArguments } from "../cni/arguments.ts";
 import type { AddCall } from "../cni/call.ts";
 import type { CniResult } from "../cni/result.ts";
-import { applyNat } from "../firewall/apply-nat.ts";
+import { prepareHost } from "../firewall/prepare-host.ts";
 import type { AddRequest } from "./add-request.ts";
 import { chooseMtu } from "./mtu.ts";
 import { awaitReadiness } from "./readiness-gates.ts";
@@ -62,8 +62,8 @@ async function attach(
   signal.throwIfAborted();
 
   surroundings.enterPhase("kernel");
-  if (registered.pools !== undefined) await applyNat(surroundings.host.netfilter, registered.pools);
-  const { addresses } = registered;
+  const { addresses, pools } = registered;
+  await prepareHost(surroundings.host.netfilter, { addresses, pools, warn: (message) => log.warning(message) });
   const { includeDefaultRoutes, queueCount: queues, allowIpForwarding } = config;
   const routes = chooseRoutes({ addresses, given: registered.routes, includeDefaultRoutes });
   const plan = planWiring({

@@ -1,6 +1,7 @@
 /** The admin tool run inside the test: files are a table, output is text. */
 import type { Context } from "../../src/admin/command.ts";
 import type { HostAddress } from "../../src/admin/node/host-addresses.ts";
+import type { HostFacts } from "../../src/admin/node/host-facts.ts";
 import { runAdmin } from "../../src/admin/run.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openMemory } from "../../src/datastore/memory/memory.ts";
@@ -22,6 +23,7 @@ export interface AdminSurroundings {
   /** What the tool works on, whatever datastore it is told to use. It stays open. */
   readonly store?: Datastore;
   readonly openDatastore?: Context["openDatastore"];
+  readonly hostFacts?: HostFacts;
   readonly now?: Date;
   readonly signal?: AbortSignal;
   /** Called with each text as it is written to stdout. */
@@ -57,6 +59,7 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
     hostName: async () => surroundings.hostName ?? "This-Host",
     hostAddresses: async () => surroundings.hostAddresses ?? [],
     openDatastore: surroundings.openDatastore ?? (async () => keptOpen(store)),
+    readHostFacts: async () => surroundings.hostFacts ?? WELL,
     now: () => now,
     uuid: () => "00000000-0000-4000-8000-000000000001",
     random: () => 0.5,
@@ -65,6 +68,12 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
   const code = await runAdmin(args, context);
   return { code, stdout: out.join(""), stderr: err.join("") };
 }
+
+const WELL: HostFacts = {
+  forwarding: { ipv4: true, ipv6: true },
+  hasLegacyFilter: false,
+  droppingChains: [],
+};
 
 function missing(): never {
   throw Object.assign(new Error("missing"), { code: "ENOENT" });

@@ -13,7 +13,7 @@ const OPEN_INTERVAL = 1;
 
 export function readTable(message: MessageCursor): NftTable | undefined {
   if (message.type !== wire.MESSAGE.newTable) return undefined;
-  const family = nameOf(wire.FAMILY, message.view.getUint8(message.start));
+  const family = readFamily(message);
   if (family === undefined) return undefined;
   let name = "";
   let comment: string | undefined;
@@ -23,6 +23,11 @@ export function readTable(message: MessageCursor): NftTable | undefined {
     if (attributes.type === wire.TABLE.userdata) comment = findComment(attributes.copy());
   }
   return { family, name, ...commented(comment) };
+}
+
+/** `undefined` for a family that this program does not know. */
+export function readFamily(message: MessageCursor): NftTable["family"] | undefined {
+  return nameOf(wire.FAMILY, message.view.getUint8(message.start));
 }
 
 export function readChain(message: MessageCursor): { readonly table: string; readonly chain: NftChain } | undefined {

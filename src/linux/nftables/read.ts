@@ -9,7 +9,7 @@ import type { MessageCursor } from "../netlink/message-reader.ts";
 import type { NetlinkRequest } from "../netlink/request.ts";
 import { attempt, dump, type NetlinkSocket } from "../netlink-socket.ts";
 import { writeElement } from "./element-writer.ts";
-import { readChain, readElements, readRule, readRuleHead, readSet, readTable } from "./object-reader.ts";
+import { readChain, readElements, readFamily, readRule, readRuleHead, readSet, readTable } from "./object-reader.ts";
 import type { NftChain, NftRule, NftTable, TableReference } from "./ruleset.ts";
 import type { NftElement, NftSet } from "./set.ts";
 import * as wire from "./wire.ts";
@@ -48,6 +48,24 @@ export function listChains(socket: NetlinkSocket, table: TableReference): NftCha
   return dump(socket, named("list chains of", wire.MESSAGE.getChain, table, {}), (message) => {
     const read = readChain(message);
     return read?.table === table.name ? read.chain : undefined;
+  });
+}
+
+/** The chains of all tables of all families. */
+export function listAllChains(
+  socket: NetlinkSocket,
+): readonly { readonly table: TableReference; readonly chain: NftChain }[] {
+  const request: NetlinkRequest = {
+    action: "list chains",
+    type: wire.MESSAGE.getChain,
+    flags: 0,
+    write: (writer) => writer.raw(new Uint8Array(wire.HEADER_LENGTH)),
+  };
+  return dump(socket, request, (message) => {
+    const read = readChain(message);
+    const family = readFamily(message);
+    if (read === undefined || family === undefined) return undefined;
+    return { table: { family, name: read.table }, chain: read.chain };
   });
 }
 

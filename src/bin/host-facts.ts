@@ -1,0 +1,19 @@
+/** Reads the facts about this host for the admin tool. Loaded only by the commands that need them. */
+import type { HostFacts } from "../admin/node/host-facts.ts";
+import { findAllDrops } from "../firewall/forward-chains.ts";
+import { readText } from "../linux/files.ts";
+import { directNetfilter } from "../linux/netfilter-access.ts";
+import { readSysctl } from "../linux/sysctl.ts";
+
+const LEGACY_TABLES = ["/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"];
+
+export async function readHostFacts(): Promise<HostFacts> {
+  return {
+    forwarding: {
+      ipv4: readSysctl("net/ipv4/ip_forward") === "1",
+      ipv6: readSysctl("net/ipv6/conf/all/forwarding") === "1",
+    },
+    hasLegacyFilter: LEGACY_TABLES.some((path) => readText(path)?.split("\n").includes("filter") === true),
+    droppingChains: await directNetfilter.withSocket(findAllDrops),
+  };
+}

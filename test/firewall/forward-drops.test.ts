@@ -1,0 +1,76 @@
+/** A host whose own firewall drops forwarded packets: ADD and `node check` name the chain and a remedy that works. */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { identity } from "../../src/identity.ts";
+import { hostProblem } from "../support/host.ts";
+import { program, testNeeding } from "../support/needs.ts";
+import { openPluginSite, type PluginSite } from "../support/plugin-site.ts";
+import { builtProgram } from "../support/run-plugin.ts";
+import { askTcp, serveTcp } from "../support/talk.ts";
+
+const needs = [hostProblem(), program("nft"), program("iptables")];
+const testPackets = testNeeding(...needs);
+
+const FIREWALLS = [
+  {
+    name: "Docker's FORWARD policy",
+    setUp: "iptables -P FORWARD DROP; iptables -N DOCKER-USER; iptables -A FORWARD -j DOCKER-USER",
+    chain: 'chain "FORWARD" of table ip "filter"',
+    remedy: /iptables -I FORWARD .* ACCEPT/,
+  },
+  {
+    name: "an nftables.conf with a forward policy",
+    setUp: "nft 'table inet filter { chain forward { type filter hook forward priority 0; policy drop; }; }'",
+    chain: 'chain "forward" of table inet "filter"',
+    remedy: /nft insert rule inet filter forward .* accept/,
+  },
+] as const;
+
+describe.each(FIREWALLS)("a host with $name", ({ setUp, chain, remedy }) => {
+  let site: PluginSite;
+  beforeAll(async () => {
+    if (needs.some((need) => need !== undefined)) return;
+    site = await openPluginSite("embedded");
+    await site.host.must(["sh", "-ec", setUp]);
+  });
+  afterAll(() => site?.[Symbol.asyncDispose]());
+
+  const attach = async () => {
+    const pod = await site.makePod();
+    const { code, stdout, stderr } = await site.call("ADD", pod);
+    if (code !== 0) throw new Error(stdout + stderr);
+    const address = /10\.50\.[\d.]+/.exec(stdout)?.[0] ?? "";
+    return { netns: site.host.view(pod.netns), address, stderr };
+  };
+  const check = () => site.host.run([builtProgram(identity.adminTool), "node", "check"]);
+
+  testPackets("is warned by ADD and by the check of the node, with a remedy that helps", async () => {
+    const [client, server] = [await attach(), await attach()];
+    using _server = serveTcp(server.netns, "pod", 80);
+    expect(server.stderr).toContain(chain);
+    const before = await check();
+    expect([before.code, before.stdout]).toEqual([1, expect.stringContaining(chain)]);
+    expect(await askTcp(client.netns, server.address, 80)).toBe("silence");
+
+    const commands = remedy.exec(server.stderr)?.[0] ?? "";
+    expect(before.stdout).toContain(commands);
+    await site.host.must(["sh", "-ec", commands]);
+    expect(await askTcp(client.netns, server.address, 80)).toBe(`pod ${client.address}`);
+    expect((await attach()).stderr).toBe("");
+    expect((await check()).code).toBe(0);
+  });
+});
+
+describe("a host with firewalld", () => {
+  testPackets("is warned although the policy is accept: the last rule rejects", async () => {
+    await using site = await openPluginSite("embedded");
+    const chain =
+      "{ type filter hook forward priority 10; policy accept; ct state established accept; jump ZONES; reject; }";
+    await site.host.must(["nft", `table inet firewalld { chain ZONES { }; chain filter_FORWARD ${chain}; }`]);
+    const warned = await site.call("ADD", await site.makePod());
+    expect(warned.stderr).toContain('chain "filter_FORWARD" of table inet "firewalld"');
+    expect(warned.stderr).toContain("firewall-cmd --permanent --zone=trusted");
+
+    await site.host.must(["nft", `add rule inet firewalld ZONES iifname "${identity.interfacePrefix}*" accept`]);
+    expect((await site.call("ADD", await site.makePod())).stderr).toBe("");
+  });
+});
