@@ -22,7 +22,12 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
   },
   {
     place: "./test/plugin/crash.test.ts",
-    proves: "ADD and DEL killed at every point, on each datastore and with host-local, with each way to recover",
+    proves:
+      "ADD and DEL killed at every point, on each datastore, at both levels of atomicity and with host-local, with each way to recover",
+  },
+  {
+    place: "./src/ipam/interleavings.test.ts",
+    proves: "two allocators at once in every order of up to four turns, at both levels of atomicity: never a corrupt record",
   },
   {
     place: "./test/plugin/storm.test.ts",

@@ -29,3 +29,14 @@ export async function effectOf<Value>(name: string, work: () => Promise<Value>):
   visit?.(`after ${name}`);
   return value;
 }
+
+let oneObjectAtATime = false;
+
+/** From now on datastores are opened that commit one object at a time; does nothing in the shipped build. */
+export function commitOneObjectAtATime(): void {
+  if (typeof FAULTS !== "undefined" && FAULTS) oneObjectAtATime = true;
+}
+
+export function commitsOneObjectAtATime(): boolean {
+  return oneObjectAtATime;
+}

@@ -3,9 +3,12 @@
  * the one: who uses etcd never pays for SQLite, and the other way round.
  */
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
+import { commitsOneObjectAtATime } from "../effect.ts";
 import { PluginError } from "../errors.ts";
 import { loadOnce } from "../load-once.ts";
 import type { Datastore } from "./datastore.ts";
+
+declare const FAULTS: boolean | undefined;
 
 export interface OpenOptions {
   /** Spreads the processes of a cluster over the members of etcd: a number from 0 up to 1. */
@@ -27,7 +30,7 @@ export interface Openers {
 
 export function openBy(openers: Openers): OpenDatastore {
   return async (settings, options = {}) => {
-    const store = await openKind(settings, openers, options);
+    const store = await atTestedLevel(await openKind(settings, openers, options));
     const { signal } = options;
     if (signal?.aborted) await store.close();
     signal?.addEventListener("abort", () => void store.close(), { once: true });
@@ -51,6 +54,13 @@ export const openDatastoreUntilExit: OpenDatastore = openBy({
   ...DIRECT,
   embedded: async (path) => (await loadEmbedded()).openEmbedded(path, { atClose: "leave a small journal" }),
 });
+
+/** A test build may have every datastore commit one object at a time. */
+async function atTestedLevel(store: Datastore): Promise<Datastore> {
+  if (typeof FAULTS === "undefined" || !FAULTS || !commitsOneObjectAtATime()) return store;
+  const { oneObjectStore } = await import("./one-object-store.ts");
+  return oneObjectStore(store);
+}
 
 async function openKind(settings: DatastoreSettings, openers: Openers, { random }: OpenOptions): Promise<Datastore> {
   switch (settings.kind) {

@@ -25,8 +25,15 @@ import { blocksToAssignFrom, blocksToReleaseFrom, type HostHints, hintOf, withSe
 import type { Turn } from "./host-turn.ts";
 import type { AffinityOutcome, AffinityRequest } from "./release/decide-affinity.ts";
 import { decideReleaseHandle } from "./release/decide-handle.ts";
-import { releaseAddresses, releaseAffinity, releaseHandle, wantedToRelease } from "./release/release.ts";
-import type { Assignment, AssignRequest, GuardedAddress, Released, ReleaseHandleRequest } from "./request.ts";
+import { recountHandle, releaseAddresses, releaseAffinity, releaseHandle, wantedToRelease } from "./release/release.ts";
+import type {
+  Assignment,
+  AssignRequest,
+  GuardedAddress,
+  RecountRequest,
+  Released,
+  ReleaseHandleRequest,
+} from "./request.ts";
 import { baseWanted, blockName, View, wantedBlocks } from "./view.ts";
 
 /** An address and the block it lies in. */
@@ -42,6 +49,8 @@ export interface Allocator {
   releaseAddresses(addresses: readonly GuardedAddress[]): Promise<Released>;
   /** Ends a host's claim on a block. */
   releaseAffinity(request: AffinityRequest): Promise<AffinityOutcome>;
+  /** Makes a handle count what its blocks hold; no address is released. */
+  recountHandle(request: RecountRequest): Promise<void>;
   /** Reads only: what the owner holds. */
   held(request: ReleaseHandleRequest): Promise<readonly HeldAddress[]>;
 }
@@ -55,6 +64,7 @@ export function openAllocator(store: Datastore, means: AllocatorMeans): Allocato
     releaseHandle: (request, alongside) => turn(() => releaseHandle({ store, means, hints }, request, alongside)),
     releaseAddresses: (addresses) => turn(() => releaseAddresses(store, means, addresses)),
     releaseAffinity: (request) => turn(() => releaseAffinity(store, means, request)),
+    recountHandle: (request) => turn(() => recountHandle(store, means, request)),
     held: (request) => held({ store, means, hints }, request),
   };
 }

@@ -44,6 +44,11 @@ export interface ReleaseHandleRequest extends Owner {
   readonly likely?: readonly string[];
 }
 
+export interface RecountRequest {
+  readonly handle: string;
+  readonly likely?: readonly Prefix[];
+}
+
 /** An address to give back, if it still belongs to whom it is thought to belong. */
 export interface GuardedAddress {
   readonly address: Address;

@@ -1,11 +1,15 @@
 /**
  * The process is killed before and after every change that ADD and DEL make;
  * then DEL, GC, or a second ADD and DEL must leave nothing. The points are told
- * by the executable itself as it passes them.
+ * by the executable itself as it passes them. The datastore commits all changes
+ * of a call at once, and in further places one object at a time: there nothing may
+ * be corrupt even before anybody recovers it.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { identity } from "../../src/identity.ts";
+import { parseKey } from "../../src/model/keys.ts";
+import { problemsOf } from "../support/agreement.ts";
 import { buildWithCrashPoints, type CrashBuild } from "../support/crash-build.ts";
 import { hasEtcd } from "../support/etcd.ts";
 import { hostProblem } from "../support/host.ts";
@@ -35,6 +39,10 @@ interface Place {
   readonly path?: string;
   /** A point that must be among those of ADD. */
   readonly passes: RegExp;
+  /** The datastore commits one object at a time. */
+  readonly oneByOne?: true;
+  /** Each ADD finds no block, claim or profile: it is the first one of its node. */
+  readonly first?: true;
   readonly recoveries: readonly Recovery[];
 }
 
@@ -68,12 +76,40 @@ const PLACES: readonly Place[] = [
     recoveries: NAMES,
   },
   {
+    title: "embedded, one object at a time",
+    kind: "embedded",
+    more: {},
+    missing: undefined,
+    passes: /^after datastore commit: create .*\/workloadendpoints\//,
+    recoveries: NAMES,
+    oneByOne: true,
+  },
+  {
+    title: "embedded, one object at a time, by the first attachment of a node",
+    kind: "embedded",
+    more: {},
+    missing: undefined,
+    passes: /^after datastore commit: create .*\/ipv6\/block\//,
+    recoveries: NAMES,
+    oneByOne: true,
+    first: true,
+  },
+  {
     title: "etcd",
     kind: "etcd",
     more: {},
     missing: hasEtcd ? undefined : "needs the program etcd",
     passes: /^after datastore commit$/,
     recoveries: NAMES,
+  },
+  {
+    title: "etcd, one object at a time",
+    kind: "etcd",
+    more: {},
+    missing: hasEtcd ? undefined : "needs the program etcd",
+    passes: /^after datastore commit: create .*\/workloadendpoints\//,
+    recoveries: NAMES,
+    oneByOne: true,
   },
   {
     title: "our own host-local and embedded",
@@ -109,7 +145,7 @@ beforeAll(() => {
 });
 afterAll(() => build?.remove());
 
-for (const { title, kind, more, missing, path, passes, recoveries } of PLACES) {
+for (const { title, kind, more, missing, path, passes, recoveries, oneByOne, first } of PLACES) {
   describe(`killed on ${title}`, () => {
     const test = testNeeding(hostProblem(), missing);
     let site: PluginSite;
@@ -121,8 +157,20 @@ for (const { title, kind, more, missing, path, passes, recoveries } of PLACES) {
     const options = (fault?: string): CallOptions => ({
       program: build.program,
       config: site.config({ ...more, log_level: "ERROR" }),
-      environment: { CNI_PATH: path ?? build.directory, ...(fault === undefined ? {} : { [VARIABLE]: fault }) },
+      environment: {
+        CNI_PATH: path ?? build.directory,
+        ...(oneByOne && { [`${VARIABLE}_ATOMICITY`]: "one object" }),
+        ...(fault === undefined ? {} : { [VARIABLE]: fault }),
+      },
     });
+    const prepare = async () => {
+      if (first) await forgetBlocks(site);
+    };
+    /** One after another a kill leaves what is unfinished; at once it leaves nothing at all, or everything. */
+    const expectUncorrupted = async (point: string) => {
+      const found = (await problemsOf(site)).filter(({ severity }) => !oneByOne || severity === "corrupt");
+      expect({ point, found }).toEqual({ point, found: [] });
+    };
     /** As on a host that has served before: what is made once is made. */
     const serveOne = async () => {
       const pod = await site.makePod();
@@ -137,6 +185,7 @@ for (const { title, kind, more, missing, path, passes, recoveries } of PLACES) {
 
     test("ADD loses nothing", async () => {
       await serveOne();
+      await prepare();
       const sample = await site.makePod();
       const points = await pointsOf("ADD", sample);
       await site.quietly("DEL", sample, options());
@@ -145,9 +194,11 @@ for (const { title, kind, more, missing, path, passes, recoveries } of PLACES) {
 
       for (const [index, point] of points.entries()) {
         for (const recovery of recoveriesAt(index, recoveries)) {
+          await prepare();
           const pod = await site.makePod();
           const killed = await site.call("ADD", pod, options(String(index + 1)));
           expect([point, killed.code, killed.stdout]).toEqual([point, KILLED, ""]);
+          await expectUncorrupted(point);
           await RECOVERIES[recovery](site, pod, options());
           expect({ point, recovery, left: await site.left() }).toEqual({ point, recovery, left: [] });
         }
@@ -156,12 +207,14 @@ for (const { title, kind, more, missing, path, passes, recoveries } of PLACES) {
 
     test("ADD that is told to stop has given all back, or is whole", async () => {
       await serveOne();
+      await prepare();
       const sample = await site.makePod();
       const points = await pointsOf("ADD", sample);
       await site.quietly("DEL", sample, options());
 
       const codes: number[] = [];
       for (const [index, point] of points.entries()) {
+        await prepare();
         const pod = await site.makePod();
         const stopped = await site.call("ADD", pod, options(`stop ${index + 1}`));
         codes.push(stopped.code);
@@ -188,12 +241,22 @@ for (const { title, kind, more, missing, path, passes, recoveries } of PLACES) {
           await site.add(pod, options());
           const killed = await site.call("DEL", pod, options(String(index + 1)));
           expect([point, killed.code]).toEqual([point, KILLED]);
+          await expectUncorrupted(point);
           await RECOVERIES[recovery](site, pod, options());
           expect({ point, recovery, left: await site.left() }).toEqual({ point, recovery, left: [] });
         }
       }
     });
   });
+}
+
+/** As on a node that never served: its blocks, its claims and the profile of its network go. */
+async function forgetBlocks({ store }: PluginSite): Promise<void> {
+  for (const key of (await store.list()).keys()) {
+    const parts = parseKey(key);
+    const isProfile = parts?.kind === "resource" && parts.plural === "profiles";
+    if (parts?.kind === "block" || parts?.kind === "affinity" || isProfile) await store.remove(key);
+  }
 }
 
 const INTERRUPTED = 111;

@@ -6,7 +6,7 @@ import { expect } from "bun:test";
 import { openMemory } from "../../src/datastore/memory/memory.ts";
 import { formatAddress } from "../../src/ip/address.ts";
 import { addressAt, attributesOf } from "../../src/ipam/block.ts";
-import { findProblems } from "../../src/ipam/invariants.ts";
+import { findProblems, type Problem, type World } from "../../src/ipam/invariants.ts";
 import { readWorld } from "../../src/ipam/world.ts";
 import { seed } from "./ipam.ts";
 import { type AddResult, NETWORK, type PluginSite, type Pod } from "./plugin-site.ts";
@@ -60,10 +60,8 @@ async function routed({ host }: PluginSite): Promise<Account> {
 
 /** By the datastore, whose records must also agree among themselves. */
 async function recorded({ store }: PluginSite): Promise<Account> {
-  const copy = openMemory();
   const entries = [...(await store.list())];
-  await seed(copy, ...entries.map(([key, value]) => ({ kind: "put", key, value }) as const));
-  const world = await readWorld(copy);
+  const world = await worldOf(entries);
   expect(findProblems(world)).toEqual([]);
   expect(entries.filter(([key]) => key.includes("/workloadendpoints/"))).toHaveLength(world.handles.length);
   return accountOf(
@@ -75,4 +73,15 @@ async function recorded({ store }: PluginSite): Promise<Account> {
       }),
     ),
   );
+}
+
+/** What is wrong with the records of addresses. */
+export async function problemsOf({ store }: PluginSite): Promise<readonly Problem[]> {
+  return findProblems(await worldOf([...(await store.list())]));
+}
+
+async function worldOf(entries: readonly (readonly [key: string, value: string])[]): Promise<World> {
+  const copy = openMemory();
+  await seed(copy, ...entries.map(([key, value]) => ({ kind: "put", key, value }) as const));
+  return readWorld(copy);
 }

@@ -11,14 +11,13 @@
  *   address without its endpoint            released
  */
 import type { Change, Datastore, Entry } from "../../datastore/datastore.ts";
-import { formatPrefix, type Prefix } from "../../ip/prefix.ts";
+import type { Prefix } from "../../ip/prefix.ts";
 import type { Allocator } from "../../ipam/allocator.ts";
 import { isEmpty, ordinalsOf, touched } from "../../ipam/block.ts";
 import type { World } from "../../ipam/invariants.ts";
-import { affinityChange, blockChange, handleRecordChange, requirePrefix } from "../../ipam/records.ts";
+import { affinityChange, blockChange, requirePrefix } from "../../ipam/records.ts";
 import { affineNode, type IPAMBlock, readBlock } from "../../model/ipam-block.ts";
-import { readHandle } from "../../model/ipam-handle.ts";
-import { affinityKey, blockKey, handleKey } from "../../model/keys.ts";
+import { affinityKey, blockKey } from "../../model/keys.ts";
 import type { Allocation } from "./blocks.ts";
 import type { Finding } from "./findings.ts";
 
@@ -34,7 +33,7 @@ export async function repair(finding: Finding, context: RepairContext): Promise<
     case "allocation-without-handle":
     case "handle-count-wrong":
     case "handle-without-block":
-      return recountHandle(finding.handle ?? "", context);
+      return recount(finding.handle ?? "", context);
     case "affinity-stale":
     case "affinity-without-block": {
       const request = { node: finding.node ?? "", block: requirePrefix(finding.block ?? ""), inUse: "keep" } as const;
@@ -65,37 +64,10 @@ export async function repair(finding: Finding, context: RepairContext): Promise<
   }
 }
 
-async function recountHandle(handle: string, { store, world }: RepairContext): Promise<boolean> {
-  const key = handleKey(handle);
-  const recorded = world.handles.find(({ handleId }) => handleId === handle)?.blocks ?? {};
-  const itsBlocks = world.blocks.filter((block) => ordinalsOf(block, { handle }).length > 0);
-  const cidrs = new Map<string, Prefix>(
-    [...Object.keys(recorded).map(requirePrefix), ...itsBlocks.map(({ cidr }) => cidr)].map((cidr) => [
-      formatPrefix(cidr),
-      cidr,
-    ]),
-  );
-  const blockKeys = [...cidrs.values()].map(blockKey);
-  const { answers } = await store.read([key, ...blockKeys].map((each) => ({ kind: "key", key: each })));
-  const [[stored] = [], ...blocks] = answers;
-  const counts: Record<string, number> = {};
-  for (const [entry] of blocks) {
-    if (!entry) continue;
-    const block = readBlock(entry.value, entry.key);
-    const count = ordinalsOf(block, { handle }).length;
-    if (count > 0) counts[formatPrefix(block.cidr)] = count;
-  }
-  const before = stored ? readHandle(stored.value, key, handle).blocks : {};
-  if (stored && Bun.deepEquals(before, counts)) return true;
-  // A handle counts down only after a write of the block, and up before one: see ipam/handle.ts.
-  const guards = blocks.map(([entry], index): Change => {
-    const block = entry && readBlock(entry.value, entry.key);
-    const isReduced = block && (before[formatPrefix(block.cidr)] ?? 0) > (counts[formatPrefix(block.cidr)] ?? 0);
-    if (isReduced) return blockChange(touched(block), entry.revision);
-    return { kind: "expect", key: blockKeys[index] ?? "", revision: entry?.revision };
-  });
-  const changes = handleRecordChange(handle, counts, stored?.revision);
-  return changes.length === 0 || (await store.commit([...guards, ...changes])).ok;
+async function recount(handle: string, { allocator, world }: RepairContext): Promise<boolean> {
+  const blocks = world.blocks.filter((block) => ordinalsOf(block, { handle }).length > 0);
+  await allocator.recountHandle({ handle, likely: blocks.map(({ cidr }) => cidr) });
+  return true;
 }
 
 /** After a write of the block, so that whoever ends the claim at the same time loses its race. */

@@ -8,7 +8,7 @@
  * later one, unless the journal has grown: every opener reads it.
  */
 import type { Database } from "bun:sqlite";
-import { effectOf } from "../../effect.ts";
+import { commitEffect } from "../commit-effect.ts";
 import type { Decide, OrderedChange, Snapshot, Transacted, Wanted, Written } from "../datastore.ts";
 import { type Change, type Datastore, type DatastoreEvent, HistoryGone } from "../datastore.ts";
 import { asOneTransaction } from "../ordered-changes.ts";
@@ -67,7 +67,7 @@ class EmbeddedDatastore implements Datastore {
   async commit(given: readonly OrderedChange[]): Promise<Written> {
     const changes = asOneTransaction(given);
     // A deferred transaction that writes after it has read fails at once when another wrote in between.
-    const written = await effectOf("datastore commit", () =>
+    const written = await commitEffect(changes, () =>
       whenUnlocked(this.database, () => this.transaction("BEGIN IMMEDIATE", () => this.write(changes))),
     );
     this.poll.lookNow();

@@ -3,8 +3,8 @@
  * one transaction each. A commit whose answer was lost is never made again
  * blindly: see `own-commit.ts`.
  */
-import { effectOf } from "../../effect.ts";
 import { PluginError } from "../../errors.ts";
+import { commitEffect } from "../commit-effect.ts";
 import {
   type Change,
   type Datastore,
@@ -137,7 +137,7 @@ class EtcdDatastore implements ProvingDatastore {
     const changes = asOneTransaction(given);
     const understand = (answer: TransactionAnswer) => requireReason(toWritten(changes, answer));
     const asked = { changes, transaction: commitTransaction(changes), understand };
-    return effectOf("datastore commit", () => this.commitSurely(asked));
+    return commitEffect(changes, () => this.commitSurely(asked));
   }
 
   transact<Outcome>(wanted: readonly Wanted[], decide: Decide<Outcome>): Promise<Transacted<Outcome>> {
@@ -152,7 +152,7 @@ class EtcdDatastore implements ProvingDatastore {
     if (!transaction) return read();
     try {
       const asked = { changes, transaction, understand: (answer: TransactionAnswer) => toProven(wanted, answer) };
-      return await effectOf("datastore commit", () => this.commitSurely(asked));
+      return await commitEffect(changes, () => this.commitSurely(asked));
     } catch (error) {
       // Perhaps there is nothing to write: that is not to fail for want of space.
       if (isRefusal(error)) return read();

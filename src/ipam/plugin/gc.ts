@@ -9,9 +9,12 @@
  * meanwhile is kept.
  */
 import type { GcCall } from "../../cni/call.ts";
+import type { Datastore } from "../../datastore/datastore.ts";
 import { pagesBelow } from "../../datastore/pages.ts";
 import { type BlockAttribute, type IPAMBlock, readBlock } from "../../model/ipam-block.ts";
-import { blocksPrefix } from "../../model/keys.ts";
+import { readHandle } from "../../model/ipam-handle.ts";
+import { blocksPrefix, HANDLES_PREFIX, parseKey } from "../../model/keys.ts";
+import type { Allocator } from "../allocator.ts";
 import { addressAt, attributesOf, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE } from "../block.ts";
 import { requireReadyForReleasing, WANTED_CLUSTER } from "../cluster.ts";
 import type { GuardedAddress } from "../request.ts";
@@ -36,14 +39,42 @@ export async function releaseLeaked(
   requireReadyForReleasing(answers[0]);
 
   const keep = { network, node: session.node, isKept };
+  const held = new Map<string, number>();
   for (const family of [4, 6] as const) {
     for await (const { entries } of pagesBelow(store, blocksPrefix(family))) {
-      const leaked = entries.flatMap((entry) => leakedAddresses(readBlock(entry.value, entry.key), keep));
+      const blocks = entries.map((entry) => readBlock(entry.value, entry.key));
+      const leaked = blocks.flatMap((block) => leakedAddresses(block, keep));
+      for (const handle of blocks.flatMap(holdersOf)) held.set(handle, (held.get(handle) ?? 0) + 1);
+      for (const { handle = "" } of leaked) held.set(handle, (held.get(handle) ?? 0) - 1);
       if (leaked.length === 0) continue;
       const { released } = await allocator.releaseAddresses(leaked);
       session.log.info("Released addresses of containers that no longer exist", { count: released.length });
     }
   }
+  // Where all changes are committed at once no call leaves a handle behind that counts too many.
+  if (store.atomicity === "one object") await recountHandles(network, held, { store, allocator });
+}
+
+/** Of handles of the network that count more addresses than they have left, on whatever node: nothing is taken from them. */
+async function recountHandles(
+  network: string,
+  held: ReadonlyMap<string, number>,
+  { store, allocator }: { readonly store: Datastore; readonly allocator: Allocator },
+): Promise<void> {
+  for await (const { entries } of pagesBelow(store, HANDLES_PREFIX)) {
+    for (const entry of entries) {
+      const parts = parseKey(entry.key);
+      if (parts?.kind !== "handle" || !parts.handleId.startsWith(`${network}.`)) continue;
+      const { blocks } = readHandle(entry.value, entry.key, parts.handleId);
+      const counted = Object.values(blocks).reduce((sum, count) => sum + count, 0);
+      if (counted > (held.get(parts.handleId) ?? 0)) await allocator.recountHandle({ handle: parts.handleId });
+    }
+  }
+}
+
+/** The handle of every address that is held. */
+function holdersOf(block: IPAMBlock): readonly string[] {
+  return [...block.allocations.keys()].flatMap((ordinal) => attributesOf(block, ordinal)?.handleId ?? []);
 }
 
 /** The network and node to collect, and which attachments keep their addresses. */

@@ -1,4 +1,4 @@
-/** The three ways to give something back: what a handle holds, these addresses, a host's claim on a block. */
+/** The ways to give something back: what a handle holds, these addresses, a host's claim on a block, what is only counted. */
 import { counted } from "../../counted.ts";
 import type { Datastore, Wanted } from "../../datastore/datastore.ts";
 import type { Address } from "../../ip/address.ts";
@@ -6,9 +6,10 @@ import { affinityKey, blockKey, handleKey } from "../../model/keys.ts";
 import type { AllocatorParts } from "../allocator-means.ts";
 import { handlesOf, isEmpty, type Owner } from "../block.ts";
 import { type Alongside, type Pace, settle } from "../commit-loop.ts";
+import { changesToGive } from "../handle.ts";
 import { blocksToReleaseFrom, hintOf, withSeenBlocks } from "../hints.ts";
-import type { GuardedAddress, Released, ReleaseHandleRequest } from "../request.ts";
-import { blockName, wantedBlocks } from "../view.ts";
+import type { GuardedAddress, RecountRequest, Released, ReleaseHandleRequest } from "../request.ts";
+import { blockName, View, wantedBlocks } from "../view.ts";
 import { ADDRESSES_AT_ONCE, decideReleaseAddresses, wantedBlocksOf } from "./decide-addresses.ts";
 import { type AffinityOutcome, type AffinityRequest, decideReleaseAffinity } from "./decide-affinity.ts";
 import { decideReleaseHandle, type ReleaseOutcome } from "./decide-handle.ts";
@@ -89,6 +90,31 @@ export async function releaseAffinity(
     pace,
   );
   return outcome;
+}
+
+/**
+ * Makes the handle count what its blocks hold, and takes nothing from it: finishes what an operation left that stopped
+ * half way. `likely`: blocks that may hold addresses of it though it does not name them.
+ */
+export async function recountHandle(
+  store: Datastore,
+  pace: Pace,
+  { handle, likely = [] }: RecountRequest,
+): Promise<void> {
+  await settle<undefined>(
+    store,
+    {
+      action: `count the addresses of "${handle}"`,
+      first: (again) => wantedToRelease({ handle }, likely.map(blockName), again),
+      decide: (facts) => {
+        const view = new View(facts, "");
+        const unread = view.handleBlocks(handle).filter((cidr) => view.block(cidr).kind === "unknown");
+        if (unread.length > 0) return { kind: "read", wanted: unread.map((cidr) => view.wantedBlock(cidr)) };
+        return { kind: "commit", changes: changesToGive(view, [handle], []), outcome: undefined };
+      },
+    },
+    pace,
+  );
 }
 
 export function wantedToRelease(owner: Owner, likely: readonly string[], again: readonly string[]): readonly Wanted[] {
