@@ -27,7 +27,8 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
   },
   {
     place: "./src/ipam/interleavings.test.ts",
-    proves: "two allocators at once in every order of up to four turns, at both levels of atomicity: never a corrupt record",
+    proves:
+      "two allocators at once in every order of up to four turns, at both levels of atomicity: never a corrupt record",
   },
   {
     place: "./test/plugin/storm.test.ts",

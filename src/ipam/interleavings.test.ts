@@ -123,8 +123,18 @@ const RACES: readonly Race[] = [
   },
 ];
 
-/** The last of a race: how far one may get before the other, and how often they take turns. */
-const SIZE = proofSize({ everyDay: { most: 9, turns: 2 }, soak: { most: 12, turns: 3 } });
+/** How often the two take turns, and how many requests one makes at most before it is the other's turn. */
+const SIZES = proofSize({
+  everyDay: [
+    { turns: 2, most: 8 },
+    { turns: 3, most: 3 },
+  ],
+  soak: [
+    { turns: 3, most: 12 },
+    { turns: 4, most: 5 },
+  ],
+});
+const SCHEDULES = SIZES.flatMap(({ turns, most }) => [...turnsOfTwo(most, turns)]);
 
 for (const atomicity of LEVELS) {
   describe(`at every interleaving, ${atomicity} at a time,`, () => {
@@ -151,7 +161,7 @@ for (const atomicity of LEVELS) {
       ])(
         `${title}${"%s"} never leave corrupt records`,
         async (_, surplus) => {
-          for (const schedule of turnsOfTwo(SIZE.most, SIZE.turns)) {
+          for (const schedule of SCHEDULES) {
             const table = await open(before, surplus);
             const corrupt = async () => (await problemsOf(table)).filter(({ severity }) => severity === "corrupt");
             const results = await interleave({

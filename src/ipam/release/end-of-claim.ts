@@ -3,7 +3,8 @@
  *
  *   claim pendingDeletion -> block deleted, or nobody's -> claim deleted
  *
- * So a claim is never confirmed without its block, wherever a crash comes.
+ * So a claim is never confirmed without its block, wherever a crash comes. The
+ * claim is always written first: whoever is about to confirm it loses its race.
  */
 import type { Change, OrderedChange } from "../../datastore/datastore.ts";
 import type { Prefix } from "../../ip/prefix.ts";
@@ -14,10 +15,7 @@ export function endOfClaim(
   { node, cidr, key, state, revision }: HostAffinity & { readonly node: string; readonly cidr: Prefix },
   block: Change,
 ): readonly OrderedChange[] {
-  if (state === "pendingDeletion") return [block, { kind: "delete", key, revision }];
-  return [
-    affinityChange({ node, cidr }, "pendingDeletion", revision),
-    block,
-    { kind: "rewrite", key, value: undefined },
-  ];
+  // To write the state that is there already might change nothing, not even the revision. Either is unconfirmed.
+  const unconfirmed = state === "pendingDeletion" ? "pending" : "pendingDeletion";
+  return [affinityChange({ node, cidr }, unconfirmed, revision), block, { kind: "rewrite", key, value: undefined }];
 }
