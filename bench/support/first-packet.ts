@@ -56,7 +56,7 @@ async function makeHost(count: number): Promise<Disposable> {
     ip -n ${pod} route add default via 10.9.0.1
     nsenter --net=/run/netns/${host} sh -c 'echo 1 > /proc/sys/net/ipv4/ip_forward'`;
   const made = Bun.spawnSync(["sh", "-ec", script], { stderr: "pipe" });
-  if (made.exitCode !== 0) throw new Error(`Cannot make a host: ${made.stderr}`);
+  if (made.exitCode !== 0) throw new Error(`Cannot create a host: ${made.stderr}`);
   await mapPorts(`/run/netns/${host}`, count);
   return serveTcp(`/run/netns/${pod}`, "pod", 80, "0.0.0.0");
 }

@@ -80,7 +80,7 @@ async function cpuTimeWhenIdle(pids: readonly number[], intervals: number): Prom
   throw new Error("Cannot measure the node agent: it does not become idle");
 }
 
-/** The agent starts a process of its own for the calls. */
+/** The agent starts a separate process for the calls. */
 function childrenOf(pid: number): readonly number[] {
   return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
 }

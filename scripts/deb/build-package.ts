@@ -1,7 +1,7 @@
 /**
  * Builds the Debian package with dpkg-deb alone. Reproducible: the same
- * executable gives the same bytes, whoever builds it, whenever and where.
- * Nothing is stripped: the program of a compiled Bun lies behind its last section.
+ * executable always gives the same bytes, on any machine and at any time.
+ * Nothing is stripped: the code of an executable compiled with Bun is after its last section.
  */
 import { chmodSync, lstatSync, lutimesSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -26,7 +26,7 @@ export function adminPage(): string {
     "",
     "## Global options",
     "",
-    "These, `--namespace` and the datastore options may also stand before the command, as in kubectl.",
+    "These, `--namespace` and the datastore options may also be given before the command, as in kubectl.",
     "",
     ...optionTable(COMMON_OPTIONS),
     "",

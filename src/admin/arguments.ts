@@ -1,4 +1,4 @@
-/** Parses the arguments after a command name: options may stand anywhere, `--` ends them, `-` alone is an argument. */
+/** Parses the arguments after a command name: options may be anywhere, `--` ends them, `-` alone is an argument. */
 import { nearestName } from "../model/nearest-name.ts";
 import { quoted } from "../quote.ts";
 import { type Given, UsageError } from "./command.ts";

@@ -72,7 +72,7 @@ export interface Context {
   readonly showsProgress: boolean;
   /** Fires, with an `Interruption`, when the user stops the command: every wait ends, and the command with it. */
   readonly signal: AbortSignal;
-  /** Fires when nobody reads stdout any more (`| head`); seen at a write. */
+  /** Fires when stdout is closed by its reader (`| head`), which a write detects. */
   readonly outputClosed: AbortSignal;
   stdout(text: string): void;
   stderr(text: string): void;

@@ -1,4 +1,4 @@
-/** Global options may also stand before the command, as in kubectl: `-o json get pools`. */
+/** Global options may also be given before the command, as in kubectl: `-o json get pools`. */
 import { readOption } from "./arguments.ts";
 import { COMMON_OPTIONS } from "./command.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";

@@ -44,7 +44,7 @@ function formatFields(fields: LogFields): readonly string[] {
     });
 }
 
-/** Fields that explain a failure; all others hold a value. */
+/** Fields that explain a failure; all others have a value. */
 const SENTENCES: ReadonlySet<string> = new Set(["details", "reason", "remedy"]);
 
 /** All line breaks of Unicode, and control characters of terminals. */

@@ -15,7 +15,7 @@ const port = v.union([v.number(), v.string()]);
 /** A number, a range `1000:2000`, or the name of a port of the endpoint. */
 const portField = v.pipe(
   port,
-  v.check(isPort, 'is no port; use a number from 0 to 65535, a range like "1000:2000", or a name'),
+  v.check(isPort, 'is not a port; use a number from 0 to 65535, a range like "1000:2000", or a name'),
 );
 
 const protocolField = v.pipe(

@@ -13,9 +13,9 @@ const INTERFACE_NAME = /^[a-zA-Z0-9_.-]{1,15}$/;
 
 const portNumber = v.pipe(
   v.number(),
-  v.integer("is no port; use a whole number from 0 to 65535"),
-  v.minValue(0, "is no port; use a whole number from 0 to 65535"),
-  v.maxValue(65_535, "is no port; use a whole number from 0 to 65535"),
+  v.integer("is not a port; use a whole number from 0 to 65535"),
+  v.minValue(0, "is not a port; use a whole number from 0 to 65535"),
+  v.maxValue(65_535, "is not a port; use a whole number from 0 to 65535"),
 );
 
 const endpointPort = v.object({
@@ -41,7 +41,10 @@ const specSchema = v.object({
   ipv6Gateway: v.exactOptional(addressField),
   profiles: v.exactOptional(v.array(v.string())),
   interfaceName: v.exactOptional(
-    v.pipe(v.string(), v.regex(INTERFACE_NAME, 'is no interface name; use 1 to 15 letters, digits, "_", "." or "-"')),
+    v.pipe(
+      v.string(),
+      v.regex(INTERFACE_NAME, 'is not a valid interface name; use 1 to 15 letters, digits, "_", "." or "-"'),
+    ),
   ),
   mac: v.exactOptional(macField),
   ports: v.exactOptional(v.array(endpointPort)),

@@ -70,7 +70,7 @@ async function recount(handle: string, { allocator, world }: RepairContext): Pro
   return true;
 }
 
-/** After a write of the block, so that whoever ends the claim at the same time loses its race. */
+/** After a write of the block, so that a concurrent release of the claim fails. */
 async function confirmClaim(cidr: Prefix, node: string, store: Datastore): Promise<boolean> {
   const keys = [blockKey(cidr), affinityKey(node, cidr)];
   const { answers } = await store.read(keys.map((key) => ({ kind: "key", key })));
