@@ -53,6 +53,7 @@ const TABLE = {
   tc: "iproute2",
   nft: "nftables",
   ping: "iputils-ping",
+  curl: "curl",
   dnsmasq: "dnsmasq-base",
   iperf3: "iperf3",
   // Upstream's portmap, a peer, uses iptables.

@@ -12,7 +12,7 @@ export const IMAGE = "vt.invalid/busybox:1";
 /** Ends only when it is killed: what the sandbox of a pod needs. */
 const PAUSE = ["/bin/sleep", "1000000"];
 
-const APPLETS = ["sh", "ip", "ping", "ping6", "httpd", "nc", "cat", "sleep", "true"];
+const APPLETS = ["sh", "ip", "ping", "ping6", "httpd", "nc", "cat", "sleep", "true", "mkdir", "hostname", "wget"];
 
 /** Why no root file system can be made; undefined when it can. */
 export function rootfsProblem(): string | undefined {
