@@ -2,6 +2,7 @@
 import { COMMON_OPTIONS, type Command, type CommandGroup, visibleCommands } from "../../src/admin/command.ts";
 import { COMMANDS } from "../../src/admin/commands.ts";
 import { CONFIG_FILE, DATASTORE_SETTINGS } from "../../src/admin/datastore/options.ts";
+import { valueText } from "../../src/admin/help.ts";
 import { NETWORK_CONFIG_DIRECTORY } from "../../src/admin/installed-network.ts";
 import type { Option } from "../../src/admin/option.ts";
 import { identity } from "../../src/identity.ts";
@@ -15,7 +16,7 @@ export function adminPage(): string {
     "",
     `${COMMANDS.summary}. \`${tool} COMMAND --help\` or \`${tool} help COMMAND\` shows the help of a command.`,
     "",
-    "- Exit codes: 0 success, 1 failure, 2 wrong usage (unknown command or option, missing argument), 130 interrupted by SIGINT (Ctrl-C), 143 by SIGTERM.",
+    "- Exit codes: 0 success, 1 failure, 2 wrong usage (unknown command or option, missing argument; `diff` has its own), 130 interrupted by SIGINT (Ctrl-C), 143 by SIGTERM.",
     "- An interrupted command stops at once and does not leave a write half done: a write in progress is completed, no further write starts. A second",
     "  signal stops the command without waiting for that write.",
     "- Results go to stdout; errors, notes and progress go to stderr.",
@@ -84,9 +85,10 @@ function commandSection(command: Command, words: readonly string[]): readonly st
 }
 
 function optionTable(options: readonly Option[]): readonly string[] {
-  const rows = options.map(({ name, letter, value, summary }) => {
+  const rows = options.map((option) => {
+    const { name, letter, summary } = option;
     const written = [...(letter === undefined ? [] : [`-${letter}`]), `--${name}`].join(", ");
-    return `| \`${written}${value === undefined ? "" : ` ${value}`}\` | ${summary} |`;
+    return `| \`${written}${valueText(option)}\` | ${summary} |`;
   });
   return ["| Option | Meaning |", "|---|---|", ...rows];
 }

@@ -82,6 +82,8 @@ export interface Context {
   listFolder(path: string): Promise<readonly string[] | undefined>;
   hostName(): Promise<string>;
   hostAddresses(): Promise<readonly HostAddress[]>;
+  /** Opens the text in an editor, and returns it when the editor has ended. */
+  editText(text: string, editor: string): Promise<EditedText>;
   openDatastore(settings: DatastoreSettings): Promise<Datastore>;
   /** Of the host that the tool runs on. */
   readHostFacts(): Promise<HostFacts>;
@@ -90,6 +92,13 @@ export interface Context {
   /** A number from 0 (inclusive) to 1 (exclusive). */
   random(): number;
   wait(milliseconds: number): Promise<void>;
+}
+
+/** What the user wrote, in a file that stays until it is removed. */
+export interface EditedText {
+  readonly text: string;
+  readonly path: string;
+  remove(): Promise<void>;
 }
 
 /** Options that every command accepts. */

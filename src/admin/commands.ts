@@ -5,13 +5,18 @@ import { completionCommand } from "./completion-command.ts";
 import { configCheck } from "./config-check.ts";
 import { datastoreCheck } from "./datastore/check.ts";
 import { datastoreInit } from "./datastore/init.ts";
+import { explainCommand } from "./explain/explain.ts";
 import { ipamCheck } from "./ipam/check.ts";
 import { ipamConfigure } from "./ipam/configure.ts";
 import { ipamRelease } from "./ipam/release.ts";
 import { ipamShow } from "./ipam/show.ts";
 import { nodeCheck } from "./node/check.ts";
 import { nodeRegister } from "./node/register.ts";
+import { apiResourcesCommand } from "./resources/api-resources.ts";
 import { deleteCommand } from "./resources/delete.ts";
+import { describeCommand } from "./resources/describe.ts";
+import { diffCommand } from "./resources/diff.ts";
+import { editCommand } from "./resources/edit.ts";
 import { getCommand } from "./resources/get.ts";
 import { labelCommand } from "./resources/label.ts";
 import { patchCommand } from "./resources/patch.ts";
@@ -24,9 +29,14 @@ export const COMMANDS: CommandGroup = {
   summary: `${identity.adminTool} manages ${identity.title} networks`,
   commands: [
     getCommand,
+    describeCommand,
+    explainCommand,
+    apiResourcesCommand,
     applyCommand,
     createCommand,
     replaceCommand,
+    diffCommand,
+    editCommand,
     patchCommand,
     labelCommand,
     deleteCommand,

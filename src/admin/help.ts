@@ -56,10 +56,15 @@ function commandHelp(command: Command, words: readonly string[], { paint, width 
   ];
 }
 
+/** ` FILE`, or `[=WHERE]` if the value may be left out. */
+export function valueText({ value, valueIfBare }: Option): string {
+  if (value === undefined) return "";
+  return valueIfBare === undefined ? ` ${value}` : `[=${value}]`;
+}
+
 function optionRow(option: Option): readonly [string, string] {
   const letter = option.letter === undefined ? "    " : `-${option.letter}, `;
-  const value = option.value === undefined ? "" : ` ${option.value}`;
-  return [`${letter}--${option.name}${value}`, option.summary];
+  return [`${letter}--${option.name}${valueText(option)}`, option.summary];
 }
 
 /** If the second column would be narrower than this, it is printed below the first. */

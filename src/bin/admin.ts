@@ -5,6 +5,7 @@ import { Interruption, STOP_EXIT_CODES, STOP_SIGNALS } from "../admin/interrupti
 import { runAdmin } from "../admin/run.ts";
 import { openDatastore } from "../datastore/open.ts";
 import { wasClosedAtStart } from "./descriptors.ts";
+import { editText } from "./edit-text.ts";
 import { hostName } from "./host-name.ts";
 import { removeProxyVariables } from "./proxy-variables.ts";
 
@@ -41,6 +42,7 @@ export async function run(args: readonly string[]): Promise<number> {
     listFolder,
     hostName,
     hostAddresses: async () => (await import("./host-addresses.ts")).hostAddresses(),
+    editText: (text, editor) => stopping.holdWhile(() => editText(text, editor)),
     openDatastore,
     readHostFacts: async () => (await import("./host-facts.ts")).readHostFacts(),
     now: () => new Date(),
@@ -54,17 +56,34 @@ export async function run(args: readonly string[]): Promise<number> {
   return isOutputLost && code === EXIT_OK ? EXIT_FAILED : code;
 }
 
+interface Stopping {
+  readonly signal: AbortSignal;
+  /** Ctrl-C in an editor is the editor's, although the terminal sends it to this process too. */
+  holdWhile<Result>(work: () => Promise<Result>): Promise<Result>;
+  forget(): void;
+}
+
 /** The first signal lets the command end cleanly; a second one ends the process at once. */
-function stopOnSignals(): { readonly signal: AbortSignal; forget(): void } {
+function stopOnSignals(): Stopping {
   const controller = new AbortController();
+  let isHeld = false;
   for (const name of STOP_SIGNALS) {
     process.on(name, () => {
+      if (isHeld && name === "SIGINT") return;
       if (controller.signal.aborted) process.exit(STOP_EXIT_CODES[name]);
       controller.abort(new Interruption(name));
     });
   }
   return {
     signal: controller.signal,
+    async holdWhile(work) {
+      isHeld = true;
+      try {
+        return await work();
+      } finally {
+        isHeld = false;
+      }
+    },
     // A reader of stdout that does not read must not make the process immune to signals.
     forget() {
       for (const name of STOP_SIGNALS) process.removeAllListeners(name);

@@ -33,6 +33,8 @@ export interface AdminSurroundings {
   readonly hostAddresses?: readonly HostAddress[];
   readonly readStdin?: Context["readStdin"];
   readonly listFolder?: Context["listFolder"];
+  /** What the user makes of the text in the editor. */
+  readonly edit?: (text: string, editor: string) => string | Promise<string>;
 }
 
 export async function runInside(args: readonly string[], surroundings: AdminSurroundings = {}): Promise<AdminRun> {
@@ -58,6 +60,11 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
     listFolder: surroundings.listFolder ?? (async (path) => namesBelow(`${path}/`, files)),
     hostName: async () => surroundings.hostName ?? "This-Host",
     hostAddresses: async () => surroundings.hostAddresses ?? [],
+    editText: async (text, editor) => ({
+      text: (await surroundings.edit?.(text, editor)) ?? text,
+      path: "/tmp/edited.yaml",
+      remove: async () => {},
+    }),
     openDatastore: surroundings.openDatastore ?? (async () => keptOpen(store)),
     readHostFacts: async () => surroundings.hostFacts ?? WELL,
     now: () => now,

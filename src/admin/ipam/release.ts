@@ -9,8 +9,9 @@ import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageErro
 import { withDatastore } from "../datastore/open.ts";
 import { reportError } from "../report-error.ts";
 import { readOrExplain, withRemedy } from "../resources/unreadable-remedy.ts";
+import { allocationAt, blocksOf } from "./address-blocks.ts";
 import { allocatorFor } from "./allocator.ts";
-import { allocationAt, blocksOf, requireAddress } from "./show-address.ts";
+import { requireAddress } from "./show-address.ts";
 
 export const ipamRelease: Command = {
   kind: "command",

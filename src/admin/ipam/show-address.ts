@@ -1,18 +1,12 @@
 /** `ipam show --ip`: the owner of an address. */
 import type { Datastore } from "../../datastore/datastore.ts";
-import { type ReadEach, readEach } from "../../datastore/read-each.ts";
 import { type Address, formatAddress, parseAddress } from "../../ip/address.ts";
-import { blockOf } from "../../ip/block.ts";
 import { formatPrefix, prefixContains } from "../../ip/prefix.ts";
-import { ordinalIn } from "../../ipam/block.ts";
-import { decodeBlock } from "../../ipam/records.ts";
-import { BLOCK_SIZES } from "../../model/block-sizes.ts";
-import { affineNode, type IPAMBlock } from "../../model/ipam-block.ts";
-import { blockKey } from "../../model/keys.ts";
+import { affineNode } from "../../model/ipam-block.ts";
 import { quoted } from "../../quote.ts";
 import { type Context, type ExitCode, type Given, UsageError, wantsJson } from "../command.ts";
 import { printable } from "../printable.ts";
-import { type Allocation, allocationsOf } from "./blocks.ts";
+import { allocationAt, blocksOf } from "./address-blocks.ts";
 import { findPools, findReserved } from "./pools.ts";
 import { reportUnreadable } from "./report-unreadable.ts";
 
@@ -71,22 +65,6 @@ interface Facts {
   readonly node: string | undefined;
   readonly since: string | undefined;
   readonly attributes?: Readonly<Record<string, string>>;
-}
-
-/** Reads the blocks of every possible size at once: the pool, which has the block size, may be gone. */
-export async function blocksOf(store: Datastore, address: Address): Promise<ReadEach<IPAMBlock>> {
-  const { shortest, longest } = BLOCK_SIZES[address.family];
-  const lengths = Array.from({ length: longest - shortest + 1 }, (_, index) => shortest + index);
-  const { answers } = await store.read(
-    lengths.map((length) => ({ kind: "key", key: blockKey(blockOf(address, length)) })),
-  );
-  return readEach(answers.flat(), decodeBlock);
-}
-
-export function allocationAt(block: IPAMBlock, address: Address): Allocation | undefined {
-  const ordinal = ordinalIn(block, address);
-  if (ordinal === undefined || block.allocations[ordinal] === undefined) return undefined;
-  return allocationsOf(block).find((each) => each.address.value === address.value);
 }
 
 const OWN_LINES: ReadonlySet<string> = new Set(["node", "timestamp"]);

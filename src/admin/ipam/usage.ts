@@ -92,7 +92,7 @@ export function strayUsage(pools: readonly NamedPool[], blocks: readonly IPAMBlo
 }
 
 /** Sorted by address, not by text. */
-function blockUsages(blocks: readonly IPAMBlock[]): readonly BlockUsage[] {
+export function blockUsages(blocks: readonly IPAMBlock[]): readonly BlockUsage[] {
   return blocks.toSorted((left, right) => comparePrefixes(left.cidr, right.cidr)).map(blockUsage);
 }
 

@@ -37,7 +37,15 @@ export interface Deletion {
   readonly inUse: "refuse" | "release";
 }
 
+/** A part of `describe`: rows of cells below a title. */
+export interface DescribedSection {
+  readonly title: string;
+  readonly rows: readonly (readonly string[])[];
+}
+
 export interface KindHooks<R extends Resource = Resource> {
+  /** What `describe` shows in addition to the resource itself. */
+  describe?(store: Datastore, resource: R): Promise<readonly DescribedSection[]>;
   /** Checks against other records in the datastore before a resource is created. */
   checkCreate?(store: Datastore, resource: R): Promise<readonly Problem[]>;
   /** Deletes a resource in several steps, or not at all; absent if only the record must be deleted. */

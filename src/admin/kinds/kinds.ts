@@ -7,6 +7,7 @@ import { CLUSTER_INFORMATION, ENDPOINT, IPAM_CONFIGURATION, NODE, PROFILE, RESER
 import type { Node } from "../../model/node.ts";
 import type { Profile } from "../../model/profile.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import { describeEndpoint, describeNode } from "../ipam/describe.ts";
 import { releaseNode } from "../resources/delete-node.ts";
 import type { AdminKind } from "./kind.ts";
 import { formatLabels } from "./labels.ts";
@@ -45,6 +46,7 @@ const NODE_ROW: AdminKind<Node> = {
     { header: "IPV4", cell: ({ spec }) => spec.bgp?.ipv4Address ?? "" },
     { header: "IPV6", cell: ({ spec }) => spec.bgp?.ipv6Address ?? "" },
   ],
+  describe: describeNode,
   afterDelete: releaseNode,
 };
 
@@ -67,6 +69,7 @@ const ENDPOINT_ROW: AdminKind<WorkloadEndpoint> = {
     { header: "PROFILES", cell: ({ spec }) => (spec.profiles ?? []).join(","), isWide: true },
     { header: "MAC", cell: ({ spec }) => spec.mac ?? "", isWide: true },
   ],
+  describe: describeEndpoint,
   remedyIfUnreadable: (remove) => `${remove}, then recreate its workload`,
   uncertainIfUnreadable: ["allocation-without-endpoint"],
 };

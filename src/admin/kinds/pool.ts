@@ -1,5 +1,6 @@
 import type { IPPool } from "../../model/ip-pool.ts";
 import { POOL } from "../../model/kinds.ts";
+import { describePool } from "../ipam/describe.ts";
 import { deletePool } from "../resources/delete-pool.ts";
 import { checkPoolBlocks } from "../resources/pool-blocks.ts";
 import type { AdminKind } from "./kind.ts";
@@ -17,6 +18,7 @@ export const POOL_ROW: AdminKind<IPPool> = {
     { header: "DISABLED", cell: ({ spec }) => `${spec.disabled}` },
     { header: "SELECTOR", cell: ({ spec }) => spec.nodeSelector },
   ],
+  describe: describePool,
   checkCreate: checkPoolBlocks,
   deleteResource: deletePool,
   deletedUnreadNote:

@@ -1,24 +1,17 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
-import type { ResourceName } from "../../model/keys.ts";
-import { type Command, type Context, type Given, UsageError } from "../command.ts";
+import type { Command, Context, Given } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
-import type { AdminKind } from "../kinds/kind.ts";
 import type { ActionResult } from "./action-result.ts";
-import { notFound } from "./find.ts";
+import { type DeletionTarget, deletionTargets } from "./deletion-targets.ts";
+import { DRY_RUN_OPTION, surroundingsOf } from "./dry-run.ts";
+import { ALL_NAMESPACES_OPTION, notFound } from "./find.ts";
 import { forEachResource } from "./for-each-resource.ts";
+import { SELECTOR_OPTION } from "./label-selector.ts";
 import { lostRace } from "./lost-race.ts";
-import { KIND_WORDS, NAMESPACE_OPTION, parseSelections, referenceText } from "./reference.ts";
-import { FILE_OPTION, FILE_OPTIONS, readGivenResources } from "./sources.ts";
+import { KIND_WORDS, NAMESPACE_OPTION, referenceText } from "./reference.ts";
+import { FILE_OPTIONS } from "./sources.ts";
 import { findOne } from "./stored.ts";
-
-/** A resource to delete. */
-interface DeletionTarget {
-  readonly kind: AdminKind;
-  readonly name: ResourceName;
-  /** Only if it is still at this revision. */
-  readonly revision?: string;
-}
 
 export const deleteCommand: Command = {
   kind: "command",
@@ -30,13 +23,18 @@ export const deleteCommand: Command = {
     "Deleting a pool disables it first, then releases its blocks from their nodes, then deletes it.",
     "Deleting a node also releases its block claims. Leftover block claims of a deleted node are removed too.",
     "Its empty blocks are deleted; blocks in use stay without a node and are deleted with their last address.",
+    "With -l or --all, resources of the namespace are deleted, or of all namespaces with -A.",
     "An unreadable resource is deleted only with --force; whether an unreadable pool is in use is then not checked.",
   ].join("\n"),
-  operands: "KIND NAME… | KIND/NAME…",
+  operands: "KIND NAME… | KIND/NAME… | KIND -l SELECTOR | KIND --all",
   completes: KIND_WORDS,
   options: [
     ...FILE_OPTIONS,
+    SELECTOR_OPTION,
+    { name: "all", summary: "Delete all resources of the kind" },
     NAMESPACE_OPTION,
+    ALL_NAMESPACES_OPTION,
+    DRY_RUN_OPTION,
     { name: "force", summary: "Delete pools even if their addresses are in use, and unreadable resources" },
     { name: "ignore-not-found", summary: "Do not fail if a resource does not exist" },
   ],
@@ -44,29 +42,22 @@ export const deleteCommand: Command = {
   examples: [
     { command: "delete ippool blue", does: "Delete a pool" },
     { command: "delete -f pools.yaml --ignore-not-found", does: "Delete the resources in a file" },
+    { command: "delete nodes -l rack=a --dry-run", does: "Show which nodes would be deleted" },
     { command: "delete node n1 --force", does: "Delete a node even if it is unreadable" },
   ],
   async run(context, given) {
-    const all = await deletionTargets(context, given);
-    return withDatastore(context, given, (store) =>
-      forEachResource(context, given, { all, act: (each) => deleteOne(store, each, { context, given }) }),
-    );
+    const search = await deletionTargets(context, given);
+    return withDatastore(context, given, async (store) => {
+      const work = surroundingsOf(given, { store, context });
+      const all = await search(store);
+      if (all.length === 0) context.stderr("No resources found.\n");
+      return forEachResource(context, given, {
+        all,
+        act: (each) => deleteOne(work.store, each, { context: work.context, given }),
+      });
+    });
   },
 };
-
-async function deletionTargets(context: Context, given: Given): Promise<readonly DeletionTarget[]> {
-  if (given.lists.has(FILE_OPTION.name)) {
-    if (given.operands.length > 0) throw new UsageError("Give either -f or KIND and NAME, not both");
-    return (await readGivenResources(context, given)).map(({ kind, name, resource }) => {
-      const revision = resource.metadata.resourceVersion;
-      return { kind, name, ...(revision === undefined ? {} : { revision }) };
-    });
-  }
-  const selections = parseSelections(given);
-  const nameless = selections.find(({ names }) => names.length === 0);
-  if (nameless) throw new UsageError(`The name of the ${nameless.kind.kind} to delete is required`);
-  return selections.flatMap(({ kind, names }) => names.map((name) => ({ kind, name })));
-}
 
 async function deleteOne(
   store: Datastore,

@@ -11,6 +11,7 @@ import { errorMessage } from "../error-message.ts";
 import { paintStderr } from "../paint.ts";
 import { reportError } from "../report-error.ts";
 import type { ActionResult } from "./action-result.ts";
+import { isDryRun } from "./dry-run.ts";
 import { referenceText } from "./reference.ts";
 
 interface Named {
@@ -26,14 +27,15 @@ export async function forEachResource<Each extends Named>(
   const results: unknown[] = [];
   let code: ExitCode = EXIT_OK;
   const printJson = () => {
-    if (wantsJson(given)) context.stdout(`${JSON.stringify({ results }, undefined, 2)}\n`);
+    const report = { ...(isDryRun(given) ? { dryRun: true } : {}), results };
+    if (wantsJson(given)) context.stdout(`${JSON.stringify(report, undefined, 2)}\n`);
   };
   for (const each of work.all) {
     const resource = referenceText(each.kind, each.name);
     try {
-      const done = await work.act(each);
+      const done = withoutRevision(await work.act(each), given);
       results.push({ resource, action: done.action, ...resultOf(done) });
-      if (!wantsJson(given)) context.stdout(`${resource} ${done.action}\n`);
+      if (!wantsJson(given)) context.stdout(`${resource} ${done.action}${isDryRun(given) ? " (dry run)" : ""}\n`);
       if (done.note !== undefined) context.stderr(`${paintStderr(context).yellow("note:")} ${done.note}\n`);
     } catch (failure) {
       if (context.signal.aborted || !isOfOneResource(failure)) {
@@ -50,8 +52,14 @@ export async function forEachResource<Each extends Named>(
   return code;
 }
 
+/** The revision of a write that did not happen means nothing. */
+function withoutRevision(done: ActionResult, given: Given): ActionResult {
+  const { revision: _, ...rest } = done;
+  return isDryRun(given) ? rest : done;
+}
+
 /** Any other failure would affect all other resources too. */
-function isOfOneResource(failure: unknown): failure is PluginError {
+export function isOfOneResource(failure: unknown): failure is PluginError {
   return failure instanceof PluginError && failure.kind !== "datastore-unavailable";
 }
 

@@ -3,6 +3,7 @@ import type { Resource } from "../../model/resource.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, UsageError } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
+import { DRY_RUN_OPTION, surroundingsOf } from "./dry-run.ts";
 import { forEachResource } from "./for-each-resource.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "./reference.ts";
 import { updateResource } from "./update.ts";
@@ -23,7 +24,11 @@ export const labelCommand: Command = {
     "KEY=VALUE sets a label, KEY- removes it. An existing label with another value is changed only with --overwrite.",
   operands: "KIND NAME KEY=VALUE… KEY-…",
   completes: KIND_WORDS,
-  options: [{ name: "overwrite", summary: "Change existing labels that have another value" }, NAMESPACE_OPTION],
+  options: [
+    { name: "overwrite", summary: "Change existing labels that have another value" },
+    NAMESPACE_OPTION,
+    DRY_RUN_OPTION,
+  ],
   needsDatastore: true,
   examples: [
     {
@@ -36,23 +41,24 @@ export const labelCommand: Command = {
     const { kind, name, rest } = parseReference(given);
     const change = parseLabelChange(rest);
     const mayOverwrite = given.switches.has("overwrite");
-    return withDatastore(context, given, (store) =>
-      forEachResource(context, given, {
+    return withDatastore(context, given, (store) => {
+      const work = surroundingsOf(given, { store, context });
+      return forEachResource(context, given, {
         all: [{ kind, name }],
         act: async (target) => {
-          const { action, revision } = await updateResource(store, target, {
+          const { action, revision } = await updateResource(work.store, target, {
             change: (resource) => {
               const labelled = withLabels(resource, change, mayOverwrite ? "overwrite" : "keep");
               const kept = kind.codec.read(kind.codec.write(labelled), kind.key(name)).metadata.labels ?? {};
               if (sameLabels(kept, labelled.metadata.labels ?? {})) return labelled;
               throw new PluginError("resource-invalid", `Cannot label ${kind.kind}: this kind does not support labels`);
             },
-            context,
+            context: work.context,
           });
           return { action: action === "unchanged" ? action : "labelled", revision };
         },
-      }),
-    );
+      });
+    });
   },
 };
 

@@ -85,6 +85,14 @@ function decodeDocument(document: unknown, place: string, namespace: string | un
   if (!kind) return refuse(`kind: ${unknownKind(word)}`);
 
   const decoded = kind.codec.decode(document);
+  const { apiVersion } = document;
+  const missing = apiVersion === undefined || apiVersion === null || apiVersion === "";
+  if (missing) {
+    const others = decoded.ok
+      ? []
+      : decoded.problems.map(formatProblem).filter((text) => !text.startsWith("apiVersion"));
+    return refuse(`apiVersion: is missing; write "${kind.codec.apiVersion}"`, ...others);
+  }
   if (!decoded.ok) return refuse(...decoded.problems.map(formatProblem));
   const { namespace: own } = decoded.value.metadata;
   if (own !== undefined && namespace !== undefined && own !== namespace) {

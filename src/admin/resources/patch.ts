@@ -1,12 +1,15 @@
 import { PluginError } from "../../errors.ts";
 import { isObject } from "../../model/shape.ts";
 import { quoted } from "../../quote.ts";
-import { type Command, UsageError } from "../command.ts";
+import { type Command, type Context, type Given, UsageError } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
+import { DRY_RUN_OPTION, surroundingsOf } from "./dry-run.ts";
 import { forEachResource } from "./for-each-resource.ts";
+import { jsonPatch, PatchError } from "./json-patch.ts";
 import { mergePatch } from "./merge-patch.ts";
 import { parseDocument } from "./parse-document.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, parseReference } from "./reference.ts";
+import { readText } from "./sources.ts";
 import { updateResource } from "./update.ts";
 
 export const patchCommand: Command = {
@@ -14,14 +17,18 @@ export const patchCommand: Command = {
   name: "patch",
   summary: "Update fields of a resource",
   description: [
-    "The patch is a JSON merge patch: objects are merged, null removes a field, lists are replaced as a whole.",
-    "If the patch contains metadata.resourceVersion, it fails unless the resource still has that version.",
+    "A merge patch (--type merge, RFC 7386) is an object: objects are merged, null removes a field, lists are replaced.",
+    "A JSON patch (--type json, RFC 6902) is a list of operations: add, remove, replace, move, copy and test.",
+    "If the patched resource has another metadata.resourceVersion than the stored one, it is not written.",
   ].join("\n"),
   operands: "KIND NAME",
   completes: KIND_WORDS,
   options: [
-    { name: "patch", letter: "p", value: "PATCH", summary: "The merge patch, as JSON or YAML" },
+    { name: "patch", letter: "p", value: "PATCH", summary: "The patch, as JSON or YAML" },
+    { name: "patch-file", value: "FILE", summary: "File with the patch, or - for standard input" },
+    { name: "type", value: "TYPE", oneOf: ["merge", "json"], summary: "Type of the patch: merge (default) or json" },
     NAMESPACE_OPTION,
+    DRY_RUN_OPTION,
   ],
   needsDatastore: true,
   examples: [
@@ -29,30 +36,55 @@ export const patchCommand: Command = {
       command: `patch ippool blue -p '{"spec":{"disabled":true}}'`,
       does: "Disable a pool: no new addresses are assigned from it",
     },
+    {
+      command: `patch node n1 --type json -p '[{"op":"remove","path":"/metadata/labels/rack"}]'`,
+      does: "Apply a list of operations",
+    },
     { command: "patch ippool blue -p 'spec: {nodeSelector: null}'", does: "Reset a field to its default" },
   ],
   async run(context, given) {
     const { kind, name, rest } = parseReference(given);
     if (rest.length > 0) throw new UsageError(`"patch" takes exactly one resource: got also ${quoted(rest[0])}`);
-    const text = given.values.get("patch");
-    if (text === undefined) throw new UsageError('"-p PATCH" is required');
-    const patch = parsePatch(text);
-    return withDatastore(context, given, (store) =>
-      forEachResource(context, given, {
+    const change = parsePatch(await patchText(context, given), given.values.get("type") ?? "merge");
+    return withDatastore(context, given, (store) => {
+      const work = surroundingsOf(given, { store, context });
+      return forEachResource(context, given, {
         all: [{ kind, name }],
         act: async (target) => {
-          const change = (resource: unknown) => mergePatch(resource, patch);
-          const { action, revision } = await updateResource(store, target, { change, context });
+          const { action, revision } = await updateResource(work.store, target, { change, context: work.context });
           return { action: action === "unchanged" ? action : "patched", revision };
         },
-      }),
-    );
+      });
+    });
   },
 };
 
-function parsePatch(text: string): Readonly<Record<string, unknown>> {
+async function patchText(context: Context, given: Given): Promise<string> {
+  const [text, file] = [given.values.get("patch"), given.values.get("patch-file")];
+  if (text !== undefined && file !== undefined) throw new UsageError("Give either --patch or --patch-file, not both");
+  if (text !== undefined) return text;
+  if (file === undefined) throw new UsageError('"-p PATCH" or "--patch-file FILE" is required');
+  return readText(context, file);
+}
+
+/** Returns what the patch does to a resource. */
+function parsePatch(text: string, type: string): (resource: unknown) => unknown {
   const parsed = parseDocument({ text, line: 1 });
   if (!parsed.ok) throw new PluginError("decode-failure", `Cannot read the patch: ${parsed.problems.join("; ")}`);
-  if (!isObject(parsed.value)) throw new UsageError("The patch must be an object");
-  return parsed.value;
+  const { value } = parsed;
+  if (type === "merge") {
+    if (isObject(value)) return (resource) => mergePatch(resource, value);
+    throw new UsageError(
+      Array.isArray(value) ? "A merge patch must be an object; use --type json" : "The patch must be an object",
+    );
+  }
+  if (!Array.isArray(value)) throw new UsageError("A JSON patch must be a list of operations; use --type merge");
+  return (resource) => {
+    try {
+      return jsonPatch(resource, value);
+    } catch (failure) {
+      if (!(failure instanceof PatchError)) throw failure;
+      throw new PluginError("resource-invalid", `Cannot apply the patch: ${failure.message}`);
+    }
+  };
 }

@@ -27,7 +27,7 @@ export interface Selection {
   readonly names: readonly ResourceName[];
 }
 
-function kindNamed(word: string): AdminKind {
+export function kindNamed(word: string): AdminKind {
   const found = findKind(ADMIN_KINDS, word);
   if (found) return found;
   const nearest = nearestName(word, ADMIN_KINDS.flatMap(kindWords));

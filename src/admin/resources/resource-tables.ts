@@ -2,6 +2,7 @@
 import type { AdminKind } from "../kinds/kind.ts";
 import { formatLabels } from "../kinds/labels.ts";
 import { TableWriter } from "../table.ts";
+import { ageOf } from "./age.ts";
 import { type CustomColumn, customCell, NO_VALUE } from "./custom-columns.ts";
 import type { Stored } from "./stored.ts";
 
@@ -95,18 +96,3 @@ const LABELS_COLUMN: Column = {
   header: "LABELS",
   cell: ({ stored }) => formatLabels(stored.resource.metadata.labels ?? {}) || NO_VALUE,
 };
-
-const UNITS = [
-  ["d", 86_400],
-  ["h", 3_600],
-  ["m", 60],
-] as const;
-
-/** `5d`, `3h`, `10m`, `7s`; empty if unknown. */
-function ageOf(timestamp: string | undefined, now: Date): string {
-  const created = timestamp === undefined ? Number.NaN : Date.parse(timestamp);
-  if (Number.isNaN(created)) return "";
-  const seconds = Math.max(0, Math.floor((now.getTime() - created) / 1000));
-  const [unit, size] = UNITS.find(([, length]) => seconds >= 2 * length) ?? ["s", 1];
-  return `${Math.floor(seconds / size)}${unit}`;
-}

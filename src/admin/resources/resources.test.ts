@@ -117,16 +117,61 @@ describe("apply", () => {
     expect((await ctl("get pools -o name")).stdout).toBe("");
   });
 
-  test("refuses overlapping pools and changes of immutable fields, and continues with the others", async () => {
+  test("checks everything before it writes anything: overlaps in the datastore and in the file, immutable fields", async () => {
     await give("apply", BLUE);
     const overlapping = resource("IPPool", "green", { cidr: "10.0.0.128/25" });
     const grown = resource("IPPool", "blue", { cidr: "10.0.0.0/23", blockSize: 28 });
-    const { code, stdout, stderr } = await give("apply", overlapping, grown, RED);
+    const alsoRed = resource("IPPool", "red-2", { cidr: "10.0.1.128/25" });
+    const { code, stdout, stderr } = await give("apply", RED, overlapping, grown, alsoRed);
 
     expect(code).toBe(EXIT_FAILED);
-    expect(stdout).toBe("ippool/red created\n");
+    expect(stdout).toBe("ippool/red not applied\n");
     expect(stderr).toContain('overlaps pool "blue"');
+    expect(stderr).toContain('overlaps pool "red"');
     expect(stderr).toContain("spec.cidr");
+    expect(stderr).toEndWith("Nothing was written: 3 of 4 resources cannot be applied.\n");
+    expect((await ctl("get pools -o name")).stdout).toBe("ippool/blue\n");
+  });
+
+  test("reports the resources that it did not write as JSON too", async () => {
+    await give("apply", BLUE);
+    const overlapping = resource("IPPool", "green", { cidr: "10.0.0.128/25" });
+    const { stdout } = await give("apply -o json", RED, overlapping);
+
+    expect(JSON.parse(stdout).results).toEqual([
+      { resource: "ippool/red", action: "not applied" },
+      expect.objectContaining({ resource: "ippool/green", action: "failed", reason: "resource-invalid" }),
+    ]);
+  });
+
+  test("keeps labels and annotations that it does not mention, unlike replace", async () => {
+    const labelled = (labels: object, annotations: object) =>
+      resource("Node", "n1", {}, { labels, annotations, finalizers: ["a"] });
+    await give("apply", labelled({ rack: "a", disk: "ssd" }, { note: "x" }));
+    const bare = resource("Node", "n1", {}, { labels: { disk: "hdd" } });
+
+    expect((await give("apply", bare)).stdout).toBe("node/n1 replaced\n");
+    expect((await json("get node n1")).metadata).toMatchObject({
+      labels: { rack: "a", disk: "hdd" },
+      annotations: { note: "x" },
+      finalizers: ["a"],
+    });
+    expect((await give("apply", bare)).stdout).toBe("node/n1 unchanged\n");
+    await give("replace", bare);
+    expect((await json("get node n1")).metadata).toMatchObject({ labels: { disk: "hdd" } });
+    expect((await json("get node n1")).metadata.annotations).toBeUndefined();
+  });
+
+  test("requires apiVersion, and says which", async () => {
+    const { code, stderr } = await give("apply", {
+      kind: "IPPool",
+      metadata: { name: "x" },
+      spec: { cidr: "10.0.0.0/8", a: 1 },
+    });
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain(`stdin: apiVersion: is missing; write "${API_VERSION}"`);
+    expect(stderr).toContain("spec.a: is not a known field");
   });
 
   test("replaces only the resourceVersion of the document", async () => {

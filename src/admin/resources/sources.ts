@@ -44,11 +44,22 @@ function placeOf(path: string): string {
 }
 
 async function readSource(context: Context, path: string, depth: number): Promise<readonly Manifest[]> {
-  if (path === "-") return [{ place: placeOf(path), text: await context.readStdin() }];
-  try {
+  if (path === "-") return [{ place: placeOf(path), text: await readText(context, path) }];
+  return explainFailure(path, async () => {
     const names = await context.listFolder(path);
     const files = names === undefined ? [path] : await filesIn(context, path, { names, depth });
     return await Promise.all(files.map(async (place) => ({ place, text: await context.readFile(place) })));
+  });
+}
+
+/** The text of a file, or of standard input for `-`. */
+export function readText(context: Context, path: string): Promise<string> {
+  return path === "-" ? context.readStdin() : explainFailure(path, () => context.readFile(path));
+}
+
+async function explainFailure<Result>(path: string, read: () => Promise<Result>): Promise<Result> {
+  try {
+    return await read();
   } catch (cause) {
     if (cause instanceof PluginError) throw cause;
     const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);

@@ -1,7 +1,12 @@
-/** `apply`, `create` and `replace`: they differ only in whether the resource must exist. */
-import type { Command, Example } from "../command.ts";
+/** `apply`, `create` and `replace`: they differ in whether the resource must exist, and `apply` keeps what it does not mention. */
+import type { Datastore } from "../../datastore/datastore.ts";
+import type { PluginError } from "../../errors.ts";
+import type { Command, Context, Example, ExitCode, Given } from "../command.ts";
 import { withDatastore, withNewDatastore } from "../datastore/open.ts";
-import { forEachResource } from "./for-each-resource.ts";
+import { DRY_RUN_OPTION, isDryRun, surroundingsOf } from "./dry-run.ts";
+import { forEachResource, isOfOneResource } from "./for-each-resource.ts";
+import type { GivenResource } from "./manifest.ts";
+import { openOverlay } from "./overlay-store.ts";
 import { NAMESPACE_OPTION } from "./reference.ts";
 import { FILE_OPTIONS, readGivenResources } from "./sources.ts";
 import { type WriteMode, writeResource } from "./write.ts";
@@ -9,12 +14,17 @@ import { type WriteMode, writeResource } from "./write.ts";
 const COMMON_DESCRIPTION = [
   "All documents are validated before anything is written; unknown fields and duplicate keys are errors.",
   "If a resource has a resourceVersion, it is written only if the stored resource still has that version.",
-].join("\n");
+];
 
-export const applyCommand = writeCommand("apply", "Create resources, or replace existing ones", [
+const APPLY_DESCRIPTION = [
+  "Everything is checked before anything is written, against the datastore too: overlapping pools, immutable fields.",
+  "Labels, annotations and other metadata that a document does not mention are kept; replace removes them.",
+];
+
+export const applyCommand = writeCommand("apply", "Create resources, or change existing ones", [
   { command: "apply -f pools.yaml", does: "Create or update the resources in a file" },
-  { command: "apply -f manifests/ -o json", does: "Apply all files in a directory, with JSON output for a script" },
-  { command: "apply -f - < pools.yaml", does: "Apply from standard input" },
+  { command: "apply -f manifests/ -R -o json", does: "Apply all files below a directory, with JSON output" },
+  { command: "apply -f - --dry-run < pools.yaml", does: "Check what would be done with standard input" },
 ]);
 
 export const createCommand = writeCommand("create", "Create new resources", [
@@ -34,19 +44,70 @@ function writeCommand(mode: WriteMode, summary: string, examples: readonly Examp
     kind: "command",
     name: mode,
     summary,
-    description: COMMON_DESCRIPTION,
-    options: [...FILE_OPTIONS, NAMESPACE_OPTION],
+    description: [...COMMON_DESCRIPTION, ...(mode === "apply" ? APPLY_DESCRIPTION : [])].join("\n"),
+    options: [...FILE_OPTIONS, NAMESPACE_OPTION, DRY_RUN_OPTION],
     needsDatastore: true,
     examples,
     async run(context, given) {
       const all = await readGivenResources(context, given);
-      const open = mode === "replace" ? withDatastore : withNewDatastore;
-      return open(context, given, (store) =>
-        forEachResource(context, given, {
-          all,
-          act: (each) => writeResource(store, each, { mode, now: () => context.now(), uuid: () => context.uuid() }),
-        }),
-      );
+      // A dry run does not create a datastore either.
+      const open = mode === "replace" || isDryRun(given) ? withDatastore : withNewDatastore;
+      return open(context, given, (store) => writeAll(store, all, { mode, context, given }));
     },
   };
+}
+
+interface Writing {
+  readonly mode: WriteMode;
+  readonly context: Context;
+  readonly given: Given;
+}
+
+async function writeAll(store: Datastore, all: readonly GivenResource[], writing: Writing): Promise<ExitCode> {
+  const { mode, given } = writing;
+  const { context, store: target } = surroundingsOf(given, { store, context: writing.context });
+  const write = (on: Datastore, each: GivenResource) =>
+    writeResource(on, each, { mode, now: () => context.now(), uuid: () => context.uuid() });
+
+  if (mode === "apply" && all.length > 1) {
+    const overlay = openOverlay(store);
+    const failures = await findFailures(all, (each) => write(overlay, each));
+    if (failures.size > 0) return reportFailures(all, failures, writing);
+  }
+  return forEachResource(context, given, { all, act: (each) => write(target, each) });
+}
+
+type Failures = ReadonlyMap<GivenResource, PluginError>;
+
+async function findFailures(
+  all: readonly GivenResource[],
+  attempt: (each: GivenResource) => Promise<unknown>,
+): Promise<Failures> {
+  const failures = new Map<GivenResource, PluginError>();
+  for (const each of all) {
+    try {
+      await attempt(each);
+    } catch (failure) {
+      if (!isOfOneResource(failure)) throw failure;
+      failures.set(each, failure);
+    }
+  }
+  return failures;
+}
+
+async function reportFailures(
+  all: readonly GivenResource[],
+  failures: Failures,
+  { context, given }: Writing,
+): Promise<ExitCode> {
+  const code = await forEachResource(context, given, {
+    all,
+    async act(each) {
+      const failure = failures.get(each);
+      if (failure) throw failure;
+      return { action: "not applied" };
+    },
+  });
+  context.stderr(`Nothing was written: ${failures.size} of ${all.length} resources cannot be applied.\n`);
+  return code;
 }

@@ -12,7 +12,7 @@ import type { GivenResource } from "./manifest.ts";
 import { referenceText } from "./reference.ts";
 import { readAll, readOne, type Stored } from "./stored.ts";
 
-/** `apply` creates the resource, or replaces it if it exists. */
+/** `apply` creates the resource, or replaces it if it exists, except for metadata that it does not mention. */
 export type WriteMode = "create" | "replace" | "apply";
 
 export interface WriteOutcome {
@@ -33,11 +33,26 @@ export async function writeResource(
     if (!existing && mode === "replace") throw doesNotExist(given);
 
     const outcome = existing
-      ? await replace(store, given, existing)
+      ? await replace(store, mode === "apply" ? keepUnmentioned(given, existing) : given, existing)
       : await create(store, given, { uid: uuid(), creationTimestamp: now().toISOString() });
     if (outcome) return outcome;
   }
   throw new PluginError("try-again-later", `Cannot ${mode} ${textOf(given)}: others keep changing it`);
+}
+
+/** The metadata that the document does not mention stays as it is; `replace` removes it. */
+function keepUnmentioned(given: GivenResource, { resource: { metadata: before } }: Stored): GivenResource {
+  const { resource } = given;
+  const { resourceVersion: _, ...kept } = before;
+  const labels = { ...before.labels, ...resource.metadata.labels };
+  const annotations = { ...before.annotations, ...resource.metadata.annotations };
+  const metadata = {
+    ...kept,
+    ...resource.metadata,
+    ...(before.labels === undefined ? {} : { labels }),
+    ...(before.annotations === undefined ? {} : { annotations }),
+  };
+  return { ...given, resource: { ...resource, metadata } };
 }
 
 /** `undefined`: another writer was faster. */

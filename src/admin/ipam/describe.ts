@@ -1,0 +1,71 @@
+/** What `describe` shows about addresses: the usage of a pool, the blocks of a node, the addresses of an endpoint. */
+import type { Datastore } from "../../datastore/datastore.ts";
+import { parseAddress } from "../../ip/address.ts";
+import { formatPrefix, parseInterfaceAddress, prefixContains } from "../../ip/prefix.ts";
+import type { IPPool } from "../../model/ip-pool.ts";
+import { affineNode } from "../../model/ipam-block.ts";
+import type { Node } from "../../model/node.ts";
+import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import type { DescribedSection } from "../kinds/kind.ts";
+import { allocationAt, blocksOf } from "./address-blocks.ts";
+import { blockAt, blocksWithin, findBlocks } from "./blocks.ts";
+import { findPools, findReserved } from "./pools.ts";
+import { type BlockUsage, blockUsages, poolUsage } from "./usage.ts";
+
+export async function describePool(store: Datastore, { metadata }: IPPool): Promise<readonly DescribedSection[]> {
+  const pool = (await findPools(store)).readable.find(({ name }) => name === metadata.name);
+  if (!pool) return [];
+  const blocks = await blocksWithin(store, pool.cidr);
+  const usage = poolUsage(pool, {
+    blocks: blocks.readable,
+    unreadable: blocks.unreadable.flatMap(({ key }) => blockAt(key) ?? []),
+    reserved: (await findReserved(store)).readable,
+  });
+  const counts = [
+    ["Size", usage.size],
+    ["Used", usage.used],
+    ["Reserved", usage.reserved],
+    ["Free", usage.free],
+    ...(usage.unreadable === 0n ? [] : [["In unreadable blocks", usage.unreadable] as const]),
+  ] as const;
+  return [
+    { title: "Addresses", rows: counts.map(([title, count]) => [`${title}:`, String(count)]) },
+    {
+      title: "Blocks",
+      rows: [...blockRows(usage.blocks), ...usage.unreadableBlocks.map((cidr) => [cidr, "unreadable"])],
+    },
+  ];
+}
+
+export async function describeNode(store: Datastore, { metadata }: Node): Promise<readonly DescribedSection[]> {
+  const { readable } = await findBlocks(store);
+  const own = readable.filter((block) => affineNode(block) === metadata.name);
+  return [{ title: "Blocks", rows: blockRows(blockUsages(own)) }];
+}
+
+export async function describeEndpoint(
+  store: Datastore,
+  { spec }: WorkloadEndpoint,
+): Promise<readonly DescribedSection[]> {
+  const pools = (await findPools(store)).readable;
+  const rows: string[][] = [];
+  for (const text of spec.ipNetworks ?? []) {
+    const address = parseInterfaceAddress(text)?.address ?? parseAddress(text);
+    if (!address) continue;
+    const { readable } = await blocksOf(store, address);
+    const block = readable.find((each) => allocationAt(each, address));
+    const allocation = block && allocationAt(block, address);
+    const pool = pools.find(({ cidr }) => prefixContains(cidr, address))?.name ?? "no pool";
+    const state = allocation ? `handle ${allocation.handle ?? "none"}` : "not assigned";
+    rows.push([text, `pool ${pool}`, block ? `block ${formatPrefix(block.cidr)}` : "no block", state]);
+  }
+  return [{ title: "Addresses", rows }];
+}
+
+function blockRows(blocks: readonly BlockUsage[]): readonly (readonly string[])[] {
+  return blocks.map(({ cidr, node, used, size }) => [
+    cidr,
+    node === undefined ? "no node" : `node ${node}`,
+    `${used} of ${size} used`,
+  ]);
+}

@@ -1,0 +1,103 @@
+import type { Datastore } from "../../datastore/datastore.ts";
+import { type Command, type Context, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
+import { withDatastore } from "../datastore/open.ts";
+import type { DescribedSection } from "../kinds/kind.ts";
+import { printable } from "../printable.ts";
+import { reportError } from "../report-error.ts";
+import { formatYaml } from "../yaml.ts";
+import { ageOf } from "./age.ts";
+import { NO_VALUE } from "./custom-columns.ts";
+import { ALL_NAMESPACES_OPTION, type Found, findSelected, selectionsOf } from "./find.ts";
+import { isSelected, SELECTOR_OPTION, selectorOf } from "./label-selector.ts";
+import { KIND_WORDS, NAMESPACE_OPTION } from "./reference.ts";
+import { FILE_OPTIONS } from "./sources.ts";
+import type { Stored } from "./stored.ts";
+
+export const describeCommand: Command = {
+  kind: "command",
+  name: "describe",
+  summary: "Show resources in detail, with related information",
+  description: "A pool with its usage and blocks, a node with its blocks, a workload endpoint with its addresses.",
+  operands: "KIND [NAME…] | KIND/NAME…",
+  completes: KIND_WORDS,
+  options: [...FILE_OPTIONS, SELECTOR_OPTION, NAMESPACE_OPTION, ALL_NAMESPACES_OPTION],
+  needsDatastore: true,
+  examples: [
+    { command: "describe ippool blue", does: "Show a pool, its usage and its blocks" },
+    { command: "describe nodes -l rack=a", does: "Show the nodes with a label, and their blocks" },
+  ],
+  async run(context, given) {
+    const selections = await selectionsOf(context, given);
+    const selector = selectorOf(given);
+    return withDatastore(context, given, async (store) => {
+      const answers: Found[] = [];
+      for (const selection of selections) answers.push(await findSelected(store, selection, given));
+      const found = answers.flatMap((answer) => answer.found).filter((each) => isSelected(each, selector));
+      const failures = answers.flatMap((answer) => answer.failures);
+      const described: Described[] = [];
+      for (const stored of found) described.push(await describe(store, stored));
+      if (wantsJson(given)) context.stdout(`${JSON.stringify({ items: described }, undefined, 2)}\n`);
+      else
+        context.stdout(
+          described.map(({ resource, related }) => formatDescribed(resource, related, context)).join("\n"),
+        );
+      if (found.length === 0 && failures.length === 0) context.stderr("No resources found.\n");
+      for (const failure of failures) reportError(context, failure);
+      return failures.length === 0 ? EXIT_OK : EXIT_FAILED;
+    });
+  },
+};
+
+interface Described {
+  readonly resource: Stored["resource"];
+  readonly related: readonly DescribedSection[];
+}
+
+async function describe(store: Datastore, { kind, resource }: Stored): Promise<Described> {
+  return { resource, related: (await kind.describe?.(store, resource)) ?? [] };
+}
+
+function formatDescribed(resource: Stored["resource"], related: readonly DescribedSection[], context: Context): string {
+  const { name, namespace, labels = {}, annotations = {}, creationTimestamp, uid } = resource.metadata;
+  const pairs = (map: Readonly<Record<string, string>>) => Object.entries(map).map(([key, value]) => `${key}=${value}`);
+  const lines: readonly (readonly [string, readonly string[]])[] = [
+    ["Name", [name]],
+    ...(namespace === undefined ? [] : [["Namespace", [namespace]] as const]),
+    ["Kind", [resource.kind]],
+    ["API Version", [resource.apiVersion]],
+    ["Labels", pairs(labels)],
+    ["Annotations", pairs(annotations)],
+    [
+      "Created",
+      creationTimestamp === undefined ? [] : [`${creationTimestamp} (${ageOf(creationTimestamp, context.now())} ago)`],
+    ],
+    ["UID", uid === undefined ? [] : [uid]],
+  ];
+  const sections = [
+    { title: "Spec", lines: formatYaml(resource.spec).trimEnd().split("\n") },
+    ...related.map(({ title, rows }) => ({ title, lines: columnsOf(rows) })),
+  ];
+  return [
+    ...lines.flatMap(([title, values]) => fieldLines(title, values)),
+    ...sections.flatMap(({ title, lines: inner }) => [`${title}:`, ...inner.map((line) => `  ${line}`)]),
+    "",
+  ].join("\n");
+}
+
+const TITLE_WIDTH = 14;
+
+function fieldLines(title: string, values: readonly string[]): readonly string[] {
+  const [first = NO_VALUE, ...others] = values.map(printable);
+  return [`${`${title}:`.padEnd(TITLE_WIDTH)}${first}`, ...others.map((value) => `${" ".repeat(TITLE_WIDTH)}${value}`)];
+}
+
+function columnsOf(rows: readonly (readonly string[])[]): readonly string[] {
+  if (rows.length === 0) return [NO_VALUE];
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? "").length)));
+  return rows.map((row) =>
+    row
+      .map((cell, column) => printable(cell).padEnd(widths[column] ?? 0))
+      .join("   ")
+      .trimEnd(),
+  );
+}

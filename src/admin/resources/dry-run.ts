@@ -1,0 +1,29 @@
+/** `--dry-run`: the command does all of its work, on a datastore that keeps the writes to itself. */
+import type { Datastore } from "../../datastore/datastore.ts";
+import type { Context, Given } from "../command.ts";
+import type { Option } from "../option.ts";
+import { openOverlay } from "./overlay-store.ts";
+
+export const DRY_RUN_OPTION: Option = {
+  name: "dry-run",
+  value: "WHERE",
+  oneOf: ["none", "client", "server"],
+  valueIfBare: "server",
+  summary:
+    "Check against the datastore and print what would be done, but write nothing; client and server mean the same",
+};
+
+export function isDryRun(given: Given): boolean {
+  return (given.values.get(DRY_RUN_OPTION.name) ?? "none") !== "none";
+}
+
+interface Surroundings {
+  readonly store: Datastore;
+  readonly context: Context;
+}
+
+/** What the work of a command is done with: nothing is written, and there is nothing to wait for. */
+export function surroundingsOf(given: Given, { store, context }: Surroundings): Surroundings {
+  if (!isDryRun(given)) return { store, context };
+  return { store: openOverlay(store), context: { ...context, wait: async () => {} } };
+}
