@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { decode, MINIMAL } from "../../test/support/network-config.ts";
 import { PluginError } from "../errors.ts";
-import { blamingFields, nodeNameFor, readNodeName, unreadableFiles } from "./config-files.ts";
+import { namingFields, nodeNameFor, readNodeName, unreadableFiles } from "./config-files.ts";
 import { decodeNetworkConfig } from "./decode.ts";
 import { chooseNodeName } from "./node-name.ts";
 import { pathText } from "./problem.ts";
@@ -32,12 +32,12 @@ describe("nodeNameFor()", () => {
     throw new Error("asked for the host name");
   };
 
-  test("does not ask for the host's name where the config or the file gives one", async () => {
+  test("does not read the host name if the config or the file has a node name", async () => {
     expect(await nodeNameFor({ command: "ADD" }, decode({ nodename: "given" }), asked)).toBe("given");
     expect(await nodeNameFor({ command: "ADD" }, decode({ nodename_file: present }), asked)).toBe("From-File");
   });
 
-  test("takes the host's name for a DEL whose file is missing, and refuses anything else", async () => {
+  test("uses the host name for a DEL whose file is missing, and refuses every other command", async () => {
     const config = decode({ nodename_file: missing });
 
     expect(await nodeNameFor({ command: "DEL" }, config, async () => "Host")).toBe("host");
@@ -54,13 +54,13 @@ describe("readNodeName()", () => {
     ).toBe("host");
   });
 
-  test("refuses what cannot be part of a key", async () => {
+  test("refuses a name that cannot be part of a key", async () => {
     const odd = join(folder, "odd");
     writeFileSync(odd, "a/b\n");
     await expect(readNodeName(decode({ nodename_file: odd }), async () => "Host")).rejects.toThrow("a/b");
   });
 
-  test("refuses a named file that is missing, unless it is said to be optional", async () => {
+  test("refuses a missing file, unless it is optional", async () => {
     await expect(readNodeName(decode({ nodename_file: missing }), async () => "Host")).rejects.toThrow(missing);
     await expect(
       readNodeName(decode({ nodename_file: folder, nodename_file_optional: true }), async () => "Host"),
@@ -69,7 +69,7 @@ describe("readNodeName()", () => {
 });
 
 describe("unreadableFiles()", () => {
-  test("names every file that cannot be read, also of a config with other problems", async () => {
+  test("reports every unreadable file, also of a config with other problems", async () => {
     const { files } = decodeNetworkConfig({
       etcd_key_file: missing,
       etcd_cert_file: present,
@@ -84,28 +84,28 @@ describe("unreadableFiles()", () => {
     ]);
   });
 
-  test("leaves etcd's files alone when another datastore is used", async () => {
+  test("ignores etcd's files if another datastore is used", async () => {
     const { files } = decodeNetworkConfig({ ...MINIMAL, datastore_type: "embedded", etcd_ca_cert_file: missing });
 
     expect(await unreadableFiles(files)).toEqual([]);
   });
 });
 
-describe("blamingFields()", () => {
+describe("namingFields()", () => {
   const files = decodeNetworkConfig({ ...MINIMAL, etcd_key_file: missing, etcd_cert_file: missing }).files;
 
-  test("tells a file that could not be read by the fields that name such files", async () => {
-    const failure = await blamingFields(new PluginError("io-failure", "Cannot read a file"), files);
+  test("reports the fields that name unreadable files", async () => {
+    const failure = await namingFields(new PluginError("io-failure", "Cannot read a file"), files);
 
     expect(failure).toMatchObject({ kind: "config-invalid" });
     expect(String(failure)).toMatch(/"etcd_key_file".*"etcd_cert_file"/);
   });
 
-  test("leaves every other failure as it is", async () => {
+  test("returns every other failure unchanged", async () => {
     const others = [new PluginError("datastore-unavailable", "down"), new Error("a fault"), undefined];
-    for (const failure of others) expect(await blamingFields(failure, files)).toBe(failure);
+    for (const failure of others) expect(await namingFields(failure, files)).toBe(failure);
 
     const unrelated = new PluginError("io-failure", "Cannot read another file");
-    expect(await blamingFields(unrelated, [])).toBe(unrelated);
+    expect(await namingFields(unrelated, [])).toBe(unrelated);
   });
 });

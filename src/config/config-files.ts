@@ -1,7 +1,8 @@
 /**
- * The files that a config names: can they be read, and what does the node name
- * file hold? The one place of this room that touches the disk. Through Bun's
- * own files: importing node:fs would cost every call of the plugin.
+ * Reads the files that a config names: the node name file, and the first byte of
+ * keys and certificates to see whether they are readable. The only file of this
+ * directory with effects. It uses Bun's file API, since importing node:fs would
+ * slow down every call of the plugin.
  */
 import type { CniCall } from "../cni/call.ts";
 import { PluginError } from "../errors.ts";
@@ -13,12 +14,12 @@ import { chooseNodeName, isNodeName } from "./node-name.ts";
 import { type ConfigPath, type ConfigProblem, pathText, shownValue } from "./problem.ts";
 
 /**
- * Written by the node agent under the name it registered.
+ * The node agent writes the name of its node there.
  * @public
  */
 export const DEFAULT_NODE_NAME_FILE = `${identity.stateDirectory}/nodename`;
 
-/** One problem for each key, certificate or kubeconfig that is named but cannot be read. */
+/** Returns one problem for each key, certificate or kubeconfig in the config that cannot be read. */
 export async function unreadableFiles(files: readonly NamedFile[]): Promise<readonly ConfigProblem[]> {
   const found = files.map(async ({ path, file }) => {
     const reason = await whyUnreadable(file);
@@ -27,14 +28,14 @@ export async function unreadableFiles(files: readonly NamedFile[]): Promise<read
   return (await Promise.all(found)).flat();
 }
 
-/** A file that could not be read is told by the field that names it, with all others like it; any other failure stays. */
-export async function blamingFields(failure: unknown, files: readonly NamedFile[]): Promise<unknown> {
+/** Replaces the failure to read a file by problems of the fields that name unreadable files; returns any other failure unchanged. */
+export async function namingFields(failure: unknown, files: readonly NamedFile[]): Promise<unknown> {
   if (!(failure instanceof PluginError) || failure.kind !== "io-failure") return failure;
   const problems = await unreadableFiles(files);
   return problems.length === 0 ? failure : configInvalid(problems);
 }
 
-/** Taking away must not fail for want of a name. */
+/** A DEL uses the host name if the node name cannot be read: it must not fail for that reason. */
 export async function nodeNameFor(
   { command }: Pick<CniCall, "command">,
   config: NetworkConfig,
@@ -48,7 +49,7 @@ export async function nodeNameFor(
   }
 }
 
-/** Reads the file only when the config does not say; a file that was named must be there unless it is said to be optional. */
+/** Reads the file only if the config has no node name; a file named in the config must exist unless it is optional. */
 export async function readNodeName(
   config: Pick<NetworkConfig, "node">,
   hostName: () => Promise<string>,
@@ -102,7 +103,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOTDIR: "part of its path is not a directory",
 };
 
-/** Why a file cannot be read, in words. The system's own text would repeat the path, unredacted. */
+/** Why a file cannot be read. The system's own message would contain the path, unredacted. */
 export function reasonOf(cause: unknown): string {
   const code = errorCode(cause) ?? "unknown error";
   return REASONS[code] ?? code;

@@ -1,12 +1,12 @@
-/** Rules that no field can tell alone. They look at what is present, also when some value is bad. */
+/** Rules about several fields. They are checked on the fields that are present, even if some values are invalid. */
 import { identity } from "../identity.ts";
 import type { ConfigProblem } from "./problem.ts";
 import { withoutEffect } from "./without-effect.ts";
 
-/** Something that works, but not as its author may think. Same shape as a problem. */
+/** Something that works, but perhaps not as intended. Same type as a problem. */
 export type ConfigWarning = ConfigProblem;
 
-/** Every value that was given, by its full name such as `ipam.type`. */
+/** Every value that is present, by its full name such as `ipam.type`. */
 type Present = ReadonlyMap<string, unknown>;
 
 export function crossProblems(present: Present): readonly ConfigProblem[] {
@@ -49,7 +49,7 @@ function withoutPartner(present: Present): ConfigProblem {
 
 const TLS_FIELDS = new Set(["etcd_key_file", "etcd_cert_file", "etcd_ca_cert_file"]);
 
-/** Every field that holds the path of a file or directory on the host. */
+/** Every field that contains the path of a file or directory on the host. */
 const PATH_FIELDS = new Set([
   ...TLS_FIELDS,
   "nodename_file",

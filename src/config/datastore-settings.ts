@@ -1,4 +1,4 @@
-/** Which datastore the config names, and what is needed to open it. Pure: opens nothing. */
+/** Derives from the config which datastore to open, and its settings. Pure: opens nothing. */
 import type { NetworkConfig } from "./network-config.ts";
 
 export type DatastoreSettings =
@@ -41,7 +41,7 @@ export function datastoreSettings(config: NetworkConfig): DatastoreSettings {
   }
 }
 
-/** The deprecated authority and scheme speak only when nothing else does. */
+/** The deprecated authority and scheme are used only if nothing else is set. */
 function etcdSource(etcd: NetworkConfig["etcd"]): EtcdSource {
   if (etcd.endpoints !== undefined) return { kind: "endpoints", endpoints: etcd.endpoints };
   if (etcd.discoveryDomain !== undefined) return { kind: "discovery", domain: etcd.discoveryDomain };

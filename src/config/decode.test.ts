@@ -19,7 +19,7 @@ describe("decodeNetworkConfig()", () => {
     );
   });
 
-  test.each([[null], [[]], ["text"], [7]])("refuses %p, which is no object", (raw) => {
+  test.each([[null], [[]], ["text"], [7]])("refuses %p, which is not an object", (raw) => {
     expect(decodeNetworkConfig(raw).ok).toBe(false);
   });
 
@@ -32,7 +32,7 @@ describe("decodeNetworkConfig()", () => {
     ["ipv6_pools", ["fd00::/129"], "ipam.ipv6_pools[0]"],
     ["ipv6_pools", ["fd00:::/64"], "ipam.ipv6_pools[0]"],
     ["ipv4_pools", [4], "ipam.ipv4_pools[0]"],
-  ])("names the entry of %s that is wrong: %p", (field, pools, place) => {
+  ])("names the invalid entry of %s: %p", (field, pools, place) => {
     expect(Object.keys(problemsOf(withField(`ipam.${field}`, pools)))).toEqual([place]);
   });
 
@@ -51,7 +51,7 @@ describe("decodeNetworkConfig()", () => {
     expect(Object.keys(problemsOf({ ...MINIMAL, etcd_key_file: "/k", etcd_cert_file: "" }))).toEqual(["etcd_key_file"]);
   });
 
-  test("takes zero values that other tools write for absent", () => {
+  test("accepts zero values, which other tools write for absent ones", () => {
     const zeros = {
       mtu: 0,
       num_queues: 0,
@@ -75,7 +75,7 @@ describe("decodeNetworkConfig()", () => {
     expect(decode({ LOG_LEVEL: "ERROR", Log_Level: "DEBUG" }).log.level).toBe("INFO");
   });
 
-  test("gives unknown keys with the nearest known name, and never their value", () => {
+  test("returns unknown keys with the nearest known name, and never their value", () => {
     const decoded = decodeNetworkConfig({ ...MINIMAL, log_levle: "MARK", zzz: { a: 1 }, policy: { typ: "MARK" } });
 
     expect(decoded.unknownKeys).toEqual([["log_levle"], ["zzz"], ["policy", "typ"]]);
@@ -87,7 +87,7 @@ describe("decodeNetworkConfig()", () => {
     expect(decoded.unknownKeys.map(unknownKeyText).join()).not.toContain("MARK");
   });
 
-  test("leaves CNI's own keys and another IPAM plugin's fields alone", () => {
+  test("ignores CNI's own keys and another IPAM plugin's fields", () => {
     const ipam = {
       type: "host-local",
       ranges: [[{ subnet: "usePodCidr" }]],
@@ -110,13 +110,13 @@ describe("decodeNetworkConfig()", () => {
   test.each([
     [{ etcd_authority: "a:1" }, "remove it"],
     [{ etcd_authority: "a:1", etcd_scheme: "http" }, "remove them"],
-  ])("says what to do about %j beside endpoints", (fields, advice) => {
+  ])("says what to do about %j together with endpoints", (fields, advice) => {
     const { warnings } = decodeNetworkConfig({ ...MINIMAL, etcd_endpoints: "http://b:2", ...fields });
 
     expect(warnings.map(({ message }) => message)).toEqual([expect.stringContaining(`is set: ${advice}`)]);
   });
 
-  test("honours ipv6_pools only when IPv6 is assigned, and says so", () => {
+  test("uses ipv6_pools only if IPv6 is assigned, and warns otherwise", () => {
     const decoded = decodeNetworkConfig(withField("ipam.ipv6_pools", ["fd00::/48"]));
 
     expect(decoded).toMatchObject({ ok: true, config: { ipam: { ipv6Pools: undefined } } });
@@ -146,14 +146,14 @@ describe("decodeNetworkConfig()", () => {
   });
 });
 
-describe("a field that nothing carries out yet", () => {
-  test("is warned about with what does not happen", () => {
+describe("a field that is not implemented yet", () => {
+  test("causes a warning that says what does not happen", () => {
     const { warnings } = decodeNetworkConfig({ ...MINIMAL, policy: { type: "k8s" } });
 
     expect(warnings.map(({ message }) => message)).toEqual([expect.stringContaining("policy is not enforced")]);
   });
 
-  test("is not warned about when it asks for nothing", () => {
+  test("causes no warning if it is switched off", () => {
     const more = { feature_control: { floating_ips: false }, policy: {}, policy_setup_timeout_seconds: 0 };
 
     expect(decodeNetworkConfig({ ...MINIMAL, ...more }).warnings).toEqual([]);
@@ -161,7 +161,7 @@ describe("a field that nothing carries out yet", () => {
 });
 
 describe("requireNetworkConfig()", () => {
-  test("fails once, and tells of every problem", () => {
+  test("throws one error with every problem", () => {
     const failure = thrownBy(() => requireNetworkConfig({ ...MINIMAL, log_level: "verbose", num_queues: -1 }));
 
     expect(failure.kind).toBe("config-invalid");
@@ -169,7 +169,7 @@ describe("requireNetworkConfig()", () => {
     expect(failure.message).toContain("num_queues");
   });
 
-  test("gives the config", () => {
+  test("returns the config", () => {
     expect(requireNetworkConfig(MINIMAL).config.name).toBe("pods");
   });
 });

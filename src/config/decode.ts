@@ -1,8 +1,8 @@
 /**
- * From the parsed JSON of a network config to a `NetworkConfig`, or to every
- * problem it has, all at once.
+ * Decodes the parsed JSON of a network config into a `NetworkConfig`, or into all
+ * of its problems at once.
  *
- * Pure: whether the files a config names can be read is `config-files.ts`'s question.
+ * Pure: `config-files.ts` checks whether the files in a config are readable.
  */
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
 import { PluginError } from "../errors.ts";
@@ -19,7 +19,7 @@ interface Notes {
   readonly warnings: readonly ConfigWarning[];
   /** Ignored, to be logged at DEBUG with `unknownKeyText`. */
   readonly unknownKeys: readonly ConfigPath[];
-  /** To be tried with `unreadableFiles`. */
+  /** To be checked with `unreadableFiles`. */
   readonly files: readonly NamedFile[];
 }
 
@@ -45,14 +45,14 @@ export function decodeNetworkConfig(raw: unknown): DecodedConfig {
   return { ok: true, config: networkConfigFrom(wire, ipamOf(raw)), ...notes };
 }
 
-/** As `decodeNetworkConfig`, for callers that cannot go on without a config: throws `configInvalid`. */
+/** As `decodeNetworkConfig`, but throws `configInvalid` if there is a problem. */
 export function requireNetworkConfig(raw: unknown): Extract<DecodedConfig, { ok: true }> {
   const decoded = decodeNetworkConfig(raw);
   if (!decoded.ok) throw configInvalid(decoded.problems);
   return decoded;
 }
 
-/** The failure that tells of all problems; for a config that did not decode, or whose files cannot be read. */
+/** The error with all problems of a config, including unreadable files. */
 export function configInvalid(problems: readonly ConfigProblem[]): PluginError {
   const messages = problems.map((found) => found.message);
   return new PluginError("config-invalid", `Cannot use the network config: ${messages.join("; ")}`, {
@@ -60,10 +60,10 @@ export function configInvalid(problems: readonly ConfigProblem[]): PluginError {
   });
 }
 
-/** Keys that CNI itself puts into a config; they are not this product's. */
+/** Keys that CNI itself defines. */
 const PROTOCOL_KEYS = new Set(["args", "capabilities", "cniversions", "dns", "prevresult", "runtimeconfig"]);
 
-/** CNI's own keys, and the fields of another IPAM plugin, are none of our business. */
+/** CNI's own keys, and the fields of another IPAM plugin, are not checked. */
 function isOurs([first = "", ...rest]: ConfigPath, ipamIsOurs: boolean): boolean {
   if (rest.length > 0) return first !== "ipam" || ipamIsOurs;
   const key = String(first).toLowerCase();

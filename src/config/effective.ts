@@ -1,4 +1,4 @@
-/** The config as the product reads it, written as a file would be: every default filled in, no secret shown. */
+/** The config as the product uses it, in the form of a config file: with all defaults, without secrets. */
 import type { JsonObject } from "../cni/json.ts";
 import { isJsonObject } from "../cni/json.ts";
 import { identity } from "../identity.ts";
@@ -6,7 +6,7 @@ import { decodeEntries, findKey } from "./field.ts";
 import { redactAll } from "./redact.ts";
 import { networkConfigFields } from "./schema.ts";
 
-/** For a config that decodes; a bad value would show as absent. */
+/** Only for a valid config: an invalid value would be shown as absent. */
 export function effectiveConfig(raw: JsonObject): JsonObject {
   const findings = { problems: [], unknownKeys: [], present: new Map<string, unknown>() };
   const decoded = decodeEntries(networkConfigFields(), raw, { path: [], findings });

@@ -1,7 +1,7 @@
 /** The message about one bad value: which field, which value, what is allowed, and the fix. */
 import { type ConfigPath, type ConfigProblem, problem } from "./problem.ts";
 
-/** What the message needs to know of the field; a section has no type. */
+/** What the message needs to know about the field; a section has no type. */
 interface Described {
   readonly required: boolean;
   readonly type?: { readonly kind: string; readonly allowed: string; readonly allowedEntry?: string };

@@ -1,12 +1,12 @@
 /**
- * A field, or a section of fields, of a config object: what it means, whether
- * it must be there, what its absence stands for, and how it is decoded.
+ * A field, or a section of fields, of a config object: its meaning, whether it is
+ * required, its default, and how it is decoded.
  *
- * Go programs read keys in any case, and write `0`, `""` and `null` for what is
- * absent; configs in the field rely on both.
+ * Go programs accept keys in any case, and write `0`, `""` and `null` for absent
+ * values; existing configs rely on both.
  *
- * Loops instead of `filter`, `some` and the like on the way of a right config:
- * the engine compiles each of those anew in every process.
+ * The path of a valid config uses loops instead of `filter`, `some` and the like:
+ * the engine compiles each of those again in every process.
  */
 import * as v from "valibot";
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
@@ -15,11 +15,11 @@ import type { FieldType } from "./fields.ts";
 
 import type { ConfigPath, ConfigProblem } from "./problem.ts";
 
-/** What came to light while decoding. */
+/** What was found while decoding. */
 export interface Findings {
   readonly problems: ConfigProblem[];
   readonly unknownKeys: ConfigPath[];
-  /** Every value that was given, by its full name such as `ipam.type`. */
+  /** Every value that is present, by its full name such as `ipam.type`. */
   readonly present: Map<string, unknown>;
 }
 
@@ -28,7 +28,7 @@ export interface Field<Value, Absent> {
   readonly meaning: string;
   readonly type: FieldType<Value>;
   readonly required: boolean;
-  /** What its absence stands for. */
+  /** Its value if absent. */
   readonly absent: Absent;
 }
 
@@ -64,7 +64,7 @@ export function decodeEntries<Fields extends Entries>(
     if (entry === undefined) continue;
     const value = values[name];
     if (entry.kind === "section") decoded[name] = decodeSection(entry, value, [...path, name], findings);
-    // Most fields are absent, and most of those optional: no path need be made for them.
+    // Most fields are absent and optional: no path is built for them.
     else if (value === undefined && !entry.required) decoded[name] = entry.absent;
     else decoded[name] = decodeField(entry, value, [...path, name], findings);
   }
@@ -79,7 +79,7 @@ function decodeSection(section: Section<Entries>, given: unknown, path: ConfigPa
   return undefined;
 }
 
-/** Notes problems in `findings`; what it answers then is of no use. */
+/** Adds problems to `findings`; if there are any, the result must not be used. */
 function decodeField(field: Field<unknown, unknown>, given: unknown, path: ConfigPath, findings: Findings): unknown {
   if (isAbsent(given, field.type.kind)) {
     if (field.required) findings.problems.push(fieldProblem(path, undefined, field));
@@ -92,7 +92,7 @@ function decodeField(field: Field<unknown, unknown>, given: unknown, path: Confi
   return field.absent;
 }
 
-/** One problem for the value, or one for each entry of a list that is wrong. */
+/** One problem for the value, or one for each invalid entry of a list. */
 function problemsOf(field: Field<unknown, unknown>, given: unknown, path: ConfigPath): readonly ConfigProblem[] {
   const { isEntry } = field.type;
   if (!Array.isArray(given) || isEntry === undefined) return [fieldProblem(path, given, field)];
@@ -103,7 +103,7 @@ function problemsOf(field: Field<unknown, unknown>, given: unknown, path: Config
   });
 }
 
-/** The key of `given` that stands for `name`: spelled exactly, else the only one that differs in case alone. */
+/** The key of `given` for `name`: the exact spelling, else the only one that differs just in case. */
 export function findKey(given: JsonObject, name: string): string | undefined {
   if (Object.hasOwn(given, name)) return name;
   const wanted = name.toLowerCase();
@@ -111,7 +111,7 @@ export function findKey(given: JsonObject, name: string): string | undefined {
   return similar.length === 1 ? similar[0] : undefined;
 }
 
-/** Configs spell most keys exactly, so that the search in any case is rare. */
+/** Most keys are spelled exactly, so the search in any case is rare. */
 function underExactNames(fields: Entries, given: JsonObject, unknown: (key: string) => void): JsonObject {
   const strangers: string[] = [];
   for (const key in given) if (!Object.hasOwn(fields, key)) strangers.push(key);

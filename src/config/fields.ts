@@ -1,10 +1,10 @@
 /**
- * The kinds of value a config field may hold: its valibot schema, and in words
- * what it allows, for the docs and for the message about a bad value.
+ * The types of config values: the valibot schema, and a description of the allowed
+ * values for the docs and for the message about an invalid one.
  *
- * A schema is built, and `allowed` worded, when needed: this is the way of every ADD, and
- * building all of them would cost more than the rest of the decoding. For the same
- * reason they are `custom` ones: a `picklist` alone takes a tenth of a millisecond to start.
+ * Schemas and descriptions are built when needed: every ADD decodes a config, and
+ * building all of them would take longer than the rest of the decoding. For the same
+ * reason the schemas are `custom`: the first `picklist` takes a tenth of a millisecond.
  */
 import * as v from "valibot";
 import { isPoolReference } from "./pool-reference.ts";
@@ -14,7 +14,7 @@ export interface FieldType<Value> {
   readonly kind: "string" | "boolean" | "integer" | "array of string";
   readonly allowed: string;
   readonly schema: () => v.GenericSchema<unknown, Value>;
-  /** Of a list: which entries are right, and that in words. */
+  /** For a list: which entries are valid, and their description. */
   readonly isEntry?: (text: string) => boolean;
   readonly allowedEntry?: string;
 }
@@ -29,7 +29,7 @@ export const flag: FieldType<boolean> = {
   schema: v.boolean,
 };
 
-/** The fields that must be a string although they say yes or no. */
+/** Booleans that must be written as strings. */
 export const flagInQuotes: FieldType<"true" | "false"> = {
   kind: "string",
   allowed: '"true" or "false", as a string in quotes',
@@ -68,7 +68,7 @@ export function oneOf<const Values extends readonly string[]>(values: Values): F
   };
 }
 
-/** As `oneOf`, whatever the case the value is written in. */
+/** As `oneOf`, in any case. */
 export function oneOfAnyCase<const Values extends readonly string[]>(values: Values): FieldType<Values[number]> {
   return {
     kind: "string",

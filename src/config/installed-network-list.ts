@@ -1,12 +1,12 @@
 /**
- * The network configuration lists that an installation puts on a node, before
- * anything is set: our plugin with the documented defaults, then both chained
- * plugins. Whoever removes one of their sections disables it. Pure.
+ * The network configuration lists of an installation: our plugin with the
+ * documented defaults, then both chained plugins. Removing the section of a chained
+ * plugin disables it. Pure.
  */
 import type { JsonObject } from "../cni/json.ts";
 import type { Identity } from "../identity.ts";
 
-/** Runtimes that know `cniVersions` take the newest they speak, the others `cniVersion`. */
+/** Runtimes that support `cniVersions` use the newest one they support, the others `cniVersion`. */
 const CNI_VERSION = "1.0.0";
 const CNI_VERSIONS = ["1.0.0", "1.1.0"];
 

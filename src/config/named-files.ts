@@ -1,4 +1,4 @@
-/** The files that a config tells the product to read. Pure: whether they can be read is `config-files.ts`'s question. */
+/** The files that a config names. Pure: `config-files.ts` checks whether they are readable. */
 import type { ConfigPath } from "./problem.ts";
 
 export interface NamedFile {
@@ -10,7 +10,7 @@ export interface NamedFile {
 const API_FILES = ["kubernetes.kubeconfig"];
 const ETCD_AND_API_FILES = ["etcd_key_file", "etcd_cert_file", "etcd_ca_cert_file", "kubernetes.kubeconfig"];
 
-/** `present`: every value that was given, by its full name. Files of a datastore that is not used do not matter. */
+/** `present`: every value that is present, by its full name. Files of an unused datastore are left out. */
 export function namedFiles(present: ReadonlyMap<string, unknown>): readonly NamedFile[] {
   const usesEtcd = (present.get("datastore_type") ?? "etcdv3") === "etcdv3";
   const files: NamedFile[] = [];

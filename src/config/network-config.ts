@@ -1,4 +1,4 @@
-/** The network config inside the program: decoded, defaults filled in, names of our own. */
+/** The network config inside the program: decoded, with defaults, and with the program's own names. */
 
 import type { JsonObject } from "../cni/json.ts";
 import type { WireConfig } from "./schema.ts";
@@ -6,7 +6,7 @@ import { splitEndpoints } from "./urls.ts";
 
 export type NetworkConfig = ReturnType<typeof networkConfigFrom>;
 
-/** `ipamAsGiven`: the ipam object untouched, for an IPAM plugin that is not ours. */
+/** `ipamAsGiven`: the unchanged ipam object, for another IPAM plugin. */
 export function networkConfigFrom(wire: WireConfig, ipamAsGiven: JsonObject) {
   return {
     name: wire.name,

@@ -1,17 +1,17 @@
 /**
- * The name of this node: what the config says, else what the node agent wrote
- * into its file, else the host name. White space around any of them never matters.
+ * The name of this node: from the config, else from the node agent's file, else the
+ * host name. Surrounding white space is ignored.
  */
 export interface NodeNameSources {
   readonly nodename?: string | undefined;
-  /** What the node name file holds; `undefined` when there is none. */
+  /** The content of the node name file; `undefined` if there is none. */
   readonly fileText?: string | undefined;
   readonly hostName?: string;
 }
 
-/** Empty where no source gives one. */
+/** Empty if no source has one. */
 export function chooseNodeName({ nodename, fileText, hostName = "" }: NodeNameSources): string {
-  // Only the host name is folded: the other two are names that somebody registered.
+  // Only the host name is converted to lower case: the other two are names that were registered.
   return nodename?.trim() || fileText?.trim() || hostName.trim().toLowerCase();
 }
 

@@ -2,7 +2,7 @@
 import type { Family } from "../ip/address.ts";
 import { parsePrefix } from "../ip/prefix.ts";
 
-/** Whether the text can stand for a pool of this family; whether there is such a pool is the datastore's to say. */
+/** Whether the text can refer to a pool of this family; whether the pool exists is checked in the datastore. */
 export function isPoolReference(text: string, family: Family): boolean {
   if (text.includes("/") || text.includes(":")) return parsePrefix(text)?.network.family === family;
   return text.length <= 253 && POOL_NAME.test(text) && !LOOKS_LIKE_ADDRESS.test(text);

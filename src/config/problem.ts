@@ -1,4 +1,4 @@
-/** What is wrong with a config, in words that name the field, the value, what is allowed and the fix. */
+/** A problem of a config: its message contains the field, the value, what is allowed and the fix. */
 import { counted } from "../counted.ts";
 import { quoted, shortName } from "../quote.ts";
 import { redactValue } from "./redact.ts";

@@ -1,4 +1,4 @@
-/** No secret survives: in free text, in a value, or in anything the decoder says of a config. */
+/** Secrets are removed from values, and from everything that the decoder reports about a config. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { MARK, PLACES_FOR_SECRETS, VALUES_WITH_SECRETS } from "../../test/support/marked-secrets.ts";
@@ -28,7 +28,7 @@ describe("redactValue()", () => {
 });
 
 describe("the network config", () => {
-  test.each(PLACES_FOR_SECRETS)("keeps a secret in %s", async (field) => {
+  test.each(PLACES_FOR_SECRETS)("does not reveal a secret in %s", async (field) => {
     for (const value of VALUES_WITH_SECRETS) {
       expect(await everythingSaidOf(withField(field, value))).not.toContain(MARK);
     }
@@ -43,7 +43,7 @@ describe("the network config", () => {
     return [...said, ...files, failure.message, failure.details, String(failure.stack)].join("\n");
   }
 
-  test("is searched where secrets would show: an ordinary value does", async () => {
+  test("is searched in the right places: an ordinary value is found", async () => {
     expect(await everythingSaidOf({ ...MINIMAL, log_level: MARK })).toContain(MARK);
   });
 });

@@ -1,9 +1,9 @@
-/** Takes secrets out of config values; `src/redaction.ts` does it for free text. */
+/** Removes secrets from config values; `src/redaction.ts` does it for free text. */
 import { isSecretName, redact } from "../redaction.ts";
 
 /**
- * One whole value, such as a URL or a list of URLs. Unlike free text it may hold
- * white space or quotes inside a password: everything before an `@` goes.
+ * Redacts one value, such as a URL or a list of URLs. Unlike in free text, a
+ * password may contain white space or quotes: everything before an `@` is removed.
  */
 export function redactValue(value: string): string {
   return value
@@ -12,7 +12,7 @@ export function redactValue(value: string): string {
     .join(",");
 }
 
-/** A plain value with every string in it redacted, and whatever a key calls secret. */
+/** Redacts every string in a plain value, and the values of keys with secret names. */
 export function redactAll(value: unknown): unknown {
   if (typeof value === "string") return redactValue(value);
   if (Array.isArray(value)) return value.map(redactAll);

@@ -4,16 +4,16 @@ import { identity } from "../identity.ts";
 import type { NetworkConfig } from "./network-config.ts";
 import { networkConfigFields } from "./schema.ts";
 
-/** One row for each field of the specification's tables, then those of the peers and our own. */
+/** One row for each field of the specification's tables, then those of other products and our own. */
 interface FieldRow {
   readonly field: string;
   readonly read: (config: NetworkConfig) => unknown;
-  /** What an absent field means; not for the fields that must be there. */
+  /** The default; not for required fields. */
   readonly absent?: unknown;
   readonly valid: readonly (readonly [given: unknown, read: unknown])[];
   readonly invalid: readonly (readonly [given: unknown, shown: string])[];
   readonly allowed: string;
-  /** Fields that a valid value needs beside it. */
+  /** Other fields that a valid value requires. */
   readonly beside?: Json;
 }
 
@@ -332,7 +332,7 @@ describe("networkConfigFields()", () => {
 
 describe.each(FIELDS.map((row) => ({ ...row, name: row.field })))("$name", (row) => {
   if ("absent" in row) {
-    test(`fills in ${row.field} when it is absent or null`, () => {
+    test(`fills in ${row.field} if it is absent or null`, () => {
       expect(row.read(decode(withField(row.field, undefined)))).toEqual(row.absent);
       expect(row.read(decode(withField(row.field, null)))).toEqual(row.absent);
     });

@@ -1,10 +1,10 @@
 /**
- * The network config as it is written in the file: every field, its type, its
- * default, its meaning and what it allows.
+ * The network config as written in the file: every field with its type, default,
+ * meaning and allowed values.
  *
- * The one source: the decoded type, decoding, defaults, messages and
- * docs/network-config.md all follow from it. Names here are wire names;
- * `network-config.ts` gives each its name inside the program.
+ * The single source of the decoded type, decoding, defaults, messages and
+ * docs/network-config.md. Names here are wire names; `network-config.ts` maps them
+ * to the names inside the program.
  */
 import { nameProblem } from "../cni/names.ts";
 import { CNI_VERSIONS, VERSION_WHEN_ABSENT } from "../cni/version.ts";
@@ -55,7 +55,7 @@ function buildFields() {
   };
 }
 
-/** Must be there: its absence stands for nothing. */
+/** A required field has no default. */
 function required<Value>(meaning: string, type: FieldType<Value>): Field<Value, never> {
   return { kind: "field", meaning, type, required: true, absent: undefined as never };
 }
@@ -152,7 +152,7 @@ function logFields() {
 function ipamSection() {
   const ipamName = matchingText(
     `the name of an IPAM plugin: "${identity.ipamType}", "host-local" or another in CNI_PATH`,
-    // It would call itself without end.
+    // It would call itself endlessly.
     (name) => !name.includes("/") && name !== identity.product,
   );
   const fields = {

@@ -1,4 +1,4 @@
-/** What is said of a key that the config has and the product does not know. */
+/** The message about an unknown key. */
 
 import { nearestName } from "../model/nearest-name.ts";
 import type { Entries } from "./field.ts";
@@ -13,7 +13,7 @@ export function unknownKeyText(path: ConfigPath): string {
   return `"${redactValue(pathText(path))}" is not a known field and is ignored${hint}`;
 }
 
-/** No field has a name of this length, and comparing long ones takes time. */
+/** No field has a name of this length, and comparing long names takes time. */
 const LONGEST_NAME = 64;
 
 function nearestField(path: ConfigPath): string | undefined {

@@ -1,11 +1,11 @@
-/** The few shapes of address that config values take: URLs, host:port, domain names. */
+/** Decodes the addresses in config values: URLs, host:port, domain names. */
 
 export function isHttpUrl(text: string): boolean {
   const url = text.includes("://") ? URL.parse(text) : null;
   return url !== null && (url.protocol === "https:" || url.protocol === "http:") && url.hostname !== "";
 }
 
-/** `http://a:2379, http://b:2379/` -> the two, trimmed and without a closing slash. */
+/** `http://a:2379, http://b:2379/` -> the two URLs, trimmed and without a trailing slash. */
 export function splitEndpoints(text: string): readonly string[] {
   const endpoints: string[] = [];
   for (const endpoint of text.split(",")) {

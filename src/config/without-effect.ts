@@ -1,13 +1,13 @@
 /**
- * Fields that are understood and that no part of this release carries out yet.
+ * Fields that are decoded but not yet implemented in this release.
  *
- * A config that relies on one of them is told so, at each call in the log and
- * by `config check`: nobody may believe in a policy that is not enforced.
- * A row goes when the part that acts on its field exists.
+ * Every call logs a warning about them, and `config check` reports them: nobody
+ * should rely on a policy that is not enforced. Remove a row when its field is
+ * implemented.
  */
 import type { ConfigProblem } from "./problem.ts";
 
-/** By full field name: what does not happen although the field asks for it. */
+/** By full field name: what does not happen although the field requests it. */
 export const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
   "policy.type": "network policy is not enforced, all traffic passes",
   policy_setup_timeout_seconds: "pods do not wait for their policy",
@@ -18,7 +18,7 @@ export const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
   "kubernetes.k8s_api_root": "annotations and labels of pods and namespaces are not read",
 };
 
-/** `present`: every value that was given, by its full name. A feature that is switched off asks for nothing. */
+/** `present`: every value that is present, by its full name. A feature that is switched off needs no warning. */
 export function withoutEffect(present: ReadonlyMap<string, unknown>): readonly ConfigProblem[] {
   return Object.entries(WITHOUT_EFFECT).flatMap(([field, consequence]) => {
     if (!present.has(field) || present.get(field) === false) return [];

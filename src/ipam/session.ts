@@ -6,7 +6,7 @@
 import type { CniCall } from "../cni/call.ts";
 import type { EnterPhase } from "../cni/phase.ts";
 import type { CallContext } from "../cni/serve.ts";
-import { blamingFields, nodeNameFor } from "../config/config-files.ts";
+import { namingFields, nodeNameFor } from "../config/config-files.ts";
 import { type DatastoreSettings, datastoreSettings } from "../config/datastore-settings.ts";
 import { requireNetworkConfig } from "../config/decode.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
@@ -76,7 +76,7 @@ async function withSession<Around extends Surroundings, Result>(
     };
     return await work({ config, settings, node, log, signal, surroundings, store, allocator });
   } catch (cause) {
-    const failure = await blamingFields(cause, decoded.files);
+    const failure = await namingFields(cause, decoded.files);
     log.error(failure instanceof Error ? failure.message : String(failure), fieldsOf(call));
     throw failure;
   } finally {
