@@ -52,6 +52,7 @@ const C_LIBRARIES = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so
 /** `FFIType` of bun:ffi, as a number: a 64-bit integer, returned as a JavaScript number if it fits. */
 const WORD = 15;
 const CALL = { syscall: { args: [WORD, WORD, WORD, WORD, WORD, WORD, WORD], returns: WORD } } as const;
+const UNSET = { unsetenv: { args: [WORD], returns: WORD } } as const;
 /** Bound at its first use: a call that is handed over to the agent does not need it. */
 const ERROR_NUMBER = { __errno_location: { args: [], returns: WORD } } as const;
 
@@ -96,6 +97,15 @@ export function addressOf(buffer: NodeJS.TypedArray): number {
 export function pathBytes(path: string): Uint8Array {
   const bytes = new Uint8Array(path.length + 1);
   return putText(bytes, 0, path) === undefined ? new TextEncoder().encode(`${path}\0`) : bytes;
+}
+
+/**
+ * Removes a variable from the environment that C code sees, by `unsetenv(3)`. Deleting it from `process.env` is not
+ * enough: the language runtime's TLS code calls `getenv`.
+ */
+export function unsetVariable(name: string): void {
+  const bytes = pathBytes(name);
+  fromLibrary((library) => ffi.dlopen(library, UNSET).symbols.unsetenv)(ffi.ptr(bytes));
 }
 
 function bindCall() {

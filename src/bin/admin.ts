@@ -7,7 +7,7 @@ import { openDatastore } from "../datastore/open.ts";
 import { wasClosedAtStart } from "./descriptors.ts";
 import { editText } from "./edit-text.ts";
 import { hostName } from "./host-name.ts";
-import { removeProxyVariables } from "./proxy-variables.ts";
+import { removeUntrustedVariables } from "./trusted-environment.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
   // The executable starts with little JIT compilation, which suits the plugins; checking a whole cluster benefits from more.
@@ -30,7 +30,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const stopping = stopOnSignals();
   const context: Context = {
     signal: stopping.signal,
-    env: removeProxyVariables(),
+    env: removeUntrustedVariables(),
     isTerminal: process.stdout.isTTY === true,
     terminalWidth: process.stdout.columns,
     showsProgress: process.stderr.isTTY === true,

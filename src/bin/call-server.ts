@@ -26,7 +26,7 @@ import { say, sayRefused } from "./node-log.ts";
 import { startPhaseClock } from "./phases.ts";
 import { descriptionOf } from "./plugin-descriptions.ts";
 import { isPluginPart, PLUGIN_LOADERS } from "./plugin-loaders.ts";
-import { removeProxyVariables } from "./proxy-variables.ts";
+import { removeUntrustedVariables } from "./trusted-environment.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
 
 declare const FAULTS: boolean | undefined;
@@ -37,7 +37,7 @@ const TAKE_OVER_MILLISECONDS = 1_000;
 /** Returns the exit code of a call server that was told to stop, or that cannot serve. */
 export async function serveUntilStopped(): Promise<number> {
   if (typeof FAULTS !== "undefined" && FAULTS) (await import("./crash-points.ts")).armCrashPoints();
-  const environment = removeProxyVariables();
+  const environment = removeUntrustedVariables();
   const path = callSocketPath(environment);
   if (!fitsUnixAddress(path)) return refuse(`${quoted(path)} is too long for a socket: choose a shorter run directory`);
 

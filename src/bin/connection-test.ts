@@ -6,10 +6,10 @@ import { NEWEST_VERSION } from "../cni/version.ts";
 import { testConnection } from "../plugin/connection-test.ts";
 import { pluginSurroundings } from "./plugin.ts";
 import { ownProcess } from "./process.ts";
-import { removeProxyVariables } from "./proxy-variables.ts";
+import { removeUntrustedVariables } from "./trusted-environment.ts";
 
 export async function connectionTest(): Promise<Reply> {
-  removeProxyVariables();
+  removeUntrustedVariables();
   try {
     const config = parseJsonObject(await Bun.stdin.bytes(), "the network config");
     await testConnection(config, await pluginSurroundings(ownProcess()));

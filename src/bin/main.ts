@@ -7,13 +7,31 @@
 import { identity } from "../identity.ts";
 import { runCall } from "./call.ts";
 import { type Part, partNamed } from "./programs.ts";
+import { codeLoadingVariable } from "./trusted-environment.ts";
+import { writeTextAndExit } from "./write-and-exit.ts";
 
 const { part, args } = chosenPart(fileNameOf(process.argv0), process.argv.slice(2));
-process.exitCode = await run(part, args);
+const forbidden = codeLoadingVariable(process.env);
+process.exitCode = forbidden === undefined ? await run(part, args) : await refuseVariable(part, forbidden);
 
 /** Not async: a call usually ends the process before there is anything to wait for. */
 function run(part: Part, args: readonly string[]): Promise<number> {
   return part === "admin" || part === "node" ? runPart(part, args) : runCall(part, args);
+}
+
+/** The variable has acted already: no later line of this program can be relied on. */
+async function refuseVariable(part: Part, name: string): Promise<number> {
+  const message = `Cannot run: the environment variable "${name}" is set; remove it from the environment of the caller`;
+  if (part === "admin" || part === "node") {
+    console.error(message);
+    return 1;
+  }
+  const [{ errorReply }, { PluginError }, { NEWEST_VERSION }] = await Promise.all([
+    import("../cni/reply.ts"),
+    import("../errors.ts"),
+    import("../cni/version.ts"),
+  ]);
+  return writeTextAndExit(errorReply(new PluginError("environment-invalid", message), NEWEST_VERSION));
 }
 
 async function runPart(part: "admin" | "node", args: readonly string[]): Promise<number> {

@@ -10,7 +10,7 @@ import type { CallContext } from "./call-context.ts";
 import { interruptedBy } from "./interrupted.ts";
 import { tracePhases } from "./phases.ts";
 import { processHost } from "./process-host.ts";
-import { removeProxyVariables } from "./proxy-variables.ts";
+import { removeUntrustedVariables } from "./trusted-environment.ts";
 import {
   encodedReply,
   GRACE_MILLISECONDS,
@@ -54,7 +54,7 @@ export function ownProcess(): CallContext {
 }
 
 async function serveLoaded(signal: AbortSignal, load: () => Promise<CniPlugin>, soFar?: ReadSoFar): Promise<Reply> {
-  const env = removeProxyVariables();
+  const env = removeUntrustedVariables();
   const [{ serve }, { readStdin }, plugin] = await Promise.all([
     import("../cni/serve.ts"),
     import("./stdin.ts"),

@@ -53,6 +53,7 @@ async function request(url: string, milliseconds: number, signal: AbortSignal): 
   try {
     const init = {
       redirect: "manual",
+      tls: { rejectUnauthorized: true },
       signal: AbortSignal.any([signal, AbortSignal.timeout(milliseconds)]),
     } as const;
     const { status } = await fetch(url, init);

@@ -1,4 +1,4 @@
-/** What the plugin asks over HTTP, and how: readiness gates by the host's own roots, and nobody through a proxy. */
+/** How the plugin uses HTTP: it trusts the host's root certificates only and uses no proxy, whatever the environment says. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { makeRoot, makeSigned } from "../support/certificates.ts";
@@ -15,7 +15,14 @@ const SAFE_GATE = "https://127.0.0.1:8443/";
 
 /** Nobody listens there. */
 const PROXY = "http://127.0.0.1:9";
-const PROXIES = { HTTP_PROXY: PROXY, http_proxy: PROXY, HTTPS_PROXY: PROXY, https_proxy: PROXY };
+const PROXIES = {
+  HTTP_PROXY: PROXY,
+  http_proxy: PROXY,
+  HTTPS_PROXY: PROXY,
+  https_proxy: PROXY,
+  ALL_PROXY: PROXY,
+  all_proxy: PROXY,
+};
 
 const INTERRUPTED = 111;
 
@@ -48,23 +55,25 @@ describe("a readiness gate", () => {
     expect(await site.left()).toEqual([]);
   });
 
-  test("opens over https by roots that the environment names", async () => {
+  test("stays closed although the environment names its root or switches verification off", async () => {
     const root = `${site.host.directory}/root.crt`;
-    await opens(gate(SAFE_GATE, { SSL_CERT_FILE: root }));
-    await opens(gate(SAFE_GATE, { NODE_EXTRA_CA_CERTS: root }));
+    const attacks = [{ SSL_CERT_FILE: root }, { NODE_EXTRA_CA_CERTS: root }, { NODE_TLS_REJECT_UNAUTHORIZED: "0" }];
+    for (const environment of attacks) {
+      const options = { ...gate(SAFE_GATE, environment), limitMilliseconds: 1_500 };
+      const { stdout } = await site.call("ADD", await site.makePod(), options);
+      expect({ environment, code: JSON.parse(stdout).code }).toEqual({ environment, code: INTERRUPTED });
+    }
+    expect(await site.left()).toEqual([]);
   });
 
-  test("opens over https by the host's roots", async () => {
+  test("opens over https with the host's root certificates, and is contacted without a proxy", async () => {
     const before = readFileSync(site.host.view(ROOTS), "utf8");
     const root = readFileSync(site.host.view(`${site.host.directory}/root.crt`), "utf8");
     writeFileSync(site.host.view(ROOTS), before + root);
     await opens(gate(SAFE_GATE));
+    await opens(gate(SAFE_GATE, PROXIES));
     writeFileSync(site.host.view(ROOTS), before);
-  });
-
-  test("is asked directly, whatever proxy the runtime was started with", async () => {
     await opens(gate(GATE, PROXIES));
-    await opens(gate(SAFE_GATE, { ...PROXIES, SSL_CERT_FILE: `${site.host.directory}/root.crt` }));
   });
 });
 

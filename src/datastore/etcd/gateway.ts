@@ -66,7 +66,7 @@ export class GatewayTransport implements Transport {
         // Bun would end a watch after minutes of silence.
         timeout: false,
         ...(token === undefined ? {} : { headers: { Authorization: token } }),
-        ...(url.startsWith("https:") ? { tls: this.tls } : {}),
+        ...(url.startsWith("https:") ? { tls: { ...this.tls, rejectUnauthorized: true } } : {}),
       });
       return { response, complaint: response.ok ? "" : await response.text() };
     } catch (error) {

@@ -151,7 +151,7 @@ async function openSocket({ protocol, hostname, port }: URL, tls: TlsFiles): Pro
     return { socket, event: "connect", isAgreed: () => true };
   }
   const { connect } = await import("node:tls");
-  const socket = connect({ host, port: Number(port || 443), ALPNProtocols: ["h2"], ...tls });
+  const socket = connect({ host, port: Number(port || 443), ALPNProtocols: ["h2"], ...tls, rejectUnauthorized: true });
   socket.setNoDelay(true);
   return { socket, event: "secureConnect", isAgreed: () => socket.alpnProtocol === "h2" };
 }
