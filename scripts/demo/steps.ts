@@ -4,6 +4,7 @@ import { identity } from "../../src/identity.ts";
 import { pollUntil } from "../../test/support/poll.ts";
 import { type DemoEnvironment, NODE } from "./environment.ts";
 import type { Output, StepResult } from "./output.ts";
+import { reachOutside } from "./outside.ts";
 import { namespaces, type Pod, type PodStarter, podStarter } from "./pod-starters.ts";
 import { openHostPort, shapePod } from "./ports.ts";
 import { addressOf, pingAll, transferFile } from "./traffic.ts";
@@ -18,6 +19,7 @@ export async function runSteps(demo: DemoEnvironment, { step }: Output): Promise
   await step("IPv4 pings", () => pingAll(demo, pods, 4));
   await step("IPv6 pings", () => pingAll(demo, pods, 6));
   await step("File transfer over HTTP", () => transferFile(demo, pods));
+  await step("Outside, through NAT", () => reachOutside(demo, pods));
   await step("Host port", () => openHostPort(demo));
   await step("Bandwidth limit", () => shapePod(demo));
   await step(`${identity.adminTool} ipam show`, () => showAddresses(demo));
@@ -32,7 +34,11 @@ export async function runSteps(demo: DemoEnvironment, { step }: Output): Promise
 async function prepareDatastore({ admin, store }: DemoEnvironment): Promise<StepResult> {
   await admin(["datastore", "init"]);
   const apiVersion = `${identity.apiGroup}/v3`;
-  const pools = Object.entries(POOLS).map(([name, cidr]) => ({ kind: "IPPool", metadata: { name }, spec: { cidr } }));
+  const pools = Object.entries(POOLS).map(([name, cidr]) => ({
+    kind: "IPPool",
+    metadata: { name },
+    spec: { cidr, natOutgoing: true },
+  }));
   const node = { kind: "Node", metadata: { name: NODE }, spec: {} };
   const documents = [...pools, node].map((resource) => JSON.stringify({ apiVersion, ...resource }));
   await admin(["apply", "-f", "-"], documents.join("\n---\n"));
