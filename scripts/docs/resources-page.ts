@@ -19,7 +19,7 @@ function introduction(): readonly string[] {
     "are kept when this release changes the resource. Selectors are described in [selectors.md](selectors.md).",
     "",
     "Rules for IP pools: pools must not overlap; the CIDR must not have host bits; `blockSize` is a prefix length, 20 to 32 (default 26) for IPv4",
-    "and 116 to 128 (default 122) for IPv6, and a block must not be larger than its pool; `cidr` and `blockSize` cannot be changed; at most one of",
+    "and 116 to 128 (default 122) for IPv6, and a block must not be larger than its pool (a pool smaller than the default block is one block); `cidr` and `blockSize` cannot be changed; at most one of",
     "`ipipMode` and `vxlanMode` may differ from `Never`, and IPIP is not supported for IPv6.",
   ];
 }

@@ -11,6 +11,7 @@ import type { EnterPhase } from "../cni/phase.ts";
 import { errorReply, type Reply } from "../cni/reply.ts";
 import { serve } from "../cni/serve.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
+import { reasonOf } from "../config/config-files.ts";
 import { PluginError } from "../errors.ts";
 import { lockFile } from "../linux/flock.ts";
 import { putLinkTarget } from "../linux/link-target.ts";
@@ -42,10 +43,13 @@ export async function serveUntilStopped(): Promise<number> {
   if (!fitsUnixAddress(path)) return refuse(`${quoted(path)} is too long for a socket: choose a shorter run directory`);
 
   const directory = agentDirectory(environment);
-  mkdirSync(directory, { recursive: true });
-  chmodSync(directory, 0o700);
-  if (!(await isOnlyServer(directory))) return refuse(`another agent serves this host (${quoted(directory)})`);
-  rmSync(path, { force: true });
+  try {
+    prepareDirectory(directory);
+    if (!(await isOnlyServer(directory))) return refuse(`another agent serves this host (${quoted(directory)})`);
+    rmSync(path, { force: true });
+  } catch (failure) {
+    return refuse(`the directory ${quoted(directory)} cannot be used: ${reasonOf(failure)}`);
+  }
 
   const stopped = stopSignal();
   const home = keepHome();
@@ -60,6 +64,11 @@ export async function serveUntilStopped(): Promise<number> {
   rmSync(path, { force: true });
   // Calls that waited for their turn may have left timers, which need not run out.
   process.exit(0);
+}
+
+function prepareDirectory(directory: string): void {
+  mkdirSync(directory, { recursive: true });
+  chmodSync(directory, 0o700);
 }
 
 function refuse(reason: string): number {

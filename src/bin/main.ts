@@ -36,7 +36,14 @@ async function refuseVariable(part: Part, name: string): Promise<number> {
 
 async function runPart(part: "admin" | "node", args: readonly string[]): Promise<number> {
   const { run } = part === "admin" ? await import("./admin.ts") : await import("./node.ts");
-  return run(args);
+  try {
+    return await run(args);
+  } catch (failure) {
+    // A stack trace tells its reader nothing that the message does not.
+    const name = part === "admin" ? identity.adminTool : identity.nodeAgent;
+    console.error(`${name}: ${failure instanceof Error ? failure.message : String(failure)}`);
+    return 1;
+  }
 }
 
 /** Chosen by the name of the executable, else by the first argument (`bun main.ts NAME …`), else the plugin. */

@@ -26,7 +26,7 @@ describe("cniVersionOf()", () => {
     const read = () => cniVersionOf(config, "ADD", supported);
 
     if (expected !== undefined) expect(read()).toBe(expected);
-    else expect(thrownBy(read).details).toContain(supported.join(", "));
+    else expect(thrownBy(read).message).toContain(supported.join(", "));
   });
 });
 

@@ -94,11 +94,11 @@ export function cniVersionOf(config: JsonObject, command: CniCommand, supported:
   const version = supported.find((one) => one === spelled);
   if (version === undefined) {
     const state = `the config requires ${quoted(spelled)}, the plugin supports ${supported.join(", ")}`;
-    throw new PluginError("version-incompatible", `Cannot use this cniVersion: ${state}`, { details: state });
+    throw new PluginError("version-incompatible", `Cannot use this cniVersion: ${state}`);
   }
   if (command === "VERSION" || isAtLeast(version, FIRST_VERSION_WITH[command])) return version;
   const state = `it requires cniVersion "${FIRST_VERSION_WITH[command]}" or later, the config has ${quoted(version)}`;
-  throw new PluginError("version-incompatible", `Cannot run ${command}: ${state}`, { details: state });
+  throw new PluginError("version-incompatible", `Cannot run ${command}: ${state}`);
 }
 
 /** Combines a checked environment and a parsed config. */

@@ -168,11 +168,11 @@ function reportedError(request: DelegateRequest, exitCode: number, stdout: strin
   const state = `it ended with exit code ${exitCode}`;
   const error = parsed(stdout);
   if (!isJsonObject(error))
-    return failed(request, `${state} and did not print a CNI error`, { details: stdout.slice(0, 500) });
+    return failed(request, `${state} and did not print a CNI error`, { details: quoted(stdout) });
 
   const { code, msg, details } = error;
   if (typeof code !== "number" || !Number.isSafeInteger(code) || code < 1 || typeof msg !== "string") {
-    return failed(request, `${state} and did not print a CNI error`, { details: stdout.slice(0, 500) });
+    return failed(request, `${state} and did not print a CNI error`, { details: quoted(stdout) });
   }
   return new ForeignError(code, msg, typeof details === "string" ? details : "");
 }

@@ -101,10 +101,16 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: "permission denied",
   EISDIR: "it is a directory",
   ENOTDIR: "part of its path is not a directory",
+  EPERM: "operation not permitted",
+  EROFS: "the filesystem is read-only",
+  ENOSPC: "no space left on the filesystem",
+  EEXIST: "a file has its name",
+  ENAMETOOLONG: "its path is too long",
 };
 
-/** Why a file cannot be read. The system's own message would contain the path, unredacted. */
+/** Why a file cannot be read or written. The system's own message would contain the path, unredacted. */
 export function reasonOf(cause: unknown): string {
+  if (cause instanceof PluginError) return cause.message;
   const code = errorCode(cause) ?? "unknown error";
   return REASONS[code] ?? code;
 }

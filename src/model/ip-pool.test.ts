@@ -45,6 +45,15 @@ describe("ipPool.decode()", () => {
     });
   });
 
+  test.each([
+    ["10.0.0.0/25", 26],
+    ["10.0.0.0/28", 28],
+    ["10.0.0.1/32", 32],
+    ["fd00::/126", 126],
+  ])("a pool %s is divided into blocks of /%d, none larger than the pool", (small, size) => {
+    expect(decoded({ cidr: small }).spec.blockSize).toBe(size);
+  });
+
   test("keeps the given values", () => {
     const spec = {
       cidr: "10.0.0.0/16",
@@ -77,7 +86,6 @@ describe("ipPool.decode()", () => {
     ["a block size too large for IPv6", pool({ cidr: "fd00::/64", blockSize: 115 }), ["spec.blockSize"]],
     ["a fractional block size", pool({ cidr, blockSize: 26.5 }), ["spec.blockSize"]],
     ["a block larger than the pool", pool({ cidr: "10.0.0.0/28", blockSize: 26 }), ["spec.blockSize"]],
-    ["the usual block in a smaller pool", pool({ cidr: "10.0.0.0/28" }), ["spec.blockSize"]],
     ["IPIP on IPv6", pool({ cidr: "fd00::/64", ipipMode: "Always" }), ["spec.ipipMode"]],
     ["IPIP and VXLAN", pool({ cidr, ipipMode: "Always", vxlanMode: "CrossSubnet" }), ["spec.ipipMode"]],
     ["an unknown mode", pool({ cidr, vxlanMode: "Sometimes" }), ["spec.vxlanMode"]],

@@ -7,7 +7,7 @@ import { PRODUCT_API } from "../identity.ts";
 import { addressBits } from "../ip/address.ts";
 import { formatPrefix, type Prefix, parsePrefix, prefixesOverlap } from "../ip/prefix.ts";
 import { quoted } from "../quote.ts";
-import { BLOCK_SIZES } from "./block-sizes.ts";
+import { BLOCK_SIZES, defaultBlockSize } from "./block-sizes.ts";
 import { prefixField, selectorField } from "./fields.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
@@ -20,7 +20,7 @@ const specSchema = v.object({
   vxlanMode: tunnelMode,
   natOutgoing: v.optional(v.boolean(), false),
   nodeSelector: v.optional(selectorField, "all()"),
-  /** The prefix length of a block. Its default depends on the family. */
+  /** The prefix length of a block. Its default depends on the family and the size of the pool. */
   blockSize: v.exactOptional(v.pipe(v.number(), v.integer("must be a whole number; use a prefix length"))),
   disabled: v.optional(v.boolean(), false),
   disableBGPExport: v.optional(v.boolean(), false),
@@ -84,7 +84,7 @@ function completeSpec(spec: v.InferOutput<typeof specSchema>): IPPoolSpec {
   return {
     ...spec,
     cidr: formatPrefix(prefix),
-    blockSize: spec.blockSize ?? BLOCK_SIZES[prefix.network.family].usual,
+    blockSize: spec.blockSize ?? defaultBlockSize(prefix),
     nodeSelector: spec.nodeSelector.trim() === "" ? "all()" : spec.nodeSelector,
     allowedUses: allowedUses.length === 0 ? ["Workload", "Tunnel"] : allowedUses,
   };

@@ -1,6 +1,6 @@
 /** Reads only the fields of resources that the allocator needs on every ADD (see stored.ts). */
 import { type Prefix, parsePrefix, parsePrefixOrAddress } from "../ip/prefix.ts";
-import { BLOCK_SIZES } from "./block-sizes.ts";
+import { defaultBlockSize } from "./block-sizes.ts";
 import type { IPAMConfiguration } from "./ipam-configuration.ts";
 import { readStored } from "./stored.ts";
 
@@ -25,7 +25,7 @@ export function readStoredPool(text: string, key: string): StoredPool {
   return {
     name: pool.section("metadata").text("name"),
     cidr,
-    blockSize: spec.integer("blockSize") ?? BLOCK_SIZES[cidr.network.family].usual,
+    blockSize: spec.integer("blockSize") ?? defaultBlockSize(cidr),
     disabled: spec.flag("disabled", false),
     natOutgoing: spec.flag("natOutgoing", false),
     nodeSelector: spec.text("nodeSelector", "").trim() === "" ? "all()" : spec.text("nodeSelector"),

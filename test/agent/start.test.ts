@@ -76,6 +76,27 @@ describe("the node agent", () => {
     expect(await agent.ended).toBe(0);
   });
 
+  const unusable = [
+    { why: "a file in its place", directory: "/run/vt/file", under: [], reason: "part of its path is not a directory" },
+    {
+      why: "no permission",
+      directory: "/run/vt/locked",
+      under: ["setpriv", "--reuid=65534", "--clear-groups"],
+      reason: "permission denied",
+    },
+  ];
+  for (const { why, directory, under, reason } of unusable) {
+    test(`refuses a run directory that it cannot use, in one line: ${why}`, async () => {
+      await site.host.must(["sh", "-c", "mkdir -p -m 700 /run/vt/locked; echo > /run/vt/file"]);
+      const agent = launchAgent(site.host, { environment: { [RUN_DIRECTORY]: directory }, under });
+
+      expect(await agent.ended).toBe(1);
+      expect(agent.log()).toBe(
+        `${identity.nodeAgent}: Cannot start: the directory "${directory}/agent" cannot be used: ${reason}\n`,
+      );
+    });
+  }
+
   test("refuses too long a run directory and says why, and the plugins work without it", async () => {
     const environment = { [RUN_DIRECTORY]: `/run/vt/${"long".repeat(30)}` };
     const agent = launchAgent(site.host, { environment });

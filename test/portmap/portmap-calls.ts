@@ -59,6 +59,8 @@ export function portmapOn({ host }: PortHost, directory = BIN_DIRECTORY): Portma
       expect(exitCode).toBe(1);
       const error = JSON.parse(stdout);
       expect([error.code, error.msg]).toEqual([code, expect.any(String)]);
+      // The details explain; they do not repeat the message.
+      expect(error.msg).not.toContain(error.details || "nothing");
       return error.msg;
     },
   };

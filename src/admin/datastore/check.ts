@@ -12,7 +12,8 @@ import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson
 import { errorMessage } from "../error-message.ts";
 import { paint } from "../paint.ts";
 import { readOrExplain } from "../resources/unreadable-remedy.ts";
-import { choiceOf, requireFile } from "./open.ts";
+import type { DatastoreChoice } from "./choice.ts";
+import { choiceOf, explainDefault, requireFile } from "./open.ts";
 
 /** One stage of connecting to the datastore, and its outcome. */
 interface Stage {
@@ -52,8 +53,10 @@ export const datastoreCheck: Command = {
 async function* tryStages(context: Context, given: Given): AsyncGenerator<Stage> {
   let stage = "settings";
   let store: Datastore | undefined;
+  let choice: DatastoreChoice | undefined;
   try {
-    const { settings, files } = await choiceOf(context, given);
+    choice = await choiceOf(context, given);
+    const { settings, files } = choice;
     yield { stage, ok: true, message: describe(settings) };
     stage = "files";
     const problems = await unreadableFiles(files);
@@ -71,7 +74,8 @@ async function* tryStages(context: Context, given: Given): AsyncGenerator<Stage>
     yield readiness(entry && readOrExplain(entry, ({ value, key }) => clusterInformation.read(value, key)));
   } catch (failure) {
     context.signal.throwIfAborted();
-    yield { stage: stageOf(failure) ?? stage, ok: false, message: redact(errorMessage(failure)) };
+    const explained = choice === undefined ? failure : explainDefault(failure, choice);
+    yield { stage: stageOf(failure) ?? stage, ok: false, message: redact(errorMessage(explained)) };
   } finally {
     await store?.close();
   }

@@ -4,8 +4,10 @@ import { join } from "node:path";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { temporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
+import { EtcdFailure } from "../../datastore/etcd/failure.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { openDatastore } from "../../datastore/open.ts";
+import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
 import { NETWORK_CONFIG_DIRECTORY } from "../installed-network.ts";
@@ -26,6 +28,8 @@ async function opened(
   });
   return { code, stderr, settings };
 }
+
+const NODE = JSON.stringify({ apiVersion: API_VERSION, kind: "Node", metadata: { name: "n1" } });
 
 function etcd(...endpoints: readonly string[]): DatastoreSettings {
   return { kind: "etcd", source: { kind: "endpoints", endpoints } };
@@ -164,6 +168,36 @@ describe("which datastore", () => {
   });
 });
 
+describe("a refused connection", () => {
+  const refused = async () => {
+    const diagnosis = { stage: "connect", effect: "none", cure: "moment", advice: "check that etcd runs" } as const;
+    const cause = new EtcdFailure(diagnosis, "refused");
+    throw new PluginError("datastore-unavailable", "Cannot use the datastore", {
+      cause,
+      details: "check that etcd runs",
+    });
+  };
+
+  test.each(["get nodes", "apply -f -", "datastore check"])(
+    "of %s, if nothing is configured, names the embedded datastore",
+    async (words) => {
+      const { code, stdout, stderr } = await runInside(words.split(" "), { openDatastore: refused, stdin: NODE });
+
+      expect(code).toBe(EXIT_FAILED);
+      expect(stdout + stderr).toContain("no datastore is configured, so the default etcd endpoint was tried");
+      expect(stdout + stderr).toContain("DATASTORE_TYPE=embedded");
+    },
+  );
+
+  test("of a configured etcd is about etcd", async () => {
+    const env = { ETCD_ENDPOINTS: "http://10.0.0.1:2379" };
+
+    expect((await runInside(["get", "nodes"], { openDatastore: refused, env })).stderr).toContain(
+      "check that etcd runs",
+    );
+  });
+});
+
 describe("datastore init", () => {
   test("initializes an empty datastore, once", async () => {
     const store = openMemory();
@@ -224,7 +258,7 @@ describe("datastore check", () => {
 });
 
 describe("an embedded datastore that does not exist", () => {
-  const node = { stdin: JSON.stringify({ apiVersion: API_VERSION, kind: "Node", metadata: { name: "n1" } }) };
+  const node = { stdin: NODE };
 
   async function run(words: string): Promise<AdminRun & { readonly isCreated: boolean }> {
     const directory = temporaryDirectory("no-store");

@@ -31,6 +31,8 @@ export interface DatastoreChoice {
   readonly settings: DatastoreSettings;
   /** Key and certificate files that must be readable. */
   readonly files: readonly NamedFile[];
+  /** Whether no source selects a datastore. */
+  readonly isDefault: boolean;
 }
 
 const KINDS: ReadonlyMap<string, DatastoreSettings["kind"]> = new Map([
@@ -62,7 +64,7 @@ export function chooseDatastore(layers: readonly Layer[]): DatastoreChoice {
       details: [...chosen].map(([wire, { name }]) => `${wire} comes from ${name}`).join(", "),
     });
   }
-  return { settings: datastoreSettings(decoded.config), files: decoded.files };
+  return { settings: datastoreSettings(decoded.config), files: decoded.files, isDefault: !isDatastoreSelected(layers) };
 }
 
 /** Whether any source selects a datastore. A kubeconfig in the environment may serve other tools. */
@@ -74,7 +76,7 @@ export function isDatastoreSelected(layers: readonly Layer[]): boolean {
 export function datastoreOf({ config, files }: Extract<DecodedConfig, { ok: true }>): DatastoreChoice {
   const settings = datastoreSettings(config);
   const isNeeded = ({ path }: NamedFile) => settings.kind === "orchestrator" || path[0] !== "kubernetes";
-  return { settings, files: files.filter(isNeeded) };
+  return { settings, files: files.filter(isNeeded), isDefault: false };
 }
 
 export function optionLayer(given: Given): Layer {

@@ -2,6 +2,7 @@
 import { reasonOf, unreadableFiles } from "../../config/config-files.ts";
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
+import { EtcdFailure } from "../../datastore/etcd/failure.ts";
 import { PluginError } from "../../errors.ts";
 import { statusAt } from "../../file-status.ts";
 import { identity } from "../../identity.ts";
@@ -19,7 +20,7 @@ import {
   type Layer,
   optionLayer,
 } from "./choice.ts";
-import { CONFIG_FILE } from "./options.ts";
+import { CONFIG_FILE, DATASTORE_SETTINGS } from "./options.ts";
 
 type Work<T> = (store: Datastore) => Promise<T>;
 
@@ -53,12 +54,31 @@ async function withChosen<T>(choice: DatastoreChoice, context: Context, work: Wo
     const messages = problems.map(({ message }) => message).join("; ");
     throw new PluginError("config-invalid", `Cannot open the datastore: ${messages}`);
   }
-  const store = await context.openDatastore(choice.settings);
   try {
-    return await work(store);
-  } finally {
-    await store.close();
+    const store = await context.openDatastore(choice.settings);
+    try {
+      return await work(store);
+    } finally {
+      await store.close();
+    }
+  } catch (failure) {
+    throw explainDefault(failure, choice);
   }
+}
+
+/** Without any setting, the failure is usually not that of etcd: the user expected another datastore. */
+export function explainDefault(failure: unknown, { isDefault }: DatastoreChoice): unknown {
+  if (!isDefault || !(failure instanceof PluginError) || !(failure.cause instanceof EtcdFailure)) return failure;
+  if (failure.cause.diagnosis.stage !== "connect") return failure;
+  const details = `no datastore is configured, so the default etcd endpoint was tried; set ${TYPE_VARIABLE}=embedded to use the embedded datastore, or ${ENDPOINTS_VARIABLE} to use another etcd`;
+  return new PluginError(failure.kind, failure.message, { details, cause: failure.cause });
+}
+
+const TYPE_VARIABLE = variableOf("datastore_type");
+const ENDPOINTS_VARIABLE = variableOf("etcd_endpoints");
+
+function variableOf(wire: string): string {
+  return DATASTORE_SETTINGS.find((setting) => setting.wire === wire)?.variable ?? wire;
 }
 
 export async function choiceOf(context: Context, given: Given): Promise<DatastoreChoice> {

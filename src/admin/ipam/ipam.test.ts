@@ -150,8 +150,17 @@ describe("ipam release", () => {
     expect((await ctl(`ipam release --ip ${first}`)).stdout).toBe(`Released ${first}\n`);
     expect((await ctl(`ipam release --ip ${first}`)).code).toBe(EXIT_OK);
     expect(await json("ipam release --handle net.b")).toEqual({ released: [second] });
-    expect(await json("ipam release --handle net.b")).toEqual({ released: [] });
     expect((await ctl("ipam check")).code).toBe(EXIT_OK);
+  });
+
+  test("reports an address in no pool and an unknown handle", async () => {
+    const address = await ctl("ipam release --ip 192.0.2.1");
+    const handle = await ctl("ipam release --handle net.b");
+
+    expect(address).toMatchObject({ code: EXIT_FAILED, stdout: "" });
+    expect(address.stderr).toContain("Cannot release 192.0.2.1: it is not in any pool");
+    expect(handle).toMatchObject({ code: EXIT_FAILED, stdout: "" });
+    expect(handle.stderr).toContain('Cannot release handle "net.b": it does not exist');
   });
 
   test("does not release an address of another handle", async () => {

@@ -1,16 +1,20 @@
 import type { Datastore } from "../../datastore/datastore.ts";
-import { PluginError } from "../../errors.ts";
+import { type ErrorKind, PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
 import { type Address, formatAddress } from "../../ip/address.ts";
+import { formatPrefix, prefixContains } from "../../ip/prefix.ts";
 import { decodeBlock, requirePrefix } from "../../ipam/records.ts";
 import type { GuardedAddress } from "../../ipam/request.ts";
 import { readHandleEntry } from "../../ipam/world.ts";
 import { blockKey, handleKey } from "../../model/keys.ts";
+import { quoted } from "../../quote.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { reportError } from "../report-error.ts";
 import { readOrExplain, withRemedy } from "../resources/unreadable-remedy.ts";
 import { allocationAt, blocksOf } from "./address-blocks.ts";
 import { allocatorFor } from "./allocator.ts";
+import { findPools } from "./pools.ts";
 import { requireAddress } from "./show-address.ts";
 
 export const ipamRelease: Command = {
@@ -20,7 +24,7 @@ export const ipamRelease: Command = {
   description: [
     "Does not check whether a workload still uses the address: a released address can be assigned to another workload.",
     "With both --ip and --handle, the address is released only if it belongs to the handle.",
-    "Releasing a free address is not an error.",
+    "Releasing a free address of a pool is not an error; an address in no pool and an unknown handle are.",
     "If the block or the handle of an address is unreadable, it is reported on stderr and not released; the others are.",
     "The exit code is then 1.",
   ].join("\n"),
@@ -66,6 +70,13 @@ function print({ released, failures }: ReleaseResult, context: Context, given: G
 /** All or nothing: nothing is released if the handle or one of its blocks is unreadable. */
 async function releaseHandle(store: Datastore, context: Context, handle: string): Promise<ReleaseResult> {
   const blocks = await readHandleBlocks(store, handle);
+  if (blocks === undefined) {
+    const details = `"${identity.adminTool} ipam show --ip ADDRESS" shows the handle of an address`;
+    const failure = new PluginError("resource-missing", `Cannot release handle ${quoted(handle)}: it does not exist`, {
+      details,
+    });
+    return { released: [], failures: [failure] };
+  }
   const keys = blocks.map((cidr) => blockKey(requirePrefix(cidr)));
   if (keys.length > 0) {
     const { answers } = await store.read(keys.map((key) => ({ kind: "key", key })));
@@ -74,11 +85,14 @@ async function releaseHandle(store: Datastore, context: Context, handle: string)
   return { released: await allocatorFor(store, context).releaseHandle({ handle, node: "" }), failures: [] };
 }
 
-/** Fails if the handle is unreadable; a missing handle has no blocks. */
-async function readHandleBlocks(store: Datastore, handle: string): Promise<readonly string[]> {
+/** Fails if the handle is unreadable; `undefined` if it does not exist. */
+async function readHandleBlocks(store: Datastore, handle: string): Promise<readonly string[] | undefined> {
   const [entry] = (await store.read([{ kind: "key", key: handleKey(handle) }])).answers.flat();
-  return Object.keys((entry && readOrExplain(entry, readHandleEntry)?.blocks) ?? {});
+  return entry && Object.keys(readOrExplain(entry, readHandleEntry)?.blocks ?? {});
 }
+
+/** Failures of one address, which do not stop the release of the others. */
+const REPORTED: ReadonlySet<ErrorKind> = new Set(["record-malformed", "resource-missing"]);
 
 /** Releases each address only if it has not been assigned again since it was read. */
 async function releaseAddresses(
@@ -92,7 +106,7 @@ async function releaseAddresses(
     try {
       guarded.push(await lookUp(store, address, handle));
     } catch (failure) {
-      if (!(failure instanceof PluginError) || failure.kind !== "record-malformed") throw failure;
+      if (!(failure instanceof PluginError) || !REPORTED.has(failure.kind)) throw failure;
       failures.push(failure);
     }
   }
@@ -105,6 +119,7 @@ async function lookUp(store: Datastore, address: Address, handle: string | undef
   const { readable, unreadable } = await blocksOf(store, address);
   const [first] = unreadable;
   if (first) throw withRemedy(first.key, first.failure);
+  if (readable.length === 0) await requirePool(store, address);
   const block = readable.find((each) => allocationAt(each, address));
   const seen = block && allocationAt(block, address);
   if (seen?.handle !== undefined) await readHandleBlocks(store, seen.handle);
@@ -114,6 +129,16 @@ async function lookUp(store: Datastore, address: Address, handle: string | undef
     ...(owner === undefined ? {} : { handle: owner }),
     ...(seen?.sequenceNumber === undefined ? {} : { sequenceNumber: seen.sequenceNumber }),
   };
+}
+
+/** Fails if no pool contains the address; one that is unreadable could. */
+async function requirePool(store: Datastore, address: Address): Promise<void> {
+  const { readable, unreadable } = await findPools(store);
+  if (unreadable.length > 0 || readable.some(({ cidr }) => prefixContains(cidr, address))) return;
+  const pools = readable.map(({ name, cidr }) => `${name} (${formatPrefix(cidr)})`).join(", ");
+  throw new PluginError("resource-missing", `Cannot release ${formatAddress(address)}: it is not in any pool`, {
+    details: pools === "" ? "there is no pool" : `pools: ${pools}`,
+  });
 }
 
 function otherOwner(address: Address): PluginError {

@@ -2,6 +2,7 @@
 import { type ConfigPath, pathText } from "../../config/problem.ts";
 import { isNestedTooDeep, MAXIMUM_NESTING } from "../../parse-json.ts";
 import { locateJson } from "../json-positions.ts";
+import { locateYamlError, type YamlError } from "../yaml-error.ts";
 import type { Document } from "./documents.ts";
 import { findRepeatedKeys } from "./repeated-keys.ts";
 
@@ -21,25 +22,24 @@ export function parseDocument({ text, line }: Pick<Document, "text" | "line">): 
   }
   const yaml = tryYaml(text);
   if (yaml.ok) return unlessRepeated(findRepeatedKeys(text), toFile) ?? yaml;
-  const reason = places
-    ? `invalid JSON at line ${toFile(places.position.line)}, column ${places.position.column}: ${places.reason}`
-    : yaml.reason;
-  return { ok: false, problems: [`it is neither valid YAML nor valid JSON (${reason})`] };
+  const { line: lineOfError, column, reason } = places ? { ...places.position, reason: places.reason } : yaml.error;
+  const place = `line ${toFile(lineOfError)}, column ${column}`;
+  return { ok: false, problems: [`it is not valid ${places ? "JSON" : "YAML"}: ${place}: ${reason}`] };
 }
 
-type Yaml = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly reason: string };
+type Yaml = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: YamlError };
 
-const TOO_DEEP = `it is nested more than ${MAXIMUM_NESTING} levels deep`;
+const TOO_DEEP: YamlError = { line: 1, column: 1, reason: `it is nested more than ${MAXIMUM_NESTING} levels deep` };
 
 /** A value can be endless, because an alias stands for the value at its anchor; the parser limits only their number. */
 function tryYaml(text: string): Yaml {
   try {
     const value: unknown = Bun.YAML.parse(text);
-    return isNestedTooDeep(value) ? { ok: false, reason: TOO_DEEP } : { ok: true, value };
+    return isNestedTooDeep(value) ? { ok: false, error: TOO_DEEP } : { ok: true, value };
   } catch (cause) {
-    if (cause instanceof RangeError) return { ok: false, reason: TOO_DEEP };
+    if (cause instanceof RangeError) return { ok: false, error: TOO_DEEP };
     const reason = cause instanceof Error ? cause.message.replace(/^YAML Parse error: /, "") : String(cause);
-    return { ok: false, reason };
+    return { ok: false, error: locateYamlError(text, reason) };
   }
 }
 

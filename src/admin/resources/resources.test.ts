@@ -61,7 +61,7 @@ describe("apply", () => {
     const { code, stderr } = await ctl("apply -f d", { files });
 
     expect(code).toBe(EXIT_FAILED);
-    expect(stderr).toContain("d/a.yaml: it is neither valid YAML nor valid JSON");
+    expect(stderr).toContain('d/a.yaml: it is not valid YAML: line 1, column 4: "}" closes no bracket');
     expect(stderr).toContain('d/c.yaml: kind: "Nonsense" is not a known kind');
     expect((await ctl("get pools")).stderr).toBe("No resources found.\n");
   });
@@ -99,7 +99,7 @@ describe("apply", () => {
   test("reports the position of a JSON syntax error", async () => {
     const { stderr } = await ctl("apply -f a.json", { files: { "a.json": '---\n{\n  "kind": "IPPool"\n  "a": ]}' } });
 
-    expect(stderr).toContain("a.json: it is neither valid YAML nor valid JSON (invalid JSON at line 4, column 3: ");
+    expect(stderr).toContain("a.json: it is not valid JSON: line 4, column 3: ");
   });
 
   test("reports that standard input is empty", async () => {

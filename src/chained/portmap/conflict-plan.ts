@@ -77,13 +77,8 @@ function judgeClaims({ owner, records }: RecordSet, { rivals }: Conflicts): Judg
 }
 
 function taken(claim: Claim, { name }: Rival): PluginError {
-  return new PluginError(
-    "host-port-taken",
-    `Cannot map host port ${formatHostPort(claim)}: it belongs to ${quoted(name)}`,
-    {
-      details: name,
-    },
-  );
+  const message = `Cannot map host port ${formatHostPort(claim)}: it belongs to ${quoted(name)}`;
+  return new PluginError("host-port-taken", message, { details: "choose another host port, or remove that container" });
 }
 
 /** The whole table if it is missing or was changed; otherwise only the rules of new prefix lengths. */
