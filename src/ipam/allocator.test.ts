@@ -73,6 +73,32 @@ describe("assign() of any address", () => {
     expect(await problems()).toEqual([]);
   });
 
+  test("gives the same container ID on another node an address of its own, and each node releases only its own", async () => {
+    const first = await allocator.assign(request("net.a"));
+    const second = await allocator.assign(request("net.a", { node: "node-2" }));
+
+    expect(textsOf(second)).not.toEqual(textsOf(first));
+    expect(await allocator.held({ handle: "net.a", node: "node-1" })).toMatchObject([
+      { address: first.addresses[0]?.address },
+    ]);
+    expect(await allocator.releaseHandle({ handle: "net.a", node: "node-2" })).toEqual(
+      second.addresses.map((each) => each.address),
+    );
+    expect(textsOf(await allocator.assign(request("net.a")))).toEqual(textsOf(first));
+    expect(await problems()).toEqual([]);
+  });
+
+  test("keeps an address that was recorded for the former name of the host, under the new name", async () => {
+    const first = await allocator.assign(request("net.a"));
+    const again = await allocator.assign(request("net.a", { node: "node-2", onAnyNode: textsOf(first) }));
+
+    expect(textsOf(again)).toEqual(textsOf(first));
+    expect(again.addresses[0]?.formerNode).toBe("node-1");
+    expect(await allocator.held({ handle: "net.a", node: "node-1" })).toEqual([]);
+    expect(await allocator.held({ handle: "net.a", node: "node-2" })).toHaveLength(1);
+    expect(await problems()).toEqual([]);
+  });
+
   test("fills a block of its own before it claims another", async () => {
     const blocks = new Set<string>();
     for (let index = 0; index < 17; index++) {

@@ -4,6 +4,7 @@
  * and the config alone, so ADD, CHECK and DEL agree. Pure.
  */
 import type { CniArguments } from "../cni/arguments.ts";
+import { type Address, formatAddress } from "../ip/address.ts";
 import type { Owner } from "./block.ts";
 import { withFormerHandle } from "./former-handle.ts";
 import type { AssignRequest, ReleaseHandleRequest } from "./request.ts";
@@ -46,15 +47,16 @@ export function podOf({ podNamespace, podName }: CniArguments): Pod | undefined 
   return podNamespace === undefined || podName === undefined ? undefined : { namespace: podNamespace, name: podName };
 }
 
-/** What ADD asks the allocator for. */
+/** What ADD asks the allocator for. `onLink`: the addresses of the link that an earlier ADD made on this host. */
 export function assignRequest(
   { owner, node }: Attachment,
-  sources: WishSources & { readonly args: CniArguments },
+  sources: WishSources & { readonly args: CniArguments; readonly onLink: readonly Address[] },
 ): AssignRequest {
   const pod = podOf(sources.args);
   return {
     ...owner,
     node,
+    onAnyNode: sources.onLink.map(formatAddress),
     attributes: pod === undefined ? {} : { pod: pod.name, namespace: pod.namespace },
     intendedUse: "Workload",
     wishes: wishesOf(sources),
@@ -66,8 +68,27 @@ export function assignedRequest({ owner, node }: Attachment): ReleaseHandleReque
   return { ...owner, node };
 }
 
-/** All that the attachment may hold, also from an older release: for DEL and CHECK. `likely`: addresses it probably holds. */
+/** All that the attachment may hold, also from an older release: for CHECK. `likely`: addresses it probably holds. */
 export function heldRequest(attachment: Attachment, likely: readonly string[]): ReleaseHandleRequest {
   const { containerId, node } = attachment;
   return { ...assignedRequest(attachment), ...withFormerHandle(containerId, node), likely };
+}
+
+export interface ReleaseEvidence {
+  /** The addresses of the runtime's previous result; empty if there is none. */
+  readonly results: readonly string[];
+  /** This host had the link of the attachment. */
+  readonly hadLink: boolean;
+}
+
+/**
+ * As `heldRequest`, for DEL. The host may have had another name at the time of the ADD: an address of the previous
+ * result is released too, and without a result, if this host had the link, what the handle holds on other nodes.
+ */
+export function releaseRequest(attachment: Attachment, { results, hadLink }: ReleaseEvidence): ReleaseHandleRequest {
+  return {
+    ...heldRequest(attachment, results),
+    onAnyNode: results,
+    ifNoneOnNode: hadLink && results.length === 0 ? "release those of other nodes" : "release nothing",
+  };
 }

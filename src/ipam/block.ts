@@ -10,7 +10,7 @@
  * waits or talks to a datastore.
  */
 
-import type { Address } from "../ip/address.ts";
+import { type Address, formatAddress } from "../ip/address.ts";
 import { blockSize, nthAddress, ordinalOf } from "../ip/block.ts";
 import { type Prefix, prefixContains } from "../ip/prefix.ts";
 import type { BlockAttribute, IPAMBlock } from "../model/ipam-block.ts";
@@ -22,6 +22,10 @@ export interface Owner {
   /** Tells `a.b.c` of network `a` from that of network `a.b`. */
   readonly network?: string;
   readonly interface?: string;
+  /** Allocations recorded for another node are not its own: container IDs are unique on one host only. Absent: every node. */
+  readonly node?: string;
+  /** Addresses known to be its own whatever node is recorded: the host may have been renamed. */
+  readonly onAnyNode?: readonly string[];
   /** What else may be its own. Only for releasing and reading: nothing is assigned under it. */
   readonly former?: FormerHandle;
 }
@@ -35,6 +39,7 @@ export interface Taken {
 /** The secondary attributes that tell apart what shares a handle. */
 export const INTERFACE_ATTRIBUTE = "interface";
 export const NETWORK_ATTRIBUTE = "network";
+export const NODE_ATTRIBUTE = "node";
 
 /** An empty block. Its sequence numbers begin at `sequenceNumber`, the time in nanoseconds, so that no block ever reuses one. */
 export function emptyBlock(cidr: Prefix, affinity: string | undefined, sequenceNumber: bigint): IPAMBlock {
@@ -99,7 +104,7 @@ export function ordinalsOf(block: IPAMBlock, owner: Owner): readonly number[] {
   const ordinals: number[] = [];
   for (let ordinal = 0; ordinal < block.allocations.length; ordinal++) {
     const attributes = attributesOf(block, ordinal);
-    if (attributes && belongsTo(attributes, owner)) ordinals.push(ordinal);
+    if (attributes && belongsTo(attributes, owner) && isOnNode(block, ordinal, owner)) ordinals.push(ordinal);
   }
   return ordinals;
 }
@@ -177,10 +182,16 @@ function belongsTo(attributes: BlockAttribute, owner: Owner): boolean {
   );
 }
 
+function isOnNode(block: IPAMBlock, ordinal: number, { node, onAnyNode }: Owner): boolean {
+  const recorded = attributesOf(block, ordinal)?.secondary[NODE_ATTRIBUTE];
+  if (isNoOther(recorded, node)) return true;
+  return onAnyNode?.includes(formatAddress(addressAt(block, ordinal))) ?? false;
+}
+
 /** The container ID alone does not say whose an address is: nothing counts that could be another's. Tunnels have a type. */
 function isHeldUnder({ handleId, secondary }: BlockAttribute, { handle, node }: FormerHandle): boolean {
   const isContainers = secondary[NETWORK_ATTRIBUTE] === undefined && secondary["type"] === undefined;
-  return handleId === handle && isContainers && isNoOther(secondary["node"], node);
+  return handleId === handle && isContainers && isNoOther(secondary[NODE_ATTRIBUTE], node);
 }
 
 /** What neither side says cannot differ. */

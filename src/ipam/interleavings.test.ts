@@ -184,7 +184,9 @@ for (const atomicity of LEVELS) {
     /** Every container goes, then every node's claims: nothing may be left. */
     const endAll = async (table: MemoryTable) => {
       const allocator = openAllocator(openMemory(table, { atomicity }), means());
-      for (const handle of ["net.a", "net.b", "net.c"]) await allocator.releaseHandle({ handle, node: "node-1" });
+      for (const handle of ["net.a", "net.b", "net.c"]) {
+        for (const node of ["node-1", "node-2"]) await allocator.releaseHandle({ handle, node });
+      }
       const { blocks, handles } = await readWorld(openMemory(table));
       const held = blocks.flatMap((block) =>
         block.allocations.flatMap((_, ordinal) => (attributesOf(block, ordinal) ? addressAt(block, ordinal) : [])),

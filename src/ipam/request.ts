@@ -10,6 +10,7 @@ export type Wish =
   | { readonly kind: "given"; readonly address: Address };
 
 export interface AssignRequest extends Owner {
+  /** Addresses that the owner holds under another node's name are recorded for this one: see `onAnyNode`. */
   readonly node: string;
   /** Secondary attributes kept with the allocation: pod, namespace … `node`, `timestamp` and the interface are added. */
   readonly attributes: Readonly<Record<string, string>>;
@@ -28,6 +29,8 @@ export interface AssignedAddress {
   readonly given: boolean;
   /** Held before this request: nothing new was taken. */
   readonly held: boolean;
+  /** The node that the address was recorded for before this request, if the host was renamed. */
+  readonly formerNode?: string;
 }
 
 /** In the order of the wishes. */
@@ -38,8 +41,9 @@ export interface Assignment {
 }
 
 export interface ReleaseHandleRequest extends Owner {
-  /** Whose hints to use. */
   readonly node: string;
+  /** For a host that may have been renamed; absent: nothing is released. */
+  readonly ifNoneOnNode?: "release nothing" | "release those of other nodes";
   /** What is thought to be held (from `prevResult`): only narrows down which blocks are read first. */
   readonly likely?: readonly string[];
 }

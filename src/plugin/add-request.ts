@@ -12,7 +12,7 @@ export interface AddRequest {
   readonly args: CniArguments;
   readonly workload: Workload;
   /** What an earlier ADD of this attachment left. */
-  readonly found: Found["kind"];
+  readonly found: Found;
 }
 
 export interface IpamResult {

@@ -57,7 +57,7 @@ async function attach(
   if (config.readinessGates.length > 0) await awaitReadiness(config.readinessGates, { ...surroundings, signal });
   surroundings.enterPhase("datastore");
 
-  const registered = await registerAttachment({ call, args, workload, found: found.kind }, session);
+  const registered = await registerAttachment({ call, args, workload, found }, session);
   if (found.kind === "nothing") undo.add("release the addresses and remove the endpoint", registered.undo);
   signal.throwIfAborted();
 
@@ -76,7 +76,7 @@ async function attach(
   });
   if (found.kind === "nothing") undo.add("remove the links", () => removeOwnLink(sandbox.host, workload));
   const made = createLinks(plan, sandbox, found);
-  const wired = wireLinks(plan, sandbox, { made, warn: (message) => log.warning(message) });
+  const wired = wireLinks(plan, sandbox, { made, found, warn: (message) => log.warning(message) });
   await surroundings.host.noticeLostCaller();
   signal.throwIfAborted();
 

@@ -25,10 +25,10 @@ export async function del(call: DelCall, session: Session): Promise<void> {
   enterPhase("datastore");
   void session.store();
   enterPhase("kernel");
-  await removeLinks(workload, call.netns, host.links);
+  const hadLink = await removeLinks(workload, call.netns, host.links);
   enterPhase("datastore");
   await releaseDelegated(call, session);
-  await unregister(workload, session, resultAddresses(call.prevResult));
+  await unregister(workload, session, { results: resultAddresses(call.prevResult), hadLink });
 }
 
 /** Also if the namespace no longer exists. */

@@ -32,11 +32,11 @@ export async function registerWithDelegate(
     const { ips, routes, dns } = await effectOf("IPAM plugin ADD", () => ipam.add(call, session.signal));
     const addresses = ips.map(({ address }) => parsed(address, session));
     if (addresses.length === 0) throw refusal(session, "it returned no address");
-    if (found === "own-links") await requireSame(addresses, workload, session);
+    if (found.kind === "own-links") await requireSame(addresses, workload, session);
     await record(workload, addresses, session);
     return { addresses, routes, dns, undo };
   } catch (failure) {
-    if (found === "own-links") throw failure;
+    if (found.kind === "own-links") throw failure;
     await undo().catch((trouble) => session.log.error(`Cannot release the addresses: ${trouble}`));
     throw failure;
   }

@@ -11,11 +11,11 @@ import type { Session } from "./session.ts";
 
 /** Registers all requested addresses and the endpoint, or nothing and throws. */
 export async function registerAttachment(request: AddRequest, session: Session): Promise<Registered> {
-  const { args, workload } = request;
+  const { workload } = request;
   if (session.config.ipam.type !== identity.ipamType) {
     const { registerWithDelegate } = await loadDelegation();
     return registerWithDelegate(request, session);
   }
-  const registered = await registerWithOwnIpam(workload, args, session);
+  const registered = await registerWithOwnIpam(request, session);
   return { ...registered, undo: () => undoRegistration(workload, session) };
 }

@@ -4,17 +4,17 @@
  * together, in two round trips, or one if the datastore remembers what was read.
  * With another IPAM plugin only endpoint and profile are recorded here.
  */
-import type { CniArguments } from "../cni/arguments.ts";
 import { EMPTY_RESULT } from "../cni/result.ts";
 import type { Change, Datastore, Entry, Wanted } from "../datastore/datastore.ts";
 import { MOST_IN_ONE_REQUEST } from "../datastore/preconditions.ts";
 import type { Address } from "../ip/address.ts";
-import { assignedRequest, assignRequest, heldRequest } from "../ipam/attachment.ts";
+import { formatPrefix, singlePrefix } from "../ip/prefix.ts";
+import { assignedRequest, assignRequest, type ReleaseEvidence, releaseRequest } from "../ipam/attachment.ts";
 import { readyForAssigning, requireReadyForReleasing, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { settle } from "../ipam/commit-loop.ts";
 import type { ReleaseHandleRequest } from "../ipam/request.ts";
 import { resourcesPrefix } from "../model/keys.ts";
-import type { IpamResult } from "./add-request.ts";
+import type { AddRequest, IpamResult } from "./add-request.ts";
 import { endpointChanges, endpointOf, profileChanges, profileKey } from "./endpoint.ts";
 import type { Session } from "./session.ts";
 import { readStoredEndpoint } from "./stored-endpoint.ts";
@@ -22,12 +22,13 @@ import type { Workload } from "./workload.ts";
 
 /** Assigns the addresses and records the endpoint, all or nothing. */
 export async function registerWithOwnIpam(
-  workload: Workload,
-  args: CniArguments,
+  { workload, args, found }: AddRequest,
   session: Session,
 ): Promise<IpamResult> {
   const allocator = await session.allocator();
-  const { addresses, pools } = await allocator.assign(assignRequest(workload, { ipam: session.config.ipam, args }), {
+  const onLink = found.kind === "own-links" ? found.addresses : [];
+  const request = assignRequest(workload, { ipam: session.config.ipam, args, onLink });
+  const { addresses, pools } = await allocator.assign(request, {
     wanted: wantedRecords(workload),
     check: ([cluster]) => void readyForAssigning(cluster, session),
     changes: (answers, planned) =>
@@ -38,6 +39,8 @@ export async function registerWithOwnIpam(
         session,
       ),
   });
+  const renamed = addresses.filter(({ formerNode }) => formerNode !== undefined).map(({ address }) => address);
+  if (renamed.length > 0) await removeEndpointOfFormerNode(workload, await session.store(), renamed);
   const { routes, dns } = EMPTY_RESULT;
   return { addresses: addresses.map(({ address }) => address), routes, dns, pools };
 }
@@ -65,9 +68,9 @@ export async function record(workload: Workload, addresses: readonly Address[], 
   );
 }
 
-/** For DEL: releases all addresses of the attachment and removes its endpoint. `likely`: addresses it probably has. */
-export function unregister(workload: Workload, session: Session, likely: readonly string[]): Promise<void> {
-  return release(heldRequest(workload, likely), workload, session);
+/** For DEL: releases all addresses of the attachment and removes its endpoint. */
+export function unregister(workload: Workload, session: Session, evidence: ReleaseEvidence): Promise<void> {
+  return release(releaseRequest(workload, evidence), workload, session);
 }
 
 /** After a failed ADD: releases the addresses it assigned, but no older ones, and removes the endpoint. */
@@ -86,19 +89,30 @@ async function release(request: ReleaseHandleRequest, workload: Workload, sessio
       return endpointRemoval(workload, endpoint?.[0]);
     },
   });
-  if (released.length > 0 && !isFound) await removeEndpointOfFormerNode(workload, await session.store());
+  if (released.length > 0 && !isFound) await removeEndpointOfFormerNode(workload, await session.store(), released);
 }
 
 /** Addresses without an endpoint: the node had another name when the endpoint was recorded, and an endpoint's name contains its node's. */
-async function removeEndpointOfFormerNode(workload: Workload, store: Datastore): Promise<void> {
+async function removeEndpointOfFormerNode(
+  workload: Workload,
+  store: Datastore,
+  addresses: readonly Address[],
+): Promise<void> {
   const { pagesBelow } = await import("../datastore/pages.ts");
   const prefix = resourcesPrefix("workloadendpoints", workload.namespace);
   for await (const { entries } of pagesBelow(store, prefix, { size: MOST_IN_ONE_REQUEST })) {
     const changes = entries
-      .filter(({ value }) => value.includes(workload.containerId))
+      .filter(({ key, value }) => key !== workload.endpointKey && value.includes(workload.containerId))
+      .filter((entry) => hasAddressOf(entry, addresses))
       .flatMap((entry) => endpointRemoval(workload, entry));
     if (changes.length > 0) await store.commit(changes);
   }
+}
+
+/** Another host may have a container with the same ID: its endpoint has other addresses. */
+function hasAddressOf(entry: Entry, addresses: readonly Address[]): boolean {
+  const networks = addresses.map((address) => formatPrefix(singlePrefix(address)));
+  return readStoredEndpoint(entry).ipNetworks.some((each) => networks.includes(each));
 }
 
 /** A newer sandbox of the same pod has an endpoint of the same name, and so may another network: both are kept. */

@@ -4,10 +4,12 @@
  * cannot be wired takes no address.
  */
 import { PluginError } from "../errors.ts";
+import type { Address } from "../ip/address.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
 import { closeNetns, type Netns, openNetlinkSocketIn, openNetns } from "../linux/netns.ts";
 import { findLink, type Link } from "../linux/rtnetlink/link.ts";
 import { quoted } from "../quote.ts";
+import { addressesRoutedTo } from "./former-addresses.ts";
 import { isMarkOfInterface } from "./link-mark.ts";
 import type { Workload } from "./workload.ts";
 
@@ -43,14 +45,16 @@ export function closeSandbox({ netns, host, container }: Sandbox): void {
 export type Found =
   /** No link of this name in the container; `stale` is a host link left by an earlier sandbox of the same pod. */
   | { readonly kind: "nothing"; readonly stale?: Link }
-  /** The links that an earlier ADD of the same attachment made. */
-  | { readonly kind: "own-links" };
+  /** The links that an earlier ADD of the same attachment made, and the addresses they are wired for. */
+  | { readonly kind: "own-links"; readonly addresses: readonly Address[] };
 
 export function findExisting({ host, container }: Sandbox, workload: Workload): Found {
   const inside = findLink(container, workload.ifname);
   const outside = findLink(host, workload.hostInterface);
   if (inside !== undefined) {
-    if (isOwn(inside, workload) && outside?.alias === workload.mark) return { kind: "own-links" };
+    if (isOwn(inside, workload) && outside?.alias === workload.mark) {
+      return { kind: "own-links", addresses: addressesRoutedTo(host, outside.index) };
+    }
     throw new PluginError(
       "interface-exists",
       `Cannot create interface "${workload.ifname}": the container already has an interface of this name`,

@@ -31,6 +31,7 @@ import { setNeighbour } from "../linux/rtnetlink/neighbour.ts";
 import { addRoute, listRoutes, MAIN_TABLE, type Route } from "../linux/rtnetlink/route.ts";
 import { createVeth } from "../linux/rtnetlink/veth.ts";
 import { readSysctl, writeSysctl } from "../linux/sysctl.ts";
+import { formerAddresses, unwireAddresses } from "./former-addresses.ts";
 import type { Found, Sandbox } from "./sandbox.ts";
 import type { PlannedRoute, PlannedSysctl, WiringPlan } from "./wiring-plan.ts";
 
@@ -45,6 +46,7 @@ type LinkEnd = Pick<Link, "index" | "name" | "mac" | "mtu">;
 export interface WiringOptions {
   /** The links, if they are new and the kernel returned them. */
   readonly made: Wired | undefined;
+  readonly found: Found;
   readonly warn: (message: string) => void;
 }
 
@@ -85,6 +87,13 @@ function pairOf(host: Link | undefined, { container: { name, mac } }: WiringPlan
 /** Steps 2 and 3, for the links that were just made, or else for those that exist. */
 export function wireLinks(plan: WiringPlan, sandbox: Sandbox, options: WiringOptions): Wired {
   const { host, container } = options.made ?? linksOf(plan, sandbox);
+  if (options.found.kind === "own-links") {
+    const wanted = plan.container.addresses.map(({ address }) => address);
+    unwireAddresses(formerAddresses(options.found.addresses, wanted), {
+      host: { socket: sandbox.host, linkIndex: host.index },
+      container: { socket: sandbox.container, linkIndex: container.index },
+    });
+  }
   setSysctls(plan.host.sysctls, options);
   effect("wire the host", () => {
     const { neighbours, routes } = plan.host;

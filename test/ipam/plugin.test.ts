@@ -60,6 +60,20 @@ for (const { name, missing, start } of IPAM_SITES) {
       expect(await codeOf(call("CHECK", "a"))).toBe(109);
     });
 
+    test("gives one container ID on two nodes two addresses, and DEL and CHECK of one concern only its own", async () => {
+      const elsewhere = { config: { nodename: "node-2" } };
+      const [first, second] = [await add("twin"), await add("twin", elsewhere)];
+
+      expect(second).not.toEqual(first);
+      const prevResult = { cniVersion: "1.0.0", ips: first.map((address) => ({ address })) };
+      expect(await codeOf(call("CHECK", "twin", { config: { ...elsewhere.config, prevResult } }))).toBe(109);
+      expect((await call("DEL", "twin", elsewhere)).exitCode).toBe(0);
+      expect((await call("DEL", "twin", elsewhere)).exitCode).toBe(0);
+      expect(await add("twin")).toEqual([...first]);
+      expect((await call("DEL", "twin")).exitCode).toBe(0);
+      expect((await judge(site)).world.handles).toEqual([]);
+    });
+
     test("looks at neither CNI_IFNAME nor CNI_NETNS nor CNI_PATH", async () => {
       const addresses = await add("bare", { ifname: undefined });
 
@@ -117,7 +131,7 @@ for (const { name, missing, start } of IPAM_SITES) {
       expect(world.handles.flatMap((each) => Object.values(each.blocks))).toEqual([1, 1, 1]);
       expect(problems).toEqual([]);
       await call("DEL", "stays");
-      await call("DEL", "elsewhere");
+      await call("DEL", "elsewhere", { config: { nodename: "node-2" } });
       await call("DEL", "other", { config: { name: "net.x" } });
     });
 

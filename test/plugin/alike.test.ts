@@ -1,8 +1,19 @@
 /** Attachments that are easily taken for one another: each keeps what is its own. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { ordinalsOf, releaseOrdinals } from "../../src/ipam/block.ts";
+import { readBlock, writeBlock } from "../../src/model/ipam-block.ts";
+import { blocksPrefix, handleKey } from "../../src/model/keys.ts";
 import { hostProblem } from "../support/host.ts";
 import { testNeeding } from "../support/needs.ts";
-import { failureOf, openPluginSite, type PluginSite, type Pod, withoutLinks } from "../support/plugin-site.ts";
+import {
+  type AddResult,
+  failureOf,
+  NETWORK,
+  openPluginSite,
+  type PluginSite,
+  type Pod,
+  withoutLinks,
+} from "../support/plugin-site.ts";
 
 const test = testNeeding(hostProblem());
 
@@ -14,6 +25,18 @@ describe("attachments that are alike", () => {
   afterAll(() => site?.[Symbol.asyncDispose]());
 
   const podArguments = (name: string) => `IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${name}`;
+  const addressOf = ({ ips }: AddResult) => ips[0]?.address.split("/")[0] ?? "";
+  /** Releases the pod's address behind its back. */
+  const takeAway = async (pod: Pod) => {
+    const handle = `${NETWORK}.${pod.containerId}`;
+    for (const [key, value] of await site.store.list()) {
+      if (!key.startsWith(blocksPrefix(4))) continue;
+      const block = readBlock(value, key);
+      const left = releaseOrdinals(block, ordinalsOf(block, { handle }));
+      await site.store.put([{ kind: "put", key, value: writeBlock(left) }]);
+    }
+    await site.store.remove(handleKey(handle));
+  };
   const linksIn = (pod: Pod) => site.inside(pod, ["ip", "-o", "link"]);
 
   test("container IDs that begin alike: the second is refused, and the first keeps its link", async () => {
@@ -75,6 +98,34 @@ describe("attachments that are alike", () => {
     await site.quietly("DEL", pod);
     expect((await site.left()).filter((line) => line.includes("workloadendpoints"))).toHaveLength(1);
     await site.quietly("DEL", other);
+    expect(await site.left()).toEqual([]);
+  });
+
+  test("one node by two names: an ADD under the new one keeps the address and leaves one endpoint", async () => {
+    const pod = await site.makePod();
+    const first = await site.add(pod, { config: site.config({ nodename: "node-1.example.org" }) });
+
+    expect(await site.add(pod)).toEqual(first);
+    const endpoints = (await site.left()).filter((line) => line.includes("workloadendpoints"));
+    expect(endpoints).toEqual([expect.not.stringContaining("example.org")]);
+    await site.quietly("CHECK", pod, { config: site.config({ prevResult: first }) });
+    await site.quietly("DEL", pod);
+    expect(await site.left()).toEqual([]);
+  });
+
+  test("an address that was taken away: a second ADD gives another one and leaves neither the old address nor its route", async () => {
+    const pod = await site.makePod();
+    const before = addressOf(await site.add(pod));
+    await takeAway(pod);
+
+    const result = await site.add(pod);
+    const after = addressOf(result);
+    expect(after).not.toBe(before);
+    expect(await site.inside(pod, ["ip", "-o", "-4", "address"])).not.toContain(`${before}/`);
+    expect(await site.host.must(["ip", "-4", "route"])).not.toContain(`${before} `);
+    await site.quietly("CHECK", pod, { config: site.config({ prevResult: result }) });
+    expect(await site.host.must(["ip", "-4", "route"])).toContain(`${after} `);
+    await site.quietly("DEL", pod);
     expect(await site.left()).toEqual([]);
   });
 

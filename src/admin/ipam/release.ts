@@ -82,7 +82,14 @@ async function releaseHandle(store: Datastore, context: Context, handle: string)
     const { answers } = await store.read(keys.map((key) => ({ kind: "key", key })));
     for (const entry of answers.flat()) readOrExplain(entry, decodeBlock);
   }
-  return { released: await allocatorFor(store, context).releaseHandle({ handle, node: "" }), failures: [] };
+  return {
+    released: await allocatorFor(store, context).releaseHandle({
+      handle,
+      node: "",
+      ifNoneOnNode: "release those of other nodes",
+    }),
+    failures: [],
+  };
 }
 
 /** Fails if the handle is unreadable; `undefined` if it does not exist. */

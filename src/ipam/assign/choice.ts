@@ -30,6 +30,8 @@ export interface TakeChoice {
   readonly kind: "take";
   readonly taken: Taken;
   readonly changes: TakeChanges;
+  /** The owner had the address already, recorded for this node. */
+  readonly formerNode?: string;
 }
 
 /** In this order, with the handle counted up before the address is taken. */
@@ -43,7 +45,7 @@ export interface TakeChanges {
 }
 
 /** An address of a block that exists, whoever it is affine to. */
-export function takeFrom(search: Search, known: KnownBlock, taken: Taken): Choice {
+export function takeFrom(search: Search, known: KnownBlock, taken: Taken): TakeChoice {
   const take = [...poolGuard(search, known.block.cidr), blockChange(taken.block, known.revision)];
   return { kind: "take", taken, changes: { claim: [], take, confirm: [] } };
 }

@@ -129,6 +129,7 @@ function outcomeOf(made: readonly Made[], view: View, request: AssignRequest): A
       ...(pool === undefined ? {} : { pool }),
       given: request.wishes[index]?.kind === "given",
       held: choice.kind === "held",
+      ...(choice.kind === "take" && choice.formerNode !== undefined ? { formerNode: choice.formerNode } : {}),
     };
   });
   const blocks = made.map((choice) => (choice.kind === "take" ? choice.taken.block : choice.block));

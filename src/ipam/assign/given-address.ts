@@ -17,16 +17,20 @@ import { assignOrdinal, attributesOf, emptyBlock, ordinalIn, ordinalsOf, type Ta
 import { poolHolding } from "../pools.ts";
 import type { KnownBlock } from "../view.ts";
 import { type Choice, type Search, takeAndClaim, takeFrom } from "./choice.ts";
+import { keepAddress } from "./held-address.ts";
 
 export function givenAddress(search: Search, address: Address): Choice {
   return whatIsHeld(search, address) ?? fromPool(search, address);
 }
 
 /** Who holds it gets it back, whatever became of its pool. */
-function whatIsHeld({ view, request }: Search, address: Address): Choice | undefined {
-  for (const { block } of view.knownBlocks(address.family)) {
-    const ordinal = ordinalIn(block, address);
-    if (ordinal !== undefined && ordinalsOf(block, request).includes(ordinal)) return { kind: "held", block, ordinal };
+function whatIsHeld(search: Search, address: Address): Choice | undefined {
+  const { view, request } = search;
+  for (const known of view.knownBlocks(address.family)) {
+    const ordinal = ordinalIn(known.block, address);
+    if (ordinal !== undefined && ordinalsOf(known.block, request).includes(ordinal)) {
+      return keepAddress(search, known, ordinal);
+    }
   }
   const unread = view.handleBlocks(request.handle, address.family).filter((cidr) => prefixContains(cidr, address));
   const wanted = unread.filter((cidr) => view.block(cidr).kind === "unknown").map((cidr) => view.wantedBlock(cidr));

@@ -12,7 +12,7 @@ import type { Session } from "../session.ts";
 export async function add(call: AddCall, session: Session): Promise<CniResult> {
   const args = decodeArguments(call.args);
   const { addresses } = await (await session.allocator()).assign(
-    assignRequest(attachmentOf(call, session), { ipam: session.config.ipam, args }),
+    assignRequest(attachmentOf(call, session), { ipam: session.config.ipam, args, onLink: [] }),
     {
       wanted: [WANTED_CLUSTER],
       check: ([cluster]) => void readyForAssigning(cluster, session),

@@ -9,6 +9,7 @@ import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { addressAt, handlesOf, type Owner, ordinalsOf, releaseOrdinals } from "../block.ts";
 import type { Facts } from "../facts.ts";
 import { changesToGive } from "../handle.ts";
+import type { ReleaseHandleRequest } from "../request.ts";
 import { type KnownBlock, View } from "../view.ts";
 import { leftBlockChange } from "./left-block.ts";
 
@@ -18,7 +19,7 @@ export interface ReleaseOutcome {
   readonly blocks: readonly IPAMBlock[];
 }
 
-export function decideReleaseHandle(owner: Owner & { readonly node: string }, facts: Facts): Decision<ReleaseOutcome> {
+export function decideReleaseHandle(owner: ReleaseHandleRequest, facts: Facts): Decision<ReleaseOutcome> {
   const view = new View(facts, owner.node);
   const handles = handlesOf(owner);
   const unread = handles
@@ -26,9 +27,7 @@ export function decideReleaseHandle(owner: Owner & { readonly node: string }, fa
     .filter((cidr) => view.block(cidr).kind === "unknown");
   if (unread.length > 0) return { kind: "read", wanted: unread.map((cidr) => view.wantedBlock(cidr)) };
 
-  const leaving = [...view.knownBlocks()]
-    .map((known) => ({ known, ordinals: ordinalsOf(known.block, owner) }))
-    .filter(({ ordinals }) => ordinals.length > 0);
+  const leaving = addressesToRelease(view, owner);
   const blocks = leaving.map(({ known, ordinals }) => releaseOrdinals(known.block, ordinals));
   return {
     kind: "commit",
@@ -42,6 +41,24 @@ export function decideReleaseHandle(owner: Owner & { readonly node: string }, fa
       blocks,
     },
   };
+}
+
+interface Leaving {
+  readonly known: KnownBlock;
+  readonly ordinals: readonly number[];
+}
+
+function addressesToRelease(view: View, owner: ReleaseHandleRequest): readonly Leaving[] {
+  const own = addressesOf(view, owner);
+  if (own.length > 0 || owner.ifNoneOnNode !== "release those of other nodes") return own;
+  const { node: _, ...onAnyNode } = owner;
+  return addressesOf(view, onAnyNode);
+}
+
+function addressesOf(view: View, owner: Owner): readonly Leaving[] {
+  return [...view.knownBlocks()]
+    .map((known) => ({ known, ordinals: ordinalsOf(known.block, owner) }))
+    .filter(({ ordinals }) => ordinals.length > 0);
 }
 
 function changeOf(known: KnownBlock, left: IPAMBlock | undefined): Change {

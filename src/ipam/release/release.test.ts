@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { address, means, nodeChange, poolChange, request, seed } from "../../../test/support/ipam.ts";
 import { type MemoryDatastore, openMemory } from "../../datastore/memory/memory.ts";
 import { MemoryTable } from "../../datastore/memory/table.ts";
+import { formatAddress } from "../../ip/address.ts";
 import { type Allocator, openAllocator } from "../allocator.ts";
 import { withFormerHandle } from "../former-handle.ts";
 import { findProblems } from "../invariants.ts";
@@ -51,6 +52,24 @@ describe("releaseHandle()", () => {
     expect(await problems()).toEqual([]);
   });
 
+  test("releases addresses of another node only with evidence that the host was renamed", async () => {
+    const { addresses } = await allocator.assign(request("net.a"));
+    const [given] = addresses.map((each) => each.address);
+    const asNode2 = { handle: "net.a", node: "node-2" };
+
+    expect(await allocator.releaseHandle({ ...asNode2, onAnyNode: ["10.0.0.250"] })).toEqual([]);
+    expect(await allocator.releaseHandle({ ...asNode2, onAnyNode: [formatAddress(given ?? address("::"))] })).toEqual([
+      given ?? address("::"),
+    ]);
+    await allocator.assign(request("net.a"));
+    await allocator.assign(request("net.a", { node: "node-2" }));
+    const whenRenamed = { ...asNode2, ifNoneOnNode: "release those of other nodes" } as const;
+    expect(await allocator.releaseHandle(whenRenamed)).toHaveLength(1);
+    expect(await allocator.held({ handle: "net.a", node: "node-1" })).toHaveLength(1);
+    expect(await allocator.releaseHandle(whenRenamed)).toHaveLength(1);
+    expect(await problems()).toEqual([]);
+  });
+
   test("deletes a block that becomes empty and is nobody's", async () => {
     await allocator.assign(request("net.a"));
     const [block] = (await readWorld(store)).blocks;
@@ -73,7 +92,7 @@ describe("releaseHandle() and the handle of older releases, the container ID alo
       ...more,
       ...withFormerHandle(containerId, "node-1"),
     });
-  const heldUnder = async (handle: string) => (await allocator.held({ handle, node: "node-1" })).length;
+  const heldUnder = async (handle: string, node: string) => (await allocator.held({ handle, node })).length;
 
   test("gives back what is held under either, in as many round trips", async () => {
     await allocator.assign(request("net.abc"));
@@ -105,8 +124,9 @@ describe("releaseHandle() and the handle of older releases, the container ID alo
     for (const containerId of ["abc", "tunnel", "other.abc", "recorded"]) {
       expect([containerId, await release(containerId)]).toEqual([containerId, []]);
     }
-    for (const handle of ["abc", "tunnel", "other.abc", "recorded"]) {
-      expect([handle, await heldUnder(handle)]).toEqual([handle, 1]);
+    expect(await heldUnder("abc", "node-2")).toBe(1);
+    for (const handle of ["tunnel", "other.abc", "recorded"]) {
+      expect([handle, await heldUnder(handle, "node-1")]).toEqual([handle, 1]);
     }
     expect(await problems()).toEqual([]);
   });
