@@ -37,6 +37,8 @@ export interface Command {
   readonly operands?: string;
   /** What completion offers for an argument. */
   readonly completes?: "files" | readonly string[];
+  /** Its arguments are a kind and the names of one or more resources of it; completion offers those in the datastore. */
+  readonly completesNames?: "one" | "many";
   /** An option with the name of a common option replaces it. */
   readonly options?: readonly Option[];
   /** The command uses the datastore, and accepts the options that select one. */

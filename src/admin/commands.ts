@@ -2,6 +2,7 @@
 import { identity } from "../identity.ts";
 import type { CommandGroup } from "./command.ts";
 import { completionCommand } from "./completion-command.ts";
+import { completionNames } from "./completion-names.ts";
 import { configCheck } from "./config-check.ts";
 import { datastoreCheck } from "./datastore/check.ts";
 import { datastoreInit } from "./datastore/init.ts";
@@ -65,6 +66,7 @@ export const COMMANDS: CommandGroup = {
       commands: [configCheck],
     },
     completionCommand(() => COMMANDS),
+    completionNames(() => COMMANDS),
     versionCommand,
   ],
 };

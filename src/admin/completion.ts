@@ -2,10 +2,11 @@
  * Completion scripts, generated from the table of commands.
  *
  * Each script first determines which command the words before the cursor name
- * (`at`, such as "config check"), then offers what can follow it. It never runs
- * the tool.
+ * (`at`, such as "config check"), then offers what can follow it. Kinds and
+ * names of resources come from the tool itself (`completion-names.ts`).
  */
 import { COMMON_OPTIONS, type Command, type CommandGroup, optionsOf, visibleCommands } from "./command.ts";
+import { NAMES_COMMAND } from "./completion-names.ts";
 import type { Option } from "./option.ts";
 
 export const COMPLETION_SHELLS = ["bash", "zsh", "fish"] as const;
@@ -33,6 +34,8 @@ interface Place {
   readonly words: readonly Offer[];
   readonly options: readonly Option[];
   readonly files: boolean;
+  /** Its arguments are a kind and names of resources. */
+  readonly names: boolean;
 }
 
 function placesOf(root: CommandGroup): readonly Place[] {
@@ -43,11 +46,17 @@ function* walk(member: Command | CommandGroup, at: string): Generator<Place> {
   if (member.kind === "command") {
     const values = Array.isArray(member.completes) ? member.completes : [];
     const words = values.map((word: string) => ({ word, summary: "" }));
-    yield { at, words, options: optionsOf(member), files: member.completes === "files" };
+    yield {
+      at,
+      words,
+      options: optionsOf(member),
+      files: member.completes === "files",
+      names: member.completesNames !== undefined,
+    };
     return;
   }
   const words = visibleCommands(member).map(({ name, summary }) => ({ word: name, summary }));
-  yield { at, words, options: COMMON_OPTIONS.filter(({ name }) => name === "help"), files: false };
+  yield { at, words, options: COMMON_OPTIONS.filter(({ name }) => name === "help"), files: false, names: false };
   for (const inner of visibleCommands(member)) yield* walk(inner, at === "" ? inner.name : `${at} ${inner.name}`);
 }
 
@@ -114,7 +123,15 @@ function bash(tool: string, places: readonly Place[]): readonly string[] {
       return `    "${at}") ${offered}${files ? '; compopt -o filenames; COMPREPLY=($(compgen -f -- "$current"))' : ""} ;;`;
     }),
     "  esac",
-    '  if [[ "$current" == -* ]]; then words="$flags"; fi',
+    '  if [[ "$current" == -* ]]; then words="$flags"',
+    `  elif [[ "$at" == @(${namedPlaces(places, "|")}) ]]; then`,
+    // bash splits `--option=value` into three words.
+    "    local -a line=()",
+    `    for word in "\${COMP_WORDS[@]:1:COMP_CWORD}"; do`,
+    `      if (( \${#line[@]} )) && [[ "$word" == "=" || "\${line[-1]}" == *= ]]; then line[-1]+="$word"; else line+=("$word"); fi`,
+    "    done",
+    `    if word=$(${namesCall('"$COMP_WORDS"')} "\${line[@]}" 2>/dev/null); then words="$word"; fi`,
+    "  fi",
     '  if [[ -n "$words" ]]; then COMPREPLY=($(compgen -W "$words" -- "$current")); fi',
     "}",
     `complete -F ${name} ${tool}`,
@@ -144,6 +161,12 @@ function zsh(tool: string, places: readonly Place[]): readonly string[] {
       return `    "${at}") offers=(${described(words)}); flags=(${flags})${files ? "; _files" : ""} ;;`;
     }),
     "  esac",
+    `  if [[ "$PREFIX" != -* && "$at" == (${namedPlaces(places, "|")}) ]]; then`,
+    "    local -a named",
+    `    if word=$(${namesCall("$words[1]")} "\${(@)words[2,CURRENT]}" 2>/dev/null); then`,
+    `      named=(\${(f)word}); compadd -- $named; return`,
+    "    fi",
+    "  fi",
     "  (( $#offers )) && _describe command offers",
     '  [[ "$PREFIX" == -* ]] && _describe option flags',
     "}",
@@ -170,10 +193,12 @@ function fish(tool: string, places: readonly Place[]): readonly string[] {
   ];
 }
 
-function fishPlace(tool: string, name: string, { at, words, options, files }: Place): readonly string[] {
+function fishPlace(tool: string, name: string, { at, words, options, files, names }: Place): readonly string[] {
   const start = `complete -c ${tool} -n '${name} "${at}"'`;
+  const named = `(${namesCall("(commandline -opc)[1]")} (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)`;
   return [
-    ...words.map(({ word, summary }) => `${start} -a ${word} -d ${singleQuoted(summary)}`),
+    ...(names ? [`${start} -a '${named}'`] : []),
+    ...(names ? [] : words).map(({ word, summary }) => `${start} -a ${word} -d ${singleQuoted(summary)}`),
     ...options.map((option) => {
       const letter = option.letter === undefined ? "" : ` -s ${option.letter}`;
       const value = fishValue(option);
@@ -190,6 +215,18 @@ function fishValue(option: Option): string {
 
 function offeredValues({ oneOf = [], withArgument = [] }: Option): string {
   return [...oneOf, ...withArgument.map((name) => `${name}=`)].join(" ");
+}
+
+/** Asks the tool what can follow the words after it; the datastore may not respond. */
+function namesCall(tool: string): string {
+  return `timeout ${NAMES_SECONDS} ${tool} ${NAMES_COMMAND} --`;
+}
+
+const NAMES_SECONDS = 2;
+
+/** The places with names of resources, as a pattern. */
+function namedPlaces(places: readonly Place[], separator: string): string {
+  return places.flatMap(({ at, names }) => (names ? [at] : [])).join(separator);
 }
 
 function singleQuoted(text: string): string {

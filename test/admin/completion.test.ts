@@ -1,9 +1,10 @@
 /** Completion in the real shells. */
 import { afterAll, describe, expect } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, join, resolve } from "node:path";
+import { visibleCommands } from "../../src/admin/command.ts";
 import { COMMANDS } from "../../src/admin/commands.ts";
-import { identity } from "../../src/identity.ts";
+import { API_VERSION, identity } from "../../src/identity.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -12,7 +13,12 @@ const directory = temporaryDirectory("completion");
 const folder = directory.path;
 afterAll(() => directory.remove());
 
-const ENVIRONMENT = { PATH: process.env["PATH"] ?? "", HOME: folder };
+const ENVIRONMENT = {
+  PATH: `${resolve("dist/bin")}:${process.env["PATH"] ?? ""}`,
+  HOME: folder,
+  DATASTORE_TYPE: "embedded",
+  DATASTORE_PATH: join(folder, "store.db"),
+};
 
 async function fileOf(name: string, text: string): Promise<string> {
   const path = join(folder, name);
@@ -74,13 +80,29 @@ describe.each([
 ] as const)("completion in %s", (shell, complete) => {
   const tool = identity.adminTool;
 
+  testNeeding(program(shell))("offers the names of resources", () => {
+    const pools = ["blue", "blau"].map((name, index) => ({
+      apiVersion: API_VERSION,
+      kind: "IPPool",
+      metadata: { name },
+      spec: { cidr: `10.0.${index}.0/24` },
+    }));
+    const stdin = Buffer.from(JSON.stringify({ kind: "List", items: pools }));
+    expect(Bun.spawnSync([TOOL, "apply", "-f", "-"], { env: ENVIRONMENT, stdin }).exitCode).toBe(0);
+
+    expect([...complete([tool, "get", "pool", "bl"])].sort()).toEqual(["blau", "blue"]);
+    expect(complete([tool, "-o", "json", "delete", "ippools", "blue", "bl"])).toEqual(["blau"]);
+    expect(complete([tool, "edit", "pool", "blue", "bl"])).toEqual([]);
+    expect(complete([tool, "get", "pool", "--no-he"])).toEqual(["--no-headers"]);
+  });
+
   testNeeding(program(shell))("offers commands, options, values and files", async () => {
     const file = await fileOf("some-file.conf", "{}");
     // zsh offers only the last part of a path.
     const filesFor = (...words: string[]) =>
       complete([tool, ...words, file.slice(0, -3)]).map((path) => basename(path));
 
-    expect([...complete([tool, ""])].sort()).toEqual([...COMMANDS.commands.map(({ name }) => name)].sort());
+    expect([...complete([tool, ""])].sort()).toEqual([...visibleCommands(COMMANDS).map(({ name }) => name)].sort());
     expect(complete([tool, "config", ""])).toEqual(["check"]);
     expect(complete([tool, "config", "check", "--eff"])).toEqual(["--effective"]);
     expect([...complete([tool, "config", "check", "-o", ""])].sort()).toEqual(["json", "text"]);
@@ -95,6 +117,7 @@ describe.each([
     ]);
     expect(complete([tool, "-o", "json", "ipam", "sh"])).toEqual(["show"]);
     expect(complete([tool, "get", "ippo"])).toEqual(["ippool"]);
+    expect(complete([tool, "explain", "ippo"])).toEqual(["ippool"]);
     expect(filesFor("apply", "-f")).toEqual(["some-file.conf"]);
     expect([...complete([tool, "completion", ""])].sort()).toEqual(["bash", "fish", "zsh"]);
     expect(filesFor("config", "check")).toEqual(["some-file.conf"]);

@@ -40,7 +40,7 @@ export async function describePool(store: Datastore, { metadata }: IPPool): Prom
 export async function describeNode(store: Datastore, { metadata }: Node): Promise<readonly DescribedSection[]> {
   const { readable } = await findBlocks(store);
   const own = readable.filter((block) => affineNode(block) === metadata.name);
-  return [{ title: "Blocks", rows: blockRows(blockUsages(own)) }];
+  return [{ title: "Blocks", rows: blockRows(blockUsages(own, [])) }];
 }
 
 export async function describeEndpoint(

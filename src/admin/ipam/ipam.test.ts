@@ -46,8 +46,8 @@ describe("ipam show", () => {
 
     expect((await ctl("ipam show")).stdout).toBe(
       [
-        "POOL   CIDR          SIZE   USED   FREE   USAGE",
-        "blue   10.0.0.0/28   16     2      14     ███░░░░░░░░░░░░░░░░░ 12 %",
+        "POOL   CIDR          SIZE   USED   RESERVED   FREE   USAGE",
+        "blue   10.0.0.0/28   16     2      0          14     ███░░░░░░░░░░░░░░░░░ 12 %",
         "",
       ].join("\n"),
     );
@@ -78,6 +78,45 @@ describe("ipam show", () => {
         blockCount: 1,
       },
     ]);
+    expect((await ctl("ipam show --show-blocks")).stdout.split("\n").map((line) => line.split(/ {2,}/))).toEqual([
+      ["POOL", "CIDR", "NODE", "SIZE", "USED", "RESERVED", "FREE", "USAGE"],
+      ["blue", "10.0.0.0/28", "16", "1", "3", "12", expect.any(String)],
+      ["", "10.0.0.0/28", "node-1", "16", "1", "3", "12", expect.any(String)],
+      [""],
+    ]);
+  });
+
+  test("--addresses lists every address with its place and owner", async () => {
+    await seed(store, poolChange("six", "fd00::/122"));
+    await assign("net.b", { wishes: [{ kind: "automatic", family: 6 }] });
+    const address = await assign("net.a", { attributes: { pod: "web-0", namespace: "prod", node: "node-1" } });
+    const { addresses } = await json("ipam show --addresses");
+
+    expect(addresses).toEqual([
+      {
+        address,
+        pool: "blue",
+        block: "10.0.0.0/28",
+        node: "node-1",
+        handle: "net.a",
+        namespace: "prod",
+        pod: "web-0",
+        since: "2026-01-02T03:04:05.000Z",
+      },
+      expect.objectContaining({ pool: "six", handle: "net.b" }),
+    ]);
+    const [header, first] = (await ctl("ipam show --addresses")).stdout.split("\n");
+    expect(header?.split(/ +/)).toEqual(["ADDRESS", "POOL", "BLOCK", "NODE", "HANDLE", "NAMESPACE", "POD"]);
+    expect(first?.split(/ +/)).toEqual([address, "blue", "10.0.0.0/28", "node-1", "net.a", "prod", "web-0"]);
+  });
+
+  test("--addresses shows addresses outside all pools, and says if there are none", async () => {
+    expect((await ctl("ipam show --addresses")).stderr).toBe("No addresses are in use.\n");
+    await assign("net.a");
+    await ctl("delete pool blue --force");
+
+    expect((await ctl("ipam show --addresses")).stdout).toContain("(no pool)");
+    expect((await ctl("ipam show --addresses --show-blocks")).code).toBe(EXIT_USAGE);
   });
 
   test("shows blocks with their nodes, including those outside all pools", async () => {

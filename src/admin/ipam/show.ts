@@ -10,6 +10,7 @@ import { blockAt, findBlocks } from "./blocks.ts";
 import { findPools, findReserved } from "./pools.ts";
 import { reportUnreadable } from "./report-unreadable.ts";
 import { requireAddress, showAddress } from "./show-address.ts";
+import { showAddresses } from "./show-addresses.ts";
 import { describeUnreadable } from "./unreadable-records.ts";
 import { type PoolUsage, poolUsage, type Records, strayUsage } from "./usage.ts";
 
@@ -19,10 +20,11 @@ export const ipamShow: Command = {
   summary: "Show the usage of IP pools, or the owner of an address",
   description: [
     "Unreadable records are reported on stderr, and the exit code is then 1.",
-    "The addresses of an unreadable block count as neither used nor free.",
+    "The addresses of an unreadable block count as neither used nor free, reserved addresses that are not in use as reserved.",
   ].join("\n"),
   options: [
     { name: "show-blocks", summary: "Also list the blocks of each pool with their node and usage" },
+    { name: "addresses", summary: "List all addresses in use, with their pool, block, node, handle and pod" },
     { name: "show-configuration", summary: "Show the IPAM configuration instead of the pools" },
     { name: "ip", value: "ADDRESS", summary: "Show the owner of this address, its node and the time of assignment" },
   ],
@@ -30,6 +32,7 @@ export const ipamShow: Command = {
   examples: [
     { command: "ipam show", does: "Show the usage of all pools" },
     { command: "ipam show --show-blocks", does: "Also show the blocks of each node" },
+    { command: "ipam show --addresses -o json", does: "List all addresses in use, as JSON for a script" },
     { command: "ipam show --ip 10.0.0.5", does: "Show the owner of an address" },
   ],
   async run(context, given) {
@@ -38,6 +41,7 @@ export const ipamShow: Command = {
     requireOneMode(given);
     return withDatastore(context, given, (store) => {
       if (address) return showAddress(store, address, { context, given });
+      if (given.switches.has("addresses")) return showAddresses(store, { context, given });
       if (given.switches.has("show-configuration")) return showConfiguration(store, context, given);
       return showPools(store, context, given);
     });
@@ -46,7 +50,7 @@ export const ipamShow: Command = {
 
 /** These options exclude each other: one of them would be ignored silently. */
 function requireOneMode({ switches, values }: Given): void {
-  const asked = ["--ip", "--show-blocks", "--show-configuration"].filter((flag) => {
+  const asked = ["--ip", "--addresses", "--show-blocks", "--show-configuration"].filter((flag) => {
     const name = flag.slice("--".length);
     return switches.has(name) || values.has(name);
   });
@@ -75,7 +79,7 @@ async function showPools(store: Datastore, context: Context, given: Given): Prom
   return reportUnreadable(context, unreadable);
 }
 
-const HEADER = ["POOL", "CIDR", "NODE", "SIZE", "USED", "FREE", "USAGE"];
+const HEADER = ["POOL", "CIDR", "NODE", "SIZE", "USED", "RESERVED", "FREE", "USAGE"];
 
 interface TableOptions {
   readonly context: Context;
@@ -92,6 +96,7 @@ function table(usages: readonly PoolUsage[], { context, showsBlocks, noPool }: T
       "",
       count(usage.size),
       `${count(usage.used)}${usage.unreadable > 0n ? ` (${count(usage.unreadable)} unreadable)` : ""}`,
+      count(usage.reserved),
       count(usage.free),
       bar(usage),
     ],
@@ -111,10 +116,11 @@ function blockRows({ blocks, unreadableBlocks }: PoolUsage): readonly (readonly 
       block.node ?? "(no node)",
       count(block.size),
       `${count(block.used)}${block.borrowed > 0 ? ` (${block.borrowed} borrowed)` : ""}`,
+      count(block.reserved),
       count(block.free),
       bar(block),
     ]),
-    ...unreadableBlocks.map((cidr) => ["", `  ${cidr}`, "(unreadable)", "", "", "", ""]),
+    ...unreadableBlocks.map((cidr) => ["", `  ${cidr}`, "(unreadable)", "", "", "", "", ""]),
   ];
 }
 

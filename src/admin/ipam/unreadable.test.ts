@@ -167,9 +167,9 @@ describe("ipam show of unreadable records", () => {
 
     expect(stdout).toBe(
       [
-        "POOL   CIDR          SIZE   USED                FREE   USAGE",
-        "blue   10.0.0.0/28   16     1                   15     ██░░░░░░░░░░░░░░░░░░ 6 %",
-        "red    10.0.1.0/27   32     0 (16 unreadable)   16     ░░░░░░░░░░░░░░░░░░░░ 0 %",
+        "POOL   CIDR          SIZE   USED                RESERVED   FREE   USAGE",
+        "blue   10.0.0.0/28   16     1                   0          15     ██░░░░░░░░░░░░░░░░░░ 6 %",
+        "red    10.0.1.0/27   32     0 (16 unreadable)   0          16     ░░░░░░░░░░░░░░░░░░░░ 0 %",
         "",
       ].join("\n"),
     );

@@ -16,6 +16,8 @@ export interface BlockUsage {
   readonly node: string | undefined;
   readonly size: bigint;
   readonly used: bigint;
+  /** Covered by reservations and not in use. */
+  readonly reserved: bigint;
   readonly free: bigint;
   /** Addresses in use on another node than the block's. */
   readonly borrowed: number;
@@ -67,7 +69,7 @@ export function poolUsage(pool: NamedPool, records: Records): PoolUsage {
     reserved: keptBack,
     unreadable: hidden,
     free: size - used - keptBack - hidden,
-    blocks: blockUsages(inside),
+    blocks: blockUsages(inside, records.reserved),
     unreadableBlocks: unreadable.toSorted(comparePrefixes).map(formatPrefix),
   };
 }
@@ -86,23 +88,25 @@ export function strayUsage(pools: readonly NamedPool[], blocks: readonly IPAMBlo
     reserved: 0n,
     unreadable: 0n,
     free: 0n,
-    blocks: blockUsages(stray),
+    blocks: blockUsages(stray, []),
     unreadableBlocks: [],
   };
 }
 
 /** Sorted by address, not by text. */
-export function blockUsages(blocks: readonly IPAMBlock[]): readonly BlockUsage[] {
-  return blocks.toSorted((left, right) => comparePrefixes(left.cidr, right.cidr)).map(blockUsage);
+export function blockUsages(blocks: readonly IPAMBlock[], reserved: readonly Prefix[]): readonly BlockUsage[] {
+  const sorted = blocks.toSorted((left, right) => comparePrefixes(left.cidr, right.cidr));
+  return sorted.map((block) => blockUsage(block, reservedFree(block.cidr, [block], reserved)));
 }
 
-function blockUsage(block: IPAMBlock): BlockUsage {
+function blockUsage(block: IPAMBlock, reserved: bigint): BlockUsage {
   const node = affineNode(block);
   const allocations = allocationsOf(block);
   const size = prefixSize(block.cidr);
   const used = BigInt(allocations.length);
   const borrowed = allocations.filter(({ secondary }) => secondary["node"] !== undefined && secondary["node"] !== node);
-  return { cidr: formatPrefix(block.cidr), node, size, used, free: size - used, borrowed: borrowed.length };
+  const free = size - used - reserved;
+  return { cidr: formatPrefix(block.cidr), node, size, used, reserved, free, borrowed: borrowed.length };
 }
 
 function usedIn(blocks: readonly IPAMBlock[]): bigint {

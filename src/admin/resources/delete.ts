@@ -28,6 +28,7 @@ export const deleteCommand: Command = {
   ].join("\n"),
   operands: "KIND NAME… | KIND/NAME… | KIND -l SELECTOR | KIND --all",
   completes: KIND_WORDS,
+  completesNames: "many",
   options: [
     ...FILE_OPTIONS,
     SELECTOR_OPTION,

@@ -20,6 +20,7 @@ export const describeCommand: Command = {
   description: "A pool with its usage and blocks, a node with its blocks, a workload endpoint with its addresses.",
   operands: "KIND [NAME…] | KIND/NAME…",
   completes: KIND_WORDS,
+  completesNames: "many",
   options: [...FILE_OPTIONS, SELECTOR_OPTION, NAMESPACE_OPTION, ALL_NAMESPACES_OPTION],
   needsDatastore: true,
   examples: [

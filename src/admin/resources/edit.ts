@@ -35,6 +35,7 @@ export const editCommand: Command = {
   ].join("\n"),
   operands: "KIND NAME | KIND/NAME",
   completes: KIND_WORDS,
+  completesNames: "one",
   options: [NAMESPACE_OPTION],
   needsDatastore: true,
   examples: [

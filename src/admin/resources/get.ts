@@ -24,6 +24,7 @@ export const getCommand: Command = {
   ].join("\n"),
   operands: "KIND [NAME…] | KIND/NAME…",
   completes: KIND_WORDS,
+  completesNames: "many",
   options: [
     FORMAT_OPTION,
     ...FILE_OPTIONS,

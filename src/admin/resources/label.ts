@@ -24,6 +24,7 @@ export const labelCommand: Command = {
     "KEY=VALUE sets a label, KEY- removes it. An existing label with another value is changed only with --overwrite.",
   operands: "KIND NAME KEY=VALUE… KEY-…",
   completes: KIND_WORDS,
+  completesNames: "one",
   options: [
     { name: "overwrite", summary: "Change existing labels that have another value" },
     NAMESPACE_OPTION,

@@ -23,6 +23,7 @@ export const patchCommand: Command = {
   ].join("\n"),
   operands: "KIND NAME",
   completes: KIND_WORDS,
+  completesNames: "one",
   options: [
     { name: "patch", letter: "p", value: "PATCH", summary: "The patch, as JSON or YAML" },
     { name: "patch-file", value: "FILE", summary: "File with the patch, or - for standard input" },

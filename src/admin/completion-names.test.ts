@@ -1,0 +1,80 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { runInside } from "../../test/support/admin-context.ts";
+import { openMemory } from "../datastore/memory/memory.ts";
+import { API_VERSION } from "../identity.ts";
+import { EXIT_OK } from "./command.ts";
+import { NAMES_COMMAND } from "./completion-names.ts";
+import { KIND_WORDS } from "./resources/reference.ts";
+
+let store = openMemory();
+beforeEach(async () => {
+  store = openMemory();
+  const resource = (kind: string, name: string, metadata: object = {}, spec: object = {}) =>
+    JSON.stringify({ apiVersion: API_VERSION, kind, metadata: { name, ...metadata }, spec });
+  const documents = [
+    resource("IPPool", "blue", {}, { cidr: "10.0.0.0/24" }),
+    resource("IPPool", "red", {}, { cidr: "10.0.1.0/24" }),
+    resource("WorkloadEndpoint", "here"),
+    resource("WorkloadEndpoint", "there", { namespace: "prod" }),
+  ];
+  await runInside(["apply", "-f", "-"], { store, stdin: documents.join("\n---\n") });
+});
+
+async function offered(...words: readonly string[]): Promise<readonly string[]> {
+  const { code, stdout } = await runInside([NAMES_COMMAND, "--", ...words], { store });
+  expect(code).toBe(EXIT_OK);
+  return stdout.split("\n").filter((line) => line !== "");
+}
+
+describe("completionNames()", () => {
+  test.each<[readonly string[], readonly string[]]>([
+    [["get", ""], KIND_WORDS],
+    [
+      ["get", "pool", ""],
+      ["blue", "red"],
+    ],
+    [
+      ["get", "pools", "-o", "json", "b"],
+      ["blue", "red"],
+    ],
+    [
+      ["-o", "json", "get", "pools", ""],
+      ["blue", "red"],
+    ],
+    [["get", "pool", "blue", ""], ["red"]],
+    [
+      ["delete", "--force", "pool", ""],
+      ["blue", "red"],
+    ],
+    [
+      ["edit", "pool", ""],
+      ["blue", "red"],
+    ],
+    [["edit", "pool", "blue", ""], []],
+    [["label", "pool", "blue", ""], []],
+    [
+      ["get", "ippool/b"],
+      ["ippool/blue", "ippool/red"],
+    ],
+    [
+      ["get", "ippool/blue", "ippool/"],
+      ["ippool/blue", "ippool/red"],
+    ],
+    [["get", "wep", ""], ["here"]],
+    [["get", "wep", "-n", "prod", ""], ["there"]],
+    [
+      ["get", "wep", "-A", ""],
+      ["here", "there"],
+    ],
+    [["get", "pools,nodes", ""], []],
+    [["explain", ""], []],
+    [["ipam", "show", ""], []],
+    [["nonsense", ""], []],
+  ])("%j", async (words, expected) => {
+    expect(await offered(...words)).toEqual(expected);
+  });
+
+  test("is not shown in help", async () => {
+    expect((await runInside(["--help"])).stdout).not.toContain(NAMES_COMMAND);
+  });
+});
