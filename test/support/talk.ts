@@ -53,6 +53,24 @@ export async function serveUdp(netns: string, name: string, port: number, hostna
   return { [Symbol.dispose]: () => server.close() };
 }
 
+export interface UdpListener extends Disposable {
+  /** The senders of all datagrams so far. */
+  readonly senders: readonly string[];
+}
+
+/** Listens without answering. */
+export async function hearUdp(netns: string, port: number, hostname = "::"): Promise<UdpListener> {
+  const senders: string[] = [];
+  const socket = await inside(netns, () =>
+    Bun.udpSocket({
+      hostname,
+      port,
+      socket: { data: (_socket, _data, _port, from) => void senders.push(plain(from)) },
+    }),
+  );
+  return { senders, [Symbol.dispose]: () => socket.close() };
+}
+
 /** What a TCP server says, `refused`, or `silence`. */
 export async function askTcp(netns: string, hostname: string, port: number): Promise<Reply> {
   const answer = Promise.withResolvers<Reply>();

@@ -34,6 +34,7 @@ export function assignChanges(recordSet: RecordSet): NftChange[] {
   const masquerade: NftElement[] = [];
   const attachments: NftElement[] = [];
   const perAddress: Claim[] = [];
+  const hostLoopback: NftElement[] = [];
   let index = 0;
   for (const record of records) {
     attachments.push(recordElement(owner, index++, record, netns));
@@ -41,6 +42,7 @@ export function assignChanges(recordSet: RecordSet): NftChange[] {
       owners.push(ownerElement(portKey(record.claim), owner));
       ports.push(portElement(record.claim));
       if (!isForAnyAddress(record.claim)) perAddress.push(record.claim);
+      if (record.claim.isLoopbackLeft) hostLoopback.push({ key: portKey(record.claim) });
     } else {
       owners.push(ownerElement(podKey(record.masqueraded.podAddress), owner));
       masquerade.push(sourceElement(record.masqueraded));
@@ -53,6 +55,9 @@ export function assignChanges(recordSet: RecordSet): NftChange[] {
     { kind: "create-elements", table, set: SET.attachments, elements: attachments },
     { kind: "create-elements", table, set: SET.ports, elements: ports },
   ];
+  if (hostLoopback.length > 0) {
+    changes.push({ kind: "add-elements", table, set: SET.hostLoopback, elements: hostLoopback });
+  }
   if (masquerade.length > 0) changes.push({ kind: "add-elements", table, set: SET.sources, elements: masquerade });
   return changes;
 }
@@ -63,6 +68,7 @@ export function releaseChanges(family: Family, owner: Owner, records: readonly P
   const ports: NftElement[] = [];
   const sources: NftElement[] = [];
   const counted: NftElement[] = [];
+  const hostLoopback: NftElement[] = [];
   const attachments: NftElement[] = [];
   const pods = new Set<bigint>();
   let index = 0;
@@ -72,6 +78,7 @@ export function releaseChanges(family: Family, owner: Owner, records: readonly P
       owned.push({ key: portKey(record.claim), data: owner.id });
       ports.push({ key: portKey(record.claim) });
       if (!isForAnyAddress(record.claim)) counted.push({ key: portKey(record.claim) });
+      if (record.claim.isLoopbackLeft) hostLoopback.push({ key: portKey(record.claim) });
     } else {
       const { podAddress } = record.masqueraded;
       if (!pods.has(podAddress.value)) owned.push({ key: podKey(podAddress), data: owner.id });
@@ -87,6 +94,9 @@ export function releaseChanges(family: Family, owner: Owner, records: readonly P
   ];
   if (ports.length > 0) changes.push({ kind: "delete-elements", table, set: SET.ports, elements: ports });
   if (sources.length > 0) changes.push({ kind: "delete-elements", table, set: SET.sources, elements: sources });
+  if (hostLoopback.length > 0) {
+    changes.push({ kind: "delete-elements", table, set: SET.hostLoopback, elements: hostLoopback });
+  }
   if (counted.length > 0) changes.push({ kind: "delete-elements", table, set: SET.counted, elements: counted });
   return changes;
 }

@@ -16,6 +16,8 @@ export interface Claim {
   readonly hostPort: number;
   readonly podAddress: Address;
   readonly podPort: number;
+  /** A process on the host listens on the port: what is sent to 127.0.0.0/8 stays on the host. */
+  readonly isLoopbackLeft?: true;
 }
 
 export interface Claims {

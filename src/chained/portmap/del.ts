@@ -1,5 +1,6 @@
 /** DEL: removes everything the attachment has. Uses neither config nor result: both may be missing or wrong. */
 import type { DelCall } from "../../cni/call.ts";
+import { takeBackLoopbackSources } from "./loopback-sources.ts";
 import { ownerOf } from "./port-owner.ts";
 import { releasePorts } from "./release.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -9,6 +10,8 @@ export async function del(call: DelCall, surroundings: Surroundings): Promise<vo
   const { id } = ownerOf(call.networkName, call);
   const netfilter = await surroundings.loadNetfilter();
   await netfilter.withSocket(async (socket) => {
-    for (const claim of await releasePorts(socket, id)) forgetUdp(socket, claim, surroundings);
+    const released = await releasePorts(socket, id);
+    takeBackLoopbackSources(socket, released);
+    for (const claim of released) forgetUdp(socket, claim, surroundings);
   });
 }

@@ -98,8 +98,10 @@ export function isRecordKeyOf(id: Uint8Array, key: Uint8Array): boolean {
 /** The first of an owner's records also tells where its container is. */
 export function recordElement(owner: Owner, index: number, record: PortRecord, netns: string): NftElement {
   const { protocol, left, leftNumber, pod, podNumber } = fieldsOf(record);
+  const isLoopbackLeft = record.kind === "port" && record.claim.isLoopbackLeft === true;
   const data = concatenate(
-    protocolValue(protocol),
+    // The protocol fills a byte of four: the next is free for a mark.
+    Uint8Array.of(protocol, isLoopbackLeft ? 1 : 0),
     addressBytes(left),
     portValue(leftNumber),
     addressBytes(pod),

@@ -6,6 +6,7 @@
 import type { GcCall } from "../../cni/call.ts";
 import { PluginError } from "../../errors.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
+import { takeBackLoopbackSources } from "./loopback-sources.ts";
 import { isSameNetwork, ownerOf } from "./port-owner.ts";
 import { listHeldPerAddress, listHolders, listOwners } from "./read-table.ts";
 import { forgetSingleAddresses } from "./refusals.ts";
@@ -37,7 +38,9 @@ async function collect(
   const release = async (ids: readonly Uint8Array[], releaseOne: typeof releasePorts) => {
     for (const id of ids) {
       try {
-        for (const claim of await releaseOne(socket, id)) forgetUdp(socket, claim, surroundings);
+        const released = await releaseOne(socket, id);
+        takeBackLoopbackSources(socket, released);
+        for (const claim of released) forgetUdp(socket, claim, surroundings);
       } catch (failure) {
         failures.push(failure);
       }

@@ -3,17 +3,20 @@
  * tracked UDP connections of earlier owners. A failure removes the ports again.
  */
 import type { AddCall } from "../../cni/call.ts";
+import { prefixContains } from "../../ip/prefix.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { isPortInUse } from "../../linux/port-in-use.ts";
 import { assignPorts } from "./assign-ports.ts";
-import { type Claim, formatHostPort } from "./claim.ts";
+import { type Claim, formatHostPort, isForAnyAddress } from "./claim.ts";
+import { allowLoopbackSources, takeBackLoopbackSources } from "./loopback-sources.ts";
 import { protocolName } from "./mapping.ts";
-import { allowLoopbackSources } from "./pod-link.ts";
 import { ownerOf } from "./port-owner.ts";
+import type { PortRecord, RecordSet } from "./port-records.ts";
 import { releasePorts } from "./release.ts";
 import type { PortRequest } from "./request.ts";
 import { type RequestedRecords, requestedRecords } from "./requested-records.ts";
 import type { Surroundings } from "./surroundings.ts";
+import { LOOPBACK } from "./table.ts";
 import { forgetUdp } from "./udp.ts";
 
 export async function mapPorts(call: AddCall, request: PortRequest, surroundings: Surroundings): Promise<void> {
@@ -28,7 +31,7 @@ export async function mapPorts(call: AddCall, request: PortRequest, surroundings
     try {
       await writePorts(socket, wanted, surroundings);
     } catch (failure) {
-      await releasePorts(socket, ownerOf(call.networkName, call).id);
+      takeBackLoopbackSources(socket, await releasePorts(socket, ownerOf(call.networkName, call).id));
       throw failure;
     }
   });
@@ -39,25 +42,44 @@ async function writePorts(
   { recordSets, loopbackLink }: RequestedRecords,
   surroundings: Surroundings,
 ): Promise<void> {
-  for (const claim of await assignPorts(socket, recordSets)) {
+  const judged = recordSets.map(leaveLoopbackToListeners);
+  for (const claim of await assignPorts(socket, judged)) {
     const reason = "another interface of the same container has it";
     surroundings.warn(`Host port ${formatHostPort(claim)} is left as it is: ${reason}`);
   }
-  if (loopbackLink !== undefined) allowLoopbackSources(loopbackLink);
-  for (const { records } of recordSets) {
+  for (const { family, records } of judged) {
     for (const record of records) {
       if (record.kind !== "port") continue;
-      forgetUdp(socket, record.claim, surroundings);
-      warnOfListener(record.claim, surroundings);
+      const { claim } = record;
+      forgetUdp(socket, claim, surroundings);
+      if (isHeardOnHost(claim)) surroundings.warn(`Host port ${formatHostPort(claim)}: ${WARNING}`);
+    }
+    const pod = records.find((record) => record.kind === "port")?.claim.podAddress;
+    if (family === 4 && loopbackLink !== undefined && pod !== undefined) {
+      allowLoopbackSources(socket, loopbackLink, pod);
     }
   }
 }
 
 /** Allowed, as upstream does, but rarely intended. */
-function warnOfListener(claim: Claim, surroundings: Surroundings): void {
-  const protocol = protocolName(claim.protocol);
-  if (protocol !== "tcp" && protocol !== "udp") return;
-  if (!isPortInUse(protocol, claim.hostAddress, claim.hostPort)) return;
-  const state = "a process on the host also listens on it and gets no new clients while the container owns the port";
-  surroundings.warn(`Host port ${formatHostPort(claim)}: ${state}`);
+const WARNING =
+  "a process on the host also listens on it; it keeps 127.0.0.0/8 and ::1, and gets no other new clients while the container owns the port";
+
+/** A client on the host that means that process, perhaps with a password for it, must not reach the container. */
+function leaveLoopbackToListeners(recordSet: RecordSet): RecordSet {
+  const records = recordSet.records.map((record): PortRecord => {
+    if (record.kind !== "port" || !concernsLoopback(record.claim) || !isHeardOnHost(record.claim)) return record;
+    return { kind: "port", claim: { ...record.claim, isLoopbackLeft: true } };
+  });
+  return { ...recordSet, records };
+}
+
+/** IPv6 never forwards `::1`. */
+function concernsLoopback(claim: Claim): boolean {
+  return claim.family === 4 && (isForAnyAddress(claim) || prefixContains(LOOPBACK, claim.hostAddress));
+}
+
+function isHeardOnHost({ protocol, hostAddress, hostPort }: Claim): boolean {
+  const name = protocolName(protocol);
+  return (name === "tcp" || name === "udp") && isPortInUse(name, hostAddress, hostPort);
 }

@@ -19,6 +19,8 @@ export interface PodLink {
   readonly name: string;
   /** Others are on the link besides the pod: a bridge. */
   readonly isShared: boolean;
+  /** It also leads elsewhere: packets from 127.0.0.1 are never allowed to leave through it. */
+  readonly isUplink: boolean;
 }
 
 export function masqueradedSources(

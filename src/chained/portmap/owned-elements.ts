@@ -60,7 +60,7 @@ export function readOwnedElements(socket: NetlinkSocket, family: Family, id: Uin
     const port = find(SET.ports, key);
     const leadsToPod = Bun.deepEquals(port?.data, portElement(record.claim).data);
     if (port !== undefined && (owner !== undefined || leadsToPod)) keep(SET.ports, key);
-    if (find(SET.counted, key) !== undefined) keep(SET.counted, key);
+    for (const set of [SET.counted, SET.hostLoopback]) if (find(set, key) !== undefined) keep(set, key);
   }
   return { family, id, records, netns: notes.find(({ comment }) => comment !== undefined)?.comment, keys };
 }

@@ -1,29 +1,24 @@
-/** The link behind which a pod is, and whether 127.0.0.1 may be led to it. */
-import type { Address } from "../../ip/address.ts";
+/** The link through which the host reaches a pod. */
+import { type Address, parseAddress } from "../../ip/address.ts";
 import { findLinkByIndex } from "../../linux/rtnetlink/link.ts";
 import { linkTowards } from "../../linux/rtnetlink/route-lookup.ts";
 import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
-import { readSysctl, writeSysctl } from "../../linux/sysctl.ts";
 import type { PodLink } from "./masqueraded-sources.ts";
 
-/** `undefined` where no route leads to the pod. */
+/** Addresses that no network has: the route to them is the default route. */
+const ELSEWHERE = { 4: parseAddress("203.0.113.1"), 6: parseAddress("2001:db8:ffff::1") } as const;
+/** Links that lead to pods and nowhere else, unless they have the default route. */
+const KINDS_TO_PODS: readonly (string | undefined)[] = ["veth", "bridge"];
+
+/** `undefined` if there is no route to the pod. */
 export function findPodLink(pod: Address): PodLink | undefined {
   return withRouteSocket((socket) => {
     const index = linkTowards(socket, pod);
     const link = index === undefined ? undefined : findLinkByIndex(socket, index);
-    return link === undefined ? undefined : { name: link.name, isShared: link.kind === "bridge" };
+    if (link === undefined) return undefined;
+    const elsewhere = ELSEWHERE[pod.family];
+    const isDefault = elsewhere !== undefined && linkTowards(socket, elsewhere) === index;
+    const isUplink = isDefault || !KINDS_TO_PODS.includes(link.kind);
+    return { name: link.name, isShared: link.kind === "bridge", isUplink };
   });
-}
-
-/** Packets from 127.0.0.1 may leave by the link. The table's guard keeps those to 127.0.0.1 from coming in by it. */
-export function allowLoopbackSources({ name }: PodLink): void {
-  if (!loopbackSourcesAllowed({ name, isShared: false })) writeSysctl(settingOf(name), "1");
-}
-
-export function loopbackSourcesAllowed({ name }: PodLink): boolean {
-  return readSysctl(settingOf(name)) === "1" || readSysctl(settingOf("all")) === "1";
-}
-
-function settingOf(link: string): string {
-  return `net/ipv4/conf/${link}/route_localnet`;
 }

@@ -22,6 +22,7 @@ const records = fc.constantFrom<Family>(4, 6).chain((family): fc.Arbitrary<PortR
   const hidden = fc.record({ family: fc.constant(family), source: address, length, podAddress: address });
   return fc.oneof(
     claim.map((each): PortRecord => ({ kind: "port", claim: each })),
+    claim.map((each): PortRecord => ({ kind: "port", claim: { ...each, isLoopbackLeft: true } })),
     hidden.map((each): PortRecord => ({ kind: "source", masqueraded: each })),
   );
 });

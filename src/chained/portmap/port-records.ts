@@ -69,5 +69,5 @@ export function recordOf(family: Family, element: NftElement): PortRecord | unde
     return { kind: "source", masqueraded: { family, source: left, length: leftNumber, podAddress: pod } };
   }
   const claim = { family, protocol, hostAddress: left, hostPort: leftNumber, podAddress: pod, podPort };
-  return { kind: "port", claim };
+  return { kind: "port", claim: view.getUint8(1) === 1 ? { ...claim, isLoopbackLeft: true } : claim };
 }

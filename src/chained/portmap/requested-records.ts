@@ -12,7 +12,7 @@ import type { PortRequest } from "./request.ts";
 export interface RequestedRecords {
   /** One for each family in which ports are asked for. */
   readonly recordSets: readonly RecordSet[];
-  /** The link through which packets from 127.0.0.1 must be allowed to leave. */
+  /** The link through which packets from 127.0.0.1 must be allowed to leave; absent if it is an uplink. */
   readonly loopbackLink: PodLink | undefined;
   readonly unserved: readonly Unserved[];
 }
@@ -35,7 +35,7 @@ export function requestedRecords(
     if (pod === undefined || records.length === 0) continue;
     const link = options.masquerade === "none" ? undefined : findPodLink(pod.address);
     for (const masqueraded of masqueradedSources(pod, link, options)) records.push({ kind: "source", masqueraded });
-    if (family === 4) loopbackLink = link;
+    if (family === 4 && link?.isUplink === false) loopbackLink = link;
     recordSets.push({ family, owner, netns, records });
   }
   return { recordSets, loopbackLink, unserved };

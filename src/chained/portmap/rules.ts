@@ -4,6 +4,7 @@
  *   packet ─▶ prerouting ┐ to an address of this host?
  *   host   ─▶ output     ┘   └▶ to-pods: (protocol, address, port), then (protocol, any, port) in `ports` ─▶ DNAT
  *   packet ─▶ postrouting: led somewhere by DNAT, and (source, pod) in `sources`? ─▶ masquerade
+ *   host   ─▶ output: to 127/8, and the port in `host-loopback`? ─▶ stays on the host
  *   packet ─▶ guard: from outside to 127/8? ─▶ drop
  *
  * Priority -99 lets the orchestrator's Service rules (-100) decide first.
@@ -23,6 +24,11 @@ const SOURCE_NAT = 100;
 const LOCAL_ADDRESS = 2;
 const DNATED = 0x20;
 
+const LOOPBACK_SETS: readonly NftSet[] = [
+  { name: SET.hostLoopback, key: ["inet_proto", "ipv4_addr", "inet_service"] },
+  { name: SET.loopbackLinks, key: ["ifname", "ipv4_addr"] },
+];
+
 function setsOf(family: Family): readonly NftSet[] {
   const address = family === 4 ? "ipv4_addr" : "ipv6_addr";
   const port = ["inet_proto", address, "inet_service"] as const;
@@ -32,6 +38,7 @@ function setsOf(family: Family): readonly NftSet[] {
     { name: SET.attachments, key: ["ipv6_addr", "mark"], data: [...port, address, "inet_service"] },
     { name: SET.sources, key: [address, address] },
     { name: SET.counted, key: port, data: "verdict" },
+    ...(family === 4 ? LOOPBACK_SETS : []),
   ];
 }
 
@@ -53,14 +60,14 @@ export function rulesOf(family: Family): readonly NftRule[] {
     { chain: CHAIN.toPods, expressions: leadToPod(family, "this address") },
     { chain: CHAIN.toPods, expressions: leadToPod(family, "any address") },
     { chain: CHAIN.prerouting, expressions: toLocalAddress() },
-    { chain: CHAIN.output, expressions: family === 4 ? toLocalAddress() : toLocalAddressButLoopback() },
+    ...outputRules(family),
     { chain: CHAIN.postrouting, expressions: returnUnlessLed() },
     { chain: CHAIN.postrouting, expressions: hideSource(family, addressBits(family)) },
     { chain: CHAIN.postrouting, expressions: hideSource(family, 0) },
   ];
   if (family === 4) rules.push({ chain: CHAIN.postrouting, expressions: hideSource(4, LOOPBACK.length) });
   rules.push({ chain: CHAIN.postrouting, expressions: [verdict({ kind: "jump", chain: CHAIN.neighbours })] });
-  if (family === 4) rules.push({ chain: CHAIN.guard, expressions: dropFromOutsideToLoopback() });
+  if (family === 4) rules.push(...guardRules());
   return rules;
 }
 
@@ -95,16 +102,26 @@ function entry(type: BaseChain["type"], hook: BaseChain["hook"], priority: numbe
   return { type, hook, priority, policy: "accept" };
 }
 
-function leadToPod(family: Family, host: "this address" | "any address"): Expression[] {
-  const words = addressBits(family) / 32;
-  const expressions: Expression[] = [{ kind: "meta", key: "l4proto", to: 0 }, loadAddress(family, "destination", 1)];
-  if (host === "any address") expressions.push(mask(1, { family, value: 0n }));
-  expressions.push(
-    loadPort("destination", 1 + words),
+type HostPart = "this address" | "any address";
+
+function leadToPod(family: Family, host: HostPart): Expression[] {
+  const port = addressBits(family) / 32;
+  return [
+    ...loadPortKey(family, host),
     { kind: "lookup", set: SET.ports, from: 0, to: 0 },
-    { kind: "nat", type: "dnat", family: family === 4 ? "ip" : "ip6", address: 0, port: words },
-  );
-  return expressions;
+    { kind: "nat", type: "dnat", family: family === 4 ? "ip" : "ip6", address: 0, port },
+  ];
+}
+
+/** Protocol, destination and port from register 0 on: a key of `ports`. */
+function loadPortKey(family: Family, host: HostPart): Expression[] {
+  const words = addressBits(family) / 32;
+  return [
+    { kind: "meta", key: "l4proto", to: 0 },
+    loadAddress(family, "destination", 1),
+    ...(host === "any address" ? [mask(1, { family, value: 0n })] : []),
+    loadPort("destination", 1 + words),
+  ];
 }
 
 function toLocalAddress(): Expression[] {
@@ -112,6 +129,26 @@ function toLocalAddress(): Expression[] {
     { kind: "fib", result: "type", by: ["daddr"], to: 0 },
     { kind: "compare", operator: "equal", from: 0, value: hostNumber(LOCAL_ADDRESS) },
     verdict({ kind: "jump", chain: CHAIN.toPods }),
+  ];
+}
+
+function outputRules(family: Family): readonly NftRule[] {
+  const chain = CHAIN.output;
+  if (family === 6) return [{ chain, expressions: toLocalAddressButLoopback() }];
+  return [
+    { chain, expressions: leaveToHost("this address") },
+    { chain, expressions: leaveToHost("any address") },
+    { chain, expressions: toLocalAddress() },
+  ];
+}
+
+/** Returns from the chain if the port's loopback belongs to a process on the host. */
+function leaveToHost(host: HostPart): Expression[] {
+  return [
+    ...matchPrefix("destination", LOOPBACK),
+    ...loadPortKey(4, host),
+    { kind: "lookup", set: SET.hostLoopback, from: 0 },
+    verdict({ kind: "return" }),
   ];
 }
 
@@ -150,12 +187,16 @@ function hideSource(family: Family, length: number): Expression[] {
   return expressions;
 }
 
-function dropFromOutsideToLoopback(): Expression[] {
-  return [
-    ...matchInterface("iifname", "different", "lo"),
-    ...matchPrefix("destination", LOOPBACK),
-    verdict({ kind: "drop" }),
-  ];
+/** Nobody outside may talk to 127.0.0.0/8, or as if from there. */
+function guardRules(): readonly NftRule[] {
+  return (["destination", "source"] as const).map((side) => ({
+    chain: CHAIN.guard,
+    expressions: [
+      ...matchInterface("iifname", "different", "lo"),
+      ...matchPrefix(side, LOOPBACK),
+      verdict({ kind: "drop" }),
+    ],
+  }));
 }
 
 function mask(register: number, bits: Address): Expression {

@@ -14,6 +14,8 @@ export const SET = {
   attachments: "attachments",
   sources: "sources",
   counted: "single",
+  hostLoopback: "host-loopback",
+  loopbackLinks: "loopback-links",
 } as const;
 
 export const CHAIN = {
@@ -30,9 +32,9 @@ export const RULES_PER_CHAIN: Readonly<Record<Family, readonly (readonly [chain:
   4: [
     [CHAIN.toPods, 2],
     [CHAIN.prerouting, 1],
-    [CHAIN.output, 1],
+    [CHAIN.output, 3],
     [CHAIN.postrouting, 5],
-    [CHAIN.guard, 1],
+    [CHAIN.guard, 2],
   ],
   6: [
     [CHAIN.toPods, 2],

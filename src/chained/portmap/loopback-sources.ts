@@ -1,0 +1,73 @@
+/**
+ * Lets packets from 127.0.0.1 leave through the link to a pod (`route_localnet`).
+ * The table's guard keeps packets to and from 127.0.0.0/8 from coming in by it.
+ *
+ * A link of one pod ends with the pod. A bridge stays: `loopback-links` notes the
+ * pods for which it was switched on, and with the last of them it is switched off again.
+ */
+import { type Address, addressBytes } from "../../ip/address.ts";
+import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
+import { commit, tryCommit } from "../../linux/nftables/commit.ts";
+import { listElements } from "../../linux/nftables/read.ts";
+import type { NftElement } from "../../linux/nftables/set.ts";
+import { concatenate, interfaceValue } from "../../linux/nftables/value.ts";
+import { readSysctl, writeSysctl } from "../../linux/sysctl.ts";
+import type { Claim } from "./claim.ts";
+import type { PodLink } from "./masqueraded-sources.ts";
+import { SET, tableOf } from "./table.ts";
+
+const NAME_LENGTH = 16;
+
+export function allowLoopbackSources(socket: NetlinkSocket, link: PodLink, pod: Address): void {
+  const isAllowed = loopbackSourcesAllowed(link);
+  // What somebody else switched on is theirs to switch off.
+  if (link.isShared && (!isAllowed || pods(socket).some(({ key }) => linkOf(key) === link.name))) {
+    const elements = [{ key: keyOf(link.name, pod) }];
+    commit(socket, [{ kind: "add-elements", table: tableOf(4), set: SET.loopbackLinks, elements }]);
+  }
+  if (!isAllowed) writeSysctl(settingOf(link.name), "1");
+}
+
+/** After these ports were released: switches off what was switched on for their pods alone. */
+export function takeBackLoopbackSources(socket: NetlinkSocket, released: readonly Claim[]): void {
+  if (!released.some(({ family }) => family === 4)) return;
+  const noted = pods(socket);
+  if (noted.length === 0) return;
+  const ending = noted.filter(({ key }) => released.some(({ podAddress }) => isAbout(key, podAddress)));
+  if (ending.length === 0) return;
+  // Refused if another DEL was quicker.
+  tryCommit(socket, [{ kind: "delete-elements", table: tableOf(4), set: SET.loopbackLinks, elements: ending }]);
+  for (const name of new Set(ending.map(({ key }) => linkOf(key)))) switchOffUnlessUsed(socket, name);
+}
+
+export function loopbackSourcesAllowed({ name }: PodLink): boolean {
+  return readSysctl(settingOf(name)) === "1" || readSysctl(settingOf("all")) === "1";
+}
+
+/** An ADD at the same moment notes its pod before it switches on: whoever comes second sees the other. */
+function switchOffUnlessUsed(socket: NetlinkSocket, name: string): void {
+  const isUsed = () => pods(socket).some(({ key }) => linkOf(key) === name);
+  if (isUsed()) return;
+  writeSysctl(settingOf(name), "0");
+  if (isUsed()) writeSysctl(settingOf(name), "1");
+}
+
+function pods(socket: NetlinkSocket): readonly NftElement[] {
+  return listElements(socket, tableOf(4), SET.loopbackLinks);
+}
+
+function keyOf(link: string, pod: Address): Uint8Array {
+  return concatenate(interfaceValue(link), addressBytes(pod));
+}
+
+function linkOf(key: Uint8Array): string {
+  return new TextDecoder().decode(key.subarray(0, key.indexOf(0)));
+}
+
+function isAbout(key: Uint8Array, pod: Address): boolean {
+  return pod.family === 4 && Bun.deepEquals(key.slice(NAME_LENGTH), new Uint8Array(addressBytes(pod)));
+}
+
+function settingOf(link: string): string {
+  return `net/ipv4/conf/${link}/route_localnet`;
+}
