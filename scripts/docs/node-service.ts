@@ -21,7 +21,7 @@ export function nodeService({ nodeAgent, title, runDirectory }: Identity, progra
 [Unit]
 Description=${title} node agent: serves the calls of the CNI plugins
 # There before the first call, gone after the last one. Nobody needs it to start: without it the plugins work by themselves.
-Before=containerd.service crio.service kubelet.service
+Before=containerd.service crio.service kubelet.service podman.service podman-restart.service
 
 [Service]
 Type=exec
