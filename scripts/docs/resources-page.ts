@@ -1,4 +1,5 @@
 /** Generates docs/resources.md from the table of kinds and their schemas. */
+import { descriptionOf } from "../../src/admin/explain/descriptions.ts";
 import { PUBLIC_KINDS, type PublicKind } from "../../src/model/kinds.ts";
 import { isObject } from "../../src/model/shape.ts";
 
@@ -16,7 +17,7 @@ function introduction(): readonly string[] {
     "",
     "Every resource has `apiVersion` (the API group of its kind and its version), `kind`, `metadata` (`name`, `namespace`, `labels`, `annotations` …) and `spec`.",
     "Names consist of lower-case letters, digits, `-` and `.`, and have at most 253 characters. Fields that are not listed here are rejected. Fields that a newer release stored",
-    "are kept when this release changes the resource. Selectors are described in [selectors.md](selectors.md).",
+    "are kept when this release changes the resource. `explain` of the admin tool shows these tables too. Selectors are described in [selectors.md](selectors.md).",
     "",
     "Rules for IP pools: pools must not overlap; the CIDR must not have host bits; `blockSize` is a prefix length, 20 to 32 (default 26) for IPv4",
     "and 116 to 128 (default 122) for IPv6, and a block must not be larger than its pool (a pool smaller than the default block is one block); `cidr` and `blockSize` cannot be changed; at most one of",
@@ -29,15 +30,20 @@ function kindSection(row: PublicKind): readonly string[] {
   const name = codec.onlyName ?? "NAME";
   const key = row.key(namespaced ? { name, namespace: "NAMESPACE" } : { name });
   const only = codec.onlyName === undefined ? "" : ` There is only one, named \`${codec.onlyName}\`.`;
-  const fields = fieldRows(codec.specSchema, "", true).map((cells) => `| ${cells.join(" | ")} |`);
+  const fields = fieldRows(codec.specSchema, "", true).map((cells) => {
+    const meaning = descriptionOf(kind, `spec.${cells[0].replaceAll(/`|\[\]/g, "")}`) ?? "";
+    return `| ${[...cells, meaning].join(" | ")} |`;
+  });
   return [
     "",
     `## ${kind}`,
     "",
+    `${descriptionOf(kind, "")}.`,
+    "",
     `\`apiVersion: ${codec.apiVersion}\`; other names: \`${[plural, ...shortNames].join("`, `")}\`; ${namespaced ? "namespaced" : "cluster-scoped"}; key: \`${key}\`.${only}`,
     "",
-    "| Field | Type | Default |",
-    "|---|---|---|",
+    "| Field | Type | Default | Meaning |",
+    "|---|---|---|---|",
     ...fields,
   ];
 }

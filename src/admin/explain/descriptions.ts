@@ -71,7 +71,8 @@ const KINDS: Readonly<Record<string, Descriptions>> = {
     "spec.vxlanMode": "When packets to other nodes are encapsulated with VXLAN",
     "spec.natOutgoing": "Masquerade packets from the pool to destinations outside all pools",
     "spec.nodeSelector": "Selector of the nodes that use the pool",
-    "spec.blockSize": "Prefix length of a block (default: 26 for IPv4, 122 for IPv6); cannot change",
+    "spec.blockSize":
+      "Prefix length of a block (default: 26 for IPv4, 122 for IPv6, or the whole pool if it is smaller); cannot change",
     "spec.disabled": "Assign no new addresses from the pool",
     "spec.disableBGPExport": "Do not announce the pool's blocks with BGP",
     "spec.allowedUses": "What the addresses may be used for",

@@ -63,6 +63,7 @@ export const getCommand: Command = {
       const failures = answers.flatMap((answer) => answer.failures);
       if (given.switches.has("watch")) {
         for (const failure of failures) reportError(context, failure);
+        if (failures.some((failure) => failure.kind === "resource-missing")) return EXIT_FAILED;
         return watchResources(store, { selections, selector, found, printer, context, given });
       }
       const isSingle = selections.length === 1 && selections[0]?.names.length === 1;
