@@ -84,6 +84,8 @@ export interface Context {
   listFolder(path: string): Promise<readonly string[] | undefined>;
   hostName(): Promise<string>;
   hostAddresses(): Promise<readonly HostAddress[]>;
+  /** Identity of the machine that the tool runs on; an ID is generated if it has none. */
+  machineIdentity(): Promise<string>;
   /** Opens the text in an editor, and returns it when the editor has ended. */
   editText(text: string, editor: string): Promise<EditedText>;
   openDatastore(settings: DatastoreSettings): Promise<Datastore>;

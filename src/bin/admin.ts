@@ -4,6 +4,7 @@ import { type Context, EXIT_FAILED, EXIT_OK } from "../admin/command.ts";
 import { Interruption, STOP_EXIT_CODES, STOP_SIGNALS } from "../admin/interruption.ts";
 import { runAdmin } from "../admin/run.ts";
 import { openDatastore } from "../datastore/open.ts";
+import { identity } from "../identity.ts";
 import { wasClosedAtStart } from "./descriptors.ts";
 import { editText } from "./edit-text.ts";
 import { hostName } from "./host-name.ts";
@@ -42,6 +43,8 @@ export async function run(args: readonly string[]): Promise<number> {
     listFolder,
     hostName,
     hostAddresses: async () => (await import("./host-addresses.ts")).hostAddresses(),
+    machineIdentity: async () =>
+      (await import("../linux/machine-identity.ts")).ensureMachineIdentity(identity, () => crypto.randomUUID()),
     editText: (text, editor) => stopping.holdWhile(() => editText(text, editor)),
     openDatastore,
     readHostFacts: async () => (await import("./host-facts.ts")).readHostFacts(),

@@ -1,7 +1,9 @@
 /** Creates the IPAM plugin with its dependencies. */
 import type { PluginDescription } from "../cni/plugin-description.ts";
 import type { CniPlugin } from "../cni/serve.ts";
+import { identity } from "../identity.ts";
 import { ipamPlugin } from "../ipam/plugin/plugin.ts";
+import { readMachineIdentity } from "../linux/machine-identity.ts";
 import { runDirectoryOf } from "./agent-socket.ts";
 import type { CallContext } from "./call-context.ts";
 import { hostName } from "./host-name.ts";
@@ -18,6 +20,7 @@ export async function createPlugin(
     now: () => new Date(),
     random: Math.random,
     uuid: () => crypto.randomUUID(),
+    machineIdentity: () => readMachineIdentity(identity),
     wait: (milliseconds) => Bun.sleep(milliseconds),
     stderr,
     enterPhase,

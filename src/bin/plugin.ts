@@ -3,6 +3,7 @@ import type { PluginDescription } from "../cni/plugin-description.ts";
 import type { CniPlugin } from "../cni/serve.ts";
 import { identity } from "../identity.ts";
 import { placeOf } from "../linux/files.ts";
+import { readMachineIdentity } from "../linux/machine-identity.ts";
 import { cniPlugin } from "../plugin/plugin.ts";
 import type { Surroundings } from "../plugin/session.ts";
 import { runDirectoryOf } from "./agent-socket.ts";
@@ -34,6 +35,7 @@ export async function pluginSurroundings(context: CallContext): Promise<Surround
     elapsed: () => performance.now(),
     random: Math.random,
     uuid: () => crypto.randomUUID(),
+    machineIdentity: () => readMachineIdentity(identity),
     wait: (milliseconds) => Bun.sleep(milliseconds),
     stderr,
     delegateStderr,

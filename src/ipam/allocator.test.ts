@@ -15,9 +15,12 @@ import { rejectionOf } from "../../test/support/thrown-by.ts";
 import type { Change } from "../datastore/datastore.ts";
 import { type MemoryDatastore, openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
+import type { PluginError } from "../errors.ts";
 import { formatPrefix, prefixContains } from "../ip/prefix.ts";
 import { writeBlock } from "../model/ipam-block.ts";
-import { blockKey } from "../model/keys.ts";
+import { blockKey, resourceKey } from "../model/keys.ts";
+import { MACHINE_ANNOTATION } from "../model/machine-annotation.ts";
+import { node as nodeKind } from "../model/node.ts";
 import { type Allocator, openAllocator } from "./allocator.ts";
 import { assignOrdinal, emptyBlock } from "./block.ts";
 import { findProblems } from "./invariants.ts";
@@ -86,6 +89,23 @@ describe("assign() of any address", () => {
     );
     expect(textsOf(await allocator.assign(request("net.a")))).toEqual(textsOf(first));
     expect(await problems()).toEqual([]);
+  });
+
+  test("refuses a node that another machine has registered, and names both machines and the remedy", async () => {
+    const value = nodeKind.write(
+      nodeKind.make({ name: "node-3", annotations: { [MACHINE_ANNOTATION]: "machine-a" } }, {}),
+    );
+    await seed(store, { kind: "put", key: resourceKey("nodes", { name: "node-3" }), value });
+    const from = (machine: string | undefined) =>
+      allocator.assign(request("net.a", { node: "node-3", machineIdentity: () => machine }));
+
+    for (const machine of ["machine-b", undefined]) {
+      const refusal = (await rejectionOf(() => from(machine))) as PluginError;
+      expect(refusal.kind).toBe("config-invalid");
+      for (const each of ["machine-a", machine ?? "without an ID"]) expect(refusal.message).toContain(each);
+      expect(refusal.details).toContain("node register");
+    }
+    expect((await from("machine-a")).addresses).toHaveLength(1);
   });
 
   test("keeps an address that was recorded for the former name of the host, under the new name", async () => {

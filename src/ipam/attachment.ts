@@ -50,13 +50,17 @@ export function podOf({ podNamespace, podName }: CniArguments): Pod | undefined 
 /** What ADD asks the allocator for. `onLink`: the addresses of the link that an earlier ADD made on this host. */
 export function assignRequest(
   { owner, node }: Attachment,
-  sources: WishSources & { readonly args: CniArguments; readonly onLink: readonly Address[] },
+  sources: WishSources & { readonly args: CniArguments; readonly onLink: readonly Address[] } & Pick<
+      AssignRequest,
+      "machineIdentity"
+    >,
 ): AssignRequest {
   const pod = podOf(sources.args);
   return {
     ...owner,
     node,
     onAnyNode: sources.onLink.map(formatAddress),
+    ...(sources.machineIdentity === undefined ? {} : { machineIdentity: sources.machineIdentity }),
     attributes: pod === undefined ? {} : { pod: pod.name, namespace: pod.namespace },
     intendedUse: "Workload",
     wishes: wishesOf(sources),

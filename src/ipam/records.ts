@@ -12,12 +12,13 @@ import { readHandle, writeHandle } from "../model/ipam-handle.ts";
 import { affinityKey, blockKey, handleKey, type Keys, PRODUCT_KEYS } from "../model/keys.ts";
 import {
   readStoredConfiguration,
-  readStoredNodeLabels,
+  readStoredNode,
   readStoredPool,
   readStoredReservation,
+  type StoredNode,
 } from "../model/stored-resources.ts";
 import { parseSelector } from "../selector/parse.ts";
-import { type Labels, selects } from "../selector/selector.ts";
+import { selects } from "../selector/selector.ts";
 import type { Pool } from "./pools.ts";
 
 /** A claim of this host on a block. */
@@ -73,8 +74,8 @@ export function decodeConfiguration(entry: Entry): Configuration {
   return withLimit(readStoredConfiguration(entry.value, entry.key));
 }
 
-export function decodeNodeLabels(entry: Entry): Labels {
-  return readStoredNodeLabels(entry.value, entry.key);
+export function decodeNode(entry: Entry): StoredNode {
+  return readStoredNode(entry.value, entry.key);
 }
 
 /** `undefined` for what lies below a host's key and is no affinity. */

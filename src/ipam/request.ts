@@ -2,6 +2,7 @@
 import type { Address, Family } from "../ip/address.ts";
 import type { Prefix } from "../ip/prefix.ts";
 import type { Owner } from "./block.ts";
+import type { ThisMachine } from "./node-machine.ts";
 import type { Pool } from "./pools.ts";
 
 /** One address: any of a family, or this very one. */
@@ -14,6 +15,8 @@ export interface AssignRequest extends Owner {
   readonly node: string;
   /** Secondary attributes kept with the allocation: pod, namespace … `node`, `timestamp` and the interface are added. */
   readonly attributes: Readonly<Record<string, string>>;
+  /** To refuse a node that another machine has registered; absent: not checked. */
+  readonly machineIdentity?: ThisMachine["machineIdentity"];
   readonly intendedUse: "Workload" | "Tunnel";
   /** All of them or none; at most one automatic wish per family. */
   readonly wishes: readonly Wish[];

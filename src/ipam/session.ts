@@ -15,12 +15,15 @@ import { openConfigLog } from "../log/config-log.ts";
 import type { Log } from "../log/log.ts";
 import type { Allocator } from "./allocator.ts";
 import { type HostMeans, openHostAllocator } from "./host-allocator.ts";
+import type { ThisMachine } from "./node-machine.ts";
 
 /** What a plugin needs of the process it runs in. */
 export interface Surroundings extends HostMeans {
   readonly pid: number;
   readonly hostName: () => Promise<string>;
   readonly uuid: () => string;
+  /** Identity of this machine; `undefined` if it has none. */
+  readonly machineIdentity: () => string | undefined;
   readonly stderr: (text: string) => void;
   readonly enterPhase: EnterPhase;
 }
@@ -36,6 +39,10 @@ export interface Session<Around extends Surroundings = Surroundings> {
   readonly store: () => Promise<Datastore>;
   /** On that datastore. */
   readonly allocator: () => Promise<Allocator>;
+}
+
+export function thisMachine({ node, surroundings }: Pick<Session, "node" | "surroundings">): ThisMachine {
+  return { node, machineIdentity: surroundings.machineIdentity };
 }
 
 /** How the sessions of one plugin differ from another's. */

@@ -9,6 +9,7 @@ import type { Family } from "../ip/address.ts";
 import { formatPrefix, type Prefix } from "../ip/prefix.ts";
 import type { IPAMBlock } from "../model/ipam-block.ts";
 import * as keys from "../model/keys.ts";
+import type { StoredNode } from "../model/stored-resources.ts";
 import { quoted } from "../quote.ts";
 import type { Facts } from "./facts.ts";
 import type { Pool } from "./pools.ts";
@@ -65,8 +66,12 @@ export class View {
 
   /** The node's labels; `undefined` when it has not registered. */
   nodeLabels(): Readonly<Record<string, string>> | undefined {
+    return this.registeredNode()?.labels;
+  }
+
+  registeredNode(): StoredNode | undefined {
     const entry = this.facts.entry(nodeKey(this.node));
-    return entry && this.facts.decode(entry, records.decodeNodeLabels);
+    return entry && this.facts.decode(entry, records.decodeNode);
   }
 
   affinities(family: Family): readonly records.HostAffinity[] {

@@ -2,6 +2,7 @@
 import { type Prefix, parsePrefix, parsePrefixOrAddress } from "../ip/prefix.ts";
 import { defaultBlockSize } from "./block-sizes.ts";
 import type { IPAMConfiguration } from "./ipam-configuration.ts";
+import { MACHINE_ANNOTATION } from "./machine-annotation.ts";
 import { readStored } from "./stored.ts";
 
 export interface StoredPool {
@@ -33,8 +34,16 @@ export function readStoredPool(text: string, key: string): StoredPool {
   };
 }
 
-export function readStoredNodeLabels(text: string, key: string): Readonly<Record<string, string>> {
-  return readStored(text, "Node", key).section("metadata").section("labels").textMap();
+export interface StoredNode {
+  readonly labels: Readonly<Record<string, string>>;
+  /** The identity of the machine that registered it; absent if it was registered without one. */
+  readonly machine?: string;
+}
+
+export function readStoredNode(text: string, key: string): StoredNode {
+  const metadata = readStored(text, "Node", key).section("metadata");
+  const machine = metadata.section("annotations").text(MACHINE_ANNOTATION, "");
+  return { labels: metadata.section("labels").textMap(), ...(machine === "" ? {} : { machine }) };
 }
 
 export function readStoredReservation(text: string, key: string): readonly Prefix[] {

@@ -12,7 +12,7 @@ import { profile } from "./profile.ts";
 import { readStored } from "./stored.ts";
 import {
   readStoredConfiguration,
-  readStoredNodeLabels,
+  readStoredNode,
   readStoredPool,
   readStoredReadiness,
   readStoredReservation,
@@ -60,7 +60,7 @@ const PAIRS: readonly Pair[] = [
         { requiredKeys: ["name"] },
       ),
     }),
-    byHand: (text) => readStoredNodeLabels(text, KEY),
+    byHand: (text) => readStoredNode(text, KEY).labels,
     bySchema: (text) => node.read(text, KEY).metadata.labels ?? {},
   },
   {

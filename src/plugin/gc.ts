@@ -12,7 +12,9 @@ import { pagesBelow } from "../datastore/pages.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { requireReadyForReleasing, WANTED_CLUSTER } from "../ipam/cluster.ts";
+import { requireOwnNodeEntry, wantedNode } from "../ipam/node-machine.ts";
 import { type IsKept, releaseLeaked } from "../ipam/plugin/gc.ts";
+import { thisMachine } from "../ipam/session.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
 import type { LinkRemoval } from "../linux/rtnetlink/link-removal.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
@@ -84,8 +86,9 @@ async function collectLinks(
 
 async function collectEndpoints(keep: Keep, session: Session, failures: Failures): Promise<void> {
   const store = await session.store();
-  const { answers } = await store.read([WANTED_CLUSTER]);
+  const { answers } = await store.read([WANTED_CLUSTER, wantedNode(session.node)]);
   requireReadyForReleasing(answers[0]);
+  requireOwnNodeEntry(answers[1], thisMachine(session));
   for await (const { entries } of pagesBelow(store, resourcesPrefix("workloadendpoints"))) {
     for (const entry of entries) {
       try {

@@ -12,7 +12,9 @@ import { formatPrefix, singlePrefix } from "../ip/prefix.ts";
 import { assignedRequest, assignRequest, type ReleaseEvidence, releaseRequest } from "../ipam/attachment.ts";
 import { readyForAssigning, requireReadyForReleasing, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { settle } from "../ipam/commit-loop.ts";
+import { requireOwnNodeEntry, wantedNode } from "../ipam/node-machine.ts";
 import type { ReleaseHandleRequest } from "../ipam/request.ts";
+import { thisMachine } from "../ipam/session.ts";
 import { resourcesPrefix } from "../model/keys.ts";
 import type { AddRequest, IpamResult } from "./add-request.ts";
 import { endpointChanges, endpointOf, profileChanges, profileKey } from "./endpoint.ts";
@@ -27,7 +29,7 @@ export async function registerWithOwnIpam(
 ): Promise<IpamResult> {
   const allocator = await session.allocator();
   const onLink = found.kind === "own-links" ? found.addresses : [];
-  const request = assignRequest(workload, { ipam: session.config.ipam, args, onLink });
+  const request = assignRequest(workload, { ipam: session.config.ipam, args, onLink, ...thisMachine(session) });
   const { addresses, pools } = await allocator.assign(request, {
     wanted: wantedRecords(workload),
     check: ([cluster]) => void readyForAssigning(cluster, session),
@@ -47,8 +49,9 @@ export async function registerWithOwnIpam(
 
 /** Throws if the endpoint could not be recorded, before another plugin assigns addresses. */
 export async function requireUsable(session: Session): Promise<void> {
-  const { answers } = await (await session.store()).read([WANTED_CLUSTER]);
+  const { answers } = await (await session.store()).read([WANTED_CLUSTER, wantedNode(session.node)]);
   readyForAssigning(answers[0], session);
+  requireOwnNodeEntry(answers[1], thisMachine(session));
 }
 
 /** Records the endpoint with addresses from another IPAM plugin. */

@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { openAllocator } from "../../src/ipam/allocator.ts";
 import { resourceKey } from "../../src/model/keys.ts";
+import { MACHINE_ANNOTATION } from "../../src/model/machine-annotation.ts";
+import { node as nodeKind } from "../../src/model/node.ts";
 import { configurationChange, means, nodeChange, poolChange, request, seed } from "../support/ipam.ts";
 import { IPAM_SITES, type IpamSite, judge, PLUGIN, readyCluster } from "../support/ipam-site.ts";
 import { cniErrorOfRun, type PluginRun, runPlugin } from "../support/run-plugin.ts";
@@ -72,6 +74,24 @@ for (const { name, missing, start } of IPAM_SITES) {
       expect(await add("twin")).toEqual([...first]);
       expect((await call("DEL", "twin")).exitCode).toBe(0);
       expect((await judge(site)).world.handles).toEqual([]);
+    });
+
+    test("refuses ADD, GC and STATUS under a node name that another machine has registered", async () => {
+      const annotations = { [MACHINE_ANNOTATION]: "another-machine" };
+      const value = nodeKind.write(nodeKind.make({ name: "taken", annotations }, {}));
+      await seed(site.store, { kind: "put", key: resourceKey("nodes", { name: "taken" }), value });
+      await openAllocator(site.store, means()).assign(request("net.theirs", { node: "taken", network: "net" }));
+      const config = { nodename: "taken", "cni.dev/valid-attachments": [] };
+
+      expect(cniErrorOfRun(await call("ADD", "ours", { config }))).toMatchObject({
+        code: 7,
+        msg: expect.stringContaining("another-machine"),
+        details: expect.stringContaining("node register --force"),
+      });
+      expect(await codeOf(call("GC", "", { config }))).toBe(7);
+      expect(await codeOf(call("STATUS", "", { config }))).toBe(50);
+      expect((await judge(site)).world.handles.map((each) => each.handleId)).toEqual(["net.theirs"]);
+      await openAllocator(site.store, means()).releaseHandle({ handle: "net.theirs", node: "taken" });
     });
 
     test("looks at neither CNI_IFNAME nor CNI_NETNS nor CNI_PATH", async () => {

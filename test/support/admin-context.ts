@@ -31,6 +31,7 @@ export interface AdminSurroundings {
   readonly wait?: Context["wait"];
   readonly hostName?: string;
   readonly hostAddresses?: readonly HostAddress[];
+  readonly machineIdentity?: string;
   readonly readStdin?: Context["readStdin"];
   readonly listFolder?: Context["listFolder"];
   /** What the user makes of the text in the editor. */
@@ -60,6 +61,7 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
     listFolder: surroundings.listFolder ?? (async (path) => namesBelow(`${path}/`, files)),
     hostName: async () => surroundings.hostName ?? "This-Host",
     hostAddresses: async () => surroundings.hostAddresses ?? [],
+    machineIdentity: async () => surroundings.machineIdentity ?? "this-machine",
     editText: async (text, editor) => ({
       text: (await surroundings.edit?.(text, editor)) ?? text,
       path: "/tmp/edited.yaml",

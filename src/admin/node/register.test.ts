@@ -3,7 +3,8 @@ import { type AdminSurroundings, runInside } from "../../../test/support/admin-c
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { identity } from "../../identity.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
-import { EXIT_OK, EXIT_USAGE } from "../command.ts";
+import { MACHINE_ANNOTATION } from "../../model/machine-annotation.ts";
+import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
 import { NETWORK_CONFIG_DIRECTORY } from "../installed-network.ts";
 import type { HostAddress } from "./host-addresses.ts";
 
@@ -62,6 +63,17 @@ describe("node register", () => {
       metadata: { labels: { rack: "r1" } },
       spec: { bgp: { asNumber: 64512, ipv4Address: "10.0.0.6/24" }, addresses: [{ address: "10.0.0.6/24" }] },
     });
+  });
+
+  test("refuses a name that another machine has registered, unless forced", async () => {
+    const { run, nodes } = site({ hostName: "a" });
+    await run("node register");
+    const refused = await run("node register", { machineIdentity: "other-machine" });
+
+    expect(refused.code).toBe(EXIT_FAILED);
+    for (const each of ["this-machine", "other-machine", "--force"]) expect(refused.stderr).toContain(each);
+    expect((await run("node register --force", { machineIdentity: "other-machine" })).code).toBe(EXIT_OK);
+    expect((await nodes()).metadata.annotations).toEqual({ [MACHINE_ANNOTATION]: "other-machine" });
   });
 
   test("takes the name that the plugins use: that of the installed network config", async () => {

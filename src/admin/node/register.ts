@@ -4,6 +4,7 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import type { InterfaceAddress } from "../../ip/prefix.ts";
 import { NODE } from "../../model/kinds.ts";
+import { MACHINE_ANNOTATION } from "../../model/machine-annotation.ts";
 import type { Node } from "../../model/node.ts";
 import { formatProblems } from "../../model/problem.ts";
 import { quoted } from "../../quote.ts";
@@ -23,8 +24,12 @@ export const nodeRegister: Command = {
     "The name is the one that the plugins use: that of the installed network config or its node name file, otherwise the",
     "host name in lower case. The addresses are those of the links with a default route, or all if there is none.",
     "Labels and other fields of an existing Node are kept.",
+    "The identity of this machine is recorded: plugins refuse to work under a node name that another machine has registered.",
   ].join("\n"),
-  options: [{ name: "name", value: "NAME", summary: "Register under this name" }],
+  options: [
+    { name: "name", value: "NAME", summary: "Register under this name" },
+    { name: "force", summary: "Replace the machine that has registered the name" },
+  ],
   needsDatastore: true,
   examples: [
     { command: "node register", does: "Register this host, so that it can be labelled and selected by pools" },
@@ -32,10 +37,12 @@ export const nodeRegister: Command = {
   async run(context, given) {
     const name = await nameOfNode(context, given);
     const addresses = nodeAddresses(await context.hostAddresses());
+    const machine = await context.machineIdentity();
+    const whenTaken = given.switches.has("force") ? "replace" : "refuse";
     return withNewDatastore(context, given, (store) =>
       forEachResource(context, given, {
         all: [{ kind: NODE, name: { name } }],
-        act: () => register(store, { name, addresses }, context),
+        act: () => register(store, { name, addresses, machine, whenTaken }, context),
       }),
     );
   },
@@ -56,21 +63,28 @@ const NOTHING_CONFIGURED = { node: { name: undefined, nameFile: undefined, nameF
 interface ThisHost {
   readonly name: string;
   readonly addresses: readonly InterfaceAddress[];
+  readonly machine: string;
+  /** If another machine has registered the name. */
+  readonly whenTaken: "refuse" | "replace";
 }
 
 const ATTEMPTS = 5;
 
 async function register(
   store: Datastore,
-  { name, addresses }: ThisHost,
+  { name, addresses, machine, whenTaken }: ThisHost,
   { now, uuid }: Pick<Context, "now" | "uuid">,
 ): Promise<ActionResult> {
   const key = NODE.key({ name });
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
     const entry = (await store.read([{ kind: "key", key }])).answers[0]?.[0];
     const before = entry && readOrExplain(entry, ({ value }) => NODE.codec.read(value, key));
+    const registered = before?.metadata.annotations?.[MACHINE_ANNOTATION];
+    if (registered !== undefined && registered !== machine && whenTaken === "refuse")
+      throw taken(name, registered, machine);
     const origin = before?.metadata ?? { name, uid: uuid(), creationTimestamp: now().toISOString() };
-    const after = requireValid(NODE.codec.make(origin, withAddresses(before?.spec ?? {}, addresses)));
+    const metadata = { ...origin, annotations: { ...origin.annotations, [MACHINE_ANNOTATION]: machine } };
+    const after = requireValid(NODE.codec.make(metadata, withAddresses(before?.spec ?? {}, addresses)));
     const value = NODE.codec.write(after, entry?.value);
     if (entry && before && value === NODE.codec.write(before, entry.value)) {
       return { action: "unchanged", revision: entry.revision };
@@ -81,6 +95,14 @@ async function register(
     if (written.ok) return { action: entry ? "updated" : "created", revision: written.revision };
   }
   throw new PluginError("try-again-later", `Cannot register node ${quoted(name)}: others keep changing it`);
+}
+
+function taken(name: string, registered: string, own: string): PluginError {
+  return new PluginError(
+    "resource-exists",
+    `Cannot register node ${quoted(name)}: another machine has registered it (${quoted(registered)}; this one is ${quoted(own)})`,
+    { details: "use another name with --name, or --force if this machine replaces the other one" },
+  );
 }
 
 function requireValid(node: Node): Node {

@@ -9,6 +9,7 @@ import type { BlockAttribute, IPAMBlock } from "../../model/ipam-block.ts";
 import { addressAt, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE } from "../block.ts";
 import type { Facts } from "../facts.ts";
 import { changesToTake } from "../handle.ts";
+import { requireOwnNode } from "../node-machine.ts";
 import { choosePools } from "../pools.ts";
 import type { AssignedAddress, Assignment, AssignRequest, Wish } from "../request.ts";
 import { View } from "../view.ts";
@@ -30,6 +31,8 @@ export interface AssignOutcome extends Assignment {
 export function decideAssign(request: AssignRequest, facts: Facts, now: Date): Decision<AssignOutcome> {
   requireOnePerFamily(request.wishes);
   const view = new View(facts, request.node);
+  const { node, machineIdentity } = request;
+  if (machineIdentity !== undefined) requireOwnNode(view.registeredNode(), { node, machineIdentity });
   const choices = request.wishes.map((wish) => choose(wish, openSearch(wish, { view, request, now })));
 
   const wanted = choices.flatMap((choice) => (choice.kind === "read" ? choice.wanted : []));

@@ -7,12 +7,17 @@ import { formatInterfaceAddress } from "../../ip/prefix.ts";
 import { assignRequest, attachmentOf } from "../attachment.ts";
 import { readyForAssigning, WANTED_CLUSTER } from "../cluster.ts";
 import type { AssignedAddress } from "../request.ts";
-import type { Session } from "../session.ts";
+import { type Session, thisMachine } from "../session.ts";
 
 export async function add(call: AddCall, session: Session): Promise<CniResult> {
   const args = decodeArguments(call.args);
   const { addresses } = await (await session.allocator()).assign(
-    assignRequest(attachmentOf(call, session), { ipam: session.config.ipam, args, onLink: [] }),
+    assignRequest(attachmentOf(call, session), {
+      ipam: session.config.ipam,
+      args,
+      onLink: [],
+      ...thisMachine(session),
+    }),
     {
       wanted: [WANTED_CLUSTER],
       check: ([cluster]) => void readyForAssigning(cluster, session),

@@ -17,8 +17,9 @@ import { blocksPrefix, HANDLES_PREFIX, parseKey } from "../../model/keys.ts";
 import type { Allocator } from "../allocator.ts";
 import { addressAt, attributesOf, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE } from "../block.ts";
 import { requireReadyForReleasing, WANTED_CLUSTER } from "../cluster.ts";
+import { requireOwnNodeEntry, wantedNode } from "../node-machine.ts";
 import type { GuardedAddress } from "../request.ts";
-import type { Session } from "../session.ts";
+import { type Session, thisMachine } from "../session.ts";
 
 export async function gc({ networkName: network, validAttachments }: GcCall, session: Session): Promise<void> {
   if (validAttachments === undefined) return;
@@ -35,8 +36,9 @@ export async function releaseLeaked(
   session: Session,
 ): Promise<void> {
   const [store, allocator] = [await session.store(), await session.allocator()];
-  const { answers } = await store.read([WANTED_CLUSTER]);
+  const { answers } = await store.read([WANTED_CLUSTER, wantedNode(session.node)]);
   requireReadyForReleasing(answers[0]);
+  requireOwnNodeEntry(answers[1], thisMachine(session));
 
   const keep = { network, node: session.node, isKept };
   const held = new Map<string, number>();

@@ -1,0 +1,41 @@
+/**
+ * Refuses to work under a node name that another machine has registered: both would
+ * use the same blocks, and GC of one would release the addresses of the other. A
+ * node that is not registered, or without a recorded machine, is not checked. Pure.
+ */
+import type { Entry, Wanted } from "../datastore/datastore.ts";
+import { PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
+import { resourceKey } from "../model/keys.ts";
+import type { StoredNode } from "../model/stored-resources.ts";
+import { quoted } from "../quote.ts";
+import { decodeNode } from "./records.ts";
+
+export interface ThisMachine {
+  readonly node: string;
+  /** Identity of this machine; called only if the node has a recorded one. */
+  readonly machineIdentity: () => string | undefined;
+}
+
+export function wantedNode(node: string): Wanted {
+  return { kind: "key", key: resourceKey("nodes", { name: node }) };
+}
+
+export function requireOwnNodeEntry(answer: readonly Entry[] | undefined, machine: ThisMachine): void {
+  const entry = answer?.[0];
+  if (entry !== undefined) requireOwnNode(decodeNode(entry), machine);
+}
+
+export function requireOwnNode(registered: StoredNode | undefined, { node, machineIdentity }: ThisMachine): void {
+  const recorded = registered?.machine;
+  if (recorded === undefined) return;
+  const own = machineIdentity();
+  if (own === recorded) return;
+  throw new PluginError(
+    "config-invalid",
+    `Cannot use node name ${quoted(node)}: another machine has registered it (${quoted(recorded)}; this one is ${quoted(own ?? "without an ID")})`,
+    {
+      details: `give this host another name ("nodename" in the network config), or, if it replaces the other machine, run "${identity.adminTool} node register --force" on it`,
+    },
+  );
+}

@@ -1,0 +1,46 @@
+/**
+ * Identifies this machine, so that two hosts that claim one node name are noticed.
+ *
+ *   STATE DIRECTORY/machine-id   else   /etc/machine-id   else   a generated one, in the first file
+ *
+ * Only a hash is recorded: the ID of a machine is not for others to read. The first
+ * file can be written by an operator for cloned machines that share /etc/machine-id.
+ */
+import { identity } from "../identity.ts";
+import { readText, writeText } from "./files.ts";
+
+const SYSTEM_FILE = "/etc/machine-id";
+const HASH_LENGTH = 32;
+
+export interface MachineIdFiles {
+  readonly stateDirectory: string;
+  /** Absent: /etc/machine-id. */
+  readonly systemFile?: string;
+}
+
+/** `undefined` if this machine has no ID. */
+export function readMachineIdentity({ stateDirectory, systemFile = SYSTEM_FILE }: MachineIdFiles): string | undefined {
+  const id = readId(fileIn(stateDirectory)) ?? readId(systemFile);
+  if (id === undefined) return undefined;
+  return new Bun.CryptoHasher("sha256").update(`${identity.product}:${id}`).digest("hex").slice(0, HASH_LENGTH);
+}
+
+/** Generates an ID for a machine that has none. */
+export async function ensureMachineIdentity(files: MachineIdFiles, uuid: () => string): Promise<string> {
+  const known = readMachineIdentity(files);
+  if (known !== undefined) return known;
+  const { mkdir } = await import("node:fs/promises");
+  await mkdir(files.stateDirectory, { recursive: true, mode: 0o755 });
+  writeText(fileIn(files.stateDirectory), `${uuid().replaceAll("-", "")}\n`);
+  return readMachineIdentity(files) ?? "";
+}
+
+function fileIn(stateDirectory: string): string {
+  return `${stateDirectory}/machine-id`;
+}
+
+/** systemd writes "uninitialized" until the first boot has finished. */
+function readId(file: string): string | undefined {
+  const text = readText(file)?.trim();
+  return text === undefined || text === "" || text === "uninitialized" ? undefined : text;
+}
