@@ -10,7 +10,7 @@ import { ownerOf } from "../../src/chained/portmap/port-owner.ts";
 import { addressOf } from "../../src/ip/address.ts";
 import { closeNetlinkSocket } from "../../src/linux/netlink-socket.ts";
 import { closeNetns, openNetlinkSocketIn, openNetns } from "../../src/linux/netns.ts";
-import { askTcp, serveTcp } from "../../test/support/talk.ts";
+import { askTcp, serveTcp } from "../../test/support/namespace-sockets.ts";
 import { type ComparisonResult, runComparison } from "./comparison.ts";
 
 const PORTS = 5_000;

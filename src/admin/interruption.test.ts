@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminSurroundings, runInside } from "../../test/support/admin-context.ts";
 import { nodeChange, poolChange, seed } from "../../test/support/ipam.ts";
-import { storeAround } from "../../test/support/store-around.ts";
+import { storeAround } from "../../test/support/wrapped-store.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { PluginError } from "../errors.ts";

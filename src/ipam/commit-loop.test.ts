@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { openProvingMemory } from "../../test/support/proving-memory.ts";
-import { storeAround } from "../../test/support/store-around.ts";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
+import { storeAround } from "../../test/support/wrapped-store.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import { rememberingStore } from "../datastore/etcd/remembering.ts";
 import { openMemory } from "../datastore/memory/memory.ts";

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { means, nodeChange, poolChange, request, seed } from "../../test/support/ipam.ts";
-import { storeAround } from "../../test/support/store-around.ts";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
+import { storeAround } from "../../test/support/wrapped-store.ts";
 import { type MemoryDatastore, openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
 import { type Allocator, openAllocator } from "./allocator.ts";

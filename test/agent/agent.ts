@@ -7,7 +7,7 @@ import type { Host } from "../support/host.ts";
 import { pollUntil } from "../support/poll.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 
-/** Without the link `/var/run`, which seen from outside leads to the real host. */
+/** Without the link `/var/run`, which would lead to the real host if followed from outside. */
 const RUN_DIRECTORY = identity.runDirectory.replace(/^\/var\/run\//, "/run/");
 export const SOCKET = `${RUN_DIRECTORY}/agent/calls.sock`;
 /** For CNI_PATH. */
@@ -16,9 +16,9 @@ export const BIN = dirname(builtProgram());
 export interface Agent extends AgentProcess {
   /** The process that serves the calls, started by the agent. */
   readonly server: AgentProcess;
-  /** The calls it has answered, in their order: `plugin ADD: exit code 0`. */
+  /** The calls it has served, in order: `plugin ADD: exit code 0`. */
   served(): readonly string[];
-  /** The same, once it has told of so many: it tells of a call behind its answer. */
+  /** The same, once that many are logged: it logs a call after its reply. */
   hasServed(count: number): Promise<readonly string[]>;
   log(): string;
   /** Its exit code, once it has ended. */
@@ -26,18 +26,18 @@ export interface Agent extends AgentProcess {
 }
 
 export interface AgentProcess {
-  /** By the host's own count. */
+  /** In the host's PID namespace. */
   readonly pid: number;
   signal(name: "TERM" | "KILL" | "STOP" | "CONT"): Promise<void>;
   isFrozen(): boolean;
   holds(): Held;
 }
 
-/** What a process of the agent has at a moment; connections by TCP are kept for a while, and counted by themselves. */
+/** Open resources of an agent's process; TCP connections stay open for a while and are counted separately. */
 export interface Held {
   readonly descriptors: number;
   readonly connections: number;
-  /** But the garbage collector's. */
+  /** Without the garbage collector's. */
   readonly threads: number;
 }
 
@@ -45,13 +45,13 @@ export interface AgentOptions {
   readonly program?: string;
   readonly args?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
-  /** What stands before the program: a command that enters or makes namespaces. */
+  /** Prefix of the command: a program that enters or makes namespaces. */
   readonly under?: readonly string[];
 }
 
 const SERVES = /\[INFO\]\[(\d+)\] \S+: serves the plugins' calls/g;
 
-/** For `args`: the process that serves the calls, without the agent that starts it again. */
+/** For `args`: only the call server, without the agent that restarts it. */
 export const SERVER_ALONE = ["serve-calls"];
 
 let started = 0;
@@ -63,7 +63,7 @@ export async function startAgent(host: Host, options: AgentOptions = {}): Promis
   return agent;
 }
 
-/** Starts one that may end by itself. */
+/** Starts an agent that may end by itself. */
 export function launchAgent(host: Host, options: AgentOptions = {}): Agent {
   started += 1;
   const log = `agent-${started}.log`;
@@ -88,7 +88,7 @@ export function launchAgent(host: Host, options: AgentOptions = {}): Agent {
       },
       async signal(name) {
         await host.must(["kill", `-${name}`, String(pidOf())]);
-        // `nsenter` stops along with what it runs.
+        // `nsenter` is stopped together with its child.
         if (name !== "STOP") child.kill("SIGCONT");
       },
       isFrozen: () => /^State:\tT/m.test(readFileSync(own("status"), "utf8")),
@@ -103,7 +103,7 @@ export function launchAgent(host: Host, options: AgentOptions = {}): Agent {
     signal: agent.signal,
     isFrozen: agent.isFrozen,
     holds: agent.holds,
-    // It says so itself when it starts; a later one has taken the place of an earlier one.
+    // The call server logs it when it starts; the last one counts.
     server: processOf(() => Number([...readLog().matchAll(SERVES)].at(-1)?.[1])),
     served,
     async hasServed(count) {
@@ -115,10 +115,10 @@ export function launchAgent(host: Host, options: AgentOptions = {}): Agent {
   };
 }
 
-/** That of the garbage collector comes and goes as it likes; the engine keeps the end of its long name. */
+/** The garbage collector's threads start and end at any time; the engine keeps the end of their long names. */
 const COLLECTOR = "ollector Thread";
 
-/** Empty where the thread has ended meanwhile. */
+/** Empty if the thread has ended meanwhile. */
 function nameOf(thread: string): string {
   const file = `${thread}/comm`;
   return existsSync(file) ? readFileSync(file, "utf8").trim() : "";
@@ -136,7 +136,7 @@ function heldBy(own: (path: string) => string): Held {
   return { descriptors: targets.length - connections, connections, threads: threads.length };
 }
 
-/** "" where the descriptor was closed meanwhile. */
+/** "" if the descriptor was closed meanwhile. */
 function targetOf(path: string): string {
   try {
     return readlinkSync(path);

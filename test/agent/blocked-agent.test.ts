@@ -1,4 +1,4 @@
-/** Calls are served apart from the agent's other work: they do not wait for it, and each process may be killed. */
+/** Calls are served in a separate process: they do not wait for the agent's other work, and each process may be killed. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -31,7 +31,7 @@ describe("calls served by the node agent", () => {
     await site?.[Symbol.asyncDispose]();
   });
 
-  /** Runs them while the agent's other work does not pause for a second, and goes on until all of them have been answered. */
+  /** Runs them while the agent is blocked for at least a second, and until all of them have ended. */
   const whileBlocked = async (calls: () => Promise<unknown>) => {
     const file = `${site.host.directory}/block`;
     const agent = await startAgent(site.host, {
@@ -56,7 +56,7 @@ describe("calls served by the node agent", () => {
     "do not wait for its other work: 50 at once, and 50 in a row",
     async () => {
       const pods = await Promise.all(Array.from({ length: CALLS }, () => site.makePod()));
-      // Handed over by the test itself, which waits for as long as it takes: a plugin on a busy machine might not.
+      // Handed over by the test itself, which waits without a limit: a plugin on a busy machine might fall back.
       const atOnce = async () => {
         const exitCodes = await Promise.all(pods.map((pod) => handOver(site, "ADD", pod)));
         expect([...new Set(exitCodes)]).toEqual([0]);
@@ -101,7 +101,7 @@ describe("the two processes of the node agent", () => {
     agent = await startAgent(site.host);
   };
 
-  test("the one that serves is started again when it was killed, and the agent says so", async () => {
+  test("the call server is restarted if it is killed, and the agent logs it", async () => {
     await agent.server.signal("KILL");
     await pollUntil(() => servers() === 2, "another one to serve");
     await live(await site.makePod());
@@ -111,7 +111,7 @@ describe("the two processes of the node agent", () => {
     expect(await site.left()).toEqual([]);
   });
 
-  test("the one that serves ends when the agent is killed, and a new agent takes over at once", async () => {
+  test("the call server ends if the agent is killed, and a new agent takes over at once", async () => {
     const before = agent.server.pid;
     await replaceAgent();
     await live(await site.makePod());
@@ -120,7 +120,7 @@ describe("the two processes of the node agent", () => {
     expect(await agent.hasServed(3)).toHaveLength(3);
   });
 
-  test("the one that serves ends with the agent even if it is frozen", async () => {
+  test("the call server ends with the agent even if it is frozen", async () => {
     await agent.server.signal("STOP");
     await replaceAgent();
     await live(await site.makePod());
@@ -129,7 +129,7 @@ describe("the two processes of the node agent", () => {
   });
 
   test(
-    "may be killed in turn while calls are under way: every caller finishes, and nothing is left",
+    "may be killed alternately while calls are in progress: every caller finishes, and nothing is left",
     async () => {
       const pods = await Promise.all(Array.from({ length: WORKERS }, () => site.makePod()));
       let isOver = false;

@@ -1,4 +1,4 @@
-/** Whatever is wrong with the agent, the program that was called does its work itself. */
+/** Whatever is wrong with the agent, the plugin's process does the call itself. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from "bun:test";
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
@@ -15,7 +15,7 @@ import { type Agent, SOCKET, startAgent } from "./agent.ts";
 import { makeSpyIpam } from "./spy-ipam.ts";
 
 const test = testNeeding(hostProblem());
-/** An agent that is frozen may cost a call this much, and no more. */
+/** The most that a frozen agent may delay a call. */
 const FROZEN_LIMIT = 5_000;
 
 describe("a plugin does its work itself", () => {
@@ -25,7 +25,7 @@ describe("a plugin does its work itself", () => {
   });
   afterAll(() => site?.[Symbol.asyncDispose]());
 
-  /** A whole life of a pod, with everything where it belongs in between. */
+  /** ADD, CHECK and DEL of a pod. */
   const live = async (more: { under?: readonly string[]; limitMilliseconds?: number } = {}) => {
     const pod = await site.makePod();
     const call = (command: "ADD" | "CHECK" | "DEL", config = site.config()) =>
@@ -45,12 +45,12 @@ describe("a plugin does its work itself", () => {
   };
   const linksOfHost = async () => (await site.host.must(["ip", "-o", "link"])).trim().split("\n").length;
 
-  test("where no agent runs", async () => {
+  test("if no agent runs", async () => {
     expect(existsSync(site.host.view(SOCKET))).toBe(false);
     await live();
   });
 
-  test("where a socket was left by an agent that is gone", async () => {
+  test("if a dead agent left its socket", async () => {
     const agent = await startAgent(site.host);
     await agent.signal("KILL");
     await agent.ended;
@@ -58,7 +58,7 @@ describe("a plugin does its work itself", () => {
     await live();
   });
 
-  describe("where somebody else listens who", () => {
+  describe("if another server listens that", () => {
     const greeting = Buffer.from(
       greetingOf(VERSION, (bytes, at) => (putText(bytes, at, "elsewhere") ?? at) - at),
     ).toString();
@@ -68,7 +68,7 @@ describe("a plugin does its work itself", () => {
       { title: "says something else", greeting: "HTTP/1.1 200 OK\r\n\r\n" },
     ];
     for (const { title, greeting } of IMPOSTORS) {
-      test(`${title}, and tells it nothing`, async () => {
+      test(`${title}, and sends it nothing`, async () => {
         const heard = { connections: 0, bytes: 0 };
         const path = site.host.view(SOCKET);
         mkdirSync(dirname(path), { recursive: true });
@@ -92,8 +92,8 @@ describe("a plugin does its work itself", () => {
     }
   });
 
-  test("where an agent takes the call and ends without an answer", async () => {
-    // As this very process would be greeted by its own agent.
+  test("if an agent accepts the call and disconnects without a reply", async () => {
+    // The greeting of an agent in the same namespaces.
     const greeting = await site.host.must([
       "sh",
       "-c",
@@ -117,7 +117,7 @@ describe("a plugin does its work itself", () => {
     expect(bytes).toBeGreaterThan(3 * 100);
   });
 
-  describe("beside an agent that serves others", () => {
+  describe("although an agent runs", () => {
     let agent: Agent;
     beforeEach(async () => {
       if (hostProblem() === undefined) agent = await startAgent(site.host);
@@ -141,7 +141,7 @@ describe("a plugin does its work itself", () => {
       expect([linksMeanwhile, agent.served()]).toEqual([2, []]);
     });
 
-    test("where paths begin in the current folder, which is another one for the agent", async () => {
+    test("if paths are relative to the current directory, which the agent does not share", async () => {
       const { netnsName, ...pod } = await site.makePod();
       const there = (command: string, more: Readonly<Record<string, string>>) =>
         site.host.must(["sh", "-c", `cd /run/netns && exec ${builtProgram()}`], {
@@ -153,7 +153,7 @@ describe("a plugin does its work itself", () => {
       expect([await site.left(), agent.served()]).toEqual([[], []]);
     });
 
-    test("where phases are asked for, which are those of a process", async () => {
+    test("if a trace is requested, which is about a process", async () => {
       const pod = await site.makePod();
       const environment = { [`${identity.environmentPrefix}TRACE`]: "1" };
       expect((await site.call("ADD", pod, { environment })).stderr).toStartWith("trace ADD: boot ");
@@ -162,7 +162,7 @@ describe("a plugin does its work itself", () => {
       expect(await agent.hasServed(1)).toEqual(["plugin DEL: exit code 0"]);
     });
 
-    test("while the agent is frozen, and hands over again when it is not", async () => {
+    test("while the agent is frozen, and hands over again afterwards", async () => {
       await agent.server.signal("STOP");
       await live({ limitMilliseconds: FROZEN_LIMIT });
       await agent.server.signal("CONT");
@@ -173,7 +173,7 @@ describe("a plugin does its work itself", () => {
       );
     });
 
-    test("while the agent is frozen for so long that nobody can connect any more", async () => {
+    test("while the agent is frozen and its queue of connections is full", async () => {
       await agent.server.signal("STOP");
       await site.host.must(["python3", "-c", FILLS_THE_QUEUE, SOCKET]);
       await live({ limitMilliseconds: FROZEN_LIMIT });
@@ -184,7 +184,7 @@ describe("a plugin does its work itself", () => {
       expect(await agent.hasServed(3)).toHaveLength(3);
     });
 
-    test("from the beginning, when the process that serves it is killed in the middle of an ADD", async () => {
+    test("from the beginning, if the call server is killed in the middle of an ADD", async () => {
       const kills = `[ "$(grep -c ADD /opt/spies/calls)" = 2 ] || kill -KILL ${agent.server.pid}`;
       const spy = makeSpyIpam(site, { runs: kills });
       const pod = await site.makePod();
@@ -198,7 +198,7 @@ describe("a plugin does its work itself", () => {
   });
 });
 
-/** Connects without waiting until there is no room, and goes: what it leaves stays in the queue. */
+/** Connects without waiting until the queue is full, and exits: its connections stay in the queue. */
 const FILLS_THE_QUEUE = `
 import socket, sys
 ends = []

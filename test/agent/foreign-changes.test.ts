@@ -1,7 +1,7 @@
 /**
- * What others change between two calls of an agent is honoured by the very next
- * call, though the agent remembers how it was: each test begins where calls take
- * one request, so that the next one does guess.
+ * Changes by others between two calls of an agent take effect with the next call,
+ * although the agent remembers the previous state: each test starts when calls take
+ * one request, so that the next one guesses.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Change } from "../../src/datastore/datastore.ts";
@@ -36,7 +36,7 @@ describe.skipIf(!hasEtcd)(`between two calls of an agent${hasEtcd ? "" : " (skip
     containers += 1;
     return callIpam(site, { container: `c${containers}`, ...given });
   };
-  /** ADDs until one takes a single request: from there on calls guess. The addresses they got. */
+  /** Runs ADDs until one takes a single request: from then on calls guess. Returns their addresses. */
   const steadyAdds = async (given: Partial<IpamCall> = {}) => {
     const addresses: string[] = [];
     for (let left = 5; left > 0; left--) {
@@ -65,27 +65,27 @@ describe.skipIf(!hasEtcd)(`between two calls of an agent${hasEtcd ? "" : " (skip
     expect(cniErrorOfRun(run).code).toBe(ERROR_TABLE[kind].code);
   const expectSound = async () => expect((await judge(site)).problems).toEqual([]);
 
-  test("nothing happened: the next ADD gets the following address", async () => {
+  test("nothing changed: the next ADD gets the following address", async () => {
     const addresses = await steadyAdds();
 
     expect(addressOf(await next())).toBe(following(addresses.at(-1)));
   });
 
-  test("a pool was disabled: nothing is given of it", async () => {
+  test("a pool was disabled: no address of it is assigned", async () => {
     await steadyAdds();
     await others(poolChange("blue", "10.1.0.0/16", { nodeSelector: "rack == 'one'", disabled: true }));
 
     expectCode(await next(), "addresses-exhausted");
   });
 
-  test("a pool was deleted: nothing is given of it", async () => {
+  test("a pool was deleted: no address of it is assigned", async () => {
     await steadyAdds();
     await remove(BLUE.key);
 
     expectCode(await next(), "addresses-exhausted");
   });
 
-  test("a pool was added that comes before the one in use: its block serves", async () => {
+  test("a pool was added that precedes the one in use: its block is used", async () => {
     const [former = ""] = await steadyAdds({ ipam: { ipv4_pools: ["green"] } });
     await remove(GREEN.key);
     await steadyAdds();
@@ -94,7 +94,7 @@ describe.skipIf(!hasEtcd)(`between two calls of an agent${hasEtcd ? "" : " (skip
     expect(blockAround(addressOf(await next()))).toEqual(blockAround(former));
   });
 
-  test("an address was reserved: it is not given", async () => {
+  test("an address was reserved: it is not assigned", async () => {
     const addresses = await steadyAdds();
     const reserved = following(addresses.at(-1));
     await others(reservationChange("one", [`${reserved}/32`]));
@@ -102,7 +102,7 @@ describe.skipIf(!hasEtcd)(`between two calls of an agent${hasEtcd ? "" : " (skip
     expect(addressOf(await next())).toBe(following(reserved));
   });
 
-  test("a reservation was removed: its address is given", async () => {
+  test("a reservation was removed: its address is assigned", async () => {
     const reserved = following((await steadyAdds()).at(-1));
     const reservation = reservationChange("one", [`${reserved}/32`]);
     await others(reservation);
@@ -112,7 +112,7 @@ describe.skipIf(!hasEtcd)(`between two calls of an agent${hasEtcd ? "" : " (skip
     expect(addressOf(await next())).toBe(reserved);
   });
 
-  test("a reservation was changed: what it names now is not given", async () => {
+  test("a reservation was changed: its new address is not assigned", async () => {
     const [first = ""] = await steadyAdds();
     await others(reservationChange("one", ["10.9.0.0/16"]));
     const last = (await steadyAdds()).at(-1);
@@ -121,7 +121,7 @@ describe.skipIf(!hasEtcd)(`between two calls of an agent${hasEtcd ? "" : " (skip
     expect(addressOf(await next())).toBe(following(following(last)));
   });
 
-  test("strictAffinity was turned on: no address of another node's block is given", async () => {
+  test("strictAffinity was turned on: no address of another node's block is assigned", async () => {
     await others(nodeChange("node-2", { rack: "one" }));
     let last = addressOf(await callIpam(otherNode(), { command: "ADD", container: "theirs", by: "its own process" }));
     const askForNext = () => {
@@ -135,7 +135,7 @@ describe.skipIf(!hasEtcd)(`between two calls of an agent${hasEtcd ? "" : " (skip
     expectCode((await askForNext()).outcome, "address-taken");
   });
 
-  test("the datastore was made not ready: neither ADD nor DEL goes on", async () => {
+  test("the datastore was marked not ready: ADD and DEL fail", async () => {
     await steadyAdds();
     await others(readyCluster(false));
 
@@ -153,7 +153,7 @@ describe.skipIf(!hasEtcd)(`between two calls of an agent${hasEtcd ? "" : " (skip
     await expectSound();
   });
 
-  test("a process without the agent took an address: the next DEL leaves it alone", async () => {
+  test("a process without the agent took an address: the next DEL keeps it", async () => {
     await steadyAdds();
     const taken = await call({ command: "ADD", container: "theirs", by: "its own process" });
     expect((await next({ command: "DEL", container: "c2" })).exitCode).toBe(0);
@@ -163,7 +163,7 @@ describe.skipIf(!hasEtcd)(`between two calls of an agent${hasEtcd ? "" : " (skip
     await expectSound();
   });
 
-  test("a process without the agent did the same ADD: it is answered the same address", async () => {
+  test("a process without the agent did the same ADD: it returns the same address", async () => {
     await steadyAdds();
     await call({ command: "ADD", by: "its own process" });
     const taken = await call({ command: "ADD", container: "same", by: "its own process" });
@@ -172,7 +172,7 @@ describe.skipIf(!hasEtcd)(`between two calls of an agent${hasEtcd ? "" : " (skip
     await expectSound();
   });
 
-  test("a process without the agent did the same ADD from another block: it is answered the same address", async () => {
+  test("a process without the agent did the same ADD from another block: it returns the same address", async () => {
     await others(nodeChange("node-2", { rack: "one" }));
     await steadyAdds();
     const taken = await callIpam(otherNode(), { command: "ADD", container: "same", by: "its own process" });
@@ -191,7 +191,7 @@ describe.skipIf(!hasEtcd)(`between two calls of an agent${hasEtcd ? "" : " (skip
     await expectSound();
   });
 
-  test("the block was deleted: it is made anew", async () => {
+  test("the block was deleted: it is created again", async () => {
     const [first = ""] = await steadyAdds();
     for (let index = containers; index > 0; index--) await callIpam(site, { command: "DEL", container: `c${index}` });
     await remove(blockKey(blockAround(first)));
@@ -200,7 +200,7 @@ describe.skipIf(!hasEtcd)(`between two calls of an agent${hasEtcd ? "" : " (skip
     await expectSound();
   });
 
-  test("the block was deleted: a DEL ends the handle alone", async () => {
+  test("the block was deleted: a DEL only deletes the handle", async () => {
     const [first = ""] = await steadyAdds();
     await remove(blockKey(blockAround(first)));
     expect((await next({ command: "DEL", container: "c2" })).exitCode).toBe(0);
@@ -219,7 +219,7 @@ describe.skipIf(!hasEtcd)(`between two calls of an agent${hasEtcd ? "" : " (skip
     await expectSound();
   });
 
-  test("the node's labels were changed: the pool that selects it now serves", async () => {
+  test("the node's labels were changed: the pool that selects it now is used", async () => {
     await steadyAdds();
     await others(nodeChange("node-1", { rack: "two" }));
 
@@ -228,7 +228,7 @@ describe.skipIf(!hasEtcd)(`between two calls of an agent${hasEtcd ? "" : " (skip
     await expectSound();
   });
 
-  test("the node was removed: it counts as one without labels", async () => {
+  test("the node was deleted: it is treated as one without labels", async () => {
     await steadyAdds();
     await remove(resourceKey("nodes", { name: "node-1" }));
 

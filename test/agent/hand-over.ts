@@ -1,4 +1,4 @@
-/** A call handed over to the agent by the test itself, in place of a plugin's process. */
+/** Hands a call over to the agent from the test itself, instead of a plugin's process. */
 import { decodeFrame, joined } from "../../src/agent/frame.ts";
 import { encodeCall } from "../../src/agent/handed-call.ts";
 import type { Command, PluginSite, Pod } from "../support/plugin-site.ts";
@@ -26,10 +26,10 @@ export async function handOver(site: PluginSite, command: Command, pod: Pod): Pr
           return void socket.write(call);
         }
         received = new Uint8Array(joined(received, new Uint8Array(bytes)));
-        const answer = decodeFrame(received);
-        if (answer !== undefined) exitCode.resolve(answer.number);
+        const reply = decodeFrame(received);
+        if (reply !== undefined) exitCode.resolve(reply.number);
       },
-      close: () => exitCode.reject(new Error("The agent closed the connection without an answer")),
+      close: () => exitCode.reject(new Error("The agent closed the connection without a reply")),
     },
   });
   return exitCode.promise;

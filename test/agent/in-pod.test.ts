@@ -1,4 +1,4 @@
-/** The node agent in a pod: whom it serves, and who does its work itself. (What it answers: same-answers.test.ts.) */
+/** The node agent in a pod: which calls it serves, and which it does not. (Its results: same-results.test.ts.) */
 import { afterAll, afterEach, beforeAll, describe, expect } from "bun:test";
 import { existsSync, readFileSync, readlinkSync } from "node:fs";
 import { dirname } from "node:path";
@@ -42,7 +42,7 @@ describe("the node agent in a pod", () => {
     });
   }
 
-  test("serves in the host's mount, network and UTS namespace, and does its other work in its own", async () => {
+  test("serves calls in the host's mount, network and UTS namespaces, and does its other work in its own", async () => {
     agent = await startAgent(site.host, podOptions("host's processes"));
     const isHosts = (pid: number) =>
       ["mnt", "net", "uts"].map((name) => namespaceOf(pid, name) === namespaceOf(1, name));
@@ -58,17 +58,17 @@ describe("the node agent in a pod", () => {
       : Number(readFileSync(site.host.view(`/proc/${pid}/task/${pid}/children`), "utf8").trim());
 
   for (const processes of ["host's processes", "own processes"] as const) {
-    test(`ends with 0 when it is told to, and removes its socket from the host, with ${processes}`, async () => {
-      const told = await startAgent(site.host, podOptions(processes));
+    test(`exits with 0 if it is stopped, and removes its socket from the host, with ${processes}`, async () => {
+      const agent = await startAgent(site.host, podOptions(processes));
       expect(existsSync(site.host.view(SOCKET))).toBe(true);
-      await site.host.must(["kill", "-TERM", String(firstProcessIn(processes, told.pid))]);
+      await site.host.must(["kill", "-TERM", String(firstProcessIn(processes, agent.pid))]);
 
-      expect(await told.ended).toBe(0);
+      expect(await agent.ended).toBe(0);
       expect(existsSync(site.host.view(SOCKET))).toBe(false);
     });
   }
 
-  test("refuses to start beside an agent of the host, which goes on serving", async () => {
+  test("refuses to start if the host has an agent, which continues serving", async () => {
     agent = await startAgent(site.host);
     const second = launchAgent(site.host, podOptions("host's processes"));
 
@@ -78,7 +78,7 @@ describe("the node agent in a pod", () => {
     expect(await agent.hasServed(3)).toEqual(LIFE);
   });
 
-  test("that is not told where the host's namespaces are serves nobody, though its socket is there", async () => {
+  test("serves no calls without --host-namespaces, although its socket is there", async () => {
     const hostFolders = [dirname(SOCKET)];
     agent = await startAgent(site.host, podOptions("host's processes", { hostNamespaces: undefined, hostFolders }));
     expect(existsSync(site.host.view(SOCKET))).toBe(true);
@@ -87,7 +87,7 @@ describe("the node agent in a pod", () => {
     expect(agent.served()).toEqual([]);
   });
 
-  test("refuses to start where the host's namespaces are not, and the plugins work without it", async () => {
+  test("refuses to start if the host's namespaces cannot be found, and the plugins work without it", async () => {
     const refused = launchAgent(site.host, podOptions("host's processes", { hostNamespaces: "/nowhere/ns" }));
 
     expect(await refused.ended).toBe(1);

@@ -1,8 +1,8 @@
 /**
  * The agent is killed before and after every change that ADD and DEL make, with
- * the caller waiting: its process does the whole call again, the answer is
- * right, and nothing is left in the end. The points are told by the agent itself
- * as it passes them; every day some are tried, in a soak all.
+ * the caller waiting: its process does the whole call again, the result is
+ * correct, and nothing is left in the end. The agent itself prints the points that
+ * it passes; `make test` tries some of them, `make soak` all.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
@@ -17,12 +17,12 @@ import { type Agent, SERVER_ALONE, startAgent } from "./agent.ts";
 
 const VARIABLE = `${identity.environmentPrefix}FAULT`;
 const HOST_LOCAL = { type: "host-local", ranges: [[{ subnet: "10.88.0.0/24" }], [{ subnet: "fd88::/112" }]] };
-/** Every so many points one is tried: an odd number, so that points before a change and after one take turns. */
+/** One of this many points is tried: an odd number, so that points before and after a change alternate. */
 const STEP = {
   add: proofSize({ everyDay: 5, soak: 1 }),
   del: proofSize({ everyDay: 3, soak: 1 }),
 };
-/** After this the caller is told to stop, and a second later killed: its grace is longer. */
+/** After this time the caller is stopped, and a second later killed: its grace period is longer. */
 const FROZEN_MILLISECONDS = 100;
 const KILLED = 137;
 const LIMIT = 300_000;
@@ -53,11 +53,11 @@ for (const { kind, test } of STORES) {
     const startFaulty = (fault: string) =>
       startAgent(site.host, {
         program: join(build.directory, identity.nodeAgent),
-        // Alone, so that no other serves in its place.
+        // Without the agent, so that no other call server replaces it.
         args: SERVER_ALONE,
         environment: { [VARIABLE]: fault },
       });
-    /** What an agent passes that does just this call. */
+    /** The points that an agent passes in this call. */
     const pointsOf = async (call: () => Promise<unknown>) => {
       const agent = await startFaulty("list");
       await call();
@@ -71,7 +71,7 @@ for (const { kind, test } of STORES) {
       await site.add(pod, options);
       return pod;
     };
-    /** As on a host that has served before: what is made once is made. */
+    /** As on a host that has been used before: everything that is created once exists. */
     const pointsOfAdd = async (options: CallOptions) => {
       await site.quietly("DEL", await addAlone(options), options);
       const sample = await site.makePod();
@@ -87,7 +87,7 @@ for (const { kind, test } of STORES) {
 
     for (const { title, more } of IPAMS) {
       test(
-        `ADD with ${title}: the caller answers, CHECK finds all in order, DEL leaves nothing`,
+        `ADD with ${title}: the caller succeeds, CHECK succeeds, DEL leaves nothing`,
         async () => {
           const options = optionsWith(more);
           for (const { number, point } of every(STEP.add, await pointsOfAdd(options))) {
@@ -123,7 +123,7 @@ for (const { kind, test } of STORES) {
       );
     }
 
-    test("ADD frozen behind its last change, while its caller is killed and DEL is done, undoes itself", async () => {
+    test("ADD that is frozen after its last change, while its caller is killed and DEL runs, undoes itself", async () => {
       const options = optionsWith({});
       const points = await pointsOfAdd(options);
       const agent = await startFaulty(`freeze ${points.length}`);

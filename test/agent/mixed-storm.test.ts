@@ -1,7 +1,7 @@
 /**
- * Agents that guess and processes that do not, at once on the same addresses:
- * of one host and of two, in turns and out of turn, in a pool so small that the
- * hosts borrow from each other.
+ * Agents that guess and processes that do not, at the same time on the same
+ * addresses: on one host and on two, with and without turns, in a pool so small
+ * that the hosts borrow from each other.
  */
 import { describe, expect, test } from "bun:test";
 import { identity } from "../../src/identity.ts";
@@ -22,7 +22,7 @@ const TRACE = `${identity.environmentPrefix}TRACE`;
 interface Crew {
   readonly name: string;
   readonly node: string;
-  /** Who has the same one goes by turns, and may be served by its agent. */
+  /** Workers with the same one take turns, and may be served by its agent. */
   readonly runDirectory: string;
   readonly isAlone?: true;
 }
@@ -43,7 +43,7 @@ describe.skipIf(!hasEtcd)(`an agent beside processes without one${hasEtcd ? "" :
     { title: "on one host", crews: ONE_HOST, agents: ["served"] },
     { title: "on two hosts", crews: TWO_HOSTS, agents: ["served", "served-there"] },
   ])(
-    "holds no address twice, loses none and never fails, $title",
+    "assigns no address twice, loses none and never fails, $title",
     async ({ crews, agents }) => {
       const [, etcd] = IPAM_SITES;
       const site = await etcd.start(
@@ -77,7 +77,7 @@ describe.skipIf(!hasEtcd)(`an agent beside processes without one${hasEtcd ? "" :
   );
 });
 
-/** The networks bear different names, so that no two crews have a container in common. */
+/** The networks have different names, so that no two groups of workers share a container. */
 function siteOf({ name, node, runDirectory, isAlone }: Crew, site: IpamSite): IpamSite {
   return {
     ...site,

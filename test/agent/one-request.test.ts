@@ -1,5 +1,6 @@
-/** Requests that etcd itself counted for calls that an agent served. */
+/** Requests to etcd, counted by etcd itself, of calls that an agent served. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { fetchFromHost } from "../support/connectivity.ts";
 import { countRequestsIn, hasEtcd, startEtcd } from "../support/etcd.ts";
 import { hostProblem } from "../support/host.ts";
 import { nodeChange, poolChange } from "../support/ipam.ts";
@@ -7,7 +8,6 @@ import { type IpamSite, judge, openEtcdSite } from "../support/ipam-site.ts";
 import { testNeeding } from "../support/needs.ts";
 import { openPluginSite } from "../support/plugin-site.ts";
 import { pollUntil } from "../support/poll.ts";
-import { fetchFromHost } from "../support/reach.ts";
 import { startAgent } from "./agent.ts";
 import { callIpam, counted, type IpamCall, type SiteAgent, startSiteAgent } from "./site-agent.ts";
 
@@ -64,7 +64,7 @@ describe.each(["on", "off"] as const)(
       }
     });
 
-    test("are 2 after somebody else changed a block, and 1 again after that", async () => {
+    test("are 2 after another process changed a block, and 1 again after that", async () => {
       await callIpam(site, { command: "ADD", container: "foreign", by: "its own process" });
       expect(await requests({ command: "ADD", container: "x" })).toBe(2);
       expect(await requests({ command: "ADD", container: "y" })).toBe(1);

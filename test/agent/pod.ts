@@ -1,8 +1,8 @@
 /**
- * The node agent as in a pod: its mount and UTS namespace are its own, and with
- * "own processes" its PID namespace, too. Of the folders that plugins use it sees
- * none of the host's, its program is at a path that does not exist on the host,
- * and the path of the host's programs is empty.
+ * The node agent as in a pod: it has its own mount and UTS namespaces, and with
+ * "own processes" also its own PID namespace. It does not see the host's directories
+ * that plugins use, its program is at a path that does not exist on the host, and
+ * the directory of the host's programs is empty.
  */
 import { identity } from "../../src/identity.ts";
 import { type AgentOptions, BIN } from "./agent.ts";
@@ -20,9 +20,9 @@ const PROCESSES = {
 };
 
 export interface PodOptions {
-  /** Absent: where they are. `undefined`: the agent is not told. */
+  /** Absent: the right directory. `undefined`: without the option. */
   readonly hostNamespaces?: string | undefined;
-  /** Folders of the host that are mounted at the same place. */
+  /** Directories of the host that are mounted at the same path. */
   readonly hostFolders?: readonly string[];
 }
 

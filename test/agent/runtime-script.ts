@@ -1,4 +1,4 @@
-/** What a runtime does with every program and every command, and what it is told: the same script for every way of serving. */
+/** Calls of a runtime to every program with every command, and their results: the same script with and without an agent. */
 import { programNames } from "../../src/bin/programs.ts";
 import { identity } from "../../src/identity.ts";
 import type { AddResult, Json, PluginSite } from "../support/plugin-site.ts";
@@ -11,19 +11,19 @@ type Plugin = Exclude<keyof typeof NAMES, "node" | "admin">;
 interface Call {
   readonly plugin: Plugin;
   readonly command: string;
-  /** Text is sent as it is. */
+  /** Text is sent unchanged. */
   readonly config: Json | string;
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-interface Told {
+interface CallResult {
   readonly call: string;
   readonly exitCode: number;
   readonly stdout: string;
 }
 
 const CONTAINER = "00000000000000000000000000000001";
-/** Of the namespace that must be there. */
+/** The path of a namespace that exists. */
 export const NETNS_NAME = "vt-same";
 const NETNS = `/run/netns/${NETNS_NAME}`;
 const HOST_LOCAL = { type: "host-local", ranges: [[{ subnet: "10.88.0.0/24" }], [{ subnet: "fd88::/112" }]] };
@@ -42,20 +42,20 @@ function environmentOf(command: string): Readonly<Record<string, string>> {
   };
 }
 
-/** Does them one after another, as a runtime would. */
+/** Runs the calls one after another, as a runtime would. */
 export class Runtime {
-  readonly told: Told[] = [];
+  readonly results: CallResult[] = [];
 
   constructor(readonly site: PluginSite) {}
 
-  async call({ plugin, command, config, environment }: Call): Promise<Told> {
+  async call({ plugin, command, config, environment }: Call): Promise<CallResult> {
     const { code, stdout } = await this.site.host.run([builtProgram(NAMES[plugin])], {
       stdin: typeof config === "string" ? config : JSON.stringify(config),
       environment: environment ?? environmentOf(command),
     });
-    const told = { call: `${plugin} ${command}`, exitCode: code, stdout: withoutMacs(stdout) };
-    this.told.push(told);
-    return { ...told, stdout };
+    const result = { call: `${plugin} ${command}`, exitCode: code, stdout: withoutMacs(stdout) };
+    this.results.push(result);
+    return { ...result, stdout };
   }
 
   async add(plugin: Plugin, config: Json): Promise<AddResult> {
@@ -69,12 +69,12 @@ export class Runtime {
   }
 }
 
-/** All but the one that we choose for every link. */
+/** All MACs but the one that we choose for every host link. */
 function withoutMacs(stdout: string): string {
   return stdout.replaceAll(/"mac":"(?!ee:ee:ee:ee:ee:ee)[0-9a-f:]{17}"/g, '"mac":"by lot"');
 }
 
-/** A pod's whole life: attached, its ports opened, shaped, looked at, and taken away. */
+/** All calls for one pod: ADD, host ports, shaping, CHECK, DEL. */
 export async function playAttachment(runtime: Runtime): Promise<void> {
   const { site } = runtime;
   const config = site.config();
@@ -111,7 +111,7 @@ export async function playAddresses(runtime: Runtime): Promise<void> {
   await runtime.all("plugin", ["ADD", "DEL"], runtime.site.config({ ipam: HOST_LOCAL }));
 }
 
-/** What each refuses; nothing may be left of it. */
+/** Calls that each program refuses; nothing may be left of them. */
 export async function playMistakes(runtime: Runtime): Promise<void> {
   const { site } = runtime;
   const good = site.config();

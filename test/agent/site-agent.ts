@@ -1,4 +1,4 @@
-/** A node agent for an IPAM site: it serves every call that comes with the site's environment. */
+/** A node agent for an IPAM site: it serves every call with the site's environment. */
 import { readFileSync } from "node:fs";
 import { identity } from "../../src/identity.ts";
 import { countRequests, DYING_WITH_PARENT } from "../support/etcd.ts";
@@ -7,12 +7,12 @@ import { pollUntil } from "../support/poll.ts";
 import { builtProgram, type PluginRun, runPlugin } from "../support/run-plugin.ts";
 
 export interface SiteAgent extends AsyncDisposable {
-  /** How many calls it has answered. */
+  /** How many calls it has served. */
   served(): number;
 }
 
 const RUN_DIRECTORY = `${identity.environmentPrefix}RUN_DIRECTORY`;
-/** With it a process does its call itself, though there is an agent. */
+/** With it a process does its call itself, although an agent runs. */
 const ALONE = { [`${identity.environmentPrefix}TRACE`]: "1" };
 
 export async function startSiteAgent(site: IpamSite): Promise<SiteAgent> {
@@ -34,7 +34,7 @@ export async function startSiteAgent(site: IpamSite): Promise<SiteAgent> {
 export interface IpamCall {
   readonly command: "ADD" | "DEL" | "CHECK" | "STATUS";
   readonly container: string;
-  /** Of the network config's `ipam`. */
+  /** Fields of `ipam` in the network config. */
   readonly ipam?: Readonly<Record<string, unknown>>;
   readonly args?: string;
   readonly by?: "the agent, if there is one" | "its own process";
@@ -54,14 +54,14 @@ export function callIpam(site: IpamSite, { command, container, ipam, args, by }:
   });
 }
 
-/** The address that a successful ADD answered, without its length. */
+/** The address in the result of a successful ADD, without its prefix length. */
 export function addressOf({ exitCode, stdout, stderr }: PluginRun): string {
   if (exitCode !== 0) throw new Error(`ADD failed: ${stdout}${stderr}`);
   const { ips } = JSON.parse(stdout) as { readonly ips: readonly { readonly address: string }[] };
   return ips[0]?.address.split("/")[0] ?? "none";
 }
 
-/** What the work did, and how many requests etcd counted meanwhile. */
+/** The result of the work, and how many requests etcd counted meanwhile. */
 export async function counted<Outcome>(
   site: IpamSite,
   work: () => Promise<Outcome>,

@@ -1,4 +1,4 @@
-/** An IPAM plugin of a few lines of shell that writes down how it is called, and waits or kills on demand. */
+/** An IPAM plugin in shell that records how it is called, and waits or kills on demand. */
 import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { CallOptions, PluginSite } from "../support/plugin-site.ts";
 import { pollUntil } from "../support/poll.ts";
@@ -7,17 +7,17 @@ const FOLDER = "/opt/spies";
 
 export interface SpyIpam {
   readonly options: CallOptions;
-  /** The commands, in their order. */
+  /** The commands, in order. */
   calls(): readonly string[];
-  /** What the last call found in its environment. */
+  /** The environment of the last call. */
   environment(): Readonly<Record<string, string>>;
-  /** Waits until the spy has been asked for an address. */
+  /** Waits until an ADD has started. */
   asked(): Promise<void>;
-  /** Lets an ADD go on that waits. */
+  /** Lets a waiting ADD continue. */
   letGo(): void;
 }
 
-/** What it does in an ADD before it answers. */
+/** What an ADD does before it returns. */
 const BEFORE_ANSWER = {
   nothing: "",
   waits: `while [ ! -e ${FOLDER}/go ]; do sleep 0.02; done`,

@@ -27,12 +27,12 @@ describe("the node agent", () => {
     expect(await site.left()).toEqual([]);
   };
 
-  test("tells its version", async () => {
-    const told = await site.host.must([builtProgram(identity.nodeAgent), "-v"]);
-    expect(told).toBe(`${identity.nodeAgent} ${VERSION}\n`);
+  test("prints its version", async () => {
+    const printed = await site.host.must([builtProgram(identity.nodeAgent), "-v"]);
+    expect(printed).toBe(`${identity.nodeAgent} ${VERSION}\n`);
   });
 
-  test("refuses to start beside another, which goes on serving", async () => {
+  test("refuses to start if another agent runs, which continues serving", async () => {
     const first = await startAgent(site.host);
     const second = launchAgent(site.host);
 
@@ -44,7 +44,7 @@ describe("the node agent", () => {
     await first.ended;
   });
 
-  test("takes the place of one that was killed", async () => {
+  test("replaces one that was killed", async () => {
     const first = await startAgent(site.host);
     await first.signal("KILL");
     await first.ended;
@@ -56,7 +56,7 @@ describe("the node agent", () => {
     expect(await second.ended).toBe(0);
   });
 
-  test("listens in a folder that its owner alone may enter, also where it was there before", async () => {
+  test("listens in a directory that only its owner may enter, even if it existed before", async () => {
     await site.host.must(["sh", "-c", `mkdir -p ${dirname(SOCKET)}; chmod 777 ${dirname(SOCKET)}`]);
     const agent = await startAgent(site.host);
 
@@ -65,7 +65,7 @@ describe("the node agent", () => {
     await agent.ended;
   });
 
-  test("serves those who name the same run directory", async () => {
+  test("serves processes with the same run directory", async () => {
     const environment = { [RUN_DIRECTORY]: "/run/vt/elsewhere" };
     const agent = await startAgent(site.host, { environment });
     await live();
@@ -97,7 +97,7 @@ describe("the node agent", () => {
     });
   }
 
-  test("refuses too long a run directory and says why, and the plugins work without it", async () => {
+  test("refuses a run directory that is too long with the reason, and the plugins work without it", async () => {
     const environment = { [RUN_DIRECTORY]: `/run/vt/${"long".repeat(30)}` };
     const agent = launchAgent(site.host, { environment });
 

@@ -1,7 +1,7 @@
-/** Many calls at once through one agent, and many one after another: exact addresses, and nothing that piles up. */
+/** Many calls at once through one agent, and many in a row: exactly the right addresses, and no resource leaks. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { STORES } from "../plugin/stores.ts";
-import { expectAgreement } from "../support/agreement.ts";
+import { expectAgreement } from "../support/compare-addresses.ts";
 import { hostProblem } from "../support/host.ts";
 import { openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
 import { pollUntil } from "../support/poll.ts";
@@ -9,12 +9,12 @@ import { proofSize } from "../support/proof-size.ts";
 import { type Agent, startAgent } from "./agent.ts";
 
 const SANDBOXES = 60;
-/** ADD, CHECK and DEL of each: 300 calls, in a soak ten times as many. */
+/** ADD, CHECK and DEL of each: 300 calls, ten times as many in `make soak`. */
 const LIVES = proofSize({ everyDay: 100, soak: 1_000 });
 const LIVES_AT_ONCE = 10;
 const KILLED_AFTER = 5;
 const LIMIT = 300_000;
-/** What stood in line may wait for up to ten seconds; an agent that has nothing left to do does not. */
+/** Calls that waited for their turn leave timers of up to ten seconds; an idle agent must not wait for them. */
 const ENDS_WITHIN = 5_000;
 
 for (const { kind, test } of STORES) {
@@ -35,7 +35,7 @@ for (const { kind, test } of STORES) {
     const servedSince = (count: number) => agent.served().slice(count);
 
     test(
-      `serves ${SANDBOXES} ADDs at once, then as many DELs: exactly their addresses, and nothing left`,
+      `serves ${SANDBOXES} ADDs at once, then as many DELs: exactly their addresses, and nothing is left`,
       async () => {
         const before = agent.served().length;
         await expectAgreement(site, await addAll());
@@ -50,7 +50,7 @@ for (const { kind, test } of STORES) {
     );
 
     test(
-      `keeps no descriptor and no thread of ${3 * LIVES} calls`,
+      `leaks no descriptor and no thread in ${3 * LIVES} calls`,
       async () => {
         const live = async (pod: Pod) => {
           const prevResult = await site.add(pod);
@@ -75,7 +75,7 @@ for (const { kind, test } of STORES) {
     );
 
     test(
-      "killed while many ADDs are under way leaves them to their callers, and none is lost",
+      "leaves the ADDs in progress to their callers if it is killed, and none is lost",
       async () => {
         const before = agent.served().length;
         const adding = addAll();
@@ -93,7 +93,7 @@ for (const { kind, test } of STORES) {
       LIMIT,
     );
 
-    test("ends soon when it is told to, whoever stood in line before", async () => {
+    test("exits soon after it is stopped, even if calls waited for their turn before", async () => {
       await addAll();
       await delAll();
       await agent.signal("TERM");

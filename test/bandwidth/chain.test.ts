@@ -8,12 +8,12 @@ import { join } from "node:path";
 import type { JsonObject } from "../../src/cni/json.ts";
 import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
+import { askTcp, serveTcp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { BIN_DIRECTORY, upstreamPlugins } from "../support/network-under-test.ts";
 import { openPluginSite, type PluginSite } from "../support/plugin-site.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 import { type RuntimeAttachment, startRuntime } from "../support/runtime-driver.ts";
-import { askTcp, serveTcp } from "../support/talk.ts";
 
 const upstream = await upstreamPlugins();
 

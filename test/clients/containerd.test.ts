@@ -1,11 +1,11 @@
 /** containerd drives every network under test: `ctr --cni`, and the CRI as the kubelet does. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { fetchFromHost, pingEach } from "../support/connectivity.ts";
 import { type Containerd, containerdProblem, startContainerd } from "../support/containerd.ts";
 import type { PodSandbox } from "../support/cri.ts";
 import { type Host, openHost } from "../support/host.ts";
 import { testNeeding } from "../support/needs.ts";
 import { BIN_DIRECTORY, installNetwork } from "../support/network-under-test.ts";
-import { fetchFromHost, pingEach } from "../support/reach.ts";
 import { startRuntime } from "../support/runtime-driver.ts";
 import { expectTraces, tracesOf } from "../support/traces.ts";
 import { networksUnderTest } from "./networks.ts";

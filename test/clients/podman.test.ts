@@ -1,10 +1,10 @@
 /** podman drives every network under test as its users do. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { fetchFromHost, pingEach } from "../support/connectivity.ts";
 import { type Host, openHost } from "../support/host.ts";
 import { testNeeding } from "../support/needs.ts";
 import { installNetwork } from "../support/network-under-test.ts";
 import { type Podman, podmanProblem, usePodman } from "../support/podman.ts";
-import { fetchFromHost, pingEach } from "../support/reach.ts";
 import { expectTraces, tracesOf } from "../support/traces.ts";
 import { networksUnderTest } from "./networks.ts";
 

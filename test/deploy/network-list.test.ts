@@ -9,12 +9,12 @@ import { decodeNetworkConfig } from "../../src/config/decode.ts";
 import { INSTALLED_LOG_FILE } from "../../src/config/schema.ts";
 import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
+import { askTcp, serveTcp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { BIN_DIRECTORY } from "../support/network-under-test.ts";
 import { openPluginSite, type PluginSite } from "../support/plugin-site.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 import { startRuntime } from "../support/runtime-driver.ts";
-import { askTcp, serveTcp } from "../support/talk.ts";
 
 type Entry = JsonObject & { readonly type: string };
 

@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
+import { askTcp, serveTcp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { openPluginSite, type PluginSite } from "../support/plugin-site.ts";
 import { builtProgram } from "../support/run-plugin.ts";
-import { askTcp, serveTcp } from "../support/talk.ts";
 
 const needs = [hostProblem(), program("nft"), program("iptables")];
 const testPackets = testNeeding(...needs);

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
 import { nodeChange, poolChange } from "../support/ipam.ts";
+import { askTcp, openUdpClient, serveTcp, serveUdp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
-import { askTcp, openUdpClient, serveTcp, serveUdp } from "../support/talk.ts";
 
 const HOST4 = "198.51.100.1";
 const HOST6 = "fd00:2::1";

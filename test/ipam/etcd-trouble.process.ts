@@ -8,9 +8,9 @@ import { startSiteAgent } from "../agent/site-agent.ts";
 import type { MemberPlace } from "../support/etcd.ts";
 import { startEtcd } from "../support/etcd.ts";
 import { nodeChange, poolChange } from "../support/ipam.ts";
-import { IpamCrew, type Watch } from "../support/ipam-crew.ts";
 import { judge, openEtcdSite } from "../support/ipam-site.ts";
 import { findDoubles } from "../support/ipam-storm.ts";
+import { IpamCrew, type Watch } from "../support/ipam-workers.ts";
 import { TROUBLES, type Trouble, type TroubleName } from "./etcd-trouble.ts";
 
 export interface Trial {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { quantileOf } from "../../bench/support/statistics.ts";
 import { ERROR_TABLE } from "../../src/errors.ts";
 import { DYING_WITH_PARENT, hasEtcd } from "../support/etcd.ts";
-import type { CallFailure, Watch } from "../support/ipam-crew.ts";
+import type { CallFailure, Watch } from "../support/ipam-workers.ts";
 import { canMakeNetns, NetnsArea } from "../support/netns.ts";
 import { proofSize } from "../support/proof-size.ts";
 import { makeSwitchedNetwork, type SwitchedNetwork } from "../support/switched-network.ts";

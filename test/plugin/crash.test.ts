@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { identity } from "../../src/identity.ts";
 import { parseKey } from "../../src/model/keys.ts";
-import { problemsOf } from "../support/agreement.ts";
+import { problemsOf } from "../support/compare-addresses.ts";
 import { buildWithCrashPoints, type CrashBuild } from "../support/crash-build.ts";
 import { hasEtcd } from "../support/etcd.ts";
 import { hostProblem } from "../support/host.ts";

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { identity } from "../../src/identity.ts";
 import { VERSION } from "../../src/version.ts";
+import { fetchFromHost } from "../support/connectivity.ts";
 import { hasEtcd } from "../support/etcd.ts";
 import { hostProblem } from "../support/host.ts";
 import { testNeeding } from "../support/needs.ts";
 import { failureOf, openPluginSite, type PluginSite, readyCluster } from "../support/plugin-site.ts";
-import { fetchFromHost } from "../support/reach.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 
 const test = testNeeding(hostProblem(), hasEtcd ? undefined : "needs the program etcd");

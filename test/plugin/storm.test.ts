@@ -5,7 +5,7 @@
  * datastore holds.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
-import { type Attached, expectAgreement } from "../support/agreement.ts";
+import { type Attached, expectAgreement } from "../support/compare-addresses.ts";
 import { hostProblem } from "../support/host.ts";
 import { openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
 import { proofSize } from "../support/proof-size.ts";

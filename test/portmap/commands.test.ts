@@ -5,9 +5,9 @@ import { CHAINING_VERSIONS, isAtLeast } from "../../src/cni/version.ts";
 import { ERROR_TABLE } from "../../src/errors.ts";
 import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
+import { serveTcp, serveUdp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
-import { serveTcp, serveUdp } from "../support/talk.ts";
 import { openPortHost, type PortHost } from "./port-host.ts";
 import { type Portmap, type PortmapCall, port, portmapOn } from "./portmap-calls.ts";
 

@@ -5,9 +5,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
+import { askTcp, serveTcp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { upstreamPlugins } from "../support/network-under-test.ts";
-import { askTcp, serveTcp } from "../support/talk.ts";
 import { CLIENT4, HOST4, mainPluginProblem, openPortHost, type PortHost } from "./port-host.ts";
 import { port, portmapOn } from "./portmap-calls.ts";
 

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
+import { askTcp, askUdp, hearUdp, openUdpClient, serveTcp, serveUdp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
-import { askTcp, askUdp, hearUdp, openUdpClient, serveTcp, serveUdp } from "../support/talk.ts";
 import { CLIENT4, HOST4, mainPluginProblem, openPortHost, type PortHost } from "./port-host.ts";
 import { port, portmapOn } from "./portmap-calls.ts";
 

@@ -1,8 +1,8 @@
 /** Packets to host ports, with real main plugins, on a private host. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { hostProblem } from "../support/host.ts";
+import { askTcp, askUdp, openUdpClient, serveTcp, serveUdp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
-import { askTcp, askUdp, openUdpClient, serveTcp, serveUdp } from "../support/talk.ts";
 import {
   CLIENT4,
   CLIENT6,

@@ -5,7 +5,7 @@ import type { HostFacts } from "../../src/admin/node/host-facts.ts";
 import { runAdmin } from "../../src/admin/run.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openMemory } from "../../src/datastore/memory/memory.ts";
-import { storeAround } from "./store-around.ts";
+import { storeAround } from "./wrapped-store.ts";
 
 export interface AdminRun {
   readonly code: number;

@@ -1,7 +1,7 @@
 /** A real etcd of one member inside a private host, its data in memory. */
 import { join } from "node:path";
+import { fetchFromHost } from "./connectivity.ts";
 import type { Host } from "./host.ts";
-import { fetchFromHost } from "./reach.ts";
 
 const ENDPOINT = "http://127.0.0.1:2379";
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, runInside } from "../../../test/support/admin-context.ts";
 import { means, nodeChange, poolChange, prefix, request, seed } from "../../../test/support/ipam.ts";
-import { storeAround } from "../../../test/support/store-around.ts";
+import { storeAround } from "../../../test/support/wrapped-store.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { openAllocator } from "../../ipam/allocator.ts";

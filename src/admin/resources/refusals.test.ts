@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, runInside } from "../../../test/support/admin-context.ts";
-import { storeAround } from "../../../test/support/store-around.ts";
+import { storeAround } from "../../../test/support/wrapped-store.ts";
 import type { Change, Datastore } from "../../datastore/datastore.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION } from "../../identity.ts";

@@ -1,4 +1,4 @@
-/** What a call and its answer may hold, and still be carried to the agent and back. */
+/** Unusual contents of calls and replies that are passed to the agent and back. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { programNames } from "../../src/bin/programs.ts";
 import { identity } from "../../src/identity.ts";
@@ -12,7 +12,7 @@ import { type Agent, startAgent } from "./agent.ts";
 const test = testNeeding(hostProblem(), program("nft"));
 const PORTMAP = programNames(identity).portmap;
 
-describe("the agent gets, and its caller passes on,", () => {
+describe("the agent receives, and its caller passes on,", () => {
   let site: PluginSite;
   let agent: Agent;
   beforeAll(async () => {
@@ -26,7 +26,7 @@ describe("the agent gets, and its caller passes on,", () => {
     await site?.[Symbol.asyncDispose]();
   });
 
-  /** Nothing is to be mapped, so what the plugin before it answered is the answer. */
+  /** There are no ports to map, so portmap returns prevResult. */
   const passOn = async (search: readonly string[], environment: Readonly<Record<string, string>> = {}) => {
     const prevResult = { cniVersion: "1.0.0", interfaces: [], ips: [], dns: { search } };
     const servedBefore = agent.served().length;
@@ -53,7 +53,7 @@ describe("the agent gets, and its caller passes on,", () => {
     });
   }
 
-  test("letters beyond ASCII, in the environment and in the config", async () => {
+  test("non-ASCII characters in the environment and in the config", async () => {
     expect(await passOn(["büro.example"], { CNI_ARGS: "IgnoreUnknown=1;K8S_POD_NAME=büro" })).toEqual(["büro.example"]);
   });
 });

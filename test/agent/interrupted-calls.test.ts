@@ -1,4 +1,4 @@
-/** Calls under way when somebody ends: the caller is told to stop, or killed; the agent is told to stop. */
+/** Calls in progress while their caller is stopped or killed, or the agent is stopped. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { encodeCall } from "../../src/agent/handed-call.ts";
@@ -12,12 +12,12 @@ import { makeSpyIpam, type SpyIpam } from "./spy-ipam.ts";
 
 const test = testNeeding(hostProblem());
 const INTERRUPTED = 111;
-/** 128 and SIGKILL. */
+/** 128 + SIGKILL. */
 const KILLED = 137;
-/** The time the agent has to undo its work, and some for a busy machine. */
+/** The time that the agent has to undo its work, and more for a busy machine. */
 const UNDONE_LIMIT = 6_000;
 
-describe("a call under way in the node agent", () => {
+describe("a call in progress in the node agent", () => {
   let site: PluginSite;
   let agent: Agent;
   let pod: Pod;
@@ -36,7 +36,7 @@ describe("a call under way in the node agent", () => {
     await agent.ended;
   });
 
-  /** An ADD whose process can be found, and that waits for an address. */
+  /** Starts an ADD that waits for an address. */
   const beginAdd = async (spy: SpyIpam) => {
     const pidFile = `${site.host.directory}/caller.pid`;
     const finished = site.host.run(["sh", "-c", `echo $$ > ${pidFile}; exec ${builtProgram()}`], {
@@ -54,7 +54,7 @@ describe("a call under way in the node agent", () => {
   };
 
   for (const signal of ["TERM", "INT", "HUP"] as const) {
-    test(`is undone when the caller gets SIG${signal}, which ends with code ${INTERRUPTED}`, async () => {
+    test(`is undone if the caller receives SIG${signal}, which exits with error ${INTERRUPTED}`, async () => {
       const spy = makeSpyIpam(site, "waits");
       const { finished, kill } = await beginAdd(spy);
       await kill(signal);
@@ -64,7 +64,7 @@ describe("a call under way in the node agent", () => {
     });
   }
 
-  test("is undone when the caller is killed", async () => {
+  test("is undone if the caller is killed", async () => {
     const spy = makeSpyIpam(site, "waits");
     const { finished, kill } = await beginAdd(spy);
     await kill("KILL");
@@ -74,7 +74,7 @@ describe("a call under way in the node agent", () => {
   });
 
   testNeeding(hostProblem(), program("python3"))(
-    "is undone when its caller has gone before it begins: the DEL that followed may have been done already",
+    "is undone if its caller disconnected before it began: the following DEL may have run already",
     async () => {
       const stdin = new TextEncoder().encode(JSON.stringify(site.config()));
       const call = encodeCall({ program: "plugin", environment: environmentOf(pod), stdin });
@@ -89,7 +89,7 @@ describe("a call under way in the node agent", () => {
     },
   );
 
-  test("is finished when the agent is told to stop, which takes no other and removes its socket", async () => {
+  test("is finished if the agent is stopped, which accepts no other and removes its socket", async () => {
     const spy = makeSpyIpam(site, "waits");
     const { finished } = await beginAdd(spy);
     await agent.signal("TERM");
@@ -108,25 +108,22 @@ describe("a call under way in the node agent", () => {
     expect(await site.left()).toEqual([]);
   });
 
-  testNeeding(hostProblem(), program("python3"))(
-    "does not include who has only connected: the agent ends",
-    async () => {
-      const CONNECTS =
-        "import socket,sys,time;s=socket.socket(socket.AF_UNIX);s.connect(sys.argv[1]);s.recv(9);print(flush=True);time.sleep(60)";
-      const idle = site.host.start(["python3", "-c", CONNECTS, SOCKET], "idle.log");
-      await pollUntil(
-        () =>
-          existsSync(site.host.view("/run/vt/idle.log")) && readFileSync(site.host.view("/run/vt/idle.log")).length > 0,
-        "somebody to be greeted",
-      );
-      await agent.signal("TERM");
+  testNeeding(hostProblem(), program("python3"))("does not include a mere connection: the agent exits", async () => {
+    const CONNECTS =
+      "import socket,sys,time;s=socket.socket(socket.AF_UNIX);s.connect(sys.argv[1]);s.recv(9);print(flush=True);time.sleep(60)";
+    const idle = site.host.start(["python3", "-c", CONNECTS, SOCKET], "idle.log");
+    await pollUntil(
+      () =>
+        existsSync(site.host.view("/run/vt/idle.log")) && readFileSync(site.host.view("/run/vt/idle.log")).length > 0,
+      "somebody to be greeted",
+    );
+    await agent.signal("TERM");
 
-      expect(await endedWithin(agent, 5_000)).toBe(0);
-      idle.kill();
-    },
-  );
+    expect(await endedWithin(agent, 5_000)).toBe(0);
+    idle.kill();
+  });
 
-  test("brings the caller's arguments and environment to an IPAM plugin that the agent runs", async () => {
+  test("passes the caller's arguments and environment to an IPAM plugin that the agent executes", async () => {
     const spy = makeSpyIpam(site, "nothing");
     const sent = {
       CNI_ARGS: "IgnoreUnknown=1;COLOUR=red",
@@ -142,7 +139,7 @@ describe("a call under way in the node agent", () => {
   });
 });
 
-/** Is greeted, freezes the agent, hands its call over, and goes. */
+/** Receives the greeting, freezes the agent, sends its call, and disconnects. */
 const HANDS_OVER_AND_GOES = `
 import os, signal, socket, sys
 agent = socket.socket(socket.AF_UNIX)

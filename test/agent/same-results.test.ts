@@ -1,7 +1,7 @@
 /**
- * Every program and every command, with an agent and without one, on two hosts
- * that are alike: the answers are the same to the letter, but for the MACs that
- * the kernel draws by lot. The agent runs on the host itself, or in a pod.
+ * Every program and every command, with and without an agent, on two equal hosts:
+ * the results are identical, except for random MACs. The agent runs on the host
+ * itself, or in a pod.
  */
 import { describe, expect } from "bun:test";
 import { hostProblem } from "../support/host.ts";
@@ -14,41 +14,41 @@ import { NETNS_NAME, playAddresses, playAttachment, playMistakes, Runtime } from
 
 const test = testNeeding(hostProblem(), program("nft"));
 
-const PLAYS = [
-  { title: "a pod's attachment", play: playAttachment, codes: [0, 1] },
-  { title: "addresses", play: playAddresses, codes: [0] },
-  { title: "mistakes", play: playMistakes, codes: [1] },
+const SCRIPTS = [
+  { title: "a pod's attachment", script: playAttachment, codes: [0, 1] },
+  { title: "addresses", script: playAddresses, codes: [0] },
+  { title: "mistakes", script: playMistakes, codes: [1] },
 ];
 
-async function expectSameAnswers({ play, codes }: (typeof PLAYS)[number], kind: StoreKind, options: AgentOptions) {
+async function expectSameResults({ script, codes }: (typeof SCRIPTS)[number], kind: StoreKind, options: AgentOptions) {
   await using alone = await openPluginSite(kind);
   await using site = await openPluginSite(kind);
   const agent = await startAgent(site.host, options);
   const [without, served] = [new Runtime(alone), new Runtime(site)];
   for (const { host } of [alone, site]) await host.must(["ip", "netns", "add", NETNS_NAME]);
-  await Promise.all([play(without), play(served)]);
+  await Promise.all([script(without), script(served)]);
 
-  expect(served.told).toEqual(without.told);
-  expect(await agent.hasServed(served.told.length)).toEqual(
-    served.told.map(({ call, exitCode }) => `${call}: exit code ${exitCode}`),
+  expect(served.results).toEqual(without.results);
+  expect(await agent.hasServed(served.results.length)).toEqual(
+    served.results.map(({ call, exitCode }) => `${call}: exit code ${exitCode}`),
   );
-  expect([...new Set(served.told.map(({ exitCode }) => exitCode))]).toEqual(codes);
+  expect([...new Set(served.results.map(({ exitCode }) => exitCode))]).toEqual(codes);
   expect([await alone.left(), await site.left()]).toEqual([[], []]);
 }
 
-describe("the node agent answers as the programs themselves do", () => {
-  for (const play of PLAYS) test(play.title, () => expectSameAnswers(play, "embedded", {}));
+describe("the node agent returns the same results as the programs themselves", () => {
+  for (const script of SCRIPTS) test(script.title, () => expectSameResults(script, "embedded", {}));
 });
 
 for (const { title, options } of [
   { title: "a pod with the host's processes", options: podOptions("host's processes") },
   { title: "a pod with processes of its own", options: podOptions("own processes") },
 ]) {
-  describe(`the node agent in ${title} answers as the programs on the host do`, () => {
+  describe(`the node agent in ${title} returns the same results as the programs on the host`, () => {
     for (const kind of ["embedded", "etcd"] as const) {
       const test = testNeeding(hostProblem(), program("nft"), kind === "etcd" ? program("etcd") : undefined);
-      for (const play of PLAYS.slice(0, 2))
-        test(`${play.title}, on ${kind}`, () => expectSameAnswers(play, kind, options));
+      for (const script of SCRIPTS.slice(0, 2))
+        test(`${script.title}, on ${kind}`, () => expectSameResults(script, kind, options));
     }
   });
 }
