@@ -25,10 +25,18 @@ const { values } = parseArgs({
 try {
   for (const note of await run()) console.log(note);
 } catch (failure) {
-  const isUnderstood = failure instanceof Refused || (failure instanceof Error && "code" in failure);
-  if (!isUnderstood) throw failure;
-  console.error(`make: ${failure.message}`);
+  const message = messageOf(failure);
+  if (message === undefined) throw failure;
+  console.error(`make: ${message}`);
   process.exit(1);
+}
+
+/** `undefined`: a mistake of the program, not of its user or the host. */
+function messageOf(failure: unknown): string | undefined {
+  if (failure instanceof Refused) return failure.message;
+  if (!(failure instanceof Error && "code" in failure)) return undefined;
+  const isForbidden = ["EACCES", "EPERM", "EROFS"].includes(String(failure.code));
+  return isForbidden ? `${failure.message}; run it as root, or give a DESTDIR that you may write to` : failure.message;
 }
 
 async function run(): Promise<readonly string[]> {
@@ -37,7 +45,8 @@ async function run(): Promise<readonly string[]> {
     throw new Refused(`Cannot install: EXISTING is "${existing}"; use "refuse" or "backup"`);
   }
   for (const [name, value] of Object.entries({ PREFIX: prefix, CNI_BIN_DIR: cniBinDirectory })) {
-    if (!value.startsWith("/")) throw new Refused(`Cannot install: ${name} is "${value}"; give an absolute path`);
+    if (/^\/\S*$/.test(value)) continue;
+    throw new Refused(`Cannot install: ${name} is "${value}"; give an absolute path without spaces`);
   }
   const names = await readIdentity(resolve(values.identity), defaultNames);
   const root = destdir === "" ? "/" : resolve(destdir);

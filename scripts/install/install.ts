@@ -137,7 +137,15 @@ function removeIfEmpty(directory: string): void {
 
 function readRecord({ names, root, places }: Pick<Installation, "names" | "root" | "places">) {
   const file = join(root, recordPath(names, places.prefix));
-  return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as InstallationRecord) : undefined;
+  if (!existsSync(file)) return undefined;
+  try {
+    return JSON.parse(readFileSync(file, "utf8")) as InstallationRecord;
+  } catch (failure) {
+    if (!(failure instanceof SyntaxError)) throw failure;
+    throw new Refused(
+      `Cannot read the record of the installation "${file}": it is not JSON; delete it and install again`,
+    );
+  }
 }
 
 function writeRecord({ names, root, places }: Installation, record: InstallationRecord): void {

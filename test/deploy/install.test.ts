@@ -15,6 +15,7 @@ import {
 import { dirname, join } from "node:path";
 import { programNames } from "../../src/bin/programs.ts";
 import { identity } from "../../src/identity.ts";
+import { program, root, testNeeding } from "../support/needs.ts";
 import { BIN_DIRECTORY } from "../support/network-under-test.ts";
 import { type TemporaryDirectory, temporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -34,6 +35,7 @@ afterEach(() => {
 function openSite() {
   const directory = temporaryDirectory("install");
   opened.push(directory);
+  chmodSync(directory.path, 0o755);
   const at = (path: string) => join(directory.path, "root", path);
   const build = join(directory.path, "dist/bin", product);
   mkdirSync(dirname(build), { recursive: true });
@@ -43,13 +45,17 @@ function openSite() {
     writeFileSync(at(path), content);
     chmodSync(at(path), mode);
   };
-  const make = (...options: readonly string[]) => {
+  const run = (before: readonly string[], options: readonly string[]) => {
     const places = ["--destdir", at(""), "--out", join(directory.path, "dist")];
     const command = ["sh", "-c", 'umask 077; exec "$@"', "sh", process.execPath, SCRIPT, ...places, ...options];
-    const { exitCode, stdout, stderr } = Bun.spawnSync(command, { cwd: join(import.meta.dir, "../..") });
+    const { exitCode, stdout, stderr } = Bun.spawnSync([...before, ...command], {
+      cwd: join(import.meta.dir, "../.."),
+    });
     return { code: exitCode, printed: `${stdout}${stderr}` };
   };
-  return { at, build, write, make };
+  const make = (...options: readonly string[]) => run([], options);
+  const makeAs = (before: readonly string[]) => run(before, []);
+  return { at, build, write, make, makeAs };
 }
 
 /** Every path below a folder, with its kind, mode and content. */
@@ -93,7 +99,9 @@ describe("make install", () => {
     const unit = readFileSync(at(`/usr/lib/systemd/system/${nodeAgent}.service`), "utf8");
     expect(unit).toContain(`ExecStart=/usr/libexec/cni/${nodeAgent}\n`);
     expect(readdirSync(at("")).sort()).toEqual(["etc", "usr"]);
-    expect(make("--prefix", "usr")).toMatchObject({ code: 1, printed: expect.stringContaining("PREFIX") });
+    for (const prefix of ["usr", "/a b"]) {
+      expect(make("--prefix", prefix)).toMatchObject({ code: 1, printed: expect.stringContaining("PREFIX") });
+    }
   });
 
   test("replaces its own earlier installation, by files that are complete at any time", () => {
@@ -161,6 +169,19 @@ describe("make install", () => {
   });
 });
 
+describe("make install by a user without permission", () => {
+  testNeeding(root, program("setpriv"))("says who may do it, in one line", () => {
+    const { at, makeAs } = openSite();
+    mkdirSync(at(""), { recursive: true });
+    // May read everything: the clone may be in a directory that only root may enter.
+    const reads = ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"];
+    const { code, printed } = makeAs(["setpriv", "--reuid=65534", "--clear-groups", ...reads, "--"]);
+
+    expect(code).toBe(1);
+    expect(printed).toMatch(/^make: .*run it as root, or give a DESTDIR.*\n$/);
+  });
+});
+
 describe("make uninstall", () => {
   test("leaves nothing of an installation", () => {
     const { at, make } = openSite();
@@ -183,6 +204,15 @@ describe("make uninstall", () => {
     expect(make("--uninstall")).toMatchObject({ code: 0, printed: expect.stringContaining(`${SETTINGS} is left`) });
     const left = contentOf(at("")).filter((line) => !line.split(" ")[0]?.endsWith("/"));
     expect(left.map((line) => line.split(" ")[0])).toEqual([SETTINGS, join(BIN_DIRECTORY, "bridge")]);
+  });
+
+  test("says that it cannot read its record", () => {
+    const { make, write } = openSite();
+    write(`/usr/local/share/${product}/installed.json`, "{");
+
+    for (const option of [[], ["--uninstall"]]) {
+      expect(make(...option)).toMatchObject({ code: 1, printed: expect.stringMatching(/^make: .*it is not JSON/) });
+    }
   });
 
   test("says that nothing is installed there", () => {
