@@ -20,6 +20,7 @@ export const SYSTEM_CALLS = {
   exit_group: [231, 94],
   fcntl: [72, 25],
   flock: [73, 32],
+  geteuid: [107, 175],
   getppid: [110, 173],
   getsockopt: [55, 209],
   openat: [257, 56],

@@ -125,6 +125,7 @@ describe("serveCalls()", () => {
     server = serveCalls({
       path,
       greeting: Buffer.from(GREETING),
+      mostConnections: 100,
       serve: async (handed, signal) => ({ reply: await service(handed, signal), afterwards: () => afterwards() }),
     });
   });
@@ -278,6 +279,20 @@ describe("serveCalls()", () => {
       slow.resume();
       expect((await slow.reply())?.stdout).toBe(large);
       await stopped;
+    });
+
+    test("does not wait for a caller that never reads its reply", async () => {
+      service = async () => ({ exitCode: 0, stdout: "x".repeat(6_000_000), stderr: "" });
+      const deaf = call();
+      await deaf.greeted();
+      deaf.pause();
+      deaf.hand();
+      const begun = performance.now();
+      await Bun.sleep(20);
+      await server.stop();
+
+      expect(performance.now() - begun).toBeLessThan(10_000);
+      deaf.goAway();
     });
 
     test("accepts no new calls: neither on a new connection nor on one that was greeted before", async () => {

@@ -15,12 +15,17 @@
 import type { Socket, UnixSocketListener } from "bun";
 import type { Reply } from "../cni/reply.ts";
 import { PluginError } from "../errors.ts";
-import { decodeFrame, joined } from "./frame.ts";
+import { FrameBuffer, joined } from "./frame.ts";
 import { decodeCall, encodeReply, type HandedCall } from "./handed-call.ts";
 
 export interface CallService {
   readonly path: string;
   readonly greeting: Uint8Array;
+  /**
+   * More connections are closed at once, and their callers do the call themselves: a process that runs out of
+   * descriptors can neither accept a connection nor turn to anything else.
+   */
+  readonly mostConnections: number;
   /** Never rejects: every failure becomes a reply. */
   serve(call: HandedCall, signal: AbortSignal): Promise<Served>;
 }
@@ -37,17 +42,22 @@ export interface CallServer {
 }
 
 interface Connection {
-  received: Uint8Array;
+  readonly received: FrameBuffer;
   /** Not accepted by the other side's socket yet. */
   unsent: Uint8Array;
   isInProgress: boolean;
-  isReplied: boolean;
+  /** When the reply was sent, by the monotonic clock. */
+  repliedAt: number | undefined;
   readonly stopping: AbortController;
   /** Resolved when the other side has received the whole reply, or has disconnected. */
   readonly over: PromiseWithResolvers<void>;
 }
 
 const NOTHING = new Uint8Array(0);
+/** A caller sends its call within a second; one that does not is disconnected. */
+const CALL_SECONDS = 5;
+/** How long a server that is told to stop waits for a caller to read its reply. */
+const READ_MILLISECONDS = 2_000;
 
 export function serveCalls(service: CallService): CallServer {
   const inProgress = new Set<Promise<void>>();
@@ -59,31 +69,35 @@ export function serveCalls(service: CallService): CallServer {
     socket: {
       open(socket) {
         socket.data = newConnection();
+        if (connected.size >= service.mostConnections) return void socket.terminate();
         connected.add(socket);
+        socket.timeout(CALL_SECONDS);
         send(socket, service.greeting);
       },
       data(socket, bytes) {
         const connection = socket.data;
         if (connection.isInProgress) return;
-        // The runtime reuses this buffer for the next bytes.
-        connection.received = joined(connection.received, new Uint8Array(bytes));
-        const call = handedCall(connection.received);
+        const call = handedCall(connection.received, bytes);
         if (call === undefined) return;
         // A caller that does not follow the protocol does its call itself.
         if (call === "unreadable") return void socket.terminate();
         connection.isInProgress = true;
+        socket.timeout(0);
         const work = serveCall(socket, call, service).finally(() => inProgress.delete(work));
         inProgress.add(work);
       },
       drain: (socket) => sendRest(socket),
+      timeout(socket) {
+        if (!socket.data.isInProgress) socket.terminate();
+      },
       end(socket) {
         if (!socket.data.isInProgress) socket.end();
-        else if (!socket.data.isReplied) stop(socket.data, "the caller was told to stop");
+        else if (!isReplied(socket)) stop(socket.data, "the caller was told to stop");
       },
       close(socket) {
         connected.delete(socket);
         socket.data.over.resolve();
-        if (!socket.data.isReplied) stop(socket.data, "the caller has disconnected");
+        if (!isReplied(socket)) stop(socket.data, "the caller has disconnected");
       },
       error: ({ data }) => stop(data, "the caller has disconnected"),
     },
@@ -93,14 +107,17 @@ export function serveCalls(service: CallService): CallServer {
       listener.stop(false);
       // A caller that was greeted and has not sent its call yet does it itself.
       for (const socket of connected) if (!socket.data.isInProgress) socket.terminate();
-      while (inProgress.size > 0) await Promise.all(inProgress);
+      while (inProgress.size > 0) {
+        await Promise.race([Promise.all(inProgress), Bun.sleep(READ_MILLISECONDS)]);
+        for (const socket of connected) if (isUnread(socket)) socket.terminate();
+      }
     },
   };
 }
 
 async function serveCall(socket: Socket<Connection>, call: HandedCall, service: CallService): Promise<void> {
   const { reply, afterwards } = await service.serve(call, socket.data.stopping.signal);
-  socket.data.isReplied = true;
+  socket.data.repliedAt = performance.now();
   send(socket, encodeReply(reply));
   afterwards();
   await socket.data.over.promise;
@@ -108,20 +125,29 @@ async function serveCall(socket: Socket<Connection>, call: HandedCall, service: 
 
 function newConnection(): Connection {
   return {
-    received: NOTHING,
+    received: new FrameBuffer(),
     unsent: NOTHING,
     isInProgress: false,
-    isReplied: false,
+    repliedAt: undefined,
     stopping: new AbortController(),
     over: Promise.withResolvers(),
   };
 }
 
+function isReplied({ data }: Socket<Connection>): boolean {
+  return data.repliedAt !== undefined;
+}
+
+/** Whether the caller had its time to read the reply and has not read all of it. */
+function isUnread({ data }: Socket<Connection>): boolean {
+  return data.repliedAt !== undefined && performance.now() - data.repliedAt > READ_MILLISECONDS;
+}
+
 /** `undefined` while the frame is incomplete. */
-function handedCall(received: Uint8Array): HandedCall | "unreadable" | undefined {
+function handedCall(received: FrameBuffer, bytes: Uint8Array): HandedCall | "unreadable" | undefined {
   try {
-    const frame = decodeFrame(received);
-    return frame && decodeCall(frame);
+    const frame = received.add(bytes);
+    return frame === "too large" ? "unreadable" : frame && decodeCall(frame);
   } catch {
     return "unreadable";
   }
@@ -141,7 +167,7 @@ function sendRest(socket: Socket<Connection>): void {
   const count = socket.write(data.unsent);
   if (count < 0) return;
   data.unsent = data.unsent.subarray(count);
-  if (!data.isReplied || data.unsent.length > 0) return;
+  if (data.repliedAt === undefined || data.unsent.length > 0) return;
   socket.end();
   data.over.resolve();
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { decodeFrame, encodeFrame, type Frame, joined } from "./frame.ts";
+import { decodeFrame, encodeFrame, type Frame, FrameBuffer, MOST_FRAME_BYTES, putFrameNumbers } from "./frame.ts";
 
 const frames: fc.Arbitrary<Frame> = fc.record({
   number: fc.nat(0xffff_ffff),
@@ -22,13 +22,13 @@ describe("a frame", () => {
       fc.property(frames, fc.array(fc.nat(1_000)), (frame, cuts) => {
         const bytes = encodeFrame(frame);
         const ends = [...cuts.map((cut) => cut % bytes.length), bytes.length].sort((left, right) => left - right);
-        let received: Uint8Array = new Uint8Array(0);
+        const received = new FrameBuffer();
         let start = 0;
         for (const end of ends) {
-          received = joined(received, bytes.subarray(start, end));
+          const found = received.add(bytes.subarray(start, end));
           start = end;
           const expected = end === bytes.length ? frame : undefined;
-          expect(decodeFrame(received)).toEqual(expected as Frame);
+          expect(found).toEqual(expected as Frame);
         }
       }),
     );
@@ -37,10 +37,36 @@ describe("a frame", () => {
   test("ends where its lengths say, whatever follows, and wherever in a buffer it starts", () => {
     fc.assert(
       fc.property(frames, fc.uint8Array(), fc.uint8Array(), (frame, before, after) => {
-        const buffer = joined(joined(before, encodeFrame(frame)), after);
+        const buffer = new Uint8Array(Buffer.concat([before, encodeFrame(frame), after]));
         expect(decodeFrame(buffer.subarray(before.length))).toEqual(frame);
       }),
     );
+  });
+
+  test("is refused as soon as its length is known to be too large", () => {
+    const numbers = new Uint8Array(12);
+    putFrameNumbers(numbers, 0, 0, MOST_FRAME_BYTES);
+
+    expect(new FrameBuffer().add(numbers)).toBe("too large");
+  });
+
+  test("is collected in linear time, even byte by byte", () => {
+    const bytes = encodeFrame({ number: 1, head: new Uint8Array(0), body: new Uint8Array(300_000) });
+    const received = new FrameBuffer();
+    let copied = 0;
+    const { set } = Uint8Array.prototype;
+    const counting = function (this: Uint8Array, from: ArrayLike<number>, at?: number) {
+      copied += from.length;
+      set.call(this, from, at);
+    };
+    Uint8Array.prototype.set = counting;
+    try {
+      for (let at = 0; at < bytes.length; at++) received.add(bytes.subarray(at, at + 1));
+    } finally {
+      Uint8Array.prototype.set = set;
+    }
+
+    expect(copied).toBeLessThan(4 * bytes.length);
   });
 
   test("of several megabytes decodes completely", () => {

@@ -4,7 +4,10 @@
  *
  *   | u32 number | u32 length of head | u32 length of body | head | body |
  */
-import { numberAt, putNumber } from "../bytes.ts";
+import { enlarged, numberAt, putNumber } from "../bytes.ts";
+
+/** A larger frame is refused: configs and results are some kilobytes long. */
+export const MOST_FRAME_BYTES = 16 * 1024 * 1024;
 
 /** Length of the fixed part, before the head. */
 export const NUMBERS_BYTES = 12;
@@ -50,6 +53,23 @@ export function frameLayout(bytes: Uint8Array, count: number): FrameLayout | und
   if (count < NUMBERS_BYTES) return undefined;
   const bodyAt = NUMBERS_BYTES + numberAt(bytes, 4);
   return { number: numberAt(bytes, 0), bodyAt, end: bodyAt + numberAt(bytes, 8) };
+}
+
+/** Collects a frame that arrives in pieces. The time it takes is linear in the length of the frame, however many pieces there are. */
+export class FrameBuffer {
+  private bytes: Uint8Array = new Uint8Array(0);
+  private count = 0;
+
+  /** Returns the frame once it is complete. */
+  add(piece: Uint8Array): Frame | "too large" | undefined {
+    const length = this.count + piece.length;
+    if (length > this.bytes.length) this.bytes = enlarged(this.bytes, Math.max(length, 2 * this.bytes.length));
+    this.bytes.set(piece, this.count);
+    this.count = length;
+    const layout = frameLayout(this.bytes, length);
+    if (layout !== undefined && layout.end > MOST_FRAME_BYTES) return "too large";
+    return decodeFrame(this.bytes.subarray(0, length));
+  }
 }
 
 export function joined(left: Uint8Array, right: Uint8Array): Uint8Array {

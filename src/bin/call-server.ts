@@ -3,10 +3,11 @@
  * that plugins hand over, with its code loaded and compiled and its connections
  * open. It does nothing else, so that no call waits for other work.
  */
-import { chmodSync, mkdirSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { type Served, serveCalls } from "../agent/call-server.ts";
 import { greetingOf } from "../agent/greeting.ts";
 import type { HandedCall } from "../agent/handed-call.ts";
+import type { Environment } from "../cni/environment.ts";
 import type { EnterPhase } from "../cni/phase.ts";
 import { errorReply, type Reply } from "../cni/reply.ts";
 import { serve } from "../cni/serve.ts";
@@ -20,7 +21,7 @@ import { fitsUnixAddress } from "../linux/unix-stream.ts";
 import { quoted } from "../quote.ts";
 import { VERSION } from "../version.ts";
 import { agentHost } from "./agent-host.ts";
-import { agentDirectory, callSocketPath } from "./agent-socket.ts";
+import { agentDirectory, callSocketPath, runDirectoryOf } from "./agent-socket.ts";
 import { EXIT_REFUSED } from "./call-server-process.ts";
 import type { Host } from "./host.ts";
 import { say, sayRefused } from "./node-log.ts";
@@ -35,6 +36,8 @@ declare const FAULTS: boolean | undefined;
 /** How long a previous agent may take to exit after it was stopped or killed. */
 const TAKE_OVER_MILLISECONDS = 1_000;
 
+const MOST_CONNECTIONS = 512;
+
 /** Returns the exit code of a call server that was told to stop, or that cannot serve. */
 export async function serveUntilStopped(): Promise<number> {
   if (typeof FAULTS !== "undefined" && FAULTS) (await import("./crash-points.ts")).armCrashPoints();
@@ -44,7 +47,7 @@ export async function serveUntilStopped(): Promise<number> {
 
   const directory = agentDirectory(environment);
   try {
-    prepareDirectory(directory);
+    makeAgentDirectory(environment);
     if (!(await isOnlyServer(directory))) return refuse(`another agent serves this host (${quoted(directory)})`);
     rmSync(path, { force: true });
   } catch (failure) {
@@ -56,6 +59,7 @@ export async function serveUntilStopped(): Promise<number> {
   const server = serveCalls({
     path,
     greeting: greetingOf(VERSION, putLinkTarget),
+    mostConnections: mostConnections(),
     serve: replyFrom(home, agentHost()),
   });
   say(`serves the plugins' calls at ${path}`);
@@ -66,9 +70,19 @@ export async function serveUntilStopped(): Promise<number> {
   process.exit(0);
 }
 
-function prepareDirectory(directory: string): void {
-  mkdirSync(directory, { recursive: true });
-  chmodSync(directory, 0o700);
+/** Neither the agent's directory nor that of its parent may be writable for other users, whatever the umask is. */
+function makeAgentDirectory(environment: Environment): void {
+  const parent = runDirectoryOf(environment);
+  mkdirSync(parent, { recursive: true, mode: 0o755 });
+  chmodSync(parent, statSync(parent).mode & 0o7755);
+  mkdirSync(agentDirectory(environment), { recursive: true, mode: 0o700 });
+  chmodSync(agentDirectory(environment), 0o700);
+}
+
+/** A quarter of the descriptors that this process may have: calls need some, too. */
+function mostConnections(): number {
+  const limit = Number(/^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1] ?? 1024);
+  return Math.min(MOST_CONNECTIONS, Math.floor(limit / 4));
 }
 
 function refuse(reason: string): number {

@@ -7,7 +7,7 @@
  * language features that take time on first use. If anything is unexpected, the
  * call is done in this process, as if there were no agent.
  */
-import { frameLayout, NUMBERS_BYTES } from "../agent/frame.ts";
+import { frameLayout, MOST_FRAME_BYTES, NUMBERS_BYTES } from "../agent/frame.ts";
 import { greetingOf, isGreeting } from "../agent/greeting.ts";
 import { callHead, encodeCall, putHead, roomForHead } from "../agent/handed-call.ts";
 import { enlarged } from "../bytes.ts";
@@ -17,7 +17,7 @@ import { putLinkTarget } from "../linux/link-target.ts";
 import { isReadyWithin, POLL_IN } from "../linux/poll.ts";
 import { blockStopSignals, unblockStopSignals } from "../linux/signals.ts";
 import { type ReadSoFar, readReadyStdin } from "../linux/standard-streams.ts";
-import { closeStream, connectUnix, endSending, receiveSome, sendAll } from "../linux/unix-stream.ts";
+import { closeStream, connectUnix, endSending, isPeerOfSameUser, receiveSome, sendAll } from "../linux/unix-stream.ts";
 import { VERSION } from "../version.ts";
 import { callSocketPath } from "./agent-socket.ts";
 import type { PluginPart } from "./programs.ts";
@@ -45,6 +45,10 @@ export function handOver(program: PluginPart): Handed | Promise<Handed> {
   if (isDoneHere(environment)) return {};
   const agent = connectUnix(callSocketPath(environment));
   if (agent === undefined) return {};
+  if (!isPeerOfSameUser(agent)) {
+    closeStream(agent);
+    return {};
+  }
   blockStopSignals();
 
   // All of this is done while the agent sends its greeting.
@@ -122,6 +126,7 @@ function receive(reception: Reception): EncodedReply | "gone" | "not yet" {
     if (layout === undefined) continue;
     const { number: exitCode, bodyAt: stdoutAt, end } = layout;
     if (reception.count >= end) return { exitCode, bytes: reception.bytes, stderrAt: NUMBERS_BYTES, stdoutAt, end };
+    if (end > MOST_FRAME_BYTES) return "gone";
     if (end > reception.bytes.length) reception.bytes = enlarged(reception.bytes, end);
   }
   return "not yet";

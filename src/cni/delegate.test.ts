@@ -206,6 +206,15 @@ describe("delegateAdd()", () => {
   );
 });
 
+describe("the output of a delegate", () => {
+  test("is limited: one that prints without end is stopped", async () => {
+    plugin("endless", "exec yes");
+    const failure = await failureOf(delegateAdd(request("endless"), "1.0.0"));
+
+    expect(failure).toMatchObject({ kind: "delegate-failed", message: expect.stringContaining("more than 16777216") });
+  });
+});
+
 async function untilGone(pid: number): Promise<void> {
   for (let tries = 0; tries < 200; tries += 1) {
     if (!(await runs(pid))) return;

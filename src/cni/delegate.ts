@@ -34,6 +34,9 @@ export interface DelegateRequest {
 const STOP_MILLISECONDS = 1_000;
 
 /** How long to wait for the rest of a child's stderr after the child has ended. */
+/** A result is some kilobytes long. */
+const MOST_OUTPUT_BYTES = 16 * 1024 * 1024;
+const MOST_LOG_CHARACTERS = 1024 * 1024;
 const STDERR_MILLISECONDS = 50;
 
 /** A file that is still being written cannot be executed (ETXTBSY): as in other runtimes, it is tried again. */
@@ -105,7 +108,7 @@ async function execute(program: string, request: DelegateRequest): Promise<Execu
   try {
     // A grandchild may keep stdout open after the child has ended: the limit applies to both.
     const logged = passOnStderr(child, request);
-    const both = Promise.all([child.exited, new Response(child.stdout).text()]);
+    const both = Promise.all([child.exited, readLimited(child.stdout, kill)]);
     const [exitCode, stdout] = await Promise.race([both, limit.promise]);
     // Does not wait for a grandchild that has only stderr open: what the child itself wrote has arrived by now.
     await Promise.race([logged, Bun.sleep(STDERR_MILLISECONDS)]);
@@ -116,9 +119,29 @@ async function execute(program: string, request: DelegateRequest): Promise<Execu
   }
 }
 
+/** Reads to the end. A delegate that prints more than a result can have is stopped. */
+async function readLimited(stdout: ReadableStream<Uint8Array>, stop: (state: string) => void): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let count = 0;
+  for await (const piece of stdout) {
+    count += piece.length;
+    if (count > MOST_OUTPUT_BYTES) {
+      stop(`it printed more than ${MOST_OUTPUT_BYTES} bytes to stdout`);
+      return "";
+    }
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString();
+}
+
 async function passOnStderr({ stderr }: Bun.Subprocess, request: DelegateRequest): Promise<void> {
   if (!(stderr instanceof ReadableStream)) return;
-  for await (const text of stderr.pipeThrough(new TextDecoderStream())) request.stderr?.(text);
+  let left = MOST_LOG_CHARACTERS;
+  for await (const text of stderr.pipeThrough(new TextDecoderStream())) {
+    // What is beyond the limit is read and dropped: a full pipe would stop the delegate.
+    if (left > 0) request.stderr?.(text.slice(0, left));
+    left -= text.length;
+  }
 }
 
 /** The child leads a process group, so that every process it started is killed too. */

@@ -4,7 +4,7 @@
  * meanwhile. It never waits longer than the given limits, whatever happens to the
  * other process.
  */
-import { putText } from "../bytes.ts";
+import { numberAt, putNumber, putText } from "../bytes.ts";
 import { addressOf, lastErrno, systemCall } from "../system-call.ts";
 import { isReadyWithin, POLL_OUT } from "./poll.ts";
 
@@ -16,6 +16,11 @@ const FAMILY_BYTES = 2;
 /** `sun_path`, with the zero byte at its end. */
 const PATH_BYTES = 108;
 const SHUT_WR = 1;
+const SOL_SOCKET = 1;
+const SO_PEERCRED = 17;
+/** `struct ucred`: process, user and group, 32 bits each. */
+const CREDENTIALS_BYTES = 12;
+const UID_AT = 4;
 
 /** Whether a socket can have this path: it is short enough and plain ASCII. */
 export function fitsUnixAddress(path: string): boolean {
@@ -41,6 +46,15 @@ export function sendAll(stream: number, bytes: Uint8Array, count: number, patien
     else if (lastErrno() !== TRY_AGAIN || !isReadyWithin(stream, POLL_OUT, patienceMilliseconds)) return false;
   }
   return true;
+}
+
+/** Whether the listener runs as the user of this process: a config with its password is for no other. */
+export function isPeerOfSameUser(stream: number): boolean {
+  const credentials = new Uint8Array(CREDENTIALS_BYTES);
+  const length = new Uint8Array(4);
+  putNumber(length, 0, CREDENTIALS_BYTES);
+  const failed = systemCall("getsockopt", stream, SOL_SOCKET, SO_PEERCRED, addressOf(credentials), addressOf(length));
+  return failed === 0 && numberAt(credentials, UID_AT) === systemCall("geteuid", 0);
 }
 
 /** Nothing more will be sent; the other side can still send. */

@@ -234,6 +234,15 @@ export function failureOfAnswer(code: number, message: string): EtcdFailure {
   return new EtcdFailure(diagnosis, `${message} (code ${code})`);
 }
 
+/** A page of 128 records of etcd's usual size limit, in base64, and some more: only something else than etcd sends more. */
+export const MOST_RESPONSE_BYTES = 300 * 1024 * 1024;
+
+export function responseTooLarge(): EtcdFailure {
+  const advice = "check that the address is that of etcd itself";
+  const diagnosis: Diagnosis = { stage: "request", effect: "unknown", cure: "repair", advice };
+  return new EtcdFailure(diagnosis, `the response is longer than ${MOST_RESPONSE_BYTES} bytes`);
+}
+
 /** The gateway is not there; gRPC on the same port may be. */
 export function gatewayOff(): EtcdFailure {
   return failureOfGateway("the JSON gateway is off");

@@ -3,7 +3,7 @@
  * the gateway is off or refuses the client's certificate, the failure says so
  * and the client turns to gRPC.
  */
-import { failureOfAnswer, failureOfConnection, gatewayOff } from "./failure.ts";
+import { failureOfAnswer, failureOfConnection, gatewayOff, MOST_RESPONSE_BYTES, responseTooLarge } from "./failure.ts";
 import {
   decodeComplaint,
   decodeToken,
@@ -41,7 +41,7 @@ export class GatewayTransport implements Transport {
   private async ask(call: Call, path: string, body: string): Promise<string> {
     const response = await this.post(call, path, body);
     try {
-      return await response.text();
+      return await limitedText(response);
     } catch (error) {
       throw failureOfConnection(error);
     }
@@ -75,16 +75,34 @@ export class GatewayTransport implements Transport {
   }
 }
 
+/** Small responses, which state their length, are read at once. */
+async function limitedText(response: Response): Promise<string> {
+  const stated = response.headers.get("content-length");
+  if (stated !== null && Number(stated) <= MOST_RESPONSE_BYTES) return response.text();
+  const pieces: Uint8Array[] = [];
+  let count = 0;
+  for await (const piece of response.body ?? []) {
+    count += piece.length;
+    if (count > MOST_RESPONSE_BYTES) throw responseTooLarge();
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString();
+}
+
 async function* linesOf(response: Response): AsyncIterable<string> {
   const decoder = new TextDecoder();
   let pending: string[] = [];
+  let count = 0;
   try {
     for await (const chunk of response.body ?? []) {
+      count += chunk.length;
+      if (count > MOST_RESPONSE_BYTES) throw responseTooLarge();
       const [first = "", ...others] = decoder.decode(chunk, { stream: true }).split("\n");
       pending.push(first);
       for (const next of others) {
         const line = pending.join("");
         pending = [next];
+        count = next.length;
         if (line !== "") yield line;
       }
     }

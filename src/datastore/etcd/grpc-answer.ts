@@ -3,7 +3,7 @@
  * five bytes that give its length, and at the end a status.
  */
 import type { IncomingHttpHeaders } from "node:http2";
-import { type EtcdFailure, failureOfAnswer, grpcOff } from "./failure.ts";
+import { type EtcdFailure, failureOfAnswer, grpcOff, MOST_RESPONSE_BYTES, responseTooLarge } from "./failure.ts";
 
 /** A byte for compression, which is never requested, and four for the length. */
 const PREFIX_BYTES = 5;
@@ -22,6 +22,10 @@ export type AnswerFields = IncomingHttpHeaders & { readonly ":status"?: number }
 
 export function hasStatus(fields: AnswerFields): boolean {
   return fields["grpc-status"] !== undefined;
+}
+
+export function isGrpc(fields: AnswerFields): boolean {
+  return String(fields["content-type"] ?? "").startsWith("application/grpc");
 }
 
 /** `undefined`: etcd has answered what it was asked for. */
@@ -57,6 +61,7 @@ export class MessageReader {
     while (this.size >= this.wanted) {
       const bytes = this.pieces.length === 1 ? (this.pieces[0] ?? piece) : Buffer.concat(this.pieces);
       const end = PREFIX_BYTES + new DataView(bytes.buffer, bytes.byteOffset).getUint32(1);
+      if (end > MOST_RESPONSE_BYTES) throw responseTooLarge();
       const isWhole = bytes.length >= end;
       if (isWhole) messages.push(bytes.subarray(PREFIX_BYTES, end));
       this.pieces = [isWhole ? bytes.subarray(end) : bytes];

@@ -5,8 +5,8 @@
  * connection per endpoint, kept for the life of the process.
  */
 import type { OutgoingHttpHeaders } from "node:http2";
-import { failureOfAnswer, failureOfConnection } from "./failure.ts";
-import { type AnswerFields, encodeMessage, failureIn, hasStatus, MessageReader } from "./grpc-answer.ts";
+import { EtcdFailure, failureOfAnswer, failureOfConnection } from "./failure.ts";
+import { type AnswerFields, encodeMessage, failureIn, hasStatus, isGrpc, MessageReader } from "./grpc-answer.ts";
 import { connectGrpc, type GrpcConnection } from "./grpc-connection.ts";
 import {
   decodeToken,
@@ -128,6 +128,8 @@ async function* exchange(
     const reader = new MessageReader();
     for await (const chunk of stream) yield* reader.read(chunk);
   } catch (thrown) {
+    // The text of something else than gRPC looks like a message without end.
+    if (thrown instanceof EtcdFailure) throw isGrpc(fields) ? thrown : (failureIn(fields) ?? thrown);
     error = thrown;
   } finally {
     signal.removeEventListener("abort", giveUp);
