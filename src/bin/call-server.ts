@@ -72,11 +72,12 @@ export async function serveUntilStopped(): Promise<number> {
 
 /** Neither the agent's directory nor that of its parent may be writable for other users, whatever the umask is. */
 function makeAgentDirectory(environment: Environment): void {
+  const directory = agentDirectory(environment);
+  mkdirSync(directory, { recursive: true, mode: 0o755 });
+  chmodSync(directory, 0o700);
   const parent = runDirectoryOf(environment);
-  mkdirSync(parent, { recursive: true, mode: 0o755 });
-  chmodSync(parent, statSync(parent).mode & 0o7755);
-  mkdirSync(agentDirectory(environment), { recursive: true, mode: 0o700 });
-  chmodSync(agentDirectory(environment), 0o700);
+  const { mode } = statSync(parent);
+  if ((mode & 0o022) !== 0) chmodSync(parent, mode & 0o7755);
 }
 
 /** A quarter of the descriptors that this process may have: calls need some, too. */
