@@ -14,9 +14,26 @@ export async function readOne(store: Datastore, kind: AdminKind, name: ResourceN
   return allReadable(await findOne(store, kind, name))[0];
 }
 
-/** All resources of the kind, or of the namespace, ordered by name. */
-export async function readAll(store: Datastore, kind: AdminKind, namespace?: string): Promise<readonly Stored[]> {
-  return allReadable(await findAll(store, kind, namespace));
+/** All resources of the kind, ordered by key. `decode`: see `DecodedOnce`. */
+export async function readAll(
+  store: Datastore,
+  kind: AdminKind,
+  decode: typeof decodeEntry = decodeEntry,
+): Promise<readonly Stored[]> {
+  return allReadable(readEach(await readAllEntries(store, kind.prefix()), (entry) => decode(kind, entry)));
+}
+
+/** For a command that reads all resources of a kind many times: a resource is decoded again only after it has changed. */
+export class DecodedOnce {
+  private readonly known = new Map<string, Stored>();
+
+  readonly decode = (kind: AdminKind, entry: Entry): Stored => {
+    const known = this.known.get(entry.key);
+    if (known?.revision === entry.revision && known.text === entry.value) return known;
+    const stored = decodeEntry(kind, entry);
+    this.known.set(entry.key, stored);
+    return stored;
+  };
 }
 
 /** Like `readOne`, but returns an unreadable resource instead of failing. */

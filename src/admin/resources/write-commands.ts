@@ -9,6 +9,7 @@ import type { GivenResource } from "./manifest.ts";
 import { openOverlay } from "./overlay-store.ts";
 import { NAMESPACE_OPTION } from "./reference.ts";
 import { FILE_OPTIONS, readGivenResources } from "./sources.ts";
+import { DecodedOnce } from "./stored.ts";
 import { type WriteMode, writeResource } from "./write.ts";
 
 const COMMON_DESCRIPTION = [
@@ -66,8 +67,9 @@ interface Writing {
 async function writeAll(store: Datastore, all: readonly GivenResource[], writing: Writing): Promise<ExitCode> {
   const { mode, given } = writing;
   const { context, store: target } = surroundingsOf(given, { store, context: writing.context });
+  const decoded = new DecodedOnce();
   const write = (on: Datastore, each: GivenResource) =>
-    writeResource(on, each, { mode, now: () => context.now(), uuid: () => context.uuid() });
+    writeResource(on, each, { mode, decoded, now: () => context.now(), uuid: () => context.uuid() });
 
   if (mode === "apply" && all.length > 1) {
     const overlay = openOverlay(store);

@@ -10,7 +10,7 @@ import type { Resource } from "../../model/resource.ts";
 import type { Context } from "../command.ts";
 import type { GivenResource } from "./manifest.ts";
 import { referenceText } from "./reference.ts";
-import { readAll, readOne, type Stored } from "./stored.ts";
+import { DecodedOnce, readAll, readOne, type Stored } from "./stored.ts";
 
 /** `apply` creates the resource, or replaces it if it exists, except for metadata that it does not mention. */
 export type WriteMode = "create" | "replace" | "apply";
@@ -22,10 +22,16 @@ export interface WriteOutcome {
 
 const ATTEMPTS = 5;
 
+export interface WriteOptions extends Pick<Context, "now" | "uuid"> {
+  readonly mode: WriteMode;
+  /** Shared by the writes of one command. */
+  readonly decoded?: DecodedOnce;
+}
+
 export async function writeResource(
   store: Datastore,
   given: GivenResource,
-  { mode, now, uuid }: { readonly mode: WriteMode } & Pick<Context, "now" | "uuid">,
+  { mode, now, uuid, decoded = new DecodedOnce() }: WriteOptions,
 ): Promise<WriteOutcome> {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
     const existing = await readOne(store, given.kind, given.name);
@@ -33,8 +39,8 @@ export async function writeResource(
     if (!existing && mode === "replace") throw doesNotExist(given);
 
     const outcome = existing
-      ? await replace(store, mode === "apply" ? keepUnmentioned(given, existing) : given, existing)
-      : await create(store, given, { uid: uuid(), creationTimestamp: now().toISOString() });
+      ? await replace(store, mode === "apply" ? keepUnmentioned(given, existing) : given, { existing, decoded })
+      : await create(store, given, { origin: { uid: uuid(), creationTimestamp: now().toISOString() }, decoded });
     if (outcome) return outcome;
   }
   throw new PluginError("try-again-later", `Cannot ${mode} ${textOf(given)}: others keep changing it`);
@@ -55,21 +61,27 @@ function keepUnmentioned(given: GivenResource, { resource: { metadata: before } 
   return { ...given, resource: { ...resource, metadata } };
 }
 
+interface Origin {
+  readonly uid: string;
+  readonly creationTimestamp: string;
+}
+
 /** `undefined`: another writer was faster. */
 async function create(
   store: Datastore,
   given: GivenResource,
-  origin: { readonly uid: string; readonly creationTimestamp: string },
+  { origin, decoded }: { readonly origin: Origin; readonly decoded: DecodedOnce },
 ): Promise<WriteOutcome | undefined> {
   const resource = { ...given.resource, metadata: { ...given.resource.metadata, ...origin } };
   requireNone(given, (await given.kind.checkCreate?.(store, resource)) ?? []);
-  await requireFit(store, given, resource);
+  const fit = () => requireFit(store, { ...given, resource }, decoded);
+  await fit();
   const key = given.kind.key(given.name);
   const written = await commit(store, given, { kind: "create", key, value: given.kind.codec.write(resource) });
   if (!written.ok) return undefined;
   try {
     // Two conflicting resources may have been created concurrently: then neither may stay.
-    await requireFit(store, given, resource);
+    await fit();
   } catch (conflict) {
     await store.commit([{ kind: "delete", key, revision: written.revision }]);
     throw conflict;
@@ -78,13 +90,17 @@ async function create(
 }
 
 /** `undefined`: another writer was faster, and the user did not give a revision. */
-async function replace(store: Datastore, given: GivenResource, existing: Stored): Promise<WriteOutcome | undefined> {
+async function replace(
+  store: Datastore,
+  given: GivenResource,
+  { existing, decoded }: { readonly existing: Stored; readonly decoded: DecodedOnce },
+): Promise<WriteOutcome | undefined> {
   const wanted = given.resource.metadata.resourceVersion;
   if (wanted !== undefined && wanted !== existing.revision) throw changedMeanwhile(given, wanted, existing);
 
   const resource = withOrigin(given.resource, existing.resource);
   requireNone(given, given.kind.checkUpdate?.(existing.resource, resource) ?? []);
-  await requireFit(store, given, resource);
+  await requireFit(store, { ...given, resource }, decoded);
   const value = given.kind.codec.write(resource, existing.text);
   if (isSameJson(value, given.kind.codec.write(existing.resource, existing.text))) {
     return { action: "unchanged", revision: existing.revision };
@@ -130,10 +146,10 @@ function withOrigin(resource: Resource, { metadata, status }: Resource): Resourc
   };
 }
 
-async function requireFit(store: Datastore, given: GivenResource, resource: Resource): Promise<void> {
-  const { kind } = given;
+async function requireFit(store: Datastore, given: GivenResource, { decode }: DecodedOnce): Promise<void> {
+  const { kind, resource } = given;
   if (!kind.checkAmong) return;
-  const all = await readAll(store, kind);
+  const all = await readAll(store, kind, decode);
   requireNone(
     given,
     kind.checkAmong(
