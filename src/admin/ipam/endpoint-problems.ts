@@ -8,12 +8,13 @@
  * the DEL of the old one never came. Only an allocation that is at least an hour
  * old counts as leaked, since that DEL may still come.
  */
-import { type Address, formatAddress, parseAddress } from "../../ip/address.ts";
-import { type Prefix, parseInterfaceAddress, prefixContains } from "../../ip/prefix.ts";
+import { formatAddress, parseAddress } from "../../ip/address.ts";
+import { type Prefix, prefixContains } from "../../ip/prefix.ts";
 import { NETWORK_ATTRIBUTE } from "../../ipam/block.ts";
 import type { Severity } from "../../ipam/invariants.ts";
 import type { Profile } from "../../model/profile.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import { addressesOfEndpoint, nameOfEndpoint } from "./address-users.ts";
 import type { Allocation } from "./blocks.ts";
 
 export interface EndpointProblem {
@@ -51,7 +52,7 @@ type Allocations = ReadonlyMap<string, Allocation>;
 function ownersByAddress(endpoints: readonly WorkloadEndpoint[]): Owners {
   const owners = new Map<string, WorkloadEndpoint[]>();
   for (const endpoint of endpoints) {
-    for (const address of addressesOf(endpoint)) {
+    for (const address of addressesOfEndpoint(endpoint)) {
       const text = formatAddress(address);
       const known = owners.get(text);
       if (known) known.push(endpoint);
@@ -61,13 +62,9 @@ function ownersByAddress(endpoints: readonly WorkloadEndpoint[]): Owners {
   return owners;
 }
 
-function addressesOf({ spec }: WorkloadEndpoint): readonly Address[] {
-  return (spec.ipNetworks ?? []).flatMap((text) => parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? []);
-}
-
 function twice(address: string, endpoints: readonly WorkloadEndpoint[]): readonly EndpointProblem[] {
   if (endpoints.length < 2) return [];
-  const names = endpoints.map(nameOf).join(", ");
+  const names = endpoints.map(nameOfEndpoint).join(", ");
   const message = `Address ${address} is used by ${names}`;
   return [{ kind: "address-twice", severity: "corrupt", message, address }];
 }
@@ -80,7 +77,7 @@ function unallocated(
 ): readonly EndpointProblem[] {
   const place = parseAddress(address);
   if (!place || allocations.has(address) || !pools.some((pool) => prefixContains(pool, place))) return [];
-  const names = endpoints.map(nameOf).join(", ");
+  const names = endpoints.map(nameOfEndpoint).join(", ");
   const message = `Address ${address} of ${names} is in a pool but not allocated: it could be assigned to another workload`;
   return [{ kind: "endpoint-without-allocation", severity: "corrupt", message, address }];
 }
@@ -95,7 +92,7 @@ function leaks(facts: EndpointFacts, owners: Owners, allocations: Allocations): 
     const { pod, namespace, [NETWORK_ATTRIBUTE]: network } = allocation.secondary;
     if (network === undefined || !networks.has(network) || owners.has(address) || !isSettled(allocation)) return [];
     const successor = pod === undefined ? undefined : byPod.get(`${namespace}/${pod}`);
-    const theirs = successor ? addressesOf(successor).map((each) => allocations.get(formatAddress(each))) : [];
+    const theirs = successor ? addressesOfEndpoint(successor).map((each) => allocations.get(formatAddress(each))) : [];
     if (!theirs.every((each) => each === undefined || isSettled(each))) return [];
     const message = `Address ${address} is allocated to handle "${allocation.handle ?? ""}", which has no endpoint`;
     return [{ kind: "allocation-without-endpoint", severity: "unfinished", message, address, leaked: allocation }];
@@ -109,8 +106,4 @@ function isOfNetwork({ metadata, spec }: Profile): boolean {
 
 function podOf({ metadata, spec }: WorkloadEndpoint): string {
   return `${metadata.namespace}/${spec.pod}`;
-}
-
-function nameOf({ metadata }: WorkloadEndpoint): string {
-  return `workloadendpoint/${metadata.namespace}/${metadata.name}`;
 }

@@ -338,6 +338,30 @@ describe("ipam check of endpoints", () => {
     expect(await kinds("ipam check")).toEqual(["address-twice", "endpoint-without-allocation"]);
   });
 
+  test("of an address or endpoint in use needs --force and names the user; a handle takes its endpoint along", async () => {
+    const used = await assign("net.c1");
+    await seed(store, endpoint("a", { ipNetworks: [`${used}/32`], containerID: "c1", node: "n1", endpoint: "eth0" }));
+    const refused = [await ctl(`ipam release --ip ${used}`), await ctl("delete workloadendpoint a -n prod")];
+
+    for (const { code, stderr } of refused) {
+      expect(code).toBe(EXIT_FAILED);
+      for (const each of ["c1", "--force"]) expect(stderr).toContain(each);
+    }
+    expect(refused[0]?.stderr).toContain("workloadendpoint/prod/a");
+    expect((await ctl(`ipam release --ip ${used} --force`)).stdout).toBe(
+      `Released ${used}, deleted workloadendpoint/prod/a\n`,
+    );
+    const again = await assign("net.c2");
+    await seed(
+      store,
+      endpoint("b", { ipNetworks: [`${again}/32`, "10.9.0.9/32"], containerID: "c2", endpoint: "eth0" }),
+    );
+    const { code, stdout, stderr } = await ctl("ipam release --handle net.c2");
+    expect({ code, stdout }).toEqual({ code: EXIT_OK, stdout: `Released ${again}\n` });
+    expect(stderr).toContain("workloadendpoint/prod/b stays and names");
+    expect((await ctl("delete workloadendpoint b -n prod")).code).toBe(EXIT_OK);
+  });
+
   test("releases an address whose endpoint has been gone for an hour", async () => {
     const address = await assign("net.a", pod);
     await seed(store, profileOf("net"));

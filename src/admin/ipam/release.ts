@@ -12,7 +12,9 @@ import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageErro
 import { withDatastore } from "../datastore/open.ts";
 import { reportError } from "../report-error.ts";
 import { readOrExplain, withRemedy } from "../resources/unreadable-remedy.ts";
+import { refuseInUse } from "../resources/uses.ts";
 import { allocationAt, blocksOf } from "./address-blocks.ts";
+import { type AddressUser, describeUser, findEndpoints, nameOfEndpoint, usersOfAddresses } from "./address-users.ts";
 import { allocatorFor } from "./allocator.ts";
 import { findPools } from "./pools.ts";
 import { requireAddress } from "./show-address.ts";
@@ -22,7 +24,9 @@ export const ipamRelease: Command = {
   name: "release",
   summary: "Release addresses that are no longer in use",
   description: [
-    "Does not check whether a workload still uses the address: a released address can be assigned to another workload.",
+    "An address that an endpoint names is released with --ip only if --force is given, and the endpoint stays unless all of",
+    "its addresses are released. With --handle the endpoints of the container are deleted with its addresses.",
+    "A released address can be assigned to another workload.",
     "With both --ip and --handle, the address is released only if it belongs to the handle.",
     "Releasing a free address of a pool is not an error; an address in no pool and an unknown handle are.",
     "If the block or the handle of an address is unreadable, it is reported on stderr and not released; the others are.",
@@ -31,6 +35,7 @@ export const ipamRelease: Command = {
   options: [
     { name: "ip", value: "ADDRESS", repeats: true, summary: "Address to release; can be repeated" },
     { name: "handle", value: "HANDLE", summary: "Handle whose addresses to release (NETWORK.CONTAINER)" },
+    { name: "force", summary: "Release addresses that workloads use" },
   ],
   needsDatastore: true,
   examples: [
@@ -45,7 +50,11 @@ export const ipamRelease: Command = {
     const result = await withDatastore(context, given, (store) =>
       addresses.length === 0
         ? releaseHandle(store, context, handle ?? "")
-        : releaseAddresses(store, context, { addresses, handle }),
+        : releaseAddresses(store, context, {
+            addresses,
+            handle,
+            inUse: given.switches.has("force") ? "release" : "refuse",
+          }),
     );
     print(result, context, given);
     return result.failures.length === 0 ? EXIT_OK : EXIT_FAILED;
@@ -56,13 +65,23 @@ interface ReleaseResult {
   readonly released: readonly Address[];
   /** One for each address that is in use and was not released. */
   readonly failures: readonly PluginError[];
+  readonly deleted: readonly AddressUser[];
+  /** Endpoints that stay, although addresses of them were released. */
+  readonly left: readonly AddressUser[];
 }
 
-function print({ released, failures }: ReleaseResult, context: Context, given: Given): void {
+function print({ released, failures, deleted, left }: ReleaseResult, context: Context, given: Given): void {
   const texts = released.map(formatAddress);
   if (texts.length > 0 || failures.length === 0) {
     const text = texts.length === 0 ? "Nothing to release: already free" : `Released ${texts.join(", ")}`;
-    context.stdout(`${wantsJson(given) ? JSON.stringify({ released: texts }) : text}\n`);
+    const names = deleted.map(({ endpoint }) => nameOfEndpoint(endpoint));
+    const gone = names.length === 0 ? "" : `, deleted ${names.join(", ")}`;
+    const json = { released: texts, ...(names.length === 0 ? {} : { deleted: names }) };
+    context.stdout(`${wantsJson(given) ? JSON.stringify(json) : `${text}${gone}`}\n`);
+  }
+  for (const user of left) {
+    const [name, others] = [nameOfEndpoint(user.endpoint), user.addresses.join(", ")];
+    context.stderr(`${name} stays and names ${others}: end its container, or delete it with --force\n`);
   }
   for (const failure of failures) reportError(context, failure);
 }
@@ -75,21 +94,19 @@ async function releaseHandle(store: Datastore, context: Context, handle: string)
     const failure = new PluginError("resource-missing", `Cannot release handle ${quoted(handle)}: it does not exist`, {
       details,
     });
-    return { released: [], failures: [failure] };
+    return { released: [], failures: [failure], deleted: [], left: [] };
   }
   const keys = blocks.map((cidr) => blockKey(requirePrefix(cidr)));
   if (keys.length > 0) {
     const { answers } = await store.read(keys.map((key) => ({ kind: "key", key })));
     for (const entry of answers.flat()) readOrExplain(entry, decodeBlock);
   }
-  return {
-    released: await allocatorFor(store, context).releaseHandle({
-      handle,
-      node: "",
-      ifNoneOnNode: "release those of other nodes",
-    }),
-    failures: [],
-  };
+  const released = await allocatorFor(store, context).releaseHandle({
+    handle,
+    node: "",
+    ifNoneOnNode: "release those of other nodes",
+  });
+  return { released, failures: [], ...(await deleteEndpoints(store, released, await findEndpoints(store))) };
 }
 
 /** Fails if the handle is unreadable; `undefined` if it does not exist. */
@@ -99,26 +116,61 @@ async function readHandleBlocks(store: Datastore, handle: string): Promise<reado
 }
 
 /** Failures of one address, which do not stop the release of the others. */
-const REPORTED: ReadonlySet<ErrorKind> = new Set(["record-malformed", "resource-missing"]);
+const REPORTED: ReadonlySet<ErrorKind> = new Set(["record-malformed", "resource-missing", "resource-in-use"]);
 
 /** Releases each address only if it has not been assigned again since it was read. */
 async function releaseAddresses(
   store: Datastore,
   context: Context,
-  { addresses, handle }: { readonly addresses: readonly Address[]; readonly handle: string | undefined },
+  {
+    addresses,
+    handle,
+    inUse,
+  }: {
+    readonly addresses: readonly Address[];
+    readonly handle: string | undefined;
+    readonly inUse: "refuse" | "release";
+  },
 ): Promise<ReleaseResult> {
+  const endpoints = await findEndpoints(store);
   const guarded: GuardedAddress[] = [];
   const failures: PluginError[] = [];
   for (const address of addresses) {
     try {
-      guarded.push(await lookUp(store, address, handle));
+      const found = await lookUp(store, address, handle);
+      if (inUse === "refuse") requireUnused(address, endpoints);
+      guarded.push(found);
     } catch (failure) {
       if (!(failure instanceof PluginError) || !REPORTED.has(failure.kind)) throw failure;
       failures.push(failure);
     }
   }
   const { released, refused } = await allocatorFor(store, context).releaseAddresses(guarded);
-  return { released, failures: [...failures, ...refused.map(otherOwner)] };
+  const changed = await deleteEndpoints(store, released, endpoints);
+  return { released, failures: [...failures, ...refused.map(otherOwner)], ...changed };
+}
+
+function requireUnused(address: Address, endpoints: readonly AddressUser[]): void {
+  const users = usersOfAddresses(endpoints, [address]).map(describeUser);
+  if (users.length === 0) return;
+  throw refuseInUse(`Cannot release ${formatAddress(address)}`, users, "end its container, or use --force");
+}
+
+/** Deletes the endpoints whose addresses are all released, unless they changed meanwhile. */
+async function deleteEndpoints(
+  store: Datastore,
+  released: readonly Address[],
+  endpoints: readonly AddressUser[],
+): Promise<Pick<ReleaseResult, "deleted" | "left">> {
+  const texts = new Set(released.map(formatAddress));
+  const [deleted, left]: [AddressUser[], AddressUser[]] = [[], []];
+  for (const user of usersOfAddresses(endpoints, released)) {
+    const { key, revision } = user.entry;
+    const isWhole = user.addresses.every((each) => texts.has(each));
+    const isDeleted = isWhole && (await store.commit([{ kind: "delete", key, revision }])).ok;
+    (isDeleted ? deleted : left).push(user);
+  }
+  return { deleted, left };
 }
 
 /** Fails if the block or the handle of the address is unreadable. */

@@ -48,6 +48,10 @@ export interface KindHooks<R extends Resource = Resource> {
   describe?(store: Datastore, resource: R): Promise<readonly DescribedSection[]>;
   /** Checks against other records in the datastore before a resource is created. */
   checkCreate?(store: Datastore, resource: R): Promise<readonly Problem[]>;
+  /** Who uses the resource: it is then deleted only with --force. */
+  usersOf?(store: Datastore, stored: StoredResource<R>): Promise<readonly string[]>;
+  /** What to do first, instead of --force. */
+  readonly remedyIfInUse?: string;
   /** Deletes a resource in several steps, or not at all; absent if only the record must be deleted. */
   deleteResource?(store: Datastore, stored: StoredResource<R>, deletion: Deletion): Promise<ActionResult>;
   /** Deletes records that exist only because of this resource: after it is deleted, and also if it was already gone. */

@@ -9,6 +9,7 @@ import type { Profile } from "../../model/profile.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { describeEndpoint, describeNode } from "../ipam/describe.ts";
 import { releaseNode } from "../resources/delete-node.ts";
+import { usersOfEndpoint, usersOfNode } from "../resources/uses.ts";
 import type { AdminKind } from "./kind.ts";
 import { formatLabels } from "./labels.ts";
 import { POOL_ROW } from "./pool.ts";
@@ -47,6 +48,8 @@ const NODE_ROW: AdminKind<Node> = {
     { header: "IPV6", cell: ({ spec }) => spec.bgp?.ipv6Address ?? "" },
   ],
   describe: describeNode,
+  usersOf: usersOfNode,
+  remedyIfInUse: "end its workloads first, or use --force: their addresses stay allocated, in blocks without a node",
   afterDelete: releaseNode,
 };
 
@@ -70,6 +73,8 @@ const ENDPOINT_ROW: AdminKind<WorkloadEndpoint> = {
     { header: "MAC", cell: ({ spec }) => spec.mac ?? "", isWide: true },
   ],
   describe: describeEndpoint,
+  usersOf: usersOfEndpoint,
+  remedyIfInUse: "end its container, or use --force: the addresses stay allocated until its DEL",
   remedyIfUnreadable: (remove) => `${remove}, then recreate its workload`,
   uncertainIfUnreadable: ["allocation-without-endpoint"],
 };

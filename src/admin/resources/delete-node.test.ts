@@ -63,7 +63,10 @@ describe("delete node", () => {
 
   test("keeps addresses in use, in a block without a node that is deleted with the last of them", async () => {
     await allocator().assign(request("net.c1"));
-    const { code, stderr } = await ctl("delete node node-1");
+    const refused = await ctl("delete node node-1");
+    expect(refused.code).toBe(EXIT_FAILED);
+    for (const each of ["net.c1", "--force"]) expect(refused.stderr).toContain(each);
+    const { code, stderr } = await ctl("delete node node-1 --force");
 
     expect(code).toBe(EXIT_OK);
     expect(stderr).toBe(

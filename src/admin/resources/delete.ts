@@ -12,14 +12,15 @@ import { lostRace } from "./lost-race.ts";
 import { KIND_WORDS, NAMESPACE_OPTION, referenceText } from "./reference.ts";
 import { FILE_OPTIONS } from "./sources.ts";
 import { findOne } from "./stored.ts";
+import { refuseInUse } from "./uses.ts";
 
 export const deleteCommand: Command = {
   kind: "command",
   name: "delete",
   summary: "Delete resources",
   description: [
-    "A pool with addresses in use is not deleted, and the error lists who uses it.",
-    "With --force it is deleted: running workloads keep their addresses, which are then outside all pools.",
+    "A pool with addresses in use, a node with workloads and the endpoint of a workload are not deleted, and the error lists",
+    "who uses them. With --force they are deleted: running workloads keep their addresses, those of a pool then outside all pools.",
     "Deleting a pool disables it first, then releases its blocks from their nodes, then deletes it.",
     "Deleting a node also releases its block claims. Leftover block claims of a deleted node are removed too.",
     "Its empty blocks are deleted; blocks in use stay without a node and are deleted with their last address.",
@@ -36,7 +37,7 @@ export const deleteCommand: Command = {
     NAMESPACE_OPTION,
     ALL_NAMESPACES_OPTION,
     DRY_RUN_OPTION,
-    { name: "force", summary: "Delete pools even if their addresses are in use, and unreadable resources" },
+    { name: "force", summary: "Delete pools, nodes and endpoints even if they are in use, and unreadable resources" },
     { name: "ignore-not-found", summary: "Do not fail if a resource does not exist" },
   ],
   needsDatastore: true,
@@ -80,6 +81,11 @@ async function deleteOne(
   }
   const isForced = given.switches.has("force");
   if (unreadable && !isForced) throw unreadable.failure;
+  if (stored && kind.usersOf && !isForced) {
+    const users = await kind.usersOf(store, stored);
+    const remedy = kind.remedyIfInUse ?? "use --force";
+    if (users.length > 0) throw refuseInUse(`Cannot delete ${referenceText(kind, name)}`, users, remedy);
+  }
   if (stored && kind.deleteResource) {
     return kind.deleteResource(store, stored, { context, inUse: isForced ? "release" : "refuse" });
   }

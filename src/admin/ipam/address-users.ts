@@ -1,0 +1,44 @@
+/** The endpoints that use addresses: for commands that take addresses or endpoints away. */
+import type { Datastore, Entry } from "../../datastore/datastore.ts";
+import { readAllEntries } from "../../datastore/pages.ts";
+import { readEach } from "../../datastore/read-each.ts";
+import { type Address, formatAddress, parseAddress } from "../../ip/address.ts";
+import { parseInterfaceAddress } from "../../ip/prefix.ts";
+import { resourcesPrefix } from "../../model/keys.ts";
+import { type WorkloadEndpoint, workloadEndpoint } from "../../model/workload-endpoint.ts";
+
+export interface AddressUser {
+  readonly endpoint: WorkloadEndpoint;
+  readonly entry: Entry;
+  /** All its addresses, as texts. */
+  readonly addresses: readonly string[];
+}
+
+/** Unreadable endpoints are left out. */
+export async function findEndpoints(store: Datastore): Promise<readonly AddressUser[]> {
+  const entries = await readAllEntries(store, resourcesPrefix("workloadendpoints"));
+  return readEach(entries, (entry): AddressUser => {
+    const endpoint = workloadEndpoint.read(entry.value, entry.key);
+    return { endpoint, entry, addresses: addressesOfEndpoint(endpoint).map(formatAddress) };
+  }).readable;
+}
+
+export function usersOfAddresses(all: readonly AddressUser[], addresses: readonly Address[]): readonly AddressUser[] {
+  const texts = new Set(addresses.map(formatAddress));
+  return all.filter((user) => user.addresses.some((each) => texts.has(each)));
+}
+
+export function addressesOfEndpoint({ spec }: WorkloadEndpoint): readonly Address[] {
+  return (spec.ipNetworks ?? []).flatMap((text) => parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? []);
+}
+
+export function nameOfEndpoint({ metadata }: WorkloadEndpoint): string {
+  return `workloadendpoint/${metadata.namespace}/${metadata.name}`;
+}
+
+/** `workloadendpoint/default/n1-cni-c1-eth0 (container "c1" on node n1)` */
+export function describeUser({ endpoint }: AddressUser): string {
+  const { pod, containerID, node } = endpoint.spec;
+  const workload = pod === undefined ? `container "${containerID ?? ""}"` : `pod ${endpoint.metadata.namespace}/${pod}`;
+  return `${nameOfEndpoint(endpoint)} (${workload}${node === undefined ? "" : ` on node ${node}`})`;
+}
