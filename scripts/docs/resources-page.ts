@@ -2,6 +2,7 @@
 import { descriptionOf } from "../../src/admin/explain/descriptions.ts";
 import { PUBLIC_KINDS, type PublicKind } from "../../src/model/kinds.ts";
 import { isObject } from "../../src/model/shape.ts";
+import { FIELDS_WITHOUT_EFFECT } from "../../src/model/without-effect.ts";
 
 type Row = readonly [field: string, type: string, fallback: string];
 
@@ -45,7 +46,15 @@ function kindSection(row: PublicKind): readonly string[] {
     "| Field | Type | Default | Meaning |",
     "|---|---|---|---|",
     ...fields,
+    ...withoutEffectLines(kind),
   ];
+}
+
+function withoutEffectLines(kind: string): readonly string[] {
+  const rows = FIELDS_WITHOUT_EFFECT.filter((row) => row.kind === kind);
+  if (rows.length === 0) return [];
+  const lines = rows.map(({ field, consequence }) => `- \`${field}\`: ${consequence}`);
+  return ["", "Accepted, but without effect in this version:", "", ...lines];
 }
 
 /** One row for each field with a value; objects are replaced by their fields. */

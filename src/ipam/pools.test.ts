@@ -9,6 +9,7 @@ const pool = (name: string, cidr: string, more: Partial<Pool> = {}): Pool => ({
   blockLength: cidr.includes(":") ? 122 : 26,
   disabled: false,
   natOutgoing: false,
+  withoutEffect: [],
   allowedUses: ["Workload", "Tunnel"],
   nodeSelector: "all()",
   selects: () => true,

@@ -19,6 +19,8 @@ export interface Pool {
   readonly blockLength: number;
   readonly disabled: boolean;
   readonly natOutgoing: boolean;
+  /** What it requests and nothing carries out: one message for each field. */
+  readonly withoutEffect: readonly string[];
   readonly allowedUses: readonly string[];
   readonly nodeSelector: string;
   readonly selects: (labels: Readonly<Record<string, string>>) => boolean;

@@ -47,19 +47,11 @@ export const DEFAULT_CONFIGURATION: Configuration = withLimit({
 });
 
 export function decodePool(entry: Entry): Pool {
-  const { name, cidr, blockSize, disabled, natOutgoing, allowedUses, nodeSelector } = readStoredPool(
-    entry.value,
-    entry.key,
-  );
-  const parsed = parseSelector(nodeSelector);
+  const { blockSize, ...pool } = readStoredPool(entry.value, entry.key);
+  const parsed = parseSelector(pool.nodeSelector);
   return {
-    name,
-    cidr,
+    ...pool,
     blockLength: blockSize,
-    disabled,
-    natOutgoing,
-    allowedUses,
-    nodeSelector,
     selects: (labels) => parsed.ok && selects(parsed.selector, labels),
     key: entry.key,
     revision: entry.revision,

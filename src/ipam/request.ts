@@ -1,6 +1,7 @@
 /** What is asked of the allocator, and what it answers. */
 import type { Address, Family } from "../ip/address.ts";
 import type { Prefix } from "../ip/prefix.ts";
+import { quoted } from "../quote.ts";
 import type { Owner } from "./block.ts";
 import type { ThisMachine } from "./node-machine.ts";
 import type { Pool } from "./pools.ts";
@@ -41,6 +42,14 @@ export interface Assignment {
   readonly addresses: readonly AssignedAddress[];
   /** Every pool that was read, whatever it was used for. */
   readonly pools: readonly Pool[];
+}
+
+/** What the pools of the addresses request and nothing carries out. */
+export function poolWarnings({ addresses, pools }: Assignment): readonly string[] {
+  const used = new Set(addresses.map(({ pool }) => pool));
+  return pools
+    .filter(({ name }) => used.has(name))
+    .flatMap(({ name, withoutEffect }) => withoutEffect.map((message) => `Pool ${quoted(name)}: ${message}`));
 }
 
 export interface ReleaseHandleRequest extends Owner {

@@ -4,6 +4,7 @@ import { defaultBlockSize } from "./block-sizes.ts";
 import type { IPAMConfiguration } from "./ipam-configuration.ts";
 import { MACHINE_ANNOTATION } from "./machine-annotation.ts";
 import { readStored } from "./stored.ts";
+import { withoutEffect } from "./without-effect.ts";
 
 export interface StoredPool {
   readonly name: string;
@@ -13,6 +14,8 @@ export interface StoredPool {
   readonly natOutgoing: boolean;
   readonly nodeSelector: string;
   readonly allowedUses: readonly string[];
+  /** What it requests and nothing carries out: one message for each field. */
+  readonly withoutEffect: readonly string[];
 }
 
 const ALL_USES = ["Workload", "Tunnel"];
@@ -31,6 +34,7 @@ export function readStoredPool(text: string, key: string): StoredPool {
     natOutgoing: spec.flag("natOutgoing", false),
     nodeSelector: spec.text("nodeSelector", "").trim() === "" ? "all()" : spec.text("nodeSelector"),
     allowedUses: uses.length === 0 ? ALL_USES : uses,
+    withoutEffect: withoutEffect("IPPool", spec.all()),
   };
 }
 

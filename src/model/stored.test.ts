@@ -17,6 +17,7 @@ import {
   readStoredReadiness,
   readStoredReservation,
 } from "./stored-resources.ts";
+import { withoutEffect } from "./without-effect.ts";
 
 const KEY = "/key";
 
@@ -41,13 +42,31 @@ const PAIRS: readonly Pair[] = [
     record: fc.record({
       kind: fc.constant("IPPool"),
       metadata: fc.constant({ name: "blue" }),
-      spec: spec("cidr", "blockSize", "disabled", "natOutgoing", "nodeSelector", "allowedUses", "unknown"),
+      spec: spec(
+        "cidr",
+        "blockSize",
+        "disabled",
+        "natOutgoing",
+        "disableBGPExport",
+        "nodeSelector",
+        "allowedUses",
+        "unknown",
+      ),
     }),
     byHand: (text) => ({ ...readStoredPool(text, KEY), cidr: formatPrefix(readStoredPool(text, KEY).cidr) }),
     bySchema: (text) => {
       const { metadata, spec } = ipPool.read(text, KEY);
       const { cidr, blockSize, disabled, natOutgoing, nodeSelector, allowedUses } = spec;
-      return { name: metadata.name, cidr, blockSize, disabled, natOutgoing, nodeSelector, allowedUses };
+      return {
+        name: metadata.name,
+        cidr,
+        blockSize,
+        disabled,
+        natOutgoing,
+        nodeSelector,
+        allowedUses,
+        withoutEffect: withoutEffect("IPPool", spec),
+      };
     },
   },
   {

@@ -13,7 +13,7 @@ import { assignedRequest, assignRequest, type ReleaseEvidence, releaseRequest } 
 import { readyForAssigning, requireReadyForReleasing, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { settle } from "../ipam/commit-loop.ts";
 import { requireOwnNodeEntry, wantedNode } from "../ipam/node-machine.ts";
-import type { ReleaseHandleRequest } from "../ipam/request.ts";
+import { poolWarnings, type ReleaseHandleRequest } from "../ipam/request.ts";
 import { thisMachine } from "../ipam/session.ts";
 import { resourcesPrefix } from "../model/keys.ts";
 import type { AddRequest, IpamResult } from "./add-request.ts";
@@ -30,7 +30,7 @@ export async function registerWithOwnIpam(
   const allocator = await session.allocator();
   const onLink = found.kind === "own-links" ? found.addresses : [];
   const request = assignRequest(workload, { ipam: session.config.ipam, args, onLink, ...thisMachine(session) });
-  const { addresses, pools } = await allocator.assign(request, {
+  const assignment = await allocator.assign(request, {
     wanted: wantedRecords(workload),
     check: ([cluster]) => void readyForAssigning(cluster, session),
     changes: (answers, planned) =>
@@ -41,8 +41,10 @@ export async function registerWithOwnIpam(
         session,
       ),
   });
+  const { addresses, pools } = assignment;
   const renamed = addresses.filter(({ formerNode }) => formerNode !== undefined).map(({ address }) => address);
   if (renamed.length > 0) await removeEndpointOfFormerNode(workload, await session.store(), renamed);
+  for (const message of poolWarnings(assignment)) session.log.warning(message);
   const { routes, dns } = EMPTY_RESULT;
   return { addresses: addresses.map(({ address }) => address), routes, dns, pools };
 }

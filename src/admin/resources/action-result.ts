@@ -5,4 +5,6 @@ export interface ActionResult {
   readonly revision?: string;
   /** Additional information for the user. */
   readonly note?: string;
+  /** What the resource requests and nothing carries out. */
+  readonly warnings?: readonly string[];
 }

@@ -36,6 +36,9 @@ export async function forEachResource<Each extends Named>(
       const done = withoutRevision(await work.act(each), given);
       results.push({ resource, action: done.action, ...resultOf(done) });
       if (!wantsJson(given)) context.stdout(`${resource} ${done.action}${isDryRun(given) ? " (dry run)" : ""}\n`);
+      for (const warning of done.warnings ?? []) {
+        context.stderr(`${paintStderr(context).yellow("warning:")} ${resource}: ${warning}\n`);
+      }
       if (done.note !== undefined) context.stderr(`${paintStderr(context).yellow("note:")} ${done.note}\n`);
     } catch (failure) {
       if (context.signal.aborted || !isOfOneResource(failure)) {
@@ -63,6 +66,10 @@ export function isOfOneResource(failure: unknown): failure is PluginError {
   return failure instanceof PluginError && failure.kind !== "datastore-unavailable";
 }
 
-function resultOf({ revision, note }: ActionResult): object {
-  return { ...(revision === undefined ? {} : { resourceVersion: revision }), ...(note === undefined ? {} : { note }) };
+function resultOf({ revision, note, warnings = [] }: ActionResult): object {
+  return {
+    ...(revision === undefined ? {} : { resourceVersion: revision }),
+    ...(note === undefined ? {} : { note }),
+    ...(warnings.length === 0 ? {} : { warnings }),
+  };
 }

@@ -44,6 +44,24 @@ describe("apply", () => {
     });
   });
 
+  test("warns about every field that has no effect in this version, and writes the resource", async () => {
+    const pool = resource("IPPool", "blue", { cidr: "10.0.0.0/24", vxlanMode: "Always", disableBGPExport: true });
+    const profile = resource("Profile", "open", { ingress: [{ action: "Allow" }] });
+    const { code, stdout, stderr } = await give("apply", pool, RED, profile);
+
+    expect(code).toBe(EXIT_OK);
+    expect(stdout).toBe("ippool/blue created\nippool/red created\nprofile/open created\n");
+    expect(stderr.split("\n").map((line) => line.replace(/ has no effect in this version: .*/, ""))).toEqual([
+      "warning: ippool/blue: spec.vxlanMode",
+      "warning: ippool/blue: spec.disableBGPExport",
+      "warning: profile/open: spec.ingress",
+      "",
+    ]);
+    expect(JSON.parse((await ctl("apply -f - -o json", { stdin: JSON.stringify(pool) })).stdout)).toMatchObject({
+      results: [{ action: "unchanged", warnings: [expect.any(String), expect.any(String)] }],
+    });
+  });
+
   test("reads several documents, lists, YAML, files and folders", async () => {
     const files = {
       "d/a.yaml": `apiVersion: ${API_VERSION}\nkind: IPPool\nmetadata: {name: blue}\nspec:\n  cidr: 10.0.0.0/24\n---\n`,

@@ -1,6 +1,7 @@
 /** `apply`, `create` and `replace`: they differ in whether the resource must exist, and `apply` keeps what it does not mention. */
 import type { Datastore } from "../../datastore/datastore.ts";
 import type { PluginError } from "../../errors.ts";
+import { withoutEffect } from "../../model/without-effect.ts";
 import type { Command, Context, Example, ExitCode, Given } from "../command.ts";
 import { withDatastore, withNewDatastore } from "../datastore/open.ts";
 import { DRY_RUN_OPTION, isDryRun, surroundingsOf } from "./dry-run.ts";
@@ -15,6 +16,7 @@ import { type WriteMode, writeResource } from "./write.ts";
 const COMMON_DESCRIPTION = [
   "All documents are validated before anything is written; unknown fields and duplicate keys are errors.",
   "If a resource has a resourceVersion, it is written only if the stored resource still has that version.",
+  "Fields that have no effect in this version are reported on stderr.",
 ];
 
 const APPLY_DESCRIPTION = [
@@ -76,7 +78,13 @@ async function writeAll(store: Datastore, all: readonly GivenResource[], writing
     const failures = await findFailures(all, (each) => write(overlay, each));
     if (failures.size > 0) return reportFailures(all, failures, writing);
   }
-  return forEachResource(context, given, { all, act: (each) => write(target, each) });
+  return forEachResource(context, given, {
+    all,
+    act: async (each) => ({
+      ...(await write(target, each)),
+      warnings: withoutEffect(each.kind.kind, each.resource.spec),
+    }),
+  });
 }
 
 type Failures = ReadonlyMap<GivenResource, PluginError>;

@@ -6,12 +6,12 @@ import { addressBits } from "../../ip/address.ts";
 import { formatInterfaceAddress } from "../../ip/prefix.ts";
 import { assignRequest, attachmentOf } from "../attachment.ts";
 import { readyForAssigning, WANTED_CLUSTER } from "../cluster.ts";
-import type { AssignedAddress } from "../request.ts";
+import { type AssignedAddress, poolWarnings } from "../request.ts";
 import { type Session, thisMachine } from "../session.ts";
 
 export async function add(call: AddCall, session: Session): Promise<CniResult> {
   const args = decodeArguments(call.args);
-  const { addresses } = await (await session.allocator()).assign(
+  const assignment = await (await session.allocator()).assign(
     assignRequest(attachmentOf(call, session), {
       ipam: session.config.ipam,
       args,
@@ -24,7 +24,8 @@ export async function add(call: AddCall, session: Session): Promise<CniResult> {
       changes: ([cluster]) => readyForAssigning(cluster, session),
     },
   );
-  return { ...EMPTY_RESULT, ips: addresses.map((each) => ({ address: resultAddress(each) })) };
+  for (const message of poolWarnings(assignment)) session.log.warning(message);
+  return { ...EMPTY_RESULT, ips: assignment.addresses.map((each) => ({ address: resultAddress(each) })) };
 }
 
 /** With the prefix length of its block; a requested address has its full length. */

@@ -1,0 +1,59 @@
+/**
+ * Fields of resources that are accepted and stored, and that no part of this release carries out yet.
+ *
+ * `apply` warns about a resource that uses one of them, and every ADD logs those of the pools that its addresses come
+ * from: nobody should rely on a tunnel or a rule that does not exist. A row is removed when the part that acts on its
+ * field exists. Fields of the network config are in `config/without-effect.ts`.
+ */
+interface FieldWithoutEffect {
+  readonly kind: string;
+  /** Below `spec`. */
+  readonly field: string;
+  /** What does not happen although the field requests it. */
+  readonly consequence: string;
+}
+
+const NOT_ENCAPSULATED = "packets between nodes are not encapsulated, so the network between them must route the pool";
+const NO_POLICY = "rules are not enforced, all traffic passes";
+const NO_BGP = "no routes are exchanged by BGP";
+
+export const FIELDS_WITHOUT_EFFECT: readonly FieldWithoutEffect[] = [
+  { kind: "IPPool", field: "ipipMode", consequence: NOT_ENCAPSULATED },
+  { kind: "IPPool", field: "vxlanMode", consequence: NOT_ENCAPSULATED },
+  { kind: "IPPool", field: "disableBGPExport", consequence: NO_BGP },
+  { kind: "Profile", field: "ingress", consequence: NO_POLICY },
+  { kind: "Profile", field: "egress", consequence: NO_POLICY },
+  { kind: "WorkloadEndpoint", field: "ipNATs", consequence: "the external addresses do not lead to the workload" },
+  { kind: "WorkloadEndpoint", field: "ports", consequence: "no rule uses the names, and no host port is mapped" },
+  {
+    kind: "WorkloadEndpoint",
+    field: "allowSpoofedSourcePrefixes",
+    consequence: "the workload cannot use other source addresses",
+  },
+  { kind: "Node", field: "bgp.asNumber", consequence: NO_BGP },
+  { kind: "Node", field: "bgp.routeReflectorClusterID", consequence: NO_BGP },
+  { kind: "Node", field: "wireguard", consequence: "traffic between nodes is not encrypted" },
+];
+
+/** One message for each field of the `spec` that requests something and has no effect. */
+export function withoutEffect(kind: string, spec: unknown): readonly string[] {
+  return FIELDS_WITHOUT_EFFECT.flatMap((row) => {
+    if (row.kind !== kind || !isRequest(valueAt(spec, row.field))) return [];
+    return [`spec.${row.field} has no effect in this version: ${row.consequence}`];
+  });
+}
+
+/** A feature that is switched off, and an empty list, request nothing. */
+function isRequest(value: unknown): boolean {
+  if (value === undefined || value === null || value === false || value === "Never") return false;
+  return !Array.isArray(value) || value.length > 0;
+}
+
+function valueAt(spec: unknown, field: string): unknown {
+  let value = spec;
+  for (const name of field.split(".")) {
+    if (typeof value !== "object" || value === null) return undefined;
+    value = (value as Readonly<Record<string, unknown>>)[name];
+  }
+  return value;
+}
