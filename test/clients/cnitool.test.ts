@@ -1,4 +1,4 @@
-/** cnitool (real libcni) drives every network under test in every version it speaks. */
+/** cnitool (real libcni) uses every network under test in every version it supports. */
 import { describe, expect } from "bun:test";
 import { part } from "../parts/build.ts";
 import { type CnitoolCommand, runCnitool } from "../support/cnitool.ts";
@@ -22,7 +22,7 @@ const rows = (await networksUnderTest()).flatMap((network) =>
   network.versions.map((version): Row => ({ network, version })),
 );
 
-/** An attachment of the network by cnitool; gives what it printed, or how it failed. */
+/** Runs cnitool for an attachment; returns what it printed, or how it failed. */
 async function openPod({ network, version }: Row, host: Host) {
   await installNetwork(host, network, version);
   const before = await tracesOf(host, network);
@@ -38,7 +38,7 @@ async function openPod({ network, version }: Row, host: Host) {
   return { call, close };
 }
 
-// Each has a host of its own, and upstream's plugin waits most of its time.
+// Each has its own host, and upstream's plugin waits most of the time.
 describe.concurrent("cnitool", () => {
   for (const row of rows) {
     const missing = [hostProblem(), "missing" in cnitool ? cnitool.missing : undefined, row.network.missing];
@@ -51,7 +51,7 @@ describe.concurrent("cnitool", () => {
       const result = JSON.parse(await call("add"));
 
       expect(result.cniVersion).toBe(row.version);
-      // Before 0.3.0 a result has one place for each family.
+      // Before 0.3.0 a result has one address per family.
       expect(result.ips ?? [result.ip4, result.ip6]).toHaveLength(row.network.addressPrefixes.length);
       if (row.version >= "0.4.0") await expectCheckToCheck(host, call);
       expect([await call("del"), await call("del")]).toEqual(["", ""]);
@@ -59,7 +59,7 @@ describe.concurrent("cnitool", () => {
     });
 
     if (row.version < "1.1.0") continue;
-    testCnitool(`tells the status, and its gc takes all away ${place}`, async () => {
+    testCnitool(`reports the status, and its gc removes everything ${place}`, async () => {
       await using host = await openHost();
       const { call, close } = await openPod(row, host);
       await call("add");

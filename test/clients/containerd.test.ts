@@ -1,4 +1,4 @@
-/** containerd drives every network under test: `ctr --cni`, and the CRI as the kubelet does. */
+/** containerd uses every network under test: `ctr --cni`, and the CRI as the kubelet does. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { fetchFromHost, pingEach } from "../support/connectivity.ts";
 import { type Containerd, containerdProblem, startContainerd } from "../support/containerd.ts";
@@ -57,12 +57,12 @@ describe.each(await networksUnderTest())("containerd on $title", (network) => {
 
     const conflist = { ...network.conflist("1.1.0") };
     await startRuntime({ conflist, pluginDirectory: BIN_DIRECTORY, run: host.run }).gc([]);
-    // What libcni noted down is the client's to forget.
+    // Removing libcni's cached result is up to the client.
     await host.must(["sh", "-c", "rm /var/lib/cni/results/*-detached-eth0"]);
     await expectTraces(host, network, before);
   });
 
-  testContainerd("runs pods that reach each other, twice stopped and removed without a trace", async () => {
+  testContainerd("runs pods that reach each other, are stopped and removed twice, and leave nothing", async () => {
     const before = await tracesOf(host, network);
     const ids = await Promise.all([containerd.cri.runPodSandbox(pod("a")), containerd.cri.runPodSandbox(pod("b"))]);
     const statuses = await Promise.all(ids.map((id) => containerd.cri.podSandboxStatus(id)));
@@ -98,7 +98,7 @@ describe.each(await networksUnderTest())("containerd on $title", (network) => {
   });
 
   if (network.served === undefined) return;
-  testContainerd("had the calls of its CRI done by the node agent", () => {
+  testContainerd("had its CRI calls served by the node agent", () => {
     const served = network.served?.(host) ?? [];
 
     for (const program of ["plugin", "portmap", "bandwidth"]) {

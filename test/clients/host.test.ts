@@ -8,7 +8,7 @@ import { pollUntil } from "../support/poll.ts";
 const testHost = testNeeding(hostProblem());
 
 describe("openHost()", () => {
-  testHost("keeps what happens in it apart from the real host", async () => {
+  testHost("is isolated from the real host", async () => {
     await using host = await openHost();
     await host.must(["ip", "link", "add", "vt-inside", "type", "veth", "peer", "name", "vt-peer"]);
     host.writeFile("/etc/vt-inside", "x");
@@ -18,7 +18,7 @@ describe("openHost()", () => {
     expect(existsSync("/sys/class/net/vt-inside")).toBe(false);
   });
 
-  testHost("vanishes with the test, however that ends", async () => {
+  testHost("disappears with the test, however that ends", async () => {
     const source = `
       import { openHost } from ${JSON.stringify(join(import.meta.dir, "../support/host.ts"))};
       const host = await openHost();

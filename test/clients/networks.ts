@@ -1,4 +1,4 @@
-/** The networks that every client drives: one row here adds a network to all client tests. */
+/** The networks that every client uses: one row here adds a network to all client tests. */
 import { type NetworkUnderTest, upstreamNetwork } from "../support/network-under-test.ts";
 import { productNetwork } from "../support/product-network.ts";
 

@@ -1,4 +1,4 @@
-/** podman drives every network under test as its users do. */
+/** podman uses every network under test as its users do. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { fetchFromHost, pingEach } from "../support/connectivity.ts";
 import { type Host, openHost } from "../support/host.ts";
@@ -45,7 +45,7 @@ describe.each(await networksUnderTest())("podman on $title", (network) => {
     await expectTraces(host, network, before);
   });
 
-  testPodman("gives a container that is started again its network again", async () => {
+  testPodman("connects a container again if it is restarted", async () => {
     const before = await tracesOf(host, network);
     await podman.run("restarted", network.name, SERVE, ["8089:80"]);
     await podman.stop("restarted");
@@ -58,7 +58,7 @@ describe.each(await networksUnderTest())("podman on $title", (network) => {
   });
 
   if (network.served === undefined) return;
-  testPodman("had every call of these done by the node agent", () => {
+  testPodman("had all of these calls served by the node agent", () => {
     const served = network.served?.(host) ?? [];
 
     for (const program of ["plugin", "portmap", "bandwidth"]) {

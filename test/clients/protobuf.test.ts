@@ -3,20 +3,20 @@ import fc from "fast-check";
 import { decodeMessage, encodeMap, encodeMessage } from "../support/protobuf.ts";
 
 describe("encodeMessage()", () => {
-  test("writes the example of the format's own description", () => {
+  test("encodes the example of the format's documentation", () => {
     expect(encodeMessage([[1, 150]])).toEqual(Uint8Array.of(0x08, 0x96, 0x01));
     expect(encodeMessage([[2, "testing"]])).toEqual(
       Uint8Array.of(0x12, 0x07, 0x74, 0x65, 0x73, 0x74, 0x69, 0x6e, 0x67),
     );
   });
 
-  test("refuses numbers that it cannot write exactly", () => {
+  test("refuses numbers that it cannot encode exactly", () => {
     for (const number of [-1, 0.5, 2 ** 53]) expect(() => encodeMessage([[1, number]])).toThrow(RangeError);
   });
 });
 
 describe("decodeMessage()", () => {
-  test("reads back what was written", () => {
+  test("decodes what was encoded", () => {
     const numbers = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });
     fc.assert(
       fc.property(numbers, fc.string(), fc.dictionary(fc.string(), fc.string()), (number, text, map) => {
@@ -31,13 +31,13 @@ describe("decodeMessage()", () => {
     );
   });
 
-  test("reads absent fields as empty and passes over fixed-width ones", () => {
+  test("decodes absent fields as empty and skips fixed-width ones", () => {
     const message = decodeMessage(Uint8Array.of(0x0d, 1, 2, 3, 4, 0x10, 7));
 
     expect([message.number(2), message.number(3), message.text(3), message.messages(3)]).toEqual([7, 0, "", []]);
   });
 
-  test("refuses what ends too early", () => {
+  test("refuses truncated input", () => {
     for (const bytes of [[0x08], [0x12, 5, 1], [0x0d, 1], [0x0b]]) {
       expect(() => decodeMessage(Uint8Array.from(bytes))).toThrow("Cannot read protobuf");
     }

@@ -1,4 +1,4 @@
-/** The runtime in small against real plugins: what cnitool proves, it must prove as well. */
+/** The small runtime with real plugins: it must behave like cnitool. */
 import { afterEach, beforeEach, describe, expect } from "bun:test";
 import { type Host, hostProblem, openHost } from "../support/host.ts";
 import { testNeeding } from "../support/needs.ts";
@@ -44,14 +44,14 @@ describe.each(await networksUnderTest())("startRuntime() on $title", (network) =
     await expectTraces(host, network, before);
   });
 
-  testRuntime("tells which plugin failed, and undoes what was done", async () => {
+  testRuntime("reports which plugin failed, and undoes the others", async () => {
     const failure = await runtime.add({ ...POD, netns: "/run/netns/vt-none" }).catch((reason) => reason);
 
     expect(failure).toMatchObject({ command: "ADD", code: expect.any(Number) });
     await expectTraces(host, network, before);
   });
 
-  testRuntime("deletes by gc what it remembers and nobody wants", async () => {
+  testRuntime("deletes with gc what it remembers and is not valid any more", async () => {
     await runtime.add(POD);
     await runtime.gc([POD]);
     expect(runtime.cachedResult(POD)).toBeDefined();

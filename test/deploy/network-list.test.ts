@@ -31,7 +31,7 @@ const needs = [hostProblem(), program("nft"), program("tc")];
 const testList = testNeeding(...needs);
 
 describe("the installed network list", () => {
-  test("is a list that runtimes read, and its first plugin has nothing to object to", () => {
+  test("is a list that runtimes can read, and its first plugin accepts it without warnings", () => {
     const { plugins } = decodeNetwork(list);
     expect(plugins).toHaveLength(3);
     const { name, cniVersion } = list;
@@ -106,7 +106,7 @@ describe("a node with the installed network list", () => {
     });
   }
 
-  /** The datastore of the test in place of the default one. */
+  /** The datastore of the test instead of the default one. */
   const onThisSite = (entry: Entry): JsonObject => {
     if (entry.type !== identity.product) return entry;
     const { etcd_endpoints: _, log_file_path: __, ...rest } = entry;

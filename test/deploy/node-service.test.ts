@@ -1,4 +1,4 @@
-/** The unit that starts the node agent on a node: understood by systemd, and harmless to what others keep there. */
+/** The systemd unit of the node agent: valid, and harmless to the files of others. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -16,7 +16,7 @@ const unit = readFileSync(join(import.meta.dir, "../../deploy", NAME), "utf8");
 const folder = temporaryDirectory("node-service");
 afterAll(() => folder.remove());
 
-/** Of all sections: no key of this unit occurs in two of them. */
+/** From all sections: no key of this unit occurs in two of them. */
 const settings = new Map(
   unit
     .split("\n")
@@ -26,7 +26,7 @@ const settings = new Map(
 
 /**
  * Settings that give a service a mount or network namespace of its own, or keep it from entering others (systemd.exec),
- * and those that remove folders at its stop.
+ * and those that remove directories when it stops.
  */
 const FORBIDDEN = [
   /^(Private|Protect|ReadOnly|ReadWrite|Inaccessible|Exec|NoExec|Bind|Temporary|Extension|Mount|Root|Restrict|Dynamic)/,
@@ -34,12 +34,12 @@ const FORBIDDEN = [
 ];
 
 describe("the unit of the node agent", () => {
-  testNeeding(program("systemd-analyze"))("has nothing that systemd objects to", () => {
+  testNeeding(program("systemd-analyze"))("is valid for systemd", () => {
     expect(objectionsTo(unit)).toEqual([]);
     expect(objectionsTo(unit.replace("KillMode=mixed", "KillMode=unheard-of"))).toHaveLength(1);
   });
 
-  test("starts the agent among the plugins, and again whenever it ends", () => {
+  test("starts the agent from the plugins' directory, and restarts it whenever it ends", () => {
     const started = settings.get("ExecStart") ?? "";
 
     expect(basename(started)).toBe(identity.nodeAgent);
@@ -47,14 +47,14 @@ describe("the unit of the node agent", () => {
     expect(settings.get("Restart")).toBe("always");
   });
 
-  test("leaves the agent in the namespaces of the host, and the run directory alone", () => {
+  test("leaves the agent in the host's namespaces, and does not touch the run directory", () => {
     const names = [...settings.keys()].filter((name) => !name.startsWith("ExecStart"));
 
     expect(names.length).toBeGreaterThan(5);
     expect(names.filter((name) => FORBIDDEN.some((pattern) => pattern.test(name)))).toEqual([]);
   });
 
-  test("bears the names of another identity, and none of ours", () => {
+  test("uses the names of another identity, and none of ours", () => {
     const other = nodeService(renamedIdentity(identity, "quillon"), "/opt/cni/bin");
 
     expect(other).toContain("quillon-node");
@@ -62,7 +62,7 @@ describe("the unit of the node agent", () => {
   });
 });
 
-/** What systemd says of the unit, with the program where this build has it. It ends with 0 even where it ignores a line. */
+/** The messages of systemd about the unit, with the path of this build's program. It exits with 0 even if it ignores a line. */
 function objectionsTo(text: string): readonly string[] {
   const path = join(folder.path, NAME);
   const installed = settings.get("ExecStart") ?? "";

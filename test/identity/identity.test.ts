@@ -1,8 +1,8 @@
 /**
- * The product under two other names: neither the executable nor anything it
- * prints holds a name of the other or of the default. What a compiled program
- * without any code of ours contains belongs to the runtime and the schema
- * library (whose standard interface has a member `vendor`), and is not counted.
+ * The product under two other names: neither the executable nor its output
+ * contains a name of the other or of the default. What a compiled program without
+ * our code contains belongs to the runtime and the schema library (whose standard
+ * interface has a member `vendor`), and is not counted.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -40,7 +40,7 @@ async function build(names: Identity): Promise<void> {
 
 const program = (names: Identity, name: string) => join(folder, names.product, "bin", name);
 
-/** As text of one byte and of two: the compiled form holds both. */
+/** In one-byte and two-byte encoding: the compiled form contains both. */
 function occurrences(bytes: Buffer, text: string): number {
   return [Buffer.from(text, "latin1"), Buffer.from(text, "utf16le")].reduce((sum, wanted) => {
     let found = 0;
@@ -51,7 +51,7 @@ function occurrences(bytes: Buffer, text: string): number {
 
 const namesOf = (names: Identity): readonly string[] => [...new Set(Object.values(names))];
 
-/** Names that occur in the executable more often than in the work of others alone. */
+/** Names that occur in the executable more often than in an executable without our code. */
 function foreignNames(executable: Buffer, strangers: readonly Identity[]): readonly string[] {
   return strangers.flatMap(namesOf).filter((name) => occurrences(executable, name) > occurrences(workOfOthers, name));
 }
@@ -63,7 +63,7 @@ interface Call {
   readonly stdin?: string;
 }
 
-/** Everything that can be asked of it without a container: answers, errors, help, completion, effective defaults. */
+/** All output that needs no container: results, errors, help, completion, effective defaults. */
 function callsOf(names: Identity): readonly Call[] {
   const config = join(folder, `${names.product}.conf`);
   const minimal = { name: "net", cniVersion: "1.0.0", type: names.product, ipam: { type: names.ipamType } };
@@ -109,21 +109,21 @@ describe("a build under another identity", () => {
     ["the second", SECOND, [FIRST, identity]],
   ];
 
-  test("is made of identities that share no name with one another or with the default", () => {
+  test("uses identities that share no name with each other or with the default", () => {
     for (const [, names, strangers] of cases) {
       const foreign = new Set(strangers.flatMap(namesOf));
       expect(namesOf(names).filter((name) => foreign.has(name))).toEqual([]);
     }
   });
 
-  test.each(cases)("holds its own names in the executable, and none of the others': %s", (_, names, strangers) => {
+  test.each(cases)("contains its own names in the executable, and none of the others: %s", (_, names, strangers) => {
     const executable = readFileSync(program(names, names.product));
 
     expect(occurrences(executable, names.product)).toBeGreaterThan(0);
     expect(foreignNames(executable, strangers)).toEqual([]);
   });
 
-  test.each(cases)("bears its own names in the folder of programs: %s", (_, names, strangers) => {
+  test.each(cases)("uses its own names for the programs: %s", (_, names, strangers) => {
     const programs = readdirSync(join(folder, names.product, "bin"));
 
     expect(programs).toContain(names.product);

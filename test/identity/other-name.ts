@@ -1,4 +1,4 @@
-/** The default identity with another name in place of the product's, wherever it occurs. */
+/** The default identity with another product name, wherever it occurs. */
 import type { Identity } from "../../src/identity.ts";
 
 export function renamedIdentity(model: Identity, name: string): Identity {

@@ -1,4 +1,4 @@
-/** CNI_ARGS: what they say is judged before anything else is looked at, and what needs a pod is refused without one. */
+/** CNI_ARGS: they are checked before the namespace, and options that need a pod are refused without one. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { hostProblem } from "../support/host.ts";
 import { testNeeding } from "../support/needs.ts";
@@ -17,7 +17,7 @@ describe("CNI_ARGS", () => {
   const NAMESPACES = ["/run/netns/vt-absent", "/dev/null"];
 
   for (const command of ["ADD", "DEL", "CHECK"] as const) {
-    test(`that are malformed are reported by ${command} before the namespace is looked at`, async () => {
+    test(`that are malformed are reported by ${command} before the namespace is opened`, async () => {
       const prevResult = { cniVersion: "1.1.0", interfaces: [], ips: [] };
       const config = site.config(command === "CHECK" ? { prevResult } : {});
       for (const args of MALFORMED) {
@@ -48,7 +48,7 @@ describe("CNI_ARGS", () => {
     expect(await site.left()).toEqual([]);
   });
 
-  test("with a pod leave feature_control.ip_addrs_no_ipam alone", async () => {
+  test("with a pod allow feature_control.ip_addrs_no_ipam", async () => {
     const config = site.config({ feature_control: { ip_addrs_no_ipam: true } });
     const pod = await site.makePod({ args: "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web" });
     await site.add(pod, { config });

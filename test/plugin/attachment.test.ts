@@ -1,4 +1,4 @@
-/** ADD and DEL of the built plugin on a private host, on every datastore: what the kernel and the datastore hold. */
+/** ADD and DEL of the built plugin on a private host, on every datastore: the state of kernel and datastore. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { CNI_VERSIONS } from "../../src/cni/version.ts";
 import { identity } from "../../src/identity.ts";
@@ -18,7 +18,7 @@ for (const { kind, test } of STORES) {
     });
     afterAll(() => site?.[Symbol.asyncDispose]());
 
-    test("wires two pods that reach each other by both families, and leaves nothing", async () => {
+    test("wires two pods that reach each other over IPv4 and IPv6, and leaves nothing", async () => {
       const [first, second] = [await site.makePod(), await site.makePod()];
       const results = [await site.add(first), await site.add(second)];
 
@@ -33,7 +33,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("answers in each version what the kernel holds", async () => {
+    test("returns in each version what the kernel has", async () => {
       for (const cniVersion of CNI_VERSIONS) {
         const pod = await site.makePod();
         const config = site.config({ cniVersion });
@@ -72,7 +72,7 @@ for (const { kind, test } of STORES) {
       await site.quietly("DEL", pod);
     });
 
-    test("gives a second ADD the same answer, and nothing twice", async () => {
+    test("returns the same result for a second ADD, and makes nothing twice", async () => {
       const pod = await site.makePod();
       const first = await site.add(pod);
       const entries = await site.store.list();
@@ -86,7 +86,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("records the endpoint by pod; a newer sandbox takes it over, and the old one's DEL leaves it alone", async () => {
+    test("records the endpoint by pod; a newer sandbox takes it over, and the old one's DEL keeps it", async () => {
       const args = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0";
       const [old, next] = [await site.makePod({ args }), await site.makePod({ args })];
       await site.add(old);
@@ -106,7 +106,7 @@ for (const { kind, test } of STORES) {
           profiles: ["net"],
         },
       });
-      // The link of the old sandbox bore the same name: it was replaced.
+      // The link of the old sandbox had the same name: it was replaced.
       expect(await site.inside(old, ["ip", "-o", "link"])).not.toContain("eth0");
       await site.quietly("DEL", old);
       expect(await endpointsOf(site)).toHaveLength(1);
@@ -115,7 +115,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("gives a pod with two interfaces a way out by the first, and takes each away alone", async () => {
+    test("routes a pod with two interfaces through the first, and removes each separately", async () => {
       const first = await site.makePod();
       const second = { ...first, ifname: "eth1" };
       await site.add(first);
@@ -131,7 +131,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("gives the address of CNI_ARGS, and refuses one that is taken", async () => {
+    test("assigns the address in CNI_ARGS, and refuses one that is in use", async () => {
       const [first, second] = [
         await site.makePod({ args: "IP=10.50.7.7" }),
         await site.makePod({ args: "IP=10.50.7.7" }),
@@ -143,7 +143,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("refuses a container that has the interface already, and changes nothing", async () => {
+    test("refuses a container that already has the interface, and changes nothing", async () => {
       const pod = await site.makePod();
       await site.inside(pod, ["ip", "link", "add", "eth0", "type", "veth", "peer", "name", "other"]);
       const before = await site.inside(pod, ["ip", "-d", "link"]);
@@ -155,7 +155,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("refuses a namespace that is not there, or is none, and takes nothing", async () => {
+    test("refuses a path that does not exist or is not a namespace, and assigns nothing", async () => {
       const pod = await site.makePod();
       for (const netns of ["/run/netns/vt-absent", "/etc/passwd", "/run"]) {
         expect(failureOf(await site.call("ADD", { ...pod, netns })).code).toBe(8);
@@ -163,7 +163,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("takes all away when the namespace is gone, was never named, or is none", async () => {
+    test("removes everything if the namespace is deleted, was not given, or is not a namespace", async () => {
       for (const netns of ["", "/etc/passwd", "same"]) {
         const pod = await site.makePod();
         await site.add(pod);
@@ -173,7 +173,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("knows nothing of a container it never saw, and says so with success", async () => {
+    test("succeeds with a DEL for an unknown container", async () => {
       const pod = await site.makePod();
       await site.quietly("DEL", { ...pod, containerId: "never-seen" });
       await site.quietly("DEL", { ...pod, containerId: "never-seen", netns: "" });
@@ -214,7 +214,7 @@ for (const { kind, test } of STORES) {
       await site.quietly("DEL", pod);
     });
 
-    test("takes the MTU of the node agent's file where the config has none, and refuses one that is none", async () => {
+    test("uses the MTU in the node agent's file if the config has none, and refuses an invalid one", async () => {
       const file = `${identity.stateDirectory}/mtu`;
       const pod = await site.makePod();
       site.host.writeFile(file, "1350\n");
@@ -226,7 +226,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("serves a namespace in which IPv6 was switched off", async () => {
+    test("works in a namespace in which IPv6 was disabled", async () => {
       const pod = await site.makePod();
       await site.inside(pod, [
         "sh",
@@ -240,7 +240,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("serves each family alone", async () => {
+    test("works with IPv4 only and with IPv6 only", async () => {
       for (const [ipam, families] of [
         [{ assign_ipv6: "false" }, [4]],
         [{ assign_ipv4: "false", assign_ipv6: "true" }, [6]],
@@ -256,11 +256,11 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("has a pod that answers the first packet that the host sends", async () => {
+    test("makes a pod that answers the host's first packet", async () => {
       const pods: Pod[] = [];
       for (let count = 0; count < 10; count += 1) pods.push(await site.makePod());
       const config = JSON.stringify(site.config({ ipam: { type: identity.ipamType } }));
-      // In one shell: nothing stands between the answer and the packet.
+      // In one shell, so that the packet follows the result at once.
       const attach = pods.map(
         ({ containerId, netns }) =>
           `address=$(echo "$CONFIG" | CNI_CONTAINERID=${containerId} CNI_NETNS=${netns} ${builtProgram()} | grep -o '10[.]50[.0-9]*'); ` +
@@ -273,7 +273,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("serves twenty at once, each with addresses of its own", async () => {
+    test("serves twenty ADDs at once, each with its own addresses", async () => {
       const pods: Pod[] = [];
       for (let count = 0; count < 20; count += 1) pods.push(await site.makePod());
       const results = await Promise.all(pods.map((pod) => site.add(pod)));
@@ -308,7 +308,7 @@ async function endpointsOf(site: PluginSite): Promise<readonly (readonly [string
   return entries.map(([key, value]) => [key, JSON.parse(value)] as const);
 }
 
-/** The shape that each version has, filled with what the kernel says. */
+/** The format of each version, with the values of the kernel. */
 async function expectAnswer(
   answer: Record<string, unknown>,
   { cniVersion, pod, site }: { readonly cniVersion: string; readonly pod: Pod; readonly site: PluginSite },

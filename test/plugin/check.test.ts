@@ -1,4 +1,4 @@
-/** CHECK finds each thing that was broken, names it, and is content with what others added. */
+/** CHECK finds and names everything that is broken, and ignores what others added. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { blocksPrefix } from "../../src/model/keys.ts";
 import { hostProblem } from "../support/host.ts";
@@ -14,16 +14,16 @@ import { STORES } from "./stores.ts";
 
 interface Broken {
   readonly title: string;
-  /** What the error must name. */
+  /** What the error must contain. */
   readonly names: RegExp;
-  /** Shell text for the pod's namespace or the host; IF is the host's link, IP4 and IP6 the addresses. */
+  /** Shell command in the pod's namespace or on the host; IF is the host's link, IP4 and IP6 are the addresses. */
   readonly inPod?: string;
   readonly onHost?: string;
   readonly prevResult?: (result: AddResult) => Json;
 }
 
 const BROKEN: readonly Broken[] = [
-  { title: "a link that is gone", inPod: "ip link delete eth0", names: /interface "eth0" is missing/ },
+  { title: "a missing link", inPod: "ip link delete eth0", names: /interface "eth0" is missing/ },
   { title: "the container's link down", inPod: "ip link set eth0 down", names: /interface "eth0" is down/ },
   { title: "the host's link down", onHost: "ip link set IF down", names: /host interface "vend\w+" is down/ },
   { title: "another MTU", inPod: "ip link set eth0 mtu 1300", names: /MTU 1300 instead of 1500/ },
@@ -40,7 +40,7 @@ const BROKEN: readonly Broken[] = [
     names: /lacks the route to 169\.254\.1\.1\/32/,
   },
   {
-    title: "a default route elsewhere",
+    title: "a default route to another gateway",
     inPod: "ip link set lo up; ip route replace default dev lo",
     names: /route to 0\.0\.0\.0\/0/,
   },
@@ -49,12 +49,12 @@ const BROKEN: readonly Broken[] = [
   { title: "a lost neighbour", inPod: "ip neigh del 169.254.1.1 dev eth0", names: /lacks neighbour entry 169/ },
   { title: "a lost neighbour on the host", onHost: "ip neigh del IP4 dev IF", names: /lacks neighbour entry 10\./ },
   {
-    title: "a false neighbour on the host",
+    title: "a wrong neighbour entry on the host",
     onHost: "ip neigh replace IP6 lladdr 02:00:00:00:00:04 dev IF nud permanent",
     names: /lacks neighbour entry fd50/,
   },
   {
-    title: "a false neighbour",
+    title: "a wrong neighbour entry",
     inPod: "ip neigh replace fe80::ecee:eeff:feee:eeee lladdr 02:00:00:00:00:03 dev eth0 nud permanent",
     names: /lacks neighbour entry fe80/,
   },
@@ -64,7 +64,7 @@ const BROKEN: readonly Broken[] = [
     names: /ipv4\/conf\/vend\w+\/forwarding/,
   },
   {
-    title: "a host that forwards no longer",
+    title: "a host that no longer forwards",
     onHost: "echo 0 > /proc/sys/net/ipv4/ip_forward",
     names: /net\/ipv4\/ip_forward/,
   },
@@ -79,12 +79,12 @@ const BROKEN: readonly Broken[] = [
     names: /CNI_NETNS/,
   },
   {
-    title: "a result that names no interface of ours",
+    title: "a result without our interface",
     prevResult: (result) => ({ ...result, interfaces: [], ips: result.ips.map(({ address }) => ({ address })) }),
     names: /does not contain interface "eth0"/,
   },
   {
-    title: "an address that was never given",
+    title: "an address that was never assigned",
     prevResult: (result) => ({ ...result, ips: [...result.ips, { address: "10.50.9.9/32", interface: 1 }] }),
     names: /10\.50\.9\.9 is not reserved/,
   },
@@ -129,7 +129,7 @@ for (const { kind, test } of STORES) {
       });
     }
 
-    test("finds a record that is gone, or another's", async () => {
+    test("finds a record that is missing, or another container's", async () => {
       await wire();
       const entries = [...(await site.store.list())];
       const [endpoint = "", value = ""] = entries.find(([key]) => key.includes("/workloadendpoints/")) ?? [];
@@ -144,7 +144,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("is content with what others added", async () => {
+    test("ignores what others added", async () => {
       await wire();
       const script = "ip route add 198.51.100.0/24 via 169.254.1.1 dev eth0; ip addr add 198.51.100.1/32 dev eth0";
       await site.inside(pod, ["sh", "-c", `${script}; echo 1 > /proc/sys/net/ipv4/ip_forward`]);
@@ -154,7 +154,7 @@ for (const { kind, test } of STORES) {
       await site.quietly("DEL", pod);
     });
 
-    test("demands a result, and a namespace", async () => {
+    test("requires a result, and a namespace", async () => {
       await wire();
       expect(failureOf(await site.call("CHECK", pod)).code).toBe(7);
       await site.host.must(["ip", "netns", "delete", pod.netnsName]);

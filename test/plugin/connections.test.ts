@@ -13,7 +13,7 @@ const ROOTS = "/etc/ssl/certs/ca-certificates.crt";
 const GATE = "http://127.0.0.1:8080/";
 const SAFE_GATE = "https://127.0.0.1:8443/";
 
-/** Nobody listens there. */
+/** Nothing listens there. */
 const PROXY = "http://127.0.0.1:9";
 const PROXIES = {
   HTTP_PROXY: PROXY,
@@ -48,7 +48,7 @@ describe("a readiness gate", () => {
     expect(await site.left()).toEqual([]);
   };
 
-  test("stays closed over https while nobody vouches for its certificate", async () => {
+  test("fails over https if its certificate is not trusted", async () => {
     const options = { ...gate(SAFE_GATE), limitMilliseconds: 1_500 };
     const { stdout } = await site.call("ADD", await site.makePod(), options);
     expect(JSON.parse(stdout).code).toBe(INTERRUPTED);
@@ -77,9 +77,9 @@ describe("a readiness gate", () => {
   });
 });
 
-describe("a proxy that the runtime was started with", () => {
+describe("a proxy of the runtime", () => {
   testNeeding(hostProblem(), hasEtcd ? undefined : "needs the program etcd")(
-    "stands in nobody's way to etcd, and is still there for an IPAM plugin",
+    "is not used for etcd, and is passed on to an IPAM plugin",
     async () => {
       await using site = await openPluginSite("etcd");
       const pod = await site.makePod();

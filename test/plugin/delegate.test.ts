@@ -1,4 +1,4 @@
-/** Other IPAM plugins: Debian's host-local, our own in process, and one that misbehaves on demand. */
+/** Other IPAM plugins: Debian's host-local, our own in the same process, and one that fails on demand. */
 
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { chmodSync, existsSync, readFileSync } from "node:fs";
@@ -33,12 +33,12 @@ for (const { name, path, missing } of HOST_LOCALS) {
     afterAll(() => site?.[Symbol.asyncDispose]());
 
     const withIpam = (ipam: Json = {}, more: Json = {}): CallOptions => ({
-      // Debian's is of a time before 1.1.0.
+      // Debian's predates CNI 1.1.0.
       config: site.config({ cniVersion: "1.0.0", ipam: { type: "host-local", ranges: RANGES, ...ipam }, ...more }),
       environment: { CNI_PATH: path },
     });
 
-    test("gives single addresses of the ranges by our own gateways, records the endpoint, and leaves nothing", async () => {
+    test("assigns single addresses of the ranges with our own gateways, records the endpoint, and leaves nothing", async () => {
       const [first, second] = [await site.makePod(), await site.makePod()];
       const result = await site.add(first, withIpam());
       const other = await site.add(second, withIpam());
@@ -61,7 +61,7 @@ for (const { name, path, missing } of HOST_LOCALS) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("takes its routes in place of the default ones, and both when the config says so", async () => {
+    test("uses its routes instead of the default ones, and both if the config says so", async () => {
       const routes = [{ dst: "192.0.2.0/24", gw: "10.88.0.1" }, { dst: "2001:db8::/64" }];
       for (const [more, expected] of [
         [{}, ["192.0.2.0/24", "2001:db8::/64"]],
@@ -79,18 +79,18 @@ for (const { name, path, missing } of HOST_LOCALS) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("refuses pools, and takes nothing", async () => {
+    test("refuses pools, and assigns nothing", async () => {
       const pod = await site.makePod();
       expect(failureOf(await site.call("ADD", pod, withIpam({ ipv4_pools: ["10.50.0.0/16"] }))).code).toBe(7);
       expect(await site.left()).toEqual([]);
     });
 
-    test("is told to give back what an ADD that died had taken", async () => {
+    test("releases what a killed ADD had assigned", async () => {
       const pod = await site.makePod();
       const reservation = "/var/lib/cni/networks/net/10.88.0.77";
       site.host.writeFile(reservation, `${pod.containerId}\r\neth0`);
       const first = await site.call("ADD", pod, withIpam());
-      // Our own takes up what is there; upstream's refuses it.
+      // Our own returns the existing addresses; upstream's refuses a second ADD.
       if (first.code !== 0) {
         expect(await site.left()).toEqual([]);
         await site.add(pod, withIpam());
@@ -99,7 +99,7 @@ for (const { name, path, missing } of HOST_LOCALS) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("leaves a container alone when a second ADD is refused, and answers the same when it is not", async () => {
+    test("does not affect a container if a second ADD is refused, and returns the same result if it is not", async () => {
       const pod = await site.makePod();
       const prevResult = await site.add(pod, withIpam());
       const before = withoutLinks(await site.left());
@@ -112,7 +112,7 @@ for (const { name, path, missing } of HOST_LOCALS) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("gives its addresses back when a later step fails", async () => {
+    test("releases its addresses if a later step fails", async () => {
       const pod = await site.makePod();
       // The kernel has no IPv6 on a link as narrow as this.
       expect(failureOf(await site.call("ADD", pod, withIpam({}, { mtu: 1000 }))).code).toBe(107);
@@ -124,7 +124,7 @@ for (const { name, path, missing } of HOST_LOCALS) {
 describe("plugin with our own host-local in process", () => {
   const test = testNeeding(hostProblem());
 
-  test("gives a second ADD the same answer", async () => {
+  test("returns the same result for a second ADD", async () => {
     await using site = await openPluginSite("embedded");
     const pod = await site.makePod();
     const options = {
@@ -139,7 +139,7 @@ describe("plugin with our own host-local in process", () => {
     expect(await site.left()).toEqual([]);
   });
 
-  test("keeps on GC the address of a link that cannot be removed", async () => {
+  test("keeps the address of a link that GC cannot remove", async () => {
     await using site = await openPluginSite("embedded");
     const pod = await site.makePod();
     const options = {
@@ -155,7 +155,7 @@ describe("plugin with our own host-local in process", () => {
     expect(await site.left()).toEqual([]);
   });
 
-  test("releases what our own IPAM gave before the config was changed", async () => {
+  test("releases what our own IPAM assigned before the config was changed", async () => {
     await using site = await openPluginSite("embedded");
     const pod = await site.makePod();
     await site.add(pod);
@@ -176,7 +176,7 @@ describe("plugin with an IPAM plugin that", () => {
   afterAll(() => site?.[Symbol.asyncDispose]());
 
   const FOLDER = "/opt/spies";
-  /** A plugin of this one answer to ADD; it writes down how it is called. */
+  /** A plugin with a fixed result of ADD; it records how it is called. */
   const spy = (name: string, script: string): CallOptions => {
     const file = `${FOLDER}/${name}`;
     site.host.writeFile(file, `#!/bin/sh\necho "$CNI_COMMAND" >> ${FOLDER}/calls\n${script}\n`);
@@ -190,14 +190,14 @@ describe("plugin with an IPAM plugin that", () => {
       .split("\n");
   const GIVES = `[ "$CNI_COMMAND" = ADD ] && echo '{"ips":[{"address":"10.77.0.5/24"}]}'; exit 0`;
 
-  test("gives no address is told to take it back", async () => {
+  test("returns no address gets a DEL", async () => {
     const options = spy("gives-nothing", `[ "$CNI_COMMAND" = ADD ] && echo '{"ips":[]}'; exit 0`);
     expect(failureOf(await site.call("ADD", await site.makePod(), options)).code).toBe(108);
     expect(calls()).toEqual(["ADD", "DEL"]);
     expect(await site.left()).toEqual([]);
   });
 
-  test("fails passes its own code and words on", async () => {
+  test("fails has its own code and message passed on", async () => {
     const options = spy("fails", `echo '{"code":123,"msg":"of its own"}'; exit 1`);
     const pod = await site.makePod();
     expect(failureOf(await site.call("ADD", pod, options))).toMatchObject({ code: 123, msg: "of its own" });
@@ -206,7 +206,7 @@ describe("plugin with an IPAM plugin that", () => {
     expect(await site.left()).toEqual([]);
   });
 
-  test("gives an address that cannot be wired is told to take it back", async () => {
+  test("returns an address that cannot be wired gets a DEL", async () => {
     const options = spy("gives", GIVES);
     await site.host.must(["sh", "-c", "ip link add taken type veth peer name other; ip link set taken up"]);
     await site.host.must(["ip", "route", "add", "10.77.0.5/32", "dev", "taken"]);
@@ -219,7 +219,7 @@ describe("plugin with an IPAM plugin that", () => {
     await site.host.must(["ip", "link", "delete", "taken"]);
   });
 
-  test("gives something else to a second ADD is refused, and the container keeps what it has", async () => {
+  test("returns another address for a second ADD is refused, and the container keeps what it has", async () => {
     const given = (second: string) =>
       `[ "$CNI_COMMAND" = ADD ] || exit 0
        if [ "$(grep -c ADD ${FOLDER}/calls)" = 1 ]; then address=10.77.0.5/24; else address=${second}; fi
@@ -239,7 +239,7 @@ describe("plugin with an IPAM plugin that", () => {
     }
   });
 
-  test("is asked by every command, also when the namespace is gone", async () => {
+  test("is called for every command, also if the namespace is deleted", async () => {
     const options = spy("gives", GIVES);
     const pod = await site.makePod();
     const prevResult = await site.add(pod, options);
@@ -254,7 +254,7 @@ describe("plugin with an IPAM plugin that", () => {
     expect(await site.left()).toEqual([]);
   });
 
-  test("keeps routes with all their properties keeps them in the newest version", async () => {
+  test("returns routes with all properties has them passed on in the newest version", async () => {
     const route = { dst: "192.0.2.0/24", mtu: 1400, advmss: 1360, priority: 50, table: 100, scope: 0 };
     const answer = { cniVersion: "1.1.0", ips: [{ address: "10.77.0.6/24" }], routes: [route] };
     const options = spy("routes", `[ "$CNI_COMMAND" = ADD ] && echo '${JSON.stringify(answer)}'; exit 0`);

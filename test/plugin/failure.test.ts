@@ -1,4 +1,4 @@
-/** Whatever stops an ADD, all that it took is given back. */
+/** Whatever stops an ADD, everything it did is undone. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
@@ -13,14 +13,14 @@ for (const { kind, test } of STORES) {
     });
     afterAll(() => site?.[Symbol.asyncDispose]());
 
-    test("gives all back when the kernel refuses a sysctl", async () => {
+    test("undoes everything if the kernel refuses a sysctl", async () => {
       // The kernel has no IPv6 on a link as narrow as this.
       const failure = failureOf(await site.call("ADD", await site.makePod(), { config: site.config({ mtu: 1000 }) }));
       expect(failure.code).toBe(107);
       expect(await site.left()).toEqual([]);
     });
 
-    test("gives all back when a route on the host is somebody else's", async () => {
+    test("undoes everything if the host has the route already", async () => {
       await site.host.must(["sh", "-c", "ip link add taken type veth peer name other; ip link set taken up"]);
       await site.host.must(["ip", "route", "add", "10.50.8.8/32", "dev", "taken"]);
       const before = await site.left();
@@ -31,7 +31,7 @@ for (const { kind, test } of STORES) {
       await site.host.must(["ip", "link", "delete", "taken"]);
     });
 
-    test("takes nothing where the host's interface name is a stranger's", async () => {
+    test("assigns nothing if the host's interface name is used by another link", async () => {
       const pod = await site.makePod({ containerId: "abc" });
       await site.host.must(["ip", "link", "add", `${identity.interfacePrefix}abc`, "type", "bridge"]);
       const before = await site.left();
@@ -42,7 +42,7 @@ for (const { kind, test } of STORES) {
       await site.host.must(["ip", "link", "delete", `${identity.interfacePrefix}abc`]);
     });
 
-    test("takes nothing where the pools cannot give it", async () => {
+    test("assigns nothing if the pools have no such address", async () => {
       const ipam = { type: identity.ipamType, ipv4_pools: ["absent"] };
       const pod = await site.makePod();
       expect(failureOf(await site.call("ADD", pod, { config: site.config({ ipam }) })).code).toBe(101);
@@ -51,7 +51,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("takes nothing when it is stopped before a readiness gate opens", async () => {
+    test("assigns nothing if it is stopped before a readiness gate is ready", async () => {
       const pod = await site.makePod();
       const config = site.config({ readiness_gates: ["http://127.0.0.1:9/never"] });
       const stopped = await site.call("ADD", pod, { config, limitMilliseconds: 1_500 });

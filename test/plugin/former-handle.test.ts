@@ -1,4 +1,4 @@
-/** Addresses that an older release assigned, under the container ID alone: DEL frees them, CHECK knows them, GC leaves them. */
+/** Addresses that an older release assigned, with the container ID as handle: DEL releases them, CHECK accepts them, GC keeps them. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import type { Change } from "../../src/datastore/datastore.ts";
 import { readBlock, writeBlock } from "../../src/model/ipam-block.ts";
@@ -15,7 +15,7 @@ for (const { kind, test } of STORES) {
     });
     afterAll(() => site?.[Symbol.asyncDispose]());
 
-    /** Rewrites the pod's records as a release wrote them that knew no network in a handle. */
+    /** Rewrites the pod's records like a release without the network in its handles. */
     const age = async ({ containerId }: Pod, node = "node-1") => {
       const records = await site.store.list();
       const handle = `${NETWORK}.${containerId}`;
@@ -32,7 +32,7 @@ for (const { kind, test } of STORES) {
       await site.store.remove(handleKey(handle));
     };
 
-    test("are confirmed by CHECK and freed by DEL, together with those of the handle of today", async () => {
+    test("are confirmed by CHECK and released by DEL, together with those of the current handle", async () => {
       const pod = await site.makePod();
       const prevResult = await site.add(pod);
       await age(pod);
@@ -45,7 +45,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("stay where another node assigned them", async () => {
+    test("are kept if another node assigned them", async () => {
       const pod = await site.makePod();
       await site.add(pod);
       await age(pod, "node-2");
@@ -56,7 +56,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("are not collected: the handle does not say of which network they are", async () => {
+    test("are not collected: the handle does not contain the network", async () => {
       const pod = await site.makePod();
       await site.add(pod);
       await age(pod);
@@ -68,7 +68,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("stay when an ADD fails: it gives back what it took itself", async () => {
+    test("are kept if an ADD fails: it only releases what it assigned itself", async () => {
       const pod = await site.makePod();
       await site.add(pod);
       await age(pod);

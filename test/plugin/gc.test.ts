@@ -1,4 +1,4 @@
-/** GC takes away what the runtime does not know any more, and nothing else; STATUS says whether an ADD could be served. */
+/** GC removes what the runtime no longer lists, and nothing else; STATUS reports whether an ADD could succeed. */
 import { afterAll, afterEach, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { resourceKey } from "../../src/model/keys.ts";
@@ -32,7 +32,7 @@ for (const { kind, test } of STORES) {
     const marks = async () => [...((await site.host.must(["ip", "-o", "link"])).match(/net\S*\/\S+/g) ?? [])].sort();
     const markOf = (pod: Pod, network = NETWORK) => `${network}/${pod.containerId}/${pod.ifname}`;
 
-    test("takes away links, addresses and endpoints of those who are not in the list, and keeps the others", async () => {
+    test("removes links, addresses and endpoints of containers that are not in the list, and keeps the others", async () => {
       const [kept, gone, second] = [await site.makePod(), await site.makePod(), await site.makePod()];
       const other = { ...kept, ifname: "eth1" };
       for (const pod of [kept, gone, second, other]) await site.add(pod);
@@ -51,7 +51,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("removes nothing where the runtime gives no list", async () => {
+    test("removes nothing without a list from the runtime", async () => {
       const pod = await site.makePod();
       await site.add(pod);
       const before = await site.left();
@@ -63,7 +63,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("goes on past a record it cannot read, and tells of it", async () => {
+    test("continues after an unreadable record, and reports it", async () => {
       const pod = await site.makePod();
       await site.add(pod);
       const key = resourceKey("workloadendpoints", { namespace: "a", name: "broken" });
@@ -92,7 +92,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("takes what another node left for that node's own business", async () => {
+    test("keeps what another node left", async () => {
       const pod = await site.makePod();
       await site.add(pod, { config: site.config({ nodename: "node-2" }) });
       await site.host.must(["ip", "netns", "delete", pod.netnsName]);
@@ -114,12 +114,12 @@ for (const { kind, test } of STORES) {
 
     const status = (more: Json = {}) => site.call("STATUS", NOBODY, { config: site.config(more) });
 
-    test("is well when an ADD could be served", async () => {
+    test("succeeds if an ADD could succeed", async () => {
       expect(await status()).toMatchObject({ code: 0, stdout: "" });
       expect(await status({ ipam: HOST_LOCAL })).toMatchObject({ code: 1 });
     });
 
-    test("tells of a datastore that is closed; ADD says try again, DEL too, and both serve afterwards", async () => {
+    test("reports a datastore that is not ready; ADD and DEL say try again, and both work afterwards", async () => {
       const pod = await site.makePod();
       await site.add(pod);
       await site.store.put([readyCluster(false)]);
@@ -131,7 +131,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("tells of a datastore that cannot be reached; a DEL fails then, and the next one finishes", async () => {
+    test("reports an unreachable datastore; a DEL fails then, and the next one finishes", async () => {
       const elsewhere = { datastore_type: "etcdv3", etcd_endpoints: "http://127.0.0.1:9" };
       expect(failureOf(await status(elsewhere)).code).toBe(50);
       const pod = await site.makePod();
@@ -142,7 +142,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("tells of missing pools, and of a missing IPAM plugin", async () => {
+    test("reports missing pools, and a missing IPAM plugin", async () => {
       await site.store.put([poolChange("blue6", "fd50::/64", { disabled: true })]);
       expect(failureOf(await status())).toMatchObject({ code: 50, msg: expect.stringContaining("IPv6") });
       await site.store.put([poolChange("blue6", "fd50::/64")]);
@@ -150,7 +150,7 @@ for (const { kind, test } of STORES) {
       expect(missing).toMatchObject({ code: 50, msg: expect.stringContaining("absent-ipam") });
     });
 
-    test("tells of pools that are there and cannot serve, as ADD would", async () => {
+    test("reports pools that exist but cannot be used, as ADD does", async () => {
       const failures: readonly (readonly [Parameters<typeof poolChange>[2], Json, number])[] = [
         [{ nodeSelector: 'rack == "a"' }, {}, 102],
         [{ allowedUses: ["Tunnel"] }, {}, 102],
@@ -164,7 +164,7 @@ for (const { kind, test } of STORES) {
         expect([pool, refused.code]).toEqual([pool, code]);
         expect(failureOf(await status(more))).toMatchObject({ code: 50, msg: refused.msg });
 
-        // Whoever asks an upgrading cluster shall come again, not change the pools.
+        // During an upgrade the caller should try again, not change the pools.
         await site.store.put([readyCluster(false)]);
         expect(failureOf(await site.call("ADD", await site.makePod(), { config })).code).toBe(11);
         await site.store.put([readyCluster()]);
@@ -174,7 +174,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("tells an etcd that was never set up how to, and sets the embedded one up itself", async () => {
+    test("reports how to initialize an empty etcd, and initializes an embedded datastore itself", async () => {
       await site.store.remove(resourceKey("clusterinformations", { name: "default" }));
       const pod = await site.makePod();
       const { code, stdout } = await site.call("ADD", pod);
@@ -186,5 +186,5 @@ for (const { kind, test } of STORES) {
   });
 }
 
-/** Debian's knows no STATUS, which is an answer, too. */
+/** Debian's does not support STATUS, which is an error, too. */
 const HOST_LOCAL = { type: "host-local", ranges: [[{ subnet: "10.88.0.0/24" }]] };

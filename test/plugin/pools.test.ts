@@ -1,4 +1,4 @@
-/** Which pools a pod's addresses come from, and on which node it counts: by the config, and by the pools themselves. */
+/** Which pools a pod's addresses come from, and the name of its node: from the config, and from the pools themselves. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
@@ -28,7 +28,7 @@ for (const { kind, test } of STORES) {
     const withIpam = (ipam: Json, more: Json = {}) => ({
       config: site.config({ ipam: { type: identity.ipamType, ...ipam }, ...more }),
     });
-    /** The beginnings of the addresses that a pod gets, which is gone afterwards. */
+    /** The beginnings of a pod's addresses; the pod is deleted afterwards. */
     const networksOf = async (ipam: Json, more: Json = {}) => {
       const pod = await site.makePod();
       const { ips } = await site.add(pod, withIpam(ipam, more));
@@ -36,7 +36,7 @@ for (const { kind, test } of STORES) {
       return ips.map(({ address }) => /^(10\.\d+|fd\d+)/.exec(address)?.[0]);
     };
 
-    test("are those that the config names, by name or by CIDR, each family its own", async () => {
+    test("are those in the config, by name or by CIDR, for each family", async () => {
       expect(await networksOf({ ipv4_pools: ["red"] })).toEqual(["10.62"]);
       expect(await networksOf({ ipv4_pools: ["10.61.0.0/24"] })).toEqual(["10.61"]);
       const both = { assign_ipv6: "true", ipv4_pools: ["blue"], ipv6_pools: ["red6"] };
@@ -45,7 +45,7 @@ for (const { kind, test } of STORES) {
       expect(await networksOf({ ...both, assign_ipv4: "false" })).toEqual(["fd62"]);
     });
 
-    test("must exist, exactly, and be of the family", async () => {
+    test("must exist, with this exact CIDR, and be of the right family", async () => {
       for (const pool of ["green", "10.61.0.0/25", "blue6"]) {
         const failure = failureOf(await site.call("ADD", await site.makePod(), withIpam({ ipv4_pools: [pool] })));
         expect([pool, failure.code]).toEqual([pool, 101]);
@@ -78,7 +78,7 @@ for (const { kind, test } of STORES) {
       expect(await site.left()).toEqual([]);
     });
 
-    test("may change: who runs keeps its address", async () => {
+    test("may change: running containers keep their addresses", async () => {
       const pod: Pod = await site.makePod();
       const first = await site.add(pod, withIpam({ ipv4_pools: ["blue"] }));
       await site.store.put([poolChange("blue", "10.61.0.0/24", { disabled: true })]);
@@ -92,7 +92,7 @@ for (const { kind, test } of STORES) {
   });
 
   describe(`node name on ${kind}`, () => {
-    test("is the config's, else that of the agent's file, else the host's", async () => {
+    test("is the one in the config, else in the agent's file, else the host name", async () => {
       await using site = await openPluginSite(kind);
       const nodeOf = async (more: Json) => {
         const pod = await site.makePod();

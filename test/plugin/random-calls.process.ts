@@ -1,6 +1,6 @@
 /**
- * Inside a private host: makes calls of chance, a few at once, and tells of each
- * that was not answered as a plugin must answer.
+ * Inside a private host: makes random calls, a few at once, and reports each
+ * result that is not valid for a plugin.
  *   bun random-calls.process.ts SEED COUNT RIGHTNESS(JSON) PROGRAMS
  * An ADD that succeeds is followed by its DEL, so that nothing may be left.
  */
@@ -61,7 +61,7 @@ async function execute({ name, args, environment, stdin }: RandomCall): Promise<
   return { code: child.exitCode, signal: child.signalCode, stdout, stderr };
 }
 
-/** One result, silence, or one error of a kind that was foreseen; never a trace of the program's own text. */
+/** One result, no output, or one error of an expected kind; never a stack trace. */
 function misbehaviour({ environment, args }: RandomCall, { code, signal, stdout, stderr }: Run): string | undefined {
   if (signal !== null) return `ended by ${signal}${signal === "SIGKILL" ? ": it hung" : ""}`;
   if (/^\s+at .*:\d+/m.test(stderr)) return `a stack on stderr: ${stderr}`;
@@ -70,7 +70,7 @@ function misbehaviour({ environment, args }: RandomCall, { code, signal, stdout,
   if (code !== 0) return `exit code ${code}: ${stderr}`;
   outcomes.results += 1;
   const speaks = ["ADD", "VERSION"].includes(environment["CNI_COMMAND"] ?? "");
-  // Without a command a plugin tells a person what it is.
+  // Without a command a plugin prints its description.
   if ((environment["CNI_COMMAND"] ?? "") === "") return undefined;
   if (!speaks) return stdout === "" ? undefined : `said something: ${stdout}`;
   const result = parsed(stdout);

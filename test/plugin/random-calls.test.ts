@@ -1,11 +1,10 @@
 /**
- * Calls of chance through the real executable, one process each, on a private
- * host with both datastores and existing namespaces, so that some of them
- * succeed. Each must end with one JSON error or a result, and all together
- * leave nothing.
+ * Random calls of the real executable, one process each, on a private host with
+ * both datastores and existing namespaces, so that some of them succeed. Each must
+ * end with one JSON error or a result, and together they must leave nothing.
  *
- * The host's root is read-only to them: whatever paths chance makes up, nothing
- * outside of the private host is written.
+ * The host's root is read-only for them: with random paths nothing outside of the
+ * private host is written.
  */
 import { describe, expect } from "bun:test";
 import { join } from "node:path";
@@ -27,14 +26,14 @@ interface Report {
   readonly outcomes: { readonly calls: number; readonly results: number; readonly codes: Record<string, number> };
 }
 
-describe("calls of chance", () => {
+describe("random calls", () => {
   testNeeding(hostProblem(), hasEtcd ? undefined : "needs the program etcd")(
     `${COUNT} of them end with one error or a result, and leave nothing`,
     async () => {
       await using host = await openHost();
       const network = await productNetwork("embedded");
       await installNetwork(host, network);
-      // A config that names no datastore means this one.
+      // The default datastore of a config without one.
       await startEtcdOnHost(host);
       const netns = await makeNamespaces(host);
       const before = await tracesOf(host, network);
@@ -43,7 +42,7 @@ describe("calls of chance", () => {
       console.log(JSON.stringify(outcomes));
       expect(troubles).toEqual([]);
       expect(outcomes.calls).toBe(COUNT);
-      // Chance must not have spoilt everything, nor found one error only.
+      // Some calls must succeed, and there must be more than one kind of error.
       expect(outcomes.results).toBeGreaterThan(COUNT / 20);
       expect(Object.keys(outcomes.codes).length).toBeGreaterThan(7);
       expect(await tracesOf(host, network)).toEqual(before);
@@ -53,7 +52,7 @@ describe("calls of chance", () => {
   );
 });
 
-/** Of host-local: its lock, its memory and its index stay. */
+/** Files of host-local that stay: its lock, its last address and its index. */
 const HELD_ADDRESSES =
   "find /var/lib/cni -type f ! -name lock ! -name 'last_reserved_ip.*' ! -path '*/.index/*' 2>/dev/null || true";
 

@@ -1,4 +1,4 @@
-/** How often a steady ADD and DEL ask etcd, by etcd's own count; and the switches of the executable. */
+/** Requests of ADD and DEL to etcd, counted by etcd itself; and the options of the executable. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { identity } from "../../src/identity.ts";
@@ -30,7 +30,7 @@ describe("plugin on etcd", () => {
     return (await asked()) - before;
   };
 
-  test("asks it twice for a steady ADD of both families, twice for a DEL, once when there is nothing left", async () => {
+  test("makes two requests for an ADD of both families, two for a DEL, and one if nothing is left", async () => {
     const [first, second] = [await site.makePod(), await site.makePod()];
     await site.add(first);
 
@@ -41,7 +41,7 @@ describe("plugin on etcd", () => {
     expect(await site.left()).toEqual([]);
   });
 
-  test("says with -t whether it can be used", async () => {
+  test("tests with -t whether it can be used", async () => {
     const run = (more: object) =>
       site.host.run([builtProgram(), "-t"], { stdin: JSON.stringify({ ...site.config(), ...more }) });
 
@@ -63,7 +63,7 @@ describe("plugin on etcd", () => {
     );
   });
 
-  test("tells where the time goes, in one line, when it is asked to", async () => {
+  test("prints where the time goes, in one line, if requested", async () => {
     const pod = await site.makePod();
     const environment = { [`${identity.environmentPrefix}TRACE`]: "1" };
     const { stderr } = await site.call("ADD", pod, { environment });
@@ -74,7 +74,7 @@ describe("plugin on etcd", () => {
     expect((await site.call("DEL", pod)).stderr).toBe("");
   });
 
-  test("logs warnings of the config, and unknown keys only to who asks for all", async () => {
+  test("logs warnings about the config, and unknown keys only at log level DEBUG", async () => {
     const pod = await site.makePod();
     const path = "/var/log/vt/cni.log";
     const config = (log_level: string) =>

@@ -1,4 +1,4 @@
-/** Attachments that are easily taken for one another: each keeps what is its own. */
+/** Attachments that are easily confused: each keeps its own links, addresses and records. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { ordinalsOf, releaseOrdinals } from "../../src/ipam/block.ts";
 import { readBlock, writeBlock } from "../../src/model/ipam-block.ts";
@@ -17,7 +17,7 @@ import {
 
 const test = testNeeding(hostProblem());
 
-describe("attachments that are alike", () => {
+describe("similar attachments", () => {
   let site: PluginSite;
   beforeAll(async () => {
     if (hostProblem() === undefined) site = await openPluginSite("embedded");
@@ -39,7 +39,7 @@ describe("attachments that are alike", () => {
   };
   const linksIn = (pod: Pod) => site.inside(pod, ["ip", "-o", "link"]);
 
-  test("container IDs that begin alike: the second is refused, and the first keeps its link", async () => {
+  test("container IDs with the same beginning: the second is refused, and the first keeps its link", async () => {
     const [first, second] = [
       await site.makePod({ containerId: "000000000001" }),
       await site.makePod({ containerId: "000000000002" }),
@@ -58,7 +58,7 @@ describe("attachments that are alike", () => {
     expect(await site.left()).toEqual([]);
   });
 
-  test("a second interface of one pod, and a pod of the name of both", async () => {
+  test("a second interface of a pod, and a pod whose name contains both", async () => {
     const first = await site.makePod({ args: podArguments("web"), ifname: "net1" });
     const second = await site.makePod({ args: podArguments("web.net1") });
     const results = [await site.add(first), await site.add(second)];
@@ -71,7 +71,7 @@ describe("attachments that are alike", () => {
     expect(await site.left()).toEqual([]);
   });
 
-  test("one pod in two networks: GC, CHECK and DEL of one leave the other alone", async () => {
+  test("one pod in two networks: GC, CHECK and DEL of one do not affect the other", async () => {
     const first = await site.makePod({ args: podArguments("web-0") });
     const second = { ...first, ifname: "net1" };
     const elsewhere = site.config({ name: "elsewhere" });
@@ -82,14 +82,14 @@ describe("attachments that are alike", () => {
     expect(await linksIn(first)).not.toContain("eth0");
     await site.quietly("DEL", first);
     await site.quietly("CHECK", second, { config: { ...elsewhere, prevResult } });
-    // Under the name of the wrong network nothing of it is touched.
+    // With the name of the wrong network nothing of it is changed.
     await site.quietly("DEL", second);
     await site.quietly("CHECK", second, { config: { ...elsewhere, prevResult } });
     await site.quietly("DEL", second, { config: elsewhere });
     expect(await site.left()).toEqual([]);
   });
 
-  test("one node by two names: a DEL under the new one finds what was recorded under the old", async () => {
+  test("a renamed node: a DEL with the new name finds what was recorded with the old one", async () => {
     const pod = await site.makePod({ args: podArguments("web-1") });
     const other = { ...pod, ifname: "net1" };
     const before = { config: site.config({ nodename: "node-1.example.org" }) };
@@ -129,7 +129,7 @@ describe("attachments that are alike", () => {
     expect(await site.left()).toEqual([]);
   });
 
-  test("an interface that was renamed in the container: CHECK misses it, ADD makes it anew, DEL leaves nothing", async () => {
+  test("an interface that was renamed in the container: CHECK reports it, ADD creates it again, DEL leaves nothing", async () => {
     const pod = await site.makePod();
     const prevResult = await site.add(pod);
     const rename = () => site.inside(pod, ["sh", "-c", "ip link set eth0 down; ip link set eth0 name other"]);

@@ -1,8 +1,7 @@
 /**
  * Many sandboxes at once on one host: all added, all checked, half of them
- * deleted while others are added. After each step three accounts must agree to
- * the address: what the plugin answered, what the kernel routes, and what the
- * datastore holds.
+ * deleted while others are added. After each step the addresses must be the same in
+ * the plugin's results, the kernel's routes and the datastore.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { type Attached, expectAgreement } from "../support/compare-addresses.ts";

@@ -1,4 +1,4 @@
-/** Marked secrets in every field of the network config: nothing the executable prints holds one. */
+/** Marked secrets in every field of the network config: no output of the executable contains one. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -31,7 +31,7 @@ const fields = Object.entries(networkConfigFields()).flatMap(([name, field]) =>
   field.kind === "section" ? Object.keys(field.fields).map((inner) => `${name}.${inner}`) : [name],
 );
 
-/** One config for each field, and two for keys that nobody knows. */
+/** One config for each field, and two for unknown keys. */
 async function configsWith(secret: unknown): Promise<readonly string[]> {
   const configs = [...fields, "unknown_key", "policy.k8s_auth_token"].map((field) => withField(field, secret));
   return Promise.all(
@@ -43,14 +43,14 @@ async function configsWith(secret: unknown): Promise<readonly string[]> {
   );
 }
 
-/** The lines in which the mark, or its form in base64, shows. */
+/** The lines that contain the mark, as text or in base64. */
 function leaksOf(run: PluginRun): readonly string[] {
   const lines = `${run.stdout}\n${run.stderr}`.split("\n");
   return lines.filter((line) => line.includes(MARK) || line.includes(btoa(PEM).slice(0, 40)));
 }
 
 describe("the admin tool", () => {
-  test.each(Object.entries(SECRETS))("checks configs without telling %s", async (_, secret) => {
+  test.each(Object.entries(SECRETS))("checks configs without revealing %s", async (_, secret) => {
     const files = await configsWith(secret);
     for (const args of [[], ["--effective"], ["-o", "json"], ["--effective", "-o", "json"]]) {
       const run = await runPlugin(builtProgram(identity.adminTool), { args: ["config", "check", ...args, ...files] });
@@ -61,7 +61,7 @@ describe("the admin tool", () => {
   });
 });
 
-/** The secret in every field, and in every field that lets it pass: a config that is refused, and one that is used. */
+/** The secret in every field, and in every field that accepts it: a config that is refused, and one that is used. */
 function configsFullOf(secret: unknown): readonly Json[] {
   const filled = (fieldsToFill: readonly string[]): Json => {
     const config: Record<string, unknown> = { ...MINIMAL };
@@ -75,11 +75,11 @@ function configsFullOf(secret: unknown): readonly Json[] {
   return [filled(fields), filled(passing.filter((field) => !KEPT.has(field)))];
 }
 
-/** What tells a used config where to go: with a secret there it would not get as far as the log. */
+/** Fields that a used config needs unchanged: with a secret there the call would not get as far as the log. */
 const KEPT = new Set(["type", "ipam.type", "datastore_type", "datastore_path", "nodename_file"]);
 
 describe.each([identity.product, identity.ipamType])("the plugin %s", (name) => {
-  test.each(Object.entries(SECRETS))("neither answers nor logs %s", async (_, secret) => {
+  test.each(Object.entries(SECRETS))("neither prints nor logs %s", async (_, secret) => {
     const log = join(directory.path, `${name}.log`);
     const good = {
       name: "net",
