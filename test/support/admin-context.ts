@@ -1,4 +1,4 @@
-/** The admin tool run inside the test: files are a table, output is text. */
+/** Runs the admin tool inside the test: files are a table, output is text. */
 import type { Context } from "../../src/admin/command.ts";
 import type { HostAddress } from "../../src/admin/node/host-addresses.ts";
 import type { HostFacts } from "../../src/admin/node/host-facts.ts";
@@ -20,7 +20,7 @@ export interface AdminSurroundings {
   readonly terminalWidth?: number | undefined;
   readonly env?: Context["env"];
   readonly showsProgress?: boolean;
-  /** What the tool works on, whatever datastore it is told to use. It stays open. */
+  /** The datastore of the tool, whatever its options say. It stays open. */
   readonly store?: Datastore;
   readonly openDatastore?: Context["openDatastore"];
   readonly hostFacts?: HostFacts;

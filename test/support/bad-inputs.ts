@@ -1,13 +1,13 @@
-/** Thirty configs as people get them wrong: what is written, and the place and words its author is answered with. */
+/** Thirty configs with typical mistakes, and the position and message that are reported for each. */
 import { identity } from "../../src/identity.ts";
 import { MINIMAL } from "./network-config.ts";
 
 export interface BadInput {
   readonly wrong: string;
   readonly text: string;
-  /** Path of the answer inside the file; empty for the whole. */
+  /** Path of the reported field; empty for the whole file. */
   readonly path: string;
-  /** What the answer must say: the value, what is allowed, the fix. */
+  /** What the message must contain: the value, what is allowed, the fix. */
   readonly says: readonly string[];
 }
 

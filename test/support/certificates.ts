@@ -12,7 +12,7 @@ export function makeRoot(directory: string, name: string): Certificate {
   return { cert, key };
 }
 
-/** A certificate for 127.0.0.1 and localhost, good for servers and clients. */
+/** A certificate for 127.0.0.1 and localhost, valid for servers and clients. */
 export function makeSigned(directory: string, name: string, root: Certificate, commonName?: string): Certificate {
   const { cert, key } = pathsOf(directory, name);
   const request = join(directory, `${name}.csr`);

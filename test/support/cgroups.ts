@@ -1,13 +1,13 @@
 /**
- * The cgroups of private hosts: the one thing the kernel does not take away
- * with a process namespace. Every one is called `vt-<pid of its test>-<n>`.
+ * The cgroups of private hosts: the only thing that the kernel does not remove
+ * with a PID namespace. Their names are `vt-<pid of the test>-<n>`.
  */
 import { existsSync, readdirSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 
 const ROOT = "/sys/fs/cgroup";
 
-/** Removes what tests that were killed left behind. */
+/** Removes what killed tests left behind. */
 export function sweepCgroups(): void {
   for (const name of new Set(hierarchies().flatMap(hostNames))) {
     const owner = /^vt-(\d+)-/.exec(name)?.[1];
@@ -19,7 +19,7 @@ export function removeCgroups(name: string): void {
   for (const hierarchy of hierarchies()) removeTree(join(hierarchy, name));
 }
 
-/** One folder per controller with cgroup v1, the root itself with v2. */
+/** One directory per controller with cgroup v1, the root itself with v2. */
 function hierarchies(): readonly string[] {
   if (!existsSync(ROOT)) return [];
   return [
@@ -42,6 +42,6 @@ function removeTree(directory: string): void {
   try {
     rmdirSync(directory);
   } catch {
-    // A process that the kernel is still taking down holds it: the next sweep removes it.
+    // A process that is still exiting uses it: the next sweep removes it.
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Three accounts of who has which address: what the plugin answered, what the
- * kernel routes, and what the datastore holds.
+ * Compares which container has which address in three places: the plugin's
+ * results, the kernel's routes, and the datastore.
  */
 import { expect } from "bun:test";
 import { openMemory } from "../../src/datastore/memory/memory.ts";
@@ -19,7 +19,7 @@ export interface Attached {
   readonly result: AddResult;
 }
 
-/** They agree to the address, and nobody else has one. */
+/** Fails unless all three are equal, and no other container has an address. */
 export async function expectAgreement(site: PluginSite, attached: readonly Attached[]): Promise<void> {
   const answered = accountOf(
     attached.flatMap(({ pod, result }) => result.ips.map(({ address }) => [pod.containerId, address] as const)),
@@ -42,7 +42,7 @@ function accountOf(pairs: readonly (readonly [containerId: string, address: stri
   return account;
 }
 
-/** By the kernel: routes to links that bear a container's mark. */
+/** In the kernel: routes to links with a container's mark. */
 async function routed({ host }: PluginSite): Promise<Account> {
   const json = async (...args: readonly string[]) => JSON.parse(await host.must(["ip", "-j", ...args]));
   const links: readonly { ifname: string; ifalias?: string }[] = await json("link");
@@ -58,7 +58,7 @@ async function routed({ host }: PluginSite): Promise<Account> {
   );
 }
 
-/** By the datastore, whose records must also agree among themselves. */
+/** In the datastore, whose records must also be consistent. */
 async function recorded({ store }: PluginSite): Promise<Account> {
   const entries = [...(await store.list())];
   const world = await worldOf(entries);

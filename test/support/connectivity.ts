@@ -1,11 +1,11 @@
-/** Packets as proof: whether one place reaches another. */
+/** Tests connectivity with real packets. */
 import type { Host } from "./host.ts";
 import { pollUntil } from "./poll.ts";
 
-/** Runs a command somewhere; fails when it does. */
+/** Runs a command in a host or container; throws if it fails. */
 export type Execute = (command: readonly string[]) => Promise<unknown>;
 
-/** Pings until it is answered: an IPv6 address may still be tentative. */
+/** Pings until there is a reply: an IPv6 address may still be tentative. */
 export async function pingEach(execute: Execute, addresses: readonly string[]): Promise<void> {
   for (const address of addresses) {
     const ping = ["/bin/busybox", address.includes(":") ? "ping6" : "ping", "-c", "1", "-W", "1", address];
@@ -13,7 +13,7 @@ export async function pingEach(execute: Execute, addresses: readonly string[]): 
   }
 }
 
-/** The body that an HTTP server gives, asked from the host as soon as it answers. */
+/** The body of an HTTP response, requested from the host until the server responds. */
 export async function fetchFromHost(host: Host, address: string, port: number, path = "/"): Promise<string> {
   const request = ["busybox", "nc", "-w", "2", address, String(port)];
   let body = "";

@@ -8,11 +8,11 @@ import { IMAGE, makeImageArchive, makeRootfs, rootfsProblem } from "./rootfs.ts"
 
 export interface Containerd extends Disposable {
   readonly cri: Cri;
-  /** `ctr` in the host's own namespace of containerd. */
+  /** `ctr` in the host's own containerd namespace. */
   ctr(...command: readonly string[]): Promise<Finished>;
-  /** Runs a container with the first network of /etc/cni/net.d to its end, gives what it printed. */
+  /** Runs a container with the first network of /etc/cni/net.d until it exits; returns what it printed. */
   runOnce(id: string, command: readonly string[]): Promise<string>;
-  /** Starts one that stays. `ctr` never calls DEL for it: removing it is left to GC. */
+  /** Starts a container that keeps running. `ctr` never calls DEL for it: GC has to remove its attachment. */
   runDetached(id: string, command: readonly string[]): Promise<void>;
   exec(id: string, command: readonly string[]): Promise<string>;
   remove(id: string): Promise<void>;
@@ -63,7 +63,7 @@ export async function startContainerd(host: Host): Promise<Containerd> {
   };
 }
 
-/** `restrict_oom_score_adj`: hosts that lack CAP_SYS_RESOURCE cannot lower the score. */
+/** `restrict_oom_score_adj`: hosts without CAP_SYS_RESOURCE cannot lower the score. */
 function configuration(host: Host): string {
   const at = (name: string) => join(host.directory, name);
   const unused = ["btrfs", "zfs", "aufs", "devmapper"].map((kind) => `"io.containerd.snapshotter.v1.${kind}"`);

@@ -1,4 +1,4 @@
-/** The executable that can be ended at any point of its work, under all its names; built once per test file. */
+/** Builds the executable with crash points, under all its names, once per test file. */
 import { mkdirSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { programNames } from "../../src/bin/programs.ts";

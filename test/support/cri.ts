@@ -1,6 +1,6 @@
 /**
- * The kubelet's way to a container runtime: CRI v1 by plain gRPC over HTTP/2 on
- * containerd's socket. Only the calls that make and take away a pod's sandbox.
+ * A CRI v1 client like the kubelet's: gRPC over HTTP/2 on containerd's socket. Only
+ * the calls that create and remove a pod's sandbox.
  */
 import { type ClientHttp2Session, connect } from "node:http2";
 import { connect as connectSocket } from "node:net";
@@ -33,7 +33,7 @@ export interface Cri extends Disposable {
   podSandboxStatus(id: string): Promise<PodSandboxStatus>;
   stopPodSandbox(id: string): Promise<void>;
   removePodSandbox(id: string): Promise<void>;
-  /** The network condition's trouble; undefined when the runtime says NetworkReady. */
+  /** The message of the network condition; undefined if the runtime reports NetworkReady. */
   networkTrouble(): Promise<string | undefined>;
 }
 

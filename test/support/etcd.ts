@@ -1,7 +1,7 @@
 /**
  * Real etcd servers on loopback: single or clustered, plain or with TLS, with
- * or without the JSON gateway. They die with the test run, and what a killed
- * run left behind is swept away by the next one.
+ * or without the JSON gateway. They end with the test run, and the next run removes
+ * what a killed one left.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -10,7 +10,7 @@ import { temporaryDirectory } from "./temporary-directory.ts";
 
 export const hasEtcd = Bun.which("etcd") !== null;
 
-/** Put before a command, it lets the kernel end it when the test run is killed. */
+/** Prefix of a command: the kernel then kills it together with the test run. */
 export const DYING_WITH_PARENT: readonly string[] = Bun.which("setpriv") ? ["setpriv", "--pdeathsig", "KILL"] : [];
 
 const MARK = "vt-etcd-";
@@ -22,10 +22,10 @@ export interface ServerTls {
   readonly clientCa?: string;
 }
 
-/** Where a member runs: on loopback, unless told otherwise. */
+/** Where a member runs: by default on loopback. */
 export interface MemberPlace {
   readonly address: string;
-  /** What must stand before its command, for a namespace of its own. */
+  /** Prefix of its command, for a namespace of its own. */
   readonly enter: readonly string[];
 }
 
@@ -42,7 +42,7 @@ export interface EtcdMember {
   readonly endpoint: string;
   readonly pid: number;
   signal(name: NodeJS.Signals): void;
-  /** Starts it again with the data it had, or with what `meanwhile` makes of their directory; it must have ended. */
+  /** Starts it again with its data, after `meanwhile` may have changed them; it must have ended. */
   restart(meanwhile?: (directory: string) => void): Promise<void>;
 }
 
@@ -120,7 +120,7 @@ function memberFlags(
   ].filter((flag) => flag !== "--unsafe-no-fsync" || supportsNoFsync());
 }
 
-/** etcd 3.4 learned the flag late; tests need no durable disk. */
+/** Only later releases of etcd 3.4 have the flag; tests need no durable disk. */
 function supportsNoFsync(): boolean {
   noFsync ??= Bun.spawnSync(["etcd", "--help"]).stdout.toString().includes("unsafe-no-fsync");
   return noFsync;
@@ -143,12 +143,12 @@ export function etcdctl(endpoint: string, args: readonly string[], flags: readon
   return stdout.toString();
 }
 
-/** How many requests of each kind etcd has answered, from its own metrics. */
+/** How many requests of each kind etcd has served, from its own metrics. */
 export async function countRequests(endpoint: string): Promise<Readonly<Record<string, number>>> {
   return requestsIn(await (await fetch(`${endpoint}/metrics`)).text());
 }
 
-/** How many requests of any kind its metrics tell of. */
+/** How many requests of any kind its metrics count. */
 export function countRequestsIn(metrics: string): number {
   return Object.values(requestsIn(metrics)).reduce((sum, count) => sum + count, 0);
 }
@@ -179,7 +179,7 @@ async function freePorts(count: number): Promise<readonly number[]> {
   return ports;
 }
 
-/** The member that leads; each is asked whether it does. */
+/** The leader of the cluster. */
 export function leaderOf(cluster: EtcdCluster): EtcdMember {
   const leader = cluster.members.find(({ endpoint }) => {
     const [status] = JSON.parse(etcdctl(endpoint, ["endpoint", "status", "-w", "json"]));
@@ -205,7 +205,7 @@ async function untilListening({ hostname, port }: URL, directory: string): Promi
   throw new Error(logs.map((name) => readFileSync(join(directory, name), "utf8").slice(-2000)).join("\n"));
 }
 
-/** Ends servers of earlier runs: their data lies under our mark, and whoever started them is gone. */
+/** Ends servers of earlier runs: their data directory has our prefix, and the process that started them has ended. */
 function sweep(): void {
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
     const command = existsSync(`/proc/${pid}/cmdline`) ? readText(`/proc/${pid}/cmdline`) : "";

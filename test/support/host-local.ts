@@ -1,4 +1,4 @@
-/** host-local programs, ours and upstream's, on a data folder of a test. */
+/** host-local programs, ours and upstream's, with a data directory of a test. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { partIfBuilt } from "../parts/build.ts";
@@ -7,7 +7,7 @@ import { builtProgram, type PluginRun, runPlugin } from "./run-plugin.ts";
 export const OURS = builtProgram("host-local");
 const DEBIAN = "/usr/lib/cni/host-local";
 
-/** Upstream's programs at hand: Debian's 1.1.1, and 1.9.1 where it is built. */
+/** Upstream's programs that are available: Debian's 1.1.1, and 1.9.1 if it is built. */
 export function upstreamPrograms(): readonly (readonly [string, string])[] {
   const newest = partIfBuilt("cni-plugins");
   const programs: (readonly [string, string])[] = [["Debian's 1.1.1", DEBIAN]];
@@ -48,7 +48,7 @@ export function configOf({ dataDir, cniVersion = "1.0.0", ipam = {}, config = {}
   return { cniVersion, name: "mynet", type: "some", ipam: { type: "host-local", dataDir, ...ipam }, ...config };
 }
 
-/** What both programs know of: everything but the lock and the index. */
+/** The files that both programs use: everything but the lock and the index. */
 export function filesOf(dataDir: string): Readonly<Record<string, string>> {
   const folder = join(dataDir, "mynet");
   if (!existsSync(folder)) return {};

@@ -4,9 +4,9 @@
  *   test ── stdin pipe ──> PID 1 of the host ──> containerd, conmon, containers …
  *                          own network, mount and process namespace
  *
- * The folders that runtimes hard-wire (/run, /opt, /etc, /var/lib, /var/log) are
- * private to it. It ends when the pipe closes, so also when the test is killed,
- * and the kernel takes everything inside with it: processes, links, mounts and files.
+ * The directories that runtimes hard-code (/run, /opt, /etc, /var/lib, /var/log) are
+ * private to it. It ends when the pipe closes, so also if the test is killed, and
+ * the kernel removes everything inside: processes, links, mounts and files.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
@@ -27,18 +27,18 @@ export interface RunOptions {
 export interface Host extends AsyncDisposable {
   /** Unique and recognisable: `vt-<pid of the test>-<n>`; also the name of its cgroups. */
   readonly name: string;
-  /** A folder of its own in memory, at the same path inside. */
+  /** Its own directory in memory, with the same path inside. */
   readonly directory: string;
-  /** Its network namespace, as a path for the outside. */
+  /** The path of its network namespace, seen from outside. */
   readonly netns: string;
-  /** What must stand before a command for it to run in the host. */
+  /** Prefix of a command that runs in the host. */
   readonly enter: readonly string[];
-  /** Where a path of the host is found from outside. */
+  /** The path of a file of the host, seen from outside. */
   view(path: string): string;
   writeFile(path: string, content: string): void;
-  /** Runs a command in the host to its end. */
+  /** Runs a command in the host until it exits. */
   run(command: readonly string[], options?: RunOptions): Promise<Finished>;
-  /** The same, but any exit code other than 0 is an error; gives what it printed. */
+  /** The same, but throws if the exit code is not 0; returns what it printed. */
   must(command: readonly string[], options?: RunOptions): Promise<string>;
   /** Starts a daemon; it ends with the host. Its output goes to `<directory>/<log>`. */
   start(command: readonly string[], log: string): Bun.Subprocess;
@@ -64,7 +64,7 @@ wait $!
 
 let opened = 0;
 
-/** Why a private host cannot be made here; undefined when it can. */
+/** Why a private host cannot be created here; undefined if it can. */
 export function hostProblem(): string | undefined {
   if (process.getuid?.() !== 0) return "needs root";
   const missing = ["unshare", "nsenter", "ip"].filter((program) => Bun.which(program) === null);
@@ -92,7 +92,7 @@ export async function openHost(): Promise<Host> {
   const reader = holder.stdout.getReader();
   const { value } = await reader.read();
   if (new TextDecoder().decode(value) !== "ready\n") {
-    throw new Error(`Cannot make a private host: ${await new Response(holder.stderr).text()}`);
+    throw new Error(`Cannot create a private host: ${await new Response(holder.stderr).text()}`);
   }
   const pid = Number(readFileSync(`/proc/${holder.pid}/task/${holder.pid}/children`, "utf8").trim());
   return hostOf(name, pid, async () => {

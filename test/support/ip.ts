@@ -1,4 +1,4 @@
-/** Addresses and prefixes from text that the test knows to be right. */
+/** Addresses and prefixes from text that is known to be valid. */
 import { type Address, parseAddress } from "../../src/ip/address.ts";
 import { type Prefix, parsePrefix } from "../../src/ip/prefix.ts";
 

@@ -1,6 +1,6 @@
 /**
- * A host with one datastore and the built IPAM plugin: what a runtime would
- * call, and a connection of our own to judge the outcome by.
+ * A host with one datastore and the built IPAM plugin: calls of a runtime, and our
+ * own connection to the datastore to check the outcome.
  */
 import { join } from "node:path";
 import type { Change, Datastore } from "../../src/datastore/datastore.ts";
@@ -19,13 +19,13 @@ export interface IpamSite {
   /** The network config; `more` adds fields to it. */
   readonly config: Readonly<Record<string, unknown>>;
   readonly store: Datastore;
-  /** The first endpoint of etcd, where there is one. */
+  /** The first endpoint of etcd, if the datastore is etcd. */
   readonly endpoint?: string;
   readonly environment: Readonly<Record<string, string>>;
   stop(): Promise<void>;
 }
 
-/** Each datastore that the plugin runs on, and why it cannot be tried here. */
+/** Each datastore that the plugin supports, and why it cannot be tested here. */
 export const IPAM_SITES = [
   { name: "embedded", missing: undefined, start: startEmbeddedSite },
   { name: "etcd", missing: hasEtcd ? undefined : "no etcd", start: startEtcdSite },

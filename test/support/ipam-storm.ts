@@ -1,17 +1,17 @@
 /**
- * Many processes at once that take and give back addresses, and a judge that
- * believes only the answers they gave.
+ * Many processes at once that assign and release addresses, and checks that only use
+ * their results.
  *
- * An address is held from the moment an ADD answered it until the DEL of its
- * container begins; two holders at one moment are a double allocation, whatever
- * the datastore says.
+ * A container has an address from the end of its ADD until its DEL begins; two
+ * containers with one address at the same time are a double allocation, whatever
+ * the datastore contains.
  */
 import { type IpamSite, PLUGIN } from "./ipam-site.ts";
 
 export interface StormSize {
   readonly processes: number;
   readonly rounds: number;
-  /** How many of the processes are killed: from 0 to 1. */
+  /** The share of processes that are killed, from 0 to 1. */
   readonly killed?: number;
 }
 
@@ -24,7 +24,7 @@ export interface Holding {
 
 export interface StormReport {
   readonly holdings: readonly Holding[];
-  /** Of ADDs and DELs that were let live, milliseconds. */
+  /** Milliseconds of ADDs and DELs that were not killed. */
   readonly durations: readonly number[];
   readonly failures: readonly string[];
   readonly killed: number;
@@ -44,7 +44,7 @@ export async function runStorm(site: IpamSite, size: StormSize): Promise<StormRe
   };
 }
 
-/** Pairs of containers that held the same address at the same moment. */
+/** Pairs of containers that had the same address at the same time. */
 export function findDoubles(holdings: readonly Holding[]): readonly string[] {
   const sorted = [...holdings].sort((left, right) => left.from - right.from);
   const last = new Map<string, Holding>();

@@ -1,7 +1,7 @@
 /**
- * Workers of a runtime that go on whatever happens to the datastore: a failed
- * call is written down, and what could not be given back is owed and given back
- * later. The judge believes the answers they got, not the datastore.
+ * Workers of a runtime that continue whatever happens to the datastore: a failed
+ * call is recorded, and what could not be released is released later. The checks use
+ * the results they got, not the datastore.
  */
 import { type IpamSite, PLUGIN } from "./ipam-site.ts";
 import type { Holding } from "./ipam-storm.ts";
@@ -14,7 +14,7 @@ export interface CallFailure {
   readonly details: string;
 }
 
-/** What happened between two moments of a trial. */
+/** What happened in one interval of a trial. */
 export interface Watch {
   readonly calls: number;
   readonly failures: readonly CallFailure[];
@@ -35,7 +35,7 @@ export class IpamCrew {
     private readonly workers: number,
   ) {}
 
-  /** Every worker makes and removes containers, one after another; it begins by removing what it kept, and keeps its last one. */
+  /** Every worker adds and deletes containers, one after another; it first deletes the one it kept, and keeps its last one. */
   async work(rounds: number): Promise<Watch> {
     const carried = this.carried.splice(0);
     const work = async (index: number) => {
@@ -51,21 +51,21 @@ export class IpamCrew {
     return this.report();
   }
 
-  /** Gives back what is owed and what is kept; a call that fails now is a failure of the trial. */
+  /** Releases everything that is left; a call that fails now fails the trial. */
   async finish(): Promise<Watch> {
     for (const each of this.carried.splice(0)) await this.remove(each);
     for (const { container } of this.owed.splice(0)) await this.call("DEL", container);
     return this.report();
   }
 
-  /** The address, or `undefined` when the call failed. */
+  /** The address, or `undefined` if the call failed. */
   async address(container: string): Promise<string | undefined> {
     return (await this.call("ADD", container))?.ips?.[0]?.address;
   }
 
   private async add(container: string) {
     const address = await this.address(container);
-    // A runtime removes what it failed to make.
+    // A runtime calls DEL after a failed ADD.
     if (address === undefined) this.owed.push({ container });
     return address === undefined ? undefined : { container, address, from: performance.now() };
   }

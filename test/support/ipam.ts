@@ -1,4 +1,4 @@
-/** A small world for the allocator: pools, nodes, reservations, and requests against them. */
+/** A small set of pools, nodes and reservations for tests of the allocator, and requests to it. */
 import type { Change, Datastore } from "../../src/datastore/datastore.ts";
 import { type Address, formatAddress, parseAddress } from "../../src/ip/address.ts";
 import { type Prefix, parsePrefix } from "../../src/ip/prefix.ts";
@@ -17,11 +17,11 @@ import { node as nodeKind } from "../../src/model/node.ts";
 const AT_ONCE = 100;
 
 export function prefix(text: string): Prefix {
-  return parsePrefix(text) ?? fail(`"${text}" is no prefix`);
+  return parsePrefix(text) ?? fail(`"${text}" is not a prefix`);
 }
 
 export function address(text: string): Address {
-  return parseAddress(text) ?? fail(`"${text}" is no address`);
+  return parseAddress(text) ?? fail(`"${text}" is not an address`);
 }
 
 export function poolChange(name: string, cidr: string, more: Partial<IPPoolSpec> = {}): Change {
@@ -53,7 +53,7 @@ export async function seed(store: Datastore, ...changes: readonly Change[]): Pro
     await store.commit(changes.slice(start, start + AT_ONCE));
 }
 
-/** Time stands still, chance is fair, and nobody waits. */
+/** A fixed clock, fair randomness, and no waiting. */
 export function means(more: Partial<AllocatorMeans> = {}): AllocatorMeans {
   return {
     now: () => new Date("2026-01-02T03:04:05Z"),

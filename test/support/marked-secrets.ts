@@ -1,4 +1,4 @@
-/** Secrets with a mark to search for, and every place of the network config to put them. */
+/** Secrets with a mark to search for, and every place in the network config for them. */
 import { networkConfigFields } from "../../src/config/schema.ts";
 
 export const MARK = "S3CRET";
@@ -24,7 +24,7 @@ const FIELDS = Object.entries(networkConfigFields()).flatMap(([name, field]) => 
 
 export const PLACES_FOR_SECRETS = [...FIELDS, "unknown_key", "ipam.unknown", "policy.k8s_auth_token"];
 
-/** Each secret as a text, in a list, as a key, and inside an object. */
+/** Each secret as a string, in a list, as a key, and inside an object. */
 export const VALUES_WITH_SECRETS: readonly unknown[] = SECRETS.flatMap((secret) => [
   secret,
   [secret],

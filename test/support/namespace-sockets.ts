@@ -1,16 +1,16 @@
 /**
  * Sockets of the test itself inside network namespaces: a socket stays in the
- * namespace of its birth, so servers and clients need no process of their own.
+ * namespace it was created in, so servers and clients need no process of their own.
  */
 import { closeNetns, openNetns, runInNetns } from "../../src/linux/netns.ts";
 
-/** What came of a question. */
+/** The outcome of a request. */
 export type Reply = string;
 
-/** How long silence counts as none. */
+/** How long to wait before reporting silence. */
 const PATIENCE_MILLISECONDS = 1_000;
 
-/** Runs something that opens a socket at once, inside the namespace. */
+/** Runs a function that opens a socket inside the namespace. */
 function inside<T>(netns: string, open: () => T): T {
   const opened = openNetns(netns);
   if (opened === undefined) throw new Error(`no namespace ${netns}`);
@@ -21,7 +21,7 @@ function inside<T>(netns: string, open: () => T): T {
   }
 }
 
-/** Answers every TCP connection with the server's name and the client's address. */
+/** Replies to every TCP connection with the server's name and the client's address. */
 export function serveTcp(netns: string, name: string, port: number, hostname = "::"): Disposable {
   const server = inside(netns, () =>
     Bun.listen({
@@ -30,7 +30,7 @@ export function serveTcp(netns: string, name: string, port: number, hostname = "
       socket: {
         open: (socket) => void socket.end(`${name} ${plain(socket.remoteAddress)}`),
         data: () => {},
-        // A client that gave up.
+        // The client has disconnected.
         error: () => {},
       },
     }),
@@ -38,7 +38,7 @@ export function serveTcp(netns: string, name: string, port: number, hostname = "
   return { [Symbol.dispose]: () => server.stop(true) };
 }
 
-/** Answers every datagram with the server's name and the client's address. */
+/** Replies to every datagram with the server's name and the client's address. */
 export async function serveUdp(netns: string, name: string, port: number, hostname = "::"): Promise<Disposable> {
   const server = await inside(netns, () =>
     Bun.udpSocket({
@@ -71,7 +71,7 @@ export async function hearUdp(netns: string, port: number, hostname = "::"): Pro
   return { senders, [Symbol.dispose]: () => socket.close() };
 }
 
-/** What a TCP server says, `refused`, or `silence`. */
+/** The reply of a TCP server, `refused`, or `silence`. */
 export async function askTcp(netns: string, hostname: string, port: number): Promise<Reply> {
   const answer = Promise.withResolvers<Reply>();
   let text = "";
@@ -103,7 +103,7 @@ export async function askTcp(netns: string, hostname: string, port: number): Pro
 }
 
 export interface UdpClient extends Disposable {
-  /** The next answer, or `silence`. Every question goes out by the same port. */
+  /** The next reply, or `silence`. Every request is sent from the same port. */
   ask(hostname: string, port: number): Promise<Reply>;
 }
 

@@ -1,5 +1,5 @@
 /**
- * What a test needs of its host. A test whose means are missing skips itself,
+ * What a test needs from its host. If something is missing, the test is skipped,
  * and its name says why:
  *
  *   testNeeding(root, program("nft"))("drops what no rule allows", () => { … });
@@ -7,7 +7,7 @@
 import { test } from "bun:test";
 import type { Program } from "../../scripts/programs/table.ts";
 
-/** The reason why it is missing, or `undefined` when it is there. */
+/** The reason why it is missing, or `undefined` if it is available. */
 type Need = string | undefined;
 
 export const root: Need = process.getuid?.() === 0 ? undefined : "needs root";

@@ -1,14 +1,14 @@
 /**
- * Network namespaces of the tests: all named `vt-<area>-<process>-…`, so that a
- * run that was killed leaves nothing that the next one does not sweep, and runs
- * side by side leave each other alone.
+ * Network namespaces of the tests: all named `vt-<area>-<process>-…`, so that the
+ * next run removes what a killed one left, and concurrent runs do not disturb each
+ * other.
  */
 import { existsSync, readdirSync } from "node:fs";
 
 const FOLDER = "/run/netns";
 const PREFIX = "vt-";
 
-/** Tests that make namespaces skip themselves without these means. */
+/** What tests need that create namespaces. */
 export const canMakeNetns = process.getuid?.() === 0 && Bun.which("ip") !== null && Bun.which("nsenter") !== null;
 
 export interface TestNetns {
@@ -37,7 +37,7 @@ export class NetnsArea {
     if (existsSync(netns.path)) run(["ip", "netns", "delete", netns.name]);
   }
 
-  /** Removes all that this run, or a dead run of this area, has left. */
+  /** Removes everything that this run, or a dead run of this area, has left. */
   sweep(): void {
     if (!existsSync(FOLDER)) return;
     for (const name of readdirSync(FOLDER)) if (this.#isLeftOver(name)) run(["ip", "netns", "delete", name]);
@@ -50,7 +50,7 @@ export class NetnsArea {
   }
 }
 
-/** Runs a command inside the namespace; its standard output, or an error with what it said. */
+/** Runs a command inside the namespace; returns its stdout, or throws with its stderr. */
 export function runIn(netns: TestNetns, command: readonly string[], input = ""): string {
   return run(["nsenter", `--net=${netns.path}`, "--", ...command], input);
 }

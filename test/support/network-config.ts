@@ -1,4 +1,4 @@
-/** Shortest ways to ask the decoder, for the tests of the network config. */
+/** Short calls of the decoder, for the tests of the network config. */
 import { decodeNetworkConfig, requireNetworkConfig } from "../../src/config/decode.ts";
 import type { NetworkConfig } from "../../src/config/network-config.ts";
 import { pathText } from "../../src/config/problem.ts";

@@ -1,6 +1,6 @@
 /**
- * A network as the client tests see it: a config list, the plugins behind it, and
- * how to ask it what it still keeps. The same tests then run over every row.
+ * A network in the client tests: a config list, its plugins, and how to list what it
+ * still has recorded. The same tests run for every network.
  */
 import { existsSync, readdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -8,33 +8,33 @@ import { type Built, part, partIfBuilt } from "../parts/build.ts";
 import { type Host, hostProblem } from "./host.ts";
 
 export interface NetworkUnderTest {
-  /** Stands in the tests' titles. */
+  /** Shown in the titles of tests. */
   readonly title: string;
-  /** The name inside its config list. */
+  /** The name in its config list. */
   readonly name: string;
-  /** Why it cannot be tried here. */
+  /** Why it cannot be tested here. */
   readonly missing?: string;
-  /** How its addresses begin, one per family: tells them from those of a client's own fall-back network. */
+  /** The beginnings of its addresses, one per family: a client's own fall-back network has others. */
   readonly addressPrefixes: readonly string[];
-  /** The CNI versions that its plugins speak. */
+  /** The CNI versions that its plugins support. */
   readonly versions: readonly string[];
-  /** Whether its GC finds attachments that no runtime remembers. */
+  /** Whether its GC finds attachments that no runtime lists. */
   readonly collectsGarbage: boolean;
   /** Searched in this order; all plugins of the list must be in one of them, and `loopback` for the CRI. */
   readonly pluginDirectories: readonly string[];
   conflist(cniVersion: string): object;
-  /** Datastore, pool and whatever else must stand before the first ADD. */
+  /** Creates datastore, pool and everything else that the first ADD needs. */
   prepare?(host: Host): Promise<void>;
-  /** Every address, endpoint … that it still keeps for an attachment. */
+  /** Every address, endpoint … that it still has for an attachment. */
   kept(host: Host): Promise<readonly string[]>;
-  /** What the node agent says of the calls that it served; absent where none is meant to serve. */
+  /** The node agent's log of the calls that it served; absent if no agent runs. */
   served?(host: Host): readonly string[];
 }
 
 export const BIN_DIRECTORY = "/opt/cni/bin";
 const CONFIG_DIRECTORY = "/etc/cni/net.d";
 
-/** Makes the network usable on the host, at the places that clients hard-wire. */
+/** Installs the network on the host, at the paths that clients hard-code. */
 export async function installNetwork(host: Host, network: NetworkUnderTest, cniVersion = "1.0.0"): Promise<void> {
   for (const directory of network.pluginDirectories) {
     for (const file of readdirSync(directory)) {
@@ -54,7 +54,7 @@ export async function upstreamPlugins(): Promise<Built> {
   return hostProblem() === undefined ? await part("cni-plugins") : partIfBuilt("cni-plugins");
 }
 
-/** For what every release of upstream's plugins does: 1.9.1, or Debian's 1.1.1 (which does not know CNI 1.1.0). */
+/** For tests that any release of upstream's plugins passes: 1.9.1, or Debian's 1.1.1 (which does not support CNI 1.1.0). */
 export async function anyUpstreamPlugins(): Promise<string> {
   const built = await upstreamPlugins();
   return "path" in built ? built.path : DEBIAN_PLUGINS;
@@ -62,7 +62,7 @@ export async function anyUpstreamPlugins(): Promise<string> {
 
 const DATA_DIRECTORY = "/var/lib/cni/networks";
 
-/** ptp + host-local + portmap + bandwidth of upstream: proves the harness itself. */
+/** Upstream's ptp + host-local + portmap + bandwidth: validates the tests themselves. */
 export async function upstreamNetwork(): Promise<NetworkUnderTest> {
   const name = "upstream";
   const plugins = await upstreamPlugins();
@@ -88,7 +88,7 @@ export async function upstreamNetwork(): Promise<NetworkUnderTest> {
           },
         },
         { type: "portmap", capabilities: { portMappings: true }, snat: true },
-        // No rates here: they would win over those of a pod's annotations.
+        // No rates here: they would override those of a pod's annotations.
         { type: "bandwidth", capabilities: { bandwidth: true } },
       ],
     }),

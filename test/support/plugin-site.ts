@@ -1,6 +1,6 @@
 /**
- * A private host with a datastore, two pools and the built plugin: what a
- * runtime would call, and eyes of our own for what is left afterwards.
+ * A private host with a datastore, two pools and the built plugin: calls of a
+ * runtime, and a list of everything that is left afterwards.
  */
 import { readdirSync } from "node:fs";
 import type { Change } from "../../src/datastore/datastore.ts";
@@ -38,22 +38,22 @@ export type Command = "ADD" | "DEL" | "CHECK" | "GC" | "STATUS";
 export interface PluginSite extends AsyncDisposable {
   readonly host: Host;
   readonly store: TestStore;
-  /** The network config of the site, with `more` put in its place. */
+  /** The network config of the site, with the fields of `more`. */
   config(more?: Json): Json;
-  /** A namespace on the host, and who lives in it. */
+  /** Creates a pod: a namespace on the host, with a container ID. */
   makePod(more?: Partial<Pod>): Promise<Pod>;
   call(command: Command, pod: Pod, options?: CallOptions): Promise<Finished>;
-  /** ADD that must succeed. */
+  /** Runs an ADD that must succeed. */
   add(pod: Pod, options?: CallOptions): Promise<AddResult>;
-  /** A command that must succeed and say nothing. */
+  /** Runs a command that must succeed without output. */
   quietly(command: Command, pod: Pod, options?: CallOptions): Promise<void>;
-  /** Runs a command in the pod's namespace; what it printed. */
+  /** Runs a command in the pod's namespace; returns what it printed. */
   inside(pod: Pod, command: readonly string[]): Promise<string>;
-  /** Every link, route, address, endpoint, handle and file that an attachment can leave; empty when all is well. */
+  /** Every link, route, address, endpoint, handle and file that an attachment can leave; empty if nothing is left. */
   left(): Promise<readonly string[]>;
 }
 
-/** The newest shape, which all tests but those of the versions ask for. */
+/** The newest version, for all tests but those of versions. */
 export interface AddResult {
   readonly cniVersion: string;
   readonly interfaces: readonly { name: string; mac: string; sandbox?: string; mtu?: number }[];
@@ -73,7 +73,7 @@ const POOLS: readonly Change[] = [
 
 export async function openPluginSite(kind: StoreKind, seed: readonly Change[] = POOLS): Promise<PluginSite> {
   const host = await openHost();
-  // A host without an address of its own could ask nobody.
+  // Without an address of its own the host could not send requests.
   await host.must(["ip", "addr", "add", "192.0.2.1/32", "dev", "lo"]);
   await host.must(["ip", "addr", "add", "2001:db8::1/128", "dev", "lo"]);
   const store = await openTestStore(host, kind);
@@ -126,7 +126,7 @@ export async function openPluginSite(kind: StoreKind, seed: readonly Change[] = 
   };
 }
 
-/** Runs a program that may not change the network. */
+/** Runs a program without the right to change the network. */
 export const WITHOUT_NET_ADMIN = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin"] as const;
 
 /** The code of a failed run's CNI error, and its message. */
@@ -135,7 +135,7 @@ export function failureOf({ code, stdout, stderr }: Finished): { readonly code: 
   return JSON.parse(stdout) as { code: number; msg: string };
 }
 
-/** Without the links, and what the kernel gives them in its own time. */
+/** Without the links, and the addresses and states that the kernel sets later. */
 export function withoutLinks(left: readonly string[]): readonly string[] {
   return left.filter((line) => !/ (fe80:|ff00:|state )|^fe80:/.test(line));
 }
@@ -174,7 +174,7 @@ async function linksAndRoutes(host: Host): Promise<readonly string[]> {
   ];
 }
 
-/** Handles, endpoints and addresses that are taken; blocks, affinities and profiles stay. */
+/** Handles, endpoints and assigned addresses; blocks, affinities and profiles may remain. */
 function recordsOf(entries: ReadonlyMap<string, string>): readonly string[] {
   return [...entries].flatMap(([key, value]) => {
     const parts = parseKey(key);

@@ -4,11 +4,11 @@ import { type Host, hostProblem } from "./host.ts";
 import { makeRootfs, rootfsProblem } from "./rootfs.ts";
 
 export interface Podman {
-  /** Starts a container that runs `command`; `ports` as podman's `-p` takes them. */
+  /** Starts a container that runs `command`; `ports` in the format of podman's `-p`. */
   run(name: string, network: string, command: readonly string[], ports?: readonly string[]): Promise<void>;
   exec(name: string, command: readonly string[]): Promise<string>;
   addressesOf(name: string, network: string): Promise<readonly string[]>;
-  /** Who it is to CNI. */
+  /** Its container ID in CNI calls. */
   sandboxOf(name: string): Promise<{ readonly containerId: string; readonly netns: string }>;
   stop(name: string): Promise<void>;
   start(name: string): Promise<void>;

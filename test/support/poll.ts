@@ -1,4 +1,4 @@
-/** Waits for a condition with a limit, never for a length of time. */
+/** Waits for a condition with a limit, never for a fixed time. */
 export async function pollUntil(
   condition: () => boolean | Promise<boolean>,
   what: string,

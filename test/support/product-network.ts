@@ -12,7 +12,7 @@ import type { StoreKind } from "./test-store.ts";
 
 interface StoreRow {
   readonly missing?: string;
-  /** The fields of the network config that name it. */
+  /** The fields of the network config that select it. */
   readonly config: Readonly<Record<string, string>>;
   /** The same for the admin tool. */
   readonly environment: Readonly<Record<string, string>>;
@@ -58,11 +58,11 @@ export async function productNetwork(
     addressPrefixes: ["10.78.0.", "fd78::"],
     versions: CNI_VERSIONS,
     collectsGarbage: true,
-    // Upstream's for `loopback`, which the CRI calls beside every network.
+    // Upstream's for `loopback`, which the CRI calls for every pod.
     pluginDirectories: [join(import.meta.dir, "../../dist/bin"), await anyUpstreamPlugins()],
     conflist: (cniVersion) => ({ cniVersion, name, plugins: pluginsOf(cniVersion, config) }),
     async prepare(host) {
-      // Ours gives the host none: without one of its own it could ask nobody.
+      // Ours assigns none to the host: without an address it could not send requests.
       await host.must(["ip", "addr", "add", "192.0.2.1/32", "dev", "lo"]);
       await host.must(["ip", "addr", "add", "2001:db8::1/128", "dev", "lo"]);
       await start(host);
@@ -112,7 +112,7 @@ function pluginsOf(cniVersion: string, datastore: Readonly<Record<string, string
   return [
     main,
     { type: "portmap", capabilities: { portMappings: true }, snat: true },
-    // No rates here: they would win over those of a pod's annotations.
+    // No rates here: they would override those of a pod's annotations.
     { type: "bandwidth", capabilities: { bandwidth: true } },
   ];
 }

@@ -1,4 +1,4 @@
-/** As much of the protobuf wire format as a client of the CRI needs: numbers, text and nested messages. */
+/** The part of the protobuf wire format that a CRI client needs: numbers, text and nested messages. */
 export type Field = readonly [number: number, value: FieldValue];
 type FieldValue = number | string | Uint8Array;
 
@@ -34,7 +34,7 @@ export interface Message {
   map(field: number): ReadonlyMap<string, string>;
 }
 
-/** Absent fields read as zero, "" or an empty message, as proto3 has it. */
+/** Absent fields are decoded as zero, "" or an empty message, as in proto3. */
 export function decodeMessage(bytes: Uint8Array): Message {
   const fields = [...readFields(bytes)];
   const last = (wanted: number) => fields.findLast(([number]) => number === wanted)?.[1];

@@ -1,24 +1,24 @@
 /**
- * Calls of the plugins as no runtime should make them: a right call that chance
- * spoils in its environment, its arguments, its config or the very bytes of it.
- * Some stay right. Pure: the same chance gives the same calls.
+ * Random invalid calls of the plugins: a valid call with random changes of its
+ * environment, its arguments, its config or the bytes of the config. Some stay
+ * valid. Pure: the same seed gives the same calls.
  */
 import { identity } from "../../src/identity.ts";
 
 export interface RandomCall {
-  /** The name the executable is called by. */
+  /** The name of the program. */
   readonly name: string;
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly stdin: Uint8Array;
 }
 
-/** What right calls are made of. */
+/** Values for valid calls. */
 export interface Rightness {
   /** Namespaces that exist. */
   readonly netns: readonly string[];
   readonly pluginDirectory: string;
-  /** The fields of the network config that name a datastore. */
+  /** The fields of the network config that select a datastore. */
   readonly datastore: Readonly<Record<string, unknown>>;
 }
 
@@ -102,7 +102,7 @@ const PREVIOUS: Json = {
   dns: {},
 };
 
-/** Values that decoders stumble over; none is a URL that a gate or a datastore would wait for. */
+/** Values that are difficult for decoders; none is a URL that a gate or a datastore would wait for. */
 const VALUES: readonly Json[] = [
   null,
   true,
@@ -165,7 +165,7 @@ const KEYS = [
   "x",
 ];
 
-/** Somewhere in the value something is replaced, removed, added or doubled. */
+/** Replaces, removes, adds or duplicates something at a random place of the value. */
 function spoilValue(random: Random, value: Json): Json {
   if (random() < 0.15 || value === null || typeof value !== "object") return pick(random, VALUES);
   if (isList(value)) {
@@ -190,7 +190,7 @@ function spoilEnvironment(
   return { ...environment, [name]: pick(random, TEXTS) };
 }
 
-/** An environment cannot hold a zero byte. */
+/** An environment cannot contain a zero byte. */
 const TEXTS = [
   "",
   " ",
@@ -217,7 +217,7 @@ const TEXTS = [
   "x".repeat(5000),
 ];
 
-/** The text of the config cut short, repeated, nested, or with bytes of chance in it. */
+/** The text of the config truncated, repeated, nested, or with random bytes. */
 function spoilBytes(random: Random, config: Json): Uint8Array {
   const bytes = encode(config);
   const place = Math.floor(random() * bytes.length);

@@ -1,6 +1,6 @@
 /**
- * What containers under test run: Debian's static busybox as a root file
- * system, and the same as a one-layer OCI image that needs no registry.
+ * The root file system of containers under test: Debian's static busybox, also as a
+ * one-layer OCI image that needs no registry.
  */
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,12 +9,12 @@ import type { Host } from "./host.ts";
 /** Named like an image of a local registry, so that no client adds a registry of its own. */
 export const IMAGE = "vt.invalid/busybox:1";
 
-/** Ends only when it is killed: what the sandbox of a pod needs. */
+/** Runs until it is killed, as the sandbox of a pod needs. */
 const PAUSE = ["/bin/sleep", "1000000"];
 
 const APPLETS = ["sh", "ip", "ping", "ping6", "httpd", "nc", "cat", "sleep", "true", "mkdir", "hostname", "wget"];
 
-/** Why no root file system can be made; undefined when it can. */
+/** Why the root file system cannot be created; undefined if it can. */
 export function rootfsProblem(): string | undefined {
   const busybox = Bun.which("busybox");
   if (busybox === null) return "needs busybox-static";
@@ -31,7 +31,7 @@ function needsLoader(program: Buffer): boolean {
   return Array.from({ length: count }, (_, index) => program.readUInt32LE(start + index * size)).includes(3);
 }
 
-/** Makes the root file system in the host; gives its path there. `/www/index.html` holds "hello\n". */
+/** Creates the root file system in the host; returns its path there. `/www/index.html` contains "hello\n". */
 export function makeRootfs(host: Host): string {
   const rootfs = join(host.directory, "rootfs");
   const outside = host.view(rootfs);
@@ -47,7 +47,7 @@ export function makeRootfs(host: Host): string {
   return rootfs;
 }
 
-/** Makes the image's archive from the root file system; gives its path in the host. */
+/** Creates the image's archive from the root file system; returns its path in the host. */
 export async function makeImageArchive(host: Host, rootfs: string): Promise<string> {
   const layout = join(host.directory, "image");
   mkdirSync(host.view(join(layout, "blobs/sha256")), { recursive: true });

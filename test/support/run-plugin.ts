@@ -1,11 +1,11 @@
-/** Runs an executable the way a container runtime does: explicit environment, config on stdin, all output kept. */
+/** Runs an executable as a container runtime does: explicit environment, config on stdin, all output captured. */
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
 
 export interface PluginCall {
-  /** Only these; nothing of the test's own environment is passed on. */
+  /** Only these variables; the test's own environment is not passed on. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Text and bytes are sent as they are, anything else as JSON. */
+  /** Text and bytes are sent unchanged, anything else as JSON. */
   readonly stdin?: unknown;
   readonly args?: readonly string[];
 }
@@ -16,12 +16,12 @@ export interface PluginRun {
   readonly stderr: string;
 }
 
-/** The product under one of its names, as `make build` left it. */
+/** One of the product's programs, as built by `make build`. */
 export function builtProgram(name: string = identity.product): string {
   return join(import.meta.dir, "../../dist/bin", name);
 }
 
-/** What a runtime sets for an attachment. */
+/** The variables that a runtime sets for an attachment. */
 export const ATTACHMENT_ENV = {
   CNI_CONTAINERID: "c1",
   CNI_NETNS: "/var/run/netns/vt-absent",
@@ -45,7 +45,7 @@ export async function runPlugin(program: string | readonly string[], call: Plugi
   return { exitCode, stdout, stderr };
 }
 
-/** The one JSON error of a run that failed as a CNI plugin must fail; throws when it did anything else. */
+/** The JSON error of a failed run; throws if the run did not fail as a CNI plugin must. */
 export function cniErrorOfRun(run: PluginRun): { code: number; msg: string; details?: string; cniVersion: string } {
   const shown = JSON.stringify(run);
   if (run.exitCode !== 1) throw new Error(`Not a failure with exit code 1: ${shown}`);

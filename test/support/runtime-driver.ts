@@ -1,7 +1,7 @@
 /**
- * A runtime in small: does with a network list what libcni does, so that tests
- * can drive plugins without a container engine. Requests are built by the
- * protocol's own pure functions; this keeps the results and executes.
+ * A small runtime: runs a network list as libcni does, so that tests need no
+ * container engine. The requests are built by pure functions in src/cni; this file
+ * executes them and stores the results.
  */
 import type { CniCommand } from "../../src/cni/environment.ts";
 import type { JsonObject } from "../../src/cni/json.ts";
@@ -30,22 +30,22 @@ export interface RuntimeAttachment {
 }
 
 export interface Runtime {
-  /** A failed ADD is followed by a DEL, as runtimes do it; the error bears `plugin`, `command` and CNI `code`. */
+  /** A failed ADD is followed by a DEL, as in runtimes; the error has `plugin`, `command` and CNI `code`. */
   add(attachment: RuntimeAttachment): Promise<CniResult>;
   check(attachment: RuntimeAttachment): Promise<void>;
   del(attachment: RuntimeAttachment): Promise<void>;
-  /** DEL of every attachment that it remembers and that is not among the valid ones, then GC. */
+  /** Runs DEL for every remembered attachment that is not among the valid ones, then GC. */
   gc(valid: readonly RuntimeAttachment[]): Promise<void>;
   status(): Promise<void>;
-  /** What it remembers of an attachment. */
+  /** The stored result of an attachment. */
   cachedResult(attachment: RuntimeAttachment): CniResult | undefined;
-  /** Takes over an attachment that another runtime made. */
+  /** Stores an attachment that another runtime made. */
   remember(attachment: RuntimeAttachment, result: CniResult): void;
-  /** Forgets an attachment, as a runtime that lost its disk. */
+  /** Forgets an attachment, like a runtime that lost its files. */
   forget(attachment: RuntimeAttachment): void;
 }
 
-/** What a plugin that failed said. */
+/** The error of a failed plugin. */
 class PluginFailure extends Error {
   constructor(
     readonly plugin: string,
@@ -59,9 +59,9 @@ class PluginFailure extends Error {
 
 export interface RuntimeSettings {
   readonly conflist: JsonObject;
-  /** One directory, as the place of execution sees it, that holds all plugins of the list. */
+  /** The directory of all plugins of the list, as seen where they run. */
   readonly pluginDirectory: string;
-  /** Where plugins run: a private host's `run`, for example. */
+  /** Runs a plugin, for example in a private host. */
   readonly run: (command: readonly string[], options: RunOptions) => Promise<Finished>;
 }
 

@@ -4,7 +4,7 @@
  *   switch  10.250.0.254 ── bridge ── port0 ── host 0  10.250.0.1
  *                                 └── port1 ── host 1  10.250.0.2 …
  *
- * A cut port loses every packet, silently, as a pulled cable does.
+ * A cut port loses every packet silently, like a pulled cable.
  */
 import { type NetnsArea, runIn, type TestNetns } from "./netns.ts";
 
@@ -20,7 +20,7 @@ export interface SwitchedNetwork {
   readonly hosts: readonly SwitchedHost[];
 }
 
-/** The caller sweeps the area. */
+/** The caller removes the namespaces of the area. */
 export function makeSwitchedNetwork(area: NetnsArea, count: number): SwitchedNetwork {
   const middle = area.create("switch");
   const inMiddle = (text: string) => runIn(middle, ["ip", ...text.split(" ")]);

@@ -1,7 +1,7 @@
 /**
  * Directories of tests, named after the process that made them:
- * `vt-<area>-<process>in<PID namespace>-…`. They go when that process ends; what
- * a killed one left behind is removed by the next that makes a directory.
+ * `vt-<area>-<process>in<PID namespace>-…`. They are removed when that process ends;
+ * what a killed one left is removed by the next process that creates a directory.
  */
 import { existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,13 +13,13 @@ export interface TemporaryDirectory {
 }
 
 const PREFIX = "vt-";
-/** No test runs this long: what is older belongs to nobody, whoever made it. */
+/** No test runs this long: older directories are not in use. */
 const OLD_MILLISECONDS = 60 * 60 * 1000;
 
-/** Process numbers only mean something inside one PID namespace. */
+/** Process IDs are only valid inside one PID namespace. */
 const namespace = /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? "0";
 
-/** `place`: the folder it is made in. */
+/** `place`: the parent directory. */
 export function temporaryDirectory(area: string, place = tmpdir()): TemporaryDirectory {
   sweepDirectories(place);
   const path = mkdtempSync(join(place, `${PREFIX}${area}-${process.pid}in${namespace}-`));
@@ -43,7 +43,7 @@ function isLeftOver(name: string, place: string): boolean {
   return mtimeMs !== undefined && Date.now() - mtimeMs > OLD_MILLISECONDS;
 }
 
-/** A process that is just ending may still write there. */
+/** A process that is exiting may still write there. */
 function removeTree(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });

@@ -1,4 +1,4 @@
-/** A datastore on a private host, seen and filled from the test. */
+/** A datastore on a private host, read and written by the test. */
 import { join } from "node:path";
 import type { Change } from "../../src/datastore/datastore.ts";
 import { openDatastore } from "../../src/datastore/open.ts";
@@ -11,11 +11,11 @@ export type StoreKind = "embedded" | "etcd";
 
 export interface TestStore {
   readonly kind: StoreKind;
-  /** The fields of the network config that name it. */
+  /** The fields of the network config that select it. */
   readonly config: Readonly<Record<string, unknown>>;
   put(changes: readonly Change[]): Promise<void>;
   remove(key: string): Promise<void>;
-  /** Everything of the product's. */
+  /** All records of the product. */
   list(): Promise<ReadonlyMap<string, string>>;
   close(): Promise<void>;
 }
@@ -25,7 +25,7 @@ export async function openTestStore(host: Host, kind: StoreKind): Promise<TestSt
 }
 
 async function openEmbeddedStore(): Promise<TestStore> {
-  // Not in a folder of the host's own: SQLite finds none of those from outside.
+  // Not in a directory private to the host: SQLite could not open it from outside.
   const directory = temporaryDirectory("plugin-store");
   const path = join(directory.path, "store.db");
   const store = await openDatastore({ kind: "embedded", path });
@@ -49,7 +49,7 @@ async function openEmbeddedStore(): Promise<TestStore> {
   };
 }
 
-/** By etcd's own tool: its network is the host's alone. */
+/** With etcd's own tool: it is only reachable in the host's network. */
 async function openEtcdStore(host: Host): Promise<TestStore> {
   const endpoint = await startEtcdOnHost(host);
   const etcdctl = (args: readonly string[], stdin?: string) =>

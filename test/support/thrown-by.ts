@@ -1,6 +1,6 @@
 import { PluginError } from "../../src/errors.ts";
 
-/** The failure that an action must end with. */
+/** Returns what the action throws; fails if it throws nothing. */
 export function thrownBy(action: () => unknown): PluginError {
   try {
     action();
@@ -11,7 +11,7 @@ export function thrownBy(action: () => unknown): PluginError {
   throw new Error("Nothing was thrown");
 }
 
-/** Like `thrownBy`, of something that takes its time. */
+/** Like `thrownBy`, for asynchronous actions. */
 export async function rejectionOf(action: () => Promise<unknown>): Promise<PluginError> {
   try {
     await action();

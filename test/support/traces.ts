@@ -1,6 +1,6 @@
 /**
- * What attachments can leave behind on a private host. A test takes the traces
- * before and demands the same ones afterwards.
+ * What attachments can leave behind on a private host. A test records the traces
+ * before and expects the same ones afterwards.
  */
 import { expect } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -16,9 +16,9 @@ export interface Traces {
   readonly namespaces: readonly string[];
   readonly mounts: readonly string[];
   readonly processes: readonly string[];
-  /** Results that libcni remembers. */
+  /** Results in libcni's cache. */
   readonly cachedResults: readonly string[];
-  /** Addresses and endpoints, by the network's own account. */
+  /** Addresses and endpoints that the network has recorded. */
   readonly kept: readonly string[];
 }
 
@@ -43,7 +43,7 @@ export async function tracesOf(host: Host, network: NetworkUnderTest): Promise<T
   };
 }
 
-/** Fails unless the traces are soon those of before: shims and monitors end a moment after their client. */
+/** Fails unless the traces soon equal those before: shims and monitors end shortly after their client. */
 export async function expectTraces(host: Host, network: NetworkUnderTest, before: Traces): Promise<void> {
   let after = before;
   const same = async () => {
@@ -53,7 +53,7 @@ export async function expectTraces(host: Host, network: NetworkUnderTest, before
   await pollUntil(same, "the traces to vanish", 5_000).catch(() => expect(after).toEqual(before));
 }
 
-/** Of the host itself and of the look at it. */
+/** Processes of the host itself and of this inspection. */
 const OWN_PROCESSES = new Set(["sh", "cat", "nsenter", "timeout", "ps", "ip", "nft"]);
 
 function linesOf(text: string): readonly string[] {
@@ -69,7 +69,7 @@ function filesOf(host: Host, directory: string): readonly string[] {
   return existsSync(outside) ? readdirSync(outside).sort() : [];
 }
 
-/** Without those that a client makes once for itself, and those of the real host that the private one hides. */
+/** Without the mounts that a client creates once for itself, and those of the real host that the private one hides. */
 function mountsOf(host: Host): readonly string[] {
   return readFileSync(host.view("/proc/1/mounts"), "utf8")
     .split("\n")

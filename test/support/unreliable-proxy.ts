@@ -1,7 +1,6 @@
 /**
- * A wire that fails on purpose, between a client and a server on loopback: it
- * can swallow a request, or let it through and swallow the answer, and cut every
- * connection.
+ * A proxy that fails on purpose, between a client and a server on loopback: it can
+ * drop a request, or pass it on and drop the response, and close every connection.
  */
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
@@ -10,11 +9,11 @@ export type Loss = "request" | "answer";
 export interface UnreliableProxy {
   readonly port: number;
   readonly connections: () => number;
-  /** The next message, or the next that holds `text`, is lost; before the client learns of it, `meanwhile` happens. */
+  /** Drops the next message, or the next one that contains `text`; `meanwhile` runs before the client notices. */
   loseNext(loss: Loss, meanwhile?: () => Promise<unknown>, text?: string): void;
-  /** Ends every connection that is open now. */
+  /** Closes every open connection. */
   cutAll(): void;
-  /** Ends every connection and accepts none while `meanwhile` happens. */
+  /** Closes every connection and accepts none while `meanwhile` runs. */
   whileDown(meanwhile: () => Promise<unknown>): Promise<void>;
   stop(): Promise<void>;
 }
