@@ -301,3 +301,49 @@ describe("assign() of a given address", () => {
     expect(error.kind).toBe("address-taken");
   });
 });
+
+describe("the blocks of a node", () => {
+  beforeEach(() =>
+    seed(
+      store,
+      poolChange("small", "10.0.0.0/24", { blockSize: 30 }),
+      poolChange("other", "10.1.0.0/24", { blockSize: 28 }),
+    ),
+  );
+  const from = (pool: string) => ({ wishes: [{ kind: "automatic", family: 4, pools: [pool] }] }) as const;
+  const handles = Array.from({ length: 80 }, (_, index) => `net.${index}`);
+
+  test("a limit reached in one pool does not keep another pool's addresses away", async () => {
+    for (const handle of handles) await allocator.assign(request(handle, from("small")));
+    expect((await readWorld(store)).affinities).toHaveLength(20);
+
+    expect(textsOf(await allocator.assign(request("net.other", from("other"))))[0]).toStartWith("10.1.0.");
+    await seed(store, configurationChange({ maxBlocksPerHost: 1, strictAffinity: true }));
+    const refusal = (await rejectionOf(() => allocator.assign(request("net.last", from("small"))))) as PluginError;
+    expect(refusal.details).toMatch(
+      /maxBlocksPerHost .*20 blocks in pool "small" \(10\.0\.0\.\d+\/30, .* and 17 more\)/,
+    );
+  });
+
+  test("are given back when they are empty; one spare per pool stays", async () => {
+    for (const handle of handles) await allocator.assign(request(handle, from("small")));
+    for (const handle of ["net.a", "net.b"]) await allocator.assign(request(handle, from("other")));
+    for (const handle of [...handles, "net.a", "net.b"]) await allocator.releaseHandle({ handle, node: "node-1" });
+
+    const { blocks, affinities } = await readWorld(store);
+    expect(blocks.map(({ cidr }) => cidr.length).sort()).toEqual([28, 30]);
+    expect(affinities).toHaveLength(2);
+    expect(await problems()).toEqual([]);
+  });
+
+  test("a single workload that comes and goes costs no more round trips for that", async () => {
+    await allocator.assign(request("net.a", from("small")));
+    for (let turn = 0; turn < 3; turn++) {
+      store.roundTrips = 0;
+      await allocator.releaseHandle({ handle: "net.a", node: "node-1" });
+      expect(store.roundTrips).toBe(2);
+      await allocator.assign(request("net.a", from("small")));
+      expect(store.roundTrips).toBe(4);
+    }
+  });
+});

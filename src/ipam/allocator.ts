@@ -172,8 +172,11 @@ async function remember(
 }
 
 /** The same object when nothing is new. */
-function hintsAfter(hints: HostHints, { blocks, nodeRegistered }: AssignOutcome): HostHints {
-  const seen = withSeenBlocks(hints, blocks.map(hintOf));
+function hintsAfter(hints: HostHints, { blocks, pools, nodeRegistered }: AssignOutcome): HostHints {
+  const seen = withSeenBlocks(
+    hints,
+    blocks.map((block) => hintOf(block, pools)),
+  );
   const warnedUnregistered = !nodeRegistered;
   return seen.warnedUnregistered === warnedUnregistered ? seen : { ...seen, warnedUnregistered };
 }

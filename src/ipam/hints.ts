@@ -8,13 +8,15 @@
  */
 import type { Family } from "../ip/address.ts";
 import { parseAddress } from "../ip/address.ts";
-import { formatPrefix, parsePrefix, prefixContains } from "../ip/prefix.ts";
+import { formatPrefix, type Prefix, parsePrefix, prefixContains, prefixCovers } from "../ip/prefix.ts";
 import type { IPAMBlock } from "../model/ipam-block.ts";
 
 export interface BlockHint {
   readonly cidr: string;
   /** No free address was left when it was last seen. */
   readonly full: boolean;
+  /** The CIDR of its pool, if known. */
+  readonly pool?: string | undefined;
 }
 
 export interface HostHints {
@@ -58,16 +60,35 @@ export function blocksToReleaseFrom(hints: HostHints, addresses: readonly string
 /** The hints with what was just seen put in front; the same object when nothing is new. */
 export function withSeenBlocks(hints: HostHints, seen: readonly BlockHint[], gone: readonly string[] = []): HostHints {
   const known = new Map(hints.blocks.map((hint) => [hint.cidr, hint]));
-  const news = seen.some((hint) => known.get(hint.cidr)?.full !== hint.full) || gone.some((cidr) => known.has(cidr));
-  if (!news) return hints;
+  const isNews = ({ cidr, full, pool }: BlockHint) => {
+    const before = known.get(cidr);
+    return before?.full !== full || (pool !== undefined && before.pool !== pool);
+  };
+  if (!seen.some(isNews) && !gone.some((cidr) => known.has(cidr))) return hints;
 
   const replaced = new Set([...seen.map((hint) => hint.cidr), ...gone]);
-  const blocks = [...seen, ...hints.blocks.filter((hint) => !replaced.has(hint.cidr))].slice(0, REMEMBERED);
+  const latest = seen.map((hint): BlockHint => {
+    const pool = hint.pool ?? known.get(hint.cidr)?.pool;
+    return pool === undefined ? hint : { ...hint, pool };
+  });
+  const blocks = [...latest, ...hints.blocks.filter((hint) => !replaced.has(hint.cidr))].slice(0, REMEMBERED);
   return { ...hints, blocks };
 }
 
-export function hintOf(block: IPAMBlock): BlockHint {
-  return { cidr: formatPrefix(block.cidr), full: block.unallocated.length === 0 };
+export function hintOf(block: IPAMBlock, pools: readonly { readonly cidr: Prefix }[] = []): BlockHint {
+  const pool = pools.find(({ cidr }) => prefixCovers(cidr, block.cidr));
+  return {
+    cidr: formatPrefix(block.cidr),
+    full: block.unallocated.length === 0,
+    ...(pool === undefined ? {} : { pool: formatPrefix(pool.cidr) }),
+  };
+}
+
+/** Whether this host seems to have another block of the same pool with a free address. */
+export function hasSpareBeside(hints: HostHints, block: IPAMBlock): boolean {
+  const name = formatPrefix(block.cidr);
+  const pool = hints.blocks.find(({ cidr }) => cidr === name)?.pool;
+  return pool !== undefined && hints.blocks.some((hint) => hint.cidr !== name && hint.pool === pool && !hint.full);
 }
 
 function familyOf(cidr: string): Family {

@@ -87,7 +87,7 @@ const KINDS: Readonly<Record<string, Descriptions>> = {
     spec: "The configuration",
     "spec.strictAffinity": "Forbid borrowing addresses from other nodes' blocks",
     "spec.autoAllocateBlocks": "Allocate new blocks to nodes automatically",
-    "spec.maxBlocksPerHost": "Maximum number of blocks per node; 0 for the default",
+    "spec.maxBlocksPerHost": "Maximum number of blocks of one pool per node; 0 for the default",
   },
   ClusterInformation: {
     "": "Identity of the cluster, and whether its datastore may be used",

@@ -8,11 +8,13 @@
  */
 import { counted } from "../../counted.ts";
 import type { Wanted } from "../../datastore/datastore.ts";
-import type { Prefix } from "../../ip/prefix.ts";
+import { formatPrefix, type Prefix, prefixCovers } from "../../ip/prefix.ts";
 import { hostAffinity } from "../../model/ipam-block.ts";
 import { quoted } from "../../quote.ts";
 import { assignNext, emptyBlock } from "../block.ts";
 import { candidateBlocks } from "../candidates.ts";
+import type { Pool } from "../pools.ts";
+import type { HostAffinity } from "../records.ts";
 import { type Choice, type Search, takeAndClaim } from "./choice.ts";
 
 const PROBES_PER_POOL = 128;
@@ -32,12 +34,30 @@ export function fromNewBlock(search: Search): Choice | undefined {
   return wanted.length > 0 ? { kind: "read", wanted } : undefined;
 }
 
-/** The reason for which this host may claim no more blocks. */
-export function whyNoNewBlock({ view, request, family }: Search): string | undefined {
-  const { autoAllocateBlocks, maxBlocksPerHost } = view.configuration();
-  if (!autoAllocateBlocks) return "autoAllocateBlocks is off";
-  if (view.affinities(family).length < maxBlocksPerHost) return undefined;
-  return `node ${quoted(request.node)} has its ${counted(maxBlocksPerHost, "block")} (maxBlocksPerHost)`;
+/** The reason why this host may not claim any more blocks. */
+export function whyNoNewBlock(search: Search): string | undefined {
+  if (!search.view.configuration().autoAllocateBlocks) return "autoAllocateBlocks is off";
+  if (search.pools.length === 0 || openPools(search).length > 0) return undefined;
+  const limits = search.pools.map((pool) => describeLimit(search, pool));
+  return `node ${quoted(search.request.node)} has as many blocks as maxBlocksPerHost allows in one pool: ${limits.join("; ")}`;
+}
+
+/** The pools of which the host may claim another block: the limit is counted per pool, so that no pool starves another. */
+function openPools(search: Search): readonly Pool[] {
+  const { maxBlocksPerHost } = search.view.configuration();
+  return search.pools.filter((pool) => blocksIn(search, pool).length < maxBlocksPerHost);
+}
+
+function blocksIn({ view, family }: Search, pool: Pool): readonly HostAffinity[] {
+  return view.affinities(family).filter(({ cidr }) => prefixCovers(pool.cidr, cidr));
+}
+
+const SHOWN_BLOCKS = 3;
+
+function describeLimit(search: Search, pool: Pool): string {
+  const names = blocksIn(search, pool).map(({ cidr }) => formatPrefix(cidr));
+  const more = names.length > SHOWN_BLOCKS ? ` and ${names.length - SHOWN_BLOCKS} more` : "";
+  return `${counted(names.length, "block")} in pool "${pool.name}" (${names.slice(0, SHOWN_BLOCKS).join(", ")}${more})`;
 }
 
 /** The next bundle of candidates that were not read yet. */
@@ -74,7 +94,7 @@ function* probes(search: Search): Generator<Prefix> {
 function* candidates(search: Search, limit: number): Generator<Prefix> {
   const { node } = search.request;
   const without = search.view.reserved();
-  for (const pool of search.pools) yield* candidateBlocks(pool.cidr, pool.blockLength, { node, limit, without });
+  for (const pool of openPools(search)) yield* candidateBlocks(pool.cidr, pool.blockLength, { node, limit, without });
 }
 
 function claim(search: Search, candidate: Prefix, unread?: "absent when unread"): Choice | undefined {

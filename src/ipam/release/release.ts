@@ -2,12 +2,14 @@
 import { counted } from "../../counted.ts";
 import type { Datastore, Wanted } from "../../datastore/datastore.ts";
 import type { Address } from "../../ip/address.ts";
+import type { Prefix } from "../../ip/prefix.ts";
+import { hostAffinity, type IPAMBlock } from "../../model/ipam-block.ts";
 import { affinityKey, blockKey, handleKey } from "../../model/keys.ts";
 import type { AllocatorParts } from "../allocator-means.ts";
 import { handlesOf, isEmpty, type Owner } from "../block.ts";
 import { type Alongside, type Pace, settle } from "../commit-loop.ts";
 import { changesToGive } from "../handle.ts";
-import { blocksToReleaseFrom, hintOf, withSeenBlocks } from "../hints.ts";
+import { blocksToReleaseFrom, hasSpareBeside, hintOf, withSeenBlocks } from "../hints.ts";
 import type { GuardedAddress, RecountRequest, Released, ReleaseHandleRequest } from "../request.ts";
 import { blockName, View, wantedBlocks } from "../view.ts";
 import { ADDRESSES_AT_ONCE, decideReleaseAddresses, wantedBlocksOf } from "./decide-addresses.ts";
@@ -35,11 +37,32 @@ export async function releaseHandle(
   const [gone, left] = partition(outcome.blocks, (block) => isEmpty(block) && block.affinity === undefined);
   const next = withSeenBlocks(
     remembered,
-    left.map(hintOf),
+    left.map((block) => hintOf(block)),
     gone.map(({ cidr }) => blockName(cidr)),
   );
-  if (next !== remembered) await hints.save(next);
+  const surplus = left.filter((block) => isEmpty(block) && hasSpareBeside(next, block));
+  const given = await giveBlocksBack(store, means, { node: request.node, blocks: surplus });
+  const latest = withSeenBlocks(next, [], given.map(blockName));
+  if (latest !== remembered) await hints.save(latest);
   return withoutRepeats([...before, ...outcome.released]);
+}
+
+/**
+ * A node keeps one spare block per pool: one that became empty while another has free addresses is given back. That is
+ * rare, and costs a round trip of its own. What fails here is done by the next search for leaks.
+ */
+async function giveBlocksBack(
+  store: Datastore,
+  pace: Pace,
+  { node, blocks }: { readonly node: string; readonly blocks: readonly IPAMBlock[] },
+): Promise<readonly Prefix[]> {
+  const given: Prefix[] = [];
+  for (const { cidr, affinity } of blocks) {
+    if (affinity !== hostAffinity(node)) continue;
+    const outcome = await releaseAffinity(store, pace, { node, block: cidr, inUse: "keep" }).catch(() => "kept");
+    if (outcome === "released") given.push(cidr);
+  }
+  return given;
 }
 
 export async function releaseAddresses(
