@@ -227,9 +227,9 @@ describe("serveCalls()", () => {
   });
 
   test.each([
-    ["a head that is no JSON", "{{"],
-    ["a head that is no object", "null"],
-  ])("ends the conversation with whoever sends %s, and goes on serving", async (_, head) => {
+    ["a head that is not JSON", "{{"],
+    ["a head that is not an object", "null"],
+  ])("closes the connection of a caller that sends %s, and continues serving", async (_, head) => {
     const confused = call();
     await confused.greeted();
     confused.send(encodeFrame({ number: 0, head: Buffer.from(head), body: new Uint8Array(0) }));

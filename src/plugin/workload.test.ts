@@ -124,11 +124,7 @@ describe("includesMarkOf()", () => {
   const marks = new Set([long, "c"].map((containerId) => formatMark({ network: "net", containerId, ifname: "eth0" })));
 
   test.each([
-    [
-      "a long container ID, of which the mark holds a hash",
-      { network: "net", containerId: long, ifname: "eth0" },
-      true,
-    ],
+    ["a long container ID, which is hashed in the mark", { network: "net", containerId: long, ifname: "eth0" }, true],
     [
       "any interface of the container, if none is given",
       { network: "net", containerId: long, ifname: undefined },

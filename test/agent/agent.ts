@@ -107,7 +107,7 @@ export function launchAgent(host: Host, options: AgentOptions = {}): Agent {
     server: processOf(() => Number([...readLog().matchAll(SERVES)].at(-1)?.[1])),
     served,
     async hasServed(count) {
-      await pollUntil(() => served().length >= count, `the agent to tell of ${count} calls`);
+      await pollUntil(() => served().length >= count, `the agent to log ${count} calls`);
       return served();
     },
     log: readLog,

@@ -42,7 +42,7 @@ describe("the agent receives, and its caller passes on,", () => {
       },
     });
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    await pollUntil(() => agent.served().length === servedBefore + 1, "the agent to tell of the call");
+    await pollUntil(() => agent.served().length === servedBefore + 1, "the agent to log the call");
     return JSON.parse(stdout).dns.search;
   };
 

@@ -115,7 +115,7 @@ describe("a call in progress in the node agent", () => {
     await pollUntil(
       () =>
         existsSync(site.host.view("/run/vt/idle.log")) && readFileSync(site.host.view("/run/vt/idle.log")).length > 0,
-      "somebody to be greeted",
+      "a caller to be greeted",
     );
     await agent.signal("TERM");
 

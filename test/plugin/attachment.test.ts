@@ -310,7 +310,7 @@ async function endpointsOf(site: PluginSite): Promise<readonly (readonly [string
 
 /** The format of each version, with the values of the kernel. */
 async function expectAnswer(
-  answer: Record<string, unknown>,
+  result: Record<string, unknown>,
   { cniVersion, pod, site }: { readonly cniVersion: string; readonly pod: Pod; readonly site: PluginSite },
 ): Promise<void> {
   const held = await site.inside(pod, ["ip", "-j", "addr", "show", "eth0"]);
@@ -325,22 +325,22 @@ async function expectAnswer(
     { dst: "::/0", gw: GATEWAY6 },
   ];
   if (cniVersion < "0.3.0") {
-    expect(answer).toMatchObject({
+    expect(result).toMatchObject({
       cniVersion,
       ip4: { ip: ipv4, routes: [route4] },
       ip6: { ip: ipv6, routes: [route6] },
     });
-    expect(Object.keys(answer)).not.toContain("ips");
+    expect(Object.keys(result)).not.toContain("ips");
     return;
   }
   const version = (text: "4" | "6") => (cniVersion < "1.0.0" ? { version: text } : {});
   const mtu = cniVersion === "1.1.0" ? { mtu: link.mtu } : {};
-  expect(answer).toMatchObject({ cniVersion, routes: [route4, route6] });
-  expect(answer["ips"]).toEqual([
+  expect(result).toMatchObject({ cniVersion, routes: [route4, route6] });
+  expect(result["ips"]).toEqual([
     { address: ipv4, interface: 1, ...version("4") },
     { address: ipv6, interface: 1, ...version("6") },
   ]);
-  expect(answer["interfaces"]).toEqual([
+  expect(result["interfaces"]).toEqual([
     { name: `${identity.interfacePrefix}${pod.containerId.slice(0, 11)}`, mac: "ee:ee:ee:ee:ee:ee", ...mtu },
     { name: "eth0", mac: link.address, sandbox: pod.netns, ...mtu },
   ]);

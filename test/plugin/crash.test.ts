@@ -1,9 +1,9 @@
 /**
  * The process is killed before and after every change that ADD and DEL make;
- * then DEL, GC, or a second ADD and DEL must leave nothing. The points are told
- * by the executable itself as it passes them. The datastore commits all changes
- * of a call at once, and in further places one object at a time: there nothing may
- * be corrupt even before anybody recovers it.
+ * then DEL, GC, or a second ADD and DEL must leave nothing. The executable itself
+ * prints the points that it passes. The datastore commits all changes of a call at
+ * once, and in other rows one object at a time: there no record may be corrupt even
+ * before the recovery.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
@@ -35,18 +35,18 @@ interface Place {
   readonly kind: StoreKind;
   readonly more: Json;
   readonly missing: string | undefined;
-  /** In place of the executable's own folder. */
+  /** Instead of the executable's own directory. */
   readonly path?: string;
   /** A point that must be among those of ADD. */
   readonly passes: RegExp;
   /** The datastore commits one object at a time. */
   readonly oneByOne?: true;
-  /** Each ADD finds no block, claim or profile: it is the first one of its node. */
+  /** Each ADD is the first one of its node: there is no block, claim or profile. */
   readonly first?: true;
   readonly recoveries: readonly Recovery[];
 }
 
-/** What the runtime may do after a plugin died. */
+/** What the runtime may do after a plugin was killed. */
 const RECOVERIES = {
   DEL: async (site: PluginSite, pod: Pod, options: CallOptions) => site.quietly("DEL", pod, options),
   GC: async (site: PluginSite, pod: Pod, options: CallOptions) =>
@@ -56,7 +56,7 @@ const RECOVERIES = {
     await site.quietly("CHECK", pod, { ...options, config: { ...options.config, prevResult: result } });
     await site.quietly("DEL", pod, options);
   },
-  /** Upstream's host-local refuses a container that holds an address. */
+  /** Upstream's host-local refuses a container that has an address. */
   "an ADD that may be refused, and DEL": async (site: PluginSite, pod: Pod, options: CallOptions) => {
     await site.call("ADD", pod, options);
     await site.quietly("DEL", pod, options);
@@ -126,12 +126,12 @@ const PLACES: readonly Place[] = [
     missing: existsSync(`${UPSTREAM}/host-local`) ? undefined : `needs ${UPSTREAM}/host-local`,
     path: UPSTREAM,
     passes: /^after IPAM plugin ADD$/,
-    // That of Debian is of a time before GC.
+    // Debian's predates GC.
     recoveries: ["DEL", "an ADD that may be refused, and DEL"],
   },
 ];
 
-/** Every day each point meets one of them in turn; in a soak all. */
+/** In `make test` each point is followed by one of them in turn, in `make soak` by all. */
 function recoveriesAt(point: number, all: readonly Recovery[]): readonly Recovery[] {
   return proofSize<readonly Recovery[]>({
     everyDay: all.filter((_, index) => index === point % all.length),
@@ -166,12 +166,12 @@ for (const { title, kind, more, missing, path, passes, recoveries, oneByOne, fir
     const prepare = async () => {
       if (first) await forgetBlocks(site);
     };
-    /** One after another a kill leaves what is unfinished; at once it leaves nothing at all, or everything. */
+    /** If objects are committed one by one, a kill may leave unfinished records; else it leaves nothing or everything. */
     const expectUncorrupted = async (point: string) => {
       const found = (await problemsOf(site)).filter(({ severity }) => !oneByOne || severity === "corrupt");
       expect({ point, found }).toEqual({ point, found: [] });
     };
-    /** As on a host that has served before: what is made once is made. */
+    /** As on a host that has been used before: everything that is created once exists. */
     const serveOne = async () => {
       const pod = await site.makePod();
       await site.add(pod, options());
@@ -205,7 +205,7 @@ for (const { title, kind, more, missing, path, passes, recoveries, oneByOne, fir
       }
     });
 
-    test("ADD that is told to stop has given all back, or is whole", async () => {
+    test("ADD that is stopped by SIGTERM has undone everything, or is complete", async () => {
       await serveOne();
       await prepare();
       const sample = await site.makePod();
@@ -225,7 +225,7 @@ for (const { title, kind, more, missing, path, passes, recoveries, oneByOne, fir
         } else expect([point, JSON.parse(stopped.stdout).code]).toEqual([point, INTERRUPTED]);
         expect({ point, left: await site.left() }).toEqual({ point, left: [] });
       }
-      // Without a server there is nothing to wait for: the signal is heard when all is done.
+      // Without a server there is nothing to wait for: the signal is handled after the work is done.
       if (kind === "etcd") expect(codes).toContain(1);
     });
 
@@ -250,7 +250,7 @@ for (const { title, kind, more, missing, path, passes, recoveries, oneByOne, fir
   });
 }
 
-/** As on a node that never served: its blocks, its claims and the profile of its network go. */
+/** As on a new node: removes its blocks, its claims and the profile of its network. */
 async function forgetBlocks({ store }: PluginSite): Promise<void> {
   for (const key of (await store.list()).keys()) {
     const parts = parseKey(key);
@@ -261,7 +261,7 @@ async function forgetBlocks({ store }: PluginSite): Promise<void> {
 
 const INTERRUPTED = 111;
 
-/** 128 and SIGKILL, as `timeout` passes it on. */
+/** 128 + SIGKILL, as returned by `timeout`. */
 const KILLED = 137;
 
 testNeeding(hostProblem())("what ships has no crash points", async () => {

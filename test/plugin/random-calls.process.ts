@@ -84,7 +84,7 @@ function errorTrouble(stdout: string): string | undefined {
     return `no CNI error: ${stdout}`;
   }
   outcomes.codes[error["code"]] = (outcomes.codes[error["code"]] ?? 0) + 1;
-  return error["code"] === ERROR_TABLE.internal.code ? `an error that nobody foresaw: ${stdout}` : undefined;
+  return error["code"] === ERROR_TABLE.internal.code ? `an unexpected error: ${stdout}` : undefined;
 }
 
 function parsed(text: string): Readonly<Record<string, unknown>> | undefined {

@@ -36,7 +36,7 @@ export const BAD_INPUTS: readonly BadInput[] = [
   config("yes for assign_ipv6", ipam({ assign_ipv6: "yes" }), "ipam.assign_ipv6", '"yes"', '"true" or "false"'),
   config("an IPv6 CIDR among IPv4 pools", ipam({ ipv4_pools: ["fd00::/64"] }), "ipam.ipv4_pools[0]", "IPv4"),
   config("an IPv4 CIDR among IPv6 pools", ipam({ ipv6_pools: ["10.0.0.0/8"] }), "ipam.ipv6_pools[0]", "IPv6"),
-  config("a pool that is no list", ipam({ ipv4_pools: "blue" }), "ipam.ipv4_pools", '"blue"', '["…"]'),
+  config("pools that are not a list", ipam({ ipv4_pools: "blue" }), "ipam.ipv4_pools", '"blue"', '["…"]'),
   config("a prefix too long", ipam({ ipv4_pools: ["10.0.0.0/33"] }), "ipam.ipv4_pools[0]", '"10.0.0.0/33"'),
   config("an unknown datastore", { datastore_type: "consul" }, "datastore_type", '"consul"', '"etcdv3"'),
   config("endpoints without a scheme", { etcd_endpoints: "10.0.0.1:2379" }, "etcd_endpoints", "http:// or https://"),
@@ -62,7 +62,7 @@ export const BAD_INPUTS: readonly BadInput[] = [
   config("a number in quotes", { mtu: "1450" }, "mtu", '"1450"', 'write "mtu": 1450'),
   config("an unknown policy type", { policy: { type: "x" } }, "policy.type", '"x"', 'only "k8s"'),
   config(
-    "a gate that is no URL",
+    "a gate that is not a URL",
     { readiness_gates: ["localhost:9099"] },
     "readiness_gates[0]",
     "localhost:9099",

@@ -21,14 +21,14 @@ export interface Attached {
 
 /** Fails unless all three are equal, and no other container has an address. */
 export async function expectAgreement(site: PluginSite, attached: readonly Attached[]): Promise<void> {
-  const answered = accountOf(
+  const returned = accountOf(
     attached.flatMap(({ pod, result }) => result.ips.map(({ address }) => [pod.containerId, address] as const)),
   );
-  const all = Object.values(answered).flat();
-  expect(Object.values(answered).map((addresses) => addresses.length)).toEqual(attached.map(() => 2));
+  const all = Object.values(returned).flat();
+  expect(Object.values(returned).map((addresses) => addresses.length)).toEqual(attached.map(() => 2));
   expect(new Set(all).size).toBe(all.length);
-  expect(await routed(site)).toEqual(answered);
-  expect(await recorded(site)).toEqual(answered);
+  expect(await routed(site)).toEqual(returned);
+  expect(await recorded(site)).toEqual(returned);
 }
 
 function accountOf(pairs: readonly (readonly [containerId: string, address: string])[]): Account {

@@ -125,9 +125,9 @@ function callMethod(session: ClientHttp2Session, method: string, fields: readonl
     request.on("error", reject);
     request.on("end", () => {
       if (status["grpc-status"] === "0") resolve(decodeMessage(Buffer.concat(received).subarray(5)));
-      else reject(new Error(`${method}: ${decodeURIComponent(String(status["grpc-message"] ?? "no answer"))}`));
+      else reject(new Error(`${method}: ${decodeURIComponent(String(status["grpc-message"] ?? "no response"))}`));
     });
-    const limit = setTimeout(() => request.destroy(new Error(`${method}: no answer in 30 s`)), 30_000);
+    const limit = setTimeout(() => request.destroy(new Error(`${method}: no response in 30 s`)), 30_000);
     request.on("close", () => clearTimeout(limit));
     request.end(frame);
   });
