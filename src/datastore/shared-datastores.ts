@@ -21,7 +21,7 @@ export function shareDatastores(): OpenDatastore {
       const name = `etcd ${JSON.stringify(settings)}`;
       const sign = () => [keyFile, certFile, caCertFile].map(contentSign).join();
       return stores.share({ name, sign, oldAfterMilliseconds: ETCD_OLD_AFTER_MILLISECONDS }, () =>
-        openEtcd(settings, { ...options, remembers: true, grpcTakesOver: true }),
+        openEtcd(settings, { ...options, cachesReads: true, upgradesToGrpc: true }),
       );
     },
   });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { openProvingMemory } from "../../test/support/proving-memory.ts";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
+import { openVerifyingMemory } from "../../test/support/verifying-memory.ts";
 import { storeAround } from "../../test/support/wrapped-store.ts";
 import type { Datastore } from "../datastore/datastore.ts";
-import { rememberingStore } from "../datastore/etcd/remembering.ts";
+import { cachingDatastore } from "../datastore/etcd/caching-datastore.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
 import { PluginError } from "../errors.ts";
@@ -110,8 +110,8 @@ describe("settle()", () => {
 describe("settle() on a datastore that remembers", () => {
   const open = () => {
     const table = new MemoryTable();
-    const server = openProvingMemory(table);
-    const store = rememberingStore(server, () => 0);
+    const server = openVerifyingMemory(table);
+    const store = cachingDatastore(server, () => 0);
     const roundTripsOf = async (work: Work<number>, alongside?: Alongside<number>) => {
       const before = server.roundTrips;
       const outcome = await settle(store, work, pace(), alongside).then(

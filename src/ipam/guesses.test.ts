@@ -14,9 +14,9 @@ import {
   seed,
   textsOf,
 } from "../../test/support/ipam.ts";
-import { openProvingMemory } from "../../test/support/proving-memory.ts";
+import { openVerifyingMemory } from "../../test/support/verifying-memory.ts";
 import type { Datastore } from "../datastore/datastore.ts";
-import { rememberingStore } from "../datastore/etcd/remembering.ts";
+import { cachingDatastore } from "../datastore/etcd/caching-datastore.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
 import { PluginError } from "../errors.ts";
@@ -60,7 +60,7 @@ class Walk {
   constructor() {
     this.actors = NODES.flatMap((node) => {
       const agent = this.remembering();
-      return [agent, agent, jittering(openProvingMemory(this.table))].map((store) => ({
+      return [agent, agent, jittering(openVerifyingMemory(this.table))].map((store) => ({
         node,
         allocator: openAllocator(store, means({ random: Math.random })),
       }));
@@ -124,14 +124,14 @@ class Walk {
   }
 
   private remembering(): Datastore {
-    const server = jittering(openProvingMemory(this.table));
+    const server = jittering(openVerifyingMemory(this.table));
     const { commitIfUnchanged } = server;
     server.commitIfUnchanged = async (...given) => {
       const proven = await commitIfUnchanged.call(server, ...given);
       if (proven.ok) this.proven += 1;
       return proven;
     };
-    return rememberingStore(server, () => 0);
+    return cachingDatastore(server, () => 0);
   }
 
   private poolChange(pool: number, disabled: boolean) {
@@ -140,7 +140,7 @@ class Walk {
 }
 
 /** The same store, whose requests and answers take their time. */
-function jittering(store: ReturnType<typeof openProvingMemory>): ReturnType<typeof openProvingMemory> {
+function jittering(store: ReturnType<typeof openVerifyingMemory>): ReturnType<typeof openVerifyingMemory> {
   const pause = async () => {
     for (let turns = Math.floor(Math.random() * 4); turns > 0; turns--) await new Promise(setImmediate);
   };

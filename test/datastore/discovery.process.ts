@@ -1,4 +1,4 @@
-/** Opens etcd by discovery, and prints the key it read, or the failure. Runs where the resolver is the test's own. */
+/** Opens etcd by discovery, and prints the key it read, or the failure. Runs with the test's own resolver. */
 
 import { openEtcd } from "../../src/datastore/etcd/etcd.ts";
 import { PluginError } from "../../src/errors.ts";

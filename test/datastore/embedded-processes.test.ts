@@ -20,7 +20,7 @@ function startWorkers(path: string, times: number) {
   );
 }
 
-/** What the store says, read through the interface and by SQLite's own check of the file. */
+/** The content of the store, read through the interface, and the result of SQLite's integrity check. */
 async function judge(path: string) {
   const store = await openEmbedded(path);
   const { answers } = await store.read([
@@ -40,8 +40,8 @@ async function judge(path: string) {
   };
 }
 
-describe("the embedded datastore among processes", () => {
-  test("loses no increment of 50 processes that also create the file at once", async () => {
+describe("the embedded datastore with several processes", () => {
+  test("loses no increment of 50 processes that also create the file concurrently", async () => {
     const path = join(directory.path, "created", "store.db");
     const workers = startWorkers(path, 10);
     const complaints = await Promise.all(workers.map((worker) => new Response(worker.stderr).text()));
@@ -55,7 +55,7 @@ describe("the embedded datastore among processes", () => {
     expect(readdirSync(join(directory.path, "created"))).toEqual(["store.db"]);
   }, 60_000);
 
-  test("stays whole when its writers are killed at random moments", async () => {
+  test("stays intact when its writers are killed at random moments", async () => {
     const path = join(directory.path, "killed", "store.db");
     const workers = startWorkers(path, 1_000_000);
     await untilRows(path, 300);
@@ -117,7 +117,7 @@ const HOLD_LOCK = `
   database.run("ROLLBACK");
 `;
 
-/** Waits until the writers have got going, so that kills meet them at work. */
+/** Waits until the writers are working, so that they are killed while they write. */
 async function untilRows(path: string, count: number): Promise<void> {
   const store = await openEmbedded(path);
   const { revision } = await store.read([]);

@@ -5,10 +5,10 @@ import { type EtcdCluster, hasEtcd, leaderOf, startEtcd } from "../support/etcd.
 import { pollUntil } from "../support/poll.ts";
 import { startProxy } from "../support/unreliable-proxy.ts";
 
-/** The first endpoint first. */
+/** Makes the client start with the first endpoint. */
 const IN_ORDER = { random: () => 0 };
 
-describe.skipIf(!hasEtcd)(`etcd with members in trouble${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
+describe.skipIf(!hasEtcd)(`etcd with failing members${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
   const clusters: EtcdCluster[] = [];
   const stores: Datastore[] = [];
 
@@ -27,7 +27,7 @@ describe.skipIf(!hasEtcd)(`etcd with members in trouble${hasEtcd ? "" : " (skipp
     await Promise.all(clusters.splice(0).map((cluster) => cluster.stop()));
   });
 
-  test("asks a silent endpoint once, and then no more while another answers", async () => {
+  test("asks a silent endpoint only once while another responds", async () => {
     const { endpoints } = await start({});
     const silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { open: () => void asked++, data() {} } });
     let asked = 0;
@@ -44,10 +44,10 @@ describe.skipIf(!hasEtcd)(`etcd with members in trouble${hasEtcd ? "" : " (skipp
   test("keeps one connection for the requests of a process", async () => {
     const { endpoints } = await start({});
     const proxy = await startProxy(Number(new URL(endpoints[0] ?? "").port));
-    // An attempt that a busy machine lets run out of time would rightly end its connection.
+    // On a busy machine an attempt may time out, which correctly closes its connection.
     const limits = { firstAttemptMilliseconds: 30_000, longestAttemptMilliseconds: 30_000 };
     const store = await open([`http://127.0.0.1:${proxy.port}`], { limits });
-    // Begun early: a first request that overtakes it would rightly begin one of its own.
+    // The early connection: a first request that overtakes it would correctly open its own.
     await pollUntil(() => proxy.connections() === 1, "the connection is begun");
     for (let count = 0; count < 5; count++) await store.read([]);
 
@@ -68,7 +68,7 @@ describe.skipIf(!hasEtcd)(`etcd with members in trouble${hasEtcd ? "" : " (skipp
     expect(answers[0]?.[0]?.value).toBe("40");
   }, 60_000);
 
-  test("reads and commits past a frozen member", async () => {
+  test("reads and commits in spite of a frozen member", async () => {
     const cluster = await start({ members: 3 });
     const store = await open(cluster.endpoints);
     await increment(store);
@@ -135,7 +135,7 @@ describe.skipIf(!hasEtcd)(`etcd with members in trouble${hasEtcd ? "" : " (skipp
     expect((await store.read([{ kind: "prefix", prefix: "/fill/", limit: 1 }])).answers).toHaveLength(1);
   }, 60_000);
 
-  test("ends with the signal's close while an attempt is under way", async () => {
+  test("ends an attempt in progress when the signal closes the store", async () => {
     const silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
     const store = await open([`http://127.0.0.1:${silent.port}`]);
     const reading = failureOf(store.read([]));

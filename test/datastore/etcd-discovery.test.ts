@@ -1,6 +1,6 @@
 /**
- * Discovery through the system's resolver: a real DNS server on a loopback
- * address of its own, and a private mount namespace whose resolv.conf names it.
+ * Discovery through the system's resolver: a real DNS server on its own loopback
+ * address, and a private mount namespace whose resolv.conf names it.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { createSocket } from "node:dgram";
@@ -76,7 +76,7 @@ async function startDnsmasq(): Promise<void> {
   await pollUntil(answersAtAll, "dnsmasq");
 }
 
-/** Any answer to a query for the root will do. */
+/** Any response to a query for the root is enough. */
 async function answersAtAll(): Promise<boolean> {
   const socket = createSocket("udp4");
   const answered = Promise.withResolvers<boolean>();

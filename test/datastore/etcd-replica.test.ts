@@ -34,7 +34,7 @@ for (const gateway of ["on", "off"] as const) {
         return {
           store: await openAt(cluster.endpoints),
           another: () => openAt(cluster.endpoints),
-          // A random history may ask twice for the same revision, which etcd refuses.
+          // A random history may request the same revision twice, which etcd rejects.
           forgetHistory: async () => compactIfNew(endpoint),
           dispose: async () => {},
         };
@@ -52,7 +52,7 @@ function compactIfNew(endpoint: string): void {
   }
 }
 
-describe.skipIf(!hasEtcd)(`a replica of an etcd in trouble${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
+describe.skipIf(!hasEtcd)(`a replica of a failing etcd${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
   const kinds = { things: { prefix: "/k/", decode: ({ value }: { readonly value: string }) => value } };
   const limits = { firstPauseMilliseconds: 20, longestPauseMilliseconds: 200, pageSize: 50 };
   const brief = { limits: { wholeMilliseconds: 1_000, briefMilliseconds: 200, firstAttemptMilliseconds: 500 } };
@@ -86,7 +86,7 @@ describe.skipIf(!hasEtcd)(`a replica of an etcd in trouble${hasEtcd ? "" : " (sk
     return { replica, shows, problems };
   };
 
-  test("shows a long list of one moment, though others write all the time and nothing else does below its prefix", async () => {
+  test("shows a long list of one revision while others write all the time outside its prefix", async () => {
     const { endpoints } = await start();
     const store = await open(endpoints);
     const writer = await open(endpoints);
@@ -105,7 +105,7 @@ describe.skipIf(!hasEtcd)(`a replica of an etcd in trouble${hasEtcd ? "" : " (sk
     await writing;
   }, 60_000);
 
-  test("goes on after the server was killed and started again, and says in between that it is stale", async () => {
+  test("resumes after the server was killed and restarted, and reports that it is stale in between", async () => {
     const cluster = await start();
     const store = await open(cluster.endpoints, brief);
     await put(store, "/k/a", "1");
@@ -123,7 +123,7 @@ describe.skipIf(!hasEtcd)(`a replica of an etcd in trouble${hasEtcd ? "" : " (sk
     expect(replica.status.state).toBe("in sync");
   }, 90_000);
 
-  test("lists again after a restart with its history compacted, and misses no deletion", async () => {
+  test("lists again after a restart with compacted history, and misses no deletion", async () => {
     const cluster = await start();
     const [endpoint = ""] = cluster.endpoints;
     const proxy = cleanUp(await startProxy(Number(new URL(endpoint).port)), ({ stop }) => stop());
@@ -163,7 +163,7 @@ describe.skipIf(!hasEtcd)(`a replica of an etcd in trouble${hasEtcd ? "" : " (sk
     await shows({ "/k/a": "first" });
   }, 90_000);
 
-  test("misses nothing while connections are cut again and again", async () => {
+  test("misses nothing while connections are lost again and again", async () => {
     const cluster = await start();
     const proxy = cleanUp(await startProxy(Number(new URL(cluster.endpoints[0] ?? "").port)), ({ stop }) => stop());
     const direct = await open(cluster.endpoints);

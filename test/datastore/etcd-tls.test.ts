@@ -8,7 +8,7 @@ import { type TemporaryDirectory, temporaryDirectory } from "../support/temporar
 
 type Paths = Omit<EtcdSettings, "source">;
 
-/** What a read at the endpoint ends with: "ok", or the failure. */
+/** The result of a read at the endpoint: "ok", or the failure. */
 async function tryRead(endpoints: readonly string[], paths: Paths, options: EtcdOptions = {}): Promise<unknown> {
   const store = await openEtcd({ source: { kind: "endpoints", endpoints }, ...paths }, options);
   try {
@@ -44,7 +44,7 @@ for (const gateway of ["on", "off"] as const) {
       client = makeSigned(directory.path, "client", first);
       const start = (issuer: Certificate, name: string) =>
         startEtcd({ gateway, tls: { ...makeSigned(directory.path, name, issuer), clientCa: first.cert } });
-      // The second server's own certificate is none that it takes from clients: its gateway hangs, gRPC does not.
+      // The second server does not accept its own certificate from clients: its gateway hangs, gRPC works.
       clusters = await Promise.all([start(first, "server-1"), start(second, "server-2"), start(foreign, "server-3")]);
     });
     afterAll(async () => {
@@ -71,20 +71,20 @@ for (const gateway of ["on", "off"] as const) {
       expect(await tryRead(clusters[1]?.endpoints ?? [], withClient(first.cert))).toEqual(atStage("TLS"));
     });
 
-    test("says that TLS failed, and why, when the client's files do not belong together or hold no PEM", async () => {
+    test("reports stage TLS and the reason if the client's files do not belong together or are not PEM", async () => {
       const endpoints = clusters[0]?.endpoints ?? [];
       const own = withClient(first.cert);
 
       const mismatched = await tryRead(endpoints, { ...own, keyFile: second.key });
       expect(mismatched).toEqual(atStage("TLS"));
-      expect(String(mismatched)).toContain("the key is not that of the certificate");
+      expect(String(mismatched)).toContain("the key does not belong to the certificate");
       expect(await tryRead(endpoints, { ...own, certFile: client.key, keyFile: client.cert })).toEqual(atStage("TLS"));
       const broken = join(directory.path, "broken.crt");
       writeFileSync(broken, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
       expect(await tryRead(endpoints, { ...own, caCertFile: broken })).toEqual(atStage("TLS"));
     });
 
-    test("says that TLS failed when the server refuses a client without certificate, or with a foreign one", async () => {
+    test("reports stage TLS if the server rejects a client without a certificate, or with a foreign one", async () => {
       const stranger = makeSigned(directory.path, "stranger", foreign);
       const endpoints = clusters[0]?.endpoints ?? [];
 
@@ -93,7 +93,7 @@ for (const gateway of ["on", "off"] as const) {
       expect(await tryRead(endpoints, strangerPaths)).toEqual(atStage("TLS"));
     });
 
-    test("advises to look at the scheme when the address has the wrong one", async () => {
+    test("suggests to check the scheme if the address has the wrong one", async () => {
       const plain = (clusters[0]?.endpoints ?? []).map((endpoint) => endpoint.replace("https:", "http:"));
       const outcome = await tryRead(plain, {}, { limits: { firstAttemptMilliseconds: 300, wholeMilliseconds: 300 } });
 
@@ -101,7 +101,7 @@ for (const gateway of ["on", "off"] as const) {
       expect(outcome).toMatchObject({ details: expect.stringContaining("https") });
     });
 
-    test("says that TLS failed where there is neither a gateway nor HTTP/2", async () => {
+    test("reports stage TLS if there is neither a gateway nor HTTP/2", async () => {
       const { cert, key } = makeSigned(directory.path, "web", first);
       const tls = { cert: Bun.file(cert), key: Bun.file(key) };
       using web = Bun.serve({ port: 0, tls, fetch: () => new Response("not here", { status: 404 }) });
@@ -109,13 +109,13 @@ for (const gateway of ["on", "off"] as const) {
       expect(await tryRead([`https://localhost:${web.port}`], withClient(first.cert))).toEqual(atStage("TLS"));
     });
 
-    test("connects by host name, too", async () => {
+    test("also connects by host name", async () => {
       const named = (clusters[0]?.endpoints ?? []).map((endpoint) => endpoint.replace("127.0.0.1", "localhost"));
 
       expect(await tryRead(named, withClient(first.cert))).toBe("ok");
     });
 
-    test("names the certificate file that cannot be read or holds none", async () => {
+    test("names the certificate file that cannot be read or contains no certificate", async () => {
       const missing = openEtcd({
         source: { kind: "endpoints", endpoints: ["https://127.0.0.1:1"] },
         caCertFile: "/absent",
@@ -145,7 +145,7 @@ describe.skipIf(!hasEtcd)(`etcd with users${hasEtcd ? "" : " (skipped: no etcd)"
     },
   );
 
-  test("asks for a new token when the old one is no longer good", async () => {
+  test("requests a new token when the old one has become invalid", async () => {
     const cluster = await startEtcd({ flags: ["--auth-token=simple"] });
     const [endpoint = ""] = cluster.endpoints;
     enableUsers(endpoint, []);
@@ -179,7 +179,7 @@ describe.skipIf(!hasEtcd)(`etcd with users${hasEtcd ? "" : " (skipped: no etcd)"
     },
   );
 
-  test("turns to gRPC where the gateway refuses a client certificate with a common name", async () => {
+  test("switches to gRPC if the gateway rejects a client certificate with a common name", async () => {
     const directory = temporaryDirectory("etcd-cn");
     const root = makeRoot(directory.path, "root-ca");
     const server = makeSigned(directory.path, "server", root);

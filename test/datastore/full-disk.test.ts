@@ -1,4 +1,4 @@
-/** A filesystem without room for the embedded datastore, the log or host-local's files: a small one in a mount namespace. */
+/** A full filesystem under the embedded datastore, the log or host-local's files: a small one in a mount namespace. */
 import { afterAll, describe, expect } from "bun:test";
 import { API_VERSION, identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
@@ -27,7 +27,7 @@ async function run(...steps: readonly string[]): Promise<string> {
 }
 
 describe("a full disk", () => {
-  test("is named by the admin tool, whichever way SQLite fails", async () => {
+  test("is reported by the admin tool, whichever error SQLite returns", async () => {
     const apply = `echo '${JSON.stringify(POOL)}' | ${tool("apply -f -")}`;
     const output = await run(tool("datastore init"), FILL, apply);
 
@@ -35,7 +35,7 @@ describe("a full disk", () => {
     expect(output).not.toContain("I/O");
   });
 
-  test("is named by the plugin, and its log says why it is not in the file", async () => {
+  test("is reported by the plugin, and its log says why it is not in the file", async () => {
     const config = {
       cniVersion: "1.0.0",
       name: "pods",
@@ -51,7 +51,7 @@ describe("a full disk", () => {
     expect(output).toContain("no space left on device (ENOSPC)");
   });
 
-  test("is named by host-local", async () => {
+  test("is reported by host-local", async () => {
     const config = {
       cniVersion: "1.0.0",
       name: "pods",

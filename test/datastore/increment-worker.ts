@@ -1,7 +1,7 @@
 /**
  * One of many processes that increment a counter in a shared embedded store.
- * Every increment also creates a row of its own in the same commit, so that a
- * counter and rows that differ prove a torn or lost commit.
+ * Every increment also creates its own row in the same commit: if counter and
+ * rows differ, a commit was lost or only partly written.
  */
 import { openEmbedded } from "../../src/datastore/embedded/embedded.ts";
 
@@ -14,7 +14,7 @@ if (import.meta.main) {
 
 async function incrementTimes(path: string, name: string, times: number): Promise<void> {
   const store = await openEmbedded(path);
-  // A worker whose test was killed must not run on.
+  // A worker whose test was killed must not keep running.
   const limit = AbortSignal.timeout(60_000);
   for (let done = 0; done < times && !limit.aborted; ) {
     const { answers } = await store.read([{ kind: "key", key: "/counter" }]);

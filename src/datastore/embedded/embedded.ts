@@ -16,7 +16,7 @@ import { findRefusal } from "../preconditions.ts";
 import { transactOn } from "../transact.ts";
 import { ChangePoll } from "./change-poll.ts";
 import { openFile } from "./file.ts";
-import { whenUnlocked } from "./patience.ts";
+import { retryWhileLocked } from "./retry-while-locked.ts";
 import { prepareSchema } from "./schema.ts";
 import { type HistoryLimits, readChanges, readCounter, readEntries, revisionOf, writeChanges } from "./tables.ts";
 
@@ -56,7 +56,7 @@ class EmbeddedDatastore implements Datastore {
   }
 
   read(wanted: readonly Wanted[]): Promise<Snapshot> {
-    return whenUnlocked(this.database, () =>
+    return retryWhileLocked(this.database, () =>
       this.transaction("BEGIN", () => ({
         revision: String(readCounter(this.database).revision),
         answers: wanted.map((each) => readEntries(this.database, each)),
@@ -68,7 +68,7 @@ class EmbeddedDatastore implements Datastore {
     const changes = asOneTransaction(given);
     // A deferred transaction that writes after it has read fails at once when another wrote in between.
     const written = await commitEffect(changes, () =>
-      whenUnlocked(this.database, () => this.transaction("BEGIN IMMEDIATE", () => this.write(changes))),
+      retryWhileLocked(this.database, () => this.transaction("BEGIN IMMEDIATE", () => this.write(changes))),
     );
     this.poll.lookNow();
     return written;
@@ -84,7 +84,7 @@ class EmbeddedDatastore implements Datastore {
     let seen = BigInt(from);
     while (!stop.aborted) {
       const after = seen;
-      const { events, revision } = await whenUnlocked(this.database, () => this.changesAfter(prefix, after));
+      const { events, revision } = await retryWhileLocked(this.database, () => this.changesAfter(prefix, after));
       seen = revision;
       for (const event of [...events, { kind: "bookmark", revision: String(seen) } as const]) {
         yield event;

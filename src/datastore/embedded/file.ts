@@ -5,7 +5,7 @@
  */
 import type { Database } from "bun:sqlite";
 import { convertError } from "./failure.ts";
-import { SLICE_MILLISECONDS, whenUnlocked } from "./patience.ts";
+import { retryWhileLocked, SLICE_MILLISECONDS } from "./retry-while-locked.ts";
 
 /** Opens the file, which is made when it is not there; an empty file is an empty database. */
 export async function openFile(path: string): Promise<Database> {
@@ -18,7 +18,7 @@ export async function openFile(path: string): Promise<Database> {
       database.run(`PRAGMA busy_timeout = ${SLICE_MILLISECONDS}`);
       // A killed process loses nothing. A power loss may take the last commits, but never leaves the file broken;
       // the containers those commits were about are gone then, too.
-      await whenUnlocked(database, () => database.run("PRAGMA synchronous = NORMAL"));
+      await retryWhileLocked(database, () => database.run("PRAGMA synchronous = NORMAL"));
       return database;
     } catch (error) {
       database.close();

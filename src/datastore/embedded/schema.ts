@@ -8,7 +8,7 @@
 import type { Database } from "bun:sqlite";
 import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
-import { whenUnlocked } from "./patience.ts";
+import { retryWhileLocked } from "./retry-while-locked.ts";
 
 const SCHEMA_VERSION = 1n;
 
@@ -36,7 +36,7 @@ const SCHEMA = `
 
 /** Gives an empty file its tables. Any number of processes may do this at once, and be killed while they do. */
 export async function prepareSchema(database: Database): Promise<void> {
-  const version = await whenUnlocked(database, () => schemaVersion(database));
+  const version = await retryWhileLocked(database, () => schemaVersion(database));
   if (version === SCHEMA_VERSION) return;
   if (version !== 0n) {
     throw new PluginError(
@@ -46,8 +46,8 @@ export async function prepareSchema(database: Database): Promise<void> {
     );
   }
   // The journal mode stays with the file: later openers pay nothing for it.
-  await whenUnlocked(database, () => database.run("PRAGMA journal_mode = WAL"));
-  await whenUnlocked(database, () => {
+  await retryWhileLocked(database, () => database.run("PRAGMA journal_mode = WAL"));
+  await retryWhileLocked(database, () => {
     const create = database.transaction(() => {
       if (schemaVersion(database) === 0n) database.run(SCHEMA);
     });

@@ -1,7 +1,7 @@
 /**
- * Finds an endpoint that answers: rotation, time limits, tokens, and the turn
- * from the gateway to gRPC. What is asked, and what an answer means, is not its
- * business.
+ * Sends requests to an endpoint that responds: rotation, time limits, tokens, and
+ * the switch from the gateway to gRPC. It does not interpret requests or
+ * responses.
  */
 import { PluginError } from "../../errors.ts";
 import { redact } from "../../redaction.ts";
@@ -9,24 +9,24 @@ import type { Endpoint, EndpointRing } from "./endpoints.ts";
 import { EtcdFailure, failureOfConnection, isAuthenticationOff, isGrpcOff, isSilence } from "./failure.ts";
 import { GatewayTransport } from "./gateway.ts";
 import type { GrpcTransport } from "./grpc.ts";
-import { type Limits, Patience } from "./patience.ts";
-import { Takeover } from "./takeover.ts";
+import { GrpcUpgrade } from "./grpc-upgrade.ts";
+import { type Limits, RetryBudget } from "./retry-budget.ts";
 import type { TlsFiles } from "./tls-files.ts";
-import type { Call, Transaction, TransactionAnswer, Transport } from "./transport.ts";
+import type { Call, Transaction, TransactionResponse, Transport } from "./transport.ts";
 
-/** An attempt that may have taken effect, though no answer came. */
+/** An attempt without a response, which may have taken effect. */
 export class OutcomeUnknown extends Error {
   constructor(readonly seen: ReadonlyMap<Endpoint, EtcdFailure>) {
     super("the outcome is unknown");
   }
 }
 
-/** Whether an attempt that may have taken effect is simply made again, or reported to the caller. */
+/** Whether an attempt that may have taken effect is retried, or reported to the caller. */
 export type Repeat = "any failure" | "harmless failures";
 
 export interface ClientOptions {
   readonly limits: Limits;
-  readonly grpcTakesOver?: true;
+  readonly upgradesToGrpc?: true;
 }
 
 export class EtcdClient {
@@ -35,7 +35,7 @@ export class EtcdClient {
   private readonly withoutGateway = new Set<Endpoint>();
   private readonly gateway: Transport;
   private grpc: Promise<GrpcTransport> | undefined;
-  private readonly takeover: Takeover | undefined;
+  private readonly grpcUpgrade: GrpcUpgrade | undefined;
 
   constructor(
     readonly ring: EndpointRing,
@@ -43,7 +43,7 @@ export class EtcdClient {
     private readonly options: ClientOptions,
   ) {
     this.gateway = new GatewayTransport(tls);
-    if (options.grpcTakesOver) this.takeover = new Takeover(() => this.openGrpc(), this.closed);
+    if (options.upgradesToGrpc) this.grpcUpgrade = new GrpcUpgrade(() => this.openGrpc(), this.closed);
   }
 
   /** Fires when the client is closed. */
@@ -51,36 +51,36 @@ export class EtcdClient {
     return this.closing.signal;
   }
 
-  startPatience(stop: AbortSignal = this.closed): Patience {
-    return new Patience(this.options.limits, stop);
+  startRetries(stop: AbortSignal = this.closed): RetryBudget {
+    return new RetryBudget(this.options.limits, stop);
   }
 
   /**
-   * Tries endpoint after endpoint until one answers. Throws `PluginError` when
-   * patience is at an end; with "harmless failures" also `OutcomeUnknown`, at
+   * Tries one endpoint after another until one responds. Throws `PluginError` when
+   * the time for retries is over; with "harmless failures" also `OutcomeUnknown`, at
    * once, for an attempt that may have taken effect.
    */
-  async transact(transaction: Transaction, repeat: Repeat, patience: Patience): Promise<TransactionAnswer> {
+  async transact(transaction: Transaction, repeat: Repeat, retries: RetryBudget): Promise<TransactionResponse> {
     const seen = new Map<Endpoint, EtcdFailure>();
     for (;;) {
       const endpoint = this.ring.current;
       try {
-        return await this.attempt(endpoint, patience.nextAttempt(), (transport, call) =>
+        return await this.attempt(endpoint, retries.nextAttempt(), (transport, call) =>
           transport.transact(call, transaction),
         );
       } catch (error) {
         const failure = failureOfConnection(error);
-        // The end of patience itself says less than what went wrong before.
+        // The final timeout says less than the failure before it.
         if (!seen.has(endpoint) || !isSilence(failure)) seen.set(endpoint, failure);
         const isRoundOver = this.ring.giveUp(endpoint) === "round over";
         if (failure.diagnosis.effect === "unknown" && repeat === "harmless failures") throw new OutcomeUnknown(seen);
-        if (!this.isHopeful(seen, patience)) throw unavailable(seen);
-        if (isRoundOver) await patience.pause();
+        if (!this.mayRetry(seen, retries)) throw unavailable(seen);
+        if (isRoundOver) await retries.pause();
       }
     }
   }
 
-  /** One attempt at one endpoint, with whatever this process has learned about it. */
+  /** One attempt at one endpoint, with the transport and token known to work there. */
   async attempt<Answer>(
     endpoint: Endpoint,
     signal: AbortSignal,
@@ -91,12 +91,12 @@ export class EtcdClient {
       try {
         const token = await this.tokenFor(endpoint, transport, signal);
         const answer = await ask(transport, { url: endpoint.url, token, signal });
-        this.takeover?.begin(endpoint);
+        this.grpcUpgrade?.start(endpoint);
         return answer;
       } catch (error) {
         const failure = failureOfConnection(error);
         const { cure } = failure.diagnosis;
-        if (isGrpcOff(failure)) this.takeover?.renounce(endpoint);
+        if (isGrpcOff(failure)) this.grpcUpgrade?.disable(endpoint);
         if (cure === "grpc" && transport === this.gateway) this.withoutGateway.add(endpoint);
         else if (cure === "new token" && mayRenewToken) {
           this.tokens.delete(endpoint);
@@ -113,7 +113,7 @@ export class EtcdClient {
 
   private async transportFor(endpoint: Endpoint): Promise<Transport> {
     if (this.withoutGateway.has(endpoint)) return this.openGrpc();
-    return this.takeover?.transportFor(endpoint) ?? this.gateway;
+    return this.grpcUpgrade?.transportFor(endpoint) ?? this.gateway;
   }
 
   private openGrpc(): Promise<GrpcTransport> {
@@ -130,7 +130,7 @@ export class EtcdClient {
     this.tokens.set(endpoint, asked);
     try {
       const token = await asked;
-      // Users may be turned on later: nothing would tell.
+      // Authentication may be enabled later, without any notice.
       if (token === undefined) this.tokens.delete(endpoint);
       return token;
     } catch (error) {
@@ -139,22 +139,22 @@ export class EtcdClient {
     }
   }
 
-  /** Another endpoint may be better; once all have failed, only time helps, and not against everything. */
-  private isHopeful(seen: ReadonlyMap<Endpoint, EtcdFailure>, patience: Patience): boolean {
-    if (patience.isOver) return false;
+  /** Another endpoint may work; once all have failed, only waiting may help, and not for every failure. */
+  private mayRetry(seen: ReadonlyMap<Endpoint, EtcdFailure>, retries: RetryBudget): boolean {
+    if (retries.areExhausted) return false;
     if (seen.size < this.ring.size) return true;
     const cures = new Set([...seen.values()].map(({ diagnosis }) => diagnosis.cure));
-    if (cures.has("wait")) return patience.isLeft("wait");
-    return cures.has("moment") && patience.isLeft("moment");
+    if (cures.has("wait")) return retries.allow("wait");
+    return cures.has("moment") && retries.allow("moment");
   }
 }
 
-/** Where users are off, whoever has a name and a password needs neither: so do etcd's own clients. */
+/** If authentication is disabled, a user and password are ignored, as etcd's own clients do. */
 function withoutToken(error: unknown): undefined {
   if (!isAuthenticationOff(error)) throw error;
 }
 
-/** A failure to authenticate leaves the request itself unsent. */
+/** If authentication fails, the request itself was not sent. */
 function beforeRequest(failure: EtcdFailure): EtcdFailure {
   const { diagnosis, message, cause } = failure;
   const stage = diagnosis.stage === "request" ? "authenticate" : diagnosis.stage;

@@ -22,7 +22,7 @@ describe("Fields", () => {
     );
   });
 
-  test("takes absent fields for zero, empty and none", () => {
+  test("reads absent fields as zero, empty and none", () => {
     const fields = new Fields(message());
 
     expect([fields.number(1), fields.text(1), fields.flag(1), fields.one(1), fields.all(1)]).toEqual([
@@ -34,7 +34,7 @@ describe("Fields", () => {
     ]);
   });
 
-  test("passes over fixed-size fields, and refuses what is cut off", () => {
+  test("skips fixed-size fields, and rejects truncated input", () => {
     const fixed = Uint8Array.of((1 << 3) | 1, 1, 2, 3, 4, 5, 6, 7, 8, (2 << 3) | 5, 1, 2, 3, 4);
     expect(new Fields(message(fixed, varint(3, 7n))).number(3)).toBe(7n);
     expect(() => new Fields(delimited(1, "whole").subarray(0, 4))).toThrow(RangeError);
@@ -56,7 +56,7 @@ describe("both codecs", () => {
   );
   const entry = { key: "/k", value: "ü", revision: "9223372036854775806", createRevision: "9007199254740993" };
 
-  test("read an answer alike, with its numbers untouched", () => {
+  test("decode a response to the same value, with its numbers unchanged", () => {
     const wire = JSON.stringify({
       header,
       succeeded: true,
@@ -71,11 +71,11 @@ describe("both codecs", () => {
     );
     const answer = { revision: "9223372036854775807", succeeded: true, ranges: [[entry], []] };
 
-    expect(json.decodeTransactionAnswer(wire)).toEqual(answer);
-    expect(grpc.decodeTransactionAnswer(bytes)).toEqual(answer);
+    expect(json.decodeTransactionResponse(wire)).toEqual(answer);
+    expect(grpc.decodeTransactionResponse(bytes)).toEqual(answer);
   });
 
-  test("read a watch's events alike", () => {
+  test("decode the events of a watch to the same values", () => {
     const wire = JSON.stringify({
       result: { header, events: [{ kv }, { type: "DELETE", kv: { key: kv.key, mod_revision: "5" } }] },
     });
@@ -97,23 +97,23 @@ describe("both codecs", () => {
     } as const;
 
     expect(json.decodeWatchLine(wire)).toEqual(answer);
-    expect(grpc.decodeWatchAnswer(bytes)).toEqual(answer);
+    expect(grpc.decodeWatchResponse(bytes)).toEqual(answer);
   });
 
-  test("take an answer of zeros for what it leaves out", () => {
+  test("decode omitted fields as zeros", () => {
     const nothing = { revision: "0", succeeded: false, ranges: [] };
 
-    expect(json.decodeTransactionAnswer("{}")).toEqual(nothing);
-    expect(grpc.decodeTransactionAnswer(message())).toEqual(nothing);
+    expect(json.decodeTransactionResponse("{}")).toEqual(nothing);
+    expect(grpc.decodeTransactionResponse(message())).toEqual(nothing);
   });
 });
 
-describe("decodeComplaint()", () => {
+describe("decodeError()", () => {
   test.each([
     ['{"error":"no","message":"no leader","code":14}', { code: 14, message: "no leader" }],
     ['{"error":"no","code":3}', { code: 3, message: "no" }],
     ["plain words\n", { code: 503, message: "plain words" }],
   ])("reads %j", (text, complaint) => {
-    expect(json.decodeComplaint(503, text)).toEqual(complaint);
+    expect(json.decodeError(503, text)).toEqual(complaint);
   });
 });

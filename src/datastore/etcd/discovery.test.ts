@@ -5,7 +5,7 @@ import { orderRecords, type ServiceRecord } from "./discovery.ts";
 const record = (name: string, priority: number, weight: number): ServiceRecord => ({ name, port: 1, priority, weight });
 
 describe("orderRecords()", () => {
-  test("puts lower priorities first, whatever the lots", () => {
+  test("puts lower priorities first, whatever the random numbers", () => {
     const records = [record("c", 20, 100), record("a", 0, 1), record("b", 10, 50)];
 
     fc.assert(
@@ -15,7 +15,7 @@ describe("orderRecords()", () => {
     );
   });
 
-  test("loses none and repeats none", () => {
+  test("returns every record exactly once", () => {
     const anyRecord = fc.record({
       name: fc.string(),
       port: fc.nat(),
@@ -34,7 +34,7 @@ describe("orderRecords()", () => {
     );
   });
 
-  test("draws among equals in proportion to their weights", () => {
+  test("chooses among equal priorities in proportion to their weights", () => {
     const records = [record("light", 0, 1), record("heavy", 0, 3)];
     const firsts = [0, 0.2, 0.3, 0.9].map((lot) => orderRecords(records, () => lot)[0]?.name);
 

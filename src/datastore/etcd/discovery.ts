@@ -1,7 +1,7 @@
 /**
- * etcd's endpoints from the domain name system: SRV records of the domain, those
- * for TLS first. Plain ones are looked at only where there are none for TLS, so
- * that nobody is led away from it.
+ * etcd endpoints from DNS: the SRV records of the domain. Records without TLS are
+ * used only if there are none for TLS, so that nothing can downgrade the
+ * connection.
  */
 import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
@@ -19,11 +19,11 @@ const SERVICES = [
   { service: "_etcd-client._tcp", scheme: "http" },
 ] as const;
 
-/** Answers of a resolver that say "there is none". */
+/** Resolver errors that mean "no such record". */
 const NONE = new Set(["ENOTFOUND", "ENODATA", "ENONAME"]);
 
 export async function discoverEndpoints(domain: string, random: () => number): Promise<readonly Endpoint[]> {
-  // Imported here: few use it, and it costs a millisecond of every start.
+  // Imported here because it is rarely used and would add a millisecond to every start.
   const { resolveSrv } = await import("node:dns/promises");
   for (const { service, scheme } of SERVICES) {
     const records = await lookUp(`${service}.${domain}`, resolveSrv);
@@ -53,18 +53,18 @@ function undiscovered(name: string, reason: string, cause: unknown): PluginError
   const services = SERVICES.map(({ service }) => service).join(" or ");
   return new PluginError(
     "datastore-unavailable",
-    `Cannot discover etcd below ${quoted(name)} at stage "resolve": ${reason} (SRV ${services})`,
+    `Cannot discover etcd endpoints of ${quoted(name)} at stage "resolve": ${reason} (SRV ${services})`,
     { cause, details: "check the SRV records of the domain and the system's resolver" },
   );
 }
 
-/** Lower priorities first; among equals by lot, in proportion to their weights (RFC 2782). */
+/** Lower priorities first; among equal priorities at random, in proportion to the weights (RFC 2782). */
 export function orderRecords(records: readonly ServiceRecord[], random: () => number): readonly ServiceRecord[] {
   const ordered: ServiceRecord[] = [];
   let left = records.toSorted((one, other) => one.priority - other.priority || one.weight - other.weight);
   while (left.length > 0) {
-    const rivals = left.filter(({ priority }) => priority === left[0]?.priority);
-    const chosen = drawLot(rivals, random());
+    const candidates = left.filter(({ priority }) => priority === left[0]?.priority);
+    const chosen = chooseByWeight(candidates, random());
     if (!chosen) break;
     ordered.push(chosen);
     left = left.filter((record) => record !== chosen);
@@ -72,12 +72,12 @@ export function orderRecords(records: readonly ServiceRecord[], random: () => nu
   return ordered;
 }
 
-function drawLot(rivals: readonly ServiceRecord[], lot: number): ServiceRecord | undefined {
-  const total = rivals.reduce((sum, { weight }) => sum + weight, 0);
-  let mark = lot * total;
-  const chosen = rivals.find(({ weight }) => {
-    mark -= weight;
-    return mark < 0;
+function chooseByWeight(candidates: readonly ServiceRecord[], random: number): ServiceRecord | undefined {
+  const total = candidates.reduce((sum, { weight }) => sum + weight, 0);
+  let rest = random * total;
+  const chosen = candidates.find(({ weight }) => {
+    rest -= weight;
+    return rest < 0;
   });
-  return chosen ?? rivals[Math.floor(lot * rivals.length)];
+  return chosen ?? candidates[Math.floor(random * candidates.length)];
 }

@@ -28,7 +28,7 @@ describe("EndpointRing", () => {
     expect(ring.current).toBe(c);
   });
 
-  test("passes over those that failed before, until all have", () => {
+  test("skips failed endpoints until all have failed", () => {
     const ring = new EndpointRing([a, b, c]);
     ring.giveUp(a);
     ring.giveUp(b);

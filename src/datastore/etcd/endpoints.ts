@@ -1,7 +1,7 @@
 /**
- * The members of etcd this process may talk to, and which of them it talks to
- * now. It stays with one while that one answers; one that failed is remembered
- * and not tried again before all others have failed, too.
+ * The etcd members this process may use, and the one it uses now. It keeps an
+ * endpoint while that one responds. A failed endpoint is not tried again until
+ * all others have failed, too.
  */
 import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
@@ -9,12 +9,12 @@ import { redact } from "../../redaction.ts";
 import type { User } from "./transport.ts";
 
 export interface Endpoint {
-  /** Scheme, host and port alone: what may be shown, and what requests go to. */
+  /** Only scheme, host and port: safe to show, and where requests are sent. */
   readonly url: string;
   readonly user: User | undefined;
 }
 
-/** Takes an address apart; user and password leave it, so that no message shows them. */
+/** Parses an address. User and password are removed from the URL, so that no message shows them. */
 export function parseEndpoint(text: string): Endpoint {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !["http:", "https:"].includes(url.protocol) || url.hostname === "") {
@@ -39,7 +39,7 @@ export class EndpointRing {
     if (endpoints.length === 0) throw new PluginError("config-invalid", "Cannot use etcd: no endpoint is given");
   }
 
-  /** How many attempts have failed so far, at whatever endpoint. */
+  /** The number of failed attempts so far, at any endpoint. */
   get failures(): number {
     return this.failedAttempts;
   }
@@ -54,7 +54,7 @@ export class EndpointRing {
     return endpoint;
   }
 
-  /** Moves on from an endpoint that failed. "round over": all have failed, and the round begins anew. */
+  /** Selects the next endpoint after a failure. "round over": all have failed, and a new round starts. */
   giveUp(endpoint: Endpoint): "another" | "round over" {
     this.failedAttempts += 1;
     this.failed.add(endpoint);

@@ -1,7 +1,7 @@
 /**
- * The datastore of a cluster: etcd v3. A read of many and a commit of many are
- * one transaction each. A commit whose answer was lost is never made again
- * blindly: see `own-commit.ts`.
+ * The datastore of a cluster: etcd v3. A read of many keys is one transaction,
+ * and so is a commit of many changes. A commit whose response was lost is never
+ * blindly repeated: see `commit-outcome.ts`.
  */
 import { PluginError } from "../../errors.ts";
 import { commitEffect } from "../commit-effect.ts";
@@ -20,23 +20,23 @@ import {
 import { asOneTransaction } from "../ordered-changes.ts";
 import { MOST_IN_ONE_REQUEST } from "../preconditions.ts";
 import { transactOn } from "../transact.ts";
+import type { CachingDatastore } from "./caching-datastore.ts";
 import { EtcdClient, OutcomeUnknown, unavailable } from "./client.ts";
+import { findOwnCommit, guardsItself, type OwnCommit } from "./commit-outcome.ts";
 import { EndpointRing, parseEndpoint } from "./endpoints.ts";
 import { EtcdFailure, isCompacted, isFuture } from "./failure.ts";
-import { findOwnCommit, guardsItself, type OwnCommit } from "./own-commit.ts";
-import { LIMITS, type Limits, type Patience } from "./patience.ts";
-import type { Guess, Proven, ProvingDatastore } from "./proving.ts";
-import type { RememberingDatastore } from "./remembering.ts";
+import { LIMITS, type Limits, type RetryBudget } from "./retry-budget.ts";
 import { readTlsFiles, type TlsPaths } from "./tls-files.ts";
 import {
   commitTransaction,
-  provingTransaction,
   readTransaction,
-  toProven,
   toSnapshot,
+  toVerifiedCommit,
   toWritten,
+  verifiedTransaction,
 } from "./transactions.ts";
-import type { Transaction, TransactionAnswer } from "./transport.ts";
+import type { Transaction, TransactionResponse } from "./transport.ts";
+import type { AssumedRead, VerifiedCommit, VerifyingDatastore } from "./verified-commit.ts";
 import { WATCH_LIMITS, type WatchLimits, watchPrefix } from "./watch.ts";
 
 export interface EtcdSettings extends TlsPaths {
@@ -50,30 +50,30 @@ export interface EtcdOptions {
   readonly random?: () => number;
   readonly limits?: Partial<Limits>;
   readonly watchLimits?: Partial<WatchLimits>;
-  /** For a process that stays: what one call saw and wrote lets the next one guess. */
-  readonly remembers?: true;
-  /** For a process that stays: requests go by gRPC once it is connected, which is quicker. */
-  readonly grpcTakesOver?: true;
+  /** For a long-running process: caches what a call read and wrote, so that the next call can commit without reading first. */
+  readonly cachesReads?: true;
+  /** For a long-running process: requests use gRPC once it is connected, which is faster. */
+  readonly upgradesToGrpc?: true;
 }
 
-/** Reads the certificates and finds the endpoints. A connection is begun; nothing is asked before the first read or commit. */
+/** Reads the certificates and finds the endpoints. Starts to connect, but sends no request before the first read or commit. */
 export async function openEtcd(settings: EtcdSettings, options: EtcdOptions = {}): Promise<Datastore> {
-  return options.remembers ? openRememberingEtcd(settings, options) : (await connect(settings, options)).store;
+  return options.cachesReads ? openCachingEtcd(settings, options) : (await connect(settings, options)).store;
 }
 
-export async function openRememberingEtcd(
-  settings: EtcdSettings,
-  options: EtcdOptions = {},
-): Promise<RememberingDatastore> {
-  const [{ rememberingStore }, { store, ring }] = await Promise.all([
-    import("./remembering.ts"),
+export async function openCachingEtcd(settings: EtcdSettings, options: EtcdOptions = {}): Promise<CachingDatastore> {
+  const [{ cachingDatastore }, { store, ring }] = await Promise.all([
+    import("./caching-datastore.ts"),
     connect(settings, options),
   ]);
-  return rememberingStore(store, () => ring.failures);
+  return cachingDatastore(store, () => ring.failures);
 }
 
-/** For the tests of what only this store can do. */
-export async function openProvingEtcd(settings: EtcdSettings, options: EtcdOptions = {}): Promise<ProvingDatastore> {
+/** For the tests of `commitIfUnchanged()`, which only this store has. */
+export async function openVerifyingEtcd(
+  settings: EtcdSettings,
+  options: EtcdOptions = {},
+): Promise<VerifyingDatastore> {
   return (await connect(settings, options)).store;
 }
 
@@ -85,9 +85,9 @@ async function connect(settings: EtcdSettings, options: EtcdOptions) {
   return { ring, store: new EtcdDatastore(client, { ...WATCH_LIMITS, ...watchLimits }) };
 }
 
-/** While the process does what comes before its first request. The connection waits for it; a failure shows there. */
+/** Connects while the process prepares its first request, which uses the connection; a failure is reported then. */
 function connectEarly(url: string): void {
-  // With TLS a connection is only used again by requests with the same certificates, which cannot be told here.
+  // With TLS, a connection is only reused by requests with the same certificates, which cannot be passed here.
   if (url.startsWith("http:")) fetch.preconnect(url);
 }
 
@@ -100,14 +100,14 @@ async function findEndpoints(source: EtcdSettings["source"], random: () => numbe
   return new EndpointRing(await discoverEndpoints(source.domain, random));
 }
 
-/** A commit as etcd is asked for it, and what its answer means. */
-interface Asked<Answer> {
+/** A commit as an etcd transaction, and how to interpret the response. */
+interface CommitRequest<Answer> {
   readonly changes: readonly Change[];
   readonly transaction: Transaction;
-  readonly understand: (answer: TransactionAnswer) => Answer;
+  readonly interpret: (answer: TransactionResponse) => Answer;
 }
 
-class EtcdDatastore implements ProvingDatastore {
+class EtcdDatastore implements VerifyingDatastore {
   readonly atomicity = "all changes";
 
   constructor(
@@ -116,10 +116,10 @@ class EtcdDatastore implements ProvingDatastore {
   ) {}
 
   async read(wanted: readonly Wanted[], at?: string): Promise<Snapshot> {
-    const patience = this.client.startPatience();
+    const retries = this.client.startRetries();
     const readPart = async (part: readonly Wanted[], revision?: string) => {
       const transaction = readTransaction(part, revision);
-      const answer = await this.client.transact(transaction, "any failure", patience).catch((error) => {
+      const answer = await this.client.transact(transaction, "any failure", retries).catch((error) => {
         throw revision !== undefined && isOutOfHistory(error) ? new HistoryGone(revision, error) : error;
       });
       return toSnapshot(part, revision === undefined ? answer : { ...answer, revision });
@@ -135,26 +135,30 @@ class EtcdDatastore implements ProvingDatastore {
 
   async commit(given: readonly OrderedChange[]): Promise<Written> {
     const changes = asOneTransaction(given);
-    const understand = (answer: TransactionAnswer) => requireReason(toWritten(changes, answer));
-    const asked = { changes, transaction: commitTransaction(changes), understand };
-    return commitEffect(changes, () => this.commitSurely(asked));
+    const interpret = (answer: TransactionResponse) => requireReason(toWritten(changes, answer));
+    const request = { changes, transaction: commitTransaction(changes), interpret };
+    return commitEffect(changes, () => this.commitWithKnownOutcome(request));
   }
 
   transact<Outcome>(wanted: readonly Wanted[], decide: Decide<Outcome>): Promise<Transacted<Outcome>> {
     return transactOn(this, wanted, decide);
   }
 
-  async commitIfUnchanged(guess: Guess, given: readonly OrderedChange[]): Promise<Proven> {
+  async commitIfUnchanged(assumed: AssumedRead, given: readonly OrderedChange[]): Promise<VerifiedCommit> {
     const changes = asOneTransaction(given);
-    const { wanted } = guess;
-    const transaction = provingTransaction(guess, changes);
-    const read = async (): Promise<Proven> => ({ ok: false, snapshot: await this.read(wanted) });
+    const { wanted } = assumed;
+    const transaction = verifiedTransaction(assumed, changes);
+    const read = async (): Promise<VerifiedCommit> => ({ ok: false, snapshot: await this.read(wanted) });
     if (!transaction) return read();
     try {
-      const asked = { changes, transaction, understand: (answer: TransactionAnswer) => toProven(wanted, answer) };
-      return await commitEffect(changes, () => this.commitSurely(asked));
+      const request = {
+        changes,
+        transaction,
+        interpret: (answer: TransactionResponse) => toVerifiedCommit(wanted, answer),
+      };
+      return await commitEffect(changes, () => this.commitWithKnownOutcome(request));
     } catch (error) {
-      // Perhaps there is nothing to write: that is not to fail for want of space.
+      // With the current records there may be nothing to write: then a full etcd must not make the call fail.
       if (isRefusal(error)) return read();
       throw error;
     }
@@ -169,18 +173,18 @@ class EtcdDatastore implements ProvingDatastore {
     await this.client.close();
   }
 
-  /** Finds out what became of it when the answer is lost. */
-  private async commitSurely<Answer extends { readonly ok: boolean }>(
-    asked: Asked<Answer>,
+  /** If the response is lost, finds out whether the commit took effect. */
+  private async commitWithKnownOutcome<Answer extends { readonly ok: boolean }>(
+    request: CommitRequest<Answer>,
   ): Promise<Answer | OwnCommit> {
-    const patience = this.client.startPatience();
+    const retries = this.client.startRetries();
     try {
-      return await this.commitOnce(asked, patience);
+      return await this.commitOnce(request, retries);
     } catch (error) {
       if (!(error instanceof OutcomeUnknown)) throw error;
     }
     try {
-      return await this.commitAgain(asked, patience);
+      return await this.commitAgain(request, retries);
     } catch (error) {
       if (!(error instanceof PluginError)) throw error;
       const message = `${error.message}; whether the commit took effect is not known`;
@@ -189,42 +193,42 @@ class EtcdDatastore implements ProvingDatastore {
   }
 
   /** Throws `OutcomeUnknown` when the outcome is unknown. */
-  private async commitOnce<Answer>(asked: Asked<Answer>, patience: Patience): Promise<Answer> {
-    const writes = asked.changes.some(({ kind }) => kind !== "expect");
+  private async commitOnce<Answer>(request: CommitRequest<Answer>, retries: RetryBudget): Promise<Answer> {
+    const writes = request.changes.some(({ kind }) => kind !== "expect");
     const repeat = writes ? "harmless failures" : "any failure";
-    return asked.understand(await this.client.transact(asked.transaction, repeat, patience));
+    return request.interpret(await this.client.transact(request.transaction, repeat, retries));
   }
 
-  /** After an attempt of unknown outcome: guards that our own writes break make trying again safe. */
+  /** After an attempt of unknown outcome: a retry is safe if our own writes make its comparisons fail. */
   private async commitAgain<Answer extends { readonly ok: boolean }>(
-    asked: Asked<Answer>,
-    patience: Patience,
+    request: CommitRequest<Answer>,
+    retries: RetryBudget,
   ): Promise<Answer | OwnCommit> {
-    const { changes } = asked;
+    const { changes } = request;
     for (;;) {
       try {
         if (!guardsItself(changes)) {
-          const own = await findOwnCommit(this.client, changes, patience);
+          const own = await findOwnCommit(this.client, changes, retries);
           if (own) return own;
         }
-        const answer = await this.commitOnce(asked, patience);
-        return answer.ok ? answer : ((await findOwnCommit(this.client, changes, patience)) ?? answer);
+        const answer = await this.commitOnce(request, retries);
+        return answer.ok ? answer : ((await findOwnCommit(this.client, changes, retries)) ?? answer);
       } catch (error) {
         if (!(error instanceof OutcomeUnknown)) throw error;
-        if (patience.isOver) throw unavailable(error.seen);
-        await patience.pause();
+        if (retries.areExhausted) throw unavailable(error.seen);
+        await retries.pause();
       }
     }
   }
 }
 
-/** Compacted meanwhile, or not reached yet: the cluster was restored from an older copy. */
+/** Compacted in the meantime, or not reached yet: the cluster was restored from an older copy. */
 function isOutOfHistory(error: unknown): boolean {
   const cause = error instanceof PluginError ? error.cause : undefined;
   return isCompacted(cause) || isFuture(cause);
 }
 
-/** etcd was there and would not do it, and nothing of it was done. */
+/** etcd refused the request, and nothing was written. */
 function isRefusal(error: unknown): boolean {
   const cause = error instanceof PluginError ? error.cause : undefined;
   if (!(cause instanceof EtcdFailure)) return false;

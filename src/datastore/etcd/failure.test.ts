@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { brokenConnection, failureOfAnswer, failureOfConnection } from "./failure.ts";
+import { brokenConnection, failureOfConnection, failureOfResponse } from "./failure.ts";
 
 const withCode = (code: string) => Object.assign(new Error("words"), { code });
 
@@ -14,12 +14,12 @@ describe("failureOfConnection()", () => {
     ["CERT_HAS_EXPIRED", "TLS", "none"],
     ["ECONNRESET", "request", "unknown"],
     ["EPIPE", "request", "unknown"],
-    ["never heard of", "request", "unknown"],
+    ["unknown code", "request", "unknown"],
   ] as const)("takes %s for a failure at stage %s with effect %s", (code, stage, effect) => {
     expect(failureOfConnection(withCode(code)).diagnosis).toMatchObject({ stage, effect });
   });
 
-  test("takes a time limit for an unknown effect", () => {
+  test("reports an unknown effect after a time limit", () => {
     const timeout = new DOMException("The operation timed out.", "TimeoutError");
 
     expect(failureOfConnection(timeout).diagnosis).toMatchObject({ stage: "request", effect: "unknown", cure: "wait" });
@@ -35,7 +35,7 @@ describe("brokenConnection()", () => {
   );
 });
 
-describe("failureOfAnswer()", () => {
+describe("failureOfResponse()", () => {
   test.each([
     [14, "etcdserver: no leader", "request", "unknown", "wait"],
     [14, "etcdserver: request timed out, possibly due to previous leader failure", "request", "unknown", "wait"],
@@ -49,6 +49,6 @@ describe("failureOfAnswer()", () => {
     [3, "something that will not change", "request", "none", "repair"],
     [14, "something that will pass", "request", "unknown", "wait"],
   ] as const)("takes code %d %j for stage %s, effect %s, cure %s", (code, words, stage, effect, cure) => {
-    expect(failureOfAnswer(code, words).diagnosis).toMatchObject({ stage, effect, cure });
+    expect(failureOfResponse(code, words).diagnosis).toMatchObject({ stage, effect, cure });
   });
 });

@@ -1,6 +1,6 @@
 /**
- * One failed attempt at one endpoint: at which stage, whether the request may
- * have taken effect all the same, and whether waiting can help.
+ * One failed attempt at one endpoint: the stage, whether the request may have
+ * taken effect anyway, and whether waiting can help.
  */
 
 export type Stage = "resolve" | "connect" | "TLS" | "authenticate" | "request";
@@ -9,11 +9,11 @@ interface Diagnosis {
   readonly stage: Stage;
   /** `unknown`: the request may have reached etcd and may still take effect. */
   readonly effect: "none" | "unknown";
-  /** What makes it go away: a moment's patience (a restart), an election, a new token, gRPC, or a person. */
+  /** What resolves it: a short wait (a restart), a longer wait (an election), a new token, gRPC, or the operator. */
   readonly cure: "moment" | "wait" | "new token" | "grpc" | "repair";
-  /** What the reader should check. */
+  /** What the operator should check. */
   readonly advice: string;
-  /** It is the request's own fault: the next one may well be served. */
+  /** Only this request is too large: others may succeed. */
   readonly isTooLarge?: true;
 }
 
@@ -33,7 +33,7 @@ const REFUSED = {
   stage: "connect",
   effect: "none",
   cure: "moment",
-  advice: "check that etcd runs there and that the address and port are right",
+  advice: "check that etcd is running there and that the address and port are correct",
 } as const satisfies Diagnosis;
 
 const UNRESOLVED = {
@@ -48,7 +48,7 @@ const UNTRUSTED = {
   effect: "none",
   cure: "repair",
   advice:
-    "check that the CA file holds the root that signed the server's certificate, that the certificate names this host, and that the client's certificate and key are ones the server trusts",
+    "check that the CA file contains the root that signed the server's certificate, that the certificate is valid for this host, and that the server trusts the client's certificate and key",
 } as const satisfies Diagnosis;
 
 const SILENT = {
@@ -56,21 +56,21 @@ const SILENT = {
   effect: "unknown",
   cure: "wait",
   advice:
-    "check that the member is alive and reaches a majority of the others (without a leader etcd does not answer), that the network lets its port through, and that it speaks the scheme of the address (http or https)",
+    "check that the member is running and reaches a majority of the others (without a leader etcd does not respond), that no firewall blocks its port, and that it uses the scheme of the address (http or https)",
 } as const satisfies Diagnosis;
 
 const NOT_BEGUN = {
   stage: "request",
   effect: "none",
   cure: "moment",
-  advice: "etcd ends its connections when it is restarted or overloaded: check its log",
+  advice: "etcd closes its connections when it is restarted or overloaded: check its log",
 } as const satisfies Diagnosis;
 
 const WITHOUT_HTTP2 = {
   stage: "TLS",
   effect: "none",
   cure: "repair",
-  advice: "check that the address is that of etcd itself, and that nothing on the way speaks HTTP/1 alone",
+  advice: "check that the address is that of etcd itself, and that no proxy in between speaks only HTTP/1",
 } as const satisfies Diagnosis;
 
 const BY_ERROR_CODE: readonly (readonly [RegExp, Diagnosis])[] = [
@@ -82,12 +82,12 @@ const BY_ERROR_CODE: readonly (readonly [RegExp, Diagnosis])[] = [
   ],
 ];
 
-/** What an error of a socket, of TLS or of a time limit means. */
+/** Classifies an error of a socket, of TLS or of a time limit. */
 export function failureOfConnection(error: unknown): EtcdFailure {
   if (error instanceof EtcdFailure) return error;
   if (!(error instanceof Error)) return new EtcdFailure(SILENT, String(error), error);
   if (error.name === "TimeoutError" || error.name === "AbortError") {
-    return new EtcdFailure(SILENT, "no answer within the time limit", error);
+    return new EtcdFailure(SILENT, "no response within the time limit", error);
   }
   const code = "code" in error ? String(error.code) : "";
   const [, diagnosis = SILENT] = BY_ERROR_CODE.find(([pattern]) => pattern.test(code)) ?? [];
@@ -98,18 +98,18 @@ export function failureOfConnection(error: unknown): EtcdFailure {
   );
 }
 
-/** The server has certainly not begun with the request. */
+/** The server has certainly not started to process the request. */
 export function notBegun(error: unknown): EtcdFailure {
   return new EtcdFailure(NOT_BEGUN, messageOf(error), error);
 }
 
-/** Once the server has greeted, an error that elsewhere means "never connected" proves nothing about what was sent. */
+/** Once the server has sent its settings, an error that otherwise means "never connected" proves nothing about the request. */
 export function brokenConnection(error: unknown): EtcdFailure {
   return new EtcdFailure(SILENT, messageOf(error), error);
 }
 
 export function withoutHttp2(): EtcdFailure {
-  return new EtcdFailure(WITHOUT_HTTP2, "the server does not agree to HTTP/2");
+  return new EtcdFailure(WITHOUT_HTTP2, "the server does not support HTTP/2");
 }
 
 function messageOf(error: unknown): string {
@@ -121,31 +121,30 @@ function plainMessage(message: string, code: string): string {
   return firstSentence;
 }
 
-interface ServerComplaint {
+interface ServerError {
   readonly words: RegExp;
   readonly diagnosis: Diagnosis;
 }
 
-/** What etcd itself may answer, by its words; the first match counts. */
-const COMPLAINTS: readonly ServerComplaint[] = [
+/** Errors that etcd returns, by their text; the first match counts. */
+const SERVER_ERRORS: readonly ServerError[] = [
   {
     words: /CommonName of client sending a request against gateway/,
     diagnosis: {
       stage: "request",
       effect: "none",
       cure: "grpc",
-      advice: "the gateway refuses client certificates with a common name",
+      advice: "the gateway rejects client certificates with a common name",
     },
   },
   {
-    // The gateway is a client of its own server, with the server's certificate; where that is no client's, this is its answer.
+    // The gateway connects to its own server with the server's certificate; if the server does not accept that, the gateway returns this.
     words: /^connection closed$|all SubConns are in TransientFailure|authentication handshake failed/,
     diagnosis: {
       stage: "request",
       effect: "none",
       cure: "grpc",
-      advice:
-        "the gateway is not admitted by its own server: let etcd's trusted CA file hold the CA of its certificate",
+      advice: "the gateway is rejected by its own server: add the CA of etcd's certificate to its trusted CA file",
     },
   },
   {
@@ -164,7 +163,7 @@ const COMPLAINTS: readonly ServerComplaint[] = [
       effect: "none",
       cure: "repair",
       advice:
-        "check user and password in the endpoint's address (user:password@host), or the common name of the client's certificate",
+        "check the user and password in the endpoint's address (user:password@host), or the common name of the client's certificate",
     },
   },
   {
@@ -173,7 +172,7 @@ const COMPLAINTS: readonly ServerComplaint[] = [
       stage: "request",
       effect: "none",
       cure: "repair",
-      advice: "grant the user's role read and write on the product's keys",
+      advice: "grant the user's role read and write permission on the product's keys",
     },
   },
   {
@@ -192,7 +191,7 @@ const COMPLAINTS: readonly ServerComplaint[] = [
       stage: "request",
       effect: "none",
       cure: "repair",
-      advice: "etcd's limit for a request is 1.5 MiB, unless its --max-request-bytes says otherwise",
+      advice: "etcd's limit for a request is 1.5 MiB unless --max-request-bytes is set",
       isTooLarge: true,
     },
   },
@@ -202,13 +201,17 @@ const COMPLAINTS: readonly ServerComplaint[] = [
       stage: "request",
       effect: "unknown",
       cure: "wait",
-      advice: "the cluster has no leader: check that more than half of its members run and reach each other",
+      advice:
+        "the cluster has no leader: check that more than half of its members are running and can reach each other",
     },
   },
   {
     words:
       /request timed out|context deadline exceeded|transport is closing|too many requests|server stopped|not capable/,
-    diagnosis: { ...SILENT, advice: "etcd is overloaded or without a majority: check its members' health and disks" },
+    diagnosis: {
+      ...SILENT,
+      advice: "etcd is overloaded or has no majority: check the health and disks of its members",
+    },
   },
   {
     words: /HTTP request to an HTTPS server/,
@@ -216,25 +219,25 @@ const COMPLAINTS: readonly ServerComplaint[] = [
       stage: "TLS",
       effect: "none",
       cure: "repair",
-      advice: "the endpoint speaks TLS: write its address with https://",
+      advice: "the endpoint requires TLS: use https:// in its address",
     },
   },
 ];
 
-/** gRPC's codes for "come again": cancelled, unknown, deadline exceeded, aborted, unavailable. */
-const PASSING_CODES = new Set([1, 2, 4, 10, 14]);
+/** gRPC status codes that are worth a retry: cancelled, unknown, deadline exceeded, aborted, unavailable. */
+const TRANSIENT_CODES = new Set([1, 2, 4, 10, 14]);
 
-/** What an answer of etcd that is no success means. */
-export function failureOfAnswer(code: number, message: string): EtcdFailure {
-  const known = COMPLAINTS.find(({ words }) => words.test(message));
+/** Classifies an error response of etcd. */
+export function failureOfResponse(code: number, message: string): EtcdFailure {
+  const known = SERVER_ERRORS.find(({ words }) => words.test(message));
   if (known) return new EtcdFailure(known.diagnosis, message);
-  const diagnosis: Diagnosis = PASSING_CODES.has(code)
+  const diagnosis: Diagnosis = TRANSIENT_CODES.has(code)
     ? SILENT
     : { stage: "request", effect: "none", cure: "repair", advice: "check the version and settings of etcd" };
   return new EtcdFailure(diagnosis, `${message} (code ${code})`);
 }
 
-/** A page of 128 records of etcd's usual size limit, in base64, and some more: only something else than etcd sends more. */
+/** A page of 128 records of etcd's usual size limit, in base64, and some more: etcd never sends more. */
 export const MOST_RESPONSE_BYTES = 300 * 1024 * 1024;
 
 export function responseTooLarge(): EtcdFailure {
@@ -243,7 +246,7 @@ export function responseTooLarge(): EtcdFailure {
   return new EtcdFailure(diagnosis, `the response is longer than ${MOST_RESPONSE_BYTES} bytes`);
 }
 
-/** The gateway is not there; gRPC on the same port may be. */
+/** The gateway is disabled; gRPC may be available on the same port. */
 export function gatewayOff(): EtcdFailure {
   return failureOfGateway("the JSON gateway is off");
 }
@@ -252,20 +255,20 @@ function failureOfGateway(message: string): EtcdFailure {
   return new EtcdFailure({ stage: "request", effect: "none", cure: "grpc", advice: "is this etcd?" }, message);
 }
 
-/** HTTP/2 is spoken, but what answers is not etcd's gRPC: something on the way, which may pass the gateway's requests on. */
+/** The server speaks HTTP/2, but not etcd's gRPC: probably a proxy, which may still forward requests to the gateway. */
 export function grpcOff(reason: string, effect: Diagnosis["effect"]): EtcdFailure {
-  const advice = "check that whatever stands before etcd passes gRPC on";
+  const advice = "check that a proxy in front of etcd forwards gRPC";
   const cure = effect === "none" ? "moment" : "wait";
   return new EtcdFailure({ stage: "request", effect, cure, advice }, `${GRPC_OFF} (${reason})`);
 }
 
-const GRPC_OFF = "the answer is none of etcd's gRPC";
+const GRPC_OFF = "the response is not etcd's gRPC";
 
 export function isGrpcOff({ message }: EtcdFailure): boolean {
   return message.startsWith(GRPC_OFF);
 }
 
-/** Nothing was heard within the time limit. */
+/** Nothing was received within the time limit. */
 export function isSilence({ cause }: EtcdFailure): boolean {
   return cause instanceof Error && (cause.name === "TimeoutError" || cause.name === "AbortError");
 }

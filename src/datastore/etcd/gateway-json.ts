@@ -7,10 +7,10 @@ import type {
   Operation,
   StoredEntry,
   Transaction,
-  TransactionAnswer,
-  WatchAnswer,
+  TransactionResponse,
   WatchedChange,
   WatchRequest,
+  WatchResponse,
 } from "./transport.ts";
 
 export function encodeTransaction({ comparisons, success, failure }: Transaction): string {
@@ -81,7 +81,7 @@ interface WireWatchAnswer {
   readonly events?: readonly { readonly type?: string; readonly kv: WireEntry }[];
 }
 
-export function decodeTransactionAnswer(text: string): TransactionAnswer {
+export function decodeTransactionResponse(text: string): TransactionResponse {
   const answer = JSON.parse(text) as WireTransactionAnswer;
   return {
     revision: answer.header?.revision ?? "0",
@@ -97,7 +97,7 @@ function rangesOf({ responses = [] }: WireTransactionAnswer): readonly (readonly
 }
 
 /** A line of the watch's stream: an answer, or the complaint that ends it. */
-export function decodeWatchLine(line: string): WatchAnswer | { readonly code: number; readonly message: string } {
+export function decodeWatchLine(line: string): WatchResponse | { readonly code: number; readonly message: string } {
   const { result, error } = JSON.parse(line) as {
     readonly result?: WireWatchAnswer;
     readonly error?: { readonly grpc_code?: number; readonly code?: number; readonly message?: string };
@@ -127,7 +127,7 @@ export function decodeToken(text: string): string {
 }
 
 /** The gateway's complaint; other servers' text is quoted as it is. */
-export function decodeComplaint(status: number, text: string): { readonly code: number; readonly message: string } {
+export function decodeError(status: number, text: string): { readonly code: number; readonly message: string } {
   try {
     const { code, message, error } = JSON.parse(text) as { code?: number; message?: string; error?: string };
     return { code: code ?? status, message: message ?? error ?? text };

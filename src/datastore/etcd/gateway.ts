@@ -1,37 +1,45 @@
 /**
- * etcd through its JSON gateway with `fetch`: the way that starts fastest. Where
- * the gateway is off or refuses the client's certificate, the failure says so
- * and the client turns to gRPC.
+ * etcd through its JSON gateway with `fetch`, which starts fastest. If the
+ * gateway is off or rejects the client's certificate, the failure says so and
+ * the client switches to gRPC.
  */
-import { failureOfAnswer, failureOfConnection, gatewayOff, MOST_RESPONSE_BYTES, responseTooLarge } from "./failure.ts";
+import { failureOfConnection, failureOfResponse, gatewayOff, MOST_RESPONSE_BYTES, responseTooLarge } from "./failure.ts";
 import {
-  decodeComplaint,
+  decodeError,
   decodeToken,
-  decodeTransactionAnswer,
+  decodeTransactionResponse,
   decodeWatchLine,
   encodeTransaction,
   encodeWatch,
 } from "./gateway-json.ts";
 import { failureOfTlsFiles } from "./tls-failure.ts";
 import type { TlsFiles } from "./tls-files.ts";
-import type { Call, Transaction, TransactionAnswer, Transport, User, WatchAnswer, WatchRequest } from "./transport.ts";
+import type {
+  Call,
+  Transaction,
+  TransactionResponse,
+  Transport,
+  User,
+  WatchRequest,
+  WatchResponse,
+} from "./transport.ts";
 
 export class GatewayTransport implements Transport {
   constructor(private readonly tls: TlsFiles) {}
 
-  async transact(call: Call, transaction: Transaction): Promise<TransactionAnswer> {
-    return decodeTransactionAnswer(await this.ask(call, "/v3/kv/txn", encodeTransaction(transaction)));
+  async transact(call: Call, transaction: Transaction): Promise<TransactionResponse> {
+    return decodeTransactionResponse(await this.ask(call, "/v3/kv/txn", encodeTransaction(transaction)));
   }
 
   async authenticate(call: Call, user: User): Promise<string> {
     return decodeToken(await this.ask(call, "/v3/auth/authenticate", JSON.stringify(user)));
   }
 
-  async *watch(call: Call, request: WatchRequest): AsyncIterable<WatchAnswer> {
+  async *watch(call: Call, request: WatchRequest): AsyncIterable<WatchResponse> {
     const response = await this.post(call, "/v3/watch", encodeWatch(request));
     for await (const line of linesOf(response)) {
       const answer = decodeWatchLine(line);
-      if ("message" in answer) throw failureOfAnswer(answer.code, answer.message);
+      if ("message" in answer) throw failureOfResponse(answer.code, answer.message);
       yield answer;
     }
   }
@@ -51,8 +59,8 @@ export class GatewayTransport implements Transport {
     const { response, complaint } = await this.send(call, path, body);
     if (response.ok) return response;
     if (response.status === 404) throw gatewayOff();
-    const { code, message } = decodeComplaint(response.status, complaint);
-    throw failureOfAnswer(code, message);
+    const { code, message } = decodeError(response.status, complaint);
+    throw failureOfResponse(code, message);
   }
 
   private async send(call: Call, path: string, body: string): Promise<{ response: Response; complaint: string }> {
@@ -63,7 +71,7 @@ export class GatewayTransport implements Transport {
         body,
         signal,
         redirect: "error",
-        // Bun would end a watch after minutes of silence.
+        // Otherwise Bun closes a watch after minutes of silence.
         timeout: false,
         ...(token === undefined ? {} : { headers: { Authorization: token } }),
         ...(url.startsWith("https:") ? { tls: { ...this.tls, rejectUnauthorized: true } } : {}),

@@ -1,9 +1,9 @@
 /**
- * One HTTP/2 connection to a member of etcd, on the runtime's `node:http2`: what
- * is known about it beyond the runtime's session, and what its errors prove.
+ * One HTTP/2 connection to an etcd member, on the runtime's `node:http2`: adds
+ * what the runtime's session does not tell, and interprets its errors.
  *
- * `node:http2` is imported when the first connection is made: a plugin's own
- * process usually never makes one, and the module takes 6 ms to load.
+ * `node:http2` is imported when the first connection is opened: a plugin's own
+ * process usually never opens one, and the module takes 6 ms to load.
  */
 import type { ClientHttp2Session, ClientHttp2Stream, OutgoingHttpHeaders } from "node:http2";
 import type { Socket } from "node:net";
@@ -11,21 +11,21 @@ import { brokenConnection, type EtcdFailure, failureOfConnection, notBegun, with
 import type { TlsFiles } from "./tls-files.ts";
 
 /**
- * A stream may be this far ahead of its reader. The runtime grants the connection what arrives, read or not: a slow
- * reader holds up no other stream. (After `setLocalWindowSize()` it never grants a stream anything: Bun 1.4.4.)
+ * The receive window of a stream. The runtime extends the connection's window for everything that arrives, read or not, so a
+ * slow reader blocks no other stream. (After `setLocalWindowSize()` it never extends a stream's window: Bun 1.4.4.)
  */
 const STREAM_WINDOW = 1024 * 1024;
 
-/** A server that is alive answers a ping within this time, however busy it is. */
-const SIGN_OF_LIFE_MILLISECONDS = 1_000;
+/** A server that is alive responds to a ping within this time, even if it is busy. */
+const PING_TIMEOUT_MILLISECONDS = 1_000;
 
 const REFUSED_STREAM = 7;
 
 export class GrpcConnection {
-  /** Settled once the server is known to speak HTTP/2; rejects if the connection ends before. */
-  readonly greeted: Promise<void>;
-  private hasGreeted = false;
-  private heardSoFar = 0;
+  /** Resolves once the server is known to speak HTTP/2; rejects if the connection ends before. */
+  readonly settingsReceived: Promise<void>;
+  private hasReceivedSettings = false;
+  private receivedEvents = 0;
   private lost: unknown;
 
   constructor(
@@ -33,12 +33,12 @@ export class GrpcConnection {
     socket: Socket,
   ) {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.greeted = promise;
-    // Whoever does not wait for it learns of an end from the streams.
+    this.settingsReceived = promise;
+    // If nothing waits for it, the streams report the end of the connection.
     promise.catch(() => {});
     session.once("remoteSettings", () => {
-      this.hasGreeted = true;
-      this.heardSoFar += 1;
+      this.hasReceivedSettings = true;
+      this.receivedEvents += 1;
       resolve();
     });
     session.on("error", (error) => {
@@ -46,42 +46,42 @@ export class GrpcConnection {
     });
     session.once("close", () => {
       reject(failureOfConnection(this.lost ?? new Error("the connection was closed")));
-      // The runtime only ends it, and waits for the other side to do the same.
+      // The runtime only half-closes the socket and waits for the other side to close it.
       socket.destroy();
     });
   }
 
-  /** Whether a new request has a chance. */
+  /** Whether new requests can be sent. */
   get isOpen(): boolean {
     return !this.session.closed && !this.session.destroyed;
   }
 
-  get isGreeted(): boolean {
-    return this.hasGreeted;
+  get hasSettings(): boolean {
+    return this.hasReceivedSettings;
   }
 
-  /** Changes whenever something is heard from the server. */
-  get heard(): number {
-    return this.heardSoFar;
+  /** Changes whenever something is received from the server. */
+  get received(): number {
+    return this.receivedEvents;
   }
 
-  /** Sends the head of a request. Throws `EtcdFailure`; later errors come as events of the stream. */
+  /** Sends the headers of a request. Throws `EtcdFailure`; later errors come as events of the stream. */
   request(headers: OutgoingHttpHeaders, signal: AbortSignal): ClientHttp2Stream {
     try {
       const stream = this.session.request(headers, { signal });
-      const hear = () => {
-        this.heardSoFar += 1;
+      const count = () => {
+        this.receivedEvents += 1;
       };
-      return stream.on("response", hear).on("data", hear).on("trailers", hear);
+      return stream.on("response", count).on("data", count).on("trailers", count);
     } catch (error) {
       throw notBegun(error);
     }
   }
 
-  /** Why a request came to nothing: `error` is what the runtime said, if anything. */
+  /** Why a request failed: `error` is what the runtime reported, if anything. */
   failureOf(stream: ClientHttp2Stream, error: unknown): EtcdFailure {
-    // The server may have refused the client's certificate.
-    if (!this.hasGreeted) return failureOfConnection(this.lost ?? error);
+    // The server may have rejected the client's certificate.
+    if (!this.hasReceivedSettings) return failureOfConnection(this.lost ?? error);
     const isOutOfNumbers = error instanceof Error && "code" in error && error.code === "ERR_HTTP2_OUT_OF_STREAMS";
     if (isOutOfNumbers) this.session.close();
     const isRefused = stream.pending || stream.rstCode === REFUSED_STREAM;
@@ -89,17 +89,17 @@ export class GrpcConnection {
   }
 
   /**
-   * A connection on which nothing was heard since may be dead without anybody having noticed: it takes no new requests.
-   * The requests under way go on if the server answers a ping: it may just be slow.
+   * If nothing was received since `receivedBefore`, the connection may be dead: it takes no new requests. Requests in
+   * progress continue if the server responds to a ping: it may just be slow.
    */
-  doubtIfSilent(heardBefore: number): void {
-    const isSilent = () => this.heardSoFar === heardBefore;
+  retireIfSilent(receivedBefore: number): void {
+    const isSilent = () => this.receivedEvents === receivedBefore;
     if (!isSilent() || !this.isOpen) return;
     this.session.ping((error) => {
-      if (error === null) this.heardSoFar += 1;
+      if (error === null) this.receivedEvents += 1;
     });
     this.session.close();
-    setTimeout(() => isSilent() && this.close(), SIGN_OF_LIFE_MILLISECONDS).unref();
+    setTimeout(() => isSilent() && this.close(), PING_TIMEOUT_MILLISECONDS).unref();
   }
 
   close(): void {
@@ -119,7 +119,7 @@ export async function connectGrpc(url: string, tls: TlsFiles, signal: AbortSigna
   if (signal.aborted) giveUp();
   signal.addEventListener("abort", giveUp, { once: true });
   socket.once("error", reject);
-  socket.once("close", () => reject(notBegun(new Error("the connection was closed at its beginning"))));
+  socket.once("close", () => reject(notBegun(new Error("the connection was closed while it was being opened"))));
   socket.once(event, () => {
     if (!isAgreed()) return reject(withoutHttp2());
     const settings = { enablePush: false, initialWindowSize: STREAM_WINDOW };
@@ -137,9 +137,9 @@ export async function connectGrpc(url: string, tls: TlsFiles, signal: AbortSigna
 
 interface Opened {
   readonly socket: Socket;
-  /** Says that the socket is connected. */
+  /** The event that reports that the socket is connected. */
   readonly event: "connect" | "secureConnect";
-  /** Without TLS nothing is agreed: the server's first bytes will tell. */
+  /** Whether TLS negotiated HTTP/2. Without TLS there is no negotiation: the server's first bytes will tell. */
   isAgreed(): boolean;
 }
 

@@ -5,11 +5,11 @@ import type {
   Operation,
   StoredEntry,
   Transaction,
-  TransactionAnswer,
+  TransactionResponse,
   User,
-  WatchAnswer,
   WatchedChange,
   WatchRequest,
+  WatchResponse,
 } from "./transport.ts";
 
 const RESULT_LESS = 2n;
@@ -53,7 +53,7 @@ function encodeOperation(operation: Operation): Uint8Array {
   }
 }
 
-export function decodeTransactionAnswer(bytes: Uint8Array): TransactionAnswer {
+export function decodeTransactionResponse(bytes: Uint8Array): TransactionResponse {
   const answer = new Fields(bytes);
   return { revision: headerRevision(answer), succeeded: answer.flag(2), ranges: rangesOf(answer) };
 }
@@ -75,7 +75,7 @@ export function encodeWatch({ key, end, startRevision }: WatchRequest): Uint8Arr
   return delimited(1, create);
 }
 
-export function decodeWatchAnswer(bytes: Uint8Array): WatchAnswer {
+export function decodeWatchResponse(bytes: Uint8Array): WatchResponse {
   const answer = new Fields(bytes);
   return {
     revision: headerRevision(answer),

@@ -1,4 +1,4 @@
-/** gRPC on real HTTP/2 connections, whose servers do what etcd does only rarely. */
+/** gRPC over real HTTP/2 connections, with servers that behave as etcd rarely does. */
 import { describe, expect, test } from "bun:test";
 import { once } from "node:events";
 import { connect, createServer, type Http2Server, type ServerHttp2Stream } from "node:http2";
@@ -12,11 +12,11 @@ import {
 import { failureOf } from "../contract/subject.ts";
 import { EtcdFailure } from "./failure.ts";
 import { GrpcTransport } from "./grpc.ts";
-import { encodeMessage } from "./grpc-answer.ts";
 import { GrpcConnection } from "./grpc-connection.ts";
+import { encodeMessage } from "./grpc-response.ts";
 
 const NOTHING = { comparisons: [], success: [], failure: [] };
-/** An answer to a transaction that succeeded: field 2, true. */
+/** The response to a successful transaction: field 2, true. */
 const SUCCEEDED = encodeMessage(Uint8Array.of(0x10, 1));
 
 /** 256 KiB in a field that no watch has. */
@@ -28,8 +28,8 @@ const RESET = 3;
 const SETTINGS = 4;
 
 describe("GrpcTransport", () => {
-  describe("a server with a place for one request", () => {
-    test("gets the next request when it has answered", async () => {
+  describe("a server that accepts one request at a time", () => {
+    test("gets the next request when it has responded", async () => {
       await using server = await startServer({ settings: { maxConcurrentStreams: 1 } });
       const { ask } = await server.connectClient();
       const asked = [ask(), ask()];
@@ -42,13 +42,13 @@ describe("GrpcTransport", () => {
       expect(server.connections()).toBe(1);
     });
 
-    test("gets nothing of a request that was given up while it waited", async () => {
+    test("does not receive a request that was aborted while it waited", async () => {
       await using server = await startServer({ settings: { maxConcurrentStreams: 1 } });
       const { ask } = await server.connectClient();
       const [first, second] = [ask(), ask()];
       const begun = await server.nextRequest();
       second.giveUp();
-      expect(await failureOf(second.answer)).toMatchObject({ message: "no answer within the time limit" });
+      expect(await failureOf(second.answer)).toMatchObject({ message: "no response within the time limit" });
       succeed(begun);
       expect((await first.answer).succeeded).toBe(true);
       const third = ask();
@@ -58,7 +58,7 @@ describe("GrpcTransport", () => {
       expect(server.requests()).toBe(2);
     });
 
-    test("has certainly not begun with a request that waited when the connection is lost", async () => {
+    test("has certainly not started a request that was waiting when the connection is lost", async () => {
       await using server = await startServer({ settings: { maxConcurrentStreams: 1 } });
       const { ask } = await server.connectClient();
       const [begun, waiting] = [ask(), ask()];
@@ -70,7 +70,7 @@ describe("GrpcTransport", () => {
     });
   });
 
-  test("gives every request its own answer, in whatever order they come", async () => {
+  test("returns its own response for every request, in whatever order they arrive", async () => {
     await using server = await startServer();
     const { ask } = await server.connectClient();
     const [first, second] = [ask(), ask()];
@@ -82,7 +82,7 @@ describe("GrpcTransport", () => {
     expect((await second.answer).succeeded).toBe(true);
   });
 
-  test("knows of a server that says goodbye which requests it has not begun, and waits for the others", async () => {
+  test("knows after a GOAWAY which requests the server has not started, and waits for the others", async () => {
     await using server = await startServer();
     const { grpc, ask } = await server.connectClient();
     const [kept, leftOut] = [ask(), ask()];
@@ -100,7 +100,7 @@ describe("GrpcTransport", () => {
     expect(server.connections()).toBe(2);
   });
 
-  test("makes a server wait whose watch is read slowly, loses nothing, and lets others be served meanwhile", async () => {
+  test("makes the server of a slowly read watch wait, loses nothing, and does not delay other requests", async () => {
     await using server = await startServer();
     const { grpc, ask } = await server.connectClient();
     const call = { url: server.url, token: undefined, signal: new AbortController().signal };
@@ -129,7 +129,7 @@ describe("GrpcTransport", () => {
     expect(read).toBe(LARGE_MESSAGES);
   });
 
-  test("ends a watch that the server ends, and tells it that nothing more will be asked", async () => {
+  test("ends a watch that the server ends, and closes its own side", async () => {
     await using server = await startServer();
     const { grpc } = await server.connectClient();
     const call = { url: server.url, token: undefined, signal: new AbortController().signal };
@@ -163,8 +163,8 @@ describe("GrpcTransport", () => {
 
     test.each([
       ["another protocol", Buffer.from("HTTP/1.1 400 Bad Request\r\n\r\n")],
-      ["header fields that nobody can read", frame(HEADERS, 1, Uint8Array.of(0xff), 0x4)],
-      ["header fields that go on without a beginning", frame(9, 1, new Uint8Array(1))],
+      ["header fields that cannot be decoded", frame(HEADERS, 1, Uint8Array.of(0xff), 0x4)],
+      ["a continuation without header fields", frame(9, 1, new Uint8Array(1))],
       ["nothing at all", undefined],
     ])("closes a connection on which %s comes, and does not take it for proof", async (_, bytes) => {
       await using server = await startRawServer(() => bytes ?? "cut");
@@ -174,7 +174,7 @@ describe("GrpcTransport", () => {
       expect(grpc.isConnected(server.url)).toBe(false);
     });
 
-    test("is not connected to a server that greets in another protocol", async () => {
+    test("is not connected to a server that speaks another protocol", async () => {
       await using server = await startRawServer(() => "cut", Buffer.from("HTTP/1.1 400 Bad Request\r\n\r\n"));
       const grpc = new GrpcTransport({});
 
@@ -185,13 +185,13 @@ describe("GrpcTransport", () => {
 });
 
 describe("GrpcConnection", () => {
-  test("ends with the last number that HTTP/2 has for a request: those behind were not begun", async () => {
+  test("closes when HTTP/2 has no stream numbers left: later requests were not started", async () => {
     await using server = await startServer();
     const socket = connectSocket(Number(new URL(server.url).port), "127.0.0.1");
     await once(socket, "connect");
     const session = connect(server.url, { createConnection: () => socket });
     const connection = new GrpcConnection(session, socket);
-    await connection.greeted;
+    await connection.settingsReceived;
     // Missing in the types.
     (session as unknown as { setNextStreamID(id: number): void }).setNextStreamID(2 ** 31 - 1);
     const request = () => connection.request({ ":method": "POST" }, new AbortController().signal);
@@ -217,7 +217,7 @@ function refuse(stream: ServerHttp2Stream, status: string, message: string): voi
   stream.respond({ ":status": 200, "grpc-status": status, "grpc-message": message }, { endStream: true });
 }
 
-/** Connected to a server, with requests that can be given up. */
+/** Connected to a server, with requests that can be aborted. */
 async function connectTo(url: string) {
   const grpc = new GrpcTransport({});
   await grpc.connect(url, AbortSignal.timeout(5_000));
@@ -238,14 +238,14 @@ interface TestServer extends AsyncDisposable {
 }
 
 interface Http2TestServer extends TestServer {
-  /** The oldest that nobody has taken yet. */
+  /** The oldest request that was not taken yet. */
   nextRequest(): Promise<ServerHttp2Stream>;
   requests(): number;
   connections(): number;
   cut(): void;
 }
 
-/** Does nothing with a request by itself. */
+/** Does not respond to a request by itself. */
 async function startServer(options: Parameters<typeof createServer>[0] = {}): Promise<Http2TestServer> {
   const server = createServer(options);
   const requests: ServerHttp2Stream[] = [];
@@ -276,14 +276,14 @@ async function startServer(options: Parameters<typeof createServer>[0] = {}): Pr
   };
 }
 
-/** Says what it is given: at first, and to a request with its number. */
+/** Sends the given bytes: at the start, and in response to a request with its number. */
 async function startRawServer(
   answer: (request: number) => Uint8Array | "cut",
-  greeting: Uint8Array = frame(SETTINGS, 0, new Uint8Array(0)),
+  firstBytes: Uint8Array = frame(SETTINGS, 0, new Uint8Array(0)),
 ): Promise<TestServer> {
   const server = createRawServer((socket) => {
     socket.on("error", () => {});
-    socket.write(greeting);
+    socket.write(firstBytes);
     socket.on("data", (data: Buffer) => {
       const request = findRequest(data);
       const said = request === undefined ? undefined : answer(request);
@@ -331,7 +331,7 @@ function frame(type: number, stream: number, payload: Uint8Array, flags = 0): Ui
   return Buffer.concat([header, payload]);
 }
 
-/** The number of the first request in what a client sends at once. */
+/** The stream number of the first request in what a client has sent. */
 function findRequest(data: Buffer): number | undefined {
   let start = data.toString("latin1").startsWith(PREFACE) ? PREFACE.length : 0;
   while (start + FRAME_HEADER_BYTES <= data.length) {

@@ -1,28 +1,36 @@
 /**
- * etcd through gRPC: for members whose JSON gateway is off, for client
- * certificates with a common name, which the gateway refuses, and for a process
- * that stays, because it is faster (docs/decisions/grpc-takes-over.md). One
- * connection per endpoint, kept for the life of the process.
+ * etcd over gRPC: for members whose JSON gateway is off, for client certificates
+ * with a common name, which the gateway rejects, and for a long-running process,
+ * because it is faster (docs/decisions/grpc-upgrade.md). One connection per
+ * endpoint, kept as long as the process runs.
  */
 import type { OutgoingHttpHeaders } from "node:http2";
-import { EtcdFailure, failureOfAnswer, failureOfConnection } from "./failure.ts";
-import { type AnswerFields, encodeMessage, failureIn, hasStatus, isGrpc, MessageReader } from "./grpc-answer.ts";
+import { EtcdFailure, failureOfConnection, failureOfResponse } from "./failure.ts";
 import { connectGrpc, type GrpcConnection } from "./grpc-connection.ts";
 import {
   decodeToken,
-  decodeTransactionAnswer,
-  decodeWatchAnswer,
+  decodeTransactionResponse,
+  decodeWatchResponse,
   encodeTransaction,
   encodeUser,
   encodeWatch,
 } from "./grpc-messages.ts";
+import { encodeMessage, failureIn, hasStatus, isGrpc, MessageReader, type ResponseHeaders } from "./grpc-response.ts";
 import type { TlsFiles } from "./tls-files.ts";
-import type { Call, Transaction, TransactionAnswer, Transport, User, WatchAnswer, WatchRequest } from "./transport.ts";
+import type {
+  Call,
+  Transaction,
+  TransactionResponse,
+  Transport,
+  User,
+  WatchRequest,
+  WatchResponse,
+} from "./transport.ts";
 
 /** The connection to an endpoint. */
 interface Opening {
   readonly opening: Promise<GrpcConnection>;
-  /** Once it is there. */
+  /** Set once it is open. */
   connection?: GrpcConnection;
 }
 
@@ -38,34 +46,34 @@ export class GrpcTransport implements Transport {
 
   constructor(private readonly tls: TlsFiles) {}
 
-  /** Whether a request would be sent at once, to a server that is known to speak HTTP/2. */
+  /** Whether a request would be sent immediately, to a server that is known to speak HTTP/2. */
   isConnected(url: string): boolean {
     const connection = this.openings.get(url)?.connection;
-    return connection?.isOpen === true && connection.isGreeted;
+    return connection?.isOpen === true && connection.hasSettings;
   }
 
-  /** Resolves when the server is known to speak HTTP/2. A connection where that does not happen in time is closed. */
+  /** Resolves once the server is known to speak HTTP/2. If that takes too long, the connection is closed. */
   async connect(url: string, signal: AbortSignal): Promise<void> {
     const connection = await this.connectionFor(url, signal);
     const giveUp = () => connection.close();
     signal.addEventListener("abort", giveUp, { once: true });
     if (signal.aborted) giveUp();
-    await connection.greeted.finally(() => signal.removeEventListener("abort", giveUp));
+    await connection.settingsReceived.finally(() => signal.removeEventListener("abort", giveUp));
   }
 
-  async transact(call: Call, transaction: Transaction): Promise<TransactionAnswer> {
-    return decodeTransactionAnswer(await this.ask(call, "/etcdserverpb.KV/Txn", encodeTransaction(transaction)));
+  async transact(call: Call, transaction: Transaction): Promise<TransactionResponse> {
+    return decodeTransactionResponse(await this.ask(call, "/etcdserverpb.KV/Txn", encodeTransaction(transaction)));
   }
 
   async authenticate(call: Call, user: User): Promise<string> {
     return decodeToken(await this.ask(call, "/etcdserverpb.Auth/Authenticate", encodeUser(user)));
   }
 
-  async *watch(call: Call, request: WatchRequest): AsyncIterable<WatchAnswer> {
-    // This side stays open: its end would end the watch.
+  async *watch(call: Call, request: WatchRequest): AsyncIterable<WatchResponse> {
+    // This side stays open: closing it would end the watch.
     const asked = { path: "/etcdserverpb.Watch/Watch", message: encodeWatch(request), more: "more to come" } as const;
     const connection = await this.connectionFor(call.url, call.signal);
-    for await (const bytes of exchange(connection, call, asked)) yield decodeWatchAnswer(bytes);
+    for await (const bytes of exchange(connection, call, asked)) yield decodeWatchResponse(bytes);
   }
 
   close(): void {
@@ -78,7 +86,7 @@ export class GrpcTransport implements Transport {
     const connection = known?.isOpen ? known : await this.connectionFor(call.url, call.signal);
     let answer: Uint8Array | undefined;
     for await (const bytes of exchange(connection, call, { path, message, more: "last" })) answer = bytes;
-    if (answer === undefined) throw failureOfAnswer(2, "the answer is empty");
+    if (answer === undefined) throw failureOfResponse(2, "the response is empty");
     return answer;
   }
 
@@ -99,30 +107,30 @@ export class GrpcTransport implements Transport {
     }
   }
 
-  /** Another may have taken its place meanwhile. */
+  /** Another connection may have replaced it in the meantime. */
   private forget(url: string, opening: Opening): void {
     if (this.openings.get(url) === opening) this.openings.delete(url);
   }
 }
 
-/** The messages of an answer until it ends. A slow reader makes the server wait. */
+/** Yields the messages of a response until it ends. A slow reader makes the server wait. */
 async function* exchange(
   connection: GrpcConnection,
   call: Call,
   { path, message, more }: Request,
 ): AsyncIterable<Uint8Array> {
   const { signal } = call;
-  const { heard } = connection;
-  const fields: AnswerFields = {};
-  const note = (received: AnswerFields) => void Object.assign(fields, received);
+  const { received } = connection;
+  const fields: ResponseHeaders = {};
+  const note = (some: ResponseHeaders) => void Object.assign(fields, some);
   const stream = connection.request(headersOf(call, path), signal).on("response", note).on("trailers", note);
-  // An error may come while nobody reads; the reader below hears of it anyway.
+  // An error may occur while nothing reads the stream; the loop below gets it anyway.
   stream.on("error", () => {});
-  const giveUp = () => connection.doubtIfSilent(heard);
+  const giveUp = () => connection.retireIfSilent(received);
   signal.addEventListener("abort", giveUp, { once: true });
   if (more === "last") stream.end(encodeMessage(message));
   else stream.write(encodeMessage(message));
-  // A connection that is cut ends its streams without an error.
+  // If the connection is lost, its streams end without an error.
   let error: unknown = new Error("the connection was closed");
   try {
     const reader = new MessageReader();

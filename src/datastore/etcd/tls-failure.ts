@@ -1,7 +1,7 @@
 /**
- * Of certificates and keys it cannot use `fetch` says only that it opened no
- * socket, as of a port where nobody listens. What is wrong with them is found
- * out here, once that has happened.
+ * For certificates and keys that it cannot use, `fetch` only reports that it
+ * opened no socket, as for a closed port. After such a failure, this file finds
+ * out whether the certificate files are the reason.
  */
 import { EtcdFailure } from "./failure.ts";
 import type { TlsFiles } from "./tls-files.ts";
@@ -11,10 +11,10 @@ const UNUSABLE = {
   effect: "none",
   cure: "repair",
   advice:
-    "check that the client's certificate and key are PEM and belong together, and that the CA file holds whole certificates",
+    "check that the client's certificate and key are PEM and belong together, and that the CA file contains complete certificates",
 } as const;
 
-/** `undefined` when the files are not to blame. */
+/** `undefined` if the files are not the reason. */
 export async function failureOfTlsFiles(error: unknown, url: string, tls: TlsFiles): Promise<EtcdFailure | undefined> {
   const isSuspect = error instanceof Error && "code" in error && error.code === "FailedToOpenSocket";
   if (!isSuspect || !url.startsWith("https:")) return undefined;
@@ -33,5 +33,5 @@ export async function failureOfTlsFiles(error: unknown, url: string, tls: TlsFil
 
 function reasonOf(cause: unknown): string {
   const message = cause instanceof Error ? cause.message : String(cause);
-  return /KEY_VALUES_MISMATCH/.test(message) ? "the key is not that of the certificate" : message;
+  return /KEY_VALUES_MISMATCH/.test(message) ? "the key does not belong to the certificate" : message;
 }

@@ -1,6 +1,6 @@
 /**
- * The certificates a client of etcd presents and trusts. A CA file may hold
- * several roots: each of them is trusted.
+ * The certificates that the etcd client presents and trusts. A CA file may
+ * contain several root certificates: all of them are trusted.
  */
 import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
@@ -41,7 +41,10 @@ async function readOptional(path: string | undefined): Promise<string | undefine
 function splitCertificates(text: string, path: string): string[] {
   const certificates = text.match(CERTIFICATE) ?? [];
   if (certificates.length === 0) {
-    throw new PluginError("io-failure", `Cannot use the etcd CA file ${quoted(path)}: it holds no PEM certificate`);
+    throw new PluginError(
+      "io-failure",
+      `Cannot use the etcd CA file ${quoted(path)}: it does not contain a PEM certificate`,
+    );
   }
   return certificates;
 }

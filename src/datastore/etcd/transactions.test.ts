@@ -1,18 +1,18 @@
 import { describe, expect, test } from "bun:test";
 import type { Change, Entry, Wanted } from "../datastore.ts";
 import { encodeTransaction } from "./gateway-json.ts";
-import type { Guess } from "./proving.ts";
-import { provingTransaction } from "./transactions.ts";
+import { verifiedTransaction } from "./transactions.ts";
+import type { AssumedRead } from "./verified-commit.ts";
 
 const entry = (key: string, revision: string): Entry => ({ key, value: "x", revision });
 const keys = (count: number): readonly Wanted[] =>
   Array.from({ length: count }, (_, index) => ({ kind: "key", key: `/k/${index}` }));
-const absent = (wanted: readonly Wanted[]): Guess => ({ wanted, answers: wanted.map(() => []) });
+const absent = (wanted: readonly Wanted[]): AssumedRead => ({ wanted, answers: wanted.map(() => []) });
 const WRITE: Change = { kind: "put", key: "/w", value: "x" };
 
-describe("provingTransaction()", () => {
-  test("compares every record with its revision, and every listing with the newest of it", () => {
-    const guess: Guess = {
+describe("verifiedTransaction()", () => {
+  test("compares every record with its revision, and every listing with its newest revision", () => {
+    const assumed: AssumedRead = {
       wanted: [
         { kind: "key", key: "/block" },
         { kind: "key", key: "/handle" },
@@ -27,7 +27,7 @@ describe("provingTransaction()", () => {
       { kind: "create", key: "/handle", value: "new" },
     ];
 
-    expect(provingTransaction(guess, changes)).toEqual({
+    expect(verifiedTransaction(assumed, changes)).toEqual({
       comparisons: [
         { kind: "unchanged", key: "/block", revision: "7" },
         { kind: "unchanged", key: "/handle", revision: "0" },
@@ -50,7 +50,7 @@ describe("provingTransaction()", () => {
   });
 
   test("keeps both of two comparisons that contradict each other", () => {
-    const transaction = provingTransaction(absent([{ kind: "key", key: "/k" }]), [
+    const transaction = verifiedTransaction(absent([{ kind: "key", key: "/k" }]), [
       { kind: "delete", key: "/k", revision: "5" },
     ]);
 
@@ -60,27 +60,27 @@ describe("provingTransaction()", () => {
     ]);
   });
 
-  test("is none where etcd would refuse it for its size", () => {
+  test("returns undefined if the transaction would exceed etcd's limits", () => {
     const update: Change = { kind: "update", key: "/other", value: "x", revision: "1" };
 
-    expect(provingTransaction(absent(keys(128)), [WRITE])?.comparisons).toHaveLength(128);
-    expect(provingTransaction(absent(keys(128)), [update])).toBeUndefined();
-    expect(provingTransaction(absent(keys(129)), [WRITE])).toBeUndefined();
+    expect(verifiedTransaction(absent(keys(128)), [WRITE])?.comparisons).toHaveLength(128);
+    expect(verifiedTransaction(absent(keys(128)), [update])).toBeUndefined();
+    expect(verifiedTransaction(absent(keys(129)), [WRITE])).toBeUndefined();
     const listing = Array.from({ length: 128 }, (_, index) => entry(`/p/${index}`, "1"));
-    const guess: Guess = { wanted: [{ kind: "prefix", prefix: "/p/" }], answers: [listing] };
-    expect(provingTransaction(guess, [WRITE])).toBeUndefined();
+    const assumed: AssumedRead = { wanted: [{ kind: "prefix", prefix: "/p/" }], answers: [listing] };
+    expect(verifiedTransaction(assumed, [WRITE])).toBeUndefined();
   });
 
   test.each<Wanted>([
     { kind: "prefix", prefix: "/p/", limit: 5 },
     { kind: "prefix", prefix: "/p/", after: "/p/3" },
   ])("is none for a page, which says nothing of the rest", (page) => {
-    expect(provingTransaction(absent([page]), [WRITE])).toBeUndefined();
+    expect(verifiedTransaction(absent([page]), [WRITE])).toBeUndefined();
   });
 
-  test("says of a listing that nothing in it is newer", () => {
-    const guess: Guess = { wanted: [{ kind: "prefix", prefix: "/p/" }], answers: [[]] };
-    const transaction = provingTransaction(guess, [WRITE]);
+  test("requires that no key of a listing is newer", () => {
+    const assumed: AssumedRead = { wanted: [{ kind: "prefix", prefix: "/p/" }], answers: [[]] };
+    const transaction = verifiedTransaction(assumed, [WRITE]);
     const { compare } = JSON.parse(transaction ? encodeTransaction(transaction) : "{}");
 
     expect(compare).toEqual([

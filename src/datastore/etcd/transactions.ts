@@ -2,11 +2,11 @@
 import type { Change, Entry, Snapshot, Wanted, Written } from "../datastore.ts";
 import { compareKeys, prefixEnd } from "../key-order.ts";
 import { findRefusal, MOST_IN_ONE_REQUEST } from "../preconditions.ts";
-import type { Guess, Proven } from "./proving.ts";
-import type { StoredEntry, Transaction, TransactionAnswer } from "./transport.ts";
+import type { StoredEntry, Transaction, TransactionResponse } from "./transport.ts";
 import { ABSENT, type Comparison, FROM_KEY_ON, type Operation } from "./transport.ts";
+import type { AssumedRead, VerifiedCommit } from "./verified-commit.ts";
 
-/** Some range must be asked for: a transaction without any is answered from a member's own, maybe old, state. */
+/** Some range must be requested: a member responds to a transaction without any from its own, possibly old, state. */
 const REVISION_ONLY: Operation = { kind: "range", key: FROM_KEY_ON, keysOnly: true };
 
 /** Reads as of now, or as of a past revision. */
@@ -15,11 +15,11 @@ export function readTransaction(wanted: readonly Wanted[], revision?: string): T
   return { comparisons: [], success: ranges.length > 0 ? ranges : [REVISION_ONLY], failure: [] };
 }
 
-export function toSnapshot(wanted: readonly Wanted[], { revision, ranges }: TransactionAnswer): Snapshot {
+export function toSnapshot(wanted: readonly Wanted[], { revision, ranges }: TransactionResponse): Snapshot {
   return { revision, answers: wanted.map((_, index) => (ranges[index] ?? []).map(toEntry)) };
 }
 
-/** The range of etcd that holds every key below the prefix. */
+/** The etcd range of every key below the prefix. */
 export function prefixRange(prefix: string): { readonly key: string; readonly end: string } {
   return { key: prefix === "" ? FROM_KEY_ON : prefix, end: prefixEnd(prefix) ?? FROM_KEY_ON };
 }
@@ -43,7 +43,7 @@ function toEntry({ key, value, revision }: StoredEntry): Entry {
   return { key, value, revision };
 }
 
-/** When a comparison fails, the other branch reads the keys: the reason is known without asking again. */
+/** If a comparison fails, the other branch reads the keys, so the reason is known without another request. */
 export function commitTransaction(changes: readonly Change[]): Transaction {
   const keys = changes.map(({ key }): Operation => ({ kind: "range", key, keysOnly: true }));
   const writes = changes.flatMap(writeOf);
@@ -54,17 +54,20 @@ export function commitTransaction(changes: readonly Change[]): Transaction {
   };
 }
 
-export function toWritten(changes: readonly Change[], answer: TransactionAnswer): Written | "contradiction" {
+export function toWritten(changes: readonly Change[], answer: TransactionResponse): Written | "contradiction" {
   if (answer.succeeded) return { ok: true, revision: answer.revision };
   const revisions = new Map(answer.ranges.flat().map(({ key, revision }) => [key, revision]));
   return findRefusal(changes, (key) => revisions.get(key)) ?? "contradiction";
 }
 
 /**
- * The commit, guarded by all that was guessed; the other branch is the read that would have told.
- * `undefined` where etcd would not take it for its size, or where a page was guessed.
+ * The commit, guarded by everything that was assumed; the other branch is the read itself.
+ * `undefined` if it exceeds etcd's limits, or if a page of a list was assumed.
  */
-export function provingTransaction({ wanted, answers }: Guess, changes: readonly Change[]): Transaction | undefined {
+export function verifiedTransaction(
+  { wanted, answers }: AssumedRead,
+  changes: readonly Change[],
+): Transaction | undefined {
   const guards = wanted.map((each, index) => guardsOf(each, answers[index] ?? []));
   const comparisons = withoutRepeats([...guards.flatMap((some) => some ?? []), ...changes.flatMap(comparisonOf)]);
   const isTooMuch = comparisons.length > MOST_IN_ONE_REQUEST || wanted.length > MOST_IN_ONE_REQUEST;
@@ -73,14 +76,14 @@ export function provingTransaction({ wanted, answers }: Guess, changes: readonly
   return { comparisons, success, failure: readTransaction(wanted).success };
 }
 
-export function toProven(wanted: readonly Wanted[], answer: TransactionAnswer): Proven {
+export function toVerifiedCommit(wanted: readonly Wanted[], answer: TransactionResponse): VerifiedCommit {
   if (answer.succeeded) return { ok: true, revision: answer.revision };
   return { ok: false, snapshot: toSnapshot(wanted, answer) };
 }
 
 /**
- * What holds exactly as long as the read is answered so. A key that is new below a prefix was written after every
- * key that was there when the prefix was read; one that is gone fails its own comparison.
+ * Comparisons that succeed exactly as long as the read returns these entries. A new key below a prefix was written after
+ * every key that existed when the prefix was listed; a deleted key fails its own comparison.
  */
 function guardsOf(wanted: Wanted, found: readonly Entry[]): readonly Comparison[] | undefined {
   if (wanted.kind === "key") return [{ kind: "unchanged", key: wanted.key, revision: found[0]?.revision ?? ABSENT }];
@@ -96,7 +99,7 @@ function laterOf(left: string, right: string): string {
   return BigInt(left) > BigInt(right) ? left : right;
 }
 
-/** Two that contradict each other both stay. */
+/** Two comparisons that contradict each other both stay. */
 function withoutRepeats(comparisons: readonly Comparison[]): readonly Comparison[] {
   return [...new Map(comparisons.map((each) => [JSON.stringify(each), each])).values()];
 }

@@ -1,14 +1,14 @@
 /**
- * What this client says to etcd, apart from how it is spelled on the wire: the
- * JSON gateway and gRPC each implement `Transport`.
+ * The requests of this client to etcd, independent of their encoding: the JSON
+ * gateway and gRPC each implement `Transport`.
  *
- * Only transactions, watches and authentication are needed: a read of many is a
- * transaction of ranges, a commit is a transaction with comparisons.
+ * Only transactions, watches and authentication are needed: a read of many keys
+ * is a transaction of ranges, a commit is a transaction with comparisons.
  */
 import type { Entry } from "../datastore.ts";
 
 export interface StoredEntry extends Entry {
-  /** The revision at which the key was created; later updates leave it. */
+  /** The revision at which the key was created; updates do not change it. */
   readonly createRevision: string;
 }
 
@@ -16,7 +16,7 @@ export type Operation =
   | {
       readonly kind: "range";
       readonly key: string;
-      /** The first key behind the range; absent: the one key; `FROM_KEY_ON`: no end. */
+      /** The first key after the range; absent: only `key`; `FROM_KEY_ON`: no end. */
       readonly end?: string;
       readonly limit?: number;
       /** Read as of this past revision. */
@@ -29,9 +29,9 @@ export type Operation =
 export const FROM_KEY_ON = "\u{0000}";
 
 export type Comparison =
-  /** Holds when the key was last modified at the revision; `ABSENT` when it does not exist. */
+  /** True if the key was last modified at the revision; `ABSENT`: if it does not exist. */
   | { readonly kind: "unchanged"; readonly key: string; readonly revision: string }
-  /** Holds when no key from `key` up to `end` was modified after the revision. */
+  /** True if no key from `key` up to `end` was modified after the revision. */
   | { readonly kind: "none after"; readonly key: string; readonly end: string; readonly revision: string };
 
 export const ABSENT = "0";
@@ -42,10 +42,10 @@ export interface Transaction {
   readonly failure: readonly Operation[];
 }
 
-export interface TransactionAnswer {
+export interface TransactionResponse {
   readonly revision: string;
   readonly succeeded: boolean;
-  /** The answers of the ranges of the branch that ran, in their order. */
+  /** The results of the ranges in the branch that was executed, in order. */
   readonly ranges: readonly (readonly StoredEntry[])[];
 }
 
@@ -59,11 +59,11 @@ export type WatchedChange =
   | { readonly kind: "put"; readonly entry: StoredEntry }
   | { readonly kind: "delete"; readonly key: string; readonly revision: string };
 
-export interface WatchAnswer {
+export interface WatchResponse {
   readonly revision: string;
   readonly created: boolean;
   readonly canceled: boolean;
-  /** Not "0": the history before this revision is gone. */
+  /** If not "0", the history before this revision is compacted. */
   readonly compactRevision: string;
   readonly cancelReason: string;
   readonly changes: readonly WatchedChange[];
@@ -74,7 +74,7 @@ export interface User {
   readonly password: string;
 }
 
-/** Where and how to call: the address without credentials, the token of the user, and the limit of the attempt. */
+/** The address without credentials, the user's token, and the time limit of the attempt. */
 export interface Call {
   readonly url: string;
   readonly token: string | undefined;
@@ -83,9 +83,9 @@ export interface Call {
 
 /** Every method makes one attempt at one endpoint, and throws `EtcdFailure`. */
 export interface Transport {
-  transact(call: Call, transaction: Transaction): Promise<TransactionAnswer>;
-  watch(call: Call, request: WatchRequest): AsyncIterable<WatchAnswer>;
-  /** Answers a token. */
+  transact(call: Call, transaction: Transaction): Promise<TransactionResponse>;
+  watch(call: Call, request: WatchRequest): AsyncIterable<WatchResponse>;
+  /** Returns a token. */
   authenticate(call: Call, user: User): Promise<string>;
   close(): void;
 }

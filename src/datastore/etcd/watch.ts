@@ -1,24 +1,24 @@
 /**
- * A watch that survives its connection: it moves to another member and goes on
- * behind the last bookmark.
+ * A watch that survives the loss of its connection: it switches to another
+ * member and resumes after the last bookmark.
  *
- * A frozen or cut-off member falls silent without a word, and so does a quiet
- * cluster. After some silence the member is asked for a value that it can give
- * only with the consent of the others; no answer ends the connection.
+ * A frozen or partitioned member sends nothing, and neither does an idle
+ * cluster. So after some silence the member gets a linearizable read, which
+ * needs a majority of the members; without a response the connection is closed.
  */
 import { PluginError } from "../../errors.ts";
 import { type DatastoreEvent, HistoryGone } from "../datastore.ts";
 import type { EtcdClient } from "./client.ts";
 import { unavailable } from "./client.ts";
 import type { Endpoint } from "./endpoints.ts";
-import { type EtcdFailure, failureOfAnswer, failureOfConnection } from "./failure.ts";
+import { type EtcdFailure, failureOfConnection, failureOfResponse } from "./failure.ts";
 import { prefixRange, readTransaction } from "./transactions.ts";
-import type { WatchAnswer, WatchedChange } from "./transport.ts";
+import type { WatchedChange, WatchResponse } from "./transport.ts";
 
 export interface WatchLimits {
-  /** Silence after which the member is asked whether it is still there. */
+  /** Silence after which the member is probed. */
   readonly quietMilliseconds: number;
-  /** etcd tells its progress every ten minutes: longer silence means that the connection is dead. */
+  /** etcd reports progress every ten minutes: longer silence means that the connection is dead. */
   readonly mostQuietTimes: number;
   readonly probeMilliseconds: number;
 }
@@ -30,7 +30,7 @@ export async function* watchPrefix(
   { prefix, from, stop, limits }: { prefix: string; from: string; stop: AbortSignal; limits: WatchLimits },
 ): AsyncIterable<DatastoreEvent> {
   let bookmark = from;
-  let patience = client.startPatience(stop);
+  let retries = client.startRetries(stop);
   const failures = new Map<Endpoint, EtcdFailure>();
   while (!stop.aborted) {
     const endpoint = client.ring.current;
@@ -38,7 +38,7 @@ export async function* watchPrefix(
       for await (const event of watchAt(client, endpoint, { prefix, from: bookmark, stop, limits })) {
         if (event.kind === "bookmark") {
           bookmark = event.revision;
-          if (failures.size > 0) patience = client.startPatience(stop);
+          if (failures.size > 0) retries = client.startRetries(stop);
           failures.clear();
         }
         yield event;
@@ -48,12 +48,12 @@ export async function* watchPrefix(
       if (stop.aborted) return;
       if (error instanceof PluginError) throw error;
       const failure = failureOfConnection(error);
-      if (failures.size === 0) patience = client.startPatience(stop);
+      if (failures.size === 0) retries = client.startRetries(stop);
       failures.set(endpoint, failure);
       client.ring.giveUp(endpoint);
       const { cure } = failure.diagnosis;
-      if (cure === "repair" ? failures.size >= client.ring.size : !patience.isLeft("wait")) throw unavailable(failures);
-      await patience.pause();
+      if (cure === "repair" ? failures.size >= client.ring.size : !retries.allow("wait")) throw unavailable(failures);
+      await retries.pause();
     }
   }
 }
@@ -79,26 +79,26 @@ async function* watchAt(client: EtcdClient, endpoint: Endpoint, plan: WatchPlan)
       const last = answer.changes.at(-1);
       yield { kind: "bookmark", revision: last ? revisionOf(last) : answer.revision };
     }
-    throw failureOfAnswer(14, "the watch ended: transport is closing");
+    throw failureOfResponse(14, "the watch ended: transport is closing");
   } finally {
     stream.abort();
   }
 }
 
-/** Answers the stream once etcd has confirmed the watch. */
+/** Returns the stream once etcd has confirmed the watch. */
 async function openStream(
   client: EtcdClient,
   endpoint: Endpoint,
   { prefix, from, limits }: WatchPlan,
   { stream, signal }: { stream: AbortController; signal: AbortSignal },
-): Promise<AsyncIterator<WatchAnswer>> {
+): Promise<AsyncIterator<WatchResponse>> {
   const request = { ...prefixRange(prefix), startRevision: String(BigInt(from) + 1n) };
   const timer = setTimeout(() => stream.abort(), limits.probeMilliseconds);
   try {
     return await client.attempt(endpoint, signal, async (transport, call) => {
       const answers = transport.watch(call, request)[Symbol.asyncIterator]();
       const first = await answers.next();
-      if (first.done) throw failureOfAnswer(14, "the watch ended: transport is closing");
+      if (first.done) throw failureOfResponse(14, "the watch ended: transport is closing");
       requireAlive(first.value, from);
       await requireReached(client, from, first.value.revision);
       return answers;
@@ -108,28 +108,28 @@ async function openStream(
   }
 }
 
-/** A member may lag behind the others; a cluster that has not reached the revision was restored from an old copy. */
+/** A single member may lag behind. If the cluster has not reached the revision, it was restored from an older copy. */
 async function requireReached(client: EtcdClient, from: string, revision: string): Promise<void> {
   if (BigInt(revision) >= BigInt(from)) return;
-  const now = await client.transact(readTransaction([]), "any failure", client.startPatience());
+  const now = await client.transact(readTransaction([]), "any failure", client.startRetries());
   if (BigInt(now.revision) < BigInt(from)) throw new HistoryGone(from);
 }
 
-function requireAlive({ canceled, compactRevision, cancelReason }: WatchAnswer, from: string): void {
+function requireAlive({ canceled, compactRevision, cancelReason }: WatchResponse, from: string): void {
   if (compactRevision !== "0") throw new HistoryGone(from);
   if (canceled)
-    throw failureOfAnswer(7, cancelReason === "" ? "the watch was refused: permission denied" : cancelReason);
+    throw failureOfResponse(7, cancelReason === "" ? "the watch was refused: permission denied" : cancelReason);
 }
 
 async function* withProbes(
   client: EtcdClient,
   endpoint: Endpoint,
-  answers: AsyncIterator<WatchAnswer>,
+  answers: AsyncIterator<WatchResponse>,
   limits: WatchLimits,
-): AsyncIterable<WatchAnswer> {
+): AsyncIterable<WatchResponse> {
   for (;;) {
     const next = answers.next();
-    // Whoever stops listening lets go of this answer, and of its failure.
+    // If the consumer stops, this response and its failure are ignored.
     next.catch(() => {});
     const answer = await whileProbing(next, limits, () => probe(client, endpoint, limits));
     if (answer.done) return;
@@ -149,7 +149,7 @@ async function whileProbing<Answer>(
     if (first !== "quiet") return first;
     await ask();
   }
-  throw failureOfAnswer(14, "the watch is silent: transport is closing");
+  throw failureOfResponse(14, "the watch is silent: transport is closing");
 }
 
 async function probe(client: EtcdClient, endpoint: Endpoint, limits: WatchLimits): Promise<void> {

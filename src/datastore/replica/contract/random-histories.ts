@@ -29,7 +29,7 @@ interface Trial {
   readonly start: (store: FollowedStore, options: Partial<ReplicaOptions>) => Replica<Values>;
 }
 
-export async function proveHistory(subject: Subject, { seed, watches, start }: Trial): Promise<void> {
+export async function checkHistory(subject: Subject, { seed, watches, start }: Trial): Promise<void> {
   const random = seededRandom(seed);
   const history = new RecordedHistory();
   for (let count = 0; count < 20; count++) await commitSomething(history, subject.store, random);

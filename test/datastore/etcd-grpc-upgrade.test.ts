@@ -1,4 +1,4 @@
-/** Where a process stays, gRPC takes over from etcd's gateway: against the real server, through a wire that can be watched. */
+/** The switch from etcd's gateway to gRPC in a long-running process: with a real server, behind a proxy that records and interrupts. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { createSecureServer, type OutgoingHttpHeaders } from "node:http2";
@@ -14,12 +14,12 @@ import { startProxy } from "../support/unreliable-proxy.ts";
 
 const HTTP2 = "PRI * HTTP/2.0";
 const GATEWAY = "POST /v3/kv/txn";
-/** The one protocol that is offered (ALPN), with its lengths. */
+/** The only protocol offered by ALPN, with its lengths. */
 const HTTP2_OVER_TLS = "\0\u{3}\u{2}h2";
 
 const NOTHING = { comparisons: [], success: [], failure: [] };
 
-describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
+describe.skipIf(!hasEtcd)(`gRPC instead of the gateway${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
   let cluster: EtcdCluster;
   beforeAll(async () => {
     cluster = await startEtcd();
@@ -28,9 +28,9 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
 
   const serverPort = () => Number(new URL(cluster.endpoints[0] ?? "").port);
   const openAt = (endpoint: string, options: EtcdOptions = {}) =>
-    openEtcd({ source: { kind: "endpoints", endpoints: [endpoint] } }, { grpcTakesOver: true, ...options });
+    openEtcd({ source: { kind: "endpoints", endpoints: [endpoint] } }, { upgradesToGrpc: true, ...options });
 
-  test("lets the gateway answer first, and takes what follows", async () => {
+  test("serves the first request by the gateway and the following ones by gRPC", async () => {
     await using wire = await startWire(serverPort());
     const store = await openAt(wire.endpoint);
     await store.read([]);
@@ -45,7 +45,7 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
     await store.close();
   });
 
-  test("leaves it to the gateway where nobody asked for it", async () => {
+  test("stays with the gateway if gRPC was not requested", async () => {
     await using wire = await startWire(serverPort());
     const store = await openEtcd({ source: { kind: "endpoints", endpoints: [wire.endpoint] } });
     for (let time = 0; time < 5; time++) await store.read([]);
@@ -54,7 +54,7 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
     await store.close();
   });
 
-  test("leaves it to the gateway, and does not try for ever, where HTTP/2 is not spoken", async () => {
+  test("stays with the gateway, without endless attempts, if the server does not speak HTTP/2", async () => {
     await using wire = await startWire(serverPort(), { refuses: HTTP2 });
     const store = await openAt(wire.endpoint);
     await store.read([]);
@@ -65,7 +65,7 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
     await store.close();
   });
 
-  test("returns to the gateway where the connection is lost, and takes over again", async () => {
+  test("falls back to the gateway when the connection is lost, and reconnects", async () => {
     await using wire = await startWire(serverPort());
     const store = await openAt(wire.endpoint);
     await untilTakenOver(store, wire);
@@ -78,7 +78,7 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
     await store.close();
   });
 
-  test("gives a connection up that has fallen silent, and commits once", async () => {
+  test("abandons a silent connection, and commits once", async () => {
     await using wire = await startWire(serverPort());
     const store = await openAt(wire.endpoint, { limits: { firstAttemptMilliseconds: 200 } });
     await untilTakenOver(store, wire);
@@ -93,7 +93,7 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
     await store.close();
   });
 
-  test("leaves those alone that wait beside one that was given up: the server may only be slow", async () => {
+  test("does not end the requests beside one that timed out: the server may only be slow", async () => {
     await using wire = await startWire(serverPort());
     const { grpc, ask, impatient, patient } = await askersOn(wire);
     wire.hold();
@@ -109,7 +109,7 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
     grpc.close();
   });
 
-  test("ends what waits on a connection that gives no sign of life any more", async () => {
+  test("ends the requests on a connection that no longer responds to a ping", async () => {
     await using wire = await startWire(serverPort());
     const { grpc, ask, impatient, patient } = await askersOn(wire);
     wire.freeze();
@@ -121,13 +121,13 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
     grpc.close();
   });
 
-  test("sends nothing of a request that was given up before", async () => {
+  test("sends nothing of a request that was aborted before", async () => {
     const [url = ""] = cluster.endpoints;
     const grpc = new GrpcTransport({});
     const ask = (signal: AbortSignal) => grpc.transact({ url, token: undefined, signal }, NOTHING);
     const before = await countRequests(url);
     await ask(new AbortController().signal);
-    await expect(ask(AbortSignal.abort())).rejects.toThrow("no answer within the time limit");
+    await expect(ask(AbortSignal.abort())).rejects.toThrow("no response within the time limit");
     await ask(new AbortController().signal);
     const after = await countRequests(url);
 
@@ -136,7 +136,7 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
     grpc.close();
   });
 
-  test("waits for the greeting no longer than it is told, and leaves no connection behind", async () => {
+  test("waits for the server's settings only within its time limit, and leaves no connection behind", async () => {
     await using wire = await startWire(serverPort());
     wire.hold();
     const grpc = new GrpcTransport({});
@@ -149,7 +149,7 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
     await pollUntil(() => wire.connections() === 0, "the end of the connection");
   });
 
-  test("ends a watch with the signal, whether or not anybody waits for what it tells", async () => {
+  test("ends a watch with the signal, whether or not a consumer is waiting", async () => {
     const [url = ""] = cluster.endpoints;
     const watches = async () => /^etcd_debugging_mvcc_watch_stream_total (\d+)$/m.exec(await metricsOf(url))?.[1];
     const before = await watches();
@@ -166,7 +166,7 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
     grpc.close();
   });
 
-  test("makes no other requests than the gateway", async () => {
+  test("makes the same requests as the gateway", async () => {
     const [endpoint = ""] = cluster.endpoints;
     await using wire = await startWire(serverPort());
     const store = await openAt(wire.endpoint);
@@ -180,7 +180,7 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
     expect((after["Txn"] ?? 0) - (before["Txn"] ?? 0)).toBe(3);
   });
 
-  test("tells etcd's own refusals in its own words", async () => {
+  test("reports etcd's own errors with their text", async () => {
     await using wire = await startWire(serverPort());
     const store = await openAt(wire.endpoint);
     await untilTakenOver(store, wire);
@@ -190,7 +190,7 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
     await store.close();
   });
 
-  test("loses no increment, and makes none twice, whatever the wire loses", async () => {
+  test("loses no increment, and makes none twice, whatever the connection loses", async () => {
     const proxy = await startProxy(serverPort());
     const store = await openAt(`http://127.0.0.1:${proxy.port}`);
     await store.commit([{ kind: "create", key: "/counter", value: "0" }]);
@@ -210,11 +210,11 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
 
   test.each([
     ["only HTTP/1", undefined],
-    ["no gRPC, which it says itself,", { "grpc-status": "12", "grpc-message": "no route" }],
+    ["no gRPC, as it reports itself,", { "grpc-status": "12", "grpc-message": "no route" }],
   ])("returns to the gateway where a proxy speaks HTTP/2 and passes on %s to etcd", async (_, refusal) => {
     await using proxy = await startSecureProxy(cluster.endpoints[0] ?? "", refusal);
     const source = { kind: "endpoints", endpoints: [proxy.endpoint] } as const;
-    const store = await openEtcd({ source, caCertFile: proxy.caCertFile }, { grpcTakesOver: true });
+    const store = await openEtcd({ source, caCertFile: proxy.caCertFile }, { upgradesToGrpc: true });
     await store.read([]);
     await pollUntil(async () => {
       expect((await store.commit([{ kind: "put", key: "/proxied", value: "x" }])).ok).toBe(true);
@@ -226,8 +226,8 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
     await store.close();
   });
 
-  test("takes over with TLS and a client's certificate, too", async () => {
-    const directory = temporaryDirectory("etcd-takeover");
+  test("also upgrades with TLS and a client certificate", async () => {
+    const directory = temporaryDirectory("etcd-grpc-upgrade");
     const root = makeRoot(directory.path, "root-ca");
     const server = makeSigned(directory.path, "server", root);
     const client = makeSigned(directory.path, "client", root);
@@ -235,8 +235,8 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
     const wire = await startWire(Number(new URL(secured.endpoints[0] ?? "").port));
     const source = { kind: "endpoints", endpoints: [wire.endpoint.replace("http:", "https:")] } as const;
     const paths = { caCertFile: root.cert, certFile: client.cert, keyFile: client.key };
-    const store = await openEtcd({ source, ...paths }, { grpcTakesOver: true });
-    // What is said cannot be read, but who asked for HTTP/2 at its beginning says much more from now on.
+    const store = await openEtcd({ source, ...paths }, { upgradesToGrpc: true });
+    // The traffic is encrypted, but the connection that negotiated HTTP/2 now carries much more of it.
     const put = (value: string) => store.commit([{ kind: "put", key: "/secured", value }]);
     await put("small");
     await pollUntil(() => wire.carried(HTTP2_OVER_TLS) > 0, "a connection that asks for HTTP/2");
@@ -253,7 +253,7 @@ describe.skipIf(!hasEtcd)(`gRPC that takes over${hasEtcd ? "" : " (skipped: no e
 
 const metricsOf = async (endpoint: string) => (await fetch(`${endpoint}/metrics`)).text();
 
-/** One who will give up and one who will not, on a connection that has answered. */
+/** One request that will be aborted and one that will not, on a connection that has responded. */
 async function askersOn({ endpoint: url }: Wire) {
   const grpc = new GrpcTransport({});
   const [impatient, patient] = [new AbortController(), new AbortController()];
@@ -262,7 +262,7 @@ async function askersOn({ endpoint: url }: Wire) {
   return { grpc, ask, impatient, patient };
 }
 
-/** Asks until a request has not gone by the gateway. */
+/** Sends requests until one does not use the gateway. */
 async function untilTakenOver(store: Datastore, wire: Wire): Promise<void> {
   await pollUntil(async () => {
     const before = wire.count(GATEWAY);
@@ -273,22 +273,22 @@ async function untilTakenOver(store: Datastore, wire: Wire): Promise<void> {
 
 interface Wire extends AsyncDisposable {
   readonly endpoint: string;
-  /** How often the text was sent by the client. */
+  /** How often the client sent the text. */
   count(text: string): number;
-  /** How many of clients are open. */
+  /** The number of open client connections. */
   connections(): number;
-  /** How much clients have sent on connections on which the text was. */
+  /** The number of bytes that clients sent on connections that carried the text. */
   carried(text: string): number;
-  /** All connections end. */
+  /** Closes all connections. */
   cut(): void;
-  /** The connections that are open carry nothing any more; new ones do. */
+  /** Drops all traffic of the open connections; new ones work. */
   freeze(): void;
-  /** Nothing is carried until it is released; then all of it. */
+  /** Holds back all traffic until it is released. */
   hold(): void;
   release(): void;
 }
 
-/** A wire to a server on loopback that remembers what was said. */
+/** A TCP proxy to a server on loopback that records the traffic. */
 async function startWire(target: number, { refuses }: { readonly refuses?: string } = {}): Promise<Wire> {
   const said = new Map<Socket, string>();
   const open = new Set<Socket>();
@@ -345,11 +345,11 @@ async function startWire(target: number, { refuses }: { readonly refuses?: strin
 interface SecureProxy extends AsyncDisposable {
   readonly endpoint: string;
   readonly caCertFile: string;
-  /** How many requests by HTTP/2 found nobody. */
+  /** The number of HTTP/2 requests that found no handler. */
   refused(): number;
 }
 
-/** Speaks HTTP/1 and HTTP/2, and HTTP/1 with the server behind it; or answers what comes by HTTP/2 itself. */
+/** Speaks HTTP/1 and HTTP/2, and forwards by HTTP/1; or responds to HTTP/2 requests itself. */
 async function startSecureProxy(target: string, refusal?: OutgoingHttpHeaders): Promise<SecureProxy> {
   const directory = temporaryDirectory("etcd-proxy");
   const root = makeRoot(directory.path, "root-ca");

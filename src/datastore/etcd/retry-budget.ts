@@ -1,13 +1,13 @@
 /**
- * How long one operation may try: a limit for each attempt, short at first so
- * that a frozen member costs little, and a limit for all of them together.
+ * Time limits of one operation with its retries: a limit for each attempt, short
+ * at first so that a frozen member costs little, and a limit for all attempts.
  */
 export interface Limits {
   readonly firstAttemptMilliseconds: number;
   readonly longestAttemptMilliseconds: number;
-  /** All attempts of an operation, while etcd holds out hope (an election, a slow disk). */
+  /** All attempts of an operation, while the failure may pass (an election, a slow disk). */
   readonly wholeMilliseconds: number;
-  /** All attempts, while nobody even accepts a connection: a restart is given this long. */
+  /** All attempts, while no endpoint accepts a connection: long enough for a restart. */
   readonly briefMilliseconds: number;
 }
 
@@ -21,7 +21,7 @@ export const LIMITS: Limits = {
 const FIRST_PAUSE_MILLISECONDS = 50;
 const LONGEST_PAUSE_MILLISECONDS = 500;
 
-export class Patience {
+export class RetryBudget {
   private wholeLimit: AbortSignal | undefined;
   private briefLimit: AbortSignal | undefined;
   private attemptMilliseconds: number;
@@ -41,16 +41,16 @@ export class Patience {
     return AbortSignal.any([limit, this.wholeLimit ?? this.stop]);
   }
 
-  /** Whether a failure with this cure is worth another round. */
-  isLeft(cure: "moment" | "wait"): boolean {
-    return !this.isOver && (cure === "wait" || !this.brief.aborted);
+  /** Whether time is left to retry after a failure with this cure. */
+  allow(cure: "moment" | "wait"): boolean {
+    return !this.areExhausted && (cure === "wait" || !this.brief.aborted);
   }
 
-  get isOver(): boolean {
+  get areExhausted(): boolean {
     return this.whole.aborted;
   }
 
-  /** The longer limits begin with the first failure: an operation that succeeds at once needs no timers for them. */
+  /** The longer limits start at the first failure: an operation that succeeds at once needs no timers for them. */
   private get whole(): AbortSignal {
     this.wholeLimit ??= AbortSignal.any([AbortSignal.timeout(this.limits.wholeMilliseconds), this.stop]);
     return this.wholeLimit;

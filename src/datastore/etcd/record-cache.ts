@@ -1,72 +1,71 @@
 /**
- * What a store showed last and what was written to it since: enough to guess
- * what a read would answer. It never claims to be right.
+ * A cache of the records that were last read or written: enough to predict
+ * what a read would return. The prediction may be wrong.
  *
- *   a key      the entry last seen or written; one that was never seen is taken for absent
- *   a prefix   all its entries at one moment; one that was never read as a whole is not guessed
+ *   a key      the entry last read or written; a key that was never seen is assumed to be absent
+ *   a prefix   all its entries at one revision; a prefix that was never listed completely is not predicted
  *
- * Answers may arrive in another order than they were given: what is of a later
- * revision stays.
+ * Responses may arrive out of order: the content with the later revision stays.
  */
 import type { Change, Entry, Snapshot, Wanted } from "../datastore.ts";
 import { compareKeys } from "../key-order.ts";
 import { MOST_IN_ONE_REQUEST } from "../preconditions.ts";
-import type { Guess } from "./proving.ts";
+import type { AssumedRead } from "./verified-commit.ts";
 
-/** A block is ten kilobytes at most, most records are a few hundred bytes. What was not used for longest goes first. */
+/** A block has ten kilobytes at most, most records a few hundred bytes. The least recently used record is dropped first. */
 const MOST_RECORDS = 2_000;
 const MOST_CHARACTERS = 4_000_000;
 const MOST_LISTINGS = 32;
 
-interface Known<Content> {
+interface Cached<Content> {
   readonly asOf: bigint;
   readonly content: Content;
 }
 
-export class Recollection {
-  private readonly records = new Map<string, Known<Entry | undefined>>();
-  private readonly listings = new Map<string, Known<readonly Entry[]>>();
+export class RecordCache {
+  private readonly records = new Map<string, Cached<Entry | undefined>>();
+  private readonly listings = new Map<string, Cached<readonly Entry[]>>();
   private characters = 0;
 
-  learnRead(wanted: readonly Wanted[], { revision, answers }: Snapshot): void {
+  addRead(wanted: readonly Wanted[], { revision, answers }: Snapshot): void {
     const asOf = BigInt(revision);
     wanted.forEach((each, index) => {
       const found = answers[index] ?? [];
-      if (each.kind === "key") this.noteRecord(each.key, { asOf, content: found[0] });
-      else if (isWhole(each)) this.noteListing(each.prefix, { asOf, content: found });
+      if (each.kind === "key") this.storeRecord(each.key, { asOf, content: found[0] });
+      else if (isWhole(each)) this.storeListing(each.prefix, { asOf, content: found });
     });
   }
 
-  /** What else happened below a prefix up to this commit is not known: its listing goes. */
-  learnCommit(changes: readonly Change[], revision: string): void {
+  /** Other changes below a prefix before this commit are unknown, so its listing is dropped. */
+  addCommit(changes: readonly Change[], revision: string): void {
     const asOf = BigInt(revision);
     for (const change of changes.filter(({ kind }) => kind !== "expect")) {
-      this.noteRecord(change.key, { asOf, content: entryAfter(change, revision) });
+      this.storeRecord(change.key, { asOf, content: entryAfter(change, revision) });
       for (const prefix of [...this.listings.keys()]) if (change.key.startsWith(prefix)) this.listings.delete(prefix);
     }
   }
 
-  /** Everything that was guessed was so right before this commit, and is so after it but for its changes. */
-  learnProven({ wanted, answers }: Guess, changes: readonly Change[], revision: string): void {
-    this.learnRead(
+  /** Every assumption held immediately before this commit, and still holds after it except for the commit's own changes. */
+  addVerifiedCommit({ wanted, answers }: AssumedRead, changes: readonly Change[], revision: string): void {
+    this.addRead(
       wanted.filter(({ kind }) => kind === "key"),
       { revision, answers: answers.filter((_, index) => wanted[index]?.kind === "key") },
     );
-    this.learnCommit(changes, revision);
+    this.addCommit(changes, revision);
     wanted.forEach((each, index) => {
       if (each.kind === "key" || !isWhole(each)) return;
       const content = listingAfter(each.prefix, answers[index] ?? [], { changes, revision });
-      this.noteListing(each.prefix, { asOf: BigInt(revision), content });
+      this.storeListing(each.prefix, { asOf: BigInt(revision), content });
     });
   }
 
-  recall(wanted: readonly Wanted[]): Guess | undefined {
-    const answers = wanted.map((each) => (each.kind === "key" ? this.recallKey(each.key) : this.recallPrefix(each)));
+  lookUp(wanted: readonly Wanted[]): AssumedRead | undefined {
+    const answers = wanted.map((each) => (each.kind === "key" ? this.lookUpKey(each.key) : this.lookUpPrefix(each)));
     const known = answers.filter((answer) => answer !== undefined);
     return known.length === wanted.length ? { wanted, answers: known } : undefined;
   }
 
-  private recallKey(key: string): readonly Entry[] {
+  private lookUpKey(key: string): readonly Entry[] {
     const known = this.records.get(key);
     if (!known) return [];
     this.records.delete(key);
@@ -74,11 +73,11 @@ export class Recollection {
     return known.content ? [known.content] : [];
   }
 
-  private recallPrefix(wanted: Extract<Wanted, { kind: "prefix" }>): readonly Entry[] | undefined {
+  private lookUpPrefix(wanted: Extract<Wanted, { kind: "prefix" }>): readonly Entry[] | undefined {
     return isWhole(wanted) ? this.listings.get(wanted.prefix)?.content : undefined;
   }
 
-  private noteRecord(key: string, known: Known<Entry | undefined>): void {
+  private storeRecord(key: string, known: Cached<Entry | undefined>): void {
     const before = this.records.get(key);
     if (before && before.asOf > known.asOf) return;
     this.dropRecord(key);
@@ -98,11 +97,11 @@ export class Recollection {
     this.characters -= weightOf(key, known);
   }
 
-  private noteListing(prefix: string, known: Known<readonly Entry[]>): void {
+  private storeListing(prefix: string, known: Cached<readonly Entry[]>): void {
     const before = this.listings.get(prefix);
     if (before && before.asOf > known.asOf) return;
     this.listings.delete(prefix);
-    // A longer one could not be proven in one request.
+    // A longer listing could not be verified in one request.
     if (known.content.length < MOST_IN_ONE_REQUEST) this.listings.set(prefix, known);
     const [oldest] = this.listings.keys();
     if (this.listings.size > MOST_LISTINGS && oldest !== undefined) this.listings.delete(oldest);
@@ -113,7 +112,7 @@ function isWhole({ limit, after }: Extract<Wanted, { kind: "prefix" }>): boolean
   return limit === undefined && after === undefined;
 }
 
-function weightOf(key: string, { content }: Known<Entry | undefined>): number {
+function weightOf(key: string, { content }: Cached<Entry | undefined>): number {
   return key.length + (content?.value.length ?? 0);
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { encodeMessage, MessageReader } from "./grpc-answer.ts";
+import { encodeMessage, MessageReader } from "./grpc-response.ts";
 
 describe("MessageReader", () => {
   const messages = ["first", "", "third"].map((text) => Buffer.from(text));
@@ -16,7 +16,7 @@ describe("MessageReader", () => {
     expect(read).toEqual(["first", "", "third"]);
   });
 
-  test("keeps a message back until it is whole", () => {
+  test("returns a message only once it is complete", () => {
     expect(new MessageReader().read(encodeMessage(Buffer.from("message")).subarray(0, -1))).toEqual([]);
   });
 });

@@ -1,17 +1,17 @@
 /**
- * What is remembered, and the comparisons that prove it to etcd, together: they
- * hold exactly where a read would answer what is remembered, whatever others
- * did and in whatever order answers arrived.
+ * The cache together with the etcd comparisons that verify it: they succeed
+ * exactly if a read would return the cached entries, whatever others wrote and
+ * in whatever order responses arrived.
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Change, Wanted } from "../datastore.ts";
 import { compareKeys } from "../key-order.ts";
 import { MemoryTable } from "../memory/table.ts";
-import type { Guess } from "./proving.ts";
-import { Recollection } from "./recollection.ts";
-import { provingTransaction } from "./transactions.ts";
+import { RecordCache } from "./record-cache.ts";
+import { verifiedTransaction } from "./transactions.ts";
 import { ABSENT, type Comparison } from "./transport.ts";
+import type { AssumedRead } from "./verified-commit.ts";
 
 const KEYS = ["/k/1", "/k/2", "/l/1", "/l/2", "/l/3", "/l/4", "/m/1", "/m/2"];
 const WANTED: readonly Wanted[] = [
@@ -28,17 +28,17 @@ const step = fc.oneof(
   fc.record({ kind: fc.constant("others"), writes }),
   fc.record({ kind: fc.constant("commit"), writes }),
   fc.record({ kind: fc.constant("read"), wanted }),
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant("guess"), wanted, writes }) },
-  // Answers arrive: the one that is so many places behind the first that is on its way.
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("verified commit"), wanted, writes }) },
+  // A response arrives: the one at this place among those still on their way.
   { weight: 4, arbitrary: fc.record({ kind: fc.constant("arrival"), place: fc.nat({ max: 2 }) }) },
 );
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
 type Write = typeof write extends fc.Arbitrary<infer Value> ? Value : never;
 
 class Walk {
-  readonly proven = { right: 0, wrong: 0 };
+  readonly verified = { right: 0, wrong: 0 };
   private readonly table = new MemoryTable();
-  private readonly recollection = new Recollection();
+  private readonly cache = new RecordCache();
   private readonly underWay: (() => void)[] = [];
   private count = 0;
 
@@ -46,34 +46,34 @@ class Walk {
     if (step.kind === "others") this.commit(this.changesOf(step.writes));
     else if (step.kind === "commit") this.answerCommit(this.changesOf(step.writes));
     else if (step.kind === "read") this.answerRead(step.wanted);
-    else if (step.kind === "guess") this.guess(step.wanted, this.changesOf(step.writes));
+    else if (step.kind === "verified commit") this.commitVerified(step.wanted, this.changesOf(step.writes));
     else for (const learn of this.underWay.splice(step.place, 1)) learn();
   }
 
-  private guess(wanted: readonly Wanted[], changes: readonly Change[]): void {
-    const guess = this.recollection.recall(wanted);
-    const { comparisons } = (guess && provingTransaction(guess, changes)) ?? {};
-    if (!guess || !comparisons) return;
-    const isProven = comparisons.every((comparison) => this.holds(comparison));
-    expect(isProven).toBe(Bun.deepEquals(guess.answers, this.truth(wanted)));
-    this.proven[isProven ? "right" : "wrong"] += 1;
-    if (isProven) this.answerProof(guess, changes);
+  private commitVerified(wanted: readonly Wanted[], changes: readonly Change[]): void {
+    const assumed = this.cache.lookUp(wanted);
+    const { comparisons } = (assumed && verifiedTransaction(assumed, changes)) ?? {};
+    if (!assumed || !comparisons) return;
+    const isVerified = comparisons.every((comparison) => this.holds(comparison));
+    expect(isVerified).toBe(Bun.deepEquals(assumed.answers, this.truth(wanted)));
+    this.verified[isVerified ? "right" : "wrong"] += 1;
+    if (isVerified) this.respondVerified(assumed, changes);
     else this.answerRead(wanted);
   }
 
-  private answerProof(guess: Guess, changes: readonly Change[]): void {
+  private respondVerified(assumed: AssumedRead, changes: readonly Change[]): void {
     const revision = this.commit(changes);
-    this.underWay.push(() => this.recollection.learnProven(guess, changes, revision));
+    this.underWay.push(() => this.cache.addVerifiedCommit(assumed, changes, revision));
   }
 
   private answerCommit(changes: readonly Change[]): void {
     const revision = this.commit(changes);
-    this.underWay.push(() => this.recollection.learnCommit(changes, revision));
+    this.underWay.push(() => this.cache.addCommit(changes, revision));
   }
 
   private answerRead(wanted: readonly Wanted[]): void {
     const snapshot = { revision: this.table.revision, answers: this.truth(wanted) };
-    this.underWay.push(() => this.recollection.learnRead(wanted, snapshot));
+    this.underWay.push(() => this.cache.addRead(wanted, snapshot));
   }
 
   private truth(wanted: readonly Wanted[]) {
@@ -85,7 +85,7 @@ class Walk {
     return this.table.revision;
   }
 
-  /** Changes that are right at this moment: only what was guessed may be wrong. */
+  /** Changes with the current revisions: only the assumed entries may be wrong. */
   private changesOf(writes: readonly Write[]): readonly Change[] {
     return writes.map(({ key, deletes }): Change => {
       const [entry] = this.table.answer({ kind: "key", key });
@@ -95,7 +95,7 @@ class Walk {
     });
   }
 
-  /** As etcd compares. */
+  /** Compares as etcd does. */
   private holds(comparison: Comparison): boolean {
     if (comparison.kind === "unchanged") {
       const [entry] = this.table.answer({ kind: "key", key: comparison.key });
@@ -108,18 +108,18 @@ class Walk {
   }
 }
 
-describe("what is remembered", () => {
-  test("is proven exactly where a read would answer it", () => {
-    const proven = { right: 0, wrong: 0 };
+describe("RecordCache", () => {
+  test("is verified exactly if a read would return the cached entries", () => {
+    const verified = { right: 0, wrong: 0 };
     const walk = (steps: readonly Step[]) => {
       const taken = new Walk();
       for (const each of steps) taken.take(each);
-      proven.right += taken.proven.right;
-      proven.wrong += taken.proven.wrong;
+      verified.right += taken.verified.right;
+      verified.wrong += taken.verified.wrong;
     };
     fc.assert(fc.property(fc.array(step, { minLength: 20, maxLength: 80 }), walk), { numRuns: 2_000 });
 
-    expect(proven.right).toBeGreaterThan(1_000);
-    expect(proven.wrong).toBeGreaterThan(1_000);
+    expect(verified.right).toBeGreaterThan(1_000);
+    expect(verified.wrong).toBeGreaterThan(1_000);
   });
 });

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { Change, Datastore, Entry, Wanted } from "../../src/datastore/datastore.ts";
-import { openEtcd, openRememberingEtcd } from "../../src/datastore/etcd/etcd.ts";
-import type { Guess } from "../../src/datastore/etcd/proving.ts";
-import type { RememberingDatastore } from "../../src/datastore/etcd/remembering.ts";
+import type { CachingDatastore } from "../../src/datastore/etcd/caching-datastore.ts";
+import { openCachingEtcd, openEtcd } from "../../src/datastore/etcd/etcd.ts";
+import type { AssumedRead } from "../../src/datastore/etcd/verified-commit.ts";
 import { type EtcdCluster, etcdctl, hasEtcd, startEtcd } from "../support/etcd.ts";
 import { startProxy, type UnreliableProxy } from "../support/unreliable-proxy.ts";
 
-describe.skipIf(!hasEtcd)(`a commit whose answer is lost${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
+describe.skipIf(!hasEtcd)(`a commit whose response is lost${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
   let cluster: EtcdCluster;
   let proxy: UnreliableProxy;
-  let store: RememberingDatastore;
+  let store: CachingDatastore;
   let direct: Datastore;
   let seen: Entry;
 
@@ -21,7 +21,7 @@ describe.skipIf(!hasEtcd)(`a commit whose answer is lost${hasEtcd ? "" : " (skip
     cluster = await startEtcd();
     const [endpoint = ""] = cluster.endpoints;
     proxy = await startProxy(Number(new URL(endpoint).port));
-    store = await openRememberingEtcd(settingsOf(`http://127.0.0.1:${proxy.port}`));
+    store = await openCachingEtcd(settingsOf(`http://127.0.0.1:${proxy.port}`));
     direct = await openEtcd(settingsOf(endpoint));
   });
   afterAll(async () => {
@@ -43,7 +43,7 @@ describe.skipIf(!hasEtcd)(`a commit whose answer is lost${hasEtcd ? "" : " (skip
     { kind: "create", key: "/handle", value: "mine" },
   ];
 
-  test("is reported as done when it was done", async () => {
+  test("is reported as done if it took effect", async () => {
     proxy.loseNext("answer");
     const written = await store.commit(assignment());
 
@@ -51,7 +51,7 @@ describe.skipIf(!hasEtcd)(`a commit whose answer is lost${hasEtcd ? "" : " (skip
     expect((await readKey("/handle"))?.value).toBe("mine");
   });
 
-  test("is made once more, and once only, when it never arrived", async () => {
+  test("is retried exactly once if it never arrived", async () => {
     proxy.loseNext("request");
     const written = await store.commit(assignment());
 
@@ -59,7 +59,7 @@ describe.skipIf(!hasEtcd)(`a commit whose answer is lost${hasEtcd ? "" : " (skip
     expect(await versionOf("/block")).toBe(2);
   });
 
-  test("is reported as done when it was done and others have built on it since", async () => {
+  test("is reported as done if it took effect and others have changed the keys since", async () => {
     let own = "";
     proxy.loseNext("answer", async () => {
       own = (await readKey("/block"))?.revision ?? "";
@@ -81,14 +81,14 @@ describe.skipIf(!hasEtcd)(`a commit whose answer is lost${hasEtcd ? "" : " (skip
     },
   );
 
-  test("is reported as refused when it never arrived and another was faster", async () => {
+  test("is reported as refused if it never arrived and another was faster", async () => {
     proxy.loseNext("request", () => put("/block", "theirs"));
 
     expect(await store.commit(assignment())).toEqual({ ok: false, reason: "stale", key: "/block" });
     expect(await readKey("/handle")).toBeUndefined();
   });
 
-  test("is not mistaken for another's that wrote the same handle, but another block", async () => {
+  test("is not confused with another's commit that wrote the same handle, but another block", async () => {
     proxy.loseNext("request", () =>
       direct.commit([
         { kind: "put", key: "/block", value: "theirs" },
@@ -99,7 +99,7 @@ describe.skipIf(!hasEtcd)(`a commit whose answer is lost${hasEtcd ? "" : " (skip
     expect(await store.commit(assignment())).toMatchObject({ ok: false });
   });
 
-  test("tells a delete that was done from one that another did", async () => {
+  test("distinguishes its own delete from another's", async () => {
     const change: Change = { kind: "delete", key: "/block", revision: seen.revision };
     proxy.loseNext("answer");
     expect((await store.commit([change])).ok).toBe(true);
@@ -108,7 +108,7 @@ describe.skipIf(!hasEtcd)(`a commit whose answer is lost${hasEtcd ? "" : " (skip
     expect(await store.commit([change])).toEqual({ ok: false, reason: "stale", key: "/block" });
   });
 
-  test("of creations alone is found by the revision that created them", async () => {
+  test("is found by the revision that created the keys if it only creates", async () => {
     let own = "";
     proxy.loseNext("answer", async () => {
       own = (await readKey("/new"))?.revision ?? "";
@@ -118,14 +118,14 @@ describe.skipIf(!hasEtcd)(`a commit whose answer is lost${hasEtcd ? "" : " (skip
     expect(await store.commit([{ kind: "create", key: "/new", value: "mine" }])).toEqual({ ok: true, revision: own });
   });
 
-  test("of unconditional writes is not repeated when it was done", async () => {
+  test("is not repeated if it took effect and writes unconditionally", async () => {
     proxy.loseNext("answer");
     await store.commit([{ kind: "put", key: "/block", value: "put" }]);
 
     expect(await versionOf("/block")).toBe(2);
   });
 
-  test("is reported as refused when the history that could tell is gone", async () => {
+  test("is reported as refused if the history is compacted", async () => {
     proxy.loseNext("answer", async () => {
       await put("/block", "three");
       await put("/block", "four");
@@ -135,16 +135,16 @@ describe.skipIf(!hasEtcd)(`a commit whose answer is lost${hasEtcd ? "" : " (skip
     expect(await store.commit(assignment())).toMatchObject({ ok: false });
   });
 
-  describe("and that was to prove a guess", () => {
+  describe("and that verifies an assumed read", () => {
     const POOLS: Wanted = { kind: "prefix", prefix: "/pools/" };
     const wanted = [{ kind: "key", key: "/block" }, { kind: "key", key: "/handle" }, POOLS] as const;
-    let guess: Guess;
+    let assumed: AssumedRead;
     beforeEach(async () => {
       await put("/pools/a", "x");
-      guess = { wanted, answers: (await store.read(wanted)).answers };
+      assumed = { wanted, answers: (await store.read(wanted)).answers };
     });
 
-    test("is reported as done when it was done, though others have built on it since", async () => {
+    test("is reported as done if it took effect, although others have changed the keys since", async () => {
       let own = "";
       proxy.loseNext("answer", async () => {
         own = (await readKey("/block"))?.revision ?? "";
@@ -152,77 +152,80 @@ describe.skipIf(!hasEtcd)(`a commit whose answer is lost${hasEtcd ? "" : " (skip
         await put("/pools/b", "x");
       });
 
-      expect(await store.commitIfUnchanged(guess, assignment())).toEqual({ ok: true, revision: own });
+      expect(await store.commitIfUnchanged(assumed, assignment())).toEqual({ ok: true, revision: own });
       expect((await readKey("/handle"))?.value).toBe("mine");
     });
 
-    test("is made once more, and once only, when it never arrived", async () => {
+    test("is retried exactly once if it never arrived", async () => {
       proxy.loseNext("request");
 
-      expect((await store.commitIfUnchanged(guess, assignment())).ok).toBe(true);
+      expect((await store.commitIfUnchanged(assumed, assignment())).ok).toBe(true);
       expect(await versionOf("/block")).toBe(2);
     });
 
     const foreign: readonly (readonly [string, () => Promise<unknown>])[] = [
       ["what it writes", () => put("/block", "theirs")],
-      ["what it only rests on", () => put("/pools/b", "x")],
+      ["what it only compares", () => put("/pools/b", "x")],
     ];
-    test.each(foreign)("answers the read when it never arrived and another changed %s", async (_, act) => {
+    test.each(foreign)("returns the read if it never arrived and another changed %s", async (_, act) => {
       proxy.loseNext("request", act);
 
-      expect(await store.commitIfUnchanged(guess, assignment())).toEqual({
+      expect(await store.commitIfUnchanged(assumed, assignment())).toEqual({
         ok: false,
         snapshot: await direct.read(wanted),
       });
       expect(await readKey("/handle")).toBeUndefined();
     });
 
-    test("answers the read when it was done and the history that could tell is gone", async () => {
+    test("returns the read if it took effect and the history is compacted", async () => {
       proxy.loseNext("answer", async () => {
         for (const value of ["three", "four"]) await put("/block", value);
         etcdctl(cluster.endpoints[0] ?? "", ["compact", (await direct.read([])).revision]);
       });
 
-      expect(await store.commitIfUnchanged(guess, assignment())).toEqual({
+      expect(await store.commitIfUnchanged(assumed, assignment())).toEqual({
         ok: false,
         snapshot: await direct.read(wanted),
       });
     });
 
-    test("leaves no memory of what was known before", async () => {
-      expect(store.recall([POOLS])).toBeDefined();
+    test("clears the cache", async () => {
+      expect(store.lookUp([POOLS])).toBeDefined();
       proxy.loseNext("answer");
       await store.commit([{ kind: "create", key: "/new", value: "mine" }]);
 
-      expect(store.recall([POOLS])).toBeUndefined();
+      expect(store.lookUp([POOLS])).toBeUndefined();
     });
   });
 
-  /** How many times the key was written since it was created. */
+  /** How often the key was written since it was created. */
   async function versionOf(key: string): Promise<number> {
     const answer = JSON.parse(etcdctl(cluster.endpoints[0] ?? "", ["get", key, "-w", "json"]));
     return answer.kvs[0].version;
   }
 });
 
-describe.skipIf(!hasEtcd)(`increments over gRPC whose answers are lost${hasEtcd ? "" : " (skipped: no etcd)"}`, () => {
-  test("happen once each", async () => {
-    const cluster = await startEtcd({ gateway: "off" });
-    const proxy = await startProxy(Number(new URL(cluster.endpoints[0] ?? "").port));
-    const store = await openEtcd({ source: { kind: "endpoints", endpoints: [`http://127.0.0.1:${proxy.port}`] } });
-    await store.commit([{ kind: "create", key: "/counter", value: "0" }]);
-    for (let count = 0; count < 10; count++) {
-      const entry = (await store.read([{ kind: "key", key: "/counter" }])).answers[0]?.[0] as Entry;
-      proxy.loseNext(count % 2 === 0 ? "answer" : "request");
-      const value = String(Number(entry.value) + 1);
-      const written = await store.commit([{ kind: "update", key: "/counter", value, revision: entry.revision }]);
-      expect(written.ok).toBe(true);
-    }
-    const answer = JSON.parse(etcdctl(cluster.endpoints[0] ?? "", ["get", "/counter", "-w", "json"]));
-    await store.close();
-    await proxy.stop();
-    await cluster.stop();
+describe.skipIf(!hasEtcd)(
+  `increments over gRPC whose responses are lost${hasEtcd ? "" : " (skipped: no etcd)"}`,
+  () => {
+    test("happen once each", async () => {
+      const cluster = await startEtcd({ gateway: "off" });
+      const proxy = await startProxy(Number(new URL(cluster.endpoints[0] ?? "").port));
+      const store = await openEtcd({ source: { kind: "endpoints", endpoints: [`http://127.0.0.1:${proxy.port}`] } });
+      await store.commit([{ kind: "create", key: "/counter", value: "0" }]);
+      for (let count = 0; count < 10; count++) {
+        const entry = (await store.read([{ kind: "key", key: "/counter" }])).answers[0]?.[0] as Entry;
+        proxy.loseNext(count % 2 === 0 ? "answer" : "request");
+        const value = String(Number(entry.value) + 1);
+        const written = await store.commit([{ kind: "update", key: "/counter", value, revision: entry.revision }]);
+        expect(written.ok).toBe(true);
+      }
+      const answer = JSON.parse(etcdctl(cluster.endpoints[0] ?? "", ["get", "/counter", "-w", "json"]));
+      await store.close();
+      await proxy.stop();
+      await cluster.stop();
 
-    expect(answer.kvs[0]).toMatchObject({ value: Buffer.from("10").toString("base64"), version: 11 });
-  });
-});
+      expect(answer.kvs[0]).toMatchObject({ value: Buffer.from("10").toString("base64"), version: 11 });
+    });
+  },
+);

@@ -1,9 +1,9 @@
 /**
- * An answer of gRPC as it comes in on a stream of HTTP/2: messages, each behind
- * five bytes that give its length, and at the end a status.
+ * A gRPC response on an HTTP/2 stream: messages, each prefixed with five bytes
+ * that include its length, and a status at the end.
  */
 import type { IncomingHttpHeaders } from "node:http2";
-import { type EtcdFailure, failureOfAnswer, grpcOff, MOST_RESPONSE_BYTES, responseTooLarge } from "./failure.ts";
+import { type EtcdFailure, failureOfResponse, grpcOff, MOST_RESPONSE_BYTES, responseTooLarge } from "./failure.ts";
 
 /** A byte for compression, which is never requested, and four for the length. */
 const PREFIX_BYTES = 5;
@@ -17,29 +17,29 @@ export function encodeMessage(message: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** The header fields of an answer, those at its beginning and those at its end. */
-export type AnswerFields = IncomingHttpHeaders & { readonly ":status"?: number };
+/** The headers and trailers of a response. */
+export type ResponseHeaders = IncomingHttpHeaders & { readonly ":status"?: number };
 
-export function hasStatus(fields: AnswerFields): boolean {
+export function hasStatus(fields: ResponseHeaders): boolean {
   return fields["grpc-status"] !== undefined;
 }
 
-export function isGrpc(fields: AnswerFields): boolean {
+export function isGrpc(fields: ResponseHeaders): boolean {
   return String(fields["content-type"] ?? "").startsWith("application/grpc");
 }
 
-/** `undefined`: etcd has answered what it was asked for. */
-export function failureIn(fields: AnswerFields): EtcdFailure | undefined {
+/** `undefined`: the request succeeded. */
+export function failureIn(fields: ResponseHeaders): EtcdFailure | undefined {
   const status = fields["grpc-status"];
   if (status === "0") return undefined;
   const message = plainText(String(fields["grpc-message"] ?? ""));
   if (status === UNIMPLEMENTED) return grpcOff(message, "none");
-  if (status !== undefined) return failureOfAnswer(Number(status), message);
+  if (status !== undefined) return failureOfResponse(Number(status), message);
   const httpStatus = fields[":status"];
   return grpcOff(`HTTP status ${httpStatus}`, httpStatus === 404 ? "none" : "unknown");
 }
 
-/** Letters beyond ASCII are written as %XX. */
+/** Characters outside ASCII are encoded as %XX. */
 function plainText(message: string): string {
   try {
     return decodeURIComponent(message);
@@ -48,7 +48,7 @@ function plainText(message: string): string {
   }
 }
 
-/** Cuts what arrives into messages. */
+/** Splits the received bytes into messages. */
 export class MessageReader {
   private pieces: Uint8Array[] = [];
   private size = 0;

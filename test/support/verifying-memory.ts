@@ -1,20 +1,20 @@
-/** The memory datastore with what the etcd store alone can do: a commit that proves a guess. */
+/** The memory datastore with `commitIfUnchanged()`, which otherwise only the etcd store has. */
 import type { OrderedChange, Snapshot } from "../../src/datastore/datastore.ts";
-import type { Guess, Proven, ProvingDatastore } from "../../src/datastore/etcd/proving.ts";
+import type { AssumedRead, VerifiedCommit, VerifyingDatastore } from "../../src/datastore/etcd/verified-commit.ts";
 import { MemoryDatastore } from "../../src/datastore/memory/memory.ts";
 import { MemoryTable } from "../../src/datastore/memory/table.ts";
 import { asOneTransaction } from "../../src/datastore/ordered-changes.ts";
 
-export function openProvingMemory(table: MemoryTable = new MemoryTable()): ProvingMemory {
-  return new ProvingMemory(table);
+export function openVerifyingMemory(table: MemoryTable = new MemoryTable()): VerifyingMemory {
+  return new VerifyingMemory(table);
 }
 
-class ProvingMemory extends MemoryDatastore implements ProvingDatastore {
+class VerifyingMemory extends MemoryDatastore implements VerifyingDatastore {
   constructor(private readonly records: MemoryTable) {
     super(records);
   }
 
-  async commitIfUnchanged({ wanted, answers }: Guess, given: readonly OrderedChange[]): Promise<Proven> {
+  async commitIfUnchanged({ wanted, answers }: AssumedRead, given: readonly OrderedChange[]): Promise<VerifiedCommit> {
     const changes = asOneTransaction(given);
     this.roundTrips += 1;
     const { records } = this;

@@ -1,37 +1,38 @@
 /**
- * Did a commit of unknown outcome take effect? Asked after a time-out or a
- * reset, when the same commit, tried again, was refused or could do harm.
+ * Finds out whether a commit of unknown outcome took effect. Needed after a
+ * timeout or a connection reset, if the same commit was retried and refused, or
+ * if a retry could do harm.
  *
- * etcd remembers: the first write to a key after the revision that our commit
- * guarded it with is either ours, or the one that beat us. If at that revision
- * every key of the commit holds what we wrote, the commit was ours.
+ * etcd's history tells: the first write to a key after the revision that our
+ * commit expected is either ours or the competing one. If at that revision
+ * every key of the commit has the value we wrote, the commit was ours.
  */
 import type { Change, Written } from "../datastore.ts";
 import { type EtcdClient, OutcomeUnknown } from "./client.ts";
-import { EtcdFailure, failureOfAnswer, failureOfConnection, isCompacted } from "./failure.ts";
-import type { Patience } from "./patience.ts";
+import { EtcdFailure, failureOfConnection, failureOfResponse, isCompacted } from "./failure.ts";
+import type { RetryBudget } from "./retry-budget.ts";
 import type { Operation, StoredEntry } from "./transport.ts";
 
 export type OwnCommit = Extract<Written, { ok: true }>;
 
-/** A commit that, once done, cannot be done again: its own writes break its guards. */
+/** Whether a commit cannot take effect twice, because its own writes make its comparisons fail. */
 export function guardsItself(changes: readonly Change[]): boolean {
   return changes.some(({ kind }) => kind === "create" || kind === "update" || kind === "delete");
 }
 
-/** What the commit was answered, had its answer arrived; `undefined` when it did not take effect. */
+/** Returns the response that was lost; `undefined` if the commit did not take effect. */
 export async function findOwnCommit(
   client: EtcdClient,
   changes: readonly Change[],
-  patience: Patience,
+  retries: RetryBudget,
 ): Promise<OwnCommit | undefined> {
   try {
-    const revision = await revisionToExamine(client, changes, patience);
+    const revision = await revisionToExamine(client, changes, retries);
     if (revision === undefined) return undefined;
-    const entries = await readAt(client, changes, patience, revision);
+    const entries = await readAt(client, changes, retries, revision);
     return isWrittenAt(changes, entries, revision) ? { ok: true, revision } : undefined;
   } catch (error) {
-    // The history is gone, and with it the proof: the caller reads again and decides again.
+    // The history is compacted, so nothing can be proven: the caller reads again and decides again.
     if (isCompacted(error) || isCompacted(causeOf(error))) return undefined;
     throw error;
   }
@@ -44,16 +45,16 @@ function causeOf(error: unknown): unknown {
 async function revisionToExamine(
   client: EtcdClient,
   changes: readonly Change[],
-  patience: Patience,
+  retries: RetryBudget,
 ): Promise<string | undefined> {
-  const entries = await readAt(client, changes, patience);
+  const entries = await readAt(client, changes, retries);
   for (const change of changes) {
     const entry = entries.get(change.key);
     if (change.kind === "create" && entry) return entry.createRevision;
     if (change.kind === "put" && entry && !guardsItself(changes)) return entry.revision;
     if (change.kind === "update" || change.kind === "delete") {
       if (entry?.revision === change.revision) return undefined;
-      return firstWriteAfter(client, change.key, change.revision, patience);
+      return firstWriteAfter(client, change.key, change.revision, retries);
     }
   }
   return undefined;
@@ -62,22 +63,27 @@ async function revisionToExamine(
 async function readAt(
   client: EtcdClient,
   changes: readonly Change[],
-  patience: Patience,
+  retries: RetryBudget,
   revision?: string,
 ): Promise<ReadonlyMap<string, StoredEntry>> {
   const success = changes.map(
     ({ key }): Operation => ({ kind: "range", key, ...(revision === undefined ? {} : { revision }) }),
   );
-  const answer = await client.transact({ comparisons: [], success, failure: [] }, "any failure", patience);
+  const answer = await client.transact({ comparisons: [], success, failure: [] }, "any failure", retries);
   return new Map(answer.ranges.flat().map((entry) => [entry.key, entry]));
 }
 
-/** Throws `OutcomeUnknown` where the member does not tell: another may. */
-async function firstWriteAfter(client: EtcdClient, key: string, revision: string, patience: Patience): Promise<string> {
+/** Throws `OutcomeUnknown` if this member cannot tell: another may. */
+async function firstWriteAfter(
+  client: EtcdClient,
+  key: string,
+  revision: string,
+  retries: RetryBudget,
+): Promise<string> {
   const startRevision = String(BigInt(revision) + 1n);
   const endpoint = client.ring.current;
   const stream = new AbortController();
-  const limit = AbortSignal.any([patience.nextAttempt(), stream.signal]);
+  const limit = AbortSignal.any([retries.nextAttempt(), stream.signal]);
   try {
     return await client.attempt(endpoint, limit, async (transport, call) => {
       for await (const { changes, canceled, cancelReason } of transport.watch(call, { key, startRevision })) {
@@ -85,7 +91,7 @@ async function firstWriteAfter(client: EtcdClient, key: string, revision: string
         if (first) return first.kind === "put" ? first.entry.revision : first.revision;
         if (canceled) throw compacted(cancelReason);
       }
-      throw failureOfAnswer(14, "the watch ended: transport is closing");
+      throw failureOfResponse(14, "the watch ended: transport is closing");
     });
   } catch (error) {
     const failure = failureOfConnection(error);

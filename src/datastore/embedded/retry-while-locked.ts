@@ -14,7 +14,7 @@ const PAUSE_MILLISECONDS = 5;
 const LIMIT_MILLISECONDS = 15_000;
 
 /** Runs the synchronous action, again while another process holds the lock it needs. */
-export async function whenUnlocked<Result>(database: Database, action: () => Result): Promise<Result> {
+export async function retryWhileLocked<Result>(database: Database, action: () => Result): Promise<Result> {
   let deadline: AbortSignal | undefined;
   for (;;) {
     try {
