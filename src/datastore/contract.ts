@@ -12,14 +12,14 @@ import { testClosing, testLargeRevisions, testWatching } from "./contract/watche
 import type { Datastore } from "./datastore.ts";
 
 interface Means {
-  /** What it declares, unless that is "all changes". */
+  /** The level it declares, unless that is "all changes". */
   readonly atomicity?: "one object";
-  /** A subject whose count of commits begins at this revision, where the store can be made so. */
+  /** A subject whose revisions start at this number, if the store supports that. */
   readonly openAt?: (firstRevision: bigint) => Promise<Subject>;
 }
 
 export function datastoreContract(name: string, open: () => Promise<Subject>, means: Means = {}): void {
-  describe(`${name} keeps the promise of a datastore`, () => {
+  describe(`${name} keeps the promises of a datastore`, () => {
     let subject: Subject;
     let store: Datastore;
 
@@ -41,7 +41,7 @@ export function datastoreContract(name: string, open: () => Promise<Subject>, me
     });
     describe("transact()", () => testTransactions(() => subject));
     describe("read()", () => testReading(() => store));
-    if (means.atomicity === undefined) describe("read() of a commit under way", () => testHalfCommits(() => store));
+    if (means.atomicity === undefined) describe("read() during a commit", () => testHalfCommits(() => store));
     describe("keys and values", () => testOddities(() => store));
     describe("watch()", () => testWatching(() => subject));
     describe("close()", () => testClosing(() => subject));

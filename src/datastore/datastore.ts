@@ -4,7 +4,7 @@
  * Keys and values are opaque text; keys are ordered by code point, which is
  * the order of their UTF-8 bytes. A revision is the store's own count of
  * commits, kept as text because it may exceed 2^53. `contract.ts` states every
- * promise below as a test; each implementation runs it.
+ * promise below as a test, and each implementation runs it.
  */
 import { PluginError } from "../errors.ts";
 
@@ -15,12 +15,12 @@ export interface Entry {
   readonly revision: string;
 }
 
-/** What to read: one key, or the keys below a prefix; `limit` entries at most, beginning behind the key `after`. */
+/** What to read: one key, or the keys below a prefix: at most `limit` entries, starting after the key `after`. */
 export type Wanted =
   | { readonly kind: "key"; readonly key: string }
   | { readonly kind: "prefix"; readonly prefix: string; readonly limit?: number; readonly after?: string };
 
-/** `answers[i]` belongs to `wanted[i]` and is sorted by key; all answers are of one moment, `revision`. */
+/** `answers[i]` is the result of `wanted[i]`, sorted by key; all of them are the state at one `revision`. */
 export interface Snapshot {
   readonly revision: string;
   readonly answers: readonly (readonly Entry[])[];
@@ -36,7 +36,7 @@ export type Change =
   | { readonly kind: "delete"; readonly key: string; readonly revision: string }
   /** never refused */
   | { readonly kind: "put"; readonly key: string; readonly value: string }
-  /** Writes nothing, guards the others: unchanged since `revision` ("stale", "missing"), or absent ("exists"). */
+  /** Writes nothing, but is a precondition of the others: unchanged since `revision` ("stale", "missing"), or absent ("exists"). */
   | { readonly kind: "expect"; readonly key: string; readonly revision: string | undefined };
 
 /**
@@ -88,12 +88,12 @@ export type Decision<Outcome> =
   | { readonly kind: "commit"; readonly changes: readonly OrderedChange[]; readonly outcome: Outcome };
 
 /**
- * A pure function of all that was read so far, the first read first. A store may call it more often than it commits,
- * also with answers that it only takes for likely: what it throws or returns then counts only once it is proven.
+ * A pure function of everything read so far, the first read first. A store may call it more often than it commits, also
+ * with results that it only assumes: what it throws or returns then counts only once the assumption is verified.
  */
 export type Decide<Outcome> = (reads: readonly Answered[]) => Decision<Outcome>;
 
-/** What was decided in the end, and whether it was committed. */
+/** The final decision, and whether it was committed. */
 export interface Transacted<Outcome> {
   readonly written: Written;
   readonly changes: readonly OrderedChange[];
@@ -112,7 +112,7 @@ export type DatastoreEvent =
 export interface Datastore {
   readonly atomicity: Atomicity;
   /**
-   * One moment, and one round trip for up to 128 keys and prefixes; each 128 more cost one more.
+   * The state at one revision, in one round trip for up to 128 keys and prefixes; each 128 more take one more.
    * `at` asks for the state at a past revision: a store that keeps old values (etcd) returns that state, or throws
    * `HistoryGone`; any other returns the present state. The snapshot's `revision` says which.
    */
@@ -124,23 +124,23 @@ export interface Datastore {
   commit(changes: readonly OrderedChange[]): Promise<Written>;
   /**
    * One attempt at read, decide, commit, in as few round trips as the store can: two if the decision needs no further
-   * read, one if the store remembers enough to decide first and lets the commit prove that all of it was still so.
+   * read, one if the store caches enough to decide first and lets the commit verify that nothing has changed.
    */
   transact<Outcome>(wanted: readonly Wanted[], decide: Decide<Outcome>): Promise<Transacted<Outcome>>;
   /**
    * Every event below the prefix after the revision `from`, in order and without
-   * gaps, a bookmark behind each batch. Ends when the signal fires or the store is
+   * gaps, with a bookmark after each batch. Ends when the signal fires or the store is
    * closed; throws `HistoryGone` when the store no longer knows what happened since.
    */
   watch(prefix: string, from: string, signal: AbortSignal): AsyncIterable<DatastoreEvent>;
-  /** Ends every watch and lets go of files and connections. May be called twice. */
+  /** Ends every watch and closes files and connections. May be called twice. */
   close(): Promise<void>;
 }
 
-/** The events since a revision are no longer known: read everything again, and watch from there. */
+/** The events since a revision are no longer available: read everything again, and watch from there. */
 export class HistoryGone extends PluginError {
   constructor(from: string, cause?: unknown) {
-    const message = `Cannot go on from revision ${from}: the datastore no longer holds the history since then`;
+    const message = `Cannot resume from revision ${from}: the datastore no longer holds the history since then`;
     super("try-again-later", message, { cause });
   }
 }

@@ -15,7 +15,7 @@ describe("compareKeys()", () => {
 });
 
 describe("prefixEnd()", () => {
-  test("lies behind every text with the prefix, and before every other text that follows", () => {
+  test("is after every text with the prefix, and before every other text that follows", () => {
     fc.assert(
       fc.property(text, text, (prefix, other) => {
         const end = prefixEnd(prefix);
@@ -35,7 +35,7 @@ describe("prefixEnd()", () => {
     expect(prefixEnd(prefix)).toBe(end);
   });
 
-  test("has no answer for everything", () => {
+  test("returns undefined if nothing follows", () => {
     expect(prefixEnd("")).toBeUndefined();
     expect(prefixEnd("\u{10ffff}")).toBeUndefined();
   });

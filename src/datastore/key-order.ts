@@ -7,7 +7,7 @@ const LAST_CODE_POINT = 0x10ffff;
 const FIRST_SURROGATE = 0xd800;
 const AFTER_SURROGATES = 0xe000;
 
-/** Negative when `left` comes first, positive when `right` does, zero when they are the same key. */
+/** Negative if `left` comes first, positive if `right` does, zero if they are equal. */
 export function compareKeys(left: string, right: string): number {
   const shared = Math.min(left.length, right.length);
   for (let index = 0; index < shared; index++) {
@@ -24,7 +24,7 @@ function rank(unit: number): number {
   return unit < AFTER_SURROGATES ? unit + AFTER_SURROGATES : unit - (AFTER_SURROGATES - FIRST_SURROGATE);
 }
 
-/** The first text behind every text with this prefix; `undefined` when there is none. */
+/** The first text after every text with this prefix; `undefined` if there is none. */
 export function prefixEnd(prefix: string): string | undefined {
   const characters = Array.from(prefix);
   while (characters.length > 0) {

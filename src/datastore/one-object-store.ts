@@ -1,4 +1,4 @@
-/** A store that commits one object at a time, made of any other: for test builds, until the orchestrator's API is a datastore. */
+/** Wraps any store so that it commits one object at a time: for test builds, until the orchestrator's API is a datastore. */
 import type { Datastore } from "./datastore.ts";
 import { commitInOrder } from "./ordered-changes.ts";
 import { transactOn } from "./transact.ts";

@@ -22,7 +22,7 @@ describe("openDatastore()", () => {
     rmSync(directory, { recursive: true });
   });
 
-  test("says which etcd endpoint failed, at which stage, without its password", async () => {
+  test("names the failed etcd endpoint and the stage, without its password", async () => {
     const endpoints = ["http://root:hidden-word@127.0.0.1:1"];
     const store = await openDatastore({ kind: "etcd", source: { kind: "endpoints", endpoints } });
     const failure = await store.read([]).then(

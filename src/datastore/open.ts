@@ -1,6 +1,6 @@
 /**
- * Opens the datastore that the settings name. Each is imported only when it is
- * the one: who uses etcd never pays for SQLite, and the other way round.
+ * Opens the configured datastore. Each implementation is imported only if it is
+ * used: with etcd, SQLite is never loaded, and vice versa.
  */
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import { commitsOneObjectAtATime } from "../effect.ts";
@@ -13,7 +13,7 @@ declare const FAULTS: boolean | undefined;
 export interface OpenOptions {
   /** Spreads the processes of a cluster over the members of etcd: a number from 0 up to 1. */
   readonly random?: () => number;
-  /** Closes the datastore, and with it ends every attempt and watch. */
+  /** Closes the datastore, which ends every attempt and watch. */
   readonly signal?: AbortSignal;
 }
 
@@ -49,13 +49,13 @@ const DIRECT: Openers = {
 /** Opens it for the caller alone. `close()` leaves nothing open. */
 export const openDatastore: OpenDatastore = openBy(DIRECT);
 
-/** For a process that ends right after `close()`: the next one takes over what need not be tidied up. */
+/** For a process that exits right after `close()`: cleanup that is not urgent is left to the next process. */
 export const openDatastoreUntilExit: OpenDatastore = openBy({
   ...DIRECT,
   embedded: async (path) => (await loadEmbedded()).openEmbedded(path, { atClose: "leave a small journal" }),
 });
 
-/** A test build may have every datastore commit one object at a time. */
+/** A test build can make every datastore commit one object at a time. */
 async function atTestedLevel(store: Datastore): Promise<Datastore> {
   if (typeof FAULTS === "undefined" || !FAULTS || !commitsOneObjectAtATime()) return store;
   const { oneObjectStore } = await import("./one-object-store.ts");

@@ -1,13 +1,13 @@
 /**
  * A list of changes at each level of atomicity: as one transaction, in which a
- * rewrite is the last word on its key; or one after another, each on top of what
- * the list itself has written.
+ * rewrite determines the final value of its key; or one after another, each
+ * based on what the list itself has written.
  */
 import { PluginError } from "../errors.ts";
 import type { Change, OrderedChange, Rewrite, Written } from "./datastore.ts";
 import { requireCommittable } from "./preconditions.ts";
 
-/** The changes with every key named once. Throws for what no datastore can hold. */
+/** The changes with every key named once. Throws for a commit that no datastore accepts. */
 export function asOneTransaction(changes: readonly OrderedChange[]): readonly Change[] {
   requireCommittable(changes);
   const merged = new Map<string, Change>();
@@ -23,10 +23,10 @@ function overwritten(before: Change, { key, value }: Rewrite): Change {
   if (value !== undefined) return "value" in before ? { ...before, value } : before;
   if (before.kind === "create") return { kind: "expect", key, revision: undefined };
   if (before.kind === "update") return { kind: "delete", key, revision: before.revision };
-  throw new PluginError("internal", `Cannot commit "${key}": what is put unconditionally cannot be deleted again`);
+  throw new PluginError("internal", `Cannot commit "${key}": an unconditional put cannot be deleted again`);
 }
 
-/** `commit`: of one change, or of none; that answers the present revision. */
+/** `commit` gets one change, or none; then it returns the current revision. */
 export async function commitInOrder(
   changes: readonly OrderedChange[],
   commit: (change: readonly Change[]) => Promise<Written>,

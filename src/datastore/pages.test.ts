@@ -23,7 +23,7 @@ describe("pagesBelow()", () => {
     expect(sizes).toEqual(expected);
   });
 
-  test("yields one empty page if there is nothing, with its moment", async () => {
+  test("yields one empty page with its revision if there are no entries", async () => {
     const store = openMemory();
     const pages = await Array.fromAsync(pagesBelow(store, "/k/"));
 

@@ -8,15 +8,15 @@ const PAGE_SIZE = 500;
 
 export interface Page {
   readonly entries: readonly Entry[];
-  /** The moment of this page. */
+  /** The revision of this page. */
   readonly revision: string;
 }
 
 export interface Paging {
   readonly size?: number;
   /**
-   * The moment to read: a revision, or that of the first page for all others. A store that does not keep old values
-   * reads the present all the same (see `Datastore.read()`). Absent: each page is of its own moment.
+   * The revision to read: a given one, or that of the first page for all others. A store that does not keep old values
+   * reads the present state anyway (see `Datastore.read()`). Absent: each page has its own revision.
    */
   readonly at?: string | "first page";
 }
@@ -41,7 +41,7 @@ export async function* pagesBelow(
   }
 }
 
-/** The pages may be of different moments. */
+/** The pages may have different revisions. */
 export async function readAllEntries(store: Datastore, prefix: string): Promise<readonly Entry[]> {
   const all: Entry[] = [];
   for await (const { entries } of pagesBelow(store, prefix)) all.push(...entries);

@@ -1,6 +1,6 @@
 /**
- * Whether a commit may happen: the one judgement that every datastore shares,
- * so that each answers the same refusal for the same race.
+ * Checks the preconditions of a commit. Every datastore uses the same check, so
+ * each returns the same refusal for the same race.
  */
 
 import { PluginError } from "../errors.ts";
@@ -9,7 +9,7 @@ import type { Change, OrderedChange, Written } from "./datastore.ts";
 
 type Refusal = Extract<Written, { ok: false }>;
 
-/** The first change that may not happen, given the revision each key has now (`undefined`: no such key). */
+/** Returns the first change whose precondition fails, given the current revision of each key (`undefined`: no such key). */
 export function findRefusal(
   changes: readonly Change[],
   revisionOf: (key: string) => string | undefined,
@@ -44,7 +44,7 @@ function compareRevisions(expected: string, current: string | undefined): "stale
 /** etcd's default limit of operations in one transaction (`--max-txn-ops`). */
 export const MOST_IN_ONE_REQUEST = 128;
 
-/** Throws for what no datastore can hold: too many changes, a key named twice, an empty key, text that is not Unicode. */
+/** Throws for a commit that no datastore accepts: too many changes, a key named twice, an empty key, text that is not Unicode. */
 export function requireCommittable(changes: readonly OrderedChange[]): void {
   if (changes.length > MOST_IN_ONE_REQUEST) {
     throw new PluginError(

@@ -1,9 +1,8 @@
 /**
- * Records sorted into those that can be read and those that cannot.
+ * Splits records into readable and unreadable ones.
  *
- * For lists, reports and repairs, where one record of a foreign hand must not
- * hide all others. Never on the way of an ADD or a DEL: those refuse what they
- * cannot read.
+ * For lists, reports and repairs, in which one malformed record must not hide
+ * all others. Never used by ADD or DEL: those fail on an unreadable record.
  */
 import { PluginError } from "../errors.ts";
 import type { Entry } from "./datastore.ts";
@@ -20,7 +19,7 @@ export interface ReadEach<Record> {
   readonly unreadable: readonly Unreadable[];
 }
 
-/** `read` answers no record for what is none of its kind. */
+/** `read` returns `undefined` for an entry of another kind. */
 export function readEach<Record>(
   entries: readonly Entry[],
   read: (entry: Entry) => Record | undefined,

@@ -1,11 +1,11 @@
 /**
  * A live copy of some kinds of records: list, watch, resume, list again when
  * the history is gone. The loops of the node agent, the controllers and the
- * operator compute from its snapshots; nobody else watches.
+ * operator compute from its snapshots; nothing else watches.
  *
  *   store ══ list, watch ══> Feed ── KindUpdate ──> Replica ── Update ──> consumer, consumer, ...
  *            (replica/feed.ts: the loop;            (merged for each of them at its own pace)
- *             replica/feed-copy.ts: what counts)
+ *             replica/feed-copy.ts: the state)
  *
  * A snapshot is immutable and of one revision of the store, for all kinds if
  * they are watched together, otherwise for each kind.
@@ -31,10 +31,10 @@ export interface ReplicaOptions {
   readonly signal: AbortSignal;
   readonly watches?: WatchGrouping;
   readonly clock?: Clock;
-  /** Spreads the attempts of many replicas: a number from 0 up to 1. */
+  /** Spreads the retries of many replicas: a number from 0 up to 1. */
   readonly random?: () => number;
   readonly limits?: Partial<ReplicaLimits>;
-  /** Told of each lost connection and of each record that cannot be read. */
+  /** Called for each lost connection and each unreadable record. */
   readonly report?: (problem: PluginError) => void;
 }
 
@@ -154,7 +154,7 @@ class StoreReplica<Values> implements Replica<Values> {
   }
 }
 
-/** The one cast of a replica: the type of a table of many types does not survive a loop over its rows. */
+/** The only cast of a replica: TypeScript cannot keep the type of each row in a loop over the table. */
 function asTable<Table>(rows: ReadonlyMap<string, unknown>): Table {
   return Object.fromEntries(rows) as Table;
 }

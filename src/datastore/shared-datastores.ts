@@ -1,12 +1,12 @@
-/** For an agent that stays: its calls share the datastores that they open. */
+/** For the node agent: its calls share the datastores that they open. */
 import { statusAt } from "../file-status.ts";
 import { loadEmbedded, loadEtcd, type OpenDatastore, openBy } from "./open.ts";
 import { SharedStores } from "./shared.ts";
 
-/** Endpoints that are found by DNS are looked for again after so long. */
+/** Endpoints found by DNS are looked up again after this time. */
 const ETCD_OLD_AFTER_MILLISECONDS = 60_000;
 
-/** Each call makes a function that shares nothing with that of another call. */
+/** Each call returns a function with its own set of shared datastores. */
 export function shareDatastores(): OpenDatastore {
   const stores = new SharedStores();
   return openBy({
@@ -27,7 +27,7 @@ export function shareDatastores(): OpenDatastore {
   });
 }
 
-/** Renewed in place, or by another file of the same name. */
+/** Changes if the file is rewritten in place, or replaced by another. */
 function contentSign(path: string | undefined): string {
   const status = path === undefined ? undefined : statusAt(path);
   return status === undefined ? "none" : `${status.place} ${status.changed}`;

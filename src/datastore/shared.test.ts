@@ -48,7 +48,7 @@ async function open(): Promise<Subject> {
 
 datastoreContract("a shared file", open);
 
-/** As somebody does who puts another datastore in place of this one. */
+/** Replaces the datastore by another one. */
 function moveAway(path: string): void {
   for (const end of ["", "-wal", "-shm"]) renameSync(path + end, `${path}.old${end}`);
 }
@@ -57,8 +57,8 @@ function descriptors(): number {
   return readdirSync("/proc/self/fd").length;
 }
 
-describe("a shared store that its user closes in the middle of transact()", () => {
-  test("commits nothing any more, and tells the user at once", async () => {
+describe("a shared store that is closed in the middle of transact()", () => {
+  test("commits nothing, and rejects immediately", async () => {
     const path = newPath();
     const store = await share(path);
     const other = await share(path);
@@ -78,7 +78,7 @@ describe("a shared store that its user closes in the middle of transact()", () =
 });
 
 describe("SharedStores.share()", () => {
-  test("opens a file once for users one after another", async () => {
+  test("opens a file once for consecutive users", async () => {
     const path = newPath();
     for (let count = 0; count < 5; count++) {
       const store = await share(path);
@@ -89,7 +89,7 @@ describe("SharedStores.share()", () => {
     expect(opened.get(path)).toBe(1);
   });
 
-  test("lets users at once see each other's changes, also those that opened it at the same time", async () => {
+  test("shows concurrent users each other's changes, also if they opened it at the same time", async () => {
     const path = newPath();
     const stores = await Promise.all(Array.from({ length: 8 }, () => share(path)));
     for (const [index, store] of stores.entries()) await put(store, `/k/${index}`, "x");
@@ -99,7 +99,7 @@ describe("SharedStores.share()", () => {
     expect(seen.map(({ answers }) => answers[0]?.length)).toEqual(stores.map(() => 8));
   });
 
-  test("opens a file anew that was moved away and made anew; who has the old one keeps it", async () => {
+  test("opens a replaced file again; current users keep the old one", async () => {
     const path = newPath();
     const before = await share(path);
     await put(before, "/k", "old");
@@ -113,7 +113,7 @@ describe("SharedStores.share()", () => {
     expect((await readKey(await share(path), "/k"))?.value).toBe("new");
   });
 
-  test("makes a file anew that was removed", async () => {
+  test("creates a removed file again", async () => {
     const path = newPath();
     const before = await share(path);
     await put(before, "/k", "old");
@@ -127,7 +127,7 @@ describe("SharedStores.share()", () => {
     });
   });
 
-  test("opens anew what has become old, and what it was opened from has changed", async () => {
+  test("opens a store again when it is too old, or when its source has changed", async () => {
     let opens = 0;
     let sign = "first";
     const open = async () => {
@@ -146,29 +146,29 @@ describe("SharedStores.share()", () => {
     expect(await use(60_000)).toBe(3);
   });
 
-  test("lets nobody wait for what is under way who has closed it", async () => {
+  test("rejects pending requests when it is closed", async () => {
     const never = Object.assign(openMemory(), { read: () => new Promise<never>(() => {}) });
     const store = await stores.share({ name: "what never answers", sign: () => "" }, async () => never);
     const reading = store.read([]);
     await store.close();
 
-    await expect(reading).rejects.toThrow("it was closed meanwhile");
+    await expect(reading).rejects.toThrow("it was closed in the meantime");
   });
 
-  test("counts a user that closes twice once", async () => {
+  test("counts a user that closes twice only once", async () => {
     const path = newPath();
     const [twice, staying] = [await share(path), await share(path)];
     await put(staying, "/k", "old");
     await twice.close();
     await twice.close();
-    // Here a file that nobody uses would be closed.
+    // An unused file would be closed here.
     moveAway(path);
     await share(path);
 
     expect((await readKey(staying, "/k"))?.value).toBe("old");
   });
 
-  test("keeps no descriptors over 200 users, nor over 50 files put in place of one another", async () => {
+  test("leaks no descriptors over 200 users, nor over 50 replaced files", async () => {
     const path = newPath();
     const use = async () => {
       const store = await share(path);

@@ -1,11 +1,11 @@
 /**
- * One open datastore for all calls of a process that stays: to open it anew
- * takes longer than all that a call reads and writes, and forgets which members
- * of etcd are dead and what they said to a password.
+ * One open datastore for all calls of a long-running process: opening it again
+ * takes longer than all reads and writes of a call, and loses the knowledge of
+ * failed etcd members and the authentication tokens.
  *
- * It is let go when nobody has used it for a while, when it has become old, or
- * when what it was opened from is not the same any more: a file that was moved
- * away, a certificate that was renewed.
+ * It is closed when it was unused for a while, when it has reached its maximum
+ * age, or when its source has changed: a file that was replaced, a certificate
+ * that was renewed.
  */
 import { PluginError } from "../errors.ts";
 import type { Datastore } from "./datastore.ts";
@@ -14,9 +14,9 @@ const IDLE_MILLISECONDS = 10_000;
 
 export interface Source {
   readonly name: string;
-  /** What it is opened from, as text to compare. */
+  /** Identifies the current state of the source, as text to compare. */
   sign(): string;
-  /** After this time it is opened anew, though it is in use; what is old serves its users to their end. */
+  /** After this time it is opened again, even if it is in use; current users keep the old one until they close it. */
   readonly oldAfterMilliseconds?: number;
 }
 
@@ -31,7 +31,7 @@ interface SharedStore {
 export class SharedStores {
   private readonly stores = new Map<string, SharedStore>();
 
-  /** `open` is called if it is not open yet. `close()` of the returned store gives it back. */
+  /** Calls `open` if the store is not open yet. `close()` of the returned store ends this use of it. */
   async share(source: Source, open: () => Promise<Datastore>): Promise<Datastore> {
     const { name, oldAfterMilliseconds = Number.POSITIVE_INFINITY } = source;
     const known = this.stores.get(name);
@@ -41,7 +41,7 @@ export class SharedStores {
     if (known !== undefined) this.forget(name, known);
 
     const store = await open();
-    // Another call may have opened it meanwhile; then there are two, and each is closed in its time.
+    // Another call may have opened it in the meantime; then there are two, and each is closed after its last use.
     const oldAt = performance.now() + oldAfterMilliseconds;
     const opened: SharedStore = { sign: source.sign(), oldAt, store, users: 0 };
     this.stores.set(name, opened);
@@ -71,7 +71,7 @@ export class SharedStores {
     };
   }
 
-  /** Closes it now, or with its last user. */
+  /** Closes it now, or after its last use. */
   private forget(name: string, shared: SharedStore): void {
     if (this.stores.get(name) === shared) this.stores.delete(name);
     clearTimeout(shared.closing);
@@ -79,7 +79,7 @@ export class SharedStores {
   }
 }
 
-/** One user's time with the store. Whoever closes it waits no longer for what is under way; mostly nothing is. */
+/** One use of the store. After `close()` its pending requests are rejected; usually there are none. */
 class Use {
   isClosed = false;
   private underWay = 0;
@@ -96,9 +96,9 @@ class Use {
     }
   }
 
-  /** Throws for a user who is gone: whoever closes the store midway commits nothing any more. */
+  /** Throws after `close()`, so that a use closed in the middle of `transact()` commits nothing. */
   stillOpen<Value>(value: Value): Value {
-    if (this.isClosed) throw closedMeanwhile();
+    if (this.isClosed) throw closedInUse();
     return value;
   }
 
@@ -111,10 +111,10 @@ class Use {
   close(): void {
     this.isClosed = true;
     this.watching?.abort();
-    if (this.underWay > 0) this.closed.reject(closedMeanwhile());
+    if (this.underWay > 0) this.closed.reject(closedInUse());
   }
 }
 
-function closedMeanwhile(): PluginError {
-  return new PluginError("datastore-unavailable", "Cannot go on with the datastore: it was closed meanwhile");
+function closedInUse(): PluginError {
+  return new PluginError("datastore-unavailable", "Cannot use the datastore: it was closed in the meantime");
 }

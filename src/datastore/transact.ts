@@ -1,6 +1,6 @@
 /**
- * `transact()` out of `read()` and `commit()`: for every store that has no cheaper way, and for stores around another
- * one that change what a read or a commit does.
+ * `transact()` implemented with `read()` and `commit()`: for every store that has no cheaper way, and for wrappers that
+ * change what a read or a commit does.
  */
 import type { Answered, Datastore, Decide, Snapshot, Transacted, Wanted } from "./datastore.ts";
 
@@ -14,7 +14,7 @@ export async function transactOn<Outcome>(
   return transactFrom(store, { wanted, snapshot: await store.read(wanted) }, decide);
 }
 
-/** With the first read already made. */
+/** Starts from a first read that was already made. */
 export async function transactFrom<Outcome>(
   store: ReadAndCommit,
   first: { readonly wanted: readonly Wanted[]; readonly snapshot: Snapshot },

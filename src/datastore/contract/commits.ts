@@ -6,7 +6,7 @@ import { put, readKey } from "./subject.ts";
 export function testPreconditions(store: () => Datastore): void {
   const revisionOf = async (key: string) => (await readKey(store(), key))?.revision ?? "none";
 
-  test("creates a key that is absent, and refuses one that exists", async () => {
+  test("creates an absent key, and refuses an existing one", async () => {
     const created = await store().commit([{ kind: "create", key: "/k", value: "one" }]);
     const again = await store().commit([{ kind: "create", key: "/k", value: "two" }]);
 
@@ -15,7 +15,7 @@ export function testPreconditions(store: () => Datastore): void {
     expect((await readKey(store(), "/k"))?.value).toBe("one");
   });
 
-  test("answers the revision that the written entry then has", async () => {
+  test("returns the revision of the written entry", async () => {
     const written = await store().commit([{ kind: "create", key: "/k", value: "one" }]);
 
     expect(written).toEqual({ ok: true, revision: await revisionOf("/k") });
@@ -55,14 +55,14 @@ export function testPreconditions(store: () => Datastore): void {
     });
   }
 
-  test("puts whatever was there before", async () => {
+  test("puts unconditionally", async () => {
     await put(store(), "/k", "one");
     await put(store(), "/k", "two");
 
     expect((await readKey(store(), "/k"))?.value).toBe("two");
   });
 
-  test("guards with expectations that write nothing", async () => {
+  test("checks expectations, which write nothing", async () => {
     await put(store(), "/there", "x");
     const seen = await revisionOf("/there");
     const tryWith = (key: string, revision: string | undefined) =>
@@ -81,7 +81,7 @@ export function testPreconditions(store: () => Datastore): void {
     expect(await revisionOf("/there")).toBe(seen);
   });
 
-  test("answers the present revision when there is nothing to write", async () => {
+  test("returns the current revision if there is nothing to write", async () => {
     await put(store(), "/k", "x");
     const now = (await store().read([])).revision;
 

@@ -5,7 +5,7 @@ import { compareKeys } from "../key-order.ts";
 import { failureOf, put, readKey } from "./subject.ts";
 
 export function testReading(store: () => Datastore): void {
-  test("answers keys and prefixes of one moment, in the order asked", async () => {
+  test("returns keys and prefixes of one revision, in the order requested", async () => {
     await store().commit([
       { kind: "put", key: "/a/1", value: "one" },
       { kind: "put", key: "/a/2", value: "two" },
@@ -23,7 +23,7 @@ export function testReading(store: () => Datastore): void {
     expect(texts).toEqual([["/c three"], ["/a/1 one", "/a/2 two"], [], []]);
   });
 
-  test("answers more than 128 keys of one moment", async () => {
+  test("returns more than 128 keys of one revision", async () => {
     const keys = Array.from({ length: 300 }, (_, index) => `/many/${index}`);
     for (const start of [0, 100, 200]) {
       await store().commit(keys.slice(start, start + 100).map((key) => ({ kind: "put", key, value: key })));
@@ -33,7 +33,7 @@ export function testReading(store: () => Datastore): void {
     expect(answers.map((answer) => answer[0]?.value)).toEqual(keys);
   });
 
-  test("returns a past moment if it keeps old values, otherwise the present, and says which", async () => {
+  test("returns a past revision if it keeps old values, otherwise the present state, and says which", async () => {
     await put(store(), "/past/a", "old");
     await put(store(), "/past/b", "old");
     const wanted = [{ kind: "prefix", prefix: "/past/" }] as const;
@@ -45,7 +45,7 @@ export function testReading(store: () => Datastore): void {
     expect(asked).toEqual(asked.revision === past.revision ? past : present);
   });
 
-  test("gives every key of a prefix exactly once, page by page", async () => {
+  test("returns every key of a prefix exactly once, page by page", async () => {
     const keys = Array.from({ length: 25 }, (_, index) => `/p/${String(index).padStart(2, "0")}`);
     await store().commit(keys.map((key) => ({ kind: "put", key, value: key })));
     const seen: string[] = [];
@@ -60,7 +60,7 @@ export function testReading(store: () => Datastore): void {
     expect(seen).toEqual(keys);
   });
 
-  test("begins behind `after` even where that key is not there, and never before the prefix", async () => {
+  test("starts after `after` even if that key does not exist, and never before the prefix", async () => {
     for (const key of ["/o", "/p/a", "/p/c", "/q"]) await put(store(), key, "");
     const keysAfter = async (after: string) =>
       (await store().read([{ kind: "prefix", prefix: "/p/", after }])).answers[0]?.map(({ key }) => key);
@@ -115,7 +115,7 @@ export function testOddities(store: () => Datastore): void {
     "no slash",
   ];
 
-  test("keeps odd keys apart, whole, and in the order of their bytes", async () => {
+  test("keeps unusual keys distinct, unchanged, and in the order of their bytes", async () => {
     await store().commit(ODD_KEYS.map((key) => ({ kind: "create", key, value: `value of ${key}` })));
 
     const everything = (await store().read([{ kind: "prefix", prefix: "" }])).answers[0] ?? [];
@@ -124,7 +124,7 @@ export function testOddities(store: () => Datastore): void {
     for (const key of ODD_KEYS) expect((await readKey(store(), key))?.key).toBe(key);
   });
 
-  test("takes a prefix literally", async () => {
+  test("treats a prefix literally", async () => {
     for (const key of ["/a%b/1", "/aXb/1", "/a_b/1", "/🦊/1"]) await put(store(), key, "");
     const keysBelow = async (prefix: string) =>
       (await store().read([{ kind: "prefix", prefix }])).answers[0]?.map(({ key }) => key);
@@ -145,7 +145,7 @@ export function testOddities(store: () => Datastore): void {
     expect((await readKey(store(), "/k"))?.value === value).toBe(true);
   });
 
-  test("refuses an empty key and broken text", async () => {
+  test("refuses an empty key and malformed Unicode", async () => {
     expect(await failureOf(put(store(), "", "x"))).toMatchObject({ kind: "internal" });
     expect(await failureOf(put(store(), "/\u{d800}", "x"))).toMatchObject({ kind: "internal" });
     expect(await failureOf(put(store(), "/k", "\u{dfff}"))).toMatchObject({ kind: "internal" });

@@ -6,7 +6,7 @@ import { failureOf, put, readKey } from "./subject.ts";
 const textOf = async (store: Datastore, key: string) => (await readKey(store, key))?.value;
 const revisionOf = async (store: Datastore, key: string) => (await readKey(store, key))?.revision ?? "";
 
-/** What holds at either level. */
+/** Promises of both levels. */
 export function testSeveralChanges(store: () => Datastore): void {
   test("writes all of them, and returns the revision of the last", async () => {
     await put(store(), "/gone", "x");
@@ -21,7 +21,7 @@ export function testSeveralChanges(store: () => Datastore): void {
     expect(written).toEqual({ ok: true, revision: await revisionOf(store(), "/b") });
   });
 
-  test("names the first that is refused in the order given, and writes nothing from there on", async () => {
+  test("names the first refused change, and writes nothing from there on", async () => {
     await put(store(), "/z", "there");
     await put(store(), "/b", "there");
     const written = await store().commit([
@@ -34,7 +34,7 @@ export function testSeveralChanges(store: () => Datastore): void {
     expect(await readKey(store(), "/a")).toBeUndefined();
   });
 
-  test("rewrites what the list itself wrote, created or updated", async () => {
+  test("rewrites what the same list created or updated", async () => {
     await put(store(), "/there", "old");
     const written = await store().commit([
       { kind: "create", key: "/new", value: "1" },
@@ -48,7 +48,7 @@ export function testSeveralChanges(store: () => Datastore): void {
     expect([await textOf(store(), "/new"), await textOf(store(), "/there")]).toEqual(["3", "2"]);
   });
 
-  test("deletes again what the list itself wrote, created or updated", async () => {
+  test("deletes what the same list created or updated", async () => {
     await put(store(), "/there", "old");
     const written = await store().commit([
       { kind: "create", key: "/new", value: "1" },
@@ -63,7 +63,7 @@ export function testSeveralChanges(store: () => Datastore): void {
     expect(answers[0]?.map(({ key }) => key)).toEqual(["/kept"]);
   });
 
-  test("refuses a rewrite where its first change is refused", async () => {
+  test("refuses a rewrite if the first change of its key is refused", async () => {
     await put(store(), "/there", "old");
     const stale = await revisionOf(store(), "/there");
     await put(store(), "/there", "new");
@@ -78,17 +78,17 @@ export function testSeveralChanges(store: () => Datastore): void {
 
   const faults: readonly (readonly [string, readonly OrderedChange[]])[] = [
     ["a key named twice", [createOf("/a", "1"), createOf("/a", "2")]],
-    ["a rewrite of what nothing before it writes", [{ kind: "rewrite", key: "/a", value: "1" }]],
+    ["a rewrite of a key that no earlier change writes", [{ kind: "rewrite", key: "/a", value: "1" }]],
     [
       "a rewrite after a deletion",
       [createOf("/a", "1"), deleteAgain("/a"), { kind: "rewrite", key: "/a", value: "1" }],
     ],
   ];
-  test.each(faults)("refuses %s as a fault of the caller", async (_, changes) => {
+  test.each(faults)("reports %s as a programming error", async (_, changes) => {
     expect(await failureOf(store().commit(changes))).toMatchObject({ kind: "internal" });
   });
 
-  test("takes 128 changes at once, and refuses more as a fault of the caller", async () => {
+  test("accepts 128 changes at once, and reports more as a programming error", async () => {
     const many = (count: number) =>
       Array.from({ length: count }, (_, index): Change => ({ kind: "create", key: `/many/${index}`, value: "" }));
 
@@ -128,7 +128,7 @@ export function testAtomicity(store: () => Datastore): void {
     expect(revisions.map((revision) => ({ ok: true, revision }) as Written)).toEqual([written, written]);
   });
 
-  test("writes none of them when one is refused", async () => {
+  test("writes none of them if one is refused", async () => {
     await put(store(), "/there", "x");
     const refused = { kind: "create", key: "/there", value: "1" } as const;
     const written = await store().commit([{ kind: "create", key: "/a", value: "1" }, refused]);
@@ -143,7 +143,7 @@ export function testOrder(store: () => Datastore): void {
     expect(store().atomicity).toBe("one object");
   });
 
-  test("writes them in the order given, each at a revision of its own", async () => {
+  test("writes them in the order given, each at its own revision", async () => {
     await store().commit(["/c", "/a", "/b"].map((key) => ({ kind: "put", key, value: "" })));
 
     const revisions = await Promise.all(["/c", "/a", "/b"].map((key) => revisionOf(store(), key)));
@@ -151,7 +151,7 @@ export function testOrder(store: () => Datastore): void {
     expect(new Set(revisions).size).toBe(3);
   });
 
-  test("stops at the first that is refused, keeps what came before, and says so", async () => {
+  test("stops at the first refused change, keeps the earlier ones, and says so", async () => {
     await put(store(), "/there", "x");
     const written = await store().commit([
       { kind: "create", key: "/a", value: "1" },
@@ -163,7 +163,7 @@ export function testOrder(store: () => Datastore): void {
     expect([await textOf(store(), "/a"), await textOf(store(), "/b")]).toEqual(["1", undefined]);
   });
 
-  test("checks an expectation when its turn comes; a refusal after one that held has written nothing", async () => {
+  test("checks an expectation when its turn comes; a refusal after a passed expectation has written nothing", async () => {
     await put(store(), "/there", "x");
     const absent = (key: string) => ({ kind: "expect", key, revision: undefined }) as const;
     const late = [absent("/absent"), { kind: "put", key: "/a", value: "1" }, absent("/there")] as const;

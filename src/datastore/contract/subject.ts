@@ -1,13 +1,13 @@
-/** What the parts of the contract share: the subject, and short ways to use a store. */
+/** Shared by the parts of the contract: the subject, and shortcuts to use a store. */
 import { expect } from "bun:test";
 import type { Datastore, DatastoreEvent, Entry } from "../datastore.ts";
 
-/** An empty datastore to try, and what the suite must be able to do to it from outside. */
+/** An empty datastore to test, and what the suite must be able to do to it from outside. */
 export interface Subject {
   readonly store: Datastore;
   /** A second connection to the same data. */
   readonly another: () => Promise<Datastore>;
-  /** Makes the store forget its history up to now. */
+  /** Makes the store discard its history up to now. */
   readonly forgetHistory: () => Promise<void>;
   readonly dispose: () => Promise<void>;
 }
@@ -23,7 +23,7 @@ export async function readKey(store: Datastore, key: string): Promise<Entry | un
   return (await store.read([{ kind: "key", key }])).answers[0]?.[0];
 }
 
-/** What a promise fails with. (`expect().rejects` waits in a way that starves HTTP/2.) */
+/** Returns the error of a rejected promise. (`expect().rejects` waits in a way that blocks HTTP/2.) */
 export function failureOf(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     () => undefined,

@@ -1,11 +1,11 @@
-/** The contract of `transact()`: one attempt at read, decide, commit, decided from what is so at the commit. */
+/** The contract of `transact()`: one attempt at read, decide, commit, decided from the state at the commit. */
 import { expect, test } from "bun:test";
 import type { Answered, Datastore, Decide, Wanted } from "../datastore.ts";
 import { failureOf, put, readKey, type Subject } from "./subject.ts";
 
 const COUNTER = { kind: "key", key: "/counter" } as const;
 
-/** Counts the key up by one. */
+/** Increments the value of the key. */
 const countUp: Decide<number> = (reads) => {
   const entry = reads[0]?.answers[0]?.[0];
   const next = Number(entry?.value ?? 0) + 1;
@@ -25,7 +25,7 @@ export function testTransactions(subject: () => Subject): void {
     await other.close();
   };
 
-  test("decides from what was read and commits it", async () => {
+  test("decides from what was read, and commits the decision", async () => {
     for (const outcome of [1, 2, 3]) expect(await store().transact([COUNTER], countUp)).toMatchObject({ outcome });
 
     expect((await readKey(store(), COUNTER.key))?.value).toBe("3");
@@ -37,14 +37,14 @@ export function testTransactions(subject: () => Subject): void {
     expect(written).toEqual({ ok: true, revision: (await readKey(store(), COUNTER.key))?.revision ?? "" });
   });
 
-  test("decides from what another wrote meanwhile", async () => {
+  test("decides from what another wrote in the meantime", async () => {
     await store().transact([COUNTER], countUp);
     await byAnother((other) => put(other, COUNTER.key, "10"));
 
     expect(await store().transact([COUNTER], countUp)).toMatchObject({ written: { ok: true }, outcome: 11 });
   });
 
-  test("reads what the decision asks for, as often as it asks", async () => {
+  test("reads what the decision requests, as often as it does", async () => {
     await put(store(), "/first", "/second");
     await put(store(), "/second", "/third");
     await put(store(), "/third", "found");
@@ -60,7 +60,7 @@ export function testTransactions(subject: () => Subject): void {
     expect((await readKey(store(), "/k"))?.value).toBe("x");
   });
 
-  test("says that a race was lost, and what was to be committed", async () => {
+  test("reports a lost race, and the changes that were not committed", async () => {
     await put(store(), "/k", "theirs");
     const changes = [{ kind: "create", key: "/k", value: "mine" }] as const;
     const lost = await store().transact([COUNTER], () => ({ kind: "commit", changes, outcome: "mine" }));
@@ -69,7 +69,7 @@ export function testTransactions(subject: () => Subject): void {
     expect((await readKey(store(), "/k"))?.value).toBe("theirs");
   });
 
-  test("returns what is so now where nothing is to be changed, and writes nothing", async () => {
+  test("returns the current state if there is nothing to change, and writes nothing", async () => {
     const look: Decide<string | undefined> = (reads) => ({ kind: "commit", changes: [], outcome: valueIn(reads) });
     await put(store(), COUNTER.key, "1");
     await store().transact([COUNTER], look);
@@ -84,7 +84,7 @@ export function testTransactions(subject: () => Subject): void {
     expect((await store().read([])).revision).toBe(revision);
   });
 
-  test("fails with what the decision throws about what is so now", async () => {
+  test("fails with the error that the decision throws for the current state", async () => {
     const refuse: Decide<never> = (reads) => {
       throw new Error(`it is ${valueIn(reads)}`);
     };
@@ -95,7 +95,7 @@ export function testTransactions(subject: () => Subject): void {
     expect(await failureOf(store().transact([COUNTER], refuse))).toMatchObject({ message: "it is 2" });
   });
 
-  test("writes nothing where what it only read has changed since it was last seen", async () => {
+  test("writes nothing if a record that it only read has changed since it was last seen", async () => {
     const rules: Wanted = { kind: "prefix", prefix: "/rules/" };
     const unlessForbidden: Decide<string> = (reads) => {
       const isForbidden = reads[0]?.answers[0]?.some(({ value }) => value === "forbidden");

@@ -30,7 +30,7 @@ export function testWatching(subject: () => Subject): void {
     await other.close();
   });
 
-  test("says at which revision each event happened", async () => {
+  test("reports the revision of each event", async () => {
     const { revision } = await store().read([]);
     const written = await store().commit([{ kind: "put", key: "/w/a", value: "1" }]);
     const entry = (await readKey(store(), "/w/a")) as Entry;
@@ -43,7 +43,7 @@ export function testWatching(subject: () => Subject): void {
     expect(written).toEqual({ ok: true, revision: entry.revision });
   });
 
-  test("marks with a bookmark where to resume, also behind a commit of many changes", async () => {
+  test("sends a bookmark to resume from, also after a commit of many changes", async () => {
     const { revision } = await store().read([]);
     await store().commit([1, 2, 3].map((number) => ({ kind: "put", key: `/w/${number}`, value: "" })));
     const kinds: string[] = [];
@@ -76,7 +76,7 @@ export function testWatching(subject: () => Subject): void {
     await Promise.all(others.map((other) => other.close()));
   });
 
-  test("throws HistoryGone where the history since is forgotten", async () => {
+  test("throws HistoryGone if the history since then was discarded", async () => {
     const { revision } = await store().read([]);
     await put(store(), "/w/a", "1");
     await put(store(), "/w/b", "2");
@@ -96,7 +96,7 @@ export function testWatching(subject: () => Subject): void {
     expect(await failureOf(ahead)).toBeInstanceOf(HistoryGone);
   });
 
-  test("ends when the signal fires, whether waiting or not yet begun", async () => {
+  test("ends when the signal fires, whether it is waiting or has not started", async () => {
     const { revision } = await store().read([]);
     const stop = new AbortController();
     for await (const event of store().watch("/w/", revision, stop.signal)) {
@@ -125,7 +125,7 @@ export function testClosing(subject: () => Subject): void {
 }
 
 export function testLargeRevisions(openAt: (firstRevision: bigint) => Promise<Subject>): void {
-  test("keeps neighbouring revisions apart", async () => {
+  test("distinguishes adjacent revisions", async () => {
     const { store, dispose } = await openAt(2n ** 53n);
     await put(store, "/k", "one");
     const first = (await readKey(store, "/k"))?.revision ?? "";

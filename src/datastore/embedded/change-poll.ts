@@ -1,8 +1,8 @@
 /**
- * Notices commits, also those of other processes: SQLite has no way to tell, so
- * the counter is read now and then (some 10 microseconds each), quickly after a
- * change and ever more rarely in quiet times. All watches of a connection share
- * one timer, which runs only while one of them waits.
+ * Detects commits, also those of other processes. SQLite sends no
+ * notifications, so the counter is polled (about 10 microseconds each time):
+ * often after a change, less and less often while nothing changes. All watches
+ * of a connection share one timer, which runs only while one of them waits.
  */
 const FIRST_PAUSE_MILLISECONDS = 2;
 const LONGEST_PAUSE_MILLISECONDS = 100;
@@ -14,7 +14,7 @@ export class ChangePoll {
 
   constructor(private readonly currentRevision: () => bigint) {}
 
-  /** Resolves when the revision is no longer the one given, or when the signal fires. */
+  /** Resolves when the revision differs from the given one, or when the signal fires. */
   async changedFrom(revision: bigint, stop: AbortSignal): Promise<void> {
     if (stop.aborted || !this.isStill(revision)) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -28,7 +28,7 @@ export class ChangePoll {
     if (this.waiting.size === 0) this.cancel();
   }
 
-  /** Looks at once: this connection itself has written. */
+  /** Polls immediately, because this connection itself has written. */
   lookNow(): void {
     if (this.waiting.size > 0) this.wakeAll();
   }
@@ -42,7 +42,7 @@ export class ChangePoll {
     }, this.pause);
   }
 
-  /** A failure counts as a change: the watch then meets it where it can be reported. */
+  /** A failure counts as a change: the watch then runs into it and reports it. */
   private isStill(seen: bigint): boolean {
     try {
       return this.currentRevision() === seen;

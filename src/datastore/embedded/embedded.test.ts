@@ -39,7 +39,7 @@ function alter(path: string, sql: string): void {
 datastoreContract("embedded", () => open(), { openAt: open });
 
 describe("openEmbedded()", () => {
-  test("makes file and directory for their owner alone", async () => {
+  test("creates file and directory readable only by their owner", async () => {
     const directory = temporaryDirectory();
     const path = join(directory, "a", "b", "store.db");
     const store = await openEmbedded(path);
@@ -71,7 +71,7 @@ describe("openEmbedded()", () => {
     rmSync(directory, { recursive: true });
   });
 
-  test("waits for a process that has the new file to itself", async () => {
+  test("waits for a process that has locked the new file", async () => {
     const directory = temporaryDirectory();
     const path = join(directory, "store.db");
     const other = new Database(path, { create: true });
@@ -86,7 +86,7 @@ describe("openEmbedded()", () => {
     rmSync(directory, { recursive: true });
   });
 
-  test("leaves a small journal to the next process, and what it holds is there", async () => {
+  test("leaves a small journal to the next process, without losing its content", async () => {
     const directory = temporaryDirectory();
     const path = join(directory, "store.db");
     const store = await openEmbedded(path, { atClose: "leave a small journal" });
@@ -101,7 +101,7 @@ describe("openEmbedded()", () => {
     rmSync(directory, { recursive: true });
   });
 
-  test("copies a journal back that has grown", async () => {
+  test("checkpoints a large journal", async () => {
     const directory = temporaryDirectory();
     const path = join(directory, "store.db");
     const store = await openEmbedded(path, { atClose: "leave a small journal" });

@@ -1,11 +1,11 @@
 /**
  * The datastore of a single host: one SQLite file, shared by any number of
- * processes, with no server. The file must lie on a local filesystem.
+ * processes, without a server. The file must be on a local filesystem.
  *
- * Writers take turns (`BEGIN IMMEDIATE`), readers never wait. The last process
- * to close the file copies the journal back into it, as SQLite does by itself,
- * which flushes the disk four times. A process that ends at once leaves that to a
- * later one, unless the journal has grown: every opener reads it.
+ * Writers take turns (`BEGIN IMMEDIATE`), readers never wait. By default, the
+ * last process to close the file checkpoints the write-ahead log, which flushes
+ * the disk four times. A short-lived process leaves that to a later one unless
+ * the log has grown: every process that opens the file reads it.
  */
 import type { Database } from "bun:sqlite";
 import { commitEffect } from "../commit-effect.ts";
@@ -22,16 +22,16 @@ import { type HistoryLimits, readChanges, readCounter, readEntries, revisionOf, 
 
 const HISTORY: HistoryLimits = { revisions: 2_000n, bytes: 16n * 1024n * 1024n };
 
-/** Some fifteen calls of a plugin. To read so much takes a tenth of what the flushes take. */
+/** About fifteen plugin calls. Reading this much takes a tenth of the time of the flushes. */
 const SMALL_JOURNAL_BYTES = 512 * 1024;
 
 export interface EmbeddedOptions {
   readonly history?: HistoryLimits;
-  /** What `close()` does. A process that ends right after it may leave a small journal as it is. */
+  /** What `close()` does. A process that exits right after it may leave a small journal in place. */
   readonly atClose?: "close the file" | "leave a small journal";
 }
 
-/** Opens the file at the path; makes it, and its directory, when it is not there. */
+/** Opens the file; creates it and its directory if they do not exist. */
 export async function openEmbedded(path: string, options: EmbeddedOptions = {}): Promise<Datastore> {
   const database = await openFile(path);
   try {
@@ -66,7 +66,7 @@ class EmbeddedDatastore implements Datastore {
 
   async commit(given: readonly OrderedChange[]): Promise<Written> {
     const changes = asOneTransaction(given);
-    // A deferred transaction that writes after it has read fails at once when another wrote in between.
+    // A deferred transaction that writes after reading fails immediately if another process wrote in between.
     const written = await commitEffect(changes, () =>
       retryWhileLocked(this.database, () => this.transaction("BEGIN IMMEDIATE", () => this.write(changes))),
     );
@@ -74,7 +74,7 @@ class EmbeddedDatastore implements Datastore {
     return written;
   }
 
-  /** A read of this file costs next to nothing: nothing is gained by remembering. */
+  /** A read of this file is so cheap that a cache would gain nothing. */
   transact<Outcome>(wanted: readonly Wanted[], decide: Decide<Outcome>): Promise<Transacted<Outcome>> {
     return transactOn(this, wanted, decide);
   }

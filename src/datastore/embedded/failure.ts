@@ -1,4 +1,4 @@
-/** Turns the errors of SQLite and of the file system into ours: what is wrong with the datastore's file, and the fix. */
+/** Converts errors of SQLite and of the filesystem into ours: what is wrong with the datastore's file, and the fix. */
 import { PluginError } from "../../errors.ts";
 import { quoted } from "../../quote.ts";
 
@@ -7,16 +7,22 @@ interface Description {
   readonly details: string;
 }
 
-const CHECK_PATH = "Check that the path lies on a writable local filesystem";
+const CHECK_PATH = "Check that the path is on a writable local filesystem";
 const CHECK_PERMISSIONS = "Check the permissions of the file and that the filesystem is writable";
 
-/** By the beginning of the error's code. The system's own texts are not used: they repeat the path, and a full disk is an "I/O error". */
+/** By the start of the error code. The system's own messages are not used: they repeat the path, and call a full disk an "I/O error". */
 const DESCRIPTIONS: Readonly<Record<string, Description>> = {
-  SQLITE_BUSY: { reason: "it is locked", details: "Look for a stopped process that has the file open" },
+  SQLITE_BUSY: {
+    reason: "it is locked",
+    details: "Look for a stopped process that has the file open",
+  },
   SQLITE_READONLY: { reason: "it cannot be written", details: CHECK_PERMISSIONS },
-  SQLITE_NOTADB: { reason: "it is not a SQLite database", details: "Choose another file, or move it away" },
-  SQLITE_CORRUPT: { reason: "it is damaged", details: "Restore a copy of it, or move it away to start again" },
-  SQLITE_IOERR: { reason: "the disk failed", details: "See the kernel's log" },
+  SQLITE_NOTADB: { reason: "it is not a SQLite database", details: "Choose another path, or move the file away" },
+  SQLITE_CORRUPT: {
+    reason: "it is damaged",
+    details: "Restore a backup, or move the file away to start with an empty one",
+  },
+  SQLITE_IOERR: { reason: "the disk failed", details: "Check the kernel log" },
   SQLITE_CANTOPEN: { reason: "it cannot be opened", details: CHECK_PERMISSIONS },
   EACCES: { reason: "permission denied", details: CHECK_PERMISSIONS },
   EPERM: { reason: "permission denied", details: CHECK_PERMISSIONS },
@@ -28,12 +34,12 @@ const DESCRIPTIONS: Readonly<Record<string, Description>> = {
 };
 
 const FULL = ["SQLITE_FULL", "ENOSPC", "EDQUOT"];
-/** SQLite reports a full disk also as one of these. */
+/** SQLite also reports a full disk as one of these. */
 const MAYBE_FULL = ["SQLITE_IOERR", "SQLITE_CANTOPEN"];
-/** Less than this is no use to anybody: SQLite writes in pages of 4 KiB and its index of the journal in units of 32. */
+/** Less than this is not enough: SQLite writes pages of 4 KiB, and its journal index in units of 32 KiB. */
 const SMALLEST_USEFUL_BYTES = 64 * 1024;
 
-/** The failure as the rest of the program knows it. */
+/** Returns the failure as a `PluginError`. */
 export function convertError(path: string, cause: unknown): PluginError {
   if (cause instanceof PluginError) return cause;
   const { reason, details } = describe(path, codeOf(cause)) ?? { reason: messageOf(cause), details: CHECK_PATH };
@@ -50,7 +56,7 @@ export function codeOf(error: unknown): string {
 function describe(path: string, code: string): Description | undefined {
   const begins = (beginning: string) => code.startsWith(beginning);
   if (FULL.some(begins) || (MAYBE_FULL.some(begins) && hasNoSpace(folderOf(path)))) {
-    const details = "Make room on the filesystem; running containers keep their network";
+    const details = "Free space on the filesystem; running containers keep their network";
     return { reason: `no space left under ${quoted(folderOf(path))}`, details };
   }
   return Object.entries(DESCRIPTIONS).find(([beginning]) => begins(beginning))?.[1];

@@ -1,23 +1,23 @@
 /**
- * Opening the file of the embedded datastore. It holds who has which address:
- * only its owner may read it, so file and directory are made before SQLite
- * would make them readable for all. (SQLite gives its journal the same mode.)
+ * Opens the file of the embedded datastore. Only its owner may read it, so file
+ * and directory are created here: SQLite would make them world-readable.
+ * (SQLite gives its journal the mode of the file.)
  */
 import type { Database } from "bun:sqlite";
 import { convertError } from "./failure.ts";
 import { retryWhileLocked, SLICE_MILLISECONDS } from "./retry-while-locked.ts";
 
-/** Opens the file, which is made when it is not there; an empty file is an empty database. */
+/** Opens the file, and creates it if it does not exist; an empty file is an empty database. */
 export async function openFile(path: string): Promise<Database> {
-  // Imported here and not above: a bundle loads what stands above at every start, also of those who use etcd.
+  // Imported here: a static import would be loaded at every start, also with etcd.
   const sqlite = await import("bun:sqlite");
   const open = async () => {
     const database = new sqlite.Database(path, { readwrite: true, create: false, safeIntegers: true });
     try {
-      // Before anything else: every other statement may meet a lock.
+      // Before anything else, because every other statement may wait for a lock.
       database.run(`PRAGMA busy_timeout = ${SLICE_MILLISECONDS}`);
-      // A killed process loses nothing. A power loss may take the last commits, but never leaves the file broken;
-      // the containers those commits were about are gone then, too.
+      // A killed process loses nothing. A power failure may lose the last commits, but never damages the file;
+      // the containers of those commits are gone then, too.
       await retryWhileLocked(database, () => database.run("PRAGMA synchronous = NORMAL"));
       return database;
     } catch (error) {

@@ -1,19 +1,19 @@
 /**
  * Waits for SQLite's lock.
  *
- * SQLite waits inside the call, where no signal handler and no timer runs. So
- * it waits for a short slice only; between slices the program breathes.
+ * While SQLite itself waits, no signal handler and no timer runs. So it waits
+ * only briefly at a time, and the event loop runs in between.
  */
 import type { Database } from "bun:sqlite";
 import { codeOf, convertError } from "./failure.ts";
 
 /** How long one SQLite call may block the process. */
 export const SLICE_MILLISECONDS = 100;
-/** Some locks are refused at once, without SQLite's own waiting. */
+/** For some locks SQLite fails immediately instead of waiting. */
 const PAUSE_MILLISECONDS = 5;
 const LIMIT_MILLISECONDS = 15_000;
 
-/** Runs the synchronous action, again while another process holds the lock it needs. */
+/** Runs the synchronous action, and repeats it while another process holds the lock. */
 export async function retryWhileLocked<Result>(database: Database, action: () => Result): Promise<Result> {
   let deadline: AbortSignal | undefined;
   for (;;) {

@@ -1,8 +1,8 @@
 /**
- * The tables of the embedded datastore, and how an empty file gets them.
+ * The tables of the embedded datastore, and how they are created.
  *
  *   counter   one row: the revision of the last commit, and up to which revision the log was trimmed
- *   entry     what the store holds now
+ *   entry     the current content of the store
  *   change    the log that watches read: every write since `counter.forgotten`
  */
 import type { Database } from "bun:sqlite";
@@ -34,18 +34,18 @@ const SCHEMA = `
   PRAGMA user_version = ${SCHEMA_VERSION};
 `;
 
-/** Gives an empty file its tables. Any number of processes may do this at once, and be killed while they do. */
+/** Creates the tables in an empty file. Any number of processes may do this concurrently, and be killed meanwhile. */
 export async function prepareSchema(database: Database): Promise<void> {
   const version = await retryWhileLocked(database, () => schemaVersion(database));
   if (version === SCHEMA_VERSION) return;
   if (version !== 0n) {
     throw new PluginError(
       "datastore-unavailable",
-      `Cannot open datastore ${quoted(database.filename)}: its schema is version ${version}, this program knows ${SCHEMA_VERSION}`,
+      `Cannot open datastore ${quoted(database.filename)}: its schema has version ${version}, this program supports version ${SCHEMA_VERSION}`,
       { details: "The file was written by another version of the product" },
     );
   }
-  // The journal mode stays with the file: later openers pay nothing for it.
+  // The journal mode is stored in the file, so later processes need not set it.
   await retryWhileLocked(database, () => database.run("PRAGMA journal_mode = WAL"));
   await retryWhileLocked(database, () => {
     const create = database.transaction(() => {

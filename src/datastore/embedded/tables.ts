@@ -9,7 +9,7 @@ import { prefixEnd } from "../key-order.ts";
 export interface Counter {
   /** The revision of the last commit. */
   readonly revision: bigint;
-  /** The log knows every change after this revision. */
+  /** The log contains every change after this revision. */
   readonly forgotten: bigint;
 }
 
@@ -19,7 +19,7 @@ export interface HistoryLimits {
   readonly bytes: bigint;
 }
 
-/** Trimming costs a scan of the log, so only every so many commits do it. */
+/** Trimming scans the log, so it happens only once in so many commits. */
 const TRIM_EVERY = 64n;
 
 interface EntryRow {
@@ -56,7 +56,7 @@ function entryRows(database: Database, wanted: Wanted): readonly EntryRow[] {
     .all(prefix, prefixEnd(prefix) ?? null, after ?? null, limit);
 }
 
-/** The revision a key has now; `undefined` when there is no such key. */
+/** The current revision of a key; `undefined` if it does not exist. */
 export function revisionOf(database: Database, key: string): string | undefined {
   const row = database.query<{ revision: bigint }, [string]>("SELECT revision FROM entry WHERE key = ?").get(key);
   return row ? String(row.revision) : undefined;
@@ -84,7 +84,7 @@ export function writeChanges(database: Database, changes: readonly Change[], lim
   return revision;
 }
 
-/** Forgets the oldest changes, whole commits at a time, until the log is within its limits. */
+/** Deletes the oldest changes, whole commits at a time, until the log is within its limits. */
 function trimHistory(database: Database, limits: HistoryLimits): void {
   const { revision, forgotten } = readCounter(database);
   const tooMany = revision - limits.revisions;

@@ -22,7 +22,7 @@ const openOneByOne = opening({ atomicity: "one object" });
 datastoreContract("memory, one object at a time,", () => openOneByOne(), { atomicity: "one object" });
 
 describe("openMemory()", () => {
-  test("forgets old history, and says so", async () => {
+  test("discards old history, and reports it", async () => {
     const store = openMemory(new MemoryTable(1n, 10));
     const { revision } = await store.read([]);
     for (let count = 0; count < 50; count++) await store.commit([{ kind: "put", key: "/k", value: String(count) }]);
@@ -34,7 +34,7 @@ describe("openMemory()", () => {
     await expect(late()).rejects.toBeInstanceOf(HistoryGone);
   });
 
-  test("counts a bundled read and a commit as one round trip each", async () => {
+  test("counts a read of many keys and a commit as one round trip each", async () => {
     const store = openMemory();
     await store.read([
       { kind: "key", key: "/a" },
@@ -48,7 +48,7 @@ describe("openMemory()", () => {
     expect(store.roundTrips).toBe(2);
   });
 
-  test("counts each change as a round trip where it commits one object at a time", async () => {
+  test("counts each change as a round trip if it commits one object at a time", async () => {
     const store = openMemory(new MemoryTable(), { atomicity: "one object" });
     await store.commit(["/a", "/b", "/c"].map((key) => ({ kind: "put", key, value: "" })));
 

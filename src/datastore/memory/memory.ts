@@ -1,7 +1,7 @@
 /**
  * The datastore of tests and of the scale benchmark: everything in one
- * process's memory, at either level of atomicity, with the round trips counted
- * that a server would see.
+ * process's memory, at either level of atomicity. Counts the round trips that a
+ * server would see.
  */
 import type {
   Atomicity,
@@ -20,9 +20,9 @@ import { transactOn } from "../transact.ts";
 import { MemoryTable } from "./table.ts";
 
 export interface MemoryOptions {
-  /** At the level of one object a write of the very value that is there already changes nothing, not even the revision. */
+  /** At the one-object level, writing the same value again changes nothing, not even the revision. */
   readonly atomicity?: Atomicity;
-  /** Carries out every request that a server would see: a test stops, delays or observes them here. */
+  /** Executes every request that a server would see: a test can stop, delay or observe them here. */
   readonly around?: <Answer>(kind: "read" | "write", request: () => Answer) => Promise<Answer>;
 }
 
@@ -32,7 +32,7 @@ export function openMemory(table: MemoryTable = new MemoryTable(), options: Memo
 
 export class MemoryDatastore implements Datastore {
   readonly atomicity: Atomicity;
-  /** How many requests this connection has made. */
+  /** The number of requests on this connection. */
   roundTrips = 0;
   private readonly closing = new AbortController();
 

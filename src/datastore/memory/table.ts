@@ -49,14 +49,14 @@ export class MemoryTable {
     return { ok: true, revision: this.revision };
   }
 
-  /** An update to the value that is there already, as a change that writes nothing. */
+  /** Turns an update to the current value into a change that writes nothing. */
   unlessSame(change: Change): Change {
     const entry = this.entries.get(change.key);
     const isSame = change.kind === "update" && entry?.value === change.value;
     return isSame ? { kind: "expect", key: change.key, revision: change.revision } : change;
   }
 
-  /** Every event after the revision; throws `HistoryGone` when some of them are forgotten. */
+  /** Every event after the revision; throws `HistoryGone` if some of them were trimmed. */
   eventsAfter(from: bigint): readonly DatastoreEvent[] {
     if (from < this.forgottenUpTo || from > this.currentRevision) throw new HistoryGone(String(from));
     const first = this.history.findLastIndex((commit) => commit.revision <= from) + 1;
@@ -74,7 +74,7 @@ export class MemoryTable {
     return () => this.listeners.delete(listener);
   }
 
-  /** Only now and then: each trimming copies what is kept. */
+  /** Not after every commit, because trimming copies the rest. */
   private trimHistory(): void {
     if (this.history.length <= this.historyLimit * 2) return;
     const first = this.history.length - this.historyLimit;
@@ -111,7 +111,7 @@ export class MemoryTable {
     return [{ kind: "put", entry }];
   }
 
-  /** Where the key stands, or would stand, among the sorted keys. */
+  /** The position of the key among the sorted keys, or the position to insert it. */
   private positionOf(key: string): number {
     let low = 0;
     let high = this.sortedKeys.length;

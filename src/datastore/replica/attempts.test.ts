@@ -38,7 +38,7 @@ class ManualClock implements Clock {
   }
 }
 
-/** Everything that waits only for memory has happened. */
+/** Waits until all pending microtasks have run. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -49,7 +49,7 @@ interface Traffic {
   watchesOpen: number;
 }
 
-/** A store of a test's own making, with its traffic counted. */
+/** A scripted store that counts its requests. */
 function counted(store: FollowedStore): { readonly store: FollowedStore; readonly traffic: Traffic } {
   const traffic: Traffic = { reads: 0, watchesBegun: 0, watchesOpen: 0 };
   return {
@@ -91,7 +91,7 @@ describe("startReplica()", () => {
   const stateOf = (replica: ReturnType<typeof start>) => Object.fromEntries(replica.snapshot?.things ?? []);
   const put = (table: MemoryTable, key: string, value: string) => table.commit([{ kind: "put", key, value }]);
 
-  test("waits longer and longer between attempts, and says so", async () => {
+  test("waits longer and longer between attempts, and reports each failure", async () => {
     const clock = new ManualClock();
     const { store, traffic } = counted({
       read: () => Promise.reject(new Error("no route")),
@@ -112,25 +112,28 @@ describe("startReplica()", () => {
     expect(replica.status).toMatchObject({ state: "listing", since: 0, failure: { kind: "datastore-unavailable" } });
   });
 
-  test.each(["breaks", "ends"] as const)("does not hurry to a watch that opens and %s at once", async (how) => {
-    const clock = new ManualClock();
-    const memory: FollowedStore = openMemory();
-    const { store, traffic } = counted({
-      read: (...asked) => memory.read(...asked),
-      async *watch(_prefix, from) {
-        yield { kind: "bookmark", revision: from };
-        if (how === "breaks" || traffic.watchesBegun > 1_000) throw new Error("broken");
-      },
-    });
-    const replica = start(store, clock);
-    for (let turn = 0; turn < 100; turn++) await clock.advance(100);
+  test.each(["breaks", "ends"] as const)(
+    "does not reset the backoff for a watch that opens and %s immediately",
+    async (how) => {
+      const clock = new ManualClock();
+      const memory: FollowedStore = openMemory();
+      const { store, traffic } = counted({
+        read: (...asked) => memory.read(...asked),
+        async *watch(_prefix, from) {
+          yield { kind: "bookmark", revision: from };
+          if (how === "breaks" || traffic.watchesBegun > 1_000) throw new Error("broken");
+        },
+      });
+      const replica = start(store, clock);
+      for (let turn = 0; turn < 100; turn++) await clock.advance(100);
 
-    expect(traffic.watchesBegun).toBeLessThan(16);
-    expect(traffic.reads).toBe(1);
-    expect(replica.status).toMatchObject({ state: "stale", since: expect.any(Number) });
-  });
+      expect(traffic.watchesBegun).toBeLessThan(16);
+      expect(traffic.reads).toBe(1);
+      expect(replica.status).toMatchObject({ state: "stale", since: expect.any(Number) });
+    },
+  );
 
-  test("opens a quiet watch again, and takes one that delivers nothing at all for lost", async () => {
+  test("opens a quiet watch again, and treats a watch that delivers nothing at all as lost", async () => {
     const clock = new ManualClock();
     const memory: FollowedStore = openMemory();
     let isMute = false;
@@ -157,7 +160,7 @@ describe("startReplica()", () => {
     expect([traffic.reads, traffic.watchesOpen]).toEqual([1, 1]);
   });
 
-  test("takes a store that was restored from an older copy for what it is, though a record has the same revision", async () => {
+  test("detects a store restored from an older copy, although a record has the same revision", async () => {
     const clock = new ManualClock();
     const [before, after] = [new MemoryTable(), new MemoryTable()];
     for (const table of [before, after]) put(table, "/k/same", "a");
@@ -194,7 +197,7 @@ describe("startReplica()", () => {
     ]);
   });
 
-  test("lists again if the moment of its first page is gone before the last", async () => {
+  test("lists again if the revision of its first page is compacted before the last page", async () => {
     const clock = new ManualClock();
     const table = new MemoryTable();
     for (const name of ["a", "b", "c", "d"]) put(table, `/k/${name}`, "x");
@@ -215,7 +218,7 @@ describe("startReplica()", () => {
     expect(traffic.reads).toBe(2 + 3);
   });
 
-  test("begins a list that failed from the start, at a new moment", async () => {
+  test("restarts a failed list from the beginning, at a new revision", async () => {
     const clock = new ManualClock();
     const table = new MemoryTable();
     for (const name of ["a", "b", "c"]) put(table, `/k/${name}`, "x");
@@ -236,7 +239,7 @@ describe("startReplica()", () => {
     expect([traffic.reads, traffic.watchesBegun]).toEqual([2 + 2, 1]);
   });
 
-  test("lets go of everything when its signal fires, whatever it is doing", async () => {
+  test("closes everything when its signal fires, whatever it is doing", async () => {
     const clock = new ManualClock();
     const memory: FollowedStore = openMemory();
     const hanging = counted({ read: () => new Promise<never>(() => {}), watch: memory.watch });
@@ -257,7 +260,7 @@ describe("startReplica()", () => {
     expect(clock.sleeping).toBe(0);
   });
 
-  test("ends an iteration with the consumer's own signal, and goes on for others", async () => {
+  test("ends an iteration with the consumer's own signal, and continues for others", async () => {
     const table = new MemoryTable();
     const replica = start(openMemory(table), new ManualClock());
     const own = new AbortController();

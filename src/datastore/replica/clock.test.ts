@@ -10,13 +10,13 @@ describe("Backoff", () => {
     expect(Array.from({ length: 6 }, () => backoff.next(0))).toEqual([100, 200, 400, 800, 1_000, 1_000]);
   });
 
-  test("draws each pause from its upper half, so that it is never near zero", () => {
+  test("chooses each pause from its upper half, so that it is never near zero", () => {
     const backoff = new Backoff(LIMITS, () => 0);
 
     expect([backoff.next(0), backoff.next(0)]).toEqual([50, 100]);
   });
 
-  test("begins small again only after a good time of the longest pause", () => {
+  test("is reset only after the longest pause without a failure", () => {
     const backoff = new Backoff(LIMITS, () => 1);
     const pauses = [0, 0, 999, 1_000, 0].map((wellFor) => backoff.next(wellFor));
 
@@ -25,7 +25,7 @@ describe("Backoff", () => {
 });
 
 describe("SYSTEM_CLOCK", () => {
-  test("ends a wait when the signal fires, also one that fired before", async () => {
+  test("ends a wait when the signal fires, also if it fired before", async () => {
     const stop = new AbortController();
     const waiting = SYSTEM_CLOCK.wait(60_000, stop.signal);
     stop.abort();

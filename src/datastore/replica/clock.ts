@@ -1,4 +1,4 @@
-/** Time as a replica sees it, and how long it waits between attempts. */
+/** The clock of a replica, and how long it waits between attempts. */
 export interface Clock {
   /** Milliseconds. */
   now(): number;
@@ -25,7 +25,7 @@ export interface BackoffLimits {
   readonly longestPauseMilliseconds: number;
 }
 
-/** Pauses that double up to a limit. Each is drawn from its upper half, so that many replicas do not come back at once. */
+/** Pauses that double up to a limit. Each is chosen at random from its upper half, so that many replicas do not retry at once. */
 export class Backoff {
   private pause: number;
 
@@ -36,7 +36,7 @@ export class Backoff {
     this.pause = limits.firstPauseMilliseconds;
   }
 
-  /** The pause after a failure; it begins small again only if all was well for the length of the longest pause. */
+  /** The pause after a failure; it is reset only after a time without failures as long as the longest pause. */
   next(wellForMilliseconds: number): number {
     const { firstPauseMilliseconds, longestPauseMilliseconds } = this.limits;
     if (wellForMilliseconds >= longestPauseMilliseconds) this.pause = firstPauseMilliseconds;

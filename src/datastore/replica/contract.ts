@@ -9,7 +9,7 @@ import { KINDS, PREFIXES, stateOf, type Values } from "./contract/recorded-histo
 import type { FollowedStore } from "./feed.ts";
 
 interface Means {
-  /** How many random histories are tried. */
+  /** The number of random histories to test. */
   readonly histories: number;
 }
 
@@ -38,7 +38,7 @@ export function replicaContract(name: string, open: () => Promise<Subject>, { hi
     const updatesOf = (replica: Replica<Values>) =>
       replica.updates(AbortSignal.timeout(LIMIT_MILLISECONDS))[Symbol.asyncIterator]();
 
-    test("shows first what is there, however many pages that takes, and then what changes", async () => {
+    test("first shows all records, however many pages that takes, and then the changes", async () => {
       const { store } = subject;
       for (let index = 0; index < 10; index++) await put(store, `${PREFIXES.pods}${index}`, "a");
       await put(store, `${PREFIXES.policies}0`, "b");
@@ -65,7 +65,7 @@ export function replicaContract(name: string, open: () => Promise<Subject>, { hi
       expect(third.snapshot.pods.revisionOf(`${PREFIXES.pods}3`)).toBe(second.snapshot.pods.revision);
     });
 
-    test("says also of an empty store that it is in sync", async () => {
+    test("reports that it is in sync also with an empty store", async () => {
       const replica = start();
       const first = await nextOf(updatesOf(replica));
 
@@ -73,7 +73,7 @@ export function replicaContract(name: string, open: () => Promise<Subject>, { hi
       expect(replica.status.state).toBe("in sync");
     });
 
-    test("keeps an unreadable record apart, reports it, and takes it back when it can be read again", async () => {
+    test("lists an unreadable record separately, reports it, and shows it again once it is readable", async () => {
       const { store } = subject;
       const key = `${PREFIXES.policies}bad`;
       await put(store, `${PREFIXES.policies}good`, "a");
@@ -112,7 +112,7 @@ export function replicaContract(name: string, open: () => Promise<Subject>, { hi
       expect(network.reads()).toBe(reads);
     });
 
-    test("lists again when the history is gone, and tells only what changed and what vanished", async () => {
+    test("lists again if the history is gone, and reports only what was changed or deleted", async () => {
       const { store } = subject;
       for (const name of ["kept", "gone", "changed"]) await put(store, `${PREFIXES.pods}${name}`, "a");
       const network = interruptible(store);
@@ -139,7 +139,7 @@ export function replicaContract(name: string, open: () => Promise<Subject>, { hi
       expect(reports.some((problem) => problem instanceof HistoryGone)).toBe(true);
     });
 
-    test("gives several consumers the same state, each at its own pace", async () => {
+    test("shows several consumers the same state, each at its own pace", async () => {
       const { store } = subject;
       const replica = start();
       const quick = updatesOf(replica);

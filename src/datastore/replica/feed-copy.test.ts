@@ -24,7 +24,7 @@ const commits = fc.array(
   { minLength: 1, maxLength: 25 },
 );
 
-/** What a connection does next, in parts of the way that is left. */
+/** What a connection does next, as fractions of the remaining history. */
 const steps = fc.array(
   fc.oneof(
     fc.record({ kind: fc.constant("deliver" as const), count: fc.integer({ min: 1, max: 5 }) }),
@@ -66,7 +66,7 @@ function listAt(copy: FeedCopy, history: readonly Commit[], moments: readonly nu
 }
 
 describe("FeedCopy", () => {
-  test("publishes only states of the store, however pages, losses and repetitions fall", () => {
+  test("publishes only states of the store, with any order of pages, losses and duplicates", () => {
     fc.assert(
       fc.property(commits, fc.array(fc.nat(100), { minLength: 1, maxLength: 3 }), steps, (history, parts, script) => {
         const last = FIRST + history.length;
@@ -87,7 +87,7 @@ describe("FeedCopy", () => {
         };
         for (const step of [...script, { kind: "deliver" as const, count: history.length }]) {
           if (step.kind === "deliver") {
-            // A repetition may also come before the bookmark of what it repeats.
+            // A duplicate may also arrive before the bookmark of the original.
             const to = Math.min(last, delivered + step.count);
             collect(delivered, to);
             collect(delivered, to - 1);
@@ -122,7 +122,7 @@ describe("FeedCopy", () => {
     expect(copy.reach("8")).toMatchObject([{ kind: "things", changed: ["/k/1"] }]);
   });
 
-  test("notices a store that counts backwards", () => {
+  test("detects a store whose revision goes backwards", () => {
     const copy = new FeedCopy(PLAN);
     copy.addPage("things", { entries: [], revision: "5" });
     copy.endList();

@@ -1,14 +1,14 @@
 /**
- * The copy that one list and one watch keep: which events count, when a list is
- * complete, what changed. It waits for nothing and makes no requests.
+ * The state that one list and one watch maintain: which events are applied, when
+ * a list is complete, what changed. Synchronous, and makes no requests.
  *
  *   pages of a list ──> events since the first page ──> bookmark at or past the last page: published
  *                       events ──────────────────────> bookmark: published
  *
- * The pages of a list may be of different moments, so what happened since the
- * first one is replayed on top of them, and nothing is published in between.
- * Events count only at their bookmark: those before a lost connection that had
- * none yet are delivered again.
+ * The pages of a list may have different revisions, so the events since the
+ * first page are replayed on top of them, and nothing is published in between.
+ * Events are applied only at their bookmark: if the connection is lost before,
+ * they are delivered again.
  */
 import { type DatastoreEvent, HistoryGone } from "../datastore.ts";
 import type { Page } from "../pages.ts";
@@ -18,21 +18,21 @@ import type { FeedPlan, KindSource } from "./kinds.ts";
 type Held = HeldRecord<unknown>;
 type RecordEvent = Exclude<DatastoreEvent, { readonly kind: "bookmark" }>;
 
-/** One kind at a new moment, and the keys whose record is not the one before. */
+/** One kind at a new revision, and the keys whose record has changed. */
 export interface KindUpdate {
   readonly kind: string;
   readonly snapshot: KindSnapshot<unknown>;
   readonly changed: readonly string[];
 }
 
-/** The moment of the first and of the last page, and what lies between them so far. */
+/** The revisions of the first and of the last page, and the records listed so far. */
 interface Listing {
   readonly first: bigint;
   last: bigint;
   readonly records: ReadonlyMap<string, Map<string, Held>>;
 }
 
-/** What a kind holds by now, and the events that wait for their bookmark. */
+/** The current records of a kind, and the events that wait for their bookmark. */
 interface KindCopy {
   readonly kind: string;
   readonly source: KindSource<unknown>;
@@ -59,7 +59,7 @@ export class FeedCopy {
     return this.position === undefined ? undefined : String(this.position);
   }
 
-  /** Takes a page of a new list; the first page begins it. */
+  /** Adds a page of a new list; the first page starts it. */
   addPage(kind: string, { entries, revision }: Page): void {
     const moment = BigInt(revision);
     this.listing ??= {
@@ -77,12 +77,12 @@ export class FeedCopy {
     }
   }
 
-  /** All pages were read: what happened since the first of them is to be replayed. */
+  /** All pages were read: the events since the first of them must be replayed. */
   endList(): void {
     this.position = this.listing?.first;
   }
 
-  /** An event from before the bookmark, or from before one that was collected already, is a repetition. */
+  /** An event from before the bookmark, or from before an event already collected, is a duplicate. */
   collect(event: RecordEvent): void {
     const key = keyOf(event);
     const pending = this.kinds.find(({ source }) => key.startsWith(source.prefix))?.pending;
@@ -116,7 +116,7 @@ export class FeedCopy {
     for (const { pending } of this.kinds) pending.clear();
   }
 
-  /** Neither the history since the bookmark nor a list that was begun is of use: list everything again. */
+  /** Neither the history since the bookmark nor an incomplete list can be used: list everything again. */
   startOver(): void {
     this.interrupt();
     this.position = undefined;
@@ -125,8 +125,8 @@ export class FeedCopy {
 }
 
 /**
- * Applies the waiting events to what a list showed. A page may have shown a later moment of a record: the event that
- * led there follows before anything is published.
+ * Applies the waiting events to the listed records. A page may contain a later version of a record: the event that
+ * created it follows before anything is published.
  */
 function replay({ pending, source, snapshot }: KindCopy, listed: Map<string, Held> = new Map()): void {
   for (const [key, event] of pending) {

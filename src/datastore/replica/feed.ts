@@ -1,6 +1,6 @@
 /**
  * Lists, watches, resumes, and lists again when the history is gone: the loop
- * around one `FeedCopy`. It ends with its signal and with nothing else.
+ * around one `FeedCopy`. Only its signal ends it.
  */
 import { PluginError } from "../../errors.ts";
 import { type Datastore, HistoryGone } from "../datastore.ts";
@@ -11,12 +11,12 @@ import type { FeedPlan } from "./kinds.ts";
 import { FeedStatus } from "./status.ts";
 
 export interface ReplicaLimits extends BackoffLimits {
-  /** A watch that delivers nothing for so long is opened again; etcd reports its progress every ten minutes. */
+  /** A watch that delivers nothing for this time is opened again; etcd reports progress every ten minutes. */
   readonly quietMilliseconds: number;
   readonly pageSize: number;
 }
 
-/** All that a replica needs of a datastore. */
+/** The part of a datastore that a replica needs. */
 export type FollowedStore = Pick<Datastore, "read" | "watch">;
 
 export interface FeedMeans {
@@ -43,7 +43,7 @@ export class Feed {
     this.backoff = new Backoff(means.limits, means.random);
   }
 
-  /** Resolves when the signal has fired and nothing is left open. */
+  /** Resolves after the signal, when nothing is left open. */
   async run(): Promise<void> {
     const { stop, clock } = this.means;
     while (!stop.aborted) {
@@ -94,7 +94,7 @@ export class Feed {
         if (event.kind === "bookmark") this.reach(event.revision);
         else this.copy.collect(event);
       }
-      // A quiet watch is opened again as a matter of course, but every watch begins with a bookmark.
+      // Opening a quiet watch again is routine, but every watch starts with a bookmark.
       if (!signal.aborted) throw unwatchable("the watch has ended");
       if (!stop.aborted && this.status.heardAt < begun) throw unwatchable("the watch delivers nothing");
     } finally {
@@ -122,7 +122,7 @@ export class Feed {
   }
 }
 
-/** A read has no signal of its own; whoever stops does not wait for it. */
+/** A read cannot be aborted, so a stop does not wait for it. */
 function unlessStopped<Answer>(answer: Promise<Answer>, stop: AbortSignal): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const giveUp = () => reject(stop.reason);

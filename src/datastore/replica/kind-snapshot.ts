@@ -1,4 +1,4 @@
-/** The records of one kind at one moment, decoded. Immutable. */
+/** The decoded records of one kind at one revision. Immutable. */
 import { PluginError } from "../../errors.ts";
 import type { Entry } from "../datastore.ts";
 import type { Unreadable } from "../read-each.ts";
@@ -8,18 +8,18 @@ import { PersistentMap } from "./persistent-map.ts";
 interface Origin {
   readonly key: string;
   readonly revision: string;
-  /** Of the text it was decoded from: after a restore from an older copy the same revision may mean another text. */
+  /** Digest of the text it was decoded from: after a restore from an older copy the same revision may have another text. */
   readonly digest: bigint;
 }
 
-/** A record as the replica holds it; the same object as long as nobody wrote the record. */
+/** A record in the replica; the same object until the record is written. */
 export type HeldRecord<Value> = Origin &
   (
     | { readonly kind: "readable"; readonly value: Value }
     | { readonly kind: "unreadable"; readonly failure: PluginError }
   );
 
-/** Decodes an entry, unless it is what is held already; `undefined` if it is not of this kind. */
+/** Decodes an entry unless it is unchanged; `undefined` if it is not of this kind. */
 export function holdEntry<Value>(
   entry: Entry,
   source: KindSource<Value>,
@@ -40,7 +40,7 @@ function digestOf(text: string): bigint {
   return BigInt(Bun.hash(text));
 }
 
-/** One record must not stop the others, not even if its decoder fails in a way that nobody foresaw. */
+/** One record must not stop the others, not even if its decoder fails with an unexpected error. */
 function asMalformed(error: unknown, key: string): PluginError {
   if (error instanceof PluginError) return error;
   const reason = error instanceof Error ? error.message : String(error);
@@ -49,7 +49,7 @@ function asMalformed(error: unknown, key: string): PluginError {
 
 export class KindSnapshot<Value> {
   private constructor(
-    /** The revision of the store at this moment. */
+    /** The revision of the store. */
     readonly revision: string,
     private readonly readable: PersistentMap<HeldRecord<Value>>,
     private readonly malformed: PersistentMap<HeldRecord<Value>>,
@@ -59,12 +59,12 @@ export class KindSnapshot<Value> {
     return new KindSnapshot<Value>("0", PersistentMap.empty(), PersistentMap.empty());
   }
 
-  /** How many records could be read. */
+  /** The number of readable records. */
   get size(): number {
     return this.readable.size;
   }
 
-  /** `undefined` also for a record that cannot be read. */
+  /** Also `undefined` for an unreadable record. */
   get(key: string): Value | undefined {
     const held = this.readable.get(key);
     return held?.kind === "readable" ? held.value : undefined;
@@ -75,20 +75,20 @@ export class KindSnapshot<Value> {
     return this.held(key)?.revision;
   }
 
-  /** Keys and values of the records that could be read, in no particular order. */
+  /** Keys and values of the readable records, in no particular order. */
   *[Symbol.iterator](): IterableIterator<readonly [string, Value]> {
     for (const [key, held] of this.readable) if (held.kind === "readable") yield [key, held.value];
   }
 
   /**
-   * The records that are there and cannot be read. A consumer that must fail closed looks here: what such a record
-   * says, perhaps "deny", is not among the values.
+   * The unreadable records. A consumer that must fail closed checks them: their content, perhaps "deny", is not among
+   * the values.
    */
   get unreadable(): readonly Unreadable[] {
     return Array.from(this.malformed, ([, held]) => held).filter((held) => held.kind === "unreadable");
   }
 
-  /** What is held at the key, whether it could be read or not. */
+  /** The record at the key, readable or not. */
   held(key: string): HeldRecord<Value> | undefined {
     return this.readable.get(key) ?? this.malformed.get(key);
   }
@@ -98,7 +98,7 @@ export class KindSnapshot<Value> {
     for (const [key] of this.malformed) yield key;
   }
 
-  /** The state at a later moment; `undefined` removes a record. */
+  /** The state at a later revision; `undefined` removes a record. */
   with(revision: string, changes: ReadonlyMap<string, HeldRecord<Value> | undefined>): KindSnapshot<Value> {
     const among = (kind: HeldRecord<Value>["kind"]) =>
       Array.from(changes, ([key, held]) => [key, held?.kind === kind ? held : undefined] as const);

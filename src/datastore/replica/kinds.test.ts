@@ -19,7 +19,7 @@ describe("planFeeds()", () => {
     expect(planFeeds<Record<string, string>>(kinds, "together").map((plan) => plan.watched)).toEqual([watched]);
   });
 
-  test("watches each kind by itself if asked to", () => {
+  test("watches each kind separately if requested", () => {
     expect(planFeeds(table, "per kind").map(({ watched, kinds }) => [watched, [...kinds.keys()]])).toEqual([
       ["/product/resources/pods/", ["pods"]],
       ["/product/resources/policies/", ["policies"]],

@@ -1,12 +1,12 @@
 /**
- * The table of what a replica follows, and how many watches that takes. Pure.
+ * The table of the kinds that a replica follows, and the watches they need. Pure.
  */
 import type { Entry } from "../datastore.ts";
 
-/** Where the records of a kind lie, and how one becomes a value. */
+/** The key prefix of a kind, and its decoder. */
 export interface KindSource<Value> {
   readonly prefix: string;
-  /** Returns `undefined` for a key that is not of this kind; throws for a record that cannot be read. */
+  /** Returns `undefined` for a key that is not of this kind; throws for an unreadable record. */
   readonly decode: (entry: Entry) => Value | undefined;
 }
 
@@ -14,8 +14,8 @@ export interface KindSource<Value> {
 export type KindTable<Values> = { readonly [Kind in keyof Values]: KindSource<Values[Kind]> };
 
 /**
- * "together": one watch over everything that the kinds have in common, so a snapshot of all of them is of one moment.
- * "per kind": for a store whose revisions cannot be compared between kinds; then each kind has its own moment.
+ * "together": one watch over the path that the kinds share, so a snapshot of all of them has one revision.
+ * "per kind": for a store whose revisions cannot be compared between kinds; then each kind has its own revision.
  */
 export type WatchGrouping = "together" | "per kind";
 
@@ -43,7 +43,7 @@ function requireApart(prefixes: readonly string[]): void {
   );
 }
 
-/** The longest path that all prefixes begin with, up to a slash; a single prefix is its own. */
+/** The longest common path of all prefixes, up to a slash; a single prefix is returned as it is. */
 function commonPrefix(prefixes: readonly string[]): string {
   const [first = "", ...others] = prefixes;
   if (others.length === 0) return first;

@@ -11,7 +11,7 @@ function filled(count: number): PersistentMap<number> {
 }
 
 describe("PersistentMap", () => {
-  test("holds after any changes what a Map holds, and every earlier map stays as it was", () => {
+  test("has the same content as a Map after any changes, and leaves every earlier map unchanged", () => {
     fc.assert(
       fc.property(fc.array(changes, { maxLength: 8 }), (batches) => {
         const model = new Map<string, number>();

@@ -1,6 +1,6 @@
 /**
  * An immutable map with text keys. A changed map shares everything else with
- * the one before, so a snapshot costs what changed, not what it holds.
+ * the one before, so a snapshot costs time for what changed, not for its size.
  *
  *   table -> bucket, bucket, bucket ...     each a small Map; a change copies the table of
  *                                           pointers and the buckets of the changed keys

@@ -1,12 +1,12 @@
-/** How far a replica can be trusted at this moment, for health checks and metrics. */
+/** How current a replica is, for health checks and metrics. */
 import type { PluginError } from "../../errors.ts";
 
 export type ReplicaStatus =
-  /** No snapshot yet. `failure`: what the last attempt failed with. */
+  /** No snapshot yet. `failure`: the error of the last attempt. */
   | { readonly state: "listing"; readonly since: number; readonly failure?: PluginError | undefined }
-  /** A watch is open. `heardAt`: when it last delivered something; a quiet store says nothing for minutes. */
+  /** A watch is open. `heardAt`: when it last delivered something; an idle store may send nothing for minutes. */
   | { readonly state: "in sync"; readonly since: number; readonly heardAt: number }
-  /** The snapshot is of `since` or a little earlier: no watch has been open from then on. */
+  /** No watch has been open since `since`; the snapshot is of that time or a little earlier. */
   | { readonly state: "stale"; readonly since: number; readonly failure?: PluginError | undefined };
 
 export class FeedStatus {
@@ -35,7 +35,7 @@ export class FeedStatus {
     this.status = state === "in sync" ? { state: "stale", since: now, failure } : { state, since, failure };
   }
 
-  /** For how long there was nothing to complain of. */
+  /** How long there has been no failure. */
   wellFor(now: number): number {
     return this.status.state === "in sync" ? now - this.status.since : 0;
   }
@@ -43,7 +43,7 @@ export class FeedStatus {
 
 const WORST_FIRST = ["listing", "stale", "in sync"] as const;
 
-/** A replica is as good as the worst of its feeds, and has been so for as long as the first of them. */
+/** The status of a replica is the worst of its feeds, since the earliest of them. */
 export function worstOf(statuses: readonly ReplicaStatus[]): ReplicaStatus {
   const rank = ({ state }: ReplicaStatus) => WORST_FIRST.indexOf(state);
   const [worst] = statuses.toSorted((left, right) => rank(left) - rank(right) || left.since - right.since);

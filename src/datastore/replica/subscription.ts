@@ -1,17 +1,17 @@
 /**
- * What one consumer has not seen yet. It remembers which keys changed, not the
+ * What one consumer has not seen yet. It stores which keys changed, not the
  * changes themselves: a slow consumer gets one merged update, and a record that
- * came and went in the meantime leaves no trace.
+ * was created and deleted in the meantime is not reported.
  */
 import type { PluginError } from "../../errors.ts";
 import type { KindUpdate } from "./feed-copy.ts";
 import { type HeldRecord, KindSnapshot } from "./kind-snapshot.ts";
 
-/** `previous`: the value that the consumer saw last, if the record was there and could be read. */
+/** `previous`: the value that the consumer saw last, if the record existed and was readable. */
 export type RecordChange<Value> =
   | { readonly kind: "put"; readonly key: string; readonly value: Value; readonly previous: Value | undefined }
   | { readonly kind: "delete"; readonly key: string; readonly previous: Value | undefined }
-  /** The record is there, and is not among the values of the snapshot: what it says is not known. */
+  /** The record exists but is unreadable, so it is not among the values of the snapshot. */
   | {
       readonly kind: "unreadable";
       readonly key: string;
@@ -27,7 +27,7 @@ interface KindNews {
 
 export class Subscription {
   private readonly kinds: ReadonlyMap<string, KindNews>;
-  /** The first update is always due, even if there is no record at all: then that is the news. */
+  /** The first update is always due, even if there are no records. */
   private hasNews = true;
 
   constructor(current: ReadonlyMap<string, KindSnapshot<unknown>>) {

@@ -1,5 +1,5 @@
 /**
- * A connection to a store that fails in every way it may: reads are lost,
+ * A connection to a store that fails in every possible way: reads are lost,
  * watches are refused, break between any two events, stall, end without an
  * error, deliver late and deliver again, and the history is gone at times.
  */

@@ -1,6 +1,6 @@
 import type { FollowedStore } from "../feed.ts";
 
-/** A store whose watches can be cut, and kept from being opened again. */
+/** A store whose watches can be interrupted, and prevented from being opened again. */
 export function interruptible(store: FollowedStore) {
   let reads = 0;
   let cutting = new AbortController();

@@ -17,10 +17,10 @@ import {
   type Values,
 } from "./recorded-history.ts";
 
-/** Short pauses and short pages, so that a test meets many of each. */
+/** Short pauses and small pages, so that a test has many of each. */
 export const IMPATIENT = { firstPauseMilliseconds: 1, longestPauseMilliseconds: 20, pageSize: 3 };
 
-/** A random history goes on until the replica has shown so many of its states. */
+/** A random history continues until the replica has shown this many of its states. */
 const ENOUGH_UPDATES = 10;
 
 interface Trial {
@@ -85,7 +85,7 @@ async function untilShown(replica: Replica<Values>, history: RecordedHistory, re
   }
 }
 
-/** Each update is a state that the store was in, and its changes lead there from the one before. */
+/** Each update is a state that the store was in, and its changes lead there from the previous one. */
 function requireTrue(updates: readonly Update<Values>[], history: RecordedHistory, watches: WatchGrouping): void {
   const known: { -readonly [Kind in keyof Values]: ReturnType<typeof stateOf> } = { pods: {}, policies: {} };
   for (const update of updates) {

@@ -24,7 +24,7 @@ function decode({ key, value }: Entry): string | undefined {
   return value === "foreign" ? undefined : value;
 }
 
-/** What the records of a kind are at one moment: those that cannot be read are marked. */
+/** The records of a kind at one revision; unreadable ones are marked. */
 export type State = Readonly<Record<string, string>>;
 
 export function stateOf(snapshot: KindSnapshot<string>): State {
@@ -34,7 +34,7 @@ export function stateOf(snapshot: KindSnapshot<string>): State {
 export class RecordedHistory {
   private readonly commits: { readonly revision: bigint; readonly changes: readonly Change[] }[] = [];
 
-  /** Commits, and remembers what was committed. */
+  /** Commits, and records what was committed. */
   async commit(store: Datastore, changes: readonly Change[]): Promise<void> {
     const written = await store.commit(changes);
     if (written.ok) this.commits.push({ revision: BigInt(written.revision), changes });
@@ -56,7 +56,7 @@ function changesOf({ changes }: { readonly changes: readonly Change[] }): readon
   return changes;
 }
 
-/** What a consumer knows that has only ever looked at the changes. */
+/** The state of a consumer that only follows the changes. */
 export function replayChanges(state: State, update: Update<Values>, kind: keyof Values): State {
   const known = new Map(Object.entries(state));
   for (const change of update.changes[kind]) {
