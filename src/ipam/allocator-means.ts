@@ -1,16 +1,16 @@
-/** What the allocator works with. */
+/** The dependencies of the allocator. */
 import type { Datastore } from "../datastore/datastore.ts";
 import type { Pace } from "./commit-loop.ts";
 import type { HintStore } from "./hints.ts";
 import type { Turn } from "./host-turn.ts";
 
-/** What the allocator needs of the world. */
+/** Time, randomness, hints and locking. */
 export interface AllocatorMeans extends Pace {
   readonly now: () => Date;
   readonly warn?: (message: string) => void;
-  /** Where the blocks this host used last are remembered; for the life of the process when absent. */
+  /** Stores the blocks this host used last; if absent, they are kept in memory. */
   readonly hints?: HintStore;
-  /** Lets the processes of one host go one after another instead of losing races to each other. */
+  /** Serializes the processes of one host, so that they do not lose races against each other. */
   readonly turn?: Turn;
 }
 

@@ -1,13 +1,13 @@
 /**
- * In which order a node looks for a free block in a pool.
+ * The order in which a node searches a pool for a free block.
  *
- * Every node walks all blocks of a pool, each from its own start and with its
- * own stride, so that nodes that come up together seldom want the same block.
+ * Every node goes through all blocks of a pool from its own start and with its
+ * own stride, so that nodes that start together rarely want the same block.
  * The stride is odd and the number of blocks a power of two: no block is
  * visited twice before all were visited once.
  *
- * Blocks that are reserved as a whole are cut out beforehand, so that no
- * reservation, however wide, can hide the blocks beside it.
+ * Completely reserved blocks are excluded in advance, so that no reservation,
+ * however large, can hide the blocks next to it.
  */
 import { blockCount, nthBlock } from "../ip/block.ts";
 import { type Prefix, prefixCovers, prefixesOverlap, prefixHalves } from "../ip/prefix.ts";
@@ -15,11 +15,11 @@ import { type Prefix, prefixCovers, prefixesOverlap, prefixHalves } from "../ip/
 interface Order {
   readonly node: string;
   readonly limit: number;
-  /** What is reserved. */
+  /** The reserved ranges. */
   readonly without?: readonly Prefix[];
 }
 
-/** The pool's blocks in this node's order, `limit` at most. */
+/** The pool's blocks in this node's order, at most `limit`. */
 export function* candidateBlocks(pool: Prefix, blockLength: number, order: Order): Generator<Prefix> {
   const whole = (order.without ?? []).filter((each) => each.length <= blockLength);
   const parts = partsBeside(pool, whole);
@@ -33,7 +33,7 @@ export function* candidateBlocks(pool: Prefix, blockLength: number, order: Order
   }
 }
 
-/** What is left of the range beside the reserved ones. */
+/** The parts of the range that are not reserved. */
 function partsBeside(range: Prefix, reserved: readonly Prefix[]): readonly Prefix[] {
   const inside = reserved.filter((each) => prefixesOverlap(range, each));
   if (inside.some((each) => prefixCovers(each, range))) return [];
@@ -58,7 +58,7 @@ const FIRST_BASIS = 0xcbf29ce484222325n;
 const SECOND_BASIS = 0x84222325cbf29ce4n;
 const PRIME = 0x100000001b3n;
 
-/** FNV-1a with a final mix: names that differ in their last letter alone end far apart. */
+/** FNV-1a with a final mix: names that differ only in their last character get very different hashes. */
 function hash64(text: string, basis: bigint): bigint {
   let hash = basis;
   for (const byte of new TextEncoder().encode(text)) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * PRIME);

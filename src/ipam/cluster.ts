@@ -1,9 +1,9 @@
 /**
- * Whether the datastore may be used: what ClusterInformation says.
+ * Whether the datastore may be used, according to its ClusterInformation.
  *
- * A datastore without one was never made ready. The embedded one belongs to
- * this host alone and is made ready by whoever uses it first; any other is the
- * administrator's.
+ * A datastore without one is uninitialized. An embedded datastore belongs to
+ * this host alone and is initialized by its first ADD; any other is initialized
+ * by the administrator.
  */
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { Change, Entry, Wanted } from "../datastore/datastore.ts";
@@ -17,14 +17,17 @@ const KEY = resourceKey("clusterinformations", { name: "default" });
 
 export const WANTED_CLUSTER: Wanted = { kind: "key", key: KEY };
 
-/** What to do with a bare datastore. */
-export type WhenBare =
-  | { readonly whenBare: "create"; readonly now: Date; readonly uid: string }
-  | { readonly whenBare: "refuse" }
-  | { readonly whenBare: "accept" };
+/** What to do with an uninitialized datastore. */
+export type WhenUninitialized =
+  | { readonly whenUninitialized: "create"; readonly now: Date; readonly uid: string }
+  | { readonly whenUninitialized: "refuse" }
+  | { readonly whenUninitialized: "accept" };
 
-/** Throws unless the datastore is ready; returns what makes a bare one ready, if that is ours to do. */
-export function requireReady(answer: readonly Entry[] | undefined, bare: WhenBare): readonly Change[] {
+/** Throws unless the datastore is ready; returns the change that initializes it, if the caller may do that. */
+export function requireReady(
+  answer: readonly Entry[] | undefined,
+  uninitialized: WhenUninitialized,
+): readonly Change[] {
   const entry = answer?.[0];
   if (entry) {
     if (readStoredReadiness(entry.value, entry.key)) return [];
@@ -32,14 +35,14 @@ export function requireReady(answer: readonly Entry[] | undefined, bare: WhenBar
       "try-again-later",
       "Cannot use the datastore: its ClusterInformation says that it is not ready",
       {
-        details: "an upgrade or a migration may be under way",
+        details: "an upgrade or a migration may be in progress",
       },
     );
   }
-  if (bare.whenBare === "create") return [readyChange(bare)];
-  if (bare.whenBare === "accept") return [];
-  throw new PluginError("try-again-later", "Cannot use the datastore: it holds no ClusterInformation", {
-    details: `make it ready with: ${identity.adminTool} datastore init`,
+  if (uninitialized.whenUninitialized === "create") return [readyChange(uninitialized)];
+  if (uninitialized.whenUninitialized === "accept") return [];
+  throw new PluginError("try-again-later", "Cannot use the datastore: it is not initialized (no ClusterInformation)", {
+    details: `initialize it with: ${identity.adminTool} datastore init`,
   });
 }
 
@@ -48,18 +51,18 @@ interface Assigner {
   readonly surroundings: { readonly now: () => Date; readonly uuid: () => string };
 }
 
-/** Before an address is assigned; a bare embedded datastore is made ready by the same commit. */
+/** Checked before an address is assigned; the same commit initializes an embedded datastore. */
 export function readyForAssigning(
   answer: readonly Entry[] | undefined,
   { settings, surroundings: { now, uuid } }: Assigner,
 ): readonly Change[] {
-  if (settings.kind !== "embedded") return requireReady(answer, { whenBare: "refuse" });
-  return requireReady(answer, { whenBare: "create", now: now(), uid: uuid() });
+  if (settings.kind !== "embedded") return requireReady(answer, { whenUninitialized: "refuse" });
+  return requireReady(answer, { whenUninitialized: "create", now: now(), uid: uuid() });
 }
 
-/** Before anything is released. A bare datastore holds nothing to release. */
+/** Checked before anything is released. An uninitialized datastore has nothing to release. */
 export function requireReadyForReleasing(answer: readonly Entry[] | undefined): void {
-  requireReady(answer, { whenBare: "accept" });
+  requireReady(answer, { whenUninitialized: "accept" });
 }
 
 function readyChange({ now, uid }: { readonly now: Date; readonly uid: string }): Change {

@@ -1,11 +1,11 @@
 /**
- * Read, decide, commit; after a lost race, again from the start.
+ * Read, decide, commit; start again after a lost race.
  *
  *   first read ── decide ──> commit ──> done
  *                  │  ^         └── lost: wait a little, first read again
- *        needs more└──┘ one bundled read
+ *        needs more└──┘ one more read
  *
- * The only place of the allocator that talks to the datastore; one attempt is the
+ * The only part of the allocator that uses the datastore; one attempt is the
  * datastore's `transact()`. A decision is a pure function of the facts; a caller
  * may have its own keys read and its own changes committed in the same round trips
  * (`Alongside`).
@@ -19,7 +19,7 @@ import { DecodedEntries, Facts } from "./facts.ts";
 export interface Work<Outcome> {
   /** For messages: `assign addresses to "net.abc"`. */
   readonly action: string;
-  /** What to read first. `again`: the keys the last, lost attempt rested on. */
+  /** What to read first. `again`: the keys that the previous, lost attempt depended on. */
   readonly first: (again: readonly string[]) => readonly Wanted[];
   readonly decide: (facts: Facts) => Decision<Outcome>;
   /**
@@ -38,21 +38,21 @@ export interface Alongside<Outcome> {
   readonly changes: (answers: readonly (readonly Entry[])[], outcome: Outcome) => readonly Change[];
 }
 
-/** How patiently a lost race is tried again. */
+/** How often and how fast a lost race is retried. */
 export interface Pace {
   readonly random: () => number;
   readonly wait: (milliseconds: number) => Promise<void>;
   readonly attempts?: number;
-  /** Called once a search grows long: nobody need wait for its end. */
+  /** Called once a search becomes long, so that others need not wait for its end. */
   readonly leave?: () => void;
-  /** What earlier calls have decoded; nothing if absent. */
+  /** Records decoded by earlier calls; none if absent. */
   readonly decoded?: DecodedEntries;
 }
 
 const ATTEMPTS = 100;
-/** More reads than this for one decision can only be a fault. */
+/** More reads than this for one decision can only be a bug. */
 const READS = 200;
-/** A search that needs so many is one through all blocks that exist. */
+/** A search that needs this many reads goes through all existing blocks. */
 const LONG_SEARCH = 8;
 const LONGEST_WAIT = 64;
 
@@ -105,7 +105,7 @@ function decideWithFacts<Outcome>(
     if (reads.length > READS) {
       throw new PluginError("internal", `Cannot ${work.action}: no decision after ${READS} reads`);
     }
-    // What does not fit into one request is asked for again by the next decision.
+    // What does not fit into one request is requested again by the next decision.
     return { kind: "read", wanted: decision.wanted.slice(0, MOST_IN_ONE_REQUEST) };
   };
 }
@@ -116,7 +116,7 @@ function factsOf(reads: readonly Answered[], decoded: DecodedEntries): Facts {
   return facts;
 }
 
-/** The caller's own answers: they come last in the first read. */
+/** The caller's own results: they are the last ones of the first read. */
 function ownAnswers<Outcome>(
   [first]: readonly Answered[],
   alongside: Alongside<Outcome> | undefined,

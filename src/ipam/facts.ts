@@ -1,17 +1,17 @@
 /**
- * What is known so far of the datastore, from one read or from several.
+ * What is known so far about the datastore, from one or several reads.
  *
- * A decision asks its facts; what they cannot answer is what to read next.
- * Facts of several reads may be of different moments: that is safe because
- * every change that rests on them names the revision it was decided from.
+ * A decision queries its facts; what they do not contain is read next. Facts of
+ * several reads may have different revisions: that is safe because every change
+ * that depends on them names the revision it was decided from.
  */
 import type { Entry, Snapshot, Wanted } from "../datastore/datastore.ts";
 
-/** What was made of entries. An agent that stays meets most of them again, unchanged. Nobody changes a decoded value. */
+/** Decoded entries. The node agent reads most of them again, unchanged. Decoded values are never modified. */
 export class DecodedEntries {
   private readonly known = new WeakMap<Entry, unknown>();
 
-  /** Decodes an entry once, however often it is asked for. */
+  /** Decodes an entry once, however often it is requested. */
   decode<T>(entry: Entry, decoder: Decoder<T>): T {
     const known = this.known.get(entry);
     if (known instanceof Decoded && known.decoder === decoder) return known.value;
@@ -27,7 +27,7 @@ export class Facts {
 
   constructor(private readonly decoded: DecodedEntries = new DecodedEntries()) {}
 
-  /** Adds the answers to what was asked. */
+  /** Adds the results of a read. */
   learn(wanted: readonly Wanted[], snapshot: Pick<Snapshot, "answers">): void {
     wanted.forEach((each, index) => {
       const found = snapshot.answers[index] ?? [];
@@ -37,7 +37,7 @@ export class Facts {
     });
   }
 
-  /** The answer to this question, or `undefined` when it was never asked. */
+  /** The result of this read, or `undefined` if it was never made. */
   answer(wanted: Wanted): readonly Entry[] | undefined {
     if (wanted.kind === "prefix") return this.answers.get(identityOf(wanted));
     if (!this.knows(wanted.key)) return undefined;
@@ -45,7 +45,7 @@ export class Facts {
     return entry ? [entry] : [];
   }
 
-  /** Whether the key was read, be it there or not. */
+  /** Whether the key was read, existing or not. */
   knows(key: string): boolean {
     return this.entries.has(key);
   }
@@ -54,7 +54,7 @@ export class Facts {
     return this.entries.get(key);
   }
 
-  /** The keys below a prefix that were read and exist, in no certain order. */
+  /** The keys below a prefix that were read and exist, in no particular order. */
   *below(prefix: string): Generator<Entry> {
     for (const [key, entry] of this.entries) if (entry && key.startsWith(prefix)) yield entry;
   }

@@ -1,8 +1,8 @@
 /**
- * The handle of addresses that were assigned long ago: the container ID alone,
- * without the network. Clusters that were upgraded from such a release may still
- * hold some. DEL releases them and CHECK counts them; GC leaves them alone, since
- * the handle does not say of which network they are.
+ * The handle that older releases used: the container ID alone, without the
+ * network. Clusters upgraded from such a release may still have such addresses.
+ * DEL releases them and CHECK counts them; GC does not touch them, since the
+ * handle does not tell which network they belong to.
  */
 export interface FormerHandle {
   readonly handle: string;

@@ -1,16 +1,17 @@
 /**
- * What a handle records: in which blocks it has how many addresses.
+ * The counts of a handle: how many addresses it has in which blocks.
  *
- * It may name more than its blocks hold, never less. So it counts up before the
- * block takes an address and down after the block has given it back. Who counts
- * down writes the block first, even one that holds nothing of the handle: whoever
- * is about to take an address of it under this handle, and has counted up for
- * that, then loses its race on the block and begins again. A block that does not
- * exist may be dropped at once: it is created empty, so nobody is about to take
- * an address of it. That holds because a handle is read no later than its blocks.
+ * It may count more addresses than its blocks have, never fewer. So it counts up
+ * before an address is allocated in a block, and down after it was freed there.
+ * Whoever counts down writes the block first, even one without an address of the
+ * handle: a concurrent assignment from it under this handle, which has already
+ * counted up, then loses its race on the block and starts again. A block that
+ * does not exist may be dropped at once: it is created empty, so nobody is about
+ * to allocate an address in it. This holds because a handle is read no later than
+ * its blocks.
  *
- * Counted from the blocks that are known, so that a surplus that a crash left is
- * removed by whoever passes; blocks that were not read keep their count.
+ * The counts come from the known blocks, so that the next call removes a surplus
+ * that a crash left; blocks that were not read keep their count.
  */
 import type { OrderedChange } from "../datastore/datastore.ts";
 import type { IPAMBlock } from "../model/ipam-block.ts";
@@ -23,13 +24,13 @@ import { blockName, type KnownBlock, type View } from "./view.ts";
 type Counts = Readonly<Record<string, number>>;
 
 export interface HandleChanges {
-  /** To be committed before the blocks that addresses are taken from. */
+  /** To be committed before the blocks in which addresses are allocated. */
   readonly before: readonly OrderedChange[];
   /** To be committed after them. */
   readonly after: readonly OrderedChange[];
 }
 
-/** `taken`: the blocks that an address of this handle is taken from, as they are then. */
+/** `taken`: the blocks in which an address of this handle is allocated, in their new state. */
 export function changesToTake(view: View, handle: string, taken: readonly IPAMBlock[]): HandleChanges {
   if (taken.length === 0) return { before: [], after: changesToGive(view, [handle], []) };
   const stored = view.handle(handle);
@@ -43,8 +44,8 @@ export function changesToTake(view: View, handle: string, taken: readonly IPAMBl
 }
 
 /**
- * To be committed after the blocks that addresses are given back to; `left`: those blocks, as they are then. A handle
- * that is true already is guarded all the same, as far as the datastore can.
+ * To be committed after the blocks in which addresses are freed; `left`: those blocks, in their new state. A handle that
+ * is already correct becomes a precondition anyway, as far as the datastore supports it.
  */
 export function changesToGive(
   view: View,
@@ -60,7 +61,7 @@ export function changesToGive(
   ];
 }
 
-/** As `changesToGive`, but counts only the blocks that were written: no other was read after the handle. */
+/** Like `changesToGive`, but counts only the blocks that were written: no other was read after the handle. */
 export function changesToGiveOf(view: View, handle: string, left: readonly IPAMBlock[]): readonly OrderedChange[] {
   return recount(view, handle, withCounts(view.handle(handle)?.blocks ?? {}, handle, left), left);
 }
@@ -91,7 +92,7 @@ function touchOf({ block, revision }: KnownBlock): OrderedChange {
   return leftBlockChange(touched(block), revision);
 }
 
-/** What the handle says before its blocks are written: at least what it will hold, and never what it says now. */
+/** The counts before the blocks are written: at least the final counts, and never equal to the current ones. */
 function raisedCounts(
   stored: Counts,
   exact: Counts,
@@ -103,7 +104,7 @@ function raisedCounts(
     raised[name] = Math.max(stored[name] ?? 0, exact[name] ?? 0);
   }
   const [first] = taken.map(({ cidr }) => blockName(cidr));
-  // A datastore may take a record that says the same for no change at all, and then nobody would lose a race against it.
+  // A datastore may treat the same text as no change at all, and then nobody would lose a race against it.
   if (first !== undefined && isSameCounts(raised, stored)) raised[first] = (raised[first] ?? 0) + 1;
   return raised;
 }

@@ -1,11 +1,11 @@
-/** The allocator as every process of a host opens it: with the host's hints, and in the host's order. */
+/** The allocator as every process of a host opens it: with the host's hints and its lock. */
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import { type Allocator, openAllocator } from "./allocator.ts";
 import type { IpamHost } from "./ipam-host.ts";
 
 export interface HostMeans {
-  /** Where hints and the lock of this host lie. */
+  /** The directory of the host's hints and lock. */
   readonly runDirectory: string;
   readonly host: IpamHost;
   readonly now: () => Date;

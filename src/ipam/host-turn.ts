@@ -1,23 +1,23 @@
 /**
- * The processes of one host, one after another.
+ * Serializes the processes of one host with a lock file.
  *
- * They all draw from the same block: without turns every commit but one is lost
- * and tried again (figures: docs/decisions/ipam-contention.md). A courtesy, not
- * a guard: who cannot have the lock in time, or at all, goes on without it, and
- * the preconditions of the commit keep the truth.
+ * They all assign from the same block: without the lock every commit but one is
+ * lost and retried (figures: docs/decisions/ipam-contention.md). It is only an
+ * optimization: a process that cannot get the lock in time, or at all, continues
+ * without it, and the preconditions of the commit protect the data.
  */
 import { type FileLock, tryLockFile, unlockFile } from "../linux/flock.ts";
 
-/** Longer than a healthy holder takes even when a hundred stand in line; shorter than a runtime's patience. */
-export const PATIENCE_MILLISECONDS = 10_000;
+/** Longer than a hundred waiting processes need; shorter than the timeout of a runtime. */
+export const LOCK_TIMEOUT_MILLISECONDS = 10_000;
 
 /**
- * How long to wait before the next try, in milliseconds after so many waited:
- * short at first, since mostly nobody else is there; long while a line stands;
- * shorter again with age, so that who waits long comes before who has just come.
+ * The pause before the next attempt, by the time waited so far (milliseconds):
+ * short at first, since usually the lock is free; longer while others wait too;
+ * then shorter again, so that long waiters come before new ones.
  */
 const BRIEFLY = { until: 30, pause: 4 } as const;
-const IN_LINE = { pause: 10, shortest: 3, oldAfter: 3_000 } as const;
+const WHILE_OTHERS_WAIT = { pause: 10, shortest: 3, oldAfter: 3_000 } as const;
 
 export interface TurnMeans {
   readonly now: () => Date;
@@ -25,15 +25,15 @@ export interface TurnMeans {
   readonly wait: (milliseconds: number) => Promise<void>;
 }
 
-/** Does the work when its turn comes. The work may leave early, and goes on beside the others. */
+/** Does the work while it has the lock. The work may release the lock early and continue without it. */
 export type Turn = <T>(work: (leave: () => void) => Promise<T>) => Promise<T>;
 
-/** For a process that ends with its call. */
+/** For a process that serves one call. */
 export function openHostTurn(path: string, means: TurnMeans): Turn {
   return (work) => workWithLock(path, { ...means, start: means.now().getTime() }, work);
 }
 
-/** `start`: when the caller began to wait, in milliseconds. */
+/** `start`: when the caller started to wait, in milliseconds. */
 export async function workWithLock<T>(
   path: string,
   means: TurnMeans & { readonly start: number },
@@ -59,7 +59,7 @@ async function takeLock(
     for (;;) {
       const lock = tryLockFile(path);
       const waited = now().getTime() - start;
-      if (lock || waited >= PATIENCE_MILLISECONDS) return lock;
+      if (lock || waited >= LOCK_TIMEOUT_MILLISECONDS) return lock;
       await wait(2 * random() * meanPause(waited));
     }
   } catch {
@@ -69,5 +69,5 @@ async function takeLock(
 
 function meanPause(waited: number): number {
   if (waited < BRIEFLY.until) return BRIEFLY.pause;
-  return Math.max(IN_LINE.shortest, IN_LINE.pause * (1 - waited / IN_LINE.oldAfter));
+  return Math.max(WHILE_OTHERS_WAIT.shortest, WHILE_OTHERS_WAIT.pause * (1 - waited / WHILE_OTHERS_WAIT.oldAfter));
 }

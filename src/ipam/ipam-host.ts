@@ -1,7 +1,7 @@
 /**
- * What a call opens and decodes on its way to an address. A process that ends
- * with its call opens and decodes for itself; the calls of an agent that stays
- * share it (shared-ipam-host.ts).
+ * What a call opens and decodes to assign an address. A process that serves one
+ * call opens and decodes for itself; the calls of the node agent share it
+ * (shared-ipam-host.ts).
  */
 import { type OpenDatastore, openDatastoreUntilExit } from "../datastore/open.ts";
 import { DecodedEntries } from "./facts.ts";
@@ -13,11 +13,11 @@ export interface IpamHost {
   readonly openDatastore: OpenDatastore;
   openTurn(path: string, means: TurnMeans): Turn;
   openHints(path: string): HintStore;
-  /** What was decoded of the datastore's entries so far. */
+  /** The entries of the datastore decoded so far. */
   decodedEntries(): DecodedEntries;
 }
 
-/** For a process that ends with its call. */
+/** For a process that serves one call. */
 export const directIpamHost: IpamHost = {
   openDatastore: openDatastoreUntilExit,
   openTurn: openHostTurn,

@@ -1,9 +1,9 @@
 /**
  * Which pools an address of one family may come from.
  *
- * Pools that are asked for, by CIDR or by name, are taken in the order asked
- * and must exist, be enabled and be of the family; they need not select the
- * node. Otherwise every enabled pool that selects the node may serve.
+ * Requested pools (by CIDR or by name) are used in the order requested, and
+ * must exist, be enabled and be of the family; they need not select the node.
+ * Otherwise every enabled pool that selects the node may be used.
  * Either way the pool must allow the intended use. Pure.
  */
 import { PluginError } from "../errors.ts";
@@ -11,7 +11,7 @@ import { type Address, type Family, formatAddress } from "../ip/address.ts";
 import { formatPrefix, isSamePrefix, type Prefix, parsePrefix, prefixContains } from "../ip/prefix.ts";
 import { quoted } from "../quote.ts";
 
-/** What the allocator must know of an IPPool. */
+/** What the allocator needs to know about an IPPool. */
 export interface Pool {
   readonly name: string;
   readonly cidr: Prefix;
@@ -24,14 +24,14 @@ export interface Pool {
   readonly allowedUses: readonly string[];
   readonly nodeSelector: string;
   readonly selects: (labels: Readonly<Record<string, string>>) => boolean;
-  /** Where it was read, and as of when. */
+  /** Its key and the revision that was read. */
   readonly key: string;
   readonly revision: string;
 }
 
 export interface PoolWish {
   readonly family: Family;
-  /** CIDRs or names; `undefined` or none leaves it to the node selectors. */
+  /** CIDRs or names; if `undefined` or empty, the node selectors decide. */
   readonly asked?: readonly string[] | undefined;
   readonly intendedUse: string;
   readonly node: string;
@@ -48,18 +48,18 @@ export function choosePools(pools: readonly Pool[], wish: PoolWish): readonly Po
   });
 }
 
-/** The enabled pool that holds the address; throws when there is none. */
+/** The enabled pool that contains the address; throws if there is none. */
 export function poolHolding(pools: readonly Pool[], address: Address): Pool {
   const pool = pools.find((each) => !each.disabled && prefixContains(each.cidr, address));
   if (pool) return pool;
   throw new PluginError(
     "address-outside-pools",
-    `Cannot assign address "${formatAddress(address)}": it lies in no enabled pool`,
+    `Cannot assign address "${formatAddress(address)}": it is not in an enabled pool`,
     { details: describePools(pools) },
   );
 }
 
-/** `pools: blue 10.0.0.0/16, red fd00::/64 (disabled)`: what the reader of an error could have asked for. */
+/** `pools: blue 10.0.0.0/16, red fd00::/64 (disabled)`: the pools that could have been requested, for error messages. */
 function describePools(pools: readonly Pool[]): string {
   if (pools.length === 0) return "there are no pools";
   return `pools: ${pools.map(describePool).join(", ")}`;

@@ -1,6 +1,6 @@
 /**
- * From entries of the datastore to what the allocator works with, and from its
- * decisions to changes. The only file of this room that knows how records are stored.
+ * Converts entries of the datastore into the allocator's types, and its decisions
+ * into changes. The only file of this folder that knows how records are stored.
  */
 import type { Change, Entry, Rewrite } from "../datastore/datastore.ts";
 import { PluginError } from "../errors.ts";
@@ -30,14 +30,14 @@ export interface HostAffinity {
 }
 
 export interface StoredHandle {
-  /** Block CIDR -> how many addresses. */
+  /** Block CIDR -> number of addresses. */
   readonly blocks: Readonly<Record<string, number>>;
   readonly revision: string;
 }
 
 export type Configuration = IPAMConfiguration["spec"];
 
-/** What `maxBlocksPerHost: 0` stands for. */
+/** The meaning of `maxBlocksPerHost: 0`. */
 const USUAL_BLOCKS_PER_HOST = 20;
 
 export const DEFAULT_CONFIGURATION: Configuration = withLimit({
@@ -70,7 +70,7 @@ export function decodeNode(entry: Entry): StoredNode {
   return readStoredNode(entry.value, entry.key);
 }
 
-/** `undefined` for what lies below a host's key and is no affinity. */
+/** `undefined` for an entry below a host's key that is not an affinity. */
 export function decodeAffinity(entry: Entry, keys: Keys = PRODUCT_KEYS): HostAffinity | undefined {
   const parts = keys.parseKey(entry.key);
   if (parts?.kind !== "affinity") return undefined;
@@ -89,7 +89,7 @@ export function decodeBlock(entry: Entry): IPAMBlock {
 export function requirePrefix(text: string): Prefix {
   const prefix = parsePrefix(text);
   if (prefix) return prefix;
-  throw new PluginError("record-malformed", `Cannot read an IPAMHandle: "${text}" is no block`);
+  throw new PluginError("record-malformed", `Cannot read an IPAMHandle: "${text}" is not a block`);
 }
 
 /** `revision`: of the block that was read; none for one that does not exist. */
@@ -122,7 +122,7 @@ export function handleRewrite(handle: string, blocks: Readonly<Record<string, nu
   return { ...rewrite(handleKey(handle)), value: writeHandle({ blocks, deleted: false }) };
 }
 
-/** Makes the handle hold these counts; a handle that holds nothing goes. */
+/** Sets the counts of the handle; a handle without addresses is deleted. */
 export function handleRecordChange(
   handle: string,
   blocks: Readonly<Record<string, number>>,

@@ -1,7 +1,7 @@
 /**
- * One call of `vendor` or `vendor-ipam` and all it works with: config, log, node
- * name, and a datastore that is opened when it is first asked for, so that it may
- * connect while the kernel works. All of it is closed in the end.
+ * One call of `vendor` or `vendor-ipam` and what it uses: config, log, node name,
+ * and a datastore that is opened when it is first needed, so that it may connect
+ * while the kernel works. Everything is closed at the end of the call.
  */
 import type { CniCall } from "../cni/call.ts";
 import type { EnterPhase } from "../cni/phase.ts";
@@ -17,7 +17,7 @@ import type { Allocator } from "./allocator.ts";
 import { type HostMeans, openHostAllocator } from "./host-allocator.ts";
 import type { ThisMachine } from "./node-machine.ts";
 
-/** What a plugin needs of the process it runs in. */
+/** What a plugin needs from its process. */
 export interface Surroundings extends HostMeans {
   readonly pid: number;
   readonly hostName: () => Promise<string>;
@@ -35,7 +35,7 @@ export interface Session<Around extends Surroundings = Surroundings> {
   readonly log: Log;
   readonly signal: AbortSignal;
   readonly surroundings: Around;
-  /** Opened once, when first asked for; closed with the session. */
+  /** Opened once, when first needed; closed with the session. */
   readonly store: () => Promise<Datastore>;
   /** On that datastore. */
   readonly allocator: () => Promise<Allocator>;
@@ -47,13 +47,13 @@ export function thisMachine({ node, surroundings }: Pick<Session, "node" | "surr
 
 /** How the sessions of one plugin differ from another's. */
 export interface SessionKind {
-  /** What the log calls the plugin. */
+  /** The name of the plugin in the log. */
   readonly component: string;
-  /** When the process is told to stop: a plugin that must undo what it did still needs its datastore. */
+  /** When the process is asked to stop: a plugin that must undo its changes still needs its datastore. */
   readonly whenStopped: "close datastore" | "keep datastore";
 }
 
-/** Makes commands of a plugin out of functions that need a session. */
+/** Turns functions that need a session into commands of a plugin. */
 export function openingSessions<Around extends Surroundings>(surroundings: Around, kind: SessionKind) {
   return <Call extends CniCall, Result>(command: (call: Call, session: Session<Around>) => Promise<Result>) =>
     (call: Call, context: CallContext): Promise<Result> =>
@@ -98,7 +98,7 @@ function openOnce(open: () => Promise<Datastore>) {
   let opening: Promise<Datastore> | undefined;
   const store = () => {
     opening ??= open();
-    // A failure is met by whoever uses the datastore, and perhaps nobody does.
+    // A failure is reported when the datastore is used, which may never happen.
     opening.catch(() => {});
     return opening;
   };

@@ -1,4 +1,4 @@
-/** For an agent that stays: its calls share open datastores, one line of turns, and what they decoded. */
+/** For the node agent: its calls share open datastores, one queue for the host's lock, and decoded records. */
 import { shareDatastores } from "../datastore/shared-datastores.ts";
 import { DecodedEntries } from "./facts.ts";
 import { type DecodeHints, decodeHints, openHintFile } from "./hint-file.ts";
@@ -6,7 +6,7 @@ import { NO_HINTS } from "./hints.ts";
 import type { IpamHost } from "./ipam-host.ts";
 import { SharedTurns } from "./shared-turns.ts";
 
-/** Each call makes one that shares nothing with another. */
+/** Each call returns a new one that shares nothing with others. */
 export function shareIpamHost(): IpamHost {
   const turns = new SharedTurns();
   const decoded = new DecodedEntries();

@@ -1,7 +1,7 @@
 /**
- * The facts as the allocator reads them: pools, blocks, affinities and handles
- * in place of keys and text. `baseWanted()` is what every assignment reads
- * first; only blocks, and pages of blocks, may be unknown after that.
+ * The facts as the allocator uses them: pools, blocks, affinities and handles
+ * instead of keys and text. `baseWanted()` is the first read of every
+ * assignment; after that only blocks, and pages of blocks, may be unknown.
  */
 import type { Entry, Wanted } from "../datastore/datastore.ts";
 import { PluginError } from "../errors.ts";
@@ -26,7 +26,7 @@ export type BlockState = KnownBlock | { readonly kind: "absent" } | { readonly k
 const POOLS: Wanted = { kind: "prefix", prefix: keys.resourcesPrefix("ippools") };
 const RESERVATIONS: Wanted = { kind: "prefix", prefix: keys.resourcesPrefix("ipreservations") };
 
-/** Everything an assignment must know but the blocks. */
+/** Everything an assignment needs except the blocks. */
 export function baseWanted(node: string, handle: string): readonly Wanted[] {
   return [
     POOLS,
@@ -38,7 +38,7 @@ export function baseWanted(node: string, handle: string): readonly Wanted[] {
   ];
 }
 
-/** The blocks that are thought to be needed and those that a lost attempt needed, each once. */
+/** The blocks that are probably needed and those that a failed attempt needed, each once. */
 export function wantedBlocks(likely: readonly string[], again: readonly string[]): readonly Wanted[] {
   const lost = again.filter((key) => keys.parseKey(key)?.kind === "block");
   const wanted = new Set([...likely.map((cidr) => keys.blockKey(records.requirePrefix(cidr))), ...lost]);
@@ -64,7 +64,7 @@ export class View {
     return entry ? this.facts.decode(entry, records.decodeConfiguration) : records.DEFAULT_CONFIGURATION;
   }
 
-  /** The node's labels; `undefined` when it has not registered. */
+  /** The node's labels; `undefined` if it has not registered. */
   nodeLabels(): Readonly<Record<string, string>> | undefined {
     return this.registeredNode()?.labels;
   }
@@ -91,7 +91,7 @@ export class View {
     return entry && this.facts.decode(entry, records.decodeHandle);
   }
 
-  /** The blocks that the handle says it has addresses in. */
+  /** The blocks in which the handle counts addresses. */
   handleBlocks(handle: string, family?: Family): readonly Prefix[] {
     const cidrs = Object.keys(this.handle(handle)?.blocks ?? {}).map(records.requirePrefix);
     return family === undefined ? cidrs : cidrs.filter((cidr) => cidr.network.family === family);
@@ -123,7 +123,7 @@ export class View {
     return { kind: "key", key: keys.blockKey(cidr) };
   }
 
-  /** A page of the blocks that exist, of the whole cluster: only where nothing else is left. */
+  /** A page of all blocks of the cluster: the last resort. */
   wantedBlockPage(family: Family, limit: number, after: string | undefined): Wanted {
     const page = { kind: "prefix", prefix: keys.blocksPrefix(family), limit } as const;
     return after === undefined ? page : { ...page, after };
@@ -154,7 +154,7 @@ function presentBlock(entry: Entry): KnownBlock {
   return { kind: "present", block: records.decodeBlock(entry), revision: entry.revision };
 }
 
-/** `10.0.0.0/26`, as handles and hints spell a block. */
+/** `10.0.0.0/26`, as handles and hints name a block. */
 export function blockName(cidr: Prefix): string {
   return formatPrefix(cidr);
 }

@@ -1,11 +1,10 @@
 /**
- * Which addresses an attachment asks for, by what was asked of it.
+ * Which addresses an attachment requests.
  *
  *   annotations  >  CNI_ARGS and the network config  >  node selectors of the pools
  *
- * The first source that speaks decides. The last one is the allocator's: a wish
- * that names no pools takes any that selects the node.
- * Pure: reads what was fetched already, touches nothing.
+ * The first source that is set decides. The allocator evaluates the last one: a
+ * request without pools may use any pool that selects the node. Pure.
  */
 import type { CniArguments } from "../cni/arguments.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
@@ -14,7 +13,7 @@ import { type Address, parseAddress, unmapAddress } from "../ip/address.ts";
 import { quoted } from "../quote.ts";
 import type { Wish } from "./request.ts";
 
-/** What each source asks for; `undefined` means that it is silent. */
+/** The request of each source; `undefined` means that it is not set. */
 export interface WishSources {
   readonly ipam: Pick<NetworkConfig["ipam"], "assignIpv4" | "assignIpv6" | "ipv4Pools" | "ipv6Pools">;
   /** `IP=` of CNI_ARGS. */
@@ -25,17 +24,17 @@ export function wishesOf({ ipam, args }: WishSources): readonly Wish[] {
   if (args.ip !== undefined) return [{ kind: "given", address: requestedAddress(args.ip) }];
 
   const wishes: Wish[] = [];
-  if (ipam.assignIpv4) wishes.push({ kind: "automatic", family: 4, pools: asked(ipam.ipv4Pools) });
-  if (ipam.assignIpv6) wishes.push({ kind: "automatic", family: 6, pools: asked(ipam.ipv6Pools) });
+  if (ipam.assignIpv4) wishes.push({ kind: "automatic", family: 4, pools: requestedPools(ipam.ipv4Pools) });
+  if (ipam.assignIpv6) wishes.push({ kind: "automatic", family: 6, pools: requestedPools(ipam.ipv6Pools) });
   if (wishes.length > 0) return wishes;
   throw new PluginError(
     "config-invalid",
-    'Cannot assign an address: "ipam.assign_ipv4" and "ipam.assign_ipv6" are both "false", and none was asked for',
+    'Cannot assign an address: "ipam.assign_ipv4" and "ipam.assign_ipv6" are both "false", and no address was requested',
   );
 }
 
-/** An empty list asks for nothing in particular. */
-function asked(pools: readonly string[] | undefined): readonly string[] | undefined {
+/** An empty list means no request. */
+function requestedPools(pools: readonly string[] | undefined): readonly string[] | undefined {
   return pools === undefined || pools.length === 0 ? undefined : pools;
 }
 

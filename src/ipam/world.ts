@@ -1,4 +1,4 @@
-/** Everything the allocator ever wrote, read page by page: for checks and reports, never on the way of an ADD. */
+/** Reads all IPAM records, page by page: for checks and reports, never during an ADD. */
 import type { Datastore, Entry } from "../datastore/datastore.ts";
 import { readAllEntries } from "../datastore/pages.ts";
 import { readEach, type Unreadable } from "../datastore/read-each.ts";
@@ -8,14 +8,14 @@ import { type Keys, PRODUCT_KEYS } from "../model/keys.ts";
 import type { World } from "./invariants.ts";
 import { decodeAffinity, decodeBlock, decodeHandle, decodePool } from "./records.ts";
 
-/** Fails at the first record that cannot be read. */
+/** Fails at the first unreadable record. */
 export async function readWorld(store: Datastore): Promise<World> {
   const { world, unreadable } = await readReadableWorld(store);
   if (unreadable[0]) throw unreadable[0].failure;
   return world;
 }
 
-/** The world without the records that cannot be read, and those apart. `keys`: of another product's tree. */
+/** The readable records, and separately the unreadable ones. `keys`: the key layout, for another product's records. */
 export async function readReadableWorld(
   store: Datastore,
   keys: Keys = PRODUCT_KEYS,
@@ -51,12 +51,12 @@ function affinityOf(entry: Entry, keys: Keys): World["affinities"][number] | und
   return { node: parts.node, cidr: affinity.cidr, state: affinity.state };
 }
 
-/** A handle whose every block has a name that can be read. */
+/** Throws if the name of one of the handle's blocks is not a valid CIDR. */
 export function readHandleEntry(entry: Entry, keys: Keys = PRODUCT_KEYS): World["handles"][number] | undefined {
   const parts = keys.parseKey(entry.key);
   if (parts?.kind !== "handle") return undefined;
   const { blocks } = decodeHandle(entry);
   const wrong = Object.keys(blocks).find((name) => !parsePrefix(name));
   if (wrong === undefined) return { handleId: parts.handleId, blocks };
-  throw new PluginError("record-malformed", `Cannot read IPAMHandle at "${entry.key}": "${wrong}" is no block`);
+  throw new PluginError("record-malformed", `Cannot read IPAMHandle at "${entry.key}": "${wrong}" is not a block`);
 }

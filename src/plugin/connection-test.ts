@@ -25,8 +25,8 @@ export async function testConnection(config: JsonObject, { random }: Pick<Surrou
     const store = await openDatastore(settings, { random });
     try {
       const { answers } = await store.read([WANTED_CLUSTER]);
-      const whenBare = settings.kind === "embedded" ? "accept" : "refuse";
-      requireReady(answers[0], { whenBare });
+      const whenUninitialized = settings.kind === "embedded" ? "accept" : "refuse";
+      requireReady(answers[0], { whenUninitialized });
     } finally {
       await store.close();
     }

@@ -181,7 +181,7 @@ for (const { name, missing, start } of IPAM_SITES) {
       expect((await judge(site)).world.handles).toEqual([]);
     });
 
-    test(`${name === "embedded" ? "makes a bare datastore ready" : "says how a bare datastore is made ready"}`, async () => {
+    test(`${name === "embedded" ? "initializes the datastore" : "says how to initialize the datastore"}`, async () => {
       const key = resourceKey("clusterinformations", { name: "default" });
       const { answers } = await site.store.read([{ kind: "key", key }]);
       const revision = answers[0]?.[0]?.revision ?? "";

@@ -3,7 +3,13 @@
  * gateway is off or rejects the client's certificate, the failure says so and
  * the client switches to gRPC.
  */
-import { failureOfConnection, failureOfResponse, gatewayOff, MOST_RESPONSE_BYTES, responseTooLarge } from "./failure.ts";
+import {
+  failureOfConnection,
+  failureOfResponse,
+  gatewayOff,
+  MOST_RESPONSE_BYTES,
+  responseTooLarge,
+} from "./failure.ts";
 import {
   decodeError,
   decodeToken,

@@ -1,10 +1,10 @@
 /**
- * An address from the blocks that are this host's own.
+ * Assigns an address from this host's own blocks.
  *
- * An affinity is a claim; the block is the truth. A claim without a block is
- * finished by creating it; a claim that was never confirmed, or was about to be
- * deleted, while the block says it is ours is confirmed again. Whoever else was
- * at work on it loses its race and looks anew.
+ * An affinity is only a claim; the block is authoritative. A claim without a
+ * block is completed by creating the block. A claim that was never confirmed, or
+ * was about to be deleted, is confirmed if the block names this host. Concurrent
+ * changes of the claim lose their race and start again.
  */
 
 import { prefixCovers } from "../../ip/prefix.ts";
@@ -24,14 +24,14 @@ export function fromAffineBlocks(search: Search): Choice | undefined {
   const { view } = search;
   const unread = affinities.filter((each) => view.block(each.cidr).kind === "unknown");
   if (unread.length > 0) {
-    // If they turn out full, a new block is next: its candidates come along in the same round trip.
+    // If they are full, a new block is next: its candidates are read in the same round trip.
     const wanted = unread.map((each) => view.wantedBlock(each.cidr));
     return { kind: "read", wanted: [...wanted, ...unreadCandidates(search)] };
   }
   return finishClaim(search, affinities);
 }
 
-/** Those in pools that may serve, in the order of the pools. */
+/** Those in the usable pools, in the order of the pools. */
 function usableAffinities(search: Search): readonly HostAffinity[] {
   const all = search.view.affinities(search.family);
   return search.pools.flatMap((pool) => all.filter((each) => prefixCovers(pool.cidr, each.cidr)));
@@ -49,7 +49,7 @@ function fromAffineBlock(search: Search, affinity: HostAffinity): Choice | undef
     : takeAndClaim(search, { taken, before: known, affinity });
 }
 
-/** Only of the pool's own block length: a claim that a former pool left would cut into the blocks of others. */
+/** Only with the pool's own block length: a claim left by a former pool would overlap other blocks. */
 function finishClaim(search: Search, affinities: readonly HostAffinity[]): Choice | undefined {
   const { view, request, attributes, sequenceNumber, pools } = search;
   for (const affinity of affinities) {

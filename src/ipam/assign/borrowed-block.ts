@@ -1,11 +1,11 @@
 /**
- * An address from a block of another host: the last resort, unless strict
+ * Borrows an address from another host's block: the last resort, unless strict
  * affinity forbids it.
  *
- * First among the blocks that were read anyway. Then through the blocks that
- * exist, a page at a time, from a place of this node's own: never one read per
- * block that might exist. Having seen them all, a gap that the candidates
- * missed is found, or the pools are known to be full.
+ * First from the blocks that were read anyway. Then from all existing blocks, a
+ * page at a time, from this node's own start: never one read per possible block.
+ * After all of them, either a free block that the candidates missed is found, or
+ * the pools are known to be full.
  */
 import type { Entry, Wanted } from "../../datastore/datastore.ts";
 import { prefixCovers } from "../../ip/prefix.ts";
@@ -16,7 +16,7 @@ import { type Choice, type Search, takeFrom } from "./choice.ts";
 import { exhausted } from "./exhaustion.ts";
 import { fromGap } from "./new-block.ts";
 
-/** A full block is some ten kilobytes of text: the largest page is read well within the limit of one attempt. */
+/** A full block has about ten kilobytes of text: the largest page is read well within the time limit of one attempt. */
 const FIRST_PAGE = 128;
 const LARGEST_PAGE = 512;
 /** Enough for the 16,384 blocks of a /12. */
@@ -26,7 +26,7 @@ export function byBorrowing(search: Search): Choice | undefined {
   return fromForeignBlocks(search, [...search.view.knownBlocks(search.family)]);
 }
 
-/** Looks through the blocks that exist; throws when none of them, and no gap between them, has an address. */
+/** Searches the existing blocks; throws if none of them has a free address and no new block is possible. */
 export function fromAnyBlock(search: Search): Choice {
   const listing = listBlocks(search);
   for (const page of listing.pages) {
@@ -60,11 +60,11 @@ interface Listing {
   readonly pages: readonly (readonly Entry[])[];
   /** The page to read next. */
   readonly next?: Wanted;
-  /** Every block that exists was seen. */
+  /** Every existing block was read. */
   readonly complete: boolean;
 }
 
-/** From the node's own start to the end of the keys, then from their beginning back to the start. */
+/** From the node's own start to the last key, then from the first key back to the start. */
 function listBlocks(search: Search): Listing {
   const { view, family } = search;
   const start = startKey(search);

@@ -1,4 +1,4 @@
-/** The end of a search: which pools were tried, how full they are, and what kept the rest away. */
+/** The error for exhausted pools: which pools were tried, how full they are, and which setting excluded the rest. */
 import { PluginError } from "../../errors.ts";
 import { formatPrefix, prefixCovers, prefixSize } from "../../ip/prefix.ts";
 import { quoted } from "../../quote.ts";

@@ -1,10 +1,9 @@
 /**
- * Claims of this host that have lost their reason. They go with the next commit,
- * and are looked at only where blocks are read anyway: none of this costs a
- * round trip.
+ * Removes stale claims of this host. They are removed with the next commit, and
+ * checked only if blocks are read anyway: this never costs a round trip.
  *
- *   the block is another's, or nobody's           the claim goes
- *   its pool does not select the node any more    claim and block go, once the block is empty
+ *   the block belongs to another node or to none   the claim is removed
+ *   its pool no longer selects the node            claim and block are removed, once the block is empty
  */
 import type { OrderedChange, Wanted } from "../../datastore/datastore.ts";
 import { prefixCovers } from "../../ip/prefix.ts";
@@ -17,7 +16,7 @@ import type { View } from "../view.ts";
 /** The rest is left to the next commit. */
 const AT_ONCE = 16;
 
-/** The blocks of claims in pools that do not select the node, as far as they were not read. */
+/** The blocks, not read yet, of claims in pools that do not select the node. */
 export function unreadDeselected(view: View): readonly Wanted[] {
   return allAffinities(view)
     .filter((affinity) => view.block(affinity.cidr).kind === "unknown" && isDeselected(view, affinity))
@@ -25,7 +24,7 @@ export function unreadDeselected(view: View): readonly Wanted[] {
     .map((affinity) => view.wantedBlock(affinity.cidr));
 }
 
-/** `busy`: keys that the commit writes for a reason of its own. */
+/** `busy`: keys that the commit writes anyway. */
 export function staleAffinityChanges(view: View, node: string, busy: ReadonlySet<string>): readonly OrderedChange[] {
   return allAffinities(view)
     .filter((affinity) => !busy.has(affinity.key) && !busy.has(view.blockKey(affinity.cidr)))
@@ -48,7 +47,7 @@ function endOf(affinity: HostAffinity, view: View, node: string): readonly Order
   return endOfClaim({ node, ...affinity }, { kind: "delete", key: block, revision: known.revision });
 }
 
-/** Pools that are disabled keep their blocks: they may be enabled again. */
+/** Disabled pools keep their blocks: they may be enabled again. */
 function isDeselected(view: View, { cidr }: HostAffinity): boolean {
   const pool = view.pools().find((each) => !each.disabled && prefixCovers(each.cidr, cidr));
   return pool !== undefined && !pool.selects(view.nodeLabels() ?? {});

@@ -1,8 +1,8 @@
 /**
- * Claims on blocks of this host that were never confirmed, or are lost: a crash
- * came between the block and its claim, or the claim was about to end. Who finds
- * its address in such a block confirms the claim, after a write of the block:
- * whoever ends the claim at the same time loses its race.
+ * Confirms claims on blocks of this host that are unconfirmed or missing, because
+ * a call was killed between the block and its claim, or while it released the
+ * claim. An assignment from such a block confirms the claim after a write of the
+ * block, so that a concurrent release of the claim loses its race.
  */
 import type { OrderedChange } from "../../datastore/datastore.ts";
 import { hostAffinity, type IPAMBlock } from "../../model/ipam-block.ts";
@@ -10,7 +10,7 @@ import { touched } from "../block.ts";
 import { affinityChange, blockChange } from "../records.ts";
 import type { View } from "../view.ts";
 
-/** `busy`: keys that are written before. */
+/** `busy`: keys that the commit writes earlier. */
 export function unconfirmedClaimChanges(
   view: View,
   node: string,

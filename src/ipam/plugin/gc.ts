@@ -6,7 +6,7 @@
  * same network are kept. A leaked address may be in a block of another node
  * (borrowed), so every block is read, a page at a time. Each address is released
  * only with the sequence number it was found with: one that was assigned again
- * meanwhile is kept.
+ * in the meantime is kept.
  */
 import type { GcCall } from "../../cni/call.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
@@ -53,11 +53,11 @@ export async function releaseLeaked(
       session.log.info("Released addresses of containers that no longer exist", { count: released.length });
     }
   }
-  // Where all changes are committed at once no call leaves a handle behind that counts too many.
+  // If all changes are committed at once, no call leaves a handle that counts too many.
   if (store.atomicity === "one object") await recountHandles(network, held, { store, allocator });
 }
 
-/** Of handles of the network that count more addresses than they have left, on whatever node: nothing is taken from them. */
+/** Corrects handles of the network that count too many addresses, on any node; releases no address. */
 async function recountHandles(
   network: string,
   held: ReadonlyMap<string, number>,
@@ -74,7 +74,7 @@ async function recountHandles(
   }
 }
 
-/** The handle of every address that is held. */
+/** The handles of all allocated addresses. */
 function holdersOf(block: IPAMBlock): readonly string[] {
   return [...block.allocations.keys()].flatMap((ordinal) => attributesOf(block, ordinal)?.handleId ?? []);
 }

@@ -1,10 +1,10 @@
 /**
- * Gives back these addresses, each only if it still belongs to whom it is
- * thought to belong: by handle, by the sequence number of its allocation, or
- * both. What another owns by now is left alone and reported.
+ * Releases these addresses, each only if it still has the expected owner: by
+ * handle, by the sequence number of its allocation, or both. An address with
+ * another owner is kept and reported.
  *
- * The block of an address is found without asking the pools, which may be gone:
- * every block that could hold it is read at once.
+ * The block of an address is found without the pools, which may be deleted:
+ * every block that could contain it is read in one request.
  */
 import type { Decision, Wanted } from "../../datastore/datastore.ts";
 import { type Address, formatAddress } from "../../ip/address.ts";
@@ -68,7 +68,7 @@ export function decideReleaseAddresses(addresses: readonly GuardedAddress[], fac
 
 type Verdict =
   | { readonly kind: "release"; readonly known: KnownBlock; readonly ordinal: number; readonly handle?: string }
-  /** `released`: whose handle may still count it, if the release stopped half way. */
+  /** `released`: its handle may still count it, if the release was interrupted. */
   | { readonly kind: "absent"; readonly released?: { readonly known: KnownBlock; readonly handle: string } }
   | { readonly kind: "refused" };
 

@@ -1,7 +1,7 @@
 /**
- * Ends a host's claim on a block: an empty block goes with it, a block in use
- * stays and becomes nobody's. A claim on a block that is another's, or that
- * never came to be, goes alone.
+ * Releases a host's claim on a block. An empty block is deleted with it; a block
+ * in use stays, without a node. If the block belongs to another node or does not
+ * exist, only the claim is deleted.
  */
 import type { Change, Decision, OrderedChange } from "../../datastore/datastore.ts";
 import type { Prefix } from "../../ip/prefix.ts";
@@ -20,7 +20,7 @@ export interface AffinityRequest {
   readonly inUse: "keep" | "release";
 }
 
-/** `kept`: addresses are in use, and the request wanted such a block kept. */
+/** `kept`: addresses are in use, and the request excludes such blocks. */
 export type AffinityOutcome = "released" | "kept" | "absent";
 
 export function decideReleaseAffinity(request: AffinityRequest, facts: Facts): Decision<AffinityOutcome> {
@@ -44,7 +44,7 @@ export function decideReleaseAffinity(request: AffinityRequest, facts: Facts): D
   return { kind: "commit", changes, outcome: "released" };
 }
 
-/** A claim that was about to end, and stays: confirmed after a write of the block, so that whoever is still at it fails. */
+/** A claim whose release was started, and that stays: confirmed after a write of the block, so that a concurrent release fails. */
 function confirmAgain(
   { node, block: cidr }: AffinityRequest,
   { block, revision }: KnownBlock,

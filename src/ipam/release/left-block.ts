@@ -1,4 +1,4 @@
-/** What becomes of a block that addresses were given back to: one that is empty and nobody's goes. */
+/** Updates a block after a release: an empty block without a node is deleted. */
 import type { Change } from "../../datastore/datastore.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import * as keys from "../../model/keys.ts";
