@@ -2,6 +2,7 @@
 import type { Address } from "../ip/address.ts";
 import { KernelError } from "../linux/kernel-error.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
+import { applyGuard } from "./apply-guard.ts";
 import { applyNat } from "./apply-nat.ts";
 import { describeDrop, findUsualDrops, remedyOf } from "./forward-chains.ts";
 import type { NatPool } from "./nat-table.ts";
@@ -19,6 +20,7 @@ export async function prepareHost(netfilter: NetfilterAccess, { addresses, pools
     await netfilter.withSocket(async (socket) => {
       if (pools !== undefined) await applyNat(socket, pools);
       isRequired = false;
+      await applyGuard(socket, warn);
       const families = addresses.map(({ family }) => family);
       for (const chain of findUsualDrops(socket, families))
         warn(`${describeDrop(chain)}; to allow it: ${remedyOf(chain)}`);

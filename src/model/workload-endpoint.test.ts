@@ -91,6 +91,7 @@ describe("workloadEndpoint", () => {
     [{ ports: [{ protocol: "ICMP", port: 80 }] }, "spec.ports[0].protocol"],
     [{ ipv4Gateway: "fd00::1" }, "spec.ipv4Gateway"],
     [{ ipv6Gateway: "169.254.1.1" }, "spec.ipv6Gateway"],
+    [{ allowSpoofedSourcePrefixes: ["10.9.0.0/24"] }, "spec.allowSpoofedSourcePrefixes"],
     [{ intefaceName: "x" }, "spec.intefaceName"],
   ])("refuses %j", (change, path) => {
     const result = workloadEndpoint.decode(document({ ...spec, ...change }));

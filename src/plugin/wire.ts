@@ -11,7 +11,7 @@
  */
 import { effect, effectOf } from "../effect.ts";
 import { PluginError } from "../errors.ts";
-import { formatPrefix, isSamePrefix } from "../ip/prefix.ts";
+import { formatPrefix, type InterfaceAddress, isSamePrefix, singlePrefix } from "../ip/prefix.ts";
 import { isKernelError } from "../linux/kernel-error.ts";
 import { echoed, type NetlinkRequest } from "../linux/netlink/request.ts";
 import { attempt, type NetlinkSocket, perform } from "../linux/netlink-socket.ts";
@@ -29,6 +29,7 @@ import {
 import type { LinkRemoval } from "../linux/rtnetlink/link-removal.ts";
 import { setNeighbour } from "../linux/rtnetlink/neighbour.ts";
 import { addRoute, listRoutes, MAIN_TABLE, type Route } from "../linux/rtnetlink/route.ts";
+import { addRule } from "../linux/rtnetlink/rule.ts";
 import { createVeth } from "../linux/rtnetlink/veth.ts";
 import { readSysctl, writeSysctl } from "../linux/sysctl.ts";
 import { formerAddresses, unwireAddresses } from "./former-addresses.ts";
@@ -111,7 +112,12 @@ export function wireLinks(plan: WiringPlan, sandbox: Sandbox, options: WiringOpt
       changeLink(container, { state: "up" }),
       ...neighbours.map((neighbour) => setNeighbour({ ...neighbour, linkIndex: container.index })),
     ];
-    performWithRoutes(sandbox.container, first, { link: container, planned: routes, whenTaken: "lower priority" });
+    const behind = performWithRoutes(sandbox.container, first, {
+      link: container,
+      planned: routes,
+      whenTaken: "lower priority",
+    });
+    routeBySource(sandbox.container, container, { addresses, routes: behind });
   });
   // The container's end is ready once it is up. The kernel activates the host's end a little later and drops packets
   // until then; querying the link makes it do so now (Linux 6.8 and later).
@@ -177,13 +183,17 @@ interface RoutesOfLink {
   readonly whenTaken: "refuse" | "lower priority";
 }
 
-/** Performs the requests, then the routes, in one system call. */
-function performWithRoutes(socket: NetlinkSocket, first: readonly NetlinkRequest[], of: RoutesOfLink): void {
+/** Performs the requests, then the routes, in one system call. Returns the routes that got a lower priority. */
+function performWithRoutes(
+  socket: NetlinkSocket,
+  first: readonly NetlinkRequest[],
+  of: RoutesOfLink,
+): readonly Route[] {
   const routes = of.planned.map((route): Route => ({ ...route, linkIndex: of.link.index }));
   const refusals = attempt(socket, [...first, ...routes.map(addRoute)]);
   for (const refusal of refusals.slice(0, first.length)) if (refusal !== undefined) throw refusal;
 
-  const again: NetlinkRequest[] = [];
+  const again: Route[] = [];
   refusals.slice(first.length).forEach((refusal, index) => {
     const route = routes[index];
     if (refusal === undefined || route === undefined) return;
@@ -193,9 +203,31 @@ function performWithRoutes(socket: NetlinkSocket, first: readonly NetlinkRequest
       if (of.whenTaken === "refuse") throw takenBy(socket, route, holders[0]);
       // A route is also refused while the route to its gateway is missing.
     } else if (again.length === 0) throw refusal;
-    again.push(addRoute({ ...route, priority: route.priority ?? SECOND_PRIORITY + of.link.index }));
+    again.push({ ...route, priority: route.priority ?? SECOND_PRIORITY + of.link.index });
   });
-  if (again.length > 0) perform(socket, again);
+  if (again.length > 0) perform(socket, again.map(addRoute));
+  return again;
+}
+
+/**
+ * What a container sends from the addresses of its second interface leaves through that interface: its replies too. The
+ * host drops packets from addresses that belong to another link.
+ */
+function routeBySource(
+  socket: NetlinkSocket,
+  link: LinkEnd,
+  { addresses, routes }: { readonly addresses: readonly InterfaceAddress[]; readonly routes: readonly Route[] },
+): void {
+  const table = SECOND_PRIORITY + link.index;
+  const own = routes.filter((route) => route.table === undefined);
+  if (own.length === 0) return;
+  const requests = [
+    ...own.map((route) => addRoute({ ...route, table, ...(route.gateway?.family === 4 ? { isOnLink: true } : {}) })),
+    ...addresses.map(({ address }) => addRule({ source: singlePrefix(address), table, priority: SECOND_PRIORITY })),
+  ];
+  for (const refusal of attempt(socket, requests)) {
+    if (refusal !== undefined && !isKernelError(refusal, "EEXIST")) throw refusal;
+  }
 }
 
 /** The links that already have a route to the destination. */

@@ -20,6 +20,7 @@ describe("planWiring()", () => {
   test("plans both sides for two families", () => {
     expect(linesOf(planWiring(wiring))).toEqual([
       "host link vend0 ee:ee:ee:ee:ee:ee queues 1 mtu kernel's alias net/c/eth0",
+      "host required net/ipv4/conf/vend0/rp_filter = 1",
       "host required net/ipv4/ip_forward = 1",
       "host required net/ipv4/conf/vend0/forwarding = 1",
       "host required net/ipv4/conf/vend0/proxy_arp = 1",

@@ -97,6 +97,9 @@ const GATEWAY: Readonly<Record<Family, Address>> = {
 
 const FAMILIES = [4, 6] as const;
 
+/** The container can send from its own addresses only. IPv6 has no such setting: see firewall/guard-rules.ts. */
+const STRICT = 1;
+
 export function planWiring(wiring: Wiring): WiringPlan {
   const families = FAMILIES.filter((family) => wiring.addresses.some((address) => address.family === family));
   return {
@@ -106,7 +109,7 @@ export function planWiring(wiring: Wiring): WiringPlan {
       name: wiring.hostInterface,
       mac: HOST_MAC,
       mark: wiring.mark,
-      ...(families.includes(4) ? { ipv4: { forwarding: 1, proxyArp: 1 } } : {}),
+      ipv4: { reversePathFilter: STRICT, ...(families.includes(4) ? { forwarding: 1, proxyArp: 1 } : {}) },
       sysctls: hostSysctls(wiring.hostInterface, families),
       neighbours: wiring.addresses.map((address) => ({ address, mac: wiring.mac })),
       routes: wiring.addresses.map((address) => ({ destination: singlePrefix(address), scope: scopeOfLink(address) })),
@@ -151,6 +154,7 @@ function hostSysctls(link: string, families: readonly Family[]): readonly Planne
     withoutReading(required(`net/ipv6/conf/${link}/proxy_ndp`, "1")),
   ];
   return [
+    setAtCreation(required(`net/ipv4/conf/${link}/rp_filter`, `${STRICT}`)),
     ...(families.includes(4) ? ipv4 : []),
     ...(families.includes(6) ? ipv6 : []),
     withoutReading(optional(`net/ipv6/conf/${link}/accept_ra`, "0")),

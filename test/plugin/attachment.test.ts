@@ -291,6 +291,7 @@ const HOST_SYSCTLS = {
   "ipv4/conf/IF/forwarding": 1,
   "ipv4/conf/IF/proxy_arp": 1,
   "ipv4/conf/IF/route_localnet": 0,
+  "ipv4/conf/IF/rp_filter": 1,
   "ipv4/neigh/IF/proxy_delay": 0,
   "ipv6/conf/IF/accept_dad": 0,
   "ipv6/conf/IF/accept_ra": 0,

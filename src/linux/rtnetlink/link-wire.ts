@@ -24,7 +24,7 @@ export const INFO = { kind: 1, data: 2 } as const;
 
 /** In `LINK.families`, in the attribute of the family's number. */
 export const IPV4_FAMILY = { number: 2, settings: 1 } as const;
-export const IPV4_SETTING = { forwarding: 1, proxyArp: 3 } as const;
+export const IPV4_SETTING = { forwarding: 1, proxyArp: 3, reversePathFilter: 8 } as const;
 
 export const IFF_UP = 1;
 

@@ -151,12 +151,13 @@ export function changeLink(link: LinkReference, change: LinkChange): NetlinkRequ
   };
 }
 
-function writeIpv4(writer: MessageWriter, { forwarding, proxyArp }: Ipv4Settings): void {
+function writeIpv4(writer: MessageWriter, { forwarding, proxyArp, reversePathFilter }: Ipv4Settings): void {
   const families = writer.openUnmarked(LINK.families);
   const ipv4 = writer.openUnmarked(IPV4_FAMILY.number);
   const settings = writer.openUnmarked(IPV4_FAMILY.settings);
   if (forwarding !== undefined) writer.u32(IPV4_SETTING.forwarding, forwarding);
   if (proxyArp !== undefined) writer.u32(IPV4_SETTING.proxyArp, proxyArp);
+  if (reversePathFilter !== undefined) writer.u32(IPV4_SETTING.reversePathFilter, reversePathFilter);
   writer.close(settings);
   writer.close(ipv4);
   writer.close(families);

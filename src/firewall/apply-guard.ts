@@ -1,0 +1,21 @@
+/** The only writer of the guard table. An ADD that finds it in place costs one small read. */
+import { KernelError } from "../linux/kernel-error.ts";
+import type { NetlinkSocket } from "../linux/netlink-socket.ts";
+import { listRuleHeads } from "../linux/nftables/read.ts";
+import { loadOnce } from "../load-once.ts";
+import { GUARD_COMMENT, GUARD_TABLE } from "./guard-table.ts";
+
+const loadWriter = loadOnce(() => Promise.all([import("./guard-rules.ts"), import("../linux/nftables/commit.ts")]));
+
+/** A kernel that cannot do it is warned about: IPv4 is guarded by the reverse path filter of each link as well. */
+export async function applyGuard(socket: NetlinkSocket, warn: (message: string) => void): Promise<void> {
+  const rules = listRuleHeads(socket, GUARD_TABLE);
+  if (rules.length === 1 && rules[0]?.comment === GUARD_COMMENT) return;
+  const [{ guardChanges }, { commit }] = await loadWriter();
+  try {
+    commit(socket, guardChanges());
+  } catch (failure) {
+    if (!(failure instanceof KernelError)) throw failure;
+    warn(`Pods can send IPv6 packets from addresses that are not their own: ${failure.message}`);
+  }
+}
