@@ -1,5 +1,6 @@
 /** The dependencies of the allocator. */
 import type { Datastore } from "../datastore/datastore.ts";
+import type { Address } from "../ip/address.ts";
 import type { Pace } from "./commit-loop.ts";
 import type { HintStore } from "./hints.ts";
 import type { Turn } from "./host-turn.ts";
@@ -7,6 +8,8 @@ import type { Turn } from "./host-turn.ts";
 /** Time, randomness, hints and locking. */
 export interface AllocatorMeans extends Pace {
   readonly now: () => Date;
+  /** Whether the address is one of this host, or of its gateway: it is not assigned. Reads the kernel. */
+  readonly isHostAddress?: (address: Address) => boolean;
   readonly warn?: (message: string) => void;
   /** Stores the blocks this host used last; if absent, they are kept in memory. */
   readonly hints?: HintStore;

@@ -120,7 +120,7 @@ async function assignOrFail(
     {
       action: `assign addresses to ${quoted(request.handle)}`,
       first: (again) => [...baseWanted(request.node, request.handle), ...wantedBlocks(likely, again)],
-      decide: (facts) => decideAssign(request, facts, means.now()),
+      decide: (facts) => decideAssign(request, facts, { now: means.now(), isHostAddress: means.isHostAddress }),
       partly,
     },
     means,

@@ -64,8 +64,11 @@ export function assignNext(
   block: IPAMBlock,
   attributes: BlockAttribute,
   reserved: readonly Prefix[],
+  isUnusable: (address: Address) => boolean = () => false,
 ): Taken | undefined {
-  const ordinal = block.unallocated.find((each) => !isAllocated(block, each) && !isReserved(block, each, reserved));
+  const ordinal = block.unallocated.find(
+    (each) => !isAllocated(block, each) && !isReserved(block, each, reserved) && !isUnusable(addressAt(block, each)),
+  );
   return ordinal === undefined ? undefined : { block: take(block, ordinal, attributes), ordinal };
 }
 

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
+import { askTcp, hearUdp, openUdpClient, serveTcp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { openPluginSite, type PluginSite } from "../support/plugin-site.ts";
-import { askTcp, hearUdp, openUdpClient, serveTcp } from "../support/namespace-sockets.ts";
 
 const needs = [hostProblem(), program("nft")];
 const testPackets = testNeeding(...needs);

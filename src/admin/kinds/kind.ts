@@ -46,6 +46,8 @@ export interface DescribedSection {
 export interface KindHooks<R extends Resource = Resource> {
   /** What `describe` shows in addition to the resource itself. */
   describe?(store: Datastore, resource: R): Promise<readonly DescribedSection[]>;
+  /** What the user should know about a resource that is written on this host; it is written nevertheless. */
+  warnings?(resource: R, context: Context): Promise<readonly string[]>;
   /** Checks against other records in the datastore before a resource is created. */
   checkCreate?(store: Datastore, resource: R): Promise<readonly Problem[]>;
   /** Who uses the resource: it is then deleted only with --force. */

@@ -2,6 +2,7 @@ import type { IPPool } from "../../model/ip-pool.ts";
 import { POOL } from "../../model/kinds.ts";
 import { describePool } from "../ipam/describe.ts";
 import { deletePool } from "../resources/delete-pool.ts";
+import { hostOverlaps } from "../resources/host-overlaps.ts";
 import { checkPoolBlocks } from "../resources/pool-blocks.ts";
 import type { AdminKind } from "./kind.ts";
 
@@ -19,6 +20,7 @@ export const POOL_ROW: AdminKind<IPPool> = {
     { header: "SELECTOR", cell: ({ spec }) => spec.nodeSelector },
   ],
   describe: describePool,
+  warnings: hostOverlaps,
   checkCreate: checkPoolBlocks,
   deleteResource: deletePool,
   deletedUnreadNote:

@@ -53,11 +53,20 @@ function writeCommand(mode: WriteMode, summary: string, examples: readonly Examp
     examples,
     async run(context, given) {
       const all = await readGivenResources(context, given);
+      await printWarnings(all, context);
       // A dry run does not create a datastore either.
       const open = mode === "replace" || isDryRun(given) ? withDatastore : withNewDatastore;
       return open(context, given, (store) => writeAll(store, all, { mode, context, given }));
     },
   };
+}
+
+/** On stderr, before anything is written. A host that cannot be read has no warnings. */
+async function printWarnings(all: readonly GivenResource[], context: Context): Promise<void> {
+  for (const { kind, resource } of all) {
+    const warnings = (await kind.warnings?.(resource, context).catch(() => [])) ?? [];
+    for (const warning of warnings) context.stderr(`warning: ${warning}\n`);
+  }
 }
 
 interface Writing {

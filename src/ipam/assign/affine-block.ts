@@ -9,9 +9,9 @@
 
 import { prefixCovers } from "../../ip/prefix.ts";
 import { hostAffinity } from "../../model/ipam-block.ts";
-import { assignNext, emptyBlock } from "../block.ts";
+import { emptyBlock } from "../block.ts";
 import type { HostAffinity } from "../records.ts";
-import { type Choice, type Search, takeAndClaim, takeFrom } from "./choice.ts";
+import { type Choice, type Search, takeAndClaim, takeFrom, takeNext } from "./choice.ts";
 import { unreadCandidates } from "./new-block.ts";
 
 export function fromAffineBlocks(search: Search): Choice | undefined {
@@ -38,11 +38,11 @@ function usableAffinities(search: Search): readonly HostAffinity[] {
 }
 
 function fromAffineBlock(search: Search, affinity: HostAffinity): Choice | undefined {
-  const { view, request, attributes } = search;
+  const { view, request } = search;
   const known = view.block(affinity.cidr);
   if (known.kind !== "present" || known.block.affinity !== hostAffinity(request.node)) return undefined;
 
-  const taken = assignNext(known.block, attributes, view.reserved());
+  const taken = takeNext(search, known.block);
   if (!taken) return undefined;
   return affinity.state === "confirmed"
     ? takeFrom(search, known, taken)
@@ -51,12 +51,12 @@ function fromAffineBlock(search: Search, affinity: HostAffinity): Choice | undef
 
 /** Only with the pool's own block length: a claim left by a former pool would overlap other blocks. */
 function finishClaim(search: Search, affinities: readonly HostAffinity[]): Choice | undefined {
-  const { view, request, attributes, sequenceNumber, pools } = search;
+  const { view, request, sequenceNumber, pools } = search;
   for (const affinity of affinities) {
     const pool = pools.find((each) => prefixCovers(each.cidr, affinity.cidr));
     if (view.block(affinity.cidr).kind !== "absent" || pool?.blockLength !== affinity.cidr.length) continue;
     const block = emptyBlock(affinity.cidr, hostAffinity(request.node), sequenceNumber);
-    const taken = assignNext(block, attributes, view.reserved());
+    const taken = takeNext(search, block);
     if (taken) return takeAndClaim(search, { taken, before: { block }, affinity });
   }
   return undefined;

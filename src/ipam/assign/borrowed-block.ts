@@ -9,10 +9,9 @@
  */
 import type { Entry, Wanted } from "../../datastore/datastore.ts";
 import { prefixCovers } from "../../ip/prefix.ts";
-import { assignNext } from "../block.ts";
 import { candidateBlocks } from "../candidates.ts";
 import type { KnownBlock } from "../view.ts";
-import { type Choice, type Search, takeFrom } from "./choice.ts";
+import { type Choice, type Search, takeFrom, takeNext } from "./choice.ts";
 import { exhausted } from "./exhaustion.ts";
 import { fromGap } from "./new-block.ts";
 
@@ -45,12 +44,12 @@ export function fromAnyBlock(search: Search): Choice {
 }
 
 function fromForeignBlocks(search: Search, blocks: readonly KnownBlock[]): Choice | undefined {
-  const { view, pools, attributes } = search;
+  const { view, pools } = search;
   if (view.configuration().strictAffinity) return undefined;
   for (const known of blocks) {
     if (known.block.unallocated.length === 0) continue;
     if (!pools.some((pool) => prefixCovers(pool.cidr, known.block.cidr))) continue;
-    const taken = assignNext(known.block, attributes, view.reserved());
+    const taken = takeNext(search, known.block);
     if (taken) return takeFrom(search, known, taken);
   }
   return undefined;

@@ -1,9 +1,9 @@
 /** What a search for one address works with, and what it may answer. */
 import type { Change, OrderedChange, Wanted } from "../../datastore/datastore.ts";
-import type { Family } from "../../ip/address.ts";
+import type { Address, Family } from "../../ip/address.ts";
 import { type Prefix, prefixCovers } from "../../ip/prefix.ts";
 import type { BlockAttribute, IPAMBlock } from "../../model/ipam-block.ts";
-import type { Taken } from "../block.ts";
+import { assignNext, type Taken } from "../block.ts";
 import type { Pool } from "../pools.ts";
 import { affinityChange, affinityRewrite, blockChange, blockRewrite, type HostAffinity } from "../records.ts";
 import type { AssignRequest } from "../request.ts";
@@ -15,6 +15,8 @@ export interface Search {
   readonly family: Family;
   /** The pools that may serve, the preferred first. */
   readonly pools: readonly Pool[];
+  /** Whether the address is one of this host, or of its gateway. */
+  readonly isHostAddress: (address: Address) => boolean;
   readonly attributes: BlockAttribute;
   /** Where the sequence numbers of a new block begin. */
   readonly sequenceNumber: bigint;
@@ -42,6 +44,11 @@ export interface TakeChanges {
   readonly take: readonly OrderedChange[];
   /** Confirms the claim. */
   readonly confirm: readonly OrderedChange[];
+}
+
+/** Takes the next address of the block that may be assigned on this host. */
+export function takeNext({ view, attributes, isHostAddress }: Search, block: IPAMBlock): Taken | undefined {
+  return assignNext(block, attributes, view.reserved(), isHostAddress);
 }
 
 /** An address of a block that exists, whoever it is affine to. */

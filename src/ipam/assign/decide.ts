@@ -4,6 +4,7 @@
  */
 import type { Decision, OrderedChange, Wanted } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
+import type { Address } from "../../ip/address.ts";
 import { prefixContains } from "../../ip/prefix.ts";
 import type { BlockAttribute, IPAMBlock } from "../../model/ipam-block.ts";
 import { addressAt, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE } from "../block.ts";
@@ -28,12 +29,18 @@ export interface AssignOutcome extends Assignment {
   readonly nodeRegistered: boolean;
 }
 
-export function decideAssign(request: AssignRequest, facts: Facts, now: Date): Decision<AssignOutcome> {
+/** What a decision needs besides the records. */
+export interface AssignMeans {
+  readonly now: Date;
+  readonly isHostAddress?: ((address: Address) => boolean) | undefined;
+}
+
+export function decideAssign(request: AssignRequest, facts: Facts, means: AssignMeans): Decision<AssignOutcome> {
   requireOnePerFamily(request.wishes);
   const view = new View(facts, request.node);
   const { node, machineIdentity } = request;
   if (machineIdentity !== undefined) requireOwnNode(view.registeredNode(), { node, machineIdentity });
-  const choices = request.wishes.map((wish) => choose(wish, openSearch(wish, { view, request, now })));
+  const choices = request.wishes.map((wish) => choose(wish, openSearch(wish, { view, request, ...means })));
 
   const wanted = choices.flatMap((choice) => (choice.kind === "read" ? choice.wanted : []));
   if (wanted.length > 0) return { kind: "read", wanted: withoutRepeats([...wanted, ...unreadDeselected(view)]) };
@@ -54,16 +61,14 @@ function choose(wish: Wish, search: Search): Choice {
   );
 }
 
-function openSearch(
-  wish: Wish,
-  given: { readonly view: View; readonly request: AssignRequest; readonly now: Date },
-): Search {
-  const { view, request, now } = given;
+function openSearch(wish: Wish, given: AssignMeans & { readonly view: View; readonly request: AssignRequest }): Search {
+  const { view, request, now, isHostAddress = () => false } = given;
   return {
     view,
     request,
     family: wish.kind === "given" ? wish.address.family : wish.family,
     pools: [],
+    isHostAddress,
     attributes: attributesFor(request, now),
     sequenceNumber: BigInt(now.getTime()) * 1_000_000n,
   };

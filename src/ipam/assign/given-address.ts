@@ -39,6 +39,10 @@ function whatIsHeld(search: Search, address: Address): Choice | undefined {
 
 function fromPool(search: Search, address: Address): Choice {
   const { view, request, sequenceNumber } = search;
+  if (search.isHostAddress(address)) {
+    const reason = "this host, or its gateway, has it";
+    throw new PluginError("address-taken", `Cannot assign address "${formatAddress(address)}": ${reason}`);
+  }
   const pool = poolHolding(view.pools(), address);
   const cidr = blockOf(address, pool.blockLength);
   const known = view.block(cidr);

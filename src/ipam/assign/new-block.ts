@@ -11,11 +11,11 @@ import type { Wanted } from "../../datastore/datastore.ts";
 import { formatPrefix, type Prefix, prefixCovers } from "../../ip/prefix.ts";
 import { hostAffinity } from "../../model/ipam-block.ts";
 import { quoted } from "../../quote.ts";
-import { assignNext, emptyBlock } from "../block.ts";
+import { emptyBlock } from "../block.ts";
 import { candidateBlocks } from "../candidates.ts";
 import type { Pool } from "../pools.ts";
 import type { HostAffinity } from "../records.ts";
-import { type Choice, type Search, takeAndClaim } from "./choice.ts";
+import { type Choice, type Search, takeAndClaim, takeNext } from "./choice.ts";
 
 const PROBES_PER_POOL = 128;
 /** Of all pools together: where that many exist, looking through what exists is quicker. */
@@ -98,7 +98,7 @@ function* candidates(search: Search, limit: number): Generator<Prefix> {
 }
 
 function claim(search: Search, candidate: Prefix, unread?: "absent when unread"): Choice | undefined {
-  const { view, request, attributes, sequenceNumber } = search;
+  const { view, request, sequenceNumber } = search;
   const known = view.block(candidate);
   if (known.kind === "unknown" && !unread) return undefined;
 
@@ -106,10 +106,10 @@ function claim(search: Search, candidate: Prefix, unread?: "absent when unread")
   const owner = hostAffinity(request.node);
   if (known.kind !== "present") {
     const block = emptyBlock(candidate, owner, sequenceNumber);
-    const taken = assignNext(block, attributes, view.reserved());
+    const taken = takeNext(search, block);
     return taken && takeAndClaim(search, { taken, before: { block }, affinity });
   }
   if (known.block.affinity !== undefined && known.block.affinity !== owner) return undefined;
-  const taken = assignNext({ ...known.block, affinity: owner }, attributes, view.reserved());
+  const taken = takeNext(search, { ...known.block, affinity: owner });
   return taken && takeAndClaim(search, { taken, before: known, affinity });
 }
