@@ -7,7 +7,7 @@ import { program, testNeeding } from "../support/needs.ts";
 import { CLIENT4, HOST4, mainPluginProblem, openPortHost, type PortHost } from "./port-host.ts";
 import { port, portmapOn } from "./portmap-calls.ts";
 
-const needs = [hostProblem(), program("nft"), mainPluginProblem()];
+const needs = [hostProblem(), program("nft"), program("tc"), mainPluginProblem()];
 const testLoopback = testNeeding(...needs);
 
 describe("the host's loopback", () => {
@@ -86,7 +86,8 @@ describe("the host's loopback", () => {
   testLoopback("is no source of packets from pods", async () => {
     const network = world.network({ main: "ptp" });
     const pod = await world.makePod("spoofer", [port(85)]);
-    await network.add(pod.attachment);
+    const { interfaces } = await network.add(pod.attachment);
+    await world.host.must(["tc", "qdisc", "delete", "dev", interfaces?.[0]?.name ?? "", "ingress"]);
     const inPod = ["nsenter", `--net=${pod.attachment.netns}`];
     const settings = "for each in /proc/sys/net/ipv4/conf/*/route_localnet; do echo 1 > $each; done";
     await world.host.must([...inPod, "sh", "-ec", `ip address add 127.0.0.9/32 dev lo; ${settings}`]);
@@ -105,4 +106,33 @@ describe("the host's loopback", () => {
     expect(await send()).toEqual(["127.0.0.9"]);
     await network.del(pod.attachment);
   });
+
+  for (const main of ["own", "ptp"] as const) {
+    testLoopback(`stays closed to a pod behind ${main} after somebody flushed the whole ruleset`, async () => {
+      const network = world.network({ main });
+      const pod = await world.makePod(`flush-${main}`, [port(86)]);
+      const { ips, interfaces } = await network.add(pod.attachment);
+      const { host } = world;
+      const inPod = ["nsenter", `--net=${pod.attachment.netns}`];
+      const settings = "for each in /proc/sys/net/ipv4/conf/*/route_localnet; do echo 1 > $each; done";
+      const [gateway] =
+        (await host.must([...inPod, "ip", "-4", "route", "show", "default"])).match(/(?<=via )\S+/) ?? [];
+      await host.must([...inPod, "sh", "-ec", `ip address del 127.0.0.1/8 dev lo; ${settings}`]);
+      await host.must([...inPod, "ip", "route", "add", "127.0.0.1/32", "via", gateway ?? ""]);
+      using _secret = serveTcp(world.netns, "secret", 7777, "127.0.0.1");
+      using _pod = serveTcp(pod.netns, "pod", 80);
+      expect(await askTcp(world.netns, "127.0.0.1", 86)).toStartWith("pod ");
+
+      await host.must(["nft", "flush ruleset"]);
+      expect(await askTcp(pod.netns, "127.0.0.1", 7777)).toBe("silence");
+      const own = ips[0]?.address.split("/")[0] ?? "";
+      expect(await askTcp(world.netns, own, 80)).toStartWith("pod ");
+
+      // Without the link's filters it is reachable: the test tries a real path.
+      const link = interfaces?.[0]?.name ?? "";
+      await host.must(["tc", "qdisc", "delete", "dev", link, "ingress"]);
+      expect(await askTcp(pod.netns, "127.0.0.1", 7777)).toStartWith("secret");
+      await network.del(pod.attachment);
+    });
+  }
 });

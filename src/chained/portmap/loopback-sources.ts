@@ -1,6 +1,8 @@
 /**
  * Lets packets from 127.0.0.1 leave through the link to a pod (`route_localnet`).
- * The table's guard keeps packets to and from 127.0.0.0/8 from coming in by it.
+ * The table's guard keeps packets to and from 127.0.0.0/8 from coming in by it, and so do
+ * filters of the link of a pod itself, which stay when somebody flushes the ruleset. A bridge
+ * has the table alone: with br_netfilter, replies reach the filters with their NAT undone.
  *
  * A link of one pod ends with the pod. A bridge stays: `loopback-links` notes the
  * pods for which it was switched on, and with the last of them it is switched off again.
@@ -11,6 +13,8 @@ import { commit, tryCommit } from "../../linux/nftables/commit.ts";
 import { listElements } from "../../linux/nftables/read.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import { concatenate, interfaceValue } from "../../linux/nftables/value.ts";
+import { reflectLoopback } from "../../linux/rtnetlink/loopback-filter.ts";
+import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
 import { readSysctl, writeSysctl } from "../../linux/sysctl.ts";
 import type { Claim } from "./claim.ts";
 import type { PodLink } from "./masqueraded-sources.ts";
@@ -25,7 +29,9 @@ export function allowLoopbackSources(socket: NetlinkSocket, link: PodLink, pod: 
     const elements = [{ key: keyOf(link.name, pod) }];
     commit(socket, [{ kind: "add-elements", table: tableOf(4), set: SET.loopbackLinks, elements }]);
   }
-  if (!isAllowed) writeSysctl(settingOf(link.name), "1");
+  if (isAllowed) return;
+  if (!link.isShared) withRouteSocket((route) => reflectLoopback(route, link));
+  writeSysctl(settingOf(link.name), "1");
 }
 
 /** After these ports were released: switches off what was switched on for their pods alone. */

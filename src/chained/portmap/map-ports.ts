@@ -3,13 +3,16 @@
  * tracked UDP connections of earlier owners. A failure removes the ports again.
  */
 import type { AddCall } from "../../cni/call.ts";
+import type { Address } from "../../ip/address.ts";
 import { prefixContains } from "../../ip/prefix.ts";
+import { KernelError } from "../../linux/kernel-error.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { isPortInUse } from "../../linux/port-in-use.ts";
 import { assignPorts } from "./assign-ports.ts";
 import { type Claim, formatHostPort, isForAnyAddress } from "./claim.ts";
 import { allowLoopbackSources, takeBackLoopbackSources } from "./loopback-sources.ts";
 import { protocolName } from "./mapping.ts";
+import type { PodLink } from "./masqueraded-sources.ts";
 import { ownerOf } from "./port-owner.ts";
 import type { PortRecord, RecordSet } from "./port-records.ts";
 import { releasePorts } from "./release.ts";
@@ -56,8 +59,22 @@ async function writePorts(
     }
     const pod = records.find((record) => record.kind === "port")?.claim.podAddress;
     if (family === 4 && loopbackLink !== undefined && pod !== undefined) {
-      allowLoopbackSources(socket, loopbackLink, pod);
+      serveLoopback(socket, { link: loopbackLink, pod }, surroundings);
     }
+  }
+}
+
+/** Rather no service on 127.0.0.1 than one that would open the host's loopback to the pod. */
+function serveLoopback(
+  socket: NetlinkSocket,
+  { link, pod }: { readonly link: PodLink; readonly pod: Address },
+  { warn }: Surroundings,
+): void {
+  try {
+    allowLoopbackSources(socket, link, pod);
+  } catch (failure) {
+    if (!(failure instanceof KernelError)) throw failure;
+    warn(`Host ports of the container are not served on 127.0.0.1: ${failure.message}`);
   }
 }
 

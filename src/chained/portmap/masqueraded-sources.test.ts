@@ -5,7 +5,7 @@ import { masqueradedSources } from "./masqueraded-sources.ts";
 const shown = (pod: string, isShared: boolean, masquerade: "none" | "needed" | "all") => {
   const address = parseInterfaceAddress(pod);
   if (address === undefined) throw new Error(pod);
-  return masqueradedSources(address, { name: "link", isShared, isUplink: false }, { masquerade }).map(
+  return masqueradedSources(address, { name: "link", index: 2, isShared, isUplink: false }, { masquerade }).map(
     ({ source, length }) => formatPrefix({ network: source, length }),
   );
 };

@@ -17,6 +17,7 @@ import { LOOPBACK } from "./table.ts";
 /** The link behind which the pod is, as the host sees it. */
 export interface PodLink {
   readonly name: string;
+  readonly index: number;
   /** Others are on the link besides the pod: a bridge. */
   readonly isShared: boolean;
   /** It also leads elsewhere: packets from 127.0.0.1 are never allowed to leave through it. */

@@ -19,6 +19,6 @@ export function findPodLink(pod: Address): PodLink | undefined {
     const elsewhere = ELSEWHERE[pod.family];
     const isDefault = elsewhere !== undefined && linkTowards(socket, elsewhere) === index;
     const isUplink = isDefault || !KINDS_TO_PODS.includes(link.kind);
-    return { name: link.name, isShared: link.kind === "bridge", isUplink };
+    return { name: link.name, index: link.index, isShared: link.kind === "bridge", isUplink };
   });
 }

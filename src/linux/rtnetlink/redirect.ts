@@ -16,7 +16,7 @@ import { dump, type NetlinkSocket } from "../netlink-socket.ts";
 import type { ShapedLink } from "./qdisc.ts";
 import { HEADER_LENGTH, INGRESS_HANDLE, RTM, TRAFFIC, trafficHeader } from "./traffic-wire.ts";
 
-const U32 = { selector: 5, actions: 7 } as const;
+export const U32 = { selector: 5, actions: 7 } as const;
 const FIRST_ACTION = 1;
 const ACTION = { kind: 1, options: 2 } as const;
 const MIRRED_PARAMETERS = 2;
@@ -70,11 +70,11 @@ export function deleteIngressRedirect(link: ShapedLink, known?: IngressFilter): 
   };
 }
 
-function filterHeader({ index }: ShapedLink, known: IngressFilter | undefined): Uint8Array {
+export function filterHeader({ index }: ShapedLink, known: Pick<IngressFilter, "handle"> | undefined): Uint8Array {
   return trafficHeader({ linkIndex: index, parent: INGRESS_SIDE, info: PLACE, handle: known?.handle ?? 0 });
 }
 
-function writeRedirection(writer: MessageWriter, targetIndex: number): void {
+export function writeRedirection(writer: MessageWriter, targetIndex: number): void {
   const parameters = new Uint8Array(MIRRED_LENGTH);
   const view = new DataView(parameters.buffer);
   view.setInt32(MIRRED_PLACE.action, STOLEN, true);
