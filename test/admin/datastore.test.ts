@@ -144,6 +144,10 @@ for (const [name, missing, start] of SITES) {
       expect((await plugin("ADD", "c2")).exitCode).toBe(0);
 
       expect(await ctl("delete node node-1")).toMatchObject({
+        exitCode: 1,
+        stderr: expect.stringContaining('"net.c2"'),
+      });
+      expect(await ctl("delete node node-1 --force")).toMatchObject({
         exitCode: 0,
         stderr: expect.stringContaining("1 block was"),
       });
