@@ -19,6 +19,7 @@ describe("decodeArguments()", () => {
     ["", {}],
     ["IP=10.0.0.9", { ip: "10.0.0.9" }],
     ["IP=", {}],
+    ["MAC=02:00:00:00:00:07", { mac: "02:00:00:00:00:07" }],
     ["A=1;IgnoreUnknown=true", {}],
     ["IgnoreUnknown=TRUE;A=1", {}],
     ["IgnoreUnknown=false;IP=::1", { ip: "::1" }],

@@ -14,6 +14,8 @@ export interface CniArguments {
   readonly infraContainerId?: string | undefined;
   /** The requested address, as text. */
   readonly ip?: string | undefined;
+  /** The requested MAC address, as text. */
+  readonly mac?: string | undefined;
 }
 
 const KEYS: Readonly<Record<string, keyof CniArguments>> = {
@@ -22,6 +24,7 @@ const KEYS: Readonly<Record<string, keyof CniArguments>> = {
   K8S_POD_UID: "podUid",
   K8S_POD_INFRA_CONTAINER_ID: "infraContainerId",
   IP: "ip",
+  MAC: "mac",
 };
 
 const IGNORE_UNKNOWN = "IgnoreUnknown";

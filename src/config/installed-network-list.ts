@@ -33,6 +33,7 @@ export function installedNetworkList(datastore: InstalledDatastore, names: Ident
         log_level: "INFO",
         log_file_path: `${names.logDirectory}/cni/cni.log`,
         ipam: { type: names.ipamType },
+        capabilities: { ips: true, mac: true },
       },
       { type: "portmap", snat: true, capabilities: { portMappings: true } },
       { type: "bandwidth", capabilities: { bandwidth: true } },

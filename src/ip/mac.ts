@@ -7,6 +7,11 @@ export function parseMac(text: string): Uint8Array<ArrayBuffer> | undefined {
   return Uint8Array.from(text.split(/[:-]/), (pair) => Number.parseInt(pair, 16));
 }
 
+/** Whether it is the address of one interface, not of a group. */
+export function isUnicastMac(mac: Uint8Array): boolean {
+  return ((mac[0] ?? 1) & 1) === 0;
+}
+
 const HEX = "0123456789abcdef";
 
 /**

@@ -292,6 +292,29 @@ describe("assign() of a given address", () => {
     expect(error.details).toContain("blue 10.0.0.0/24");
   });
 
+  test("refuses one outside the pools of the network, and names them", async () => {
+    await seed(store, poolChange("red", "10.8.0.0/24"), poolChange("green", "10.7.0.0/24"));
+    const within = (text: string, pools: readonly string[]) =>
+      allocator.assign(given(text, { wishes: [{ kind: "given", address: address(text), pools }] }));
+
+    const error = await rejectionOf(() => within("10.8.0.1", ["green", "10.0.0.0/24"]));
+    expect(error.kind).toBe("address-outside-pools");
+    expect(error.message).toContain('pool "red", which is not listed in "ipam.ipv4_pools"');
+    expect(error.details).toBe("pools: green 10.7.0.0/24, blue 10.0.0.0/24 (of nodes rack == '9')");
+    expect((await rejectionOf(() => within("10.8.0.1", ["absent"]))).kind).toBe("pool-unknown");
+    expect(textsOf(await within("10.8.0.1", ["10.8.0.0/24"]))).toEqual(["10.8.0.1"]);
+  });
+
+  test("refuses a second address to one attachment, and takes nothing", async () => {
+    await allocator.assign(given("10.0.0.7"));
+
+    const error = await rejectionOf(() => allocator.assign(given("10.0.0.8")));
+    expect(error.kind).toBe("address-taken");
+    expect(error.message).toContain('already has "10.0.0.7"');
+    expect(textsOf(await allocator.assign(given("10.0.0.8", { handle: "net.b" })))).toEqual(["10.0.0.8"]);
+    expect(await problems()).toEqual([]);
+  });
+
   test("takes it from another node's block, except under strict affinity", async () => {
     await allocator.assign({ ...given("10.0.0.1"), handle: "net.b", node: "node-2" });
     await allocator.assign(given("10.0.0.2"));

@@ -25,7 +25,7 @@ describe("assignRequest()", () => {
     ["records a pod with its namespace", { podNamespace: "ns", podName: "web" }, { pod: "web", namespace: "ns" }],
     ["takes a name without a namespace for no pod", { podName: "web" }, {}],
   ] as const)("%s", (_, args, attributes) => {
-    expect(assignRequest(attachment, { ipam, args, onLink: [] })).toMatchObject({
+    expect(assignRequest(attachment, { ipam, args, requested: [], onLink: [] })).toMatchObject({
       ...attachment.owner,
       node: "n",
       attributes,

@@ -48,15 +48,21 @@ export function choosePools(pools: readonly Pool[], wish: PoolWish): readonly Po
   });
 }
 
-/** The enabled pool that contains the address; throws if there is none. */
-export function poolHolding(pools: readonly Pool[], address: Address): Pool {
+/** The enabled pool that contains the address; throws if there is none, or if it is not one of those `asked` for. */
+export function poolHolding(pools: readonly Pool[], address: Address, asked: readonly string[] = []): Pool {
   const pool = pools.find((each) => !each.disabled && prefixContains(each.cidr, address));
-  if (pool) return pool;
-  throw new PluginError(
-    "address-outside-pools",
-    `Cannot assign address "${formatAddress(address)}": it is not in an enabled pool`,
-    { details: describePools(pools) },
-  );
+  if (pool === undefined) throw outside(address, "it is not in an enabled pool", pools);
+  if (asked.length === 0) return pool;
+  const allowed = askedPools(pools, address.family, asked);
+  if (allowed.includes(pool)) return pool;
+  const field = `"ipam.ipv${address.family}_pools"`;
+  throw outside(address, `it is in pool "${pool.name}", which is not listed in ${field} of the network`, allowed);
+}
+
+function outside(address: Address, state: string, pools: readonly Pool[]): PluginError {
+  return new PluginError("address-outside-pools", `Cannot assign address "${formatAddress(address)}": ${state}`, {
+    details: describePools(pools),
+  });
 }
 
 /** `pools: blue 10.0.0.0/16, red fd00::/64 (disabled)`: the pools that could have been requested, for error messages. */

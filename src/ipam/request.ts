@@ -6,10 +6,10 @@ import type { Owner } from "./block.ts";
 import type { ThisMachine } from "./node-machine.ts";
 import type { Pool } from "./pools.ts";
 
-/** One address: any of a family, or this very one. */
+/** One address: any address of a family, or a given one. With `pools`, CIDRs or names, only an address in one of them. */
 export type Wish =
   | { readonly kind: "automatic"; readonly family: Family; readonly pools?: readonly string[] | undefined }
-  | { readonly kind: "given"; readonly address: Address };
+  | { readonly kind: "given"; readonly address: Address; readonly pools?: readonly string[] | undefined };
 
 export interface AssignRequest extends Owner {
   /** Addresses that the owner holds under another node's name are recorded for this one: see `onAnyNode`. */

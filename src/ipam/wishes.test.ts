@@ -5,8 +5,13 @@ import { thrownBy } from "../../test/support/thrown-by.ts";
 import { identity } from "../identity.ts";
 import { wishesOf } from "./wishes.ts";
 
-const plan = (ipam: object, ip?: string) =>
-  wishesOf({ ipam: decode({ ipam: { type: identity.ipamType, ...ipam } }).ipam, args: { ip } });
+const plan = (ipam: object, ...requested: readonly string[]) =>
+  wishesOf({
+    ipam: decode({ ipam: { type: identity.ipamType, ...ipam } }).ipam,
+    requested: requested.map((text, index) => ({ address: address(text), place: `place ${index}` })),
+  });
+const given = (text: string, pools?: readonly string[]) => ({ kind: "given" as const, address: address(text), pools });
+const automatic = (family: 4 | 6, pools?: readonly string[]) => ({ kind: "automatic" as const, family, pools });
 
 describe("wishesOf()", () => {
   test.each([
@@ -25,14 +30,34 @@ describe("wishesOf()", () => {
     expect(plan(ipam)).toEqual([...wishes]);
   });
 
-  test("wishes for the address of CNI_ARGS and for no other", () => {
-    expect(plan({ assign_ipv6: "true" }, "10.0.0.9")).toEqual([{ kind: "given", address: address("10.0.0.9") }]);
-    expect(plan({ assign_ipv4: "false" }, "fd00::9")).toEqual([{ kind: "given", address: address("fd00::9") }]);
-    expect(plan({}, "::ffff:10.0.0.9")).toEqual([{ kind: "given", address: address("10.0.0.9") }]);
+  test.each([
+    [
+      "one family, and the other as the config says",
+      { assign_ipv6: "true" },
+      ["10.0.0.9"],
+      [given("10.0.0.9"), automatic(6)],
+    ],
+    ["IPv6, and IPv4 as the config says", {}, ["fd00::9"], [automatic(4), given("fd00::9")]],
+    ["one family, if the config assigns no other", { assign_ipv4: "false" }, ["fd00::9"], [given("fd00::9")]],
+    ["both families", {}, ["fd00::9", "10.0.0.9"], [given("10.0.0.9"), given("fd00::9")]],
+    [
+      "both families, each within the pools of the config",
+      { assign_ipv6: "true", ipv4_pools: ["blue"], ipv6_pools: ["blue6"] },
+      ["10.0.0.9", "fd00::9"],
+      [given("10.0.0.9", ["blue"]), given("fd00::9", ["blue6"])],
+    ],
+  ] as const)("wishes for requested addresses: %s", (_, ipam, requested, wishes) => {
+    expect(plan(ipam, ...requested)).toEqual([...wishes]);
   });
 
-  test("refuses what is no address, and a config that wishes for none", () => {
-    expect(thrownBy(() => plan({}, "10.0.0")).kind).toBe("environment-invalid");
+  test("refuses two addresses of one family, and says where each is requested", () => {
+    const failure = thrownBy(() => plan({}, "10.0.0.9", "fd00::9", "10.0.0.10"));
+
+    expect(failure.kind).toBe("field-unsupported");
+    expect(failure.message).toContain('"10.0.0.9" (place 0) and "10.0.0.10" (place 2)');
+  });
+
+  test("refuses a config that wishes for none", () => {
     expect(thrownBy(() => plan({ assign_ipv4: "false" })).kind).toBe("config-invalid");
   });
 });

@@ -1,31 +1,34 @@
 /**
- * Which addresses an attachment requests.
+ * Which addresses an attachment asks the allocator for.
  *
- *   annotations  >  CNI_ARGS and the network config  >  node selectors of the pools
+ *   annotations (not yet)  >  requests of the runtime  >  network config  >  node selectors of the pools
  *
- * The first source that is set decides. The allocator evaluates the last one: a
- * request without pools may use any pool that selects the node. Pure.
+ * For each family the first source that asks decides; a family that the runtime
+ * does not ask for is assigned as the config says. An address that the runtime
+ * asks for must be in the pools that the config lists for its family. If the
+ * config lists none, the allocator takes any pool that selects the node.
+ * Pure.
  */
-import type { CniArguments } from "../cni/arguments.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { PluginError } from "../errors.ts";
-import { type Address, parseAddress, unmapAddress } from "../ip/address.ts";
-import { quoted } from "../quote.ts";
+import { type Family, formatAddress } from "../ip/address.ts";
 import type { Wish } from "./request.ts";
+import type { RequestedAddress } from "./requested-addresses.ts";
 
-/** The request of each source; `undefined` means that it is not set. */
+/** What each source asks for. */
 export interface WishSources {
   readonly ipam: Pick<NetworkConfig["ipam"], "assignIpv4" | "assignIpv6" | "ipv4Pools" | "ipv6Pools">;
-  /** `IP=` of CNI_ARGS. */
-  readonly args: Pick<CniArguments, "ip">;
+  readonly requested: readonly RequestedAddress[];
 }
 
-export function wishesOf({ ipam, args }: WishSources): readonly Wish[] {
-  if (args.ip !== undefined) return [{ kind: "given", address: requestedAddress(args.ip) }];
-
+export function wishesOf({ ipam, requested }: WishSources): readonly Wish[] {
   const wishes: Wish[] = [];
-  if (ipam.assignIpv4) wishes.push({ kind: "automatic", family: 4, pools: requestedPools(ipam.ipv4Pools) });
-  if (ipam.assignIpv6) wishes.push({ kind: "automatic", family: 6, pools: requestedPools(ipam.ipv6Pools) });
+  const given4 = onlyOne(requested, 4);
+  if (given4 !== undefined) wishes.push({ kind: "given", address: given4.address, pools: asked(ipam.ipv4Pools) });
+  else if (ipam.assignIpv4) wishes.push({ kind: "automatic", family: 4, pools: asked(ipam.ipv4Pools) });
+  const given6 = onlyOne(requested, 6);
+  if (given6 !== undefined) wishes.push({ kind: "given", address: given6.address, pools: asked(ipam.ipv6Pools) });
+  else if (ipam.assignIpv6) wishes.push({ kind: "automatic", family: 6, pools: asked(ipam.ipv6Pools) });
   if (wishes.length > 0) return wishes;
   throw new PluginError(
     "config-invalid",
@@ -33,13 +36,30 @@ export function wishesOf({ ipam, args }: WishSources): readonly Wish[] {
   );
 }
 
-/** An empty list means no request. */
-function requestedPools(pools: readonly string[] | undefined): readonly string[] | undefined {
-  return pools === undefined || pools.length === 0 ? undefined : pools;
+function onlyOne(requested: readonly RequestedAddress[], family: Family): RequestedAddress | undefined {
+  let first: RequestedAddress | undefined;
+  for (const each of requested) {
+    if (each.address.family !== family) continue;
+    if (first !== undefined) throw tooMany(first, each);
+    first = each;
+  }
+  return first;
 }
 
-function requestedAddress(text: string): Address {
-  const address = parseAddress(text);
-  if (address !== undefined) return unmapAddress(address);
-  throw new PluginError("environment-invalid", `Cannot use IP of CNI_ARGS: ${quoted(text)} is not an IP address`);
+function tooMany(first: RequestedAddress, second: RequestedAddress): PluginError {
+  const { family } = first.address;
+  return new PluginError(
+    "field-unsupported",
+    `Cannot assign two IPv${family} addresses to one interface: ${shown(first)} and ${shown(second)} are requested`,
+    { details: `request one IPv${family} address` },
+  );
+}
+
+function shown({ address, place }: RequestedAddress): string {
+  return `"${formatAddress(address)}" (${place})`;
+}
+
+/** An empty list does not restrict the pools. */
+function asked(pools: readonly string[] | undefined): readonly string[] | undefined {
+  return pools === undefined || pools.length === 0 ? undefined : pools;
 }

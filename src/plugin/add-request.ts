@@ -4,12 +4,15 @@ import type { AddCall } from "../cni/call.ts";
 import type { CniDns, CniRoute } from "../cni/result.ts";
 import type { NatPool } from "../firewall/nat-table.ts";
 import type { Address } from "../ip/address.ts";
+import type { RequestedAddress } from "../ipam/requested-addresses.ts";
 import type { Found } from "./sandbox.ts";
 import type { Workload } from "./workload.ts";
 
 export interface AddRequest {
   readonly call: AddCall;
   readonly args: CniArguments;
+  /** Addresses that the runtime asks for. */
+  readonly requested: readonly RequestedAddress[];
   readonly workload: Workload;
   /** What an earlier ADD of this attachment left. */
   readonly found: Found;

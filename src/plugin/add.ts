@@ -10,16 +10,19 @@ import { decodeArguments } from "../cni/arguments.ts";
 import type { AddCall } from "../cni/call.ts";
 import type { CniResult } from "../cni/result.ts";
 import { prepareHost } from "../firewall/prepare-host.ts";
+import { requestedAddresses } from "../ipam/requested-addresses.ts";
 import type { AddRequest } from "./add-request.ts";
 import { chooseMtu } from "./mtu.ts";
 import { awaitReadiness } from "./readiness-gates.ts";
 import { registerAttachment } from "./register-attachment.ts";
 import { removeOwnLink } from "./remove-links.ts";
+import { requestedMac } from "./requested-mac.ts";
 import { chooseDns, resultOf } from "./result.ts";
 import { chooseRoutes, wantedRoute } from "./routes.ts";
 import { closeSandbox, findExisting, openSandbox, type Sandbox } from "./sandbox.ts";
 import type { Session } from "./session.ts";
 import { UndoList } from "./undo-list.ts";
+import { refuseUnsupportedRequests } from "./unsupported-requests.ts";
 import { createLinks, wireLinks } from "./wire.ts";
 import { planWiring } from "./wiring-plan.ts";
 import { requirePodFor, workloadOf } from "./workload.ts";
@@ -28,7 +31,9 @@ export async function add(call: AddCall, session: Session): Promise<CniResult> {
   const { enterPhase } = session.surroundings;
   // Errors in the call itself are reported before the namespace is opened.
   const args = decodeArguments(call.args);
-  const workload = workloadOf(call, args, session.node);
+  refuseUnsupportedRequests(call.config, session.config.ipam.type);
+  const requested = requestedAddresses({ config: call.config, args });
+  const workload = workloadOf(call, args, session.node, requestedMac(call.config, args));
   requirePodFor(session.config.features, workload);
   // Opens while the kernel is queried.
   enterPhase("datastore");
@@ -37,7 +42,7 @@ export async function add(call: AddCall, session: Session): Promise<CniResult> {
   const sandbox = openSandbox(call.netns);
   const undo = new UndoList();
   try {
-    return await attach({ call, args, workload }, session, { sandbox, undo });
+    return await attach({ call, args, requested, workload }, session, { sandbox, undo });
   } catch (failure) {
     for (const trouble of await undo.run()) session.log.error(trouble, { container: call.containerId });
     throw failure;
@@ -47,7 +52,7 @@ export async function add(call: AddCall, session: Session): Promise<CniResult> {
 }
 
 async function attach(
-  { call, args, workload }: Omit<AddRequest, "found">,
+  { call, args, requested, workload }: Omit<AddRequest, "found">,
   session: Session,
   { sandbox, undo }: { readonly sandbox: Sandbox; readonly undo: UndoList },
 ): Promise<CniResult> {
@@ -57,7 +62,7 @@ async function attach(
   if (config.readinessGates.length > 0) await awaitReadiness(config.readinessGates, { ...surroundings, signal });
   surroundings.enterPhase("datastore");
 
-  const registered = await registerAttachment({ call, args, workload, found }, session);
+  const registered = await registerAttachment({ call, args, requested, workload, found }, session);
   if (found.kind === "nothing") undo.add("release the addresses and remove the endpoint", registered.undo);
   signal.throwIfAborted();
 

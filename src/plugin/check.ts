@@ -13,6 +13,8 @@ import { heldRequest } from "../ipam/attachment.ts";
 import { quoted } from "../quote.ts";
 import { expectedWiring } from "./expected-wiring.ts";
 import { loadDelegation } from "./load-delegation.ts";
+import { requestedMac } from "./requested-mac.ts";
+import { resultMac } from "./result-mac.ts";
 import { closeSandbox, openSandbox } from "./sandbox.ts";
 import type { Session } from "./session.ts";
 import { readStoredEndpoint } from "./stored-endpoint.ts";
@@ -27,7 +29,9 @@ export async function check(call: CheckCall, session: Session): Promise<void> {
     throw new PluginError("config-invalid", 'Cannot check: "prevResult" is missing from the network config');
   }
   void session.store();
-  const workload = workloadOf(call, decodeArguments(call.args), session.node);
+  const args = decodeArguments(call.args);
+  const mac = requestedMac(call.config, args) ?? resultMac(prevResult, call.ifname);
+  const workload = workloadOf(call, args, session.node, mac);
   const { queueCount: queues, allowIpForwarding } = session.config;
   const { plan, addresses, differences } = expectedWiring(workload, prevResult, { netns, queues, allowIpForwarding });
   const all = [

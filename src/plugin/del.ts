@@ -15,11 +15,13 @@ import { resultAddresses } from "../ipam/plugin/result-addresses.ts";
 import { loadDelegation } from "./load-delegation.ts";
 import { unregister } from "./registration.ts";
 import { removeLinks } from "./remove-links.ts";
+import { resultMac } from "./result-mac.ts";
 import type { Session } from "./session.ts";
 import { workloadOf } from "./workload.ts";
 
 export async function del(call: DelCall, session: Session): Promise<void> {
-  const workload = workloadOf(call, decodeArguments(call.args), session.node);
+  const mac = resultMac(call.prevResult, call.ifname);
+  const workload = workloadOf(call, decodeArguments(call.args), session.node, mac);
   const { enterPhase, host } = session.surroundings;
   // Opens while the kernel works.
   enterPhase("datastore");

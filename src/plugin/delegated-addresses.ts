@@ -2,8 +2,9 @@
 import type { CniCall, DelCall } from "../cni/call.ts";
 import { effectOf } from "../effect.ts";
 import { PluginError } from "../errors.ts";
-import type { Address } from "../ip/address.ts";
+import { type Address, formatAddress, isSameAddress } from "../ip/address.ts";
 import { formatPrefix, parseInterfaceAddress, singlePrefix } from "../ip/prefix.ts";
+import type { RequestedAddress } from "../ipam/requested-addresses.ts";
 import { quoted } from "../quote.ts";
 import type { AddRequest, Registered } from "./add-request.ts";
 import type { IpamPlugin } from "./ipam-plugin.ts";
@@ -18,7 +19,7 @@ import type { Workload } from "./workload.ts";
  * killed before. If a repeated ADD fails, nothing is released: the container uses the addresses.
  */
 export async function registerWithDelegate(
-  { call, workload, found }: AddRequest,
+  { call, requested, workload, found }: AddRequest,
   session: Session,
 ): Promise<Registered> {
   refusePools(session);
@@ -32,6 +33,7 @@ export async function registerWithDelegate(
     const { ips, routes, dns } = await effectOf("IPAM plugin ADD", () => ipam.add(call, session.signal));
     const addresses = ips.map(({ address }) => parsed(address, session));
     if (addresses.length === 0) throw refusal(session, "it returned no address");
+    requireRequested(requested, addresses, session);
     if (found.kind === "own-links") await requireSame(addresses, workload, session);
     await record(workload, addresses, session);
     return { addresses, routes, dns, undo };
@@ -40,6 +42,20 @@ export async function registerWithDelegate(
     await undo().catch((trouble) => session.log.error(`Cannot release the addresses: ${trouble}`));
     throw failure;
   }
+}
+
+/** Not every plugin knows all the places in which an address can be requested. */
+function requireRequested(
+  requested: readonly RequestedAddress[],
+  addresses: readonly Address[],
+  session: Session,
+): void {
+  const ignored = requested.find(({ address }) => !addresses.some((each) => isSameAddress(each, address)));
+  if (ignored === undefined) return;
+  throw refusal(
+    session,
+    `it did not assign "${formatAddress(ignored.address)}" (${ignored.place}), which is requested`,
+  );
 }
 
 /** Wiring other addresses too would leave the container with an address that is not recorded. */

@@ -9,6 +9,7 @@ import { type Address, formatAddress } from "../ip/address.ts";
 import { formatMac, parseMac } from "../ip/mac.ts";
 import { parseInterfaceAddress } from "../ip/prefix.ts";
 import { quoted } from "../quote.ts";
+import { ownInterface } from "./result-mac.ts";
 import { wantedRoute } from "./routes.ts";
 import { gatewayOf, planWiring, type WiringPlan } from "./wiring-plan.ts";
 import type { Workload } from "./workload.ts";
@@ -27,7 +28,7 @@ export interface CheckedSettings {
 }
 
 export function expectedWiring(workload: Workload, result: CniResult, settings: CheckedSettings): Expected {
-  const own = result.interfaces.find(({ name, sandbox }) => name === workload.ifname && sandbox !== undefined);
+  const own = ownInterface(result, workload.ifname);
   const addresses = addressesOf(result, workload.ifname);
   const gateways = [formatAddress(gatewayOf(4)), formatAddress(gatewayOf(6))];
   const routes = result.routes.filter(({ gateway }) => gateway !== undefined && gateways.includes(gateway));

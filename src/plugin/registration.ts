@@ -24,12 +24,13 @@ import type { Workload } from "./workload.ts";
 
 /** Assigns the addresses and records the endpoint, all or nothing. */
 export async function registerWithOwnIpam(
-  { workload, args, found }: AddRequest,
+  { workload, args, requested, found }: AddRequest,
   session: Session,
 ): Promise<IpamResult> {
+  const { ipam } = session.config;
   const allocator = await session.allocator();
   const onLink = found.kind === "own-links" ? found.addresses : [];
-  const request = assignRequest(workload, { ipam: session.config.ipam, args, onLink, ...thisMachine(session) });
+  const request = assignRequest(workload, { ipam, args, requested, onLink, ...thisMachine(session) });
   const assignment = await allocator.assign(request, {
     wanted: wantedRecords(workload),
     check: ([cluster]) => void readyForAssigning(cluster, session),

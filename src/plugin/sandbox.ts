@@ -5,6 +5,7 @@
  */
 import { PluginError } from "../errors.ts";
 import type { Address } from "../ip/address.ts";
+import { formatMac } from "../ip/mac.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
 import { closeNetns, type Netns, openNetlinkSocketIn, openNetns } from "../linux/netns.ts";
 import { findLink, type Link } from "../linux/rtnetlink/link.ts";
@@ -52,12 +53,14 @@ export function findExisting({ host, container }: Sandbox, workload: Workload): 
   const inside = findLink(container, workload.ifname);
   const outside = findLink(host, workload.hostInterface);
   if (inside !== undefined) {
-    if (isOwn(inside, workload) && outside?.alias === workload.mark) {
+    const isMarked = outside?.alias === workload.mark;
+    if (isOwn(inside, workload) && outside !== undefined && isMarked) {
       return { kind: "own-links", addresses: addressesRoutedTo(host, outside.index) };
     }
+    const state = isMarked && inside.kind === "veth" ? otherMac(inside, workload) : "";
     throw new PluginError(
       "interface-exists",
-      `Cannot create interface "${workload.ifname}": the container already has an interface of this name`,
+      `Cannot create interface "${workload.ifname}": the container already has an interface of this name${state}`,
       { details: "run DEL for the earlier attachment first, with the network name of its ADD" },
     );
   }
@@ -66,6 +69,11 @@ export function findExisting({ host, container }: Sandbox, workload: Workload): 
   if (owner === undefined) return { kind: "nothing", stale: outside };
   const state = `the host already has a link of this name, ${owner}`;
   throw new PluginError("interface-exists", `Cannot create host interface "${workload.hostInterface}": ${state}`);
+}
+
+/** A repeated ADD does not change the MAC of a link in use. */
+function otherMac(inside: Link, { mac }: Workload): string {
+  return `, with MAC ${formatMac(inside.mac)} instead of ${formatMac(mac)}`;
 }
 
 /** Describes the owner of the host's link; `undefined` if it is this attachment or an earlier sandbox of the same pod. */

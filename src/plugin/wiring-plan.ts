@@ -87,7 +87,7 @@ export interface Wiring {
 }
 
 /** The MAC of every host link. */
-const HOST_MAC = Uint8Array.of(0xee, 0xee, 0xee, 0xee, 0xee, 0xee);
+export const HOST_MAC = Uint8Array.of(0xee, 0xee, 0xee, 0xee, 0xee, 0xee);
 
 /** 169.254.1.1, and the link-local address derived from the host's MAC: fe80::ecee:eeff:feee:eeee. */
 const GATEWAY: Readonly<Record<Family, Address>> = {

@@ -22,7 +22,7 @@ export interface Workload extends Attachment {
   readonly hostInterface: string;
   /** The host link's alias, which identifies its owner. */
   readonly mark: string;
-  /** The container's MAC: chosen here, since the endpoint is recorded before the link exists. */
+  /** The container's MAC, requested or derived: chosen here, since the endpoint is recorded before the link exists. */
   readonly mac: Uint8Array;
 }
 
@@ -33,6 +33,7 @@ export function workloadOf(
   attached: Attached & { readonly ifname: string },
   args: CniArguments,
   node: string,
+  requestedMac?: Uint8Array,
 ): Workload {
   const { ifname } = attached;
   const attachment = attachmentOf(attached, { node, ifname });
@@ -55,7 +56,7 @@ export function workloadOf(
     endpointKey: resourceKey("workloadendpoints", { namespace, name: named.name }),
     hostInterface: hostInterfaceName({ containerId, ifname, pod }),
     mark,
-    mac: derivedMac(mark),
+    mac: requestedMac ?? derivedMac(mark),
   };
 }
 

@@ -57,6 +57,33 @@ describe.each(await networksUnderTest())("podman on $title", (network) => {
     await expectTraces(host, network, before);
   });
 
+  if (!network.name.startsWith("own-")) return;
+  const [prefix4 = "", prefix6 = ""] = network.addressPrefixes;
+  const MAC = "02:00:00:00:00:77";
+  for (const [families, options, addresses] of [
+    ["one family", ["--ip", `${prefix4}77`], [`${prefix4}77`, expect.stringContaining(prefix6)]],
+    ["the other family", ["--ip6", `${prefix6}77`], [expect.stringContaining(prefix4), `${prefix6}77`]],
+    ["both families", ["--ip", `${prefix4}77`, "--ip6", `${prefix6}77`], [`${prefix4}77`, `${prefix6}77`]],
+  ] as const)
+    testPodman(`gives the addresses and the MAC that are asked for: ${families}`, async () => {
+      const before = await tracesOf(host, network);
+      await podman.run("fixed", network.name, SERVE, [], [...options, "--mac-address", MAC]);
+
+      expect(await podman.addressesOf("fixed", network.name)).toEqual(addresses);
+      expect(await podman.exec("fixed", ["/bin/cat", "/sys/class/net/eth0/address"])).toBe(`${MAC}\n`);
+      expect(await fetchFromHost(host, (await podman.addressesOf("fixed", network.name))[0] ?? "none", 80)).toBe(
+        "hello\n",
+      );
+      const second = podman.run("second", network.name, SERVE, [], options);
+      await expect(second).rejects.toThrow("is taken by");
+      await podman.remove("second");
+      await podman.stop("fixed");
+      await podman.start("fixed");
+      expect(await podman.addressesOf("fixed", network.name)).toEqual(addresses);
+      await podman.remove("fixed");
+      await expectTraces(host, network, before);
+    });
+
   if (network.served === undefined) return;
   testPodman("had all of these calls served by the node agent", () => {
     const served = network.served?.(host) ?? [];

@@ -61,6 +61,17 @@ for (const { name, path, missing } of HOST_LOCALS) {
       expect(await site.left()).toEqual([]);
     });
 
+    test("gives every requested address of the ranges, and the requested MAC", async () => {
+      const pod = await site.makePod();
+      const wanted = { ips: ["10.88.0.77", "fd88::77"], mac: "02:00:00:00:00:77" };
+      const result = await site.add(pod, withIpam({}, { runtimeConfig: wanted }));
+
+      expect(result.ips.map(({ address }) => address)).toEqual(["10.88.0.77/32", "fd88::77/128"]);
+      expect(result.interfaces[1]?.mac).toBe(wanted.mac);
+      await site.quietly("DEL", pod, withIpam());
+      expect(await site.left()).toEqual([]);
+    });
+
     test("uses its routes instead of the default ones, and both if the config says so", async () => {
       const routes = [{ dst: "192.0.2.0/24", gw: "10.88.0.1" }, { dst: "2001:db8::/64" }];
       for (const [more, expected] of [
@@ -217,6 +228,18 @@ describe("plugin with an IPAM plugin that", () => {
     expect(calls()).toEqual(["ADD", "DEL"]);
     expect(await site.left()).toEqual(before);
     await site.host.must(["ip", "link", "delete", "taken"]);
+  });
+
+  test("ignores a requested address is refused, and told to take back what it gave", async () => {
+    const options = spy("gives", GIVES);
+    const failure = failureOf(await site.call("ADD", await site.makePod({ args: "IP=10.77.0.9" }), options));
+
+    expect(failure).toMatchObject({ code: 108, msg: expect.stringContaining('"10.77.0.9" (IP of CNI_ARGS)') });
+    expect(calls()).toEqual(["ADD", "DEL"]);
+    const pod = await site.makePod({ args: "IP=10.77.0.5" });
+    await site.add(pod, options);
+    await site.quietly("DEL", pod, options);
+    expect(await site.left()).toEqual([]);
   });
 
   test("returns another address for a second ADD is refused, and the container keeps what it has", async () => {

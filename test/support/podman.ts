@@ -4,8 +4,14 @@ import { type Host, hostProblem } from "./host.ts";
 import { makeRootfs, rootfsProblem } from "./rootfs.ts";
 
 export interface Podman {
-  /** Starts a container that runs `command`; `ports` in the format of podman's `-p`. */
-  run(name: string, network: string, command: readonly string[], ports?: readonly string[]): Promise<void>;
+  /** Starts a container that runs `command`; `ports` in the format of podman's `-p`, `more`: other options. */
+  run(
+    name: string,
+    network: string,
+    command: readonly string[],
+    ports?: readonly string[],
+    more?: readonly string[],
+  ): Promise<void>;
   exec(name: string, command: readonly string[]): Promise<string>;
   addressesOf(name: string, network: string): Promise<readonly string[]>;
   /** Its container ID in CNI calls. */
@@ -32,9 +38,9 @@ export function usePodman(host: Host): Podman {
   const podman = (...command: readonly string[]) => host.must(["podman", ...command], { environment });
 
   return {
-    async run(name, network, command, ports = []) {
+    async run(name, network, command, ports = [], more = []) {
       const published = ports.flatMap((port) => ["-p", port]);
-      const options = ["--name", name, "--network", network, "--cgroup-parent", `/${host.name}`, ...published];
+      const options = ["--name", name, "--network", network, "--cgroup-parent", `/${host.name}`, ...published, ...more];
       await podman("run", "-d", ...options, "--rootfs", `${rootfs}:O`, ...command);
     },
     exec: (name, command) => podman("exec", name, ...command),

@@ -106,7 +106,8 @@ function agentLog(host: Host): string {
 /** Before 0.3.0 there are no chains. */
 function pluginsOf(cniVersion: string, datastore: Readonly<Record<string, string>>): readonly object[] {
   const ipam = { type: identity.ipamType, assign_ipv6: "true" };
-  const main = { type: identity.product, log_level: "ERROR", ...datastore, ipam };
+  const capabilities = { ips: true, mac: true };
+  const main = { type: identity.product, log_level: "ERROR", ...datastore, ipam, capabilities };
   const chains = isCniVersion(cniVersion) && isAtLeast(cniVersion, FIRST_CHAINING_VERSION);
   if (!chains) return [main];
   return [

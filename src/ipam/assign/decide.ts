@@ -51,7 +51,7 @@ export function decideAssign(request: AssignRequest, facts: Facts, means: Assign
 type Made = Exclude<Choice, { kind: "read" }>;
 
 function choose(wish: Wish, search: Search): Choice {
-  if (wish.kind === "given") return givenAddress(search, wish.address);
+  if (wish.kind === "given") return givenAddress(search, wish);
   return (
     heldAddress(search) ??
     fromAffineBlocks(withPools(search, wish)) ??

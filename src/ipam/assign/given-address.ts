@@ -1,9 +1,9 @@
 /**
- * This very address, asked for by name.
+ * A given address.
  *
- * It must lie in an enabled pool; node selectors, allowed uses and reservations
- * do not apply to somebody who knows what he asks for. A block that does not
- * exist yet is claimed for this host.
+ * It must be in an enabled pool, and in one of the network's own pools if the
+ * network lists any; node selectors, allowed uses and reservations do not apply.
+ * A block that does not exist yet is claimed for this host.
  */
 
 import { PluginError } from "../../errors.ts";
@@ -13,14 +13,17 @@ import { prefixContains } from "../../ip/prefix.ts";
 import type { BlockAttribute } from "../../model/ipam-block.ts";
 import { hostAffinity } from "../../model/ipam-block.ts";
 import { quoted } from "../../quote.ts";
-import { assignOrdinal, attributesOf, emptyBlock, ordinalIn, ordinalsOf, type Taken } from "../block.ts";
+import { addressAt, assignOrdinal, attributesOf, emptyBlock, ordinalIn, ordinalsOf, type Taken } from "../block.ts";
 import { poolHolding } from "../pools.ts";
+import type { Wish } from "../request.ts";
 import type { KnownBlock } from "../view.ts";
 import { type Choice, type Search, takeAndClaim, takeFrom } from "./choice.ts";
-import { keepAddress } from "./held-address.ts";
+import { heldAddress, keepAddress } from "./held-address.ts";
 
-export function givenAddress(search: Search, address: Address): Choice {
-  return whatIsHeld(search, address) ?? fromPool(search, address);
+export type GivenWish = Extract<Wish, { kind: "given" }>;
+
+export function givenAddress(search: Search, wish: GivenWish): Choice {
+  return whatIsHeld(search, wish.address) ?? otherThanHeld(search, wish.address) ?? fromPool(search, wish);
 }
 
 /** Who holds it gets it back, whatever became of its pool. */
@@ -37,13 +40,26 @@ function whatIsHeld(search: Search, address: Address): Choice | undefined {
   return wanted.length > 0 ? { kind: "read", wanted } : undefined;
 }
 
-function fromPool(search: Search, address: Address): Choice {
+/** An attachment has one address of a family: a second one would stay unrecorded in the container. */
+function otherThanHeld(search: Search, address: Address): Choice | undefined {
+  const held = heldAddress(search);
+  if (held === undefined || held.kind === "read") return held;
+  const { block, ordinal } = held.kind === "take" ? held.taken : held;
+  const current = formatAddress(addressAt(block, ordinal));
+  throw new PluginError(
+    "address-taken",
+    `Cannot assign address "${formatAddress(address)}": the container already has "${current}" in this network`,
+    { details: "run DEL first" },
+  );
+}
+
+function fromPool(search: Search, { address, pools }: GivenWish): Choice {
   const { view, request, sequenceNumber } = search;
   if (search.isHostAddress(address)) {
     const reason = "this host, or its gateway, has it";
     throw new PluginError("address-taken", `Cannot assign address "${formatAddress(address)}": ${reason}`);
   }
-  const pool = poolHolding(view.pools(), address);
+  const pool = poolHolding(view.pools(), address, pools);
   const cidr = blockOf(address, pool.blockLength);
   const known = view.block(cidr);
   if (known.kind === "unknown") return { kind: "read", wanted: [view.wantedBlock(cidr)] };

@@ -6,8 +6,9 @@ import { decodeResultShape } from "../../cni/result-shape.ts";
 import type { CniVersion } from "../../cni/version.ts";
 import { type Address, formatAddress, parseAddress, unmapAddress } from "../../ip/address.ts";
 import { formatInterfaceAddress, parseInterfaceAddress } from "../../ip/prefix.ts";
+import { requestedAddresses } from "../requested-addresses.ts";
 import { decodeRangeSets } from "./decode-ranges.ts";
-import { field, list, type Placed, section, text, wrong } from "./fields.ts";
+import { field, section, text, wrong } from "./fields.ts";
 import type { RangeSet } from "./range-set.ts";
 
 /** Upstream's plugin keeps its files in the same directory. */
@@ -45,7 +46,7 @@ export function decodeHostLocal(input: AddressInput): HostLocalConfig {
     rangeSets: decodeRangeSets(config, cniVersion),
     routes: decodeRoutes(ipam === undefined ? undefined : field(ipam, "routes").value),
     resolvConf: ipam === undefined ? undefined : text(field(ipam, "resolvConf")),
-    requested: requestedAddresses(input),
+    requested: addressesRequested(input),
   };
 }
 
@@ -56,28 +57,8 @@ export function networkDirectory({ config, networkName }: NetworkInput): string 
   return `${dataDirectory ?? DATA_DIRECTORY}/${networkName}`;
 }
 
-/** From CNI_ARGS, from `args.cni.ips` and from the runtime; each address once. */
-function requestedAddresses({ config, args }: AddressInput): readonly Address[] {
-  const whole = { object: config, place: "" };
-  const cni = section(field(section(field(whole, "args")) ?? { object: {}, place: "args" }, "cni"));
-  const runtime = section(field(whole, "runtimeConfig"));
-  const { ip } = args === "" ? {} : decodeArguments(args);
-  const asked = [
-    ...(ip === undefined ? [] : [{ value: ip, place: "IP of CNI_ARGS" }]),
-    ...(cni === undefined ? [] : list(field(cni, "ips"), '["10.1.2.3"]')),
-    ...(runtime === undefined ? [] : list(field(runtime, "ips"), '["10.1.2.3"]')),
-  ].map(requestedAddress);
-  return asked.filter(({ family, value }, index) => {
-    return index === asked.findIndex((other) => other.family === family && other.value === value);
-  });
-}
-
-/** The text may have a prefix length, which is ignored: that of the subnet is used. */
-function requestedAddress(placed: Placed): Address {
-  const written = text(placed) ?? "";
-  const read = parseAddress(written) ?? parseInterfaceAddress(written)?.address;
-  if (read === undefined) throw wrong(placed, "it must be an IP address such as 10.1.2.3");
-  return unmapAddress(read);
+function addressesRequested({ config, args }: AddressInput): readonly Address[] {
+  return requestedAddresses({ config, args: args === "" ? {} : decodeArguments(args) }).map(({ address }) => address);
 }
 
 /** The routes are passed on, with addresses in canonical form. */

@@ -7,14 +7,17 @@ import { formatInterfaceAddress } from "../../ip/prefix.ts";
 import { assignRequest, attachmentOf } from "../attachment.ts";
 import { readyForAssigning, WANTED_CLUSTER } from "../cluster.ts";
 import { type AssignedAddress, poolWarnings } from "../request.ts";
+import { requestedAddresses } from "../requested-addresses.ts";
 import { type Session, thisMachine } from "../session.ts";
 
 export async function add(call: AddCall, session: Session): Promise<CniResult> {
   const args = decodeArguments(call.args);
+  const requested = requestedAddresses({ config: call.config, args });
   const assignment = await (await session.allocator()).assign(
     assignRequest(attachmentOf(call, session), {
       ipam: session.config.ipam,
       args,
+      requested,
       onLink: [],
       ...thisMachine(session),
     }),
