@@ -126,6 +126,7 @@ describe("serveCalls()", () => {
       path,
       greeting: Buffer.from(GREETING),
       mostConnections: 100,
+      accepts: ({ environment }) => environment["CNI_COMMAND"] !== "REFUSED",
       serve: async (handed, signal) => ({ reply: await service(handed, signal), afterwards: () => afterwards() }),
     });
   });
@@ -153,6 +154,14 @@ describe("serveCalls()", () => {
 
     expect((await caller.reply())?.exitCode).toBe(7);
     expect(times).toBe(1);
+  });
+
+  test("closes the connection of a call that it does not accept, without a reply", async () => {
+    const caller = call();
+    await caller.greeted();
+    caller.hand({ ...CALL, environment: { CNI_COMMAND: "REFUSED" } });
+
+    expect(await caller.reply()).toBeUndefined();
   });
 
   test("accepts a call that arrives byte by byte", async () => {

@@ -26,6 +26,8 @@ export interface CallService {
    * descriptors can neither accept a connection nor turn to anything else.
    */
   readonly mostConnections: number;
+  /** Whether the call can be served here; otherwise its caller does it itself. */
+  accepts(call: HandedCall): boolean;
   /** Never rejects: every failure becomes a reply. */
   serve(call: HandedCall, signal: AbortSignal): Promise<Served>;
 }
@@ -80,7 +82,7 @@ export function serveCalls(service: CallService): CallServer {
         const call = handedCall(connection.received, bytes);
         if (call === undefined) return;
         // A caller that does not follow the protocol does its call itself.
-        if (call === "unreadable") return void socket.terminate();
+        if (call === "unreadable" || !service.accepts(call)) return void socket.terminate();
         connection.isInProgress = true;
         socket.timeout(0);
         const work = serveCall(socket, call, service).finally(() => inProgress.delete(work));

@@ -23,6 +23,7 @@ import { VERSION } from "../version.ts";
 import { agentHost } from "./agent-host.ts";
 import { agentDirectory, callSocketPath, runDirectoryOf } from "./agent-socket.ts";
 import { EXIT_REFUSED } from "./call-server-process.ts";
+import { isResolvedAlike } from "./handed-paths.ts";
 import type { Host } from "./host.ts";
 import { say, sayRefused } from "./node-log.ts";
 import { startPhaseClock } from "./phases.ts";
@@ -60,6 +61,7 @@ export async function serveUntilStopped(): Promise<number> {
     path,
     greeting: greetingOf(VERSION, putLinkTarget),
     mostConnections: mostConnections(),
+    accepts: ({ environment: ofCaller }) => isResolvedAlike(ofCaller),
     serve: replyFrom(home, agentHost()),
   });
   say(`serves the plugins' calls at ${path}`);

@@ -12,6 +12,7 @@ import { greetingOf, isGreeting } from "../agent/greeting.ts";
 import { callHead, encodeCall, putHead, roomForHead } from "../agent/handed-call.ts";
 import { enlarged } from "../bytes.ts";
 import type { Environment } from "../cni/environment.ts";
+import { dependsOnProcess } from "../cni/process-path.ts";
 import { identity } from "../identity.ts";
 import { putLinkTarget } from "../linux/link-target.ts";
 import { isReadyWithin, POLL_IN } from "../linux/poll.ts";
@@ -69,20 +70,11 @@ function doHere(agent: number, stdin: ReadSoFar): Handed {
   return { stdin };
 }
 
-/** A trace is about this process, and a relative path would be resolved from the agent's current directory. */
+/** A trace is about this process, and the agent would resolve some paths to other files. */
 function isDoneHere(environment: Environment): boolean {
   const { CNI_NETNS = "", CNI_PATH = "" } = environment;
-  return environment[`${identity.environmentPrefix}TRACE`] === "1" || isRelative(CNI_NETNS) || isRelative(CNI_PATH);
-}
-
-/** Whether one of the paths, separated by colons, is relative. */
-function isRelative(paths: string): boolean {
-  let isStart = true;
-  for (let index = 0; index < paths.length; index++) {
-    const letter = paths[index];
-    if (isStart && letter !== "/" && letter !== ":") return true;
-    isStart = letter === ":";
-  }
+  if (environment[`${identity.environmentPrefix}TRACE`] === "1" || dependsOnProcess(CNI_NETNS)) return true;
+  for (const directory of CNI_PATH.split(":")) if (dependsOnProcess(directory)) return true;
   return false;
 }
 
