@@ -68,6 +68,13 @@ describe("the page about podman", () => {
     expect(printed).toMatch(/10\.66\.0\.\d+/);
   });
 
+  testPage("gives the address that is asked for, once", async () => {
+    const printed = await type("A fixed address");
+
+    expect(printed).toContain("inet 10.66.0.77/32 ");
+    expect(printed).toMatch(/10\.66\.0\.77.*in use.*\n(.*\n)*refused\n$/);
+  });
+
   testPage("shapes both directions", async () => {
     expect((await type("A limited rate")).match(/tbf .* rate 10Mbit /g)).toHaveLength(2);
   });
