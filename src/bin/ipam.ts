@@ -1,12 +1,11 @@
 /** Creates the IPAM plugin with its dependencies. */
 import type { PluginDescription } from "../cni/plugin-description.ts";
 import type { CniPlugin } from "../cni/serve.ts";
-import { identity } from "../identity.ts";
 import { ipamPlugin } from "../ipam/plugin/plugin.ts";
-import { readMachineIdentity } from "../linux/machine-identity.ts";
 import { runDirectoryOf } from "./agent-socket.ts";
 import type { CallContext } from "./call-context.ts";
 import { hostName } from "./host-name.ts";
+import { ownMachine } from "./own-machine.ts";
 
 export async function createPlugin(
   description: PluginDescription,
@@ -20,7 +19,7 @@ export async function createPlugin(
     now: () => new Date(),
     random: Math.random,
     uuid: () => crypto.randomUUID(),
-    machineIdentity: () => readMachineIdentity(identity),
+    machineIdentity: ownMachine,
     wait: (milliseconds) => Bun.sleep(milliseconds),
     stderr,
     enterPhase,

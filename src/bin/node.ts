@@ -20,6 +20,7 @@ import {
 } from "./call-server-process.ts";
 import { HOST_NAMESPACES, readNodeArguments, SERVE_CALLS } from "./node-arguments.ts";
 import { say } from "./node-log.ts";
+import { registrationPart } from "./registration-part.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
 
 declare const FAULTS: boolean | undefined;
@@ -51,7 +52,9 @@ async function runCallServer(options: CallServerOptions): Promise<number> {
 }
 
 async function partsOf(joining: Joining): Promise<readonly AgentPart[]> {
-  const parts = [callServerPart(joining)];
+  // In a container the config, the addresses and the machine ID of the host are not visible.
+  const registration = joining.hostNamespaces === undefined ? [registrationPart(wait)] : [];
+  const parts = [callServerPart(joining), ...registration];
   if (typeof FAULTS === "undefined" || !FAULTS) return parts;
   return [...parts, ...(await import("./blocking-part.ts")).blockingParts()];
 }

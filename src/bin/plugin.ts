@@ -3,13 +3,13 @@ import type { PluginDescription } from "../cni/plugin-description.ts";
 import type { CniPlugin } from "../cni/serve.ts";
 import { identity } from "../identity.ts";
 import { placeOf } from "../linux/files.ts";
-import { readMachineIdentity } from "../linux/machine-identity.ts";
 import { cniPlugin } from "../plugin/plugin.ts";
 import type { Surroundings } from "../plugin/session.ts";
 import { runDirectoryOf } from "./agent-socket.ts";
 import type { CallContext } from "./call-context.ts";
 import { pluginHostOf } from "./host.ts";
 import { hostName } from "./host-name.ts";
+import { ownMachine } from "./own-machine.ts";
 
 export async function createPlugin(description: PluginDescription, context: CallContext): Promise<CniPlugin> {
   return cniPlugin(description, await pluginSurroundings(context));
@@ -35,7 +35,7 @@ export async function pluginSurroundings(context: CallContext): Promise<Surround
     elapsed: () => performance.now(),
     random: Math.random,
     uuid: () => crypto.randomUUID(),
-    machineIdentity: () => readMachineIdentity(identity),
+    machineIdentity: ownMachine,
     wait: (milliseconds) => Bun.sleep(milliseconds),
     stderr,
     delegateStderr,

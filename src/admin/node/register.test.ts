@@ -85,4 +85,17 @@ describe("node register", () => {
     expect((await run("node register --name other")).stdout).toBe("node/other created\n");
     expect((await run("node register --name a/b")).code).toBe(EXIT_USAGE);
   });
+
+  test("for the agent, does nothing without an installed network config, and prints only changes", async () => {
+    const plugin = { type: identity.product, nodename: "from-config", ipam: { type: identity.ipamType } };
+    const list = JSON.stringify({ name: "pods", cniVersion: "1.0.0", plugins: [plugin] });
+    const files = { [`${NETWORK_CONFIG_DIRECTORY}/10-pods.conflist`]: list };
+    const { run } = site();
+    const register = async (more: AdminSurroundings = {}) => (await run("node register --for-agent", more)).stdout;
+
+    expect(await register()).toBe("");
+    expect((await run("get nodes -o json")).stdout).toContain('"items": []');
+    expect(await register({ files })).toBe("node/from-config created\n");
+    expect(await register({ files })).toBe("");
+  });
 });

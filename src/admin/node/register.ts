@@ -8,7 +8,7 @@ import { MACHINE_ANNOTATION } from "../../model/machine-annotation.ts";
 import type { Node } from "../../model/node.ts";
 import { formatProblems } from "../../model/problem.ts";
 import { quoted } from "../../quote.ts";
-import { type Command, type Context, type Given, UsageError } from "../command.ts";
+import { type Command, type Context, EXIT_OK, type Given, UsageError } from "../command.ts";
 import { withNewDatastore } from "../datastore/open.ts";
 import { findInstalledNetwork } from "../installed-network.ts";
 import type { ActionResult } from "../resources/action-result.ts";
@@ -29,24 +29,34 @@ export const nodeRegister: Command = {
   options: [
     { name: "name", value: "NAME", summary: "Register under this name" },
     { name: "force", summary: "Replace the machine that has registered the name" },
+    { name: "for-agent", summary: "Do nothing without an installed network config, and print only changes" },
   ],
   needsDatastore: true,
   examples: [
     { command: "node register", does: "Register this host, so that it can be labelled and selected by pools" },
   ],
   async run(context, given) {
+    const isForAgent = given.switches.has("for-agent");
+    if (isForAgent && (await findInstalledNetwork(context)) === undefined) return EXIT_OK;
     const name = await nameOfNode(context, given);
     const addresses = nodeAddresses(await context.hostAddresses());
     const machine = await context.machineIdentity();
     const whenTaken = given.switches.has("force") ? "replace" : "refuse";
     return withNewDatastore(context, given, (store) =>
-      forEachResource(context, given, {
+      forEachResource(isForAgent ? printingChanges(context) : context, given, {
         all: [{ kind: NODE, name: { name } }],
         act: () => register(store, { name, addresses, machine, whenTaken }, context),
       }),
     );
   },
 };
+
+function printingChanges(context: Context): Context {
+  const stdout = (text: string) => {
+    if (!text.endsWith(" unchanged\n")) context.stdout(text);
+  };
+  return { ...context, stdout };
+}
 
 async function nameOfNode(context: Context, given: Given): Promise<string> {
   const named = given.values.get("name");

@@ -1,0 +1,22 @@
+/** Runs a command of the admin tool in a process of its own: nothing of it stays in the agent's memory, and no call waits for it. */
+import { identity } from "../identity.ts";
+import { OWN_PROGRAM } from "../linux/own-process.ts";
+
+interface AdminOutput {
+  readonly exitCode: number;
+  /** One line: what the command printed, or its errors if it failed. */
+  readonly output: string;
+}
+
+export async function runAdminTool(args: readonly string[], signal: AbortSignal): Promise<AdminOutput> {
+  const child = Bun.spawn([OWN_PROGRAM, ...args], { argv0: identity.adminTool, stdio: ["ignore", "pipe", "pipe"] });
+  const stop = () => child.kill("SIGTERM");
+  signal.addEventListener("abort", stop);
+  const [stdout, stderr, exitCode] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  signal.removeEventListener("abort", stop);
+  return { exitCode, output: (exitCode === 0 ? stdout : stderr).trim().replaceAll("\n", "; ") };
+}
