@@ -5,6 +5,7 @@
  */
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { Datastore } from "../datastore/datastore.ts";
+import type { HostLinks as KnownLinks } from "../ipam/leaks/find.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
 import type { Interruption } from "./interruption.ts";
 import type { HostAddress } from "./node/host-addresses.ts";
@@ -84,6 +85,7 @@ export interface Context {
   listFolder(path: string): Promise<readonly string[] | undefined>;
   hostName(): Promise<string>;
   hostAddresses(): Promise<readonly HostAddress[]>;
+  hostLinks(): Promise<HostLinks>;
   /** Identity of the machine that the tool runs on; an ID is generated if it has none. */
   machineIdentity(): Promise<string>;
   /** Opens the text in an editor, and returns it when the editor has ended. */
@@ -96,6 +98,12 @@ export interface Context {
   /** A number from 0 (inclusive) to 1 (exclusive). */
   random(): number;
   wait(milliseconds: number): Promise<void>;
+}
+
+/** The links of the host that the tool runs on. */
+export interface HostLinks extends KnownLinks {
+  /** Whether the tool runs in the network namespace of process 1. */
+  readonly isHostNamespace: boolean;
 }
 
 /** What the user wrote, in a file that stays until it is removed. */

@@ -43,6 +43,7 @@ export async function run(args: readonly string[]): Promise<number> {
     listFolder,
     hostName,
     hostAddresses: async () => (await import("./host-addresses.ts")).hostAddresses(),
+    hostLinks: async () => (await import("./host-links.ts")).readHostLinks(),
     machineIdentity: async () =>
       (await import("../linux/machine-identity.ts")).ensureMachineIdentity(identity, () => crypto.randomUUID()),
     editText: (text, editor) => stopping.holdWhile(() => editText(text, editor)),

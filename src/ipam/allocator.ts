@@ -13,7 +13,7 @@
 import type { Datastore } from "../datastore/datastore.ts";
 import type { Address } from "../ip/address.ts";
 import { blockOf } from "../ip/block.ts";
-import type { Prefix } from "../ip/prefix.ts";
+import { type Prefix, parsePrefix } from "../ip/prefix.ts";
 import { BLOCK_SIZES } from "../model/block-sizes.ts";
 import { quoted } from "../quote.ts";
 import type { AllocatorMeans, AllocatorParts } from "./allocator-means.ts";
@@ -51,6 +51,8 @@ export interface Allocator {
   releaseAffinity(request: AffinityRequest): Promise<AffinityOutcome>;
   /** Makes a handle count what its blocks hold; no address is released. */
   recountHandle(request: RecountRequest): Promise<void>;
+  /** The blocks that this host used last; nothing is read from the datastore. */
+  likelyBlocks(): Promise<readonly Prefix[]>;
   /** Reads only: what the owner holds. */
   held(request: ReleaseHandleRequest): Promise<readonly HeldAddress[]>;
 }
@@ -65,6 +67,7 @@ export function openAllocator(store: Datastore, means: AllocatorMeans): Allocato
     releaseAddresses: (addresses) => turn(() => releaseAddresses(store, means, addresses)),
     releaseAffinity: (request) => turn(() => releaseAffinity(store, means, request)),
     recountHandle: (request) => turn(() => recountHandle(store, means, request)),
+    likelyBlocks: async () => (await hints.load()).blocks.flatMap(({ cidr }) => parsePrefix(cidr) ?? []),
     held: (request) => held({ store, means, hints }, request),
   };
 }

@@ -26,6 +26,21 @@ export function requireOwnNodeEntry(answer: readonly Entry[] | undefined, machin
   if (entry !== undefined) requireOwnNode(decodeNode(entry), machine);
 }
 
+/** Refuses to go on unless this machine has registered the node name: otherwise another host may use it too. */
+export function requireRegisteredByThis(answer: readonly Entry[] | undefined, machine: ThisMachine): void {
+  const entry = answer?.[0];
+  const registered = entry && decodeNode(entry);
+  if (registered?.machine !== undefined) {
+    requireOwnNode(registered, machine);
+    return;
+  }
+  throw new PluginError(
+    "config-invalid",
+    `Cannot tell what belongs to this host: no machine has registered node name ${quoted(machine.node)}, so another host may use it too`,
+    { details: `run "${identity.adminTool} node register" on this host` },
+  );
+}
+
 export function requireOwnNode(registered: StoredNode | undefined, { node, machineIdentity }: ThisMachine): void {
   const recorded = registered?.machine;
   if (recorded === undefined) return;

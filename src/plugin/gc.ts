@@ -7,11 +7,13 @@
  * use. Attachments are compared by their marks, since a mark may contain a hash.
  */
 import type { GcCall } from "../cni/call.ts";
-import type { Entry } from "../datastore/datastore.ts";
+import type { Datastore, Entry } from "../datastore/datastore.ts";
 import { pagesBelow } from "../datastore/pages.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { requireReadyForReleasing, WANTED_CLUSTER } from "../ipam/cluster.ts";
+import { readNodeRecords } from "../ipam/leaks/node-records.ts";
+import { formatMark, includesMarkOf, isMarkOf } from "../ipam/link-mark.ts";
 import { requireOwnNodeEntry, wantedNode } from "../ipam/node-machine.ts";
 import { type IsKept, releaseLeaked } from "../ipam/plugin/gc.ts";
 import { thisMachine } from "../ipam/session.ts";
@@ -19,7 +21,6 @@ import { listLinks } from "../linux/rtnetlink/link.ts";
 import type { LinkRemoval } from "../linux/rtnetlink/link-removal.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 import { resourcesPrefix } from "../model/keys.ts";
-import { formatMark, includesMarkOf, isMarkOf } from "./link-mark.ts";
 import { loadDelegation } from "./load-delegation.ts";
 import type { Session } from "./session.ts";
 import { readStoredEndpoint } from "./stored-endpoint.ts";
@@ -89,7 +90,7 @@ async function collectEndpoints(keep: Keep, session: Session, failures: Failures
   const { answers } = await store.read([WANTED_CLUSTER, wantedNode(session.node)]);
   requireReadyForReleasing(answers[0]);
   requireOwnNodeEntry(answers[1], thisMachine(session));
-  for await (const { entries } of pagesBelow(store, resourcesPrefix("workloadendpoints"))) {
+  for await (const entries of endpointsOfNode(store, session)) {
     for (const entry of entries) {
       try {
         // Refused if it has changed meanwhile: then it is in use.
@@ -101,6 +102,15 @@ async function collectEndpoints(keep: Keep, session: Session, failures: Failures
       }
     }
   }
+}
+
+/** With another IPAM plugin nothing but the endpoints themselves names their namespaces: all of them are read, in pages. */
+async function* endpointsOfNode(store: Datastore, { config, node }: Session): AsyncGenerator<readonly Entry[]> {
+  if (config.ipam.type === identity.ipamType) {
+    yield [...(await readNodeRecords(store, node)).endpoints.values()];
+    return;
+  }
+  for await (const { entries } of pagesBelow(store, resourcesPrefix("workloadendpoints"))) yield entries;
 }
 
 /** The runtime's list only concerns its own node. */

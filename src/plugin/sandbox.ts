@@ -6,12 +6,12 @@
 import { PluginError } from "../errors.ts";
 import type { Address } from "../ip/address.ts";
 import { formatMac } from "../ip/mac.ts";
+import { isMarkOfInterface } from "../ipam/link-mark.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
 import { closeNetns, type Netns, openNetlinkSocketIn, openNetns } from "../linux/netns.ts";
 import { findLink, type Link } from "../linux/rtnetlink/link.ts";
 import { quoted } from "../quote.ts";
 import { addressesRoutedTo } from "./former-addresses.ts";
-import { isMarkOfInterface } from "./link-mark.ts";
 import type { Workload } from "./workload.ts";
 
 export interface Sandbox {

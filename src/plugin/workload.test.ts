@@ -3,8 +3,8 @@ import fc from "fast-check";
 import { thrownBy } from "../../test/support/thrown-by.ts";
 import { identity } from "../identity.ts";
 import { formatMac } from "../ip/mac.ts";
+import { formatMark, includesMarkOf, isMarkOf } from "../ipam/link-mark.ts";
 import { hostInterfaceName } from "./host-interface.ts";
-import { formatMark, includesMarkOf, isMarkOf } from "./link-mark.ts";
 import { workloadOf } from "./workload.ts";
 
 const CONTAINER = "0123456789abcdef0123456789abcdef";

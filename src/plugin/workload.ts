@@ -6,10 +6,10 @@ import type { CniArguments } from "../cni/arguments.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { PluginError } from "../errors.ts";
 import { type Attached, type Attachment, attachmentOf, podOf } from "../ipam/attachment.ts";
+import { formatMark } from "../ipam/link-mark.ts";
 import { resourceKey } from "../model/keys.ts";
 import { workloadEndpointName } from "../model/workload-endpoint-name.ts";
 import { hostInterfaceName } from "./host-interface.ts";
-import { formatMark } from "./link-mark.ts";
 
 export interface Workload extends Attachment {
   readonly ifname: string;

@@ -1,5 +1,5 @@
 /** Runs the admin tool inside the test: files are a table, output is text. */
-import type { Context } from "../../src/admin/command.ts";
+import type { Context, HostLinks } from "../../src/admin/command.ts";
 import type { HostAddress } from "../../src/admin/node/host-addresses.ts";
 import type { HostFacts } from "../../src/admin/node/host-facts.ts";
 import { runAdmin } from "../../src/admin/run.ts";
@@ -32,6 +32,7 @@ export interface AdminSurroundings {
   readonly hostName?: string;
   readonly hostAddresses?: readonly HostAddress[];
   readonly machineIdentity?: string;
+  readonly hostLinks?: Partial<HostLinks>;
   readonly readStdin?: Context["readStdin"];
   readonly listFolder?: Context["listFolder"];
   /** What the user makes of the text in the editor. */
@@ -61,6 +62,13 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
     listFolder: surroundings.listFolder ?? (async (path) => namesBelow(`${path}/`, files)),
     hostName: async () => surroundings.hostName ?? "This-Host",
     hostAddresses: async () => surroundings.hostAddresses ?? [],
+    hostLinks: async () => ({
+      marks: new Set(),
+      routed: new Set(),
+      bootedAt: new Date(0),
+      isHostNamespace: true,
+      ...surroundings.hostLinks,
+    }),
     machineIdentity: async () => surroundings.machineIdentity ?? "this-machine",
     editText: async (text, editor) => ({
       text: (await surroundings.edit?.(text, editor)) ?? text,

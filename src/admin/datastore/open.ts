@@ -22,7 +22,7 @@ import {
 } from "./choice.ts";
 import { CONFIG_FILE, DATASTORE_SETTINGS } from "./options.ts";
 
-type Work<T> = (store: Datastore) => Promise<T>;
+type Work<T> = (store: Datastore, settings: DatastoreSettings) => Promise<T>;
 
 /** For a command that needs an existing datastore. */
 export async function withDatastore<T>(context: Context, given: Given, work: Work<T>): Promise<T> {
@@ -57,7 +57,7 @@ async function withChosen<T>(choice: DatastoreChoice, context: Context, work: Wo
   try {
     const store = await context.openDatastore(choice.settings);
     try {
-      return await work(store);
+      return await work(store, choice.settings);
     } finally {
       await store.close();
     }

@@ -6,6 +6,7 @@ import { paint, paintStderr } from "../paint.ts";
 import { openProgress } from "../progress.ts";
 import { allocatorFor } from "./allocator.ts";
 import { allocationsOf } from "./blocks.ts";
+import { USUAL_GRACE_MILLISECONDS } from "./endpoint-problems.ts";
 import { type Checked, checkOnce, confirmedFindings, type Finding } from "./findings.ts";
 import { repair } from "./repair.ts";
 
@@ -23,7 +24,10 @@ export const ipamCheck: Command = {
     "Unreadable records are reported; what could depend on them is not judged, and --fix then changes nothing.",
     "The exit code is 1 if any problem remains.",
   ].join("\n"),
-  options: [{ name: "fix", summary: "Repair inconsistent records and release leaked addresses" }],
+  options: [
+    { name: "fix", summary: "Repair inconsistent records and release leaked addresses" },
+    { name: "no-grace", summary: "Report addresses without an endpoint at once, not after an hour" },
+  ],
   needsDatastore: true,
   examples: [
     { command: "ipam check", does: "Check only" },
@@ -32,7 +36,10 @@ export const ipamCheck: Command = {
   ],
   async run(context, given) {
     const report = await withDatastore(context, given, (store) =>
-      examine(store, context, { fixes: given.switches.has("fix") }),
+      examine(store, context, {
+        fixes: given.switches.has("fix"),
+        graceMilliseconds: given.switches.has("no-grace") ? 0 : USUAL_GRACE_MILLISECONDS,
+      }),
     );
     print(report, context, given);
     return report.findings.every(({ fixed }) => fixed) ? EXIT_OK : EXIT_FAILED;
@@ -49,14 +56,20 @@ interface Report {
   readonly findings: readonly Judged[];
   /** Why `--fix` did not repair anything. */
   readonly note?: string;
+  /** Addresses without an endpoint that are not reported yet. */
+  readonly young: number;
 }
 
 type Judged = Finding & { readonly fixed: boolean };
 
 const RECHECK_DELAY_MILLISECONDS = 200;
 
-async function examine(store: Datastore, context: Context, { fixes }: { readonly fixes: boolean }): Promise<Report> {
-  const checked = await checkTwice(store, context);
+async function examine(
+  store: Datastore,
+  context: Context,
+  { fixes, graceMilliseconds }: { readonly fixes: boolean; readonly graceMilliseconds: number },
+): Promise<Report> {
+  const checked = await checkTwice(store, context, graceMilliseconds);
   const { world, findings } = checked;
   const refusal = fixes ? refusalToRepair(findings) : undefined;
   const isRepaired = fixes && refusal === undefined;
@@ -69,6 +82,7 @@ async function examine(store: Datastore, context: Context, { fixes }: { readonly
     },
     findings: isRepaired ? await repairAll(store, context, checked) : findings.map(notFixed),
     ...(refusal === undefined ? {} : { note: refusal }),
+    young: checked.young,
   };
 }
 
@@ -96,15 +110,15 @@ async function repairAll(store: Datastore, context: Context, { world, findings }
 }
 
 /** A single check may report operations in progress, since it reads the datastore in pages. */
-async function checkTwice(store: Datastore, context: Context): Promise<Checked> {
-  const first = await checkOnce(store, context.now());
+async function checkTwice(store: Datastore, context: Context, graceMilliseconds: number): Promise<Checked> {
+  const first = await checkOnce(store, { now: context.now(), graceMilliseconds });
   if (first.findings.length === 0) return first;
   await context.wait(RECHECK_DELAY_MILLISECONDS);
-  const second = await checkOnce(store, context.now());
+  const second = await checkOnce(store, { now: context.now(), graceMilliseconds });
   return { ...second, findings: confirmedFindings(first.findings, second.findings) };
 }
 
-function print({ counts, findings, note }: Report, context: Context, given: Given): void {
+function print({ counts, findings, note, young }: Report, context: Context, given: Given): void {
   if (wantsJson(given)) {
     const plain = findings.map((finding) => ({ ...finding, leaked: undefined }));
     const ok = findings.every(({ fixed }) => fixed);
@@ -125,5 +139,11 @@ function print({ counts, findings, note }: Report, context: Context, given: Give
   ].join(", ");
   const left = findings.filter(({ fixed }) => !fixed).length;
   context.stdout(`Checked ${checked}: ${left === 0 ? green("no problems") : red(counted(left, "problem"))}\n`);
+  if (young > 0) {
+    const count = counted(young, "address without an endpoint was", "addresses without an endpoint were");
+    context.stderr(
+      `${count} assigned less than an hour ago and not checked: use --no-grace to check recent ones too\n`,
+    );
+  }
   if (note !== undefined) context.stderr(`${paintStderr(context).yellow("note:")} ${note}\n`);
 }

@@ -32,9 +32,12 @@ export interface EndpointFacts {
   readonly allocations: readonly Allocation[];
   readonly pools: readonly Prefix[];
   readonly now: Date;
+  /** How long an address must have been allocated before it counts as leaked. */
+  readonly graceMilliseconds: number;
 }
 
-const SETTLED_MILLISECONDS = 60 * 60 * 1000;
+/** The DEL of an earlier sandbox of a pod may come that late. */
+export const USUAL_GRACE_MILLISECONDS = 60 * 60 * 1000;
 
 export function findEndpointProblems(facts: EndpointFacts): readonly EndpointProblem[] {
   const owners = ownersByAddress(facts.endpoints);
@@ -86,7 +89,7 @@ function leaks(facts: EndpointFacts, owners: Owners, allocations: Allocations): 
   const networks = new Set(facts.profiles.filter(isOfNetwork).map(({ metadata }) => metadata.name));
   const byPod = new Map(facts.endpoints.map((endpoint) => [podOf(endpoint), endpoint]));
   const isSettled = ({ secondary }: Allocation) =>
-    facts.now.getTime() - Date.parse(secondary["timestamp"] ?? "") > SETTLED_MILLISECONDS;
+    facts.now.getTime() - Date.parse(secondary["timestamp"] ?? "") >= facts.graceMilliseconds;
   return facts.allocations.flatMap((allocation): EndpointProblem[] => {
     const address = formatAddress(allocation.address);
     const { pod, namespace, [NETWORK_ATTRIBUTE]: network } = allocation.secondary;

@@ -9,7 +9,7 @@ import { IPAM_CONFIGURATION_KEY, resourcesPrefix } from "../../model/keys.ts";
 import { profile } from "../../model/profile.ts";
 import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { allocationsOf } from "./blocks.ts";
-import { type EndpointProblem, findEndpointProblems } from "./endpoint-problems.ts";
+import { type EndpointFacts, type EndpointProblem, findEndpointProblems } from "./endpoint-problems.ts";
 import { describeUnreadable, isUncertain, type UnreadableRecord } from "./unreadable-records.ts";
 
 export type Finding = Problem | EndpointProblem | UnreadableRecord;
@@ -17,9 +17,14 @@ export type Finding = Problem | EndpointProblem | UnreadableRecord;
 export interface Checked {
   readonly world: World;
   readonly findings: readonly Finding[];
+  /** The number of addresses without an endpoint that are not reported yet: they were assigned a short time ago. */
+  readonly young: number;
 }
 
-export async function checkOnce(store: Datastore, now: Date): Promise<Checked> {
+export async function checkOnce(
+  store: Datastore,
+  { now, graceMilliseconds }: Pick<EndpointFacts, "now" | "graceMilliseconds">,
+): Promise<Checked> {
   const { world, unreadable: ofWorld } = await readReadableWorld(store);
   const endpoints = readEach(await readAllEntries(store, resourcesPrefix("workloadendpoints")), ({ value, key }) =>
     workloadEndpoint.read(value, key),
@@ -35,17 +40,23 @@ export async function checkOnce(store: Datastore, now: Date): Promise<Checked> {
     ...ofWorld,
     ...[endpoints, profiles, reservations, configurations].flatMap((each) => each.unreadable),
   ];
-  const ofEndpoints = findEndpointProblems({
+  const facts = {
     endpoints: endpoints.readable,
     profiles: profiles.readable,
     allocations: world.blocks.flatMap(allocationsOf),
     pools: world.pools,
     now,
-  });
+  };
+  const ofEndpoints = findEndpointProblems({ ...facts, graceMilliseconds });
+  const withoutGrace = findEndpointProblems({ ...facts, graceMilliseconds: 0 });
   const certain = [...findProblems(world), ...ofEndpoints].filter(
     (problem) => !unreadable.some((record) => isUncertain(problem, record)),
   );
-  return { world, findings: [...unreadable.map(describeUnreadable), ...certain] };
+  return {
+    world,
+    findings: [...unreadable.map(describeUnreadable), ...certain],
+    young: withoutGrace.length - ofEndpoints.length,
+  };
 }
 
 /**

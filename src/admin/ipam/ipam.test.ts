@@ -362,6 +362,18 @@ describe("ipam check of endpoints", () => {
     expect((await ctl("delete workloadendpoint b -n prod")).code).toBe(EXIT_OK);
   });
 
+  test("reports an address without an endpoint at once with --no-grace, and says that it waits without", async () => {
+    const address = await assign("net.c1", { network: "net" });
+    await seed(store, profileOf("net"));
+    const now = new Date("2026-01-02T03:05:05Z");
+
+    const patient = await ctl("ipam check", { now });
+    expect(patient).toMatchObject({ code: EXIT_OK, stderr: expect.stringContaining("--no-grace") });
+    expect((await ctl("ipam check --no-grace", { now })).stdout).toContain(`Address ${address} is allocated`);
+    expect((await ctl("ipam check --no-grace --fix", { now })).code).toBe(EXIT_OK);
+    expect(await json(`ipam show --ip ${address}`)).toMatchObject({ state: "free" });
+  });
+
   test("releases an address whose endpoint has been gone for an hour", async () => {
     const address = await assign("net.a", pod);
     await seed(store, profileOf("net"));

@@ -1,5 +1,3 @@
-import { readNodeName } from "../../config/config-files.ts";
-import { isNodeName } from "../../config/node-name.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import type { InterfaceAddress } from "../../ip/prefix.ts";
@@ -8,13 +6,14 @@ import { MACHINE_ANNOTATION } from "../../model/machine-annotation.ts";
 import type { Node } from "../../model/node.ts";
 import { formatProblems } from "../../model/problem.ts";
 import { quoted } from "../../quote.ts";
-import { type Command, type Context, EXIT_OK, type Given, UsageError } from "../command.ts";
+import { type Command, type Context, EXIT_OK } from "../command.ts";
 import { withNewDatastore } from "../datastore/open.ts";
 import { findInstalledNetwork } from "../installed-network.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 import { forEachResource } from "../resources/for-each-resource.ts";
 import { readOrExplain } from "../resources/unreadable-remedy.ts";
 import { nodeAddresses, withAddresses } from "./host-addresses.ts";
+import { nameOfNode } from "./node-name.ts";
 
 export const nodeRegister: Command = {
   kind: "command",
@@ -57,18 +56,6 @@ function printingChanges(context: Context): Context {
   };
   return { ...context, stdout };
 }
-
-async function nameOfNode(context: Context, given: Given): Promise<string> {
-  const named = given.values.get("name");
-  if (named === undefined) {
-    const installed = await findInstalledNetwork(context);
-    return readNodeName(installed?.decoded.config ?? NOTHING_CONFIGURED, () => context.hostName());
-  }
-  if (named !== "" && isNodeName(named)) return named;
-  throw new UsageError(`"--name" is ${quoted(named)}: not a valid node name`);
-}
-
-const NOTHING_CONFIGURED = { node: { name: undefined, nameFile: undefined, nameFileOptional: true } };
 
 interface ThisHost {
   readonly name: string;

@@ -3,10 +3,10 @@
  * runtime no longer lists.
  *
  * The runtime's list only concerns its own node: addresses of other nodes in the
- * same network are kept. A leaked address may be in a block of another node
- * (borrowed), so every block is read, a page at a time. Each address is released
- * only with the sequence number it was found with: one that was assigned again
- * in the meantime is kept.
+ * same network are kept. Only what belongs to the node is read, whatever the size of
+ * the cluster (leaks/node-records.ts), and the blocks that this host used last, in
+ * which it may have borrowed. Each address is released only with the sequence number
+ * it was found with: one that was assigned again in the meantime is kept.
  */
 import type { GcCall } from "../../cni/call.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
@@ -17,6 +17,7 @@ import { blocksPrefix, HANDLES_PREFIX, parseKey } from "../../model/keys.ts";
 import type { Allocator } from "../allocator.ts";
 import { addressAt, attributesOf, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE } from "../block.ts";
 import { requireReadyForReleasing, WANTED_CLUSTER } from "../cluster.ts";
+import { readNodeRecords } from "../leaks/node-records.ts";
 import { requireOwnNodeEntry, wantedNode } from "../node-machine.ts";
 import type { GuardedAddress } from "../request.ts";
 import { type Session, thisMachine } from "../session.ts";
@@ -41,20 +42,38 @@ export async function releaseLeaked(
   requireOwnNodeEntry(answers[1], thisMachine(session));
 
   const keep = { network, node: session.node, isKept };
+  // If all changes are committed at once, no call leaves a handle that counts too many.
+  if (store.atomicity === "one object") return releaseEverywhere(keep, session);
+  const { blocks, otherBlocks } = await readNodeRecords(store, session.node, await allocator.likelyBlocks());
+  await releaseFrom([...blocks, ...otherBlocks], keep, session);
+}
+
+/** Reads every block, a page at a time: handles that count too many are found only by counting all of them. */
+async function releaseEverywhere(keep: Keepers, session: Session): Promise<void> {
+  const [store, allocator] = [await session.store(), await session.allocator()];
   const held = new Map<string, number>();
   for (const family of [4, 6] as const) {
     for await (const { entries } of pagesBelow(store, blocksPrefix(family))) {
       const blocks = entries.map((entry) => readBlock(entry.value, entry.key));
-      const leaked = blocks.flatMap((block) => leakedAddresses(block, keep));
       for (const handle of blocks.flatMap(holdersOf)) held.set(handle, (held.get(handle) ?? 0) + 1);
+      const leaked = await releaseFrom(blocks, keep, session);
       for (const { handle = "" } of leaked) held.set(handle, (held.get(handle) ?? 0) - 1);
-      if (leaked.length === 0) continue;
-      const { released } = await allocator.releaseAddresses(leaked);
-      session.log.info("Released addresses of containers that no longer exist", { count: released.length });
     }
   }
-  // If all changes are committed at once, no call leaves a handle that counts too many.
-  if (store.atomicity === "one object") await recountHandles(network, held, { store, allocator });
+  await recountHandles(keep.network, held, { store, allocator });
+}
+
+/** Returns the leaked addresses of these blocks, which are released. */
+async function releaseFrom(
+  blocks: readonly IPAMBlock[],
+  keep: Keepers,
+  session: Session,
+): Promise<readonly GuardedAddress[]> {
+  const leaked = blocks.flatMap((block) => leakedAddresses(block, keep));
+  if (leaked.length === 0) return leaked;
+  const { released } = await (await session.allocator()).releaseAddresses(leaked);
+  session.log.info("Released addresses of containers that no longer exist", { count: released.length });
+  return leaked;
 }
 
 /** Corrects handles of the network that count too many addresses, on any node; releases no address. */

@@ -1,0 +1,152 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
+import { means, nodeChange, poolChange, request, seed, textsOf } from "../../../test/support/ipam.ts";
+import type { Change } from "../../datastore/datastore.ts";
+import { openMemory } from "../../datastore/memory/memory.ts";
+import { API_VERSION } from "../../identity.ts";
+import { openAllocator } from "../../ipam/allocator.ts";
+import { findProblems } from "../../ipam/invariants.ts";
+import { formatMark } from "../../ipam/link-mark.ts";
+import { readWorld } from "../../ipam/world.ts";
+import { resourceKey } from "../../model/keys.ts";
+import { workloadEndpointName } from "../../model/workload-endpoint-name.ts";
+import { EXIT_FAILED, EXIT_OK } from "../command.ts";
+
+/** The file exists; the datastore is that of the test. */
+const EMBEDDED = { DATASTORE_TYPE: "embedded", DATASTORE_PATH: import.meta.path };
+
+/** When everything is assigned. */
+const ASSIGNED = "2026-01-02T03:04:05Z";
+const minutesLater = (minutes: number) => new Date(Date.parse(ASSIGNED) + minutes * 60_000);
+
+let store = openMemory();
+beforeEach(async () => {
+  store = openMemory();
+  await seed(store, poolChange("blue", "10.0.0.0/16", { blockSize: 30 }), nodeChange("node-2"));
+  await runInside("node register --name node-1".split(" "), { store });
+});
+
+const allocator = () => openAllocator(store, means());
+const gc = (words: string, surroundings: AdminSurroundings = {}) =>
+  runInside(`ipam gc --name node-1 ${words}`.trim().split(" "), { store, now: minutesLater(60), ...surroundings });
+
+const endpointKey = (node: string, containerId: string) => {
+  const named = workloadEndpointName({ node, orchestrator: "cni", workload: containerId, endpoint: "eth0" });
+  return resourceKey("workloadendpoints", { namespace: "default", name: named.ok ? named.name : "" });
+};
+
+/** As the network plugin attaches a container. */
+async function attach(containerId: string, node = "node-1"): Promise<string> {
+  const owner = { network: "net", interface: "eth0", node } as const;
+  const [address = ""] = textsOf(await allocator().assign(request(`net.${containerId}`, owner)));
+  const spec = { orchestrator: "cni", node, containerID: containerId, endpoint: "eth0", ipNetworks: [`${address}/32`] };
+  const key = endpointKey(node, containerId);
+  const name = key.slice(key.lastIndexOf("/") + 1);
+  const metadata = { name, namespace: "default" };
+  const value = JSON.stringify({ apiVersion: API_VERSION, kind: "WorkloadEndpoint", metadata, spec });
+  const change: Change = { kind: "put", key, value };
+  await seed(store, change);
+  return address;
+}
+
+const hasEndpoint = async (node: string, containerId: string) =>
+  ((await store.read([{ kind: "key", key: endpointKey(node, containerId) }])).answers[0] ?? []).length > 0;
+const handles = async () => (await readWorld(store)).handles.map(({ handleId }) => handleId).sort();
+const linksOf = (...containers: readonly string[]) => ({
+  hostLinks: {
+    marks: new Set(containers.map((containerId) => formatMark({ network: "net", containerId, ifname: "eth0" }))),
+  },
+});
+
+describe("ipam gc", () => {
+  test("releases, with their endpoints, addresses of this node whose containers have no link, and only those", async () => {
+    const [gone] = [await attach("gone"), await attach("runs"), await attach("away", "node-2")];
+    await allocator().assign(request("net.foreign", { network: "net" }));
+
+    const { code, stdout } = await gc("", linksOf("runs"));
+    expect(code).toBe(EXIT_OK);
+    expect(stdout).toContain(
+      `released ${gone} (container "gone", interface "eth0" of network "net"): the host has no link for it`,
+    );
+    expect(await handles()).toEqual(["net.away", "net.foreign", "net.runs"]);
+    expect([await hasEndpoint("node-1", "gone"), await hasEndpoint("node-1", "runs")]).toEqual([false, true]);
+    expect(findProblems(await readWorld(store))).toEqual([]);
+  });
+
+  test("--dry-run shows each with its reason and changes nothing", async () => {
+    const address = await attach("gone");
+    const { stdout } = await gc("--dry-run");
+
+    expect(stdout).toContain(`would release ${address}`);
+    expect(stdout).toContain("60 minutes after it was assigned");
+    expect(await handles()).toEqual(["net.gone"]);
+  });
+
+  test("waits while an ADD may be in progress, but not after a reboot", async () => {
+    await attach("new");
+    await gc("", { now: minutesLater(4) });
+    expect(await handles()).toEqual(["net.new"]);
+
+    const { stdout } = await gc("", { now: minutesLater(4), hostLinks: { bootedAt: minutesLater(3) } });
+    expect(stdout).toContain("the host was booted after it was assigned");
+    expect(await handles()).toEqual([]);
+  });
+
+  test("finds an address in another node's block through its endpoint", async () => {
+    await seed(store, poolChange("blue", "10.0.0.0/29", { blockSize: 29 }));
+    await attach("away", "node-2");
+    await attach("borrows");
+    await gc("");
+
+    expect(await handles()).toEqual(["net.away"]);
+  });
+
+  test("gives empty blocks back, except one of each pool", async () => {
+    for (let index = 0; index < 12; index++) await attach(`c${index}`);
+    const { stdout } = await gc("");
+
+    expect(stdout).toContain("12 leaked addresses, 2 surplus blocks");
+    expect((await readWorld(store)).blocks).toHaveLength(1);
+    expect(findProblems(await readWorld(store))).toEqual([]);
+  });
+
+  test("is refused in another network namespace, and on another machine under the same name", async () => {
+    await attach("gone");
+    const elsewhere = await gc("", { hostLinks: { isHostNamespace: false } });
+    expect(elsewhere).toMatchObject({ code: EXIT_FAILED, stderr: expect.stringContaining("--any-namespace") });
+    const another = await gc("", { machineIdentity: "another" });
+    expect(another).toMatchObject({ code: EXIT_FAILED, stderr: expect.stringContaining("another machine") });
+    expect(await handles()).toEqual(["net.gone"]);
+  });
+
+  test("is refused under a name that no machine has registered, unless the datastore is embedded", async () => {
+    await attach("gone");
+    await seed(store, nodeChange("node-1"));
+    const refused = await gc("");
+    expect(refused).toMatchObject({ code: EXIT_FAILED, stderr: expect.stringContaining("node register") });
+    expect(await handles()).toEqual(["net.gone"]);
+
+    expect((await gc("", { env: EMBEDDED })).code).toBe(EXIT_OK);
+    expect(await handles()).toEqual([]);
+  });
+
+  test("keeps an address that the host has a route to, whatever the alias of the link", async () => {
+    const address = await attach("renamed");
+    await gc("", { hostLinks: { routed: new Set([address]) } });
+
+    expect(await handles()).toEqual(["net.renamed"]);
+  });
+
+  test("reads as much with many other nodes as with none", async () => {
+    const cost = async () => {
+      store.roundTrips = 0;
+      await gc("--dry-run", linksOf("runs"));
+      return store.roundTrips;
+    };
+    await attach("runs");
+    const alone = await cost();
+    for (let index = 0; index < 500; index++) await attach(`c${index}`, `other-${index}`);
+
+    expect(await cost()).toBe(alone);
+  }, 60_000);
+});

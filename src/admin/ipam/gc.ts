@@ -1,0 +1,119 @@
+import { counted } from "../../counted.ts";
+import type { Datastore } from "../../datastore/datastore.ts";
+import { PluginError } from "../../errors.ts";
+import { formatAddress } from "../../ip/address.ts";
+import { formatPrefix } from "../../ip/prefix.ts";
+import { findLeaks, surplusBlocks } from "../../ipam/leaks/find.ts";
+import { describeNodeAllocation, readNodeRecords } from "../../ipam/leaks/node-records.ts";
+import { releaseLeaks, releaseSurplus } from "../../ipam/leaks/release.ts";
+import { requireOwnNodeEntry, requireRegisteredByThis, wantedNode } from "../../ipam/node-machine.ts";
+import { type Command, type Context, EXIT_OK, type Given, wantsJson } from "../command.ts";
+import { withDatastore } from "../datastore/open.ts";
+import { NODE_NAME_OPTION, nameOfNode } from "../node/node-name.ts";
+import { allocatorFor } from "./allocator.ts";
+
+export const ipamGc: Command = {
+  kind: "command",
+  name: "gc",
+  summary: "Release addresses of containers that no longer exist on this host",
+  description: [
+    "Compares the addresses that are recorded for this host's node with the links of the host. An address is released, with",
+    "its endpoint, if the host has no link and no route for it and it was assigned more than 5 minutes ago or before the host",
+    "was booted. Empty blocks are given back, except one of each pool.",
+    "Addresses of other nodes, and addresses that another network plugin got from the IPAM plugin, are kept.",
+    "With a datastore that several hosts share, the node must be registered by this machine (node register).",
+    "Run it on the host itself: in another network namespace the links of the host are not visible.",
+  ].join("\n"),
+  options: [
+    NODE_NAME_OPTION,
+    { name: "dry-run", summary: "Show what would be released, with the reason, and change nothing" },
+    { name: "any-namespace", summary: "Run in a network namespace other than that of process 1" },
+  ],
+  needsDatastore: true,
+  examples: [
+    { command: "ipam gc --dry-run", does: "Show leaked addresses of this host" },
+    { command: "ipam gc", does: "Release them" },
+  ],
+  async run(context, given) {
+    const node = await nameOfNode(context, given);
+    const report = await withDatastore(context, given, (store, { kind }) =>
+      collect(store, { node, isEmbedded: kind === "embedded", context, given }),
+    );
+    print(report, context, given);
+    return EXIT_OK;
+  },
+};
+
+interface Search {
+  readonly node: string;
+  readonly isEmbedded: boolean;
+  readonly context: Context;
+  readonly given: Given;
+}
+
+interface Collected {
+  readonly node: string;
+  readonly isDryRun: boolean;
+  readonly leaks: readonly { readonly address: string; readonly text: string; readonly reason: string }[];
+  readonly released: readonly string[];
+  readonly blocks: readonly string[];
+}
+
+async function collect(store: Datastore, { node, isEmbedded, context, given }: Search): Promise<Collected> {
+  const links = await context.hostLinks();
+  if (!links.isHostNamespace && !given.switches.has("any-namespace")) throw otherNamespace();
+  const machine = await context.machineIdentity();
+  const { answers } = await store.read([wantedNode(node)]);
+  // Only this host uses an embedded datastore.
+  const requireOwn = isEmbedded ? requireOwnNodeEntry : requireRegisteredByThis;
+  requireOwn(answers[0], { node, machineIdentity: () => machine });
+
+  const records = await readNodeRecords(store, node);
+  const leaks = findLeaks(records, { links, now: context.now() });
+  const isDryRun = given.switches.has("dry-run");
+  const allocator = allocatorFor(store, context);
+  const released = isDryRun ? [] : await releaseLeaks(leaks, records, { store, allocator });
+  const surplus = surplusBlocks(isDryRun || released.length === 0 ? records : await readNodeRecords(store, node), node);
+  if (!isDryRun) await releaseSurplus(surplus, { node, allocator });
+  return {
+    node,
+    isDryRun,
+    leaks: leaks.map(({ allocation, reason }) => ({
+      address: formatAddress(allocation.address),
+      text: describeNodeAllocation(allocation),
+      reason,
+    })),
+    released: released.map(formatAddress),
+    blocks: surplus.map(({ cidr }) => formatPrefix(cidr)),
+  };
+}
+
+function otherNamespace(): PluginError {
+  return new PluginError(
+    "environment-invalid",
+    "Cannot search for leaks: this is not the network namespace of the host",
+    {
+      details:
+        "run the command on the host itself, or with --any-namespace if its containers are wired in this namespace",
+    },
+  );
+}
+
+function print({ node, isDryRun, leaks, released, blocks }: Collected, context: Context, given: Given): void {
+  if (wantsJson(given)) {
+    const found = leaks.map(({ address, reason }) => ({ address, reason }));
+    context.stdout(
+      `${JSON.stringify({ node, leaks: found, released, blocks: isDryRun ? [] : blocks }, undefined, 2)}\n`,
+    );
+    return;
+  }
+  const done = new Set(released);
+  for (const { address, text, reason } of leaks) {
+    const state = isDryRun ? "would release" : done.has(address) ? "released" : "kept, since it has changed";
+    context.stdout(`${state} ${text}: ${reason}\n`);
+  }
+  for (const block of blocks)
+    context.stdout(`${isDryRun ? "would give back" : "gave back"} block ${block}: it is empty\n`);
+  const count = counted(leaks.length, "leaked address", "leaked addresses");
+  context.stdout(`Node "${node}": ${count}, ${counted(blocks.length, "surplus block")}\n`);
+}

@@ -1,0 +1,25 @@
+/** The name of the node that the admin tool runs on: the one that the plugins use. */
+import { readNodeName } from "../../config/config-files.ts";
+import { isNodeName } from "../../config/node-name.ts";
+import { quoted } from "../../quote.ts";
+import { type Context, type Given, UsageError } from "../command.ts";
+import { findInstalledNetwork } from "../installed-network.ts";
+import type { Option } from "../option.ts";
+
+export const NODE_NAME_OPTION: Option = {
+  name: "name",
+  value: "NAME",
+  summary: "Name of the node; default: the one that the plugins use",
+};
+
+export async function nameOfNode(context: Context, given: Given): Promise<string> {
+  const named = given.values.get("name");
+  if (named === undefined) {
+    const installed = await findInstalledNetwork(context);
+    return readNodeName(installed?.decoded.config ?? NOTHING_CONFIGURED, () => context.hostName());
+  }
+  if (named !== "" && isNodeName(named)) return named;
+  throw new UsageError(`"--name" is ${quoted(named)}: not a valid node name`);
+}
+
+const NOTHING_CONFIGURED = { node: { name: undefined, nameFile: undefined, nameFileOptional: true } };

@@ -1,0 +1,41 @@
+/** Reads links and routes of this host for the search for leaks. */
+import { readlinkSync } from "node:fs";
+import type { HostLinks } from "../admin/command.ts";
+import { addressBits, formatAddress } from "../ip/address.ts";
+import { isSameFile, readText } from "../linux/files.ts";
+import { listLinks } from "../linux/rtnetlink/link.ts";
+import { listRoutes, type Route } from "../linux/rtnetlink/route.ts";
+import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
+
+export function readHostLinks(): HostLinks {
+  const { links, routes } = withRouteSocket((socket) => ({ links: listLinks(socket), routes: listRoutes(socket) }));
+  const marks = links.flatMap(({ alias }) => alias ?? []);
+  return {
+    marks: new Set(marks),
+    routed: new Set(routes.filter(isToOneAddress).map(({ destination }) => formatAddress(destination.network))),
+    bootedAt: new Date(bootSeconds() * 1000),
+    isHostNamespace: isNetworkOfFirstProcess() && (isFirstProcessOfMachine() || marks.length > 0),
+  };
+}
+
+function isToOneAddress({ kind = "unicast", linkIndex, destination }: Route): boolean {
+  const { network, length } = destination;
+  return kind === "unicast" && linkIndex !== undefined && length === addressBits(network.family);
+}
+
+function isNetworkOfFirstProcess(): boolean {
+  return isSameFile("/proc/1/ns/net", "/proc/self/ns/net");
+}
+
+/**
+ * In a container, process 1 may be that of the container, whose network has no link
+ * of the host. The kernel gives the PID namespace of the machine a fixed number.
+ */
+function isFirstProcessOfMachine(): boolean {
+  return readlinkSync("/proc/self/ns/pid") === "pid:[4026531836]";
+}
+
+/** `btime` of /proc/stat. */
+function bootSeconds(): number {
+  return Number(/^btime (\d+)$/m.exec(readText("/proc/stat") ?? "")?.[1] ?? 0);
+}

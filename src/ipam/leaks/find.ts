@@ -1,0 +1,69 @@
+/**
+ * Which addresses of a node are provably no longer in use: no link on the host has
+ * the mark of their attachment, no route leads to them, and no ADD can be in
+ * progress. Pure.
+ *
+ * ADD records an address a moment before it makes the link. So an address without a
+ * link counts as leaked only after a grace period, or if the host was booted after
+ * it was assigned: no link and no ADD survives a reboot.
+ */
+
+import { formatAddress } from "../../ip/address.ts";
+import { prefixCovers } from "../../ip/prefix.ts";
+import { affineNode, type IPAMBlock } from "../../model/ipam-block.ts";
+import { isEmpty } from "../block.ts";
+import { formatMark } from "../link-mark.ts";
+import type { NodeAllocation, NodeRecords } from "./node-records.ts";
+
+/** What the kernel of this host says. */
+export interface HostLinks {
+  /** The aliases of all links. */
+  readonly marks: ReadonlySet<string>;
+  /** Addresses, as text, that have a route of their own to a link. */
+  readonly routed: ReadonlySet<string>;
+  readonly bootedAt: Date;
+}
+
+export interface Leak {
+  readonly allocation: NodeAllocation;
+  readonly reason: string;
+}
+
+/** Longer than any ADD: a runtime gives up after a few minutes at most. */
+const GRACE_MILLISECONDS = 5 * 60 * 1000;
+
+/** Timestamps and the time of the boot are rounded. */
+const BOOT_MARGIN_MILLISECONDS = 5_000;
+
+export function findLeaks(
+  { allocations }: Pick<NodeRecords, "allocations">,
+  { links, now }: { readonly links: HostLinks; readonly now: Date },
+): readonly Leak[] {
+  return allocations.flatMap((allocation): Leak[] => {
+    const { address, network, containerId, ifname, assignedAt } = allocation;
+    if (ifname === undefined || assignedAt === undefined) return [];
+    if (links.marks.has(formatMark({ network, containerId, ifname }))) return [];
+    // Somebody may have changed the alias of the link.
+    if (links.routed.has(formatAddress(address))) return [];
+    if (assignedAt.getTime() + BOOT_MARGIN_MILLISECONDS < links.bootedAt.getTime()) {
+      return [{ allocation, reason: `the host was booted after it was assigned (${assignedAt.toISOString()})` }];
+    }
+    const age = now.getTime() - assignedAt.getTime();
+    if (age <= GRACE_MILLISECONDS) return [];
+    return [
+      { allocation, reason: `the host has no link for it, ${Math.floor(age / 60_000)} minutes after it was assigned` },
+    ];
+  });
+}
+
+/** The empty blocks of the node, except one of each pool. */
+export function surplusBlocks(
+  { pools, blocks }: Pick<NodeRecords, "pools" | "blocks">,
+  node: string,
+): readonly IPAMBlock[] {
+  const empty = blocks.filter((block) => isEmpty(block) && affineNode(block) === node);
+  return pools.flatMap(({ cidr }) => {
+    const [, ...surplus] = empty.filter((block) => prefixCovers(cidr, block.cidr));
+    return surplus;
+  });
+}

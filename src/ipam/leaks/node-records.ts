@@ -1,0 +1,182 @@
+/**
+ * The addresses and endpoints of one node, read without looking at those of others:
+ *
+ *   its claims ──> its blocks ──────────────┐
+ *   its endpoints (their names begin with   ├──> its allocations ──> the endpoints they name
+ *   the node's) ──> blocks it borrowed from ┘
+ *
+ * Requests and bytes depend on the node alone, not on the size of the cluster. An
+ * address in another node's block is found through its endpoint, in the namespaces
+ * that the node's other addresses name and in that of containers without a pod.
+ */
+import type { Datastore, Entry, Wanted } from "../../datastore/datastore.ts";
+import { readAllEntries } from "../../datastore/pages.ts";
+import { MOST_IN_ONE_REQUEST } from "../../datastore/preconditions.ts";
+import { type Address, formatAddress } from "../../ip/address.ts";
+import { blockOf } from "../../ip/block.ts";
+import { type Prefix, parseInterfaceAddress, prefixContains } from "../../ip/prefix.ts";
+import type { IPAMBlock } from "../../model/ipam-block.ts";
+import { affinitiesPrefix, blockKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
+import { workloadEndpointName } from "../../model/workload-endpoint-name.ts";
+import { addressAt, attributesOf, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE, NODE_ATTRIBUTE } from "../block.ts";
+import type { Pool } from "../pools.ts";
+import { decodeAffinity, decodeBlock, decodePool, type HostAffinity } from "../records.ts";
+
+/** An address that is recorded for the node. */
+export interface NodeAllocation {
+  readonly address: Address;
+  readonly handle: string;
+  readonly sequenceNumber: bigint | undefined;
+  readonly network: string;
+  readonly containerId: string;
+  /** Absent if the address was given to another plugin, which has no link of ours. */
+  readonly ifname: string | undefined;
+  readonly assignedAt: Date | undefined;
+  /** Where its endpoint is, if it has one. */
+  readonly endpointKey: string | undefined;
+}
+
+export interface NodeRecords {
+  readonly pools: readonly Pool[];
+  readonly affinities: readonly HostAffinity[];
+  /** The blocks of the node. */
+  readonly blocks: readonly IPAMBlock[];
+  /** Blocks of others in which the node has, or may have, addresses. */
+  readonly otherBlocks: readonly IPAMBlock[];
+  readonly allocations: readonly NodeAllocation[];
+  /** By their keys. */
+  readonly endpoints: ReadonlyMap<string, Entry>;
+}
+
+/** The namespace of containers without a pod. */
+const OTHER_NAMESPACE = "default";
+
+/** `likely`: blocks in which the node may have addresses too. */
+export async function readNodeRecords(
+  store: Datastore,
+  node: string,
+  likely: readonly Prefix[] = [],
+): Promise<NodeRecords> {
+  const affinities = (await readAllEntries(store, affinitiesPrefix(node))).flatMap(
+    (entry) => decodeAffinity(entry) ?? [],
+  );
+  const pools = (await readAllEntries(store, resourcesPrefix("ippools"))).map(decodePool);
+  const own = await readBlocks(
+    store,
+    affinities.map(({ cidr }) => cidr),
+  );
+  const ofOwn = own.flatMap((block) => allocationsOfNode(block, node));
+  const namespaces = new Set([OTHER_NAMESPACE, ...own.flatMap((block) => namespacesOfNode(block, node))]);
+  const endpoints = await readEndpoints(store, node, namespaces);
+  const ownKeys = new Set(own.map(({ cidr }) => blockKey(cidr)));
+  const others = [...blocksOfOthers(endpoints.values(), { pools, own }), ...likely];
+  const otherBlocks = await readBlocks(
+    store,
+    others.filter((cidr) => !ownKeys.has(blockKey(cidr))),
+  );
+  return {
+    pools,
+    affinities,
+    blocks: own,
+    otherBlocks,
+    allocations: [...ofOwn, ...otherBlocks.flatMap((block) => allocationsOfNode(block, node))],
+    endpoints,
+  };
+}
+
+async function readBlocks(store: Datastore, cidrs: readonly Prefix[]): Promise<readonly IPAMBlock[]> {
+  const keys = [...new Set(cidrs.map(blockKey))];
+  const blocks: IPAMBlock[] = [];
+  for (let start = 0; start < keys.length; start += MOST_IN_ONE_REQUEST) {
+    const wanted = keys.slice(start, start + MOST_IN_ONE_REQUEST).map((key): Wanted => ({ kind: "key", key }));
+    blocks.push(...(await store.read(wanted)).answers.flat().map(decodeBlock));
+  }
+  return blocks;
+}
+
+async function readEndpoints(
+  store: Datastore,
+  node: string,
+  namespaces: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, Entry>> {
+  const found = new Map<string, Entry>();
+  for (const namespace of namespaces) {
+    const prefix = `${resourcesPrefix("workloadendpoints", namespace)}${node.replaceAll("-", "--")}-`;
+    for (const entry of await readAllEntries(store, prefix)) found.set(entry.key, entry);
+  }
+  return found;
+}
+
+/** The blocks that addresses of the endpoints lie in, and that are not the node's own. */
+function blocksOfOthers(
+  endpoints: Iterable<Entry>,
+  { pools, own }: { readonly pools: readonly Pool[]; readonly own: readonly IPAMBlock[] },
+): readonly Prefix[] {
+  return [...endpoints].flatMap(addressesOfEntry).flatMap((address) => {
+    if (own.some(({ cidr }) => prefixContains(cidr, address))) return [];
+    const pool = pools.find(({ cidr }) => prefixContains(cidr, address));
+    return pool === undefined ? [] : blockOf(address, pool.blockLength);
+  });
+}
+
+/** Read by pattern: this is only a guess at blocks, and the blocks decide. */
+function addressesOfEntry({ value }: Entry): readonly Address[] {
+  const texts = /"ipNetworks":\s*\[([^\]]*)\]/.exec(value)?.[1]?.split(",") ?? [];
+  return texts.flatMap((text) => parseInterfaceAddress(text.trim().replaceAll('"', ""))?.address ?? []);
+}
+
+function allocationsOfNode(block: IPAMBlock, node: string): readonly NodeAllocation[] {
+  return [...block.allocations.keys()].flatMap((ordinal): NodeAllocation[] => {
+    const attributes = attributesOf(block, ordinal);
+    const {
+      [NETWORK_ATTRIBUTE]: network,
+      [INTERFACE_ATTRIBUTE]: ifname,
+      timestamp,
+      pod,
+      namespace,
+    } = attributes?.secondary ?? {};
+    const handle = attributes?.handleId;
+    if (attributes?.secondary[NODE_ATTRIBUTE] !== node || handle === undefined) return [];
+    if (network === undefined || !handle.startsWith(`${network}.`)) return [];
+    const containerId = handle.slice(network.length + 1);
+    const assignedAt = new Date(timestamp ?? "");
+    return [
+      {
+        address: addressAt(block, ordinal),
+        handle,
+        sequenceNumber: block.sequenceNumberForAllocation[ordinal],
+        network,
+        containerId,
+        ifname,
+        assignedAt: Number.isNaN(assignedAt.getTime()) ? undefined : assignedAt,
+        endpointKey: ifname === undefined ? undefined : endpointKeyOf({ node, containerId, ifname, pod, namespace }),
+      },
+    ];
+  });
+}
+
+function endpointKeyOf(of: {
+  readonly node: string;
+  readonly containerId: string;
+  readonly ifname: string;
+  readonly pod: string | undefined;
+  readonly namespace: string | undefined;
+}): string | undefined {
+  const { node, containerId, ifname, pod, namespace } = of;
+  const orchestrator = pod === undefined ? "cni" : "k8s";
+  const named = workloadEndpointName({ node, orchestrator, workload: pod ?? containerId, endpoint: ifname });
+  return named.ok
+    ? resourceKey("workloadendpoints", { namespace: namespace ?? OTHER_NAMESPACE, name: named.name })
+    : undefined;
+}
+
+function namespacesOfNode(block: IPAMBlock, node: string): readonly string[] {
+  return block.attributes.flatMap(({ secondary }) =>
+    secondary[NODE_ATTRIBUTE] === node && secondary["namespace"] !== undefined ? secondary["namespace"] : [],
+  );
+}
+
+/** `10.0.0.5 (container "4f6c", interface "eth0" of network "pods")` */
+export function describeNodeAllocation({ address, containerId, ifname, network }: NodeAllocation): string {
+  return `${formatAddress(address)} (container "${containerId}", interface "${ifname ?? ""}" of network "${network}")`;
+}
