@@ -43,6 +43,7 @@ describe("runAdmin()", () => {
     [[], "Commands:"],
     [["config"], "check"],
     [["confg"], 'did you mean "config"?'],
+    [["gte"], 'did you mean "get"?'],
     [["list"], 'did you mean "get"?'],
     [["release"], 'did you mean "ipam release"?'],
     [["check"], '"datastore check" or "ipam check" or "node check" or "config check"'],

@@ -1,13 +1,27 @@
 /** Reads the facts about this host for the admin tool. Loaded only by the commands that need them. */
 import type { HostFacts } from "../admin/node/host-facts.ts";
+import { PluginError } from "../errors.ts";
 import { findAllDrops } from "../firewall/forward-chains.ts";
 import { readText } from "../linux/files.ts";
+import { isKernelError } from "../linux/kernel-error.ts";
 import { directNetfilter } from "../linux/netfilter-access.ts";
 import { readSysctl } from "../linux/sysctl.ts";
 
 const LEGACY_TABLES = ["/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"];
 
 export async function readHostFacts(): Promise<HostFacts> {
+  try {
+    return await readFacts();
+  } catch (cause) {
+    if (!isKernelError(cause, "EACCES", "EPERM")) throw cause;
+    throw new PluginError("kernel-refused", "Cannot check this host: permission denied", {
+      details: "run it as root",
+      cause,
+    });
+  }
+}
+
+async function readFacts(): Promise<HostFacts> {
   return {
     forwarding: {
       ipv4: readSysctl("net/ipv4/ip_forward") === "1",

@@ -60,6 +60,16 @@ describe.each(FIREWALLS)("a host with $name", ({ setUp, chain, remedy }) => {
   });
 });
 
+describe("the check of the node", () => {
+  testPackets("needs root, and says so", async () => {
+    await using site = await openPluginSite("embedded");
+    const command = [builtProgram(identity.adminTool), "node", "check"];
+    const { code, stderr } = await site.host.run(["setpriv", "--reuid=65534", "--clear-groups", ...command]);
+
+    expect([code, stderr]).toEqual([1, "error: Cannot check this host: permission denied (run it as root)\n"]);
+  });
+});
+
 describe("a host with firewalld", () => {
   testPackets("is warned although the policy is accept: the last rule rejects", async () => {
     await using site = await openPluginSite("embedded");

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { temporaryDirectory } from "../../../test/support/temporary-directory.ts";
@@ -254,6 +254,21 @@ describe("datastore check", () => {
     expect(await check(words, { openDatastore })).toMatchObject({ code: EXIT_FAILED, last: { stage: "open" } });
     expect(existsSync(path)).toBe(false);
     directory.remove();
+  });
+});
+
+describe("an embedded datastore that cannot be reached", () => {
+  test("is not reported as missing, so that nobody creates another one", async () => {
+    const directory = temporaryDirectory("no-store");
+    const file = join(directory.path, "file");
+    writeFileSync(file, "");
+    const env = { DATASTORE_TYPE: "embedded", DATASTORE_PATH: join(file, "store.db") };
+
+    const { code, stderr } = await runInside(["get", "nodes"], { openDatastore, env });
+    directory.remove();
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain("part of its path is not a directory (check the path)");
   });
 });
 

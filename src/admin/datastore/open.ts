@@ -4,7 +4,6 @@ import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { EtcdFailure } from "../../datastore/etcd/failure.ts";
 import { PluginError } from "../../errors.ts";
-import { statusAt } from "../../file-status.ts";
 import { identity } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
 import type { Context, Given } from "../command.ts";
@@ -27,7 +26,7 @@ type Work<T> = (store: Datastore, settings: DatastoreSettings) => Promise<T>;
 /** For a command that needs an existing datastore. */
 export async function withDatastore<T>(context: Context, given: Given, work: Work<T>): Promise<T> {
   const choice = await choiceOf(context, given);
-  requireFile(choice.settings);
+  await requireFile(choice.settings);
   return withChosen(choice, context, work);
 }
 
@@ -37,15 +36,25 @@ export async function withNewDatastore<T>(context: Context, given: Given, work: 
 }
 
 /** Opening an embedded datastore creates it, and a misspelt path must not become a new one. */
-export function requireFile(settings: DatastoreSettings): void {
-  if (settings.kind !== "embedded" || statusAt(settings.path)) return;
-  throw new PluginError(
-    "datastore-unavailable",
-    `Cannot open datastore ${quoted(settings.path)}: the file does not exist`,
-    {
-      details: `"${identity.adminTool} datastore init" creates it`,
-    },
-  );
+export async function requireFile(settings: DatastoreSettings): Promise<void> {
+  if (settings.kind !== "embedded") return;
+  try {
+    await Bun.file(settings.path).stat();
+  } catch (cause) {
+    const { reason, details } = explainAbsence(cause);
+    const message = `Cannot open datastore ${quoted(settings.path)}: ${reason}`;
+    throw new PluginError("datastore-unavailable", message, { details, cause });
+  }
+}
+
+/** Only what is known not to exist is to be created: to others the directory may just be closed. */
+function explainAbsence(cause: unknown): { readonly reason: string; readonly details: string } {
+  const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
+  if (code === "ENOENT") {
+    return { reason: "the file does not exist", details: `"${identity.adminTool} datastore init" creates it` };
+  }
+  const details = code === "EACCES" ? "run it as root" : "check the path";
+  return { reason: reasonOf(cause), details };
 }
 
 async function withChosen<T>(choice: DatastoreChoice, context: Context, work: Work<T>): Promise<T> {

@@ -105,6 +105,14 @@ describe("get", () => {
     expect((await ctl(["get", "-f", "d", "-R", "-o", "name"], { files })).stdout).toBe("ippool/blue\nippool/red\n");
   });
 
+  test("-f of a directory without manifests says what is read", async () => {
+    const files = { "d/sub/a.yaml": "" };
+
+    expect((await ctl(["apply", "-f", "d"], { files })).stderr).toContain(
+      "Cannot find any resource in d (only .yaml, .yml and .json files are read; -R also reads those in subdirectories)",
+    );
+  });
+
   test("-R refuses a directory that contains itself", async () => {
     const { code, stderr } = await runInside(["apply", "-R", "-f", "d"], { listFolder: async () => ["loop"] });
 

@@ -34,10 +34,16 @@ export async function readGivenResources(context: Context, given: Given): Promis
   const depth = given.switches.has(RECURSIVE_OPTION.name) ? DEEPEST_DIRECTORY : 0;
   for (const path of paths) manifests.push(...(await readSource(context, path, depth)));
   const resources = decodeManifests(manifests, namespaceOf(given));
-  if (resources.length === 0)
-    throw new PluginError("resource-invalid", `Cannot find any resource in ${paths.map(placeOf).join(", ")}`);
+  if (resources.length === 0) {
+    const details = manifests.length === 0 ? `only .yaml, .yml and .json files are read${depth === 0 ? HINT : ""}` : "";
+    throw new PluginError("resource-invalid", `Cannot find any resource in ${paths.map(placeOf).join(", ")}`, {
+      details,
+    });
+  }
   return resources;
 }
+
+const HINT = "; -R also reads those in subdirectories";
 
 function placeOf(path: string): string {
   return path === "-" ? "stdin" : path;
