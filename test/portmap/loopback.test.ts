@@ -4,7 +4,7 @@ import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
 import { askTcp, askUdp, hearUdp, openUdpClient, serveTcp, serveUdp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
-import { CLIENT4, HOST4, mainPluginProblem, openPortHost, type PortHost } from "./port-host.ts";
+import { CLIENT4, HOST4, mainPluginProblem, openPortHost, type Pod, type PortHost } from "./port-host.ts";
 import { port, portmapOn } from "./portmap-calls.ts";
 
 const needs = [hostProblem(), program("nft"), program("tc"), mainPluginProblem()];
@@ -58,8 +58,10 @@ describe("the host's loopback", () => {
     expect(await routeLocalnet("ports0")).toBe("1");
     await network.del(one.attachment);
     expect(await routeLocalnet("ports0")).toBe("1");
+    expect(await filtersOf("ports0")).toContain("mirred");
     await network.del(two.attachment);
     expect(await routeLocalnet("ports0")).toBe("0");
+    expect(await filtersOf("ports0")).toBe("");
     expect(await world.kept()).toEqual([]);
   });
 
@@ -107,18 +109,48 @@ describe("the host's loopback", () => {
     await network.del(pod.attachment);
   });
 
-  for (const main of ["own", "ptp"] as const) {
+  /** Lets packets of the pod to 127.0.0.1 leave for the host. */
+  const openLoopbackIn = async ({ attachment }: Pod) => {
+    const inPod = ["nsenter", `--net=${attachment.netns}`];
+    const settings = "for each in /proc/sys/net/ipv4/conf/*/route_localnet; do echo 1 > $each; done";
+    const routes = await world.host.must([...inPod, "ip", "-4", "route", "show", "default"]);
+    const [gateway] = routes.match(/(?<=via )\S+/) ?? [];
+    await world.host.must([...inPod, "sh", "-ec", `ip address del 127.0.0.1/8 dev lo; ${settings}`]);
+    await world.host.must([...inPod, "ip", "route", "add", "127.0.0.1/32", "via", gateway ?? ""]);
+  };
+  const filtersOf = async (link: string) =>
+    (await world.host.must(["tc", "filter", "show", "dev", link, "ingress"])).trim();
+  const filterBridged = (value: "0" | "1") =>
+    world.host.must(["sh", "-c", `echo ${value} > /proc/sys/net/bridge/bridge-nf-call-iptables`]);
+
+  testLoopback(
+    "is not opened to a bridge whose packets are filtered before the bridge's own filters see them",
+    async () => {
+      const network = world.network({ main: "bridge" });
+      const pod = await world.makePod("bridged", [port(87)]);
+      await filterBridged("1");
+      const { ips } = await network.add(pod.attachment);
+      const again = { id: "bridged", addresses: [ips[0]?.address ?? ""], ports: [port(87)], config: { snat: true } };
+      expect((await portmapOn(world).must("ADD", again)).stderr).toContain("not served on 127.0.0.1");
+      using _pod = serveTcp(pod.netns, "pod", 80);
+
+      expect(await routeLocalnet("ports0")).toBe("0");
+      expect(await askTcp(world.client, HOST4, 87)).toStartWith("pod ");
+      expect(await askTcp(world.netns, "127.0.0.1", 87)).not.toStartWith("pod ");
+      await network.check(pod.attachment);
+      await network.del(pod.attachment);
+      await filterBridged("0");
+      expect(await world.kept()).toEqual([]);
+    },
+  );
+
+  for (const main of ["own", "ptp", "bridge"] as const) {
     testLoopback(`stays closed to a pod behind ${main} after somebody flushed the whole ruleset`, async () => {
       const network = world.network({ main });
       const pod = await world.makePod(`flush-${main}`, [port(86)]);
       const { ips, interfaces } = await network.add(pod.attachment);
       const { host } = world;
-      const inPod = ["nsenter", `--net=${pod.attachment.netns}`];
-      const settings = "for each in /proc/sys/net/ipv4/conf/*/route_localnet; do echo 1 > $each; done";
-      const [gateway] =
-        (await host.must([...inPod, "ip", "-4", "route", "show", "default"])).match(/(?<=via )\S+/) ?? [];
-      await host.must([...inPod, "sh", "-ec", `ip address del 127.0.0.1/8 dev lo; ${settings}`]);
-      await host.must([...inPod, "ip", "route", "add", "127.0.0.1/32", "via", gateway ?? ""]);
+      await openLoopbackIn(pod);
       using _secret = serveTcp(world.netns, "secret", 7777, "127.0.0.1");
       using _pod = serveTcp(pod.netns, "pod", 80);
       expect(await askTcp(world.netns, "127.0.0.1", 86)).toStartWith("pod ");
@@ -133,6 +165,41 @@ describe("the host's loopback", () => {
       await host.must(["tc", "qdisc", "delete", "dev", link, "ingress"]);
       expect(await askTcp(pod.netns, "127.0.0.1", 7777)).toStartWith("secret");
       await network.del(pod.attachment);
+    });
+  }
+
+  for (const order of ["before", "after"] as const) {
+    testLoopback(`stays closed to a pod whose rates are limited ${order} its ports are mapped`, async () => {
+      const network = world.network({ main: "own", bandwidth: order });
+      const limits = {
+        ingressRate: 80_000_000,
+        ingressBurst: 8_000_000,
+        egressRate: 80_000_000,
+        egressBurst: 8_000_000,
+      };
+      const pod = await world.makePod(`rates-${order}`, [port(88)]);
+      const capabilities = { ...pod.attachment.capabilities, bandwidth: limits };
+      const attachment = { ...pod.attachment, capabilities };
+      const { ips, interfaces } = await network.add(attachment);
+      await network.add(attachment);
+      const link = interfaces?.[0]?.name ?? "";
+      // Packets to and from 127.0.0.0/8 are turned away before the rest is redirected to its token bucket.
+      const targets = [...(await filtersOf(link)).matchAll(/Redirect to device ([\w-]+)/g)].map(([, target]) => target);
+      expect(targets).toEqual([link, link, expect.not.stringMatching(link)]);
+      await openLoopbackIn(pod);
+      using _secret = serveTcp(world.netns, "secret", 7778, "127.0.0.1");
+      using _pod = serveTcp(pod.netns, "pod", 80);
+      expect(await askTcp(world.netns, "127.0.0.1", 88)).toStartWith("pod ");
+      expect(await askTcp(world.client, HOST4, 88)).toBe(`pod ${CLIENT4}`);
+      await network.check(attachment);
+
+      await world.host.must(["nft", "flush ruleset"]);
+      expect(await askTcp(pod.netns, "127.0.0.1", 7778)).toBe("silence");
+      expect(await askTcp(world.netns, ips[0]?.address.split("/")[0] ?? "", 80)).toStartWith("pod ");
+      await network.add(attachment);
+      expect(await askTcp(world.netns, "127.0.0.1", 88)).toStartWith("pod ");
+      await network.del(attachment);
+      expect(await world.kept()).toEqual([]);
     });
   }
 });

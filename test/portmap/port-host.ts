@@ -61,14 +61,21 @@ export interface NetworkOptions {
   readonly cniVersion?: string;
   readonly families?: readonly (4 | 6)[];
   readonly portmap?: JsonObject;
+  /** Where in the list `bandwidth` is; absent: nowhere. */
+  readonly bandwidth?: "before" | "after";
 }
 
 /** Without duplicate address detection, addresses are usable at once: there are no other hosts on these links. */
 const NO_DUPLICATE_DETECTION =
   "echo 0 > /proc/sys/net/ipv6/conf/all/accept_dad; echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad";
 
+/** As on a host without br_netfilter: only then are ports behind a bridge served on 127.0.0.1. */
+const NO_BRIDGE_NETFILTER =
+  "file=/proc/sys/net/bridge/bridge-nf-call-iptables; if [ -e $file ]; then echo 0 > $file; fi";
+
 const OUTSIDE = `
 ${NO_DUPLICATE_DETECTION}
+${NO_BRIDGE_NETFILTER}
 ip netns add vt-client
 ip link add outside type veth peer name eth0 netns vt-client
 ip link set outside up
@@ -90,7 +97,7 @@ export async function openPortHost(): Promise<PortHost> {
       symlinkSync(join(upstream.path, name), host.view(join(BIN_DIRECTORY, name)));
     }
   }
-  for (const name of [identity.product, "portmap"]) {
+  for (const name of [identity.product, "portmap", "bandwidth"]) {
     symlinkSync(builtProgram(name), host.view(join(BIN_DIRECTORY, name)));
   }
   await host.must(["sh", "-ec", OUTSIDE]);
@@ -141,7 +148,10 @@ function keptLines(family: string, listing: string): readonly string[] {
 function conflistOf(site: PluginSite, options: NetworkOptions): JsonObject {
   const { main = "ptp", name = "ports", cniVersion = "1.1.0", portmap = { snat: true } } = options;
   const first = firstPlugin(site, main, options.families ?? [4, 6]);
-  return { cniVersion, name, plugins: [first, { type: "portmap", capabilities: { portMappings: true }, ...portmap }] };
+  const ports = { type: "portmap", capabilities: { portMappings: true }, ...portmap };
+  const rates = { type: "bandwidth", capabilities: { bandwidth: true } };
+  const chained = { before: [rates, ports], after: [ports, rates], none: [ports] }[options.bandwidth ?? "none"];
+  return { cniVersion, name, plugins: [first, ...chained] };
 }
 
 function firstPlugin(site: PluginSite, main: MainPlugin, families: readonly (4 | 6)[]): JsonObject {

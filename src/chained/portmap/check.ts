@@ -7,7 +7,7 @@ import { findChain, findElements } from "../../linux/nftables/read.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import { type Claim, formatHostPort, isForAnyAddress } from "./claim.ts";
 import { anyAddressKey, podKey, portElement, portKey, sourceElement } from "./elements.ts";
-import { loopbackSourcesAllowed } from "./loopback-sources.ts";
+import { isLoopbackUnguarded, loopbackSourcesAllowed } from "./loopback-sources.ts";
 import { isOwnedBy } from "./owned-elements.ts";
 import { isSameContainer, type Owner } from "./port-owner.ts";
 import { fieldsOf, type PortRecord, type RecordSet } from "./port-records.ts";
@@ -26,7 +26,7 @@ export async function check(call: CheckCall, surroundings: Surroundings): Promis
   const problems = await netfilter.withSocket((socket) =>
     recordSets.flatMap((recordSet) => [...tableProblems(socket, recordSet), ...elementProblems(socket, recordSet)]),
   );
-  if (loopbackLink !== undefined && !loopbackSourcesAllowed(loopbackLink)) {
+  if (loopbackLink !== undefined && !isLoopbackUnguarded(loopbackLink) && !loopbackSourcesAllowed(loopbackLink)) {
     problems.push(`packets from 127.0.0.1 may not leave through link "${loopbackLink.name}" (route_localnet is off)`);
   }
   if (problems.length === 0) return;

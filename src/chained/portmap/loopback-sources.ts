@@ -1,8 +1,9 @@
 /**
  * Lets packets from 127.0.0.1 leave through the link to a pod (`route_localnet`).
  * The table's guard keeps packets to and from 127.0.0.0/8 from coming in by it, and so do
- * filters of the link of a pod itself, which stay when somebody flushes the ruleset. A bridge
- * has the table alone: with br_netfilter, replies reach the filters with their NAT undone.
+ * filters of the link itself, which stay when somebody flushes the ruleset. With
+ * br_netfilter the filters of a bridge would see replies with their NAT undone: such a
+ * bridge would have the table alone, so nothing is switched on there.
  *
  * A link of one pod ends with the pod. A bridge stays: `loopback-links` notes the
  * pods for which it was switched on, and with the last of them it is switched off again.
@@ -13,7 +14,8 @@ import { commit, tryCommit } from "../../linux/nftables/commit.ts";
 import { listElements } from "../../linux/nftables/read.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import { concatenate, interfaceValue } from "../../linux/nftables/value.ts";
-import { reflectLoopback } from "../../linux/rtnetlink/loopback-filter.ts";
+import { findLink } from "../../linux/rtnetlink/link.ts";
+import { reflectLoopback, removeLoopbackFilters } from "../../linux/rtnetlink/loopback-filter.ts";
 import { withRouteSocket } from "../../linux/rtnetlink/route-socket.ts";
 import { readSysctl, writeSysctl } from "../../linux/sysctl.ts";
 import type { Claim } from "./claim.ts";
@@ -22,16 +24,23 @@ import { SET, tableOf } from "./table.ts";
 
 const NAME_LENGTH = 16;
 
+export const BRIDGE_NETFILTER = "net/bridge/bridge-nf-call-iptables";
+
 export function allowLoopbackSources(socket: NetlinkSocket, link: PodLink, pod: Address): void {
   const isAllowed = loopbackSourcesAllowed(link);
-  // What somebody else switched on is theirs to switch off.
-  if (link.isShared && (!isAllowed || pods(socket).some(({ key }) => linkOf(key) === link.name))) {
+  if (link.isShared) {
+    // What somebody else switched on is theirs to switch off.
+    if (isAllowed && !isNoted(socket, link.name)) return;
     const elements = [{ key: keyOf(link.name, pod) }];
     commit(socket, [{ kind: "add-elements", table: tableOf(4), set: SET.loopbackLinks, elements }]);
-  }
-  if (isAllowed) return;
-  if (!link.isShared) withRouteSocket((route) => reflectLoopback(route, link));
-  writeSysctl(settingOf(link.name), "1");
+  } else if (isAllowed) return;
+  withRouteSocket((route) => reflectLoopback(route, link));
+  if (!isAllowed) writeSysctl(settingOf(link.name), "1");
+}
+
+/** Whether packets from 127.0.0.1 cannot be allowed on the link without opening the host's loopback after a flush. */
+export function isLoopbackUnguarded(link: PodLink): boolean {
+  return link.isShared && readSysctl(BRIDGE_NETFILTER) === "1" && !loopbackSourcesAllowed(link);
 }
 
 /** After these ports were released: switches off what was switched on for their pods alone. */
@@ -52,10 +61,22 @@ export function loopbackSourcesAllowed({ name }: PodLink): boolean {
 
 /** An ADD at the same moment notes its pod before it switches on: whoever comes second sees the other. */
 function switchOffUnlessUsed(socket: NetlinkSocket, name: string): void {
-  const isUsed = () => pods(socket).some(({ key }) => linkOf(key) === name);
-  if (isUsed()) return;
+  if (isNoted(socket, name)) return;
   writeSysctl(settingOf(name), "0");
-  if (isUsed()) writeSysctl(settingOf(name), "1");
+  if (isNoted(socket, name)) {
+    writeSysctl(settingOf(name), "1");
+    return;
+  }
+  withRouteSocket((route) => {
+    const link = findLink(route, name);
+    if (link === undefined) return;
+    removeLoopbackFilters(route, link);
+    if (isNoted(socket, name)) reflectLoopback(route, link);
+  });
+}
+
+function isNoted(socket: NetlinkSocket, name: string): boolean {
+  return pods(socket).some(({ key }) => linkOf(key) === name);
 }
 
 function pods(socket: NetlinkSocket): readonly NftElement[] {

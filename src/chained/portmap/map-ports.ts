@@ -8,9 +8,15 @@ import { prefixContains } from "../../ip/prefix.ts";
 import { KernelError } from "../../linux/kernel-error.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { isPortInUse } from "../../linux/port-in-use.ts";
+import { quoted } from "../../quote.ts";
 import { assignPorts } from "./assign-ports.ts";
 import { type Claim, formatHostPort, isForAnyAddress } from "./claim.ts";
-import { allowLoopbackSources, takeBackLoopbackSources } from "./loopback-sources.ts";
+import {
+  allowLoopbackSources,
+  BRIDGE_NETFILTER,
+  isLoopbackUnguarded,
+  takeBackLoopbackSources,
+} from "./loopback-sources.ts";
 import { protocolName } from "./mapping.ts";
 import type { PodLink } from "./masqueraded-sources.ts";
 import { ownerOf } from "./port-owner.ts";
@@ -70,12 +76,21 @@ function serveLoopback(
   { link, pod }: { readonly link: PodLink; readonly pod: Address },
   { warn }: Surroundings,
 ): void {
+  if (isLoopbackUnguarded(link)) {
+    warn(`Host ports of the container are not served on 127.0.0.1: ${unguardedReason(link)}`);
+    return;
+  }
   try {
     allowLoopbackSources(socket, link, pod);
   } catch (failure) {
     if (!(failure instanceof KernelError)) throw failure;
     warn(`Host ports of the container are not served on 127.0.0.1: ${failure.message}`);
   }
+}
+
+function unguardedReason({ name }: PodLink): string {
+  const setting = BRIDGE_NETFILTER.replaceAll("/", ".");
+  return `with ${setting}=1 the host's loopback cannot be guarded on bridge ${quoted(name)}; clients on the host can use its other addresses`;
 }
 
 /** Allowed, as upstream does, but rarely intended. */

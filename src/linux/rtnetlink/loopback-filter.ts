@@ -3,14 +3,17 @@
  * ingress hook of a link: the pod that sent them discards them. They work without
  * nftables, so they stay when somebody flushes the ruleset.
  *
+ * On a bridge they discard packets of all its ports: the bridge does not deliver a packet
+ * to its own address.
+ *
  * They share the priority of the redirection for shaping (redirect.ts), and come
  * before it by their handles: the kernel chooses larger ones.
  */
 import type { NetlinkRequest } from "../netlink/request.ts";
 import { FLAG } from "../netlink/wire.ts";
 import { attempt, type NetlinkSocket } from "../netlink-socket.ts";
-import { ensureIngressHook, findIngressHook, type ShapedLink } from "./qdisc.ts";
-import { filterHeader, U32, writeRedirection } from "./redirect.ts";
+import { deleteIngressHook, ensureIngressHook, findIngressHook, type ShapedLink } from "./qdisc.ts";
+import { deleteIngressRedirect, filterHeader, listIngressFilters, U32, writeRedirection } from "./redirect.ts";
 import { RTM, TRAFFIC } from "./traffic-wire.ts";
 
 const SIDES = [
@@ -22,7 +25,7 @@ const KEYS = 2;
 const HEADER_LENGTH = 16;
 const KEY_LENGTH = 16;
 
-/** Throws if the kernel cannot do it. */
+/** Throws if the kernel cannot do it. Filters that exist already stay. */
 export function reflectLoopback(socket: NetlinkSocket, link: ShapedLink): void {
   const [hook, ...filters] = attempt(socket, [
     ensureIngressHook(link),
@@ -30,6 +33,15 @@ export function reflectLoopback(socket: NetlinkSocket, link: ShapedLink): void {
   ]);
   if (hook !== undefined && findIngressHook(socket, link)?.kind !== "clsact") throw hook;
   for (const refusal of filters) if (refusal !== undefined) throw refusal;
+}
+
+/** Removes the hook too if nobody else has a filter there. */
+export function removeLoopbackFilters(socket: NetlinkSocket, link: ShapedLink): void {
+  const filters = listIngressFilters(socket, link);
+  const own = filters.filter(({ isInPlace, handle }) => isInPlace && SIDES.some((side) => side.handle === handle));
+  const removesHook = own.length === filters.length && findIngressHook(socket, link)?.kind === "ingress";
+  // Whatever is gone already need not be removed.
+  attempt(socket, removesHook ? [deleteIngressHook(link)] : own.map((each) => deleteIngressRedirect(link, each)));
 }
 
 function filterRequest(link: ShapedLink, { handle, offset }: (typeof SIDES)[number]): NetlinkRequest {
