@@ -7,12 +7,12 @@ import type { Change, Entry } from "../datastore/datastore.ts";
 import { API_VERSION } from "../identity.ts";
 import { type Address, addressBits, formatAddress } from "../ip/address.ts";
 import { formatMac } from "../ip/mac.ts";
-import { endpointLabels } from "../model/endpoint-labels.ts";
+import { endpointLabels, NETWORK_ANNOTATION } from "../model/endpoint-labels.ts";
 import { resourceKey } from "../model/keys.ts";
 import type { Metadata } from "../model/metadata.ts";
 import type { Profile } from "../model/profile.ts";
 import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
-import { NETWORK_ANNOTATION, readStoredEndpoint } from "./stored-endpoint.ts";
+import { readStoredEndpoint } from "./stored-endpoint.ts";
 import type { Workload } from "./workload.ts";
 
 /** UID and creation time of a new record. */

@@ -5,11 +5,8 @@
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
 import type { Entry } from "../datastore/datastore.ts";
 import { PluginError } from "../errors.ts";
-import { identity } from "../identity.ts";
+import { NETWORK_ANNOTATION } from "../model/endpoint-labels.ts";
 import { parseJson } from "../parse-json.ts";
-
-/** The network of an endpoint, so that a GC only removes endpoints of its own network. */
-export const NETWORK_ANNOTATION = `${identity.labelPrefix}network`;
 
 export interface StoredEndpoint {
   readonly whole: JsonObject;

@@ -158,6 +158,46 @@ for (const [name, missing, start] of SITES) {
       await must("delete pool green");
     });
 
+    test("fixes what endpoints and allocations contradict each other in, or names the command that does", async () => {
+      const endpoint = (container: string, ...addresses: readonly string[]) => ({
+        apiVersion: API_VERSION,
+        kind: "WorkloadEndpoint",
+        metadata: { name: `node--1-cni-${container}-eth0`, namespace: "default" },
+        spec: {
+          orchestrator: "cni",
+          node: "node-1",
+          containerID: container,
+          endpoint: "eth0",
+          profiles: ["net"],
+          ipNetworks: addresses.map((each) => `${each}/32`),
+        },
+      });
+      const fix = async () => (await json("ipam check --fix")).findings;
+      await must("apply -f -", pool("violet", "10.79.0.0/24"));
+      await must("apply -f -", endpoint("c3", "10.79.0.7"));
+      expect(await fix()).toMatchObject([{ kind: "endpoint-without-allocation", fixed: true }]);
+      expect(await json("ipam show --ip 10.79.0.7")).toMatchObject({ state: "in use", handle: "net.c3" });
+
+      await must("apply -f -", endpoint("c4", "10.79.0.7"));
+      const [twice] = await fix();
+      expect(twice).toMatchObject({ kind: "address-twice", fixed: false });
+      const command = /"\S+ (delete [^"]*)"/.exec(twice.remedy)?.[1] ?? "";
+      expect(command).toContain("c4");
+      await must(command);
+      expect(await json("ipam check")).toMatchObject({ ok: true });
+
+      await must("delete pool violet --force");
+      const [outside] = await fix();
+      expect(outside).toMatchObject({ kind: "allocation-outside-pools", fixed: false });
+      const [, manifest = "{}", create = ""] = /echo '(.*)' \| \S+ (.*)$/.exec(outside.remedy) ?? [];
+      await must(create, JSON.parse(manifest));
+      expect(await json("ipam check")).toMatchObject({ ok: true });
+      expect((await plugin("DEL", "c3")).exitCode).toBe(0);
+      await must("delete workloadendpoint node--1-cni-c3-eth0");
+      await must(`delete pool ${JSON.parse(manifest).metadata.name}`);
+      expect(await json("ipam check")).toMatchObject({ ok: true, counts: { blocks: 0, handles: 0 } });
+    });
+
     test("concurrent changes are all kept", async () => {
       await must("apply -f -", { apiVersion: API_VERSION, kind: "Node", metadata: { name: "n1" } });
       const keys = Array.from({ length: 4 }, (_, index) => `k${index}`);

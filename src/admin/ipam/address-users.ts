@@ -28,7 +28,7 @@ export function usersOfAddresses(all: readonly AddressUser[], addresses: readonl
   return all.filter((user) => user.addresses.some((each) => texts.has(each)));
 }
 
-export function addressesOfEndpoint({ spec }: WorkloadEndpoint): readonly Address[] {
+export function addressesOfEndpoint({ spec }: Pick<WorkloadEndpoint, "spec">): readonly Address[] {
   return (spec.ipNetworks ?? []).flatMap((text) => parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? []);
 }
 
@@ -37,7 +37,7 @@ export function nameOfEndpoint({ metadata }: WorkloadEndpoint): string {
 }
 
 /** `workloadendpoint/default/n1-cni-c1-eth0 (container "c1" on node n1)` */
-export function describeUser({ endpoint }: AddressUser): string {
+export function describeUser({ endpoint }: Pick<AddressUser, "endpoint">): string {
   const { pod, containerID, node } = endpoint.spec;
   const workload = pod === undefined ? `container "${containerID ?? ""}"` : `pod ${endpoint.metadata.namespace}/${pod}`;
   return `${nameOfEndpoint(endpoint)} (${workload}${node === undefined ? "" : ` on node ${node}`})`;

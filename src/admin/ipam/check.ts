@@ -7,7 +7,7 @@ import { openProgress } from "../progress.ts";
 import { allocatorFor } from "./allocator.ts";
 import { allocationsOf } from "./blocks.ts";
 import { USUAL_GRACE_MILLISECONDS } from "./endpoint-problems.ts";
-import { type Checked, checkOnce, confirmedFindings, type Finding } from "./findings.ts";
+import { type Checked, checkOnce, confirmedFindings, type Finding, missingFindings } from "./findings.ts";
 import { repair } from "./repair.ts";
 
 export const ipamCheck: Command = {
@@ -20,12 +20,14 @@ export const ipamCheck: Command = {
     "handles that do not match their blocks, and affinities for missing blocks or other nodes' blocks.",
     "Safe to run at any time: a second check confirms each finding, so operations in progress are not reported.",
     "A finding is unfinished if an operation stopped midway: no address is at risk, and the next operation completes it.",
-    "--fix repairs records where the correct state is certain, and releases leaked addresses.",
+    "--fix repairs records, merges overlapping blocks, allocates addresses that endpoints use to their containers, and",
+    "releases leaked addresses. No address of an endpoint is released. If two workloads use one address, or one in use is",
+    "outside all pools, the records do not show what is correct: the finding then says what to do, with the commands.",
     "Unreadable records are reported; what could depend on them is not judged, and --fix then changes nothing.",
     "The exit code is 1 if any problem remains.",
   ].join("\n"),
   options: [
-    { name: "fix", summary: "Repair inconsistent records and release leaked addresses" },
+    { name: "fix", summary: "Repair what was found, and say what to do about what needs a decision" },
     { name: "no-grace", summary: "Report addresses without an endpoint at once, not after an hour" },
   ],
   needsDatastore: true,
@@ -60,7 +62,8 @@ interface Report {
   readonly young: number;
 }
 
-type Judged = Finding & { readonly fixed: boolean };
+/** `remedy`: what the operator can do about a finding that is not fixed. */
+type Judged = Finding & { readonly fixed: boolean; readonly remedy?: string };
 
 const RECHECK_DELAY_MILLISECONDS = 200;
 
@@ -80,7 +83,7 @@ async function examine(
       addresses: world.blocks.reduce((sum, block) => sum + allocationsOf(block).length, 0),
       handles: world.handles.length,
     },
-    findings: isRepaired ? await repairAll(store, context, checked) : findings.map(notFixed),
+    findings: isRepaired ? await repairAll(store, context, { checked, graceMilliseconds }) : findings.map(notFixed),
     ...(refusal === undefined ? {} : { note: refusal }),
     young: checked.young,
   };
@@ -97,16 +100,29 @@ function notFixed(finding: Finding): Judged {
   return { ...finding, fixed: false };
 }
 
-async function repairAll(store: Datastore, context: Context, { world, findings }: Checked): Promise<readonly Judged[]> {
-  const repairContext = { store, world, allocator: allocatorFor(store, context) };
+/** A finding is fixed if the next check does not have it: one repair may fix several. */
+async function repairAll(
+  store: Datastore,
+  context: Context,
+  { checked, graceMilliseconds }: { readonly checked: Checked; readonly graceMilliseconds: number },
+): Promise<readonly Judged[]> {
+  const { findings, world, endpoints } = checked;
+  const repairContext = { world, endpoints, store, allocator: allocatorFor(store, context), now: context.now() };
   const progress = openProgress(context, "Repairing", findings.length);
-  const judged: Judged[] = [];
+  const remedies = new Map<Finding, string>();
   for (const finding of findings) {
-    judged.push({ ...finding, fixed: await repair(finding, repairContext) });
+    const remedy = await repair(finding, repairContext);
+    if (remedy !== undefined) remedies.set(finding, remedy);
     progress.step();
   }
   progress.end();
-  return judged;
+  const after = await checkOnce(store, { now: context.now(), graceMilliseconds });
+  const fixed = missingFindings(findings, after.findings);
+  return findings.map((finding): Judged => {
+    const remedy = remedies.get(finding);
+    if (fixed.has(finding) || remedy === undefined) return { ...finding, fixed: fixed.has(finding) };
+    return { ...finding, fixed: false, remedy };
+  });
 }
 
 /** A single check may report operations in progress, since it reads the datastore in pages. */
@@ -126,9 +142,11 @@ function print({ counts, findings, note, young }: Report, context: Context, give
     return;
   }
   const { red, green, yellow } = paint(context);
-  for (const { kind, severity, message, fixed } of findings) {
+  for (const { kind, severity, message, fixed, remedy } of findings) {
     const left = severity === "corrupt" ? red("error") : yellow("unfinished");
     context.stdout(`${fixed ? green("fixed") : left}: ${message} [${kind}]\n`);
+    // The message of an unreadable record contains its remedy.
+    if (remedy !== undefined && kind !== "record-unreadable") context.stdout(`  to fix it: ${remedy}\n`);
   }
   const { pools, blocks, addresses, handles } = counts;
   const checked = [

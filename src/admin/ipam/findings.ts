@@ -7,7 +7,7 @@ import { decodeConfiguration, decodeReservation } from "../../ipam/records.ts";
 import { readReadableWorld } from "../../ipam/world.ts";
 import { IPAM_CONFIGURATION_KEY, resourcesPrefix } from "../../model/keys.ts";
 import { profile } from "../../model/profile.ts";
-import { workloadEndpoint } from "../../model/workload-endpoint.ts";
+import { type WorkloadEndpoint, workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { allocationsOf } from "./blocks.ts";
 import { type EndpointFacts, type EndpointProblem, findEndpointProblems } from "./endpoint-problems.ts";
 import { describeUnreadable, isUncertain, type UnreadableRecord } from "./unreadable-records.ts";
@@ -16,6 +16,7 @@ export type Finding = Problem | EndpointProblem | UnreadableRecord;
 
 export interface Checked {
   readonly world: World;
+  readonly endpoints: readonly WorkloadEndpoint[];
   readonly findings: readonly Finding[];
   /** The number of addresses without an endpoint that are not reported yet: they were assigned a short time ago. */
   readonly young: number;
@@ -54,6 +55,7 @@ export async function checkOnce(
   );
   return {
     world,
+    endpoints: endpoints.readable,
     findings: [...unreadable.map(describeUnreadable), ...certain],
     young: withoutGrace.length - ofEndpoints.length,
   };
@@ -66,6 +68,19 @@ export async function checkOnce(
 export function confirmedFindings(first: readonly Finding[], second: readonly Finding[]): readonly Finding[] {
   const seen = new Set(first.map(identityOf));
   return second.filter((finding) => finding.kind === "record-unreadable" || seen.has(identityOf(finding)));
+}
+
+/** The findings of the first check that the second does not have. */
+export function missingFindings(first: readonly Finding[], second: readonly Finding[]): ReadonlySet<Finding> {
+  const left = new Set(second.map(placeOf));
+  return new Set(first.filter((finding) => !left.has(placeOf(finding))));
+}
+
+/** Without the message, which says less after a repair in part. */
+function placeOf(finding: Finding): string {
+  if (finding.kind === "record-unreadable") return `${finding.kind} ${finding.key}`;
+  const { block, handle, address, node }: Omit<Problem, "kind"> = finding;
+  return JSON.stringify([finding.kind, block, handle, address, node]);
 }
 
 function identityOf(finding: Finding): string {

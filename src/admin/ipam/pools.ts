@@ -3,11 +3,11 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { type ReadEach, readEach } from "../../datastore/read-each.ts";
 import type { Prefix } from "../../ip/prefix.ts";
+import type { Pool } from "../../ipam/pools.ts";
 import { decodePool, decodeReservation } from "../../ipam/records.ts";
 import { resourcesPrefix } from "../../model/keys.ts";
-import type { NamedPool } from "./usage.ts";
 
-export async function findPools(store: Datastore): Promise<ReadEach<NamedPool>> {
+export async function findPools(store: Datastore): Promise<ReadEach<Pool>> {
   return readEach(await readAllEntries(store, resourcesPrefix("ippools")), decodePool);
 }
 

@@ -16,6 +16,7 @@ import { refuseInUse } from "../resources/uses.ts";
 import { allocationAt, blocksOf } from "./address-blocks.ts";
 import { type AddressUser, describeUser, findEndpoints, nameOfEndpoint, usersOfAddresses } from "./address-users.ts";
 import { allocatorFor } from "./allocator.ts";
+import { isHandleOf } from "./endpoint-owner.ts";
 import { findPools } from "./pools.ts";
 import { requireAddress } from "./show-address.ts";
 
@@ -106,7 +107,11 @@ async function releaseHandle(store: Datastore, context: Context, handle: string)
     node: "",
     ifNoneOnNode: "release those of other nodes",
   });
-  return { released, failures: [], ...(await deleteEndpoints(store, released, await findEndpoints(store))) };
+  return {
+    released,
+    failures: [],
+    ...(await deleteEndpoints(store, released, ofHandle(await findEndpoints(store), handle))),
+  };
 }
 
 /** Fails if the handle is unreadable; `undefined` if it does not exist. */
@@ -146,7 +151,7 @@ async function releaseAddresses(
     }
   }
   const { released, refused } = await allocatorFor(store, context).releaseAddresses(guarded);
-  const changed = await deleteEndpoints(store, released, endpoints);
+  const changed = await deleteEndpoints(store, released, ofHandle(endpoints, handle));
   return { released, failures: [...failures, ...refused.map(otherOwner)], ...changed };
 }
 
@@ -154,6 +159,13 @@ function requireUnused(address: Address, endpoints: readonly AddressUser[]): voi
   const users = usersOfAddresses(endpoints, [address]).map(describeUser);
   if (users.length === 0) return;
   throw refuseInUse(`Cannot release ${formatAddress(address)}`, users, "end its container, or use --force");
+}
+
+/** Without those of other containers, which may name the same address. */
+function ofHandle(endpoints: readonly AddressUser[], handle: string | undefined): readonly AddressUser[] {
+  return endpoints.filter(({ endpoint: { spec } }) => {
+    return handle === undefined || spec.containerID === undefined || isHandleOf(handle, spec.containerID);
+  });
 }
 
 /** Deletes the endpoints whose addresses are all released, unless they changed meanwhile. */

@@ -1,34 +1,38 @@
 /**
- * Repairs what `ipam check` found, if the records show what the correct state
- * is. Each repair reads again and commits against the revisions it read, so a
- * repair that comes too late changes nothing.
+ * Repairs what `ipam check` found. Each repair reads again and commits against the
+ * revisions it read, so a repair that comes too late changes nothing.
  *
  *   handle with a wrong count               counted again from its blocks
  *   affinity for no block or another's      deleted
  *   empty block without a node              deleted
  *   block whose node has no affinity        affinity created, and confirmed
  *   inconsistent block                      its queue of free addresses is rebuilt
+ *   blocks that overlap                     merged; not if they contradict each other
  *   address without its endpoint            released
+ *   endpoint without its allocation         allocated to the endpoint's container
+ *   address of two endpoints                taken from the former endpoint of the same pod
+ *
+ * What the records do not decide is left to the operator, with the commands to choose from.
  */
-import type { Change, Datastore, Entry } from "../../datastore/datastore.ts";
-import type { Prefix } from "../../ip/prefix.ts";
+import type { Change, Entry } from "../../datastore/datastore.ts";
+import { PluginError } from "../../errors.ts";
+import { type Address, parseAddress } from "../../ip/address.ts";
 import type { Allocator } from "../../ipam/allocator.ts";
-import { isEmpty, ordinalsOf, touched } from "../../ipam/block.ts";
-import type { World } from "../../ipam/invariants.ts";
-import { affinityChange, blockChange, requirePrefix } from "../../ipam/records.ts";
-import { affineNode, type IPAMBlock, readBlock } from "../../model/ipam-block.ts";
-import { affinityKey, blockKey } from "../../model/keys.ts";
+import { isEmpty, ordinalsOf } from "../../ipam/block.ts";
+import { blockChange, requirePrefix } from "../../ipam/records.ts";
+import { type IPAMBlock, readBlock } from "../../model/ipam-block.ts";
+import { blockKey } from "../../model/keys.ts";
+import { describeUser } from "./address-users.ts";
 import type { Allocation } from "./blocks.ts";
+import { confirmClaim } from "./confirm-claim.ts";
 import type { Finding } from "./findings.ts";
+import { remedyOutsidePools } from "./outside-pools.ts";
+import type { RepairContext } from "./repair-context.ts";
+import { allocateToEndpoint, repairAddressTwice, usersOf } from "./repair-endpoints.ts";
+import { repairOverlap } from "./repair-overlap.ts";
 
-export interface RepairContext {
-  readonly store: Datastore;
-  readonly allocator: Allocator;
-  readonly world: World;
-}
-
-/** Returns whether it was repaired; `false` if that needs an operator, or if the records changed meanwhile. */
-export async function repair(finding: Finding, context: RepairContext): Promise<boolean> {
+/** Returns what the operator can do if the repair needs a decision; whether it is repaired, the next check says. */
+export async function repair(finding: Finding, context: RepairContext): Promise<string | undefined> {
   switch (finding.kind) {
     case "allocation-without-handle":
     case "handle-count-wrong":
@@ -37,7 +41,8 @@ export async function repair(finding: Finding, context: RepairContext): Promise<
     case "affinity-stale":
     case "affinity-without-block": {
       const request = { node: finding.node ?? "", block: requirePrefix(finding.block ?? ""), inUse: "keep" } as const;
-      return (await context.allocator.releaseAffinity(request)) === "released";
+      await context.allocator.releaseAffinity(request);
+      return undefined;
     }
     case "block-abandoned":
       return changeBlock(finding.block ?? "", context, (block, revision) =>
@@ -47,52 +52,54 @@ export async function repair(finding: Finding, context: RepairContext): Promise<
       );
     case "affinity-unconfirmed":
     case "block-without-affinity":
-      return confirmClaim(requirePrefix(finding.block ?? ""), finding.node ?? "", context.store);
+      await confirmClaim(requirePrefix(finding.block ?? ""), finding.node ?? "", context.store);
+      return undefined;
     case "block-inconsistent":
       return changeBlock(finding.block ?? "", context, (block, revision) => {
         const repaired = repairedBlock(block);
         return repaired && [blockChange(repaired, revision)];
       });
+    case "blocks-overlap":
+      return repairOverlap(requirePrefix(finding.block ?? ""), context);
     case "allocation-without-endpoint":
       return releaseLeak("leaked" in finding ? finding.leaked : undefined, context.allocator);
-    case "blocks-overlap":
-    case "allocation-outside-pools":
     case "address-twice":
+      return repairAddressTwice(addressOf(finding), context);
     case "endpoint-without-allocation":
+      return allocateToEndpoint(addressOf(finding), context);
+    case "allocation-outside-pools":
+      return remedyFor(finding, context);
     case "record-unreadable":
-      return false;
+      return finding.remedy;
   }
 }
 
-async function recount(handle: string, { allocator, world }: RepairContext): Promise<boolean> {
-  const blocks = world.blocks.filter((block) => ordinalsOf(block, { handle }).length > 0);
-  await allocator.recountHandle({ handle, likely: blocks.map(({ cidr }) => cidr) });
-  return true;
+function addressOf({ address = "" }: { readonly address?: string }): Address {
+  const parsed = parseAddress(address);
+  if (parsed) return parsed;
+  throw new PluginError("internal", `Cannot repair: "${address}" is not an address`);
 }
 
-/** After a write of the block, so that a concurrent release of the claim fails. */
-async function confirmClaim(cidr: Prefix, node: string, store: Datastore): Promise<boolean> {
-  const keys = [blockKey(cidr), affinityKey(node, cidr)];
-  const { answers } = await store.read(keys.map((key) => ({ kind: "key", key })));
-  const [[entry] = [], [claim] = []] = answers;
-  const block = entry && readBlock(entry.value, entry.key);
-  if (!block || affineNode(block) !== node) return false;
-  const written = await store.commit([
-    blockChange(touched(block), entry.revision),
-    affinityChange({ node, cidr }, "confirmed", claim?.revision),
-  ]);
-  return written.ok;
+function remedyFor(finding: { readonly address?: string; readonly block?: string }, context: RepairContext): string {
+  const address = addressOf(finding);
+  const users = usersOf(address, context).map((endpoint) => describeUser({ endpoint }));
+  return remedyOutsidePools({ address, block: requirePrefix(finding.block ?? ""), pools: context.world.pools, users });
+}
+
+async function recount(handle: string, { allocator, world }: RepairContext): Promise<undefined> {
+  const blocks = world.blocks.filter((block) => ordinalsOf(block, { handle }).length > 0);
+  await allocator.recountHandle({ handle, likely: blocks.map(({ cidr }) => cidr) });
 }
 
 async function changeBlock(
   name: string,
   { store }: RepairContext,
   change: (block: IPAMBlock, revision: string) => readonly Change[] | undefined,
-): Promise<boolean> {
+): Promise<undefined> {
   const { answers } = await store.read([{ kind: "key", key: blockKey(requirePrefix(name)) }]);
   const entry: Entry | undefined = answers[0]?.[0];
   const changes = entry && change(readBlock(entry.value, entry.key), entry.revision);
-  return changes !== undefined && (await store.commit(changes)).ok;
+  if (changes !== undefined) await store.commit(changes);
 }
 
 /** Rebuilds the queue of free addresses and the sequence number from the allocations. `undefined` if an owner is missing. */
@@ -114,15 +121,14 @@ function repairedBlock(block: IPAMBlock): IPAMBlock | undefined {
   };
 }
 
-async function releaseLeak(leaked: Allocation | undefined, allocator: Allocator): Promise<boolean> {
-  if (!leaked) return false;
+async function releaseLeak(leaked: Allocation | undefined, allocator: Allocator): Promise<undefined> {
+  if (!leaked) return;
   const { address, handle, sequenceNumber } = leaked;
-  const { released } = await allocator.releaseAddresses([
+  await allocator.releaseAddresses([
     {
       address,
       ...(handle === undefined ? {} : { handle }),
       ...(sequenceNumber === undefined ? {} : { sequenceNumber }),
     },
   ]);
-  return released.length > 0;
 }

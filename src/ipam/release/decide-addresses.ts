@@ -32,7 +32,7 @@ export function wantedBlocksOf(addresses: readonly GuardedAddress[]): readonly W
 
 export function decideReleaseAddresses(addresses: readonly GuardedAddress[], facts: Facts): Decision<Released> {
   const view = new View(facts, "");
-  const sorted = addresses.map((wish) => ({ wish, verdict: judge(wish, findBlock(view, wish.address)) }));
+  const sorted = addresses.map((wish) => ({ wish, verdict: judgeAll(wish, view) }));
   const leaving = sorted.flatMap(({ verdict }) => (verdict.kind === "release" ? verdict : []));
   const released = sorted.flatMap(({ verdict }) =>
     verdict.kind === "absent" && verdict.released ? verdict.released : [],
@@ -72,16 +72,17 @@ type Verdict =
   | { readonly kind: "absent"; readonly released?: { readonly known: KnownBlock; readonly handle: string } }
   | { readonly kind: "refused" };
 
-function findBlock(view: View, address: Address): KnownBlock | undefined {
-  for (const known of view.knownBlocks(address.family)) {
-    if (ordinalIn(known.block, address) !== undefined) return known;
-  }
-  return undefined;
+/** Of blocks that overlap, the one counts that has the address allocated to the expected owner. */
+function judgeAll(wish: GuardedAddress, view: View): Verdict {
+  const verdicts = [...view.knownBlocks(wish.address.family)].flatMap((known) => judge(wish, known) ?? []);
+  const first = (kind: Verdict["kind"]) => verdicts.find((verdict) => verdict.kind === kind);
+  return first("release") ?? first("refused") ?? first("absent") ?? { kind: "absent" };
 }
 
-function judge(wish: GuardedAddress, known: KnownBlock | undefined): Verdict {
-  const ordinal = known && ordinalIn(known.block, wish.address);
-  if (!known || ordinal === undefined) return { kind: "absent" };
+/** `undefined` if the address is not in the block. */
+function judge(wish: GuardedAddress, known: KnownBlock): Verdict | undefined {
+  const ordinal = ordinalIn(known.block, wish.address);
+  if (ordinal === undefined) return undefined;
   if (!isAllocated(known.block, ordinal)) {
     return wish.handle === undefined
       ? { kind: "absent" }

@@ -1,0 +1,133 @@
+/**
+ * Repairs what endpoints and allocations say of one address:
+ *
+ *   unallocated, one endpoint           allocated to the container of the endpoint
+ *   two endpoints of one pod            the one that it is not allocated to loses it
+ *   two workloads                       the operator decides: both may be running
+ *
+ * No allocation is released.
+ */
+import type { Entry, OrderedChange } from "../../datastore/datastore.ts";
+import { identity } from "../../identity.ts";
+import { type Address, formatAddress } from "../../ip/address.ts";
+import { blockOf } from "../../ip/block.ts";
+import { prefixContains } from "../../ip/prefix.ts";
+import { assignOrdinal, emptyBlock, ordinalIn, ordinalsOf } from "../../ipam/block.ts";
+import { blockChange, blockRewrite, decodeBlock, decodeHandle, handleRecordChange } from "../../ipam/records.ts";
+import { blockName } from "../../ipam/view.ts";
+import { hostAffinity } from "../../model/ipam-block.ts";
+import { blockKey, handleKey, resourceKey } from "../../model/keys.ts";
+import { type WorkloadEndpoint, workloadEndpoint } from "../../model/workload-endpoint.ts";
+import { addressesOfEndpoint, describeUser, nameOfEndpoint } from "./address-users.ts";
+import { type Allocation, allocationsOf } from "./blocks.ts";
+import { confirmClaim } from "./confirm-claim.ts";
+import { attributesOfEndpoint, isAllocatedTo, isHandleOf, isSamePod } from "./endpoint-owner.ts";
+import { findPools } from "./pools.ts";
+import type { RepairContext } from "./repair-context.ts";
+
+/** Returns what the operator can do, if something is left to do. */
+export async function repairAddressTwice(address: Address, context: RepairContext): Promise<string | undefined> {
+  const users = usersOf(address, context);
+  const allocation = allocationOf(address, context);
+  const owners = allocation ? users.filter((each) => isAllocatedTo(each, allocation)) : [];
+  const [owner] = owners;
+  if (owner === undefined || owners.length > 1) return remedyForEqualUsers(address, users, allocation);
+  const others = users.filter((each) => each !== owner);
+  for (const former of others.filter((each) => isSamePod(each, owner))) await takeAddress(address, former, context);
+  const left = others.filter((each) => !isSamePod(each, owner));
+  if (left.length === 0) return undefined;
+  const containers = left.map((endpoint) => describeUser({ endpoint }));
+  return `${formatAddress(address)} is allocated to ${nameOfEndpoint(owner)}; end the container of ${containers.join(", ")}, or, if it no longer exists, ${left.map((each) => deletionOf(each, allocation)).join(" and ")}`;
+}
+
+/** Returns what the operator can do, if something is left to do. */
+export async function allocateToEndpoint(address: Address, context: RepairContext): Promise<string | undefined> {
+  const users = usersOf(address, context);
+  const [endpoint] = users;
+  if (endpoint === undefined) return undefined;
+  if (users.length > 1) return remedyForEqualUsers(address, users, undefined);
+  const { store, now } = context;
+  const cidr = await blockAround(address, context);
+  if (cidr === undefined) return undefined;
+
+  const attributes = attributesOfEndpoint(endpoint, now);
+  const handle = attributes.handleId;
+  const { answers } = await store.read([blockKey(cidr), handleKey(handle)].map((key) => ({ kind: "key", key })));
+  const [[blockEntry] = [], [handleEntry] = []] = answers;
+  const { node } = endpoint.spec;
+  const affinity = node === undefined ? undefined : hostAffinity(node);
+  const before = blockEntry ? decodeBlock(blockEntry) : emptyBlock(cidr, affinity, BigInt(now.getTime()) * 1_000_000n);
+  const taken = assignOrdinal(before, ordinalIn(before, address) ?? -1, attributes)?.block;
+  if (!taken) return undefined;
+  const stored = handleEntry && decodeHandle(handleEntry);
+  const counts = { ...stored?.blocks, [blockName(cidr)]: ordinalsOf(taken, { handle }).length };
+  const counted = handleRecordChange(handle, counts, stored?.revision);
+  const changes: readonly OrderedChange[] = blockEntry
+    ? [...counted, blockChange(taken, blockEntry.revision)]
+    : [blockChange(before, undefined), ...counted, blockRewrite(taken)];
+  const written = await store.commit(changes);
+  if (written.ok && !blockEntry && node !== undefined) await confirmClaim(cidr, node, store);
+  return undefined;
+}
+
+/** The block that the address is in, or would be in. */
+async function blockAround(address: Address, { world, store }: RepairContext) {
+  const existing = world.blocks.find(({ cidr }) => prefixContains(cidr, address));
+  if (existing) return existing.cidr;
+  const pool = (await findPools(store)).readable.find(({ cidr }) => prefixContains(cidr, address));
+  return pool && blockOf(address, pool.blockLength);
+}
+
+/** The endpoints that name the address. */
+export function usersOf(address: Address, { endpoints }: RepairContext): readonly WorkloadEndpoint[] {
+  const text = formatAddress(address);
+  return endpoints.filter((each) => addressesOfEndpoint(each).some((own) => formatAddress(own) === text));
+}
+
+function allocationOf(address: Address, { world }: RepairContext): Allocation | undefined {
+  const text = formatAddress(address);
+  return world.blocks
+    .filter(({ cidr }) => prefixContains(cidr, address))
+    .flatMap(allocationsOf)
+    .find((each) => formatAddress(each.address) === text);
+}
+
+/** Removes the address from the endpoint, and the endpoint if that was its only one; nothing if it has changed. */
+async function takeAddress(address: Address, endpoint: WorkloadEndpoint, { store }: RepairContext): Promise<void> {
+  const key = keyOf(endpoint);
+  const entry: Entry | undefined = (await store.read([{ kind: "key", key }])).answers[0]?.[0];
+  const current = entry && workloadEndpoint.read(entry.value, entry.key);
+  if (!current || !Bun.deepEquals(current, endpoint)) return;
+  const text = formatAddress(address);
+  const networks = current.spec.ipNetworks ?? [];
+  const left = networks.filter((each) => !addressesOf(each).includes(text));
+  const value = workloadEndpoint.write({ ...current, spec: { ...current.spec, ipNetworks: left } });
+  const { revision } = entry;
+  await store.commit([
+    left.length === 0 ? { kind: "delete", key, revision } : { kind: "update", key, value, revision },
+  ]);
+}
+
+function addressesOf(network: string): readonly string[] {
+  return addressesOfEndpoint({ spec: { ipNetworks: [network] } }).map(formatAddress);
+}
+
+function keyOf({ metadata }: WorkloadEndpoint): string {
+  return resourceKey("workloadendpoints", { name: metadata.name, namespace: metadata.namespace ?? "default" });
+}
+
+function remedyForEqualUsers(
+  address: Address,
+  users: readonly WorkloadEndpoint[],
+  allocation: Allocation | undefined,
+): string {
+  const containers = users.map((endpoint) => describeUser({ endpoint }));
+  const deletions = users.map((each) => deletionOf(each, allocation));
+  return `decide who keeps ${formatAddress(address)}, and end the container of the others: ${containers.join(", ")}; if one no longer exists, ${deletions.join(" or ")}; then run this command again`;
+}
+
+/** `delete` asks for --force if it takes the allocation for one of the endpoint. */
+function deletionOf({ metadata, spec }: WorkloadEndpoint, allocation: Allocation | undefined): string {
+  const force = isHandleOf(allocation?.handle, spec.containerID) ? " --force" : "";
+  return `"${identity.adminTool} delete workloadendpoint ${metadata.name} -n ${metadata.namespace}${force}"`;
+}
