@@ -3,8 +3,8 @@ import { COMMON_OPTIONS, type Command, type CommandGroup, visibleCommands } from
 import { COMMANDS } from "../../src/admin/commands.ts";
 import { CONFIG_FILE, DATASTORE_SETTINGS } from "../../src/admin/datastore/options.ts";
 import { valueText } from "../../src/admin/help.ts";
-import { NETWORK_CONFIG_DIRECTORY } from "../../src/admin/installed-network.ts";
 import type { Option } from "../../src/admin/option.ts";
+import { NETWORK_CONFIG_DIRECTORY } from "../../src/config/installed-network-list.ts";
 import { identity } from "../../src/identity.ts";
 
 export function adminPage(): string {

@@ -1,6 +1,6 @@
 /** The admin tool's settings file as it is installed: nothing set, every setting shown. Pure. */
 import { DATASTORE_SETTINGS } from "../../src/admin/datastore/options.ts";
-import { NETWORK_CONFIG_DIRECTORY } from "../../src/admin/installed-network.ts";
+import { NETWORK_CONFIG_DIRECTORY } from "../../src/config/installed-network-list.ts";
 import type { Identity } from "../../src/identity.ts";
 
 export function adminSettings({ adminTool, product }: Identity): string {

@@ -16,6 +16,12 @@ function checkList(...plugins: readonly object[]): Promise<readonly string[]> {
 }
 
 describe("checkChain()", () => {
+  test("warns about a log option of a chained plugin that cannot be used", async () => {
+    expect(await checkList(OURS, { ...PORTMAP, log_level: "verbose", log_file_path: "/var/log/ports.log" })).toEqual([
+      'warning plugins[1].log_level: plugins[1]: "log_level" is "verbose": expected "ERROR", "WARNING", "INFO" or "DEBUG"; INFO is used',
+    ]);
+  });
+
   test("accepts the chain that is installed", async () => {
     expect(await checkList(OURS, PORTMAP, BANDWIDTH)).toEqual([]);
   });

@@ -12,6 +12,7 @@ import { type ConfigPath, shownValue } from "../config/problem.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { decodeHostLocal } from "../ipam/hostlocal/config.ts";
+import { readLogSettings } from "../log/log-settings.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { redact } from "../redaction.ts";
 import { type ConfigFinding, error, note, warning } from "./config-finding.ts";
@@ -43,6 +44,7 @@ export function checkChain({ entries, cniVersion, placeOf }: Chain): readonly Co
   return placed.flatMap((entry) => [
     ...checkOrder(entry, placed),
     ...checkOptions(entry),
+    ...checkLogOptions(entry),
     ...checkHostLocal(entry, cniVersion ?? NEWEST_VERSION),
     ...checkType(entry),
   ]);
@@ -107,6 +109,12 @@ function checkOptions(entry: Placed): readonly ConfigFinding[] {
     default:
       return [];
   }
+}
+
+/** Our own plugin's are decoded with the rest of its config. */
+function checkLogOptions({ type, config, place }: Placed): readonly ConfigFinding[] {
+  if (type !== "portmap" && type !== "bandwidth") return [];
+  return readLogSettings(config).problems.map(({ field, message }) => warning([...place, field], message));
 }
 
 function missingCapability({ config, place }: Placed, name: string, state: string): readonly ConfigFinding[] {

@@ -5,13 +5,11 @@
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
 import { reasonOf } from "../config/config-files.ts";
 import { type DecodedConfig, decodeNetworkConfig } from "../config/decode.ts";
+import { NETWORK_CONFIG_DIRECTORY } from "../config/installed-network-list.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { parseJson } from "../parse-json.ts";
 import type { Context } from "./command.ts";
-
-/** Where container runtimes, podman among them, read network configs by default. */
-export const NETWORK_CONFIG_DIRECTORY = "/etc/cni/net.d";
 
 const FILE_NAME = /\.(conflist|conf|json)$/;
 

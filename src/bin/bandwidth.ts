@@ -3,7 +3,8 @@ import { bandwidthPlugin } from "../chained/bandwidth/plugin.ts";
 import type { PluginDescription } from "../cni/plugin-description.ts";
 import type { CniPlugin } from "../cni/serve.ts";
 import type { CallContext } from "./call-context.ts";
+import { callLogOf } from "./call-log.ts";
 
-export async function createPlugin(description: PluginDescription, { host }: CallContext): Promise<CniPlugin> {
-  return bandwidthPlugin(description, host.links);
+export async function createPlugin(description: PluginDescription, context: CallContext): Promise<CniPlugin> {
+  return bandwidthPlugin(description, { ...callLogOf("bandwidth", context), loadLinks: context.host.links });
 }

@@ -10,4 +10,6 @@ export interface CallContext {
   readonly delegateStderr?: (text: string) => void;
   readonly host: Host;
   readonly enterPhase: EnterPhase;
+  /** Since the call began. */
+  readonly milliseconds: () => number;
 }

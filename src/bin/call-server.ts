@@ -123,14 +123,20 @@ function replyFrom(home: HomeNetns, host: Host): (call: HandedCall, signal: Abor
 
 function sayServed(
   { program, environment }: HandedCall,
-  { exitCode }: Reply,
+  { exitCode, stdout }: Reply,
   spent: ReadonlyMap<string, number>,
 ): void {
   const phases = [...spent].map(([phase, milliseconds]) => [phase, milliseconds.toFixed(1)] as const);
-  say(`${program} ${environment["CNI_COMMAND"]}: exit code ${exitCode}`, {
-    container: environment["CNI_CONTAINERID"] ?? "",
-    ...Object.fromEntries(phases),
-  });
+  const fields = { container: environment["CNI_CONTAINERID"] ?? "", ...Object.fromEntries(phases) };
+  const message = `${program} ${environment["CNI_COMMAND"]}: exit code ${exitCode}`;
+  if (exitCode === 0) say(message, fields);
+  else say(message, { ...fields, ...failureIn(stdout) }, "ERROR");
+}
+
+/** Why a call failed, from the CNI error that it printed. */
+function failureIn(stdout: string): Readonly<Record<string, string>> {
+  const { code, msg, details } = JSON.parse(stdout);
+  return { code: String(code), reason: String(msg), ...(details === undefined ? {} : { details: String(details) }) };
 }
 
 interface Serving {
@@ -144,6 +150,7 @@ async function serveCall(
   { program, environment, stdin }: HandedCall,
   { home, host, signal, enterPhase }: Serving,
 ): Promise<Reply> {
+  const startedAt = performance.now();
   if (!isPluginPart(program)) {
     return errorReply(new PluginError("internal", `Cannot serve "${program}": no such plugin`), NEWEST_VERSION);
   }
@@ -156,7 +163,8 @@ async function serveCall(
   };
   const { createPlugin } = await PLUGIN_LOADERS[program]();
   // The agent's own stderr is not the caller's: what another plugin writes to stderr is sent with the reply.
-  const context = { environment, stderr, delegateStderr: stderr, host, enterPhase };
+  const milliseconds = () => performance.now() - startedAt;
+  const context = { environment, stderr, delegateStderr: stderr, host, enterPhase, milliseconds };
   const plugin = await createPlugin(descriptionOf(program), context);
   const process = {
     env: environment,

@@ -9,7 +9,7 @@ import { ownMachine } from "./own-machine.ts";
 
 export async function createPlugin(
   description: PluginDescription,
-  { environment, stderr, host, enterPhase }: CallContext,
+  { environment, stderr, host, enterPhase, milliseconds }: CallContext,
 ): Promise<CniPlugin> {
   return ipamPlugin(description, {
     hostName,
@@ -23,5 +23,6 @@ export async function createPlugin(
     wait: (milliseconds) => Bun.sleep(milliseconds),
     stderr,
     enterPhase,
+    milliseconds,
   });
 }

@@ -23,7 +23,7 @@ function executablePlace(): string | undefined {
 }
 
 export async function pluginSurroundings(context: CallContext): Promise<Surroundings> {
-  const { environment, stderr, delegateStderr, enterPhase } = context;
+  const { environment, stderr, delegateStderr, enterPhase, milliseconds } = context;
   return {
     hostName,
     pid: process.pid,
@@ -40,5 +40,6 @@ export async function pluginSurroundings(context: CallContext): Promise<Surround
     stderr,
     delegateStderr,
     enterPhase,
+    milliseconds,
   };
 }

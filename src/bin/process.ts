@@ -5,7 +5,7 @@
 import type { Reply } from "../cni/reply.ts";
 import type { CniPlugin } from "../cni/serve.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
-import type { ReadSoFar } from "../linux/standard-streams.ts";
+import { type ReadSoFar, writeToStream } from "../linux/standard-streams.ts";
 import type { CallContext } from "./call-context.ts";
 import { interruptedBy } from "./interrupted.ts";
 import { tracePhases } from "./phases.ts";
@@ -31,12 +31,16 @@ export async function runPlugin(load: () => Promise<CniPlugin>, stdin?: ReadSoFa
   return endProcess((await stopping.fault()) ?? reply);
 }
 
+/** Whether something may still be unwritten in the runtime's stream. */
 let hasLogged = false;
 
-/** The destination of a log without a file. */
+/** Writes at once, unless stderr does not block and its reader is slow. */
 function writeLog(text: string): void {
+  const bytes = new TextEncoder().encode(text);
+  const written = hasLogged ? 0 : writeToStream(2, bytes, 0, bytes.length);
+  if (written === bytes.length) return;
   hasLogged = true;
-  process.stderr.write(text);
+  process.stderr.write(bytes.subarray(written));
 }
 
 /** Exits at once, unless log lines must be flushed first. */
@@ -50,7 +54,13 @@ export function endProcess({ exitCode, stdout, stderr }: Reply): Promise<never> 
 
 /** The context of a call that is done in the process that was called. */
 export function ownProcess(): CallContext {
-  return { environment: process.env, stderr: writeLog, host: processHost, enterPhase: tracePhases() };
+  return {
+    environment: process.env,
+    stderr: writeLog,
+    host: processHost,
+    enterPhase: tracePhases(),
+    milliseconds: () => performance.now(),
+  };
 }
 
 async function serveLoaded(signal: AbortSignal, load: () => Promise<CniPlugin>, soFar?: ReadSoFar): Promise<Reply> {

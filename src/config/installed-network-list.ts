@@ -6,6 +6,9 @@
 import type { JsonObject } from "../cni/json.ts";
 import type { Identity } from "../identity.ts";
 
+/** Where container runtimes, podman among them, read network configs by default. */
+export const NETWORK_CONFIG_DIRECTORY = "/etc/cni/net.d";
+
 /** Runtimes that support `cniVersions` use the newest one they support, the others `cniVersion`. */
 const CNI_VERSION = "1.0.0";
 const CNI_VERSIONS = ["1.0.0", "1.1.0"];

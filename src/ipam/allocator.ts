@@ -11,7 +11,7 @@
  */
 
 import type { Datastore } from "../datastore/datastore.ts";
-import type { Address } from "../ip/address.ts";
+import { type Address, formatAddress } from "../ip/address.ts";
 import { blockOf } from "../ip/block.ts";
 import { type Prefix, parsePrefix } from "../ip/prefix.ts";
 import { BLOCK_SIZES } from "../model/block-sizes.ts";
@@ -21,7 +21,7 @@ import { type AssignOutcome, decideAssign } from "./assign/decide.ts";
 import { addressAt, ordinalsOf } from "./block.ts";
 import { type Alongside, settle } from "./commit-loop.ts";
 import { openHintMemory } from "./hint-file.ts";
-import { blocksToAssignFrom, blocksToReleaseFrom, type HostHints, hintOf, withSeenBlocks } from "./hints.ts";
+import { blocksToAssignFrom, blocksToReleaseFrom, type HostHints, hintOf, poolsOf, withSeenBlocks } from "./hints.ts";
 import type { Turn } from "./host-turn.ts";
 import type { AffinityOutcome, AffinityRequest } from "./release/decide-affinity.ts";
 import { decideReleaseHandle } from "./release/decide-handle.ts";
@@ -53,6 +53,8 @@ export interface Allocator {
   recountHandle(request: RecountRequest): Promise<void>;
   /** The blocks that this host used last; nothing is read from the datastore. */
   likelyBlocks(): Promise<readonly Prefix[]>;
+  /** The pools of these addresses, as far as this host remembers them: nothing is read from the datastore. */
+  rememberedPools(addresses: readonly Address[]): Promise<readonly string[]>;
   /** Reads only: what the owner holds. */
   held(request: ReleaseHandleRequest): Promise<readonly HeldAddress[]>;
 }
@@ -68,8 +70,19 @@ export function openAllocator(store: Datastore, means: AllocatorMeans): Allocato
     releaseAffinity: (request) => turn(() => releaseAffinity(store, means, request)),
     recountHandle: (request) => turn(() => recountHandle(store, means, request)),
     likelyBlocks: async () => (await hints.load()).blocks.flatMap(({ cidr }) => parsePrefix(cidr) ?? []),
+    rememberedPools: async (addresses) => poolsOf(await hints.load(), addresses),
     held: (request) => held({ store, means, hints }, request),
   };
+}
+
+/** For the log of a DEL. */
+export async function releaseFields(
+  allocator: Pick<Allocator, "rememberedPools">,
+  released: readonly Address[],
+): Promise<{ readonly addresses: readonly string[]; readonly pools?: readonly string[] }> {
+  const addresses = released.map(formatAddress);
+  const pools = await allocator.rememberedPools(released);
+  return pools.length === 0 ? { addresses } : { addresses, pools };
 }
 
 async function assign(

@@ -17,7 +17,7 @@ const cidr = v.pipe(
   v.check((text) => parsePrefix(text) !== undefined),
 );
 const HINTS = v.object({
-  blocks: v.array(v.object({ cidr, full: v.boolean(), pool: v.exactOptional(cidr) })),
+  blocks: v.array(v.object({ cidr, full: v.boolean(), pool: v.exactOptional(v.string()) })),
   warnedUnregistered: v.boolean(),
 });
 

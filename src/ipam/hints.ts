@@ -6,8 +6,7 @@
  * itself tells the truth, and a wrong or missing hint costs one more round
  * trip (docs/decisions/ipam-round-trips.md).
  */
-import type { Family } from "../ip/address.ts";
-import { parseAddress } from "../ip/address.ts";
+import { type Address, type Family, parseAddress } from "../ip/address.ts";
 import { formatPrefix, type Prefix, parsePrefix, prefixContains, prefixCovers } from "../ip/prefix.ts";
 import type { IPAMBlock } from "../model/ipam-block.ts";
 
@@ -15,7 +14,7 @@ export interface BlockHint {
   readonly cidr: string;
   /** No free address was left when it was last seen. */
   readonly full: boolean;
-  /** The CIDR of its pool, if known. */
+  /** The name of its pool, if known. */
   readonly pool?: string | undefined;
 }
 
@@ -75,12 +74,17 @@ export function withSeenBlocks(hints: HostHints, seen: readonly BlockHint[], gon
   return { ...hints, blocks };
 }
 
-export function hintOf(block: IPAMBlock, pools: readonly { readonly cidr: Prefix }[] = []): BlockHint {
+interface HintedPool {
+  readonly name: string;
+  readonly cidr: Prefix;
+}
+
+export function hintOf(block: IPAMBlock, pools: readonly HintedPool[] = []): BlockHint {
   const pool = pools.find(({ cidr }) => prefixCovers(cidr, block.cidr));
   return {
     cidr: formatPrefix(block.cidr),
     full: block.unallocated.length === 0,
-    ...(pool === undefined ? {} : { pool: formatPrefix(pool.cidr) }),
+    ...(pool === undefined ? {} : { pool: pool.name }),
   };
 }
 
@@ -89,6 +93,17 @@ export function hasSpareBeside(hints: HostHints, block: IPAMBlock): boolean {
   const name = formatPrefix(block.cidr);
   const pool = hints.blocks.find(({ cidr }) => cidr === name)?.pool;
   return pool !== undefined && hints.blocks.some((hint) => hint.cidr !== name && hint.pool === pool && !hint.full);
+}
+
+/** The names of the pools in which these addresses are, as far as they are known. */
+export function poolsOf({ blocks }: HostHints, addresses: readonly Address[]): readonly string[] {
+  const pools = addresses.flatMap((address) => blocks.find(({ cidr }) => contains(cidr, address))?.pool ?? []);
+  return [...new Set(pools)];
+}
+
+function contains(cidr: string, address: Address): boolean {
+  const prefix = parsePrefix(cidr);
+  return prefix !== undefined && prefixContains(prefix, address);
 }
 
 function familyOf(cidr: string): Family {

@@ -1,5 +1,5 @@
 /** What is asked of the allocator, and what it answers. */
-import type { Address, Family } from "../ip/address.ts";
+import { type Address, type Family, formatAddress } from "../ip/address.ts";
 import type { Prefix } from "../ip/prefix.ts";
 import { quoted } from "../quote.ts";
 import type { Owner } from "./block.ts";
@@ -50,6 +50,15 @@ export function poolWarnings({ addresses, pools }: Assignment): readonly string[
   return pools
     .filter(({ name }) => used.has(name))
     .flatMap(({ name, withoutEffect }) => withoutEffect.map((message) => `Pool ${quoted(name)}: ${message}`));
+}
+
+/** For the log. */
+export function assignmentFields({ addresses }: Assignment): {
+  readonly addresses: readonly string[];
+  readonly pools: readonly string[];
+} {
+  const pools = new Set(addresses.flatMap(({ pool }) => pool ?? []));
+  return { addresses: addresses.map(({ address }) => formatAddress(address)), pools: [...pools] };
 }
 
 export interface ReleaseHandleRequest extends Owner {

@@ -8,11 +8,13 @@ import type { EnterPhase } from "../cni/phase.ts";
 import type { CallContext } from "../cni/serve.ts";
 import { namingFields, nodeNameFor } from "../config/config-files.ts";
 import { type DatastoreSettings, datastoreSettings } from "../config/datastore-settings.ts";
-import { requireNetworkConfig } from "../config/decode.ts";
+import { configInvalid, decodeNetworkConfig } from "../config/decode.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import type { Datastore } from "../datastore/datastore.ts";
+import { type CallClock, logDone, logFailed } from "../log/call-lines.ts";
 import { openConfigLog } from "../log/config-log.ts";
-import type { Log } from "../log/log.ts";
+import type { LogFields } from "../log/line.ts";
+import { type Log, type LogSurroundings, openLog } from "../log/log.ts";
 import type { Allocator } from "./allocator.ts";
 import { type HostMeans, openHostAllocator } from "./host-allocator.ts";
 import type { ThisMachine } from "./node-machine.ts";
@@ -26,6 +28,8 @@ export interface Surroundings extends HostMeans {
   readonly machineIdentity: () => string | undefined;
   readonly stderr: (text: string) => void;
   readonly enterPhase: EnterPhase;
+  /** Since the call began. */
+  readonly milliseconds: CallClock;
 }
 
 export interface Session<Around extends Surroundings = Surroundings> {
@@ -33,6 +37,8 @@ export interface Session<Around extends Surroundings = Surroundings> {
   readonly settings: DatastoreSettings;
   readonly node: string;
   readonly log: Log;
+  /** Fields for the line that is logged when the call has succeeded. */
+  readonly note: (fields: LogFields) => void;
   readonly signal: AbortSignal;
   readonly surroundings: Around;
   /** Opened once, when first needed; closed with the session. */
@@ -65,11 +71,21 @@ async function withSession<Around extends Surroundings, Result>(
   { call, context, component, whenStopped }: SessionKind & { readonly call: CniCall; readonly context: CallContext },
   work: (session: Session<Around>) => Promise<Result>,
 ): Promise<Result> {
-  const { pid, stderr, host, random, now: clock } = surroundings;
+  const { pid, stderr, host, random, now: clock, milliseconds } = surroundings;
   const { signal } = context;
-  const decoded = requireNetworkConfig(call.config);
+  const logSurroundings = { component, pid, clock, stderr };
+  const decoded = decodeNetworkConfig(call.config);
+  if (!decoded.ok) {
+    const failure = configInvalid(decoded.problems);
+    await logInvalidConfig(call, failure, { ...logSurroundings, milliseconds });
+    throw failure;
+  }
   const { config } = decoded;
-  const log = openConfigLog(decoded, { component, pid, clock, stderr });
+  const log = openConfigLog(decoded, logSurroundings);
+  let noted: LogFields = {};
+  const note = (fields: LogFields) => {
+    noted = { ...noted, ...fields };
+  };
   const settings = datastoreSettings(config);
   const { store, close } = openOnce(() =>
     host.openDatastore(settings, { random, ...(whenStopped === "close datastore" && { signal }) }),
@@ -81,10 +97,12 @@ async function withSession<Around extends Surroundings, Result>(
       surroundings.enterPhase("datastore");
       return openHostAllocator(await store(), surroundings, { node, settings, warn });
     };
-    return await work({ config, settings, node, log, signal, surroundings, store, allocator });
+    const result = await work({ config, settings, node, log, note, signal, surroundings, store, allocator });
+    logDone(log, call, { node, ...noted }, milliseconds);
+    return result;
   } catch (cause) {
     const failure = await namingFields(cause, decoded.files);
-    log.error(failure instanceof Error ? failure.message : String(failure), fieldsOf(call));
+    logFailed(log, call, failure, milliseconds);
     throw failure;
   } finally {
     surroundings.enterPhase("datastore");
@@ -111,8 +129,14 @@ function openOnce(open: () => Promise<Datastore>) {
   return { store, close };
 }
 
-function fieldsOf(call: CniCall): Readonly<Record<string, string>> {
-  const shared = { command: call.command, network: call.networkName };
-  if (call.command === "GC" || call.command === "STATUS") return shared;
-  return { ...shared, container: call.containerId, interface: call.ifname };
+/** In the log that the config names, if those options can be read. */
+async function logInvalidConfig(
+  call: CniCall,
+  failure: unknown,
+  { milliseconds, ...surroundings }: LogSurroundings & { readonly milliseconds: CallClock },
+): Promise<void> {
+  const { readLogSettings } = await import("../log/log-settings.ts");
+  const log = openLog(readLogSettings(call.config).settings, surroundings);
+  logFailed(log, call, failure, milliseconds);
+  log.close();
 }

@@ -2,7 +2,7 @@
  * One log line: time (UTC), level, process id, component, message, then the
  * fields sorted by name.
  *
- *   2026-11-15 03:22:14.123 [INFO][4711] ipam: Assigned an address address="10.0.0.1" node="one"
+ *   2026-11-15 03:22:14.123 [INFO][4711] vendor: ADD done addresses="10.0.0.1" container="c1" node="one"
  *
  * Pure. For any input the result is exactly one line without secrets.
  */

@@ -25,7 +25,7 @@ import { UndoList } from "./undo-list.ts";
 import { refuseUnsupportedRequests } from "./unsupported-requests.ts";
 import { createLinks, wireLinks } from "./wire.ts";
 import { planWiring } from "./wiring-plan.ts";
-import { requirePodFor, workloadOf } from "./workload.ts";
+import { podFields, requirePodFor, workloadOf } from "./workload.ts";
 
 export async function add(call: AddCall, session: Session): Promise<CniResult> {
   const { enterPhase } = session.surroundings;
@@ -35,6 +35,7 @@ export async function add(call: AddCall, session: Session): Promise<CniResult> {
   const requested = requestedAddresses({ config: call.config, args });
   const workload = workloadOf(call, args, session.node, requestedMac(call.config, args));
   requirePodFor(session.config.features, workload);
+  session.note(podFields(workload));
   // Opens while the kernel is queried.
   enterPhase("datastore");
   void session.store();

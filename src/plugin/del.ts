@@ -17,11 +17,12 @@ import { unregister } from "./registration.ts";
 import { removeLinks } from "./remove-links.ts";
 import { resultMac } from "./result-mac.ts";
 import type { Session } from "./session.ts";
-import { workloadOf } from "./workload.ts";
+import { podFields, workloadOf } from "./workload.ts";
 
 export async function del(call: DelCall, session: Session): Promise<void> {
   const mac = resultMac(call.prevResult, call.ifname);
   const workload = workloadOf(call, decodeArguments(call.args), session.node, mac);
+  session.note(podFields(workload));
   const { enterPhase, host } = session.surroundings;
   // Opens while the kernel works.
   enterPhase("datastore");

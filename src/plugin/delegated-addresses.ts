@@ -1,5 +1,6 @@
 /** Addresses from another IPAM plugin; the endpoint is recorded as with our own. */
 import type { CniCall, DelCall } from "../cni/call.ts";
+import { reasonOf } from "../config/config-files.ts";
 import { effectOf } from "../effect.ts";
 import { PluginError } from "../errors.ts";
 import { type Address, formatAddress, isSameAddress } from "../ip/address.ts";
@@ -36,10 +37,13 @@ export async function registerWithDelegate(
     requireRequested(requested, addresses, session);
     if (found.kind === "own-links") await requireSame(addresses, workload, session);
     await record(workload, addresses, session);
+    session.note({ addresses: addresses.map(formatAddress), ipam: session.config.ipam.type });
     return { addresses, routes, dns, undo };
   } catch (failure) {
     if (found.kind === "own-links") throw failure;
-    await undo().catch((trouble) => session.log.error(`Cannot release the addresses: ${trouble}`));
+    await undo().catch((trouble) =>
+      session.log.error(`Cannot release the addresses: ${reasonOf(trouble)}`, { container: workload.containerId }),
+    );
     throw failure;
   }
 }

@@ -6,7 +6,7 @@ import type { IpamPlugin } from "./ipam-plugin.ts";
 
 export const hostLocalInProcess: IpamPlugin = {
   add: (call, signal) => hostLocalAdd({ ...call, whenHeld: "same addresses" }, signal),
-  del: (call, signal) => hostLocalDel(call, signal),
+  del: async (call, signal) => void (await hostLocalDel(call, signal)),
   check: (call, signal) => hostLocalCheck(call, signal),
   gc: (call, signal) => hostLocalGc(call, signal),
   status: (call) => hostLocalStatus(call),

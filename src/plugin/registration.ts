@@ -7,13 +7,15 @@
 import { EMPTY_RESULT } from "../cni/result.ts";
 import type { Change, Datastore, Entry, Wanted } from "../datastore/datastore.ts";
 import { MOST_IN_ONE_REQUEST } from "../datastore/preconditions.ts";
+import { identity } from "../identity.ts";
 import type { Address } from "../ip/address.ts";
 import { formatPrefix, singlePrefix } from "../ip/prefix.ts";
+import { releaseFields } from "../ipam/allocator.ts";
 import { assignedRequest, assignRequest, type ReleaseEvidence, releaseRequest } from "../ipam/attachment.ts";
 import { readyForAssigning, requireReadyForReleasing, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { settle } from "../ipam/commit-loop.ts";
 import { requireOwnNodeEntry, wantedNode } from "../ipam/node-machine.ts";
-import { poolWarnings, type ReleaseHandleRequest } from "../ipam/request.ts";
+import { assignmentFields, poolWarnings, type ReleaseHandleRequest } from "../ipam/request.ts";
 import { thisMachine } from "../ipam/session.ts";
 import { resourcesPrefix } from "../model/keys.ts";
 import type { AddRequest, IpamResult } from "./add-request.ts";
@@ -46,6 +48,7 @@ export async function registerWithOwnIpam(
   const renamed = addresses.filter(({ formerNode }) => formerNode !== undefined).map(({ address }) => address);
   if (renamed.length > 0) await removeEndpointOfFormerNode(workload, await session.store(), renamed);
   for (const message of poolWarnings(assignment)) session.log.warning(message);
+  session.note(assignmentFields(assignment));
   const { routes, dns } = EMPTY_RESULT;
   return { addresses: addresses.map(({ address }) => address), routes, dns, pools };
 }
@@ -86,16 +89,26 @@ export function undoRegistration(workload: Workload, session: Session): Promise<
 
 /** In one commit. */
 async function release(request: ReleaseHandleRequest, workload: Workload, session: Session): Promise<void> {
-  let isFound = false;
-  const released = await (await session.allocator()).releaseHandle(request, {
+  let found: Entry | undefined;
+  const allocator = await session.allocator();
+  const released = await allocator.releaseHandle(request, {
     wanted: [WANTED_CLUSTER, { kind: "key", key: workload.endpointKey }],
     changes: ([cluster, endpoint]) => {
       requireReadyForReleasing(cluster);
-      isFound = endpoint?.[0] !== undefined;
-      return endpointRemoval(workload, endpoint?.[0]);
+      found = endpoint?.[0];
+      return endpointRemoval(workload, found);
     },
   });
-  if (released.length > 0 && !isFound) await removeEndpointOfFormerNode(workload, await session.store(), released);
+  if (session.config.ipam.type === identity.ipamType) session.note(await releaseFields(allocator, released));
+  else session.note({ addresses: recordedAddresses(workload, found), ipam: session.config.ipam.type });
+  if (released.length > 0 && found === undefined)
+    await removeEndpointOfFormerNode(workload, await session.store(), released);
+}
+
+/** For the log: with another IPAM plugin only the endpoint names the addresses. */
+function recordedAddresses(workload: Workload, entry: Entry | undefined): readonly string[] {
+  if (entry === undefined || endpointRemoval(workload, entry).length === 0) return [];
+  return readStoredEndpoint(entry).ipNetworks.map((network) => network.split("/")[0] ?? "");
 }
 
 /** Addresses without an endpoint: the node had another name when the endpoint was recorded, and an endpoint's name contains its node's. */

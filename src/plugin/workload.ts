@@ -60,6 +60,11 @@ export function workloadOf(
   };
 }
 
+/** For the log. */
+export function podFields({ namespace, pod }: Workload): { readonly pod?: string } {
+  return pod === undefined ? {} : { pod: `${namespace}/${pod}` };
+}
+
 /** `ip_addrs_no_ipam` uses an annotation of the pod: without a pod it could not have an effect. */
 export function requirePodFor({ ipAddrsNoIpam }: NetworkConfig["features"], { pod }: Workload): void {
   if (!ipAddrsNoIpam || pod !== undefined) return;

@@ -1,8 +1,10 @@
 /** A namespace that only the calling process can name is resolved by it, never by the agent. */
+
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { hostProblem } from "../support/host.ts";
 import { testNeeding } from "../support/needs.ts";
 import { openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
+import { NOTHING_UNUSUAL } from "../support/stderr.ts";
 import { type Agent, startAgent } from "./agent.ts";
 
 const test = testNeeding(hostProblem());
@@ -51,10 +53,10 @@ describe("with the node agent, CNI_NETNS", () => {
       const served = agent.served().length;
       const added = await call("ADD", pod, netns);
 
-      expect(added).toMatchObject({ code: 0, stderr: "" });
+      expect(added).toMatchObject({ code: 0, stderr: NOTHING_UNUSUAL });
       const [address = ""] = JSON.parse(added.stdout).ips.map((ip: { address: string }) => ip.address);
       expect(await site.inside(pod, ["ip", "addr", "show", "eth0"])).toContain(address);
-      expect(await call("DEL", pod, netns)).toEqual({ code: 0, stdout: "", stderr: "" });
+      expect(await call("DEL", pod, netns)).toEqual({ code: 0, stdout: "", stderr: NOTHING_UNUSUAL });
       expect(await site.left()).toEqual([]);
       expect(agent.served()).toHaveLength(served);
     });

@@ -1,4 +1,5 @@
 /** host-local as a runtime uses it: the built executable, in every version of the protocol. */
+
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,6 +7,7 @@ import { CNI_VERSIONS, isAtLeast } from "../../src/cni/version.ts";
 import { callHostLocal, configOf, environmentOf, filesOf, type HostLocalCall, OURS } from "../support/host-local.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { cniErrorOfRun, runPlugin } from "../support/run-plugin.ts";
+import { NOTHING_UNUSUAL } from "../support/stderr.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 const folder = temporaryDirectory("hostlocal");
@@ -65,7 +67,7 @@ describe.each([...CNI_VERSIONS])("host-local in %s", (cniVersion) => {
     const ipam = { ...BOTH, resolvConf };
 
     const added = await call("ADD", { ipam });
-    expect(added).toMatchObject({ exitCode: 0, stderr: "" });
+    expect(added).toMatchObject({ exitCode: 0, stderr: NOTHING_UNUSUAL });
     expect(JSON.parse(added.stdout)).toEqual(expectedResult(cniVersion));
     expect(filesOf(dataDir)).toEqual({
       "10.1.2.2": "c1\r\neth0",
@@ -77,7 +79,7 @@ describe.each([...CNI_VERSIONS])("host-local in %s", (cniVersion) => {
     if (isAtLeast(cniVersion, "0.4.0")) expect(checked).toEqual({ exitCode: 0, stdout: "", stderr: "" });
     else expect(cniErrorOfRun(checked).code).toBe(1);
 
-    expect(await call("DEL", { ipam })).toEqual({ exitCode: 0, stdout: "", stderr: "" });
+    expect(await call("DEL", { ipam })).toEqual({ exitCode: 0, stdout: "", stderr: NOTHING_UNUSUAL });
     expect(Object.keys(filesOf(dataDir))).toEqual(["last_reserved_ip.0", "last_reserved_ip.1"]);
     if (isAtLeast(cniVersion, "0.4.0")) expect(cniErrorOfRun(await call("CHECK", { ipam })).code).toBe(109);
   });

@@ -1,10 +1,12 @@
 /** ADD and DEL of the built plugin on a private host, on every datastore: the state of kernel and datastore. */
+
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { CNI_VERSIONS } from "../../src/cni/version.ts";
 import { identity } from "../../src/identity.ts";
 import { hostProblem } from "../support/host.ts";
 import { type AddResult, failureOf, openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
 import { builtProgram } from "../support/run-plugin.ts";
+import { NOTHING_UNUSUAL } from "../support/stderr.ts";
 import { STORES } from "./stores.ts";
 
 const GATEWAY = "169.254.1.1";
@@ -38,7 +40,7 @@ for (const { kind, test } of STORES) {
         const pod = await site.makePod();
         const config = site.config({ cniVersion });
         const { code, stdout, stderr } = await site.call("ADD", pod, { config });
-        expect([code, stderr]).toEqual([0, ""]);
+        expect([code, stderr]).toEqual([0, NOTHING_UNUSUAL]);
         await expectAnswer(JSON.parse(stdout), { cniVersion, pod, site });
         await site.quietly("DEL", pod, { config });
       }

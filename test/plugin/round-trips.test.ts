@@ -1,4 +1,5 @@
 /** Requests of ADD and DEL to etcd, counted by etcd itself; and the options of the executable. */
+
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { identity } from "../../src/identity.ts";
@@ -9,6 +10,7 @@ import { hostProblem } from "../support/host.ts";
 import { testNeeding } from "../support/needs.ts";
 import { failureOf, openPluginSite, type PluginSite, readyCluster } from "../support/plugin-site.ts";
 import { builtProgram } from "../support/run-plugin.ts";
+import { NOTHING_UNUSUAL } from "../support/stderr.ts";
 
 const test = testNeeding(hostProblem(), hasEtcd ? undefined : "needs the program etcd");
 
@@ -69,9 +71,9 @@ describe("plugin on etcd", () => {
     const { stderr } = await site.call("ADD", pod, { environment });
 
     expect(stderr).toMatch(
-      /^trace ADD: boot [\d.]+, decode [\d.]+, datastore [\d.]+, kernel [\d.]+, exit [\d.]+, all [\d.]+ ms\n$/,
+      /^.*\[INFO\].* ADD done .*\ntrace ADD: boot [\d.]+, decode [\d.]+, datastore [\d.]+, kernel [\d.]+, exit [\d.]+, all [\d.]+ ms\n$/,
     );
-    expect((await site.call("DEL", pod)).stderr).toBe("");
+    expect((await site.call("DEL", pod)).stderr).toEqual(NOTHING_UNUSUAL);
   });
 
   test("logs warnings about the config, and unknown keys only at log level DEBUG", async () => {

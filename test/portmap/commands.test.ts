@@ -1,4 +1,5 @@
 /** DEL, CHECK, GC and STATUS of host ports, and tables that another program changed or removed. */
+
 import { afterAll, afterEach, beforeAll, describe, expect } from "bun:test";
 import { ownerOf } from "../../src/chained/portmap/port-owner.ts";
 import { CHAINING_VERSIONS, isAtLeast } from "../../src/cni/version.ts";
@@ -8,6 +9,7 @@ import { hostProblem } from "../support/host.ts";
 import { serveTcp, serveUdp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
+import { NOTHING_UNUSUAL } from "../support/stderr.ts";
 import { openPortHost, type PortHost } from "./port-host.ts";
 import { type Portmap, type PortmapCall, port, portmapOn } from "./portmap-calls.ts";
 
@@ -162,7 +164,7 @@ describe("portmap", () => {
         ...ONE,
         ports: [port(82), port(80, undefined, "udp"), port(80, "::")],
       });
-      expect(quiet.stderr).toBe("");
+      expect(quiet.stderr).toEqual(NOTHING_UNUSUAL);
       const { stderr } = await portmap.must("ADD", { ...ONE, ports: [port(80), port(81), port(53, undefined, "udp")] });
       expect(stderr.match(/Host port \S+ \d+/g)).toEqual(["Host port tcp 80", "Host port udp 53", "Host port tcp 81"]);
       await portmap.must("CHECK", { ...ONE, ports: [port(80), port(81), port(53, undefined, "udp")] });

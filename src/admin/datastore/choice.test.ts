@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { temporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
+import { NETWORK_CONFIG_DIRECTORY } from "../../config/installed-network-list.ts";
 import { EtcdFailure } from "../../datastore/etcd/failure.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { openDatastore } from "../../datastore/open.ts";
 import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
-import { NETWORK_CONFIG_DIRECTORY } from "../installed-network.ts";
 import { CONFIG_FILE } from "./options.ts";
 
 /** What a command opens, given these options, variables and files. */

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
+import { NETWORK_CONFIG_DIRECTORY } from "../../config/installed-network-list.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { identity } from "../../identity.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
 import { MACHINE_ANNOTATION } from "../../model/machine-annotation.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
-import { NETWORK_CONFIG_DIRECTORY } from "../installed-network.ts";
 import type { HostAddress } from "./host-addresses.ts";
 
 function addresses(...given: readonly (readonly [text: string, isOfUplink: boolean])[]): readonly HostAddress[] {

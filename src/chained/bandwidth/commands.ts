@@ -23,14 +23,18 @@ export function addShaping(call: AddCall, result: CniResult, bandwidth: Bandwidt
   });
 }
 
-/** Does not use the config: what ADD created is removed even if the config has changed since. */
-export async function delShaping(call: DelCall, links: LinkAccess): Promise<void> {
+/**
+ * Does not use the config: what ADD created is removed even if the config has changed since. Returns whether there was
+ * something to remove.
+ */
+export async function delShaping(call: DelCall, links: LinkAccess): Promise<boolean> {
   const socket = openNetlinkSocket("route");
   try {
     const ifbs = findIfbs(socket, ifbNamesOf(call));
-    detachShaping(socket, findHostVeth(socket, call), ifbs);
+    const wasShaped = detachShaping(socket, findHostVeth(socket, call), ifbs);
     const refusals = await Promise.all(ifbs.map((ifb) => links.remove(socket, ifb)));
     for (const refusal of refusals) if (refusal !== undefined) throw refusal;
+    return wasShaped || ifbs.length > 0;
   } finally {
     closeNetlinkSocket(socket);
   }

@@ -11,29 +11,40 @@ import type { PluginDescription } from "../../cni/plugin-description.ts";
 import type { CniResult } from "../../cni/result.ts";
 import type { CniPlugin } from "../../cni/serve.ts";
 import type { LinkAccess } from "../../linux/rtnetlink/link-access.ts";
+import { type CallLogSurroundings, type LoggedContext, loggingCalls } from "../../log/call-log.ts";
 import { requirePrevResult } from "../prev-result.ts";
 import { type Bandwidth, decodeBandwidth } from "./bandwidth.ts";
 
-/** `loadLinks` is called by DEL only. */
-export function bandwidthPlugin(description: PluginDescription, loadLinks: () => Promise<LinkAccess>): CniPlugin {
+export interface Surroundings extends CallLogSurroundings {
+  /** Called by DEL only. */
+  loadLinks(): Promise<LinkAccess>;
+}
+
+export function bandwidthPlugin(description: PluginDescription, surroundings: Surroundings): CniPlugin {
+  const logged = loggingCalls(surroundings);
   return {
     ...description,
-    add,
-    check,
-    del: async (call) => (await import("./commands.ts")).delShaping(call, await loadLinks()),
-    gc: async (call) => (await import("./commands.ts")).collectGarbage(call),
-    async status(call) {
+    add: logged(add),
+    check: logged(check),
+    del: logged(async (call, { log }) => {
+      const { delShaping } = await import("./commands.ts");
+      if (await delShaping(call, await surroundings.loadLinks())) log.changed({});
+    }),
+    gc: logged(async (call) => (await import("./commands.ts")).collectGarbage(call)),
+    status: logged(async (call) => {
       decodeBandwidth(call.config);
       (await import("./status.ts")).requireShapingSupport();
-    },
+    }),
   };
 }
 
-async function add(call: AddCall): Promise<CniResult> {
+async function add(call: AddCall, { log }: LoggedContext): Promise<CniResult> {
   const bandwidth = decodeBandwidth(call.config);
   const result = requirePrevResult(call);
   if (isUnlimited(bandwidth)) return result;
-  return (await import("./commands.ts")).addShaping(call, result, bandwidth);
+  const shaped = (await import("./commands.ts")).addShaping(call, result, bandwidth);
+  log.changed({ ingressRate: bandwidth.ingress?.rate, egressRate: bandwidth.egress?.rate });
+  return shaped;
 }
 
 async function check(call: CheckCall): Promise<void> {

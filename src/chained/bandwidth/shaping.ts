@@ -61,13 +61,15 @@ export function removeShaping(socket: NetlinkSocket, veth: ShapedLink | undefine
   attemptRemoval(socket, ifbs.map(deleteLink));
 }
 
-/** Like `removeShaping`, but does not delete the devices. */
-export function detachShaping(socket: NetlinkSocket, veth: ShapedLink | undefined, ifbs: readonly Link[]): void {
+/** Like `removeShaping`, but does not delete the devices. Returns whether a link had a token bucket. */
+export function detachShaping(socket: NetlinkSocket, veth: ShapedLink | undefined, ifbs: readonly Link[]): boolean {
   const links = veth === undefined ? ifbs.flatMap((ifb) => findRedirectedLinks(socket, ifb)) : [veth];
+  let hadBucket = false;
   for (const link of links) {
     removeRedirection(socket, link, ifbs);
-    attemptRemoval(socket, [deleteTokenBucket(link)]);
+    if (attemptRemoval(socket, [deleteTokenBucket(link)])) hadBucket = true;
   }
+  return hadBucket;
 }
 
 /** The devices that shape what the attachment sends: at most one, or two if upstream's plugin left one. */
@@ -167,10 +169,12 @@ function redirectionRemovals(
 /** The index in a redirection whose device was deleted. */
 const NO_LINK = 0;
 
-/** The kernel returns EINVAL if something else is attached where the object to remove was. */
-function attemptRemoval(socket: NetlinkSocket, requests: readonly NetlinkRequest[]): void {
-  if (requests.length === 0) return;
-  for (const error of attempt(socket, requests)) {
+/** The kernel returns EINVAL if something else is attached where the object to remove was. Returns whether something was removed. */
+function attemptRemoval(socket: NetlinkSocket, requests: readonly NetlinkRequest[]): boolean {
+  if (requests.length === 0) return false;
+  const errors = attempt(socket, requests);
+  for (const error of errors) {
     if (error !== undefined && !isKernelError(error, "ENOENT", "ENODEV", "EINVAL")) throw error;
   }
+  return errors.includes(undefined);
 }

@@ -77,6 +77,15 @@ export function formatHostPort(claim: Claim): string {
   return `${protocolName(protocol)} ${hostAddress.family === 6 ? `[${host}]` : host}:${hostPort}`;
 }
 
+/** For the log: `ports="tcp 8080"`, and the addresses of the container that they are forwarded to. */
+export function portFields(claims: readonly Claim[]): {
+  readonly addresses: readonly string[];
+  readonly ports: readonly string[];
+} {
+  const addresses = new Set(claims.map(({ podAddress }) => formatAddress(podAddress)));
+  return { addresses: [...addresses], ports: [...new Set(claims.map(formatHostPort))] };
+}
+
 function withoutRepetition(claims: readonly Claim[]): readonly Claim[] {
   const kept: Claim[] = [];
   for (const claim of claims) {

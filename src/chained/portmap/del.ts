@@ -1,5 +1,6 @@
 /** DEL: removes everything the attachment has. Uses neither config nor result: both may be missing or wrong. */
 import type { DelCall } from "../../cni/call.ts";
+import { portFields } from "./claim.ts";
 import { takeBackLoopbackSources } from "./loopback-sources.ts";
 import { ownerOf } from "./port-owner.ts";
 import { releasePorts } from "./release.ts";
@@ -13,5 +14,6 @@ export async function del(call: DelCall, surroundings: Surroundings): Promise<vo
     const released = await releasePorts(socket, id);
     takeBackLoopbackSources(socket, released);
     for (const claim of released) forgetUdp(socket, claim, surroundings);
+    if (released.length > 0) surroundings.log.changed(portFields(released));
   });
 }

@@ -10,7 +10,7 @@ import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { isPortInUse } from "../../linux/port-in-use.ts";
 import { quoted } from "../../quote.ts";
 import { assignPorts } from "./assign-ports.ts";
-import { type Claim, formatHostPort, isForAnyAddress } from "./claim.ts";
+import { type Claim, formatHostPort, isForAnyAddress, portFields } from "./claim.ts";
 import {
   allowLoopbackSources,
   BRIDGE_NETFILTER,
@@ -31,7 +31,7 @@ import { forgetUdp } from "./udp.ts";
 export async function mapPorts(call: AddCall, request: PortRequest, surroundings: Surroundings): Promise<void> {
   const wanted = requestedRecords(call, request);
   for (const { mapping, reason } of wanted.unserved) {
-    surroundings.warn(`Host port ${mapping.protocol} ${mapping.hostPort} is not mapped: ${reason}`);
+    surroundings.log.warning(`Host port ${mapping.protocol} ${mapping.hostPort} is not mapped: ${reason}`);
   }
   if (wanted.recordSets.length === 0) return;
 
@@ -44,6 +44,10 @@ export async function mapPorts(call: AddCall, request: PortRequest, surroundings
       throw failure;
     }
   });
+  const claims = wanted.recordSets.flatMap(({ records }) =>
+    records.flatMap((record) => (record.kind === "port" ? record.claim : [])),
+  );
+  surroundings.log.changed(portFields(claims));
 }
 
 async function writePorts(
@@ -54,14 +58,14 @@ async function writePorts(
   const judged = recordSets.map(leaveLoopbackToListeners);
   for (const claim of await assignPorts(socket, judged)) {
     const reason = "another interface of the same container has it";
-    surroundings.warn(`Host port ${formatHostPort(claim)} is left as it is: ${reason}`);
+    surroundings.log.warning(`Host port ${formatHostPort(claim)} is left as it is: ${reason}`);
   }
   for (const { family, records } of judged) {
     for (const record of records) {
       if (record.kind !== "port") continue;
       const { claim } = record;
       forgetUdp(socket, claim, surroundings);
-      if (isHeardOnHost(claim)) surroundings.warn(`Host port ${formatHostPort(claim)}: ${WARNING}`);
+      if (isHeardOnHost(claim)) surroundings.log.warning(`Host port ${formatHostPort(claim)}: ${WARNING}`);
     }
     const pod = records.find((record) => record.kind === "port")?.claim.podAddress;
     if (family === 4 && loopbackLink !== undefined && pod !== undefined) {
@@ -74,17 +78,17 @@ async function writePorts(
 function serveLoopback(
   socket: NetlinkSocket,
   { link, pod }: { readonly link: PodLink; readonly pod: Address },
-  { warn }: Surroundings,
+  { log }: Surroundings,
 ): void {
   if (isLoopbackUnguarded(link)) {
-    warn(`Host ports of the container are not served on 127.0.0.1: ${unguardedReason(link)}`);
+    log.warning(`Host ports of the container are not served on 127.0.0.1: ${unguardedReason(link)}`);
     return;
   }
   try {
     allowLoopbackSources(socket, link, pod);
   } catch (failure) {
     if (!(failure instanceof KernelError)) throw failure;
-    warn(`Host ports of the container are not served on 127.0.0.1: ${failure.message}`);
+    log.warning(`Host ports of the container are not served on 127.0.0.1: ${failure.message}`);
   }
 }
 

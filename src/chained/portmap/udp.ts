@@ -14,6 +14,6 @@ export function forgetUdp(socket: NetlinkSocket, claim: Claim, surroundings: Sur
     forgetConnections(socket, [{ family, protocol, destinationPort: hostPort, ...destination }]);
   } catch (failure) {
     const reason = failure instanceof Error ? failure.message : String(failure);
-    surroundings.warn(`Clients of ${formatHostPort(claim)} may still reach the container of before: ${reason}`);
+    surroundings.log.warning(`Clients of ${formatHostPort(claim)} may still reach the container of before: ${reason}`);
   }
 }

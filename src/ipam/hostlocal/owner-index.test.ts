@@ -66,7 +66,7 @@ async function apply(net: ReturnType<typeof network>, step: Change): Promise<voi
     case "ADD":
       return void (await net.add(step.id));
     case "DEL":
-      return net.del(step.id);
+      return void (await net.del(step.id));
     case "foreign ADD":
       // As upstream's plugin does it: the reservation if the address is free, then the last reserved address.
       try {

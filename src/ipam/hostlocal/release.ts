@@ -17,18 +17,19 @@ export interface GcInput extends NetworkInput {
   readonly validAttachments: readonly Attachment[] | undefined;
 }
 
-/** Succeeds if there is nothing to release. Does not use the ranges of the config. */
-export async function hostLocalDel(input: DelInput, signal: AbortSignal): Promise<void> {
+/** Returns the released addresses: none is success. Does not use the ranges of the config. */
+export async function hostLocalDel(input: DelInput, signal: AbortSignal): Promise<readonly string[]> {
   const directory = networkDirectory(input);
-  if (lastChangeOf(directory) === undefined) return;
+  if (lastChangeOf(directory) === undefined) return [];
   const owner = { containerId: input.containerId.trim(), ifname: input.ifname };
-  await withNetworkLock(directory, signal, () => {
+  return withNetworkLock(directory, signal, () => {
     const index = openIndex(directory);
     const owned = index.addressesOf(owner);
-    if (owned.addresses.length === 0) return;
+    if (owned.addresses.length === 0) return [];
     markStale(index);
     releaseAll(directory, owned.addresses);
     markValid(index, index.lastReserved, { ...owned, addresses: [] });
+    return owned.addresses;
   });
 }
 

@@ -6,7 +6,7 @@ import { addressBits } from "../../ip/address.ts";
 import { formatInterfaceAddress } from "../../ip/prefix.ts";
 import { assignRequest, attachmentOf } from "../attachment.ts";
 import { readyForAssigning, WANTED_CLUSTER } from "../cluster.ts";
-import { type AssignedAddress, poolWarnings } from "../request.ts";
+import { type AssignedAddress, assignmentFields, poolWarnings } from "../request.ts";
 import { requestedAddresses } from "../requested-addresses.ts";
 import { type Session, thisMachine } from "../session.ts";
 
@@ -28,6 +28,7 @@ export async function add(call: AddCall, session: Session): Promise<CniResult> {
     },
   );
   for (const message of poolWarnings(assignment)) session.log.warning(message);
+  session.note(assignmentFields(assignment));
   return { ...EMPTY_RESULT, ips: assignment.addresses.map((each) => ({ address: resultAddress(each) })) };
 }
 

@@ -1,5 +1,6 @@
 /** DEL: releases the addresses of the attachment; if it has none, that is success. */
 import type { DelCall } from "../../cni/call.ts";
+import { releaseFields } from "../allocator.ts";
 import { attachmentOf, releaseRequest } from "../attachment.ts";
 import { requireReadyForReleasing, WANTED_CLUSTER } from "../cluster.ts";
 import type { Session } from "../session.ts";
@@ -8,11 +9,12 @@ import { resultAddresses } from "./result-addresses.ts";
 export async function del(call: DelCall, session: Session): Promise<void> {
   const allocator = await session.allocator();
   const evidence = { results: resultAddresses(call.prevResult), hadLink: false };
-  await allocator.releaseHandle(releaseRequest(attachmentOf(call, session), evidence), {
+  const released = await allocator.releaseHandle(releaseRequest(attachmentOf(call, session), evidence), {
     wanted: [WANTED_CLUSTER],
     changes: ([cluster]) => {
       requireReadyForReleasing(cluster);
       return [];
     },
   });
+  session.note(await releaseFields(allocator, released));
 }
