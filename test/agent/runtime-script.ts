@@ -125,7 +125,7 @@ export async function playMistakes(runtime: Runtime): Promise<void> {
     for (const command of ["FROB", "add"]) await runtime.call({ plugin, command, config: good });
   }
   const nowhere = { ...environmentOf("ADD"), CNI_NETNS: "/run/netns/vt-none" };
-  const own = { ...environmentOf("ADD"), CNI_NETNS: "/proc/self/ns/net" };
+  const own = { ...environmentOf("ADD"), CNI_NETNS: "/proc/1/ns/net" };
   for (const environment of [nowhere, own]) {
     await runtime.call({ plugin: "plugin", command: "ADD", config: good, environment });
   }
