@@ -23,7 +23,8 @@ describe("assignRequest()", () => {
 
   test.each([
     ["records a pod with its namespace", { podNamespace: "ns", podName: "web" }, { pod: "web", namespace: "ns" }],
-    ["takes a name without a namespace for no pod", { podName: "web" }, {}],
+    ["records a name without a namespace as that of the container", { podName: "web" }, { container: "web" }],
+    ["records no name if there is none", {}, {}],
   ] as const)("%s", (_, args, attributes) => {
     expect(assignRequest(attachment, { ipam, args, requested: [], onLink: [] })).toMatchObject({
       ...attachment.owner,

@@ -47,6 +47,11 @@ export function podOf({ podNamespace, podName }: CniArguments): Pod | undefined 
   return podNamespace === undefined || podName === undefined ? undefined : { namespace: podNamespace, name: podName };
 }
 
+/** podman passes the name of the container as that of a pod without a namespace. */
+export function containerNameOf(args: CniArguments): string | undefined {
+  return podOf(args) === undefined ? args.podName : undefined;
+}
+
 /** What ADD asks the allocator for. `onLink`: the addresses of the link that an earlier ADD made on this host. */
 export function assignRequest(
   { owner, node }: Attachment,
@@ -55,16 +60,23 @@ export function assignRequest(
       "machineIdentity"
     >,
 ): AssignRequest {
-  const pod = podOf(sources.args);
   return {
     ...owner,
     node,
     onAnyNode: sources.onLink.map(formatAddress),
     ...(sources.machineIdentity === undefined ? {} : { machineIdentity: sources.machineIdentity }),
-    attributes: pod === undefined ? {} : { pod: pod.name, namespace: pod.namespace },
+    attributes: namesIn(sources.args),
     intendedUse: "Workload",
     wishes: wishesOf(sources),
   };
+}
+
+/** For people who look for the owner of an address. */
+function namesIn(args: CniArguments): AssignRequest["attributes"] {
+  const pod = podOf(args);
+  if (pod !== undefined) return { pod: pod.name, namespace: pod.namespace };
+  const container = containerNameOf(args);
+  return container === undefined ? {} : { container };
 }
 
 /** What an ADD assigned: for undoing it. */

@@ -14,7 +14,7 @@ export type Wish =
 export interface AssignRequest extends Owner {
   /** Addresses that the owner holds under another node's name are recorded for this one: see `onAnyNode`. */
   readonly node: string;
-  /** Secondary attributes kept with the allocation: pod, namespace … `node`, `timestamp` and the interface are added. */
+  /** Secondary attributes kept with the allocation: pod, namespace, container … `node`, `timestamp` and the interface are added. */
   readonly attributes: Readonly<Record<string, string>>;
   /** To refuse a node that another machine has registered; absent: not checked. */
   readonly machineIdentity?: ThisMachine["machineIdentity"];

@@ -72,6 +72,7 @@ export function endpointOf(workload: Workload, addresses: readonly Address[], st
     },
     spec: {
       orchestrator,
+      ...(workload.containerName === undefined ? {} : { workload: workload.containerName }),
       node: workload.node,
       containerID: workload.containerId,
       ...(workload.pod === undefined ? {} : { pod: workload.pod }),

@@ -41,8 +41,11 @@ describe("workloadOf()", () => {
     expect(workload.hostInterface).toBe(`${identity.interfacePrefix}0123456789a`);
   });
 
-  test("ignores a pod name without a namespace", () => {
-    expect(workloadOf(call, { podName: "web" }, "n").orchestrator).toBe("cni");
+  test("takes a pod name without a namespace for the name of the container", () => {
+    const workload = workloadOf(call, { podName: "web" }, "n");
+
+    expect(workload).toMatchObject({ orchestrator: "cni", containerName: "web" });
+    expect(workload.endpointName).toBe(workloadOf(call, {}, "n").endpointName);
   });
 
   test("derives the same MAC each time, and another one for every other attachment", () => {

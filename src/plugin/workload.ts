@@ -5,7 +5,7 @@
 import type { CniArguments } from "../cni/arguments.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { PluginError } from "../errors.ts";
-import { type Attached, type Attachment, attachmentOf, podOf } from "../ipam/attachment.ts";
+import { type Attached, type Attachment, attachmentOf, containerNameOf, podOf } from "../ipam/attachment.ts";
 import { formatMark } from "../ipam/link-mark.ts";
 import { resourceKey } from "../model/keys.ts";
 import { workloadEndpointName } from "../model/workload-endpoint-name.ts";
@@ -17,6 +17,8 @@ export interface Workload extends Attachment {
   readonly orchestrator: "k8s" | "cni";
   readonly namespace: string;
   readonly pod?: string;
+  /** What the runtime calls the container, if it is not a pod: only for people, since a name may be used again. */
+  readonly containerName?: string;
   readonly endpointName: string;
   readonly endpointKey: string;
   readonly hostInterface: string;
@@ -39,6 +41,7 @@ export function workloadOf(
   const attachment = attachmentOf(attached, { node, ifname });
   const { network, containerId } = attachment;
   const pod = podOf(args);
+  const containerName = containerNameOf(args);
   const orchestrator = pod === undefined ? "cni" : "k8s";
   const namespace = pod?.namespace ?? OTHER_NAMESPACE;
   const named = workloadEndpointName({ node, orchestrator, workload: pod?.name ?? containerId, endpoint: ifname });
@@ -52,6 +55,7 @@ export function workloadOf(
     orchestrator,
     namespace,
     ...(pod === undefined ? {} : { pod: pod.name }),
+    ...(containerName === undefined ? {} : { containerName }),
     endpointName: named.name,
     endpointKey: resourceKey("workloadendpoints", { namespace, name: named.name }),
     hostInterface: hostInterfaceName({ containerId, ifname, pod }),

@@ -65,14 +65,15 @@ describe("the page about podman", () => {
     const answers = printed.split("\n").filter((line) => line === container.slice(0, 12));
 
     expect(answers).toHaveLength(2);
-    expect(printed).toMatch(/10\.66\.0\.\d+/);
+    expect(printed).toMatch(/^default +\S+-eth0 +web +\S+ +10\.66\.0\.\d+/m);
+    expect(printed).toMatch(/^Container: +web$/m);
   });
 
   testPage("gives the address that is asked for, once", async () => {
     const printed = await type("A fixed address");
 
     expect(printed).toContain("inet 10.66.0.77/32 ");
-    expect(printed).toMatch(/10\.66\.0\.77.*in use.*\n(.*\n)*refused\n$/);
+    expect(printed).toMatch(/"10\.66\.0\.77": it is taken by container "fixed",.*\nrefused\n$/);
   });
 
   testPage("shapes both directions", async () => {

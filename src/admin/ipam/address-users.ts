@@ -38,7 +38,8 @@ export function nameOfEndpoint({ metadata }: WorkloadEndpoint): string {
 
 /** `workloadendpoint/default/n1-cni-c1-eth0 (container "c1" on node n1)` */
 export function describeUser({ endpoint }: Pick<AddressUser, "endpoint">): string {
-  const { pod, containerID, node } = endpoint.spec;
-  const workload = pod === undefined ? `container "${containerID ?? ""}"` : `pod ${endpoint.metadata.namespace}/${pod}`;
+  const { pod, workload: name, containerID, node } = endpoint.spec;
+  const workload =
+    pod === undefined ? `container "${name ?? containerID ?? ""}"` : `pod ${endpoint.metadata.namespace}/${pod}`;
   return `${nameOfEndpoint(endpoint)} (${workload}${node === undefined ? "" : ` on node ${node}`})`;
 }

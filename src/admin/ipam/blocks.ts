@@ -61,9 +61,10 @@ export function allocationsOf(block: IPAMBlock): readonly Allocation[] {
   });
 }
 
-/** `10.0.0.5 (pod prod/web-0 on node n1)`, or with its handle if there is no pod. */
+/** `10.0.0.5 (pod prod/web-0 on node n1)`, or with the container's name, or with its handle if it has neither. */
 export function describeAllocation({ address, handle, secondary }: Allocation): string {
-  const { pod, namespace, node } = secondary;
-  const owner = pod === undefined ? `handle "${handle ?? "none"}"` : `pod ${namespace ?? "?"}/${pod}`;
+  const { pod, namespace, container, node } = secondary;
+  const unnamed = container === undefined ? `handle "${handle ?? "none"}"` : `container "${container}"`;
+  const owner = pod === undefined ? unnamed : `pod ${namespace ?? "?"}/${pod}`;
   return `${formatAddress(address)} (${owner}${node === undefined ? "" : ` on node ${node}`})`;
 }

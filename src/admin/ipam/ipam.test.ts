@@ -106,7 +106,7 @@ describe("ipam show", () => {
       expect.objectContaining({ pool: "six", handle: "net.b" }),
     ]);
     const [header, first] = (await ctl("ipam show --addresses")).stdout.split("\n");
-    expect(header?.split(/ +/)).toEqual(["ADDRESS", "POOL", "BLOCK", "NODE", "HANDLE", "NAMESPACE", "POD"]);
+    expect(header?.split(/ +/)).toEqual(["ADDRESS", "POOL", "BLOCK", "NODE", "HANDLE", "NAMESPACE", "WORKLOAD"]);
     expect(first?.split(/ +/)).toEqual([address, "blue", "10.0.0.0/28", "node-1", "net.a", "prod", "web-0"]);
   });
 

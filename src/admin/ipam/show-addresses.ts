@@ -19,6 +19,7 @@ interface UsedAddress {
   readonly handle?: string;
   readonly namespace?: string;
   readonly pod?: string;
+  readonly container?: string;
   readonly since?: string;
 }
 
@@ -40,15 +41,20 @@ export async function showAddresses(
   return reportUnreadable(context, unreadable);
 }
 
-const HEADER = ["ADDRESS", "POOL", "BLOCK", "NODE", "HANDLE", "NAMESPACE", "POD"];
+const HEADER = ["ADDRESS", "POOL", "BLOCK", "NODE", "HANDLE", "NAMESPACE", "WORKLOAD"];
 
-function rowOf({ address, pool, block, node, handle, namespace, pod }: UsedAddress): readonly string[] {
-  return [address, pool ?? "(no pool)", block, ...[node, handle, namespace, pod].map((cell) => cell ?? "")];
+function rowOf({ address, pool, block, node, handle, namespace, pod, container }: UsedAddress): readonly string[] {
+  return [
+    address,
+    pool ?? "(no pool)",
+    block,
+    ...[node, handle, namespace, pod ?? container].map((cell) => cell ?? ""),
+  ];
 }
 
 function usedAddress({ address, block, handle, secondary }: Allocation, pools: readonly NamedPool[]): UsedAddress {
   const pool = pools.find(({ cidr }) => prefixContains(cidr, address))?.name;
-  const { node, namespace, pod, timestamp } = secondary;
+  const { node, namespace, pod, container, timestamp } = secondary;
   return {
     address: formatAddress(address),
     ...(pool === undefined ? {} : { pool }),
@@ -57,6 +63,7 @@ function usedAddress({ address, block, handle, secondary }: Allocation, pools: r
     ...(handle === undefined ? {} : { handle }),
     ...(namespace === undefined ? {} : { namespace }),
     ...(pod === undefined ? {} : { pod }),
+    ...(container === undefined ? {} : { container }),
     ...(timestamp === undefined ? {} : { since: timestamp }),
   };
 }

@@ -88,8 +88,9 @@ function fromExistingBlock(search: Search, address: Address, known: KnownBlock):
 }
 
 function takenBy(address: Address, owner: BlockAttribute | undefined): PluginError {
-  const { pod, namespace, node } = owner?.secondary ?? {};
+  const { pod, namespace, container, node } = owner?.secondary ?? {};
   const who = [
+    container === undefined ? [] : `container ${quoted(container)}`,
     `handle ${quoted(owner?.handleId ?? "unknown")}`,
     pod === undefined ? [] : `pod "${namespace === undefined ? pod : `${namespace}/${pod}`}"`,
     node === undefined ? [] : `node ${quoted(node)}`,
