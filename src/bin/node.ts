@@ -20,7 +20,7 @@ import {
 } from "./call-server-process.ts";
 import { HOST_NAMESPACES, readNodeArguments, SERVE_CALLS } from "./node-arguments.ts";
 import { say } from "./node-log.ts";
-import { registrationPart } from "./registration-part.ts";
+import { upkeepPart } from "./upkeep-part.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
 
 declare const FAULTS: boolean | undefined;
@@ -52,9 +52,9 @@ async function runCallServer(options: CallServerOptions): Promise<number> {
 }
 
 async function partsOf(joining: Joining): Promise<readonly AgentPart[]> {
-  // In a container the config, the addresses and the machine ID of the host are not visible.
-  const registration = joining.hostNamespaces === undefined ? [registrationPart(wait)] : [];
-  const parts = [callServerPart(joining), ...registration];
+  // In a container the config, links, addresses and machine ID of the host are not visible.
+  const upkeep = joining.hostNamespaces === undefined ? [upkeepPart({ wait })] : [];
+  const parts = [callServerPart(joining), ...upkeep];
   if (typeof FAULTS === "undefined" || !FAULTS) return parts;
   return [...parts, ...(await import("./blocking-part.ts")).blockingParts()];
 }

@@ -2,7 +2,7 @@
 import { identity } from "../identity.ts";
 import { OWN_PROGRAM } from "../linux/own-process.ts";
 
-interface AdminOutput {
+export interface AdminOutput {
   readonly exitCode: number;
   /** One line: what the command printed, or its errors if it failed. */
   readonly output: string;

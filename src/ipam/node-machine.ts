@@ -17,6 +17,8 @@ export interface ThisMachine {
   readonly machineIdentity: () => string | undefined;
 }
 
+const LAST_MOMENT = 8.64e15;
+
 export function wantedNode(node: string): Wanted {
   return { kind: "key", key: resourceKey("nodes", { name: node }) };
 }
@@ -26,13 +28,17 @@ export function requireOwnNodeEntry(answer: readonly Entry[] | undefined, machin
   if (entry !== undefined) requireOwnNode(decodeNode(entry), machine);
 }
 
-/** Refuses to go on unless this machine has registered the node name: otherwise another host may use it too. */
-export function requireRegisteredByThis(answer: readonly Entry[] | undefined, machine: ThisMachine): void {
+/**
+ * Refuses to go on unless this machine has registered the node name: otherwise another host may use it too. Returns
+ * when it did: what was recorded earlier may be another host's.
+ */
+export function requireRegisteredByThis(answer: readonly Entry[] | undefined, machine: ThisMachine): Date {
   const entry = answer?.[0];
   const registered = entry && decodeNode(entry);
   if (registered?.machine !== undefined) {
     requireOwnNode(registered, machine);
-    return;
+    const since = Date.parse(registered.machineSince ?? "");
+    return new Date(Number.isNaN(since) ? LAST_MOMENT : since);
   }
   throw new PluginError(
     "config-invalid",

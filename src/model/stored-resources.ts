@@ -2,7 +2,7 @@
 import { type Prefix, parsePrefix, parsePrefixOrAddress } from "../ip/prefix.ts";
 import { defaultBlockSize } from "./block-sizes.ts";
 import type { IPAMConfiguration } from "./ipam-configuration.ts";
-import { MACHINE_ANNOTATION } from "./machine-annotation.ts";
+import { MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "./machine-annotation.ts";
 import { readStored } from "./stored.ts";
 import { withoutEffect } from "./without-effect.ts";
 
@@ -42,12 +42,17 @@ export interface StoredNode {
   readonly labels: Readonly<Record<string, string>>;
   /** The identity of the machine that registered it; absent if it was registered without one. */
   readonly machine?: string;
+  /** When that machine first registered it; empty if unknown. */
+  readonly machineSince?: string;
 }
 
 export function readStoredNode(text: string, key: string): StoredNode {
   const metadata = readStored(text, "Node", key).section("metadata");
-  const machine = metadata.section("annotations").text(MACHINE_ANNOTATION, "");
-  return { labels: metadata.section("labels").textMap(), ...(machine === "" ? {} : { machine }) };
+  const labels = metadata.section("labels").textMap();
+  const annotations = metadata.section("annotations");
+  const machine = annotations.text(MACHINE_ANNOTATION, "");
+  if (machine === "") return { labels };
+  return { labels, machine, machineSince: annotations.text(MACHINE_SINCE_ANNOTATION, "") };
 }
 
 export function readStoredReservation(text: string, key: string): readonly Prefix[] {

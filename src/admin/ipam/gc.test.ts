@@ -130,6 +130,18 @@ describe("ipam gc", () => {
     expect(await handles()).toEqual([]);
   });
 
+  test("keeps what was assigned before this machine registered the node, unless told otherwise", async () => {
+    const replaced = { store, machineIdentity: "successor", now: minutesLater(1) };
+    await attach("of-the-predecessor");
+    await runInside("node register --name node-1 --force".split(" "), replaced);
+    const kept = await gc("", { machineIdentity: "successor" });
+    expect(kept.stderr).toContain("--before-registration");
+    expect(await handles()).toEqual(["net.of-the-predecessor"]);
+
+    await gc("--before-registration", { machineIdentity: "successor" });
+    expect(await handles()).toEqual([]);
+  });
+
   test("keeps an address that the host has a route to, whatever the alias of the link", async () => {
     const address = await attach("renamed");
     await gc("", { hostLinks: { routed: new Set([address]) } });

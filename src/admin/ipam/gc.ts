@@ -3,12 +3,13 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
-import { findLeaks, surplusBlocks } from "../../ipam/leaks/find.ts";
+import { findLeaks, splitBySince, surplusBlocks } from "../../ipam/leaks/find.ts";
 import { describeNodeAllocation, readNodeRecords } from "../../ipam/leaks/node-records.ts";
 import { releaseLeaks, releaseSurplus } from "../../ipam/leaks/release.ts";
 import { requireOwnNodeEntry, requireRegisteredByThis, wantedNode } from "../../ipam/node-machine.ts";
 import { type Command, type Context, EXIT_OK, type Given, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
+import { findInstalledNetwork } from "../installed-network.ts";
 import { NODE_NAME_OPTION, nameOfNode } from "../node/node-name.ts";
 import { allocatorFor } from "./allocator.ts";
 
@@ -21,12 +22,18 @@ export const ipamGc: Command = {
     "its endpoint, if the host has no link and no route for it and it was assigned more than 5 minutes ago or before the host",
     "was booted. Empty blocks are given back, except one of each pool.",
     "Addresses of other nodes, and addresses that another network plugin got from the IPAM plugin, are kept.",
-    "With a datastore that several hosts share, the node must be registered by this machine (node register).",
+    "With a datastore that several hosts share, the node must be registered by this machine (node register), and addresses",
+    "that were assigned before that are kept: another machine may have used the name then.",
     "Run it on the host itself: in another network namespace the links of the host are not visible.",
   ].join("\n"),
   options: [
     NODE_NAME_OPTION,
     { name: "dry-run", summary: "Show what would be released, with the reason, and change nothing" },
+    {
+      name: "before-registration",
+      summary: "Also judge addresses that were assigned before this machine registered the node",
+    },
+    { name: "for-agent", summary: "Do nothing without an installed network config, and print only changes" },
     { name: "any-namespace", summary: "Run in a network namespace other than that of process 1" },
   ],
   needsDatastore: true,
@@ -35,11 +42,13 @@ export const ipamGc: Command = {
     { command: "ipam gc", does: "Release them" },
   ],
   async run(context, given) {
+    const isForAgent = given.switches.has("for-agent");
+    if (isForAgent && (await findInstalledNetwork(context)) === undefined) return EXIT_OK;
     const node = await nameOfNode(context, given);
     const report = await withDatastore(context, given, (store, { kind }) =>
       collect(store, { node, isEmbedded: kind === "embedded", context, given }),
     );
-    print(report, context, given);
+    if (!isForAgent || report.leaks.length + report.blocks.length > 0) print(report, context, given);
     return EXIT_OK;
   },
 };
@@ -57,19 +66,30 @@ interface Collected {
   readonly leaks: readonly { readonly address: string; readonly text: string; readonly reason: string }[];
   readonly released: readonly string[];
   readonly blocks: readonly string[];
+  /** How many addresses look leaked, but may be another machine's. */
+  readonly unjudged: number;
 }
+
+const FIRST_MOMENT = new Date(0);
 
 async function collect(store: Datastore, { node, isEmbedded, context, given }: Search): Promise<Collected> {
   const links = await context.hostLinks();
-  if (!links.isHostNamespace && !given.switches.has("any-namespace")) throw otherNamespace();
+  // The agent serves calls, and so wires containers, in its own network namespace.
+  const isRightNamespace = links.isHostNamespace || given.switches.has("any-namespace");
+  if (!isRightNamespace && !given.switches.has("for-agent")) throw otherNamespace();
   const machine = await context.machineIdentity();
   const { answers } = await store.read([wantedNode(node)]);
+  const own = { node, machineIdentity: () => machine };
   // Only this host uses an embedded datastore.
-  const requireOwn = isEmbedded ? requireOwnNodeEntry : requireRegisteredByThis;
-  requireOwn(answers[0], { node, machineIdentity: () => machine });
+  if (isEmbedded) requireOwnNodeEntry(answers[0], own);
+  const since = isEmbedded ? FIRST_MOMENT : requireRegisteredByThis(answers[0], own);
 
   const records = await readNodeRecords(store, node);
-  const leaks = findLeaks(records, { links, now: context.now() });
+  const evidence = { links, now: context.now() };
+  const judged = given.switches.has("before-registration")
+    ? { certain: records.allocations, earlier: [] }
+    : splitBySince(records.allocations, since);
+  const leaks = findLeaks(judged.certain, evidence);
   const isDryRun = given.switches.has("dry-run");
   const allocator = allocatorFor(store, context);
   const released = isDryRun ? [] : await releaseLeaks(leaks, records, { store, allocator });
@@ -85,6 +105,7 @@ async function collect(store: Datastore, { node, isEmbedded, context, given }: S
     })),
     released: released.map(formatAddress),
     blocks: surplus.map(({ cidr }) => formatPrefix(cidr)),
+    unjudged: findLeaks(judged.earlier, evidence).length,
   };
 }
 
@@ -99,11 +120,11 @@ function otherNamespace(): PluginError {
   );
 }
 
-function print({ node, isDryRun, leaks, released, blocks }: Collected, context: Context, given: Given): void {
+function print({ node, isDryRun, leaks, released, blocks, unjudged }: Collected, context: Context, given: Given): void {
   if (wantsJson(given)) {
     const found = leaks.map(({ address, reason }) => ({ address, reason }));
     context.stdout(
-      `${JSON.stringify({ node, leaks: found, released, blocks: isDryRun ? [] : blocks }, undefined, 2)}\n`,
+      `${JSON.stringify({ node, leaks: found, released, blocks: isDryRun ? [] : blocks, unjudged }, undefined, 2)}\n`,
     );
     return;
   }
@@ -116,4 +137,10 @@ function print({ node, isDryRun, leaks, released, blocks }: Collected, context: 
     context.stdout(`${isDryRun ? "would give back" : "gave back"} block ${block}: it is empty\n`);
   const count = counted(leaks.length, "leaked address", "leaked addresses");
   context.stdout(`Node "${node}": ${count}, ${counted(blocks.length, "surplus block")}\n`);
+  if (unjudged > 0) {
+    const text = counted(unjudged, "address without a link was", "addresses without a link were");
+    context.stderr(
+      `${text} assigned before this machine registered the node: use --before-registration if no other machine uses the name\n`,
+    );
+  }
 }

@@ -4,7 +4,7 @@ import { NETWORK_CONFIG_DIRECTORY } from "../../config/installed-network-list.ts
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { identity } from "../../identity.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
-import { MACHINE_ANNOTATION } from "../../model/machine-annotation.ts";
+import { MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "../../model/machine-annotation.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
 import type { HostAddress } from "./host-addresses.ts";
 
@@ -72,8 +72,13 @@ describe("node register", () => {
 
     expect(refused.code).toBe(EXIT_FAILED);
     for (const each of ["this-machine", "other-machine", "--force"]) expect(refused.stderr).toContain(each);
-    expect((await run("node register --force", { machineIdentity: "other-machine" })).code).toBe(EXIT_OK);
-    expect((await nodes()).metadata.annotations).toEqual({ [MACHINE_ANNOTATION]: "other-machine" });
+    const replacing = { machineIdentity: "other-machine", now: new Date("2026-01-03T00:00:00Z") };
+    expect((await run("node register --force", replacing)).code).toBe(EXIT_OK);
+    await run("node register", { machineIdentity: "other-machine", now: new Date("2026-01-04T00:00:00Z") });
+    expect((await nodes()).metadata.annotations).toEqual({
+      [MACHINE_ANNOTATION]: "other-machine",
+      [MACHINE_SINCE_ANNOTATION]: "2026-01-03T00:00:00.000Z",
+    });
   });
 
   test("takes the name that the plugins use: that of the installed network config", async () => {

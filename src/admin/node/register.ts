@@ -2,7 +2,7 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import type { InterfaceAddress } from "../../ip/prefix.ts";
 import { NODE } from "../../model/kinds.ts";
-import { MACHINE_ANNOTATION } from "../../model/machine-annotation.ts";
+import { MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "../../model/machine-annotation.ts";
 import type { Node } from "../../model/node.ts";
 import { formatProblems } from "../../model/problem.ts";
 import { quoted } from "../../quote.ts";
@@ -80,7 +80,9 @@ async function register(
     if (registered !== undefined && registered !== machine && whenTaken === "refuse")
       throw taken(name, registered, machine);
     const origin = before?.metadata ?? { name, uid: uuid(), creationTimestamp: now().toISOString() };
-    const metadata = { ...origin, annotations: { ...origin.annotations, [MACHINE_ANNOTATION]: machine } };
+    const since = registered === machine ? origin.annotations?.[MACHINE_SINCE_ANNOTATION] : undefined;
+    const owner = { [MACHINE_ANNOTATION]: machine, [MACHINE_SINCE_ANNOTATION]: since ?? now().toISOString() };
+    const metadata = { ...origin, annotations: { ...origin.annotations, ...owner } };
     const after = requireValid(NODE.codec.make(metadata, withAddresses(before?.spec ?? {}, addresses)));
     const value = NODE.codec.write(after, entry?.value);
     if (entry && before && value === NODE.codec.write(before, entry.value)) {

@@ -35,10 +35,22 @@ const GRACE_MILLISECONDS = 5 * 60 * 1000;
 /** Timestamps and the time of the boot are rounded. */
 const BOOT_MARGIN_MILLISECONDS = 5_000;
 
-export function findLeaks(
-  { allocations }: Pick<NodeRecords, "allocations">,
-  { links, now }: { readonly links: HostLinks; readonly now: Date },
-): readonly Leak[] {
+/** What an address is judged by. */
+export interface Evidence {
+  readonly links: HostLinks;
+  readonly now: Date;
+}
+
+/** `since`: when this machine registered the node. What was assigned earlier may be in use on another machine. */
+export function splitBySince(allocations: readonly NodeAllocation[], since: Date) {
+  const isEarlier = ({ assignedAt }: NodeAllocation) => assignedAt === undefined || assignedAt < since;
+  return {
+    certain: allocations.filter((each) => !isEarlier(each)),
+    earlier: allocations.filter(isEarlier),
+  };
+}
+
+export function findLeaks(allocations: readonly NodeAllocation[], { links, now }: Evidence): readonly Leak[] {
   return allocations.flatMap((allocation): Leak[] => {
     const { address, network, containerId, ifname, assignedAt } = allocation;
     if (ifname === undefined || assignedAt === undefined) return [];

@@ -1,0 +1,56 @@
+/**
+ * The part of the node agent that keeps the records of its host up to date: at its
+ * start, then every few minutes.
+ *
+ *   node register   records the identity of this machine. So two machines that claim one node name are noticed,
+ *                   whichever of them came first: the plugins of the machine that is not registered refuse ADD
+ *                   and GC, and its agent logs the reason and the remedy
+ *   ipam gc         releases addresses of containers that are gone; only after the registration succeeded
+ */
+import type { AgentPart } from "../agent/supervise.ts";
+import { say } from "./node-log.ts";
+import { type AdminOutput, runAdminTool } from "./run-admin-tool.ts";
+
+const INTERVAL_MILLISECONDS = 5 * 60 * 1000;
+/** After a failure: the datastore may have started later than this host. */
+const RETRY_MILLISECONDS = 30 * 1000;
+const COMMANDS = [
+  ["node", "register", "--for-agent"],
+  ["ipam", "gc", "--for-agent"],
+] as const;
+
+interface Means {
+  wait(milliseconds: number, signal: AbortSignal): Promise<void>;
+  readonly run?: (command: readonly string[], signal: AbortSignal) => Promise<AdminOutput>;
+  readonly log?: typeof say;
+}
+
+export function upkeepPart({ wait, run = runAdminTool, log = say }: Means): AgentPart {
+  return {
+    name: "the upkeep of the node's records",
+    async run(signal) {
+      let failure = "";
+      while (!signal.aborted) {
+        const { exitCode, output } = await runAll((command) => run(command, signal), log);
+        if (signal.aborted) return;
+        // The same failure is logged once.
+        if (exitCode !== 0 && output !== failure) log(output, {}, "ERROR");
+        failure = exitCode === 0 ? "" : output;
+        await wait(exitCode === 0 ? INTERVAL_MILLISECONDS : RETRY_MILLISECONDS, signal);
+      }
+    },
+  };
+}
+
+/** Stops at the first that fails, and returns its output. */
+async function runAll(
+  run: (command: readonly string[]) => Promise<AdminOutput>,
+  log: typeof say,
+): Promise<AdminOutput> {
+  for (const command of COMMANDS) {
+    const result = await run(command);
+    if (result.exitCode !== 0) return result;
+    if (result.output !== "") log(result.output);
+  }
+  return { exitCode: 0, output: "" };
+}
