@@ -1,10 +1,15 @@
 /** Reads the facts about this host for the admin tool. Loaded only by the commands that need them. */
-import type { HostFacts } from "../admin/node/host-facts.ts";
+import type { HostFacts, PodLinkFacts } from "../admin/node/host-facts.ts";
+import { readHostPortState } from "../chained/portmap/read-table.ts";
 import { PluginError } from "../errors.ts";
 import { findAllDrops } from "../firewall/forward-chains.ts";
+import { readGuardState, readNatState } from "../firewall/table-states.ts";
+import { identity } from "../identity.ts";
 import { readText } from "../linux/files.ts";
 import { isKernelError } from "../linux/kernel-error.ts";
 import { directNetfilter } from "../linux/netfilter-access.ts";
+import { listLinks } from "../linux/rtnetlink/link.ts";
+import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 import { readSysctl } from "../linux/sysctl.ts";
 
 const LEGACY_TABLES = ["/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"];
@@ -28,6 +33,23 @@ async function readFacts(): Promise<HostFacts> {
       ipv6: readSysctl("net/ipv6/conf/all/forwarding") === "1",
     },
     hasLegacyFilter: LEGACY_TABLES.some((path) => readText(path)?.split("\n").includes("filter") === true),
-    droppingChains: await directNetfilter.withSocket(findAllDrops),
+    ...(await directNetfilter.withSocket((socket) => ({
+      droppingChains: findAllDrops(socket),
+      tables: {
+        nat: readNatState(socket),
+        guard: readGuardState(socket),
+        hostPorts: readHostPortState(socket),
+      },
+    }))),
+    podLinks: withRouteSocket(listLinks)
+      .filter(({ name, kind }) => kind === "veth" && name.startsWith(identity.interfacePrefix))
+      .map(({ name }) => podLinkFacts(name)),
   };
+}
+
+/** The larger value of a link and of all links takes effect. */
+function podLinkFacts(name: string): PodLinkFacts {
+  const reversePaths = [name, "all"].map((each) => Number(readSysctl(`net/ipv4/conf/${each}/rp_filter`) ?? 0));
+  const servesLoopback = readSysctl(`net/ipv4/conf/${name}/route_localnet`) === "1";
+  return { name, reversePath: Math.max(...reversePaths), servesLoopback };
 }

@@ -20,9 +20,15 @@ export const NAT_RULE_COUNT = 2;
 /** Changes with every change of the rules, so that an upgrade replaces them. */
 const RULES_VERSION = 1;
 
+const COMMENT_PREFIX = "pools ";
+
+export function isNatComment(comment: string): boolean {
+  return comment.startsWith(COMMENT_PREFIX);
+}
+
 /** Identifies the pools that the table was written for. `undefined`: no pool masquerades, and there is no table. */
 export function natComment(pools: readonly NatPool[]): string | undefined {
   if (!pools.some(({ natOutgoing }) => natOutgoing)) return undefined;
   const texts = pools.map(({ cidr, natOutgoing }) => `${formatPrefix(cidr)} ${natOutgoing}`);
-  return `pools ${Bun.hash([RULES_VERSION, ...texts.sort()].join()).toString(16)}`;
+  return `${COMMENT_PREFIX}${Bun.hash([RULES_VERSION, ...texts.sort()].join()).toString(16)}`;
 }

@@ -90,6 +90,8 @@ const WELL: HostFacts = {
   forwarding: { ipv4: true, ipv6: true },
   hasLegacyFilter: false,
   droppingChains: [],
+  tables: { nat: "missing", guard: "missing", hostPorts: "missing" },
+  podLinks: [],
 };
 
 function missing(): never {

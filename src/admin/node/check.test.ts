@@ -3,7 +3,14 @@ import { runInside } from "../../../test/support/admin-context.ts";
 import { findingsOf } from "./check.ts";
 import type { HostFacts } from "./host-facts.ts";
 
-const well: HostFacts = { forwarding: { ipv4: true, ipv6: true }, hasLegacyFilter: false, droppingChains: [] };
+const link = { name: "vend1", reversePath: 1, servesLoopback: false };
+const well: HostFacts = {
+  forwarding: { ipv4: true, ipv6: true },
+  hasLegacyFilter: false,
+  droppingChains: [],
+  tables: { nat: "intact", guard: "intact", hostPorts: "intact" },
+  podLinks: [link],
+};
 const docker = { table: { family: "ip", name: "filter" }, chain: "FORWARD" } as const;
 const custom = { table: { family: "inet", name: "site" }, chain: "forward" } as const;
 
@@ -25,7 +32,8 @@ describe("node check", () => {
 
   test("only warns of what does not stop packets by itself", async () => {
     const hostFacts = { ...well, forwarding: { ipv4: false, ipv6: true }, hasLegacyFilter: true };
-    expect(findingsOf(hostFacts).map(({ state }) => state)).toEqual(["warning", "ok", "ok", "warning"]);
+    const states = findingsOf(hostFacts).map(({ state }) => state);
+    expect(states).toEqual(["warning", "ok", "ok", "warning", "ok", "ok", "ok", "ok"]);
     expect((await runInside(["node", "check"], { hostFacts })).code).toBe(0);
   });
 
@@ -33,4 +41,30 @@ describe("node check", () => {
     const { stdout } = await runInside(["node", "check", "-o", "json"], { hostFacts: well });
     expect(JSON.parse(stdout)).toEqual({ ok: true, findings: [...findingsOf(well)] });
   });
+
+  const ABSENT = { nat: "missing", guard: "missing", hostPorts: "missing" } as const;
+  const mapped = { ...link, servesLoopback: true };
+  const CASES: readonly (readonly [string, Partial<HostFacts>, readonly ("ok" | "warning" | "failed")[]])[] = [
+    ["a host without pods", { tables: ABSENT, podLinks: [] }, ["ok", "ok", "ok", "ok"]],
+    ["a flushed ruleset", { tables: ABSENT, podLinks: [link, mapped] }, ["warning", "failed", "failed", "ok"]],
+    ["no natOutgoing", { tables: { ...ABSENT, guard: "intact" } }, ["ok", "ok", "ok", "ok"]],
+    [
+      "changed tables",
+      { tables: { nat: "changed", guard: "changed", hostPorts: "changed" } },
+      ["failed", "failed", "failed", "ok"],
+    ],
+    ["loose filters", { podLinks: [{ ...link, reversePath: 2 }] }, ["ok", "ok", "ok", "warning"]],
+    [
+      "loose filters and no guard",
+      { podLinks: [{ ...link, reversePath: 0 }], tables: { ...well.tables, guard: "missing" } },
+      ["ok", "failed", "ok", "failed"],
+    ],
+  ];
+  test.each(CASES)("judges the product's own tables and reverse path filters: %s", (_, more, states) => {
+    const own = findingsOf({ ...well, ...more }).filter(({ check }) => OWN_CHECKS.includes(check));
+    expect(own.map(({ state }) => state)).toEqual([...states]);
+    for (const { state, remedy } of own) expect(remedy === undefined).toBe(state === "ok");
+  });
 });
+
+const OWN_CHECKS = ["NAT", "spoofing", "host ports", "rp_filter"];

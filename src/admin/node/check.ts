@@ -1,24 +1,18 @@
 import { describeDrop, remedyOf } from "../../firewall/forward-chains.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
 import { paint } from "../paint.ts";
+import type { Finding } from "./finding.ts";
 import type { HostFacts } from "./host-facts.ts";
-
-/** One thing that packets of pods depend on. */
-interface Finding {
-  readonly check: string;
-  readonly state: "ok" | "warning" | "failed";
-  readonly message: string;
-  /** What to run. */
-  readonly remedy?: string;
-}
+import { ownTableFindings } from "./own-table-findings.ts";
 
 export const nodeCheck: Command = {
   kind: "command",
   name: "check",
   summary: "Check whether this host forwards the packets of pods",
   description: [
-    "Runs on the node, as root. Checks IP forwarding and looks for firewall chains that drop forwarded packets.",
-    "Reports each problem with the commands that fix it; changes nothing. The exit code is 1 if packets are dropped.",
+    "Runs on the node, as root. Checks IP forwarding, looks for firewall chains that drop forwarded packets, and checks whether",
+    "the product's own tables (NAT, spoofing, host ports) and the reverse path filters of pods are in place.",
+    "Reports each problem with the commands that fix it; changes nothing. The exit code is 1 if a check has failed.",
   ].join("\n"),
   examples: [
     { command: "node check", does: "Check this host" },
@@ -33,7 +27,8 @@ export const nodeCheck: Command = {
   },
 };
 
-export function findingsOf({ forwarding, droppingChains, hasLegacyFilter }: HostFacts): readonly Finding[] {
+export function findingsOf(facts: HostFacts): readonly Finding[] {
+  const { forwarding, droppingChains, hasLegacyFilter } = facts;
   return [
     forwardingFinding("IPv4", forwarding.ipv4, "net.ipv4.ip_forward"),
     forwardingFinding("IPv6", forwarding.ipv6, "net.ipv6.conf.all.forwarding"),
@@ -57,6 +52,7 @@ export function findingsOf({ forwarding, droppingChains, hasLegacyFilter }: Host
           } as const,
         ]
       : []),
+    ...ownTableFindings(facts),
   ];
 }
 

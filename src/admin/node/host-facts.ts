@@ -1,9 +1,22 @@
 /** What the admin tool reads from the kernel of the host that it runs on. */
 import type { DroppingChain } from "../../firewall/forward-chains.ts";
+import type { TableState } from "../../firewall/table-states.ts";
 
 export interface HostFacts {
   readonly forwarding: { readonly ipv4: boolean; readonly ipv6: boolean };
   /** Whether the old `iptables-legacy` has a filter table, which nftables does not show. */
   readonly hasLegacyFilter: boolean;
   readonly droppingChains: readonly DroppingChain[];
+  /** Of the product itself. */
+  readonly tables: { readonly nat: TableState; readonly guard: TableState; readonly hostPorts: TableState };
+  readonly podLinks: readonly PodLinkFacts[];
+}
+
+/** The host's end of the link to a pod. */
+export interface PodLinkFacts {
+  readonly name: string;
+  /** `rp_filter` that takes effect: 0 off, 1 strict, 2 loose. */
+  readonly reversePath: number;
+  /** Whether host ports of the pod were served on 127.0.0.1. */
+  readonly servesLoopback: boolean;
 }

@@ -1,7 +1,7 @@
 /** Reads whole tables: for CHECK, GC, and an ADD with a conflict. */
 import { addressBits, type Family } from "../../ip/address.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
-import { listElements, listRules } from "../../linux/nftables/read.ts";
+import { listElements, listRuleHeads, listRules } from "../../linux/nftables/read.ts";
 import type { NftRule } from "../../linux/nftables/ruleset.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import type { Claim } from "./claim.ts";
@@ -60,6 +60,13 @@ export function readBase(socket: NetlinkSocket, family: Family, lengths: readonl
     isIntact: hasRules(rules, rulesOf(family), family),
     neighbourLengths: lengths.filter((length) => instructions(neighbourRule(family, length))),
   };
+}
+
+/** Of both families: a host may have ports of one only. */
+export function readHostPortState(socket: NetlinkSocket): "intact" | "changed" | "missing" {
+  const present = ([4, 6] as const).filter((family) => listRuleHeads(socket, tableOf(family)).length > 0);
+  if (present.length === 0) return "missing";
+  return present.every((family) => readBase(socket, family, []).isIntact) ? "intact" : "changed";
 }
 
 function hasRules(found: readonly NftRule[], wanted: readonly NftRule[], family: Family): boolean {

@@ -1,0 +1,25 @@
+/** Whether the tables of this host are as ADD left them: by what ADD itself looks at before it decides to write them again. */
+import type { NetlinkSocket } from "../linux/netlink-socket.ts";
+import { listRuleHeads } from "../linux/nftables/read.ts";
+import { GUARD_COMMENT, GUARD_TABLE } from "./guard-table.ts";
+import { isNatComment, NAT_RULE_COUNT, NAT_TABLE } from "./nat-table.ts";
+
+/** `missing`: the table has no rules, or does not exist. */
+export type TableState = "intact" | "changed" | "missing";
+
+export function readGuardState(socket: NetlinkSocket): TableState {
+  const rules = listRuleHeads(socket, GUARD_TABLE);
+  return stateOf(rules, rules.length === 1 && rules[0]?.comment === GUARD_COMMENT);
+}
+
+/** For whichever pools it was written. */
+export function readNatState(socket: NetlinkSocket): TableState {
+  const rules = listRuleHeads(socket, NAT_TABLE);
+  const [comment = "", ...others] = new Set(rules.map((rule) => rule.comment));
+  return stateOf(rules, rules.length === NAT_RULE_COUNT && others.length === 0 && isNatComment(comment));
+}
+
+function stateOf(rules: readonly unknown[], isIntact: boolean): TableState {
+  if (rules.length === 0) return "missing";
+  return isIntact ? "intact" : "changed";
+}

@@ -1,0 +1,55 @@
+/** `node check` on a host with pods: it says whether the product's own tables are in place, and after whose flush they are not. */
+import { describe, expect } from "bun:test";
+import { identity } from "../../src/identity.ts";
+import { hostProblem } from "../support/host.ts";
+import { nodeChange, poolChange } from "../support/ipam.ts";
+import { program, testNeeding } from "../support/needs.ts";
+import { openPluginSite } from "../support/plugin-site.ts";
+import { builtProgram } from "../support/run-plugin.ts";
+
+const OWN = ["NAT", "spoofing", "host ports", "rp_filter"];
+const POOLS = [poolChange("blue", "10.50.0.0/16", { natOutgoing: true }), nodeChange("node-1")];
+
+describe("the check of a node", () => {
+  testNeeding(hostProblem(), program("nft"))(
+    "reports tables that another program flushed, and the way back",
+    async () => {
+      await using site = await openPluginSite("embedded", POOLS);
+      const config = site.config({ ipam: { type: identity.ipamType } });
+      const states = async () => {
+        const { code, stdout } = await site.host.run([builtProgram(identity.adminTool), "node", "check", "-o", "json"]);
+        const findings: readonly Readonly<Record<string, string>>[] = JSON.parse(stdout).findings;
+        const own = findings.filter(({ check = "" }) => OWN.includes(check));
+        return [
+          code,
+          ...own.map(({ state, remedy }) => (state === "ok" ? state : `${state}: ${remedy?.split(" ")[0]}`)),
+        ];
+      };
+      expect(await states()).toEqual([0, "ok", "ok", "ok", "ok"]);
+      const pod = await site.makePod();
+      const { interfaces } = await site.add(pod, { config });
+      const ports = {
+        cniVersion: "1.1.0",
+        name: "net",
+        type: "portmap",
+        prevResult: await site.add(pod, { config }),
+        runtimeConfig: { portMappings: [{ hostPort: 8080, containerPort: 80, protocol: "tcp" }] },
+      };
+      const mapPorts = () => site.call("ADD", pod, { program: builtProgram("portmap"), config: ports });
+      expect((await mapPorts()).code).toBe(0);
+      expect(await states()).toEqual([0, "ok", "ok", "ok", "ok"]);
+
+      await site.host.must(["nft", "flush ruleset"]);
+      expect(await states()).toEqual([1, "warning: podman", "failed: podman", "failed: podman", "ok"]);
+      await site.add(pod, { config });
+      expect((await mapPorts()).code).toBe(0);
+      expect(await states()).toEqual([0, "ok", "ok", "ok", "ok"]);
+
+      await site.host.must(["nft", "add", "rule", "inet", identity.guardTable, "sources", "accept"]);
+      await site.host.must(["sh", "-c", `echo 0 > /proc/sys/net/ipv4/conf/${interfaces[0]?.name}/rp_filter`]);
+      expect(await states()).toEqual([1, "ok", "failed: podman", "ok", "failed: sysctl"]);
+      await site.add(pod, { config });
+      expect(await states()).toEqual([0, "ok", "ok", "ok", "ok"]);
+    },
+  );
+});
