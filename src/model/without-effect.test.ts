@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { API_VERSION } from "../identity.ts";
 import { PUBLIC_KINDS } from "./kinds.ts";
 import { isObject } from "./shape.ts";
 import { FIELDS_WITHOUT_EFFECT, withoutEffect } from "./without-effect.ts";
@@ -16,6 +17,31 @@ describe("withoutEffect()", () => {
     ["Node", undefined, []],
   ])("of a %s with %j", (kind, spec, fields) => {
     expect(withoutEffect(kind, spec).map((message) => message.split(" ")[0])).toEqual(fields);
+  });
+
+  /** Of each field a value that requests something. */
+  const REQUESTS: Readonly<Record<string, object>> = {
+    "IPPool ipipMode": { cidr: "10.0.0.0/24", ipipMode: "Always" },
+    "IPPool vxlanMode": { cidr: "10.0.0.0/24", vxlanMode: "Always" },
+    "IPPool disableBGPExport": { cidr: "10.0.0.0/24", disableBGPExport: true },
+    "Profile ingress": { ingress: [{ action: "Deny" }] },
+    "Profile egress": { egress: [{ action: "Deny" }] },
+    "WorkloadEndpoint ipNATs": {
+      ipNetworks: ["10.0.0.1/32"],
+      ipNATs: [{ internalIP: "10.0.0.1", externalIP: "192.0.2.1" }],
+    },
+    "WorkloadEndpoint ports": { ports: [{ name: "web", protocol: "TCP", port: 80 }] },
+    "Node bgp.asNumber": { bgp: { asNumber: 64_512 } },
+    "Node bgp.routeReflectorClusterID": { bgp: { routeReflectorClusterID: "192.0.2.1" } },
+    "Node wireguard": { wireguard: { interfaceIPv4Address: "10.0.0.1" } },
+  };
+
+  test.each([...FIELDS_WITHOUT_EFFECT])("$kind with $field is accepted, not refused", ({ kind, field }) => {
+    const spec = REQUESTS[`${kind} ${field}`];
+    const codec = PUBLIC_KINDS.find((row) => row.kind === kind)?.codec;
+
+    expect(codec?.decode({ apiVersion: API_VERSION, kind, metadata: { name: "a" }, spec })).toMatchObject({ ok: true });
+    expect(withoutEffect(kind, spec)).toHaveLength(1);
   });
 
   test.each([...FIELDS_WITHOUT_EFFECT])("$kind has the field $field", ({ kind, field }) => {

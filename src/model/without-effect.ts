@@ -1,7 +1,7 @@
 /**
  * Fields of resources that are accepted and stored, and that no part of this release carries out yet.
  *
- * `apply` warns about a resource that uses one of them, and every ADD logs those of the pools that its addresses come
+ * Every command that writes a resource (`apply`, `patch`, `edit` …) warns about those that it uses, and every ADD logs those of the pools that its addresses come
  * from: nobody should rely on a tunnel or a rule that does not exist. A row is removed when the part that acts on its
  * field exists. Fields of the network config are in `config/without-effect.ts`.
  */
@@ -25,11 +25,6 @@ export const FIELDS_WITHOUT_EFFECT: readonly FieldWithoutEffect[] = [
   { kind: "Profile", field: "egress", consequence: NO_POLICY },
   { kind: "WorkloadEndpoint", field: "ipNATs", consequence: "the external addresses do not lead to the workload" },
   { kind: "WorkloadEndpoint", field: "ports", consequence: "no rule uses the names, and no host port is mapped" },
-  {
-    kind: "WorkloadEndpoint",
-    field: "allowSpoofedSourcePrefixes",
-    consequence: "the workload cannot use other source addresses",
-  },
   { kind: "Node", field: "bgp.asNumber", consequence: NO_BGP },
   { kind: "Node", field: "bgp.routeReflectorClusterID", consequence: NO_BGP },
   { kind: "Node", field: "wireguard", consequence: "traffic between nodes is not encrypted" },

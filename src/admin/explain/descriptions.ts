@@ -153,7 +153,8 @@ const KINDS: Readonly<Record<string, Descriptions>> = {
     "spec.ports.port": "Port of the workload",
     "spec.ports.hostPort": "Port of the host that is forwarded to it",
     "spec.ports.hostIP": "Address of the host to which the host port is limited",
-    "spec.allowSpoofedSourcePrefixes": "Source addresses, other than its own, that the workload may send from",
+    "spec.allowSpoofedSourcePrefixes":
+      "Not supported: must be empty, since a workload can send only from its own addresses",
   },
 };
 

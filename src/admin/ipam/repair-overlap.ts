@@ -9,6 +9,7 @@
  * next run continues.
  */
 import type { Change, Datastore, OrderedChange } from "../../datastore/datastore.ts";
+import { MOST_IN_ONE_REQUEST } from "../../datastore/preconditions.ts";
 import { identity } from "../../identity.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { formatPrefix, type Prefix, prefixCovers } from "../../ip/prefix.ts";
@@ -86,12 +87,23 @@ async function moveAddresses(store: Datastore, { blocks, surplus }: Merged, pres
   for (const handle of handlesOf(changed)) {
     if (!(await countToo(store, handle, changed))) return false;
   }
-  const endings: OrderedChange[] = [];
-  for (const block of surplus) {
-    endings.push(...(await changesToDelete(store, block, revisionOf(block))));
+  const steps: (readonly OrderedChange[])[] = changed.map((block) => [blockChange(block, revisionOf(block))]);
+  for (const block of surplus) steps.push(await changesToDelete(store, block, revisionOf(block)));
+  for (const commit of packed(steps)) {
+    if (!(await store.commit(commit)).ok) return false;
   }
-  const filled = changed.map((block) => blockChange(block, revisionOf(block)));
-  return (await store.commit([...filled, ...endings])).ok;
+  return true;
+}
+
+/** As few commits as possible; usually one. */
+function packed(steps: readonly (readonly OrderedChange[])[]): readonly (readonly OrderedChange[])[] {
+  const commits: OrderedChange[][] = [];
+  for (const step of steps) {
+    const last = commits.at(-1);
+    if (last && last.length + step.length <= MOST_IN_ONE_REQUEST) last.push(...step);
+    else commits.push([...step]);
+  }
+  return commits;
 }
 
 /** Counts the addresses in these blocks too: a handle may count more than its blocks have, never less. */

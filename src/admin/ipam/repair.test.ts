@@ -254,6 +254,19 @@ describe.each(LEVELS)("ipam check --fix of blocks that overlap, %s at a time", (
     await expectSound();
   });
 
+  test("merges more blocks than fit into one commit", async () => {
+    const numbers = Array.from({ length: 60 }, (_, index) => BigInt(index * 4));
+    await seed(store, poolChange("blue", "10.0.0.0/24", { blockSize: 30 }));
+    for (const last of numbers) await given(`net.${last}`, last, `node-${last}`);
+    await seed(store, poolChange("blue", "10.0.0.0/24", { blockSize: 24 }));
+    const late = await given("net.late", 1n, "node-1");
+
+    expect((await ctl("ipam check --fix")).code).toBe(EXIT_OK);
+    expect(await blockNames()).toEqual([24]);
+    expect(await owners([late, "10.0.0.0", "10.0.0.236"])).toEqual(["net.late", "net.0", "net.236"]);
+    await expectSound();
+  });
+
   test("deletes empty ones", async () => {
     const [, late] = await overlap(26, 28);
     await allocator().releaseHandle({ handle: "net.early", node: "node-1" });

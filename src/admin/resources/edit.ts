@@ -32,6 +32,7 @@ export const editCommand: Command = {
     "Opens the resource as YAML in $EDITOR, otherwise $VISUAL, otherwise vi, and writes what was changed.",
     "A change by someone else in the meantime is kept; if it is to the same field, nothing is written.",
     "If the resource is not valid, the editor opens again with the error; saving it unchanged then gives up.",
+    "Fields of the resource that have no effect in this version are reported on stderr.",
   ].join("\n"),
   operands: "KIND NAME | KIND/NAME",
   completes: KIND_WORDS,
@@ -95,7 +96,7 @@ async function writeEdited(
   if (!parsed.ok) throw new PluginError("decode-failure", `Cannot read the text: ${parsed.problems.join("; ")}`);
   if (!isObject(parsed.value)) throw new PluginError("resource-invalid", `Cannot change ${place}: it is not an object`);
   const patch = patchBetween(original, parsed.value);
-  const { action, revision } = await updateResource(store, target, {
+  const done = await updateResource(store, target, {
     change(current) {
       const [conflict] = conflictsOf(original, current, patch);
       if (conflict === undefined) return mergePatch(current, patch);
@@ -103,7 +104,7 @@ async function writeEdited(
     },
     context,
   });
-  return { action: action === "unchanged" ? action : "edited", revision };
+  return { ...done, action: done.action === "unchanged" ? done.action : "edited" };
 }
 
 function withPlace(failure: PluginError, path: string): PluginError {

@@ -47,7 +47,7 @@ export const labelCommand: Command = {
       return forEachResource(context, given, {
         all: [{ kind, name }],
         act: async (target) => {
-          const { action, revision } = await updateResource(work.store, target, {
+          const done = await updateResource(work.store, target, {
             change: (resource) => {
               const labelled = withLabels(resource, change, mayOverwrite ? "overwrite" : "keep");
               const kept = kind.codec.read(kind.codec.write(labelled), kind.key(name)).metadata.labels ?? {};
@@ -56,7 +56,7 @@ export const labelCommand: Command = {
             },
             context: work.context,
           });
-          return { action: action === "unchanged" ? action : "labelled", revision };
+          return { ...done, action: done.action === "unchanged" ? done.action : "labelled" };
         },
       });
     });

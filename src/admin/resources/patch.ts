@@ -20,6 +20,7 @@ export const patchCommand: Command = {
     "A merge patch (--type merge, RFC 7386) is an object: objects are merged, null removes a field, lists are replaced.",
     "A JSON patch (--type json, RFC 6902) is a list of operations: add, remove, replace, move, copy and test.",
     "If the patched resource has another metadata.resourceVersion than the stored one, it is not written.",
+    "Fields of the resource that have no effect in this version are reported on stderr.",
   ].join("\n"),
   operands: "KIND NAME",
   completes: KIND_WORDS,
@@ -52,8 +53,8 @@ export const patchCommand: Command = {
       return forEachResource(context, given, {
         all: [{ kind, name }],
         act: async (target) => {
-          const { action, revision } = await updateResource(work.store, target, { change, context: work.context });
-          return { action: action === "unchanged" ? action : "patched", revision };
+          const done = await updateResource(work.store, target, { change, context: work.context });
+          return { ...done, action: done.action === "unchanged" ? done.action : "patched" };
         },
       });
     });

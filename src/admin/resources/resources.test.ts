@@ -62,6 +62,20 @@ describe("apply", () => {
     });
   });
 
+  test.each([
+    ['patch pool blue -p {"spec":{"ipipMode":"Always"}}', "ippool/blue patched"],
+    ["edit pool blue", "ippool/blue edited"],
+    ["label pool blue rack=a", "ippool/blue labelled"],
+  ])("and so does %s", async (words, done) => {
+    await give("apply", resource("IPPool", "blue", { cidr: "10.0.0.0/24", disableBGPExport: true }));
+    const edit = (text: string) => text.replace("ipipMode: Never", "ipipMode: Always");
+    const { code, stdout, stderr } = await ctl(words, { edit });
+
+    expect({ code, stdout }).toEqual({ code: EXIT_OK, stdout: `${done}\n` });
+    expect(stderr).toContain("warning: ippool/blue: spec.disableBGPExport has no effect in this version");
+    expect(stderr.includes("spec.ipipMode")).toBe(!words.startsWith("label"));
+  });
+
   test("reads several documents, lists, YAML, files and folders", async () => {
     const files = {
       "d/a.yaml": `apiVersion: ${API_VERSION}\nkind: IPPool\nmetadata: {name: blue}\nspec:\n  cidr: 10.0.0.0/24\n---\n`,

@@ -4,8 +4,10 @@ import { PluginError } from "../../errors.ts";
 import type { ResourceName } from "../../model/keys.ts";
 import { formatProblems } from "../../model/problem.ts";
 import type { Resource } from "../../model/resource.ts";
+import { withoutEffect } from "../../model/without-effect.ts";
 import type { Context } from "../command.ts";
 import type { AdminKind } from "../kinds/kind.ts";
+import type { ActionResult } from "./action-result.ts";
 import { notFound } from "./find.ts";
 import { givenResource } from "./manifest.ts";
 import { referenceText, USUAL_NAMESPACE } from "./reference.ts";
@@ -26,7 +28,7 @@ export async function updateResource(
   store: Datastore,
   { kind, name }: Target,
   { change, context }: { readonly change: (resource: Resource) => unknown; readonly context: Context },
-): Promise<WriteOutcome> {
+): Promise<WriteOutcome & Required<Pick<ActionResult, "warnings">>> {
   for (let attempt = 1; ; attempt += 1) {
     const stored = await readOne(store, kind, name);
     if (!stored) throw await notFound(store, { kind, name });
@@ -39,11 +41,12 @@ export async function updateResource(
     requireSameName({ kind, name }, decoded.value);
     const given = givenResource(kind, decoded.value, name.namespace ?? USUAL_NAMESPACE);
     try {
-      return await writeResource(store, given, {
+      const written = await writeResource(store, given, {
         mode: "replace",
         now: () => context.now(),
         uuid: () => context.uuid(),
       });
+      return { ...written, warnings: withoutEffect(kind.kind, decoded.value.spec) };
     } catch (failure) {
       const isWorthwhile = failure instanceof PluginError && failure.retry === "after reading again";
       const hasFixedVersion = decoded.value.metadata.resourceVersion !== stored.revision;
