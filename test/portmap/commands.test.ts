@@ -158,15 +158,16 @@ describe("portmap", () => {
 
     testCommand("warns about a process of the host that listens on the port, and maps it nevertheless", async () => {
       using _tcp = serveTcp(world.netns, "host", 80, "0.0.0.0");
+      using _both = serveTcp(world.netns, "host", 80, "::1");
       using _six = serveTcp(world.netns, "host", 81, "::1");
       using _udp = await serveUdp(world.netns, "host", 53, "127.0.0.1");
       const quiet = await portmap.must("ADD", {
         ...ONE,
-        ports: [port(82), port(80, undefined, "udp"), port(80, "::")],
+        ports: [port(82), port(80, undefined, "udp"), port(53, "::")],
       });
       expect(quiet.stderr).toEqual(NOTHING_UNUSUAL);
       const { stderr } = await portmap.must("ADD", { ...ONE, ports: [port(80), port(81), port(53, undefined, "udp")] });
-      expect(stderr.match(/Host port \S+ \d+/g)).toEqual(["Host port tcp 80", "Host port udp 53", "Host port tcp 81"]);
+      expect(stderr.match(/Host port \S+ \d+/g)).toEqual(["Host port tcp 80", "Host port tcp 81", "Host port udp 53"]);
       await portmap.must("CHECK", { ...ONE, ports: [port(80), port(81), port(53, undefined, "udp")] });
     });
   });

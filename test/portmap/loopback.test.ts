@@ -50,6 +50,20 @@ describe("the host's loopback", () => {
     },
   );
 
+  testLoopback("stays with a process that listens on its IPv6 address only", async () => {
+    const network = world.network({ main: "own" });
+    const pod = await world.makePod("six", [port(2381), port(2382, "127.0.0.1")]);
+    using _pod = serveTcp(pod.netns, "pod", 80);
+    using _any = serveTcp(world.netns, "host", 2381, "::1");
+    using _single = serveTcp(world.netns, "host", 2382, "::1");
+    await network.add(pod.attachment);
+    expect(await askTcp(world.netns, "127.0.0.1", 2381)).not.toStartWith("pod");
+    expect(await askTcp(world.netns, "127.0.0.1", 2382)).not.toStartWith("pod");
+    expect(await askTcp(world.client, HOST4, 2381)).toBe(`pod ${CLIENT4}`);
+    await network.check(pod.attachment);
+    await network.del(pod.attachment);
+  });
+
   testLoopback("may be a source only on links of pods, and on a bridge until its last port goes", async () => {
     const network = world.network({ main: "bridge" });
     const [one, two] = [await world.makePod("one", [port(81)]), await world.makePod("two", [port(82)])];

@@ -60,13 +60,13 @@ async function writePorts(
     const reason = "another interface of the same container has it";
     surroundings.log.warning(`Host port ${formatHostPort(claim)} is left as it is: ${reason}`);
   }
+  const claims = judged.flatMap(({ records }) => records.flatMap((each) => (each.kind === "port" ? [each.claim] : [])));
+  for (const claim of claims) forgetUdp(socket, claim, surroundings);
+  // Once for both families of a port.
+  for (const port of new Set(claims.filter(isHeardOnHost).map(formatHostPort))) {
+    surroundings.log.warning(`Host port ${port}: ${WARNING}`);
+  }
   for (const { family, records } of judged) {
-    for (const record of records) {
-      if (record.kind !== "port") continue;
-      const { claim } = record;
-      forgetUdp(socket, claim, surroundings);
-      if (isHeardOnHost(claim)) surroundings.log.warning(`Host port ${formatHostPort(claim)}: ${WARNING}`);
-    }
     const pod = records.find((record) => record.kind === "port")?.claim.podAddress;
     if (family === 4 && loopbackLink !== undefined && pod !== undefined) {
       serveLoopback(socket, { link: loopbackLink, pod }, surroundings);
@@ -115,7 +115,15 @@ function concernsLoopback(claim: Claim): boolean {
   return claim.family === 4 && (isForAnyAddress(claim) || prefixContains(LOOPBACK, claim.hostAddress));
 }
 
-function isHeardOnHost({ protocol, hostAddress, hostPort }: Claim): boolean {
-  const name = protocolName(protocol);
-  return (name === "tcp" || name === "udp") && isPortInUse(name, hostAddress, hostPort);
+function isHeardOnHost(claim: Claim): boolean {
+  const name = protocolName(claim.protocol);
+  if (name !== "tcp" && name !== "udp") return false;
+  return listenedAddresses(claim).some((address) => isPortInUse(name, address, claim.hostPort));
+}
+
+/** A client that finds nobody at `::1` of "localhost" tries 127.0.0.1, so a listener of either family has both. */
+function listenedAddresses(claim: Claim): readonly Address[] {
+  const { hostAddress } = claim;
+  if (!concernsLoopback(claim)) return [hostAddress];
+  return [hostAddress, { family: 6, value: isForAnyAddress(claim) ? 0n : 1n }];
 }
