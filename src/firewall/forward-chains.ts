@@ -87,6 +87,7 @@ function endsWithRefusal(rules: readonly NftRule[]): boolean {
   const last = rules.at(-1)?.expressions.filter(({ kind }) => kind !== "counter") ?? [];
   const [only] = last;
   if (last.length !== 1 || only === undefined) return false;
+  if (only.kind === "target") return only.name === "REJECT";
   return (only.kind === "verdict" && only.verdict.kind === "drop") || (only.kind === "other" && only.name === "reject");
 }
 

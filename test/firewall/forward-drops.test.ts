@@ -86,3 +86,17 @@ describe("a host with firewalld", () => {
     expect((await site.call("ADD", await site.makePod())).stderr).toEqual(NOTHING_UNUSUAL);
   });
 });
+
+describe.each(["REJECT", "DROP"])("a host whose FORWARD chain ends with -j %s for every packet", (target) => {
+  testPackets("is reported by the check of the node, with a remedy that it accepts", async () => {
+    await using site = await openPluginSite("embedded");
+    const check = () => site.host.run([builtProgram(identity.adminTool), "node", "check"]);
+    await site.host.must(["iptables", "-A", "FORWARD", "-j", target]);
+    const { code, stdout } = await check();
+    expect([code, stdout]).toEqual([1, expect.stringContaining('chain "FORWARD" of table ip "filter"')]);
+
+    const [remedy = ""] = /iptables -I FORWARD .* ACCEPT/.exec(stdout) ?? [];
+    await site.host.must(["sh", "-ec", remedy]);
+    expect((await check()).code).toBe(0);
+  });
+});

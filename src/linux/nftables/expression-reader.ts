@@ -46,6 +46,7 @@ const READERS: Readonly<Record<string, Reader | undefined>> = {
   fib: readFib,
   log: readLog,
   limit: readLimit,
+  target: readTarget,
   masq: () => ({ kind: "masquerade" }),
   counter: () => ({ kind: "counter" }),
   notrack: () => ({ kind: "notrack" }),
@@ -145,6 +146,11 @@ function readFib(fields: Fields): Expression | undefined {
   if (result === undefined || to === undefined) return undefined;
   const by = keysOf(FIB_FLAG).filter((flag) => (flags & FIB_FLAG[flag]) !== 0);
   return { kind: "fib", result, by, to };
+}
+
+function readTarget(fields: Fields): Expression | undefined {
+  const name = fields.text(EXPRESSION.target.name);
+  return name === undefined ? undefined : { kind: "target", name };
 }
 
 function readLog(fields: Fields): Expression | undefined {

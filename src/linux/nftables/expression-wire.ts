@@ -13,5 +13,7 @@ export const EXPRESSION = {
   nat: { type: 1, family: 2, address: 3, port: 5 },
   fib: { to: 1, result: 2, flags: 3 },
   log: { group: 1, prefix: 2, level: 5 },
+  /** A target of iptables. */
+  target: { name: 1 },
   limit: { rate: 1, unit: 2, burst: 3, type: 4, flags: 5 },
 } as const;

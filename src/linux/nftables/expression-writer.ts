@@ -112,6 +112,7 @@ function writeBody(writer: MessageWriter, expression: Expression, set: SetHandle
     case "masquerade":
     case "counter":
     case "notrack":
+    case "target":
     case "other":
       break;
   }

@@ -104,5 +104,7 @@ export type Expression =
       readonly burst: number;
     }
   | { readonly kind: "notrack" }
+  /** Only when reading: a target of iptables, such as REJECT. */
+  | { readonly kind: "target"; readonly name: string }
   /** Only when reading: an instruction that this program does not write. */
   | { readonly kind: "other"; readonly name: string };
