@@ -125,4 +125,16 @@ describe("checkChain()", () => {
     expect(found).toEqual([expect.stringContaining(`${severity} plugins[1].type`)]);
     expect(found[0]).toContain(says);
   });
+
+  test.each([
+    ["dhcp", "note", '"dhcp" is an IPAM plugin of another project: its fields are not checked'],
+    ["acme-ipam2", "note", '"acme-ipam2" is not a known IPAM plugin: its fields are not checked'],
+    ["host-locl", "warning", 'did you mean "host-local"?'],
+    [identity.ipamType.slice(0, -1), "warning", `did you mean "${identity.ipamType}"?`],
+  ])("says that the fields of the IPAM plugin %s are not checked", async (type, severity, says) => {
+    const found = await checkList({ ...OURS, ipam: { type } });
+
+    expect(found).toEqual([expect.stringContaining(`${severity} plugins[0].ipam.type`)]);
+    expect(found[0]).toContain(says);
+  });
 });

@@ -47,6 +47,7 @@ export function checkChain({ entries, cniVersion, placeOf }: Chain): readonly Co
     ...checkLogOptions(entry),
     ...checkHostLocal(entry, cniVersion ?? NEWEST_VERSION),
     ...checkType(entry),
+    ...checkIpamType(entry),
   ]);
 }
 
@@ -149,9 +150,27 @@ function checkType({ type, place }: Placed): readonly ConfigFinding[] {
   if (CHAINED.has(type) || OTHER_PLUGINS.includes(type)) {
     return [note(path, `${shownValue(type)} is a plugin of another project: its fields are not checked`)];
   }
-  const state = `${shownValue(type)} is not a known plugin: its fields are not checked`;
-  const meant = nearestName(type, OWN_TYPES);
-  return [meant === undefined ? note(path, state) : warning(path, `${state}; did you mean "${meant}"?`)];
+  return [unknownType(path, `${shownValue(type)} is not a known plugin`, nearestName(type, OWN_TYPES))];
+}
+
+const OWN_IPAM_TYPES = [identity.ipamType, "host-local"];
+const OTHER_IPAM_TYPES = ["dhcp", "static"];
+
+function checkIpamType({ type: plugin, config, place }: Placed): readonly ConfigFinding[] {
+  const ipam = config["ipam"];
+  if (plugin !== identity.product || !isJsonObject(ipam)) return [];
+  const type = ipam["type"];
+  if (typeof type !== "string" || type === "" || OWN_IPAM_TYPES.includes(type)) return [];
+  const path = [...place, "ipam", "type"];
+  if (OTHER_IPAM_TYPES.includes(type)) {
+    return [note(path, `${shownValue(type)} is an IPAM plugin of another project: its fields are not checked`)];
+  }
+  return [unknownType(path, `${shownValue(type)} is not a known IPAM plugin`, nearestName(type, OWN_IPAM_TYPES))];
+}
+
+function unknownType(path: ConfigPath, state: string, meant: string | undefined): ConfigFinding {
+  const message = `${state}: its fields are not checked`;
+  return meant === undefined ? note(path, message) : warning(path, `${message}; did you mean "${meant}"?`);
 }
 
 /** The config with only these fields, in any case: they are decoded one by one, so that each problem has its own place. */

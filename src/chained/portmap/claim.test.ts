@@ -47,12 +47,6 @@ describe("claimsOf()", () => {
     expect(claimsOf(mappings("80>1"), {})).toMatchObject({ claims: [], unserved: [{ mapping: { hostPort: 80 } }] });
   });
 
-  test("leaves out ::1, which nothing can be served on, and tells so", () => {
-    const { claims, unserved } = claimsOf(mappings("80>1@::1", "81>1@127.0.0.1"), BOTH);
-    expect(claims.map(({ hostPort }) => hostPort)).toEqual([81]);
-    expect(unserved).toMatchObject([{ mapping: { hostPort: 80 }, reason: expect.stringContaining("::1") }]);
-  });
-
   test("takes the same port twice, or on one address as well as on all, as one", () => {
     const pods = { 4: pod("10.0.0.2/24") };
     expect(claimed(pods, "80>1", "80>1")).toEqual(["4 tcp 80>1"]);

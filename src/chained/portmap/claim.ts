@@ -36,10 +36,6 @@ export function claimsOf(mappings: readonly PortMapping[], pods: PodAddresses): 
   const claims: Claim[] = [];
   const unserved: Unserved[] = [];
   for (const mapping of mappings) {
-    if (isLoopback6(mapping.hostIp)) {
-      unserved.push({ mapping, reason: "the kernel cannot route replies back to ::1" });
-      continue;
-    }
     const before = claims.length;
     for (const family of [4, 6] as const) {
       const pod = pods[family]?.address;
@@ -63,10 +59,6 @@ export function claimsOf(mappings: readonly PortMapping[], pods: PodAddresses): 
 
 export function isForAnyAddress({ hostAddress }: Claim): boolean {
   return hostAddress.value === 0n;
-}
-
-function isLoopback6(address: Address | undefined): boolean {
-  return address?.family === 6 && address.value === 1n;
 }
 
 /** `tcp 8080`, `udp 192.0.2.1:53`, `tcp [fd00::1]:80`; a port of every address is of one family only if it says so. */

@@ -63,6 +63,7 @@ describe("decodePortMappings()", () => {
     [{ ...BASE, protocol: "icmp" }, "protocol"],
     [{ ...BASE, protocol: 6 }, "protocol"],
     [{ ...BASE, hostIP: "localhost" }, "hostIP"],
+    [{ ...BASE, hostIP: "::1" }, 'hostIP is "::1": the kernel cannot route replies back to it; use 127.0.0.1'],
     [{ ...BASE, hostIP: "10.0.0.1/24" }, "hostIP"],
   ])("refuses %j", (entry, field) => {
     const error = thrownBy(() => decode([BASE, entry]));

@@ -88,6 +88,9 @@ function decodeHostIp(value: unknown, place: string, problems: string[]): Addres
   if (value === "") return undefined;
   const address = typeof value === "string" ? parseAddress(value) : undefined;
   if (address === undefined) problems.push(`${place} is ${shown(value)}, not an IP address`);
+  else if (address.family === 6 && address.value === 1n) {
+    problems.push(`${place} is "::1": the kernel cannot route replies back to it; use 127.0.0.1`);
+  }
   return address === undefined ? undefined : unmapAddress(address);
 }
 
