@@ -16,6 +16,17 @@ function checkList(...plugins: readonly object[]): Promise<readonly string[]> {
 }
 
 describe("checkChain()", () => {
+  test("warns about a capability that our plugin cannot use", async () => {
+    const declared = { ips: true, mac: true, portMappings: true, aliases: true, bandwidth: false };
+    const refused = (name: string) =>
+      `warning plugins[0].capabilities.${name}: plugins[0]: "${identity.product}" does not support the capability "${name}", and refuses an ADD that uses it`;
+    expect(await checkList({ ...OURS, capabilities: declared }, PORTMAP)).toEqual([
+      `${refused("portMappings")}: declare the capability "portMappings" in the entry of "portmap", and remove it from this one`,
+      `${refused("aliases")}: remove the capability "aliases" from the entry of "${identity.product}"`,
+    ]);
+    expect(await checkList({ ...OURS, capabilities: { ipRanges: true } })).toHaveLength(1);
+  });
+
   test("warns about a log option of a chained plugin that cannot be used", async () => {
     expect(await checkList(OURS, { ...PORTMAP, log_level: "verbose", log_file_path: "/var/log/ports.log" })).toEqual([
       'warning plugins[1].log_level: plugins[1]: "log_level" is "verbose": expected "ERROR", "WARNING", "INFO" or "DEBUG"; INFO is used',

@@ -8,6 +8,7 @@ import { decodeBandwidth } from "../chained/bandwidth/bandwidth.ts";
 import { decodeOptions } from "../chained/portmap/options.ts";
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
 import { type CniVersion, NEWEST_VERSION } from "../cni/version.ts";
+import { capabilityRemedy } from "../config/capabilities.ts";
 import { type ConfigPath, shownValue } from "../config/problem.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
@@ -45,6 +46,7 @@ export function checkChain({ entries, cniVersion, placeOf }: Chain): readonly Co
     ...checkOrder(entry, placed),
     ...checkOptions(entry),
     ...checkLogOptions(entry),
+    ...checkOwnCapabilities(entry),
     ...checkHostLocal(entry, cniVersion ?? NEWEST_VERSION),
     ...checkType(entry),
     ...checkIpamType(entry),
@@ -116,6 +118,18 @@ function checkOptions(entry: Placed): readonly ConfigFinding[] {
 function checkLogOptions({ type, config, place }: Placed): readonly ConfigFinding[] {
   if (type !== "portmap" && type !== "bandwidth") return [];
   return readLogSettings(config).problems.map(({ field, message }) => warning([...place, field], message));
+}
+
+/** A runtime that declares them to our plugin would have its requests refused. */
+function checkOwnCapabilities({ type, config, place }: Placed): readonly ConfigFinding[] {
+  const { capabilities, ipam } = config;
+  if (type !== identity.product || !isJsonObject(capabilities)) return [];
+  const ipamType = isJsonObject(ipam) ? String(ipam["type"]) : "";
+  return Object.keys(capabilities).flatMap((name) => {
+    const remedy = capabilities[name] === true ? capabilityRemedy(name, ipamType) : undefined;
+    const state = `"${type}" does not support the capability ${shownValue(name)}, and refuses an ADD that uses it`;
+    return remedy === undefined ? [] : [warning([...place, "capabilities", name], `${state}: ${remedy}`)];
+  });
 }
 
 function missingCapability({ config, place }: Placed, name: string, state: string): readonly ConfigFinding[] {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { thrownBy } from "../../test/support/thrown-by.ts";
-import { decodeArguments } from "./arguments.ts";
+import { decodeArguments, refuseTwoRequests } from "./arguments.ts";
 
 describe("decodeArguments()", () => {
   test("reads what a container runtime sends", () => {
@@ -19,6 +19,8 @@ describe("decodeArguments()", () => {
     ["", {}],
     ["IP=10.0.0.9", { ip: "10.0.0.9" }],
     ["IP=", {}],
+    ["IP=10.0.0.9;IP=10.0.0.9", { ip: "10.0.0.9" }],
+    ["K8S_POD_NAME=a;K8S_POD_NAME=b", { podName: "b" }],
     ["MAC=02:00:00:00:00:07", { mac: "02:00:00:00:00:07" }],
     ["A=1;IgnoreUnknown=true", {}],
     ["IgnoreUnknown=TRUE;A=1", {}],
@@ -44,5 +46,18 @@ describe("decodeArguments()", () => {
 
     expect(failure.kind).toBe("environment-invalid");
     for (const culprit of causes) expect(failure.message).toContain(culprit);
+  });
+});
+
+describe("refuseTwoRequests()", () => {
+  test.each(["", "IP=10.0.0.1", "IP=10.0.0.1;IP=10.0.0.1", "K8S_POD_NAME=a;K8S_POD_NAME=b"])("lets %p pass", (text) => {
+    refuseTwoRequests(text);
+  });
+
+  test.each([
+    ["IP=10.0.0.1;IP=10.0.0.2", '"10.0.0.1", "10.0.0.2"'],
+    ["MAC=02:00:00:00:00:07;IP=::1;MAC=02:00:00:00:00:08", '"02:00:00:00:00:07", "02:00:00:00:00:08"'],
+  ])("refuses %p", (text, values) => {
+    expect(thrownBy(() => refuseTwoRequests(text)).message).toContain(values);
   });
 });

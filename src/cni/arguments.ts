@@ -51,6 +51,16 @@ export function decodeArguments(text: string): CniArguments {
   return found;
 }
 
+/** For ADD: throws if an address or a MAC is requested twice, differently. */
+export function refuseTwoRequests(text: string): void {
+  for (const wanted of ["IP", "MAC"]) {
+    const values = splitPairs(text).flatMap(({ key, value }) => (key === wanted ? value : []));
+    if (new Set(values).size > 1) {
+      throw refusal(`${wanted} is ${listed(values)}; write it once`);
+    }
+  }
+}
+
 function splitPairs(text: string): readonly Pair[] {
   if (text === "") return [];
   const malformed: string[] = [];

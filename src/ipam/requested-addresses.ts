@@ -46,7 +46,9 @@ export function requestedAddresses({ config, args }: AddressSources): readonly R
 function fromArguments(written: string): RequestedAddress {
   const address = parsed(written);
   if (address !== undefined) return { address, place: "IP of CNI_ARGS" };
-  throw new PluginError("environment-invalid", `Cannot use IP of CNI_ARGS: ${quoted(written)} is not an IP address`);
+  throw new PluginError("environment-invalid", `Cannot use IP of CNI_ARGS: ${quoted(written)} is not an IP address`, {
+    details: 'write one address, such as IP=10.1.2.3; an address of each family needs the capability "ips"',
+  });
 }
 
 function fromConfig(placed: Placed): RequestedAddress {

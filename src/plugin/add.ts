@@ -6,7 +6,7 @@
  * A failure at any step undoes what this call did, last step first. If an earlier
  * ADD of the same attachment made the links, nothing is undone: they are in use.
  */
-import { decodeArguments } from "../cni/arguments.ts";
+import { decodeArguments, refuseTwoRequests } from "../cni/arguments.ts";
 import type { AddCall } from "../cni/call.ts";
 import type { CniResult } from "../cni/result.ts";
 import { prepareHost } from "../firewall/prepare-host.ts";
@@ -22,7 +22,7 @@ import { chooseRoutes, wantedRoute } from "./routes.ts";
 import { closeSandbox, findExisting, openSandbox, type Sandbox } from "./sandbox.ts";
 import type { Session } from "./session.ts";
 import { UndoList } from "./undo-list.ts";
-import { refuseUnsupportedRequests } from "./unsupported-requests.ts";
+import { refuseUnsupportedRequests, unusedArguments } from "./unsupported-requests.ts";
 import { createLinks, wireLinks } from "./wire.ts";
 import { planWiring } from "./wiring-plan.ts";
 import { podFields, requirePodFor, workloadOf } from "./workload.ts";
@@ -31,7 +31,9 @@ export async function add(call: AddCall, session: Session): Promise<CniResult> {
   const { enterPhase } = session.surroundings;
   // Errors in the call itself are reported before the namespace is opened.
   const args = decodeArguments(call.args);
+  refuseTwoRequests(call.args);
   refuseUnsupportedRequests(call.config, session.config.ipam.type);
+  for (const message of unusedArguments(call.config)) session.log.warning(message);
   const requested = requestedAddresses({ config: call.config, args });
   const workload = workloadOf(call, args, session.node, requestedMac(call.config, args));
   requirePodFor(session.config.features, workload);

@@ -3,7 +3,7 @@ import { thrownBy } from "../../test/support/thrown-by.ts";
 import { identity } from "../identity.ts";
 import { formatMac } from "../ip/mac.ts";
 import { requestedMac } from "./requested-mac.ts";
-import { refuseUnsupportedRequests } from "./unsupported-requests.ts";
+import { refuseUnsupportedRequests, unusedArguments } from "./unsupported-requests.ts";
 
 const MAC = "02:00:00:00:00:07";
 const requested = (config: object, mac?: string) => {
@@ -18,6 +18,7 @@ describe("requestedMac()", () => {
     ["the config's args", { args: { cni: { mac: MAC } } }, undefined, MAC],
     ["the runtime", { runtimeConfig: { mac: MAC.toUpperCase() } }, undefined, MAC],
     ["the same MAC in several places", { args: { cni: { mac: MAC } }, runtimeConfig: { mac: MAC } }, MAC, MAC],
+    ["keys in another case", { RuntimeConfig: { Mac: MAC }, Args: { CNI: { MAC } } }, undefined, MAC],
     ["an empty text as no request", { runtimeConfig: { mac: "" } }, undefined, undefined],
     ["a MAC of a vendor, too", {}, "00:16:3e:00:00:07", "00:16:3e:00:00:07"],
   ] as const)("reads %s", (_, config, mac, wanted) => {
@@ -46,6 +47,7 @@ describe("refuseUnsupportedRequests()", () => {
   test("lets pass what is used, what only describes the container, and what asks for nothing", () => {
     refuse({ ips: ["10.0.0.1"], mac: MAC, cgroupPath: "/a", "io.kubernetes.cri.pod-annotations": { a: "b" } });
     refuse({ portMappings: [], bandwidth: {}, deviceID: "", dns: null });
+    refuse({ dns: { servers: [], searches: [], options: null }, MAC, IPs: ["10.0.0.1"] });
     refuse({ ipRanges: [[{ subnet: "10.0.0.0/24" }]] }, "host-local");
   });
 
@@ -60,5 +62,16 @@ describe("refuseUnsupportedRequests()", () => {
     expect(failure.kind).toBe("field-unsupported");
     expect(failure.message).toContain(`"runtimeConfig.${key}" ${JSON.stringify(value)}`);
     expect(failure.details).toContain(remedy);
+  });
+});
+
+describe("unusedArguments()", () => {
+  test.each([
+    [{}, []],
+    [{ args: { cni: { ips: ["10.0.0.1"], mac: MAC, labels: [{ key: "a", value: "b" }], colour: "" } } }, []],
+    [{ args: { "example.org": { colour: "red" } } }, []],
+    [{ Args: { cni: { colour: "red" } } }, ['"args.cni.colour" "red" has no effect']],
+  ])("reports what nobody uses in %p", (config, messages) => {
+    expect(unusedArguments(config)).toEqual(messages.map((message) => expect.stringContaining(message)));
   });
 });

@@ -4,6 +4,7 @@
  */
 import type { CniArguments } from "../cni/arguments.ts";
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
+import { findKey } from "../config/field.ts";
 import { PluginError } from "../errors.ts";
 import { formatMac, isUnicastMac, parseMac } from "../ip/mac.ts";
 import { quoted } from "../quote.ts";
@@ -17,8 +18,8 @@ interface Requested {
 /** Throws if a MAC cannot be used, or if two places ask for different ones. */
 export function requestedMac(config: JsonObject, args: Pick<CniArguments, "mac">): Uint8Array | undefined {
   const inArguments = decoded(args.mac, "MAC of CNI_ARGS");
-  const inConfig = decoded(partOf(partOf(config, "args"), "cni")["mac"], '"args.cni.mac"');
-  const fromRuntime = decoded(partOf(config, "runtimeConfig")["mac"], '"runtimeConfig.mac"');
+  const inConfig = decoded(valueIn(partOf(partOf(config, "args"), "cni"), "mac"), '"args.cni.mac"');
+  const fromRuntime = decoded(valueIn(partOf(config, "runtimeConfig"), "mac"), '"runtimeConfig.mac"');
   return sameOf(sameOf(inArguments, inConfig), fromRuntime)?.mac;
 }
 
@@ -48,6 +49,11 @@ function problemOf(mac: Uint8Array): string | undefined {
 }
 
 function partOf(object: JsonObject, name: string): JsonObject {
-  const part = object[name];
+  const part = valueIn(object, name);
   return isJsonObject(part) ? part : {};
+}
+
+/** In any case, as the rest of the config. */
+function valueIn(object: JsonObject, name: string): unknown {
+  return object[findKey(object, name) ?? name];
 }

@@ -1,41 +1,53 @@
 /**
- * Refuses what a runtime asks this plugin for and the plugin cannot do: a request that is ignored would be found missing
- * only when the container runs. Pure.
+ * What a runtime asks this plugin for and the plugin cannot do: a request that is ignored would be found missing only
+ * when the container runs. Pure.
  *
- * A runtime sends a key only if the plugin's entry declares it in `capabilities`.
+ *   runtimeConfig   refused: a runtime sends a key only if the plugin's entry declares it in `capabilities`
+ *   args.cni        reported: all plugins of a list get it, so a key may be meant for another one
  */
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
+import { capabilityRemedy } from "../config/capabilities.ts";
+import { findKey } from "../config/field.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { quoted, shortName } from "../quote.ts";
 
-/** Keys that this plugin uses, and keys that only describe the container. */
-const USABLE: ReadonlySet<string> = new Set(["ips", "mac", "cgroupPath", "io.kubernetes.cri.pod-annotations"]);
-
-/** What to change if one of these is declared for this plugin. */
-const REMEDIES: Readonly<Record<string, string>> = {
-  portMappings: 'declare the capability "portMappings" in the entry of "portmap", and remove it from this one',
-  bandwidth: 'declare the capability "bandwidth" in the entry of "bandwidth", and remove it from this one',
-  ipRanges: `remove the capability "ipRanges": ranges belong to "host-local", "${identity.ipamType}" uses pools`,
-};
-
 export function refuseUnsupportedRequests(config: JsonObject, ipamType: string): void {
-  const requests = config["runtimeConfig"];
-  if (!isJsonObject(requests)) return;
+  const requests = sectionOf(config, "runtimeConfig");
   for (const key in requests) {
-    if (USABLE.has(key) || (key === "ipRanges" && ipamType !== identity.ipamType) || isEmpty(requests[key])) continue;
-    const name = shortName(key);
+    const details = isEmpty(requests[key]) ? undefined : capabilityRemedy(key, ipamType);
+    if (details === undefined) continue;
     throw new PluginError(
       "field-unsupported",
-      `Cannot use "runtimeConfig.${name}" ${quoted(requests[key])}: "${identity.product}" does not support this capability`,
-      { details: REMEDIES[key] ?? `remove the capability "${name}" from the entry of "${identity.product}"` },
+      `Cannot use "runtimeConfig.${shortName(key)}" ${quoted(requests[key])}: "${identity.product}" does not support this capability`,
+      { details },
     );
   }
 }
 
-/** Asks for nothing. */
+/** `labels` only describe the container. */
+const USED_ARGUMENTS: ReadonlySet<string> = new Set(["ips", "mac", "labels"]);
+
+/** To be logged at WARNING. */
+export function unusedArguments(config: JsonObject): readonly string[] {
+  const given = sectionOf(sectionOf(config, "args"), "cni");
+  return Object.keys(given)
+    .filter((key) => !USED_ARGUMENTS.has(key.toLowerCase()) && !isEmpty(given[key]))
+    .map(
+      (key) =>
+        `"args.cni.${shortName(key)}" ${quoted(given[key])} has no effect: "${identity.product}" does not use it`,
+    );
+}
+
+/** In any case, as the rest of the config; what is not an object is reported elsewhere. */
+function sectionOf(config: JsonObject, name: string): JsonObject {
+  const section = config[findKey(config, name) ?? name];
+  return isJsonObject(section) ? section : {};
+}
+
+/** Asks for nothing, as `{ "servers": [], "searches": [] }` does. */
 function isEmpty(value: unknown): boolean {
-  if (value === null || value === "" || value === false) return true;
+  if (value === undefined || value === null || value === "" || value === false) return true;
   if (Array.isArray(value)) return value.length === 0;
-  return isJsonObject(value) && Object.keys(value).length === 0;
+  return isJsonObject(value) && Object.values(value).every(isEmpty);
 }

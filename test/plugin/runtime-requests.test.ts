@@ -1,6 +1,7 @@
 /** What a runtime asks for (addresses and a MAC) is what the container gets, or the ADD fails and says why. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
+import { BIN, startAgent } from "../agent/agent.ts";
 import { hostProblem } from "../support/host.ts";
 import { nodeChange, poolChange } from "../support/ipam.ts";
 import { type AddResult, failureOf, type Json, openPluginSite, type PluginSite } from "../support/plugin-site.ts";
@@ -13,16 +14,30 @@ const POOLS = [
   nodeChange("node-1"),
 ];
 const MAC = "02:00:00:00:50:07";
+const RANGES = { type: "host-local", ranges: [[{ subnet: "10.77.0.0/24" }], [{ subnet: "fd77::/112" }]] };
+const HOST_LOCAL_CASES = [
+  ["", { runtimeConfig: { ips: ["10.77.0.9/24"] } }, RANGES, [/^10\.77\.0\.9\/32$/, /^fd77::/]],
+  ["IP=fd77::9", {}, RANGES, [/^10\.77\.0\./, /^fd77::9\/128$/]],
+  ["", { args: { cni: { ips: ["10.77.0.9", "fd77::9"] } } }, RANGES, [/^10\.77\.0\.9\/32$/, /^fd77::9\/128$/]],
+] as const;
 
-for (const { kind, test } of STORES) {
-  describe(`requests of the runtime on ${kind}`, () => {
+const VARIANTS = STORES.flatMap(({ kind, test }) => [
+  { title: kind, kind, test, hasAgent: false },
+  { title: `${kind}, with the agent`, kind, test, hasAgent: true },
+]);
+
+for (const { title, kind, test, hasAgent } of VARIANTS) {
+  describe(`requests of the runtime on ${title}`, () => {
     let site: PluginSite;
     beforeAll(async () => {
-      if (hostProblem() === undefined) site = await openPluginSite(kind, POOLS);
+      if (hostProblem() !== undefined) return;
+      site = await openPluginSite(kind, POOLS);
+      if (hasAgent) await startAgent(site.host);
     });
     afterAll(() => site?.[Symbol.asyncDispose]());
 
     const withConfig = (more: Json, ipam: Json = {}) => ({
+      environment: { CNI_PATH: BIN },
       config: site.config({ ipam: { type: identity.ipamType, assign_ipv6: "true", ...ipam }, ...more }),
     });
     const addressesOf = ({ ips }: AddResult) => ips.map(({ address }) => address);
@@ -46,7 +61,7 @@ for (const { kind, test } of STORES) {
           [/^10\.50\.7\.7/, /^fd50/],
         ],
       ];
-      for (const [args, config, ipam, wanted] of cases) {
+      for (const [args, config, ipam, wanted] of [...cases, ...HOST_LOCAL_CASES]) {
         const pod = await site.makePod({ args });
         const result = await site.add(pod, withConfig(config, ipam));
 
@@ -65,6 +80,21 @@ for (const { kind, test } of STORES) {
         ["IP=192.0.2.9", {}, {}, 105, '"192.0.2.9"'],
         ["IP=10.50.7.7", { runtimeConfig: { ips: ["10.50.7.8"] } }, {}, 2, '"10.50.7.7" (IP of CNI_ARGS)'],
         ["", { runtimeConfig: { ips: ["10.50.7.7", "10.50.7.8"] } }, {}, 2, '"10.50.7.8" (runtimeConfig.ips[1])'],
+        ["", { runtimeConfig: "ips" }, {}, 7, '"runtimeConfig" is "ips"'],
+        ["", { runtimeConfig: { ips: "10.50.7.7" } }, {}, 7, '"runtimeConfig.ips" is "10.50.7.7"'],
+        [
+          "",
+          { args: { cni: { ips: ["10.50.7.7"] } }, runtimeConfig: { ips: ["10.50.7.8"] } },
+          {},
+          2,
+          "args.cni.ips[0]",
+        ],
+        ["IP=10.50.7.7;IP=10.50.7.8", {}, {}, 4, '"10.50.7.8"'],
+        ["IP=10.50.7.7,fd50::7", {}, {}, 4, '"10.50.7.7,fd50::7"'],
+        ["", { runtimeConfig: { ips: ["fd50::7"] } }, { ipv6_pools: ["fd51::/64"] }, 101, '"fd51::/64"'],
+        ["", { runtimeConfig: { ips: ["10.78.0.9"] } }, RANGES, 105, "10.78.0.9"],
+        ["", { runtimeConfig: { aliases: { net: ["web"] } } }, {}, 2, '"runtimeConfig.aliases"'],
+        ["", { RuntimeConfig: { mac: "02:00" } }, {}, 7, '"runtimeConfig.mac" "02:00"'],
         ["", { runtimeConfig: { ips: ["ten"] } }, {}, 7, '"runtimeConfig.ips[0]" is "ten"'],
         ["MAC=02:00", {}, {}, 4, 'MAC of CNI_ARGS "02:00"'],
         ["", { runtimeConfig: { mac: "03:00:00:00:00:01" } }, {}, 7, '"runtimeConfig.mac"'],
@@ -79,6 +109,14 @@ for (const { kind, test } of STORES) {
         await site.quietly("DEL", pod, withConfig(config, ipam));
       }
       expect(await site.left()).toEqual([]);
+    });
+
+    test("in args.cni that nobody uses are reported: they may be meant for another plugin", async () => {
+      const pod = await site.makePod();
+      const { code, stderr } = await site.call("ADD", pod, withConfig({ args: { cni: { colour: "red" } } }));
+
+      expect([code, stderr]).toEqual([0, expect.stringMatching(/\[WARNING\].*"args.cni.colour" "red" has no effect/)]);
+      await site.quietly("DEL", pod, withConfig({}));
     });
 
     test("for a MAC are met by the link and the endpoint; CHECK compares it, DEL needs no request", async () => {

@@ -1,5 +1,5 @@
 /** The network config as host-local reads it. */
-import { decodeArguments } from "../../cni/arguments.ts";
+import { decodeArguments, refuseTwoRequests } from "../../cni/arguments.ts";
 import type { JsonObject } from "../../cni/json.ts";
 import type { CniRoute } from "../../cni/result.ts";
 import { decodeResultShape } from "../../cni/result-shape.ts";
@@ -58,6 +58,7 @@ export function networkDirectory({ config, networkName }: NetworkInput): string 
 }
 
 function addressesRequested({ config, args }: AddressInput): readonly Address[] {
+  if (args !== "") refuseTwoRequests(args);
   return requestedAddresses({ config, args: args === "" ? {} : decodeArguments(args) }).map(({ address }) => address);
 }
 

@@ -1,5 +1,5 @@
 /** ADD: assigns the addresses of one attachment, in one read and one commit, or in one commit that verifies remembered reads. */
-import { decodeArguments } from "../../cni/arguments.ts";
+import { decodeArguments, refuseTwoRequests } from "../../cni/arguments.ts";
 import type { AddCall } from "../../cni/call.ts";
 import { type CniResult, EMPTY_RESULT } from "../../cni/result.ts";
 import { addressBits } from "../../ip/address.ts";
@@ -12,6 +12,7 @@ import { type Session, thisMachine } from "../session.ts";
 
 export async function add(call: AddCall, session: Session): Promise<CniResult> {
   const args = decodeArguments(call.args);
+  refuseTwoRequests(call.args);
   const requested = requestedAddresses({ config: call.config, args });
   const assignment = await (await session.allocator()).assign(
     assignRequest(attachmentOf(call, session), {
