@@ -15,7 +15,7 @@ import { prefixContains } from "../../ip/prefix.ts";
 import { assignOrdinal, emptyBlock, ordinalIn, ordinalsOf } from "../../ipam/block.ts";
 import { blockChange, blockRewrite, decodeBlock, decodeHandle, handleRecordChange } from "../../ipam/records.ts";
 import { blockName } from "../../ipam/view.ts";
-import { hostAffinity } from "../../model/ipam-block.ts";
+import { hostAffinity, type IPAMBlock } from "../../model/ipam-block.ts";
 import { blockKey, handleKey, resourceKey } from "../../model/keys.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { addressesOfEndpoint, describeUser, nameOfEndpoint } from "./address-users.ts";
@@ -51,23 +51,32 @@ export async function allocateToEndpoint(address: Address, context: RepairContex
   if (cidr === undefined) return undefined;
 
   const attributes = attributesOfEndpoint(endpoint, now);
-  const handle = attributes.handleId;
-  const { answers } = await store.read([blockKey(cidr), handleKey(handle)].map((key) => ({ kind: "key", key })));
-  const [[blockEntry] = [], [handleEntry] = []] = answers;
+  const keys = [blockKey(cidr), handleKey(attributes.handleId), keyOf(endpoint)];
+  const { answers } = await store.read(keys.map((key) => ({ kind: "key", key })));
+  const [[blockEntry] = [], [handleEntry] = [], [endpointEntry] = []] = answers;
+  if (!isUnchanged(endpoint, endpointEntry)) return undefined;
   const { node } = endpoint.spec;
   const affinity = node === undefined ? undefined : hostAffinity(node);
   const before = blockEntry ? decodeBlock(blockEntry) : emptyBlock(cidr, affinity, BigInt(now.getTime()) * 1_000_000n);
   const taken = assignOrdinal(before, ordinalIn(before, address) ?? -1, attributes)?.block;
   if (!taken) return undefined;
-  const stored = handleEntry && decodeHandle(handleEntry);
-  const counts = { ...stored?.blocks, [blockName(cidr)]: ordinalsOf(taken, { handle }).length };
-  const counted = handleRecordChange(handle, counts, stored?.revision);
-  const changes: readonly OrderedChange[] = blockEntry
-    ? [...counted, blockChange(taken, blockEntry.revision)]
-    : [blockChange(before, undefined), ...counted, blockRewrite(taken)];
-  const written = await store.commit(changes);
+  const counted = countedChanges(attributes.handleId, taken, handleEntry);
+  const written = await store.commit([
+    // Its DEL may come at this moment.
+    { kind: "expect", key: endpointEntry.key, revision: endpointEntry.revision },
+    ...(blockEntry
+      ? [...counted, blockChange(taken, blockEntry.revision)]
+      : [blockChange(before, undefined), ...counted, blockRewrite(taken)]),
+  ]);
   if (written.ok && !blockEntry && node !== undefined) await confirmClaim(cidr, node, store);
   return undefined;
+}
+
+/** The handle with its count in this block. */
+function countedChanges(handle: string, block: IPAMBlock, entry: Entry | undefined): readonly OrderedChange[] {
+  const stored = entry && decodeHandle(entry);
+  const counts = { ...stored?.blocks, [blockName(block.cidr)]: ordinalsOf(block, { handle }).length };
+  return handleRecordChange(handle, counts, stored?.revision);
 }
 
 /** The block that the address is in, or would be in. */
@@ -96,16 +105,20 @@ function allocationOf(address: Address, { world }: RepairContext): Allocation | 
 async function takeAddress(address: Address, endpoint: WorkloadEndpoint, { store }: RepairContext): Promise<void> {
   const key = keyOf(endpoint);
   const entry: Entry | undefined = (await store.read([{ kind: "key", key }])).answers[0]?.[0];
-  const current = entry && workloadEndpoint.read(entry.value, entry.key);
-  if (!current || !Bun.deepEquals(current, endpoint)) return;
+  if (!isUnchanged(endpoint, entry)) return;
   const text = formatAddress(address);
-  const networks = current.spec.ipNetworks ?? [];
+  const networks = endpoint.spec.ipNetworks ?? [];
   const left = networks.filter((each) => !addressesOf(each).includes(text));
-  const value = workloadEndpoint.write({ ...current, spec: { ...current.spec, ipNetworks: left } });
+  const value = workloadEndpoint.write({ ...endpoint, spec: { ...endpoint.spec, ipNetworks: left } });
   const { revision } = entry;
   await store.commit([
     left.length === 0 ? { kind: "delete", key, revision } : { kind: "update", key, value, revision },
   ]);
+}
+
+/** Whether the endpoint is stored as the check read it. */
+function isUnchanged(endpoint: WorkloadEndpoint, entry: Entry | undefined): entry is Entry {
+  return entry !== undefined && Bun.deepEquals(workloadEndpoint.read(entry.value, entry.key), endpoint);
 }
 
 function addressesOf(network: string): readonly string[] {

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { means, poolChange, prefix, request, seed, textsOf } from "../../../test/support/ipam.ts";
 import { LEVELS, stoppingMemory } from "../../../test/support/stopping-memory.ts";
+import { storeAround } from "../../../test/support/wrapped-store.ts";
 import type { Change } from "../../datastore/datastore.ts";
 import { type MemoryOptions, openMemory } from "../../datastore/memory/memory.ts";
 import { MemoryTable } from "../../datastore/memory/table.ts";
@@ -11,7 +12,7 @@ import { findProblems } from "../../ipam/invariants.ts";
 import { readWorld } from "../../ipam/world.ts";
 import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { writeBlock } from "../../model/ipam-block.ts";
-import { affinityKey, blockKey, resourceKey } from "../../model/keys.ts";
+import { affinityKey, blockKey, handleKey, resourceKey } from "../../model/keys.ts";
 import { EXIT_FAILED, EXIT_OK } from "../command.ts";
 
 let table = new MemoryTable();
@@ -104,6 +105,22 @@ describe.each(LEVELS)("ipam check --fix, %s at a time", (atomicity) => {
     const owner = { handle: "net.c1", network: "net", interface: "eth0", node: "node-1" };
     expect(await allocator().releaseHandle(owner)).toHaveLength(1);
     expect(findProblems(await readWorld(store))).toEqual([]);
+  });
+
+  test("allocates nothing to an endpoint that a DEL deletes meanwhile", async () => {
+    await seed(store, endpoint("a", { container: "c1", node: "node-1", addresses: ["10.0.0.9"] }));
+    const racing = storeAround(store, {
+      read: async (wanted) => {
+        const snapshot = await store.read(wanted);
+        const isRepair = wanted.some((each) => each.kind === "key" && each.key === handleKey("net.c1"));
+        if (isRepair) await ctl("delete workloadendpoint a -n prod");
+        return snapshot;
+      },
+    });
+    await ctl("ipam check --fix", { store: racing });
+
+    expect((await readWorld(store)).handles).toEqual([]);
+    expect(await json("ipam show --ip 10.0.0.9")).toMatchObject({ state: "free" });
   });
 
   test("allocates it in a block that exists, and in a disabled pool too", async () => {
