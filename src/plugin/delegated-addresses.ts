@@ -35,8 +35,12 @@ export async function registerWithDelegate(
     const addresses = ips.map(({ address }) => parsed(address, session));
     if (addresses.length === 0) throw refusal(session, "it returned no address");
     requireRequested(requested, addresses, session);
-    if (found.kind === "own-links") await requireSame(addresses, workload, session);
+    const isRecorded = found.kind === "nothing" || (await requireSame(addresses, workload, session));
     await record(workload, addresses, session);
+    if (!isRecorded) {
+      const { removeEndpointOfFormerNode } = await import("./former-node.ts");
+      await removeEndpointOfFormerNode(workload, session, [...addresses, ...found.addresses]);
+    }
     session.note({ addresses: addresses.map(formatAddress), ipam: session.config.ipam.type });
     return { addresses, routes, dns, undo };
   } catch (failure) {
@@ -62,14 +66,17 @@ function requireRequested(
   );
 }
 
-/** Wiring other addresses too would leave the container with an address that is not recorded. */
-async function requireSame(addresses: readonly Address[], workload: Workload, session: Session): Promise<void> {
+/**
+ * Wiring other addresses too would leave the container with an address that is not recorded. Returns whether the
+ * attachment has an endpoint: if the node had another name at its first ADD, it has one by another name.
+ */
+async function requireSame(addresses: readonly Address[], workload: Workload, session: Session): Promise<boolean> {
   const { answers } = await (await session.store()).read([{ kind: "key", key: workload.endpointKey }]);
   const entry = answers[0]?.[0];
-  if (entry === undefined) return;
+  if (entry === undefined) return false;
   const before = readStoredEndpoint(entry).ipNetworks;
   const now = addresses.map((address) => formatPrefix(singlePrefix(address)));
-  if (now.length === before.length && now.every((each) => before.includes(each))) return;
+  if (now.length === before.length && now.every((each) => before.includes(each))) return true;
   throw refusal(session, `a second ADD returned ${now.join(", ")} instead of ${before.join(", ")}; run DEL first`);
 }
 

@@ -5,11 +5,9 @@
  * With another IPAM plugin only endpoint and profile are recorded here.
  */
 import { EMPTY_RESULT } from "../cni/result.ts";
-import type { Change, Datastore, Entry, Wanted } from "../datastore/datastore.ts";
-import { MOST_IN_ONE_REQUEST } from "../datastore/preconditions.ts";
+import type { Change, Entry, Wanted } from "../datastore/datastore.ts";
 import { identity } from "../identity.ts";
-import type { Address } from "../ip/address.ts";
-import { formatPrefix, singlePrefix } from "../ip/prefix.ts";
+import { type Address, parseAddress } from "../ip/address.ts";
 import { releaseFields } from "../ipam/allocator.ts";
 import { assignedRequest, assignRequest, type ReleaseEvidence, releaseRequest } from "../ipam/attachment.ts";
 import { readyForAssigning, requireReadyForReleasing, WANTED_CLUSTER } from "../ipam/cluster.ts";
@@ -17,11 +15,10 @@ import { settle } from "../ipam/commit-loop.ts";
 import { requireOwnNodeEntry, wantedNode } from "../ipam/node-machine.ts";
 import { assignmentFields, poolWarnings, type ReleaseHandleRequest } from "../ipam/request.ts";
 import { thisMachine } from "../ipam/session.ts";
-import { resourcesPrefix } from "../model/keys.ts";
 import type { AddRequest, IpamResult } from "./add-request.ts";
 import { endpointChanges, endpointOf, profileChanges, profileKey } from "./endpoint.ts";
 import type { Session } from "./session.ts";
-import { readStoredEndpoint } from "./stored-endpoint.ts";
+import { endpointRemoval, readStoredEndpoint } from "./stored-endpoint.ts";
 import type { Workload } from "./workload.ts";
 
 /** Assigns the addresses and records the endpoint, all or nothing. */
@@ -46,7 +43,7 @@ export async function registerWithOwnIpam(
   });
   const { addresses, pools } = assignment;
   const renamed = addresses.filter(({ formerNode }) => formerNode !== undefined).map(({ address }) => address);
-  if (renamed.length > 0) await removeEndpointOfFormerNode(workload, await session.store(), renamed);
+  if (renamed.length > 0) await removeEndpointOfFormerNode(workload, session, renamed);
   for (const message of poolWarnings(assignment)) session.log.warning(message);
   session.note(assignmentFields(assignment));
   const { routes, dns } = EMPTY_RESULT;
@@ -79,16 +76,25 @@ export async function record(workload: Workload, addresses: readonly Address[], 
 
 /** For DEL: releases all addresses of the attachment and removes its endpoint. */
 export function unregister(workload: Workload, session: Session, evidence: ReleaseEvidence): Promise<void> {
-  return release(releaseRequest(workload, evidence), workload, session);
+  const isDelegated = session.config.ipam.type !== identity.ipamType;
+  const delegated = isDelegated && evidence.hadLink ? evidence.results : [];
+  return release(releaseRequest(workload, evidence), workload, {
+    session,
+    delegated: delegated.flatMap((text) => parseAddress(text) ?? []),
+  });
 }
 
 /** After a failed ADD: releases the addresses it assigned, but no older ones, and removes the endpoint. */
 export function undoRegistration(workload: Workload, session: Session): Promise<void> {
-  return release(assignedRequest(workload), workload, session);
+  return release(assignedRequest(workload), workload, { session, delegated: [] });
 }
 
-/** In one commit. */
-async function release(request: ReleaseHandleRequest, workload: Workload, session: Session): Promise<void> {
+/** In one commit. `delegated`: addresses of this host's link that another IPAM plugin had assigned. */
+async function release(
+  request: ReleaseHandleRequest,
+  workload: Workload,
+  { session, delegated }: { readonly session: Session; readonly delegated: readonly Address[] },
+): Promise<void> {
   let found: Entry | undefined;
   const allocator = await session.allocator();
   const released = await allocator.releaseHandle(request, {
@@ -101,46 +107,24 @@ async function release(request: ReleaseHandleRequest, workload: Workload, sessio
   });
   if (session.config.ipam.type === identity.ipamType) session.note(await releaseFields(allocator, released));
   else session.note({ addresses: recordedAddresses(workload, found), ipam: session.config.ipam.type });
-  if (released.length > 0 && found === undefined)
-    await removeEndpointOfFormerNode(workload, await session.store(), released);
+  const addresses = [...released, ...delegated];
+  if (addresses.length > 0 && found === undefined) await removeEndpointOfFormerNode(workload, session, addresses);
+}
+
+/** Rarely needed, and loaded only then. */
+async function removeEndpointOfFormerNode(
+  workload: Workload,
+  session: Session,
+  addresses: readonly Address[],
+): Promise<void> {
+  const { removeEndpointOfFormerNode: remove } = await import("./former-node.ts");
+  await remove(workload, session, addresses);
 }
 
 /** For the log: with another IPAM plugin only the endpoint names the addresses. */
 function recordedAddresses(workload: Workload, entry: Entry | undefined): readonly string[] {
   if (entry === undefined || endpointRemoval(workload, entry).length === 0) return [];
   return readStoredEndpoint(entry).ipNetworks.map((network) => network.split("/")[0] ?? "");
-}
-
-/** Addresses without an endpoint: the node had another name when the endpoint was recorded, and an endpoint's name contains its node's. */
-async function removeEndpointOfFormerNode(
-  workload: Workload,
-  store: Datastore,
-  addresses: readonly Address[],
-): Promise<void> {
-  const { pagesBelow } = await import("../datastore/pages.ts");
-  const prefix = resourcesPrefix("workloadendpoints", workload.namespace);
-  for await (const { entries } of pagesBelow(store, prefix, { size: MOST_IN_ONE_REQUEST })) {
-    const changes = entries
-      .filter(({ key, value }) => key !== workload.endpointKey && value.includes(workload.containerId))
-      .filter((entry) => hasAddressOf(entry, addresses))
-      .flatMap((entry) => endpointRemoval(workload, entry));
-    if (changes.length > 0) await store.commit(changes);
-  }
-}
-
-/** Another host may have a container with the same ID: its endpoint has other addresses. */
-function hasAddressOf(entry: Entry, addresses: readonly Address[]): boolean {
-  const networks = addresses.map((address) => formatPrefix(singlePrefix(address)));
-  return readStoredEndpoint(entry).ipNetworks.some((each) => networks.includes(each));
-}
-
-/** A newer sandbox of the same pod has an endpoint of the same name, and so may another network: both are kept. */
-function endpointRemoval(workload: Workload, held: Entry | undefined): readonly Change[] {
-  if (held === undefined) return [];
-  const { containerId, ifname, network } = readStoredEndpoint(held);
-  if (containerId !== workload.containerId) return [];
-  if ((ifname ?? workload.ifname) !== workload.ifname || (network ?? workload.network) !== workload.network) return [];
-  return [{ kind: "delete", key: held.key, revision: held.revision }];
 }
 
 function wantedRecords({ endpointKey, network }: Workload): readonly Wanted[] {

@@ -3,10 +3,11 @@
  * complete decoder would take longer than the rest of a DEL.
  */
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
-import type { Entry } from "../datastore/datastore.ts";
+import type { Change, Entry } from "../datastore/datastore.ts";
 import { PluginError } from "../errors.ts";
 import { NETWORK_ANNOTATION } from "../model/endpoint-labels.ts";
 import { parseJson } from "../parse-json.ts";
+import type { Workload } from "./workload.ts";
 
 export interface StoredEndpoint {
   readonly whole: JsonObject;
@@ -38,6 +39,15 @@ export function readStoredEndpoint({ key, value }: Entry): StoredEndpoint {
     mac: text(spec["mac"]),
     ipNetworks: Array.isArray(networks) ? networks.filter((each) => typeof each === "string") : [],
   };
+}
+
+/** A newer sandbox of the same pod has an endpoint of the same name, and so may another network: both are kept. */
+export function endpointRemoval(workload: Workload, held: Entry | undefined): readonly Change[] {
+  if (held === undefined) return [];
+  const { containerId, ifname, network } = readStoredEndpoint(held);
+  if (containerId !== workload.containerId) return [];
+  if ((ifname ?? workload.ifname) !== workload.ifname || (network ?? workload.network) !== workload.network) return [];
+  return [{ kind: "delete", key: held.key, revision: held.revision }];
 }
 
 function parsed(value: string, key: string): JsonObject {

@@ -3,6 +3,9 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { chmodSync, existsSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
+import { resourceKey } from "../../src/model/keys.ts";
+import { MACHINE_ANNOTATION } from "../../src/model/machine-annotation.ts";
+import { node as nodeKind } from "../../src/model/node.ts";
 import { hostProblem } from "../support/host.ts";
 import { testNeeding } from "../support/needs.ts";
 import {
@@ -148,6 +151,54 @@ describe("plugin with our own host-local in process", () => {
     await site.quietly("STATUS", pod, options);
     await site.quietly("GC", pod, { ...options, config: { ...options.config, "cni.dev/valid-attachments": [] } });
     expect(await site.left()).toEqual([]);
+  });
+
+  test("leaves one endpoint if the node has another name at a second ADD, and none after a DEL under another name", async () => {
+    await using site = await openPluginSite("embedded");
+    const [again, gone] = [await site.makePod(), await site.makePod()];
+    const under = (nodename: string, more: Json = {}): CallOptions => ({
+      config: site.config({ nodename, ipam: { type: "host-local", ranges: RANGES }, ...more }),
+      environment: { CNI_PATH: dirname(builtProgram()) },
+    });
+    const endpoints = async () => (await site.left()).filter((line) => line.includes("workloadendpoints"));
+    const first = await site.add(again, under("node-1.example.org"));
+
+    expect(await site.add(again, under("node-1"))).toEqual(first);
+    expect(await endpoints()).toEqual([expect.not.stringContaining("example.org")]);
+    const prevResult = await site.add(gone, under("node-1.example.org"));
+    await site.quietly("DEL", gone, under("node-1", { prevResult }));
+    expect(await endpoints()).toHaveLength(1);
+    await site.quietly("DEL", again, under("node-1"));
+    expect(await site.left()).toEqual([]);
+  });
+
+  test("keeps the endpoint of a container with the same ID and address on another machine", async () => {
+    await using site = await openPluginSite("embedded");
+    const pod = await site.makePod();
+    const options: CallOptions = {
+      config: site.config({ ipam: { type: "host-local", ranges: RANGES } }),
+      environment: { CNI_PATH: dirname(builtProgram()) },
+    };
+    await site.add(pod, options);
+    const records = await site.store.list();
+    const [key = "", value = ""] = [...records].find(([each]) => each.includes("workloadendpoints")) ?? [];
+    const [theirs, node] = [key.replace("node--1", "node--2"), { name: "node-2" }];
+    const annotations = { [MACHINE_ANNOTATION]: "another-machine" };
+    await site.store.put([
+      { kind: "put", key: theirs, value: value.replaceAll("node-1", "node-2").replaceAll("node--1", "node--2") },
+      {
+        kind: "put",
+        key: resourceKey("nodes", node),
+        value: nodeKind.write(nodeKind.make({ ...node, annotations }, {})),
+      },
+    ]);
+    await site.store.remove(key);
+
+    await site.add(pod, options);
+    expect([...(await site.store.list()).keys()].filter((each) => each.includes("workloadendpoints"))).toEqual([
+      key,
+      theirs,
+    ]);
   });
 
   test("keeps the address of a link that GC cannot remove", async () => {
