@@ -15,7 +15,10 @@ export function chooseNodeName({ nodename, fileText, hostName = "" }: NodeNameSo
   return nodename?.trim() || fileText?.trim() || hostName.trim().toLowerCase();
 }
 
+/** As long as the longest name of a resource. */
+const LONGEST_NAME = 253;
+
 /** Names are parts of keys: a slash would divide one in two, and not every piece of JSON text can be written down. */
 export function isNodeName(name: string): boolean {
-  return name.isWellFormed() && !name.includes("/") && !name.includes("\0");
+  return name.length <= LONGEST_NAME && name.isWellFormed() && !name.includes("/") && !name.includes("\0");
 }

@@ -103,6 +103,7 @@ const FIELDS: readonly FieldRow[] = [
       [{}, "is an object"],
       ["a/b", 'is "a/b"'],
       ["\ud800", "is"],
+      ["n".repeat(254), "is"],
     ],
     allowed: "text",
   },

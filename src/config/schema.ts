@@ -93,7 +93,7 @@ function nodeFields() {
   return {
     nodename: optional(
       "Name of this node; required if it differs from the host name",
-      matchingText("text without a slash", isNodeName),
+      matchingText("text of at most 253 characters, without a slash", isNodeName),
     ),
     nodename_file: optional("File that contains the node name; used if `nodename` is absent", filePath),
     nodename_file_optional: defaulting(

@@ -25,7 +25,7 @@ import { UndoList } from "./undo-list.ts";
 import { refuseUnsupportedRequests, unusedArguments } from "./unsupported-requests.ts";
 import { createLinks, wireLinks } from "./wire.ts";
 import { planWiring } from "./wiring-plan.ts";
-import { podFields, requirePodFor, workloadOf } from "./workload.ts";
+import { podFields, requirePodFor, requireUsableNames, workloadOf } from "./workload.ts";
 
 export async function add(call: AddCall, session: Session): Promise<CniResult> {
   const { enterPhase } = session.surroundings;
@@ -36,6 +36,7 @@ export async function add(call: AddCall, session: Session): Promise<CniResult> {
   for (const message of unusedArguments(call.config)) session.log.warning(message);
   const requested = requestedAddresses({ config: call.config, args });
   const workload = workloadOf(call, args, session.node, requestedMac(call.config, args));
+  requireUsableNames(workload);
   requirePodFor(session.config.features, workload);
   session.note(podFields(workload));
   // Opens while the kernel is queried.

@@ -5,10 +5,29 @@ import { identity } from "../identity.ts";
 import { formatMac } from "../ip/mac.ts";
 import { formatMark, includesMarkOf, isMarkOf } from "../ipam/link-mark.ts";
 import { hostInterfaceName } from "./host-interface.ts";
-import { workloadOf } from "./workload.ts";
+import { requireUsableNames, workloadOf } from "./workload.ts";
 
 const CONTAINER = "0123456789abcdef0123456789abcdef";
 const call = { networkName: "net", containerId: CONTAINER, ifname: "eth0" };
+
+describe("requireUsableNames()", () => {
+  const check = (podNamespace: string, podName: string) => () =>
+    requireUsableNames(workloadOf(call, { podNamespace, podName }, "n"));
+
+  test("accepts names that podman gives to containers", () => {
+    expect(check("My_web.1", "My_web.1")).not.toThrow();
+    expect(() => requireUsableNames(workloadOf(call, {}, "n"))).not.toThrow();
+  });
+
+  test.each([
+    ["a/b", "web"],
+    ["ns", "a/b"],
+    ["n".repeat(254), "web"],
+    ["ns", "p".repeat(254)],
+  ])("refuses names that would make another key of the endpoint, or too long a one: %s, %s", (namespace, name) => {
+    expect(thrownBy(check(namespace, name)).kind).toBe("environment-invalid");
+  });
+});
 
 describe("workloadOf()", () => {
   test("names a pod's attachment by the pod", () => {

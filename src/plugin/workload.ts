@@ -9,6 +9,7 @@ import { type Attached, type Attachment, attachmentOf, containerNameOf, podOf } 
 import { formatMark } from "../ipam/link-mark.ts";
 import { resourceKey } from "../model/keys.ts";
 import { workloadEndpointName } from "../model/workload-endpoint-name.ts";
+import { quoted } from "../quote.ts";
 import { hostInterfaceName } from "./host-interface.ts";
 
 export interface Workload extends Attachment {
@@ -67,6 +68,22 @@ export function workloadOf(
 /** For the log. */
 export function podFields({ namespace, pod }: Workload): { readonly pod?: string } {
   return pod === undefined ? {} : { pod: `${namespace}/${pod}` };
+}
+
+/** As long as the longest name of a resource. */
+const LONGEST_NAME = 253;
+
+/**
+ * The names of the pod are parts of the endpoint's key, which a slash would divide. Only ADD checks them: a DEL of
+ * what was never added succeeds.
+ */
+export function requireUsableNames({ namespace, pod = "" }: Workload): void {
+  const names = { K8S_POD_NAMESPACE: namespace, K8S_POD_NAME: pod };
+  for (const [key, name] of Object.entries(names)) {
+    if (name.length <= LONGEST_NAME && !name.includes("/")) continue;
+    const rule = `at most ${LONGEST_NAME} characters are allowed, and no slash`;
+    throw new PluginError("environment-invalid", `Cannot use CNI_ARGS: ${key} is ${quoted(name)}: ${rule}`);
+  }
 }
 
 /** `ip_addrs_no_ipam` uses an annotation of the pod: without a pod it could not have an effect. */

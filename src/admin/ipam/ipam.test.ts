@@ -338,16 +338,20 @@ describe("ipam check of endpoints", () => {
     expect(await kinds("ipam check")).toEqual(["address-twice", "endpoint-without-allocation"]);
   });
 
-  test("of an address or endpoint in use needs --force and names the user; a handle takes its endpoint along", async () => {
+  test("of an address, handle or endpoint in use needs --force and names the user; a handle takes its endpoint along", async () => {
     const used = await assign("net.c1");
     await seed(store, endpoint("a", { ipNetworks: [`${used}/32`], containerID: "c1", node: "n1", endpoint: "eth0" }));
-    const refused = [await ctl(`ipam release --ip ${used}`), await ctl("delete workloadendpoint a -n prod")];
+    const refused = [
+      await ctl(`ipam release --ip ${used}`),
+      await ctl("ipam release --handle net.c1"),
+      await ctl("delete workloadendpoint a -n prod"),
+    ];
 
     for (const { code, stderr } of refused) {
       expect(code).toBe(EXIT_FAILED);
       for (const each of ["c1", "--force"]) expect(stderr).toContain(each);
     }
-    expect(refused[0]?.stderr).toContain("workloadendpoint/prod/a");
+    for (const { stderr } of refused.slice(0, 2)) expect(stderr).toContain("workloadendpoint/prod/a");
     expect((await ctl(`ipam release --ip ${used} --force`)).stdout).toBe(
       `Released ${used}, deleted workloadendpoint/prod/a\n`,
     );
@@ -356,7 +360,7 @@ describe("ipam check of endpoints", () => {
       store,
       endpoint("b", { ipNetworks: [`${again}/32`, "10.9.0.9/32"], containerID: "c2", endpoint: "eth0" }),
     );
-    const { code, stdout, stderr } = await ctl("ipam release --handle net.c2");
+    const { code, stdout, stderr } = await ctl("ipam release --handle net.c2 --force");
     expect({ code, stdout }).toEqual({ code: EXIT_OK, stdout: `Released ${again}\n` });
     expect(stderr).toContain("workloadendpoint/prod/b stays and names");
     expect((await ctl("delete workloadendpoint b -n prod")).code).toBe(EXIT_OK);

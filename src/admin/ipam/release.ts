@@ -16,6 +16,7 @@ import { refuseInUse } from "../resources/uses.ts";
 import { allocationAt, blocksOf } from "./address-blocks.ts";
 import { type AddressUser, describeUser, findEndpoints, nameOfEndpoint, usersOfAddresses } from "./address-users.ts";
 import { allocatorFor } from "./allocator.ts";
+import { allocationsOf } from "./blocks.ts";
 import { isHandleOf } from "./endpoint-owner.ts";
 import { findPools } from "./pools.ts";
 import { requireAddress } from "./show-address.ts";
@@ -25,8 +26,8 @@ export const ipamRelease: Command = {
   name: "release",
   summary: "Release addresses that are no longer in use",
   description: [
-    "An address that an endpoint names is released with --ip only if --force is given, and the endpoint stays unless all of",
-    "its addresses are released. With --handle the endpoints of the container are deleted with its addresses.",
+    "An address that an endpoint names is released only if --force is given. Its endpoint is deleted if all of its addresses",
+    "are released, as with --handle; otherwise it stays, which is reported.",
     "A released address can be assigned to another workload.",
     "With both --ip and --handle, the address is released only if it belongs to the handle.",
     "Releasing a free address of a pool is not an error; an address in no pool and an unknown handle are.",
@@ -48,19 +49,21 @@ export const ipamRelease: Command = {
     const handle = given.values.get("handle");
     if (addresses.length === 0 && handle === undefined)
       throw new UsageError("--ip ADDRESS or --handle HANDLE is required");
+    const inUse = given.switches.has("force") ? "release" : "refuse";
     const result = await withDatastore(context, given, (store) =>
       addresses.length === 0
-        ? releaseHandle(store, context, handle ?? "")
-        : releaseAddresses(store, context, {
-            addresses,
-            handle,
-            inUse: given.switches.has("force") ? "release" : "refuse",
-          }),
+        ? releaseHandle(store, context, { handle: handle ?? "", inUse })
+        : releaseAddresses(store, context, { addresses, handle, inUse }),
     );
     print(result, context, given);
     return result.failures.length === 0 ? EXIT_OK : EXIT_FAILED;
   },
 };
+
+/** What happens to an address that an endpoint names. */
+type InUse = "refuse" | "release";
+
+const END_OR_FORCE = "end its container, or use --force";
 
 interface ReleaseResult {
   readonly released: readonly Address[];
@@ -88,7 +91,11 @@ function print({ released, failures, deleted, left }: ReleaseResult, context: Co
 }
 
 /** All or nothing: nothing is released if the handle or one of its blocks is unreadable. */
-async function releaseHandle(store: Datastore, context: Context, handle: string): Promise<ReleaseResult> {
+async function releaseHandle(
+  store: Datastore,
+  context: Context,
+  { handle, inUse }: { readonly handle: string; readonly inUse: InUse },
+): Promise<ReleaseResult> {
   const blocks = await readHandleBlocks(store, handle);
   if (blocks === undefined) {
     const details = `"${identity.adminTool} ipam show --ip ADDRESS" shows the handle of an address`;
@@ -97,21 +104,33 @@ async function releaseHandle(store: Datastore, context: Context, handle: string)
     });
     return { released: [], failures: [failure], deleted: [], left: [] };
   }
-  const keys = blocks.map((cidr) => blockKey(requirePrefix(cidr)));
-  if (keys.length > 0) {
-    const { answers } = await store.read(keys.map((key) => ({ kind: "key", key })));
-    for (const entry of answers.flat()) readOrExplain(entry, decodeBlock);
+  const addresses = await addressesOfHandle(store, handle, blocks);
+  const endpoints = ofHandle(await findEndpoints(store), handle);
+  const users = inUse === "refuse" ? usersOfAddresses(endpoints, addresses).map(describeUser) : [];
+  if (users.length > 0) {
+    const failure = refuseInUse(`Cannot release handle ${quoted(handle)}`, users, END_OR_FORCE);
+    return { released: [], failures: [failure], deleted: [], left: [] };
   }
   const released = await allocatorFor(store, context).releaseHandle({
     handle,
     node: "",
     ifNoneOnNode: "release those of other nodes",
   });
-  return {
-    released,
-    failures: [],
-    ...(await deleteEndpoints(store, released, ofHandle(await findEndpoints(store), handle))),
-  };
+  return { released, failures: [], ...(await deleteEndpoints(store, released, endpoints)) };
+}
+
+/** Fails if one of the blocks is unreadable. */
+async function addressesOfHandle(
+  store: Datastore,
+  handle: string,
+  blocks: readonly string[],
+): Promise<readonly Address[]> {
+  if (blocks.length === 0) return [];
+  const { answers } = await store.read(blocks.map((cidr) => ({ kind: "key", key: blockKey(requirePrefix(cidr)) })));
+  return answers
+    .flat()
+    .flatMap((entry) => allocationsOf(readOrExplain(entry, decodeBlock)))
+    .flatMap((allocation) => (allocation.handle === handle ? [allocation.address] : []));
 }
 
 /** Fails if the handle is unreadable; `undefined` if it does not exist. */
@@ -134,7 +153,7 @@ async function releaseAddresses(
   }: {
     readonly addresses: readonly Address[];
     readonly handle: string | undefined;
-    readonly inUse: "refuse" | "release";
+    readonly inUse: InUse;
   },
 ): Promise<ReleaseResult> {
   const endpoints = await findEndpoints(store);
@@ -158,7 +177,7 @@ async function releaseAddresses(
 function requireUnused(address: Address, endpoints: readonly AddressUser[]): void {
   const users = usersOfAddresses(endpoints, [address]).map(describeUser);
   if (users.length === 0) return;
-  throw refuseInUse(`Cannot release ${formatAddress(address)}`, users, "end its container, or use --force");
+  throw refuseInUse(`Cannot release ${formatAddress(address)}`, users, END_OR_FORCE);
 }
 
 /** Without those of other containers, which may name the same address. */

@@ -137,6 +137,6 @@ function handlesOf(blocks: readonly IPAMBlock[]): readonly string[] {
 }
 
 function remedyFor({ address, handles }: Contradiction): string {
-  const commands = handles.map((handle) => `"${identity.adminTool} ipam release --handle ${handle}"`);
+  const commands = handles.map((handle) => `"${identity.adminTool} ipam release --handle ${handle} --force"`);
   return `${formatAddress(address)} is allocated in both blocks; end one of its containers, or, if one no longer exists, release its addresses: ${commands.join(" or ")}`;
 }

@@ -349,8 +349,10 @@ describe.each(LEVELS)("ipam check --fix of blocks that overlap, %s at a time", (
     const [overlapping] = findings;
 
     expect(overlapping).toMatchObject({ kind: "blocks-overlap", fixed: false });
-    expect(overlapping.remedy).toContain(`"${identity.adminTool} ipam release --handle net.late"`);
-    expect((await ctl("ipam release --handle net.late")).stdout).toContain("deleted workloadendpoint/prod/late");
+    expect(overlapping.remedy).toContain(`"${identity.adminTool} ipam release --handle net.late --force"`);
+    expect((await ctl("ipam release --handle net.late --force")).stdout).toContain(
+      "deleted workloadendpoint/prod/late",
+    );
     expect(await endpoints()).toEqual(["workloadendpoint/prod/early"]);
     expect((await ctl("ipam check --fix")).code).toBe(EXIT_OK);
     expect(await owners(["10.0.0.5"])).toEqual(["net.early"]);
