@@ -3,8 +3,10 @@
  * parsing are all derived from this description; a new command is one file and
  * one row in `commands.ts`.
  */
+
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { Datastore } from "../datastore/datastore.ts";
+import type { NatPool } from "../firewall/nat-table.ts";
 import type { HostLinks as KnownLinks } from "../ipam/leaks/find.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
 import type { Interruption } from "./interruption.ts";
@@ -93,6 +95,8 @@ export interface Context {
   openDatastore(settings: DatastoreSettings): Promise<Datastore>;
   /** Of the host that the tool runs on. */
   readHostFacts(): Promise<HostFacts>;
+  /** Writes the nftables tables that all pods of the host share; returns the names of those that were not up to date. */
+  restoreTables(pools: readonly NatPool[], warn: (message: string) => void): Promise<readonly string[]>;
   now(): Date;
   uuid(): string;
   /** A number from 0 (inclusive) to 1 (exclusive). */

@@ -14,6 +14,7 @@ import { ipamRelease } from "./ipam/release.ts";
 import { ipamShow } from "./ipam/show.ts";
 import { nodeCheck } from "./node/check.ts";
 import { nodeRegister } from "./node/register.ts";
+import { nodeRestore } from "./node/restore.ts";
 import { apiResourcesCommand } from "./resources/api-resources.ts";
 import { deleteCommand } from "./resources/delete.ts";
 import { describeCommand } from "./resources/describe.ts";
@@ -58,7 +59,7 @@ export const COMMANDS: CommandGroup = {
       kind: "group",
       name: "node",
       summary: "Manage this host as a node of the network",
-      commands: [nodeRegister, nodeCheck],
+      commands: [nodeRegister, nodeCheck, nodeRestore],
     },
     {
       kind: "group",

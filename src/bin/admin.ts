@@ -49,6 +49,7 @@ export async function run(args: readonly string[]): Promise<number> {
     editText: (text, editor) => stopping.holdWhile(() => editText(text, editor)),
     openDatastore,
     readHostFacts: async () => (await import("./host-facts.ts")).readHostFacts(),
+    restoreTables: async (pools, warn) => (await import("./restore-tables.ts")).restoreTables(pools, warn),
     now: () => new Date(),
     uuid: () => crypto.randomUUID(),
     random: Math.random,

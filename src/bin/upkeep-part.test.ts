@@ -30,14 +30,15 @@ async function runRounds(
 }
 
 describe("upkeepPart()", () => {
-  test("registers the node and searches for leaks at the start and every 5 minutes, and logs changes", async () => {
+  test("registers the node, searches for leaks and restores tables at the start and every 5 minutes, and logs changes", async () => {
     const { commands, logged, waits } = await runRounds(2, [
       [0, ""],
       [0, "released 10.0.0.1"],
+      [0, "Wrote the tables"],
     ]);
 
-    expect(commands).toEqual(["node register", "ipam gc", "node register", "ipam gc"]);
-    expect(logged).toEqual(["INFO released 10.0.0.1"]);
+    expect(commands).toEqual(["node register", "ipam gc", "node restore", "node register", "ipam gc", "node restore"]);
+    expect(logged).toEqual(["INFO released 10.0.0.1", "INFO Wrote the tables"]);
     expect(waits).toEqual([300_000, 300_000]);
   });
 

@@ -1,11 +1,12 @@
 /**
- * The part of the node agent that keeps the records of its host up to date: at its
+ * The part of the node agent that keeps the records and the shared tables of its host up to date: at its
  * start, then every few minutes.
  *
  *   node register   records the identity of this machine. So two machines that claim one node name are noticed,
  *                   whichever of them came first: the plugins of the machine that is not registered refuse ADD
  *                   and GC, and its agent logs the reason and the remedy
  *   ipam gc         releases addresses of containers that are gone; only after the registration succeeded
+ *   node restore    writes the shared nftables tables again if another program flushed them, or a pool has changed
  */
 import type { AgentPart } from "../agent/supervise.ts";
 import { say } from "./node-log.ts";
@@ -17,6 +18,7 @@ const RETRY_MILLISECONDS = 30 * 1000;
 const COMMANDS = [
   ["node", "register", "--for-agent"],
   ["ipam", "gc", "--for-agent"],
+  ["node", "restore", "--for-agent"],
 ] as const;
 
 interface Means {

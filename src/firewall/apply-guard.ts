@@ -7,15 +7,17 @@ import { GUARD_COMMENT, GUARD_TABLE } from "./guard-table.ts";
 
 const loadWriter = loadOnce(() => Promise.all([import("./guard-rules.ts"), import("../linux/nftables/commit.ts")]));
 
-/** A kernel that cannot do it is warned about: IPv4 is guarded by the reverse path filter of each link as well. */
-export async function applyGuard(socket: NetlinkSocket, warn: (message: string) => void): Promise<void> {
+/** Returns whether the table was written. A kernel that cannot do it is warned about: IPv4 is guarded by the reverse path filter of each link as well. */
+export async function applyGuard(socket: NetlinkSocket, warn: (message: string) => void): Promise<boolean> {
   const rules = listRuleHeads(socket, GUARD_TABLE);
-  if (rules.length === 1 && rules[0]?.comment === GUARD_COMMENT) return;
+  if (rules.length === 1 && rules[0]?.comment === GUARD_COMMENT) return false;
   const [{ guardChanges }, { commit }] = await loadWriter();
   try {
     commit(socket, guardChanges());
+    return true;
   } catch (failure) {
     if (!(failure instanceof KernelError)) throw failure;
     warn(`Pods can send IPv6 packets from addresses that are not their own: ${failure.message}`);
+    return false;
   }
 }

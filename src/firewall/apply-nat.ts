@@ -11,13 +11,14 @@ import { NAT_RULE_COUNT, NAT_TABLE, type NatPool, natComment } from "./nat-table
 
 const loadWriter = loadOnce(() => Promise.all([import("./nat-rules.ts"), import("../linux/nftables/commit.ts")]));
 
-/** Makes the kernel masquerade for these pools. */
-export async function applyNat(socket: NetlinkSocket, pools: readonly NatPool[]): Promise<void> {
+/** Makes the kernel masquerade for these pools; returns whether the table was written. */
+export async function applyNat(socket: NetlinkSocket, pools: readonly NatPool[]): Promise<boolean> {
   const comment = natComment(pools);
-  if (isUpToDate(socket, comment)) return;
+  if (isUpToDate(socket, comment)) return false;
   const [{ natChanges }, { commit }] = await loadWriter();
   try {
     commit(socket, natChanges(pools, comment));
+    return true;
   } catch (failure) {
     const reason = failure instanceof Error ? failure.message : String(failure);
     throw new PluginError("kernel-refused", `Cannot masquerade for pools with natOutgoing: ${reason}`, {

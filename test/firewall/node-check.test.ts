@@ -1,10 +1,12 @@
 /** `node check` on a host with pods: it says whether the product's own tables are in place, and after whose flush they are not. */
 import { describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
+import { launchAgent } from "../agent/agent.ts";
 import { hostProblem } from "../support/host.ts";
 import { nodeChange, poolChange } from "../support/ipam.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { openPluginSite } from "../support/plugin-site.ts";
+import { pollUntil } from "../support/poll.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 
 const OWN = ["NAT", "spoofing", "host ports", "rp_filter"];
@@ -25,6 +27,9 @@ describe("the check of a node", () => {
           ...own.map(({ state, remedy }) => (state === "ok" ? state : `${state}: ${remedy?.split(" ")[0]}`)),
         ];
       };
+      const tool = identity.adminTool;
+      const store = ["--datastore-type", "embedded", "--datastore-path", String(config["datastore_path"])];
+      const restore = () => site.host.must([builtProgram(tool), "node", "restore", ...store]);
       expect(await states()).toEqual([0, "ok", "ok", "ok", "ok"]);
       const pod = await site.makePod();
       const { interfaces } = await site.add(pod, { config });
@@ -40,16 +45,36 @@ describe("the check of a node", () => {
       expect(await states()).toEqual([0, "ok", "ok", "ok", "ok"]);
 
       await site.host.must(["nft", "flush ruleset"]);
-      expect(await states()).toEqual([1, "warning: podman", "failed: podman", "failed: podman", "ok"]);
+      expect(await states()).toEqual([1, `warning: ${tool}`, `failed: ${tool}`, "failed: podman", "ok"]);
+      await restore();
+      expect(await states()).toEqual([1, "ok", "ok", "failed: podman", "ok"]);
       await site.add(pod, { config });
       expect((await mapPorts()).code).toBe(0);
       expect(await states()).toEqual([0, "ok", "ok", "ok", "ok"]);
 
       await site.host.must(["nft", "add", "rule", "inet", identity.guardTable, "sources", "accept"]);
       await site.host.must(["sh", "-c", `echo 0 > /proc/sys/net/ipv4/conf/${interfaces[0]?.name}/rp_filter`]);
-      expect(await states()).toEqual([1, "ok", "failed: podman", "ok", "failed: sysctl"]);
+      expect(await states()).toEqual([1, "ok", `failed: ${tool}`, "ok", "failed: sysctl"]);
       await site.add(pod, { config });
       expect(await states()).toEqual([0, "ok", "ok", "ok", "ok"]);
     },
   );
+});
+
+describe("the node agent", () => {
+  testNeeding(hostProblem(), program("nft"))("writes flushed tables again when it starts", async () => {
+    await using site = await openPluginSite("embedded", POOLS);
+    const { name, cniVersion, ...plugin } = site.config({ ipam: { type: identity.ipamType } });
+    site.host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name, cniVersion, plugins: [plugin] }));
+    await site.add(await site.makePod(), { config: { name, cniVersion, ...plugin } });
+    const before = await site.host.must(["nft", "list", "ruleset"]);
+    expect(before).toContain("masquerade");
+    await site.host.must(["nft", "flush ruleset"]);
+
+    const agent = launchAgent(site.host);
+    await pollUntil(() => agent.log().includes(identity.guardTable), "the agent to write the tables");
+    expect(await site.host.must(["nft", "list", "ruleset"])).toBe(before);
+    await agent.signal("TERM");
+    await agent.ended;
+  });
 });

@@ -24,6 +24,7 @@ export interface AdminSurroundings {
   readonly store?: Datastore;
   readonly openDatastore?: Context["openDatastore"];
   readonly hostFacts?: HostFacts;
+  readonly restoreTables?: Context["restoreTables"];
   readonly now?: Date;
   readonly signal?: AbortSignal;
   /** Called with each text as it is written to stdout. */
@@ -77,6 +78,7 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
     }),
     openDatastore: surroundings.openDatastore ?? (async () => keptOpen(store)),
     readHostFacts: async () => surroundings.hostFacts ?? WELL,
+    restoreTables: surroundings.restoreTables ?? (async () => []),
     now: () => now,
     uuid: () => "00000000-0000-4000-8000-000000000001",
     random: () => 0.5,

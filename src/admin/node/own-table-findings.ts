@@ -10,8 +10,9 @@ import type { HostFacts } from "./host-facts.ts";
 
 type Facts = Pick<HostFacts, "tables" | "podLinks">;
 
-/** ADD writes the tables that the whole host shares; the ports of a container come back only with an ADD of its own. */
-const REMEDY = "podman network reload --all   # or start any container, and restart those with published ports";
+const RESTORE = `${identity.adminTool} node restore`;
+/** The ports of a container come back only with an ADD of its own. */
+const RELOAD = "podman network reload --all   # or restart the containers with published ports";
 const STRICT = 1;
 
 export function ownTableFindings(facts: Facts): readonly Finding[] {
@@ -43,10 +44,10 @@ function hostPortFinding({ tables, podLinks }: Facts): Finding {
   const check = "host ports";
   const table: TableReference = { family: "ip", name: identity.hostPortTable };
   if (tables.hostPorts === "intact") return { check, state: "ok", message: "forwarded" };
-  if (tables.hostPorts === "changed") return changed(check, table);
+  if (tables.hostPorts === "changed") return changed(check, table, RELOAD);
   const mapped = podLinks.filter(({ servesLoopback }) => servesLoopback);
   if (mapped.length === 0) return { check, state: "ok", message: "no table: no container has host ports" };
-  return missing(check, table, mapped);
+  return { ...missing(check, table, mapped), remedy: RELOAD };
 }
 
 function reversePathFinding({ tables, podLinks }: Facts): Finding {
@@ -64,15 +65,15 @@ function reversePathFinding({ tables, podLinks }: Facts): Finding {
   };
 }
 
-function changed(check: string, table: TableReference): Finding {
+function changed(check: string, table: TableReference, remedy = RESTORE): Finding {
   const message = `table ${nameOf(table)} was changed by another program`;
-  return { check, state: "failed", message, remedy: REMEDY };
+  return { check, state: "failed", message, remedy };
 }
 
 function missing(check: string, table: TableReference, links: Facts["podLinks"]): Finding {
   const reason = `another program flushed or deleted it ("nft flush ruleset", a firewall that restarts)`;
   const message = `table ${nameOf(table)} is missing although it is needed by ${counted(links.length, "pod")}: ${reason}`;
-  return { check, state: "failed", message, remedy: REMEDY };
+  return { check, state: "failed", message, remedy: RESTORE };
 }
 
 function nameOf({ family, name }: TableReference): string {

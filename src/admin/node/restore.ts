@@ -1,0 +1,34 @@
+import { type Command, EXIT_OK, wantsJson } from "../command.ts";
+import { withDatastore } from "../datastore/open.ts";
+import { findInstalledNetwork } from "../installed-network.ts";
+import { findPools } from "../ipam/pools.ts";
+import { withRemedy } from "../resources/unreadable-remedy.ts";
+
+export const nodeRestore: Command = {
+  kind: "command",
+  name: "restore",
+  summary: "Write the nftables tables that all pods of this host share again",
+  description: [
+    "Runs on the node, as root. Compares the tables for outgoing NAT and against spoofed addresses with the pools, and writes",
+    'them if they are missing or outdated: after "nft flush ruleset", or after a pool was changed.',
+    "The node agent does this at its start and every few minutes, and every ADD does it.",
+    "Host ports of a container come back only with an ADD of that container.",
+  ].join("\n"),
+  options: [{ name: "for-agent", summary: "Do nothing without an installed network config, and print only changes" }],
+  needsDatastore: true,
+  examples: [{ command: "node restore", does: "Write the tables again after another program flushed them" }],
+  async run(context, given) {
+    const isForAgent = given.switches.has("for-agent");
+    if (isForAgent && (await findInstalledNetwork(context)) === undefined) return EXIT_OK;
+    const { readable, unreadable } = await withDatastore(context, given, findPools);
+    const [first] = unreadable;
+    // The table must not forget a pool that may have natOutgoing.
+    if (first) throw withRemedy(first.key, first.failure);
+    const written = await context.restoreTables(readable, (message) => context.stderr(`warning: ${message}\n`));
+    if (wantsJson(given)) context.stdout(`${JSON.stringify({ written })}\n`);
+    else if (written.length > 0)
+      context.stdout(`Wrote the nftables tables of this host again: ${written.join(", ")}\n`);
+    else if (!isForAgent) context.stdout("The nftables tables of this host are up to date\n");
+    return EXIT_OK;
+  },
+};
