@@ -13,7 +13,7 @@
 import type { Datastore } from "../datastore/datastore.ts";
 import { type Address, formatAddress } from "../ip/address.ts";
 import { blockOf } from "../ip/block.ts";
-import { type Prefix, parsePrefix } from "../ip/prefix.ts";
+import type { Prefix } from "../ip/prefix.ts";
 import { BLOCK_SIZES } from "../model/block-sizes.ts";
 import { quoted } from "../quote.ts";
 import type { AllocatorMeans, AllocatorParts } from "./allocator-means.ts";
@@ -51,8 +51,6 @@ export interface Allocator {
   releaseAffinity(request: AffinityRequest): Promise<AffinityOutcome>;
   /** Makes a handle count what its blocks hold; no address is released. */
   recountHandle(request: RecountRequest): Promise<void>;
-  /** The blocks that this host used last; nothing is read from the datastore. */
-  likelyBlocks(): Promise<readonly Prefix[]>;
   /** The pools of these addresses, as far as this host remembers them: nothing is read from the datastore. */
   rememberedPools(addresses: readonly Address[]): Promise<readonly string[]>;
   /** Reads only: what the owner holds. */
@@ -69,7 +67,6 @@ export function openAllocator(store: Datastore, means: AllocatorMeans): Allocato
     releaseAddresses: (addresses) => turn(() => releaseAddresses(store, means, addresses)),
     releaseAffinity: (request) => turn(() => releaseAffinity(store, means, request)),
     recountHandle: (request) => turn(() => recountHandle(store, means, request)),
-    likelyBlocks: async () => (await hints.load()).blocks.flatMap(({ cidr }) => parsePrefix(cidr) ?? []),
     rememberedPools: async (addresses) => poolsOf(await hints.load(), addresses),
     held: (request) => held({ store, means, hints }, request),
   };

@@ -130,6 +130,10 @@ export function isEmpty(block: IPAMBlock): boolean {
   return block.unallocated.length === block.allocations.length;
 }
 
+export function hasAddressesOf(block: IPAMBlock, node: string): boolean {
+  return block.attributes.some(({ secondary }) => secondary[NODE_ATTRIBUTE] === node);
+}
+
 export function addressAt(block: IPAMBlock, ordinal: number): Address {
   const address = nthAddress(block.cidr, ordinal);
   if (!address) throw new RangeError(`ordinal ${ordinal} lies outside a block of ${block.allocations.length}`);

@@ -65,7 +65,8 @@ const OPERATIONS: readonly Operation[] = [
   { title: "a release by handle beside another", before: [another, add], run: del, writes: [1, 4] },
   { title: "a release of an address", before: [add], run: releaseByAddress, writes: [1, 2] },
   { title: "the end of a claim on an empty block", before: [add, del], run: endOfClaim("keep"), writes: [1, 3] },
-  { title: "the end of a claim on a block in use", before: [add], run: endOfClaim("release"), writes: [1, 3] },
+  // With the record that the node's addresses in it are borrowed now.
+  { title: "the end of a claim on a block in use", before: [add], run: endOfClaim("release"), writes: [1, 4] },
 ];
 
 for (const [index, level] of LEVELS.entries()) {

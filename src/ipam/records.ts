@@ -9,7 +9,7 @@ import { readAffinity, writeAffinity } from "../model/block-affinity.ts";
 import { type IPAMBlock, readBlock, writeBlock } from "../model/ipam-block.ts";
 import type { IPAMConfiguration } from "../model/ipam-configuration.ts";
 import { readHandle, writeHandle } from "../model/ipam-handle.ts";
-import { affinityKey, blockKey, handleKey, type Keys, PRODUCT_KEYS } from "../model/keys.ts";
+import { affinityKey, blockKey, borrowedKey, handleKey, type Keys, PRODUCT_KEYS } from "../model/keys.ts";
 import {
   readStoredConfiguration,
   readStoredNode,
@@ -104,6 +104,11 @@ export function affinityChange(
   revision: string | undefined,
 ): Change {
   return written(affinityKey(claim.node, claim.cidr), writeAffinity({ state, deleted: false }), revision);
+}
+
+/** Records that the node has addresses in a block that is not its own, so that a search for its addresses finds them. */
+export function borrowingChange({ node, cidr }: { readonly node: string; readonly cidr: Prefix }): Change {
+  return { kind: "put", key: borrowedKey(node, cidr), value: "{}" };
 }
 
 /** Writes the claim again that an earlier change of the same list wrote. */

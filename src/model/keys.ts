@@ -4,6 +4,7 @@
  *   <root>/ipam/v2/config
  *   <root>/ipam/v2/assignment/ipv4/block/10.0.0.0-26
  *   <root>/ipam/v2/host/<node>/ipv4/block/10.0.0.0-26
+ *   <root>/ipam/v2/borrowed/<node>/ipv4/block/10.0.0.0-26
  *   <root>/ipam/v2/handle/<handle>
  *   <root>/resources/<api version>/<api group>/<plural>/[<namespace>/]<name>
  *
@@ -20,6 +21,8 @@ export type KeyParts =
   | { readonly kind: "ipam-configuration" }
   | { readonly kind: "block"; readonly cidr: Prefix }
   | { readonly kind: "affinity"; readonly node: string; readonly cidr: Prefix }
+  /** The node has, or had, addresses in a block that is not its own. */
+  | { readonly kind: "borrowed"; readonly node: string; readonly cidr: Prefix }
   | { readonly kind: "handle"; readonly handleId: string }
   | {
       readonly kind: "resource";
@@ -52,6 +55,9 @@ interface IpamKeys {
   readonly affinitiesPrefix: (node: string, family?: Family) => string;
   /** All affinities of all nodes. */
   readonly allAffinitiesPrefix: string;
+  readonly borrowedKey: (node: string, cidr: Prefix) => string;
+  /** All blocks that the node borrowed from. */
+  readonly borrowedPrefix: (node: string) => string;
   readonly handleKey: (handleId: string) => string;
   /** Handles that begin with this text: `net.` finds those of network "net". */
   readonly handlesPrefix: (beginning: string) => string;
@@ -91,6 +97,7 @@ function ipamKeysUnder(ipam: string): IpamKeys {
     const host = `${allAffinitiesPrefix}${escapeSegment(node)}/`;
     return family === undefined ? host : `${host}ipv${family}/block/`;
   };
+  const borrowedPrefix = (node: string) => `${ipam}/borrowed/${escapeSegment(node)}/`;
   const handlesPrefix = (beginning: string) => `${allHandlesPrefix}${escapeSegment(beginning)}`;
   return {
     ipamConfigurationKey: `${ipam}/config`,
@@ -99,6 +106,8 @@ function ipamKeysUnder(ipam: string): IpamKeys {
     affinityKey: (node, cidr) => `${affinitiesPrefix(node, cidr.network.family)}${cidrSegment(cidr)}`,
     affinitiesPrefix,
     allAffinitiesPrefix,
+    borrowedKey: (node, cidr) => `${borrowedPrefix(node)}ipv${cidr.network.family}/block/${cidrSegment(cidr)}`,
+    borrowedPrefix,
     handleKey: handlesPrefix,
     handlesPrefix,
     allHandlesPrefix,
@@ -133,8 +142,9 @@ function parseIpamKey([section, ...rest]: readonly string[]): KeyParts | undefin
     return cidr && { kind: "block", cidr };
   }
   const [node, ...place] = rest;
-  const cidr = section === "host" && node ? parseBlockSegments(place) : undefined;
-  return cidr && node ? { kind: "affinity", node: unescapeSegment(node), cidr } : undefined;
+  if (!node || (section !== "host" && section !== "borrowed")) return undefined;
+  const cidr = parseBlockSegments(place);
+  return cidr && { kind: section === "host" ? "affinity" : "borrowed", node: unescapeSegment(node), cidr };
 }
 
 function parseBlockSegments([family, word, segment, ...rest]: readonly string[]): Prefix | undefined {
@@ -166,6 +176,8 @@ export const {
   affinityKey,
   affinitiesPrefix,
   allAffinitiesPrefix: ALL_AFFINITIES_PREFIX,
+  borrowedKey,
+  borrowedPrefix,
   handleKey,
   handlesPrefix,
   allHandlesPrefix: HANDLES_PREFIX,

@@ -66,7 +66,7 @@ for (const { kind, test } of STORES) {
     test("continues after an unreadable record, and reports it", async () => {
       const pod = await site.makePod();
       await site.add(pod);
-      const key = resourceKey("workloadendpoints", { namespace: "default", name: "node--1-broken" });
+      const key = resourceKey("workloadendpoints", { namespace: "default", name: "node--1-cni-broken" });
       await site.store.put([{ kind: "put", key, value: "[" }]);
       const failure = failureOf(await collect({ "cni.dev/valid-attachments": [] }));
 

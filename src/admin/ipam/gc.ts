@@ -3,6 +3,7 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
+import { forgetBorrowings } from "../../ipam/leaks/borrowings.ts";
 import { findLeaks, splitBySince, surplusBlocks } from "../../ipam/leaks/find.ts";
 import { describeNodeAllocation, readNodeRecords } from "../../ipam/leaks/node-records.ts";
 import { releaseLeaks, releaseSurplus } from "../../ipam/leaks/release.ts";
@@ -93,8 +94,12 @@ async function collect(store: Datastore, { node, isEmbedded, context, given }: S
   const isDryRun = given.switches.has("dry-run");
   const allocator = allocatorFor(store, context);
   const released = isDryRun ? [] : await releaseLeaks(leaks, records, { store, allocator });
-  const surplus = surplusBlocks(isDryRun || released.length === 0 ? records : await readNodeRecords(store, node), node);
-  if (!isDryRun) await releaseSurplus(surplus, { node, allocator });
+  const after = released.length === 0 ? records : await readNodeRecords(store, node);
+  const surplus = surplusBlocks(after, node);
+  if (!isDryRun) {
+    await forgetBorrowings(store, node);
+    await releaseSurplus(surplus, { node, allocator });
+  }
   return {
     node,
     isDryRun,

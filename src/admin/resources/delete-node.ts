@@ -8,6 +8,7 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import type { Unreadable } from "../../datastore/read-each.ts";
 import { PluginError } from "../../errors.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
+import { forgetBorrowings } from "../../ipam/leaks/borrowings.ts";
 import type { ResourceName } from "../../model/keys.ts";
 import type { Context } from "../command.ts";
 import { allocationsOf, findBlocks } from "../ipam/blocks.ts";
@@ -24,6 +25,7 @@ export async function releaseNode(
   const { claims, unreadable } = await claimsOfNode(store, node);
   const released = await releaseClaims(store, claims, { context, inUse: "release" });
   if (unreadable[0]) throw claimLeft(node, unreadable[0]);
+  await forgetBorrowings(store, node);
   if (released.length === 0) return {};
   const claimText = released.length === 1 ? "its claim on 1 block was" : `its claims on ${released.length} blocks were`;
   const count = await countLeft(store, released);

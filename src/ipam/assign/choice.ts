@@ -2,10 +2,17 @@
 import type { Change, OrderedChange, Wanted } from "../../datastore/datastore.ts";
 import type { Address, Family } from "../../ip/address.ts";
 import { type Prefix, prefixCovers } from "../../ip/prefix.ts";
-import type { BlockAttribute, IPAMBlock } from "../../model/ipam-block.ts";
+import { type BlockAttribute, hostAffinity, type IPAMBlock } from "../../model/ipam-block.ts";
 import { assignNext, type Taken } from "../block.ts";
 import type { Pool } from "../pools.ts";
-import { affinityChange, affinityRewrite, blockChange, blockRewrite, type HostAffinity } from "../records.ts";
+import {
+  affinityChange,
+  affinityRewrite,
+  blockChange,
+  blockRewrite,
+  borrowingChange,
+  type HostAffinity,
+} from "../records.ts";
 import type { AssignRequest } from "../request.ts";
 import type { KnownBlock, View } from "../view.ts";
 
@@ -38,7 +45,7 @@ export interface TakeChoice {
 
 /** In this order, with the handle counted up before the address is taken. */
 export interface TakeChanges {
-  /** Makes the claim, and an empty block if there is none. */
+  /** Makes the claim, and an empty block if there is none; or records that the address is borrowed. */
   readonly claim: readonly OrderedChange[];
   /** Takes the address. */
   readonly take: readonly OrderedChange[];
@@ -53,8 +60,11 @@ export function takeNext({ view, attributes, isHostAddress }: Search, block: IPA
 
 /** An address of a block that exists, whoever it is affine to. */
 export function takeFrom(search: Search, known: KnownBlock, taken: Taken): TakeChoice {
-  const take = [...poolGuard(search, known.block.cidr), blockChange(taken.block, known.revision)];
-  return { kind: "take", taken, changes: { claim: [], take, confirm: [] } };
+  const { affinity, cidr } = known.block;
+  const { node } = search.request;
+  const claim = affinity === hostAffinity(node) ? [] : [borrowingChange({ node, cidr })];
+  const take = [...poolGuard(search, cidr), blockChange(taken.block, known.revision)];
+  return { kind: "take", taken, changes: { claim, take, confirm: [] } };
 }
 
 export interface Claim {

@@ -1,13 +1,12 @@
 /**
  * The addresses and endpoints of one node, read without looking at those of others:
  *
- *   its claims ──> its blocks ──────────────┐
- *   its endpoints (their names begin with   ├──> its allocations ──> the endpoints they name
- *   the node's) ──> blocks it borrowed from ┘
+ *   its claims ─────> its blocks ──────────────┐
+ *   its borrowings ─> blocks it borrowed from ─┴─> its allocations ──> their namespaces ──> its endpoints
  *
- * Requests and bytes depend on the node alone, not on the size of the cluster. An
- * address in another node's block is found through its endpoint, in the namespaces
- * that the node's other addresses name and in that of containers without a pod.
+ * Requests and bytes depend on the node alone, not on the size of the cluster. The
+ * names of a node's endpoints begin with its own name, in each namespace. Addresses
+ * that other releases borrowed without a record are found through their endpoints.
  */
 import type { Datastore, Entry, Wanted } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
@@ -15,12 +14,13 @@ import { MOST_IN_ONE_REQUEST } from "../../datastore/preconditions.ts";
 import { type Address, formatAddress } from "../../ip/address.ts";
 import { blockOf } from "../../ip/block.ts";
 import { type Prefix, parseInterfaceAddress, prefixContains } from "../../ip/prefix.ts";
-import type { IPAMBlock } from "../../model/ipam-block.ts";
+import { affineNode, type IPAMBlock } from "../../model/ipam-block.ts";
 import { affinitiesPrefix, blockKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
 import { workloadEndpointName } from "../../model/workload-endpoint-name.ts";
 import { addressAt, attributesOf, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE, NODE_ATTRIBUTE } from "../block.ts";
 import type { Pool } from "../pools.ts";
-import { decodeAffinity, decodeBlock, decodePool, type HostAffinity } from "../records.ts";
+import { decodeAffinity, decodeBlock, decodePool } from "../records.ts";
+import { readBorrowings } from "./borrowings.ts";
 
 /** An address that is recorded for the node. */
 export interface NodeAllocation {
@@ -38,7 +38,6 @@ export interface NodeAllocation {
 
 export interface NodeRecords {
   readonly pools: readonly Pool[];
-  readonly affinities: readonly HostAffinity[];
   /** The blocks of the node. */
   readonly blocks: readonly IPAMBlock[];
   /** Blocks of others in which the node has, or may have, addresses. */
@@ -51,71 +50,70 @@ export interface NodeRecords {
 /** The namespace of containers without a pod. */
 const OTHER_NAMESPACE = "default";
 
-/** `likely`: blocks in which the node may have addresses too. */
-export async function readNodeRecords(
-  store: Datastore,
-  node: string,
-  likely: readonly Prefix[] = [],
-): Promise<NodeRecords> {
+export async function readNodeRecords(store: Datastore, node: string): Promise<NodeRecords> {
   const affinities = (await readAllEntries(store, affinitiesPrefix(node))).flatMap(
     (entry) => decodeAffinity(entry) ?? [],
   );
+  const borrowings = await readBorrowings(store, node);
   const pools = (await readAllEntries(store, resourcesPrefix("ippools"))).map(decodePool);
-  const own = await readBlocks(
-    store,
-    affinities.map(({ cidr }) => cidr),
-  );
-  const ofOwn = own.flatMap((block) => allocationsOfNode(block, node));
-  const namespaces = new Set([OTHER_NAMESPACE, ...own.flatMap((block) => namespacesOfNode(block, node))]);
-  const endpoints = await readEndpoints(store, node, namespaces);
-  const ownKeys = new Set(own.map(({ cidr }) => blockKey(cidr)));
-  const others = [...blocksOfOthers(endpoints.values(), { pools, own }), ...likely];
-  const otherBlocks = await readBlocks(
-    store,
-    others.filter((cidr) => !ownKeys.has(blockKey(cidr))),
-  );
+  const claimed = await readBlocks(store, [...affinities, ...borrowings]);
+  const endpoints = await readEndpoints(store, { node, blocks: claimed });
+  const further = await readBlocks(store, blocksOfOthers(endpoints.values(), { pools, known: claimed }));
+  const [own, others] = split([...claimed, ...further], (block) => affineNode(block) === node);
   return {
     pools,
-    affinities,
     blocks: own,
-    otherBlocks,
-    allocations: [...ofOwn, ...otherBlocks.flatMap((block) => allocationsOfNode(block, node))],
+    otherBlocks: others,
+    allocations: [...own, ...others].flatMap((block) => allocationsOfNode(block, node)),
     endpoints,
   };
 }
 
-async function readBlocks(store: Datastore, cidrs: readonly Prefix[]): Promise<readonly IPAMBlock[]> {
-  const keys = [...new Set(cidrs.map(blockKey))];
+async function readBlocks(
+  store: Datastore,
+  wanted: readonly { readonly cidr: Prefix }[],
+): Promise<readonly IPAMBlock[]> {
+  const keys = [...new Set(wanted.map(({ cidr }) => blockKey(cidr)))];
   const blocks: IPAMBlock[] = [];
   for (let start = 0; start < keys.length; start += MOST_IN_ONE_REQUEST) {
-    const wanted = keys.slice(start, start + MOST_IN_ONE_REQUEST).map((key): Wanted => ({ kind: "key", key }));
-    blocks.push(...(await store.read(wanted)).answers.flat().map(decodeBlock));
+    const some = keys.slice(start, start + MOST_IN_ONE_REQUEST).map((key): Wanted => ({ kind: "key", key }));
+    blocks.push(...(await store.read(some)).answers.flat().map(decodeBlock));
   }
   return blocks;
 }
 
+/** Names of endpoints begin with the node and the orchestrator. */
 async function readEndpoints(
   store: Datastore,
-  node: string,
-  namespaces: ReadonlySet<string>,
+  { node, blocks }: { readonly node: string; readonly blocks: readonly IPAMBlock[] },
 ): Promise<ReadonlyMap<string, Entry>> {
+  const beginning = (namespace: string, orchestrator: "cni" | "k8s") =>
+    `${resourcesPrefix("workloadendpoints", namespace)}${node.replaceAll("-", "--")}-${orchestrator}-`;
+  const namespaces = blocks.flatMap((block) => namespacesOfNode(block, node));
+  const prefixes = new Set([
+    beginning(OTHER_NAMESPACE, "cni"),
+    ...namespaces.map((namespace) => beginning(namespace, "k8s")),
+  ]);
   const found = new Map<string, Entry>();
-  for (const namespace of namespaces) {
-    const prefix = `${resourcesPrefix("workloadendpoints", namespace)}${node.replaceAll("-", "--")}-`;
+  for (const prefix of prefixes) {
     for (const entry of await readAllEntries(store, prefix)) found.set(entry.key, entry);
   }
   return found;
 }
 
-/** The blocks that addresses of the endpoints lie in, and that are not the node's own. */
+function split<Item>(items: readonly Item[], isFirst: (item: Item) => boolean): [readonly Item[], readonly Item[]] {
+  return [items.filter(isFirst), items.filter((item) => !isFirst(item))];
+}
+
+/** The blocks that addresses of the endpoints lie in, and that are not known yet. */
 function blocksOfOthers(
   endpoints: Iterable<Entry>,
-  { pools, own }: { readonly pools: readonly Pool[]; readonly own: readonly IPAMBlock[] },
-): readonly Prefix[] {
+  { pools, known }: { readonly pools: readonly Pool[]; readonly known: readonly IPAMBlock[] },
+): readonly { readonly cidr: Prefix }[] {
   return [...endpoints].flatMap(addressesOfEntry).flatMap((address) => {
-    if (own.some(({ cidr }) => prefixContains(cidr, address))) return [];
+    if (known.some(({ cidr }) => prefixContains(cidr, address))) return [];
     const pool = pools.find(({ cidr }) => prefixContains(cidr, address));
-    return pool === undefined ? [] : blockOf(address, pool.blockLength);
+    return pool === undefined ? [] : { cidr: blockOf(address, pool.blockLength) };
   });
 }
 

@@ -4,9 +4,8 @@
  *
  * The runtime's list only concerns its own node: addresses of other nodes in the
  * same network are kept. Only what belongs to the node is read, whatever the size of
- * the cluster (leaks/node-records.ts), and the blocks that this host used last, in
- * which it may have borrowed. Each address is released only with the sequence number
- * it was found with: one that was assigned again in the meantime is kept.
+ * the cluster (leaks/node-records.ts). Each address is released only with the sequence
+ * number it was found with: one that was assigned again in the meantime is kept.
  */
 import type { GcCall } from "../../cni/call.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
@@ -36,7 +35,7 @@ export async function releaseLeaked(
   { network, isKept }: Pick<Keepers, "network" | "isKept">,
   session: Session,
 ): Promise<void> {
-  const [store, allocator] = [await session.store(), await session.allocator()];
+  const store = await session.store();
   const { answers } = await store.read([WANTED_CLUSTER, wantedNode(session.node)]);
   requireReadyForReleasing(answers[0]);
   requireOwnNodeEntry(answers[1], thisMachine(session));
@@ -44,7 +43,7 @@ export async function releaseLeaked(
   const keep = { network, node: session.node, isKept };
   // If all changes are committed at once, no call leaves a handle that counts too many.
   if (store.atomicity === "one object") return releaseEverywhere(keep, session);
-  const { blocks, otherBlocks } = await readNodeRecords(store, session.node, await allocator.likelyBlocks());
+  const { blocks, otherBlocks } = await readNodeRecords(store, session.node);
   await releaseFrom([...blocks, ...otherBlocks], keep, session);
 }
 

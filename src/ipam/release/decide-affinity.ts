@@ -1,6 +1,6 @@
 /**
  * Releases a host's claim on a block. An empty block is deleted with it; a block
- * in use stays, without a node. If the block belongs to another node or does not
+ * in use stays, without a node, and counts as borrowed by it. If the block belongs to another node or does not
  * exist, only the claim is deleted.
  */
 import type { Change, Decision, OrderedChange } from "../../datastore/datastore.ts";
@@ -9,7 +9,7 @@ import { hostAffinity, type IPAMBlock } from "../../model/ipam-block.ts";
 import * as keys from "../../model/keys.ts";
 import { isEmpty, touched } from "../block.ts";
 import type { Facts } from "../facts.ts";
-import { affinityChange, blockChange, decodeAffinity, type HostAffinity } from "../records.ts";
+import { affinityChange, blockChange, borrowingChange, decodeAffinity, type HostAffinity } from "../records.ts";
 import { type KnownBlock, View } from "../view.ts";
 import { endOfClaim } from "./end-of-claim.ts";
 
@@ -40,8 +40,9 @@ export function decideReleaseAffinity(request: AffinityRequest, facts: Facts): D
   const ending: Change = isEmpty(block)
     ? { kind: "delete", key: keys.blockKey(cidr), revision }
     : blockChange(touched(withoutHost(block)), revision);
+  const borrowing = isEmpty(block) ? [] : [borrowingChange({ node, cidr })];
   const changes = affinity ? endOfClaim({ node, ...affinity }, ending) : [ending];
-  return { kind: "commit", changes, outcome: "released" };
+  return { kind: "commit", changes: [...borrowing, ...changes], outcome: "released" };
 }
 
 /** A claim whose release was started, and that stays: confirmed after a write of the block, so that a concurrent release fails. */
