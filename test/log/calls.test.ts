@@ -3,8 +3,9 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { programNames } from "../../src/bin/programs.ts";
 import { identity } from "../../src/identity.ts";
-import { type Agent, BIN, startAgent } from "../agent/agent.ts";
+import { type Agent, BIN, launchAgent, startAgent } from "../agent/agent.ts";
 import { hostProblem } from "../support/host.ts";
+import { poolChange } from "../support/ipam.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import {
   type CallOptions,
@@ -199,6 +200,36 @@ describe("the agent", () => {
         },
       },
     ]);
+  });
+});
+
+describe("the agent of an installed network", () => {
+  test("logs its registration, what it releases, and another machine under the same name", async () => {
+    await using installed = await openPluginSite("embedded", [poolChange("blue", "10.50.0.0/16")]);
+    const { host } = installed;
+    const becomeMachine = (id: string) => host.writeFile(`${identity.stateDirectory}/machine-id`, `${id}\n`);
+    const { name, cniVersion, ...plugin } = installed.config();
+    host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name, cniVersion, plugins: [plugin] }));
+    const logsOf = async (text: string) => {
+      const upkeep = launchAgent(host);
+      await pollUntil(() => upkeep.log().includes(text), `the agent to log "${text}"`);
+      await upkeep.signal("TERM");
+      await upkeep.ended;
+      seen.push(...linesOf(upkeep.log()));
+      return linesOf(upkeep.log());
+    };
+
+    becomeMachine("first-machine");
+    expect(await logsOf("node/node-1 created")).toContainEqual(expect.objectContaining({ level: "INFO" }));
+    const pod = await installed.makePod();
+    await installed.add(pod, { config: installed.config({ ipam: { type: identity.ipamType } }) });
+    await host.must(["ip", "netns", "delete", pod.netnsName]);
+    await pollUntil(async () => (await host.must(["ip", "-o", "link", "show", "type", "veth"])) === "", "no link");
+    host.writeFile("/run/vt/stat", `cpu  0 0 0 0\nbtime ${Math.ceil(Date.now() / 1000) + 10}\n`);
+    await host.must(["mount", "--bind", "/run/vt/stat", "/proc/stat"]);
+    await logsOf("1 leaked address");
+    becomeMachine("second-machine");
+    expect(await logsOf("[ERROR]")).toContainEqual(expect.objectContaining({ level: "ERROR" }));
   });
 });
 
