@@ -53,6 +53,8 @@ describe.each(await networksUnderTest())("podman on $title", (network) => {
     await podman.start("restarted");
 
     expect(await fetchFromHost(host, "127.0.0.1", 8089)).toBe("hello\n");
+    await podman.reload("restarted");
+    expect(await fetchFromHost(host, "127.0.0.1", 8089)).toBe("hello\n");
     await podman.remove("restarted");
     await expectTraces(host, network, before);
   });

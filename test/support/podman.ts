@@ -19,6 +19,8 @@ export interface Podman {
   stop(name: string): Promise<void>;
   start(name: string): Promise<void>;
   remove(name: string): Promise<void>;
+  /** Connects a running container again: DEL and ADD. */
+  reload(name: string): Promise<void>;
 }
 
 export function podmanProblem(): string | undefined {
@@ -61,6 +63,9 @@ export function usePodman(host: Host): Podman {
     },
     async remove(name) {
       await podman("rm", "-f", "-t", "0", name);
+    },
+    async reload(name) {
+      await podman("network", "reload", name);
     },
   };
 }

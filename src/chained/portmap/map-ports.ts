@@ -38,7 +38,7 @@ export async function mapPorts(call: AddCall, request: PortRequest, surroundings
   const netfilter = await surroundings.loadNetfilter();
   await netfilter.withSocket(async (socket) => {
     try {
-      await writePorts(socket, wanted, surroundings);
+      await writePorts(socket, wanted, { containerId: call.containerId, ...surroundings });
     } catch (failure) {
       takeBackLoopbackSources(socket, await releasePorts(socket, ownerOf(call.networkName, call).id));
       throw failure;
@@ -53,9 +53,10 @@ export async function mapPorts(call: AddCall, request: PortRequest, surroundings
 async function writePorts(
   socket: NetlinkSocket,
   { recordSets, loopbackLink }: RequestedRecords,
-  surroundings: Surroundings,
+  { containerId, ...surroundings }: Surroundings & { readonly containerId: string },
 ): Promise<void> {
-  const judged = recordSets.map(leaveLoopbackToListeners);
+  const heard = await heardOnHost(recordSets, containerId);
+  const judged = recordSets.map((recordSet) => leaveLoopbackToListeners(recordSet, heard));
   for (const claim of await assignPorts(socket, judged)) {
     const reason = "another interface of the same container has it";
     surroundings.log.warning(`Host port ${formatHostPort(claim)} is left as it is: ${reason}`);
@@ -63,7 +64,7 @@ async function writePorts(
   const claims = judged.flatMap(({ records }) => records.flatMap((each) => (each.kind === "port" ? [each.claim] : [])));
   for (const claim of claims) forgetUdp(socket, claim, surroundings);
   // Once for both families of a port.
-  for (const port of new Set(claims.filter(isHeardOnHost).map(formatHostPort))) {
+  for (const port of new Set([...heard].map(formatHostPort))) {
     surroundings.log.warning(`Host port ${port}: ${WARNING}`);
   }
   for (const { family, records } of judged) {
@@ -102,9 +103,9 @@ const WARNING =
   "a process on the host also listens on it; it keeps 127.0.0.0/8 and ::1, and gets no other new clients while the container owns the port";
 
 /** A client on the host that means that process, perhaps with a password for it, must not reach the container. */
-function leaveLoopbackToListeners(recordSet: RecordSet): RecordSet {
+function leaveLoopbackToListeners(recordSet: RecordSet, heard: ReadonlySet<Claim>): RecordSet {
   const records = recordSet.records.map((record): PortRecord => {
-    if (record.kind !== "port" || !concernsLoopback(record.claim) || !isHeardOnHost(record.claim)) return record;
+    if (record.kind !== "port" || !concernsLoopback(record.claim) || !heard.has(record.claim)) return record;
     return { kind: "port", claim: { ...record.claim, isLoopbackLeft: true } };
   });
   return { ...recordSet, records };
@@ -115,10 +116,28 @@ function concernsLoopback(claim: Claim): boolean {
   return claim.family === 4 && (isForAnyAddress(claim) || prefixContains(LOOPBACK, claim.hostAddress));
 }
 
-function isHeardOnHost(claim: Claim): boolean {
-  const name = protocolName(claim.protocol);
-  if (name !== "tcp" && name !== "udp") return false;
-  return listenedAddresses(claim).some((address) => isPortInUse(name, address, claim.hostPort));
+/** The ports on which a process of the host listens. */
+async function heardOnHost(recordSets: readonly RecordSet[], containerId: string): Promise<ReadonlySet<Claim>> {
+  const heard = new Set<Claim>();
+  for (const { records } of recordSets) {
+    for (const record of records) {
+      if (record.kind === "port" && (await isHeardOnHost(record.claim, containerId))) heard.add(record.claim);
+    }
+  }
+  return heard;
+}
+
+async function isHeardOnHost(claim: Claim, containerId: string): Promise<boolean> {
+  const protocol = protocolName(claim.protocol);
+  if (protocol !== "tcp" && protocol !== "udp") return false;
+  if (!listenedAddresses(claim).some((address) => isPortInUse(protocol, address, claim.hostPort))) return false;
+  const { isPortHeldBy } = await import("../../linux/port-holder.ts");
+  return !isPortHeldBy({ protocol, port: claim.hostPort }, (words) => isMonitorOf(containerId, words));
+}
+
+/** podman's monitor of the container keeps its ports bound, so that nobody else takes them, and never replies. */
+function isMonitorOf(containerId: string, [program = "", ...words]: readonly string[]): boolean {
+  return /(^|\/)conmon$/.test(program) && words[words.indexOf("-c") + 1] === containerId;
 }
 
 /** A client that finds nobody at `::1` of "localhost" tries 127.0.0.1, so a listener of either family has both. */
