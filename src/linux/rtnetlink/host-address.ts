@@ -1,17 +1,32 @@
-/** Which addresses a host has itself, or its gateway: asked of the routing tables, whose size does not matter. */
+/**
+ * Which addresses a host has itself, or its gateways. The routing tables are asked
+ * about one address, so that their size does not matter. All routes are read only
+ * for an address in a network that the host is in: a gateway is always in one.
+ */
 import { type Address, isSameAddress, parseAddress } from "../../ip/address.ts";
-import { routeTowards } from "./route-lookup.ts";
+import { listGateways } from "./gateways.ts";
+import { type FoundRoute, routeTowards } from "./route-lookup.ts";
 import { withRouteSocket } from "./route-socket.ts";
 
 /** Addresses for documentation (RFC 5737, RFC 3849): no host has them, so that only a default route leads there. */
 const ELSEWHERE = { 4: "203.0.113.1", 6: "2001:db8:ffff::1" } as const;
 
-/** Whether the address is one of this host (a broadcast address included) or of the default route's gateway. */
+/** Whether the address is one of this host (a broadcast address included) or of a gateway that a route leads through. */
 export function isHostAddress(address: Address): boolean {
   return withRouteSocket((socket) => {
-    if (routeTowards(socket, address)?.isLocal === true) return true;
+    const route = routeTowards(socket, address);
+    if (route?.isLocal === true) return true;
     const elsewhere = parseAddress(ELSEWHERE[address.family]);
-    const gateway = elsewhere && routeTowards(socket, elsewhere)?.gateway;
-    return gateway !== undefined && isSameAddress(gateway, address);
+    const fallback = elsewhere && routeTowards(socket, elsewhere);
+    if (fallback?.gateway !== undefined && isSameAddress(fallback.gateway, address)) return true;
+    if (!isInOwnNetwork(route, fallback)) return false;
+    return listGateways(socket, address.family).some((gateway) => isSameAddress(gateway, address));
   });
+}
+
+/** Reached directly, and not by a default route without a gateway, such as that of a tunnel. */
+function isInOwnNetwork(route: FoundRoute | undefined, fallback: FoundRoute | undefined): boolean {
+  if (route === undefined || route.gateway !== undefined) return false;
+  const isFallback = fallback?.gateway === undefined && fallback?.linkIndex === route.linkIndex;
+  return !isFallback;
 }
