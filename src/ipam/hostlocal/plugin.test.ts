@@ -309,7 +309,7 @@ describe("hostLocalStatus()", () => {
 
   test.each([
     ["a data folder below a file", { ...SMALL, dataDir: "/proc/version" }, "not-available"],
-    ["a resolvConf that does not exist", { ...SMALL, resolvConf: "/nonexistent" }, "not-available"],
+    ["a resolvConf that does not exist", { ...SMALL, resolvConf: "/proc/nonexistent" }, "not-available"],
     ["invalid ranges", { subnet: "10.1.2.3/29" }, "config-invalid"],
   ])("reports %s", async (_, ipam, kind) => {
     expect((await rejectionOf(() => network(ipam).status())).kind).toBe(kind as "internal");
