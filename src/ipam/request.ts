@@ -18,6 +18,11 @@ export interface AssignRequest extends Owner {
   readonly attributes: Readonly<Record<string, string>>;
   /** To refuse a node that another machine has registered; absent: not checked. */
   readonly machineIdentity?: ThisMachine["machineIdentity"];
+  /**
+   * The owner has no link: an address that it holds already is recorded as assigned now, so that a search for leaks,
+   * which judges by links, does not release it before the link is there.
+   */
+  readonly renewsHeld?: boolean;
   readonly intendedUse: "Workload" | "Tunnel";
   /** All of them or none; at most one automatic wish per family. */
   readonly wishes: readonly Wish[];

@@ -30,17 +30,21 @@ export async function registerWithOwnIpam(
   const allocator = await session.allocator();
   const onLink = found.kind === "own-links" ? found.addresses : [];
   const request = assignRequest(workload, { ipam, args, requested, onLink, ...thisMachine(session) });
-  const assignment = await allocator.assign(request, {
-    wanted: wantedRecords(workload),
-    check: ([cluster]) => void readyForAssigning(cluster, session),
-    changes: (answers, planned) =>
-      recordChanges(
-        workload,
-        planned.addresses.map(({ address }) => address),
-        answers,
-        session,
-      ),
-  });
+  const renewsHeld = found.kind === "nothing";
+  const assignment = await allocator.assign(
+    { ...request, renewsHeld },
+    {
+      wanted: wantedRecords(workload),
+      check: ([cluster]) => void readyForAssigning(cluster, session),
+      changes: (answers, planned) =>
+        recordChanges(
+          workload,
+          planned.addresses.map(({ address }) => address),
+          answers,
+          session,
+        ),
+    },
+  );
   const { addresses, pools } = assignment;
   const renamed = addresses.filter(({ formerNode }) => formerNode !== undefined).map(({ address }) => address);
   if (renamed.length > 0) await removeEndpointOfFormerNode(workload, session, renamed);

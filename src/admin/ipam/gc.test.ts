@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { means, nodeChange, poolChange, request, seed, textsOf } from "../../../test/support/ipam.ts";
+import { storeAround } from "../../../test/support/wrapped-store.ts";
 import type { Change } from "../../datastore/datastore.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
@@ -9,7 +10,7 @@ import { openAllocator } from "../../ipam/allocator.ts";
 import { findProblems } from "../../ipam/invariants.ts";
 import { formatMark } from "../../ipam/link-mark.ts";
 import { readWorld } from "../../ipam/world.ts";
-import { borrowedPrefix, resourceKey } from "../../model/keys.ts";
+import { blocksPrefix, borrowedPrefix, resourceKey } from "../../model/keys.ts";
 import { workloadEndpointName } from "../../model/workload-endpoint-name.ts";
 import { EXIT_FAILED, EXIT_OK } from "../command.ts";
 
@@ -49,6 +50,14 @@ async function attach(containerId: string, node = "node-1"): Promise<string> {
   await seed(store, change);
   return address;
 }
+
+/** As if every address had been assigned at the beginning. */
+const agedBlocks = async (): Promise<readonly Change[]> =>
+  (await readAllEntries(store, blocksPrefix(4))).map(({ key, value }) => ({
+    kind: "put",
+    key,
+    value: value.replaceAll(/("timestamp":\s*")[^"]*"/g, `$1${ASSIGNED}"`),
+  }));
 
 const hasEndpoint = async (node: string, containerId: string) =>
   ((await store.read([{ kind: "key", key: endpointKey(node, containerId) }])).answers[0] ?? []).length > 0;
@@ -126,6 +135,38 @@ describe("ipam gc", () => {
     await gc("");
 
     expect([await handles(), await borrowings("node-1")]).toEqual([[], []]);
+  });
+
+  test("keeps the address of a container that is restarted after a reboot, while its link is not there yet", async () => {
+    const owner = { network: "net", interface: "eth0", node: "node-1" } as const;
+    const address = await attach("restarted");
+    const restart = () =>
+      openAllocator(store, means({ now: () => minutesLater(60) })).assign(
+        request("net.restarted", { ...owner, renewsHeld: true }),
+      );
+    const rebooted = { now: minutesLater(60), hostLinks: { bootedAt: minutesLater(50) } };
+
+    // Before the search reads the records.
+    expect((await restart()).addresses).toMatchObject([{ held: true }]);
+    await gc("", rebooted);
+    expect([await handles(), await hasEndpoint("node-1", "restarted")]).toEqual([["net.restarted"], true]);
+
+    // After that, and before it releases.
+    await seed(store, ...(await agedBlocks()));
+    let isRestarted = false;
+    const racing = storeAround(store, {
+      async commit(changes) {
+        if (!isRestarted) {
+          isRestarted = true;
+          await restart();
+        }
+        return store.commit(changes);
+      },
+    });
+    const { stdout } = await gc("", { ...rebooted, store: racing });
+    expect(isRestarted).toBe(true);
+    expect(stdout).toContain(`kept, since it has changed ${address}`);
+    expect([await handles(), await hasEndpoint("node-1", "restarted")]).toEqual([["net.restarted"], true]);
   });
 
   test("gives empty blocks back, except one of each pool", async () => {

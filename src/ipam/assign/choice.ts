@@ -41,6 +41,8 @@ export interface TakeChoice {
   readonly changes: TakeChanges;
   /** The owner had the address already, recorded for this node. */
   readonly formerNode?: string;
+  /** The owner had the address already, for this node. */
+  readonly wasHeld?: true;
 }
 
 /** In this order, with the handle counted up before the address is taken. */

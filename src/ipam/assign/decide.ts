@@ -136,7 +136,7 @@ function outcomeOf(made: readonly Made[], view: View, request: AssignRequest): A
       block: block.cidr,
       ...(pool === undefined ? {} : { pool }),
       given: request.wishes[index]?.kind === "given",
-      held: choice.kind === "held",
+      held: choice.kind === "held" || choice.wasHeld === true,
       ...(choice.kind === "take" && choice.formerNode !== undefined ? { formerNode: choice.formerNode } : {}),
     };
   });

@@ -23,8 +23,14 @@ export function heldAddress(search: Search): Choice | undefined {
 /** The owner's own address, recorded for this node. */
 export function keepAddress(search: Search, known: KnownBlock, ordinal: number): Choice {
   const { block } = known;
-  const formerNode = attributesOf(block, ordinal)?.secondary[NODE_ATTRIBUTE];
-  if (formerNode === undefined || formerNode === search.request.node) return { kind: "held", block, ordinal };
-  const taken = assignOrdinal(releaseOrdinals(block, [ordinal]), ordinal, search.attributes);
-  return taken === undefined ? { kind: "held", block, ordinal } : { ...takeFrom(search, known, taken), formerNode };
+  const { request } = search;
+  const attributes = attributesOf(block, ordinal);
+  const formerNode = attributes?.secondary[NODE_ATTRIBUTE];
+  const isOtherNode = formerNode !== undefined && formerNode !== request.node;
+  const isRenewed = request.renewsHeld === true && attributes?.handleId === request.handle;
+  const again =
+    isOtherNode || isRenewed ? assignOrdinal(releaseOrdinals(block, [ordinal]), ordinal, search.attributes) : undefined;
+  if (again === undefined) return { kind: "held", block, ordinal };
+  const choice = takeFrom(search, known, again);
+  return isOtherNode ? { ...choice, formerNode } : { ...choice, wasHeld: true };
 }

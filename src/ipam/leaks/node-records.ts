@@ -25,6 +25,7 @@ import { readBorrowings } from "./borrowings.ts";
 /** An address that is recorded for the node. */
 export interface NodeAllocation {
   readonly address: Address;
+  readonly block: Prefix;
   readonly handle: string;
   readonly sequenceNumber: bigint | undefined;
   readonly network: string;
@@ -141,6 +142,7 @@ function allocationsOfNode(block: IPAMBlock, node: string): readonly NodeAllocat
     return [
       {
         address: addressAt(block, ordinal),
+        block: block.cidr,
         handle,
         sequenceNumber: block.sequenceNumberForAllocation[ordinal],
         network,

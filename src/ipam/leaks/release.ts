@@ -1,8 +1,11 @@
 /** Gives back what a search for leaks has found. */
-import type { Datastore } from "../../datastore/datastore.ts";
+import type { Change, Datastore } from "../../datastore/datastore.ts";
 import { type Address, formatAddress } from "../../ip/address.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
+import { blockKey } from "../../model/keys.ts";
 import type { Allocator } from "../allocator.ts";
+import { ordinalsOf } from "../block.ts";
+import { decodeBlock } from "../records.ts";
 import type { Leak } from "./find.ts";
 import type { NodeRecords } from "./node-records.ts";
 
@@ -20,14 +23,44 @@ export async function releaseLeaks(
     })),
   );
   const texts = new Set(released.map(formatAddress));
-  for (const { allocation } of leaks) {
-    const entry = allocation.endpointKey === undefined ? undefined : endpoints.get(allocation.endpointKey);
-    // A newer sandbox of the same pod has an endpoint of the same name.
-    if (entry === undefined || !texts.has(formatAddress(allocation.address))) continue;
-    if (!entry.value.includes(`"${allocation.containerId}"`)) continue;
-    await store.commit([{ kind: "delete", key: entry.key, revision: entry.revision }]);
+  for (const leaksOfOne of byEndpoint(leaks).values()) {
+    if (!leaksOfOne.every(({ allocation }) => texts.has(formatAddress(allocation.address)))) continue;
+    await removeEndpoint(leaksOfOne, endpoints, store);
   }
   return released;
+}
+
+function byEndpoint(leaks: readonly Leak[]): ReadonlyMap<string, readonly Leak[]> {
+  const groups = new Map<string, Leak[]>();
+  for (const leak of leaks) {
+    const key = leak.allocation.endpointKey;
+    if (key !== undefined) groups.set(key, [...(groups.get(key) ?? []), leak]);
+  }
+  return groups;
+}
+
+const ATTEMPTS = 5;
+
+/** An ADD of the same container does not write an equal endpoint again, but it assigns an address: the blocks are the guard. */
+async function removeEndpoint(
+  leaks: readonly Leak[],
+  endpoints: NodeRecords["endpoints"],
+  store: Datastore,
+): Promise<void> {
+  const [first] = leaks;
+  const entry = endpoints.get(first?.allocation.endpointKey ?? "");
+  // A newer sandbox of the same pod has an endpoint of the same name.
+  if (first === undefined || !entry?.value.includes(`"${first.allocation.containerId}"`)) return;
+  const { handle, ifname } = first.allocation;
+  const owner = { handle, ...(ifname === undefined ? {} : { interface: ifname }) };
+  const keys = [...new Set(leaks.map(({ allocation }) => blockKey(allocation.block)))];
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+    const { answers } = await store.read(keys.map((key) => ({ kind: "key", key })));
+    if (answers.flat().some((block) => ordinalsOf(decodeBlock(block), owner).length > 0)) return;
+    const guards = keys.map((key, index): Change => ({ kind: "expect", key, revision: answers[index]?.[0]?.revision }));
+    const written = await store.commit([...guards, { kind: "delete", key: entry.key, revision: entry.revision }]);
+    if (written.ok || written.key === entry.key) return;
+  }
 }
 
 /** Returns the number of blocks that were given back. */
