@@ -1,3 +1,5 @@
+import { LONGEST_NAME } from "../model/longest-name.ts";
+
 /**
  * The name of this node: from the config, else from the node agent's file, else the
  * host name. Surrounding white space is ignored.
@@ -14,9 +16,6 @@ export function chooseNodeName({ nodename, fileText, hostName = "" }: NodeNameSo
   // Only the host name is converted to lower case: the other two are names that were registered.
   return nodename?.trim() || fileText?.trim() || hostName.trim().toLowerCase();
 }
-
-/** As long as the longest name of a resource. */
-const LONGEST_NAME = 253;
 
 /** Names are parts of keys: a slash would divide one in two, and not every piece of JSON text can be written down. */
 export function isNodeName(name: string): boolean {

@@ -2,11 +2,11 @@
  * The `metadata` of every resource: name, labels and other fields.
  */
 import * as v from "valibot";
+import { LONGEST_NAME } from "./longest-name.ts";
 import { nameMap } from "./name-map.ts";
 import type { Problem } from "./problem.ts";
 
 const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
-const LONGEST_NAME = 253;
 
 /** Whether the text is an RFC 1123 subdomain, as resource names must be. */
 export function isResourceName(text: string): boolean {

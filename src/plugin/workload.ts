@@ -8,6 +8,7 @@ import { PluginError } from "../errors.ts";
 import { type Attached, type Attachment, attachmentOf, containerNameOf, podOf } from "../ipam/attachment.ts";
 import { formatMark } from "../ipam/link-mark.ts";
 import { resourceKey } from "../model/keys.ts";
+import { LONGEST_NAME } from "../model/longest-name.ts";
 import { workloadEndpointName } from "../model/workload-endpoint-name.ts";
 import { quoted } from "../quote.ts";
 import { hostInterfaceName } from "./host-interface.ts";
@@ -69,9 +70,6 @@ export function workloadOf(
 export function podFields({ namespace, pod }: Workload): { readonly pod?: string } {
   return pod === undefined ? {} : { pod: `${namespace}/${pod}` };
 }
-
-/** As long as the longest name of a resource. */
-const LONGEST_NAME = 253;
 
 /**
  * The names of the pod are parts of the endpoint's key, which a slash would divide. Only ADD checks them: a DEL of

@@ -36,7 +36,11 @@ describe("a pool that overlaps the host's own network", () => {
     for (;;) {
       const finished = await site.call("ADD", await site.makePod());
       if (finished.code !== 0) {
-        expect(failureOf(finished).code).toBe(102);
+        const { code, details } = failureOf(finished);
+        expect([code, details]).toEqual([
+          102,
+          expect.stringMatching(/of this host and its gateway are not used: .*1, .*2/),
+        ]);
         break;
       }
       for (const { address } of JSON.parse(finished.stdout).ips) seen.add(address.split("/")[0]);

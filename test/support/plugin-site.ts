@@ -130,7 +130,11 @@ export async function openPluginSite(kind: StoreKind, seed: readonly Change[] = 
 export const WITHOUT_NET_ADMIN = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin"] as const;
 
 /** The code of a failed run's CNI error, and its message. */
-export function failureOf({ code, stdout, stderr }: Finished): { readonly code: number; readonly msg: string } {
+export function failureOf({ code, stdout, stderr }: Finished): {
+  readonly code: number;
+  readonly msg: string;
+  readonly details?: string;
+} {
   if (code !== 1) throw new Error(`Not a failure with exit code 1 but ${code}: ${stdout}${stderr}`);
   return JSON.parse(stdout) as { code: number; msg: string };
 }
