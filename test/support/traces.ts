@@ -53,8 +53,8 @@ export async function expectTraces(host: Host, network: NetworkUnderTest, before
   await pollUntil(same, "the traces to vanish", 5_000).catch(() => expect(after).toEqual(before));
 }
 
-/** Processes of the host itself and of this inspection. */
-const OWN_PROCESSES = new Set(["sh", "cat", "nsenter", "timeout", "ps", "ip", "nft"]);
+/** Processes of the host itself and of this inspection; "exe": the admin tool, which the node agent runs at its start. */
+const OWN_PROCESSES = new Set(["sh", "cat", "nsenter", "timeout", "ps", "ip", "nft", "exe"]);
 
 function linesOf(text: string): readonly string[] {
   return text
