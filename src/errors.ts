@@ -195,6 +195,12 @@ export const ERROR_TABLE = {
     meaning: "The resource does not exist, or was deleted by another writer after it was read",
     remedy: "Check the name and the namespace; use `apply` or `create` to create it",
   },
+  "api-unavailable": {
+    code: 119,
+    retry: "later",
+    meaning: "The orchestrator's API is unreachable, or refused the request",
+    remedy: "Fix the stage named in the message: the server, the certificates, the credentials or the role",
+  },
   "host-port-taken": {
     code: 120,
     retry: "no",

@@ -15,7 +15,9 @@ export function crossProblems(present: Present): readonly ConfigProblem[] {
     const state = 'is set together with "etcd_endpoints": only one of the two is allowed; remove one of them';
     problems.push(finding("etcd_discovery_srv", state));
   }
-  if (present.has("etcd_cert_file") !== present.has("etcd_key_file")) problems.push(withoutPartner(present));
+  for (const [certificate, key] of KEY_PAIRS) {
+    if (present.has(certificate) !== present.has(key)) problems.push(withoutPartner(present, certificate, key));
+  }
   return problems;
 }
 
@@ -40,10 +42,13 @@ export function crossWarnings(present: Present): readonly ConfigWarning[] {
   return warnings;
 }
 
-function withoutPartner(present: Present): ConfigProblem {
-  const [field, partner] = present.has("etcd_cert_file")
-    ? (["etcd_cert_file", "etcd_key_file"] as const)
-    : (["etcd_key_file", "etcd_cert_file"] as const);
+const KEY_PAIRS = [
+  ["etcd_cert_file", "etcd_key_file"],
+  ["policy.k8s_client_certificate", "policy.k8s_client_key"],
+] as const;
+
+function withoutPartner(present: Present, certificate: string, key: string): ConfigProblem {
+  const [field, partner] = present.has(certificate) ? [certificate, key] : [key, certificate];
   return finding(field, `is set without "${partner}": mutual TLS needs both; add "${partner}" or remove "${field}"`);
 }
 
@@ -57,6 +62,9 @@ const PATH_FIELDS = new Set([
   "log_file_path",
   "endpoint_status_dir",
   "kubernetes.kubeconfig",
+  "policy.k8s_client_certificate",
+  "policy.k8s_client_key",
+  "policy.k8s_certificate_authority",
 ]);
 
 function deprecation(present: Present): ConfigWarning {

@@ -28,10 +28,13 @@ describe("datastoreSettings()", () => {
         caCertFile: "/ca",
       },
     ],
-    [{ datastore_type: "orchestrator", etcd_endpoints: "http://a:1" }, { kind: "orchestrator" }],
+    [
+      { datastore_type: "orchestrator", etcd_endpoints: "http://a:1" },
+      { kind: "orchestrator", access: {} },
+    ],
     [
       { datastore_type: "kubernetes", kubernetes: { kubeconfig: "/k", k8s_api_root: "https://a" } },
-      { kind: "orchestrator", kubeconfig: "/k", apiRoot: "https://a" },
+      { kind: "orchestrator", access: { kubeconfigs: ["/k"], apiRoot: "https://a" } },
     ],
     [{ datastore_type: "embedded" }, { kind: "embedded", path: `${identity.stateDirectory}/datastore.sqlite` }],
     [

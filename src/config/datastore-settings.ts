@@ -1,4 +1,5 @@
 /** Derives from the config which datastore to open, and its settings. Pure: opens nothing. */
+import { type KubeAccess, kubeAccess } from "./kube-access.ts";
 import type { NetworkConfig } from "./network-config.ts";
 
 export type DatastoreSettings =
@@ -10,7 +11,7 @@ export type DatastoreSettings =
       readonly certFile?: string;
       readonly caCertFile?: string;
     }
-  | { readonly kind: "orchestrator"; readonly kubeconfig?: string; readonly apiRoot?: string };
+  | { readonly kind: "orchestrator"; readonly access: KubeAccess };
 
 export type EtcdSource =
   | { readonly kind: "endpoints"; readonly endpoints: readonly string[] }
@@ -20,14 +21,8 @@ export function datastoreSettings(config: NetworkConfig): DatastoreSettings {
   switch (config.datastoreType) {
     case "embedded":
       return { kind: "embedded", path: config.datastorePath };
-    case "orchestrator": {
-      const { kubeconfig, apiRoot } = config.kubernetes;
-      return {
-        kind: "orchestrator",
-        ...(kubeconfig === undefined ? {} : { kubeconfig }),
-        ...(apiRoot === undefined ? {} : { apiRoot }),
-      };
-    }
+    case "orchestrator":
+      return { kind: "orchestrator", access: kubeAccess(config) ?? {} };
     case "etcdv3": {
       const { keyFile, certFile, caCertFile } = config.etcd;
       return {

@@ -7,8 +7,13 @@ export interface NamedFile {
   readonly file: string;
 }
 
-const API_FILES = ["kubernetes.kubeconfig"];
-const ETCD_AND_API_FILES = ["etcd_key_file", "etcd_cert_file", "etcd_ca_cert_file", "kubernetes.kubeconfig"];
+const API_FILES = [
+  "kubernetes.kubeconfig",
+  "policy.k8s_client_certificate",
+  "policy.k8s_client_key",
+  "policy.k8s_certificate_authority",
+];
+const ETCD_AND_API_FILES = ["etcd_key_file", "etcd_cert_file", "etcd_ca_cert_file", ...API_FILES];
 
 /** `present`: every value that is present, by its full name. Files of an unused datastore are left out. */
 export function namedFiles(present: ReadonlyMap<string, unknown>): readonly NamedFile[] {

@@ -30,7 +30,7 @@ export function networkConfigFrom(wire: WireConfig, ipamAsGiven: JsonObject) {
     ipam: ipamFrom(wire.ipam, ipamAsGiven),
     allowIpForwarding: wire.container_settings.allow_ip_forwarding,
     readinessGates: wire.readiness_gates ?? [],
-    kubernetes: { kubeconfig: wire.kubernetes.kubeconfig, apiRoot: wire.kubernetes.k8s_api_root },
+    kubernetes: kubernetesFrom(wire),
     policyType: wire.policy.type,
     features: {
       ipAddrsNoIpam: wire.feature_control.ip_addrs_no_ipam,
@@ -53,6 +53,21 @@ function etcdFrom(wire: WireConfig) {
     caCertFile: wire.etcd_ca_cert_file,
     authority: wire.etcd_authority,
     scheme: wire.etcd_scheme,
+  } as const;
+}
+
+function kubernetesFrom({ kubernetes, policy }: WireConfig) {
+  return {
+    kubeconfig: kubernetes.kubeconfig,
+    apiRoot: kubernetes.k8s_api_root,
+    nodeName: kubernetes.node_name,
+    olderFields: {
+      apiRoot: policy.k8s_api_root,
+      token: policy.k8s_auth_token,
+      clientCertificateFile: policy.k8s_client_certificate,
+      clientKeyFile: policy.k8s_client_key,
+      certificateAuthorityFile: policy.k8s_certificate_authority,
+    },
   } as const;
 }
 

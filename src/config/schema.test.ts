@@ -289,6 +289,37 @@ const FIELDS: readonly FieldRow[] = [
     allowed: "URL",
   },
   {
+    field: "kubernetes.node_name",
+    read: (config) => config.kubernetes.nodeName,
+    absent: undefined,
+    valid: [["node-1", "node-1"]],
+    invalid: [["a/b", 'is "a/b"']],
+    allowed: "text without a slash",
+  },
+  {
+    field: "policy.k8s_api_root",
+    read: (config) => config.kubernetes.olderFields.apiRoot,
+    absent: undefined,
+    valid: [["https://10.96.0.1:443", "https://10.96.0.1:443"]],
+    invalid: [["10.96.0.1", 'is "10.96.0.1"']],
+    allowed: "URL",
+  },
+  path((config) => config.kubernetes.olderFields.clientCertificateFile, "policy.k8s_client_certificate", undefined, {
+    k8s_client_key: "/key",
+  }),
+  path((config) => config.kubernetes.olderFields.clientKeyFile, "policy.k8s_client_key", undefined, {
+    k8s_client_certificate: "/cert",
+  }),
+  path((config) => config.kubernetes.olderFields.certificateAuthorityFile, "policy.k8s_certificate_authority"),
+  {
+    field: "policy.k8s_auth_token",
+    read: (config) => config.kubernetes.olderFields.token,
+    absent: undefined,
+    valid: [["word", "word"]],
+    invalid: [[1, "is 1"]],
+    allowed: "text",
+  },
+  {
     field: "policy.type",
     read: (config) => config.policyType,
     absent: undefined,

@@ -176,16 +176,32 @@ function smallSections() {
     }),
     kubernetes: section("Access to the orchestrator's API", {
       kubeconfig: optional("kubeconfig file (recommended)", filePath),
-      k8s_api_root: optional("URL of the API, as an alternative to a kubeconfig", httpUrl),
+      k8s_api_root: optional(
+        "URL of the API, as an alternative to a kubeconfig; with a kubeconfig it replaces the server of its cluster",
+        httpUrl,
+      ),
+      node_name: optional(
+        "Name of this node's Node object, if it differs from the node name",
+        matchingText("text without a slash", isNodeName),
+      ),
     }),
-    policy: section("Network policy", {
-      type: optional("Enforce the orchestrator's NetworkPolicy resource", oneOf(["k8s"])),
-    }),
+    policy: policySection(),
     feature_control: section("Features that are disabled by default", {
       ip_addrs_no_ipam: defaulting("Enable the `ipAddrsNoIpam` annotation", flag, false),
       floating_ips: defaulting("Enable the `floatingIPs` annotation", flag, false),
     }),
   };
+}
+
+function policySection() {
+  return section("Network policy, and access to the orchestrator's API as older configs have it", {
+    type: optional("Enforce the orchestrator's NetworkPolicy resource", oneOf(["k8s"])),
+    k8s_api_root: optional("URL of the API; `kubernetes.k8s_api_root` takes precedence", httpUrl),
+    k8s_auth_token: optional("Bearer token for the API; takes precedence over that of the kubeconfig", text),
+    k8s_client_certificate: optional("Client certificate for the API; needs `k8s_client_key`", filePath),
+    k8s_client_key: optional("Private key of the client certificate for the API", filePath),
+    k8s_certificate_authority: optional("Root certificates trusted for the API server's certificate", filePath),
+  });
 }
 
 function interfaceFields() {

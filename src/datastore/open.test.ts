@@ -37,6 +37,6 @@ describe("openDatastore()", () => {
   });
 
   test("refuses the orchestrator's datastore with a reason", async () => {
-    await expect(openDatastore({ kind: "orchestrator" })).rejects.toMatchObject({ kind: "config-invalid" });
+    await expect(openDatastore({ kind: "orchestrator", access: {} })).rejects.toMatchObject({ kind: "config-invalid" });
   });
 });

@@ -1,0 +1,36 @@
+/** How a config says to reach the orchestrator's API. Pure: `src/kube` reads the files and opens connections. */
+import type { NetworkConfig } from "./network-config.ts";
+
+/** What is given here takes precedence over the same setting of the kubeconfig. */
+export interface KubeAccess {
+  /** The first file with a setting wins, as in kubectl's KUBECONFIG. */
+  readonly kubeconfigs?: readonly string[];
+  /** URL of the API. Without a kubeconfig, the token and the CA of the pod are used if there are any. */
+  readonly apiRoot?: string;
+  readonly token?: string;
+  readonly clientCertificateFile?: string;
+  readonly clientKeyFile?: string;
+  readonly certificateAuthorityFile?: string;
+}
+
+/** `undefined` if the config gives no access and its datastore needs none. */
+export function kubeAccess(config: NetworkConfig): KubeAccess | undefined {
+  const { kubeconfig, apiRoot, olderFields } = config.kubernetes;
+  const server = apiRoot ?? olderFields.apiRoot;
+  const isGiven = kubeconfig !== undefined || server !== undefined;
+  if (!isGiven && config.datastoreType !== "orchestrator") return undefined;
+  const { token, clientCertificateFile, clientKeyFile, certificateAuthorityFile } = olderFields;
+  return {
+    ...(kubeconfig === undefined ? {} : { kubeconfigs: [kubeconfig] }),
+    ...(server === undefined ? {} : { apiRoot: withoutApiPath(server) }),
+    ...(token === undefined ? {} : { token }),
+    ...(clientCertificateFile === undefined ? {} : { clientCertificateFile }),
+    ...(clientKeyFile === undefined ? {} : { clientKeyFile }),
+    ...(certificateAuthorityFile === undefined ? {} : { certificateAuthorityFile }),
+  };
+}
+
+/** Older configs write `https://host:6443/api/v1/`: what comes before `/api/` is the root. */
+function withoutApiPath(url: string): string {
+  return url.replace(/\/api(?:\/.*)?$/, "").replace(/\/+$/, "");
+}

@@ -1,0 +1,44 @@
+/** What the rest of the program sees of a client of the orchestrator's API; `client.ts` opens one. */
+export interface KubeRequest {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** `/api/v1/namespaces/x/pods/y` */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** `application/json` if absent. */
+  readonly contentType?: string;
+  readonly signal?: AbortSignal;
+  /**
+   * What to do after an attempt without a response. Absent: try again if it cannot have had an effect, or is a GET.
+   * "retry": try again in any case. "once": report it at once.
+   */
+  readonly attempt?: "once" | "retry";
+}
+
+export interface KubeResponse {
+  readonly status: number;
+  readonly text: string;
+  /** Of a 401: which credentials were refused, for the message of `requireOk()`. */
+  readonly credentials?: string;
+}
+
+export interface WatchEvent {
+  readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR";
+  /** The object, as JSON; for an ERROR a Status. */
+  readonly text: string;
+}
+
+export interface KubeClient {
+  /**
+   * Any HTTP status is a result; only a request without a response throws a PluginError (`mayHaveTakenEffect()` tells
+   * whether it may have taken effect). Retry-After is honoured within the time limit.
+   */
+  request(request: KubeRequest): Promise<KubeResponse>;
+  /**
+   * Events until the server or `signal` ends the watch; the caller resumes from the last resourceVersion. History that is
+   * gone is an ERROR event with a Status of code 410. Throws a PluginError for another refusal, or a broken connection.
+   */
+  watch(path: string, query: Readonly<Record<string, string>>, signal: AbortSignal): AsyncIterable<WatchEvent>;
+  /** Ends all requests and watches. */
+  close(): Promise<void>;
+}

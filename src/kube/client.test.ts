@@ -1,0 +1,327 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { makeRoot, makeSigned } from "../../test/support/certificates.ts";
+import { temporaryDirectory } from "../../test/support/temporary-directory.ts";
+import { rejectionOf } from "../../test/support/thrown-by.ts";
+import type { KubeAccess } from "../config/kube-access.ts";
+import { identity } from "../identity.ts";
+import type { KubeClient } from "./api.ts";
+import { type KubeMeans, openKubeClient } from "./client.ts";
+import { mayHaveTakenEffect } from "./failure.ts";
+
+type Answer = (request: Request, count: number) => Response | Promise<Response>;
+
+interface ImitatedApi {
+  readonly url: string;
+  readonly requests: { readonly url: string; readonly headers: Headers }[];
+  [Symbol.dispose](): void;
+}
+
+/** A server that answers as the API does, on loopback; `count` starts at 1. */
+function imitateApi(answer: Answer, tls?: { readonly cert: string; readonly key: string }): ImitatedApi {
+  const requests: { readonly url: string; readonly headers: Headers }[] = [];
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    idleTimeout: 0,
+    ...(tls ? { tls: { cert: Bun.file(tls.cert), key: Bun.file(tls.key) } } : {}),
+    fetch(request) {
+      requests.push({ url: request.url, headers: request.headers });
+      return answer(request, requests.length);
+    },
+  });
+  return {
+    url: `${tls ? "https" : "http"}://127.0.0.1:${server.port}`,
+    requests,
+    [Symbol.dispose]: () => void server.stop(true),
+  };
+}
+
+const LIMITS = { attemptMilliseconds: 300, wholeMilliseconds: 1_500, briefMilliseconds: 200 };
+
+function meansWith(more: Partial<KubeMeans> = {}): KubeMeans {
+  return {
+    environment: {},
+    now: () => new Date(),
+    elapsed: () => performance.now(),
+    warn: () => {},
+    limits: LIMITS,
+    serviceAccountDirectory: "/nonexistent",
+    ...more,
+  };
+}
+
+async function withClient<T>(
+  access: KubeAccess,
+  work: (client: KubeClient) => Promise<T>,
+  means = meansWith(),
+): Promise<T> {
+  const client = await openKubeClient(access, means);
+  try {
+    return await work(client);
+  } finally {
+    await client.close();
+  }
+}
+
+const POD = { method: "GET", path: "/api/v1/namespaces/a/pods/b" } as const;
+
+describe("KubeClient.request()", () => {
+  test("sends path, query, body, token and user agent", async () => {
+    using api = imitateApi(async (request) => new Response(await request.text(), { status: 201 }));
+    const body = '{"n":12345678901234567890}';
+    const response = await withClient({ apiRoot: api.url, token: "secret" }, (client) =>
+      client.request({ method: "POST", path: "/api/v1/x", query: { dryRun: "All", a: "b c" }, body }),
+    );
+
+    expect(response).toEqual({ status: 201, text: body });
+    const [sent] = api.requests;
+    expect(sent?.url).toBe(`${api.url}/api/v1/x?dryRun=All&a=b+c`);
+    expect(sent?.headers.get("authorization")).toBe("Bearer secret");
+    expect(sent?.headers.get("content-type")).toBe("application/json");
+    expect(sent?.headers.get("user-agent")).toStartWith(`${identity.product}/v`);
+  });
+
+  test("any status is a result", async () => {
+    using api = imitateApi(() => new Response("gone", { status: 404 }));
+    const response = await withClient({ apiRoot: api.url }, (client) => client.request(POD));
+    expect(response).toEqual({ status: 404, text: "gone" });
+  });
+
+  test.each([429, 503])("waits as Retry-After says, and sends it again (%d)", async (status) => {
+    using api = imitateApi((_, count) =>
+      count === 1 ? new Response("busy", { status, headers: { "Retry-After": "0.1" } }) : new Response("done"),
+    );
+    const start = performance.now();
+    const response = await withClient({ apiRoot: api.url }, (client) =>
+      client.request({ method: "POST", path: "/api/v1/x", body: "{}" }),
+    );
+
+    expect(response).toEqual({ status: 200, text: "done" });
+    expect(performance.now() - start).toBeGreaterThan(95);
+  });
+
+  test("returns a 429 whose wait is longer than the time limit", async () => {
+    using api = imitateApi(() => new Response("busy", { status: 429, headers: { "Retry-After": "60" } }));
+    const response = await withClient({ apiRoot: api.url }, (client) => client.request(POD));
+    expect(response).toEqual({ status: 429, text: "busy" });
+    expect(api.requests).toHaveLength(1);
+  });
+
+  test("a GET without a response is sent again; a write is not, and may have taken effect", async () => {
+    using api = imitateApi((_, count) => (count === 2 ? new Response("late") : new Promise<never>(() => {})));
+    await withClient({ apiRoot: api.url }, async (client) => {
+      expect(await client.request(POD)).toEqual({ status: 200, text: "late" });
+      const failure = await rejectionOf(() => client.request({ method: "POST", path: "/api/v1/x", body: "{}" }));
+      expect(failure).toMatchObject({ kind: "api-unavailable" });
+      expect(failure.message).toContain('failed at stage "request": no response within the time limit');
+      expect(mayHaveTakenEffect(failure)).toBe(true);
+      expect(api.requests).toHaveLength(3);
+    });
+  });
+
+  test("a write is sent again if the caller allows it", async () => {
+    using api = imitateApi((_, count) => (count === 2 ? new Response("late") : new Promise<never>(() => {})));
+    const response = await withClient({ apiRoot: api.url }, (client) =>
+      client.request({ method: "PATCH", path: "/api/v1/x", body: "{}", attempt: "retry" }),
+    );
+    expect(response.text).toBe("late");
+  });
+
+  test("a refused connection names server and stage, and had no effect", async () => {
+    const failure = await rejectionOf(() =>
+      withClient({ apiRoot: "https://127.0.0.1:1", token: "hidden-word" }, (client) =>
+        client.request({ method: "POST", path: "/api/v1/x", body: "{}" }),
+      ),
+    );
+    expect(failure).toMatchObject({ kind: "api-unavailable" });
+    expect(failure.message).toContain('"https://127.0.0.1:1" failed at stage "connect": the connection was refused');
+    expect(mayHaveTakenEffect(failure)).toBe(false);
+    expect(Bun.inspect(failure)).not.toContain("hidden-word");
+  });
+
+  test("the caller's signal ends it at once", async () => {
+    using api = imitateApi(() => new Promise<never>(() => {}));
+    const start = performance.now();
+    const failure = await rejectionOf(() =>
+      withClient({ apiRoot: api.url }, (client) => client.request({ ...POD, signal: AbortSignal.timeout(50) })),
+    );
+    expect(failure).toMatchObject({ kind: "api-unavailable" });
+    expect(performance.now() - start).toBeLessThan(LIMITS.attemptMilliseconds);
+  });
+
+  test("a datastore's failures have its own kind", async () => {
+    const means = meansWith({ unavailableAs: "datastore-unavailable" });
+    const failure = await rejectionOf(() =>
+      withClient({ apiRoot: "http://127.0.0.1:1" }, (client) => client.request(POD), means),
+    );
+    expect(failure).toMatchObject({ kind: "datastore-unavailable" });
+  });
+
+  test("does not follow a redirection, which would carry the token elsewhere", async () => {
+    using elsewhere = imitateApi(() => new Response("mine"));
+    using api = imitateApi(() => Response.redirect(elsewhere.url, 302));
+    await withClient({ apiRoot: api.url, token: "t" }, (client) => client.request(POD)).catch(() => {});
+    expect(elsewhere.requests).toEqual([]);
+  });
+});
+
+describe("credentials of a KubeClient", () => {
+  test("a token file is read again when it has been replaced", async () => {
+    const directory = temporaryDirectory("kube");
+    using api = imitateApi((request) => new Response(request.headers.get("authorization")));
+    const file = join(directory.path, "token");
+    await Bun.write(file, "first\n");
+    await Bun.write(join(directory.path, "config"), kubeconfigText(api.url, { tokenFile: "token" }));
+    await withClient({ kubeconfigs: [join(directory.path, "config")] }, async (client) => {
+      expect((await client.request(POD)).text).toBe("Bearer first");
+      await Bun.write(file, "the second\n");
+      expect((await client.request(POD)).text).toBe("Bearer the second");
+    });
+  });
+
+  test("the service account of the pod is used with the root of the API", async () => {
+    const directory = temporaryDirectory("kube");
+    using api = imitateApi((request) => new Response(request.headers.get("authorization")));
+    await Bun.write(join(directory.path, "token"), "of-the-pod");
+    const means = meansWith({ serviceAccountDirectory: directory.path });
+    const response = await withClient({ apiRoot: api.url }, (client) => client.request(POD), means);
+    expect(response.text).toBe("Bearer of-the-pod");
+  });
+
+  test("a config without any access says what to set", async () => {
+    const failure = await rejectionOf(() => openKubeClient({}, meansWith()));
+    expect(failure).toMatchObject({ kind: "config-invalid" });
+    expect(failure.details).toContain('"kubernetes.kubeconfig"');
+  });
+
+  test("a missing kubeconfig is named", async () => {
+    const failure = await rejectionOf(() => openKubeClient({ kubeconfigs: ["/nonexistent/config"] }, meansWith()));
+    expect(failure).toMatchObject({ kind: "config-invalid" });
+    expect(failure.message).toBe('Cannot read kubeconfig "/nonexistent/config": there is no such file');
+  });
+
+  test("a refused credential is named with its source", async () => {
+    using api = imitateApi(() => new Response("{}", { status: 401 }));
+    const response = await withClient({ apiRoot: api.url, token: "hidden-word" }, (client) => client.request(POD));
+    expect(response).toMatchObject({ status: 401, credentials: "token of the network config" });
+  });
+});
+
+describe("TLS of a KubeClient", () => {
+  const directory = temporaryDirectory("kube");
+  let root: ReturnType<typeof makeRoot>;
+  let server: ReturnType<typeof makeSigned>;
+
+  beforeAll(() => {
+    root = makeRoot(directory.path, "root");
+    server = makeSigned(directory.path, "server", root);
+  });
+  afterAll(() => directory.remove());
+
+  test("trusts the given root, and uses HTTP/1.1 if the server has nothing else", async () => {
+    using api = imitateApi(() => new Response("ok"), server);
+    const access = { apiRoot: api.url, certificateAuthorityFile: root.cert };
+    const texts = await withClient(access, (client) => Promise.all([client.request(POD), client.request(POD)]));
+    expect(texts.map(({ text }) => text)).toEqual(["ok", "ok"]);
+  });
+
+  test("does not trust another root", async () => {
+    using api = imitateApi(() => new Response("ok"), server);
+    const other = makeRoot(directory.path, "other");
+    const access = { apiRoot: api.url, certificateAuthorityFile: other.cert };
+    const failure = await rejectionOf(() => withClient(access, (client) => client.request(POD)));
+    expect(failure.message).toContain('failed at stage "TLS": the server\'s certificate is not signed by');
+    expect(api.requests).toEqual([]);
+  });
+
+  test("skips verification only if the kubeconfig says so, and warns", async () => {
+    using api = imitateApi(() => new Response("ok"), server);
+    const warnings: string[] = [];
+    const file = join(directory.path, "insecure");
+    await Bun.write(file, kubeconfigText(api.url, {}, { "insecure-skip-tls-verify": true }));
+    const means = meansWith({ warn: (message) => warnings.push(message) });
+    await withClient(
+      { kubeconfigs: [file] },
+      async (client) => {
+        await client.request(POD);
+        await client.request(POD);
+      },
+      means,
+    );
+    expect(warnings).toEqual([expect.stringContaining("is not verified")]);
+  });
+
+  test("verifies the name of tls-server-name", async () => {
+    using api = imitateApi(() => new Response("ok"), server);
+    const file = join(directory.path, "named");
+    const cluster = { "certificate-authority": root.cert };
+    await Bun.write(file, kubeconfigText(api.url, {}, { ...cluster, "tls-server-name": "localhost" }));
+    expect(await withClient({ kubeconfigs: [file] }, (client) => client.request(POD))).toMatchObject({ status: 200 });
+
+    await Bun.write(file, kubeconfigText(api.url, {}, { ...cluster, "tls-server-name": "other.example" }));
+    const failure = await rejectionOf(() => withClient({ kubeconfigs: [file] }, (client) => client.request(POD)));
+    expect(failure.message).toContain("not valid for this host name");
+  });
+});
+
+describe("KubeClient.watch()", () => {
+  const EVENTS = '{"type":"ADDED","object":{"n":12345678901234567890}}\n{"type":"BOOKMARK","object":{}}\n';
+
+  test("returns events with their objects as text", async () => {
+    using api = imitateApi(() => new Response(EVENTS));
+    const events = await withClient({ apiRoot: api.url }, (client) =>
+      Array.fromAsync(client.watch("/api/v1/pods", { resourceVersion: "5" }, new AbortController().signal)),
+    );
+    expect(events).toEqual([
+      { type: "ADDED", text: '{"n":12345678901234567890}' },
+      { type: "BOOKMARK", text: "{}" },
+    ]);
+    const [sent] = api.requests;
+    expect(Object.fromEntries(new URL(sent?.url ?? "").searchParams)).toMatchObject({
+      watch: "1",
+      resourceVersion: "5",
+    });
+  });
+
+  test("history that is gone is an event", async () => {
+    using api = imitateApi(() => new Response('{"code":410}', { status: 410 }));
+    const events = await withClient({ apiRoot: api.url }, (client) =>
+      Array.fromAsync(client.watch("/api/v1/pods", {}, new AbortController().signal)),
+    );
+    expect(events).toEqual([{ type: "ERROR", text: '{"code":410}' }]);
+  });
+
+  test("a refusal names the missing permission", async () => {
+    using api = imitateApi(() => new Response('{"message":"no"}', { status: 403 }));
+    const failure = await rejectionOf(() =>
+      withClient({ apiRoot: api.url }, (client) =>
+        Array.fromAsync(client.watch("/api/v1/pods", {}, new AbortController().signal)),
+      ),
+    );
+    expect(failure.message).toStartWith("Cannot watch pods: the role lacks the permission to watch pods");
+  });
+
+  test("the signal ends it", async () => {
+    const endless = () => new ReadableStream({ start: (to) => to.enqueue(EVENTS) });
+    using api = imitateApi(() => new Response(endless()));
+    const stop = new AbortController();
+    const types: string[] = [];
+    await withClient({ apiRoot: api.url }, async (client) => {
+      for await (const { type } of client.watch("/api/v1/pods", {}, stop.signal)) {
+        types.push(type);
+        if (type === "BOOKMARK") stop.abort();
+      }
+    });
+    expect(types).toEqual(["ADDED", "BOOKMARK"]);
+  });
+});
+
+function kubeconfigText(server: string, user: object, cluster: object = {}): string {
+  return JSON.stringify({
+    clusters: [{ name: "c", cluster: { server, ...cluster } }],
+    users: [{ name: "u", user }],
+    contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
+    "current-context": "x",
+  });
+}

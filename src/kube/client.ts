@@ -1,0 +1,182 @@
+/**
+ * The client of the orchestrator's API: sends requests with the current
+ * credentials, within time limits, and repeats those that may be repeated. It does
+ * not interpret what it sends and receives.
+ *
+ * Requests share one HTTP/2 connection, which is the cheapest for a process that
+ * sends several at once (docs/decisions/kubernetes-client.md). HTTP/1.1 is used for
+ * watches, with a proxy, for a server without HTTP/2, and after a request without a
+ * response: an abandoned HTTP/1.1 connection is closed, whereas the next requests
+ * would wait on a dead HTTP/2 connection as well.
+ */
+import type { KubeAccess } from "../config/kube-access.ts";
+import { type ErrorKind, PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
+import { VERSION } from "../version.ts";
+import type { KubeClient, KubeRequest, KubeResponse, WatchEvent } from "./api.ts";
+import { type Connection, type ConnectionMeans, openConnection } from "./connection.ts";
+import type { Credentials } from "./credentials.ts";
+import { failureOfConnection, isSilence, type KubeFailure, unavailable } from "./failure.ts";
+import { requireOk } from "./require-ok.ts";
+import { LIMITS, type Limits, Retries } from "./retries.ts";
+import { retryAfterMilliseconds } from "./retry-after.ts";
+import { eventsOf } from "./watch-stream.ts";
+
+export interface KubeMeans extends ConnectionMeans {
+  /** Milliseconds that never go back. */
+  readonly elapsed: () => number;
+  /** The name of the program, for the User-Agent; the product's if absent. */
+  readonly program?: string;
+  /** The error kind for an API that cannot be used; a datastore has its own. */
+  readonly unavailableAs?: ErrorKind;
+  readonly limits?: Limits;
+}
+
+/** Reads the files that `access` names; connects with the first request. */
+export async function openKubeClient(access: KubeAccess, means: KubeMeans): Promise<KubeClient> {
+  return new FetchClient(await openConnection(access, means), means);
+}
+
+/** The server ends a watch after some minutes, so that a dead connection is noticed at last. */
+const WATCH_SECONDS = 300;
+const WATCH_GRACE_SECONDS = 30;
+
+interface Attempt {
+  readonly url: string;
+  readonly request: KubeRequest;
+  readonly signal: AbortSignal;
+  readonly protocol: "http2" | "http1.1";
+}
+
+class FetchClient implements KubeClient {
+  private readonly closing = new AbortController();
+  private readonly server: string;
+  private readonly kind: ErrorKind;
+  private protocol: Attempt["protocol"];
+
+  constructor(
+    private readonly connection: Connection,
+    private readonly means: KubeMeans,
+  ) {
+    const { server, cluster } = connection;
+    this.server = server;
+    this.kind = means.unavailableAs ?? "api-unavailable";
+    this.protocol = server.startsWith("https:") && cluster.proxyUrl === undefined ? "http2" : "http1.1";
+  }
+
+  async request(request: KubeRequest): Promise<KubeResponse> {
+    const url = this.urlOf(request.path, request.query);
+    const stop =
+      request.signal === undefined ? this.closing.signal : AbortSignal.any([request.signal, this.closing.signal]);
+    const retries = new Retries(this.means.limits ?? LIMITS, this.means.elapsed, stop);
+    for (let mayRenew = true; ; ) {
+      let response: Response;
+      let text: string;
+      const attempt = { url, request, signal: retries.nextAttempt(), protocol: this.protocol };
+      try {
+        response = await this.send(attempt);
+        text = await response.text();
+      } catch (error) {
+        await this.recover(error, attempt, retries);
+        continue;
+      }
+      if (response.status === 401 && mayRenew && this.connection.credentials.renew()) {
+        mayRenew = false;
+        continue;
+      }
+      const pause = retryAfterMilliseconds(response);
+      if (pause === undefined || request.attempt === "once" || !retries.allow("wait", pause)) {
+        return response.status === 401 ? this.unauthorized(text) : { status: response.status, text };
+      }
+      await retries.pause(pause);
+    }
+  }
+
+  async *watch(path: string, query: Readonly<Record<string, string>>, signal: AbortSignal): AsyncIterable<WatchEvent> {
+    const seconds = Number(query["timeoutSeconds"] ?? WATCH_SECONDS);
+    const wholeQuery = { ...query, watch: "1", timeoutSeconds: String(seconds) };
+    const request: KubeRequest = { method: "GET", path, query: wholeQuery };
+    const limit = AbortSignal.timeout((seconds + WATCH_GRACE_SECONDS) * 1_000);
+    const url = this.urlOf(path, wholeQuery);
+    const ends = AbortSignal.any([signal, this.closing.signal, limit]);
+    try {
+      const response = await this.send({ url, request, signal: ends, protocol: "http1.1" });
+      if (response.ok) return yield* eventsOf(response.body ?? empty());
+      const text = await response.text();
+      if (response.status === 410) return yield { type: "ERROR", text };
+      const refused = response.status === 401 ? await this.unauthorized(text) : { status: response.status, text };
+      requireOk(refused, request, this.kind);
+    } catch (error) {
+      if (ends.aborted) return;
+      throw error instanceof PluginError ? error : this.unavailable(await this.explain(error));
+    }
+  }
+
+  async close(): Promise<void> {
+    this.closing.abort();
+  }
+
+  private urlOf(path: string, query: Readonly<Record<string, string>> | undefined): string {
+    const parameters = query === undefined ? "" : new URLSearchParams(query).toString();
+    return this.server + path + (parameters === "" ? "" : `?${parameters}`);
+  }
+
+  private async send({ url, request, signal, protocol }: Attempt): Promise<Response> {
+    const { credentials, roots, cluster } = this.connection;
+    const [presented, ca] = await Promise.all([credentials.current(), roots()]);
+    const { method, body, contentType = "application/json" } = request;
+    return fetch(url, {
+      method,
+      signal,
+      redirect: "error",
+      // Otherwise Bun closes a watch after minutes of silence.
+      timeout: false,
+      headers: {
+        Accept: "application/json",
+        "User-Agent": `${this.means.program ?? identity.product}/${VERSION}`,
+        ...(presented.authorization === undefined ? {} : { Authorization: presented.authorization }),
+        ...(body === undefined ? {} : { "Content-Type": contentType }),
+      },
+      ...(body === undefined ? {} : { body }),
+      ...(cluster.proxyUrl === undefined ? {} : { proxy: cluster.proxyUrl }),
+      ...(url.startsWith("https:") ? { protocol, tls: tlsOf(cluster, presented, ca) } : {}),
+    });
+  }
+
+  /** Returns when the request may be repeated; throws otherwise. */
+  private async recover(error: unknown, { request, protocol }: Attempt, retries: Retries): Promise<void> {
+    if (error instanceof PluginError) throw error;
+    const failure = failureOfConnection(error);
+    const { cure, effect } = failure.diagnosis;
+    if (cure === "HTTP/1.1" || isSilence(error)) this.protocol = "http1.1";
+    if (cure === "HTTP/1.1" && protocol === "http2") return;
+    const isHarmless = effect === "none" || request.method === "GET" || request.attempt === "retry";
+    const mayRetry = isHarmless && request.attempt !== "once" && (cure === "moment" || cure === "wait");
+    if (!mayRetry || !retries.allow(cure)) throw this.unavailable(await this.explain(failure));
+    await retries.pause();
+  }
+
+  private async explain(error: unknown): Promise<KubeFailure> {
+    return failureOfConnection(error);
+  }
+
+  private unavailable(failure: KubeFailure): PluginError {
+    return unavailable(failure, { server: this.server, kind: this.kind });
+  }
+
+  private async unauthorized(text: string): Promise<KubeResponse> {
+    return { status: 401, text, credentials: this.connection.credentials.description };
+  }
+}
+
+function tlsOf(cluster: Connection["cluster"], { cert, key }: Credentials, ca: string[] | undefined) {
+  const { tlsServerName, skipsTlsVerification } = cluster;
+  return {
+    rejectUnauthorized: skipsTlsVerification === undefined,
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined || key === undefined ? {} : { cert, key }),
+    ...(tlsServerName === undefined ? {} : { serverName: tlsServerName }),
+  };
+}
+
+async function* empty(): AsyncIterable<Uint8Array> {}

@@ -1,0 +1,80 @@
+/** What a response other than success means: a PluginError that names the verb, the resource and what is missing. Pure. */
+import { type ErrorKind, PluginError } from "../errors.ts";
+import { redact } from "../redaction.ts";
+import type { KubeRequest, KubeResponse } from "./api.ts";
+import { describeRequest, type RequestTarget, targetOf } from "./request-target.ts";
+
+interface Refusal {
+  readonly kind: ErrorKind;
+  readonly state: (target: Refused, reason: string) => string;
+  readonly details?: (target: RequestTarget) => string;
+}
+
+interface Refused extends RequestTarget {
+  readonly credentials: string | undefined;
+}
+
+const REFUSALS: Readonly<Record<number, Refusal>> = {
+  401: {
+    kind: "api-unavailable",
+    state: ({ credentials }) => `the API does not accept the ${credentials ?? "credentials"} (401 Unauthorized)`,
+    details: () => "check that they are not expired and that they belong to this cluster",
+  },
+  403: {
+    kind: "api-unavailable",
+    state: (target, reason) => `the role lacks the permission to ${permission(target)} (403 Forbidden: ${reason})`,
+    details: (target) => `add ${rule(target)} to the role`,
+  },
+  404: { kind: "resource-missing", state: (_, reason) => reason },
+  409: { kind: "resource-changed", state: (_, reason) => reason },
+  410: { kind: "api-unavailable", state: (_, reason) => `the requested history is gone (410 Gone: ${reason})` },
+  413: { kind: "record-too-large", state: (_, reason) => reason },
+  422: { kind: "resource-invalid", state: (_, reason) => reason },
+};
+
+/** Returns the text of a successful response; throws a PluginError for any other. */
+export function requireOk(
+  { status, text, credentials }: KubeResponse,
+  request: Pick<KubeRequest, "method" | "path" | "query">,
+  unavailableAs: ErrorKind = "api-unavailable",
+): string {
+  if (status >= 200 && status < 300) return text;
+  const target = { ...targetOf(request), credentials };
+  const reason = redact(reasonIn(text));
+  const refusal = REFUSALS[status];
+  const state = refusal?.state(target, reason) ?? `the API returned status ${status}: ${reason}`;
+  const kind = refusal?.kind ?? "api-unavailable";
+  throw new PluginError(
+    kind === "api-unavailable" ? unavailableAs : kind,
+    `Cannot ${describeRequest(target)}: ${state}`,
+    {
+      details: refusal?.details?.(target) ?? "",
+    },
+  );
+}
+
+/** `get pods in all namespaces`, as a role has to allow it. */
+function permission({ verb, resource, namespace }: RequestTarget): string {
+  return `${verb} ${resource}${namespace === undefined ? "" : ` in namespace "${namespace}"`}`;
+}
+
+function rule({ verb, group, resource }: RequestTarget): string {
+  return `the rule {apiGroups: ["${group}"], resources: ["${resource}"], verbs: ["${verb}"]}`;
+}
+
+/** The message of the API's Status object; of anything else the beginning. */
+function reasonIn(text: string): string {
+  const status = parsed(text);
+  if (typeof status === "object" && status !== null && "message" in status && typeof status.message === "string") {
+    return status.message;
+  }
+  return text.trim().slice(0, 200) || "no reason given";
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
