@@ -157,7 +157,10 @@ class FetchClient implements KubeClient {
   }
 
   private async explain(error: unknown): Promise<KubeFailure> {
-    return failureOfConnection(error);
+    const failure = failureOfConnection(error);
+    if (!this.server.startsWith("https:") || failure.diagnosis.effect !== "none") return failure;
+    const { explainFailure } = await import("./explain.ts");
+    return explainFailure(failure, this.connection, this.means.now());
   }
 
   private unavailable(failure: KubeFailure): PluginError {
@@ -165,7 +168,8 @@ class FetchClient implements KubeClient {
   }
 
   private async unauthorized(text: string): Promise<KubeResponse> {
-    return { status: 401, text, credentials: this.connection.credentials.description };
+    const { describeRefused } = await import("./explain.ts");
+    return { status: 401, text, credentials: await describeRefused(this.connection, this.means.now()) };
   }
 }
 
