@@ -1,5 +1,8 @@
 import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
+import { formatAddress } from "../../ip/address.ts";
+import { describeNodeAllocation } from "../../ipam/leaks/node-records.ts";
+import { releaseLeaks } from "../../ipam/leaks/release.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { paint, paintStderr } from "../paint.ts";
@@ -8,6 +11,7 @@ import { allocatorFor } from "./allocator.ts";
 import { allocationsOf } from "./blocks.ts";
 import { USUAL_GRACE_MILLISECONDS } from "./endpoint-problems.ts";
 import { type Checked, checkOnce, confirmedFindings, type Finding, missingFindings } from "./findings.ts";
+import { type HostLeaks, searchHostIfKnown } from "./host-leaks.ts";
 import { repair } from "./repair.ts";
 
 export const ipamCheck: Command = {
@@ -18,6 +22,7 @@ export const ipamCheck: Command = {
     "Finds addresses that are used twice, outside all pools, or leaked (their endpoint is gone),",
     "endpoints whose address is not allocated, inconsistent or overlapping blocks,",
     "handles that do not match their blocks, and affinities for missing blocks or other nodes' blocks.",
+    "On a host whose node this machine has registered, also finds addresses of its containers that are gone (see ipam gc).",
     "Safe to run at any time: a second check confirms each finding, so operations in progress are not reported.",
     "A finding is unfinished if an operation stopped midway: no address is at risk, and the next operation completes it.",
     "--fix repairs records, merges overlapping blocks, allocates addresses that endpoints use to their containers, and",
@@ -37,8 +42,9 @@ export const ipamCheck: Command = {
     { command: "ipam check -o json", does: "Check, with JSON output for a script" },
   ],
   async run(context, given) {
-    const report = await withDatastore(context, given, (store) =>
+    const report = await withDatastore(context, given, async (store, { kind }) =>
       examine(store, context, {
+        host: await searchHostIfKnown(store, { context, given, isEmbedded: kind === "embedded" }),
         fixes: given.switches.has("fix"),
         graceMilliseconds: given.switches.has("no-grace") ? 0 : USUAL_GRACE_MILLISECONDS,
       }),
@@ -63,14 +69,26 @@ interface Report {
 }
 
 /** `remedy`: what the operator can do about a finding that is not fixed. */
-type Judged = Finding & { readonly fixed: boolean; readonly remedy?: string };
+type Judged = (Finding | ContainerGone) & { readonly fixed: boolean; readonly remedy?: string };
+
+/** An address of this host whose container is gone, as the kernel shows. */
+interface ContainerGone {
+  readonly kind: "container-gone";
+  readonly severity: "unfinished";
+  readonly message: string;
+  readonly address: string;
+}
 
 const RECHECK_DELAY_MILLISECONDS = 200;
 
 async function examine(
   store: Datastore,
   context: Context,
-  { fixes, graceMilliseconds }: { readonly fixes: boolean; readonly graceMilliseconds: number },
+  {
+    fixes,
+    graceMilliseconds,
+    host,
+  }: { readonly fixes: boolean; readonly graceMilliseconds: number; readonly host: HostLeaks | undefined },
 ): Promise<Report> {
   const checked = await checkTwice(store, context, graceMilliseconds);
   const { world, findings } = checked;
@@ -83,7 +101,10 @@ async function examine(
       addresses: world.blocks.reduce((sum, block) => sum + allocationsOf(block).length, 0),
       handles: world.handles.length,
     },
-    findings: isRepaired ? await repairAll(store, context, { checked, graceMilliseconds }) : findings.map(notFixed),
+    findings: [
+      ...(isRepaired ? await repairAll(store, context, { checked, graceMilliseconds }) : findings.map(notFixed)),
+      ...(await judgeHost(store, context, { host, fixes: isRepaired, known: addressesIn(findings) })),
+    ],
     ...(refusal === undefined ? {} : { note: refusal }),
     young: checked.young,
   };
@@ -122,6 +143,32 @@ async function repairAll(
     const remedy = remedies.get(finding);
     if (fixed.has(finding) || remedy === undefined) return { ...finding, fixed: fixed.has(finding) };
     return { ...finding, fixed: false, remedy };
+  });
+}
+
+function addressesIn(findings: readonly Finding[]): ReadonlySet<string> {
+  return new Set(findings.flatMap((finding) => ("address" in finding ? (finding.address ?? []) : [])));
+}
+
+/** `known`: addresses with a finding already. */
+async function judgeHost(
+  store: Datastore,
+  context: Context,
+  {
+    host,
+    fixes,
+    known,
+  }: { readonly host: HostLeaks | undefined; readonly fixes: boolean; readonly known: ReadonlySet<string> },
+): Promise<readonly Judged[]> {
+  const leaks = host?.leaks.filter(({ allocation }) => !known.has(formatAddress(allocation.address))) ?? [];
+  if (host === undefined || leaks.length === 0) return [];
+  const allocator = allocatorFor(store, context);
+  const released = fixes ? await releaseLeaks(leaks, host.records, { store, allocator }) : [];
+  const done = new Set(released.map(formatAddress));
+  return leaks.map(({ allocation, reason }): Judged => {
+    const address = formatAddress(allocation.address);
+    const message = `Address ${describeNodeAllocation(allocation)} is leaked: ${reason}`;
+    return { kind: "container-gone", severity: "unfinished", message, address, fixed: done.has(address) };
   });
 }
 

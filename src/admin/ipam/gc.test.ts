@@ -169,6 +169,22 @@ describe("ipam gc", () => {
     expect([await handles(), await hasEndpoint("node-1", "restarted")]).toEqual([["net.restarted"], true]);
   });
 
+  test('finds what "ipam check" reports at once on the host, and --fix releases', async () => {
+    const address = await attach("gone");
+    const here = { store, hostName: "node-1", now: minutesLater(6) };
+    const check = (words: string) => runInside(`ipam check ${words}`.trim().split(" "), here);
+    const found = await check("");
+    expect(found.code).toBe(EXIT_FAILED);
+    expect(found.stdout).toContain(
+      `Address ${address} (container "gone", interface "eth0" of network "net") is leaked`,
+    );
+    const elsewhere = await runInside(["ipam", "check"], { ...here, hostName: "node-2" });
+    expect(elsewhere.stdout).not.toContain("container-gone");
+
+    expect((await check("--fix")).code).toBe(EXIT_OK);
+    expect([await handles(), await hasEndpoint("node-1", "gone")]).toEqual([[], false]);
+  });
+
   test("gives empty blocks back, except one of each pool", async () => {
     for (let index = 0; index < 12; index++) await attach(`c${index}`);
     const { stdout } = await gc("");

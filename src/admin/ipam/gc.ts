@@ -4,15 +4,15 @@ import { PluginError } from "../../errors.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import { forgetBorrowings } from "../../ipam/leaks/borrowings.ts";
-import { findLeaks, splitBySince, surplusBlocks } from "../../ipam/leaks/find.ts";
+import { surplusBlocks } from "../../ipam/leaks/find.ts";
 import { describeNodeAllocation, readNodeRecords } from "../../ipam/leaks/node-records.ts";
 import { releaseLeaks, releaseSurplus } from "../../ipam/leaks/release.ts";
-import { requireOwnNodeEntry, requireRegisteredByThis, wantedNode } from "../../ipam/node-machine.ts";
 import { type Command, type Context, EXIT_OK, type Given, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { findInstalledNetwork } from "../installed-network.ts";
 import { NODE_NAME_OPTION, nameOfNode } from "../node/node-name.ts";
 import { allocatorFor } from "./allocator.ts";
+import { searchHost } from "./host-leaks.ts";
 
 export const ipamGc: Command = {
   kind: "command",
@@ -71,26 +71,13 @@ interface Collected {
   readonly unjudged: number;
 }
 
-const FIRST_MOMENT = new Date(0);
-
 async function collect(store: Datastore, { node, isEmbedded, context, given }: Search): Promise<Collected> {
   const links = await context.hostLinks();
   // The agent serves calls, and so wires containers, in its own network namespace.
   const isRightNamespace = links.isHostNamespace || given.switches.has("any-namespace");
   if (!isRightNamespace && !given.switches.has("for-agent")) throw otherNamespace();
-  const machine = await context.machineIdentity();
-  const { answers } = await store.read([wantedNode(node)]);
-  const own = { node, machineIdentity: () => machine };
-  // Only this host uses an embedded datastore.
-  if (isEmbedded) requireOwnNodeEntry(answers[0], own);
-  const since = isEmbedded ? FIRST_MOMENT : requireRegisteredByThis(answers[0], own);
-
-  const records = await readNodeRecords(store, node);
-  const evidence = { links, now: context.now() };
-  const judged = given.switches.has("before-registration")
-    ? { certain: records.allocations, earlier: [] }
-    : splitBySince(records.allocations, since);
-  const leaks = findLeaks(judged.certain, evidence);
+  const earlier = given.switches.has("before-registration") ? "judge" : "keep";
+  const { records, leaks, unjudged } = await searchHost(store, { node, isEmbedded, links, earlier }, context);
   const isDryRun = given.switches.has("dry-run");
   const allocator = allocatorFor(store, context);
   const released = isDryRun ? [] : await releaseLeaks(leaks, records, { store, allocator });
@@ -110,7 +97,7 @@ async function collect(store: Datastore, { node, isEmbedded, context, given }: S
     })),
     released: released.map(formatAddress),
     blocks: surplus.map(({ cidr }) => formatPrefix(cidr)),
-    unjudged: findLeaks(judged.earlier, evidence).length,
+    unjudged,
   };
 }
 
