@@ -183,7 +183,7 @@ describe.skipIf(!hasEtcd)(`etcd with users${hasEtcd ? "" : " (skipped: no etcd)"
     const directory = temporaryDirectory("etcd-cn");
     const root = makeRoot(directory.path, "root-ca");
     const server = makeSigned(directory.path, "server", root);
-    const client = makeSigned(directory.path, "client", root, "root");
+    const client = makeSigned(directory.path, "client", root, { subject: "/CN=root" });
     const cluster = await startEtcd({ tls: { ...server, clientCa: root.cert } });
     enableUsers(cluster.endpoints[0] ?? "", [`--cacert=${root.cert}`, `--cert=${client.cert}`, `--key=${client.key}`]);
 

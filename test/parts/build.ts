@@ -8,6 +8,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
+import { goVersionProblem } from "./go-version.ts";
 import { PARTS, type Part, type PartName } from "./table.ts";
 
 /** `path`: the program, or the directory of plugins if the part has several. */
@@ -16,10 +17,10 @@ export type Built = { readonly path: string } | { readonly missing: string };
 /** Go's build cache is useful for several parts of one module, but not kept forever. */
 const BUILD_CACHE_LIMIT_MEGABYTES = 2500;
 
-/** The part, built now if necessary. Without Go or the module proxy: the reason why it is missing. */
+/** The part, built now if necessary. Without a Go that is new enough, or the module proxy: the reason why it is missing. */
 export async function part(name: PartName): Promise<Built> {
   const built = partIfBuilt(name);
-  if ("path" in built || Bun.which("go") === null) return built;
+  if ("path" in built || goProblem(name) !== undefined) return built;
 
   const problem = await build(PARTS[name], directoryOf(name));
   return problem === undefined ? partIfBuilt(name) : { missing: `${name} did not build: ${problem}` };
@@ -27,13 +28,23 @@ export async function part(name: PartName): Promise<Built> {
 
 /** The part if an earlier run built it; never builds. */
 export function partIfBuilt(name: PartName): Built {
-  if (Bun.which("go") === null) return { missing: `${name} needs Go to be built` };
+  const problem = goProblem(name);
+  if (problem !== undefined) return { missing: problem };
   const row: Part = PARTS[name];
   const directory = directoryOf(name);
   if (!existsSync(directory)) return { missing: `${name} is not built: run \`bun test/parts/build.ts ${name}\`` };
   return { path: row.program === undefined ? directory : join(directory, row.program) };
 }
 
+/** Why the Go of this machine cannot build the part; undefined if it can. */
+function goProblem(name: PartName): string | undefined {
+  const module = moduleDirectory(PARTS[name]);
+  const version = Bun.which("go") === null ? undefined : goVersion(module);
+  const problem = goVersionProblem(readFileSync(join(module, "go.mod"), "utf8"), version);
+  return problem === undefined ? undefined : `${name} ${problem}`;
+}
+
+/** Where parts are kept: outside the repository, for every clone of it. */
 function cacheRoot(): string {
   return join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), `${identity.product}-test-parts`);
 }
@@ -44,18 +55,27 @@ function directoryOf(name: PartName): string {
 
 function keyOf(row: Part): string {
   const hash = new Bun.CryptoHasher("sha256");
-  const module = join(import.meta.dir, row.module);
-  for (const file of ["go.mod", "go.sum"]) hash.update(readFileSync(join(module, file)));
+  const module = moduleDirectory(row);
+  const own = [...new Bun.Glob("**/*.go").scanSync(module)].sort();
+  for (const file of ["go.mod", "go.sum", ...own]) hash.update(readFileSync(join(module, file)));
   hash.update(JSON.stringify(row));
-  hash.update(goVersion());
+  hash.update(goVersion(module));
   return hash.digest("hex").slice(0, 16);
 }
 
-let goVersionSeen: string | undefined;
+function moduleDirectory(row: Part): string {
+  return join(import.meta.dir, row.module);
+}
 
-function goVersion(): string {
-  goVersionSeen ??= Bun.spawnSync(["go", "version"]).stdout.toString();
-  return goVersionSeen;
+const goVersions = new Map<string, string>();
+
+/** The Go that builds a module: unless told otherwise, Go fetches the one that the module asks for. */
+function goVersion(module: string): string {
+  const known = goVersions.get(module);
+  if (known !== undefined) return known;
+  const version = Bun.spawnSync(["go", "version"], { cwd: module }).stdout.toString();
+  goVersions.set(module, version);
+  return version;
 }
 
 /** Builds in a directory beside the final one and renames it: an existing part is complete. */
@@ -64,11 +84,11 @@ async function build(row: Part, directory: string): Promise<string | undefined> 
   const script = `
     [ -d "$final" ] && exit 0
     rm -rf "$final".new && mkdir "$final".new
-    nice -n 10 go build -trimpath -ldflags "$flags" -o "$final".new/ "$@" || exit 1
+    nice -n 10 go build -trimpath -tags "$tags" -ldflags "$flags" -o "$final".new/ "$@" || exit 1
     for link in $links; do ln -s "\${link#*=}" "$final".new/"\${link%%=*}"; done
     mv "$final".new "$final"`;
   const child = Bun.spawn(["flock", join(cacheRoot(), "lock"), "sh", "-c", script, "build", ...row.packages], {
-    cwd: join(import.meta.dir, row.module),
+    cwd: moduleDirectory(row),
     env: {
       ...process.env,
       final: directory,
@@ -76,6 +96,7 @@ async function build(row: Part, directory: string): Promise<string | undefined> 
         .map((link) => link.join("="))
         .join(" "),
       flags: ["-s -w", row.linkerFlags ?? ""].join(" ").trim(),
+      tags: row.tags ?? "",
       CGO_ENABLED: "0",
       GOFLAGS: "-mod=readonly -buildvcs=false",
       GOCACHE: join(cacheRoot(), "go-build"),

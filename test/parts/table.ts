@@ -9,13 +9,24 @@ export interface Part {
   readonly packages: readonly string[];
   /** Additional names (symlinks) of a program: name -> program. */
   readonly links?: Readonly<Record<string, string>>;
-  /** The program whose path is the part's path; absent if the part is a directory of plugins (a CNI_PATH). */
+  /** The program whose path is the part's path; absent if the part is a directory of programs. */
   readonly program?: string;
   readonly linkerFlags?: string;
+  readonly tags?: string;
 }
 
 const CALICO = "github.com/projectcalico/calico";
 const PLUGINS = "github.com/containernetworking/plugins";
+const KUBERNETES = "k8s.io/kubernetes";
+const COMPONENTS = [
+  "etcd",
+  "kube-apiserver",
+  "kube-controller-manager",
+  "kube-scheduler",
+  "kube-proxy",
+  "kubelet",
+  "kubectl",
+] as const;
 
 export const PARTS = {
   /** CNI and IPAM plugin of Calico 3.31.0: a cold build takes 3.4 CPU minutes, so only benchmarks build it. */
@@ -47,6 +58,23 @@ export const PARTS = {
       `${PLUGINS}/plugins/main/loopback`,
       `${PLUGINS}/plugins/ipam/host-local`,
     ],
+  },
+  /** Kubernetes 1.37.0 and etcd 3.7.0 as one program with several names, and the programs of the images of its pods. */
+  kubernetes: {
+    module: "kubernetes",
+    packages: ["./kube", "./pause", `${KUBERNETES}/test/images/agnhost`],
+    links: Object.fromEntries(COMPONENTS.map((name) => [name, "kube"])),
+    // A program without a version calls itself v0.0.0 and refuses its peers. Only agnhost has main.Version.
+    linkerFlags: [
+      ...["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"].flatMap((each) => [
+        `-X ${each}.gitVersion=v1.37.0`,
+        `-X ${each}.gitMajor=1`,
+        `-X ${each}.gitMinor=37`,
+        `-X ${each}.gitTreeState=clean`,
+      ]),
+      "-X main.Version=2.66.1",
+    ].join(" "),
+    tags: "grpcnotrace,notest",
   },
 } as const satisfies Readonly<Record<string, Part>>;
 

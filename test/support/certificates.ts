@@ -12,12 +12,19 @@ export function makeRoot(directory: string, name: string): Certificate {
   return { cert, key };
 }
 
+interface Holder {
+  /** As openssl writes it: `/O=group/CN=user`. */
+  readonly subject?: string;
+  /** Additional names of a server: `IP:10.0.0.1`, `DNS:node`. */
+  readonly names?: readonly string[];
+}
+
 /** A certificate for 127.0.0.1 and localhost, valid for servers and clients. */
-export function makeSigned(directory: string, name: string, root: Certificate, commonName?: string): Certificate {
+export function makeSigned(directory: string, name: string, root: Certificate, holder: Holder = {}): Certificate {
   const { cert, key } = pathsOf(directory, name);
   const request = join(directory, `${name}.csr`);
-  const subject = commonName === undefined ? `/O=${name}` : `/CN=${commonName}`;
-  const extensions = ["subjectAltName=IP:127.0.0.1,DNS:localhost", "extendedKeyUsage=serverAuth,clientAuth"];
+  const names = ["IP:127.0.0.1", "DNS:localhost", ...(holder.names ?? [])];
+  const extensions = [`subjectAltName=${names.join(",")}`, "extendedKeyUsage=serverAuth,clientAuth"];
   openssl([
     "req",
     ...NEW_KEY,
@@ -26,7 +33,7 @@ export function makeSigned(directory: string, name: string, root: Certificate, c
     "-out",
     request,
     "-subj",
-    subject,
+    holder.subject ?? `/O=${name}`,
     ...extensions.flatMap((each) => ["-addext", each]),
   ]);
   openssl([

@@ -163,7 +163,7 @@ function requestsIn(metrics: string): Readonly<Record<string, number>> {
   return counts;
 }
 
-async function freePorts(count: number): Promise<readonly number[]> {
+export async function freePorts(count: number): Promise<readonly number[]> {
   const servers = await Promise.all(
     Array.from({ length: count }, async () => {
       const server = createServer().listen(0, "127.0.0.1");
