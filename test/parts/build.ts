@@ -45,7 +45,7 @@ function goProblem(name: PartName): string | undefined {
 }
 
 /** Where parts are kept: outside the repository, for every clone of it. */
-function cacheRoot(): string {
+export function cacheRoot(): string {
   return join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), `${identity.product}-test-parts`);
 }
 

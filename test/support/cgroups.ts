@@ -2,7 +2,7 @@
  * The cgroups of private hosts: the only thing that the kernel does not remove
  * with a PID namespace. Their names are `vt-<pid of the test>-<n>`.
  */
-import { existsSync, readdirSync, rmdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 
 const ROOT = "/sys/fs/cgroup";
@@ -13,6 +13,14 @@ export function sweepCgroups(): void {
     const owner = /^vt-(\d+)-/.exec(name)?.[1];
     if (owner !== undefined && !existsSync(`/proc/${owner}`)) removeCgroups(name);
   }
+}
+
+/** Creates the cgroup in every hierarchy, for programs that expect it to be there. */
+export function makeCgroups(name: string): void {
+  const [first = ROOT, ...others] = hierarchies();
+  const isVersion2 = existsSync(join(first, "cgroup.procs"));
+  const roots = isVersion2 ? [first] : others.filter((each) => existsSync(join(each, "cgroup.procs")));
+  for (const root of roots) mkdirSync(join(root, name), { recursive: true });
 }
 
 export function removeCgroups(name: string): void {

@@ -20,7 +20,7 @@ export interface Containerd extends Disposable {
   execInSandbox(id: string, command: readonly string[]): Promise<string>;
 }
 
-const SOCKET = "/run/containerd/containerd.sock";
+export const SOCKET = "/run/containerd/containerd.sock";
 
 export function containerdProblem(): string | undefined {
   const missing = ["containerd", "ctr", "runc"].filter((program) => Bun.which(program) === null);
@@ -30,7 +30,7 @@ export function containerdProblem(): string | undefined {
 
 export async function startContainerd(host: Host): Promise<Containerd> {
   const config = join(host.directory, "containerd.toml");
-  host.writeFile(config, configuration(host));
+  host.writeFile(config, containerdConfig(host, IMAGE));
   const archive = makeImageArchive(host, makeRootfs(host));
   host.start(["containerd", "-c", config], "containerd.log");
   await pollUntil(() => existsSync(host.view(SOCKET)), "containerd's socket");
@@ -64,7 +64,7 @@ export async function startContainerd(host: Host): Promise<Containerd> {
 }
 
 /** `restrict_oom_score_adj`: hosts without CAP_SYS_RESOURCE cannot lower the score. */
-function configuration(host: Host): string {
+export function containerdConfig(host: Host, sandboxImage: string): string {
   const at = (name: string) => join(host.directory, name);
   const unused = ["btrfs", "zfs", "aufs", "devmapper"].map((kind) => `"io.containerd.snapshotter.v1.${kind}"`);
   return `
@@ -77,7 +77,7 @@ disabled_plugins = [${unused.join(", ")}, "io.containerd.internal.v1.tracing"]
 [plugins."io.containerd.internal.v1.opt"]
   path = "${at("containerd-opt")}"
 [plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "${IMAGE}"
+  sandbox_image = "${sandboxImage}"
   disable_apparmor = true
   restrict_oom_score_adj = true
   disable_hugetlb_controller = true

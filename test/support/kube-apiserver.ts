@@ -59,8 +59,17 @@ export function apiServerProblem(): string | undefined {
 }
 
 /** The path of a Kubernetes program; only if there is no problem. */
-function kubeProgram(
-  name: "etcd" | "kube-apiserver" | "kube-controller-manager" | "kube-scheduler" | "kube-proxy" | "kubelet" | "kubectl",
+export function kubeProgram(
+  name:
+    | "etcd"
+    | "kube-apiserver"
+    | "kube-controller-manager"
+    | "kube-scheduler"
+    | "kube-proxy"
+    | "kubelet"
+    | "kubectl"
+    | "agnhost"
+    | "pause",
 ): string {
   const built = partIfBuilt("kubernetes");
   if ("missing" in built) throw new Error(built.missing);

@@ -5,6 +5,7 @@
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Host } from "./host.ts";
+import { writeImageArchive } from "./oci-image.ts";
 
 /** Named like an image of a local registry, so that no client adds a registry of its own. */
 export const IMAGE = "vt.invalid/busybox:1";
@@ -31,10 +32,15 @@ function needsLoader(program: Buffer): boolean {
   return Array.from({ length: count }, (_, index) => program.readUInt32LE(start + index * size)).includes(3);
 }
 
-/** Creates the root file system in the host; returns its path there. `/www/index.html` contains "hello\n". */
+/** Creates the root file system in the host; returns its path there. */
 export function makeRootfs(host: Host): string {
   const rootfs = join(host.directory, "rootfs");
-  const outside = host.view(rootfs);
+  fillRootfs(host.view(rootfs));
+  return rootfs;
+}
+
+/** Writes busybox and its applets into a directory; `/www/index.html` contains "hello\n". */
+export function fillRootfs(outside: string): void {
   for (const folder of ["bin", "proc", "sys", "dev", "tmp", "etc", "run", "root", "www"]) {
     mkdirSync(join(outside, folder), { recursive: true });
   }
@@ -44,45 +50,16 @@ export function makeRootfs(host: Host): string {
   for (const applet of APPLETS) symlinkSync("busybox", join(outside, "bin", applet));
   writeFileSync(join(outside, "etc/passwd"), "root:x:0:0:root:/root:/bin/sh\n");
   writeFileSync(join(outside, "www/index.html"), "hello\n");
-  return rootfs;
 }
 
 /** Creates the image's archive from the root file system; returns its path in the host. */
 export async function makeImageArchive(host: Host, rootfs: string): Promise<string> {
-  const layout = join(host.directory, "image");
-  mkdirSync(host.view(join(layout, "blobs/sha256")), { recursive: true });
-  await host.must(["tar", "--numeric-owner", "-C", rootfs, "-cf", join(layout, "layer.tar"), "."]);
-
-  const blob = (content: Uint8Array | string) => {
-    const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
-    const hash = new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
-    writeFileSync(host.view(join(layout, "blobs/sha256", hash)), bytes);
-    return { digest: `sha256:${hash}`, size: bytes.length };
-  };
-  const layer = blob(readFileSync(host.view(join(layout, "layer.tar"))));
-  const config = blob(
-    JSON.stringify({
-      architecture: process.arch === "x64" ? "amd64" : process.arch,
-      os: "linux",
-      config: { Entrypoint: PAUSE, Env: ["PATH=/bin"] },
-      rootfs: { type: "layers", diff_ids: [layer.digest] },
-    }),
-  );
-  const oci = "application/vnd.oci.image";
-  const manifest = blob(
-    JSON.stringify({
-      schemaVersion: 2,
-      mediaType: `${oci}.manifest.v1+json`,
-      config: { mediaType: `${oci}.config.v1+json`, ...config },
-      layers: [{ mediaType: `${oci}.layer.v1.tar`, ...layer }],
-    }),
-  );
-  const annotations = { "io.containerd.image.name": IMAGE, "org.opencontainers.image.ref.name": "1" };
-  const index = { schemaVersion: 2, manifests: [{ mediaType: `${oci}.manifest.v1+json`, ...manifest, annotations }] };
-  host.writeFile(join(layout, "index.json"), JSON.stringify(index));
-  host.writeFile(join(layout, "oci-layout"), `{"imageLayoutVersion":"1.0.0"}`);
-
   const archive = join(host.directory, "image.tar");
-  await host.must(["tar", "-C", layout, "-cf", archive, "oci-layout", "index.json", "blobs"]);
+  await writeImageArchive({
+    name: IMAGE,
+    rootfs: host.view(rootfs),
+    entrypoint: PAUSE,
+    archive: host.view(archive),
+  });
   return archive;
 }

@@ -1,0 +1,38 @@
+/** A daemon on a private host that a test kills and starts again. */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Host } from "./host.ts";
+
+export interface HostDaemon {
+  /** Ends it at once, and waits until it has ended. */
+  kill(): Promise<void>;
+  /** Starts it; it must have ended. */
+  start(): void;
+  /** The end of what it has logged since it was started. */
+  log(): string;
+}
+
+const LOG_END_CHARACTERS = 3_000;
+
+export function startHostDaemon(host: Host, name: string, command: readonly string[]): HostDaemon {
+  let starts = 0;
+  const logName = () => `${name}-${starts}.log`;
+  const start = () => {
+    starts += 1;
+    return host.start(command, logName());
+  };
+  let child = start();
+  return {
+    async kill() {
+      // The child has entered the host's process namespace and waits for the daemon, its own only child.
+      const children = `/proc/${child.pid}/task/${child.pid}/children`;
+      const pid = existsSync(children) ? Number(readFileSync(children, "utf8").trim()) : 0;
+      if (pid > 0) process.kill(pid, "SIGKILL");
+      await child.exited;
+    },
+    start() {
+      child = start();
+    },
+    log: () => readFileSync(host.view(join(host.directory, logName())), "utf8").slice(-LOG_END_CHARACTERS),
+  };
+}
