@@ -9,6 +9,7 @@ import { Glob } from "bun";
 import { type InstalledDatastore, installedListName } from "../src/config/installed-network-list.ts";
 import { identity } from "../src/identity.ts";
 import { adminPage } from "./docs/admin-page.ts";
+import { annotationsPage } from "./docs/annotations-page.ts";
 import { brokenLinks } from "./docs/broken-links.ts";
 import { errorsPage } from "./docs/errors-page.ts";
 import { networkConfigPage } from "./docs/network-config-page.ts";
@@ -20,6 +21,7 @@ const PAGES: Readonly<Record<string, () => string>> = {
   ...networkListPage("etcd"),
   ...networkListPage("embedded"),
   [`deploy/${identity.nodeAgent}.service`]: () => nodeService(identity, CNI_BIN_DIRECTORY),
+  "docs/annotations.md": annotationsPage,
   "docs/errors.md": errorsPage,
   "docs/network-config.md": networkConfigPage,
   "docs/resources.md": resourcesPage,

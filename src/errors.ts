@@ -207,6 +207,13 @@ export const ERROR_TABLE = {
     meaning: "A requested host port is already mapped to another container",
     remedy: "Choose another host port, or remove the container named in the message",
   },
+  "annotation-invalid": {
+    code: 121,
+    retry: "no",
+    meaning: "An annotation of the pod or its namespace is malformed, or requests what the network does not allow",
+    remedy:
+      "Correct or remove the annotation named in the message; a new pod of a controller gets the one of its template",
+  },
   internal: {
     code: 999,
     retry: "no",

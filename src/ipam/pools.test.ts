@@ -67,6 +67,13 @@ describe("choosePools()", () => {
     expect(error.details).toContain("off 10.3.0.0/16 (disabled)");
   });
 
+  test("says where a pool is requested, and of which pool it is only a part", () => {
+    const error = thrownBy(() => names({ asked: ["10.1.0.0/24"], place: 'annotation "x" of pod "a/b"' }));
+
+    expect(error.message).toContain('"10.1.0.0/24" (annotation "x" of pod "a/b")');
+    expect(error.message).toContain('only a part of pool "blue"');
+  });
+
   test.each([
     ["no pool selects the node", { family: 4 as const, intendedUse: "Nothing" }],
     ["the pool asked for does not allow the use", { asked: ["tunnels"] }],

@@ -8,7 +8,7 @@
  */
 import { PluginError } from "../errors.ts";
 import { type Address, type Family, formatAddress } from "../ip/address.ts";
-import { formatPrefix, isSamePrefix, type Prefix, parsePrefix, prefixContains } from "../ip/prefix.ts";
+import { formatPrefix, isSamePrefix, type Prefix, parsePrefix, prefixContains, prefixCovers } from "../ip/prefix.ts";
 import { quoted } from "../quote.ts";
 
 /** What the allocator needs to know about an IPPool. */
@@ -33,6 +33,8 @@ export interface PoolWish {
   readonly family: Family;
   /** CIDRs or names; if `undefined` or empty, the node selectors decide. */
   readonly asked?: readonly string[] | undefined;
+  /** Where they are requested, for messages. */
+  readonly place?: string | undefined;
   readonly intendedUse: string;
   readonly node: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -40,7 +42,8 @@ export interface PoolWish {
 
 export function choosePools(pools: readonly Pool[], wish: PoolWish): readonly Pool[] {
   const asked = wish.asked ?? [];
-  const chosen = asked.length > 0 ? askedPools(pools, wish.family, asked) : selectingPools(pools, wish);
+  const chosen =
+    asked.length > 0 ? askedPools(pools, wish.family, { asked, place: wish.place }) : selectingPools(pools, wish);
   const usable = chosen.filter((pool) => pool.allowedUses.includes(wish.intendedUse));
   if (usable.length > 0) return usable;
   throw new PluginError("addresses-exhausted", `Cannot assign an IPv${wish.family} address: ${whyNone(chosen, wish)}`, {
@@ -49,20 +52,26 @@ export function choosePools(pools: readonly Pool[], wish: PoolWish): readonly Po
 }
 
 /** The enabled pool that contains the address; throws if there is none, or if it is not one of those `asked` for. */
-export function poolHolding(pools: readonly Pool[], address: Address, asked: readonly string[] = []): Pool {
+export function poolHolding(
+  pools: readonly Pool[],
+  address: Address,
+  { asked = [], place, shown }: Pick<PoolWish, "asked" | "place"> & { readonly shown?: string } = {},
+): Pool {
+  const outside = (state: string, listed: readonly Pool[]) =>
+    new PluginError(
+      "address-outside-pools",
+      `Cannot assign address ${shown ?? `"${formatAddress(address)}"`}: ${state}`,
+      {
+        details: describePools(listed),
+      },
+    );
   const pool = pools.find((each) => !each.disabled && prefixContains(each.cidr, address));
-  if (pool === undefined) throw outside(address, "it is not in an enabled pool", pools);
+  if (pool === undefined) throw outside("it is not in an enabled pool", pools);
   if (asked.length === 0) return pool;
-  const allowed = askedPools(pools, address.family, asked);
+  const allowed = askedPools(pools, address.family, { asked, place });
   if (allowed.includes(pool)) return pool;
-  const field = `"ipam.ipv${address.family}_pools"`;
-  throw outside(address, `it is in pool "${pool.name}", which is not listed in ${field} of the network`, allowed);
-}
-
-function outside(address: Address, state: string, pools: readonly Pool[]): PluginError {
-  return new PluginError("address-outside-pools", `Cannot assign address "${formatAddress(address)}": ${state}`, {
-    details: describePools(pools),
-  });
+  const list = place ?? `"ipam.ipv${address.family}_pools" of the network`;
+  throw outside(`it is in pool "${pool.name}", which is not listed in ${list}`, allowed);
 }
 
 /** `pools: blue 10.0.0.0/16, red fd00::/64 (disabled)`: the pools that could have been requested, for error messages. */
@@ -76,14 +85,17 @@ function describePool({ name, cidr, disabled, nodeSelector }: Pool): string {
   return `${name} ${formatPrefix(cidr)}${limits.length === 0 ? "" : ` (${limits.join(", ")})`}`;
 }
 
-function askedPools(pools: readonly Pool[], family: Family, asked: readonly string[]): readonly Pool[] {
+function askedPools(
+  pools: readonly Pool[],
+  family: Family,
+  { asked, place }: { readonly asked: readonly string[]; readonly place: string | undefined },
+): readonly Pool[] {
   const chosen = asked.map((text) => {
     const pool = poolNamed(pools, text);
-    const fault = pool ? faultOf(pool, family) : "no such pool";
+    const fault = pool ? faultOf(pool, family) : whyUnknown(pools, text);
     if (!pool || fault) {
-      throw new PluginError("pool-unknown", `Cannot use pool ${quoted(text)}: ${fault}`, {
-        details: describePools(pools),
-      });
+      const shown = place === undefined ? quoted(text) : `${quoted(text)} (${place})`;
+      throw new PluginError("pool-unknown", `Cannot use pool ${shown}: ${fault}`, { details: describePools(pools) });
     }
     return pool;
   });
@@ -93,6 +105,13 @@ function askedPools(pools: readonly Pool[], family: Family, asked: readonly stri
 function poolNamed(pools: readonly Pool[], text: string): Pool | undefined {
   const cidr = parsePrefix(text);
   return cidr ? pools.find((pool) => isSamePrefix(pool.cidr, cidr)) : pools.find((pool) => pool.name === text);
+}
+
+function whyUnknown(pools: readonly Pool[], text: string): string {
+  const cidr = parsePrefix(text);
+  const around = cidr && pools.find((pool) => prefixCovers(pool.cidr, cidr));
+  if (around === undefined) return "no such pool";
+  return `it is only a part of pool "${around.name}"; use the pool's name, or its CIDR ${formatPrefix(around.cidr)}`;
 }
 
 function faultOf(pool: Pool, family: Family): string | undefined {

@@ -6,10 +6,20 @@ import type { Owner } from "./block.ts";
 import type { ThisMachine } from "./node-machine.ts";
 import type { Pool } from "./pools.ts";
 
-/** One address: any address of a family, or a given one. With `pools`, CIDRs or names, only an address in one of them. */
+/**
+ * One address: any address of a family, or a given one. With `pools` only an address in one of them. `place`: the
+ * annotation that asks for it, for messages.
+ */
 export type Wish =
-  | { readonly kind: "automatic"; readonly family: Family; readonly pools?: readonly string[] | undefined }
-  | { readonly kind: "given"; readonly address: Address; readonly pools?: readonly string[] | undefined };
+  | ({ readonly kind: "automatic"; readonly family: Family } & WishedPools)
+  | ({ readonly kind: "given"; readonly address: Address; readonly place?: string | undefined } & WishedPools);
+
+export interface WishedPools {
+  /** CIDRs or names; absent: the node selectors decide. */
+  readonly pools?: readonly string[] | undefined;
+  /** Where the pools are requested, for messages; absent: in the network config. */
+  readonly poolsPlace?: string | undefined;
+}
 
 export interface AssignRequest extends Owner {
   /** Addresses that the owner holds under another node's name are recorded for this one: see `onAnyNode`. */

@@ -50,6 +50,41 @@ describe("wishesOf()", () => {
     expect(plan(ipam, ...requested)).toEqual([...wishes]);
   });
 
+  test("prefers pools in annotations over those of the config, each family on its own", () => {
+    const sources = {
+      ipam: decode({
+        ipam: { type: identity.ipamType, assign_ipv6: "true", ipv4_pools: ["blue"], ipv6_pools: ["blue6"] },
+      }).ipam,
+      annotated: { pools: { 4: { pools: ["red"], place: "annotation" } } },
+    };
+
+    expect(wishesOf({ ...sources, requested: [] })).toEqual([
+      { ...automatic(4, ["red"]), poolsPlace: "annotation" },
+      automatic(6, ["blue6"]),
+    ]);
+    const requested = [{ address: address("10.0.0.9"), place: "IP of CNI_ARGS" }];
+    expect(wishesOf({ ...sources, requested })).toEqual([
+      { ...given("10.0.0.9", ["red"]), poolsPlace: "annotation" },
+      automatic(6, ["blue6"]),
+    ]);
+  });
+
+  test.each([[["10.0.0.9"]], [["fd00::9"]], [["10.0.0.9", "fd00::9"]]])(
+    "wishes for addresses in annotations and for nothing else: %p",
+    (texts) => {
+      const wishes = wishesOf({
+        ipam: decode({ ipam: { type: identity.ipamType, assign_ipv6: "true", ipv4_pools: ["blue"] } }).ipam,
+        requested: [{ address: address("10.0.0.8"), place: "IP of CNI_ARGS" }],
+        annotated: {
+          addresses: texts.map((text) => ({ address: address(text), place: "annotation" })),
+          pools: { 4: { pools: ["red"], place: "annotation" } },
+        },
+      });
+
+      expect(wishes).toEqual(texts.map((text) => ({ ...given(text), place: "annotation" })));
+    },
+  );
+
   test("refuses two addresses of one family, and says where each is requested", () => {
     const failure = thrownBy(() => plan({}, "10.0.0.9", "fd00::9", "10.0.0.10"));
 

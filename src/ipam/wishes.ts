@@ -1,39 +1,72 @@
 /**
  * Which addresses an attachment asks the allocator for.
  *
- *   annotations (not yet)  >  requests of the runtime  >  network config  >  node selectors of the pools
+ *   annotations  >  requests of the runtime  >  network config  >  node selectors of the pools
  *
- * For each family the first source that asks decides; a family that the runtime
- * does not ask for is assigned as the config says. An address that the runtime
- * asks for must be in the pools that the config lists for its family. If the
- * config lists none, the allocator takes any pool that selects the node.
+ * Addresses in an annotation are all that the attachment gets. Otherwise the first
+ * source that asks decides for each family; a family that the runtime does not ask
+ * for is assigned as the config says. An address that the runtime asks for must be
+ * in the pools that an annotation, or else the config, lists for its family. If
+ * none are listed, the allocator takes any pool that selects the node.
  * Pure.
  */
 import type { NetworkConfig } from "../config/network-config.ts";
 import { PluginError } from "../errors.ts";
 import { type Family, formatAddress } from "../ip/address.ts";
-import type { Wish } from "./request.ts";
+import type { Wish, WishedPools } from "./request.ts";
 import type { RequestedAddress } from "./requested-addresses.ts";
 
 /** What each source asks for. */
 export interface WishSources {
   readonly ipam: Pick<NetworkConfig["ipam"], "assignIpv4" | "assignIpv6" | "ipv4Pools" | "ipv6Pools">;
   readonly requested: readonly RequestedAddress[];
+  readonly annotated?: AnnotatedWishes;
 }
 
-export function wishesOf({ ipam, requested }: WishSources): readonly Wish[] {
+/** What the annotations of a pod and its namespace ask for. */
+export interface AnnotatedWishes {
+  /** At most one of each family; the attachment gets no others. */
+  readonly addresses?: readonly RequestedAddress[];
+  readonly pools: Readonly<Partial<Record<Family, PoolRequest>>>;
+}
+
+export interface PoolRequest {
+  /** CIDRs or names. */
+  readonly pools: readonly string[];
+  /** Where they are requested, for messages. */
+  readonly place: string;
+}
+
+export function wishesOf(sources: WishSources): readonly Wish[] {
+  const { ipam, requested, annotated } = sources;
+  const addresses = annotated?.addresses ?? requested;
+  const isAssigned = annotated?.addresses === undefined ? { 4: ipam.assignIpv4, 6: ipam.assignIpv6 } : NOT_ASSIGNED;
   const wishes: Wish[] = [];
-  const given4 = onlyOne(requested, 4);
-  if (given4 !== undefined) wishes.push({ kind: "given", address: given4.address, pools: asked(ipam.ipv4Pools) });
-  else if (ipam.assignIpv4) wishes.push({ kind: "automatic", family: 4, pools: asked(ipam.ipv4Pools) });
-  const given6 = onlyOne(requested, 6);
-  if (given6 !== undefined) wishes.push({ kind: "given", address: given6.address, pools: asked(ipam.ipv6Pools) });
-  else if (ipam.assignIpv6) wishes.push({ kind: "automatic", family: 6, pools: asked(ipam.ipv6Pools) });
+  for (const family of FAMILIES) {
+    const given = onlyOne(addresses, family);
+    if (given !== undefined) wishes.push(givenWish(given, sources));
+    else if (isAssigned[family]) wishes.push({ kind: "automatic", family, ...listedPools(family, sources) });
+  }
   if (wishes.length > 0) return wishes;
   throw new PluginError(
     "config-invalid",
     'Cannot assign an address: "ipam.assign_ipv4" and "ipam.assign_ipv6" are both "false", and no address was requested',
   );
+}
+
+const FAMILIES = [4, 6] as const;
+const NOT_ASSIGNED = { 4: false, 6: false };
+
+/** An address in an annotation takes precedence over every list of pools. */
+function givenWish({ address, place }: RequestedAddress, sources: WishSources): Wish {
+  if (sources.annotated?.addresses !== undefined) return { kind: "given", address, place };
+  return { kind: "given", address, ...listedPools(address.family, sources) };
+}
+
+function listedPools(family: Family, { ipam, annotated }: WishSources): WishedPools {
+  const request = annotated?.pools[family];
+  if (request !== undefined) return { pools: request.pools, poolsPlace: request.place };
+  return { pools: asked(family === 4 ? ipam.ipv4Pools : ipam.ipv6Pools) };
 }
 
 function onlyOne(requested: readonly RequestedAddress[], family: Family): RequestedAddress | undefined {

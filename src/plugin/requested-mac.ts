@@ -35,12 +35,13 @@ function decoded(value: unknown, place: string): Requested | undefined {
   if (value === undefined || value === null || value === "") return undefined;
   const kind = place.startsWith('"') ? "config-invalid" : "environment-invalid";
   const mac = typeof value === "string" ? parseMac(value) : undefined;
-  const problem = mac === undefined ? "it is not a MAC address such as 02:42:ac:11:00:02" : problemOf(mac);
+  const problem = mac === undefined ? "it is not a MAC address such as 02:42:ac:11:00:02" : macProblem(mac);
   if (mac !== undefined && problem === undefined) return { mac, place };
   throw new PluginError(kind, `Cannot use ${place} ${quoted(value)}: ${problem}`);
 }
 
-function problemOf(mac: Uint8Array): string | undefined {
+/** Why an interface cannot have this MAC; `undefined` if it can. */
+export function macProblem(mac: Uint8Array): string | undefined {
   const text = formatMac(mac);
   if (text === "00:00:00:00:00:00") return "it is not the address of an interface";
   if (!isUnicastMac(mac)) return "it is a group address; the last bit of its first byte must be 0";

@@ -80,6 +80,7 @@ function withPools(search: Search, wish: Extract<Wish, { kind: "automatic" }>): 
   const pools = choosePools(view.pools(), {
     family,
     asked: wish.pools,
+    place: wish.poolsPlace,
     intendedUse: request.intendedUse,
     node: request.node,
     labels: view.nodeLabels() ?? {},

@@ -23,7 +23,7 @@ import { heldAddress, keepAddress } from "./held-address.ts";
 export type GivenWish = Extract<Wish, { kind: "given" }>;
 
 export function givenAddress(search: Search, wish: GivenWish): Choice {
-  return whatIsHeld(search, wish.address) ?? otherThanHeld(search, wish.address) ?? fromPool(search, wish);
+  return whatIsHeld(search, wish.address) ?? otherThanHeld(search, wish) ?? fromPool(search, wish);
 }
 
 /** Who holds it gets it back, whatever became of its pool. */
@@ -41,53 +41,60 @@ function whatIsHeld(search: Search, address: Address): Choice | undefined {
 }
 
 /** An attachment has one address of a family: a second one would stay unrecorded in the container. */
-function otherThanHeld(search: Search, address: Address): Choice | undefined {
+function otherThanHeld(search: Search, wish: GivenWish): Choice | undefined {
   const held = heldAddress(search);
   if (held === undefined || held.kind === "read") return held;
   const { block, ordinal } = held.kind === "take" ? held.taken : held;
   const current = formatAddress(addressAt(block, ordinal));
   throw new PluginError(
     "address-taken",
-    `Cannot assign address "${formatAddress(address)}": the container already has "${current}" in this network`,
+    `Cannot assign address ${describeGiven(wish)}: the container already has "${current}" in this network`,
     { details: "run DEL first" },
   );
 }
 
-function fromPool(search: Search, { address, pools }: GivenWish): Choice {
+/** `"10.0.0.5"`, and the annotation that asks for it. */
+function describeGiven({ address, place }: Pick<GivenWish, "address" | "place">): string {
+  const text = `"${formatAddress(address)}"`;
+  return place === undefined ? text : `${text} (${place})`;
+}
+
+function fromPool(search: Search, wish: GivenWish): Choice {
+  const { address, pools: asked, poolsPlace } = wish;
   const { view, request, sequenceNumber } = search;
   if (search.isHostAddress(address)) {
     const reason = "this host, or its gateway, has it";
-    throw new PluginError("address-taken", `Cannot assign address "${formatAddress(address)}": ${reason}`);
+    throw new PluginError("address-taken", `Cannot assign address ${describeGiven(wish)}: ${reason}`);
   }
-  const pool = poolHolding(view.pools(), address, pools);
+  const pool = poolHolding(view.pools(), address, { asked, place: poolsPlace, shown: describeGiven(wish) });
   const cidr = blockOf(address, pool.blockLength);
   const known = view.block(cidr);
   if (known.kind === "unknown") return { kind: "read", wanted: [view.wantedBlock(cidr)] };
-  if (known.kind === "present") return fromExistingBlock(search, address, known);
+  if (known.kind === "present") return fromExistingBlock(search, wish, known);
 
   const block = emptyBlock(cidr, hostAffinity(request.node), sequenceNumber);
   const taken = assignOrdinal(block, ordinalIn(block, address) ?? -1, search.attributes);
-  if (!taken) throw takenBy(address, undefined);
+  if (!taken) throw takenBy(wish, undefined);
   return takeAndClaim(search, { taken, before: { block }, affinity: view.affinity(cidr) });
 }
 
-function fromExistingBlock(search: Search, address: Address, known: KnownBlock): Choice {
+function fromExistingBlock(search: Search, wish: GivenWish, known: KnownBlock): Choice {
   const { view, request, attributes } = search;
   const { block } = known;
-  const ordinal = ordinalIn(block, address) ?? -1;
+  const ordinal = ordinalIn(block, wish.address) ?? -1;
   if (view.configuration().strictAffinity && block.affinity !== hostAffinity(request.node)) {
     const owner = block.affinity ?? "nobody";
     throw new PluginError(
       "address-taken",
-      `Cannot assign address "${formatAddress(address)}": its block belongs to ${quoted(owner)} and strictAffinity is on`,
+      `Cannot assign address ${describeGiven(wish)}: its block belongs to ${quoted(owner)} and strictAffinity is on`,
     );
   }
   const taken: Taken | undefined = assignOrdinal(block, ordinal, attributes);
-  if (!taken) throw takenBy(address, attributesOf(block, ordinal));
+  if (!taken) throw takenBy(wish, attributesOf(block, ordinal));
   return takeFrom(search, known, taken);
 }
 
-function takenBy(address: Address, owner: BlockAttribute | undefined): PluginError {
+function takenBy(wish: GivenWish, owner: BlockAttribute | undefined): PluginError {
   const { pod, namespace, container, node } = owner?.secondary ?? {};
   const who = [
     container === undefined ? [] : `container ${quoted(container)}`,
@@ -97,6 +104,6 @@ function takenBy(address: Address, owner: BlockAttribute | undefined): PluginErr
   ].flat();
   return new PluginError(
     "address-taken",
-    `Cannot assign address "${formatAddress(address)}": it is taken by ${who.join(", ")}`,
+    `Cannot assign address ${describeGiven(wish)}: it is taken by ${who.join(", ")}`,
   );
 }

@@ -1,0 +1,100 @@
+/** The values of annotations: each decoder returns the value, or the rule that the text violates. Pure. */
+import { isPoolReference } from "../config/pool-reference.ts";
+import { type Address, type Family, formatAddress, isSameAddress, parseAddress, unmapAddress } from "../ip/address.ts";
+import { parseMac } from "../ip/mac.ts";
+import { type Prefix, parsePrefix, prefixContains } from "../ip/prefix.ts";
+import { parseJson } from "../parse-json.ts";
+import { quoted } from "../quote.ts";
+import { macProblem } from "./requested-mac.ts";
+
+export type Decoded<Value> =
+  | { readonly ok: true; readonly value: Value }
+  | { readonly ok: false; readonly rule: string };
+
+/** At most one address of each family. */
+export function decodePodAddresses(text: string): Decoded<readonly Address[]> {
+  const decoded = decodeAddresses(text);
+  if (!decoded.ok) return decoded;
+  for (const family of [4, 6]) {
+    const [first, second] = decoded.value.filter((address) => address.family === family);
+    if (first === undefined || second === undefined) continue;
+    const both = `"${formatAddress(first)}" and "${formatAddress(second)}"`;
+    return broken(`it has two IPv${family} addresses, ${both}; only one IPv4, one IPv6, or one of each is allowed`);
+  }
+  return decoded;
+}
+
+/** Any number of addresses, each once. */
+export function decodeAddresses(text: string): Decoded<readonly Address[]> {
+  const list = decodeList(text, '["10.0.0.5"] or ["10.0.0.5", "fd00::5"]');
+  if (!list.ok) return list;
+  const addresses: Address[] = [];
+  for (const each of list.value) {
+    const parsed = parseAddress(each);
+    if (parsed === undefined) return broken(`${quoted(each)} is not an IP address such as 10.0.0.5 or fd00::5`);
+    const address = unmapAddress(parsed);
+    const kind = unusableKind(address);
+    if (kind !== undefined) return broken(`${quoted(each)} is ${kind}, which a pod cannot have`);
+    if (!addresses.some((other) => isSameAddress(other, address))) addresses.push(address);
+  }
+  return { ok: true, value: addresses };
+}
+
+/** Whether the pools exist is checked when the datastore is read. */
+export function decodePools(text: string, family: Family): Decoded<readonly string[]> {
+  const example = family === 4 ? '["blue"] or ["10.0.0.0/16"]' : '["blue6"] or ["fd00::/64"]';
+  const list = decodeList(text, example);
+  if (!list.ok) return list;
+  const wrong = list.value.find((each) => !isPoolReference(each, family));
+  if (wrong === undefined) return list;
+  return broken(`${quoted(wrong)} is neither the name of a pool nor the CIDR of an IPv${family} pool`);
+}
+
+export function decodeMac(text: string): Decoded<Uint8Array> {
+  const mac = parseMac(text);
+  if (mac === undefined) return broken("it is not a MAC address such as 02:42:ac:11:00:02");
+  const problem = macProblem(mac);
+  return problem === undefined ? { ok: true, value: mac } : broken(problem);
+}
+
+/** A JSON array of at least one string. */
+function decodeList(text: string, example: string): Decoded<readonly string[]> {
+  const value = parsed(text);
+  if (!Array.isArray(value) || !value.every((each) => typeof each === "string")) {
+    return broken(`it is not a JSON array of strings, such as ${example}`);
+  }
+  if (value.length === 0) return broken(`the list is empty; write ${example}, or remove the annotation`);
+  return { ok: true, value };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const UNUSABLE: readonly (readonly [cidr: string, kind: string])[] = [
+  ["0.0.0.0/8", "an address of no network"],
+  ["127.0.0.0/8", "a loopback address"],
+  ["169.254.1.1/32", "the gateway of every pod"],
+  ["224.0.0.0/4", "a multicast address"],
+  ["255.255.255.255/32", "the broadcast address"],
+  ["::/128", "the unspecified address"],
+  ["::1/128", "the loopback address"],
+  ["fe80::/10", "a link-local address"],
+  ["ff00::/8", "a multicast address"],
+];
+
+function unusableKind(address: Address): string | undefined {
+  return UNUSABLE.find(([cidr]) => covers(parsePrefix(cidr), address))?.[1];
+}
+
+function covers(prefix: Prefix | undefined, address: Address): boolean {
+  return prefix !== undefined && prefix.network.family === address.family && prefixContains(prefix, address);
+}
+
+function broken(rule: string): { readonly ok: false; readonly rule: string } {
+  return { ok: false, rule };
+}

@@ -1,0 +1,155 @@
+import { describe, expect, test } from "bun:test";
+import { address } from "../../test/support/ip.ts";
+import { thrownBy } from "../../test/support/thrown-by.ts";
+import { identity } from "../identity.ts";
+import { formatAddress } from "../ip/address.ts";
+import {
+  type AnnotatedPod,
+  type AnnotationLimits,
+  type AnnotationName,
+  annotationKey,
+  annotationRequests,
+  unknownAnnotations,
+} from "./annotations.ts";
+
+type Values = Partial<Record<AnnotationName, string>>;
+
+const keyed = (values: Values) =>
+  Object.fromEntries(Object.entries(values).map(([name, text]) => [annotationKey(name as AnnotationName), text]));
+const podWith = (pod: Values, namespace: Values = {}): AnnotatedPod => ({
+  namespace: "shop",
+  name: "web",
+  annotations: keyed(pod),
+  namespaceAnnotations: keyed(namespace),
+});
+const ALL_ON: AnnotationLimits = {
+  features: { ipAddrsNoIpam: true, floatingIps: true },
+  ipamType: identity.ipamType,
+};
+const requests = (pod: Values, namespace: Values = {}) => annotationRequests(podWith(pod, namespace), ALL_ON);
+
+describe("annotationRequests()", () => {
+  test("requests nothing without annotations", () => {
+    expect(requests({})).toEqual({ pools: {} });
+  });
+
+  test("decodes each annotation, and says where it is", () => {
+    const { pools, addresses, floatingAddresses, mac } = requests({
+      ipv4pools: '["blue", "10.1.0.0/16"]',
+      ipv6pools: '["fd00::/64"]',
+      ipAddrs: '["10.0.0.5", "fd00::5"]',
+      floatingIPs: '["192.0.2.8", "192.0.2.9", "192.0.2.8"]',
+      hwAddr: "02:42:AC:11:00:02",
+    });
+
+    expect(pools[4]).toEqual({
+      pools: ["blue", "10.1.0.0/16"],
+      place: `annotation "${annotationKey("ipv4pools")}" of pod "shop/web"`,
+    });
+    expect(pools[6]?.pools).toEqual(["fd00::/64"]);
+    expect(addresses).toEqual({
+      value: [address("10.0.0.5"), address("fd00::5")],
+      place: `annotation "${annotationKey("ipAddrs")}" of pod "shop/web"`,
+    });
+    expect(floatingAddresses?.value.map(formatAddress)).toEqual(["192.0.2.8", "192.0.2.9"]);
+    expect(mac?.value).toEqual(Uint8Array.of(0x02, 0x42, 0xac, 0x11, 0, 2));
+    expect(requests({ ipAddrsNoIpam: '["10.0.0.5"]' }).addressesWithoutIpam?.value).toEqual([address("10.0.0.5")]);
+  });
+
+  test("uses the namespace's pools if the pod has no such annotation, each family on its own", () => {
+    const { pools } = requests({ ipv4pools: '["of-pod"]' }, { ipv4pools: '["of-namespace"]', ipv6pools: '["shared"]' });
+
+    expect(pools[4]?.pools).toEqual(["of-pod"]);
+    expect(pools[6]?.pools).toEqual(["shared"]);
+    expect(pools[6]?.place).toContain('of namespace "shop" (pod "shop/web")');
+  });
+
+  test("does not look at a namespace's list that the pod's overrides", () => {
+    expect(requests({ ipv4pools: '["blue"]' }, { ipv4pools: "not a list" }).pools[4]?.pools).toEqual(["blue"]);
+  });
+
+  test("uses no other annotations of a namespace", () => {
+    expect(requests({}, { ipAddrs: '["10.0.0.5"]', ipAddrsNoIpam: "x", floatingIPs: "x", hwAddr: "x" })).toEqual({
+      pools: {},
+    });
+  });
+
+  test.each<readonly [string, Values, string]>([
+    ["text that is not JSON", { ipAddrs: "10.0.0.5" }, "not a JSON array of strings"],
+    ["JSON that is not an array", { ipv4pools: '"blue"' }, "not a JSON array of strings"],
+    ["an array of something else", { ipAddrs: "[5]" }, "not a JSON array of strings"],
+    ["an empty array", { ipAddrs: "[]" }, "the list is empty"],
+    ["an empty list of pools", { ipv6pools: "[]" }, "the list is empty"],
+    ["a bad address", { ipAddrs: '["10.0.0"]' }, '"10.0.0" is not an IP address'],
+    ["a network instead of an address", { ipAddrsNoIpam: '["10.0.0.5/32"]' }, '"10.0.0.5/32" is not an IP address'],
+    ["an address that no pod can have", { ipAddrsNoIpam: '["127.0.0.1"]' }, "a loopback address"],
+    ["a floating IP that no pod can have", { floatingIPs: '["ff02::1"]' }, "a multicast address"],
+    ["two IPv4 addresses", { ipAddrs: '["10.0.0.5", "10.0.0.6"]' }, "two IPv4 addresses"],
+    ["two IPv6 addresses", { ipAddrsNoIpam: '["fd00::5", "10.0.0.5", "fd00::6"]' }, "two IPv6 addresses"],
+    ["an IPv6 pool for IPv4", { ipv4pools: '["fd00::/64"]' }, "CIDR of an IPv4 pool"],
+    ["an IPv4 pool for IPv6", { ipv6pools: '["blue6", "10.1.0.0/16"]' }, "CIDR of an IPv6 pool"],
+    ["an address instead of a pool", { ipv4pools: '["10.1.0.0"]' }, "neither the name of a pool"],
+    ["a bad MAC", { hwAddr: "02:42" }, "not a MAC address"],
+    ["a MAC of a group", { hwAddr: "01:42:ac:11:00:02" }, "group address"],
+    ["source prefixes", { allowedSourcePrefixes: '["10.0.0.0/8"]' }, "only from its own addresses"],
+  ])("refuses %s, with pod, annotation, value and rule", (_, values, rule) => {
+    const error = thrownBy(() => requests(values));
+
+    expect(error.kind).toBe("annotation-invalid");
+    const [[name, text] = ["", ""]] = Object.entries(values);
+    expect(error.message).toContain(`annotation "${identity.annotationPrefix}${name}" of pod "shop/web"`);
+    expect(error.message).toContain(JSON.stringify(text));
+    expect(error.message).toContain(rule);
+  });
+
+  test("refuses addresses with and without IPAM together, and shows both", () => {
+    const error = thrownBy(() => requests({ ipAddrs: '["10.0.0.5"]', ipAddrsNoIpam: '["10.0.0.6"]' }));
+
+    expect(error.kind).toBe("annotation-invalid");
+    expect(error.message).toContain("10.0.0.5");
+    expect(error.message).toContain("10.0.0.6");
+    expect(error.message).toContain("only one of the two");
+  });
+
+  test.each<readonly [AnnotationName, AnnotationLimits["features"], string]>([
+    ["ipAddrsNoIpam", { ipAddrsNoIpam: false, floatingIps: true }, "feature_control.ip_addrs_no_ipam"],
+    ["floatingIPs", { ipAddrsNoIpam: true, floatingIps: false }, "feature_control.floating_ips"],
+  ])("refuses %s while its switch is off, and names the switch", (name, features, field) => {
+    const error = thrownBy(() => annotationRequests(podWith({ [name]: '["10.0.0.5"]' }), { ...ALL_ON, features }));
+
+    expect(error.kind).toBe("annotation-invalid");
+    expect(error.message).toContain(`annotation "${annotationKey(name)}" of pod "shop/web"`);
+    expect(error.message).toContain(`"${field}" of the network config is not true`);
+  });
+
+  test.each<readonly [string, Values, Values]>([
+    ["addresses", { ipAddrs: '["10.0.0.5"]' }, {}],
+    ["addresses without IPAM", { ipAddrsNoIpam: '["10.0.0.5"]' }, {}],
+    ["pools", { ipv4pools: '["blue"]' }, {}],
+    ["pools of the namespace", {}, { ipv6pools: '["blue6"]' }],
+  ])("refuses %s with another IPAM plugin", (_, pod, namespace) => {
+    const error = thrownBy(() => annotationRequests(podWith(pod, namespace), { ...ALL_ON, ipamType: "host-local" }));
+
+    expect(error.kind).toBe("annotation-invalid");
+    expect(error.message).toContain('do not work with IPAM plugin "host-local"');
+  });
+
+  test("allows floating IPs and a MAC with another IPAM plugin", () => {
+    const pod = podWith({ floatingIPs: '["192.0.2.8"]', hwAddr: "02:42:ac:11:00:02" });
+
+    expect(annotationRequests(pod, { ...ALL_ON, ipamType: "host-local" })).toMatchObject({
+      floatingAddresses: { value: [address("192.0.2.8")] },
+    });
+  });
+});
+
+describe("unknownAnnotations()", () => {
+  test("reports those with the product's prefix that it neither reads nor writes", () => {
+    const { annotationPrefix: prefix } = identity;
+    const annotations = { [`${prefix}ipAddr`]: "[]", [`${prefix}podIP`]: "10.0.0.5/32", "example.org/ipAddr": "[]" };
+
+    expect(unknownAnnotations({ ...podWith({}), annotations })).toEqual([
+      `annotation "${prefix}ipAddr" of pod "shop/web" has no effect: it is not known`,
+    ]);
+  });
+});

@@ -1,0 +1,220 @@
+/**
+ * The annotations of pods and namespaces, and what they request. One table:
+ * `docs/annotations.md` is generated from it.
+ *
+ * Annotations take precedence over the requests of the runtime and over the network
+ * config (ipam/wishes.ts). One that cannot be honoured fails the ADD: a pod must
+ * not run with another address than it requests. Pure.
+ */
+import { PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
+import type { Address, Family } from "../ip/address.ts";
+import type { PoolRequest } from "../ipam/wishes.ts";
+import { quoted } from "../quote.ts";
+import { type Decoded, decodeAddresses, decodeMac, decodePodAddresses, decodePools } from "./annotation-values.ts";
+
+export interface AnnotationRow {
+  readonly on: "pod" | "pod or namespace";
+  readonly value: string;
+  readonly example: string;
+  readonly effect: string;
+  /** The switch of the network config without which it is refused. */
+  readonly feature?: FeatureName;
+  /** A request to IPAM, which only our own IPAM plugin can serve. */
+  readonly needs?: "own IPAM";
+  /** Why it is refused in any case. */
+  readonly unsupported?: string;
+}
+
+type FeatureName = "ip_addrs_no_ipam" | "floating_ips";
+
+export const ANNOTATIONS = {
+  ipv4pools: {
+    on: "pod or namespace",
+    value: "names or CIDRs of IPv4 pools",
+    example: '["blue", "10.1.0.0/16"]',
+    effect: "The IPv4 address comes from these pools, in this order, whatever their node selectors are",
+    needs: "own IPAM",
+  },
+  ipv6pools: {
+    on: "pod or namespace",
+    value: "names or CIDRs of IPv6 pools",
+    example: '["blue6"]',
+    effect: "The same for the IPv6 address, if the network assigns one",
+    needs: "own IPAM",
+  },
+  ipAddrs: {
+    on: "pod",
+    value: "one IPv4 address, one IPv6 address, or one of each",
+    example: '["10.1.0.5", "fd00::5"]',
+    effect: "The pod gets these addresses and no others, assigned by IPAM; each must be in an enabled pool",
+    needs: "own IPAM",
+  },
+  ipAddrsNoIpam: {
+    on: "pod",
+    value: "one IPv4 address, one IPv6 address, or one of each",
+    example: '["192.0.2.5"]',
+    effect: "The pod gets these addresses and no others; IPAM neither checks nor records them",
+    feature: "ip_addrs_no_ipam",
+    needs: "own IPAM",
+  },
+  floatingIPs: {
+    on: "pod",
+    value: "addresses",
+    example: '["192.0.2.80"]',
+    effect:
+      "The addresses are recorded as `ipNATs` of the pod's WorkloadEndpoint, each for the pod's address of the same family",
+    feature: "floating_ips",
+  },
+  hwAddr: {
+    on: "pod",
+    value: "a MAC address, not in a list",
+    example: "02:42:ac:11:00:02",
+    effect: "The MAC address of the pod's interface",
+  },
+  allowedSourcePrefixes: {
+    on: "pod",
+    value: "CIDRs",
+    example: '["198.51.100.0/24"]',
+    effect: "Refused: a pod can send only from its own addresses",
+    unsupported: "a pod can send only from its own addresses; remove the annotation",
+  },
+} as const satisfies Readonly<Record<string, AnnotationRow>>;
+
+export type AnnotationName = keyof typeof ANNOTATIONS;
+export type Annotations = Readonly<Record<string, string>>;
+
+export function annotationKey(name: AnnotationName): string {
+  return `${identity.annotationPrefix}${name}`;
+}
+
+/** What the annotations of a pod and its namespace say. */
+export interface AnnotatedPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly annotations: Annotations;
+  readonly namespaceAnnotations: Annotations;
+}
+
+/** What the network allows. */
+export interface AnnotationLimits {
+  readonly features: { readonly ipAddrsNoIpam: boolean; readonly floatingIps: boolean };
+  readonly ipamType: string;
+}
+
+/** A value, and where it is written, for messages. */
+export interface Annotated<Value> {
+  readonly value: Value;
+  readonly place: string;
+}
+
+export interface AnnotationRequests {
+  readonly pools: Readonly<Partial<Record<Family, PoolRequest>>>;
+  /** By IPAM. */
+  readonly addresses?: Annotated<readonly Address[]>;
+  readonly addressesWithoutIpam?: Annotated<readonly Address[]>;
+  readonly floatingAddresses?: Annotated<readonly Address[]>;
+  readonly mac?: Annotated<Uint8Array>;
+}
+
+/** Throws if an annotation is malformed, or if the network does not allow it. */
+export function annotationRequests(pod: AnnotatedPod, limits: AnnotationLimits): AnnotationRequests {
+  for (const name of NAMES) requireAllowed(find(pod, name), name, limits);
+  requireOnlyOne(pod);
+  const pools4 = poolRequest(pod, 4);
+  const pools6 = poolRequest(pod, 6);
+  const addresses = decoded(pod, "ipAddrs", decodePodAddresses);
+  const addressesWithoutIpam = decoded(pod, "ipAddrsNoIpam", decodePodAddresses);
+  const floatingAddresses = decoded(pod, "floatingIPs", decodeAddresses);
+  const mac = decoded(pod, "hwAddr", decodeMac);
+  return {
+    pools: { ...(pools4 && { 4: pools4 }), ...(pools6 && { 6: pools6 }) },
+    ...(addresses && { addresses }),
+    ...(addressesWithoutIpam && { addressesWithoutIpam }),
+    ...(floatingAddresses && { floatingAddresses }),
+    ...(mac && { mac }),
+  };
+}
+
+const NAMES = Object.keys(ANNOTATIONS) as readonly AnnotationName[];
+
+/** Annotations with the product's prefix that it does not know: to be logged at WARNING. */
+export function unknownAnnotations({ annotations, ...pod }: AnnotatedPod): readonly string[] {
+  return Object.keys(annotations)
+    .filter((key) => key.startsWith(identity.annotationPrefix))
+    .filter((key) => !KNOWN.has(key.slice(identity.annotationPrefix.length)))
+    .map((key) => `${placeOf(key, "pod", pod)} has no effect: it is not known`);
+}
+
+/** Those of the table, and those in which the product itself records a pod's addresses. */
+const KNOWN: ReadonlySet<string> = new Set([...NAMES, "podIP", "podIPs", "containerID"]);
+
+interface Written {
+  readonly text: string;
+  readonly place: string;
+}
+
+/** The pod's annotation takes precedence over its namespace's as a whole. */
+function find(pod: AnnotatedPod, name: AnnotationName): Written | undefined {
+  const key = annotationKey(name);
+  const own = pod.annotations[key];
+  if (own !== undefined) return { text: own, place: placeOf(key, "pod", pod) };
+  if (ANNOTATIONS[name].on === "pod") return undefined;
+  const shared = pod.namespaceAnnotations[key];
+  return shared === undefined ? undefined : { text: shared, place: placeOf(key, "namespace", pod) };
+}
+
+/** `annotation "cni.vendor.org/ipAddrs" of pod "default/web"` */
+function placeOf(key: string, on: "pod" | "namespace", pod: Pick<AnnotatedPod, "namespace" | "name">): string {
+  const owner = `pod "${pod.namespace}/${pod.name}"`;
+  return `annotation "${key}" of ${on === "pod" ? owner : `namespace "${pod.namespace}" (${owner})`}`;
+}
+
+function requireAllowed(written: Written | undefined, name: AnnotationName, limits: AnnotationLimits): void {
+  if (written === undefined) return;
+  const { feature, needs, unsupported }: AnnotationRow = ANNOTATIONS[name];
+  if (unsupported !== undefined) throw refusal(written, unsupported);
+  if (needs === "own IPAM" && limits.ipamType !== identity.ipamType) {
+    const rule = `requests for addresses and pools do not work with IPAM plugin ${quoted(limits.ipamType)}`;
+    throw refusal(written, rule, `remove the annotation, or use "${identity.ipamType}" as "ipam.type"`);
+  }
+  if (feature === undefined || isEnabled(feature, limits)) return;
+  const field = `"feature_control.${feature}"`;
+  throw refusal(
+    written,
+    `${field} of the network config is not true`,
+    `set ${field} to true, or remove the annotation`,
+  );
+}
+
+function isEnabled(feature: FeatureName, { features }: AnnotationLimits): boolean {
+  return feature === "floating_ips" ? features.floatingIps : features.ipAddrsNoIpam;
+}
+
+function requireOnlyOne(pod: AnnotatedPod): void {
+  const [byIpam, withoutIpam] = [find(pod, "ipAddrs"), find(pod, "ipAddrsNoIpam")];
+  if (byIpam === undefined || withoutIpam === undefined) return;
+  const rule = `it is set together with "${annotationKey("ipAddrs")}" ${quoted(byIpam.text)}; only one of the two is allowed`;
+  throw refusal(withoutIpam, rule);
+}
+
+function poolRequest(pod: AnnotatedPod, family: Family): PoolRequest | undefined {
+  const found = decoded(pod, family === 4 ? "ipv4pools" : "ipv6pools", (text) => decodePools(text, family));
+  return found && { pools: found.value, place: found.place };
+}
+
+function decoded<Value>(
+  pod: AnnotatedPod,
+  name: AnnotationName,
+  decode: (text: string) => Decoded<Value>,
+): Annotated<Value> | undefined {
+  const written = find(pod, name);
+  if (written === undefined) return undefined;
+  const result = decode(written.text);
+  if (!result.ok) throw refusal(written, result.rule);
+  return { value: result.value, place: written.place };
+}
+
+function refusal({ text, place }: Written, rule: string, details = ""): PluginError {
+  return new PluginError("annotation-invalid", `Cannot use ${place}: ${quoted(text)}: ${rule}`, { details });
+}
