@@ -114,6 +114,8 @@ function postrm({ product, nodeAgent, stateDirectory, logDirectory }: Identity):
   const unit = `${nodeAgent}.service`;
   return `#!/bin/sh
 set -e
+# dpkg removes directories that no other package has, and no package has this one.
+if [ "$1" = remove ]; then mkdir -p /opt; fi
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
   systemctl --system daemon-reload >/dev/null || true
 fi

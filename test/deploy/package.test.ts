@@ -132,6 +132,7 @@ ours >/tmp/before
 describe("dpkg with the package", () => {
   testInstallation("installs it without systemd; every name works; removing and purging leaves nothing", () => {
     const { code, printed } = onCopyOfHost(`
+rm -rf /opt; mkdir /opt
 dpkg -i /packages/first.deb
 ${adminTool} version
 ${nodeAgent} -v
@@ -141,6 +142,7 @@ dpkg --verify ${product}
 dpkg -r ${product}
 test -f ${configDirectory}/${adminTool}.yaml
 dpkg -P ${product}
+test -d /opt
 ours >/tmp/after
 cmp /tmp/before /tmp/after
 cat /tmp/asked
