@@ -8,6 +8,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { Glob } from "bun";
 import { type InstalledDatastore, installedListName } from "../src/config/installed-network-list.ts";
 import { identity } from "../src/identity.ts";
+import { type RoleDatastore, roleManifest, roleName } from "./deploy/roles.ts";
 import { adminPage } from "./docs/admin-page.ts";
 import { annotationsPage } from "./docs/annotations-page.ts";
 import { brokenLinks } from "./docs/broken-links.ts";
@@ -21,6 +22,8 @@ const PAGES: Readonly<Record<string, () => string>> = {
   ...networkListPage("etcd"),
   ...networkListPage("embedded"),
   [`deploy/${identity.nodeAgent}.service`]: () => nodeService(identity, CNI_BIN_DIRECTORY),
+  ...rolePage("etcd"),
+  ...rolePage("kubernetes"),
   "docs/annotations.md": annotationsPage,
   "docs/errors.md": errorsPage,
   "docs/network-config.md": networkConfigPage,
@@ -54,4 +57,8 @@ if (stale + broken > 0) process.exit(1);
 
 function networkListPage(datastore: InstalledDatastore): Readonly<Record<string, () => string>> {
   return { [`deploy/${installedListName(datastore, identity)}`]: () => networkListText(datastore, identity) };
+}
+
+function rolePage(datastore: RoleDatastore): Readonly<Record<string, () => string>> {
+  return { [`deploy/rbac/${roleName(datastore, identity)}.yaml`]: () => roleManifest(datastore, identity) };
 }

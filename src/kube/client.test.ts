@@ -1,68 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { makeRoot, makeSigned } from "../../test/support/certificates.ts";
+import { imitateApi, kubeconfigText, LIMITS, meansWith, withClient } from "../../test/support/imitated-api.ts";
 import { temporaryDirectory } from "../../test/support/temporary-directory.ts";
 import { rejectionOf } from "../../test/support/thrown-by.ts";
-import type { KubeAccess } from "../config/kube-access.ts";
 import { identity } from "../identity.ts";
-import type { KubeClient } from "./api.ts";
-import { type KubeMeans, openKubeClient } from "./client.ts";
+import { openKubeClient } from "./client.ts";
 import { mayHaveTakenEffect } from "./failure.ts";
-
-type Answer = (request: Request, count: number) => Response | Promise<Response>;
-
-interface ImitatedApi {
-  readonly url: string;
-  readonly requests: { readonly url: string; readonly headers: Headers }[];
-  [Symbol.dispose](): void;
-}
-
-/** A server that answers as the API does, on loopback; `count` starts at 1. */
-function imitateApi(answer: Answer, tls?: { readonly cert: string; readonly key: string }): ImitatedApi {
-  const requests: { readonly url: string; readonly headers: Headers }[] = [];
-  const server = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    idleTimeout: 0,
-    ...(tls ? { tls: { cert: Bun.file(tls.cert), key: Bun.file(tls.key) } } : {}),
-    fetch(request) {
-      requests.push({ url: request.url, headers: request.headers });
-      return answer(request, requests.length);
-    },
-  });
-  return {
-    url: `${tls ? "https" : "http"}://127.0.0.1:${server.port}`,
-    requests,
-    [Symbol.dispose]: () => void server.stop(true),
-  };
-}
-
-const LIMITS = { attemptMilliseconds: 300, wholeMilliseconds: 1_500, briefMilliseconds: 200 };
-
-function meansWith(more: Partial<KubeMeans> = {}): KubeMeans {
-  return {
-    environment: {},
-    now: () => new Date(),
-    elapsed: () => performance.now(),
-    warn: () => {},
-    limits: LIMITS,
-    serviceAccountDirectory: "/nonexistent",
-    ...more,
-  };
-}
-
-async function withClient<T>(
-  access: KubeAccess,
-  work: (client: KubeClient) => Promise<T>,
-  means = meansWith(),
-): Promise<T> {
-  const client = await openKubeClient(access, means);
-  try {
-    return await work(client);
-  } finally {
-    await client.close();
-  }
-}
 
 const POD = { method: "GET", path: "/api/v1/namespaces/a/pods/b" } as const;
 
@@ -189,6 +133,57 @@ describe("credentials of a KubeClient", () => {
     expect(response.text).toBe("Bearer of-the-pod");
   });
 
+  test("a rejected token file is read again at once", async () => {
+    const directory = temporaryDirectory("kube");
+    const file = join(directory.path, "token");
+    await Bun.write(file, "old");
+    using api = imitateApi(async (request, count) => {
+      // Rotated while the request was on its way, by a file of the same size and time.
+      if (count === 1) await Bun.write(file, "new");
+      const isNew = request.headers.get("authorization") === "Bearer new";
+      return new Response("{}", { status: isNew ? 200 : 401 });
+    });
+    await Bun.write(join(directory.path, "config"), kubeconfigText(api.url, { tokenFile: file }));
+    await withClient({ kubeconfigs: [join(directory.path, "config")] }, async (client) => {
+      expect(await client.request(POD)).toMatchObject({ status: 200 });
+    });
+    expect(api.requests).toHaveLength(2);
+    directory.remove();
+  });
+
+  test("an exec plugin runs again after a rejection", async () => {
+    const directory = temporaryDirectory("kube");
+    const runs = join(directory.path, "runs");
+    const credential =
+      '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"%s"}}';
+    const script = `echo >> ${runs}; printf '${credential}' "$(wc -l < ${runs})"`;
+    using api = imitateApi((request) => {
+      const isSecond = request.headers.get("authorization") === "Bearer 2";
+      return new Response("{}", { status: isSecond ? 200 : 401 });
+    });
+    const exec = { apiVersion: "client.authentication.k8s.io/v1", command: "sh", args: ["-c", script] };
+    await Bun.write(join(directory.path, "config"), kubeconfigText(api.url, { exec }));
+    const means = meansWith({ environment: { PATH: "/usr/bin:/bin" } });
+    const response = await withClient(
+      { kubeconfigs: [join(directory.path, "config")] },
+      (client) => client.request(POD),
+      means,
+    );
+    expect(response).toMatchObject({ status: 200 });
+    directory.remove();
+  });
+
+  test("in a pod, the API of its cluster needs no setting", async () => {
+    using api = imitateApi(() => new Response("{}"));
+    const { hostname, port } = new URL(api.url);
+    const environment = { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port };
+    const failure = await rejectionOf(() =>
+      withClient({}, (client) => client.request(POD), meansWith({ environment })),
+    );
+    // The imitation does not speak TLS, which the API of a cluster always does.
+    expect(failure.message).toContain(`"https://${hostname}:${port}" failed`);
+  });
+
   test("a config without any access says what to set", async () => {
     const failure = await rejectionOf(() => openKubeClient({}, meansWith()));
     expect(failure).toMatchObject({ kind: "config-invalid" });
@@ -250,6 +245,23 @@ describe("TLS of a KubeClient", () => {
       means,
     );
     expect(warnings).toEqual([expect.stringContaining("is not verified")]);
+  });
+
+  test("uses the proxy of the kubeconfig, with its password, and no other", async () => {
+    using api = imitateApi(() => new Response("ok"), server);
+    const seen: string[] = [];
+    using proxy = startProxy(seen);
+    const file = join(directory.path, "proxied");
+    const cluster = {
+      "certificate-authority": root.cert,
+      "proxy-url": `http://me:hidden-word@127.0.0.1:${proxy.port}`,
+    };
+    await Bun.write(file, kubeconfigText(api.url, {}, cluster));
+    const response = await withClient({ kubeconfigs: [file] }, (client) => client.request(POD));
+    expect(response).toMatchObject({ status: 200 });
+    const credentials = Buffer.from("me:hidden-word").toString("base64");
+    expect(seen).toEqual([expect.stringContaining(`Basic ${credentials}`)]);
+    expect(seen[0]).toStartWith(`CONNECT ${new URL(api.url).host} `);
   });
 
   test("verifies the name of tls-server-name", async () => {
@@ -317,11 +329,27 @@ describe("KubeClient.watch()", () => {
   });
 });
 
-function kubeconfigText(server: string, user: object, cluster: object = {}): string {
-  return JSON.stringify({
-    clusters: [{ name: "c", cluster: { server, ...cluster } }],
-    users: [{ name: "u", user }],
-    contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
-    "current-context": "x",
+/** A proxy that only forwards bytes after CONNECT; `seen` gets the heads of the requests. */
+function startProxy(seen: string[]): { readonly port: number; [Symbol.dispose](): void } {
+  type Peer = { target?: Bun.Socket<undefined> };
+  const listener = Bun.listen<Peer>({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      open(socket) {
+        socket.data = {};
+      },
+      async data(socket, bytes) {
+        if (socket.data.target) return void socket.data.target.write(bytes);
+        const head = bytes.toString();
+        seen.push(head);
+        const [hostname = "", port] = (head.split(" ")[1] ?? "").split(":");
+        const forward = { data: (_: unknown, back: Buffer) => void socket.write(back), close: () => void socket.end() };
+        socket.data.target = await Bun.connect({ hostname, port: Number(port), socket: forward });
+        socket.write("HTTP/1.1 200 OK\r\n\r\n");
+      },
+      close: (socket) => void socket.data.target?.end(),
+    },
   });
+  return { port: listener.port, [Symbol.dispose]: () => listener.stop(true) };
 }

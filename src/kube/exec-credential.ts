@@ -67,14 +67,15 @@ export class ExecCredentials {
     if (plugin.interactiveMode === "Always")
       throw this.failed('its "interactiveMode" is "Always", but there is no terminal');
     const child = this.start();
-    const timer = setTimeout(() => child.kill("SIGKILL"), LIMIT_MILLISECONDS);
+    const { promise: limit, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      child.kill("SIGKILL");
+      reject(this.failed(`it did not finish within ${LIMIT_MILLISECONDS} ms`));
+    }, LIMIT_MILLISECONDS);
     try {
-      const [output, errors, exitCode] = await Promise.all([
-        limitedText(child.stdout),
-        limitedText(child.stderr),
-        child.exited,
-      ]);
-      if (child.signalCode === "SIGKILL") throw this.failed(`it did not finish within ${LIMIT_MILLISECONDS} ms`);
+      // A grandchild may keep the pipes open after the child has ended: the limit applies to both.
+      const whole = Promise.all([limitedText(child.stdout), limitedText(child.stderr), child.exited]);
+      const [output, errors, exitCode] = await Promise.race([whole, limit]);
       if (exitCode !== 0) throw this.failed(`it ended with exit code ${exitCode}`, lastLine(errors));
       return this.decode(output);
     } finally {

@@ -17,6 +17,8 @@ interface Holder {
   readonly subject?: string;
   /** Additional names of a server: `IP:10.0.0.1`, `DNS:node`. */
   readonly names?: readonly string[];
+  /** How long it is valid; one with a negative number has expired. Default: 2. */
+  readonly days?: number;
 }
 
 /** A certificate for 127.0.0.1 and localhost, valid for servers and clients. */
@@ -49,7 +51,7 @@ export function makeSigned(directory: string, name: string, root: Certificate, h
     "-out",
     cert,
     "-days",
-    "2",
+    String(holder.days ?? 2),
     "-copy_extensions",
     "copyall",
   ]);

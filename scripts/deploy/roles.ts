@@ -1,0 +1,65 @@
+/**
+ * The roles of the plugin on the orchestrator's API, one for each datastore: every
+ * permission that it uses, and no other. `deploy/rbac/` is generated from this
+ * table; test/kube/roles.test.ts takes the permissions away one by one.
+ */
+import { formatYaml } from "../../src/admin/yaml.ts";
+import { type Identity, PRODUCT_API } from "../../src/identity.ts";
+
+export type RoleDatastore = "etcd" | "kubernetes";
+
+interface Rule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly verbs: readonly string[];
+}
+
+const CORE = "";
+const NAMESPACE = "kube-system";
+
+const READ_FACTS: Rule = { apiGroups: [CORE], resources: ["pods", "namespaces", "nodes"], verbs: ["get"] };
+
+const STORE: readonly Rule[] = [
+  // The addresses of a pod are recorded in annotations of its status.
+  { apiGroups: [CORE], resources: ["pods/status"], verbs: ["patch"] },
+  {
+    apiGroups: [PRODUCT_API.group],
+    resources: ["clusterinformations", "ipamconfigurations", "ippools", "ipreservations"],
+    verbs: ["get", "list", "watch"],
+  },
+  {
+    apiGroups: [PRODUCT_API.group],
+    resources: ["ipamblocks", "ipamhandles", "blockaffinities"],
+    verbs: ["get", "list", "watch", "create", "update", "delete"],
+  },
+];
+
+export function rulesFor(datastore: RoleDatastore): readonly Rule[] {
+  return datastore === "etcd" ? [READ_FACTS] : [READ_FACTS, ...STORE];
+}
+
+/** `vendor-etcd`: the name of the role, and of its file. */
+export function roleName(datastore: RoleDatastore, { product }: Identity): string {
+  return `${product}-${datastore}`;
+}
+
+/** The account, the role, and the binding of both, as `kubectl apply` takes them. */
+export function roleManifest(datastore: RoleDatastore, names: Identity): string {
+  const name = roleName(datastore, names);
+  const objects = [
+    { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: names.product, namespace: NAMESPACE } },
+    { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: { name }, rules: rulesFor(datastore) },
+    {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "ClusterRoleBinding",
+      metadata: { name },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name },
+      subjects: [{ kind: "ServiceAccount", name: names.product, namespace: NAMESPACE }],
+    },
+  ];
+  const title =
+    datastore === "etcd"
+      ? "What the plugin may do on the orchestrator's API if its datastore is etcd: read, nothing else."
+      : "What the plugin may do on the orchestrator's API if that is its datastore.";
+  return `# ${title}\n# Generated from scripts/deploy/roles.ts; see docs/kubernetes-access.md.\n${objects.map(formatYaml).join("---\n")}`;
+}
