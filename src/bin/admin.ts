@@ -29,9 +29,11 @@ export async function run(args: readonly string[]): Promise<number> {
     process.exitCode ||= EXIT_FAILED;
   });
   const stopping = stopOnSignals();
+  const environment = removeUntrustedVariables();
+  const warn = (message: string) => stderr(`Warning: ${message}\n`);
   const context: Context = {
     signal: stopping.signal,
-    env: removeUntrustedVariables(),
+    env: environment,
     isTerminal: process.stdout.isTTY === true,
     terminalWidth: process.stdout.columns,
     showsProgress: process.stderr.isTTY === true,
@@ -47,7 +49,7 @@ export async function run(args: readonly string[]): Promise<number> {
     machineIdentity: async () =>
       (await import("../linux/machine-identity.ts")).ensureMachineIdentity(identity, () => crypto.randomUUID()),
     editText: (text, editor) => stopping.holdWhile(() => editText(text, editor)),
-    openDatastore,
+    openDatastore: (settings) => openDatastore(settings, { environment, warn }),
     readHostFacts: async () => (await import("./host-facts.ts")).readHostFacts(),
     restoreTables: async (pools, warn) => (await import("./restore-tables.ts")).restoreTables(pools, warn),
     now: () => new Date(),

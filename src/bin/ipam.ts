@@ -21,6 +21,7 @@ export async function createPlugin(
     uuid: () => crypto.randomUUID(),
     machineIdentity: ownMachine,
     wait: (milliseconds) => Bun.sleep(milliseconds),
+    environment,
     stderr,
     enterPhase,
     milliseconds,

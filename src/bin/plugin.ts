@@ -37,6 +37,7 @@ export async function pluginSurroundings(context: CallContext): Promise<Surround
     uuid: () => crypto.randomUUID(),
     machineIdentity: ownMachine,
     wait: (milliseconds) => Bun.sleep(milliseconds),
+    environment,
     stderr,
     delegateStderr,
     enterPhase,

@@ -14,11 +14,17 @@ import type { Datastore } from "./datastore.ts";
 interface Means {
   /** The level it declares, unless that is "all changes". */
   readonly atomicity?: "one object";
+  /**
+   * "of each object": a read of keys, a met expectation and a deletion do not return the revision of the store; see
+   * `Snapshot` and `Written`.
+   */
+  readonly revisions?: "of each object";
   /** A subject whose revisions start at this number, if the store supports that. */
   readonly openAt?: (firstRevision: bigint) => Promise<Subject>;
 }
 
 export function datastoreContract(name: string, open: () => Promise<Subject>, means: Means = {}): void {
+  const revisions = means.revisions ?? "of the store";
   describe(`${name} keeps the promises of a datastore`, () => {
     let subject: Subject;
     let store: Datastore;
@@ -33,17 +39,17 @@ export function datastoreContract(name: string, open: () => Promise<Subject>, me
       await subject.dispose();
     });
 
-    describe("commit()", () => testPreconditions(() => store));
+    describe("commit()", () => testPreconditions(() => store, revisions));
     describe("commit() of several changes", () => {
       testSeveralChanges(() => store);
       if (means.atomicity === "one object") testOrder(() => store);
       else testAtomicity(() => store);
     });
-    describe("transact()", () => testTransactions(() => subject));
+    describe("transact()", () => testTransactions(() => subject, revisions));
     describe("read()", () => testReading(() => store));
     if (means.atomicity === undefined) describe("read() during a commit", () => testHalfCommits(() => store));
     describe("keys and values", () => testOddities(() => store));
-    describe("watch()", () => testWatching(() => subject));
+    describe("watch()", () => testWatching(() => subject, revisions));
     describe("close()", () => testClosing(() => subject));
   });
 

@@ -20,7 +20,11 @@ export type Wanted =
   | { readonly kind: "key"; readonly key: string }
   | { readonly kind: "prefix"; readonly prefix: string; readonly limit?: number; readonly after?: string };
 
-/** `answers[i]` is the result of `wanted[i]`, sorted by key; all of them are the state at one `revision`. */
+/**
+ * `answers[i]` is the result of `wanted[i]`, sorted by key; all of them are the state at one `revision`. A store that
+ * commits one object at a time may read each separately: then `revision` is the lowest of those that its lists have, so
+ * that a watch from it misses nothing, or "0" if keys alone were read.
+ */
 export interface Snapshot {
   readonly revision: string;
   readonly answers: readonly (readonly Entry[])[];
@@ -65,7 +69,10 @@ export type OrderedChange = Change | Rewrite;
  */
 export type Atomicity = "all changes" | "one object";
 
-/** A lost race is an ordinary result: the caller reads again and decides again. */
+/**
+ * A lost race is an ordinary result: the caller reads again and decides again. `revision` is that of the last entry
+ * written; a deletion has one only in a store that commits all changes at once.
+ */
 export type Written =
   | { readonly ok: true; readonly revision: string }
   | {

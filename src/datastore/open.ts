@@ -4,13 +4,13 @@
  */
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import { commitsOneObjectAtATime } from "../effect.ts";
-import { PluginError } from "../errors.ts";
 import { loadOnce } from "../load-once.ts";
 import type { Datastore } from "./datastore.ts";
+import type { KubeOpenOptions } from "./kube/open.ts";
 
 declare const FAULTS: boolean | undefined;
 
-export interface OpenOptions {
+export interface OpenOptions extends KubeOpenOptions {
   /** Spreads the processes of a cluster over the members of etcd: a number from 0 up to 1. */
   readonly random?: () => number;
   /** Closes the datastore, which ends every attempt and watch. */
@@ -21,11 +21,13 @@ export type OpenDatastore = (settings: DatastoreSettings, options?: OpenOptions)
 
 export type EtcdSettings = Extract<DatastoreSettings, { kind: "etcd" }>;
 export type EtcdOpenOptions = Pick<OpenOptions, "random">;
+export type OrchestratorSettings = Extract<DatastoreSettings, { kind: "orchestrator" }>;
 
 /** How a datastore of each kind is opened. */
 export interface Openers {
   embedded(path: string): Promise<Datastore>;
   etcd(settings: EtcdSettings, options: EtcdOpenOptions): Promise<Datastore>;
+  orchestrator(settings: OrchestratorSettings, options: KubeOpenOptions): Promise<Datastore>;
 }
 
 export function openBy(openers: Openers): OpenDatastore {
@@ -39,11 +41,13 @@ export function openBy(openers: Openers): OpenDatastore {
 }
 
 export const loadEmbedded = loadOnce(() => import("./embedded/embedded.ts"));
+export const loadKube = loadOnce(() => import("./kube/open.ts"));
 export const loadEtcd = loadOnce(() => import("./etcd/etcd.ts"));
 
 const DIRECT: Openers = {
   embedded: async (path) => (await loadEmbedded()).openEmbedded(path),
   etcd: async (settings, options) => (await loadEtcd()).openEtcd(settings, options),
+  orchestrator: async ({ access }, options) => (await loadKube()).openKube(access, options),
 };
 
 /** Opens it for the caller alone. `close()` leaves nothing open. */
@@ -57,24 +61,20 @@ export const openDatastoreUntilExit: OpenDatastore = openBy({
 
 /** A test build can make every datastore commit one object at a time. */
 async function atTestedLevel(store: Datastore): Promise<Datastore> {
+  if (store.atomicity === "one object") return store;
   if (typeof FAULTS === "undefined" || !FAULTS || !commitsOneObjectAtATime()) return store;
   const { oneObjectStore } = await import("./one-object-store.ts");
   return oneObjectStore(store);
 }
 
-async function openKind(settings: DatastoreSettings, openers: Openers, { random }: OpenOptions): Promise<Datastore> {
+async function openKind(settings: DatastoreSettings, openers: Openers, options: OpenOptions): Promise<Datastore> {
+  const { random } = options;
   switch (settings.kind) {
     case "embedded":
       return openers.embedded(settings.path);
     case "etcd":
       return openers.etcd(settings, random === undefined ? {} : { random });
     case "orchestrator":
-      throw new PluginError(
-        "config-invalid",
-        "Cannot use the orchestrator's API as the datastore: this version cannot do that yet",
-        {
-          details: 'set "datastore_type" to "etcdv3" or "embedded"',
-        },
-      );
+      return openers.orchestrator(settings, options);
   }
 }

@@ -1,6 +1,6 @@
 /** For the node agent: its calls share the datastores that they open. */
 import { statusAt } from "../file-status.ts";
-import { loadEmbedded, loadEtcd, type OpenDatastore, openBy } from "./open.ts";
+import { loadEmbedded, loadEtcd, loadKube, type OpenDatastore, openBy } from "./open.ts";
 import { SharedStores } from "./shared.ts";
 
 /** Endpoints found by DNS are looked up again after this time. */
@@ -23,6 +23,13 @@ export function shareDatastores(): OpenDatastore {
       return stores.share({ name, sign, oldAfterMilliseconds: ETCD_OLD_AFTER_MILLISECONDS }, () =>
         openEtcd(settings, { ...options, cachesReads: true, upgradesToGrpc: true }),
       );
+    },
+    async orchestrator({ access }, { environment, warn }) {
+      const { openKube } = await loadKube();
+      // The client itself follows the files that hold credentials.
+      const sign = () => (access.kubeconfigs ?? []).map(contentSign).join();
+      const options = { ...(environment && { environment }), ...(warn && { warn }) };
+      return stores.share({ name: `orchestrator ${JSON.stringify(access)}`, sign }, () => openKube(access, options));
     },
   });
 }

@@ -26,6 +26,8 @@ export interface Surroundings extends HostMeans {
   readonly uuid: () => string;
   /** Identity of this machine; `undefined` if it has none. */
   readonly machineIdentity: () => string | undefined;
+  /** For programs that provide credentials. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
   readonly stderr: (text: string) => void;
   readonly enterPhase: EnterPhase;
   /** Since the call began. */
@@ -71,7 +73,7 @@ async function withSession<Around extends Surroundings, Result>(
   { call, context, component, whenStopped }: SessionKind & { readonly call: CniCall; readonly context: CallContext },
   work: (session: Session<Around>) => Promise<Result>,
 ): Promise<Result> {
-  const { pid, stderr, host, random, now: clock, milliseconds } = surroundings;
+  const { pid, stderr, host, random, now: clock, milliseconds, environment } = surroundings;
   const { signal } = context;
   const logSurroundings = { component, pid, clock, stderr };
   const decoded = decodeNetworkConfig(call.config);
@@ -87,12 +89,17 @@ async function withSession<Around extends Surroundings, Result>(
     noted = { ...noted, ...fields };
   };
   const settings = datastoreSettings(config);
+  const warn = (message: string) => log.warning(message);
   const { store, close } = openOnce(() =>
-    host.openDatastore(settings, { random, ...(whenStopped === "close datastore" && { signal }) }),
+    host.openDatastore(settings, {
+      random,
+      warn,
+      ...(environment && { environment }),
+      ...(whenStopped === "close datastore" && { signal }),
+    }),
   );
   try {
     const node = await nodeNameFor(call, config, surroundings.hostName);
-    const warn = (message: string) => log.warning(message);
     const allocator = async () => {
       surroundings.enterPhase("datastore");
       return openHostAllocator(await store(), surroundings, { node, settings, warn });

@@ -56,6 +56,8 @@ interface IpamKeys {
   /** All affinities of all nodes. */
   readonly allAffinitiesPrefix: string;
   readonly borrowedKey: (node: string, cidr: Prefix) => string;
+  /** The same for all nodes. */
+  readonly allBorrowedPrefix: string;
   /** All blocks that the node borrowed from. */
   readonly borrowedPrefix: (node: string) => string;
   readonly handleKey: (handleId: string) => string;
@@ -97,7 +99,8 @@ function ipamKeysUnder(ipam: string): IpamKeys {
     const host = `${allAffinitiesPrefix}${escapeSegment(node)}/`;
     return family === undefined ? host : `${host}ipv${family}/block/`;
   };
-  const borrowedPrefix = (node: string) => `${ipam}/borrowed/${escapeSegment(node)}/`;
+  const allBorrowedPrefix = `${ipam}/borrowed/`;
+  const borrowedPrefix = (node: string) => `${allBorrowedPrefix}${escapeSegment(node)}/`;
   const handlesPrefix = (beginning: string) => `${allHandlesPrefix}${escapeSegment(beginning)}`;
   return {
     ipamConfigurationKey: `${ipam}/config`,
@@ -107,6 +110,7 @@ function ipamKeysUnder(ipam: string): IpamKeys {
     affinitiesPrefix,
     allAffinitiesPrefix,
     borrowedKey: (node, cidr) => `${borrowedPrefix(node)}ipv${cidr.network.family}/block/${cidrSegment(cidr)}`,
+    allBorrowedPrefix,
     borrowedPrefix,
     handleKey: handlesPrefix,
     handlesPrefix,
@@ -177,6 +181,7 @@ export const {
   affinitiesPrefix,
   allAffinitiesPrefix: ALL_AFFINITIES_PREFIX,
   borrowedKey,
+  allBorrowedPrefix: ALL_BORROWED_PREFIX,
   borrowedPrefix,
   handleKey,
   handlesPrefix,

@@ -30,7 +30,8 @@ export function readStoredPool(text: string, key: string): StoredPool {
     name: pool.section("metadata").text("name"),
     cidr,
     blockSize: spec.integer("blockSize") ?? defaultBlockSize(cidr),
-    disabled: spec.flag("disabled", false),
+    // Nothing is assigned from a pool that is being deleted.
+    disabled: spec.flag("disabled", false) || pool.section("metadata").text("deletionTimestamp", "") !== "",
     natOutgoing: spec.flag("natOutgoing", false),
     nodeSelector: spec.text("nodeSelector", "").trim() === "" ? "all()" : spec.text("nodeSelector"),
     allowedUses: uses.length === 0 ? ALL_USES : uses,

@@ -25,7 +25,7 @@ import { UndoList } from "./undo-list.ts";
 import { refuseUnsupportedRequests, unusedArguments } from "./unsupported-requests.ts";
 import { createLinks, wireLinks } from "./wire.ts";
 import { planWiring } from "./wiring-plan.ts";
-import { podFields, requirePodFor, requireUsableNames, workloadOf } from "./workload.ts";
+import { podFields, requirePodFor, requirePodIn, requireUsableNames, workloadOf } from "./workload.ts";
 
 export async function add(call: AddCall, session: Session): Promise<CniResult> {
   const { enterPhase } = session.surroundings;
@@ -38,6 +38,7 @@ export async function add(call: AddCall, session: Session): Promise<CniResult> {
   const workload = workloadOf(call, args, session.node, requestedMac(call.config, args));
   requireUsableNames(workload);
   requirePodFor(session.config.features, workload);
+  requirePodIn(session.settings, workload);
   session.note(podFields(workload));
   // Opens while the kernel is queried.
   enterPhase("datastore");

@@ -68,7 +68,8 @@ async function endpointDifferences(
   const fields: readonly (readonly [name: string, stored: string | undefined, wanted: string])[] = [
     ["node", endpoint.node, workload.node],
     ["interface", endpoint.interfaceName, workload.hostInterface],
-    ["MAC", endpoint.mac, formatMac(workload.mac)],
+    // A pod of the orchestrator's API does not record it.
+    ...(session.settings.kind === "orchestrator" ? [] : [["MAC", endpoint.mac, formatMac(workload.mac)] as const]),
   ];
   const wantedNetworks = addresses.map((address) => formatPrefix(singlePrefix(address)));
   return [

@@ -34,7 +34,7 @@ export async function registerWithOwnIpam(
   const assignment = await allocator.assign(
     { ...request, renewsHeld },
     {
-      wanted: wantedRecords(workload),
+      wanted: wantedRecords(workload, session),
       check: ([cluster]) => void readyForAssigning(cluster, session),
       changes: (answers, planned) =>
         recordChanges(
@@ -63,7 +63,7 @@ export async function requireUsable(session: Session): Promise<void> {
 
 /** Records the endpoint with addresses from another IPAM plugin. */
 export async function record(workload: Workload, addresses: readonly Address[], session: Session): Promise<void> {
-  const wanted = wantedRecords(workload);
+  const wanted = wantedRecords(workload, session);
   await settle(
     await session.store(),
     {
@@ -121,6 +121,7 @@ async function removeEndpointOfFormerNode(
   session: Session,
   addresses: readonly Address[],
 ): Promise<void> {
+  if (isPod(session)) return;
   const { removeEndpointOfFormerNode: remove } = await import("./former-node.ts");
   await remove(workload, session, addresses);
 }
@@ -131,8 +132,17 @@ function recordedAddresses(workload: Workload, entry: Entry | undefined): readon
   return readStoredEndpoint(entry).ipNetworks.map((network) => network.split("/")[0] ?? "");
 }
 
-function wantedRecords({ endpointKey, network }: Workload): readonly Wanted[] {
-  return [WANTED_CLUSTER, { kind: "key", key: endpointKey }, { kind: "key", key: profileKey(network) }];
+/**
+ * In the orchestrator's API an endpoint is its pod: it does not depend on the name of the node, and its profiles are those of
+ * its namespace and service account.
+ */
+function isPod({ settings }: Session): boolean {
+  return settings.kind === "orchestrator";
+}
+
+function wantedRecords({ endpointKey, network }: Workload, session: Session): readonly Wanted[] {
+  const profile: readonly Wanted[] = isPod(session) ? [] : [{ kind: "key", key: profileKey(network) }];
+  return [WANTED_CLUSTER, { kind: "key", key: endpointKey }, ...profile];
 }
 
 function recordChanges(
@@ -144,7 +154,7 @@ function recordChanges(
   const stamp = { uid: session.surroundings.uuid, now: session.surroundings.now };
   return [
     ...readyForAssigning(cluster, session),
-    ...profileChanges(workload, profile?.[0], stamp),
+    ...(isPod(session) ? [] : profileChanges(workload, profile?.[0], stamp)),
     ...endpointChanges(endpointOf(workload, addresses, stamp), workload.endpointKey, endpoint?.[0]),
   ];
 }

@@ -4,7 +4,7 @@ import { thrownBy } from "../../test/support/thrown-by.ts";
 import { identity } from "../identity.ts";
 import { formatMac } from "../ip/mac.ts";
 import { formatMark, includesMarkOf, isMarkOf } from "../ipam/link-mark.ts";
-import { hostInterfaceName } from "./host-interface.ts";
+import { hostInterfaceName } from "../model/host-interface-name.ts";
 import { requireUsableNames, workloadOf } from "./workload.ts";
 
 const CONTAINER = "0123456789abcdef0123456789abcdef";

@@ -3,15 +3,16 @@
  * links and its MAC. Derived only from the call, so ADD, CHECK and DEL agree. Pure.
  */
 import type { CniArguments } from "../cni/arguments.ts";
+import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { PluginError } from "../errors.ts";
 import { type Attached, type Attachment, attachmentOf, containerNameOf, podOf } from "../ipam/attachment.ts";
 import { formatMark } from "../ipam/link-mark.ts";
+import { hostInterfaceName } from "../model/host-interface-name.ts";
 import { resourceKey } from "../model/keys.ts";
 import { LONGEST_NAME } from "../model/longest-name.ts";
 import { workloadEndpointName } from "../model/workload-endpoint-name.ts";
 import { quoted } from "../quote.ts";
-import { hostInterfaceName } from "./host-interface.ts";
 
 export interface Workload extends Attachment {
   readonly ifname: string;
@@ -92,6 +93,16 @@ export function requirePodFor({ ipAddrsNoIpam }: NetworkConfig["features"], { po
     "config-invalid",
     `Cannot use ${field}: the call has no pod (CNI_ARGS without K8S_POD_NAMESPACE and K8S_POD_NAME)`,
     { details: `remove ${field} from the network config, or set it to false` },
+  );
+}
+
+/** In the orchestrator's API an endpoint is a pod: that of another container could not be recorded. */
+export function requirePodIn({ kind }: Pick<DatastoreSettings, "kind">, { pod, containerId }: Workload): void {
+  if (kind !== "orchestrator" || pod !== undefined) return;
+  throw new PluginError(
+    "config-invalid",
+    `Cannot attach container ${quoted(containerId)}: it has no pod, and "datastore_type" is "${kind}": an endpoint is a pod in the orchestrator's API`,
+    { details: 'set "datastore_type" to "etcdv3" or "embedded" for containers without a pod' },
   );
 }
 

@@ -12,6 +12,9 @@ export interface Subject {
   readonly dispose: () => Promise<void>;
 }
 
+/** Whose revision a store returns if nothing was listed or written. */
+export type Revisions = "of the store" | "of each object";
+
 export const LIMIT_MILLISECONDS = 20_000;
 
 /** Writes, and expects it to succeed. */

@@ -1,0 +1,99 @@
+/**
+ * A Node is the node of the cluster: its labels and its existence belong to the
+ * cluster. What this product adds is in annotations: those of the record, and
+ * its spec as JSON in one of its own.
+ */
+import { PluginError } from "../../errors.ts";
+import { API_VERSION, identity } from "../../identity.ts";
+import { parseKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
+import { isObject } from "../../model/shape.ts";
+import { parseStored } from "../../model/stored.ts";
+import { parseJson } from "../../parse-json.ts";
+import { quoted } from "../../quote.ts";
+import type { ApiObject } from "./api.ts";
+import type { KindMapping, Writing } from "./kind-mapping.ts";
+
+const PATH = "/api/v1/nodes";
+const SPEC = `${identity.labelPrefix}node-spec`;
+
+type Texts = Readonly<Record<string, string>>;
+
+export const clusterNodes: KindMapping = {
+  prefix: resourcesPrefix("nodes"),
+  path: pathOf,
+  collections: () => [{ path: PATH }],
+  record: (node) => ({
+    key: resourceKey("nodes", { name: node.metadata.name }),
+    value: JSON.stringify(nodeOf(node)),
+  }),
+  create: (key) => {
+    throw notOurs(key, "create", "it is created when a kubelet registers it");
+  },
+  update: annotate,
+  remove: (key) => {
+    throw notOurs(key, "delete", `delete it with "kubectl delete node"`);
+  },
+};
+
+function pathOf(key: string): string | undefined {
+  const parts = parseKey(key);
+  return parts?.kind === "resource" && parts.namespace === undefined ? `${PATH}/${parts.name}` : undefined;
+}
+
+function nodeOf({ metadata }: ApiObject) {
+  const { name, uid, creationTimestamp, labels = {} } = metadata;
+  const { [SPEC]: spec, ...annotations } = metadata.annotations ?? {};
+  return {
+    apiVersion: API_VERSION,
+    kind: "Node",
+    metadata: { name, uid, creationTimestamp, labels, annotations },
+    spec: specIn(spec),
+  };
+}
+
+function specIn(text: string | undefined): unknown {
+  try {
+    return text === undefined ? {} : parseJson(text);
+  } catch {
+    return {};
+  }
+}
+
+function annotate(key: string, value: string, existing: ApiObject): Writing {
+  const node = parseStored(value, "Node", key);
+  const { metadata = {}, spec = {} } = isObject(node) ? node : {};
+  const { labels = {}, annotations = {} } = isObject(metadata) ? metadata : {};
+  if (!Bun.deepEquals(labels, existing.metadata.labels ?? {})) {
+    throw notOurs(key, "change the labels of", 'use "kubectl label node"');
+  }
+  const wanted: Texts = { ...(isObject(annotations) ? textsIn(annotations) : {}), [SPEC]: JSON.stringify(spec) };
+  const removed = Object.keys(existing.metadata.annotations ?? {}).filter((name) => wanted[name] === undefined);
+  const patch = {
+    metadata: {
+      uid: existing.metadata.uid,
+      resourceVersion: existing.metadata.resourceVersion,
+      annotations: { ...wanted, ...Object.fromEntries(removed.map((name) => [name, null])) },
+    },
+  };
+  return {
+    request: {
+      method: "PATCH",
+      path: pathOf(key) ?? PATH,
+      contentType: "application/merge-patch+json",
+      body: JSON.stringify(patch),
+    },
+    isResult: (found) => Bun.deepEquals(found.metadata.annotations, wanted),
+  };
+}
+
+function textsIn(fields: Readonly<Record<string, unknown>>): Texts {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, String(value)]));
+}
+
+function notOurs(key: string, action: string, fix: string): PluginError {
+  return new PluginError(
+    "resource-invalid",
+    `Cannot ${action} ${quoted(key)}: with the orchestrator's API as the datastore, a Node is the node of the cluster`,
+    { details: fix },
+  );
+}

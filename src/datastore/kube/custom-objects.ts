@@ -1,0 +1,107 @@
+/**
+ * The mapping of a kind that is a custom resource of its own: a record is an
+ * object, created by POST, replaced by PUT at its resourceVersion, and deleted
+ * under the condition that it is still the same object at the same version.
+ */
+import type { ApiObject } from "./api.ts";
+import type { Collection, Existing, KindMapping, ObjectRecord, Writing } from "./kind-mapping.ts";
+
+/** What the text of a record becomes. */
+export interface EncodedRecord {
+  /** The metadata that the record itself has; absent if a record is only a part of its object. */
+  readonly metadata?: EncodedMetadata;
+  /** Added to the labels that the object has. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** The members of the object besides `apiVersion`, `kind` and `metadata`, as JSON text: numbers in it may exceed 2^53. */
+  readonly members: string;
+}
+
+export interface EncodedMetadata {
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly [field: string]: unknown;
+}
+
+export interface CustomKind {
+  readonly prefix: string;
+  readonly apiVersion: string;
+  readonly kind: string;
+  /** `/apis/vendor.org/v3/ippools` */
+  readonly path: string;
+  /** The name of the object with this key; `undefined` if the key is not one of this kind. */
+  readonly nameOf: (key: string) => string | undefined;
+  /** A selector of the objects with keys below the prefix; by default the whole kind is listed. */
+  readonly selectorOf?: (prefix: string) => Readonly<Record<string, string>> | undefined;
+  readonly encode: (key: string, value: string) => EncodedRecord;
+  readonly decode: (object: ApiObject) => ObjectRecord | undefined;
+}
+
+export interface CustomObjectMeans {
+  /** The annotation that names the last write of an object: if a response is lost, it tells whose write took effect. */
+  readonly writeAnnotation: string;
+  /** A text that no other write has. */
+  readonly newMark: () => string;
+}
+
+export function customObjects(kind: CustomKind, { writeAnnotation, newMark }: CustomObjectMeans): KindMapping {
+  const { prefix, path } = kind;
+  const pathOf = (key: string) => {
+    const name = kind.nameOf(key);
+    return name === undefined ? undefined : `${path}/${name}`;
+  };
+
+  const writing = (method: "POST" | "PUT", key: string, value: string, existing: Existing): Writing => {
+    const mark = newMark();
+    const encoded = kind.encode(key, value);
+    const { labels, annotations } = encoded.metadata ?? existing?.metadata ?? {};
+    const metadata = {
+      ...carried(existing),
+      ...encoded.metadata,
+      name: kind.nameOf(key),
+      labels: { ...labels, ...encoded.labels },
+      annotations: { ...annotations, [writeAnnotation]: mark },
+      ...(existing === undefined ? {} : { resourceVersion: existing.metadata.resourceVersion }),
+    };
+    const head = JSON.stringify({ apiVersion: kind.apiVersion, kind: kind.kind, metadata });
+    const place = method === "POST" ? path : (pathOf(key) ?? path);
+    return {
+      request: {
+        method,
+        path: place,
+        body: `${head.slice(0, -1)}${encoded.members === "" ? "" : ","}${encoded.members}}`,
+      },
+      isResult: ({ metadata: { annotations } }) => annotations?.[writeAnnotation] === mark,
+    };
+  };
+
+  return {
+    prefix,
+    path: pathOf,
+    collections: (below): readonly Collection[] => {
+      const query = kind.selectorOf?.(below);
+      return [query === undefined ? { path } : { path, query }];
+    },
+    record: kind.decode,
+    create: (key, value) => writing("POST", key, value, undefined),
+    update: (key, value, existing) => writing("PUT", key, value, existing),
+    remove: (_, existing) => ({
+      request: {
+        method: "DELETE",
+        path: `${path}/${existing.metadata.name}`,
+        body: JSON.stringify({ apiVersion: "v1", kind: "DeleteOptions", preconditions: preconditionsOf(existing) }),
+      },
+      isResult: () => false,
+    }),
+  };
+}
+
+/** Metadata that others may have set, and that a replacement must not drop. */
+function carried(existing: Existing): Readonly<Record<string, unknown>> {
+  if (existing === undefined) return {};
+  const { finalizers, ownerReferences } = existing.metadata;
+  return { finalizers, ownerReferences };
+}
+
+function preconditionsOf({ metadata: { uid, resourceVersion } }: ApiObject) {
+  return { uid, resourceVersion };
+}

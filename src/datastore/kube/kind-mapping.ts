@@ -1,0 +1,66 @@
+/**
+ * How the records of one kind are stored in the API: key <-> place, text <-> object.
+ *
+ * One row per kind (`product-mapping.ts`); the store itself knows no kind.
+ */
+import { PluginError } from "../../errors.ts";
+import type { KubeRequest, KubeResponse } from "../../kube/api.ts";
+import { quoted } from "../../quote.ts";
+import type { ApiObject } from "./api.ts";
+
+/** Objects to list or watch together: `/apis/vendor.org/v3/ippools`, narrowed down by a selector. */
+export interface Collection {
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+}
+
+/** The record that an object stands for. Without a value it has a key, but is not a record now. */
+export interface ObjectRecord {
+  readonly key: string;
+  readonly value?: string;
+}
+
+/** What a write needs to know of the object that it replaces. */
+export type Existing = ApiObject | undefined;
+
+/** The requests of one write. Each is sent once; the store finds out what became of it. */
+export interface Writing {
+  readonly request: KubeRequest;
+  /** Whether this object is the result of the write: asked if its response was lost. */
+  readonly isResult: (object: ApiObject) => boolean;
+  /** A response, besides 409, that means that the object has changed since it was read. */
+  readonly staleIf?: (response: KubeResponse) => boolean;
+}
+
+export interface KindMapping {
+  /** All keys of the kind begin with it, and no others. */
+  readonly prefix: string;
+  /** The object exists before its record does, and after it: a record is a part of it. */
+  readonly existsBefore?: true;
+  /** The path of the object with this key; `undefined` if there cannot be one. */
+  readonly path: (key: string) => string | undefined;
+  /** Where the objects with keys below a prefix are: the kind's own prefix, or a longer one. */
+  readonly collections: (prefix: string) => readonly Collection[];
+  readonly record: (object: ApiObject) => ObjectRecord | undefined;
+  readonly create: (key: string, value: string, existing: Existing) => Writing;
+  readonly update: (key: string, value: string, existing: ApiObject) => Writing;
+  readonly remove: (key: string, existing: ApiObject) => Writing;
+}
+
+/** The kind of a key. Throws for a key of none: such a record cannot be stored in the API. */
+export function mappingOf(mappings: readonly KindMapping[], key: string): KindMapping {
+  const found = mappings.find(({ prefix }) => key.startsWith(prefix));
+  if (found) return found;
+  throw new PluginError("internal", `Cannot store ${quoted(key)} in the orchestrator's API: no kind has this key`);
+}
+
+/** The kinds that may have keys below the prefix, each with the prefix of its own keys. */
+export function mappingsBelow(
+  mappings: readonly KindMapping[],
+  prefix: string,
+): readonly { readonly mapping: KindMapping; readonly prefix: string }[] {
+  return mappings.flatMap((mapping) => {
+    if (prefix.startsWith(mapping.prefix)) return [{ mapping, prefix }];
+    return mapping.prefix.startsWith(prefix) ? [{ mapping, prefix: mapping.prefix }] : [];
+  });
+}

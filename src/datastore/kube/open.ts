@@ -1,0 +1,29 @@
+/** Opens the orchestrator's API as the datastore of this product. */
+import type { KubeAccess } from "../../config/kube-access.ts";
+import { openKubeClient } from "../../kube/client.ts";
+import type { Datastore } from "../datastore.ts";
+import { productMapping } from "./product-mapping.ts";
+import { openKubeStore } from "./store.ts";
+
+export interface KubeOpenOptions {
+  /** For programs that provide credentials, and for the address of the API inside a pod. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** Logs a warning. */
+  readonly warn?: (message: string) => void;
+}
+
+/** Connects with the first request. */
+export async function openKube(
+  access: KubeAccess,
+  { environment = {}, warn = () => {} }: KubeOpenOptions,
+): Promise<Datastore> {
+  const client = await openKubeClient(access, {
+    environment,
+    warn,
+    now: () => new Date(),
+    elapsed: () => performance.now(),
+    unavailableAs: "datastore-unavailable",
+  });
+  const mappings = productMapping(() => crypto.randomUUID());
+  return openKubeStore({ api: client, mappings, close: () => client.close() });
+}

@@ -1,0 +1,190 @@
+/**
+ * The workload endpoint of a pod is the pod itself: what the plugin recorded is
+ * in annotations, everything else in the pod.
+ *
+ *   record   a patch of pods/status sets the annotations
+ *   remove   blanks the addresses; the pod and its other annotations stay
+ *
+ * A patch tests the UID and the container that was recorded last, not the
+ * version of the pod: the kubelet writes the status of the pod all the time.
+ */
+import { PluginError } from "../../errors.ts";
+import { API_VERSION, identity } from "../../identity.ts";
+import { endpointLabels, NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
+import { hostInterfaceName } from "../../model/host-interface-name.ts";
+import { parseKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
+import { isObject } from "../../model/shape.ts";
+import { parseStored } from "../../model/stored.ts";
+import { parseWorkloadEndpointName, workloadEndpointName } from "../../model/workload-endpoint-name.ts";
+import { quoted } from "../../quote.ts";
+import type { ApiObject } from "./api.ts";
+import { type Operation, patchOf } from "./json-patch.ts";
+import type { Collection, Existing, KindMapping, Writing } from "./kind-mapping.ts";
+import { portsOfPod } from "./pod-ports.ts";
+
+const { annotationPrefix, labelPrefix } = identity;
+const POD_IP = `${annotationPrefix}podIP`;
+const POD_IPS = `${annotationPrefix}podIPs`;
+const CONTAINER_ID = `${annotationPrefix}containerID`;
+/** Which network the addresses belong to: GC of another one leaves them alone. */
+const NETWORK = `${annotationPrefix}network`;
+
+/** A pod has one endpoint here: that of the interface that every runtime gives it. */
+const INTERFACE = "eth0";
+const LONGEST_LABEL = 63;
+const PREFIX = resourcesPrefix("workloadendpoints");
+
+type Fields = Readonly<Record<string, unknown>>;
+
+export const podEndpoints: KindMapping = {
+  prefix: PREFIX,
+  existsBefore: true,
+  path: (key) => podOf(key)?.path,
+  collections,
+  record: recordOf,
+  create: recordAddresses,
+  update: recordAddresses,
+  remove: (key, existing) => writing(key, existing, { [POD_IP]: "", [POD_IPS]: "" }),
+};
+
+function podOf(key: string): { readonly path: string; readonly ifname: string } | undefined {
+  const parts = parseKey(key);
+  if (parts?.kind !== "resource" || parts.namespace === undefined) return undefined;
+  const named = parseWorkloadEndpointName(parts.name);
+  if (named?.orchestrator !== "k8s") return undefined;
+  return { path: `/api/v1/namespaces/${parts.namespace}/pods/${named.workload}`, ifname: named.endpoint };
+}
+
+/** Of all namespaces, of one, or of one node in it. */
+function collections(prefix: string): readonly Collection[] {
+  const [namespace = "", beginning] = prefix.slice(PREFIX.length).split("/");
+  if (beginning === undefined) return [{ path: "/api/v1/pods" }];
+  const path = `/api/v1/namespaces/${namespace}/pods`;
+  // As if the name went on: what it begins with is complete up to its last separator.
+  const named = parseWorkloadEndpointName(`${beginning}x-x`);
+  if (named === undefined) return [{ path }];
+  return named.orchestrator === "k8s" ? [{ path, query: { fieldSelector: `spec.nodeName=${named.node}` } }] : [];
+}
+
+function recordOf(pod: ApiObject) {
+  const { name, namespace = "" } = pod.metadata;
+  const { nodeName, hostNetwork } = partOf(pod, "spec");
+  if (typeof nodeName !== "string" || hostNetwork === true) return undefined;
+  const named = workloadEndpointName({ node: nodeName, orchestrator: "k8s", workload: name, endpoint: INTERFACE });
+  if (!named.ok) return undefined;
+  const key = resourceKey("workloadendpoints", { namespace, name: named.name });
+  const endpoint = endpointOf(pod, { name: named.name, node: nodeName });
+  return endpoint === undefined ? { key } : { key, value: JSON.stringify(endpoint) };
+}
+
+/** `undefined` if no addresses are recorded. */
+function endpointOf(pod: ApiObject, { name, node }: { readonly name: string; readonly node: string }) {
+  const { metadata } = pod;
+  const { namespace = "", annotations = {} } = metadata;
+  const addresses = (annotations[POD_IPS] || annotations[POD_IP] || "").split(",").filter((text) => text !== "");
+  if (addresses.length === 0) return undefined;
+  const { serviceAccountName } = partOf(pod, "spec");
+  const account = typeof serviceAccountName === "string" ? serviceAccountName : undefined;
+  const ports = portsOfPod(partOf(pod, "spec"));
+  const network = annotations[NETWORK];
+  return {
+    apiVersion: API_VERSION,
+    kind: "WorkloadEndpoint",
+    metadata: {
+      name,
+      namespace,
+      uid: metadata.uid,
+      creationTimestamp: metadata["creationTimestamp"],
+      ...(metadata["generateName"] === undefined ? {} : { generateName: metadata["generateName"] }),
+      labels: {
+        ...endpointLabels(metadata.labels ?? {}, { namespace, orchestrator: "k8s" }),
+        ...accountLabel(account),
+      },
+      ...(network === undefined ? {} : { annotations: { [NETWORK_ANNOTATION]: network } }),
+    },
+    spec: {
+      orchestrator: "k8s",
+      node,
+      containerID: annotations[CONTAINER_ID],
+      pod: metadata.name,
+      endpoint: INTERFACE,
+      ...(account === undefined ? {} : { serviceAccountName: account }),
+      ipNetworks: addresses,
+      profiles: [`kns.${namespace}`, ...(account === undefined ? [] : [`ksa.${namespace}.${account}`])],
+      interfaceName: hostInterfaceName({ containerId: "", ifname: INTERFACE, pod: { namespace, name: metadata.name } }),
+      ...(ports.length === 0 ? {} : { ports }),
+    },
+  };
+}
+
+/** Only if the value fits into a label. */
+function accountLabel(account: string | undefined): Readonly<Record<string, string>> {
+  return account === undefined || account.length >= LONGEST_LABEL ? {} : { [`${labelPrefix}serviceaccount`]: account };
+}
+
+function recordAddresses(key: string, value: string, existing: Existing): Writing {
+  const endpoint = parseStored(value, "WorkloadEndpoint", key);
+  const spec = isObject(endpoint) ? partOf(endpoint, "spec") : {};
+  const metadata = isObject(endpoint) ? partOf(endpoint, "metadata") : {};
+  const addresses = Array.isArray(spec["ipNetworks"]) ? spec["ipNetworks"].map(String) : [];
+  const network = partOf(metadata, "annotations")[NETWORK_ANNOTATION];
+  return writing(key, existing, {
+    [POD_IP]: addresses[0] ?? "",
+    [POD_IPS]: addresses.join(","),
+    [CONTAINER_ID]: String(spec["containerID"] ?? ""),
+    ...(typeof network === "string" ? { [NETWORK]: network } : {}),
+  });
+}
+
+function writing(key: string, existing: Existing, wanted: Readonly<Record<string, string>>): Writing {
+  const pod = podOf(key);
+  if (pod === undefined || existing === undefined) throw withoutPod(key);
+  if (pod.ifname !== INTERFACE) throw otherInterface(key, pod.ifname);
+  const { uid, annotations } = existing.metadata;
+  const field = "/metadata/annotations";
+  const container = `${field}/${escaped(CONTAINER_ID)}`;
+  const operations: readonly Operation[] = [
+    { op: "test", path: "/metadata/uid", value: uid },
+    ...(annotations === undefined
+      ? ([
+          { op: "test", path: field, value: null },
+          { op: "add", path: field, value: {} },
+        ] as const)
+      : [{ op: "test" as const, path: container, value: annotations[CONTAINER_ID] ?? null }]),
+    ...Object.entries(wanted).map(([name, value]) => ({
+      op: "add" as const,
+      path: `${field}/${escaped(name)}`,
+      value,
+    })),
+  ];
+  return {
+    ...patchOf(`${pod.path}/status`, operations),
+    isResult: (found) =>
+      found.metadata.uid === uid &&
+      Object.entries(wanted).every(([name, value]) => found.metadata.annotations?.[name] === value),
+  };
+}
+
+function escaped(name: string): string {
+  return name.replaceAll("~", "~0").replaceAll("/", "~1");
+}
+
+function partOf(object: Fields, field: string): Fields {
+  const part = object[field];
+  return isObject(part) ? part : {};
+}
+
+function withoutPod(key: string): PluginError {
+  return new PluginError(
+    "container-unknown",
+    `Cannot record ${quoted(key)} in the orchestrator's API: there is no such pod, and an endpoint is a pod there`,
+  );
+}
+
+function otherInterface(key: string, ifname: string): PluginError {
+  return new PluginError(
+    "config-invalid",
+    `Cannot record ${quoted(key)} in the orchestrator's API: a pod has one endpoint there, of interface "${INTERFACE}", not "${ifname}"`,
+    { details: 'set "datastore_type" to "etcdv3" for pods with several interfaces' },
+  );
+}

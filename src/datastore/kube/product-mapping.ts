@@ -1,0 +1,27 @@
+/** Every kind of record of this product, as it is stored in the orchestrator's API. */
+import { identity } from "../../identity.ts";
+import { clusterNodes } from "./cluster-nodes.ts";
+import { customObjects } from "./custom-objects.ts";
+import { derivedProfiles } from "./derived-profiles.ts";
+import { IPAM_KINDS } from "./ipam-kinds.ts";
+import type { KindMapping } from "./kind-mapping.ts";
+import { podEndpoints } from "./pod-endpoints.ts";
+import { resourceKind } from "./resource-kinds.ts";
+
+/** The last write of an object: tells whose write took effect if a response was lost. */
+const WRITE_ANNOTATION = `${identity.labelPrefix}write`;
+
+export function productMapping(newMark: () => string): readonly KindMapping[] {
+  const means = { writeAnnotation: WRITE_ANNOTATION, newMark };
+  const resources = [
+    resourceKind("clusterinformations", "ClusterInformation", means),
+    resourceKind("ippools", "IPPool", means),
+    resourceKind("ipreservations", "IPReservation", means),
+  ];
+  return [
+    ...[...resources, ...IPAM_KINDS].map((kind) => customObjects(kind, means)),
+    clusterNodes,
+    podEndpoints,
+    ...derivedProfiles,
+  ];
+}

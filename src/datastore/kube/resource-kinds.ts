@@ -1,0 +1,70 @@
+/**
+ * Resources that are custom resources of the same shape: the text of a record is
+ * the object without what only the API server writes.
+ */
+import { API_VERSION } from "../../identity.ts";
+import { parseKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
+import { isObject } from "../../model/shape.ts";
+import { parseStored } from "../../model/stored.ts";
+import type { ApiObject } from "./api.ts";
+import type { CustomKind, EncodedRecord } from "./custom-objects.ts";
+import { resourcePath } from "./ipam-kinds.ts";
+
+/** Written by the API server alone. */
+const SERVER_FIELDS = [
+  "uid",
+  "creationTimestamp",
+  "generation",
+  "managedFields",
+  "resourceVersion",
+  "selfLink",
+  "deletionTimestamp",
+  "deletionGracePeriodSeconds",
+];
+/** Of those, what a reader does not need. */
+const UNREAD_FIELDS = ["generation", "managedFields", "resourceVersion", "selfLink"];
+
+export function resourceKind(
+  plural: string,
+  kind: string,
+  { writeAnnotation }: { readonly writeAnnotation: string },
+): CustomKind {
+  return {
+    prefix: resourcesPrefix(plural),
+    apiVersion: API_VERSION,
+    kind,
+    path: resourcePath(plural),
+    nameOf: (key) => {
+      const parts = parseKey(key);
+      return parts?.kind === "resource" && parts.namespace === undefined ? parts.name : undefined;
+    },
+    encode: (key, value) => encode(value, key, kind),
+    decode: (object) => ({
+      key: resourceKey(plural, { name: object.metadata.name }),
+      value: JSON.stringify({ ...object, metadata: readMetadata(object, writeAnnotation) }),
+    }),
+  };
+}
+
+function encode(value: string, key: string, kind: string): EncodedRecord {
+  const whole = parseStored(value, kind, key);
+  const { metadata = {}, apiVersion: _, kind: __, ...members } = isObject(whole) ? whole : {};
+  return {
+    metadata: without(isObject(metadata) ? metadata : {}, SERVER_FIELDS),
+    members: JSON.stringify(members).slice(1, -1),
+  };
+}
+
+/** Without the mark of the last write. */
+function readMetadata({ metadata }: ApiObject, writeAnnotation: string): Readonly<Record<string, unknown>> {
+  const { annotations = {}, ...others } = without(metadata, UNREAD_FIELDS);
+  const own = without(isObject(annotations) ? annotations : {}, [writeAnnotation]);
+  return Object.keys(own).length === 0 ? others : { ...others, annotations: own };
+}
+
+function without(
+  fields: Readonly<Record<string, unknown>>,
+  names: readonly string[],
+): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)));
+}

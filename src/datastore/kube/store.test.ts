@@ -1,0 +1,181 @@
+import { describe, expect, test } from "bun:test";
+import { PluginError } from "../../errors.ts";
+import { KubeFailure, unavailable } from "../../kube/failure.ts";
+import { failureOf } from "../contract/subject.ts";
+import { datastoreContract } from "../contract.ts";
+import type { Decide } from "../datastore.ts";
+import { pagesBelow } from "../pages.ts";
+import { seededRandom } from "../replica/contract/recorded-history.ts";
+import { replicaContract } from "../replica/contract.ts";
+import { anyText } from "./any-text.ts";
+import { type Around, type FakeApi, startFakeApi } from "./fake-api.ts";
+import { openKubeStore } from "./store.ts";
+
+let marks = 0;
+const mapping = anyText({ writeAnnotation: "test/write", newMark: () => String(++marks) });
+
+function openOn(api: FakeApi, around?: Around) {
+  const client = api.connect(around);
+  return openKubeStore({ api: client, mappings: [mapping], close: () => client.close() });
+}
+
+async function open() {
+  const api = startFakeApi();
+  return {
+    store: openOn(api),
+    another: async () => openOn(api),
+    forgetHistory: async () => api.forgetHistory(),
+    dispose: async () => {},
+  };
+}
+
+const LEVEL = { atomicity: "one object", revisions: "of each object" } as const;
+datastoreContract("the orchestrator's API, in memory,", open, LEVEL);
+replicaContract("the orchestrator's API, in memory", open, { histories: 0, watches: "per kind" });
+
+describe("a write whose response is lost", () => {
+  const KEY = "/counter";
+
+  /** Every write reaches the server; of each kind of loss some are lost. */
+  function losing(random: () => number): Around {
+    return async (request, send) => {
+      const isWrite = request.method !== "GET";
+      if (isWrite && random() < 0.3) throw lostResponse();
+      const response = send();
+      if (isWrite && random() < 0.3) throw lostResponse();
+      return response;
+    };
+  }
+
+  test("is neither repeated nor forgotten: no increment is lost or counted twice", async () => {
+    const api = startFakeApi();
+    const random = seededRandom(7);
+    const stores = Array.from({ length: 4 }, () => openOn(api, losing(random)));
+    let counted = 0;
+    await Promise.all(
+      stores.map(async (store) => {
+        for (let done = 0; done < 25; ) {
+          const { written } = await store.transact([{ kind: "key", key: KEY }], countUp);
+          if (written.ok) {
+            done += 1;
+            counted += 1;
+          }
+        }
+      }),
+    );
+
+    expect((await openOn(api).read([{ kind: "key", key: KEY }])).answers[0]?.[0]?.value).toBe(String(counted));
+  });
+
+  test("a deletion that took effect is a success", async () => {
+    const api = startFakeApi();
+    const seeing = openOn(api);
+    const created = await seeing.commit([{ kind: "create", key: KEY, value: "x" }]);
+    let isLost = false;
+    const store = openOn(api, async ({ method }, send) => {
+      const response = send();
+      if (method !== "DELETE" || isLost) return response;
+      isLost = true;
+      throw lostResponse();
+    });
+
+    expect(
+      await store.commit([{ kind: "delete", key: KEY, revision: created.ok ? created.revision : "" }]),
+    ).toMatchObject({
+      ok: true,
+    });
+    expect(isLost).toBe(true);
+    expect((await seeing.read([{ kind: "key", key: KEY }])).answers[0]).toEqual([]);
+  });
+
+  test("fails with the reason if it cannot have taken effect", async () => {
+    const store = openOn(startFakeApi(), async ({ method }, send) => {
+      if (method !== "GET") throw new PluginError("datastore-unavailable", "Cannot connect");
+      return send();
+    });
+
+    expect(await failureOf(store.commit([{ kind: "create", key: KEY, value: "x" }]))).toMatchObject({
+      kind: "datastore-unavailable",
+    });
+  });
+});
+
+describe("what the API is asked", () => {
+  const asked: string[] = [];
+  const listening: Around = async ({ method, path }, send) => {
+    asked.push(`${method} ${path.replace(/text-.*/, "NAME")}`);
+    return send();
+  };
+  const TEXTS = "/apis/contract.test/v1/texts";
+
+  test("an object that was read is written and deleted with one request each", async () => {
+    const store = openOn(startFakeApi(), listening);
+    await store.commit([{ kind: "create", key: "/k", value: "1" }]);
+    const entry = (await store.read([{ kind: "key", key: "/k" }])).answers[0]?.[0];
+    asked.splice(0);
+    const updated = await store.commit([{ kind: "update", key: "/k", value: "2", revision: entry?.revision ?? "" }]);
+    await store.commit([{ kind: "delete", key: "/k", revision: updated.ok ? updated.revision : "" }]);
+
+    expect(asked).toEqual([`PUT ${TEXTS}/NAME`, `DELETE ${TEXTS}/NAME`]);
+  });
+
+  test("an expectation that the same transaction has just read costs no request", async () => {
+    const store = openOn(startFakeApi(), listening);
+    await store.commit([{ kind: "create", key: "/pool", value: "1" }]);
+    asked.splice(0);
+    const { written } = await store.transact([{ kind: "key", key: "/pool" }], ([first]) => ({
+      kind: "commit",
+      changes: [
+        { kind: "expect", key: "/pool", revision: first?.answers[0]?.[0]?.revision },
+        { kind: "create", key: "/k", value: "1" },
+      ],
+      outcome: undefined,
+    }));
+
+    expect(written.ok).toBe(true);
+    expect(asked).toEqual([`GET ${TEXTS}/NAME`, `POST ${TEXTS}`]);
+  });
+
+  test("pages of a list are one list, at one revision", async () => {
+    const store = openOn(startFakeApi(), listening);
+    for (let index = 0; index < 9; index++) await store.commit([{ kind: "create", key: `/p/${index}`, value: "" }]);
+    asked.splice(0);
+    const revisions = new Set<string>();
+    for await (const { revision } of pagesBelow(store, "/p/", { size: 2 })) revisions.add(revision);
+
+    expect(asked).toEqual([`GET ${TEXTS}`]);
+    expect(revisions.size).toBe(1);
+  });
+});
+
+test("a replacement keeps what others added to the object", async () => {
+  const api = startFakeApi();
+  const store = openOn(api);
+  await store.commit([{ kind: "create", key: "/k", value: "1" }]);
+  const path = mapping.path("/k") ?? "";
+  const before = api.object(path);
+  const metadata = { ...before?.metadata, finalizers: ["a/b"], labels: { c: "d" }, annotations: { e: "f" } };
+  await api.connect().request({ method: "PUT", path, body: JSON.stringify({ ...before, metadata }) });
+  const entry = (await store.read([{ kind: "key", key: "/k" }])).answers[0]?.[0];
+  await store.commit([{ kind: "update", key: "/k", value: "2", revision: entry?.revision ?? "" }]);
+
+  expect(api.object(path)?.metadata).toMatchObject({
+    finalizers: ["a/b"],
+    labels: { c: "d" },
+    annotations: { e: "f" },
+  });
+});
+
+const countUp: Decide<undefined> = (reads) => {
+  const entry = reads[0]?.answers[0]?.[0];
+  const value = String(Number(entry?.value ?? 0) + 1);
+  const change = entry
+    ? ({ kind: "update", key: entry.key, value, revision: entry.revision } as const)
+    : ({ kind: "create", key: "/counter", value } as const);
+  return { kind: "commit", changes: [change], outcome: undefined };
+};
+
+function lostResponse(): PluginError {
+  const diagnosis = { stage: "request", effect: "unknown", cure: "wait", advice: "" } as const;
+  return unavailable(new KubeFailure(diagnosis, "no response"), { server: "fake", kind: "datastore-unavailable" });
+}

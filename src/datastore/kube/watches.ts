@@ -1,0 +1,68 @@
+/**
+ * Watches one collection from a resourceVersion. Every change of the API is a
+ * commit of its own, so each event is followed by a bookmark; in a quiet time
+ * the API server sends bookmarks itself.
+ */
+import { PluginError } from "../../errors.ts";
+import { type DatastoreEvent, type Entry, HistoryGone } from "../datastore.ts";
+import { type Api, type ApiObject, parseObject, statusCode } from "./api.ts";
+import type { Collection, KindMapping } from "./kind-mapping.ts";
+import { currentRevision } from "./lists.ts";
+
+const GONE = 410;
+
+export interface Watched {
+  readonly mapping: KindMapping;
+  readonly collection: Collection;
+  /** Only keys with this prefix are reported. */
+  readonly prefix: string;
+}
+
+export interface WatchMeans {
+  readonly api: Api;
+  readonly entryOf: (mapping: KindMapping, object: ApiObject) => Entry | undefined;
+  readonly signal: AbortSignal;
+}
+
+export async function* watchCollection(
+  watched: Watched,
+  from: string,
+  { api, entryOf, signal }: WatchMeans,
+): AsyncGenerator<DatastoreEvent> {
+  const { mapping, collection, prefix } = watched;
+  await requireReached(api, collection, from);
+  let seen = from;
+  yield { kind: "bookmark", revision: seen };
+  while (!signal.aborted) {
+    const query = { ...collection.query, resourceVersion: seen, allowWatchBookmarks: "true" };
+    for await (const { type, text } of api.watch(collection.path, query, signal)) {
+      if (signal.aborted) return;
+      if (type === "ERROR") throw failureOfWatch(text, seen);
+      const object = parseObject(text, collection.path);
+      seen = object.metadata.resourceVersion;
+      if (type !== "BOOKMARK") {
+        const record = mapping.record(object);
+        const entry = type === "DELETED" ? undefined : entryOf(mapping, object);
+        if (entry?.key.startsWith(prefix)) yield { kind: "put", entry };
+        else if (entry === undefined && record?.key.startsWith(prefix)) {
+          yield { kind: "delete", key: record.key, revision: seen };
+        }
+        if (signal.aborted) return;
+      }
+      yield { kind: "bookmark", revision: seen };
+    }
+  }
+}
+
+/** The API server waits for a revision that it has not reached, as after a restore from an older copy. */
+async function requireReached(api: Api, collection: Collection, from: string): Promise<void> {
+  const current = await currentRevision(api, collection);
+  if (from === "0" || BigInt(from) > BigInt(current)) throw new HistoryGone(from);
+}
+
+function failureOfWatch(text: string, from: string): PluginError {
+  if (statusCode(text) === GONE) return new HistoryGone(from);
+  return new PluginError("datastore-unavailable", "Cannot follow the datastore: the API server ended the watch", {
+    details: text,
+  });
+}
