@@ -10,8 +10,8 @@ import { printCounts, step, testGroup } from "./test-run.ts";
 await installPrograms();
 const gate = await step("lint", [process.execPath, "scripts/lint.ts"]);
 const built = await step("build", [process.execPath, "scripts/build.ts"]);
-// Tests that need a part which did not build are skipped with the reason.
-await step("parts", [process.execPath, "test/parts/build.ts", "cnitool", "cni-plugins", "kubernetes"]);
+const parts = await step("parts", [process.execPath, "test/parts/build.ts", "cnitool", "cni-plugins", "kubernetes"]);
+if (!parts) console.log("the tests that need a missing part are skipped");
 
 const groups = [
   await testGroup({ name: "unit", place: "./src" }),

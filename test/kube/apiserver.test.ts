@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
+import { hostProblem, openHost } from "../support/host.ts";
+import { type ApiServer, apiServerProblem, kubeProgram, startApiServer } from "../support/kube-apiserver.ts";
 import { testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
@@ -38,6 +39,18 @@ describe("startApiServer()", () => {
     expect(audit.counts(user)).toMatchObject({ "list pods": 1, "list secrets": 1 });
     expect(audit.requests(user).find(({ resource }) => resource === "secrets")?.status).toBe(403);
     expect(audit.requests(user).find(({ resource }) => resource === "pods")?.namespace).toBe("counted");
+  });
+
+  testNeeding(problem, hostProblem())("is reachable at the same URL on a private host", async () => {
+    await using host = await openHost();
+    const kubectl = (...args: readonly string[]) =>
+      host.run([kubeProgram("kubectl"), `--kubeconfig=${server.adminKubeconfig}`, ...args]);
+    expect((await kubectl("get", "--raw", "/readyz")).stderr).toContain("refused");
+
+    using _relay = await server.relayInto(host.netns);
+
+    expect((await kubectl("get", "--raw", "/readyz")).stdout).toBe("ok");
+    expect((await kubectl("get", "--raw", "/openapi/v2")).stdout.length).toBeGreaterThan(1_000_000);
   });
 
   testServer("keeps its objects while it and its etcd are killed and started again", async () => {

@@ -1,25 +1,33 @@
 /** A real kubelet with containerd runs pods on upstream's plugins: validates the cluster that other tests use. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { type KubeCluster, kubeClusterProblem, openKubeCluster } from "../support/kube-cluster.ts";
-import { AGNHOST_IMAGE } from "../support/kube-images.ts";
 import { type KubeNode, MANIFESTS } from "../support/kube-node.ts";
+import {
+  deletePod,
+  type Pod,
+  podManifest,
+  readPod,
+  untilPodReady as waitForPod,
+  workloadManifest,
+} from "../support/kube-pods.ts";
 import { testNeeding } from "../support/needs.ts";
-import { installNetwork, upstreamNetwork } from "../support/network-under-test.ts";
+import { installNetwork, type NetworkUnderTest, upstreamNetwork } from "../support/network-under-test.ts";
 import { pollUntil } from "../support/poll.ts";
 import { expectTraces, tracesOf } from "../support/traces.ts";
 
 const network = await upstreamNetwork();
+const onlyIpv6: NetworkUnderTest = {
+  ...network,
+  conflist: (cniVersion) => {
+    const ipam = { type: "host-local", ranges: [[{ subnet: "fd77::/64" }]], routes: [{ dst: "::/0" }] };
+    return { cniVersion, name: network.name, plugins: [{ type: "ptp", ipam }] };
+  },
+};
 const problem = kubeClusterProblem() ?? network.missing;
 const testNode = testNeeding(problem);
 
-interface Pod {
-  readonly metadata: { readonly annotations?: Readonly<Record<string, string>> };
-  readonly status: {
-    readonly podIP: string;
-    readonly podIPs: readonly { readonly ip: string }[];
-    readonly containerStatuses: readonly { readonly restartCount: number; readonly ready: boolean }[];
-  };
-}
+const NAMESPACE = "pods";
+const podOf = (name: string) => podManifest({ name, namespace: NAMESPACE });
 
 describe("a node with upstream's plugins", () => {
   let cluster: KubeCluster;
@@ -28,7 +36,7 @@ describe("a node with upstream's plugins", () => {
     if (problem !== undefined) return;
     cluster = await openKubeCluster();
     node = await cluster.addNode({ name: "node-1", install: (host) => installNetwork(host, network) });
-    await cluster.server.createNamespace("pods");
+    await cluster.server.createNamespace(NAMESPACE);
   });
   afterAll(() => cluster?.[Symbol.asyncDispose]());
 
@@ -36,30 +44,28 @@ describe("a node with upstream's plugins", () => {
     const before = await tracesOf(node.host, network);
 
     await cluster.server.apply(podOf("one"));
-    await untilPodReady("one");
-    const { status } = await cluster.server.get<Pod>("pod", "one", "--namespace=pods");
+    const { status } = await untilPodReady("one");
     for (const [index, prefix] of network.addressPrefixes.entries()) {
-      expect(status.podIPs[index]?.ip).toStartWith(prefix);
+      expect(status.podIPs?.[index]?.ip).toStartWith(prefix);
     }
     expect(await cluster.server.kubectl(["exec", "one", "--namespace=pods", "--", "ip", "-o", "address"])).toContain(
       `${status.podIP}/`,
     );
 
-    await cluster.server.kubectl(["delete", "pod", "one", "--namespace=pods", "--timeout=60s"]);
+    await deletePod(cluster.server, NAMESPACE, "one");
     await expectTraces(node.host, network, before);
   });
 
   testNode("keeps a pod running while kubelet and containerd are killed and started again", async () => {
     await cluster.server.apply(podOf("kept"));
-    await untilPodReady("kept");
-    const before = await cluster.server.get<Pod>("pod", "kept", "--namespace=pods");
+    const before = await untilPodReady("kept");
 
     await node.restartContainerd();
     await node.restartKubelet();
     await cluster.server.apply(podOf("later"));
     await untilPodReady("later");
 
-    const after = await cluster.server.get<Pod>("pod", "kept", "--namespace=pods");
+    const after = await readPod(cluster.server, NAMESPACE, "kept");
     expect(after.status.containerStatuses).toEqual(before.status.containerStatuses);
     expect(after.status.podIP).toBe(before.status.podIP);
     await cluster.server.kubectl(["delete", "pods", "--all", "--namespace=pods", "--timeout=60s"]);
@@ -72,43 +78,35 @@ describe("a node with upstream's plugins", () => {
 
     await node.reboot();
     const hasRestarted = async () => {
-      const { status } = await cluster.server.get<Pod>("pod", "again", "--namespace=pods");
-      return status.containerStatuses.every(({ restartCount, ready }) => restartCount > 0 && ready);
+      const { status } = await readPod(cluster.server, NAMESPACE, "again");
+      return status.containerStatuses?.every(({ restartCount, ready }) => restartCount > 0 && ready) ?? false;
     };
     await pollUntil(hasRestarted, "the pod to start again", 60_000);
 
-    await cluster.server.kubectl(["delete", "pod", "again", "--namespace=pods", "--timeout=60s"]);
+    await deletePod(cluster.server, NAMESPACE, "again");
     await expectTraces(node.host, network, empty);
   });
 
   testNode("runs a static pod", async () => {
     node.host.writeFile(`${MANIFESTS}/static.json`, podOf("static"));
-    await pollUntil(() => untilPodReady("static-node-1").then(() => true), "the static pod", 60_000);
+    const { metadata } = await untilPodReady("static-node-1");
 
-    const { metadata } = await cluster.server.get<Pod>("pod", "static-node-1", "--namespace=pods");
     expect(Object.keys(metadata.annotations ?? {})).toContain("kubernetes.io/config.mirror");
   });
 
-  const untilPodReady = (name: string) =>
-    cluster.server.kubectl(["wait", "--for=condition=Ready", `pod/${name}`, "--namespace=pods", "--timeout=60s"]);
+  const untilPodReady = (name: string) => waitForPod(cluster.server, NAMESPACE, name);
 });
 
-function podOf(name: string): string {
-  return JSON.stringify({
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: { name, namespace: "pods" },
-    spec: {
-      terminationGracePeriodSeconds: 1,
-      containers: [
-        {
-          name: "main",
-          image: AGNHOST_IMAGE,
-          imagePullPolicy: "Never",
-          args: ["netexec", "--http-port=80"],
-          readinessProbe: { httpGet: { path: "/", port: 80 }, periodSeconds: 1 },
-        },
-      ],
-    },
+describe("a node of an IPv6 cluster", () => {
+  testNode("runs a pod with an IPv6 address only, scaled by a Deployment", async () => {
+    await using cluster = await openKubeCluster({ families: ["ipv6"] });
+    await cluster.addNode({ name: "node-6", install: (host) => installNetwork(host, onlyIpv6) });
+    await cluster.server.createNamespace(NAMESPACE);
+
+    await cluster.server.apply(workloadManifest("Deployment", { name: "many", namespace: NAMESPACE, replicas: 2 }));
+    await cluster.server.kubectl(["rollout", "status", "deployment/many", `--namespace=${NAMESPACE}`, "--timeout=60s"]);
+
+    const { items } = await cluster.server.get<{ items: readonly Pod[] }>("pods", `--namespace=${NAMESPACE}`);
+    expect(items.map(({ status }) => status.podIPs?.map(({ ip }) => ip.slice(0, 6)))).toEqual([["fd77::"], ["fd77::"]]);
   });
-}
+});

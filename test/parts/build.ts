@@ -123,6 +123,7 @@ if (import.meta.main) {
   const known = Object.keys(PARTS).filter((name): name is PartName => name in PARTS);
   const chosen = wanted.length === 0 ? known : known.filter((name) => wanted.includes(name));
   for (const name of chosen) {
+    if ("missing" in partIfBuilt(name) && goProblem(name) === undefined) console.log(`${name}: is being built, once`);
     const started = performance.now();
     const built = await part(name);
     const seconds = ((performance.now() - started) / 1000).toFixed(1);

@@ -16,6 +16,7 @@ import { freePorts } from "./etcd.ts";
 import { AUDIT_POLICY, type Audit, startAudit } from "./kube-audit.ts";
 import { type KubeCredentials, makeKubeCredentials } from "./kube-credentials.ts";
 import { type Kubectl, makeKubectl } from "./kubectl.ts";
+import { relayIntoNetns } from "./tcp-relay.ts";
 import { temporaryDirectory } from "./temporary-directory.ts";
 
 export interface ApiServerPlan {
@@ -44,6 +45,8 @@ export interface ApiServer extends Kubectl {
   readonly etcd: Daemon;
   readonly apiServer: Daemon;
   startAudit(): Audit;
+  /** Makes it, and its etcd, reachable at the same URLs in a network namespace, for a server on loopback. */
+  relayInto(netns: string): Promise<Disposable>;
   /** Ends every program at once and removes the data. */
   stop(): Promise<void>;
 }
@@ -81,9 +84,10 @@ export async function startApiServer(plan: ApiServerPlan = {}): Promise<ApiServe
   const directory = temporaryDirectory(AREA);
   const address = plan.place?.address ?? "127.0.0.1";
   const [port = 0, etcdPort = 0, peerPort = 0] = await freePorts(3);
-  const url = `https://${address}:${port}`;
-  const etcdEndpoint = `http://${address}:${etcdPort}`;
-  const credentials = makeKubeCredentials(directory.path, url);
+  const inUrl = address.includes(":") ? `[${address}]` : address;
+  const url = `https://${inUrl}:${port}`;
+  const etcdEndpoint = `http://${inUrl}:${etcdPort}`;
+  const credentials = makeKubeCredentials(directory.path, url, address);
   const enter = plan.place === undefined ? [] : ["nsenter", `--net=${plan.place.netns}`, "--"];
   const start = (name: Parameters<typeof kubeProgram>[0], flags: readonly string[], ready: () => Promise<unknown>) =>
     startDaemon({
@@ -123,6 +127,11 @@ export async function startApiServer(plan: ApiServerPlan = {}): Promise<ApiServe
     etcd,
     apiServer,
     startAudit: () => startAudit(join(directory.path, AUDIT_LOG)),
+    async relayInto(netns) {
+      using relays = new DisposableStack();
+      for (const each of [port, etcdPort]) relays.use(await relayIntoNetns(netns, each));
+      return relays.move();
+    },
     stop,
   };
 }

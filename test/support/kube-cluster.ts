@@ -22,23 +22,55 @@ export interface KubeCluster extends AsyncDisposable {
   addNode(plan: KubeNodePlan): Promise<KubeNode>;
 }
 
-const ADDRESS = "10.199.0.1";
-const ADDRESS6 = "fd00:199::1";
+type Family = "ipv4" | "ipv6";
+
+interface ClusterPlan extends Omit<ApiServerPlan, "place" | "serviceCidrs"> {
+  /** Of its nodes and services; the first is the one of the API server. Default: both, IPv4 first. */
+  readonly families?: readonly [Family, Family?];
+}
+
+interface Network {
+  readonly controlPlane: string;
+  readonly prefixLength: number;
+  /** The address of the node with this number. */
+  node(number: number): string;
+  readonly services: string;
+}
+
+const NETWORKS: Readonly<Record<Family, Network>> = {
+  ipv4: {
+    controlPlane: "10.199.0.1",
+    prefixLength: 24,
+    node: (number) => `10.199.0.${10 + number}`,
+    services: "10.96.0.0/16",
+  },
+  ipv6: {
+    controlPlane: "fd00:199::1",
+    prefixLength: 64,
+    node: (number) => `fd00:199::${10 + number}`,
+    services: "fd00:96::/112",
+  },
+};
 
 /** Why there is no cluster here; undefined if there is. */
 export function kubeClusterProblem(): string | undefined {
   return apiServerProblem() ?? kubeNodeProblem();
 }
 
-export async function openKubeCluster(plan: Omit<ApiServerPlan, "place"> = {}): Promise<KubeCluster> {
+export async function openKubeCluster(plan: ClusterPlan = {}): Promise<KubeCluster> {
   await using undo = new AsyncDisposableStack();
+  const { families = ["ipv4", "ipv6"], ...more } = plan;
+  const networks = families.flatMap((family) => (family === undefined ? [] : [NETWORKS[family]]));
   const host = undo.use(await openHost());
   await host.must(["ip", "link", "add", "bridge", "type", "bridge"]);
-  await host.must(["ip", "address", "add", `${ADDRESS}/24`, "dev", "bridge"]);
-  await host.must(["ip", "address", "add", `${ADDRESS6}/64`, "dev", "bridge", "nodad"]);
+  for (const { controlPlane, prefixLength } of networks) await addAddress(host, "bridge", controlPlane, prefixLength);
   await host.must(["ip", "link", "set", "bridge", "up"]);
-  const place = { netns: host.netns, address: ADDRESS };
-  const server = await startApiServer({ with: ["controller-manager", "scheduler"], ...plan, place });
+  const server = await startApiServer({
+    with: ["controller-manager", "scheduler"],
+    ...more,
+    serviceCidrs: networks.map(({ services }) => services),
+    place: { netns: host.netns, address: networks[0]?.controlPlane ?? "" },
+  });
   undo.defer(server.stop);
 
   const all = undo.move();
@@ -48,21 +80,34 @@ export async function openKubeCluster(plan: Omit<ApiServerPlan, "place"> = {}): 
     host,
     async addNode(nodePlan) {
       nodes += 1;
-      const addresses = [`10.199.0.${10 + nodes}`, `fd00:199::${10 + nodes}`] as const;
-      const port = `port${nodes}`;
-      const connect = async (nodeHost: Host) => {
-        connectHosts({ host, port }, nodeHost);
-        await host.must(["ip", "link", "set", port, "master", "bridge", "up"]);
-        await nodeHost.must(["ip", "address", "add", `${addresses[0]}/24`, "dev", "eth0"]);
-        await nodeHost.must(["ip", "address", "add", `${addresses[1]}/64`, "dev", "eth0", "nodad"]);
-        await nodeHost.must(["ip", "link", "set", "eth0", "up"]);
-        await nodeHost.must(["ip", "route", "add", "default", "via", ADDRESS]);
-        await nodeHost.must(["ip", "route", "add", "default", "via", ADDRESS6]);
-      };
+      const number = nodes;
+      const connect = (nodeHost: Host) => connectNode(host, nodeHost, number, networks);
+      const addresses = networks.map(({ node }) => node(number));
       return all.use(await startKubeNode(server, nodePlan, { addresses, connect }));
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+async function connectNode(
+  controlPlane: Host,
+  node: Host,
+  number: number,
+  networks: readonly Network[],
+): Promise<void> {
+  const port = `port${number}`;
+  connectHosts({ host: controlPlane, port }, node);
+  await controlPlane.must(["ip", "link", "set", port, "master", "bridge", "up"]);
+  await node.must(["ip", "link", "set", "eth0", "up"]);
+  for (const network of networks) {
+    await addAddress(node, "eth0", network.node(number), network.prefixLength);
+    await node.must(["ip", "route", "add", "default", "via", network.controlPlane]);
+  }
+}
+
+/** `nodad`: usable at once. */
+async function addAddress(host: Host, link: string, address: string, prefixLength: number): Promise<void> {
+  await host.must(["ip", "address", "add", `${address}/${prefixLength}`, "dev", link, "nodad"]);
 }
 
 /** A cable from a port of the first host to eth0 of the second. */

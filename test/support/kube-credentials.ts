@@ -29,7 +29,7 @@ export interface KubeCredentials {
   makeNode(name: string, names: readonly string[]): Certificate;
 }
 
-export function makeKubeCredentials(directory: string, url: string): KubeCredentials {
+export function makeKubeCredentials(directory: string, url: string, address: string): KubeCredentials {
   const authority = makeRoot(directory, "authority");
   const signed = (name: string, subject: string, names: readonly string[] = []) =>
     makeSigned(directory, name, authority, { subject, names });
@@ -49,7 +49,7 @@ export function makeKubeCredentials(directory: string, url: string): KubeCredent
     if (found === undefined) throw new Error(`no certificate of ${name}`);
     return found;
   };
-  const names = [`IP:${new URL(url).hostname}`, "DNS:kubernetes", "DNS:kubernetes.default.svc", "IP:10.96.0.1"];
+  const names = [`IP:${address}`, "DNS:kubernetes", "DNS:kubernetes.default.svc", "IP:10.96.0.1"];
   return {
     authority,
     server: signed("server", "/CN=kube-apiserver", names),

@@ -11,7 +11,7 @@ export type Reply = string;
 const PATIENCE_MILLISECONDS = 1_000;
 
 /** Runs a function that opens a socket inside the namespace. */
-function inside<T>(netns: string, open: () => T): T {
+export function insideNetns<T>(netns: string, open: () => T): T {
   const opened = openNetns(netns);
   if (opened === undefined) throw new Error(`no namespace ${netns}`);
   try {
@@ -23,7 +23,7 @@ function inside<T>(netns: string, open: () => T): T {
 
 /** Replies to every TCP connection with the server's name and the client's address. */
 export function serveTcp(netns: string, name: string, port: number, hostname = "::"): Disposable {
-  const server = inside(netns, () =>
+  const server = insideNetns(netns, () =>
     Bun.listen({
       hostname,
       port,
@@ -40,7 +40,7 @@ export function serveTcp(netns: string, name: string, port: number, hostname = "
 
 /** Replies to every datagram with the server's name and the client's address. */
 export async function serveUdp(netns: string, name: string, port: number, hostname = "::"): Promise<Disposable> {
-  const server = await inside(netns, () =>
+  const server = await insideNetns(netns, () =>
     Bun.udpSocket({
       hostname,
       port,
@@ -61,7 +61,7 @@ export interface UdpListener extends Disposable {
 /** Listens without answering. */
 export async function hearUdp(netns: string, port: number, hostname = "::"): Promise<UdpListener> {
   const senders: string[] = [];
-  const socket = await inside(netns, () =>
+  const socket = await insideNetns(netns, () =>
     Bun.udpSocket({
       hostname,
       port,
@@ -75,7 +75,7 @@ export async function hearUdp(netns: string, port: number, hostname = "::"): Pro
 export async function askTcp(netns: string, hostname: string, port: number): Promise<Reply> {
   const answer = Promise.withResolvers<Reply>();
   let text = "";
-  const connecting = inside(netns, () =>
+  const connecting = insideNetns(netns, () =>
     Bun.connect({
       hostname,
       port,
@@ -109,7 +109,7 @@ export interface UdpClient extends Disposable {
 
 export async function openUdpClient(netns: string, hostname = "0.0.0.0"): Promise<UdpClient> {
   let heard = Promise.withResolvers<Reply>();
-  const socket = await inside(netns, () =>
+  const socket = await insideNetns(netns, () =>
     Bun.udpSocket({ hostname, socket: { data: (_socket, data) => heard.resolve(data.toString()), error: () => {} } }),
   );
   return {

@@ -1,0 +1,91 @@
+/** Pods of test clusters: their manifests, and what the API server says about them. */
+import { AGNHOST_IMAGE } from "./kube-images.ts";
+import type { Kubectl } from "./kubectl.ts";
+
+export interface PodPlan {
+  readonly name: string;
+  readonly namespace: string;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Fields of the spec, for example `nodeName` or `serviceAccountName`. */
+  readonly spec?: Readonly<Record<string, unknown>>;
+}
+
+export interface Pod {
+  readonly metadata: {
+    readonly name: string;
+    readonly uid: string;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
+  readonly status: {
+    readonly phase: string;
+    readonly podIP?: string;
+    readonly podIPs?: readonly { readonly ip: string }[];
+    readonly containerStatuses?: readonly { readonly restartCount: number; readonly ready: boolean }[];
+  };
+}
+
+const LIMIT = "--timeout=60s";
+
+/** A pod that serves HTTP on port 80 and is Ready when it responds. `apply` takes it. */
+export function podManifest(plan: PodPlan): string {
+  const { name, namespace, annotations, labels } = plan;
+  return JSON.stringify({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace, annotations, labels },
+    spec: podSpec(plan.spec),
+  });
+}
+
+/** A Deployment or a StatefulSet of such pods; its pods have the label `app=<name>`. */
+export function workloadManifest(
+  kind: "Deployment" | "StatefulSet",
+  plan: PodPlan & { readonly replicas: number },
+): string {
+  const { name, namespace, annotations, replicas } = plan;
+  const labels = { app: name, ...plan.labels };
+  return JSON.stringify({
+    apiVersion: "apps/v1",
+    kind,
+    metadata: { name, namespace },
+    spec: {
+      replicas,
+      selector: { matchLabels: { app: name } },
+      ...(kind === "StatefulSet" ? { serviceName: name } : {}),
+      template: { metadata: { annotations, labels }, spec: podSpec(plan.spec) },
+    },
+  });
+}
+
+function podSpec(more: Readonly<Record<string, unknown>> = {}): object {
+  return {
+    terminationGracePeriodSeconds: 1,
+    containers: [
+      {
+        name: "main",
+        image: AGNHOST_IMAGE,
+        imagePullPolicy: "Never",
+        args: ["netexec", "--http-port=80", "--udp-port=-1"],
+        readinessProbe: { httpGet: { path: "/", port: 80 }, periodSeconds: 1 },
+      },
+    ],
+    ...more,
+  };
+}
+
+export async function readPod(server: Kubectl, namespace: string, name: string): Promise<Pod> {
+  return await server.get("pod", name, `--namespace=${namespace}`);
+}
+
+/** Waits until it is Ready; returns it. */
+export async function untilPodReady(server: Kubectl, namespace: string, name: string): Promise<Pod> {
+  await server.kubectl(["wait", "--for=create", `pod/${name}`, `--namespace=${namespace}`, LIMIT]);
+  await server.kubectl(["wait", "--for=condition=Ready", `pod/${name}`, `--namespace=${namespace}`, LIMIT]);
+  return await readPod(server, namespace, name);
+}
+
+/** Deletes it and waits until it is gone. */
+export async function deletePod(server: Kubectl, namespace: string, name: string): Promise<void> {
+  await server.kubectl(["delete", "pod", name, `--namespace=${namespace}`, LIMIT]);
+}
