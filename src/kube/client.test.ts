@@ -196,6 +196,16 @@ describe("credentials of a KubeClient", () => {
     expect(failure.message).toBe('Cannot read kubeconfig "/nonexistent/config": there is no such file');
   });
 
+  test("of several kubeconfigs, those that do not exist are skipped", async () => {
+    const directory = temporaryDirectory("kube");
+    using api = imitateApi(() => new Response("ok"));
+    const file = join(directory.path, "config");
+    await Bun.write(file, kubeconfigText(api.url, {}));
+    const access = { kubeconfigs: ["/nonexistent/config", file] };
+    expect(await withClient(access, (client) => client.request(POD))).toMatchObject({ status: 200 });
+    directory.remove();
+  });
+
   test("a refused credential is named with its source", async () => {
     using api = imitateApi(() => new Response("{}", { status: 401 }));
     const response = await withClient({ apiRoot: api.url, token: "hidden-word" }, (client) => client.request(POD));

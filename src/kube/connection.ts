@@ -62,9 +62,10 @@ function podContext(server: string, directory: string): ChosenContext {
   return { cluster, user, source: "the network config" };
 }
 
+/** Of several files, as in kubectl's KUBECONFIG, those that do not exist are skipped. */
 async function readKubeconfigs(files: readonly string[]): Promise<ChosenContext> {
-  const texts = await Promise.all(files.map(readKubeconfig));
-  return chooseContext(texts);
+  const existing = files.filter((file) => statusAt(file) !== undefined);
+  return chooseContext(await Promise.all((existing.length === 0 ? files : existing).map(readKubeconfig)));
 }
 
 async function readKubeconfig(file: string) {

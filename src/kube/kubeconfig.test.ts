@@ -142,6 +142,27 @@ current-context: here
     expect(String(failure)).toContain(state);
   });
 
+  test("no message contains a secret of the file", () => {
+    const secret = "hidden-word-1";
+    const user = { token: secret, password: secret, username: "me", "client-key-data": secret };
+    const exec = { command: "c", args: [secret], env: [{ name: "TOKEN", value: secret }] };
+    const texts = [
+      kubeconfig({ user }),
+      kubeconfig({ user: { ...user, "client-key-data": undefined, token: [secret] } }),
+      kubeconfig({ user: { exec: { ...exec, args: { a: secret } } } }),
+      kubeconfig({ user: { exec: { ...exec, env: [{ name: secret }] } } }),
+      kubeconfig({ cluster: { server: `https://me:${secret}@api` } }),
+      kubeconfig({ cluster: { "proxy-url": `socks5://me:${secret}@proxy` } }),
+      kubeconfig({ cluster: { "certificate-authority-data": secret } }),
+      `${kubeconfig({ user })}\n"token": "${secret}`,
+      `token: ${secret}: x`,
+    ];
+    for (const text of texts) {
+      const failure = thrownBy(() => choose(text));
+      expect(`${failure.message} ${failure.details}`).not.toContain(secret);
+    }
+  });
+
   test("says which contexts there are", () => {
     expect(thrownBy(() => choose(kubeconfig({ current: "" })))).toMatchObject({
       details: 'set "current-context" to one of "x"',

@@ -71,6 +71,20 @@ describe("which datastore", () => {
     expect((await opened("", { ...file(""), env: { DATASTORE_TYPE: "" } })).settings?.kind).toBe("etcd");
   });
 
+  test("supports the orchestrator's API, with the kubeconfigs that kubectl would use", async () => {
+    const env = { DATASTORE_TYPE: "kubernetes", HOME: "/home/me", KUBECONFIG: "/a:/b:" };
+    const withFiles = (...kubeconfigs: readonly string[]) =>
+      ({ kind: "orchestrator", access: { kubeconfigs } }) as const;
+
+    expect((await opened("", { env })).settings).toEqual(withFiles("/a", "/b"));
+    expect((await opened("--kubeconfig /c:d", { env })).settings).toEqual(withFiles("/c:d"));
+    expect((await opened("", { env: { ...env, KUBECONFIG: "" } })).settings).toEqual(
+      withFiles("/home/me/.kube/config"),
+    );
+    const inPod = { ...env, KUBECONFIG: "", KUBERNETES_SERVICE_HOST: "10.96.0.1" };
+    expect((await opened("", { env: inPod })).settings).toEqual({ kind: "orchestrator", access: {} });
+  });
+
   test("ignores variables of other tools, but refuses options that have no effect", async () => {
     const env = { KUBECONFIG: "/no/such:/file", ETCD_KEY_FILE: "/no/such.pem", DATASTORE_PATH: "/x" };
     const embedded = { env: { ...env, DATASTORE_TYPE: "embedded" } };

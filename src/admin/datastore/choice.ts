@@ -49,10 +49,9 @@ export function chooseDatastore(layers: readonly Layer[]): DatastoreChoice {
   // The environment may also serve other tools: settings of other datastore types are ignored.
   const chosen = new Map([...merged].filter(([, { setting }]) => setting.of === undefined || setting.of === kind));
   refuseUnusedOptions(merged, kind);
-  const { kubeconfig, ...values } = Object.fromEntries([...chosen].map(([wire, { value }]) => [wire, value]));
+  const { kubeconfig: _, ...values } = Object.fromEntries([...chosen].map(([wire, { value }]) => [wire, value]));
   const decoded = decodeNetworkConfig({
     ...values,
-    ...(kubeconfig === undefined ? {} : { kubernetes: { kubeconfig } }),
     name: identity.adminTool,
     cniVersion: "1.0.0",
     type: identity.product,
@@ -64,7 +63,25 @@ export function chooseDatastore(layers: readonly Layer[]): DatastoreChoice {
       details: [...chosen].map(([wire, { name }]) => `${wire} comes from ${name}`).join(", "),
     });
   }
-  return { settings: datastoreSettings(decoded.config), files: decoded.files, isDefault: !isDatastoreSelected(layers) };
+  const settings = withKubeconfigs(datastoreSettings(decoded.config), chosen.get("kubeconfig"));
+  return { settings, files: decoded.files, isDefault: !isDatastoreSelected(layers) };
+}
+
+/** The variable may name several files, as for kubectl; an option names one. */
+function withKubeconfigs(settings: DatastoreSettings, given: Chosen | undefined): DatastoreSettings {
+  if (settings.kind !== "orchestrator" || given === undefined) return settings;
+  const isVariable = given.name === given.setting.variable;
+  const kubeconfigs = isVariable ? given.value.split(":").filter((file) => file !== "") : [given.value];
+  return { ...settings, access: { ...settings.access, kubeconfigs } };
+}
+
+/** Outside a pod and without any setting, the kubeconfig is the one that kubectl uses. */
+export function withKubectlDefault(choice: DatastoreChoice, env: Context["env"]): DatastoreChoice {
+  const { settings } = choice;
+  if (settings.kind !== "orchestrator" || !env["HOME"] || env["KUBERNETES_SERVICE_HOST"]) return choice;
+  if (settings.access.kubeconfigs !== undefined || settings.access.apiRoot !== undefined) return choice;
+  const kubeconfigs = [`${env["HOME"]}/.kube/config`];
+  return { ...choice, settings: { ...settings, access: { ...settings.access, kubeconfigs } } };
 }
 
 /** Whether any source selects a datastore. A kubeconfig in the environment may serve other tools. */

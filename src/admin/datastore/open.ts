@@ -18,6 +18,7 @@ import {
   isDatastoreSelected,
   type Layer,
   optionLayer,
+  withKubectlDefault,
 } from "./choice.ts";
 import { CONFIG_FILE, DATASTORE_SETTINGS } from "./options.ts";
 
@@ -93,7 +94,7 @@ function variableOf(wire: string): string {
 export async function choiceOf(context: Context, given: Given): Promise<DatastoreChoice> {
   const layers = [optionLayer(given), environmentLayer(context.env), await layerOfFile(context, given)];
   const installed = isDatastoreSelected(layers) ? undefined : await findInstalledNetwork(context);
-  if (installed === undefined) return chooseDatastore(layers);
+  if (installed === undefined) return withKubectlDefault(chooseDatastore(layers), context.env);
 
   const choice = datastoreOf(installed.decoded);
   context.stderr(`Using the ${choice.settings.kind} datastore of network config "${installed.file}"\n`);
