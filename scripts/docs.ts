@@ -8,6 +8,12 @@ import { existsSync, readFileSync } from "node:fs";
 import { Glob } from "bun";
 import { type InstalledDatastore, installedListName } from "../src/config/installed-network-list.ts";
 import { identity } from "../src/identity.ts";
+import {
+  addressListManifest,
+  addressListName,
+  addressPoliciesManifest,
+  addressPoliciesName,
+} from "./deploy/admission.ts";
 import { type RoleDatastore, roleManifest, roleName } from "./deploy/roles.ts";
 import { adminPage } from "./docs/admin-page.ts";
 import { annotationsPage } from "./docs/annotations-page.ts";
@@ -22,6 +28,8 @@ const PAGES: Readonly<Record<string, () => string>> = {
   ...networkListPage("etcd"),
   ...networkListPage("embedded"),
   [`deploy/${identity.nodeAgent}.service`]: () => nodeService(identity, CNI_BIN_DIRECTORY),
+  [`deploy/admission/${addressListName(identity)}.yaml`]: () => addressListManifest(identity),
+  [`deploy/admission/${addressPoliciesName(identity)}.yaml`]: () => addressPoliciesManifest(identity),
   ...rolePage("etcd"),
   ...rolePage("kubernetes"),
   "docs/annotations.md": annotationsPage,
