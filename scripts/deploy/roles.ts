@@ -20,6 +20,8 @@ const NAMESPACE = "kube-system";
 const READ_FACTS: Rule = { apiGroups: [CORE], resources: ["pods", "namespaces", "nodes"], verbs: ["get"] };
 
 const STORE: readonly Rule[] = [
+  // GC looks for the pods of its node.
+  { apiGroups: [CORE], resources: ["pods"], verbs: ["list"] },
   // The addresses of a pod are recorded in annotations of its status.
   { apiGroups: [CORE], resources: ["pods/status"], verbs: ["patch"] },
   {

@@ -68,7 +68,11 @@ async function* tryStages(context: Context, given: Given): AsyncGenerator<Stage>
     store = await context.openDatastore(settings);
     stage = "read";
     const answer = await store.read([{ kind: "key", key: CLUSTER_KEY }]);
-    yield { stage, ok: true, message: `readable, at revision ${answer.revision}` };
+    yield {
+      stage,
+      ok: true,
+      message: answer.revision === "0" ? "readable" : `readable, at revision ${answer.revision}`,
+    };
     stage = "ready";
     const entry = answer.answers[0]?.[0];
     yield readiness(entry && readOrExplain(entry, ({ value, key }) => clusterInformation.read(value, key)));
