@@ -7,7 +7,7 @@ OUT ?= dist
 PREFIX ?= /usr/local
 CNI_BIN_DIR ?= /opt/cni/bin
 
-.PHONY: build dist install uninstall deb test bare lint fmt bench soak demo clean
+.PHONY: build dist install uninstall deb test bare lint fmt generate bench soak demo clean
 
 build: node_modules/.installed ## the executable and its names, in $(OUT)/bin
 	@$(BUN) scripts/build.ts --identity "$(IDENTITY)" --out "$(OUT)"
@@ -32,6 +32,11 @@ lint: node_modules/.installed ## the one gate: format, lint, types, layers, unus
 fmt: node_modules/.installed ## format every file and write the generated docs anew
 	@$(BUN) --bun node_modules/.bin/biome check --write --log-level=warn .
 	@$(BUN) scripts/docs.ts --write
+
+generate: node_modules/.installed ## write the generated files: docs pages and deploy/; with IDENTITY=other.json those of deploy/ into $(OUT)
+	@IDENTITY="$(IDENTITY)" $(BUN) --preload ./scripts/use-identity.ts scripts/docs.ts $(GENERATED)
+
+GENERATED = $(if $(filter identity/vendor.json,$(IDENTITY)),--write,--deploy "$(OUT)")
 
 test: node_modules/.installed ## lint, then every test; the last line holds the counts
 	@$(BUN) scripts/test.ts

@@ -1,10 +1,14 @@
 /**
- * Generates docs pages, and the files that an installation puts on a node, from
- * the code. Without `--write` it only compares, and fails if a page is outdated,
- * so that the gate keeps the docs correct. Also checks the links of all pages.
+ * Generates docs pages, and the files that an installation puts on a node or in a
+ * cluster, from the code. Without `--write` it only compares, and fails if a page
+ * is outdated, so that the gate keeps the docs correct. Also checks the links of
+ * all pages. `--deploy DIRECTORY` writes the files of `deploy/` there instead, for
+ * a product with another name (`scripts/use-identity.ts`).
  */
 
 import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { Glob } from "bun";
 import { type InstalledDatastore, installedListName } from "../src/config/installed-network-list.ts";
 import { identity } from "../src/identity.ts";
@@ -14,6 +18,7 @@ import {
   addressPoliciesManifest,
   addressPoliciesName,
 } from "./deploy/admission.ts";
+import { crdFiles } from "./deploy/crds/definitions.ts";
 import { type RoleDatastore, roleManifest, roleName } from "./deploy/roles.ts";
 import { adminPage } from "./docs/admin-page.ts";
 import { annotationsPage } from "./docs/annotations-page.ts";
@@ -30,6 +35,7 @@ const PAGES: Readonly<Record<string, () => string>> = {
   [`deploy/${identity.nodeAgent}.service`]: () => nodeService(identity, CNI_BIN_DIRECTORY),
   [`deploy/admission/${addressListName(identity)}.yaml`]: () => addressListManifest(identity),
   [`deploy/admission/${addressPoliciesName(identity)}.yaml`]: () => addressPoliciesManifest(identity),
+  ...crdPages(),
   ...rolePage("etcd"),
   ...rolePage("kubernetes"),
   "docs/annotations.md": annotationsPage,
@@ -39,19 +45,31 @@ const PAGES: Readonly<Record<string, () => string>> = {
   "docs/vendorctl.md": adminPage,
 };
 
-const write = process.argv.includes("--write");
+const { values } = parseArgs({ options: { write: { type: "boolean", default: false }, deploy: { type: "string" } } });
+if (values.deploy !== undefined) {
+  for (const [path, render] of Object.entries(PAGES)) {
+    if (path.startsWith("deploy/")) await Bun.write(join(values.deploy, path), render());
+  }
+  process.exit(0);
+}
+
 let stale = 0;
 for (const [path, render] of Object.entries(PAGES)) {
   const wanted = render();
   const file = Bun.file(path);
   const found = (await file.exists()) ? await file.text() : "";
   if (found === wanted) continue;
-  if (write) {
+  if (values.write) {
     await Bun.write(path, wanted);
     continue;
   }
   stale += 1;
-  console.error(`${path} is outdated: run \`make fmt\` and commit it`);
+  console.error(`${path} is outdated: run \`make generate\` and commit it`);
+}
+for (const path of new Glob("deploy/crds/*").scanSync(".")) {
+  if (path in PAGES) continue;
+  stale += 1;
+  console.error(`${path} is not generated from any kind: remove it`);
 }
 
 let broken = 0;
@@ -69,4 +87,8 @@ function networkListPage(datastore: InstalledDatastore): Readonly<Record<string,
 
 function rolePage(datastore: RoleDatastore): Readonly<Record<string, () => string>> {
   return { [`deploy/rbac/${roleName(datastore, identity)}.yaml`]: () => roleManifest(datastore, identity) };
+}
+
+function crdPages(): Readonly<Record<string, () => string>> {
+  return Object.fromEntries([...crdFiles()].map(([name, text]) => [`deploy/crds/${name}`, () => text]));
 }

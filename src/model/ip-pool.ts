@@ -31,7 +31,7 @@ export type IPPoolSpec = Readonly<v.InferOutput<typeof specSchema>> & { readonly
 export type IPPool = Resource<"IPPool", IPPoolSpec>;
 
 /** Ranges whose addresses workloads cannot use. */
-const UNUSABLE = [
+export const UNUSABLE_RANGES = [
   ["127.0.0.0/8", "loopback"],
   ["169.254.0.0/16", "link-local"],
   ["224.0.0.0/4", "multicast"],
@@ -91,11 +91,13 @@ function completeSpec(spec: v.InferOutput<typeof specSchema>): IPPoolSpec {
 }
 
 function checkRange({ cidr }: IPPoolSpec): readonly Problem[] {
-  return UNUSABLE.filter(([range]) => prefixesOverlap(prefixOf(cidr), prefixOf(range))).map(([range, meaning]) => ({
-    path: "spec.cidr",
-    value: cidr,
-    message: `overlaps the ${meaning} range ${range}; use a CIDR that does not overlap it`,
-  }));
+  return UNUSABLE_RANGES.filter(([range]) => prefixesOverlap(prefixOf(cidr), prefixOf(range))).map(
+    ([range, meaning]) => ({
+      path: "spec.cidr",
+      value: cidr,
+      message: `overlaps the ${meaning} range ${range}; use a CIDR that does not overlap it`,
+    }),
+  );
 }
 
 function checkBlockSize({ cidr, blockSize }: IPPoolSpec): readonly Problem[] {

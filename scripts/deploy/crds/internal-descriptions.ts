@@ -1,0 +1,36 @@
+/** Texts of `kubectl explain` for the kinds that only the product itself writes, by the path of the field. */
+const BLOCK_CIDR = "Addresses of the block; cannot change";
+const DELETED = "Whether the record counts as deleted";
+
+export const INTERNAL_DESCRIPTIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  IPAMBlock: {
+    "": "The owners of the addresses of a block; written by the product alone, do not edit",
+    spec: "The block",
+    "spec.cidr": BLOCK_CIDR,
+    "spec.affinity": "Node that the block belongs to, as host:NAME; null if it does not belong to a node",
+    "spec.allocations": "For each address of the block the index of its owner in attributes, or null if it is free",
+    "spec.unallocated":
+      "Free addresses by their place in the block; the one that has been free for the longest time is first",
+    "spec.attributes": "The owners",
+    "spec.attributes[].handle_id": "Handle of the attachment that has the address",
+    "spec.attributes[].secondary": "Node, pod, namespace and time of the assignment",
+    "spec.sequenceNumber": "Increases with every write of the block",
+    "spec.sequenceNumberForAllocation": "For each assigned address the sequence number of its assignment",
+    "spec.deleted": DELETED,
+  },
+  BlockAffinity: {
+    "": "The claim of a node on a block; written by the product alone, do not edit",
+    spec: "The claim",
+    "spec.state": "Progress of the claim; borrowed: the node only has addresses in a block of another node",
+    "spec.node": "Node that claims the block; cannot change",
+    "spec.cidr": BLOCK_CIDR,
+    "spec.deleted": DELETED,
+  },
+  IPAMHandle: {
+    "": "How many addresses of which blocks an attachment has; written by the product alone, do not edit",
+    spec: "The handle",
+    "spec.handleID": "Identifier of the attachment; cannot change",
+    "spec.block": "Number of addresses, by the CIDR of the block",
+    "spec.deleted": DELETED,
+  },
+};

@@ -1,0 +1,103 @@
+/**
+ * The kinds that are custom resources, and what their schemas do not say:
+ * columns of `kubectl get`, rules about several fields, texts of the internal
+ * kinds. A new kind without a row here has no CRD, and a test says so.
+ */
+import { descriptionOf } from "../../../src/admin/explain/descriptions.ts";
+import { identity } from "../../../src/identity.ts";
+import { INTERNAL_KINDS, type InternalKind, PUBLIC_KINDS, type PublicKind } from "../../../src/model/kinds.ts";
+import { FIELDS_WITHOUT_EFFECT } from "../../../src/model/without-effect.ts";
+import type { CelRule } from "./crd-schema.ts";
+import { INTERNAL_DESCRIPTIONS } from "./internal-descriptions.ts";
+import { POOL_CIDR_RULES, POOL_SPEC_RULES } from "./pool-rules.ts";
+
+/** A column of `kubectl get`; wide columns are shown only with `-o wide`. */
+export interface Column {
+  readonly name: string;
+  readonly path: string;
+  readonly type?: "boolean" | "integer" | "date";
+  readonly isWide?: true;
+}
+
+interface CustomResourceRow {
+  readonly columns: readonly Column[];
+  /** By the path of the field: `spec.cidr`. */
+  readonly rules?: Readonly<Record<string, readonly CelRule[]>>;
+}
+
+export interface CustomResource extends CustomResourceRow {
+  readonly row: PublicKind | InternalKind;
+  readonly describe: (path: string) => string | undefined;
+}
+
+/** Objects of the orchestrator that stand for a kind, which therefore has no CRD. */
+export const ORCHESTRATOR_OBJECTS: Readonly<Record<string, string>> = {
+  Node: "Node",
+  Profile: "Namespace and ServiceAccount",
+  WorkloadEndpoint: "Pod",
+};
+
+const FIXED: CelRule = { rule: "self == oldSelf", message: "cannot be changed: it identifies the record" };
+
+const ROWS: Readonly<Record<string, CustomResourceRow>> = {
+  IPPool: {
+    columns: [
+      { name: "CIDR", path: ".spec.cidr" },
+      { name: "Block Size", path: ".spec.blockSize", type: "integer", isWide: true },
+      { name: "NAT", path: ".spec.natOutgoing", type: "boolean", isWide: true },
+      { name: "IPIP", path: ".spec.ipipMode", isWide: true },
+      { name: "VXLAN", path: ".spec.vxlanMode", isWide: true },
+      { name: "Uses", path: ".spec.allowedUses", isWide: true },
+      { name: "Disabled", path: ".spec.disabled", type: "boolean" },
+      { name: "Selector", path: ".spec.nodeSelector" },
+    ],
+    rules: { spec: POOL_SPEC_RULES, "spec.cidr": POOL_CIDR_RULES },
+  },
+  IPReservation: { columns: [{ name: "Reserved", path: ".spec.reservedCIDRs" }] },
+  IPAMConfiguration: {
+    columns: [
+      { name: "Strict Affinity", path: ".spec.strictAffinity", type: "boolean" },
+      { name: "Auto Allocate", path: ".spec.autoAllocateBlocks", type: "boolean" },
+      { name: "Max Blocks Per Host", path: ".spec.maxBlocksPerHost", type: "integer" },
+    ],
+  },
+  ClusterInformation: {
+    columns: [
+      { name: "Cluster GUID", path: ".spec.clusterGUID" },
+      { name: "Type", path: ".spec.clusterType" },
+      { name: "Version", path: `.spec.${identity.product}Version` },
+      { name: "Ready", path: ".spec.datastoreReady", type: "boolean" },
+    ],
+  },
+  IPAMBlock: {
+    columns: [
+      { name: "CIDR", path: ".spec.cidr" },
+      { name: "Affinity", path: ".spec.affinity" },
+    ],
+    rules: { "spec.cidr": [FIXED] },
+  },
+  BlockAffinity: {
+    columns: [
+      { name: "Node", path: ".spec.node" },
+      { name: "CIDR", path: ".spec.cidr" },
+      { name: "State", path: ".spec.state" },
+    ],
+    rules: { "spec.node": [FIXED], "spec.cidr": [FIXED] },
+  },
+  IPAMHandle: {
+    columns: [{ name: "Handle", path: ".spec.handleID" }],
+    rules: { "spec.handleID": [FIXED] },
+  },
+};
+
+export const CUSTOM_RESOURCES: readonly CustomResource[] = [...PUBLIC_KINDS, ...INTERNAL_KINDS].flatMap((row) => {
+  const own = ROWS[row.kind];
+  return own === undefined ? [] : [{ ...own, row, describe: (path: string) => description(row.kind, path) }];
+});
+
+/** Says also that a field has no effect yet: `kubectl apply` cannot warn about it. */
+function description(kind: string, path: string): string | undefined {
+  const text = INTERNAL_DESCRIPTIONS[kind]?.[path] ?? descriptionOf(kind, path);
+  const row = FIELDS_WITHOUT_EFFECT.find((each) => each.kind === kind && `spec.${each.field}` === path);
+  return row === undefined ? text : `${text}. No effect in this version: ${row.consequence}`;
+}

@@ -1,0 +1,101 @@
+/**
+ * The schema of a kind as the orchestrator's API wants it: structural, with
+ * defaults, limits and CEL rules that have the messages of the schema. Pure.
+ *
+ * What a check function of a schema means cannot be read from it: for those
+ * schemas, `text-fields.ts` contains the rules.
+ */
+import { isObject } from "../../../src/model/shape.ts";
+import type { CelRule, StructuralSchema } from "./crd-schema.ts";
+import { MARKED_FIELDS } from "./text-fields.ts";
+
+/** What the generator knows about a field besides its schema, by its path: `spec.cidr`. */
+export interface FieldNotes {
+  readonly describe: (path: string) => string | undefined;
+  readonly rules: (path: string) => readonly CelRule[];
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** Longer texts are refused; without limits the API server does not accept rules about texts and lists. */
+const LONGEST_TEXT = 1024;
+/** A block has at most this many addresses, and so have lists of them. */
+const LONGEST_LIST = 4096;
+
+export function structuralSchema(schema: unknown, path: string, notes: FieldNotes): StructuralSchema {
+  const { inner, isNullable, defaultValue } = unwrapped(schema);
+  const description = notes.describe(path);
+  const shape = MARKED_FIELDS.get(inner) ?? shapeOf(inner, path, notes);
+  const rules = [...(shape["x-kubernetes-validations"] ?? []), ...boundsOf(inner), ...notes.rules(path)];
+  return {
+    ...(description === undefined ? {} : { description }),
+    ...shape,
+    ...(isNullable ? { nullable: true } : {}),
+    ...(defaultValue === undefined ? {} : { default: defaultValue }),
+    ...(rules.length === 0 ? {} : { "x-kubernetes-validations": rules }),
+  };
+}
+
+function shapeOf(schema: Members, path: string, notes: FieldNotes): StructuralSchema {
+  const { type, item, value, entries, options } = schema;
+  switch (type) {
+    case "object":
+      return objectShape(isObject(entries) ? entries : {}, path, notes);
+    case "array":
+      return { type: "array", maxItems: LONGEST_LIST, items: structuralSchema(item, `${path}[]`, notes) };
+    case "record":
+      return { type: "object", additionalProperties: structuralSchema(value, `${path}{}`, notes) };
+    case "picklist":
+      return { type: "string", enum: Array.isArray(options) ? options : [] };
+    case "string":
+      return { type: "string", maxLength: LONGEST_TEXT };
+    case "boolean":
+      return { type: "boolean" };
+    case "number":
+      return { type: "integer", format: "int32" };
+    default:
+      throw new Error(`Cannot describe "${path}" in a CRD: its schema is of type "${type}"; add a case for it`);
+  }
+}
+
+function objectShape(entries: Members, path: string, notes: FieldNotes): StructuralSchema {
+  const properties = Object.entries(entries).map(
+    ([name, member]) => [name, structuralSchema(member, `${path}.${name}`, notes)] as const,
+  );
+  const required = Object.entries(entries).flatMap(([name, member]) => (unwrapped(member).isRequired ? [name] : []));
+  return {
+    type: "object",
+    ...(required.length === 0 ? {} : { required }),
+    properties: Object.fromEntries(properties),
+  };
+}
+
+interface Unwrapped {
+  readonly inner: Members;
+  readonly isRequired: boolean;
+  readonly isNullable: boolean;
+  readonly defaultValue: unknown;
+}
+
+/** Without what makes the schema optional or nullable. */
+function unwrapped(schema: unknown): Unwrapped {
+  if (!isObject(schema)) return { inner: {}, isRequired: false, isNullable: false, defaultValue: undefined };
+  const { wrapped, type } = schema;
+  if (wrapped === undefined) return { inner: schema, isRequired: true, isNullable: false, defaultValue: undefined };
+  const inside = unwrapped(wrapped);
+  return {
+    inner: inside.inner,
+    isRequired: inside.isRequired && type === "nullable",
+    isNullable: inside.isNullable || type === "nullable" || type === "nullish",
+    defaultValue: schema["default"] ?? inside.defaultValue,
+  };
+}
+
+/** Limits of a number become rules, because only a rule has a message of its own. */
+function boundsOf({ pipe }: Members): readonly CelRule[] {
+  const steps = Array.isArray(pipe) ? pipe.filter(isObject) : [];
+  return steps.flatMap(({ type, requirement, message }): CelRule[] => {
+    const sign = type === "min_value" ? ">=" : type === "max_value" ? "<=" : undefined;
+    return sign === undefined ? [] : [{ rule: `self ${sign} ${requirement}`, message: String(message) }];
+  });
+}
