@@ -24,25 +24,50 @@ const STORE: readonly Rule[] = [
   { apiGroups: [CORE], resources: ["pods"], verbs: ["list"] },
   // The addresses of a pod are recorded in annotations of its status.
   { apiGroups: [CORE], resources: ["pods/status"], verbs: ["patch"] },
-  {
-    apiGroups: [PRODUCT_API.group],
-    resources: ["clusterinformations", "ipamconfigurations", "ippools", "ipreservations"],
-    verbs: ["get", "list", "watch"],
-  },
+  { apiGroups: [PRODUCT_API.group], resources: ["clusterinformations", "ipamconfigurations"], verbs: ["get"] },
+  { apiGroups: [PRODUCT_API.group], resources: ["ippools"], verbs: ["get", "list"] },
+  { apiGroups: [PRODUCT_API.group], resources: ["ipreservations"], verbs: ["list"] },
   {
     apiGroups: [PRODUCT_API.group],
     resources: ["ipamblocks", "ipamhandles", "blockaffinities"],
-    verbs: ["get", "list", "watch", "create", "update", "delete"],
+    verbs: ["get", "list", "create", "update", "delete"],
   },
 ];
 
-export function rulesFor(datastore: RoleDatastore): readonly Rule[] {
+function rulesFor(datastore: RoleDatastore): readonly Rule[] {
   return datastore === "etcd" ? [READ_FACTS] : [READ_FACTS, ...STORE];
 }
 
 /** `vendor-etcd`: the name of the role, and of its file. */
 export function roleName(datastore: RoleDatastore, { product }: Identity): string {
   return `${product}-${datastore}`;
+}
+
+/** One verb on one resource. */
+export interface Permission {
+  readonly group: string;
+  readonly resource: string;
+  readonly verb: string;
+}
+
+export function permissionsOf(datastore: RoleDatastore): readonly Permission[] {
+  return rulesFor(datastore).flatMap(({ apiGroups, resources, verbs }) =>
+    apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => ({ group, resource, verb })))),
+  );
+}
+
+/** The role with these permissions alone. */
+export function roleObject(datastore: RoleDatastore, names: Identity, permissions: readonly Permission[]): object {
+  return {
+    apiVersion: "rbac.authorization.k8s.io/v1",
+    kind: "ClusterRole",
+    metadata: { name: roleName(datastore, names) },
+    rules: permissions.map(({ group, resource, verb }) => ({
+      apiGroups: [group],
+      resources: [resource],
+      verbs: [verb],
+    })),
+  };
 }
 
 /** The account, the role, and the binding of both, as `kubectl apply` takes them. */

@@ -1,7 +1,14 @@
 /** Each permission of the plugin's roles is needed: without it, the error names the verb, the resource and the rule to add. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
-import { type RoleDatastore, roleManifest, roleName, rulesFor } from "../../scripts/deploy/roles.ts";
+import {
+  type Permission,
+  permissionsOf,
+  type RoleDatastore,
+  roleManifest,
+  roleName,
+  roleObject,
+} from "../../scripts/deploy/roles.ts";
 import { identity } from "../../src/identity.ts";
 import type { KubeClient, KubeRequest } from "../../src/kube/api.ts";
 import { openKubeClient } from "../../src/kube/client.ts";
@@ -13,31 +20,6 @@ import { pollUntil } from "../support/poll.ts";
 
 const problem = apiServerProblem();
 const testServer = testNeeding(problem);
-
-interface Permission {
-  readonly group: string;
-  readonly resource: string;
-  readonly verb: string;
-}
-
-function permissionsOf(datastore: RoleDatastore): readonly Permission[] {
-  return rulesFor(datastore).flatMap(({ apiGroups, resources, verbs }) =>
-    apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => ({ group, resource, verb })))),
-  );
-}
-
-function roleOf(datastore: RoleDatastore, permissions: readonly Permission[]): string {
-  return JSON.stringify({
-    apiVersion: "rbac.authorization.k8s.io/v1",
-    kind: "ClusterRole",
-    metadata: { name: roleName(datastore, identity) },
-    rules: permissions.map(({ group, resource, verb }) => ({
-      apiGroups: [group],
-      resources: [resource],
-      verbs: [verb],
-    })),
-  });
-}
 
 const METHODS: Readonly<Record<string, KubeRequest["method"]>> = {
   get: "GET",
@@ -87,7 +69,7 @@ describe.each<RoleDatastore>(["etcd", "kubernetes"])("role of the plugin with th
 
   async function setRole(permitted: readonly Permission[]): Promise<void> {
     const path = `/apis/rbac.authorization.k8s.io/v1/clusterroles/${name}`;
-    const request = { method: "PUT", path, body: roleOf(datastore, permitted) } as const;
+    const request = { method: "PUT", path, body: JSON.stringify(roleObject(datastore, identity, permitted)) } as const;
     requireOk(await admin.request(request), request);
   }
 

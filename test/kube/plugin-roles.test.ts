@@ -1,0 +1,179 @@
+/** The built plugin under its role in `deploy/rbac`: the role is enough, and an error names a permission that is missing. */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { join } from "node:path";
+import { type Permission, permissionsOf, roleName, roleObject } from "../../scripts/deploy/roles.ts";
+import { identity, PRODUCT_API } from "../../src/identity.ts";
+import { type Host, hostProblem, openHost } from "../support/host.ts";
+import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
+import { customResource } from "../support/kube-resources.ts";
+import { testNeeding } from "../support/needs.ts";
+import { builtProgram } from "../support/run-plugin.ts";
+
+const problem = apiServerProblem() ?? hostProblem();
+const testServer = testNeeding(problem);
+
+const DATASTORE = "kubernetes";
+const NAMESPACE = "shop";
+
+const KINDS = {
+  clusterinformations: "ClusterInformation",
+  ipamconfigurations: "IPAMConfiguration",
+  ippools: "IPPool",
+  ipreservations: "IPReservation",
+  ipamblocks: "IPAMBlock",
+  ipamhandles: "IPAMHandle",
+  blockaffinities: "BlockAffinity",
+};
+
+/** Not needed in the ordinary life of a node; `roles.test.ts` shows their messages. */
+const RARELY_NEEDED: Readonly<Record<string, string>> = {
+  "get namespaces": "annotations",
+  "get ippools": "a pool that changes while a block is claimed in it",
+  "update ipamhandles": "a handle with addresses of several commits",
+  "delete ipamblocks": "a pool that no longer selects the node",
+  "delete blockaffinities": "a pool that no longer selects the node",
+  "get blockaffinities": "a write whose response was lost",
+};
+
+interface Pod {
+  readonly name: string;
+  readonly node: string;
+  readonly uid: string;
+}
+
+let server: ApiServer;
+let host: Host;
+let kubeconfig: string;
+let nodes = 0;
+
+beforeAll(async () => {
+  if (problem !== undefined) return;
+  host = await openHost();
+  server = await startApiServer({ place: { netns: host.netns, address: "127.0.0.1" } });
+  const definitions = Object.entries(KINDS).map(([plural, kind]) =>
+    customResource({ ...PRODUCT_API, plural, kind, namespaced: false }),
+  );
+  await server.apply(listOf(definitions));
+  await server.kubectl(["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"]);
+  await server.apply(
+    listOf([
+      resource("ClusterInformation", "default", { datastoreReady: true, clusterGUID: "test" }),
+      resource("IPPool", "blue", { cidr: "10.50.0.0/16" }),
+    ]),
+  );
+  await server.createNamespace(NAMESPACE);
+  const role = `../../deploy/rbac/${roleName(DATASTORE, identity)}.yaml`;
+  await server.apply(await Bun.file(join(import.meta.dir, role)).text());
+  const token = await server.kubectl(["create", "token", identity.product, "--namespace=kube-system"]);
+  kubeconfig = server.credentials.writeKubeconfig("plugin", { token: token.trim() });
+}, 60_000);
+
+afterAll(async () => {
+  await server?.stop();
+  await host?.[Symbol.asyncDispose]();
+});
+
+describe("the plugin with the orchestrator's API as its datastore", () => {
+  testServer("needs no more than its role", async () => {
+    expect(await lifeOfNode()).toEqual([]);
+  });
+
+  testServer("names the permission that its role lacks", async () => {
+    const permissions = permissionsOf(DATASTORE);
+    for (const missing of permissions.filter((each) => RARELY_NEEDED[textOf(each)] === undefined)) {
+      const others = permissions.filter((each) => each !== missing);
+      await server.kubectl(["replace", "--filename=-"], JSON.stringify(roleObject(DATASTORE, identity, others)));
+      expect([textOf(missing), await errorOf(`the role lacks the permission to ${textOf(missing)}`)]).toEqual([
+        textOf(missing),
+        expect.objectContaining({
+          msg: expect.stringContaining(`to ${textOf(missing)}`),
+          code: expect.any(Number),
+        }),
+      ]);
+    }
+  });
+});
+
+interface CniError {
+  readonly code: number;
+  readonly msg: string;
+}
+
+/** The error with these words; the role may take a moment to change. */
+async function errorOf(words: string): Promise<CniError | undefined> {
+  for (let attempt = 0; attempt < 5; attempt += 1) {
+    const found = (await lifeOfNode(words)).find(({ msg }) => msg.includes(words));
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** A new node with two pods, and a GC for what is left of the second; returns the errors, and stops at one with `words`. */
+async function lifeOfNode(words?: string): Promise<readonly CniError[]> {
+  const [first, second] = await makePods();
+  const errors: CniError[] = [];
+  for (const [command, pod] of [
+    ["ADD", first],
+    ["ADD", second],
+    ["DEL", first],
+    ["GC", second],
+  ] as const) {
+    const { code, stdout } = await call(command, pod);
+    if (code !== 0) errors.push(JSON.parse(stdout));
+    if (words !== undefined && errors.at(-1)?.msg.includes(words)) break;
+  }
+  return errors;
+}
+
+async function makePods(): Promise<readonly [Pod, Pod]> {
+  nodes += 1;
+  const node = `node-${nodes}`;
+  const names = [`${node}-a`, `${node}-b`];
+  const spec = { nodeName: node, containers: [{ name: "main", image: "none" }] };
+  const pods = names.map((name) => ({ apiVersion: "v1", kind: "Pod", metadata: { name, namespace: NAMESPACE }, spec }));
+  const objects = [{ apiVersion: "v1", kind: "Node", metadata: { name: node } }, ...pods];
+  const made = await server.kubectl(["create", "--output=json", "--filename=-"], listOf(objects));
+  // Several objects are printed one after another.
+  const uids = [...made.matchAll(/^ {8}"uid": "(.+)"/gm)].map(([, uid]) => uid ?? "");
+  for (const name of names) await host.must(["ip", "netns", "add", name]);
+  const [first, second] = names.map((name, index) => ({ name, node, uid: uids[index + 1] ?? "" }));
+  if (first === undefined || second === undefined) throw new Error("no pods");
+  return [first, second];
+}
+
+function call(command: "ADD" | "DEL" | "GC", { name, node, uid }: Pod) {
+  const config = {
+    cniVersion: "1.1.0",
+    name: "net",
+    type: identity.product,
+    nodename: node,
+    datastore_type: DATASTORE,
+    kubernetes: { kubeconfig },
+    ipam: { type: identity.ipamType },
+    ...(command === "GC" ? { "cni.dev/valid-attachments": [] } : {}),
+  };
+  return host.run([builtProgram()], {
+    stdin: JSON.stringify(config),
+    environment: {
+      CNI_COMMAND: command,
+      CNI_CONTAINERID: `container-${name}`,
+      CNI_NETNS: `/run/netns/${name}`,
+      CNI_IFNAME: "eth0",
+      CNI_PATH: "/usr/lib/cni",
+      CNI_ARGS: `IgnoreUnknown=1;K8S_POD_NAMESPACE=${NAMESPACE};K8S_POD_NAME=${name};K8S_POD_UID=${uid}`,
+    },
+    limitMilliseconds: 60_000,
+  });
+}
+
+function textOf({ verb, resource: name }: Permission): string {
+  return `${verb} ${name}`;
+}
+
+function resource(kind: string, name: string, spec: object): object {
+  return { apiVersion: `${PRODUCT_API.group}/${PRODUCT_API.version}`, kind, metadata: { name }, spec };
+}
+
+function listOf(items: readonly object[]): string {
+  return JSON.stringify({ apiVersion: "v1", kind: "List", items });
+}
