@@ -48,6 +48,11 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
     proves: "60 calls at once and 3,000 in a row through the node agent on each datastore, which leaks nothing",
   },
   {
+    place: "./test/kube/pods.test.ts",
+    proves:
+      "a real kubelet with containerd: 30 pods, restarts, reboots, lost sandboxes; IPv4, dual stack and IPv6 only, with and without the node agent",
+  },
+  {
     place: "./test/bandwidth/rates.test.ts",
     proves: "bandwidth limits from 1 Mbit/s to 1 Gbit/s in both directions, measured with iperf3",
   },

@@ -147,6 +147,8 @@ function kubeletCommand(
       tlsCertFile: certificate.cert,
       tlsPrivateKeyFile: certificate.key,
       cgroupRoot: `/${host.name}`,
+      // Without IPv4 the API server could not reach it at 0.0.0.0.
+      address: addresses.every((address) => address.includes(":")) ? "::" : "0.0.0.0",
       ...plan.kubelet,
     }),
   );
@@ -165,7 +167,6 @@ function kubeletCommand(
 const KUBELET_CONFIG = {
   apiVersion: "kubelet.config.k8s.io/v1beta1",
   kind: "KubeletConfiguration",
-  address: "0.0.0.0",
   authorization: { mode: "Webhook" },
   containerRuntimeEndpoint: `unix://${SOCKET}`,
   staticPodPath: MANIFESTS,

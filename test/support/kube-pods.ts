@@ -9,6 +9,8 @@ export interface PodPlan {
   readonly labels?: Readonly<Record<string, string>>;
   /** Fields of the spec, for example `nodeName` or `serviceAccountName`. */
   readonly spec?: Readonly<Record<string, unknown>>;
+  /** Leads to its port. */
+  readonly hostPort?: number;
 }
 
 export interface Pod {
@@ -25,16 +27,19 @@ export interface Pod {
   };
 }
 
+/** The port of its HTTP server. */
+export const POD_PORT = 80;
+
 const LIMIT = "--timeout=60s";
 
-/** A pod that serves HTTP on port 80 and is Ready when it responds. `apply` takes it. */
+/** A pod that serves HTTP and is Ready when it responds. `apply` takes it. */
 export function podManifest(plan: PodPlan): string {
   const { name, namespace, annotations, labels } = plan;
   return JSON.stringify({
     apiVersion: "v1",
     kind: "Pod",
     metadata: { name, namespace, annotations, labels },
-    spec: podSpec(plan.spec),
+    spec: podSpec(plan),
   });
 }
 
@@ -53,12 +58,13 @@ export function workloadManifest(
       replicas,
       selector: { matchLabels: { app: name } },
       ...(kind === "StatefulSet" ? { serviceName: name } : {}),
-      template: { metadata: { annotations, labels }, spec: podSpec(plan.spec) },
+      template: { metadata: { annotations, labels }, spec: podSpec(plan) },
     },
   });
 }
 
-function podSpec(more: Readonly<Record<string, unknown>> = {}): object {
+function podSpec({ spec, hostPort }: PodPlan): object {
+  const response = { httpGet: { path: "/hostname", port: POD_PORT }, timeoutSeconds: 5 };
   return {
     terminationGracePeriodSeconds: 1,
     containers: [
@@ -66,11 +72,14 @@ function podSpec(more: Readonly<Record<string, unknown>> = {}): object {
         name: "main",
         image: AGNHOST_IMAGE,
         imagePullPolicy: "Never",
-        args: ["netexec", "--http-port=80", "--udp-port=-1"],
-        readinessProbe: { httpGet: { path: "/", port: 80 }, periodSeconds: 1 },
+        args: ["netexec", `--http-port=${POD_PORT}`, "--udp-port=-1"],
+        ports: [{ containerPort: POD_PORT, ...(hostPort === undefined ? {} : { hostPort }) }],
+        startupProbe: { ...response, periodSeconds: 1, failureThreshold: 60 },
+        readinessProbe: { ...response, periodSeconds: 1 },
+        livenessProbe: { tcpSocket: { port: POD_PORT }, periodSeconds: 5, timeoutSeconds: 5, failureThreshold: 6 },
       },
     ],
-    ...more,
+    ...spec,
   };
 }
 
@@ -88,4 +97,14 @@ export async function untilPodReady(server: Kubectl, namespace: string, name: st
 /** Deletes it and waits until it is gone. */
 export async function deletePod(server: Kubectl, namespace: string, name: string): Promise<void> {
   await server.kubectl(["delete", "pod", name, `--namespace=${namespace}`, LIMIT]);
+}
+
+/** Deletes all pods of the namespace, with what would replace them, and waits until they are gone. */
+export async function deleteAllPods(server: Kubectl, namespace: string): Promise<void> {
+  await server.kubectl(["delete", "deployments,statefulsets", "--all", `--namespace=${namespace}`, LIMIT]);
+  await server.kubectl(["delete", "pods", "--all", `--namespace=${namespace}`, LIMIT]);
+}
+
+export function addressesOf({ status }: Pod): readonly string[] {
+  return (status.podIPs ?? []).map(({ ip }) => ip);
 }

@@ -74,19 +74,22 @@ export async function productNetwork(
       await admin(host, ["apply", "-f", "-"], pools.join("\n---\n"));
       if (isServed) await startNodeAgent(host);
     },
-    async kept(host) {
-      const [usage, endpoints] = await Promise.all([
-        admin(host, ["ipam", "show", "-o", "json"]),
-        admin(host, ["get", "workloadendpoints", "-A", "-o", "name"]),
-      ]);
-      const { pools } = JSON.parse(usage) as { pools: readonly { pool: string; used: number }[] };
-      return [
-        ...pools.filter(({ used }) => used > 0).map(({ pool, used }) => `${used} of ${pool}`),
-        ...endpoints.split("\n").filter((line) => line !== ""),
-      ];
-    },
+    kept: (host) => recordedBy((...args) => admin(host, args)),
     ...(isServed ? { served: servedCalls } : {}),
   };
+}
+
+/** Every address and endpoint in the datastore, read with the admin tool. */
+export async function recordedBy(admin: (...args: readonly string[]) => Promise<string>): Promise<readonly string[]> {
+  const [usage, endpoints] = await Promise.all([
+    admin("ipam", "show", "-o", "json"),
+    admin("get", "workloadendpoints", "-A", "-o", "name"),
+  ]);
+  const { pools } = JSON.parse(usage) as { pools: readonly { pool: string; used: number }[] };
+  return [
+    ...pools.filter(({ used }) => used > 0).map(({ pool, used }) => `${used} of ${pool}`),
+    ...endpoints.split("\n").filter((line) => line !== ""),
+  ];
 }
 
 async function startNodeAgent(host: Host): Promise<void> {

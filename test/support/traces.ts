@@ -5,6 +5,7 @@
 import { expect } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import type { Host } from "./host.ts";
+import { BOOT_TIME } from "./kube-node-reboot.ts";
 import type { NetworkUnderTest } from "./network-under-test.ts";
 import { pollUntil } from "./poll.ts";
 
@@ -69,12 +70,12 @@ function filesOf(host: Host, directory: string): readonly string[] {
   return existsSync(outside) ? readdirSync(outside).sort() : [];
 }
 
-/** Without the mounts that a client creates once for itself, and those of the real host that the private one hides. */
+/** Without the mounts that a client creates once for itself, that of the boot time, and those of the real host that the private one hides. */
 function mountsOf(host: Host): readonly string[] {
   return readFileSync(host.view("/proc/1/mounts"), "utf8")
     .split("\n")
     .map((line) => line.split(" ")[1] ?? "")
     .filter((target) => existsSync(host.view(target)))
-    .filter((target) => target !== "/run/netns" && !target.endsWith("/podman-graph/overlay"))
+    .filter((target) => target !== "/run/netns" && target !== BOOT_TIME && !target.endsWith("/podman-graph/overlay"))
     .sort();
 }

@@ -1,0 +1,225 @@
+/** The product is the network of a real node: what a kubelet and containerd do to it, from the first pod to a reboot. */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { rmSync } from "node:fs";
+import type { JsonObject } from "../../src/cni/json.ts";
+import { fetchFromHost } from "../support/connectivity.ts";
+import type { Host } from "../support/host.ts";
+import { poolsOf } from "../support/kube-families.ts";
+import { addressesOf, POD_PORT, type Pod } from "../support/kube-pods.ts";
+import {
+  NODE_NAME,
+  openProductCluster,
+  type ProductCluster,
+  type ProductClusterPlan,
+  productClusterProblem,
+  titleOf,
+} from "../support/kube-product.ts";
+import { testNeeding } from "../support/needs.ts";
+import { BIN_DIRECTORY } from "../support/network-under-test.ts";
+import { NAMESPACE, type Pods, podsOn } from "../support/pods-in-namespace.ts";
+import { pollUntil } from "../support/poll.ts";
+import { proofSize } from "../support/proof-size.ts";
+import { startRuntime } from "../support/runtime-driver.ts";
+import { expectTraces, type Traces, tracesOf } from "../support/traces.ts";
+
+const SERVED = "by the node agent";
+const ALONE = "by themselves";
+
+interface Row {
+  readonly plan: ProductClusterPlan;
+  /** Of the Deployment. */
+  readonly replicas: number;
+  /** Whether everything is killed, rebooted and lost, too. */
+  readonly withTrouble: boolean;
+}
+
+const ROWS = proofSize<readonly Row[]>({
+  everyDay: [
+    { plan: { datastore: "etcd", families: "dual stack", calls: SERVED }, replicas: 30, withTrouble: true },
+    { plan: { datastore: "etcd", families: "IPv6 only", calls: ALONE }, replicas: 5, withTrouble: false },
+  ],
+  soak: (["IPv4", "dual stack", "IPv6 only"] as const).flatMap((families) =>
+    ([SERVED, ALONE] as const).map(
+      (calls): Row => ({ plan: { datastore: "etcd", families, calls }, replicas: 30, withTrouble: true }),
+    ),
+  ),
+});
+
+const problem = productClusterProblem();
+
+describe.each(ROWS.map((row) => ({ title: titleOf(row.plan), row })))("a real node ($title)", ({ row }) => {
+  const { plan, replicas } = row;
+  const testCluster = testNeeding(problem);
+  const testTrouble = row.withTrouble ? testCluster : () => {};
+  let cluster: ProductCluster;
+  let pods: Pods;
+  let empty: Traces;
+  beforeAll(async () => {
+    if (problem !== undefined) return;
+    cluster = await openProductCluster(plan);
+    pods = podsOn(cluster.server);
+    await cluster.server.createNamespace(NAMESPACE);
+    // The first pod also creates the nftables tables that all pods share.
+    await pods.create({ name: "first" });
+    await pods.ready("first");
+    await pods.remove("first");
+    const isGone = async () => {
+      empty = await tracesOf(cluster.node.host, cluster.network);
+      return !empty.processes.includes("containerd-shim") && empty.kept.length === 0;
+    };
+    await pollUntil(isGone, "the first pod to be gone");
+  });
+  afterAll(() => cluster?.[Symbol.asyncDispose]());
+
+  testCluster("runs pods with addresses of the pools, probes, host ports and connections between them", async () => {
+    await pods.create({ name: "one", hostPort: 8081 }, { name: "two" });
+    const [one, two] = await Promise.all([pods.ready("one"), pods.ready("two")]);
+
+    for (const pod of [one, two]) {
+      expect(addressesOf(pod).map(poolOf)).toEqual(poolsOf(plan.families, "usual").map(({ name }) => name));
+      expect(pod.status.podIP).toBe(addressesOf(pod)[0] ?? "");
+    }
+    const inside = await pods.exec("one", "ip", "-o", "address", "show", "dev", "eth0");
+    for (const address of addressesOf(one)) expect(inside).toContain(` ${address}/`);
+    for (const address of addressesOf(two)) {
+      await pods.exec("one", "/agnhost", "connect", `${bracketed(address)}:${POD_PORT}`, "--timeout=3s");
+    }
+    for (const address of cluster.node.addresses) {
+      expect(await fetchFromHost(cluster.host, address, 8081, "/hostname")).toBe("one");
+    }
+    await expectNothingLeft();
+  });
+
+  testCluster(`scales a Deployment from 1 to ${replicas} pods and to none`, async () => {
+    await pods.createWorkload("Deployment", { name: "wide", replicas: 1 });
+    await pods.scale("Deployment", "wide", replicas);
+    const all = (await pods.list("wide")).flatMap(addressesOf);
+    expect(new Set(all).size).toBe(replicas * poolsOf(plan.families, "usual").length);
+    await pods.scale("Deployment", "wide", 0);
+    await expectNothingLeft();
+  });
+
+  testTrouble("keeps the pods while kubelet, containerd and node agent are killed and started again", async () => {
+    await pods.create({ name: "kept" });
+    const before = await pods.ready("kept");
+
+    await cluster.node.kubelet.kill();
+    await cluster.node.restartContainerd();
+    await cluster.agent?.kill();
+    cluster.node.kubelet.start();
+    await pods.create({ name: "later" });
+    await pods.ready("later");
+    await cluster.startAgent();
+
+    const after = await pods.get("kept");
+    expect(identityOf(after)).toEqual(identityOf(before));
+    await expectNothingLeft();
+  });
+
+  testTrouble("gives a pod that replaces a force-deleted one of the same name its own address", async () => {
+    await pods.create({ name: "forced", spec: { terminationGracePeriodSeconds: 5 } });
+    const before = await pods.ready("forced");
+    await cluster.server.kubectl(["delete", "pod", "forced", "--force", `--namespace=${NAMESPACE}`]);
+    await pods.create({ name: "forced" });
+    const after = await pods.ready("forced");
+
+    expect(after.metadata.uid).not.toBe(before.metadata.uid);
+    await untilOnlyRecorded(["forced"]);
+    await expectNothingLeft();
+  });
+
+  testTrouble("starts all pods again after a reboot, and the lost sandboxes keep no address", async () => {
+    const names = ["a", "b", "c"];
+    await pods.create(...names.map((name) => ({ name })));
+    await Promise.all(names.map(pods.ready));
+
+    await cluster.node.reboot();
+    await cluster.startAgent();
+    await untilRestarted();
+    await untilOnlyRecorded(names);
+    await expectNothingLeft();
+  });
+
+  testTrouble("releases the addresses of sandboxes that the runtime has lost too", async () => {
+    const names = ["d", "e"];
+    await pods.create(...names.map((name) => ({ name })));
+    await Promise.all(names.map(pods.ready));
+
+    await untilBeforeBoot();
+    await cluster.node.kubelet.kill();
+    await loseSandboxes(cluster.node.host);
+    await cluster.node.reboot();
+    await untilRestarted();
+    // The agent searches for leaks when it starts; without one the runtime's GC does.
+    if (cluster.agent) await cluster.startAgent();
+    else await collectGarbage(cluster);
+    await untilOnlyRecorded(names);
+    await expectNothingLeft();
+  });
+
+  /** Waits until the datastore has the endpoints and addresses of these pods, and no other. */
+  const untilOnlyRecorded = async (names: readonly string[]) => {
+    const usual = poolsOf(plan.families, "usual");
+    const wanted = [...usual.map(({ name }) => `${names.length} of ${name}`), ...names.map((name) => endpointOf(name))];
+    let recorded: readonly string[] = [];
+    const isSo = async () => {
+      recorded = await cluster.network.kept(cluster.node.host);
+      return Bun.deepEquals(recorded.toSorted(), wanted.toSorted());
+    };
+    await pollUntil(isSo, "the records of the pods", 20_000).catch(() => expect(recorded).toEqual(wanted));
+  };
+  const untilRestarted = async () => {
+    const haveRestarted = async () =>
+      (await pods.list()).every(({ status }) =>
+        status.containerStatuses?.every(({ restartCount, ready }) => restartCount > 0 && ready),
+      );
+    await pollUntil(haveRestarted, "the pods to start again", 100_000);
+  };
+  const expectNothingLeft = async () => {
+    await pods.removeAll();
+    await expectTraces(cluster.node.host, cluster.network, empty);
+    expect(await cluster.admin("ipam", "check", "--no-grace")).toContain(": no problems");
+  };
+  const poolOf = (address: string) =>
+    poolsOf(plan.families, "all").find(({ prefix }) => address.startsWith(prefix))?.name ?? address;
+});
+
+function endpointOf(pod: string): string {
+  return `workloadendpoint/${NAMESPACE}/${NODE_NAME.replaceAll("-", "--")}-k8s-${pod}-eth0`;
+}
+
+/** The time of a boot is rounded: only what was assigned 5 seconds before counts as assigned before it. */
+async function untilBeforeBoot(): Promise<void> {
+  const end = performance.now() + 6_000;
+  await pollUntil(() => performance.now() > end, "the addresses to be old enough");
+}
+
+/** Calls GC as a runtime does, with all sandboxes that exist. */
+async function collectGarbage({ node, network }: ProductCluster): Promise<void> {
+  const sandboxes = 'labels."io.cri-containerd.kind"==sandbox';
+  const ids = await node.host.must(["ctr", "--namespace=k8s.io", "containers", "list", "--quiet", sandboxes]);
+  const runtime = startRuntime({
+    conflist: network.conflist("1.1.0") as JsonObject,
+    pluginDirectory: BIN_DIRECTORY,
+    run: node.host.run,
+  });
+  const valid = ids.split("\n").filter(Boolean);
+  await runtime.gc(valid.map((containerId) => ({ containerId, netns: "" })));
+}
+
+/** As if the runtime's disk had lost them: nobody will ever call DEL for them. */
+async function loseSandboxes(host: Host): Promise<void> {
+  const ctr = ["ctr", "--namespace=k8s.io"];
+  const ids = (await host.must([...ctr, "containers", "list", "--quiet"])).split("\n").filter(Boolean);
+  for (const id of ids) await host.run([...ctr, "tasks", "delete", "--force", id]);
+  await host.must([...ctr, "containers", "delete", ...ids]);
+  rmSync(host.view("/var/lib/cni/results"), { recursive: true });
+}
+
+function identityOf({ metadata, status }: Pod): object {
+  return { uid: metadata.uid, addresses: status.podIPs, containers: status.containerStatuses };
+}
+
+function bracketed(address: string): string {
+  return address.includes(":") ? `[${address}]` : address;
+}
