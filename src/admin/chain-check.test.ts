@@ -111,6 +111,17 @@ describe("checkChain()", () => {
     }
   });
 
+  test("accepts the range of the Node in our own plugin, with access to the orchestrator's API alone", async () => {
+    const ipam = { type: "host-local", ranges: [[{ subnet: "usePodCidr" }], [{ subnet: "usePodCidrIPv6" }]] };
+    const kubernetes = { kubeconfig: "/etc/kubernetes/kubeconfig" };
+    const errorsOf = async (entry: object) =>
+      (await checkList({ ipam, ...entry })).filter((finding) => finding.startsWith("error"));
+
+    expect(await errorsOf({ type: identity.product, kubernetes })).not.toContainEqual(expect.stringContaining("ipam"));
+    expect(await errorsOf({ type: identity.product })).toEqual([expect.stringContaining("does not give access")]);
+    expect(await errorsOf({ type: "bridge", kubernetes })).toEqual([expect.stringContaining("it must be a subnet")]);
+  });
+
   test("accepts host-local without ranges if the runtime passes them", async () => {
     const capabilities = { ipRanges: true };
 

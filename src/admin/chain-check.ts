@@ -9,10 +9,13 @@ import { decodeOptions } from "../chained/portmap/options.ts";
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
 import { type CniVersion, NEWEST_VERSION } from "../cni/version.ts";
 import { capabilityRemedy } from "../config/capabilities.ts";
+import { decodeNetworkConfig } from "../config/decode.ts";
+import { kubeAccess } from "../config/kube-access.ts";
 import { type ConfigPath, shownValue } from "../config/problem.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { decodeHostLocal } from "../ipam/hostlocal/config.ts";
+import { podCidrPlaces, withExampleRanges } from "../ipam/hostlocal/pod-cidr.ts";
 import { readLogSettings } from "../log/log-settings.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { redact } from "../redaction.ts";
@@ -149,10 +152,24 @@ function checkHostLocal({ config, place }: Placed, cniVersion: CniVersion): read
   const capabilities = config["capabilities"];
   const isFromRuntime = isJsonObject(capabilities) && capabilities["ipRanges"] === true;
   if (isFromRuntime && ipam["ranges"] === undefined && ipam["subnet"] === undefined) return [];
-  return problemOf(
-    () => void decodeHostLocal({ config, cniVersion, networkName: "network", args: "" }),
-    [...place, "ipam"],
-  );
+  const isOwn = config["type"] === identity.product;
+  const checked = isOwn ? withExampleRanges(config) : config;
+  return [
+    ...problemOf(
+      () => void decodeHostLocal({ config: checked, cniVersion, networkName: "network", args: "" }),
+      [...place, "ipam"],
+    ),
+    ...(isOwn ? checkPodCidrs({ name: "network", cniVersion, ...config }, place) : []),
+  ];
+}
+
+/** The range of the Node is read from the orchestrator's API. */
+function checkPodCidrs(config: JsonObject, place: ConfigPath): readonly ConfigFinding[] {
+  const [found] = podCidrPlaces(config);
+  const decoded = decodeNetworkConfig(config);
+  if (found === undefined || !decoded.ok || kubeAccess(decoded.config) !== undefined) return [];
+  const state = `"${found.place}" is ${shownValue(found.word)}, but the config does not give access to the orchestrator's API`;
+  return [error([...place, "ipam"], `${state}: set "kubernetes.kubeconfig"`)];
 }
 
 const OTHER_PLUGINS = ["bridge", "ptp", "macvlan", "ipvlan", "vlan", "host-device", "loopback", "dummy", "tap"];

@@ -16,7 +16,6 @@ export const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
   "feature_control.floating_ips": "the floatingIPs annotation is not read",
   "kubernetes.kubeconfig": "annotations and labels of pods and namespaces are not read",
   "kubernetes.k8s_api_root": "annotations and labels of pods and namespaces are not read",
-  "kubernetes.node_name": "the Node is not read",
   "policy.k8s_api_root": "annotations and labels of pods and namespaces are not read",
   "policy.k8s_auth_token": "annotations and labels of pods and namespaces are not read",
   "policy.k8s_client_certificate": "annotations and labels of pods and namespaces are not read",

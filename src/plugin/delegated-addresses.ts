@@ -5,11 +5,12 @@ import { effectOf } from "../effect.ts";
 import { PluginError } from "../errors.ts";
 import { type Address, formatAddress, isSameAddress } from "../ip/address.ts";
 import { formatPrefix, parseInterfaceAddress, singlePrefix } from "../ip/prefix.ts";
+import { podCidrPlaces } from "../ipam/hostlocal/pod-cidr.ts";
 import type { RequestedAddress } from "../ipam/requested-addresses.ts";
 import { quoted } from "../quote.ts";
 import type { AddRequest, Registered } from "./add-request.ts";
 import type { IpamPlugin } from "./ipam-plugin.ts";
-import { openIpamPlugin } from "./open-ipam-plugin.ts";
+import { HOST_LOCAL, openIpamPlugin } from "./open-ipam-plugin.ts";
 import { record, requireUsable, undoRegistration } from "./registration.ts";
 import type { Session } from "./session.ts";
 import { readStoredEndpoint } from "./stored-endpoint.ts";
@@ -85,14 +86,19 @@ export async function releaseByDelegate(call: DelCall, session: Session): Promis
   await effectOf("IPAM plugin DEL", () => ipam.del(call, session.signal));
 }
 
-export function ipamOf({ config, surroundings }: Session, call: CniCall): Promise<IpamPlugin> {
-  return openIpamPlugin(config.ipam.type, call, surroundings);
+export async function ipamOf(session: Session, call: CniCall): Promise<IpamPlugin> {
+  const { type } = session.config.ipam;
+  const ipam = await openIpamPlugin(type, call, session.surroundings);
+  const [place] = type === HOST_LOCAL ? podCidrPlaces(call.config) : [];
+  if (place === undefined) return ipam;
+  const { servingPodCidrs } = await import("./pod-cidr.ts");
+  return servingPodCidrs(ipam, place, session);
 }
 
 /** Only our allocator has pools: host-local would ignore them silently. */
 function refusePools({ config }: Session): void {
   const { ipv4Pools, ipv6Pools, type } = config.ipam;
-  if (type !== "host-local" || (ipv4Pools === undefined && ipv6Pools === undefined)) return;
+  if (type !== HOST_LOCAL || (ipv4Pools === undefined && ipv6Pools === undefined)) return;
   throw new PluginError("config-invalid", 'Cannot choose a pool: "host-local" does not support pools', {
     details: 'remove "ipv4_pools" and "ipv6_pools" from "ipam"',
   });

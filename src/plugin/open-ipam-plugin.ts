@@ -9,7 +9,7 @@ import { loadOnce } from "../load-once.ts";
 import type { IpamPlugin } from "./ipam-plugin.ts";
 import type { Surroundings } from "./session.ts";
 
-const HOST_LOCAL = "host-local";
+export const HOST_LOCAL = "host-local";
 
 /** Shorter than the two minutes that a kubelet waits. */
 const LIMIT_MILLISECONDS = 60_000;
