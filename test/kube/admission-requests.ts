@@ -37,6 +37,26 @@ export function pod(namespace: string, name: string, plan: PodPlan = {}): string
   });
 }
 
+/** What a kubelet creates for a static pod. */
+export function mirrorPod(
+  namespace: string,
+  plan: { readonly node: string; readonly uid: string; readonly annotations: Readonly<Record<string, string>> },
+): string {
+  const { node, uid, annotations } = plan;
+  const owner = { apiVersion: "v1", kind: "Node", name: node, uid, controller: true };
+  return JSON.stringify({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      name: `static-${node}`,
+      namespace,
+      annotations: { "kubernetes.io/config.mirror": "none", ...annotations },
+      ownerReferences: [owner],
+    },
+    spec: { nodeName: node, ...podSpec() },
+  });
+}
+
 function podSpec(serviceAccountName?: string): object {
   return { serviceAccountName, containers: [{ name: "main", image: "none" }] };
 }
@@ -52,7 +72,7 @@ export function deployment(namespace: string, annotations: Readonly<Record<strin
 }
 
 /** Arguments and standard input of kubectl. */
-export type Request = readonly [args: readonly string[], stdin?: string];
+export type Request = readonly [args: readonly string[], stdin?: string | undefined];
 
 export function creation(object: string): Request {
   return [["create", "--filename=-"], object];

@@ -1,5 +1,10 @@
 /** `deploy/admission/` on a real API server: who may choose addresses, and who may not. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { identity } from "../../src/identity.ts";
+import { requireOk } from "../../src/kube/require-ok.ts";
+import { withClient } from "../support/imitated-api.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";
 import { testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
@@ -13,9 +18,11 @@ import {
   dryRun,
   FLOATING,
   LIST,
+  mirrorPod,
   PLUGIN,
   pod,
   RECORDED,
+  type Request,
   SCHEDULER,
   WITHOUT_IPAM,
 } from "./admission-requests.ts";
@@ -94,6 +101,20 @@ describe("addresses that IPAM does not check", () => {
     expect((await cluster.podNames("plain")).filter((name) => name.startsWith("web-"))).toEqual([]);
   });
 
+  testServer("follow the list for static pods, whose mirror pods have no service account", async () => {
+    await cluster.apply(JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name: "node" } }));
+    const { metadata } = await cluster.get<{ metadata: { uid: string } }>("node", "node");
+    const mirror = (namespace: string) =>
+      mirrorPod(namespace, { node: "node", uid: metadata.uid, annotations: { [WITHOUT_IPAM]: '["192.0.2.7"]' } });
+    const kubelet = (namespace: string): Request => {
+      const [args, stdin] = dryRun(mirror(namespace));
+      return [["--as-group=system:nodes", ...args], stdin];
+    };
+
+    expect(await cluster.refusal("system:node:node", ...kubelet("plain"))).toContain('neither namespace "plain"');
+    await cluster.as("system:node:node", ...kubelet("permitted"));
+  });
+
   testServer("cannot be added to a running pod, nor changed; other changes of the pod go on", async () => {
     await cluster.as(DEVELOPER, ...creation(pod("plain", "running")));
     const annotate = (name: string, change: string) => ["annotate", "pod", name, change, "--overwrite", IN_PLAIN];
@@ -158,6 +179,24 @@ describe("the addresses that the plugin records", () => {
     expect(await cluster.refusal(DEVELOPER, change("-"))).toContain(only);
     await cluster.as(DEVELOPER, ["label", "pod", "recorded", "a=b", IN_PLAIN]);
     expect(await cluster.annotationsOf("recorded")).toHaveProperty([RECORDED], "10.1.0.1/32");
+  });
+
+  testServer("are written and blanked under the deployed role", async () => {
+    await cluster.as(DEVELOPER, ...creation(pod("plain", "assigned")));
+    await cluster.apply(
+      readFileSync(join(import.meta.dir, `../../deploy/rbac/${identity.product}-kubernetes.yaml`), "utf8"),
+    );
+    const { kubeconfig } = await cluster.serviceAccount({ name: identity.product });
+    const path = "/api/v1/namespaces/plain/pods/assigned/status";
+    await withClient({ kubeconfigs: [kubeconfig] }, async (client) => {
+      for (const address of ["10.1.0.3/32", ""]) {
+        const body = JSON.stringify({ metadata: { annotations: { [RECORDED]: address } } });
+        const request = { method: "PATCH", path, body, contentType: "application/merge-patch+json" } as const;
+        requireOk(await client.request(request), request);
+
+        expect(await cluster.annotationsOf("assigned")).toHaveProperty([RECORDED], address);
+      }
+    });
   });
 
   testServer("are not forged by the template of a Deployment", async () => {
