@@ -1,4 +1,5 @@
 import { shareIpamHost } from "../ipam/shared-ipam-host.ts";
+import type { OpenKubeClient } from "../kube/client.ts";
 import { shareLinks } from "../linux/rtnetlink/shared-links.ts";
 import { shareNetfilter } from "../linux/shared-netfilter.ts";
 import type { Host } from "./host.ts";
@@ -10,6 +11,16 @@ export function agentHost(): Host {
     ipam: async () => ipam,
     links: async () => links,
     netfilter: async () => netfilter,
+    openKubeClient: shareKubeClientsWhenUsed(),
     noticeLostCaller: () => Bun.sleep(0),
+  };
+}
+
+/** Most agents never need them. */
+function shareKubeClientsWhenUsed(): OpenKubeClient {
+  let sharing: Promise<OpenKubeClient> | undefined;
+  return async (access, means) => {
+    sharing ??= import("../kube/shared-clients.ts").then(({ shareKubeClients }) => shareKubeClients());
+    return (await sharing)(access, means);
   };
 }

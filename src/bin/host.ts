@@ -7,7 +7,7 @@ import type { PluginHost } from "../plugin/plugin-host.ts";
  * What differs between a process that ends with its call (process-host.ts) and
  * the long-running agent (agent-host.ts). A plugin loads only the members it needs.
  */
-export interface Host extends Pick<PluginHost, "noticeLostCaller"> {
+export interface Host extends Pick<PluginHost, "noticeLostCaller" | "openKubeClient"> {
   ipam(): Promise<IpamHost>;
   links(): Promise<LinkAccess>;
   netfilter(): Promise<NetfilterAccess>;
@@ -15,5 +15,6 @@ export interface Host extends Pick<PluginHost, "noticeLostCaller"> {
 
 export async function pluginHostOf(host: Host): Promise<PluginHost> {
   const [ipam, links, netfilter] = await Promise.all([host.ipam(), host.links(), host.netfilter()]);
-  return { ...ipam, links, netfilter, noticeLostCaller: host.noticeLostCaller };
+  const { noticeLostCaller, openKubeClient } = host;
+  return { ...ipam, links, netfilter, noticeLostCaller, openKubeClient };
 }

@@ -1,5 +1,5 @@
 /** Rules about several fields. They are checked on the fields that are present, even if some values are invalid. */
-import { identity } from "../identity.ts";
+import { identity, ORCHESTRATOR_NAMES } from "../identity.ts";
 import type { ConfigProblem } from "./problem.ts";
 import { withoutEffect } from "./without-effect.ts";
 
@@ -28,6 +28,7 @@ export function crossWarnings(present: Present): readonly ConfigWarning[] {
   }
   if (present.has("etcd_authority") || present.has("etcd_scheme")) warnings.push(deprecation(present));
   if (present.get("ipam.type") === identity.ipamType) warnings.push(...ipamWarnings(present));
+  warnings.push(...switchWarnings(present));
   const plainEtcd = isPlainText(present.get("etcd_endpoints"));
   for (const [field, value] of present) {
     if (plainEtcd && TLS_FIELDS.has(field)) {
@@ -89,6 +90,18 @@ function ipamWarnings(present: Present): readonly ConfigWarning[] {
     warnings.push(finding("ipam.assign_ipv4", state));
   }
   return warnings;
+}
+
+const API_FIELDS = ["kubernetes.kubeconfig", "kubernetes.k8s_api_root", "policy.k8s_api_root"];
+
+/** Annotations are read from the orchestrator's API. */
+function switchWarnings(present: Present): readonly ConfigWarning[] {
+  const datastore = present.get("datastore_type");
+  if (API_FIELDS.some((field) => present.has(field)) || ORCHESTRATOR_NAMES.some((name) => name === datastore))
+    return [];
+  const switches = ["feature_control.ip_addrs_no_ipam", "feature_control.floating_ips"];
+  const state = 'has no effect: annotations are read only with "kubernetes.kubeconfig" or "kubernetes.k8s_api_root"';
+  return switches.filter((field) => present.get(field) === true).map((field) => finding(field, state));
 }
 
 function isPlainText(endpoints: unknown): boolean {

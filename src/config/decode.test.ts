@@ -136,8 +136,9 @@ describe("decodeNetworkConfig()", () => {
     [{ endpoint_status_dir: "/run/status" }, ["endpoint_status_dir"]],
     [{ feature_control: { ip_addrs_no_ipam: true } }, ["feature_control.ip_addrs_no_ipam"]],
     [{ feature_control: { floating_ips: true, ip_addrs_no_ipam: false } }, ["feature_control.floating_ips"]],
-    [{ kubernetes: { kubeconfig: "/etc/kubeconfig" } }, ["kubernetes.kubeconfig"]],
-    [{ kubernetes: { k8s_api_root: "https://a:1" } }, ["kubernetes.k8s_api_root"]],
+    [{ kubernetes: { kubeconfig: "/etc/kubeconfig" }, feature_control: { floating_ips: true } }, []],
+    [{ policy: { k8s_api_root: "https://a:1" }, feature_control: { ip_addrs_no_ipam: true } }, []],
+    [{ datastore_type: "kubernetes", feature_control: { ip_addrs_no_ipam: true } }, []],
   ])("warns once about %p", (more, places) => {
     const decoded = decodeNetworkConfig({ ...MINIMAL, ...more });
 

@@ -32,6 +32,8 @@ export interface KubeMeans extends ConnectionMeans {
   readonly limits?: Limits;
 }
 
+export type OpenKubeClient = (access: KubeAccess, means: KubeMeans) => Promise<KubeClient>;
+
 /** Reads the files that `access` names; connects with the first request. */
 export async function openKubeClient(access: KubeAccess, means: KubeMeans): Promise<KubeClient> {
   return new FetchClient(await openConnection(access, means), means);

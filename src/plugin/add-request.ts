@@ -5,6 +5,7 @@ import type { CniDns, CniRoute } from "../cni/result.ts";
 import type { NatPool } from "../firewall/nat-table.ts";
 import type { Address } from "../ip/address.ts";
 import type { RequestedAddress } from "../ipam/requested-addresses.ts";
+import type { PodFacts } from "./pod-facts.ts";
 import type { Found } from "./sandbox.ts";
 import type { Workload } from "./workload.ts";
 
@@ -13,10 +14,15 @@ export interface AddRequest {
   readonly args: CniArguments;
   /** Addresses that the runtime asks for. */
   readonly requested: readonly RequestedAddress[];
+  /** What the annotations of the pod and its namespace ask for, and what its endpoint gets from the pod. */
+  readonly podFacts: PodFacts;
   readonly workload: Workload;
   /** What an earlier ADD of this attachment left. */
   readonly found: Found;
 }
+
+/** Of a container without a pod, or without access to the orchestrator's API. */
+export const NO_POD_FACTS: PodFacts = { requests: { pools: {} } };
 
 export interface IpamResult {
   readonly addresses: readonly Address[];

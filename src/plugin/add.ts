@@ -9,10 +9,13 @@
 import { decodeArguments, refuseTwoRequests } from "../cni/arguments.ts";
 import type { AddCall } from "../cni/call.ts";
 import type { CniResult } from "../cni/result.ts";
+import { kubeAccess } from "../config/kube-access.ts";
 import { prepareHost } from "../firewall/prepare-host.ts";
-import { requestedAddresses } from "../ipam/requested-addresses.ts";
-import type { AddRequest } from "./add-request.ts";
+import { formatAddress } from "../ip/address.ts";
+import { type RequestedAddress, requestedAddresses } from "../ipam/requested-addresses.ts";
+import { type AddRequest, NO_POD_FACTS } from "./add-request.ts";
 import { chooseMtu } from "./mtu.ts";
+import type { PodFacts } from "./pod-facts.ts";
 import { awaitReadiness } from "./readiness-gates.ts";
 import { registerAttachment } from "./register-attachment.ts";
 import { removeOwnLink } from "./remove-links.ts";
@@ -25,7 +28,7 @@ import { UndoList } from "./undo-list.ts";
 import { refuseUnsupportedRequests, unusedArguments } from "./unsupported-requests.ts";
 import { createLinks, wireLinks } from "./wire.ts";
 import { planWiring } from "./wiring-plan.ts";
-import { podFields, requirePodFor, requirePodIn, requireUsableNames, workloadOf } from "./workload.ts";
+import { podFields, requirePodFor, requirePodIn, requireUsableNames, type Workload, workloadOf } from "./workload.ts";
 
 export async function add(call: AddCall, session: Session): Promise<CniResult> {
   const { enterPhase } = session.surroundings;
@@ -43,11 +46,17 @@ export async function add(call: AddCall, session: Session): Promise<CniResult> {
   // Opens while the kernel is queried.
   enterPhase("datastore");
   void session.store();
+  const facts = readFacts(args.podUid, workload, session);
+  // Reported when the facts are used; an earlier failure of the call has precedence.
+  facts.catch(() => {});
   enterPhase("kernel");
   const sandbox = openSandbox(call.netns);
   const undo = new UndoList();
   try {
-    return await attach({ call, args, requested, workload }, session, { sandbox, undo });
+    const podFacts = await facts;
+    reportOverridden(requested, podFacts, session);
+    const annotated = withMac(workload, podFacts);
+    return await attach({ call, args, requested, podFacts, workload: annotated }, session, { sandbox, undo });
   } catch (failure) {
     for (const trouble of await undo.run()) session.log.error(trouble, { container: call.containerId });
     throw failure;
@@ -56,8 +65,29 @@ export async function add(call: AddCall, session: Session): Promise<CniResult> {
   }
 }
 
+/** Nothing is read if the call has no pod, or if the config gives no access to the orchestrator's API. */
+async function readFacts(uid: string | undefined, { namespace, pod }: Workload, session: Session): Promise<PodFacts> {
+  const access = kubeAccess(session.config);
+  if (access === undefined || pod === undefined) return NO_POD_FACTS;
+  const { readPodFacts } = await import("./pod-facts.ts");
+  return readPodFacts({ namespace, name: pod, uid }, access, session);
+}
+
+/** A MAC in an annotation takes precedence over the runtime's. */
+function withMac(workload: Workload, { requests: { mac } }: PodFacts): Workload {
+  return mac === undefined ? workload : { ...workload, mac: mac.value };
+}
+
+function reportOverridden(requested: readonly RequestedAddress[], { requests }: PodFacts, { log }: Session): void {
+  const winner = requests.addresses ?? requests.addressesWithoutIpam;
+  if (winner === undefined) return;
+  for (const { address, place } of requested) {
+    log.warning(`"${formatAddress(address)}" (${place}) has no effect: ${winner.place} takes precedence`);
+  }
+}
+
 async function attach(
-  { call, args, requested, workload }: Omit<AddRequest, "found">,
+  { call, args, requested, podFacts, workload }: Omit<AddRequest, "found">,
   session: Session,
   { sandbox, undo }: { readonly sandbox: Sandbox; readonly undo: UndoList },
 ): Promise<CniResult> {
@@ -67,7 +97,7 @@ async function attach(
   if (config.readinessGates.length > 0) await awaitReadiness(config.readinessGates, { ...surroundings, signal });
   surroundings.enterPhase("datastore");
 
-  const registered = await registerAttachment({ call, args, requested, workload, found }, session);
+  const registered = await registerAttachment({ call, args, requested, podFacts, workload, found }, session);
   if (found.kind === "nothing") undo.add("release the addresses and remove the endpoint", registered.undo);
   signal.throwIfAborted();
 

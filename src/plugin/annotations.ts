@@ -33,7 +33,7 @@ export const ANNOTATIONS = {
     on: "pod or namespace",
     value: "names or CIDRs of IPv4 pools",
     example: '["blue", "10.1.0.0/16"]',
-    effect: "The IPv4 address comes from these pools, in this order, whatever their node selectors are",
+    effect: "The IPv4 address comes from one of these pools, whatever their node selectors are",
     needs: "own IPAM",
   },
   ipv6pools: {
@@ -147,7 +147,7 @@ export function unknownAnnotations({ annotations, ...pod }: AnnotatedPod): reado
 }
 
 /** Those of the table, and those in which the product itself records a pod's addresses. */
-const KNOWN: ReadonlySet<string> = new Set([...NAMES, "podIP", "podIPs", "containerID"]);
+const KNOWN: ReadonlySet<string> = new Set([...NAMES, "podIP", "podIPs", "containerID", "network", "ipNATs"]);
 
 interface Written {
   readonly text: string;

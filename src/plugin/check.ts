@@ -7,7 +7,7 @@ import type { CheckCall } from "../cni/call.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { type Address, formatAddress } from "../ip/address.ts";
-import { formatMac } from "../ip/mac.ts";
+import { formatMac, parseMac } from "../ip/mac.ts";
 import { formatPrefix, singlePrefix } from "../ip/prefix.ts";
 import { heldRequest } from "../ipam/attachment.ts";
 import { quoted } from "../quote.ts";
@@ -17,7 +17,7 @@ import { requestedMac } from "./requested-mac.ts";
 import { resultMac } from "./result-mac.ts";
 import { closeSandbox, openSandbox } from "./sandbox.ts";
 import type { Session } from "./session.ts";
-import { readStoredEndpoint } from "./stored-endpoint.ts";
+import { readStoredEndpoint, type StoredEndpoint } from "./stored-endpoint.ts";
 import { wiringDifferences } from "./wiring-check.ts";
 import type { WiringPlan } from "./wiring-plan.ts";
 import { readWiring } from "./wiring-state.ts";
@@ -30,15 +30,19 @@ export async function check(call: CheckCall, session: Session): Promise<void> {
   }
   void session.store();
   const args = decodeArguments(call.args);
-  const mac = requestedMac(call.config, args) ?? resultMac(prevResult, call.ifname);
-  const workload = workloadOf(call, args, session.node, mac);
+  const resulting = resultMac(prevResult, call.ifname);
+  const unrequested = workloadOf(call, args, session.node, resulting);
+  const endpoint = await readEndpoint(unrequested, session);
+  const requested = macOfAnnotation(endpoint) ?? requestedMac(call.config, args);
+  const workload = requested === undefined ? unrequested : { ...unrequested, mac: requested };
   const { queueCount: queues, allowIpForwarding } = session.config;
   const { plan, addresses, differences } = expectedWiring(workload, prevResult, { netns, queues, allowIpForwarding });
+  const reserved = addresses.filter((address) => !endpoint?.withoutIpam.has(formatAddress(address)));
   const all = [
     ...differences,
     ...kernelDifferences(netns, plan),
-    ...(await endpointDifferences(workload, addresses, session)),
-    ...(await reservationDifferences(call, { workload, addresses }, session)),
+    ...endpointDifferences({ workload, addresses }, endpoint, session),
+    ...(await reservationDifferences(call, { workload, addresses: reserved }, session)),
   ];
   if (all.length === 0) return;
   throw new PluginError("check-failed", `Cannot confirm the container's network: ${all.join("; ")}`);
@@ -53,17 +57,24 @@ function kernelDifferences(netns: string, plan: WiringPlan): readonly string[] {
   }
 }
 
-async function endpointDifferences(
-  workload: Workload,
-  addresses: readonly Address[],
-  session: Session,
-): Promise<readonly string[]> {
-  const store = await session.store();
-  const { answers } = await store.read([{ kind: "key", key: workload.endpointKey }]);
+async function readEndpoint({ endpointKey }: Workload, session: Session): Promise<StoredEndpoint | undefined> {
+  const { answers } = await (await session.store()).read([{ kind: "key", key: endpointKey }]);
   const entry = answers[0]?.[0];
+  return entry && readStoredEndpoint(entry);
+}
+
+/** It takes precedence over what the runtime requests. */
+function macOfAnnotation(endpoint: StoredEndpoint | undefined): Uint8Array | undefined {
+  return endpoint?.annotatedMac === undefined ? undefined : parseMac(endpoint.annotatedMac);
+}
+
+function endpointDifferences(
+  { workload, addresses }: { readonly workload: Workload; readonly addresses: readonly Address[] },
+  endpoint: StoredEndpoint | undefined,
+  session: Session,
+): readonly string[] {
   const place = `endpoint "${workload.endpointName}"`;
-  if (entry === undefined) return [`${place} is missing`];
-  const endpoint = readStoredEndpoint(entry);
+  if (endpoint === undefined) return [`${place} is missing`];
   if (endpoint.containerId !== workload.containerId) return [`${place} belongs to ${quoted(endpoint.containerId)}`];
   const fields: readonly (readonly [name: string, stored: string | undefined, wanted: string])[] = [
     ["node", endpoint.node, workload.node],

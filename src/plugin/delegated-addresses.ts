@@ -6,11 +6,15 @@ import { PluginError } from "../errors.ts";
 import { type Address, formatAddress, isSameAddress } from "../ip/address.ts";
 import { formatPrefix, parseInterfaceAddress, singlePrefix } from "../ip/prefix.ts";
 import { podCidrPlaces } from "../ipam/hostlocal/pod-cidr.ts";
+import { decodePool } from "../ipam/records.ts";
 import type { RequestedAddress } from "../ipam/requested-addresses.ts";
+import { resourcesPrefix } from "../model/keys.ts";
 import { quoted } from "../quote.ts";
 import type { AddRequest, Registered } from "./add-request.ts";
+import { floatingWarnings } from "./annotated-wishes.ts";
 import type { IpamPlugin } from "./ipam-plugin.ts";
 import { HOST_LOCAL, openIpamPlugin } from "./open-ipam-plugin.ts";
+import type { PodFacts } from "./pod-facts.ts";
 import { record, requireUsable, undoRegistration } from "./registration.ts";
 import type { Session } from "./session.ts";
 import { readStoredEndpoint } from "./stored-endpoint.ts";
@@ -21,7 +25,7 @@ import type { Workload } from "./workload.ts";
  * killed before. If a repeated ADD fails, nothing is released: the container uses the addresses.
  */
 export async function registerWithDelegate(
-  { call, requested, workload, found }: AddRequest,
+  { call, requested, workload, podFacts, found }: AddRequest,
   session: Session,
 ): Promise<Registered> {
   refusePools(session);
@@ -37,7 +41,8 @@ export async function registerWithDelegate(
     if (addresses.length === 0) throw refusal(session, "it returned no address");
     requireRequested(requested, addresses, session);
     const isRecorded = found.kind === "nothing" || (await requireSame(addresses, workload, session));
-    await record(workload, addresses, session);
+    await record({ workload, podFacts, addresses }, session);
+    await warnOfFloating(podFacts, session);
     if (!isRecorded) {
       const { removeEndpointOfFormerNode } = await import("./former-node.ts");
       await removeEndpointOfFormerNode(workload, session, [...addresses, ...found.addresses]);
@@ -51,6 +56,13 @@ export async function registerWithDelegate(
     );
     throw failure;
   }
+}
+
+async function warnOfFloating({ requests }: PodFacts, session: Session): Promise<void> {
+  if (requests.floatingAddresses === undefined) return;
+  const { answers } = await (await session.store()).read([{ kind: "prefix", prefix: resourcesPrefix("ippools") }]);
+  const warnings = floatingWarnings(requests, (answers[0] ?? []).map(decodePool));
+  for (const message of warnings) session.log.warning(message);
 }
 
 /** Not every plugin knows all the places in which an address can be requested. */

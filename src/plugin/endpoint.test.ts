@@ -2,8 +2,11 @@ import { describe, expect, test } from "bun:test";
 import { address } from "../../test/support/ip.ts";
 import { thrownBy } from "../../test/support/thrown-by.ts";
 import { API_VERSION, identity } from "../identity.ts";
+import { podEndpointOf } from "../model/pod-endpoint.ts";
 import { profile } from "../model/profile.ts";
 import { workloadEndpoint } from "../model/workload-endpoint.ts";
+import { NO_POD_FACTS } from "./add-request.ts";
+import type { AnnotationRequests } from "./annotations.ts";
 import { endpointChanges, endpointOf, profileChanges } from "./endpoint.ts";
 import { readStoredEndpoint } from "./stored-endpoint.ts";
 import { workloadOf } from "./workload.ts";
@@ -14,11 +17,12 @@ const call = { networkName: "net", containerId: "abcdef0123456789", ifname: "eth
 const pod = { podNamespace: "ns", podName: "web" };
 const workload = workloadOf(call, pod, "node1");
 const addresses = [address("10.0.0.5"), address("fd00::5")];
+const sources = { workload, podFacts: NO_POD_FACTS, addresses };
 const KEY = "/key";
 
 describe("endpointOf()", () => {
   test("records container, node, interface and addresses", () => {
-    const endpoint = endpointOf(workload, addresses, stamp);
+    const endpoint = endpointOf(sources, stamp);
 
     expect(endpoint).toEqual({
       apiVersion: API_VERSION,
@@ -46,14 +50,93 @@ describe("endpointOf()", () => {
   });
 
   test("is a valid resource", () => {
-    const { metadata, ...rest } = endpointOf(workload, addresses, stamp);
+    const { metadata, ...rest } = endpointOf(sources, stamp);
 
     expect(workloadEndpoint.decode({ ...rest, metadata })).toMatchObject({ ok: true });
   });
 });
 
+describe("endpointOf() with annotations", () => {
+  const withRequests = (requests: Omit<AnnotationRequests, "pools">) =>
+    endpointOf({ ...sources, podFacts: { requests: { pools: {}, ...requests } } }, stamp);
+
+  test("records each floating IP for the pod's address of its family", () => {
+    const value = ["192.0.2.8", "192.0.2.9", "2001:db8::8"].map(address);
+    const endpoint = withRequests({ floatingAddresses: { value, place: "annotation" } });
+
+    expect(endpoint.spec.ipNATs).toEqual([
+      { internalIP: "10.0.0.5", externalIP: "192.0.2.8" },
+      { internalIP: "10.0.0.5", externalIP: "192.0.2.9" },
+      { internalIP: "fd00::5", externalIP: "2001:db8::8" },
+    ]);
+    expect(workloadEndpoint.read(JSON.stringify(endpoint), KEY).spec.ipNATs).toHaveLength(3);
+  });
+
+  test("refuses a floating IP of a family that the pod does not have", () => {
+    const podFacts = {
+      requests: {
+        pools: {},
+        floatingAddresses: { value: [address("2001:db8::8")], place: 'annotation "x" of pod "a/b"' },
+      },
+    };
+    const error = thrownBy(() => endpointOf({ workload, podFacts, addresses: [address("10.0.0.5")] }, stamp));
+
+    expect(error.kind).toBe("annotation-invalid");
+    expect(error.message).toContain('annotation "x" of pod "a/b": "2001:db8::8": the pod has no IPv6 address');
+  });
+
+  test("says which addresses IPAM does not record", () => {
+    const endpoint = withRequests({ addressesWithoutIpam: { value: addresses, place: "annotation" } });
+    const entry = { key: KEY, value: JSON.stringify(endpoint), revision: "1" };
+
+    expect(readStoredEndpoint(entry).withoutIpam).toEqual(new Set(["10.0.0.5", "fd00::5"]));
+  });
+
+  test("records what the pod has if the orchestrator's policy is used", () => {
+    const endpoint = podEndpointOf({
+      metadata: { namespace: "ns", name: "web", generateName: "web-", labels: { app: "web" } },
+      spec: {
+        serviceAccountName: "shop",
+        containers: [
+          { ports: [{ name: "http", containerPort: 8080 }, { containerPort: 9090 }] },
+          { ports: [{ containerPort: 53, protocol: "UDP", hostPort: 5353 }] },
+        ],
+        initContainers: [{ ports: [{ name: "debug", containerPort: 40, protocol: "SCTP" }] }],
+      },
+    });
+    const { metadata, spec } = endpointOf({ ...sources, podFacts: { requests: { pools: {} }, endpoint } }, stamp);
+
+    expect(metadata.generateName).toBe("web-");
+    expect(metadata.labels).toEqual({
+      app: "web",
+      [`${identity.labelPrefix}namespace`]: "ns",
+      [`${identity.labelPrefix}orchestrator`]: "k8s",
+      [`${identity.labelPrefix}serviceaccount`]: "shop",
+    });
+    expect(spec.profiles).toEqual(["kns.ns", "ksa.ns.shop"]);
+    expect(spec.serviceAccountName).toBe("shop");
+    expect(spec.ports).toEqual([
+      { name: "http", protocol: "TCP", port: 8080 },
+      { protocol: "UDP", port: 53, hostPort: 5353 },
+      { name: "debug", protocol: "SCTP", port: 40 },
+    ]);
+  });
+
+  test("has no label for a service account whose name does not fit into one, and lets no label of the pod replace its own", () => {
+    const { labels } = podEndpointOf({
+      metadata: { namespace: "ns", labels: { [`${identity.labelPrefix}namespace`]: "other" } },
+      spec: { serviceAccountName: "a".repeat(63) },
+    }).metadata;
+
+    expect(labels).toEqual({
+      [`${identity.labelPrefix}namespace`]: "ns",
+      [`${identity.labelPrefix}orchestrator`]: "k8s",
+    });
+  });
+});
+
 describe("endpointChanges()", () => {
-  const before = endpointOf(workload, addresses, stamp);
+  const before = endpointOf(sources, stamp);
   const held = { key: KEY, value: JSON.stringify(before), revision: "7" };
 
   test("creates a missing record", () => {
@@ -61,12 +144,12 @@ describe("endpointChanges()", () => {
   });
 
   test("writes nothing if the record is equal", () => {
-    expect(endpointChanges(endpointOf(workload, addresses, later), KEY, held)).toEqual([]);
+    expect(endpointChanges(endpointOf(sources, later), KEY, held)).toEqual([]);
   });
 
   test("updates the record of an earlier sandbox, and keeps its UID and creation time", () => {
     const next = workloadOf({ ...call, containerId: "fedcba9876543210" }, pod, "node1");
-    const [change] = endpointChanges(endpointOf(next, addresses, later), KEY, held);
+    const [change] = endpointChanges(endpointOf({ ...sources, workload: next }, later), KEY, held);
 
     expect(change).toMatchObject({ kind: "update", key: KEY, revision: "7" });
     const stored = readStoredEndpoint({ ...held, value: change && "value" in change ? change.value : "" });

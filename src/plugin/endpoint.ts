@@ -4,16 +4,32 @@
  * returns the changes to commit.
  */
 import type { Change, Entry } from "../datastore/datastore.ts";
+import { PluginError } from "../errors.ts";
 import { API_VERSION } from "../identity.ts";
 import { type Address, addressBits, formatAddress } from "../ip/address.ts";
 import { formatMac } from "../ip/mac.ts";
-import { endpointLabels, NETWORK_ANNOTATION } from "../model/endpoint-labels.ts";
+import {
+  endpointLabels,
+  MAC_ANNOTATION,
+  NETWORK_ANNOTATION,
+  WITHOUT_IPAM_ANNOTATION,
+} from "../model/endpoint-labels.ts";
 import { resourceKey } from "../model/keys.ts";
 import type { Metadata } from "../model/metadata.ts";
+import type { PodEndpoint } from "../model/pod-endpoint.ts";
 import type { Profile } from "../model/profile.ts";
-import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
+import type { WorkloadEndpoint, WorkloadEndpointSpec } from "../model/workload-endpoint.ts";
+import type { Annotated } from "./annotations.ts";
+import type { PodFacts } from "./pod-facts.ts";
 import { readStoredEndpoint } from "./stored-endpoint.ts";
 import type { Workload } from "./workload.ts";
+
+/** What an endpoint is made of. */
+export interface EndpointSources {
+  readonly workload: Workload;
+  readonly podFacts: PodFacts;
+  readonly addresses: readonly Address[];
+}
 
 /** UID and creation time of a new record. */
 export interface RecordStamp {
@@ -58,8 +74,11 @@ export function profileChanges(workload: Workload, held: Entry | undefined, stam
   return [{ kind: "create", key: profileKey(network), value: JSON.stringify(profile) }];
 }
 
-export function endpointOf(workload: Workload, addresses: readonly Address[], stamp: RecordStamp): WorkloadEndpoint {
+export function endpointOf({ workload, podFacts, addresses }: EndpointSources, stamp: RecordStamp): WorkloadEndpoint {
   const { namespace, orchestrator, network } = workload;
+  const { requests, endpoint: ofPod } = podFacts;
+  const nats = natsOf(requests.floatingAddresses, addresses);
+  const withoutIpam = requests.addressesWithoutIpam?.value.map(formatAddress);
   return {
     apiVersion: API_VERSION,
     kind: "WorkloadEndpoint",
@@ -68,7 +87,12 @@ export function endpointOf(workload: Workload, addresses: readonly Address[], st
       namespace,
       ...stamped(stamp),
       labels: endpointLabels({}, { namespace, orchestrator }),
-      annotations: { [NETWORK_ANNOTATION]: network },
+      ...ofPod?.metadata,
+      annotations: {
+        [NETWORK_ANNOTATION]: network,
+        ...(requests.mac === undefined ? {} : { [MAC_ANNOTATION]: formatMac(requests.mac.value) }),
+        ...(withoutIpam === undefined ? {} : { [WITHOUT_IPAM_ANNOTATION]: JSON.stringify(withoutIpam) }),
+      },
     },
     spec: {
       orchestrator,
@@ -78,11 +102,32 @@ export function endpointOf(workload: Workload, addresses: readonly Address[], st
       ...(workload.pod === undefined ? {} : { pod: workload.pod }),
       endpoint: workload.ifname,
       ipNetworks: addresses.map((address) => `${formatAddress(address)}/${addressBits(address.family)}`),
-      profiles: [network],
+      ...(nats.length === 0 ? {} : { ipNATs: [...nats] }),
+      ...(ofPod === undefined ? { profiles: [network] } : specOfPod(ofPod)),
       interfaceName: workload.hostInterface,
       mac: formatMac(workload.mac),
     },
   };
+}
+
+function specOfPod({ spec }: PodEndpoint): Pick<WorkloadEndpointSpec, "serviceAccountName" | "profiles" | "ports"> {
+  const { profiles, ports, ...more } = spec;
+  return { ...more, profiles: [...profiles], ...(ports === undefined ? {} : { ports: [...ports] }) };
+}
+
+/** Each floating IP stands for the pod's address of the same family. */
+function natsOf(
+  floating: Annotated<readonly Address[]> | undefined,
+  addresses: readonly Address[],
+): readonly { readonly internalIP: string; readonly externalIP: string }[] {
+  return (floating?.value ?? []).map((external) => {
+    const internal = addresses.find(({ family }) => family === external.family);
+    if (internal !== undefined) return { internalIP: formatAddress(internal), externalIP: formatAddress(external) };
+    throw new PluginError(
+      "annotation-invalid",
+      `Cannot use ${floating?.place}: "${formatAddress(external)}": the pod has no IPv${external.family} address`,
+    );
+  });
 }
 
 function stamped({ uid, now }: RecordStamp): Pick<Metadata, "uid" | "creationTimestamp"> {

@@ -104,9 +104,12 @@ async function collectEndpoints(keep: Keep, session: Session, failures: Failures
   }
 }
 
-/** With another IPAM plugin nothing but the endpoints themselves names their namespaces: all of them are read, in pages. */
+/**
+ * With another IPAM plugin, and for addresses without IPAM, nothing but the endpoints themselves names their namespaces:
+ * all of them are read, in pages.
+ */
 async function* endpointsOfNode(store: Datastore, { config, node }: Session): AsyncGenerator<readonly Entry[]> {
-  if (config.ipam.type === identity.ipamType) {
+  if (config.ipam.type === identity.ipamType && !config.features.ipAddrsNoIpam) {
     yield [...(await readNodeRecords(store, node)).endpoints.values()];
     return;
   }

@@ -1,4 +1,5 @@
 import type { IpamHost } from "../ipam/ipam-host.ts";
+import type { OpenKubeClient } from "../kube/client.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import type { LinkAccess } from "../linux/rtnetlink/link-access.ts";
 
@@ -6,6 +7,8 @@ import type { LinkAccess } from "../linux/rtnetlink/link-access.ts";
 export interface PluginHost extends IpamHost {
   readonly links: LinkAccess;
   readonly netfilter: NetfilterAccess;
+  /** For the orchestrator's API; loaded when it is first used. */
+  readonly openKubeClient: OpenKubeClient;
   /**
    * Aborts the call's signal if its caller has disconnected. An agent may have been frozen for a while, and the
    * following DEL may already have run elsewhere: then nothing would remove what this call makes.

@@ -44,9 +44,8 @@ async function readNodeRanges(place: PodCidrPlace, session: Session): Promise<No
       details: 'set "kubernetes.kubeconfig" to a kubeconfig file, or write the subnet of this node instead',
     });
   }
-  const { openKubeClient } = await import("../kube/client.ts");
-  const { environment = {}, elapsed, now } = surroundings;
-  const client = await openKubeClient(access, { environment, elapsed, now, warn: (text) => log.warning(text) });
+  const { environment = {}, elapsed, now, host } = surroundings;
+  const client = await host.openKubeClient(access, { environment, elapsed, now, warn: (text) => log.warning(text) });
   try {
     const request = { method: "GET", path: `/api/v1/nodes/${encodeURIComponent(node)}`, signal } as const;
     const response = await client.request(request);

@@ -16,20 +16,22 @@ import { requireOwnNodeEntry, wantedNode } from "../ipam/node-machine.ts";
 import { assignmentFields, poolWarnings, type ReleaseHandleRequest } from "../ipam/request.ts";
 import { thisMachine } from "../ipam/session.ts";
 import type { AddRequest, IpamResult } from "./add-request.ts";
-import { endpointChanges, endpointOf, profileChanges, profileKey } from "./endpoint.ts";
+import { floatingWarnings, wishesIn } from "./annotated-wishes.ts";
+import { type EndpointSources, endpointChanges, endpointOf, profileChanges, profileKey } from "./endpoint.ts";
 import type { Session } from "./session.ts";
 import { endpointRemoval, readStoredEndpoint } from "./stored-endpoint.ts";
 import type { Workload } from "./workload.ts";
 
 /** Assigns the addresses and records the endpoint, all or nothing. */
 export async function registerWithOwnIpam(
-  { workload, args, requested, found }: AddRequest,
+  { workload, args, requested, podFacts, found }: AddRequest,
   session: Session,
 ): Promise<IpamResult> {
   const { ipam } = session.config;
   const allocator = await session.allocator();
   const onLink = found.kind === "own-links" ? found.addresses : [];
-  const request = assignRequest(workload, { ipam, args, requested, onLink, ...thisMachine(session) });
+  const annotated = wishesIn(podFacts.requests);
+  const request = assignRequest(workload, { ipam, args, requested, annotated, onLink, ...thisMachine(session) });
   const renewsHeld = found.kind === "nothing";
   const assignment = await allocator.assign(
     { ...request, renewsHeld },
@@ -38,8 +40,7 @@ export async function registerWithOwnIpam(
       check: ([cluster]) => void readyForAssigning(cluster, session),
       changes: (answers, planned) =>
         recordChanges(
-          workload,
-          planned.addresses.map(({ address }) => address),
+          { workload, podFacts, addresses: planned.addresses.map(({ address }) => address) },
           answers,
           session,
         ),
@@ -48,7 +49,9 @@ export async function registerWithOwnIpam(
   const { addresses, pools } = assignment;
   const renamed = addresses.filter(({ formerNode }) => formerNode !== undefined).map(({ address }) => address);
   if (renamed.length > 0) await removeEndpointOfFormerNode(workload, session, renamed);
-  for (const message of poolWarnings(assignment)) session.log.warning(message);
+  for (const message of [...poolWarnings(assignment), ...floatingWarnings(podFacts.requests, pools)]) {
+    session.log.warning(message);
+  }
   session.note(assignmentFields(assignment));
   const { routes, dns } = EMPTY_RESULT;
   return { addresses: addresses.map(({ address }) => address), routes, dns, pools };
@@ -61,8 +64,9 @@ export async function requireUsable(session: Session): Promise<void> {
   requireOwnNodeEntry(answers[1], thisMachine(session));
 }
 
-/** Records the endpoint with addresses from another IPAM plugin. */
-export async function record(workload: Workload, addresses: readonly Address[], session: Session): Promise<void> {
+/** Records the endpoint with addresses that are not from our own IPAM. */
+export async function record(sources: EndpointSources, session: Session): Promise<void> {
+  const { workload } = sources;
   const wanted = wantedRecords(workload, session);
   await settle(
     await session.store(),
@@ -71,7 +75,7 @@ export async function record(workload: Workload, addresses: readonly Address[], 
       first: () => wanted,
       decide: (facts) => {
         const answers = wanted.map((each) => facts.answer(each) ?? []);
-        return { kind: "commit", changes: recordChanges(workload, addresses, answers, session), outcome: undefined };
+        return { kind: "commit", changes: recordChanges(sources, answers, session), outcome: undefined };
       },
     },
     session.surroundings,
@@ -146,15 +150,15 @@ function wantedRecords({ endpointKey, network }: Workload, session: Session): re
 }
 
 function recordChanges(
-  workload: Workload,
-  addresses: readonly Address[],
+  sources: EndpointSources,
   [cluster, endpoint, profile]: readonly (readonly Entry[])[],
   session: Session,
 ): readonly Change[] {
+  const { workload } = sources;
   const stamp = { uid: session.surroundings.uuid, now: session.surroundings.now };
   return [
     ...readyForAssigning(cluster, session),
     ...(isPod(session) ? [] : profileChanges(workload, profile?.[0], stamp)),
-    ...endpointChanges(endpointOf(workload, addresses, stamp), workload.endpointKey, endpoint?.[0]),
+    ...endpointChanges(endpointOf(sources, stamp), workload.endpointKey, endpoint?.[0]),
   ];
 }

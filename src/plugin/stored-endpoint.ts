@@ -5,7 +5,12 @@
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
 import type { Change, Entry } from "../datastore/datastore.ts";
 import { PluginError } from "../errors.ts";
-import { NETWORK_ANNOTATION } from "../model/endpoint-labels.ts";
+import {
+  addressesWithoutIpam,
+  MAC_ANNOTATION,
+  NETWORK_ANNOTATION,
+  WITHOUT_IPAM_ANNOTATION,
+} from "../model/endpoint-labels.ts";
 import { parseJson } from "../parse-json.ts";
 import type { Workload } from "./workload.ts";
 
@@ -19,25 +24,32 @@ export interface StoredEndpoint {
   readonly ifname: string | undefined;
   readonly interfaceName: string | undefined;
   readonly mac: string | undefined;
+  /** The MAC that an annotation of the pod requests. */
+  readonly annotatedMac: string | undefined;
   readonly ipNetworks: readonly string[];
+  /** Those of its addresses that IPAM does not record. */
+  readonly withoutIpam: ReadonlySet<string>;
 }
 
 export function readStoredEndpoint({ key, value }: Entry): StoredEndpoint {
   const whole = parsed(value, key);
   const metadata = partOf(whole, "metadata");
   const spec = partOf(whole, "spec");
+  const annotations = partOf(metadata, "annotations");
   const networks = spec["ipNetworks"];
   return {
     whole,
     uid: text(metadata["uid"]),
     creationTimestamp: text(metadata["creationTimestamp"]),
-    network: text(partOf(metadata, "annotations")[NETWORK_ANNOTATION]),
+    network: text(annotations[NETWORK_ANNOTATION]),
     node: text(spec["node"]),
     containerId: text(spec["containerID"]),
     ifname: text(spec["endpoint"]),
     interfaceName: text(spec["interfaceName"]),
     mac: text(spec["mac"]),
+    annotatedMac: text(annotations[MAC_ANNOTATION]),
     ipNetworks: Array.isArray(networks) ? networks.filter((each) => typeof each === "string") : [],
+    withoutIpam: addressesWithoutIpam(text(annotations[WITHOUT_IPAM_ANNOTATION])),
   };
 }
 

@@ -12,6 +12,7 @@ import { formatAddress, parseAddress } from "../../ip/address.ts";
 import { type Prefix, prefixContains } from "../../ip/prefix.ts";
 import { NETWORK_ATTRIBUTE } from "../../ipam/block.ts";
 import type { Severity } from "../../ipam/invariants.ts";
+import { addressesWithoutIpam, WITHOUT_IPAM_ANNOTATION } from "../../model/endpoint-labels.ts";
 import type { Profile } from "../../model/profile.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { addressesOfEndpoint, nameOfEndpoint } from "./address-users.ts";
@@ -80,9 +81,15 @@ function unallocated(
 ): readonly EndpointProblem[] {
   const place = parseAddress(address);
   if (!place || allocations.has(address) || !pools.some((pool) => prefixContains(pool, place))) return [];
+  if (endpoints.every((endpoint) => isWithoutIpam(endpoint, address))) return [];
   const names = endpoints.map(nameOfEndpoint).join(", ");
   const message = `Address ${address} of ${names} is in a pool but not allocated: it could be assigned to another workload`;
   return [{ kind: "endpoint-without-allocation", severity: "corrupt", message, address }];
+}
+
+/** The pod requested that the address by-passes IPAM. */
+function isWithoutIpam({ metadata }: WorkloadEndpoint, address: string): boolean {
+  return addressesWithoutIpam(metadata.annotations?.[WITHOUT_IPAM_ANNOTATION]).has(address);
 }
 
 function leaks(facts: EndpointFacts, owners: Owners, allocations: Allocations): readonly EndpointProblem[] {

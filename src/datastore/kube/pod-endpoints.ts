@@ -10,28 +10,31 @@
  */
 import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
-import { endpointLabels, NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
+import { MAC_ANNOTATION, NETWORK_ANNOTATION, WITHOUT_IPAM_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { hostInterfaceName } from "../../model/host-interface-name.ts";
 import { parseKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
+import { podEndpointOf } from "../../model/pod-endpoint.ts";
 import { isObject } from "../../model/shape.ts";
 import { parseStored } from "../../model/stored.ts";
 import { parseWorkloadEndpointName, workloadEndpointName } from "../../model/workload-endpoint-name.ts";
+import { parseJson } from "../../parse-json.ts";
 import { quoted } from "../../quote.ts";
 import type { ApiObject } from "./api.ts";
 import { type Operation, patchOf } from "./json-patch.ts";
 import type { Collection, Existing, KindMapping, Writing } from "./kind-mapping.ts";
-import { portsOfPod } from "./pod-ports.ts";
 
-const { annotationPrefix, labelPrefix } = identity;
+const { annotationPrefix } = identity;
 const POD_IP = `${annotationPrefix}podIP`;
 const POD_IPS = `${annotationPrefix}podIPs`;
 const CONTAINER_ID = `${annotationPrefix}containerID`;
 /** Which network the addresses belong to: GC of another one leaves them alone. */
 const NETWORK = `${annotationPrefix}network`;
 
+/** The floating IPs that an ADD accepted, as a JSON array: the annotation that requests them may be changed later. */
+const IP_NATS = `${annotationPrefix}ipNATs`;
+
 /** A pod has one endpoint here: that of the interface that every runtime gives it. */
 const INTERFACE = "eth0";
-const LONGEST_LABEL = 63;
 const PREFIX = resourcesPrefix("workloadendpoints");
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -44,7 +47,7 @@ export const podEndpoints: KindMapping = {
   record: recordOf,
   create: recordAddresses,
   update: recordAddresses,
-  remove: (key, existing) => writing(key, existing, { [POD_IP]: "", [POD_IPS]: "" }),
+  remove: (key, existing) => writing(key, existing, { [POD_IP]: "", [POD_IPS]: "", ...natsFor([], existing) }),
 };
 
 function podOf(key: string): { readonly path: string; readonly ifname: string } | undefined {
@@ -83,10 +86,8 @@ function endpointOf(pod: ApiObject, { name, node }: { readonly name: string; rea
   const { namespace = "", annotations = {} } = metadata;
   const addresses = (annotations[POD_IPS] || annotations[POD_IP] || "").split(",").filter((text) => text !== "");
   if (addresses.length === 0) return undefined;
-  const { serviceAccountName } = partOf(pod, "spec");
-  const account = typeof serviceAccountName === "string" ? serviceAccountName : undefined;
-  const ports = portsOfPod(partOf(pod, "spec"));
-  const network = annotations[NETWORK];
+  const ofPod = podEndpointOf({ metadata, spec: partOf(pod, "spec") });
+  const nats = natsIn(annotations[IP_NATS]);
   return {
     apiVersion: API_VERSION,
     kind: "WorkloadEndpoint",
@@ -95,12 +96,11 @@ function endpointOf(pod: ApiObject, { name, node }: { readonly name: string; rea
       namespace,
       uid: metadata.uid,
       creationTimestamp: metadata["creationTimestamp"],
-      ...(metadata["generateName"] === undefined ? {} : { generateName: metadata["generateName"] }),
-      labels: {
-        ...endpointLabels(metadata.labels ?? {}, { namespace, orchestrator: "k8s" }),
-        ...accountLabel(account),
+      ...ofPod.metadata,
+      annotations: {
+        ...(annotations[NETWORK] === undefined ? {} : { [NETWORK_ANNOTATION]: annotations[NETWORK] }),
+        ...copied(annotations, [MAC_ANNOTATION, WITHOUT_IPAM_ANNOTATION]),
       },
-      ...(network === undefined ? {} : { annotations: { [NETWORK_ANNOTATION]: network } }),
     },
     spec: {
       orchestrator: "k8s",
@@ -108,18 +108,32 @@ function endpointOf(pod: ApiObject, { name, node }: { readonly name: string; rea
       containerID: annotations[CONTAINER_ID],
       pod: metadata.name,
       endpoint: INTERFACE,
-      ...(account === undefined ? {} : { serviceAccountName: account }),
+      ...ofPod.spec,
       ipNetworks: addresses,
-      profiles: [`kns.${namespace}`, ...(account === undefined ? [] : [`ksa.${namespace}.${account}`])],
+      ...(nats.length === 0 ? {} : { ipNATs: nats }),
       interfaceName: hostInterfaceName({ containerId: "", ifname: INTERFACE, pod: { namespace, name: metadata.name } }),
-      ...(ports.length === 0 ? {} : { ports }),
     },
   };
 }
 
-/** Only if the value fits into a label. */
-function accountLabel(account: string | undefined): Readonly<Record<string, string>> {
-  return account === undefined || account.length >= LONGEST_LABEL ? {} : { [`${labelPrefix}serviceaccount`]: account };
+function copied(
+  annotations: Readonly<Record<string, string>>,
+  names: readonly string[],
+): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    names.flatMap((name) => (annotations[name] === undefined ? [] : [[name, annotations[name]]])),
+  );
+}
+
+/** What an ADD recorded; nothing if somebody has changed it to something else. */
+function natsIn(text: string | undefined): readonly unknown[] {
+  if (!text) return [];
+  try {
+    const nats: unknown = parseJson(text);
+    return Array.isArray(nats) ? nats.filter(isObject) : [];
+  } catch {
+    return [];
+  }
 }
 
 function recordAddresses(key: string, value: string, existing: Existing): Writing {
@@ -133,7 +147,14 @@ function recordAddresses(key: string, value: string, existing: Existing): Writin
     [POD_IPS]: addresses.join(","),
     [CONTAINER_ID]: String(spec["containerID"] ?? ""),
     ...(typeof network === "string" ? { [NETWORK]: network } : {}),
+    ...natsFor(spec["ipNATs"], existing),
   });
+}
+
+/** Few pods have any: the annotation is written only if it is needed. */
+function natsFor(nats: unknown, existing: Existing): Readonly<Record<string, string>> {
+  if (Array.isArray(nats) && nats.length > 0) return { [IP_NATS]: JSON.stringify(nats) };
+  return existing?.metadata.annotations?.[IP_NATS] ? { [IP_NATS]: "" } : {};
 }
 
 function writing(key: string, existing: Existing, wanted: Readonly<Record<string, string>>): Writing {

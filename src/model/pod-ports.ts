@@ -1,5 +1,5 @@
 /** The ports of a pod that policies can name, or that have a port of the host. Pure. */
-import { isObject } from "../../model/shape.ts";
+import { isObject } from "./shape.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -13,6 +13,7 @@ export interface PodPort {
   readonly hostIP?: string;
 }
 
+/** `spec`: of the pod. */
 export function portsOfPod(spec: Fields): readonly PodPort[] {
   const containers = [spec["containers"], spec["initContainers"]].flatMap((list) => (Array.isArray(list) ? list : []));
   return containers

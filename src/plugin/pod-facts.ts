@@ -1,0 +1,104 @@
+/**
+ * What the orchestrator's API says about the pod of an ADD. Pod and namespace are
+ * read once, at the same time, and while the kernel is queried. Only ADD reads
+ * them: DEL removes what is recorded, and needs no API.
+ */
+import type { KubeAccess } from "../config/kube-access.ts";
+import type { NetworkConfig } from "../config/network-config.ts";
+import { chooseNodeName } from "../config/node-name.ts";
+import { PluginError } from "../errors.ts";
+import type { KubeClient } from "../kube/api.ts";
+import { requireOk } from "../kube/require-ok.ts";
+import { type PodEndpoint, type PodObject, podEndpointOf, textOf, textsIn } from "../model/pod-endpoint.ts";
+import { isObject } from "../model/shape.ts";
+import { parseJson } from "../parse-json.ts";
+import { type AnnotatedPod, type AnnotationRequests, annotationRequests, unknownAnnotations } from "./annotations.ts";
+import { requireSamePod } from "./pod-identity.ts";
+import type { Session } from "./session.ts";
+
+/** The pod of a call. */
+export interface PodOfCall {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string | undefined;
+}
+
+export interface PodFacts {
+  readonly requests: AnnotationRequests;
+  /** What the pod's endpoint gets from it, if the policy of the orchestrator is used. */
+  readonly endpoint?: PodEndpoint;
+}
+
+export async function readPodFacts(pod: PodOfCall, access: KubeAccess, session: Session): Promise<PodFacts> {
+  const { config, surroundings, log } = session;
+  const { environment = {}, now, elapsed, host } = surroundings;
+  const warn = (message: string) => log.warning(message);
+  const client = await host.openKubeClient(access, { environment, now, elapsed, warn });
+  const [found, namespace] = await readBoth(pod, client, session.signal).finally(() => client.close());
+  const annotations = textsIn(found?.metadata ?? {}, "annotations");
+  requireSamePod(found && { uid: textOf(found.metadata, "uid"), node: textOf(found.spec, "nodeName"), annotations }, {
+    ...pod,
+    nodes: await nodeNames(session),
+  });
+  if (found === undefined || namespace === undefined) throw withoutNamespace(pod);
+  const annotated: AnnotatedPod = {
+    namespace: pod.namespace,
+    name: pod.name,
+    annotations,
+    namespaceAnnotations: textsIn(namespace.metadata, "annotations"),
+  };
+  for (const message of unknownAnnotations(annotated)) log.warning(message);
+  const requests = annotationRequests(annotated, { features: config.features, ipamType: config.ipam.type });
+  for (const message of unusedPools(requests, config.ipam)) log.warning(message);
+  return { requests, ...(config.policyType === undefined ? {} : { endpoint: podEndpointOf(found) }) };
+}
+
+/** `undefined` for what does not exist. */
+function readBoth(
+  { namespace, name }: PodOfCall,
+  client: KubeClient,
+  signal: AbortSignal,
+): Promise<readonly [PodObject | undefined, PodObject | undefined]> {
+  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
+  const read = (each: string) => readObject(client, each, signal);
+  return Promise.all([read(`${path}/pods/${encodeURIComponent(name)}`), read(path)]);
+}
+
+async function readObject(client: KubeClient, path: string, signal: AbortSignal): Promise<PodObject | undefined> {
+  const request = { method: "GET", path, signal } as const;
+  const response = await client.request(request);
+  if (response.status === 404) return undefined;
+  const object = parsed(requireOk(response, request), path);
+  const { metadata, spec } = object;
+  return { metadata: isObject(metadata) ? metadata : {}, spec: isObject(spec) ? spec : {} };
+}
+
+function parsed(text: string, path: string): Readonly<Record<string, unknown>> {
+  try {
+    const object: unknown = parseJson(text);
+    if (isObject(object)) return object;
+  } catch {
+    // Reported below.
+  }
+  throw new PluginError("api-unavailable", `Cannot read "${path}" of the orchestrator's API: it is not a JSON object`);
+}
+
+/** Our node may be registered under another name than the orchestrator's. */
+async function nodeNames({ config, node, surroundings }: Session): Promise<readonly string[]> {
+  const { nodeName } = config.kubernetes;
+  if (nodeName !== undefined) return [nodeName];
+  return [...new Set([node, chooseNodeName({ hostName: await surroundings.hostName() })])];
+}
+
+function withoutNamespace({ namespace, name }: PodOfCall): PluginError {
+  const state = "its namespace no longer exists in the orchestrator's API";
+  return new PluginError("container-unknown", `Cannot attach pod "${namespace}/${name}": ${state}`);
+}
+
+function unusedPools({ pools }: AnnotationRequests, ipam: NetworkConfig["ipam"]): readonly string[] {
+  const families = ([4, 6] as const).filter((family) => !(family === 4 ? ipam.assignIpv4 : ipam.assignIpv6));
+  return families.flatMap((family) => {
+    const place = pools[family]?.place;
+    return place === undefined ? [] : `${place} has no effect: the network assigns no IPv${family} addresses`;
+  });
+}
