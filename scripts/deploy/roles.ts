@@ -24,9 +24,15 @@ const STORE: readonly Rule[] = [
   { apiGroups: [CORE], resources: ["pods"], verbs: ["list"] },
   // The addresses of a pod are recorded in annotations of its status.
   { apiGroups: [CORE], resources: ["pods/status"], verbs: ["patch"] },
-  { apiGroups: [PRODUCT_API.group], resources: ["clusterinformations", "ipamconfigurations"], verbs: ["get"] },
-  { apiGroups: [PRODUCT_API.group], resources: ["ippools"], verbs: ["get", "list"] },
-  { apiGroups: [PRODUCT_API.group], resources: ["ipreservations"], verbs: ["list"] },
+  // The node agent lists and watches what every assignment reads.
+  {
+    apiGroups: [PRODUCT_API.group],
+    resources: ["clusterinformations", "ipamconfigurations"],
+    verbs: ["get", "list", "watch"],
+  },
+  // The first block of a pool adds a finalizer to the pool.
+  { apiGroups: [PRODUCT_API.group], resources: ["ippools"], verbs: ["get", "list", "watch", "patch"] },
+  { apiGroups: [PRODUCT_API.group], resources: ["ipreservations"], verbs: ["list", "watch"] },
   {
     apiGroups: [PRODUCT_API.group],
     resources: ["ipamblocks", "ipamhandles", "blockaffinities"],

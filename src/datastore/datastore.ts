@@ -16,9 +16,21 @@ export interface Entry {
 }
 
 /** What to read: one key, or the keys below a prefix: at most `limit` entries, starting after the key `after`. */
-export type Wanted =
-  | { readonly kind: "key"; readonly key: string }
-  | { readonly kind: "prefix"; readonly prefix: string; readonly limit?: number; readonly after?: string };
+export type Wanted = (
+  | {
+      readonly kind: "key";
+      readonly key: string;
+      /** The object of the orchestrator's API as the caller has just read it: used once instead of a request. */
+      readonly seen?: string;
+    }
+  | { readonly kind: "prefix"; readonly prefix: string; readonly limit?: number; readonly after?: string }
+) & {
+  /**
+   * For `transact()`: the decision may not need it, and asks for it if it does. A store that needs a request for each
+   * may leave it out of the first read: then it is not among what was `Answered`.
+   */
+  readonly optional?: true;
+};
 
 /**
  * `answers[i]` is the result of `wanted[i]`, sorted by key; all of them are the state at one `revision`. A store that

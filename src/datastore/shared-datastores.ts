@@ -6,6 +6,9 @@ import { SharedStores } from "./shared.ts";
 /** Endpoints found by DNS are looked up again after this time. */
 const ETCD_OLD_AFTER_MILLISECONDS = 60_000;
 
+/** Lists and watches take longer to open than a call. */
+const COPIES_IDLE_MILLISECONDS = 10 * 60_000;
+
 /** Each call returns a function with its own set of shared datastores. */
 export function shareDatastores(): OpenDatastore {
   const stores = new SharedStores();
@@ -28,8 +31,13 @@ export function shareDatastores(): OpenDatastore {
       const { openKube } = await loadKube();
       // The client itself follows the files that hold credentials.
       const sign = () => (access.kubeconfigs ?? []).map(contentSign).join();
-      const options = { ...(environment && { environment }), ...(warn && { warn }) };
-      return stores.share({ name: `orchestrator ${JSON.stringify(access)}`, sign }, () => openKube(access, options));
+      const options = { copiesRecords: true, ...(environment && { environment }), ...(warn && { warn }) };
+      const source = {
+        name: `orchestrator ${JSON.stringify(access)}`,
+        sign,
+        idleMilliseconds: COPIES_IDLE_MILLISECONDS,
+      };
+      return stores.share(source, () => openKube(access, options));
     },
   });
 }

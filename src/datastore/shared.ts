@@ -18,9 +18,12 @@ export interface Source {
   sign(): string;
   /** After this time it is opened again, even if it is in use; current users keep the old one until they close it. */
   readonly oldAfterMilliseconds?: number;
+  /** For how long it stays open without a user. */
+  readonly idleMilliseconds?: number;
 }
 
 interface SharedStore {
+  readonly idleMilliseconds: number;
   readonly sign: string;
   readonly oldAt: number;
   readonly store: Datastore;
@@ -33,7 +36,7 @@ export class SharedStores {
 
   /** Calls `open` if the store is not open yet. `close()` of the returned store ends this use of it. */
   async share(source: Source, open: () => Promise<Datastore>): Promise<Datastore> {
-    const { name, oldAfterMilliseconds = Number.POSITIVE_INFINITY } = source;
+    const { name, oldAfterMilliseconds = Number.POSITIVE_INFINITY, idleMilliseconds = IDLE_MILLISECONDS } = source;
     const known = this.stores.get(name);
     if (known !== undefined && known.sign === source.sign() && performance.now() < known.oldAt) {
       return this.useOf(name, known);
@@ -43,7 +46,7 @@ export class SharedStores {
     const store = await open();
     // Another call may have opened it in the meantime; then there are two, and each is closed after its last use.
     const oldAt = performance.now() + oldAfterMilliseconds;
-    const opened: SharedStore = { sign: source.sign(), oldAt, store, users: 0 };
+    const opened: SharedStore = { sign: source.sign(), oldAt, store, users: 0, idleMilliseconds };
     this.stores.set(name, opened);
     return this.useOf(name, opened);
   }
@@ -66,7 +69,7 @@ export class SharedStores {
         shared.users -= 1;
         if (shared.users > 0) return;
         if (this.stores.get(name) !== shared) await store.close();
-        else shared.closing = setTimeout(() => this.forget(name, shared), IDLE_MILLISECONDS).unref();
+        else shared.closing = setTimeout(() => this.forget(name, shared), shared.idleMilliseconds).unref();
       },
     };
   }

@@ -132,7 +132,10 @@ async function assignOrFail(
     store,
     {
       action: `assign addresses to ${quoted(request.handle)}`,
-      first: (again) => [...baseWanted(request.node, request.handle), ...wantedBlocks(likely, again)],
+      first: (again) => [
+        ...baseWanted(request.node, request.handle, { isSteady: likely.length > 0 && again.length === 0 }),
+        ...wantedBlocks(likely, again),
+      ],
       decide: (facts) => decideAssign(request, facts, { now: means.now(), isHostAddress: means.isHostAddress }),
       partly,
     },

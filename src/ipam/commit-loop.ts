@@ -14,7 +14,7 @@ import { counted } from "../counted.ts";
 import type { Answered, Change, Datastore, Decide, Decision, Entry, Wanted } from "../datastore/datastore.ts";
 import { MOST_IN_ONE_REQUEST } from "../datastore/preconditions.ts";
 import { PluginError } from "../errors.ts";
-import { DecodedEntries, Facts } from "./facts.ts";
+import { DecodedEntries, Facts, Unread } from "./facts.ts";
 
 export interface Work<Outcome> {
   /** For messages: `assign addresses to "net.abc"`. */
@@ -95,7 +95,7 @@ function decideWithFacts<Outcome>(
     const answers = ownAnswers(reads, alongside);
     alongside?.check?.(answers);
 
-    const decision = work.decide(facts);
+    const decision = decideOrRead(work, facts);
     if (decision.kind === "commit") {
       const { changes, outcome } = decision;
       const all = [...changes, ...(alongside?.changes(answers, outcome) ?? [])];
@@ -108,6 +108,16 @@ function decideWithFacts<Outcome>(
     // What does not fit into one request is requested again by the next decision.
     return { kind: "read", wanted: decision.wanted.slice(0, MOST_IN_ONE_REQUEST) };
   };
+}
+
+/** What a decision needs and the first read left out is read next. */
+function decideOrRead<Outcome>(work: Work<Outcome>, facts: Facts): Decision<Outcome> {
+  try {
+    return work.decide(facts);
+  } catch (failure) {
+    if (failure instanceof Unread) return { kind: "read", wanted: [failure.wanted] };
+    throw failure;
+  }
 }
 
 function factsOf(reads: readonly Answered[], decoded: DecodedEntries): Facts {

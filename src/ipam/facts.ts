@@ -21,6 +21,15 @@ export class DecodedEntries {
   }
 }
 
+/** A decision needs what was not read: it is made again with the result. */
+export class Unread extends Error {
+  override readonly name = "Unread";
+
+  constructor(readonly wanted: Wanted) {
+    super(`${JSON.stringify(wanted)} was not read`);
+  }
+}
+
 export class Facts {
   private readonly answers = new Map<string, readonly Entry[]>();
   private readonly entries = new Map<string, Entry | undefined>();

@@ -4,6 +4,7 @@ import { means, poolChange, request, seed, textsOf } from "../../test/support/ip
 import { type Around, type FakeApi, startFakeApi } from "../datastore/kube/fake-api.ts";
 import { productMapping } from "../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../datastore/kube/store.ts";
+import { resourceKey } from "../model/keys.ts";
 import { openAllocator } from "./allocator.ts";
 import { findProblems } from "./invariants.ts";
 import { readWorld } from "./world.ts";
@@ -59,6 +60,121 @@ describe("the allocator on the orchestrator's API", () => {
 
     expect(new Set(all).size).toBe(160);
     expect(findProblems(await readWorld(openStore()))).toEqual([]);
+  });
+});
+
+describe("requests of a steady assignment on the orchestrator's API", () => {
+  const asked: string[] = [];
+  const listening: Around = async ({ method, path }, send) => {
+    asked.push(`${method} ${path.split("/").slice(4, 5).join()}`);
+    return send();
+  };
+  const counted = async (work: () => Promise<unknown>) => {
+    asked.splice(0);
+    await work();
+    return asked.toSorted();
+  };
+
+  test("neither claims nor the handle, the node and the configuration are read", async () => {
+    const allocator = openAllocator(openStore(listening), means());
+    await allocator.assign(request("net.first"));
+
+    expect(await counted(() => allocator.assign(request("net.a")))).toEqual([
+      "GET ipamblocks",
+      "GET ippools",
+      "GET ipreservations",
+      "POST ipamhandles",
+      "PUT ipamblocks",
+    ]);
+    expect(await counted(() => allocator.releaseHandle({ handle: "net.a", node: "node-1" }))).toEqual([
+      "DELETE ipamhandles",
+      "GET ipamblocks",
+      "GET ipamhandles",
+      "PUT ipamblocks",
+    ]);
+  });
+
+  test("the node is read if a pool selects nodes by their labels", async () => {
+    await seed(openStore(), poolChange("some", "10.9.0.0/24", { nodeSelector: "has(zone)" }));
+    const allocator = openAllocator(openStore(listening), means());
+    await allocator.assign(request("net.first"));
+    await api.connect().request({ method: "POST", path: "/api/v1/nodes", body: '{"metadata":{"name":"node-1"}}' });
+
+    expect(await counted(() => allocator.assign(request("net.a")))).toContain("GET node-1");
+    expect(asked.filter((each) => each.endsWith("affinities"))).toEqual([]);
+  });
+
+  test("a second assignment to the same handle finds what it has, though the handle was not read", async () => {
+    const first = openAllocator(openStore(), means());
+    const given = await first.assign(request("net.a"));
+    await first.assign(request("net.b"));
+    // Another process, which remembers another block.
+    const second = openAllocator(openStore(listening), means());
+    await second.assign(request("net.c", { node: "node-2" }));
+
+    expect(textsOf(await second.assign(request("net.a")))).toEqual(textsOf(given));
+    expect(findProblems(await readWorld(openStore()))).toEqual([]);
+  });
+
+  test("a full block leads to the claims, and to another block", async () => {
+    const allocator = openAllocator(openStore(), means());
+    const given = new Set<string>();
+    for (let count = 0; count < 40; count++)
+      given.add(textsOf(await allocator.assign(request(`net.${count}`)))[0] ?? "");
+
+    expect(given.size).toBe(40);
+    expect((await readWorld(openStore())).blocks).toHaveLength(3);
+    expect(findProblems(await readWorld(openStore()))).toEqual([]);
+  });
+});
+
+describe("a pool with blocks on the orchestrator's API", () => {
+  const PATH = "/apis/vendor.org/v3/ippools/blue";
+  const key = resourceKey("ippools", { name: "blue" });
+  const finalizers = () => api.object(PATH)?.metadata["finalizers"];
+  const kubectlDelete = () => api.connect().request({ method: "DELETE", path: PATH });
+
+  test("is protected by a finalizer before its first block exists", async () => {
+    let protectedBefore: unknown;
+    const store = openStore(async ({ method, path }, send) => {
+      if (method === "POST" && path.endsWith("ipamblocks")) protectedBefore ??= finalizers();
+      return send();
+    });
+    await openAllocator(store, means()).assign(request("net.a"));
+
+    expect(protectedBefore).toEqual(["vendor.org/blocks"]);
+  });
+
+  test("is only marked by a deletion, which ends assignments from it; the product deletes it once it is empty", async () => {
+    const store = openStore();
+    const allocator = openAllocator(store, means());
+    await allocator.assign(request("net.a"));
+    await kubectlDelete();
+
+    expect(api.object(PATH)).toBeDefined();
+    const refused = allocator.assign(request("net.b"));
+    expect(await refused.catch(({ kind }) => kind)).toBe("addresses-exhausted");
+    await allocator.releaseHandle({ handle: "net.a", node: "node-1" });
+    const entry = (await store.read([{ kind: "key", key }])).answers[0]?.[0];
+    expect((await store.commit([{ kind: "delete", key, revision: entry?.revision ?? "" }])).ok).toBe(true);
+    expect(api.object(PATH)).toBeUndefined();
+  });
+
+  test("is not given a block if it was deleted, or disabled, since it was read", async () => {
+    let isDeleted = false;
+    const store = openStore(async ({ method, path }, send) => {
+      const response = send();
+      if (method === "GET" && path.endsWith("/ippools") && !isDeleted) {
+        isDeleted = true;
+        await kubectlDelete();
+      }
+      return response;
+    });
+    const refused = openAllocator(store, means()).assign(request("net.a"));
+
+    expect(await refused.catch(({ kind }) => kind)).toBe("addresses-exhausted");
+    expect((await readWorld(store)).blocks).toEqual([]);
+    expect(findProblems(await readWorld(store)).filter(({ severity }) => severity === "corrupt")).toEqual([]);
   });
 });
 

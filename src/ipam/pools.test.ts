@@ -19,7 +19,7 @@ const pool = (name: string, cidr: string, more: Partial<Pool> = {}): Pool => ({
 });
 const POOLS = [
   pool("blue", "10.1.0.0/16"),
-  pool("elsewhere", "10.2.0.0/16", { selects: (labels) => labels["rack"] === "2" }),
+  pool("elsewhere", "10.2.0.0/16", { nodeSelector: "rack == '2'", selects: (labels) => labels["rack"] === "2" }),
   pool("off", "10.3.0.0/16", { disabled: true }),
   pool("six", "fd00::/64"),
   pool("tunnels", "10.4.0.0/16", { allowedUses: ["Tunnel"] }),

@@ -37,6 +37,7 @@ export interface PoolWish {
   readonly place?: string | undefined;
   readonly intendedUse: string;
   readonly node: string;
+  /** Of the node; not looked at if no selector depends on them. */
   readonly labels: Readonly<Record<string, string>>;
 }
 
@@ -120,9 +121,12 @@ function faultOf(pool: Pool, family: Family): string | undefined {
 }
 
 function selectingPools(pools: readonly Pool[], wish: PoolWish): readonly Pool[] {
-  return pools.filter(
-    (pool) => pool.cidr.network.family === wish.family && !pool.disabled && pool.selects(wish.labels),
-  );
+  return pools.filter((pool) => pool.cidr.network.family === wish.family && !pool.disabled && isSelectedBy(pool, wish));
+}
+
+/** Whether the selector of the pool matches the node. */
+export function isSelectedBy({ nodeSelector, selects }: Pool, node: Pick<PoolWish, "labels">): boolean {
+  return nodeSelector === "all()" || selects(node.labels);
 }
 
 function whyNone(chosen: readonly Pool[], wish: PoolWish): string {

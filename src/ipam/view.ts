@@ -4,14 +4,12 @@
  * assignment; after that only blocks, and pages of blocks, may be unknown.
  */
 import type { Entry, Wanted } from "../datastore/datastore.ts";
-import { PluginError } from "../errors.ts";
 import type { Family } from "../ip/address.ts";
 import { formatPrefix, type Prefix } from "../ip/prefix.ts";
 import type { IPAMBlock } from "../model/ipam-block.ts";
 import * as keys from "../model/keys.ts";
 import type { StoredNode } from "../model/stored-resources.ts";
-import { quoted } from "../quote.ts";
-import type { Facts } from "./facts.ts";
+import { type Facts, Unread } from "./facts.ts";
 import type { Pool } from "./pools.ts";
 import * as records from "./records.ts";
 
@@ -26,15 +24,22 @@ export type BlockState = KnownBlock | { readonly kind: "absent" } | { readonly k
 const POOLS: Wanted = { kind: "prefix", prefix: keys.resourcesPrefix("ippools") };
 const RESERVATIONS: Wanted = { kind: "prefix", prefix: keys.resourcesPrefix("ipreservations") };
 
-/** Everything an assignment needs except the blocks. */
-export function baseWanted(node: string, handle: string): readonly Wanted[] {
+const CONFIGURATION: Wanted = { kind: "key", key: keys.IPAM_CONFIGURATION_KEY };
+
+/**
+ * Everything an assignment needs except the blocks. `isSteady`: the likely blocks probably suffice. Then the first attempt
+ * needs neither the claims nor the handle, which does not exist yet, and the others only in some clusters.
+ */
+export function baseWanted(
+  node: string,
+  handle: string,
+  { isSteady }: { readonly isSteady: boolean },
+): readonly Wanted[] {
+  const further = [CONFIGURATION, wantedNode(node), affinitiesOf(node), wantedHandle(handle)];
   return [
     POOLS,
     RESERVATIONS,
-    { kind: "key", key: keys.IPAM_CONFIGURATION_KEY },
-    { kind: "key", key: nodeKey(node) },
-    affinitiesOf(node),
-    { kind: "key", key: keys.handleKey(handle) },
+    ...(isSteady ? further.map((wanted) => ({ ...wanted, optional: true }) as const) : further),
   ];
 }
 
@@ -52,15 +57,15 @@ export class View {
   ) {}
 
   pools(): readonly Pool[] {
-    return this.listed(POOLS).map((entry) => this.facts.decode(entry, records.decodePool));
+    return this.read(POOLS).map((entry) => this.facts.decode(entry, records.decodePool));
   }
 
   reserved(): readonly Prefix[] {
-    return this.listed(RESERVATIONS).flatMap((entry) => this.facts.decode(entry, records.decodeReservation));
+    return this.read(RESERVATIONS).flatMap((entry) => this.facts.decode(entry, records.decodeReservation));
   }
 
   configuration(): records.Configuration {
-    const entry = this.facts.entry(keys.IPAM_CONFIGURATION_KEY);
+    const entry = this.read(CONFIGURATION)[0];
     return entry ? this.facts.decode(entry, records.decodeConfiguration) : records.DEFAULT_CONFIGURATION;
   }
 
@@ -70,12 +75,22 @@ export class View {
   }
 
   registeredNode(): StoredNode | undefined {
-    const entry = this.facts.entry(nodeKey(this.node));
+    const entry = this.read(wantedNode(this.node))[0];
     return entry && this.facts.decode(entry, records.decodeNode);
   }
 
+  /** Whether the node was read. */
+  knowsNode(): boolean {
+    return this.facts.answer(wantedNode(this.node)) !== undefined;
+  }
+
+  /** Whether the node's claims were read. */
+  knowsAffinities(): boolean {
+    return this.facts.answer(affinitiesOf(this.node)) !== undefined;
+  }
+
   affinities(family: Family): readonly records.HostAffinity[] {
-    return this.listed(affinitiesOf(this.node))
+    return this.read(affinitiesOf(this.node))
       .map((entry) => this.facts.decode(entry, records.decodeAffinity))
       .filter((affinity) => affinity?.cidr.network.family === family)
       .filter((affinity) => affinity !== undefined);
@@ -133,15 +148,19 @@ export class View {
     return this.facts.answer(wanted);
   }
 
-  private listed(wanted: Wanted): readonly Entry[] {
+  private read(wanted: Wanted): readonly Entry[] {
     const entries = this.facts.answer(wanted);
     if (entries) return entries;
-    throw new PluginError("internal", `Cannot decide: ${quoted(wanted)} was never read`);
+    throw new Unread(wanted);
   }
 }
 
-function nodeKey(node: string): string {
-  return keys.resourceKey("nodes", { name: node });
+function wantedNode(node: string): Wanted {
+  return { kind: "key", key: keys.resourceKey("nodes", { name: node }) };
+}
+
+function wantedHandle(handle: string): Wanted {
+  return { kind: "key", key: keys.handleKey(handle) };
 }
 
 function affinitiesOf(node: string): Wanted {

@@ -33,6 +33,13 @@ const RARELY_NEEDED: Readonly<Record<string, string>> = {
   "delete ipamblocks": "a pool that no longer selects the node",
   "delete blockaffinities": "a pool that no longer selects the node",
   "get blockaffinities": "a write whose response was lost",
+  "patch ippools": "the first block of a pool",
+  "list clusterinformations": "the node agent",
+  "list ipamconfigurations": "the node agent",
+  "watch clusterinformations": "the node agent",
+  "watch ipamconfigurations": "the node agent",
+  "watch ippools": "the node agent",
+  "watch ipreservations": "the node agent",
 };
 
 interface Pod {

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
 import { type Finished, type Host, openHost } from "./host.ts";
 import { type ApiServer, type ApiServerPlan, startApiServer } from "./kube-apiserver.ts";
-import { defineOwnResources } from "./kube-resources.ts";
+import { installCrds } from "./kube-crds.ts";
 import { builtProgram } from "./run-plugin.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -50,7 +50,7 @@ export async function openKubeSite(plan: ApiServerPlan = {}): Promise<KubeSite> 
   await host.must(["ip", "addr", "add", "192.0.2.1/32", "dev", "lo"]);
   await host.must(["ip", "addr", "add", "2001:db8::1/128", "dev", "lo"]);
   const server = await startApiServer({ ...plan, place: { netns: host.netns, address: "127.0.0.1" } });
-  await defineOwnResources(server);
+  await installCrds(server);
   await server.apply(readFileSync(join(import.meta.dir, "../../deploy/rbac/vendor-kubernetes.yaml"), "utf8"));
   const { kubeconfig, user } = await server.serviceAccount({
     name: identity.product,

@@ -76,6 +76,12 @@ export function parseList(text: string, path: string): ApiList {
   };
 }
 
+/** Whether the text is a `Status` instead of an object. */
+export function isStatus(text: string): boolean {
+  const value = parsed(text, "");
+  return isObject(value) && value["kind"] === "Status";
+}
+
 /** The code of a `Status` object; `undefined` for anything else. */
 export function statusCode(text: string): number | undefined {
   const value = parsed(text, "");

@@ -34,6 +34,7 @@ export interface CustomKind {
   readonly selectorOf?: (prefix: string) => Readonly<Record<string, string>> | undefined;
   readonly encode: (key: string, value: string) => EncodedRecord;
   readonly decode: (object: ApiObject) => ObjectRecord | undefined;
+  readonly traits?: Pick<KindMapping, "protection" | "needsProtection" | "order">;
 }
 
 export interface CustomObjectMeans {
@@ -75,6 +76,7 @@ export function customObjects(kind: CustomKind, { writeAnnotation, newMark }: Cu
   };
 
   return {
+    ...kind.traits,
     prefix,
     path: pathOf,
     collections: (below): readonly Collection[] => {
@@ -90,7 +92,8 @@ export function customObjects(kind: CustomKind, { writeAnnotation, newMark }: Cu
         path: `${path}/${existing.metadata.name}`,
         body: JSON.stringify({ apiVersion: "v1", kind: "DeleteOptions", preconditions: preconditionsOf(existing) }),
       },
-      isResult: () => false,
+      // Only marked as deleted, as long as a finalizer keeps it.
+      isResult: ({ metadata }) => metadata.uid === existing.metadata.uid && metadata.deletionTimestamp !== undefined,
     }),
   };
 }

@@ -235,7 +235,7 @@ function mergePatch(object: FakeObject, patch: Readonly<Record<string, unknown>>
   const merged: Record<string, unknown> = { ...object };
   for (const [name, value] of Object.entries(patch)) {
     if (value === null) delete merged[name];
-    else if (typeof value === "object")
+    else if (typeof value === "object" && !Array.isArray(value))
       merged[name] = mergePatch((merged[name] ?? {}) as FakeObject, value as FakeObject);
     else merged[name] = value;
   }

@@ -46,6 +46,8 @@ export function resourcePath(plural: string): string {
 
 function blockKind(family: 4 | 6): CustomKind {
   return {
+    // A handle is read no later than its blocks (src/ipam/handle.ts).
+    traits: { needsProtection: true, order: "last" },
     prefix: blocksPrefix(family),
     apiVersion: API_VERSION,
     kind: "IPAMBlock",
@@ -111,6 +113,7 @@ function claimKind(kind: "affinity" | "borrowed"): CustomKind {
 
 function handleKind(): CustomKind {
   return {
+    traits: { order: "first" },
     prefix: HANDLES_PREFIX,
     apiVersion: API_VERSION,
     kind: "IPAMHandle",

@@ -32,9 +32,23 @@ export interface Writing {
   readonly staleIf?: (response: KubeResponse) => boolean;
 }
 
+/** Keeps an object while objects of another kind need it. */
+export interface Protection {
+  readonly isProtected: (object: ApiObject) => boolean;
+  readonly protect: (path: string, object: ApiObject) => Writing;
+  /** After its deletion: nothing needs it any more. */
+  readonly release: (path: string, object: ApiObject) => Writing;
+}
+
 export interface KindMapping {
   /** All keys of the kind begin with it, and no others. */
   readonly prefix: string;
+  /** A commit that expects an object of this kind, and creates one that needs it, protects it. */
+  readonly protection?: Protection;
+  /** Objects of this kind need the protected object that their commit expects. */
+  readonly needsProtection?: true;
+  /** In one read, those that are "last" are read after those that are "first". */
+  readonly order?: "first" | "last";
   /** The object exists before its record does, and after it: a record is a part of it. */
   readonly existsBefore?: true;
   /** The path of the object with this key; `undefined` if there cannot be one. */

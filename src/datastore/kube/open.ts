@@ -12,10 +12,15 @@ export interface KubeOpenOptions {
   readonly warn?: (message: string) => void;
 }
 
+export interface KubeMemory {
+  /** For a process that stays: copies what every assignment reads. */
+  readonly copiesRecords?: boolean;
+}
+
 /** Connects with the first request. */
 export async function openKube(
   access: KubeAccess,
-  { environment = {}, warn = () => {} }: KubeOpenOptions,
+  { environment = {}, warn = () => {}, copiesRecords = false }: KubeOpenOptions & KubeMemory,
 ): Promise<Datastore> {
   const client = await openKubeClient(access, {
     environment,
@@ -24,6 +29,12 @@ export async function openKube(
     elapsed: () => performance.now(),
     unavailableAs: "datastore-unavailable",
   });
-  const mappings = productMapping(() => crypto.randomUUID());
-  return openKubeStore({ api: client, mappings, close: () => client.close() });
+  const means = {
+    api: client,
+    mappings: productMapping(() => crypto.randomUUID()),
+    close: () => client.close(),
+  };
+  if (!copiesRecords) return openKubeStore(means);
+  const { openCopyingStore } = await import("./copying-store.ts");
+  return openCopyingStore((observer) => openKubeStore({ ...means, observer }));
 }

@@ -6,6 +6,7 @@ import { derivedProfiles } from "./derived-profiles.ts";
 import { IPAM_KINDS } from "./ipam-kinds.ts";
 import type { KindMapping } from "./kind-mapping.ts";
 import { podEndpoints } from "./pod-endpoints.ts";
+import { poolProtection } from "./pool-protection.ts";
 import { resourceKind } from "./resource-kinds.ts";
 
 /** The last write of an object: tells whose write took effect if a response was lost. */
@@ -15,7 +16,7 @@ export function productMapping(newMark: () => string): readonly KindMapping[] {
   const means = { writeAnnotation: WRITE_ANNOTATION, newMark };
   const resources = [
     resourceKind("clusterinformations", "ClusterInformation", means),
-    resourceKind("ippools", "IPPool", means),
+    resourceKind("ippools", "IPPool", { ...means, traits: { protection: poolProtection } }),
     resourceKind("ipreservations", "IPReservation", means),
   ];
   return [

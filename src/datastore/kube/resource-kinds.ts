@@ -27,9 +27,10 @@ const UNREAD_FIELDS = ["generation", "managedFields", "resourceVersion", "selfLi
 export function resourceKind(
   plural: string,
   kind: string,
-  { writeAnnotation }: { readonly writeAnnotation: string },
+  { writeAnnotation, traits = {} }: { readonly writeAnnotation: string } & Pick<CustomKind, "traits">,
 ): CustomKind {
   return {
+    traits,
     prefix: resourcesPrefix(plural),
     apiVersion: API_VERSION,
     kind,

@@ -25,13 +25,14 @@ import type {
   Written,
 } from "../datastore.ts";
 import { commitInOrder } from "../ordered-changes.ts";
-import type { Api, ApiObject } from "./api.ts";
+import { type Api, type ApiObject, parseObject } from "./api.ts";
+import type { Observer } from "./copying-store.ts";
 import { type KindMapping, mappingOf, mappingsBelow } from "./kind-mapping.ts";
 import { KnownObjects } from "./known-objects.ts";
 import { currentRevision, Lists, lowestRevision } from "./lists.ts";
 import { transactOneByOne } from "./transact-one-by-one.ts";
 import { watchCollection } from "./watches.ts";
-import { type Outcome, readObject, type WritingChange, write } from "./writes.ts";
+import { type Outcome, readObject, sendWriting, type WritingChange, write } from "./writes.ts";
 
 /** Reads at once: more would only wait in the API server's queue. */
 const READS_AT_ONCE = 32;
@@ -42,7 +43,17 @@ export interface KubeStoreMeans {
   readonly api: Api;
   readonly mappings: readonly KindMapping[];
   readonly close: () => Promise<void>;
+  /** Told about records that responses show. */
+  readonly observer?: Observer;
 }
+
+interface ReadRecords {
+  readonly entries: readonly Entry[];
+  /** Of a list. */
+  readonly revision?: string;
+}
+
+const NOTHING: ReadRecords = { entries: [] };
 
 export function openKubeStore(means: KubeStoreMeans): Datastore {
   return new KubeDatastore(means);
@@ -53,6 +64,8 @@ class KubeDatastore implements Datastore {
   private readonly known = new KnownObjects();
   private readonly lists: Lists;
   private readonly closing = new AbortController();
+  /** What was seen of them was used. */
+  private readonly seen = new WeakSet<Wanted>();
 
   constructor(private readonly means: KubeStoreMeans) {
     const { api, mappings } = means;
@@ -61,25 +74,47 @@ class KubeDatastore implements Datastore {
 
   async read(wanted: readonly Wanted[]): Promise<Snapshot> {
     if (wanted.length === 0) return { revision: await this.revision(), answers: [] };
-    const answers: (readonly Entry[])[] = [];
-    const revisions: string[] = [];
-    for (let start = 0; start < wanted.length; start += READS_AT_ONCE) {
-      const some = wanted.slice(start, start + READS_AT_ONCE);
-      const read = await Promise.all(some.map((each) => this.readOne(each)));
-      answers.push(...read.map(({ entries }) => entries));
-      revisions.push(...read.flatMap(({ revision }) => revision ?? []));
+    const found = new Map<Wanted, ReadRecords>();
+    for (const group of this.inOrder(wanted)) {
+      for (let start = 0; start < group.length; start += READS_AT_ONCE) {
+        const some = group.slice(start, start + READS_AT_ONCE);
+        const read = await Promise.all(some.map((each) => this.readOne(each)));
+        some.forEach((each, index) => void found.set(each, read[index] ?? NOTHING));
+      }
     }
-    return { revision: lowestRevision(revisions), answers };
+    const read = wanted.map((each) => found.get(each) ?? NOTHING);
+    return {
+      revision: lowestRevision(read.flatMap(({ revision }) => revision ?? [])),
+      answers: read.map(({ entries }) => entries),
+    };
+  }
+
+  /** All at once, unless some have to be read after others. */
+  private inOrder(wanted: readonly Wanted[]): readonly (readonly Wanted[])[] {
+    const { mappings } = this.means;
+    const isOf = (order: KindMapping["order"]) => (each: Wanted) =>
+      each.kind === "key" && mappingOf(mappings, each.key).order === order;
+    if (!wanted.some(isOf("first"))) return [wanted];
+    return [wanted.filter((each) => !isOf("last")(each)), wanted.filter(isOf("last"))];
   }
 
   commit(changes: readonly OrderedChange[]): Promise<Written> {
-    return commitInOrder(changes, ([change]) =>
-      change === undefined ? this.nothingToWrite() : commitEffect([change], () => this.commitOne(change)),
-    );
+    const protects = this.protects(changes);
+    return commitInOrder(changes, async ([change]) => {
+      if (change === undefined) return { ok: true, revision: await this.revision() };
+      if (change.kind === "expect" && protects) return this.protect(change.key, change.revision);
+      return commitEffect([change], () => this.commitOne(change));
+    });
   }
 
   transact<Outcome>(wanted: readonly Wanted[], decide: Decide<Outcome>): Promise<Transacted<Outcome>> {
-    return transactOneByOne(this, wanted, decide);
+    return transactOneByOne(this, wanted, decide, (changes) => this.protects(changes));
+  }
+
+  /** Whether the expectations of a commit protect what it expects. */
+  private protects(changes: readonly OrderedChange[]): boolean {
+    const { mappings } = this.means;
+    return changes.some(({ kind, key }) => kind === "create" && mappingOf(mappings, key).needsProtection === true);
   }
 
   async *watch(prefix: string, from: string, signal: AbortSignal): AsyncIterable<DatastoreEvent> {
@@ -110,25 +145,34 @@ class KubeDatastore implements Datastore {
     if (record === undefined) return undefined;
     const { key, value } = record;
     this.known.remember(key, object);
-    return value === undefined ? undefined : { key, value, revision: object.metadata.resourceVersion };
+    if (value === undefined) return undefined;
+    const entry = { key, value, revision: object.metadata.resourceVersion };
+    this.means.observer?.saw(entry);
+    return entry;
   };
 
-  private async readOne(wanted: Wanted): Promise<{ readonly entries: readonly Entry[]; readonly revision?: string }> {
+  private async readOne(wanted: Wanted): Promise<ReadRecords> {
     if (wanted.kind === "prefix") return this.lists.read(wanted);
-    const entry = await this.readKey(wanted.key);
+    const entry = await this.readKey(wanted.key, this.takeSeen(wanted));
     return { entries: entry ? [entry] : [] };
   }
 
-  private async readKey(key: string): Promise<Entry | undefined> {
-    const mapping = mappingOf(this.means.mappings, key);
-    const path = mapping.path(key);
-    const object = path === undefined ? undefined : await readObject(this.means.api, path);
-    const entry = object && this.entryOf(mapping, object);
-    return entry?.key === key ? entry : undefined;
+  /** What the caller has seen replaces one read; the next one is an attempt after a lost race. */
+  private takeSeen(wanted: Extract<Wanted, { readonly kind: "key" }>): string | undefined {
+    if (wanted.seen === undefined || this.seen.has(wanted)) return undefined;
+    this.seen.add(wanted);
+    return wanted.seen;
   }
 
-  private async nothingToWrite(): Promise<Written> {
-    return { ok: true, revision: await this.revision() };
+  private async readKey(key: string, seen?: string): Promise<Entry | undefined> {
+    const mapping = mappingOf(this.means.mappings, key);
+    const path = mapping.path(key);
+    if (path === undefined) return undefined;
+    const object = seen === undefined ? await readObject(this.means.api, path) : parseObject(seen, path);
+    const entry = object && this.entryOf(mapping, object);
+    if (entry?.key === key) return entry;
+    this.means.observer?.missed(key);
+    return undefined;
   }
 
   /** The present revision, of any collection: all kinds share one count. */
@@ -154,6 +198,21 @@ class KubeDatastore implements Datastore {
     if (current === expected) return { ok: true, revision: current ?? "0" };
     if (expected === undefined) return { ok: false, reason: "exists", key };
     return { ok: false, reason: current === undefined ? "missing" : "stale", key };
+  }
+
+  /** Like an expectation, but the object stays until what this commit creates is gone. */
+  private async protect(key: string, revision: string | undefined): Promise<Written> {
+    const { api, mappings } = this.means;
+    const { protection, path: pathOf } = mappingOf(mappings, key);
+    const path = pathOf(key);
+    const seen = revision === undefined ? undefined : this.known.find(key, revision);
+    if (protection === undefined || path === undefined || revision === undefined || seen === undefined) {
+      return this.expect(key, revision);
+    }
+    if (protection.isProtected(seen)) return { ok: true, revision };
+    const outcome = await sendWriting(api, protection.protect(path, seen), { path, existing: seen });
+    if (outcome.kind === "written" && outcome.object) this.known.remember(key, outcome.object);
+    return writtenOf(key, outcome);
   }
 
   private async put(key: string, value: string): Promise<Written> {
@@ -192,8 +251,17 @@ class KubeDatastore implements Datastore {
       }
     }
     const outcome = await write(api, { change, mapping, path, existing });
-    if (outcome.kind === "written" && outcome.object) this.known.remember(key, outcome.object);
+    this.means.observer?.missed(key);
+    if (change.kind === "delete") await this.finishDeletion(mapping, path, outcome);
+    else if (outcome.kind === "written" && outcome.object) this.entryOf(mapping, outcome.object);
     return outcome;
+  }
+
+  /** A protected object is only marked by its deletion: whoever deletes it knows that nothing needs it any more. */
+  private async finishDeletion({ protection }: KindMapping, path: string, outcome: Outcome): Promise<void> {
+    if (outcome.kind === "refused" || outcome.object === undefined || !protection?.isProtected(outcome.object)) return;
+    const { object } = outcome;
+    await sendWriting(this.means.api, protection.release(path, object), { path, existing: object });
   }
 }
 

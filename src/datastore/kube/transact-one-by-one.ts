@@ -1,5 +1,5 @@
 /**
- * `transact()` of a store that commits one object at a time. An expectation is a
+ * `transact()` of a store with a request for each record. What is optional is read only if the decision asks for it. An expectation is a
  * check there that guards nothing afterwards: what the same transaction has just
  * read is not read again for it.
  */
@@ -10,6 +10,7 @@ export async function transactOneByOne<Outcome>(
   store: Pick<Datastore, "read" | "commit">,
   wanted: readonly Wanted[],
   decide: Decide<Outcome>,
+  checks: (changes: readonly OrderedChange[]) => boolean,
 ): Promise<Transacted<Outcome>> {
   let reads: readonly Answered[] = [];
   const remembering: Decide<Outcome> = (answered) => {
@@ -17,13 +18,15 @@ export async function transactOneByOne<Outcome>(
     return decide(answered);
   };
   const commit = async (changes: readonly OrderedChange[]) => {
-    const needed = changes.filter((change) => change.kind !== "expect" || !isMet(change, reads));
+    const needed = changes.filter((change) => change.kind !== "expect" || checks(changes) || !isMet(change, reads));
     return needed.length === 0 ? { ok: true as const, revision: "0" } : store.commit(needed);
   };
-  return transactOn({ read: (asked) => store.read(asked), commit }, wanted, remembering);
+  const needed = wanted.filter(({ optional }) => optional === undefined);
+  return transactOn({ read: (asked) => store.read(asked), commit }, needed, remembering);
 }
 
-function isMet({ key, revision }: Extract<Change, { kind: "expect" }>, reads: readonly Answered[]): boolean {
+/** Whether what was read meets the expectation. */
+export function isMet({ key, revision }: Extract<Change, { kind: "expect" }>, reads: readonly Answered[]): boolean {
   const found = reads.toReversed().flatMap(({ answers }) => answers.flat().find((entry) => entry.key === key) ?? [])[0];
   if (found) return found.revision === revision;
   return (

@@ -9,7 +9,7 @@ import { PluginError } from "../../errors.ts";
 import type { KubeRequest, KubeResponse } from "../../kube/api.ts";
 import { mayHaveTakenEffect } from "../../kube/failure.ts";
 import type { Change, Written } from "../datastore.ts";
-import { type Api, type ApiObject, parseObject, requestOf, requireSuccess } from "./api.ts";
+import { type Api, type ApiObject, isStatus, parseObject, requestOf, requireSuccess } from "./api.ts";
 import type { Existing, KindMapping, Writing } from "./kind-mapping.ts";
 
 type Reason = Extract<Written, { readonly ok: false }>["reason"];
@@ -18,26 +18,41 @@ export type Outcome =
   | { readonly kind: "refused"; readonly reason: Reason };
 export type WritingChange = Extract<Change, { readonly kind: "create" | "update" | "delete" }>;
 
-export interface Write {
+export interface Write extends Place {
   readonly change: WritingChange;
   readonly mapping: KindMapping;
+}
+
+/** Where a write goes, and the object at the version that it expects. */
+interface Place {
   readonly path: string;
-  /** The object at the revision that the change expects. */
   readonly existing: Existing;
+}
+
+interface Sent extends Place {
+  readonly kind: WritingChange["kind"];
 }
 
 const ATTEMPTS = 5;
 
-export async function write(api: Api, given: Write): Promise<Outcome> {
-  const writing = writingOf(given);
+export function write(api: Api, given: Write): Promise<Outcome> {
+  return sendAs(api, writingOf(given), { ...given, kind: given.change.kind });
+}
+
+/** A write that changes an object. */
+export function sendWriting(api: Api, writing: Writing, place: Place): Promise<Outcome> {
+  return sendAs(api, writing, { ...place, kind: "update" });
+}
+
+async function sendAs(api: Api, writing: Writing, sent: Sent): Promise<Outcome> {
   let lost: unknown;
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     const response = await send(api, writing, (failure) => {
       lost = failure;
     });
-    const outcome = response && outcomeOf(response, given, writing);
+    const outcome = response && outcomeOf(response, sent, writing);
     if (outcome?.kind === "written" || (outcome && lost === undefined)) return outcome;
-    const found = await findOutcome(api, given, writing);
+    const found = await findOutcome(api, sent, writing);
     if (found) return found;
   }
   throw lost;
@@ -77,33 +92,32 @@ function failureOf(response: KubeResponse, request: KubeRequest): unknown {
   }
 }
 
-function outcomeOf({ status, text }: KubeResponse, { change, path }: Write, writing: Writing): Outcome {
-  if (change.kind === "create" && status === 409) return { kind: "refused", reason: "exists" };
+function outcomeOf({ status, text }: KubeResponse, { kind, path, existing }: Sent, writing: Writing): Outcome {
+  if (kind === "create" && status === 409) return { kind: "refused", reason: "exists" };
   if (status === 409 || writing.staleIf?.({ status, text })) return { kind: "refused", reason: "stale" };
-  if (status === 404 && change.kind !== "create") return { kind: "refused", reason: "missing" };
+  if (status === 404 && kind !== "create") return { kind: "refused", reason: "missing" };
   if (status >= 300) requireSuccess({ status, text }, writing.request);
-  if (change.kind === "delete") return { kind: "written", revision: change.revision };
+  // The response to a deletion is a Status, unless a finalizer keeps the object.
+  if (kind === "delete" && isStatus(text)) return deleted(existing);
   const object = parseObject(text, path);
   return { kind: "written", revision: object.metadata.resourceVersion, object };
 }
 
 /** `undefined` if the write did not take effect: it can be tried again. */
-async function findOutcome(
-  api: Api,
-  { change, path, existing }: Write,
-  writing: Writing,
-): Promise<Outcome | undefined> {
+async function findOutcome(api: Api, { kind, path, existing }: Sent, writing: Writing): Promise<Outcome | undefined> {
   const object = await readObject(api, path);
   if (object === undefined) {
-    if (change.kind === "create") return undefined;
-    return change.kind === "delete"
-      ? { kind: "written", revision: change.revision }
-      : { kind: "refused", reason: "missing" };
+    if (kind === "create") return undefined;
+    return kind === "delete" ? deleted(existing) : { kind: "refused", reason: "missing" };
   }
   const { resourceVersion } = object.metadata;
   if (writing.isResult(object)) return { kind: "written", revision: resourceVersion, object };
   if (existing?.metadata.resourceVersion === resourceVersion) return undefined;
-  return { kind: "refused", reason: change.kind === "create" ? "exists" : "stale" };
+  return { kind: "refused", reason: kind === "create" ? "exists" : "stale" };
+}
+
+function deleted(existing: Existing): Outcome {
+  return { kind: "written", revision: existing?.metadata.resourceVersion ?? "0" };
 }
 
 export async function readObject(api: Api, path: string): Promise<ApiObject | undefined> {

@@ -14,6 +14,23 @@ import type { HostAffinity } from "../records.ts";
 import { type Choice, type Search, takeAndClaim, takeFrom, takeNext } from "./choice.ts";
 import { unreadCandidates } from "./new-block.ts";
 
+/**
+ * If the claims were not read: a block that was read and belongs to this host is enough. The block is authoritative;
+ * its claim is looked at when blocks are needed that were not read.
+ */
+export function fromReadBlocks(search: Search): Choice | undefined {
+  const { view, request, family, pools } = search;
+  if (view.knowsAffinities()) return undefined;
+  for (const pool of pools) {
+    for (const known of view.knownBlocks(family)) {
+      if (known.block.affinity !== hostAffinity(request.node) || !prefixCovers(pool.cidr, known.block.cidr)) continue;
+      const taken = takeNext(search, known.block);
+      if (taken) return takeFrom(search, known, taken);
+    }
+  }
+  return undefined;
+}
+
 export function fromAffineBlocks(search: Search): Choice | undefined {
   const affinities = usableAffinities(search);
   for (const affinity of affinities) {

@@ -14,7 +14,7 @@ import { requireOwnNode } from "../node-machine.ts";
 import { choosePools } from "../pools.ts";
 import type { AssignedAddress, Assignment, AssignRequest, Wish } from "../request.ts";
 import { View } from "../view.ts";
-import { fromAffineBlocks } from "./affine-block.ts";
+import { fromAffineBlocks, fromReadBlocks } from "./affine-block.ts";
 import { byBorrowing, fromAnyBlock } from "./borrowed-block.ts";
 import type { Choice, Search } from "./choice.ts";
 import { givenAddress } from "./given-address.ts";
@@ -39,7 +39,8 @@ export function decideAssign(request: AssignRequest, facts: Facts, means: Assign
   requireOnePerFamily(request.wishes);
   const view = new View(facts, request.node);
   const { node, machineIdentity } = request;
-  if (machineIdentity !== undefined) requireOwnNode(view.registeredNode(), { node, machineIdentity });
+  if (machineIdentity !== undefined && view.knowsNode())
+    requireOwnNode(view.registeredNode(), { node, machineIdentity });
   const choices = request.wishes.map((wish) => choose(wish, openSearch(wish, { view, request, ...means })));
 
   const wanted = choices.flatMap((choice) => (choice.kind === "read" ? choice.wanted : []));
@@ -54,6 +55,7 @@ function choose(wish: Wish, search: Search): Choice {
   if (wish.kind === "given") return givenAddress(search, wish);
   return (
     heldAddress(search) ??
+    fromReadBlocks(withPools(search, wish)) ??
     fromAffineBlocks(withPools(search, wish)) ??
     fromNewBlock(withPools(search, wish)) ??
     byBorrowing(withPools(search, wish)) ??
@@ -83,7 +85,9 @@ function withPools(search: Search, wish: Extract<Wish, { kind: "automatic" }>): 
     place: wish.poolsPlace,
     intendedUse: request.intendedUse,
     node: request.node,
-    labels: view.nodeLabels() ?? {},
+    get labels() {
+      return view.nodeLabels() ?? {};
+    },
   });
   return { ...search, pools };
 }
@@ -118,7 +122,7 @@ function changesOf(made: readonly Made[], view: View, request: AssignRequest): r
   ];
   const held = made.flatMap((choice) => (choice.kind === "held" ? choice.block : []));
   const confirmed = [...changes, ...unconfirmedClaimChanges(view, request.node, { held, busy: keysOf(changes) })];
-  if (taken.length === 0) return confirmed;
+  if (taken.length === 0 || !view.knowsAffinities()) return confirmed;
   return [...confirmed, ...staleAffinityChanges(view, request.node, keysOf(confirmed))];
 }
 
@@ -142,7 +146,7 @@ function outcomeOf(made: readonly Made[], view: View, request: AssignRequest): A
     };
   });
   const blocks = made.map((choice) => (choice.kind === "take" ? choice.taken.block : choice.block));
-  return { addresses, pools, blocks, nodeRegistered: view.nodeLabels() !== undefined };
+  return { addresses, pools, blocks, nodeRegistered: !view.knowsNode() || view.nodeLabels() !== undefined };
 }
 
 function requireOnePerFamily(wishes: readonly Wish[]): void {

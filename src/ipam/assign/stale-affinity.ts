@@ -9,6 +9,7 @@ import type { OrderedChange, Wanted } from "../../datastore/datastore.ts";
 import { prefixCovers } from "../../ip/prefix.ts";
 import { hostAffinity } from "../../model/ipam-block.ts";
 import { isEmpty } from "../block.ts";
+import { isSelectedBy } from "../pools.ts";
 import type { HostAffinity } from "../records.ts";
 import { endOfClaim } from "../release/end-of-claim.ts";
 import type { View } from "../view.ts";
@@ -18,6 +19,7 @@ const AT_ONCE = 16;
 
 /** The blocks, not read yet, of claims in pools that do not select the node. */
 export function unreadDeselected(view: View): readonly Wanted[] {
+  if (!view.knowsAffinities()) return [];
   return allAffinities(view)
     .filter((affinity) => view.block(affinity.cidr).kind === "unknown" && isDeselected(view, affinity))
     .slice(0, AT_ONCE)
@@ -50,7 +52,7 @@ function endOf(affinity: HostAffinity, view: View, node: string): readonly Order
 /** Disabled pools keep their blocks: they may be enabled again. */
 function isDeselected(view: View, { cidr }: HostAffinity): boolean {
   const pool = view.pools().find((each) => !each.disabled && prefixCovers(each.cidr, cidr));
-  return pool !== undefined && !pool.selects(view.nodeLabels() ?? {});
+  return pool !== undefined && !isSelectedBy(pool, { labels: view.nodeLabels() ?? {} });
 }
 
 function allAffinities(view: View): readonly HostAffinity[] {

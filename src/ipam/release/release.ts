@@ -142,7 +142,9 @@ export async function recountHandle(
 
 export function wantedToRelease(owner: Owner, likely: readonly string[], again: readonly string[]): readonly Wanted[] {
   const handles = handlesOf(owner).map((handle): Wanted => ({ kind: "key", key: handleKey(handle) }));
-  return [...handles, ...wantedBlocks(likely, again)];
+  // The handle says which blocks are needed.
+  const blocks = wantedBlocks(likely, again).map((wanted) => ({ ...wanted, optional: true }) as const);
+  return [...handles, ...blocks];
 }
 
 /** What an attempt was to release that was written only in part, a later one finds released. */

@@ -1,0 +1,156 @@
+/**
+ * The orchestrator's API for a process that stays: what every assignment reads is
+ * copied by watches, and the blocks are remembered as they were last seen.
+ *
+ *   watches ══> pools, reservations, configuration, ClusterInformation ──┐
+ *   own reads and writes ──> blocks ─────────────────────────────────────┴─> decide ──> commit
+ *
+ * Only a commit may be decided from copies, and every write in it is guarded by
+ * the version of its own object: a block that another has changed since is
+ * refused, forgotten, and read the next time. An error, or nothing to do, is
+ * decided again from what is read. Pools may be a moment old, as they are for
+ * any commit of one object at a time (docs/decisions/orchestrator-copies.md).
+ */
+import { blocksPrefix, IPAM_CONFIGURATION_KEY, resourcesPrefix } from "../../model/keys.ts";
+import type { Answered, Datastore, Decide, Decision, Entry, OrderedChange, Transacted, Wanted } from "../datastore.ts";
+import { compareKeys } from "../key-order.ts";
+import type { KindSource } from "../replica/kinds.ts";
+import { type Replica, startReplica } from "../replica.ts";
+import { isMet } from "./transact-one-by-one.ts";
+
+/** The kinds that are watched, by their prefixes. */
+const WATCHED = [
+  resourcesPrefix("ippools"),
+  resourcesPrefix("ipreservations"),
+  resourcesPrefix("clusterinformations"),
+  IPAM_CONFIGURATION_KEY,
+];
+const BLOCKS = [blocksPrefix(4), blocksPrefix(6)];
+const BLOCKS_REMEMBERED = 256;
+
+/** What a store reports of the records that it sees. */
+export interface Observer {
+  /** The present state of a record, as far as a response shows it. */
+  readonly saw: (entry: Entry) => void;
+  /** The record is not, or no longer, as it was last seen. */
+  readonly missed: (key: string) => void;
+}
+
+/** `open`: opens the store on the API. */
+export function openCopyingStore(open: (observer: Observer) => Datastore): Datastore {
+  const blocks = new BlockMemory();
+  return new CopyingStore(open(blocks), blocks);
+}
+
+class CopyingStore implements Datastore {
+  readonly atomicity = "one object";
+  private readonly closing = new AbortController();
+  private replica: Replica<Record<string, Entry>> | undefined;
+
+  constructor(
+    private readonly store: Datastore,
+    private readonly blocks: BlockMemory,
+  ) {}
+
+  read: Datastore["read"] = (wanted, at) => this.store.read(wanted, at);
+  commit: Datastore["commit"] = (changes) => this.store.commit(changes);
+  watch: Datastore["watch"] = (prefix, from, signal) => this.store.watch(prefix, from, signal);
+
+  async transact<Outcome>(wanted: readonly Wanted[], decide: Decide<Outcome>): Promise<Transacted<Outcome>> {
+    const decided = await this.decideFromCopies(wanted, decide);
+    if (decided === undefined) return this.store.transact(wanted, decide);
+    const { changes, outcome, reads } = decided;
+    const needed = changes.filter((change) => change.kind !== "expect" || !isMet(change, reads));
+    return { written: await this.store.commit(needed), changes, outcome };
+  }
+
+  async close(): Promise<void> {
+    this.closing.abort();
+    await this.replica?.ended;
+    await this.store.close();
+  }
+
+  /** `undefined` if nothing is known, or the copies lead to anything but a commit. */
+  private async decideFromCopies<Outcome>(
+    wanted: readonly Wanted[],
+    decide: Decide<Outcome>,
+  ): Promise<DecidedCommit<Outcome> | undefined> {
+    this.replica ??= this.startCopying();
+    const first = wanted.filter(({ optional }) => optional === undefined);
+    if (!first.some((each) => this.copyOf(each))) return undefined;
+    let reads: readonly Answered[] = [await this.readWithCopies(first)];
+    for (;;) {
+      const decision = tryDeciding(decide, reads);
+      if (decision === undefined) return undefined;
+      if (decision.kind === "commit") return decision.changes.length === 0 ? undefined : { ...decision, reads };
+      reads = [...reads, await this.readWithCopies(decision.wanted)];
+    }
+  }
+
+  private async readWithCopies(wanted: readonly Wanted[]): Promise<Answered> {
+    const copies = wanted.map((each) => this.copyOf(each));
+    const missing = wanted.filter((_, index) => copies[index] === undefined);
+    const read = missing.length === 0 ? [] : [...(await this.store.read(missing)).answers];
+    return { wanted, answers: copies.map((copy) => copy ?? read.shift() ?? []) };
+  }
+
+  private copyOf(wanted: Wanted): readonly Entry[] | undefined {
+    if (wanted.kind === "key" && BLOCKS.some((prefix) => wanted.key.startsWith(prefix))) {
+      return this.blocks.find(wanted.key);
+    }
+    const place = wanted.kind === "key" ? wanted.key : wanted.prefix;
+    const watched = WATCHED.find((prefix) => place.startsWith(prefix));
+    const isPage = wanted.kind === "prefix" && (wanted.limit !== undefined || wanted.after !== undefined);
+    if (watched === undefined || isPage || this.replica?.status.state !== "in sync") return undefined;
+    const snapshot = this.replica.snapshot?.[watched];
+    if (snapshot === undefined || snapshot.unreadable.length > 0) return undefined;
+    if (wanted.kind === "prefix") return Array.from(snapshot, ([, entry]) => entry).toSorted(byKey);
+    const entry = snapshot.get(wanted.key);
+    return entry ? [entry] : [];
+  }
+
+  private startCopying(): Replica<Record<string, Entry>> {
+    const asItIs: KindSource<Entry>["decode"] = (entry) => entry;
+    const kinds = Object.fromEntries(WATCHED.map((prefix) => [prefix, { prefix, decode: asItIs }]));
+    return startReplica<Record<string, Entry>>(this.store, kinds, { signal: this.closing.signal, watches: "per kind" });
+  }
+}
+
+interface DecidedCommit<Outcome> {
+  readonly changes: readonly OrderedChange[];
+  readonly outcome: Outcome;
+  readonly reads: readonly Answered[];
+}
+
+/** What a decision throws counts only if it was made from what is read. */
+function tryDeciding<Outcome>(decide: Decide<Outcome>, reads: readonly Answered[]): Decision<Outcome> | undefined {
+  try {
+    return decide(reads);
+  } catch {
+    return undefined;
+  }
+}
+
+function byKey(left: Entry, right: Entry): number {
+  return compareKeys(left.key, right.key);
+}
+
+/** The blocks as they were last seen; that one is absent is not remembered. */
+class BlockMemory implements Observer {
+  private readonly entries = new Map<string, Entry>();
+
+  saw = (entry: Entry): void => {
+    if (!BLOCKS.some((prefix) => entry.key.startsWith(prefix))) return;
+    this.entries.delete(entry.key);
+    this.entries.set(entry.key, entry);
+    const [oldest] = this.entries.keys();
+    if (this.entries.size > BLOCKS_REMEMBERED && oldest !== undefined) this.entries.delete(oldest);
+  };
+
+  missed = (key: string): void => void this.entries.delete(key);
+
+  find(key: string): readonly Entry[] | undefined {
+    const entry = this.entries.get(key);
+    return entry && [entry];
+  }
+}
