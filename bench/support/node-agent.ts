@@ -10,6 +10,7 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { NODE_ENVIRONMENT } from "../../scripts/docs/node-service.ts";
 import { callSocketPath } from "../../src/bin/agent-socket.ts";
+import { SERVE_CALLS } from "../../src/bin/node-arguments.ts";
 import { identity } from "../../src/identity.ts";
 import { pollUntil } from "../../test/support/poll.ts";
 import type { Candidate } from "./comparison.ts";
@@ -46,7 +47,7 @@ export async function startNodeAgent(folder: string): Promise<NodeAgent> {
     stderr: Bun.file(LOG),
   });
   await pollUntil(() => existsSync(callSocketPath(environment)), "the node agent");
-  const pids = [child.pid, ...childrenOf(child.pid)];
+  const pids = [child.pid, ...callServersOf(child.pid)];
   return {
     environment,
     async meter() {
@@ -80,9 +81,10 @@ async function cpuTimeWhenIdle(pids: readonly number[], intervals: number): Prom
   throw new Error("Cannot measure the node agent: it does not become idle");
 }
 
-/** The agent starts a separate process for the calls. */
-function childrenOf(pid: number): readonly number[] {
-  return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
+/** The agent starts a separate process for the calls, and others that soon end. */
+function callServersOf(pid: number): readonly number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
+  return children.filter((child) => readFileSync(`/proc/${child}/cmdline`, "utf8").includes(SERVE_CALLS));
 }
 
 function spentBy(pids: readonly number[]): number {

@@ -17,6 +17,8 @@ export interface MeasuredPlugin extends Served {
   readonly config: string;
   /** CNI_PATH. */
   readonly path: string;
+  /** CNI_ARGS of each concurrent attachment, in their order. */
+  readonly cniArguments?: readonly string[];
 }
 
 const INTERFACE = "eth0";
@@ -58,6 +60,7 @@ export function delCandidate(plugin: MeasuredPlugin, concurrency = 1): Candidate
 }
 
 export function callOf(plugin: MeasuredPlugin, command: "ADD" | "DEL", { round }: Turn, place: number): Command {
+  const cniArguments = plugin.cniArguments?.[place];
   return {
     command: [plugin.program],
     stdin: plugin.config,
@@ -68,6 +71,7 @@ export function callOf(plugin: MeasuredPlugin, command: "ADD" | "DEL", { round }
       CNI_NETNS: `/run/netns/${podName(place)}`,
       CNI_IFNAME: INTERFACE,
       CNI_PATH: plugin.path,
+      ...(cniArguments === undefined ? {} : { CNI_ARGS: cniArguments }),
       ...plugin.agent?.environment,
     },
   };

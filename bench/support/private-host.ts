@@ -9,8 +9,10 @@ import { chdir } from "node:process";
 import { type Host, hostProblem, openHost } from "../../test/support/host.ts";
 
 export interface HostedBenchmark<Prepared> {
-  /** Outside: builds and starts what the measurement needs; its result is passed to `measure`. */
-  prepare(host: Host): Promise<Prepared>;
+  /** Why it cannot run here. */
+  readonly problem?: string | undefined;
+  /** Outside: builds and starts what the measurement needs; its result is passed to `measure`. What is given to `undo` ends before the host. */
+  prepare(host: Host, undo: AsyncDisposableStack): Promise<Prepared>;
   /** Inside: gets the result of `prepare`, passed as JSON. */
   measure(prepared: Prepared): Promise<void>;
 }
@@ -19,7 +21,7 @@ const HANDED_OVER = "VT_BENCHMARK";
 
 export async function onPrivateHost<Prepared>(
   file: string,
-  { prepare, measure }: HostedBenchmark<Prepared>,
+  { prepare, measure, ...benchmark }: HostedBenchmark<Prepared>,
 ): Promise<void> {
   const handedOver = process.env[HANDED_OVER];
   if (handedOver !== undefined) {
@@ -27,13 +29,14 @@ export async function onPrivateHost<Prepared>(
     await measure(JSON.parse(handedOver));
     return;
   }
-  const problem = hostProblem();
+  const problem = benchmark.problem ?? hostProblem();
   if (problem !== undefined) {
     console.log(`skipped: ${problem}`);
     return;
   }
   await using host = await openHost();
-  const environment = { ...process.env, [HANDED_OVER]: JSON.stringify(await prepare(host)) };
+  await using undo = new AsyncDisposableStack();
+  const environment = { ...process.env, [HANDED_OVER]: JSON.stringify(await prepare(host, undo)) };
   const inside = Bun.spawn([...host.enter, process.execPath, file], {
     env: environment,
     stdin: "ignore",

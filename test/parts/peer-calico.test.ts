@@ -1,8 +1,11 @@
-/** The peer of the benchmarks works: the real Calico attaches and detaches one pod, with a real etcd. */
+/** The peer of the benchmarks works: the real Calico attaches and detaches one pod, with a real etcd and a real API server. */
 import { describe, expect } from "bun:test";
+import { preparePeer } from "../../bench/support/kube-candidates.ts";
 import { peerProgram, preparePeerCalico } from "../../bench/support/peer-calico.ts";
+import { callOf, podName } from "../../bench/support/plugin-candidate.ts";
 import { startEtcdOnHost } from "../support/etcd-on-host.ts";
 import { hostProblem, openHost } from "../support/host.ts";
+import { apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { type Built, partIfBuilt } from "./build.ts";
 
@@ -34,5 +37,32 @@ describe("preparePeerCalico()", () => {
 
     await call("DEL");
     expect(await host.must(["ip", "-o", "link"])).not.toContain("cali");
+  });
+});
+
+describe("preparePeer()", () => {
+  const problem = hostProblem() ?? apiServerProblem() ?? reasonOf(partIfBuilt("calico"));
+
+  testNeeding(problem)("prepares Calico on an API server, under the role of its own manifest", async () => {
+    await using host = await openHost();
+    const server = await startApiServer({ place: { netns: host.netns, address: "127.0.0.1" } });
+    try {
+      const [peer] = await preparePeer(server, 1);
+      if (peer === undefined) throw new Error("no peer");
+      await host.must(["ip", "netns", "add", podName(0)]);
+      const call = (command: "ADD" | "DEL") => {
+        const { stdin = "", environment = {} } = callOf(peer, command, { round: 0 }, 0);
+        return host.must([peer.program], { stdin, environment });
+      };
+      const audit = server.startAudit();
+
+      expect(JSON.parse(await call("ADD")).ips[0].address).toStartWith("10.99.");
+      expect(audit.counts(peer.user)).toMatchObject({ "create ipamhandles": 1, "patch pods/status": 1 });
+
+      await call("DEL");
+      expect(await host.must(["ip", "-o", "link"])).not.toContain("cali");
+    } finally {
+      await server.stop();
+    }
   });
 });

@@ -44,6 +44,8 @@ export interface ApiServer extends Kubectl {
   readonly adminKubeconfig: string;
   readonly etcd: Daemon;
   readonly apiServer: Daemon;
+  /** The path of its audit log. */
+  readonly auditLog: string;
   startAudit(): Audit;
   /** Makes it, and its etcd, reachable at the same URLs in a network namespace, for a server on loopback. */
   relayInto(netns: string): Promise<Disposable>;
@@ -82,6 +84,7 @@ export function kubeProgram(
 export async function startApiServer(plan: ApiServerPlan = {}): Promise<ApiServer> {
   sweepDaemons(AREA);
   const directory = temporaryDirectory(AREA);
+  const auditLog = join(directory.path, AUDIT_LOG);
   const address = plan.place?.address ?? "127.0.0.1";
   const [port = 0, etcdPort = 0, peerPort = 0] = await freePorts(3);
   const inUrl = address.includes(":") ? `[${address}]` : address;
@@ -126,7 +129,8 @@ export async function startApiServer(plan: ApiServerPlan = {}): Promise<ApiServe
     adminKubeconfig: credentials.kubeconfig("admin"),
     etcd,
     apiServer,
-    startAudit: () => startAudit(join(directory.path, AUDIT_LOG)),
+    auditLog,
+    startAudit: () => startAudit(auditLog),
     async relayInto(netns) {
       using relays = new DisposableStack();
       for (const each of [port, etcdPort]) relays.use(await relayIntoNetns(netns, each));
