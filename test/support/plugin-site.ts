@@ -139,9 +139,9 @@ export function failureOf({ code, stdout, stderr }: Finished): {
   return JSON.parse(stdout) as { code: number; msg: string };
 }
 
-/** Without the links, and the addresses and states that the kernel sets later. */
+/** Without the links, whose states the kernel sets later. */
 export function withoutLinks(left: readonly string[]): readonly string[] {
-  return left.filter((line) => !/ (fe80:|ff00:|state )|^fe80:/.test(line));
+  return left.filter((line) => !/ state /.test(line));
 }
 
 function runOptions(command: Command, pod: Pod, options: CallOptions): RunOptions {
@@ -165,6 +165,7 @@ export function readyCluster(datastoreReady = true): Change {
   return { kind: "put", key: resourceKey("clusterinformations", { name: "default" }), value };
 }
 
+/** Without the link-local routes of a link, which the kernel adds later. */
 async function linksAndRoutes(host: Host): Promise<readonly string[]> {
   const [links, routes, routes6] = await Promise.all([
     host.must(["ip", "-o", "link"]),
@@ -174,7 +175,7 @@ async function linksAndRoutes(host: Host): Promise<readonly string[]> {
   const lines = (text: string) => text.split("\n").filter((line) => line !== "");
   return [
     ...lines(links).filter((line) => !/^\d+: lo:/.test(line)),
-    ...[...lines(routes), ...lines(routes6)].filter((line) => !/ dev lo /.test(line)),
+    ...[...lines(routes), ...lines(routes6)].filter((line) => !/ dev lo |^(\w+ )?(fe80|ff00):/.test(line)),
   ];
 }
 
