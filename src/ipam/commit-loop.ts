@@ -36,6 +36,8 @@ export interface Alongside<Outcome> {
   readonly check?: (answers: readonly (readonly Entry[])[]) => void;
   /** `answers[i]` belongs to `wanted[i]`. Called before every commit; may throw to refuse it. */
   readonly changes: (answers: readonly (readonly Entry[])[], outcome: Outcome) => readonly Change[];
+  /** Whether these changes come before or after those of the allocator; "after" if absent. */
+  readonly order?: "before" | "after";
 }
 
 /** How often and how fast a lost race is retried. */
@@ -98,7 +100,8 @@ function decideWithFacts<Outcome>(
     const decision = decideOrRead(work, facts);
     if (decision.kind === "commit") {
       const { changes, outcome } = decision;
-      const all = [...changes, ...(alongside?.changes(answers, outcome) ?? [])];
+      const own = alongside?.changes(answers, outcome) ?? [];
+      const all = alongside?.order === "before" ? [...own, ...changes] : [...changes, ...own];
       return { kind: "commit", changes: all, outcome: { outcome, facts } };
     }
     if (reads.length === LONG_SEARCH + 1) leave?.();

@@ -107,10 +107,14 @@ async function release(
   const allocator = await session.allocator();
   const released = await allocator.releaseHandle(request, {
     wanted: [WANTED_CLUSTER, { kind: "key", key: workload.endpointKey }],
+    // If only the first changes are written, the remaining addresses lead a later DEL or GC here again; an endpoint would not.
+    order: "before",
     changes: ([cluster, endpoint]) => {
       requireReadyForReleasing(cluster);
-      found = endpoint?.[0];
-      return endpointRemoval(workload, found);
+      const present = endpoint?.[0];
+      // Gone if an earlier attempt was written in part.
+      found = present ?? found;
+      return endpointRemoval(workload, present);
     },
   });
   if (session.config.ipam.type === identity.ipamType) session.note(await releaseFields(allocator, released));

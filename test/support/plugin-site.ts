@@ -10,8 +10,9 @@ import { readBlock } from "../../src/model/ipam-block.ts";
 import { parseKey, resourceKey } from "../../src/model/keys.ts";
 import { type Finished, type Host, openHost, type RunOptions } from "./host.ts";
 import { nodeChange, poolChange } from "./ipam.ts";
+import { openKubeTestStore } from "./kube-test-store.ts";
 import { builtProgram } from "./run-plugin.ts";
-import { openTestStore, type StoreKind, type TestStore } from "./test-store.ts";
+import { type AnyStoreKind, openTestStore, type TestStore } from "./test-store.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -65,19 +66,17 @@ export interface AddResult {
 const NODE = "node-1";
 export const NETWORK = "net";
 const HOST_LOCAL_DIRECTORY = "/var/lib/cni/networks";
-const POOLS: readonly Change[] = [
-  poolChange("blue", "10.50.0.0/16"),
-  poolChange("blue6", "fd50::/64"),
-  nodeChange(NODE),
-];
+const POOLS: readonly Change[] = [poolChange("blue", "10.50.0.0/16"), poolChange("blue6", "fd50::/64")];
 
-export async function openPluginSite(kind: StoreKind, seed: readonly Change[] = POOLS): Promise<PluginSite> {
+export async function openPluginSite(kind: AnyStoreKind, seed?: readonly Change[]): Promise<PluginSite> {
   const host = await openHost();
   // Without an address of its own the host could not send requests.
   await host.must(["ip", "addr", "add", "192.0.2.1/32", "dev", "lo"]);
   await host.must(["ip", "addr", "add", "2001:db8::1/128", "dev", "lo"]);
-  const store = await openTestStore(host, kind);
-  await store.put([readyCluster(), ...seed]);
+  const store = await (kind === "kubernetes" ? openKubeTestStore(host, NODE) : openTestStore(host, kind));
+  // In the API it is the cluster's node, which exists already.
+  const node = kind === "kubernetes" ? [] : [nodeChange(NODE)];
+  await store.put([readyCluster(), ...(seed ?? [...POOLS, ...node])]);
   let pods = 0;
 
   const config = (more: Json = {}): Json => ({
@@ -105,7 +104,8 @@ export async function openPluginSite(kind: StoreKind, seed: readonly Change[] = 
       const netnsName = more.netnsName ?? `vt-pod${number}`;
       await host.must(["ip", "netns", "add", netnsName]);
       const containerId = new Bun.CryptoHasher("sha256").update(`${host.name}/${number}`).digest("hex");
-      return { containerId, netnsName, netns: `/run/netns/${netnsName}`, ifname: "eth0", args: "", ...more };
+      const args = more.args ?? (await store.podArguments?.()) ?? "";
+      return { containerId, netnsName, netns: `/run/netns/${netnsName}`, ifname: "eth0", ...more, args };
     },
     call,
     async add(pod, options) {

@@ -8,15 +8,19 @@ import type { Host } from "./host.ts";
 import { temporaryDirectory } from "./temporary-directory.ts";
 
 export type StoreKind = "embedded" | "etcd";
+/** With the API, every container is a pod of it. */
+export type AnyStoreKind = StoreKind | "kubernetes";
 
 export interface TestStore {
-  readonly kind: StoreKind;
+  readonly kind: AnyStoreKind;
   /** The fields of the network config that select it. */
   readonly config: Readonly<Record<string, unknown>>;
   put(changes: readonly Change[]): Promise<void>;
   remove(key: string): Promise<void>;
   /** All records of the product. */
   list(): Promise<ReadonlyMap<string, string>>;
+  /** Creates a pod in the API; returns the CNI arguments that name it. */
+  podArguments?(): Promise<string>;
   close(): Promise<void>;
 }
 
