@@ -32,8 +32,9 @@ const SAME_LAYER = {
   "file-status": ["system-call"],
   quote: ["redaction"],
   config: ["model", "cni"],
-  // `config check` decodes the options of the chained plugins with their own decoders, which are pure; see admin-decoders-only.
-  admin: ["upgrade", "chained"],
+  // `config check` decodes the options of the chained plugins, `ipam explain` annotations of pods: with the plugins' own
+  // decoders, which are pure; see admin-decoders-only.
+  admin: ["upgrade", "chained", "plugin"],
 };
 
 const pathOf = (module) => `^src/${module}(/|\\.ts$|\\.test\\.ts$)`;
@@ -81,10 +82,13 @@ module.exports = {
     },
     {
       name: "admin-decoders-only",
-      comment: "of the chained plugins, the admin tool imports the decoders of their options alone",
+      comment: "of the plugins, the admin tool imports the decoders of options and annotations alone",
       severity: "error",
       from: { path: "^src/admin/" },
-      to: { path: "^src/chained/", pathNot: "^src/chained/(portmap/options|bandwidth/bandwidth)\\.ts$" },
+      to: {
+        path: "^src/(chained|plugin)/",
+        pathNot: "^src/(chained/(portmap/options|bandwidth/bandwidth)|plugin/(annotations|annotated-wishes))\\.ts$",
+      },
     },
     {
       name: "no-circular",

@@ -5,9 +5,11 @@
  */
 
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
+import type { KubeAccess } from "../config/kube-access.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import type { NatPool } from "../firewall/nat-table.ts";
 import type { HostLinks as KnownLinks } from "../ipam/leaks/find.ts";
+import type { KubeClient } from "../kube/api.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
 import type { Interruption } from "./interruption.ts";
 import type { HostAddress } from "./node/host-addresses.ts";
@@ -93,6 +95,8 @@ export interface Context {
   /** Opens the text in an editor, and returns it when the editor has ended. */
   editText(text: string, editor: string): Promise<EditedText>;
   openDatastore(settings: DatastoreSettings): Promise<Datastore>;
+  /** Of the orchestrator's API, for what is not a record of the datastore. */
+  openKubeClient(access: KubeAccess): Promise<KubeClient>;
   /** Of the host that the tool runs on. */
   readHostFacts(): Promise<HostFacts>;
   /** Writes the nftables tables that all pods of the host share; returns the names of those that were not up to date. */

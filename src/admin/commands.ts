@@ -9,6 +9,7 @@ import { datastoreInit } from "./datastore/init.ts";
 import { explainCommand } from "./explain/explain.ts";
 import { ipamCheck } from "./ipam/check.ts";
 import { ipamConfigure } from "./ipam/configure.ts";
+import { ipamExplain } from "./ipam/explain.ts";
 import { ipamGc } from "./ipam/gc.ts";
 import { ipamRelease } from "./ipam/release.ts";
 import { ipamShow } from "./ipam/show.ts";
@@ -53,7 +54,7 @@ export const COMMANDS: CommandGroup = {
       kind: "group",
       name: "ipam",
       summary: "Manage IP address allocation",
-      commands: [ipamShow, ipamCheck, ipamGc, ipamRelease, ipamConfigure],
+      commands: [ipamShow, ipamExplain, ipamCheck, ipamGc, ipamRelease, ipamConfigure],
     },
     {
       kind: "group",

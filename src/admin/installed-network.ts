@@ -9,6 +9,7 @@ import { NETWORK_CONFIG_DIRECTORY } from "../config/installed-network-list.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { parseJson } from "../parse-json.ts";
+import { quoted } from "../quote.ts";
 import type { Context } from "./command.ts";
 
 const FILE_NAME = /\.(conflist|conf|json)$/;
@@ -28,6 +29,23 @@ export async function findInstalledNetwork(reader: Reader): Promise<InstalledNet
     if (config !== undefined) return { file, decoded: decodeInstalled(config, file) };
   }
   return undefined;
+}
+
+/** Of a file that the user names. */
+export async function readNetworkConfig(
+  file: string,
+  { readFile }: Pick<Context, "readFile">,
+): Promise<InstalledNetwork> {
+  let text: string;
+  try {
+    text = await readFile(file);
+  } catch (cause) {
+    throw new PluginError("io-failure", `Cannot read network config ${quoted(file)}: ${reasonOf(cause)}`, { cause });
+  }
+  const config = ownConfigIn(text);
+  if (config !== undefined) return { file, decoded: decodeInstalled(config, file) };
+  const state = `it does not run the plugin "${identity.product}"`;
+  throw new PluginError("config-invalid", `Cannot use network config ${quoted(file)}: ${state}`);
 }
 
 async function namesIn(directory: string, { listFolder }: Reader): Promise<readonly string[]> {

@@ -50,6 +50,10 @@ export async function run(args: readonly string[]): Promise<number> {
       (await import("../linux/machine-identity.ts")).ensureMachineIdentity(identity, () => crypto.randomUUID()),
     editText: (text, editor) => stopping.holdWhile(() => editText(text, editor)),
     openDatastore: (settings) => openDatastore(settings, { environment, warn }),
+    openKubeClient: async (access) => {
+      const means = { environment, warn, now: () => new Date(), elapsed: () => performance.now() };
+      return (await import("../kube/client.ts")).openKubeClient(access, { ...means, program: identity.adminTool });
+    },
     readHostFacts: async () => (await import("./host-facts.ts")).readHostFacts(),
     restoreTables: async (pools, warn) => (await import("./restore-tables.ts")).restoreTables(pools, warn),
     now: () => new Date(),

@@ -45,7 +45,7 @@ export function choosePools(pools: readonly Pool[], wish: PoolWish): readonly Po
   const asked = wish.asked ?? [];
   const chosen =
     asked.length > 0 ? askedPools(pools, wish.family, { asked, place: wish.place }) : selectingPools(pools, wish);
-  const usable = chosen.filter((pool) => pool.allowedUses.includes(wish.intendedUse));
+  const usable = chosen.filter((pool) => whyNotAllowed(pool, wish) === undefined);
   if (usable.length > 0) return usable;
   throw new PluginError("addresses-exhausted", `Cannot assign an IPv${wish.family} address: ${whyNone(chosen, wish)}`, {
     details: describePools(pools),
@@ -103,7 +103,8 @@ function askedPools(
   return [...new Set(chosen)];
 }
 
-function poolNamed(pools: readonly Pool[], text: string): Pool | undefined {
+/** By its name, or by its CIDR in any spelling. */
+export function poolNamed(pools: readonly Pool[], text: string): Pool | undefined {
   const cidr = parsePrefix(text);
   return cidr ? pools.find((pool) => isSamePrefix(pool.cidr, cidr)) : pools.find((pool) => pool.name === text);
 }
@@ -121,12 +122,24 @@ function faultOf(pool: Pool, family: Family): string | undefined {
 }
 
 function selectingPools(pools: readonly Pool[], wish: PoolWish): readonly Pool[] {
-  return pools.filter((pool) => pool.cidr.network.family === wish.family && !pool.disabled && isSelectedBy(pool, wish));
+  return pools.filter((pool) => pool.cidr.network.family === wish.family && whyNotSelected(pool, wish) === undefined);
 }
 
 /** Whether the selector of the pool matches the node. */
 export function isSelectedBy({ nodeSelector, selects }: Pool, node: Pick<PoolWish, "labels">): boolean {
   return nodeSelector === "all()" || selects(node.labels);
+}
+
+/** Why a pool is not used if none are requested; `undefined` if it is. */
+export function whyNotSelected(pool: Pool, wish: PoolWish): string | undefined {
+  if (pool.disabled) return "it is disabled";
+  if (isSelectedBy(pool, wish)) return undefined;
+  return `its node selector ${pool.nodeSelector} does not select node ${quoted(wish.node)}`;
+}
+
+/** Why a pool is not used although it is requested, or selects the node; `undefined` if it is. */
+export function whyNotAllowed({ allowedUses }: Pool, { intendedUse }: PoolWish): string | undefined {
+  return allowedUses.includes(intendedUse) ? undefined : `it does not allow the use "${intendedUse}"`;
 }
 
 function whyNone(chosen: readonly Pool[], wish: PoolWish): string {

@@ -149,19 +149,24 @@ export function unknownAnnotations({ annotations, ...pod }: AnnotatedPod): reado
 /** Those of the table, and those in which the product itself records a pod's addresses. */
 const KNOWN: ReadonlySet<string> = new Set([...NAMES, "podIP", "podIPs", "containerID", "network", "ipNATs"]);
 
-interface Written {
+/** An annotation as it is written, and where, for messages. */
+export interface Written {
   readonly text: string;
   readonly place: string;
 }
 
-/** The pod's annotation takes precedence over its namespace's as a whole. */
-function find(pod: AnnotatedPod, name: AnnotationName): Written | undefined {
+/** Each place where the annotation is written; the first one takes precedence as a whole. */
+export function writtenAnnotations(pod: AnnotatedPod, name: AnnotationName): readonly Written[] {
   const key = annotationKey(name);
-  const own = pod.annotations[key];
-  if (own !== undefined) return { text: own, place: placeOf(key, "pod", pod) };
-  if (ANNOTATIONS[name].on === "pod") return undefined;
-  const shared = pod.namespaceAnnotations[key];
-  return shared === undefined ? undefined : { text: shared, place: placeOf(key, "namespace", pod) };
+  const places = ANNOTATIONS[name].on === "pod" ? (["pod"] as const) : (["pod", "namespace"] as const);
+  return places.flatMap((on) => {
+    const text = (on === "pod" ? pod.annotations : pod.namespaceAnnotations)[key];
+    return text === undefined ? [] : [{ text, place: placeOf(key, on, pod) }];
+  });
+}
+
+function find(pod: AnnotatedPod, name: AnnotationName): Written | undefined {
+  return writtenAnnotations(pod, name)[0];
 }
 
 /** `annotation "cni.vendor.org/ipAddrs" of pod "default/web"` */

@@ -7,11 +7,8 @@ import type { KubeAccess } from "../config/kube-access.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { chooseNodeName } from "../config/node-name.ts";
 import { PluginError } from "../errors.ts";
-import type { KubeClient } from "../kube/api.ts";
-import { requireOk } from "../kube/require-ok.ts";
-import { type PodEndpoint, type PodObject, podEndpointOf, textOf, textsIn } from "../model/pod-endpoint.ts";
-import { isObject } from "../model/shape.ts";
-import { parseJson } from "../parse-json.ts";
+import { readPodAndNamespace } from "../kube/pod.ts";
+import { type PodEndpoint, podEndpointOf, textOf, textsIn } from "../model/pod-endpoint.ts";
 import { type AnnotatedPod, type AnnotationRequests, annotationRequests, unknownAnnotations } from "./annotations.ts";
 import { requireSamePod } from "./pod-identity.ts";
 import type { Session } from "./session.ts";
@@ -34,7 +31,7 @@ export async function readPodFacts(pod: PodOfCall, access: KubeAccess, session: 
   const { environment = {}, now, elapsed, host } = surroundings;
   const warn = (message: string) => log.warning(message);
   const client = await host.openKubeClient(access, { environment, now, elapsed, warn });
-  const [found, namespace] = await readBoth(pod, client, session.signal).finally(() => client.close());
+  const [found, namespace] = await readPodAndNamespace(pod, client, session.signal).finally(() => client.close());
   const annotations = textsIn(found?.metadata ?? {}, "annotations");
   requireSamePod(found && { uid: textOf(found.metadata, "uid"), node: textOf(found.spec, "nodeName"), annotations }, {
     ...pod,
@@ -51,36 +48,6 @@ export async function readPodFacts(pod: PodOfCall, access: KubeAccess, session: 
   const requests = annotationRequests(annotated, { features: config.features, ipamType: config.ipam.type });
   for (const message of unusedPools(requests, config.ipam)) log.warning(message);
   return { requests, ...(config.policyType === undefined ? {} : { endpoint: podEndpointOf(found) }) };
-}
-
-/** `undefined` for what does not exist. */
-function readBoth(
-  { namespace, name }: PodOfCall,
-  client: KubeClient,
-  signal: AbortSignal,
-): Promise<readonly [PodObject | undefined, PodObject | undefined]> {
-  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
-  const read = (each: string) => readObject(client, each, signal);
-  return Promise.all([read(`${path}/pods/${encodeURIComponent(name)}`), read(path)]);
-}
-
-async function readObject(client: KubeClient, path: string, signal: AbortSignal): Promise<PodObject | undefined> {
-  const request = { method: "GET", path, signal } as const;
-  const response = await client.request(request);
-  if (response.status === 404) return undefined;
-  const object = parsed(requireOk(response, request), path);
-  const { metadata, spec } = object;
-  return { metadata: isObject(metadata) ? metadata : {}, spec: isObject(spec) ? spec : {} };
-}
-
-function parsed(text: string, path: string): Readonly<Record<string, unknown>> {
-  try {
-    const object: unknown = parseJson(text);
-    if (isObject(object)) return object;
-  } catch {
-    // Reported below.
-  }
-  throw new PluginError("api-unavailable", `Cannot read "${path}" of the orchestrator's API: it is not a JSON object`);
 }
 
 /** Our node may be registered under another name than the orchestrator's. */

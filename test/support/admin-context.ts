@@ -23,6 +23,7 @@ export interface AdminSurroundings {
   /** The datastore of the tool, whatever its options say. It stays open. */
   readonly store?: Datastore;
   readonly openDatastore?: Context["openDatastore"];
+  readonly openKubeClient?: Context["openKubeClient"];
   readonly hostFacts?: HostFacts;
   readonly restoreTables?: Context["restoreTables"];
   readonly now?: Date;
@@ -77,6 +78,7 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
       remove: async () => {},
     }),
     openDatastore: surroundings.openDatastore ?? (async () => keptOpen(store)),
+    openKubeClient: surroundings.openKubeClient ?? (() => Promise.reject(new Error("there is no cluster"))),
     readHostFacts: async () => surroundings.hostFacts ?? WELL,
     restoreTables: surroundings.restoreTables ?? (async () => []),
     now: () => now,

@@ -1,0 +1,47 @@
+/** The workload that `ipam explain` is about: a pod, or a container that is not in a pod. */
+import type { Datastore } from "../../datastore/datastore.ts";
+import { readAllEntries } from "../../datastore/pages.ts";
+import { type ReadEach, readEach } from "../../datastore/read-each.ts";
+import { resourcesPrefix } from "../../model/keys.ts";
+import { type WorkloadEndpoint, workloadEndpoint } from "../../model/workload-endpoint.ts";
+import { quoted } from "../../quote.ts";
+import { UsageError } from "../command.ts";
+
+export type Subject =
+  | { readonly kind: "pod"; readonly namespace: string; readonly name: string }
+  | { readonly kind: "container"; readonly word: string };
+
+/** `default/web`, or the ID of a container, its beginning, or its name. */
+export function subjectOf(operands: readonly string[]): Subject {
+  const [operand, ...more] = operands;
+  if (operand === undefined || operand === "" || more.length > 0) {
+    throw new UsageError('"ipam explain" takes exactly one NAMESPACE/POD or container');
+  }
+  const parts = operand.split("/");
+  const [namespace = "", name = "", ...rest] = parts;
+  if (parts.length === 1) return { kind: "container", word: operand };
+  if (namespace !== "" && name !== "" && rest.length === 0) return { kind: "pod", namespace, name };
+  throw new UsageError(`${quoted(operand)} is not a pod; use NAMESPACE/POD, for example default/web`);
+}
+
+export function describeSubject(subject: Subject): string {
+  return subject.kind === "pod" ? `pod "${subject.namespace}/${subject.name}"` : `container ${quoted(subject.word)}`;
+}
+
+export async function findEndpoints(store: Datastore, subject: Subject): Promise<ReadEach<WorkloadEndpoint>> {
+  const namespace = subject.kind === "pod" ? subject.namespace : undefined;
+  const entries = await readAllEntries(store, resourcesPrefix("workloadendpoints", namespace));
+  const { readable, unreadable } = readEach(entries, ({ value, key }) => workloadEndpoint.read(value, key));
+  const found = readable.filter((endpoint) => belongsTo(endpoint, subject));
+  const containers = new Set(found.map(({ spec }) => spec.containerID));
+  if (subject.kind === "pod" || containers.size < 2) return { readable: found, unreadable };
+  throw new UsageError(
+    `${quoted(subject.word)} is not the name of one container; use one of the IDs ${[...containers].join(", ")}`,
+  );
+}
+
+function belongsTo({ spec }: WorkloadEndpoint, subject: Subject): boolean {
+  if (subject.kind === "pod") return spec.pod === subject.name;
+  const { containerID = "", workload } = spec;
+  return containerID.startsWith(subject.word) || (spec.pod === undefined && workload === subject.word);
+}

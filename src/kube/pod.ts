@@ -1,0 +1,36 @@
+/** Reads a pod and its namespace, at the same time. */
+import { PluginError } from "../errors.ts";
+import type { PodObject } from "../model/pod-endpoint.ts";
+import { isObject } from "../model/shape.ts";
+import { parseJson } from "../parse-json.ts";
+import type { KubeClient } from "./api.ts";
+import { requireOk } from "./require-ok.ts";
+
+/** Each is `undefined` if it does not exist. */
+export function readPodAndNamespace(
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+  client: KubeClient,
+  signal: AbortSignal,
+): Promise<readonly [pod: PodObject | undefined, namespace: PodObject | undefined]> {
+  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
+  const read = (each: string) => readObject(client, each, signal);
+  return Promise.all([read(`${path}/pods/${encodeURIComponent(name)}`), read(path)]);
+}
+
+async function readObject(client: KubeClient, path: string, signal: AbortSignal): Promise<PodObject | undefined> {
+  const request = { method: "GET", path, signal } as const;
+  const response = await client.request(request);
+  if (response.status === 404) return undefined;
+  const { metadata, spec } = parsed(requireOk(response, request), path);
+  return { metadata: isObject(metadata) ? metadata : {}, spec: isObject(spec) ? spec : {} };
+}
+
+function parsed(text: string, path: string): Readonly<Record<string, unknown>> {
+  try {
+    const object: unknown = parseJson(text);
+    if (isObject(object)) return object;
+  } catch {
+    // Reported below.
+  }
+  throw new PluginError("api-unavailable", `Cannot read "${path}" of the orchestrator's API: it is not a JSON object`);
+}
