@@ -1,7 +1,8 @@
 /**
  * ADD and DEL with the orchestrator's API as the datastore: compares the product,
  * with and without its node agent, with Calico on the same API server, one after
- * another and thirty at once, and counts their requests.
+ * another and thirty at once, and counts their requests. Then on real nodes: the
+ * time from the creation of a pod to Ready, compared with upstream's ptp.
  */
 
 import { identity } from "../src/identity.ts";
@@ -10,6 +11,7 @@ import { runComparison } from "./support/comparison.ts";
 import { type KubePlugin, prepareOwn, prepareOwnResources, preparePeer } from "./support/kube-candidates.ts";
 import { startNodeAgent } from "./support/node-agent.ts";
 import { addCandidate, delCandidate, makePods } from "./support/plugin-candidate.ts";
+import { comparePodStarts } from "./support/pod-starts.ts";
 import { onPrivateHost } from "./support/private-host.ts";
 import { buildProduct } from "./support/programs.ts";
 import { report } from "./support/report.ts";
@@ -56,4 +58,5 @@ await onPrivateHost(import.meta.path, {
       await runComparison({ ...many, title: "DEL", candidates: atOnce(delCandidate) }),
     ]);
   },
+  afterwards: comparePodStarts,
 });

@@ -63,7 +63,7 @@ export async function prepareOwn(
 }
 
 /** The plugin's part of a network config for this node, under a user of its own with the deployed role. */
-async function ownConfig(
+export async function ownConfig(
   server: ApiServer,
   node: string,
 ): Promise<{ readonly config: Readonly<Record<string, unknown>>; readonly user: string }> {

@@ -15,18 +15,17 @@ export interface HostedBenchmark<Prepared> {
   prepare(host: Host, undo: AsyncDisposableStack): Promise<Prepared>;
   /** Inside: gets the result of `prepare`, passed as JSON. */
   measure(prepared: Prepared): Promise<void>;
+  /** Outside, when the host is gone: a measurement that needs other hosts. */
+  afterwards?(): Promise<void>;
 }
 
 const HANDED_OVER = "VT_BENCHMARK";
 
-export async function onPrivateHost<Prepared>(
-  file: string,
-  { prepare, measure, ...benchmark }: HostedBenchmark<Prepared>,
-): Promise<void> {
+export async function onPrivateHost<Prepared>(file: string, benchmark: HostedBenchmark<Prepared>): Promise<void> {
   const handedOver = process.env[HANDED_OVER];
   if (handedOver !== undefined) {
     chdir(import.meta.dir);
-    await measure(JSON.parse(handedOver));
+    await benchmark.measure(JSON.parse(handedOver));
     return;
   }
   const problem = benchmark.problem ?? hostProblem();
@@ -34,6 +33,12 @@ export async function onPrivateHost<Prepared>(
     console.log(`skipped: ${problem}`);
     return;
   }
+  process.exitCode = await measureInside(file, benchmark);
+  if (process.exitCode === 0) await benchmark.afterwards?.();
+}
+
+/** Returns the exit code of the measurement. */
+async function measureInside<Prepared>(file: string, { prepare }: HostedBenchmark<Prepared>): Promise<number> {
   await using host = await openHost();
   await using undo = new AsyncDisposableStack();
   const environment = { ...process.env, [HANDED_OVER]: JSON.stringify(await prepare(host, undo)) };
@@ -43,5 +48,5 @@ export async function onPrivateHost<Prepared>(
     stdout: "inherit",
     stderr: "inherit",
   });
-  process.exitCode = await inside.exited;
+  return await inside.exited;
 }
