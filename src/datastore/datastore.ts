@@ -147,6 +147,11 @@ export interface Datastore {
    */
   transact<Outcome>(wanted: readonly Wanted[], decide: Decide<Outcome>): Promise<Transacted<Outcome>>;
   /**
+   * The next read of each of these whole prefixes may return its state of now. Only of a store that needs a request for
+   * each: it sends them while its caller waits for something else. A failure is reported by that read.
+   */
+  prefetch?(prefixes: readonly string[]): void;
+  /**
    * Every event below the prefix after the revision `from`, in order and without
    * gaps, with a bookmark after each batch. Ends when the signal fires or the store is
    * closed; throws `HistoryGone` when the store no longer knows what happened since.

@@ -34,7 +34,7 @@ import type {
   Released,
   ReleaseHandleRequest,
 } from "./request.ts";
-import { baseWanted, blockName, View, wantedBlocks } from "./view.ts";
+import { baseWanted, blockName, LISTED_PREFIXES, View, wantedBlocks } from "./view.ts";
 
 /** An address and the block it lies in. */
 export interface HeldAddress {
@@ -61,8 +61,11 @@ export function openAllocator(store: Datastore, means: AllocatorMeans): Allocato
   const hints = means.hints ?? openHintMemory();
   const turn: Turn = means.turn ?? ((work) => work(() => {}));
   return {
-    assign: (request, alongside) =>
-      turn((leave) => assign({ store, means: { ...means, leave }, hints }, request, alongside)),
+    assign: (request, alongside) => {
+      // An API server may need 100 ms for a list: those of all waiting calls overlap.
+      store.prefetch?.(LISTED_PREFIXES);
+      return turn((leave) => assign({ store, means: { ...means, leave }, hints }, request, alongside));
+    },
     releaseHandle: (request, alongside) => turn(() => releaseHandle({ store, means, hints }, request, alongside)),
     releaseAddresses: (addresses) => turn(() => releaseAddresses(store, means, addresses)),
     releaseAffinity: (request) => turn(() => releaseAffinity(store, means, request)),

@@ -1,11 +1,13 @@
 /** The allocator on the orchestrator's API: its records are the product's custom resources. */
 import { beforeEach, describe, expect, test } from "bun:test";
 import { means, poolChange, request, seed, textsOf } from "../../test/support/ipam.ts";
+import { pollUntil } from "../../test/support/poll.ts";
 import { type Around, type FakeApi, startFakeApi } from "../datastore/kube/fake-api.ts";
 import { productMapping } from "../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../datastore/kube/store.ts";
 import { resourceKey } from "../model/keys.ts";
 import { openAllocator } from "./allocator.ts";
+import type { Turn } from "./host-turn.ts";
 import { findProblems } from "./invariants.ts";
 import { readWorld } from "./world.ts";
 
@@ -42,6 +44,24 @@ describe("the allocator on the orchestrator's API", () => {
     expect(await allocator.releaseHandle({ handle: "net.a", node: "node-1" })).toHaveLength(2);
     expect((await readWorld(store)).handles).toEqual([]);
     expect(findProblems(await readWorld(store))).toEqual([]);
+  });
+
+  test("lists pools and reservations while it waits for its turn, and only then", async () => {
+    const asked: string[] = [];
+    const store = openStore(async ({ method, path }, send) => {
+      asked.push(`${method} ${path.replace(/.*v3\//, "")}`);
+      return send();
+    });
+    const isListed = () => asked.includes("GET ippools") && asked.includes("GET ipreservations");
+    const turn: Turn = async (work) => {
+      await pollUntil(isListed, "the lists");
+      asked.length = 0;
+      return work(() => {});
+    };
+    const given = await openAllocator(store, { ...means(), turn }).assign(request("net.a"));
+
+    expect(textsOf(given)).toHaveLength(1);
+    expect(isListed()).toBe(false);
   });
 
   test("gives no address twice to many nodes at once, though each loses races", async () => {

@@ -21,8 +21,10 @@ export interface KnownBlock {
 
 export type BlockState = KnownBlock | { readonly kind: "absent" } | { readonly kind: "unknown" };
 
-const POOLS: Wanted = { kind: "prefix", prefix: keys.resourcesPrefix("ippools") };
-const RESERVATIONS: Wanted = { kind: "prefix", prefix: keys.resourcesPrefix("ipreservations") };
+const POOLS = { kind: "prefix", prefix: keys.resourcesPrefix("ippools") } as const satisfies Wanted;
+const RESERVATIONS = { kind: "prefix", prefix: keys.resourcesPrefix("ipreservations") } as const satisfies Wanted;
+/** What every assignment lists. It changes seldom, and no commit of another assignment changes it. */
+export const LISTED_PREFIXES: readonly string[] = [POOLS.prefix, RESERVATIONS.prefix];
 
 const CONFIGURATION: Wanted = { kind: "key", key: keys.IPAM_CONFIGURATION_KEY };
 

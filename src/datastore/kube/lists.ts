@@ -33,12 +33,20 @@ export interface ListsMeans {
 export class Lists {
   /** What follows the last page of a list, by prefix and last key. */
   private readonly rest = new Map<string, Listed>();
+  /** Lists that were requested before they are read, by prefix. */
+  private readonly prefetched = new Map<string, Promise<Listed>>();
 
   constructor(private readonly means: ListsMeans) {}
 
+  prefetch(prefix: string): void {
+    const listing = this.list(prefix);
+    listing.catch(() => {});
+    this.prefetched.set(prefix, listing);
+  }
+
   async read({ prefix, limit, after }: Prefix): Promise<Listed> {
-    const kept = after === undefined ? undefined : this.takeRest(prefix, after);
-    const { revision, entries } = kept ?? (await this.list(prefix));
+    const kept = after === undefined ? this.takePrefetched(prefix) : this.takeRest(prefix, after);
+    const { revision, entries } = (await kept) ?? (await this.list(prefix));
     const following = after === undefined ? entries : entries.filter(({ key }) => compareKeys(key, after) > 0);
     if (limit === undefined || following.length <= limit) return { revision, entries: following };
     const page = following.slice(0, limit);
@@ -60,6 +68,13 @@ export class Lists {
       revision: lowestRevision(lists.map(({ revision }) => revision)),
       entries: entries.filter(({ key }) => key.startsWith(prefix)).toSorted((a, b) => compareKeys(a.key, b.key)),
     };
+  }
+
+  /** Once: the next read is an attempt after a lost race. */
+  private takePrefetched(prefix: string): Promise<Listed> | undefined {
+    const listing = this.prefetched.get(prefix);
+    this.prefetched.delete(prefix);
+    return listing;
   }
 
   private takeRest(prefix: string, after: string): Listed | undefined {

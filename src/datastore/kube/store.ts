@@ -89,6 +89,10 @@ class KubeDatastore implements Datastore {
     };
   }
 
+  prefetch(prefixes: readonly string[]): void {
+    for (const prefix of prefixes) this.lists.prefetch(prefix);
+  }
+
   /** All at once, unless some have to be read after others. */
   private inOrder(wanted: readonly Wanted[]): readonly (readonly Wanted[])[] {
     const { mappings } = this.means;
