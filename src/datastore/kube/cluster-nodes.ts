@@ -12,6 +12,7 @@ import { parseJson } from "../../parse-json.ts";
 import { quoted } from "../../quote.ts";
 import type { ApiObject } from "./api.ts";
 import type { KindMapping, Writing } from "./kind-mapping.ts";
+import { isObjectName } from "./object-names.ts";
 
 const PATH = "/api/v1/nodes";
 const SPEC = `${identity.labelPrefix}node-spec`;
@@ -37,7 +38,8 @@ export const clusterNodes: KindMapping = {
 
 function pathOf(key: string): string | undefined {
   const parts = parseKey(key);
-  return parts?.kind === "resource" && parts.namespace === undefined ? `${PATH}/${parts.name}` : undefined;
+  if (parts?.kind !== "resource" || parts.namespace !== undefined) return undefined;
+  return isObjectName(parts.name) ? `${PATH}/${parts.name}` : undefined;
 }
 
 function nodeOf({ metadata }: ApiObject) {

@@ -3,6 +3,8 @@
  * object, created by POST, replaced by PUT at its resourceVersion, and deleted
  * under the condition that it is still the same object at the same version.
  */
+import { PluginError } from "../../errors.ts";
+import { quoted } from "../../quote.ts";
 import type { ApiObject } from "./api.ts";
 import type { Collection, Existing, KindMapping, ObjectRecord, Writing } from "./kind-mapping.ts";
 
@@ -54,6 +56,9 @@ export function customObjects(kind: CustomKind, { writeAnnotation, newMark }: Cu
   const writing = (method: "POST" | "PUT", key: string, value: string, existing: Existing): Writing => {
     const mark = newMark();
     const encoded = kind.encode(key, value);
+    if (existing?.metadata.deletionTimestamp !== undefined && encoded.metadata === undefined) {
+      throw beingDeleted(kind, existing);
+    }
     const { labels, annotations } = encoded.metadata ?? existing?.metadata ?? {};
     const metadata = {
       ...carried(existing),
@@ -61,7 +66,7 @@ export function customObjects(kind: CustomKind, { writeAnnotation, newMark }: Cu
       name: kind.nameOf(key),
       labels: { ...labels, ...encoded.labels },
       annotations: { ...annotations, [writeAnnotation]: mark },
-      ...(existing === undefined ? {} : { resourceVersion: existing.metadata.resourceVersion }),
+      ...(existing === undefined ? {} : preconditionsOf(existing)),
     };
     const head = JSON.stringify({ apiVersion: kind.apiVersion, kind: kind.kind, metadata });
     const place = method === "POST" ? path : (pathOf(key) ?? path);
@@ -83,7 +88,10 @@ export function customObjects(kind: CustomKind, { writeAnnotation, newMark }: Cu
       const query = kind.selectorOf?.(below);
       return [query === undefined ? { path } : { path, query }];
     },
-    record: kind.decode,
+    record: (object) => {
+      const record = kind.decode(object);
+      return record && kind.nameOf(record.key) === object.metadata.name ? record : undefined;
+    },
     create: (key, value) => writing("POST", key, value, undefined),
     update: (key, value, existing) => writing("PUT", key, value, existing),
     remove: (_, existing) => ({
@@ -103,6 +111,15 @@ function carried(existing: Existing): Readonly<Record<string, unknown>> {
   if (existing === undefined) return {};
   const { finalizers, ownerReferences } = existing.metadata;
   return { finalizers, ownerReferences };
+}
+
+/** What is written to such an object is lost with it, and its readers would have to rely on it. A resource of the operator may be changed. */
+function beingDeleted({ kind }: CustomKind, { metadata: { name, finalizers = [] } }: ApiObject): PluginError {
+  return new PluginError(
+    "try-again-later",
+    `Cannot update ${kind} ${quoted(name)}: it is being deleted, and kept only by ${finalizers.map(quoted).join(", ")}`,
+    { details: "wait until the program that set this finalizer has removed it" },
+  );
 }
 
 function preconditionsOf({ metadata: { uid, resourceVersion } }: ApiObject) {

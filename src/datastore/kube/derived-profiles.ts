@@ -11,6 +11,7 @@ import { parseKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
 import { quoted } from "../../quote.ts";
 import type { ApiObject } from "./api.ts";
 import type { KindMapping } from "./kind-mapping.ts";
+import { isObjectName } from "./object-names.ts";
 
 const PREFIX = resourcesPrefix("profiles");
 const NAMESPACE = "kns.";
@@ -49,6 +50,7 @@ function nameIn(key: string): string {
 
 /** The name of a namespace contains no dot. */
 function pathOf(name: string): string | undefined {
+  if (!isObjectName(name)) return undefined;
   if (name.startsWith(NAMESPACE)) return `/api/v1/namespaces/${name.slice(NAMESPACE.length)}`;
   const [namespace, ...account] = name.slice(ACCOUNT.length).split(".");
   return account.length === 0 ? undefined : `/api/v1/namespaces/${namespace}/serviceaccounts/${account.join(".")}`;

@@ -78,7 +78,8 @@ function claimKind(kind: "affinity" | "borrowed"): CustomKind {
       const parts = parseKey(key);
       if (parts?.kind !== kind) return undefined;
       const block = blockObjectName(formatPrefix(parts.cidr));
-      return objectName(kind === "affinity" ? `${parts.node}-${block}` : `${parts.node}-borrowed-${block}`);
+      // A slash cannot be in a name, so the second always has a digest: a node may be called "x-borrowed".
+      return objectName(kind === "affinity" ? `${parts.node}-${block}` : `${parts.node}/borrowed/${block}`);
     },
     selectorOf: (below) => {
       const node = nodeIn(below, prefix);

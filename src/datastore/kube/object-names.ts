@@ -13,7 +13,12 @@ const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])
 const LABEL_VALUE = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
 
 export function objectName(text: string): string {
-  return text.length <= LONGEST_NAME && SUBDOMAIN.test(text) ? text : withDigest(text, LONGEST_NAME);
+  return isObjectName(text) ? text : withDigest(text, LONGEST_NAME);
+}
+
+/** Whether an object can have this name. Any other text must not become part of a path: it may lead elsewhere. */
+export function isObjectName(text: string): boolean {
+  return text.length <= LONGEST_NAME && SUBDOMAIN.test(text);
 }
 
 /** A selector that names this value finds the objects of this text, and none of another. */

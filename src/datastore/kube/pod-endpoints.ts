@@ -22,6 +22,7 @@ import { quoted } from "../../quote.ts";
 import type { ApiObject } from "./api.ts";
 import { type Operation, patchOf } from "./json-patch.ts";
 import type { Collection, Existing, KindMapping, Writing } from "./kind-mapping.ts";
+import { isObjectName } from "./object-names.ts";
 
 const { annotationPrefix } = identity;
 const POD_IP = `${annotationPrefix}podIP`;
@@ -54,7 +55,8 @@ function podOf(key: string): { readonly path: string; readonly ifname: string } 
   const parts = parseKey(key);
   if (parts?.kind !== "resource" || parts.namespace === undefined) return undefined;
   const named = parseWorkloadEndpointName(parts.name);
-  if (named?.orchestrator !== "k8s") return undefined;
+  if (named?.orchestrator !== "k8s" || !isObjectName(parts.namespace) || !isObjectName(named.workload))
+    return undefined;
   return { path: `/api/v1/namespaces/${parts.namespace}/pods/${named.workload}`, ifname: named.endpoint };
 }
 

@@ -9,6 +9,7 @@ import { parseStored } from "../../model/stored.ts";
 import type { ApiObject } from "./api.ts";
 import type { CustomKind, EncodedRecord } from "./custom-objects.ts";
 import { resourcePath } from "./ipam-kinds.ts";
+import { isObjectName } from "./object-names.ts";
 
 /** Written by the API server alone. */
 const SERVER_FIELDS = [
@@ -37,7 +38,8 @@ export function resourceKind(
     path: resourcePath(plural),
     nameOf: (key) => {
       const parts = parseKey(key);
-      return parts?.kind === "resource" && parts.namespace === undefined ? parts.name : undefined;
+      if (parts?.kind !== "resource" || parts.namespace !== undefined) return undefined;
+      return isObjectName(parts.name) ? parts.name : undefined;
     },
     encode: (key, value) => encode(value, key, kind),
     decode: (object) => ({

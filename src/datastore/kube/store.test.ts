@@ -148,6 +148,42 @@ describe("what the API is asked", () => {
   });
 });
 
+describe("a list of several pages", () => {
+  const OBJECTS = 600;
+  /** Forgets the history after the first page, as often as given. */
+  async function openForgetful(times: number) {
+    const api = startFakeApi();
+    const plain = openOn(api);
+    for (let index = 0; index < OBJECTS; index++)
+      await plain.commit([{ kind: "create", key: `/p/${index}`, value: "" }]);
+    let left = times;
+    return openOn(api, async ({ query }, send) => {
+      const response = send();
+      if (left > 0 && query?.["continue"] === undefined) {
+        left -= 1;
+        await plain.commit([{ kind: "put", key: "/other", value: String(left) }]);
+        api.forgetHistory();
+      }
+      return response;
+    });
+  }
+
+  test("starts again if the API server can no longer continue it", async () => {
+    const store = await openForgetful(2);
+    const { answers } = await store.read([{ kind: "prefix", prefix: "/p/" }]);
+
+    expect(new Set(answers[0]?.map(({ key }) => key)).size).toBe(OBJECTS);
+  });
+
+  test("fails if that never ends", async () => {
+    const store = await openForgetful(Number.POSITIVE_INFINITY);
+
+    expect(await failureOf(store.read([{ kind: "prefix", prefix: "/p/" }]))).toMatchObject({
+      kind: "datastore-unavailable",
+    });
+  });
+});
+
 test("a replacement keeps what others added to the object", async () => {
   const api = startFakeApi();
   const store = openOn(api);

@@ -176,6 +176,9 @@ class KubeDatastore implements Datastore {
     const entry = object && this.entryOf(mapping, object);
     if (entry?.key === key) return entry;
     this.means.observer?.missed(key);
+    if (object !== undefined && !mapping.existsBefore) {
+      throw new PluginError("record-malformed", `Cannot read ${quoted(key)}: "${path}" is an object of another record`);
+    }
     return undefined;
   }
 
