@@ -121,7 +121,9 @@ export function startFakeApi(): FakeApi {
     if (method === "DELETE") return remove(stored, bodyOf(body));
     const isMerged = contentType === "application/merge-patch+json";
     const patched = (isMerged ? mergePatch : applyPatch)(stored.object, JSON.parse(body ?? "[]"));
-    return patched === undefined ? status(422, "testing value failed") : replace(stored, patched);
+    return patched === undefined
+      ? status(422, "the server rejected our request due to an error in our request")
+      : replace(stored, patched);
   };
 
   async function* watch(
