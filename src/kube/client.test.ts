@@ -314,6 +314,16 @@ describe("KubeClient.watch()", () => {
     expect(events).toEqual([{ type: "ERROR", text: '{"code":410}' }]);
   });
 
+  test.each([429, 503])("waits as Retry-After says, and starts it again (%d)", async (status) => {
+    using api = imitateApi((_, count) =>
+      count < 3 ? new Response("starting", { status, headers: { "Retry-After": "0" } }) : new Response(EVENTS),
+    );
+    const events = await withClient({ apiRoot: api.url }, (client) =>
+      Array.fromAsync(client.watch("/api/v1/pods", {}, new AbortController().signal)),
+    );
+    expect(events.map(({ type }) => type)).toEqual(["ADDED", "BOOKMARK"]);
+  });
+
   test("a refusal names the missing permission", async () => {
     using api = imitateApi(() => new Response('{"message":"no"}', { status: 403 }));
     const failure = await rejectionOf(() =>

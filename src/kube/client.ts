@@ -102,7 +102,7 @@ class FetchClient implements KubeClient {
     const url = this.urlOf(path, wholeQuery);
     const ends = AbortSignal.any([signal, this.closing.signal, limit]);
     try {
-      const response = await this.send({ url, request, signal: ends, protocol: "http1.1" });
+      const response = await this.startWatch({ url, request, signal: ends, protocol: "http1.1" });
       if (response.ok) return yield* eventsOf(response.body ?? empty());
       const text = await response.text();
       if (response.status === 410) return yield { type: "ERROR", text };
@@ -116,6 +116,20 @@ class FetchClient implements KubeClient {
 
   async close(): Promise<void> {
     this.closing.abort();
+  }
+
+  /** A server that has just started asks to wait until it has read its storage. */
+  private async startWatch(attempt: Attempt): Promise<Response> {
+    const retries = new Retries(this.means.limits ?? LIMITS, this.means.elapsed, attempt.signal);
+    // The time limit of the retries begins here; the watch itself may take longer.
+    retries.nextAttempt();
+    for (;;) {
+      const response = await this.send(attempt);
+      const pause = retryAfterMilliseconds(response);
+      if (pause === undefined || !retries.allow("wait", pause)) return response;
+      await response.body?.cancel();
+      await retries.pause(pause);
+    }
   }
 
   private urlOf(path: string, query: Readonly<Record<string, string>> | undefined): string {

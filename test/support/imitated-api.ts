@@ -31,7 +31,7 @@ export function imitateApi(answer: Answer, tls?: { readonly cert: string; readon
   };
 }
 
-export const LIMITS = { attemptMilliseconds: 300, wholeMilliseconds: 1_500, briefMilliseconds: 200 };
+export const LIMITS = { attemptMilliseconds: 1_000, wholeMilliseconds: 3_000, briefMilliseconds: 500 };
 
 export function meansWith(more: Partial<KubeMeans> = {}): KubeMeans {
   return {
