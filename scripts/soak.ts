@@ -50,7 +50,12 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
   {
     place: "./test/kube/pods.test.ts",
     proves:
-      "a real kubelet with containerd: 30 pods, restarts, reboots, lost sandboxes; IPv4, dual stack and IPv6 only, with and without the node agent",
+      "a real kubelet with containerd: 30 pods, annotations, restarts, reboots, lost sandboxes; on etcd and on the orchestrator's API, IPv4, dual stack and IPv6 only, with and without the node agent",
+  },
+  {
+    place: "./test/kube/control-plane-killed.test.ts",
+    proves:
+      "50 pods start and end while API server and etcd are killed and restarted: no address is used twice, none is lost",
   },
   {
     place: "./test/bandwidth/rates.test.ts",

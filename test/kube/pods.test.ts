@@ -7,8 +7,6 @@ import type { Host } from "../support/host.ts";
 import { poolsOf } from "../support/kube-families.ts";
 import { addressesOf, POD_PORT, type Pod } from "../support/kube-pods.ts";
 import {
-  NODE_NAME,
-  openProductCluster,
   type ProductCluster,
   type ProductClusterPlan,
   productClusterProblem,
@@ -16,11 +14,13 @@ import {
 } from "../support/kube-product.ts";
 import { testNeeding } from "../support/needs.ts";
 import { BIN_DIRECTORY } from "../support/network-under-test.ts";
-import { NAMESPACE, type Pods, podsOn } from "../support/pods-in-namespace.ts";
+import { NAMESPACE, type Pods } from "../support/pods-in-namespace.ts";
 import { pollUntil } from "../support/poll.ts";
+import { openProductPods, type ProductPods } from "../support/product-pods.ts";
 import { proofSize } from "../support/proof-size.ts";
 import { startRuntime } from "../support/runtime-driver.ts";
-import { expectTraces, type Traces, tracesOf } from "../support/traces.ts";
+import { expectAddresses } from "./annotated-pods.ts";
+import { annotationTests } from "./annotation-tests.ts";
 
 const SERVED = "by the node agent";
 const ALONE = "by themselves";
@@ -31,16 +31,23 @@ interface Row {
   readonly replicas: number;
   /** Whether everything is killed, rebooted and lost, too. */
   readonly withTrouble: boolean;
+  readonly withAnnotations: boolean;
 }
+
+const EVERYTHING = { withTrouble: true, withAnnotations: true };
+const USUAL = { withTrouble: false, withAnnotations: false };
 
 const ROWS = proofSize<readonly Row[]>({
   everyDay: [
-    { plan: { datastore: "etcd", families: "dual stack", calls: SERVED }, replicas: 30, withTrouble: true },
-    { plan: { datastore: "etcd", families: "IPv6 only", calls: ALONE }, replicas: 5, withTrouble: false },
+    { plan: { datastore: "etcd", families: "dual stack", calls: SERVED }, replicas: 30, ...EVERYTHING },
+    { plan: { datastore: "kubernetes", families: "IPv4", calls: ALONE }, replicas: 10, ...EVERYTHING },
+    { plan: { datastore: "etcd", families: "IPv6 only", calls: ALONE }, replicas: 5, ...USUAL },
   ],
-  soak: (["IPv4", "dual stack", "IPv6 only"] as const).flatMap((families) =>
-    ([SERVED, ALONE] as const).map(
-      (calls): Row => ({ plan: { datastore: "etcd", families, calls }, replicas: 30, withTrouble: true }),
+  soak: (["etcd", "kubernetes"] as const).flatMap((datastore) =>
+    (["IPv4", "dual stack", "IPv6 only"] as const).flatMap((families) =>
+      ([SERVED, ALONE] as const).map(
+        (calls): Row => ({ plan: { datastore, families, calls }, replicas: 30, ...EVERYTHING }),
+      ),
     ),
   ),
 });
@@ -53,31 +60,21 @@ describe.each(ROWS.map((row) => ({ title: titleOf(row.plan), row })))("a real no
   const testTrouble = row.withTrouble ? testCluster : () => {};
   let cluster: ProductCluster;
   let pods: Pods;
-  let empty: Traces;
+  let opened: ProductPods;
   beforeAll(async () => {
     if (problem !== undefined) return;
-    cluster = await openProductCluster(plan);
-    pods = podsOn(cluster.server);
-    await cluster.server.createNamespace(NAMESPACE);
-    // The first pod also creates the nftables tables that all pods share.
-    await pods.create({ name: "first" });
-    await pods.ready("first");
-    await pods.remove("first");
-    const isGone = async () => {
-      empty = await tracesOf(cluster.node.host, cluster.network);
-      return !empty.processes.includes("containerd-shim") && empty.kept.length === 0;
-    };
-    await pollUntil(isGone, "the first pod to be gone");
+    opened = await openProductPods(plan);
+    ({ cluster, pods } = opened);
   });
-  afterAll(() => cluster?.[Symbol.asyncDispose]());
+  afterAll(() => opened?.[Symbol.asyncDispose]());
 
   testCluster("runs pods with addresses of the pools, probes, host ports and connections between them", async () => {
     await pods.create({ name: "one", hostPort: 8081 }, { name: "two" });
     const [one, two] = await Promise.all([pods.ready("one"), pods.ready("two")]);
 
     for (const pod of [one, two]) {
-      expect(addressesOf(pod).map(poolOf)).toEqual(poolsOf(plan.families, "usual").map(({ name }) => name));
-      expect(pod.status.podIP).toBe(addressesOf(pod)[0] ?? "");
+      const usual = poolsOf(plan.families, "usual").map(({ name }) => name);
+      expectAddresses(pod, plan.families, usual);
     }
     const inside = await pods.exec("one", "ip", "-o", "address", "show", "dev", "eth0");
     for (const address of addressesOf(one)) expect(inside).toContain(` ${address}/`);
@@ -98,6 +95,8 @@ describe.each(ROWS.map((row) => ({ title: titleOf(row.plan), row })))("a real no
     await pods.scale("Deployment", "wide", 0);
     await expectNothingLeft();
   });
+
+  if (row.withAnnotations) annotationTests(plan, () => opened);
 
   testTrouble("keeps the pods while kubelet, containerd and node agent are killed and started again", async () => {
     await pods.create({ name: "kept" });
@@ -124,7 +123,7 @@ describe.each(ROWS.map((row) => ({ title: titleOf(row.plan), row })))("a real no
     const after = await pods.ready("forced");
 
     expect(after.metadata.uid).not.toBe(before.metadata.uid);
-    await untilOnlyRecorded(["forced"]);
+    await opened.untilOnlyRecorded(["forced"]);
     await expectNothingLeft();
   });
 
@@ -136,7 +135,7 @@ describe.each(ROWS.map((row) => ({ title: titleOf(row.plan), row })))("a real no
     await cluster.node.reboot();
     await cluster.startAgent();
     await untilRestarted();
-    await untilOnlyRecorded(names);
+    await opened.untilOnlyRecorded(names);
     await expectNothingLeft();
   });
 
@@ -153,21 +152,10 @@ describe.each(ROWS.map((row) => ({ title: titleOf(row.plan), row })))("a real no
     // The agent searches for leaks when it starts; without one the runtime's GC does.
     if (cluster.agent) await cluster.startAgent();
     else await collectGarbage(cluster);
-    await untilOnlyRecorded(names);
+    await opened.untilOnlyRecorded(names);
     await expectNothingLeft();
   });
 
-  /** Waits until the datastore has the endpoints and addresses of these pods, and no other. */
-  const untilOnlyRecorded = async (names: readonly string[]) => {
-    const usual = poolsOf(plan.families, "usual");
-    const wanted = [...usual.map(({ name }) => `${names.length} of ${name}`), ...names.map((name) => endpointOf(name))];
-    let recorded: readonly string[] = [];
-    const isSo = async () => {
-      recorded = await cluster.network.kept(cluster.node.host);
-      return Bun.deepEquals(recorded.toSorted(), wanted.toSorted());
-    };
-    await pollUntil(isSo, "the records of the pods", 20_000).catch(() => expect(recorded).toEqual(wanted));
-  };
   const untilRestarted = async () => {
     const haveRestarted = async () =>
       (await pods.list()).every(({ status }) =>
@@ -177,16 +165,9 @@ describe.each(ROWS.map((row) => ({ title: titleOf(row.plan), row })))("a real no
   };
   const expectNothingLeft = async () => {
     await pods.removeAll();
-    await expectTraces(cluster.node.host, cluster.network, empty);
-    expect(await cluster.admin("ipam", "check", "--no-grace")).toContain(": no problems");
+    await opened.expectNothingLeft();
   };
-  const poolOf = (address: string) =>
-    poolsOf(plan.families, "all").find(({ prefix }) => address.startsWith(prefix))?.name ?? address;
 });
-
-function endpointOf(pod: string): string {
-  return `workloadendpoint/${NAMESPACE}/${NODE_NAME.replaceAll("-", "--")}-k8s-${pod}-eth0`;
-}
 
 /** The time of a boot is rounded: only what was assigned 5 seconds before counts as assigned before it. */
 async function untilBeforeBoot(): Promise<void> {

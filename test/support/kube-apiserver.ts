@@ -107,7 +107,7 @@ export async function startApiServer(plan: ApiServerPlan = {}): Promise<ApiServe
   const apiServer = start(
     "kube-apiserver",
     apiServerFlags(directory.path, { address, port, etcdEndpoint, credentials, plan }),
-    () => curl(enter, [...identification, `${url}/readyz`]),
+    () => curl(enter, [...identification, `${url}/readyz?verbose`]),
   );
   const running: Daemon[] = [etcd, apiServer];
   const stop = async () => {
@@ -218,8 +218,9 @@ function controllerFlags(plan: ApiServerPlan, credentials: KubeCredentials) {
 
 /** Throws unless the URL returns a status of success. */
 async function curl(enter: readonly string[], args: readonly string[]): Promise<void> {
-  const command = [...enter, "curl", "--silent", "--show-error", "--fail", "--max-time", "5", ...args];
-  const child = Bun.spawn(command, { stdin: "ignore", stdout: "ignore", stderr: "pipe" });
-  const complaint = await new Response(child.stderr).text();
-  if ((await child.exited) !== 0) throw new Error(complaint.trim());
+  const command = [...enter, "curl", "--silent", "--show-error", "--fail-with-body", "--max-time", "5", ...args];
+  const child = Bun.spawn(command, { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const [body, complaint] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  const failed = body.split("\n").filter((line) => line.startsWith("[-]"));
+  if ((await child.exited) !== 0) throw new Error([complaint.trim(), ...failed].join("\n"));
 }

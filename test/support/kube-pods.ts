@@ -11,6 +11,8 @@ export interface PodPlan {
   readonly spec?: Readonly<Record<string, unknown>>;
   /** Leads to its port. */
   readonly hostPort?: number;
+  /** How long it still runs after it was told to end; absent: not at all. */
+  readonly shutdownSeconds?: number;
 }
 
 export interface Pod {
@@ -18,6 +20,7 @@ export interface Pod {
     readonly name: string;
     readonly uid: string;
     readonly annotations?: Readonly<Record<string, string>>;
+    readonly deletionTimestamp?: string;
   };
   readonly status: {
     readonly phase: string;
@@ -63,16 +66,16 @@ export function workloadManifest(
   });
 }
 
-function podSpec({ spec, hostPort }: PodPlan): object {
+function podSpec({ spec, hostPort, shutdownSeconds = 0 }: PodPlan): object {
   const response = { httpGet: { path: "/hostname", port: POD_PORT }, timeoutSeconds: 5 };
   return {
-    terminationGracePeriodSeconds: 1,
+    terminationGracePeriodSeconds: shutdownSeconds + 1,
     containers: [
       {
         name: "main",
         image: AGNHOST_IMAGE,
         imagePullPolicy: "Never",
-        args: ["netexec", `--http-port=${POD_PORT}`, "--udp-port=-1"],
+        args: ["netexec", `--http-port=${POD_PORT}`, "--udp-port=-1", `--delay-shutdown=${shutdownSeconds}`],
         ports: [{ containerPort: POD_PORT, ...(hostPort === undefined ? {} : { hostPort }) }],
         startupProbe: { ...response, periodSeconds: 1, failureThreshold: 60 },
         readinessProbe: { ...response, periodSeconds: 1 },

@@ -7,6 +7,7 @@
  *
  * The datastore is the cluster's own etcd or its API, so what ends one of them ends both.
  */
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
 import type { Host } from "./host.ts";
@@ -20,7 +21,7 @@ import { pollUntil } from "./poll.ts";
 import { recordedBy } from "./product-network.ts";
 
 export interface ProductClusterPlan {
-  readonly datastore: "etcd";
+  readonly datastore: "etcd" | "kubernetes";
   readonly families: Families;
   readonly calls: "by themselves" | "by the node agent";
 }
@@ -35,7 +36,7 @@ export interface ProductCluster extends AsyncDisposable {
   readonly agent?: HostDaemon;
   /** Starts the agent after a reboot, if it serves the calls, as the host's init would. */
   startAgent(): Promise<void>;
-  /** Runs the admin tool on the node. */
+  /** Runs the admin tool on the node, as the administrator of the cluster. */
   admin(...args: readonly string[]): Promise<string>;
 }
 
@@ -48,18 +49,17 @@ export function titleOf({ datastore, families, calls }: ProductClusterPlan): str
   return `${families}, datastore ${datastore}, calls done ${calls}`;
 }
 
+const KUBECONFIG = `/etc/cni/net.d/${identity.product}-kubeconfig`;
 export const NODE_NAME = "node-1";
 
 export async function openProductCluster(plan: ProductClusterPlan): Promise<ProductCluster> {
   await using undo = new AsyncDisposableStack();
   const cluster: KubeCluster = undo.use(await openKubeCluster({ families: FAMILIES[plan.families].families }));
   const { server } = cluster;
-  const store = {
-    config: { etcd_endpoints: server.etcdEndpoint },
-    environment: { ETCD_ENDPOINTS: server.etcdEndpoint },
-  };
+  const store = await prepareStore(server, plan.datastore);
   const network = await networkOf(plan, store);
   const node = await cluster.addNode({ name: NODE_NAME, install: (host) => installNetwork(host, network) });
+  await runAdmin(node.host, store.environment, ["node", "register"]);
   const startAgent = () => startHostDaemon(node.host, "agent", [join(BIN_DIRECTORY, identity.nodeAgent)]);
   const agent = plan.calls === "by the node agent" ? startAgent() : undefined;
   if (agent) await untilAgentServes(agent);
@@ -82,8 +82,31 @@ export async function openProductCluster(plan: ProductClusterPlan): Promise<Prod
 interface Store {
   /** The fields of the network config that select it. */
   readonly config: Readonly<Record<string, unknown>>;
-  /** The same for the admin tool. */
+  /** The same for the admin tool, as the administrator of the cluster. */
   readonly environment: Readonly<Record<string, string>>;
+  /** The kubeconfig of the plugin, under its own role. */
+  readonly kubeconfig: string;
+}
+
+async function prepareStore(server: ApiServer, datastore: ProductClusterPlan["datastore"]): Promise<Store> {
+  if (datastore === "kubernetes") await server.kubectl(["apply", `--filename=${deployed("crds")}`]);
+  await server.kubectl(["apply", `--filename=${deployed(`rbac/${identity.product}-${datastore}.yaml`)}`]);
+  const account = await server.serviceAccount({ name: identity.product });
+  const kubeconfig = readFileSync(account.kubeconfig, "utf8");
+  if (datastore === "etcd") {
+    const endpoint = server.etcdEndpoint;
+    return { config: { etcd_endpoints: endpoint }, environment: { ETCD_ENDPOINTS: endpoint }, kubeconfig };
+  }
+  await server.kubectl(["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]);
+  return {
+    config: { datastore_type: datastore },
+    environment: { DATASTORE_TYPE: datastore, KUBECONFIG: server.adminKubeconfig },
+    kubeconfig,
+  };
+}
+
+function deployed(name: string): string {
+  return join(import.meta.dir, "../../deploy", name);
 }
 
 async function networkOf(plan: ProductClusterPlan, store: Store): Promise<NetworkUnderTest> {
@@ -94,6 +117,8 @@ async function networkOf(plan: ProductClusterPlan, store: Store): Promise<Networ
     log_level: "INFO",
     log_file_path: "/var/log/vendor/cni/cni.log",
     ...store.config,
+    kubernetes: { kubeconfig: KUBECONFIG },
+    feature_control: { ip_addrs_no_ipam: true, floating_ips: true },
     ipam: { type: identity.ipamType, ...FAMILIES[plan.families].ipam },
   };
   const portmap = { type: "portmap", capabilities: { portMappings: true }, snat: true };
@@ -109,8 +134,8 @@ async function networkOf(plan: ProductClusterPlan, store: Store): Promise<Networ
     pluginDirectories: [join(import.meta.dir, "../../dist/bin"), await anyUpstreamPlugins()],
     conflist: (cniVersion) => ({ cniVersion, name, plugins }),
     async prepare(host) {
+      host.writeFile(KUBECONFIG, store.kubeconfig);
       await admin(host, ["datastore", "init"]);
-      await admin(host, ["node", "register"]);
       await admin(host, ["apply", "-f", "-"], poolsOf(plan.families, "all").map(poolText).join("\n---\n"));
     },
     kept: (host) => recordedBy((...args) => admin(host, args)),

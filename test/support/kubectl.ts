@@ -57,8 +57,9 @@ export function makeKubectl(program: readonly string[], credentials: KubeCredent
     async createNamespace(name) {
       const of = { apiVersion: "v1", metadata: { name } };
       const account = { ...of, kind: "ServiceAccount", metadata: { name: "default", namespace: name } };
-      // The controller manager, if there is one, creates the account as well: whoever comes second finds it.
-      await apply(JSON.stringify(listOf([{ ...of, kind: "Namespace" }, account])));
+      // The controller manager, if there is one, creates the account as well: only the server's own apply never conflicts with it.
+      const both = JSON.stringify(listOf([{ ...of, kind: "Namespace" }, account]));
+      await kubectl(["apply", "--server-side", "--filename=-"], both);
     },
     async serviceAccount({ name, namespace = "kube-system", clusterRole }) {
       await apply(JSON.stringify(listOf(accountObjects(name, namespace, clusterRole))));

@@ -1,0 +1,140 @@
+/** Pods that ask for addresses, pools and a MAC by annotation, however they are created. */
+import { expect } from "bun:test";
+import { rmSync } from "node:fs";
+import { poolsOf } from "../support/kube-families.ts";
+import { MANIFESTS } from "../support/kube-node.ts";
+import { addressesOf, type Pod, podManifest, workloadManifest } from "../support/kube-pods.ts";
+import { NODE_NAME, type ProductClusterPlan, productClusterProblem } from "../support/kube-product.ts";
+import { testNeeding } from "../support/needs.ts";
+import { NAMESPACE } from "../support/pods-in-namespace.ts";
+import { pollUntil } from "../support/poll.ts";
+import { endpointName, type ProductPods } from "../support/product-pods.ts";
+import { expectAddresses, namespaceAnnotations, REFUSED, WISHES, type Wish } from "./annotated-pods.ts";
+
+type Creator = "Pod" | "static Pod" | "StatefulSet" | "Deployment";
+
+interface Wanted {
+  readonly wish: Wish;
+  readonly creator: Creator;
+  /** Of the pod or of its controller. */
+  readonly name: string;
+  readonly number: number;
+}
+
+const CREATORS: readonly Creator[] = ["Pod", "static Pod", "StatefulSet", "Deployment"];
+const WANTED: readonly Wanted[] = WISHES.flatMap((wish) =>
+  CREATORS.map((creator, index) => ({ wish, creator, name: `${wish.name}-${index}`, number: index + 1 })),
+);
+/** Long enough that the next pod asks for the address before it is free. */
+const SHUTDOWN_SECONDS = 8;
+
+export function annotationTests(plan: ProductClusterPlan, opened: () => ProductPods): void {
+  const testAnnotations = testNeeding(productClusterProblem());
+  const { families } = plan;
+
+  testAnnotations("gives pods of every kind what their annotations ask for", async () => {
+    const { pods } = opened();
+    await createAll();
+    const before = await Promise.all(WANTED.map(check)).finally(removeManifests);
+
+    // The controllers create the next pods at once. An address is free again only when the pod before has ended.
+    const ofControllers = WANTED.filter(({ creator }) => creator === "StatefulSet" || creator === "Deployment");
+    const names = ofControllers.map((wanted) => before[WANTED.indexOf(wanted)]?.metadata.name ?? "");
+    await kubectl("delete", "pod", ...names, "--force");
+    const after = await Promise.all(ofControllers.map(check));
+    const earlier = new Set(before.map(({ metadata }) => metadata.uid));
+    expect(after.filter(({ metadata }) => earlier.has(metadata.uid))).toEqual([]);
+    for (const [index, { wish }] of ofControllers.entries()) {
+      const pod = after[index];
+      if (pod && wish.isExclusive) expect(await eventsOf(pod.metadata.name)).toContain(addressesOf(pod)[0] ?? "");
+    }
+
+    await pods.removeAll();
+    await opened().expectNothingLeft();
+  });
+
+  testAnnotations(
+    "gives pods the pools of their namespace, and starts none that asks for what is refused",
+    async () => {
+      const { pods } = opened();
+      await kubectl("annotate", "namespace", NAMESPACE, ...namespaceAnnotations(families));
+      await pods.create({ name: "inherits" }, { name: "refused", annotations: REFUSED });
+      const inherits = await pods.ready("inherits");
+      const removed = namespaceAnnotations(families).map((annotation) => annotation.replace(/=.*/, "-"));
+      await kubectl("annotate", "namespace", NAMESPACE, ...removed);
+
+      const blue = poolsOf(families, "blue").map(({ name }) => name);
+      expectAddresses(inherits, families, blue);
+      const [annotation = ""] = Object.keys(REFUSED);
+      await pollUntil(async () => (await eventsOf("refused")).includes(annotation), "an event with the reason");
+      expect((await pods.get("refused")).status.phase).toBe("Pending");
+      await pods.removeAll();
+      await opened().expectNothingLeft();
+    },
+  );
+
+  const kubectl = (...args: readonly string[]) =>
+    opened().cluster.server.kubectl([...args, `--namespace=${NAMESPACE}`]);
+  /** Why its sandbox could not be created. */
+  const eventsOf = (pod: string) =>
+    kubectl("get", "events", `--field-selector=reason=FailedCreatePodSandBox,involvedObject.name=${pod}`);
+
+  const createAll = async () => {
+    const { cluster } = opened();
+    const manifests: string[] = [];
+    for (const { creator, name, wish, number } of WANTED) {
+      const shutdownSeconds = wish.isExclusive ? SHUTDOWN_SECONDS : 0;
+      const podPlan = { name, annotations: wish.annotations(families, number), shutdownSeconds };
+      const inNamespace = { ...podPlan, namespace: NAMESPACE };
+      if (creator === "Pod") manifests.push(podManifest(inNamespace));
+      else if (creator === "static Pod") cluster.node.host.writeFile(manifestOf(name), podManifest(inNamespace));
+      else manifests.push(workloadManifest(creator, { ...inNamespace, replicas: 1 }));
+    }
+    await cluster.server.apply(manifests.join("\n---\n"));
+  };
+
+  const removeManifests = () => {
+    for (const { name } of WANTED.filter(({ creator }) => creator === "static Pod")) {
+      rmSync(opened().cluster.node.host.view(manifestOf(name)));
+    }
+  };
+
+  const check = async (wanted: Wanted): Promise<Pod> => {
+    const { wish, number } = wanted;
+    const pod = await readyPod(wanted);
+    expectAddresses(pod, families, wish.expected(families, number));
+    await wish.check?.(pod, number, { exec: opened().pods.exec, endpoint });
+    return pod;
+  };
+
+  const readyPod = async ({ creator, name }: Wanted): Promise<Pod> => {
+    const { pods } = opened();
+    if (creator === "Pod") return pods.ready(name);
+    if (creator === "static Pod") return pods.ready(`${name}-${NODE_NAME}`);
+    if (creator === "StatefulSet") return pods.ready(`${name}-0`);
+    let current: Pod | undefined;
+    const exists = async () => {
+      current = (await pods.list(name)).find(({ metadata }) => metadata.deletionTimestamp === undefined);
+      return current !== undefined;
+    };
+    await pollUntil(exists, `a pod of ${name}`);
+    return pods.ready(current?.metadata.name ?? "");
+  };
+
+  const endpoint = async (pod: string) => {
+    const name = endpointName(pod);
+    const text = await opened().cluster.admin(
+      "get",
+      "workloadendpoint",
+      name,
+      `--namespace=${NAMESPACE}`,
+      "-o",
+      "json",
+    );
+    return (JSON.parse(text) as { readonly spec: Readonly<Record<string, unknown>> }).spec;
+  };
+}
+
+function manifestOf(name: string): string {
+  return `${MANIFESTS}/${name}.json`;
+}
