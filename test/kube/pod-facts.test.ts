@@ -2,159 +2,164 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { workloadEndpoint } from "../../src/model/workload-endpoint.ts";
-import { hasEtcd } from "../support/etcd.ts";
 import { nodeChange, poolChange } from "../support/ipam.ts";
-import { type KubePod, type KubeSite, kubeSiteProblem, openKubeSite } from "../support/kube-site.ts";
+import { KUBE_SITE_STORES, type KubePod, type KubeSite, openKubeSite } from "../support/kube-site.ts";
 import { testNeeding } from "../support/needs.ts";
 import { failureOf, type Json } from "../support/plugin-site.ts";
 
 const POOLS = [poolChange("blue", "10.61.0.0/24"), poolChange("blue6", "fd61::/112"), nodeChange("node-1")];
 const STATIC_UID = "0123456789abcdef0123456789abcdef";
 const MIRROR = "kubernetes.io/config.mirror";
-const problem = kubeSiteProblem() ?? (hasEtcd ? undefined : "needs the program etcd");
 const { labelPrefix } = identity;
 
-describe("a pod on etcd", () => {
-  const test = testNeeding(problem);
-  let kube: KubeSite;
-  beforeAll(async () => {
-    if (problem === undefined) kube = await openKubeSite("etcd", POOLS);
-  });
-  afterAll(() => kube?.[Symbol.asyncDispose]());
+for (const { kind, problem } of KUBE_SITE_STORES)
+  describe(`a pod on ${kind}`, () => {
+    const test = testNeeding(problem);
+    /** Where the API is the datastore too, its requests are part of that, and the pod itself is the endpoint. */
+    const testOnEtcd = kind === "etcd" ? test : () => {};
+    let kube: KubeSite;
+    beforeAll(async () => {
+      if (problem === undefined) kube = await openKubeSite(kind, POOLS);
+    });
+    afterAll(() => kube?.[Symbol.asyncDispose]());
 
-  const withUid = (pod: KubePod, uid: string): KubePod => ({ ...pod, uid, args: pod.args.replace(pod.uid, uid) });
-  const refusalOf = async (pod: KubePod, more: Json = {}) => {
-    const { code, msg } = failureOf(await kube.site.call("ADD", pod, kube.options(more)));
-    expect(msg).toContain(`pod "${pod.namespace}/${pod.name}"`);
-    // Whatever the reason, DEL goes on, and nothing is left.
-    await kube.site.quietly("DEL", pod, kube.options(more));
-    expect(await kube.site.left()).toEqual([]);
-    return { code, msg };
-  };
-
-  test("is read once, with its namespace, by ADD alone", async () => {
-    const pod = await kube.makePod();
-    const audit = kube.server.startAudit();
-
-    await kube.site.add(pod, kube.options());
-    expect(audit.counts(kube.user)).toEqual({ "get pods": 1, "get namespaces": 1 });
-    await kube.site.quietly("DEL", pod, kube.options());
-    expect(audit.counts(kube.user)).toEqual({ "get pods": 1, "get namespaces": 1 });
-  });
-
-  test("is not needed by DEL, nor is the API", async () => {
-    const pod = await kube.makePod();
-    await kube.site.add(pod, kube.options());
-    await kube.server.kubectl(["delete", "pod", pod.name, "--namespace=shop", "--force", "--grace-period=0"]);
-
-    await kube.site.quietly("DEL", pod, kube.options({ kubernetes: { kubeconfig: "/nonexistent/kubeconfig" } }));
-    expect(await kube.site.left()).toEqual([]);
-  });
-
-  test("that is gone is refused with code 3", async () => {
-    const pod = await kube.makePod();
-    await kube.server.kubectl(["delete", "pod", pod.name, "--namespace=shop", "--force", "--grace-period=0"]);
-
-    expect(await refusalOf(pod)).toEqual({ code: 3, msg: expect.stringContaining("no longer exists") });
-  });
-
-  test("that was replaced by another of the same name is refused with code 3", async () => {
-    const before = await kube.makePod({ name: "again" });
-    await kube.server.kubectl(["delete", "pod", "again", "--namespace=shop", "--force", "--grace-period=0"]);
-    const after = await kube.makePod({ name: "again" });
-
-    const { code, msg } = await refusalOf(before);
-    expect([code, msg]).toEqual([3, expect.stringContaining(after.uid)]);
-    await kube.site.add(after, kube.options());
-    await kube.site.quietly("DEL", after, kube.options());
-  });
-
-  test("on another node is refused: code 11, or 3 if it may be another pod; names of this host are accepted", async () => {
-    const pod = await kube.makePod({ spec: { nodeName: "node-2" } });
-    expect(await refusalOf(pod)).toEqual({ code: 11, msg: expect.stringContaining('node "node-2"') });
-    const withoutUid = { ...pod, args: pod.args.replace(/;K8S_POD_UID=.*/, "") };
-    expect((await refusalOf(withoutUid)).code).toBe(3);
-
-    const access = { kubernetes: { kubeconfig: kube.kubeconfig, node_name: "node-2" } };
-    await kube.site.add(pod, kube.options(access));
-    await kube.site.quietly("DEL", pod, kube.options(access));
-    const hostName = (await kube.site.host.must(["cat", "/proc/sys/kernel/hostname"])).trim().toLowerCase();
-    const ofHost = await kube.makePod({ spec: { nodeName: hostName } });
-    await kube.site.add(ofHost, kube.options());
-    await kube.site.quietly("DEL", ofHost, kube.options());
-  });
-
-  test("that is static is known by its mirror pod", async () => {
-    const metadata = {
-      annotations: { [MIRROR]: STATIC_UID, [`${identity.annotationPrefix}ipAddrs`]: '["10.61.0.7"]' },
+    const withUid = (pod: KubePod, uid: string): KubePod => ({ ...pod, uid, args: pod.args.replace(pod.uid, uid) });
+    const refusalOf = async (pod: KubePod, more: Json = {}) => {
+      const { code, msg } = failureOf(await kube.site.call("ADD", pod, kube.options(more)));
+      expect(msg).toContain(`pod "${pod.namespace}/${pod.name}"`);
+      // Whatever the reason, DEL goes on, and nothing is left.
+      await kube.site.quietly("DEL", pod, kube.options(more));
+      expect(await kube.site.left()).toEqual([]);
+      return { code, msg };
     };
-    const mirror = await kube.makePod({ metadata });
-    const pod = withUid(mirror, STATIC_UID);
 
-    expect((await kube.site.add(pod, kube.options())).ips).toMatchObject([{ address: "10.61.0.7/32" }]);
-    await kube.site.quietly("DEL", pod, kube.options());
-    expect((await refusalOf(withUid(mirror, STATIC_UID.replace("0", "f")))).code).toBe(11);
-    const absent = { ...pod, name: "absent", args: pod.args.replace(`POD_NAME=${pod.name}`, "POD_NAME=absent") };
-    expect(await refusalOf(absent)).toEqual({ code: 11, msg: expect.stringContaining("mirror pod") });
-  });
+    testOnEtcd("is read once, with its namespace, by ADD alone", async () => {
+      const pod = await kube.makePod();
+      const audit = kube.server.startAudit();
 
-  test("cannot be read: ADD names the permission that is missing, or the API that does not respond", async () => {
-    const pod = await kube.makePod();
-    const { kubeconfig } = await kube.server.serviceAccount({ name: "nobody" });
-    const refused = failureOf(await kube.site.call("ADD", pod, kube.options({ kubernetes: { kubeconfig } })));
-    expect([refused.code, refused.msg]).toEqual([119, expect.stringMatching(/get (pods|namespaces)/)]);
-
-    const closed = { kubernetes: { k8s_api_root: "http://127.0.0.1:9" } };
-    expect(failureOf(await kube.site.call("ADD", pod, kube.options(closed))).code).toBe(119);
-    expect(await kube.site.left()).toEqual([]);
-  });
-
-  test("gives its endpoint labels, ports, service account and generateName with policy.type k8s, and not without", async () => {
-    await kube.server.serviceAccount({ name: "seller", namespace: "shop" });
-    const pod = await kube.makePod({
-      labels: { app: "web", [`${labelPrefix}orchestrator`]: "forged" },
-      metadata: { name: undefined, generateName: "web-", namespace: "shop" },
-      spec: {
-        serviceAccountName: "seller",
-        containers: [
-          { name: "main", image: "none", ports: [{ name: "http", containerPort: 80 }, { containerPort: 81 }] },
-        ],
-        initContainers: [
-          { name: "first", image: "none", ports: [{ containerPort: 53, protocol: "UDP", hostPort: 5353 }] },
-        ],
-      },
+      await kube.site.add(pod, kube.options());
+      expect(audit.counts(kube.user)).toEqual({ "get pods": 1, "get namespaces": 1 });
+      await kube.site.quietly("DEL", pod, kube.options());
+      expect(audit.counts(kube.user)).toEqual({ "get pods": 1, "get namespaces": 1 });
     });
 
-    await kube.site.add(pod, kube.options({ policy: { type: "k8s" } }));
-    const { metadata, spec } = await endpoint();
-    expect(metadata.generateName).toBe("web-");
-    expect(metadata.labels).toMatchObject({
-      app: "web",
-      [`${labelPrefix}namespace`]: "shop",
-      [`${labelPrefix}orchestrator`]: "k8s",
-      [`${labelPrefix}serviceaccount`]: "seller",
+    testOnEtcd("is not needed by DEL, nor is the API", async () => {
+      const pod = await kube.makePod();
+      await kube.site.add(pod, kube.options());
+      await kube.server.kubectl(["delete", "pod", pod.name, "--namespace=shop", "--force", "--grace-period=0"]);
+
+      await kube.site.quietly("DEL", pod, kube.options({ kubernetes: { kubeconfig: "/nonexistent/kubeconfig" } }));
+      expect(await kube.site.left()).toEqual([]);
     });
-    expect(spec.serviceAccountName).toBe("seller");
-    expect(spec.profiles).toEqual(["kns.shop", "ksa.shop.seller"]);
-    expect(spec.ports).toEqual([
-      { name: "http", protocol: "TCP", port: 80 },
-      { protocol: "UDP", port: 53, hostPort: 5353 },
-    ]);
 
-    await kube.site.add(pod, kube.options());
-    const without = await endpoint();
-    expect(without.metadata.labels).not.toHaveProperty("app");
-    expect(without.spec).not.toHaveProperty("ports");
-    await kube.site.quietly("DEL", pod, kube.options());
-    expect(await kube.site.left()).toEqual([]);
+    test("that is gone is refused with code 3", async () => {
+      const pod = await kube.makePod();
+      await kube.server.kubectl(["delete", "pod", pod.name, "--namespace=shop", "--force", "--grace-period=0"]);
+
+      expect(await refusalOf(pod)).toEqual({ code: 3, msg: expect.stringContaining("no longer exists") });
+    });
+
+    test("that was replaced by another of the same name is refused with code 3", async () => {
+      const before = await kube.makePod({ name: "again" });
+      await kube.server.kubectl(["delete", "pod", "again", "--namespace=shop", "--force", "--grace-period=0"]);
+      const after = await kube.makePod({ name: "again" });
+
+      const { code, msg } = await refusalOf(before);
+      expect([code, msg]).toEqual([3, expect.stringContaining(after.uid)]);
+      await kube.site.add(after, kube.options());
+      await kube.site.quietly("DEL", after, kube.options());
+    });
+
+    test("on another node is refused: code 11, or 3 if it may be another pod", async () => {
+      const pod = await kube.makePod({ spec: { nodeName: "node-2" } });
+      expect(await refusalOf(pod)).toEqual({ code: 11, msg: expect.stringContaining('node "node-2"') });
+      const withoutUid = { ...pod, args: pod.args.replace(/;K8S_POD_UID=.*/, "") };
+      expect((await refusalOf(withoutUid)).code).toBe(3);
+    });
+
+    testOnEtcd("may have another name for the node: the host name, or the one in the config", async () => {
+      const pod = await kube.makePod({ spec: { nodeName: "node-2" } });
+      const access = { kubernetes: { kubeconfig: kube.kubeconfig, node_name: "node-2" } };
+      await kube.site.add(pod, kube.options(access));
+      await kube.site.quietly("DEL", pod, kube.options(access));
+      const hostName = (await kube.site.host.must(["cat", "/proc/sys/kernel/hostname"])).trim().toLowerCase();
+      const ofHost = await kube.makePod({ spec: { nodeName: hostName } });
+      await kube.site.add(ofHost, kube.options());
+      await kube.site.quietly("DEL", ofHost, kube.options());
+    });
+
+    test("that is static is known by its mirror pod", async () => {
+      const metadata = {
+        annotations: { [MIRROR]: STATIC_UID, [`${identity.annotationPrefix}ipAddrs`]: '["10.61.0.7"]' },
+      };
+      const mirror = await kube.makePod({ metadata });
+      const pod = withUid(mirror, STATIC_UID);
+
+      expect((await kube.site.add(pod, kube.options())).ips).toMatchObject([{ address: "10.61.0.7/32" }]);
+      await kube.site.quietly("DEL", pod, kube.options());
+      expect((await refusalOf(withUid(mirror, STATIC_UID.replace("0", "f")))).code).toBe(11);
+      const absent = { ...pod, name: "absent", args: pod.args.replace(`POD_NAME=${pod.name}`, "POD_NAME=absent") };
+      expect(await refusalOf(absent)).toEqual({ code: 11, msg: expect.stringContaining("mirror pod") });
+    });
+
+    test("cannot be read: ADD names the permission that is missing, or the API that does not respond", async () => {
+      const pod = await kube.makePod();
+      const { kubeconfig } = await kube.server.serviceAccount({ name: "nobody" });
+      const refused = failureOf(await kube.site.call("ADD", pod, kube.options({ kubernetes: { kubeconfig } })));
+      expect([refused.code, refused.msg]).toEqual([119, expect.stringMatching(/get (pods|namespaces)/)]);
+
+      const closed = { kubernetes: { k8s_api_root: "http://127.0.0.1:9" } };
+      expect(failureOf(await kube.site.call("ADD", pod, kube.options(closed))).code).toBe(119);
+      expect(await kube.site.left()).toEqual([]);
+    });
+
+    test("gives its endpoint labels, ports, service account and generateName with policy.type k8s, and not without", async () => {
+      await kube.server.serviceAccount({ name: "seller", namespace: "shop" });
+      const pod = await kube.makePod({
+        labels: { app: "web", [`${labelPrefix}orchestrator`]: "forged" },
+        metadata: { name: undefined, generateName: "web-", namespace: "shop" },
+        spec: {
+          serviceAccountName: "seller",
+          containers: [
+            { name: "main", image: "none", ports: [{ name: "http", containerPort: 80 }, { containerPort: 81 }] },
+          ],
+          initContainers: [
+            { name: "first", image: "none", ports: [{ containerPort: 53, protocol: "UDP", hostPort: 5353 }] },
+          ],
+        },
+      });
+
+      await kube.site.add(pod, kube.options({ policy: { type: "k8s" } }));
+      const { metadata, spec } = await endpoint();
+      expect(metadata.generateName).toBe("web-");
+      expect(metadata.labels).toMatchObject({
+        app: "web",
+        [`${labelPrefix}namespace`]: "shop",
+        [`${labelPrefix}orchestrator`]: "k8s",
+        [`${labelPrefix}serviceaccount`]: "seller",
+      });
+      expect(spec.serviceAccountName).toBe("seller");
+      expect(spec.profiles).toEqual(["kns.shop", "ksa.shop.seller"]);
+      expect(spec.ports).toEqual([
+        { name: "http", protocol: "TCP", port: 80 },
+        { protocol: "UDP", port: 53, hostPort: 5353 },
+      ]);
+
+      if (kind === "etcd") {
+        await kube.site.add(pod, kube.options());
+        const without = await endpoint();
+        expect(without.metadata.labels).not.toHaveProperty("app");
+        expect(without.spec).not.toHaveProperty("ports");
+      }
+      await kube.site.quietly("DEL", pod, kube.options());
+      expect(await kube.site.left()).toEqual([]);
+    });
+
+    /** The only one. */
+    const endpoint = async () => {
+      const [key, value] = [...(await kube.site.store.list())].find(([each]) =>
+        each.includes("/workloadendpoints/"),
+      ) ?? ["", ""];
+      return workloadEndpoint.read(value, key);
+    };
   });
-
-  /** The only one. */
-  const endpoint = async () => {
-    const [key, value] = [...(await kube.site.store.list())].find(([each]) => each.includes("/workloadendpoints/")) ?? [
-      "",
-      "",
-    ];
-    return workloadEndpoint.read(value, key);
-  };
-});

@@ -68,14 +68,18 @@ export const NETWORK = "net";
 const HOST_LOCAL_DIRECTORY = "/var/lib/cni/networks";
 const POOLS: readonly Change[] = [poolChange("blue", "10.50.0.0/16"), poolChange("blue6", "fd50::/64")];
 
-export async function openPluginSite(kind: AnyStoreKind, seed?: readonly Change[]): Promise<PluginSite> {
+/** `kind`: a datastore, or how to open one. */
+export async function openPluginSite(
+  kind: AnyStoreKind | ((host: Host) => Promise<TestStore>),
+  seed?: readonly Change[],
+): Promise<PluginSite> {
   const host = await openHost();
   // Without an address of its own the host could not send requests.
   await host.must(["ip", "addr", "add", "192.0.2.1/32", "dev", "lo"]);
   await host.must(["ip", "addr", "add", "2001:db8::1/128", "dev", "lo"]);
-  const store = await (kind === "kubernetes" ? openKubeTestStore(host, NODE) : openTestStore(host, kind));
+  const store = await openStore(host, kind);
   // In the API it is the cluster's node, which exists already.
-  const node = kind === "kubernetes" ? [] : [nodeChange(NODE)];
+  const node = store.kind === "kubernetes" ? [] : [nodeChange(NODE)];
   await store.put([readyCluster(), ...(seed ?? [...POOLS, ...node])]);
   let pods = 0;
 
@@ -124,6 +128,11 @@ export async function openPluginSite(kind: AnyStoreKind, seed?: readonly Change[
       await host[Symbol.asyncDispose]();
     },
   };
+}
+
+function openStore(host: Host, kind: Parameters<typeof openPluginSite>[0]): Promise<TestStore> {
+  if (typeof kind === "function") return kind(host);
+  return kind === "kubernetes" ? openKubeTestStore(host, NODE) : openTestStore(host, kind);
 }
 
 /** Runs a program without the right to change the network. */
