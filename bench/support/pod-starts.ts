@@ -3,9 +3,8 @@
  * containerd with the product, with and without its node agent, and with upstream's
  * ptp + host-local, in turns.
  *
- * The kubelet looks at its containers once a second, so the time to Ready differs by
- * up to a second from pod to pod. Its own figure of the sandbox, most of which is the
- * network, does not: the second table.
+ * The time to Ready includes the kubelet's and the API server's own work. The second
+ * table is the kubelet's figure of the sandbox alone; the network is a part of it.
  */
 import { join } from "node:path";
 import { NODE_ENVIRONMENT } from "../../scripts/docs/node-service.ts";

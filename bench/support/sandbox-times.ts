@@ -1,4 +1,4 @@
-/** The mean time of a sandbox on each node: what its kubelet measured around the runtime's RunPodSandbox, most of which is the network. */
+/** The mean time of a sandbox on each node: what its kubelet measured around the runtime's RunPodSandbox, which includes the network. */
 import type { Kubectl } from "../../test/support/kubectl.ts";
 
 export interface SandboxTimes {
