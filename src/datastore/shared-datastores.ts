@@ -27,11 +27,16 @@ export function shareDatastores(): OpenDatastore {
         openEtcd(settings, { ...options, cachesReads: true, upgradesToGrpc: true }),
       );
     },
-    async orchestrator({ access }, { environment, warn }) {
+    async orchestrator({ access }, { environment, warn, openClient }) {
       const { openKube } = await loadKube();
       // The client itself follows the files that hold credentials.
       const sign = () => (access.kubeconfigs ?? []).map(contentSign).join();
-      const options = { copiesRecords: true, ...(environment && { environment }), ...(warn && { warn }) };
+      const options = {
+        copiesRecords: true,
+        ...(environment && { environment }),
+        ...(warn && { warn }),
+        ...(openClient && { openClient }),
+      };
       const source = {
         name: `orchestrator ${JSON.stringify(access)}`,
         sign,

@@ -21,7 +21,15 @@ import { type AssignOutcome, decideAssign } from "./assign/decide.ts";
 import { addressAt, ordinalsOf } from "./block.ts";
 import { type Alongside, settle } from "./commit-loop.ts";
 import { openHintMemory } from "./hint-file.ts";
-import { blocksToAssignFrom, blocksToReleaseFrom, type HostHints, hintOf, poolsOf, withSeenBlocks } from "./hints.ts";
+import {
+  blocksToAssignFrom,
+  blocksToReleaseFrom,
+  type HintStore,
+  type HostHints,
+  hintOf,
+  poolsOf,
+  withSeenBlocks,
+} from "./hints.ts";
 import type { Turn } from "./host-turn.ts";
 import type { AffinityOutcome, AffinityRequest } from "./release/decide-affinity.ts";
 import { decideReleaseHandle } from "./release/decide-handle.ts";
@@ -68,11 +76,22 @@ export function openAllocator(store: Datastore, means: AllocatorMeans): Allocato
     },
     releaseHandle: (request, alongside) => turn(() => releaseHandle({ store, means, hints }, request, alongside)),
     releaseAddresses: (addresses) => turn(() => releaseAddresses(store, means, addresses)),
-    releaseAffinity: (request) => turn(() => releaseAffinity(store, means, request)),
+    releaseAffinity: (request) =>
+      turn(async () => {
+        await forgetBlock(hints, request.block);
+        return releaseAffinity(store, means, request);
+      }),
     recountHandle: (request) => turn(() => recountHandle(store, means, request)),
     rememberedPools: async (addresses) => poolsOf(await hints.load(), addresses),
     held: (request) => held({ store, means, hints }, request),
   };
+}
+
+/** First, so that the next assignment looks at the claims: this one may stop half way. */
+async function forgetBlock(hints: HintStore, block: Prefix): Promise<void> {
+  const before = await hints.load();
+  const after = withSeenBlocks(before, [], [blockName(block)]);
+  if (after !== before) await hints.save(after);
 }
 
 /** For the log of a DEL. */

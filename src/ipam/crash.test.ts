@@ -10,8 +10,10 @@ import type { Change } from "../datastore/datastore.ts";
 import { openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
 import { type Allocator, openAllocator } from "./allocator.ts";
+import type { AllocatorMeans } from "./allocator-means.ts";
 import { candidateBlocks } from "./candidates.ts";
 import type { Alongside } from "./commit-loop.ts";
+import { openHintMemory } from "./hint-file.ts";
 import { findProblems } from "./invariants.ts";
 import { readWorld } from "./world.ts";
 
@@ -69,17 +71,31 @@ const OPERATIONS: readonly Operation[] = [
   { title: "the end of a claim on a block in use", before: [add], run: endOfClaim("release"), writes: [1, 4] },
 ];
 
-for (const [index, level] of LEVELS.entries()) {
-  describe(`with a datastore that commits ${level} at a time, stopped after any write,`, () => {
+const MODES = [
+  ...LEVELS.map((level, index) => ({ level, index, title: "", remembers: false })),
+  // A store with a request for each record then reads less.
+  { level: "one object", index: 1, title: " on a host that remembers its blocks", remembers: true },
+] as const;
+
+for (const { index, level, title, remembers } of MODES) {
+  describe(`with a datastore that commits ${level} at a time${title}, stopped after any write,`, () => {
     let table: MemoryTable;
+    let more: Pick<AllocatorMeans, "hints">;
     beforeEach(async () => {
       table = new MemoryTable();
       await seedWorld();
     });
 
-    const seedWorld = () =>
-      seed(openMemory(table), nodeChange("node-1"), poolChange("four", "10.0.0.0/24"), poolChange("six", "fd00::/64"));
-    const healthy = () => openAllocator(openMemory(table, { atomicity: level }), means());
+    const seedWorld = () => {
+      more = remembers ? { hints: openHintMemory() } : {};
+      return seed(
+        openMemory(table),
+        nodeChange("node-1"),
+        poolChange("four", "10.0.0.0/24"),
+        poolChange("six", "fd00::/64"),
+      );
+    };
+    const healthy = () => openAllocator(openMemory(table, { atomicity: level }), means(more));
     const world = () => readWorld(openMemory(table));
     const problems = async () => findProblems(await world());
     const corrupt = async () => (await problems()).filter(({ severity }) => severity === "corrupt");
@@ -92,7 +108,7 @@ for (const [index, level] of LEVELS.entries()) {
         table = new MemoryTable();
         await seedWorld();
         for (const step of before) await step(healthy());
-        const dying = openAllocator(stoppingMemory(table, level, stops), means());
+        const dying = openAllocator(stoppingMemory(table, level, stops), means(more));
         if (!(await isStopped(run(dying)))) break;
         expect(await corrupt()).toEqual([]);
         await recover();

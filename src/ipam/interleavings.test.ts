@@ -12,11 +12,13 @@ import { openMemory } from "../datastore/memory/memory.ts";
 import { MemoryTable } from "../datastore/memory/table.ts";
 import { PluginError } from "../errors.ts";
 import { formatAddress } from "../ip/address.ts";
+import { formatPrefix } from "../ip/prefix.ts";
 import { writeHandle } from "../model/ipam-handle.ts";
 import { handleKey } from "../model/keys.ts";
 import { type Allocator, openAllocator } from "./allocator.ts";
 import { addressAt, attributesOf } from "./block.ts";
 import { candidateBlocks } from "./candidates.ts";
+import type { HintStore } from "./hints.ts";
 import { findProblems } from "./invariants.ts";
 import type { AssignRequest } from "./request.ts";
 import { readWorld } from "./world.ts";
@@ -136,8 +138,22 @@ const SIZES = proofSize({
 });
 const SCHEDULES = SIZES.flatMap(({ turns, most }) => [...turnsOfTwo(most, turns)]);
 
-for (const atomicity of LEVELS) {
-  describe(`at every interleaving, ${atomicity} at a time,`, () => {
+/** Both blocks are remembered, though they may not exist: a store with a request for each record then reads less. */
+const REMEMBERED: HintStore = {
+  load: async () => ({
+    blocks: [first, second].map((cidr) => ({ cidr: formatPrefix(cidr), full: false })),
+    warnedUnregistered: false,
+  }),
+  save: async () => {},
+};
+
+const MODES = [
+  ...LEVELS.map((atomicity) => ({ atomicity, title: `${atomicity} at a time`, more: {} })),
+  { atomicity: "one object", title: "one object at a time, with hints", more: { hints: REMEMBERED } },
+] as const;
+
+for (const { atomicity, title: mode, more } of MODES) {
+  describe(`at every interleaving, ${mode},`, () => {
     const open = async (before: readonly Work[], surplus: boolean) => {
       const table = new MemoryTable();
       await seed(openMemory(table), nodeChange("node-1"), nodeChange("node-2"));
@@ -167,7 +183,7 @@ for (const atomicity of LEVELS) {
             const results = await interleave({
               table,
               atomicity,
-              works: works.map((work) => (store) => work(openAllocator(store, means()))),
+              works: works.map((work) => (store) => work(openAllocator(store, means(more)))),
               schedule,
               afterEachWrite: async () =>
                 expect({ schedule, corrupt: await corrupt() }).toEqual({ schedule, corrupt: [] }),

@@ -4,6 +4,7 @@
  * (shared-ipam-host.ts).
  */
 import { type OpenDatastore, openDatastoreUntilExit } from "../datastore/open.ts";
+import type { OpenKubeClient } from "../kube/client.ts";
 import { DecodedEntries } from "./facts.ts";
 import { openHintFile } from "./hint-file.ts";
 import type { HintStore } from "./hints.ts";
@@ -15,6 +16,8 @@ export interface IpamHost {
   openHints(path: string): HintStore;
   /** The entries of the datastore decoded so far. */
   decodedEntries(): DecodedEntries;
+  /** For a datastore on the orchestrator's API; absent if nothing else uses that API. */
+  readonly openKubeClient?: OpenKubeClient;
 }
 
 /** For a process that serves one call. */

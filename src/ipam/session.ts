@@ -95,6 +95,7 @@ async function withSession<Around extends Surroundings, Result>(
       random,
       warn,
       ...(environment && { environment }),
+      ...(host.openKubeClient && { openClient: host.openKubeClient }),
       ...(whenStopped === "close datastore" && { signal }),
     }),
   );

@@ -6,23 +6,28 @@ import { parseJson } from "../parse-json.ts";
 import type { KubeClient } from "./api.ts";
 import { requireOk } from "./require-ok.ts";
 
+interface ReadObject extends PodObject {
+  /** As the API returned it. */
+  readonly text: string;
+}
+
 /** Each is `undefined` if it does not exist. */
 export function readPodAndNamespace(
   { namespace, name }: { readonly namespace: string; readonly name: string },
   client: KubeClient,
   signal: AbortSignal,
-): Promise<readonly [pod: PodObject | undefined, namespace: PodObject | undefined]> {
+): Promise<readonly [pod: ReadObject | undefined, namespace: ReadObject | undefined]> {
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
   const read = (each: string) => readObject(client, each, signal);
   return Promise.all([read(`${path}/pods/${encodeURIComponent(name)}`), read(path)]);
 }
 
-async function readObject(client: KubeClient, path: string, signal: AbortSignal): Promise<PodObject | undefined> {
+async function readObject(client: KubeClient, path: string, signal: AbortSignal): Promise<ReadObject | undefined> {
   const request = { method: "GET", path, signal } as const;
   const response = await client.request(request);
   if (response.status === 404) return undefined;
   const { metadata, spec } = parsed(requireOk(response, request), path);
-  return { metadata: isObject(metadata) ? metadata : {}, spec: isObject(spec) ? spec : {} };
+  return { text: response.text, metadata: isObject(metadata) ? metadata : {}, spec: isObject(spec) ? spec : {} };
 }
 
 function parsed(text: string, path: string): Readonly<Record<string, unknown>> {

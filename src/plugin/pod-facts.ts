@@ -24,6 +24,8 @@ export interface PodFacts {
   readonly requests: AnnotationRequests;
   /** What the pod's endpoint gets from it, if the policy of the orchestrator is used. */
   readonly endpoint?: PodEndpoint;
+  /** The pod as the API returned it: on the orchestrator's datastore it is the endpoint too, and need not be read again. */
+  readonly pod?: string;
 }
 
 export async function readPodFacts(pod: PodOfCall, access: KubeAccess, session: Session): Promise<PodFacts> {
@@ -47,7 +49,11 @@ export async function readPodFacts(pod: PodOfCall, access: KubeAccess, session: 
   for (const message of unknownAnnotations(annotated)) log.warning(message);
   const requests = annotationRequests(annotated, { features: config.features, ipamType: config.ipam.type });
   for (const message of unusedPools(requests, config.ipam)) log.warning(message);
-  return { requests, ...(config.policyType === undefined ? {} : { endpoint: podEndpointOf(found) }) };
+  return {
+    requests,
+    pod: found.text,
+    ...(config.policyType === undefined ? {} : { endpoint: podEndpointOf(found) }),
+  };
 }
 
 /** Our node may be registered under another name than the orchestrator's. */

@@ -18,6 +18,7 @@ import { thisMachine } from "../ipam/session.ts";
 import type { AddRequest, IpamResult } from "./add-request.ts";
 import { floatingWarnings, wishesIn } from "./annotated-wishes.ts";
 import { type EndpointSources, endpointChanges, endpointOf, profileChanges, profileKey } from "./endpoint.ts";
+import type { PodFacts } from "./pod-facts.ts";
 import type { Session } from "./session.ts";
 import { endpointRemoval, readStoredEndpoint } from "./stored-endpoint.ts";
 import type { Workload } from "./workload.ts";
@@ -36,7 +37,7 @@ export async function registerWithOwnIpam(
   const assignment = await allocator.assign(
     { ...request, renewsHeld },
     {
-      wanted: wantedRecords(workload, session),
+      wanted: wantedRecords(workload, session, podFacts),
       check: ([cluster]) => void readyForAssigning(cluster, session),
       changes: (answers, planned) =>
         recordChanges(
@@ -67,7 +68,7 @@ export async function requireUsable(session: Session): Promise<void> {
 /** Records the endpoint with addresses that are not from our own IPAM. */
 export async function record(sources: EndpointSources, session: Session): Promise<void> {
   const { workload } = sources;
-  const wanted = wantedRecords(workload, session);
+  const wanted = wantedRecords(workload, session, sources.podFacts);
   await settle(
     await session.store(),
     {
@@ -148,9 +149,10 @@ function isPod({ settings }: Session): boolean {
   return settings.kind === "orchestrator";
 }
 
-function wantedRecords({ endpointKey, network }: Workload, session: Session): readonly Wanted[] {
-  const profile: readonly Wanted[] = isPod(session) ? [] : [{ kind: "key", key: profileKey(network) }];
-  return [WANTED_CLUSTER, { kind: "key", key: endpointKey }, ...profile];
+function wantedRecords({ endpointKey, network }: Workload, session: Session, { pod }: PodFacts): readonly Wanted[] {
+  const endpoint = { kind: "key", key: endpointKey } as const;
+  if (isPod(session)) return [WANTED_CLUSTER, pod === undefined ? endpoint : { ...endpoint, seen: pod }];
+  return [WANTED_CLUSTER, endpoint, { kind: "key", key: profileKey(network) }];
 }
 
 function recordChanges(

@@ -16,7 +16,7 @@ import type { Answered, Datastore, Decide, Decision, Entry, OrderedChange, Trans
 import { compareKeys } from "../key-order.ts";
 import type { KindSource } from "../replica/kinds.ts";
 import { type Replica, startReplica } from "../replica.ts";
-import { isMet } from "./transact-one-by-one.ts";
+import { isMet } from "../transact-one-by-one.ts";
 
 /** The kinds that are watched, by their prefixes. */
 const WATCHED = [

@@ -1,6 +1,6 @@
 /** Opens the orchestrator's API as the datastore of this product. */
 import type { KubeAccess } from "../../config/kube-access.ts";
-import { openKubeClient } from "../../kube/client.ts";
+import { type OpenKubeClient, openKubeClient } from "../../kube/client.ts";
 import type { Datastore } from "../datastore.ts";
 import { productMapping } from "./product-mapping.ts";
 import { openKubeStore } from "./store.ts";
@@ -10,6 +10,8 @@ export interface KubeOpenOptions {
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /** Logs a warning. */
   readonly warn?: (message: string) => void;
+  /** For a connection that is used for more than the datastore; by default it has its own. */
+  readonly openClient?: OpenKubeClient;
 }
 
 export interface KubeMemory {
@@ -20,9 +22,14 @@ export interface KubeMemory {
 /** Connects with the first request. */
 export async function openKube(
   access: KubeAccess,
-  { environment = {}, warn = () => {}, copiesRecords = false }: KubeOpenOptions & KubeMemory,
+  {
+    environment = {},
+    warn = () => {},
+    openClient = openKubeClient,
+    copiesRecords = false,
+  }: KubeOpenOptions & KubeMemory,
 ): Promise<Datastore> {
-  const client = await openKubeClient(access, {
+  const client = await openClient(access, {
     environment,
     warn,
     now: () => new Date(),

@@ -25,12 +25,12 @@ import type {
   Written,
 } from "../datastore.ts";
 import { commitInOrder } from "../ordered-changes.ts";
+import { transactOneByOne } from "../transact-one-by-one.ts";
 import { type Api, type ApiObject, parseObject } from "./api.ts";
 import type { Observer } from "./copying-store.ts";
 import { type KindMapping, mappingOf, mappingsBelow } from "./kind-mapping.ts";
 import { KnownObjects } from "./known-objects.ts";
 import { currentRevision, Lists, lowestRevision } from "./lists.ts";
-import { transactOneByOne } from "./transact-one-by-one.ts";
 import { watchCollection } from "./watches.ts";
 import { type Outcome, readObject, sendWriting, type WritingChange, write } from "./writes.ts";
 

@@ -17,6 +17,7 @@ import type {
 } from "../datastore.ts";
 import { asOneTransaction, commitInOrder } from "../ordered-changes.ts";
 import { transactOn } from "../transact.ts";
+import { transactOneByOne } from "../transact-one-by-one.ts";
 import { MemoryTable } from "./table.ts";
 
 export interface MemoryOptions {
@@ -58,6 +59,7 @@ export class MemoryDatastore implements Datastore {
   }
 
   transact<Outcome>(wanted: readonly Wanted[], decide: Decide<Outcome>): Promise<Transacted<Outcome>> {
+    if (this.atomicity === "one object") return transactOneByOne(this, wanted, decide);
     return transactOn(this, wanted, decide);
   }
 

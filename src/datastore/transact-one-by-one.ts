@@ -3,14 +3,15 @@
  * check there that guards nothing afterwards: what the same transaction has just
  * read is not read again for it.
  */
-import type { Answered, Change, Datastore, Decide, OrderedChange, Transacted, Wanted } from "../datastore.ts";
-import { transactOn } from "../transact.ts";
+import type { Answered, Change, Datastore, Decide, OrderedChange, Transacted, Wanted } from "./datastore.ts";
+import { transactOn } from "./transact.ts";
 
 export async function transactOneByOne<Outcome>(
   store: Pick<Datastore, "read" | "commit">,
   wanted: readonly Wanted[],
   decide: Decide<Outcome>,
-  checks: (changes: readonly OrderedChange[]) => boolean,
+  /** Whether the expectations of a commit have to be sent to the store, met or not. */
+  checks: (changes: readonly OrderedChange[]) => boolean = () => false,
 ): Promise<Transacted<Outcome>> {
   let reads: readonly Answered[] = [];
   const remembering: Decide<Outcome> = (answered) => {
