@@ -12,6 +12,7 @@ const SANDBOXES = 60;
 /** ADD, CHECK and DEL of each: 300 calls, ten times as many in `make soak`. */
 const LIVES = proofSize({ everyDay: 100, soak: 1_000 });
 const LIVES_AT_ONCE = 10;
+const WARM_UPS = 5;
 const KILLED_AFTER = 5;
 const LIMIT = 300_000;
 /** Calls that waited for their turn leave timers of up to ten seconds; an idle agent must not wait for them. */
@@ -29,10 +30,11 @@ for (const { kind, test } of STORES) {
       agent = await startAgent(site.host);
       // A caller waits a second for an agent that has just started and compiles its code.
       const [first] = pods;
-      for (let time = 0; first !== undefined && time < 5; time++) {
+      for (let time = 0; first !== undefined && time < WARM_UPS; time++) {
         await site.add(first);
         await site.quietly("DEL", first);
       }
+      await agent.hasServed(2 * WARM_UPS);
     });
     afterAll(() => site?.[Symbol.asyncDispose]());
 
@@ -84,12 +86,14 @@ for (const { kind, test } of STORES) {
       "leaves the ADDs in progress to their callers if it is killed, and none is lost",
       async () => {
         const before = agent.served().length;
+        // The DELs of the test before may be logged only now.
+        const addsServed = () => servedSince(before).filter((call) => call.startsWith("plugin ADD")).length;
         const adding = addAll();
-        await pollUntil(() => servedSince(before).length >= KILLED_AFTER, "some ADDs to be served");
+        await pollUntil(() => addsServed() >= KILLED_AFTER, "some ADDs to be served");
         await agent.signal("KILL");
         await agent.ended;
         await expectAgreement(site, await adding);
-        expect(servedSince(before).length).toBeLessThan(SANDBOXES);
+        expect(addsServed()).toBeLessThan(SANDBOXES);
 
         agent = await startAgent(site.host);
         await delAll();
