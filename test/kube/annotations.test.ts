@@ -8,6 +8,7 @@ import { KUBE_SITE_STORES, type KubePod, type KubeSite, openKubeSite } from "../
 import { testNeeding } from "../support/needs.ts";
 import { failureOf, type Json } from "../support/plugin-site.ts";
 import { builtProgram } from "../support/run-plugin.ts";
+import { expectSameInAgent } from "./annotations-in-agent.ts";
 
 const POOLS = [
   poolChange("blue", "10.61.0.0/24"),
@@ -297,12 +298,15 @@ for (const { kind, problem } of KUBE_SITE_STORES) {
     });
 
     // The API as the datastore is access to it.
-    if (kind !== "etcd") return;
-    test("are not read without access to the API", async () => {
+    const testOnEtcd = kind === "etcd" ? test : () => {};
+    testOnEtcd("are not read without access to the API", async () => {
       const pod = await podWith({ ipAddrs: '["10.61.0.80"]' });
       const { ips } = await kube.site.add(pod);
       expect(ips.map(({ address }) => address)).not.toContain("10.61.0.80/32");
       await kube.site.quietly("DEL", pod);
     });
+
+    // The last one: from here on the agent does all calls.
+    test("have the same results in the node agent", () => expectSameInAgent(kube));
   });
 }
