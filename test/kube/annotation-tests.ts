@@ -21,12 +21,19 @@ interface Wanted {
   readonly number: number;
 }
 
+/** Whether a pod's name is what becomes of the name of what created it. */
+const IS_CREATED_AS: Readonly<Record<Creator, (pod: string, name: string) => boolean>> = {
+  Pod: (pod, name) => pod === name,
+  "static Pod": (pod, name) => pod === `${name}-${NODE_NAME}`,
+  StatefulSet: (pod, name) => pod === `${name}-0`,
+  Deployment: (pod, name) => pod.startsWith(`${name}-`),
+};
 const CREATORS: readonly Creator[] = ["Pod", "static Pod", "StatefulSet", "Deployment"];
 const WANTED: readonly Wanted[] = WISHES.flatMap((wish) =>
   CREATORS.map((creator, index) => ({ wish, creator, name: `${wish.name}-${index}`, number: index + 1 })),
 );
 /** Long enough that the next pod asks for the address before it is free. */
-const SHUTDOWN_SECONDS = 8;
+const SHUTDOWN_SECONDS = 6;
 
 export function annotationTests(plan: ProductClusterPlan, opened: () => ProductPods): void {
   const testAnnotations = testNeeding(productClusterProblem());
@@ -35,13 +42,18 @@ export function annotationTests(plan: ProductClusterPlan, opened: () => ProductP
   testAnnotations("gives pods of every kind what their annotations ask for", async () => {
     const { pods } = opened();
     await createAll();
-    const before = await Promise.all(WANTED.map(check)).finally(removeManifests);
+    const checkAll = async () => {
+      const all = await pods.allReady(WANTED.length);
+      return await Promise.all(WANTED.map((wanted) => check(wanted, all)));
+    };
+    const before = await checkAll().finally(removeManifests);
 
     // The controllers create the next pods at once. An address is free again only when the pod before has ended.
     const ofControllers = WANTED.filter(({ creator }) => creator === "StatefulSet" || creator === "Deployment");
     const names = ofControllers.map((wanted) => before[WANTED.indexOf(wanted)]?.metadata.name ?? "");
     await kubectl("delete", "pod", ...names, "--force");
-    const after = await Promise.all(ofControllers.map(check));
+    const next = await pods.allReady(WANTED.length - WISHES.length);
+    const after = await Promise.all(ofControllers.map((wanted) => check(wanted, next)));
     const earlier = new Set(before.map(({ metadata }) => metadata.uid));
     expect(after.filter(({ metadata }) => earlier.has(metadata.uid))).toEqual([]);
     for (const [index, { wish }] of ofControllers.entries()) {
@@ -99,26 +111,12 @@ export function annotationTests(plan: ProductClusterPlan, opened: () => ProductP
     }
   };
 
-  const check = async (wanted: Wanted): Promise<Pod> => {
-    const { wish, number } = wanted;
-    const pod = await readyPod(wanted);
+  const check = async ({ creator, name, wish, number }: Wanted, all: readonly Pod[]): Promise<Pod> => {
+    const pod = all.find(({ metadata }) => IS_CREATED_AS[creator](metadata.name, name));
+    if (pod === undefined) throw new Error(`no pod of ${creator} ${name}`);
     expectAddresses(pod, families, wish.expected(families, number));
     await wish.check?.(pod, number, { exec: opened().pods.exec, endpoint });
     return pod;
-  };
-
-  const readyPod = async ({ creator, name }: Wanted): Promise<Pod> => {
-    const { pods } = opened();
-    if (creator === "Pod") return pods.ready(name);
-    if (creator === "static Pod") return pods.ready(`${name}-${NODE_NAME}`);
-    if (creator === "StatefulSet") return pods.ready(`${name}-0`);
-    let current: Pod | undefined;
-    const exists = async () => {
-      current = (await pods.list(name)).find(({ metadata }) => metadata.deletionTimestamp === undefined);
-      return current !== undefined;
-    };
-    await pollUntil(exists, `a pod of ${name}`);
-    return pods.ready(current?.metadata.name ?? "");
   };
 
   const endpoint = async (pod: string) => {

@@ -35,13 +35,15 @@ interface Row {
 }
 
 const EVERYTHING = { withTrouble: true, withAnnotations: true };
-const USUAL = { withTrouble: false, withAnnotations: false };
+const TROUBLE = { withTrouble: true, withAnnotations: false };
+const ANNOTATIONS = { withTrouble: false, withAnnotations: true };
+const NEITHER = { withTrouble: false, withAnnotations: false };
 
 const ROWS = proofSize<readonly Row[]>({
   everyDay: [
-    { plan: { datastore: "etcd", families: "dual stack", calls: SERVED }, replicas: 30, ...EVERYTHING },
-    { plan: { datastore: "kubernetes", families: "IPv4", calls: ALONE }, replicas: 10, ...EVERYTHING },
-    { plan: { datastore: "etcd", families: "IPv6 only", calls: ALONE }, replicas: 5, ...USUAL },
+    { plan: { datastore: "etcd", families: "IPv4", calls: SERVED }, replicas: 30, ...TROUBLE },
+    { plan: { datastore: "kubernetes", families: "dual stack", calls: ALONE }, replicas: 5, ...ANNOTATIONS },
+    { plan: { datastore: "etcd", families: "IPv6 only", calls: ALONE }, replicas: 2, ...NEITHER },
   ],
   soak: (["etcd", "kubernetes"] as const).flatMap((datastore) =>
     (["IPv4", "dual stack", "IPv6 only"] as const).flatMap((families) =>

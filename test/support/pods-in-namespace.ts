@@ -20,6 +20,8 @@ export interface Pods {
   createWorkload(kind: "Deployment" | "StatefulSet", plan: Plan & { readonly replicas: number }): Promise<void>;
   /** Waits until it is Ready. */
   ready(name: string): Promise<Pod>;
+  /** Waits until there are that many pods, all of them Ready; pods that still end do not count. */
+  allReady(count: number): Promise<readonly Pod[]>;
   get(name: string): Promise<Pod>;
   /** All of them, or those of a workload. */
   list(workload?: string): Promise<readonly Pod[]>;
@@ -52,15 +54,27 @@ export function podsOn(server: ApiServer): Pods {
     create: (...plans) => server.apply(plans.map((plan) => podManifest(inNamespace(plan))).join("\n---\n")),
     createWorkload: (kind, plan) => server.apply(workloadManifest(kind, inNamespace(plan))),
     ready: readyOrWhyNot,
+    async allReady(count) {
+      let current: readonly Pod[] = [];
+      const areReady = async () => {
+        current = (await list()).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+        const names = current.map(({ metadata }) => `pod/${metadata.name}`);
+        if (current.length !== count) return false;
+        // One process that waits is cheaper than many that look.
+        await server.kubectl(["wait", "--for=condition=Ready", ...names, IN_NAMESPACE, "--timeout=100s"]);
+        current = (await list()).filter(({ metadata }) => names.includes(`pod/${metadata.name}`));
+        return current.length === count && current.every(({ status }) => status.phase === "Running");
+      };
+      await pollUntil(areReady, `${count} Ready pods`, LIMIT_MILLISECONDS);
+      return current;
+    },
     get: (name) => readPod(server, NAMESPACE, name),
     list,
     async scale(kind, name, replicas) {
       await server.kubectl(["scale", kind, name, `--replicas=${replicas}`, IN_NAMESPACE]);
       if (replicas > 0) await server.kubectl(["rollout", "status", kind, name, IN_NAMESPACE, "--timeout=100s"]);
-      else {
-        const areGone = async () => (await list(name)).length === 0;
-        await pollUntil(areGone, `the pods of ${name} to be gone`, LIMIT_MILLISECONDS);
-      }
+      else
+        await server.kubectl(["wait", "--for=delete", "pod", `--selector=app=${name}`, IN_NAMESPACE, "--timeout=100s"]);
     },
     exec: (name, ...command) => server.kubectl(["exec", name, IN_NAMESPACE, "--", ...command]),
     remove: (name) => deletePod(server, NAMESPACE, name),
