@@ -74,7 +74,7 @@ async function serveLoaded(signal: AbortSignal, load: () => Promise<CniPlugin>, 
 }
 
 async function errorReply(failure: unknown): Promise<Reply> {
-  return (await import("../cni/reply.ts")).errorReply(failure, NEWEST_VERSION);
+  return (await import("../cni/reply.ts")).errorReply(failure, NEWEST_VERSION, process.env["CNI_COMMAND"]);
 }
 
 interface Stopping {

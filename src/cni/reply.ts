@@ -18,9 +18,18 @@ export function resultReply(result: CniResult, version: CniVersion): Reply {
   return { exitCode: 0, stdout: `${JSON.stringify(encodeResult(result, version))}\n`, stderr: "" };
 }
 
-/** One JSON error for anything thrown, with secrets removed whatever its origin. */
-export function errorReply(failure: unknown, cniVersion: CniVersion): Reply {
+/** One JSON error for anything thrown, with secrets removed whatever its origin. `command`: that of the call, if known. */
+export function errorReply(failure: unknown, cniVersion: CniVersion, command = ""): Reply {
   const { code, msg, details } = cniErrorOf(failure);
-  const error = { cniVersion, code, msg: redact(msg), details: details === "" ? undefined : redact(details) };
+  const safe = (text: string) => redact(command === "DEL" ? withoutIgnoredWords(text) : text);
+  const error = { cniVersion, code, msg: safe(msg), details: details === "" ? undefined : safe(details) };
   return { exitCode: 1, stdout: `${JSON.stringify(error)}\n`, stderr: "" };
+}
+
+/**
+ * containerd (go-cni) ignores an error of DEL that contains these words: it concludes that nothing is left to delete,
+ * and never calls DEL again. They may come from anywhere, for example from the API server or from an IPAM plugin.
+ */
+function withoutIgnoredWords(text: string): string {
+  return text.replaceAll("not found", "missing").replaceAll("no such file or directory", "missing file or directory");
 }

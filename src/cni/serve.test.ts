@@ -92,6 +92,22 @@ describe("serve()", () => {
     expect(stdout).not.toContain("hunter");
   });
 
+  test.each(["not found", "no such file or directory"])(
+    "never says %p in an error of DEL: containerd would ignore the error, and what is left would leak",
+    async (words) => {
+      const fail = async () => {
+        throw new PluginError("io-failure", `Cannot get it: ${words}`, { details: `role ${words}` });
+      };
+      const plugin = pluginWith({ add: fail, del: fail });
+
+      const { msg, details, code } = await errorOf(processWith("DEL"), plugin);
+      expect([msg, details].filter((text) => text.includes(words))).toEqual([]);
+      expect(msg).toStartWith("Cannot get it: ");
+      expect(code).toBe(5);
+      expect((await errorOf(processWith("ADD"), plugin)).msg).toContain(words);
+    },
+  );
+
   test("prints exactly one JSON error for any bytes on stdin", async () => {
     const jsonOrNot = fc.oneof(
       fc.uint8Array(),

@@ -72,7 +72,7 @@ export async function serve(process: CniProcess, plugin: CniPlugin): Promise<Rep
     await refuseOwnNetns(call, process, plugin);
     return await handle(call, plugin, { signal: process.signal });
   } catch (failure) {
-    return errorReply(process.signal.aborted ? interrupted(failure) : failure, caller.version);
+    return errorReply(process.signal.aborted ? interrupted(failure) : failure, caller.version, command);
   }
 }
 
