@@ -32,6 +32,33 @@ describe("KubeClient.request()", () => {
     expect(response).toEqual({ status: 404, text: "gone" });
   });
 
+  test("sends it again if the server has just started and has not loaded its roles yet", async () => {
+    const message =
+      'ipamblocks.vendor.org "a" is forbidden: User "b" cannot get resource "ipamblocks" in API group "vendor.org" at the cluster scope: RBAC: [clusterrole.rbac.authorization.k8s.io "system:discovery" not found, clusterrole.rbac.authorization.k8s.io "own" not found]';
+    using api = imitateApi((_, count) =>
+      count < 3 ? new Response(JSON.stringify({ message }), { status: 403 }) : new Response("done"),
+    );
+    const response = await withClient({ apiRoot: api.url }, (client) =>
+      client.request({ method: "POST", path: "/api/v1/x", body: "{}" }),
+    );
+
+    expect(response).toEqual({ status: 200, text: "done" });
+  });
+
+  test.each([
+    ["of an account without a role", 'forbidden: User "a" cannot get resource "x"'],
+    ["whose role does not exist", 'forbidden: RBAC: clusterrole.rbac.authorization.k8s.io "own" not found'],
+  ])("does not send a request again %s", async (_, message) => {
+    let requests = 0;
+    using api = imitateApi(() => {
+      requests += 1;
+      return new Response(JSON.stringify({ message }), { status: 403 });
+    });
+    await withClient({ apiRoot: api.url }, (client) => client.request({ method: "GET", path: "/api/v1/x" }));
+
+    expect(requests).toBe(1);
+  });
+
   test.each([429, 503])("waits as Retry-After says, and sends it again (%d)", async (status) => {
     using api = imitateApi((_, count) =>
       count === 1 ? new Response("busy", { status, headers: { "Retry-After": "0.1" } }) : new Response("done"),

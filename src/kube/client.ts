@@ -19,7 +19,7 @@ import type { Credentials } from "./credentials.ts";
 import { failureOfConnection, isSilence, type KubeFailure, unavailable } from "./failure.ts";
 import { requireOk } from "./require-ok.ts";
 import { LIMITS, type Limits, Retries } from "./retries.ts";
-import { retryAfterMilliseconds } from "./retry-after.ts";
+import { missingRolesPause, retryAfterMilliseconds } from "./retry-after.ts";
 import { eventsOf } from "./watch-stream.ts";
 
 export interface KubeMeans extends ConnectionMeans {
@@ -86,7 +86,7 @@ class FetchClient implements KubeClient {
         mayRenew = false;
         continue;
       }
-      const pause = retryAfterMilliseconds(response);
+      const pause = retryAfterMilliseconds(response) ?? missingRolesPause(response.status, text);
       if (pause === undefined || request.attempt === "once" || !retries.allow("wait", pause)) {
         return response.status === 401 ? this.unauthorized(text) : { status: response.status, text };
       }
