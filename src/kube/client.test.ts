@@ -129,11 +129,29 @@ describe("KubeClient.request()", () => {
     expect(failure).toMatchObject({ kind: "datastore-unavailable" });
   });
 
-  test("does not follow a redirection, which would carry the token elsewhere", async () => {
+  test.each([302, 307])("fails at once at a redirect (%d), which would carry the token elsewhere", async (status) => {
     using elsewhere = imitateApi(() => new Response("mine"));
-    using api = imitateApi(() => Response.redirect(elsewhere.url, 302));
-    await withClient({ apiRoot: api.url, token: "t" }, (client) => client.request(POD)).catch(() => {});
-    expect(elsewhere.requests).toEqual([]);
+    using api = imitateApi(() => Response.redirect(`${elsewhere.url}/login?secret=1`, status));
+    const failure = await rejectionOf(() =>
+      withClient({ apiRoot: api.url, token: "t" }, (client) => client.request(POD)),
+    );
+
+    expect(failure).toMatchObject({ kind: "api-unavailable" });
+    expect(failure.message).toContain(
+      `failed at stage "request": it redirects to "${elsewhere.url}/login" (${status})`,
+    );
+    expect([api.requests.length, elsewhere.requests.length]).toEqual([1, 0]);
+  });
+
+  test("a redirect without a location fails at once too, and so does that of a watch", async () => {
+    using api = imitateApi(() => new Response(null, { status: 301 }));
+    await withClient({ apiRoot: api.url }, async (client) => {
+      const failure = await rejectionOf(() => client.request(POD));
+      expect(failure.message).toContain("it redirects to another address (301)");
+      const events = client.watch(POD.path, {}, AbortSignal.timeout(10_000));
+      expect((await rejectionOf(() => Array.fromAsync(events))).message).toContain("it redirects");
+    });
+    expect(api.requests).toHaveLength(2);
   });
 });
 

@@ -16,7 +16,7 @@ import { VERSION } from "../version.ts";
 import type { KubeClient, KubeRequest, KubeResponse, WatchEvent } from "./api.ts";
 import { type Connection, type ConnectionMeans, openConnection } from "./connection.ts";
 import type { Credentials } from "./credentials.ts";
-import { failureOfConnection, isSilence, type KubeFailure, unavailable } from "./failure.ts";
+import { failureOfConnection, failureOfRedirect, isSilence, type KubeFailure, unavailable } from "./failure.ts";
 import { requireOk } from "./require-ok.ts";
 import { LIMITS, type Limits, Retries } from "./retries.ts";
 import { missingRolesPause, retryAfterMilliseconds } from "./retry-after.ts";
@@ -141,10 +141,10 @@ class FetchClient implements KubeClient {
     const { credentials, roots, cluster } = this.connection;
     const [presented, ca] = await Promise.all([credentials.current(), roots()]);
     const { method, body, contentType = "application/json" } = request;
-    return fetch(url, {
+    const response = await fetch(url, {
       method,
       signal,
-      redirect: "error",
+      redirect: "manual",
       // Otherwise Bun closes a watch after minutes of silence.
       timeout: false,
       headers: {
@@ -157,6 +157,10 @@ class FetchClient implements KubeClient {
       ...(cluster.proxyUrl === undefined ? {} : { proxy: cluster.proxyUrl }),
       ...(url.startsWith("https:") ? { protocol, tls: tlsOf(cluster, presented, ca) } : {}),
     });
+    const failure = failureOfRedirect(response);
+    if (failure === undefined) return response;
+    await response.body?.cancel();
+    throw failure;
   }
 
   /** Returns when the request may be repeated; throws otherwise. */

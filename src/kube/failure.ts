@@ -66,6 +66,13 @@ const WITHOUT_HTTP2 = {
   advice: "check that the address is that of an API server",
 } as const satisfies Diagnosis;
 
+const REDIRECTED = {
+  stage: "request",
+  effect: "none",
+  cure: "repair",
+  advice: "check that the address is that of the API server itself, not of a login page or another web server",
+} as const satisfies Diagnosis;
+
 const BY_ERROR_CODE: readonly (readonly [RegExp, Diagnosis])[] = [
   [/^(ECONNREFUSED|ConnectionRefused|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|FailedToOpenSocket)$/, REFUSED],
   [/^(ENOTFOUND|EAI_AGAIN|ESERVFAIL|ENODATA|ETIMEOUT|DNS_)/, UNRESOLVED],
@@ -97,6 +104,15 @@ export function failureOfConnection(error: unknown): KubeFailure {
   const [, diagnosis = SILENT] = BY_ERROR_CODE.find(([pattern]) => pattern.test(code)) ?? [];
   const [, meaning] = MEANINGS.find(([pattern]) => pattern.test(code)) ?? [];
   return new KubeFailure(diagnosis, describe(error, code, meaning), error);
+}
+
+/** A redirect is never followed: it would carry the credentials elsewhere. `undefined` for any other response. */
+export function failureOfRedirect({ status, headers }: Pick<Response, "status" | "headers">): KubeFailure | undefined {
+  if (status < 300 || status >= 400) return undefined;
+  // Without the query, which may contain secrets.
+  const [place = ""] = (headers.get("location") ?? "").split(/[?#]/);
+  const target = place === "" ? "another address" : `"${place}"`;
+  return new KubeFailure(REDIRECTED, `it redirects to ${target} (${status})`);
 }
 
 /** Ended by a time limit, or by the caller. */
