@@ -128,14 +128,17 @@ describe("checkChain()", () => {
     expect(await checkList({ type: identity.product, capabilities, ipam: { type: "host-local" } })).toEqual([]);
   });
 
-  test.each(["orchestrator", "kubernetes"])(
-    "refuses the datastore %s, which this version cannot use",
-    async (given) => {
-      expect(await checkList({ ...OURS, datastore_type: given })).toEqual([
-        `error plugins[0].datastore_type: plugins[0]: "datastore_type" is "${given}": this version cannot use the orchestrator's API as the datastore; use "etcdv3" or "embedded"`,
-      ]);
-    },
-  );
+  test.each(["orchestrator", "kubernetes"])("requires access to the API if it is the datastore (%s)", async (given) => {
+    const missing =
+      "\"datastore_type\" is the orchestrator's API: the config does not say where the orchestrator's API is";
+
+    expect(await checkList({ ...OURS, datastore_type: given })).toEqual([
+      `error plugins[0].datastore_type: plugins[0]: ${missing}; set "kubernetes.kubeconfig"`,
+    ]);
+    for (const kubernetes of [{ kubeconfig: "/etc/kubernetes/kubeconfig" }, { k8s_api_root: "https://a:6443" }]) {
+      expect(await checkList({ ...OURS, datastore_type: given, kubernetes })).toEqual([]);
+    }
+  });
 
   test.each([
     ["tuning", "note", '"tuning" is a plugin of another project: its fields are not checked'],

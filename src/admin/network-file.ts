@@ -9,8 +9,9 @@ import { isJsonObject, type JsonObject } from "../cni/json.ts";
 import { decodeNetwork, networkProblems } from "../cni/network-list.ts";
 import { isCniVersion, NEWEST_VERSION } from "../cni/version.ts";
 import { unreadableFiles } from "../config/config-files.ts";
-import { decodeNetworkConfig } from "../config/decode.ts";
+import { type DecodedConfig, decodeNetworkConfig } from "../config/decode.ts";
 import { effectiveConfig } from "../config/effective.ts";
+import { kubeAccess } from "../config/kube-access.ts";
 import { type ConfigPath, type ConfigProblem, pathText } from "../config/problem.ts";
 import { redactAll, redactValue } from "../config/redact.ts";
 import { unknownKeyText } from "../config/unknown-key.ts";
@@ -104,7 +105,7 @@ async function checkConfig(
 ): Promise<readonly ConfigFinding[]> {
   const decoded = decodeNetworkConfig(config);
   const missingFiles = looksForFiles ? await unreadableFiles(decoded.files) : [];
-  const problems = [...(decoded.ok ? [] : decoded.problems), ...datastoreProblems(config), ...missingFiles];
+  const problems = [...(decoded.ok ? [] : decoded.problems), ...accessProblems(decoded), ...missingFiles];
   const prefix = place.length === 0 ? "" : `${pathText(place)}: `;
   return [
     ...problems.map(({ path, message }) => error([...place, ...path], `${prefix}${message}`)),
@@ -113,12 +114,17 @@ async function checkConfig(
   ];
 }
 
-/** The settings of a datastore that this version cannot open are valid, but every call would fail. */
-function datastoreProblems({ datastore_type: given }: JsonObject): readonly ConfigProblem[] {
-  if (given !== "orchestrator" && given !== "kubernetes") return [];
-  const state = "this version cannot use the orchestrator's API as the datastore";
+/** In a pod the API is known without any setting, but a plugin does not run in a pod. */
+function accessProblems(decoded: DecodedConfig): readonly ConfigProblem[] {
+  if (!decoded.ok || decoded.config.datastoreType !== "orchestrator") return [];
+  const access = kubeAccess(decoded.config);
+  if (access?.kubeconfigs !== undefined || access?.apiRoot !== undefined) return [];
+  const state = "the config does not say where the orchestrator's API is";
   return [
-    { path: ["datastore_type"], message: `"datastore_type" is "${given}": ${state}; use "etcdv3" or "embedded"` },
+    {
+      path: ["datastore_type"],
+      message: `"datastore_type" is the orchestrator's API: ${state}; set "kubernetes.kubeconfig"`,
+    },
   ];
 }
 

@@ -17,8 +17,8 @@ import { pollUntil } from "./poll.ts";
 
 export interface KubeNodePlan {
   readonly name: string;
-  /** Installs a network before the runtime starts. */
-  install(host: Host): Promise<void>;
+  /** Installs a network before the runtime starts. Without one the node is not Ready, and is not waited for. */
+  readonly install?: (host: Host) => Promise<void>;
   readonly labels?: Readonly<Record<string, string>>;
   /** Overrides fields of the kubelet's configuration. */
   readonly kubelet?: Readonly<Record<string, unknown>>;
@@ -63,7 +63,7 @@ export async function startKubeNode(server: ApiServer, plan: KubeNodePlan, place
   await place.connect(host);
   makeCgroups(host.name);
   const images = await kubeImages();
-  await plan.install(host);
+  await plan.install?.(host);
   const mountsOfBoot = mountPoints(host);
 
   const containerd = startHostDaemon(host, "containerd", containerdCommand(host));
@@ -99,7 +99,7 @@ export async function startKubeNode(server: ApiServer, plan: KubeNodePlan, place
     untilReady: () => untilReady(server, plan.name, kubelet),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
-  await node.untilReady();
+  if (plan.install) await node.untilReady();
   const all = undo.move();
   return node;
 }

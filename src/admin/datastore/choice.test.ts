@@ -116,6 +116,26 @@ describe("which datastore", () => {
       expect(found.stderr).toBe(`Using the embedded datastore of network config "${FILE}"\n`);
     });
 
+    test("is used with the kubeconfig of the caller, if one is given", async () => {
+      const plugin = {
+        datastore_type: "kubernetes",
+        kubernetes: { kubeconfig: "/plugin" },
+        policy: { k8s_auth_token: "t" },
+      };
+      const files = { [FILE]: list(plugin) };
+      const using = (...kubeconfigs: readonly string[]) => ({ kind: "orchestrator", access: { kubeconfigs } }) as const;
+      const asAdmin = await opened("", { files, env: { KUBECONFIG: "/admin:/more" } });
+
+      expect(asAdmin.settings).toEqual(using("/admin", "/more"));
+      expect(asAdmin.stderr).toBe(
+        `Using the orchestrator datastore of network config "${FILE}" with the kubeconfig of KUBECONFIG\n`,
+      );
+      expect((await opened("--kubeconfig /other", { files, env: { KUBECONFIG: "/a" } })).settings).toEqual(
+        using("/other"),
+      );
+      expect((await opened("--kubeconfig /other", { files: { [FILE]: list(embedded) } })).code).toBe(EXIT_USAGE);
+    });
+
     test("is that of the first config that runs our plugin", async () => {
       const files = {
         [`${NETWORK_CONFIG_DIRECTORY}/05-broken.conflist`]: "{",

@@ -1,8 +1,8 @@
 /**
  * Which datastore a command works on: options take precedence over the
  * environment, the environment over the file. If none of them selects one, it is
- * the datastore of the network that is installed on this host. Pure: files are
- * read by `open.ts`.
+ * the datastore of the network that is installed on this host; a kubeconfig of
+ * these sources then replaces that of the plugin. Pure: files are read by `open.ts`.
  *
  * Precedence applies to each setting separately, with one exception: a source
  * that sets endpoints or a discovery domain overrides both settings of the
@@ -70,9 +70,11 @@ export function chooseDatastore(layers: readonly Layer[]): DatastoreChoice {
 /** The variable may name several files, as for kubectl; an option names one. */
 function withKubeconfigs(settings: DatastoreSettings, given: Chosen | undefined): DatastoreSettings {
   if (settings.kind !== "orchestrator" || given === undefined) return settings;
-  const isVariable = given.name === given.setting.variable;
-  const kubeconfigs = isVariable ? given.value.split(":").filter((file) => file !== "") : [given.value];
-  return { ...settings, access: { ...settings.access, kubeconfigs } };
+  return { ...settings, access: { ...settings.access, kubeconfigs: kubeconfigsIn(given) } };
+}
+
+function kubeconfigsIn({ name, setting, value }: Chosen): readonly string[] {
+  return name === setting.variable ? value.split(":").filter((file) => file !== "") : [value];
 }
 
 /** Outside a pod and without any setting, the kubeconfig is the one that kubectl uses. */
@@ -94,6 +96,24 @@ export function datastoreOf({ config, files }: Extract<DecodedConfig, { ok: true
   const settings = datastoreSettings(config);
   const isNeeded = ({ path }: NamedFile) => settings.kind === "orchestrator" || path[0] !== "kubernetes";
   return { settings, files: files.filter(isNeeded), isDefault: false };
+}
+
+/** As another user than the plugin: with the kubeconfig of an option, of the environment or of the file. */
+export function withGivenKubeconfig(choice: DatastoreChoice, layers: readonly Layer[]): GivenKubeconfig {
+  const { settings } = choice;
+  const merged = mergeLayers(layers);
+  refuseUnusedOptions(merged, settings.kind);
+  const given = merged.get("kubeconfig");
+  if (settings.kind !== "orchestrator" || given === undefined) return { choice };
+  // What the network config says about credentials is the plugin's.
+  const access = { kubeconfigs: kubeconfigsIn(given) };
+  return { choice: { ...choice, settings: { ...settings, access }, files: [] }, source: given.name };
+}
+
+export interface GivenKubeconfig {
+  readonly choice: DatastoreChoice;
+  /** The name of the option, variable or field; absent if there is none. */
+  readonly source?: string;
 }
 
 export function optionLayer(given: Given): Layer {

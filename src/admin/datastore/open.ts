@@ -18,6 +18,7 @@ import {
   isDatastoreSelected,
   type Layer,
   optionLayer,
+  withGivenKubeconfig,
   withKubectlDefault,
 } from "./choice.ts";
 import { CONFIG_FILE, DATASTORE_SETTINGS } from "./options.ts";
@@ -96,8 +97,9 @@ export async function choiceOf(context: Context, given: Given): Promise<Datastor
   const installed = isDatastoreSelected(layers) ? undefined : await findInstalledNetwork(context);
   if (installed === undefined) return withKubectlDefault(chooseDatastore(layers), context.env);
 
-  const choice = datastoreOf(installed.decoded);
-  context.stderr(`Using the ${choice.settings.kind} datastore of network config "${installed.file}"\n`);
+  const { choice, source } = withGivenKubeconfig(datastoreOf(installed.decoded), layers);
+  const credentials = source === undefined ? "" : ` with the kubeconfig of ${source}`;
+  context.stderr(`Using the ${choice.settings.kind} datastore of network config "${installed.file}"${credentials}\n`);
   return choice;
 }
 
