@@ -17,6 +17,7 @@
  */
 import { formatYaml } from "../../src/admin/yaml.ts";
 import type { Identity } from "../../src/identity.ts";
+import { RECORDED_ANNOTATIONS } from "../../src/model/recorded-annotations.ts";
 import { ANNOTATIONS, type AnnotationRow } from "../../src/plugin/annotations.ts";
 import {
   addsOrChanges,
@@ -38,9 +39,6 @@ import {
 const CHOSEN = Object.entries<AnnotationRow>(ANNOTATIONS)
   .filter(([, { feature }]) => feature !== undefined)
   .map(([name]) => name);
-
-/** Annotations in which the plugin records the addresses that a pod has. */
-const RECORDED = ["podIP", "podIPs", "containerID"] as const;
 
 const NAMESPACE = "kube-system";
 
@@ -143,7 +141,7 @@ function recordedAddresses(names: Identity): readonly object[] {
       // Not pods/status: whoever may patch that may record addresses.
       matchConstraints: matching(["CREATE", "UPDATE"], ["pods", ...OTHER_WAYS]),
       variables: [NEW_ANNOTATIONS, FORMER_ANNOTATIONS],
-      validations: keysOf(RECORDED, names).map(
+      validations: keysOf(RECORDED_ANNOTATIONS, names).map(
         (key): Validation => ({
           expression: `!(${changes(key)}) || ${REQUESTER_MAY_PATCH_STATUS}`,
           message: `annotation "${key}" records what the network plugin assigned: only those who may patch pods/status may set it`,

@@ -56,7 +56,7 @@ export function annotationsPage(): string {
     "| A floating IP is of a family of which the pod has no address | 121 |",
     "| `allowedSourcePrefixes` is set | 121 |",
     "",
-    `An unknown annotation that begins with \`${identity.annotationPrefix}\` is reported in the log.`,
+    `An unknown annotation that begins with \`${identity.annotationPrefix}\` is reported in the log, with the one that was probably meant; the pod runs. So is one of the namespace that is read on pods only.`,
     "",
   ].join("\n");
 }

@@ -44,6 +44,21 @@ describe("requireOk()", () => {
     expect(thrownBy(() => requireOk({ status, text: "no" }, { method: "GET", path: POD }))).toMatchObject({ kind });
   });
 
+  test("a resource whose definition is not applied is not an object that is missing", () => {
+    const text = "404 page not found\n";
+    const list = { method: "GET", path: "/apis/vendor.org/v3/ippools" } as const;
+    const failure = thrownBy(() => requireOk({ status: 404, text }, list, "datastore-unavailable"));
+    expect(failure.kind).toBe("datastore-unavailable");
+    expect(failure.message).toBe(
+      'Cannot list ippools: the API does not know ippools of group "vendor.org" (404 Not Found)',
+    );
+    expect(failure.details).toContain("deploy/crds");
+
+    const missing = { status: 404, text: '{"kind":"Status","message":"ippools \\"blue\\" not found"}' };
+    const one = { method: "GET", path: "/apis/vendor.org/v3/ippools/blue" } as const;
+    expect(thrownBy(() => requireOk(missing, one)).kind).toBe("resource-missing");
+  });
+
   test("a datastore has its own kind for an API that cannot be used", () => {
     const refused = { status: 401, text: "" };
     const failure = thrownBy(() => requireOk(refused, { method: "GET", path: POD }, "datastore-unavailable"));

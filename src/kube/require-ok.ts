@@ -32,6 +32,25 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
   422: { kind: "resource-invalid", state: (_, reason) => reason },
 };
 
+/** The cause of an error that a response of the API means. */
+class RefusedRequest extends Error {
+  constructor(readonly status: number) {
+    super(`status ${status}`);
+  }
+}
+
+/** Whether the role of the credentials lacks a permission. */
+export function isForbidden(failure: unknown): failure is PluginError {
+  return failure instanceof PluginError && failure.cause instanceof RefusedRequest && failure.cause.status === 403;
+}
+
+/** Of a group whose CustomResourceDefinitions are not applied: the response then is not an object of the API. */
+const UNKNOWN_RESOURCE: Refusal = {
+  kind: "api-unavailable",
+  state: ({ resource, group }) => `the API does not know ${resource} of group "${group}" (404 Not Found)`,
+  details: () => 'apply the custom resource definitions: "kubectl apply -f deploy/crds"',
+};
+
 /** Returns the text of a successful response; throws a PluginError for any other. */
 export function requireOk(
   { status, text, credentials }: KubeResponse,
@@ -41,7 +60,8 @@ export function requireOk(
   if (status >= 200 && status < 300) return text;
   const target = { ...targetOf(request), credentials };
   const reason = redact(reasonIn(text));
-  const refusal = REFUSALS[status];
+  const isUnknown = status === 404 && target.group !== "" && parsed(text) === undefined;
+  const refusal = isUnknown ? UNKNOWN_RESOURCE : REFUSALS[status];
   const state = refusal?.state(target, reason) ?? `the API returned status ${status}: ${reason}`;
   const kind = refusal?.kind ?? "api-unavailable";
   throw new PluginError(
@@ -49,6 +69,7 @@ export function requireOk(
     `Cannot ${describeRequest(target)}: ${state}`,
     {
       details: refusal?.details?.(target) ?? "",
+      cause: new RefusedRequest(status),
     },
   );
 }

@@ -1,7 +1,7 @@
 /** The known name that is most similar to a misspelt one. */
-export function nearestName(word: string, known: readonly string[]): string | undefined {
+export function nearestName<Name extends string>(word: string, known: readonly Name[]): Name | undefined {
   const limit = Math.max(2, Math.floor(word.length / 3));
-  let nearest: string | undefined;
+  let nearest: Name | undefined;
   let best = limit + 1;
   for (const candidate of known) {
     const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());

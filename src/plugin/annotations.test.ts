@@ -9,7 +9,7 @@ import {
   type AnnotationName,
   annotationKey,
   annotationRequests,
-  unknownAnnotations,
+  uselessAnnotations,
 } from "./annotations.ts";
 
 type Values = Partial<Record<AnnotationName, string>>;
@@ -143,13 +143,27 @@ describe("annotationRequests()", () => {
   });
 });
 
-describe("unknownAnnotations()", () => {
-  test("reports those with the product's prefix that it neither reads nor writes", () => {
-    const { annotationPrefix: prefix } = identity;
-    const annotations = { [`${prefix}ipAddr`]: "[]", [`${prefix}podIP`]: "10.0.0.5/32", "example.org/ipAddr": "[]" };
+describe("uselessAnnotations()", () => {
+  const { annotationPrefix: prefix } = identity;
 
-    expect(unknownAnnotations({ ...podWith({}), annotations })).toEqual([
-      `annotation "${prefix}ipAddr" of pod "shop/web" has no effect: it is not known`,
+  test("reports those with the product's prefix that it neither reads nor writes, with the one that was meant", () => {
+    const annotations = {
+      [`${prefix}ipaddrs`]: "[]",
+      [`${prefix}colour`]: "red",
+      [`${prefix}podIP`]: "10.0.0.5/32",
+      [`${prefix}ipAddrs`]: "[]",
+      "example.org/ipAddr": "[]",
+    };
+
+    expect(uselessAnnotations({ ...podWith({}), annotations })).toEqual([
+      `annotation "${prefix}ipaddrs" of pod "shop/web" has no effect: it is not known; did you mean "${prefix}ipAddrs"?`,
+      `annotation "${prefix}colour" of pod "shop/web" has no effect: it is not known`,
+    ]);
+  });
+
+  test("reports annotations of the namespace that are read on pods only", () => {
+    expect(uselessAnnotations(podWith({}, { ipAddrs: '["10.0.0.5"]', ipv4pools: '["blue"]' }))).toEqual([
+      `annotation "${prefix}ipAddrs" of namespace "shop" (pod "shop/web") has no effect: it is read on pods only`,
     ]);
   });
 });

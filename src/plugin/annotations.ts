@@ -10,6 +10,8 @@ import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import type { Address, Family } from "../ip/address.ts";
 import type { PoolRequest } from "../ipam/wishes.ts";
+import { nearestName } from "../model/nearest-name.ts";
+import { RECORDED_ANNOTATIONS } from "../model/recorded-annotations.ts";
 import { quoted } from "../quote.ts";
 import { type Decoded, decodeAddresses, decodeMac, decodePodAddresses, decodePools } from "./annotation-values.ts";
 
@@ -138,16 +140,30 @@ export function annotationRequests(pod: AnnotatedPod, limits: AnnotationLimits):
 
 const NAMES = Object.keys(ANNOTATIONS) as readonly AnnotationName[];
 
-/** Annotations with the product's prefix that it does not know: to be logged at WARNING. */
-export function unknownAnnotations({ annotations, ...pod }: AnnotatedPod): readonly string[] {
-  return Object.keys(annotations)
-    .filter((key) => key.startsWith(identity.annotationPrefix))
-    .filter((key) => !KNOWN.has(key.slice(identity.annotationPrefix.length)))
-    .map((key) => `${placeOf(key, "pod", pod)} has no effect: it is not known`);
+/** Annotations with the product's prefix that have no effect: to be logged at WARNING. */
+export function uselessAnnotations({ annotations, namespaceAnnotations, ...pod }: AnnotatedPod): readonly string[] {
+  const useless = (found: Annotations, on: "pod" | "namespace") =>
+    Object.keys(found)
+      .filter((key) => key.startsWith(identity.annotationPrefix))
+      .flatMap((key) => {
+        const reason = uselessBecause(key.slice(identity.annotationPrefix.length), on);
+        return reason === undefined ? [] : `${placeOf(key, on, pod)} has no effect: ${reason}`;
+      });
+  return [...useless(annotations, "pod"), ...useless(namespaceAnnotations, "namespace")];
 }
 
-/** Those of the table, and those in which the product itself records a pod's addresses. */
-const KNOWN: ReadonlySet<string> = new Set([...NAMES, "podIP", "podIPs", "containerID", "network", "ipNATs"]);
+function uselessBecause(name: string, on: "pod" | "namespace"): string | undefined {
+  const known = NAMES.find((each) => each === name);
+  if (known !== undefined) {
+    return on === "pod" || ANNOTATIONS[known].on === "pod or namespace" ? undefined : "it is read on pods only";
+  }
+  if (RECORDED.has(name)) return undefined;
+  const nearest = nearestName(name, NAMES);
+  return `it is not known${nearest === undefined ? "" : `; did you mean "${annotationKey(nearest)}"?`}`;
+}
+
+/** In which the product itself records a pod's addresses. */
+const RECORDED: ReadonlySet<string> = new Set(RECORDED_ANNOTATIONS);
 
 /** An annotation as it is written, and where, for messages. */
 export interface Written {

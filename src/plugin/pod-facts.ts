@@ -9,8 +9,8 @@ import { chooseNodeName } from "../config/node-name.ts";
 import { PluginError } from "../errors.ts";
 import { readPodAndNamespace } from "../kube/pod.ts";
 import { type PodEndpoint, podEndpointOf, textOf, textsIn } from "../model/pod-endpoint.ts";
-import { type AnnotatedPod, type AnnotationRequests, annotationRequests, unknownAnnotations } from "./annotations.ts";
-import { requireSamePod } from "./pod-identity.ts";
+import { type AnnotatedPod, type AnnotationRequests, annotationRequests, uselessAnnotations } from "./annotations.ts";
+import { requireSamePod, type WantedPod } from "./pod-identity.ts";
 import type { Session } from "./session.ts";
 
 /** The pod of a call. */
@@ -37,7 +37,7 @@ export async function readPodFacts(pod: PodOfCall, access: KubeAccess, session: 
   const annotations = textsIn(found?.metadata ?? {}, "annotations");
   requireSamePod(found && { uid: textOf(found.metadata, "uid"), node: textOf(found.spec, "nodeName"), annotations }, {
     ...pod,
-    nodes: await nodeNames(session),
+    ...(await nodeNames(session)),
   });
   if (found === undefined || namespace === undefined) throw withoutNamespace(pod);
   const annotated: AnnotatedPod = {
@@ -46,7 +46,7 @@ export async function readPodFacts(pod: PodOfCall, access: KubeAccess, session: 
     annotations,
     namespaceAnnotations: textsIn(namespace.metadata, "annotations"),
   };
-  for (const message of unknownAnnotations(annotated)) log.warning(message);
+  for (const message of uselessAnnotations(annotated)) log.warning(message);
   const requests = annotationRequests(annotated, { features: config.features, ipamType: config.ipam.type });
   for (const message of unusedPools(requests, config.ipam)) log.warning(message);
   return {
@@ -56,11 +56,18 @@ export async function readPodFacts(pod: PodOfCall, access: KubeAccess, session: 
   };
 }
 
-/** Our node may be registered under another name than the orchestrator's. */
-async function nodeNames({ config, node, surroundings }: Session): Promise<readonly string[]> {
+/** Our node may be registered under another name than the orchestrator's, unless the orchestrator's API is the datastore. */
+async function nodeNames({
+  config,
+  node,
+  settings,
+  surroundings,
+}: Session): Promise<Pick<WantedPod, "nodes" | "nodeField">> {
+  if (settings.kind === "orchestrator") return { nodes: [node], nodeField: "nodename" };
   const { nodeName } = config.kubernetes;
-  if (nodeName !== undefined) return [nodeName];
-  return [...new Set([node, chooseNodeName({ hostName: await surroundings.hostName() })])];
+  const names =
+    nodeName === undefined ? [node, chooseNodeName({ hostName: await surroundings.hostName() })] : [nodeName];
+  return { nodes: [...new Set(names)], nodeField: "kubernetes.node_name" };
 }
 
 function withoutNamespace({ namespace, name }: PodOfCall): PluginError {

@@ -12,6 +12,7 @@ const wanted = (more: Partial<WantedPod> = {}): WantedPod => ({
   name: "web",
   uid: UID,
   nodes: ["node-1", "host-1"],
+  nodeField: "kubernetes.node_name",
   ...more,
 });
 const found = (more: Partial<FoundPod> = {}): FoundPod => ({ uid: UID, node: "node-1", annotations: {}, ...more });
@@ -65,5 +66,11 @@ describe("requireSamePod()", () => {
     expect(error.kind).toBe(kind as typeof error.kind);
     expect(error.message).toContain('pod "shop/web"');
     expect(error.message).toContain(state);
+  });
+
+  test.each(["nodename", "kubernetes.node_name"] as const)("names the field %s and its value", (nodeField) => {
+    const { details } = thrownBy(() => requireSamePod(found({ node: "far" }), wanted({ nodeField })));
+
+    expect(details).toBe(`if this is that node, set "${nodeField}" in the network config to "far"`);
   });
 });

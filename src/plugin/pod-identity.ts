@@ -15,6 +15,8 @@ export interface WantedPod {
   readonly uid: string | undefined;
   /** The names that the orchestrator may have for this host. */
   readonly nodes: readonly string[];
+  /** The field of the network config that says so. */
+  readonly nodeField: "nodename" | "kubernetes.node_name";
 }
 
 /** What the API says. */
@@ -58,11 +60,10 @@ function otherNode({ node }: FoundPod, wanted: WantedPod, isKnownSame: boolean):
   const names = wanted.nodes.map((name) => quoted(name)).join(" or ");
   const place = node === undefined ? "it is not assigned to a node" : `it is on node ${quoted(node)}`;
   const kind = isKnownSame ? "try-again-later" : "container-unknown";
-  return refusal(kind, wanted, `${place}, and this node is ${names}`, NODE_REMEDY);
+  const value = node === undefined ? "its name in the orchestrator's API" : quoted(node);
+  const remedy = `if this is that node, set "${wanted.nodeField}" in the network config to ${value}`;
+  return refusal(kind, wanted, `${place}, and this node is ${names}`, remedy);
 }
-
-const NODE_REMEDY =
-  'if this is that node, set "kubernetes.node_name" in the network config to its name in the orchestrator\'s API';
 
 function refusal(
   kind: "container-unknown" | "try-again-later",

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
 import { requireOk } from "../../src/kube/require-ok.ts";
+import { RECORDED_ANNOTATIONS, recordedAnnotation } from "../../src/model/recorded-annotations.ts";
 import { withClient } from "../support/imitated-api.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";
 import { testNeeding } from "../support/needs.ts";
@@ -179,6 +180,15 @@ describe("the addresses that the plugin records", () => {
     expect(await cluster.refusal(DEVELOPER, change("-"))).toContain(only);
     await cluster.as(DEVELOPER, ["label", "pod", "recorded", "a=b", IN_PLAIN]);
     expect(await cluster.annotationsOf("recorded")).toHaveProperty([RECORDED], "10.1.0.1/32");
+  });
+
+  testServer("are all protected", async () => {
+    for (const name of RECORDED_ANNOTATIONS) {
+      const annotations = { [recordedAnnotation(name)]: '[{"externalIP":"192.0.2.1"}]' };
+      expect(await cluster.refusal(DEVELOPER, ...dryRun(pod("plain", "forged", { annotations })))).toContain(
+        `annotation "${recordedAnnotation(name)}" records what the network plugin assigned`,
+      );
+    }
   });
 
   testServer("are written and blanked under the deployed role", async () => {

@@ -1,12 +1,12 @@
 import { unreadableFiles } from "../../config/config-files.ts";
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { counted } from "../../counted.ts";
-import type { Datastore } from "../../datastore/datastore.ts";
+import type { Datastore, Wanted } from "../../datastore/datastore.ts";
 import { EtcdFailure } from "../../datastore/etcd/failure.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
-import { resourceKey } from "../../model/keys.ts";
+import { resourceKey, resourcesPrefix } from "../../model/keys.ts";
 import { redact } from "../../redaction.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
 import { errorMessage } from "../error-message.ts";
@@ -67,7 +67,7 @@ async function* tryStages(context: Context, given: Given): AsyncGenerator<Stage>
     await requireFile(settings);
     store = await context.openDatastore(settings);
     stage = "read";
-    const answer = await store.read([{ kind: "key", key: CLUSTER_KEY }]);
+    const answer = await store.read([{ kind: "key", key: CLUSTER_KEY }, ANY_POOL]);
     yield {
       stage,
       ok: true,
@@ -86,6 +86,8 @@ async function* tryStages(context: Context, given: Given): AsyncGenerator<Stage>
 }
 
 const CLUSTER_KEY = resourceKey("clusterinformations", { name: "default" });
+/** The orchestrator's API fails to list a kind that it does not know, whereas a single object is just missing. */
+const ANY_POOL: Wanted = { kind: "prefix", prefix: resourcesPrefix("ippools"), limit: 1 };
 
 function readiness(found: ReturnType<typeof clusterInformation.read> | undefined): Stage {
   if (!found) {

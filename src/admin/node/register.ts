@@ -1,6 +1,8 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
 import type { InterfaceAddress } from "../../ip/prefix.ts";
+import { isForbidden } from "../../kube/require-ok.ts";
 import { NODE } from "../../model/kinds.ts";
 import { MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "../../model/machine-annotation.ts";
 import type { Node } from "../../model/node.ts";
@@ -44,11 +46,22 @@ export const nodeRegister: Command = {
     return withNewDatastore(context, given, (store) =>
       forEachResource(isForAgent ? printingChanges(context) : context, given, {
         all: [{ kind: NODE, name: { name } }],
-        act: () => register(store, { name, addresses, machine, whenTaken }, context),
+        act: () => register(store, { name, addresses, machine, whenTaken }, context).catch(explainForbidden),
       }),
     );
   },
 };
+
+/** The plugin may not write to the nodes of the cluster; the kubelet of a node may, to its own. */
+function explainForbidden(failure: unknown): never {
+  if (!isForbidden(failure)) throw failure;
+  const command = `${identity.adminTool} node register --kubeconfig ${KUBELET_CONFIG}`;
+  const details = `run it with the kubeconfig of the kubelet, or of an administrator: ${command}`;
+  throw new PluginError(failure.kind, failure.message, { details, cause: failure.cause });
+}
+
+/** Where kubeadm puts it. */
+const KUBELET_CONFIG = "/etc/kubernetes/kubelet.conf";
 
 function printingChanges(context: Context): Context {
   const stdout = (text: string) => {

@@ -28,7 +28,8 @@ export const clusterNodes: KindMapping = {
     value: JSON.stringify(nodeOf(node)),
   }),
   create: (key) => {
-    throw notOurs(key, "create", "it is created when a kubelet registers it");
+    const fix = `a kubelet creates it; if that is not the name of this host in the cluster, set "nodename" in the network config`;
+    throw notOurs(key, "create", fix);
   },
   update: annotate,
   remove: (key) => {
@@ -92,10 +93,15 @@ function textsIn(fields: Readonly<Record<string, unknown>>): Texts {
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, String(value)]));
 }
 
+function nameIn(key: string): string {
+  const parts = parseKey(key);
+  return parts?.kind === "resource" ? parts.name : key;
+}
+
 function notOurs(key: string, action: string, fix: string): PluginError {
   return new PluginError(
     "resource-invalid",
-    `Cannot ${action} ${quoted(key)}: with the orchestrator's API as the datastore, a Node is the node of the cluster`,
+    `Cannot ${action} Node ${quoted(nameIn(key))}: with the orchestrator's API as the datastore, a Node is the node of the cluster`,
     { details: fix },
   );
 }

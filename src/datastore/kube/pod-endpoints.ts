@@ -9,11 +9,12 @@
  * version of the pod: the kubelet writes the status of the pod all the time.
  */
 import { PluginError } from "../../errors.ts";
-import { API_VERSION, identity } from "../../identity.ts";
+import { API_VERSION } from "../../identity.ts";
 import { MAC_ANNOTATION, NETWORK_ANNOTATION, WITHOUT_IPAM_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { hostInterfaceName } from "../../model/host-interface-name.ts";
 import { parseKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
 import { podEndpointOf } from "../../model/pod-endpoint.ts";
+import { recordedAnnotation } from "../../model/recorded-annotations.ts";
 import { isObject } from "../../model/shape.ts";
 import { parseStored } from "../../model/stored.ts";
 import { parseWorkloadEndpointName, workloadEndpointName } from "../../model/workload-endpoint-name.ts";
@@ -24,15 +25,14 @@ import { type Operation, patchOf } from "./json-patch.ts";
 import type { Collection, Existing, KindMapping, Writing } from "./kind-mapping.ts";
 import { isObjectName } from "./object-names.ts";
 
-const { annotationPrefix } = identity;
-const POD_IP = `${annotationPrefix}podIP`;
-const POD_IPS = `${annotationPrefix}podIPs`;
-const CONTAINER_ID = `${annotationPrefix}containerID`;
+const POD_IP = recordedAnnotation("podIP");
+const POD_IPS = recordedAnnotation("podIPs");
+const CONTAINER_ID = recordedAnnotation("containerID");
 /** Which network the addresses belong to: GC of another one leaves them alone. */
-const NETWORK = `${annotationPrefix}network`;
+const NETWORK = recordedAnnotation("network");
 
 /** The floating IPs that an ADD accepted, as a JSON array: the annotation that requests them may be changed later. */
-const IP_NATS = `${annotationPrefix}ipNATs`;
+const IP_NATS = recordedAnnotation("ipNATs");
 
 /** A pod has one endpoint here: that of the interface that every runtime gives it. */
 const INTERFACE = "eth0";
