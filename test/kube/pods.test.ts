@@ -25,41 +25,35 @@ import { annotationTests } from "./annotation-tests.ts";
 const SERVED = "by the node agent";
 const ALONE = "by themselves";
 
+/** What is done to the node, besides two pods. */
+type Part = "30 pods" | "annotations" | "restarts" | "lost sandboxes";
+const ALL_PARTS: readonly Part[] = ["30 pods", "annotations", "restarts", "lost sandboxes"];
+
 interface Row {
   readonly plan: ProductClusterPlan;
-  /** Of the Deployment. */
-  readonly replicas: number;
-  /** Whether everything is killed, rebooted and lost, too. */
-  readonly withTrouble: boolean;
-  readonly withAnnotations: boolean;
+  readonly parts: readonly Part[];
 }
-
-const EVERYTHING = { withTrouble: true, withAnnotations: true };
-const TROUBLE = { withTrouble: true, withAnnotations: false };
-const ANNOTATIONS = { withTrouble: false, withAnnotations: true };
-const NEITHER = { withTrouble: false, withAnnotations: false };
 
 const ROWS = proofSize<readonly Row[]>({
   everyDay: [
-    { plan: { datastore: "etcd", families: "IPv4", calls: SERVED }, replicas: 30, ...TROUBLE },
-    { plan: { datastore: "kubernetes", families: "dual stack", calls: ALONE }, replicas: 5, ...ANNOTATIONS },
-    { plan: { datastore: "etcd", families: "IPv6 only", calls: ALONE }, replicas: 2, ...NEITHER },
+    { plan: { datastore: "etcd", families: "IPv4", calls: SERVED }, parts: ["30 pods", "restarts"] },
+    { plan: { datastore: "kubernetes", families: "dual stack", calls: ALONE }, parts: ["annotations"] },
+    { plan: { datastore: "etcd", families: "IPv6 only", calls: ALONE }, parts: [] },
   ],
   soak: (["etcd", "kubernetes"] as const).flatMap((datastore) =>
     (["IPv4", "dual stack", "IPv6 only"] as const).flatMap((families) =>
-      ([SERVED, ALONE] as const).map(
-        (calls): Row => ({ plan: { datastore, families, calls }, replicas: 30, ...EVERYTHING }),
-      ),
+      ([SERVED, ALONE] as const).map((calls): Row => ({ plan: { datastore, families, calls }, parts: ALL_PARTS })),
     ),
   ),
 });
+const REPLICAS = 30;
 
 const problem = productClusterProblem();
 
 describe.each(ROWS.map((row) => ({ title: titleOf(row.plan), row })))("a real node ($title)", ({ row }) => {
-  const { plan, replicas } = row;
+  const { plan, parts } = row;
   const testCluster = testNeeding(problem);
-  const testTrouble = row.withTrouble ? testCluster : () => {};
+  const testPart = (part: Part) => (parts.includes(part) ? testCluster : () => {});
   let cluster: ProductCluster;
   let pods: Pods;
   let opened: ProductPods;
@@ -89,35 +83,38 @@ describe.each(ROWS.map((row) => ({ title: titleOf(row.plan), row })))("a real no
     await expectNothingLeft();
   });
 
-  testCluster(`scales a Deployment from 1 to ${replicas} pods and to none`, async () => {
+  testPart("30 pods")(`scales a Deployment from 1 to ${REPLICAS} pods and to none`, async () => {
     await pods.createWorkload("Deployment", { name: "wide", replicas: 1 });
-    await pods.scale("Deployment", "wide", replicas);
+    await pods.scale("Deployment", "wide", REPLICAS);
     const all = (await pods.list("wide")).flatMap(addressesOf);
-    expect(new Set(all).size).toBe(replicas * poolsOf(plan.families, "usual").length);
+    expect(new Set(all).size).toBe(REPLICAS * poolsOf(plan.families, "usual").length);
     await pods.scale("Deployment", "wide", 0);
     await expectNothingLeft();
   });
 
-  if (row.withAnnotations) annotationTests(plan, () => opened);
+  if (parts.includes("annotations")) annotationTests(plan, () => opened);
 
-  testTrouble("keeps the pods while kubelet, containerd and node agent are killed and started again", async () => {
-    await pods.create({ name: "kept" });
-    const before = await pods.ready("kept");
+  testPart("restarts")(
+    "keeps the pods while kubelet, containerd and node agent are killed and started again",
+    async () => {
+      await pods.create({ name: "kept" });
+      const before = await pods.ready("kept");
 
-    await cluster.node.kubelet.kill();
-    await cluster.node.restartContainerd();
-    await cluster.agent?.kill();
-    cluster.node.kubelet.start();
-    await pods.create({ name: "later" });
-    await pods.ready("later");
-    await cluster.startAgent();
+      await cluster.node.kubelet.kill();
+      await cluster.node.restartContainerd();
+      await cluster.agent?.kill();
+      cluster.node.kubelet.start();
+      await pods.create({ name: "later" });
+      await pods.ready("later");
+      await cluster.startAgent();
 
-    const after = await pods.get("kept");
-    expect(identityOf(after)).toEqual(identityOf(before));
-    await expectNothingLeft();
-  });
+      const after = await pods.get("kept");
+      expect(identityOf(after)).toEqual(identityOf(before));
+      await expectNothingLeft();
+    },
+  );
 
-  testTrouble("gives a pod that replaces a force-deleted one of the same name its own address", async () => {
+  testPart("restarts")("gives a pod that replaces a force-deleted one of the same name its own address", async () => {
     await pods.create({ name: "forced", spec: { terminationGracePeriodSeconds: 5 } });
     const before = await pods.ready("forced");
     await cluster.server.kubectl(["delete", "pod", "forced", "--force", `--namespace=${NAMESPACE}`]);
@@ -129,7 +126,7 @@ describe.each(ROWS.map((row) => ({ title: titleOf(row.plan), row })))("a real no
     await expectNothingLeft();
   });
 
-  testTrouble("starts all pods again after a reboot, and the lost sandboxes keep no address", async () => {
+  testPart("restarts")("starts all pods again after a reboot, and the lost sandboxes keep no address", async () => {
     const names = ["a", "b", "c"];
     await pods.create(...names.map((name) => ({ name })));
     await Promise.all(names.map(pods.ready));
@@ -141,7 +138,7 @@ describe.each(ROWS.map((row) => ({ title: titleOf(row.plan), row })))("a real no
     await expectNothingLeft();
   });
 
-  testTrouble("releases the addresses of sandboxes that the runtime has lost too", async () => {
+  testPart("lost sandboxes")("releases the addresses of sandboxes that the runtime has lost too", async () => {
     const names = ["d", "e"];
     await pods.create(...names.map((name) => ({ name })));
     await Promise.all(names.map(pods.ready));
