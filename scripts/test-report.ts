@@ -1,40 +1,71 @@
-/** Reads a JUnit report of the test runner: the counts, and every skipped test with its full name. */
-export interface TestReport {
-  readonly passed: number;
-  readonly failed: number;
-  readonly skipped: number;
-  /** `file: describe > title (skipped: reason)`. */
-  readonly skippedTests: readonly string[];
+/** Reads the JUnit reports of the test runner, adds them up, and replaces what was run a second time. Pure. */
+export interface TestCase {
+  readonly file: string;
+  /** `describe > title (skipped: reason)`. */
+  readonly name: string;
+  readonly outcome: "passed" | "failed" | "skipped";
 }
 
-export const EMPTY_REPORT: TestReport = { passed: 0, failed: 0, skipped: 0, skippedTests: [] };
+export interface TestReport {
+  readonly cases: readonly TestCase[];
+  /** Failures of the runner that belong to no test: a crash, a file that cannot be loaded. */
+  readonly otherFailures: number;
+}
+
+export const EMPTY_REPORT: TestReport = { cases: [], otherFailures: 0 };
+export const CRASHED: TestReport = { cases: [], otherFailures: 1 };
 
 export function readReport(xml: string): TestReport {
   const root = /<testsuites [^>]*>/.exec(xml)?.[0] ?? "";
-  const total = numberOf(root, "tests");
-  const failed = numberOf(root, "failures");
-  const skipped = numberOf(root, "skipped");
-  return { passed: total - failed - skipped, failed, skipped, skippedTests: skippedTestsOf(xml) };
+  const cases = [...xml.matchAll(/<testcase ([^>]*?)(?:\/>|>([\s\S]*?)<\/testcase>)/g)].map(
+    ([, attributes = "", content = ""]): TestCase => ({
+      file: textOf(attributes, "file"),
+      name: [textOf(attributes, "classname"), textOf(attributes, "name")].filter(Boolean).join(" > "),
+      outcome: outcomeOf(content),
+    }),
+  );
+  const failed = cases.filter(({ outcome }) => outcome === "failed").length;
+  return { cases, otherFailures: Math.max(0, Number(textOf(root, "failures") || "0") - failed) };
 }
 
 export function addReports(left: TestReport, right: TestReport): TestReport {
   return {
-    passed: left.passed + right.passed,
-    failed: left.failed + right.failed,
-    skipped: left.skipped + right.skipped,
-    skippedTests: [...left.skippedTests, ...right.skippedTests],
+    cases: [...left.cases, ...right.cases],
+    otherFailures: left.otherFailures + right.otherFailures,
   };
 }
 
-function skippedTestsOf(xml: string): readonly string[] {
-  return [...xml.matchAll(/<testcase ([^>]*[^/])>\s*<skipped/g)].map(([, attributes = ""]) => {
-    const file = textOf(attributes, "file");
-    return `${file}: ${textOf(attributes, "classname")} > ${textOf(attributes, "name")}`;
-  });
+export function countsOf({ cases, otherFailures }: TestReport): Readonly<Record<TestCase["outcome"], number>> {
+  const count = (wanted: TestCase["outcome"]) => cases.filter(({ outcome }) => outcome === wanted).length;
+  return { passed: count("passed"), failed: count("failed") + otherFailures, skipped: count("skipped") };
 }
 
-function numberOf(element: string, name: string): number {
-  return Number(textOf(element, name) || "0");
+/** `file: name` of the tests with that outcome. */
+export function namesOf({ cases }: TestReport, outcome: TestCase["outcome"]): readonly string[] {
+  return cases.filter((each) => each.outcome === outcome).map(({ file, name }) => `${file}: ${name}`);
+}
+
+export function failedFiles({ cases }: TestReport): readonly string[] {
+  return [...new Set(cases.filter(({ outcome }) => outcome === "failed").map(({ file }) => file))];
+}
+
+/** The first report, with all tests of the failed files as they ended in the second run. */
+export function replaceFailedFiles(first: TestReport, second: TestReport): TestReport {
+  const files = new Set(failedFiles(first));
+  return addReports({ ...first, cases: first.cases.filter(({ file }) => !files.has(file)) }, second);
+}
+
+/** `file: name` of the tests that failed in the first run and not in the second. */
+export function passedAlone(first: TestReport, second: TestReport): readonly string[] {
+  const repeated = new Set(second.cases.map(({ file }) => file));
+  const failedAgain = new Set(namesOf(second, "failed"));
+  const cases = first.cases.filter(({ file }) => repeated.has(file));
+  return namesOf({ ...first, cases }, "failed").filter((name) => !failedAgain.has(name));
+}
+
+function outcomeOf(content: string): TestCase["outcome"] {
+  if (content.includes("<failure")) return "failed";
+  return content.includes("<skipped") ? "skipped" : "passed";
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { quot: '"', apos: "'", lt: "<", gt: ">", amp: "&" };

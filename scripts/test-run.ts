@@ -2,69 +2,110 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryDirectory } from "../test/support/temporary-directory.ts";
-import { EMPTY_REPORT, readReport, type TestReport } from "./test-report.ts";
+import { blocksOf } from "./test-output.ts";
+import { CRASHED, countsOf, namesOf, readReport, type TestReport } from "./test-report.ts";
 
 const bun = process.execPath;
 const EXIT_INTERRUPTED = 130;
+/** A process that a step has left running may keep the step's output open. */
+const OUTPUT_GRACE_MILLISECONDS = 2_000;
 
 /**
- * The temporary directory of all steps, including those that fail: it is removed
- * when this process ends or is interrupted.
+ * The temporary directories of all steps, including those that fail: they are
+ * removed when this process ends or is interrupted.
  */
 const folder = temporaryDirectory("run");
-const temporary = join(folder.path, "t");
-mkdirSync(temporary);
-// Some tests run as another user.
-for (const each of [folder.path, temporary]) chmodSync(each, 0o1777);
+chmodSync(folder.path, 0o1777);
 
-let running: Bun.Subprocess | undefined;
+/** The outcome of every step that runs now; several may run at the same time. */
+const running = new Map<Bun.Subprocess, Promise<number>>();
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.on(signal, async () => {
-    running?.kill(signal);
-    await running?.exited;
+    for (const child of running.keys()) child.kill(signal);
+    await Promise.all(running.values());
     process.exit(EXIT_INTERRUPTED);
   });
 }
 
-export async function step(
-  name: string,
-  command: readonly string[],
-  environment: Readonly<Record<string, string>> = {},
-): Promise<boolean> {
+export interface StepOptions {
+  readonly environment?: Readonly<Record<string, string>>;
+  /** "blocks of a file": for steps that run at the same time; everything about a test file is printed when it has ended. */
+  readonly output?: "at once" | "blocks of a file";
+}
+
+let steps = 0;
+
+export async function step(name: string, command: readonly string[], options: StepOptions = {}): Promise<boolean> {
   const started = performance.now();
-  const env = { ...process.env, TMPDIR: temporary, ...environment };
-  running = Bun.spawn([...command], { env, stdout: "inherit", stderr: "inherit", stdin: "ignore" });
-  const code = await running.exited;
+  const { environment, output = "at once" } = options;
+  const env = { ...process.env, TMPDIR: makeTemporary(), ...environment };
+  const code = await (output === "at once" ? runAtOnce(command, env) : runInBlocks(command, env));
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   console.log(`${name}: ${code === 0 ? "ok" : `failed with exit code ${code}`} (${seconds} s)`);
   return code === 0;
 }
 
-export interface TestGroup {
+/** Short, because paths of sockets are limited; some tests run as another user. */
+function makeTemporary(): string {
+  steps += 1;
+  const temporary = join(folder.path, String(steps));
+  mkdirSync(temporary);
+  chmodSync(temporary, 0o1777);
+  return temporary;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+function runAtOnce(command: readonly string[], env: Environment): Promise<number> {
+  const child = Bun.spawn([...command], { env, stdout: "inherit", stderr: "inherit", stdin: "ignore" });
+  return track(child, child.exited);
+}
+
+function runInBlocks(command: readonly string[], env: Environment): Promise<number> {
+  const merged = ["sh", "-c", 'exec "$@" 2>&1', "sh", ...command];
+  const child = Bun.spawn(merged, { env, stdout: "pipe", stderr: "inherit", stdin: "ignore" });
+  const print = async () => {
+    for await (const block of blocksOf(child.stdout)) process.stdout.write(block);
+  };
+  const overdue = child.exited.then(() => Bun.sleep(OUTPUT_GRACE_MILLISECONDS));
+  return track(
+    child,
+    Promise.race([print(), overdue]).then(() => child.exited),
+  );
+}
+
+function track(child: Bun.Subprocess, ended: Promise<number>): Promise<number> {
+  running.set(child, ended);
+  return ended.finally(() => running.delete(child));
+}
+
+export interface TestGroup extends StepOptions {
   readonly name: string;
-  /** A directory or a file. */
-  readonly place: string;
-  readonly environment?: Readonly<Record<string, string>>;
+  /** Directories or files. */
+  readonly places: readonly string[];
 }
 
 let groups = 0;
 
-export async function testGroup({ name, place, environment }: TestGroup): Promise<TestReport> {
+export async function testGroup({ name, places, ...options }: TestGroup): Promise<TestReport> {
   groups += 1;
   const file = join(folder.path, `report-${groups}.xml`);
-  const command = [bun, "test", "--timeout", "120000", "--reporter=junit", `--reporter-outfile=${file}`, place];
-  const ok = await step(`${name} tests`, command, environment);
+  const command = [bun, "test", "--timeout", "120000", "--reporter=junit", `--reporter-outfile=${file}`];
+  const ok = await step(`${name} tests`, [...command, ...places.map((place) => `./${place}`)], options);
   if (!existsSync(file)) {
     console.error(`The ${name} tests ended without a report: the runner crashed`);
-    return { ...EMPTY_REPORT, failed: 1 };
+    return CRASHED;
   }
   const report = readReport(readFileSync(file, "utf8"));
   // A file that cannot be loaded fails the runner, but none of its tests.
-  return ok || report.failed > 0 ? report : { ...report, failed: 1 };
+  return ok || countsOf(report).failed > 0 ? report : { ...report, otherFailures: 1 };
 }
 
-/** Prints every skipped test with its reason, then the counts on the last line. */
-export function printCounts(total: TestReport): void {
-  for (const name of total.skippedTests) console.log(`skipped: ${name}`);
-  console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
+/** Prints every skipped test with its reason, every test that passed only alone and every failed test; on the last line the counts. */
+export function printCounts(total: TestReport, passedOnlyAlone: readonly string[] = []): void {
+  for (const name of namesOf(total, "skipped")) console.log(`skipped: ${name}`);
+  for (const name of passedOnlyAlone) console.log(`failed at first, passed alone: ${name}`);
+  for (const name of namesOf(total, "failed")) console.log(`failed: ${name}`);
+  const { passed, failed, skipped } = countsOf(total);
+  console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`);
 }

@@ -1,11 +1,23 @@
 /**
- * `make test`: runs the gate, then all tests, each group in its own process;
- * prints every skipped test with its reason, and on the last line the counts
- * that the runner recorded.
+ * `make test`: runs the gate, then all tests, each group in its own process and the
+ * system tests in lanes; prints every skipped test with its reason, and on the last
+ * line the counts that the runner recorded.
  */
 import { installPrograms } from "./programs/install.ts";
-import { addReports, EMPTY_REPORT } from "./test-report.ts";
+import { assignFiles } from "./test-lanes.ts";
+import {
+  addReports,
+  countsOf,
+  EMPTY_REPORT,
+  failedFiles,
+  passedAlone,
+  replaceFailedFiles,
+  type TestReport,
+} from "./test-report.ts";
 import { printCounts, step, testGroup } from "./test-run.ts";
+
+/** If more files have failed, the machine's load is not the reason. */
+const MOST_FILES_TO_REPEAT = 5;
 
 await installPrograms();
 const gate = await step("lint", [process.execPath, "scripts/lint.ts"]);
@@ -13,13 +25,31 @@ const built = await step("build", [process.execPath, "scripts/build.ts"]);
 const parts = await step("parts", [process.execPath, "test/parts/build.ts", "cnitool", "cni-plugins", "kubernetes"]);
 if (!parts) console.log("the tests that need a missing part are skipped");
 
-const groups = [
-  await testGroup({ name: "unit", place: "./src" }),
-  await testGroup({ name: "system", place: "./test" }),
-];
-const total = groups.reduce(addReports, EMPTY_REPORT);
+const first = addReports(await testGroup({ name: "unit", places: ["src"] }), await systemTests());
+const { total, flaky } = await repeatFailedFiles(first);
 
 if (!gate) console.log("not passed: the gate (lint) failed");
 if (!built) console.log("not passed: the build failed");
-printCounts(total);
-process.exit(gate && built && total.failed === 0 ? 0 : 1);
+printCounts(total, flaky);
+process.exit(gate && built && countsOf(total).failed === 0 ? 0 : 1);
+
+async function systemTests(): Promise<TestReport> {
+  let report = EMPTY_REPORT;
+  for (const lanes of assignFiles([...new Bun.Glob("test/**/*.test.ts").scanSync()])) {
+    const output = lanes.length > 1 ? "blocks of a file" : "at once";
+    const reports = await Promise.all(lanes.map(({ name, files }) => testGroup({ name, places: files, output })));
+    report = reports.reduce(addReports, report);
+  }
+  return report;
+}
+
+/**
+ * Runs files with failed tests once more, with nothing beside them: a test may
+ * exceed its limits on an overloaded machine. What failed only at first is listed.
+ */
+async function repeatFailedFiles(before: TestReport): Promise<{ total: TestReport; flaky: readonly string[] }> {
+  const files = failedFiles(before);
+  if (files.length === 0 || files.length > MOST_FILES_TO_REPEAT) return { total: before, flaky: [] };
+  const second = await testGroup({ name: "repeated", places: files });
+  return { total: replaceFailedFiles(before, second), flaky: passedAlone(before, second) };
+}

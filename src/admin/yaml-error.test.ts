@@ -52,6 +52,6 @@ describe("locateYamlError()", () => {
     const started = performance.now();
 
     expect(locate([...lines, 'last: "open', ""].join("\n"))).toStartWith("4001:7: ");
-    expect(performance.now() - started).toBeLessThan(2_000);
+    expect(performance.now() - started).toBeLessThan(10_000);
   });
 });

@@ -9,6 +9,8 @@ import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 const TOOL = builtProgram(identity.adminTool);
 const LIMIT_MILLISECONDS = 1_000;
+/** For tests that measure time: on an overloaded machine the first attempts may take longer. */
+const ATTEMPTS = { retry: 3 };
 
 const directory = temporaryDirectory("admin-stop");
 afterAll(() => directory.remove());
@@ -85,28 +87,36 @@ describe("the interrupted admin tool", () => {
     ["ipam check", "SIGINT", 130],
     ["datastore check -o json", "SIGTERM", 143],
     ["datastore init", "SIGTERM", 143],
-  ] as const)("while etcd is silent, ends within a second: %s, %s", async (words, signal, code) => {
-    const etcd = listenSilently();
-    try {
-      const running = start(words, { ETCD_ENDPOINTS: etcd.endpoint });
-      await etcd.asked;
-      const { milliseconds, ...ended } = await stopBy(signal, running);
+  ] as const)(
+    "while etcd is silent, ends within a second: %s, %s",
+    async (words, signal, code) => {
+      const etcd = listenSilently();
+      try {
+        const running = start(words, { ETCD_ENDPOINTS: etcd.endpoint });
+        await etcd.asked;
+        const { milliseconds, ...ended } = await stopBy(signal, running);
 
-      expect(ended).toEqual({ code, stdout: "", stderr: stoppedBy(signal) });
+        expect(ended).toEqual({ code, stdout: "", stderr: stoppedBy(signal) });
+        expect(milliseconds).toBeLessThan(LIMIT_MILLISECONDS);
+      } finally {
+        etcd.stop();
+      }
+    },
+    ATTEMPTS,
+  );
+
+  test(
+    "while it reads standard input, ends within a second",
+    async () => {
+      const running = start("apply -f -", { DATASTORE_TYPE: "embedded", DATASTORE_PATH: join(directory.path, "none") });
+      await untilCatching(running);
+      const { milliseconds, ...ended } = await stopBy("SIGINT", running);
+
+      expect(ended).toEqual({ code: 130, stdout: "", stderr: stoppedBy("SIGINT") });
       expect(milliseconds).toBeLessThan(LIMIT_MILLISECONDS);
-    } finally {
-      etcd.stop();
-    }
-  });
-
-  test("while it reads standard input, ends within a second", async () => {
-    const running = start("apply -f -", { DATASTORE_TYPE: "embedded", DATASTORE_PATH: join(directory.path, "none") });
-    await untilCatching(running);
-    const { milliseconds, ...ended } = await stopBy("SIGINT", running);
-
-    expect(ended).toEqual({ code: 130, stdout: "", stderr: stoppedBy("SIGINT") });
-    expect(milliseconds).toBeLessThan(LIMIT_MILLISECONDS);
-  });
+    },
+    ATTEMPTS,
+  );
 
   test("while it writes, finishes the write first", async () => {
     const etcd = serveReadsOnly();
@@ -124,19 +134,23 @@ describe("the interrupted admin tool", () => {
     }
   });
 
-  test("while etcd does not respond to its write, says so, and ends at once on a second signal", async () => {
-    const etcd = serveReadsOnly();
-    try {
-      const running = start("datastore init", { ETCD_ENDPOINTS: etcd.endpoint });
-      await etcd.writing;
-      const { code, said, milliseconds } = await stopTwice(running);
+  test(
+    "while etcd does not respond to its write, says so, and ends at once on a second signal",
+    async () => {
+      const etcd = serveReadsOnly();
+      try {
+        const running = start("datastore init", { ETCD_ENDPOINTS: etcd.endpoint });
+        await etcd.writing;
+        const { code, said, milliseconds } = await stopTwice(running);
 
-      expect(code).toBe(143);
-      expect(said).toStartWith("note: a write is in progress");
-      expect(milliseconds).toBeLessThan(LIMIT_MILLISECONDS);
-    } finally {
-      etcd.release();
-      etcd.stop();
-    }
-  });
+        expect(code).toBe(143);
+        expect(said).toStartWith("note: a write is in progress");
+        expect(milliseconds).toBeLessThan(LIMIT_MILLISECONDS);
+      } finally {
+        etcd.release();
+        etcd.stop();
+      }
+    },
+    ATTEMPTS,
+  );
 });

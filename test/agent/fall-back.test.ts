@@ -18,7 +18,7 @@ import { makeSpyIpam } from "./spy-ipam.ts";
 
 const test = testNeeding(hostProblem());
 /** The most that a frozen agent may delay a call. */
-const FROZEN_LIMIT = 5_000;
+const FROZEN_LIMIT = 15_000;
 
 describe("a plugin does its work itself", () => {
   let site: PluginSite;
@@ -34,7 +34,7 @@ describe("a plugin does its work itself", () => {
       site.host.run([...(more.under ?? []), builtProgram()], {
         stdin: JSON.stringify(config),
         environment: environmentOf(command, pod),
-        limitMilliseconds: more.limitMilliseconds ?? 10_000,
+        limitMilliseconds: more.limitMilliseconds ?? 30_000,
       });
     const added = await call("ADD");
     expect(added).toMatchObject({ code: 0, stderr: NOTHING_UNUSUAL });

@@ -22,8 +22,6 @@ const STEP = {
   add: proofSize({ everyDay: 5, soak: 1 }),
   del: proofSize({ everyDay: 3, soak: 1 }),
 };
-/** After this time the caller is stopped, and a second later killed: its grace period is longer. */
-const FROZEN_MILLISECONDS = 100;
 const KILLED = 137;
 const LIMIT = 300_000;
 const IPAMS: readonly { readonly title: string; readonly more: Json }[] = [
@@ -128,8 +126,12 @@ for (const { kind, test } of STORES) {
       const points = await pointsOfAdd(options);
       const agent = await startFaulty(`freeze ${points.length}`);
       const pod = await site.makePod();
-      await site.call("ADD", pod, { ...options, limitMilliseconds: FROZEN_MILLISECONDS });
-      expect(agent.isFrozen()).toBe(true);
+      const pidFile = `${site.host.directory}/caller.pid`;
+      const notesPid = ["sh", "-c", `echo $$ > ${pidFile}; exec "$@"`, "sh"];
+      const calling = site.call("ADD", pod, { ...options, under: notesPid });
+      await pollUntil(() => agent.isFrozen(), "the agent to freeze");
+      await site.host.must(["sh", "-c", `kill -KILL "$(cat ${pidFile})"`]);
+      await calling;
       await site.quietly("DEL", pod, options);
       await agent.signal("CONT");
       await pollUntil(() => agent.served().length === 1, "the agent to go on");

@@ -79,32 +79,33 @@ async function measure(pod: ShapedPod, direction: "ingress" | "egress", rate: nu
   }
 }
 
-/** How many bytes had passed the bucket at a moment. */
+/** How many bytes had passed the bucket at some moment between two times, in seconds; on a busy machine they are far apart. */
 interface Sample {
-  readonly seconds: number;
+  readonly earliest: number;
+  readonly latest: number;
   readonly bytes: number;
 }
 
 async function sampleWhile(running: Bun.Subprocess, pod: ShapedPod, link: string): Promise<readonly Sample[]> {
   const samples: Sample[] = [];
   while (running.exitCode === null) {
-    const asked = performance.now();
+    const earliest = performance.now() / 1000;
     const tc = Bun.spawn(["nsenter", `--net=${pod.host.path}`, "--", "tc", "-s", "-j", "qdisc", "show", "dev", link]);
     const qdiscs: readonly { kind: string; bytes: number }[] = JSON.parse(await new Response(tc.stdout).text());
     const bytes = qdiscs.find(({ kind }) => kind === "tbf")?.bytes ?? 0;
-    samples.push({ seconds: (asked + performance.now()) / 2000, bytes });
+    samples.push({ earliest, latest: performance.now() / 1000, bytes });
     await Promise.race([running.exited, Bun.sleep(100)]);
   }
   return samples;
 }
 
-/** Time starts with the last sample before the data: the control traffic before it is small. */
+/** Time starts with the last sample before the data: the control traffic before it is small. No share is overestimated. */
 function sharesOf(samples: readonly Sample[], bytesPerSecond: number): Omit<Measured, "received"> {
   const talk = (samples[0]?.bytes ?? 0) + 5000;
   const start = samples.findLast(({ bytes }) => bytes < talk);
-  const at = (seconds: number) => samples.find((sample) => sample.seconds >= (start?.seconds ?? 0) + seconds);
+  const at = (seconds: number) => samples.find(({ earliest }) => earliest >= (start?.earliest ?? 0) + seconds);
   const share = (from: Sample | undefined, to: Sample | undefined) =>
-    from === undefined || to === undefined ? 0 : (to.bytes - from.bytes) / (to.seconds - from.seconds) / bytesPerSecond;
+    from === undefined || to === undefined ? 0 : (to.bytes - from.bytes) / (to.latest - from.earliest) / bytesPerSecond;
   return { firstSecond: share(start, at(1)), after: share(at(1), at(SECONDS - 0.3)) };
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { acquireSettings, debianSources } from "../../scripts/bare/apt-settings.ts";
 import { needlessReasons, outcomeOf } from "../../scripts/bare/outcome.ts";
@@ -64,11 +64,11 @@ describe("what an interrupted run leaves in the temporary directory", () => {
   afterAll(() => directory.remove());
   const environment = { ...process.env, TMPDIR: directory.path };
 
-  async function interrupt(command: readonly string[], signOfLife: string): Promise<number> {
+  async function interrupt(command: readonly string[], signOfLife: RegExp): Promise<number> {
     const child = Bun.spawn([...command], { env: environment, stdin: "ignore", stdout: "pipe", stderr: "ignore" });
     const reader = child.stdout.getReader();
     let printed = "";
-    while (!printed.includes(signOfLife)) {
+    while (!signOfLife.test(printed)) {
       const { value, done } = await reader.read();
       if (done) throw new Error(`it ended with ${await child.exited} after: ${printed}`);
       printed += new TextDecoder().decode(value);
@@ -83,14 +83,31 @@ describe("what an interrupted run leaves in the temporary directory", () => {
     const leaves = 'mkdir "$TMPDIR"/vt-etcd-left; echo begun; exec sleep 60';
     const script = `import { step } from ${module}; await step("tests", ["sh", "-c", ${JSON.stringify(leaves)}]);`;
 
-    expect(await interrupt([process.execPath, "-e", script], "begun")).toBe(130);
+    expect(await interrupt([process.execPath, "-e", script], /begun/)).toBe(130);
     expect(readdirSync(directory.path)).toEqual([]);
+  });
+
+  test("is nothing of tests in two lanes, which both end", async () => {
+    const module = JSON.stringify(join(import.meta.dir, "../../scripts/test-run.ts"));
+    const pids = temporaryDirectory("lanes");
+    const says = 'echo $$ > "$PIDS/$0"; echo a.test.ts:; echo begun; echo b.test.ts:; exec sleep 60';
+    const script = `import { step } from ${module};
+      const options = { output: "blocks of a file", environment: { PIDS: ${JSON.stringify(pids.path)} } };
+      const lane = (name) => step(name, ["sh", "-c", ${JSON.stringify(says)}, name], options);
+      await Promise.all([lane("one"), lane("two")]);`;
+
+    expect(await interrupt([process.execPath, "-e", script], /begun[\s\S]*begun/)).toBe(130);
+    const left = readdirSync(pids.path).filter((name) =>
+      existsSync(`/proc/${readFileSync(join(pids.path, name), "utf8").trim()}`),
+    );
+    pids.remove();
+    expect([left, readdirSync(directory.path)]).toEqual([[], []]);
   });
 
   testNeeding(root, program("mmdebstrap"))("is nothing of make bare", async () => {
     const command = [process.execPath, join(import.meta.dir, "../../scripts/bare.ts")];
 
-    expect(await interrupt(command, "bare: installs a Debian")).toBe(130);
+    expect(await interrupt(command, /bare: installs a Debian/)).toBe(130);
     expect(readdirSync(directory.path)).toEqual([]);
   });
 });

@@ -154,7 +154,7 @@ describe("requests to the API", () => {
   });
 
   testServer("use another connection after one that went silent", async () => {
-    const limits = { attemptMilliseconds: 300, wholeMilliseconds: 600, briefMilliseconds: 200 };
+    const limits = { attemptMilliseconds: 1_500, wholeMilliseconds: 3_000, briefMilliseconds: 200 };
     const client = await openKubeClient({ kubeconfigs: [server.adminKubeconfig] }, meansWith({ limits }));
     expect(await client.request(NAMESPACE)).toMatchObject({ status: 200 });
     server.apiServer.signal("SIGSTOP");

@@ -39,7 +39,7 @@ describe("a readiness gate", () => {
   const gate = (url: string, environment: CallOptions["environment"] = {}): CallOptions => ({
     config: site.config({ readiness_gates: [url] }),
     environment,
-    limitMilliseconds: 3_000,
+    limitMilliseconds: 20_000,
   });
   const opens = async (options: CallOptions) => {
     const pod = await site.makePod();

@@ -18,7 +18,7 @@ export async function sctpPortSeen(from: string, to: string, target: string, por
   if (libc.connect(sender, address, address.length) < 0) throw new Error("connect failed");
   if (libc.sendto(sender, packet, packet.length, 0) < 0) throw new Error("sendto failed");
   const buffer = new Uint8Array(200);
-  await pollUntil(() => libc.recv(receiver, buffer, buffer.length, DO_NOT_WAIT) > 0, "an SCTP packet", 2_000);
+  await pollUntil(() => libc.recv(receiver, buffer, buffer.length, DO_NOT_WAIT) > 0, "an SCTP packet");
   return new DataView(buffer.buffer).getUint16(IP_HEADER + 2);
 }
 

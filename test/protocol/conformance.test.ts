@@ -46,7 +46,7 @@ describe("VERSION", () => {
 
   test("prints the versions while stdin stays open and silent", async () => {
     const child = Bun.spawn([builtProgram()], { env: { CNI_COMMAND: "VERSION" }, stdin: "pipe", stdout: "pipe" });
-    const late = Bun.sleep(1_000).then(() => "late");
+    const late = Bun.sleep(20_000).then(() => "late");
 
     expect(await Promise.race([child.exited, late])).toBe(0);
     child.stdin.end();

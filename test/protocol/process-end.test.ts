@@ -54,7 +54,7 @@ describe("the output", () => {
   });
 
   test("is followed by the end of the process although timers and sockets are open", async () => {
-    const late = Bun.sleep(5_000).then(() => "late");
+    const late = Bun.sleep(20_000).then(() => "late");
 
     expect(await Promise.race([runPlugin(SPY, add("lingers")), late])).toMatchObject({ exitCode: 0 });
   });

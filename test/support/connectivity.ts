@@ -9,7 +9,7 @@ export type Execute = (command: readonly string[]) => Promise<unknown>;
 export async function pingEach(execute: Execute, addresses: readonly string[]): Promise<void> {
   for (const address of addresses) {
     const ping = ["/bin/busybox", address.includes(":") ? "ping6" : "ping", "-c", "1", "-W", "1", address];
-    await pollUntil(async () => (await execute(ping)) !== undefined, `a reply from ${address}`, 5_000);
+    await pollUntil(async () => (await execute(ping)) !== undefined, `a reply from ${address}`);
   }
 }
 
@@ -22,6 +22,6 @@ export async function fetchFromHost(host: Host, address: string, port: number, p
     body = answer.split("\r\n\r\n")[1] ?? "";
     return body !== "";
   };
-  await pollUntil(answered, `an HTTP response from ${address}:${port}`, 5_000);
+  await pollUntil(answered, `an HTTP response from ${address}:${port}`);
   return body;
 }

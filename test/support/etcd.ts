@@ -3,8 +3,9 @@
  * or without the JSON gateway. They end with the test run, and the next run removes
  * what a killed one left.
  */
+import { randomInt } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { temporaryDirectory } from "./temporary-directory.ts";
 
@@ -163,20 +164,26 @@ function requestsIn(metrics: string): Readonly<Record<string, number>> {
   return counts;
 }
 
+/** Below the ports of outgoing connections, one of which could otherwise use a server's port while the server restarts. */
+const LISTENING_PORTS = { first: 10_000, count: 22_000 };
+
 export async function freePorts(count: number): Promise<readonly number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer().listen(0, "127.0.0.1");
-      await new Promise((resolve) => server.once("listening", resolve));
-      return server;
-    }),
-  );
-  const ports = servers.map((server) => {
-    const address = server.address();
-    return typeof address === "object" && address ? address.port : 0;
-  });
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
+  const servers = new Map<number, Server>();
+  while (servers.size < count) {
+    const port = LISTENING_PORTS.first + randomInt(LISTENING_PORTS.count);
+    const server = await listenAt(port);
+    if (server !== undefined) servers.set(port, server);
+  }
+  await Promise.all(Array.from(servers.values(), (server) => new Promise((resolve) => server.close(resolve))));
+  return [...servers.keys()];
+}
+
+/** `undefined` if the port is in use. */
+function listenAt(port: number): Promise<Server | undefined> {
+  const { promise, resolve } = Promise.withResolvers<Server | undefined>();
+  const server = createServer().once("error", () => resolve(undefined));
+  server.listen(port, "127.0.0.1", () => resolve(server));
+  return promise;
 }
 
 /** The leader of the cluster. */

@@ -51,7 +51,7 @@ export async function expectTraces(host: Host, network: NetworkUnderTest, before
     after = await tracesOf(host, network);
     return Bun.deepEquals(after, before);
   };
-  await pollUntil(same, "the traces to vanish", 5_000).catch(() => expect(after).toEqual(before));
+  await pollUntil(same, "the traces to vanish").catch(() => expect(after).toEqual(before));
 }
 
 /** Processes of the host itself and of this inspection; "exe": the admin tool, which the node agent runs at its start. */

@@ -30,6 +30,6 @@ describe("unifiedDiff()", () => {
     const long = Array.from({ length: 20_000 }, (_, index) => `line ${index}\n`).join("");
 
     expect(diff(long, numbers(20_000)).split("\n")).toHaveLength(40_004);
-    expect(performance.now() - started).toBeLessThan(5_000);
+    expect(performance.now() - started).toBeLessThan(10_000);
   });
 });

@@ -39,14 +39,19 @@ describe("PersistentMap", () => {
 
   test("changes one key of 20,000 without copying them", () => {
     const map = filled(20_000);
-    const rounds = 300;
-    const start = performance.now();
-    for (let round = 0; round < rounds; round++) map.with([[`/key/${round}`, -1]]);
-    const perChange = (performance.now() - start) / rounds;
-    const copyStart = performance.now();
-    for (let round = 0; round < 3; round++) new Map(map);
-    const perCopy = (performance.now() - copyStart) / 3;
+    const perChange = fastestOf(300, (round) => map.with([[`/key/${round}`, -1]]));
+    const perCopy = fastestOf(3, () => new Map(map));
 
     expect(perChange).toBeLessThan(perCopy / 20);
   });
 });
+
+/** In milliseconds. Other load on the machine slows down some rounds, but not all. */
+function fastestOf(rounds: number, work: (round: number) => unknown): number {
+  const times = Array.from({ length: rounds }, (_, round) => {
+    const start = performance.now();
+    work(round);
+    return performance.now() - start;
+  });
+  return Math.min(...times);
+}
