@@ -3,10 +3,11 @@
  * with a gateway that knows no pod. Only the packages and the image are there before.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { buildPackage } from "../../scripts/deb/build-package.ts";
 import { identity } from "../../src/identity.ts";
+import { openDocsPage } from "../support/docs-page.ts";
 import { type Host, openHost } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { BIN_DIRECTORY } from "../support/network-under-test.ts";
@@ -14,24 +15,13 @@ import { podmanProblem } from "../support/podman.ts";
 import { makeRootfs } from "../support/rootfs.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 
-const page = readFileSync(join(import.meta.dir, "../../docs/podman.md"), "utf8");
 const needs = [podmanProblem(), program("dpkg-deb"), program("curl"), program("tc")];
 const testPage = testNeeding(...needs);
 
-/** The commands below each heading, without those that download or build something. */
-const sections = new Map(
-  page
-    .split(/^## /m)
-    .slice(1)
-    .map((section) => {
-      const blocks = [...section.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, script = ""]) => script);
-      return [section.slice(0, section.indexOf("\n")), blocks.join("").replace(/^(apt-get|make) .*$/gm, "")] as const;
-    }),
-);
+const page = openDocsPage("podman.md", { without: /^(apt-get|make) .*$/gm });
 
 describe("the page about podman", () => {
   let host: Host;
-  const typed = new Set<string>();
   beforeAll(async () => {
     if (needs.some((need) => need !== undefined)) return;
     host = await openHost();
@@ -39,12 +29,7 @@ describe("the page about podman", () => {
   });
   afterAll(() => host?.[Symbol.asyncDispose]());
 
-  /** Runs the commands of a section; all must succeed. Returns what they print. */
-  async function type(title: string): Promise<string> {
-    typed.add(title);
-    const script = `exec 2>&1; cd ${host.directory}\n${sections.get(title)}`;
-    return host.must(["bash", "-eo", "pipefail", "-c", script], { limitMilliseconds: 60_000 });
-  }
+  const type = (title: string) => page.type(title, { host });
 
   testPage("installs the package", async () => {
     expect(await type("Install")).toContain(`Setting up ${identity.product}`);
@@ -88,7 +73,7 @@ describe("the page about podman", () => {
   });
 
   testPage("has no section that is not tried", () => {
-    expect([...sections].filter(([title, script]) => script.trim() !== "" && !typed.has(title))).toEqual([]);
+    expect(page.untried()).toEqual([]);
   });
 });
 

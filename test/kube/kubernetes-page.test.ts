@@ -1,0 +1,135 @@
+/**
+ * docs/kubernetes.md is true: its commands are run in their order, on a real control plane and a node without a network.
+ * The administrator's commands run on the node as well, with the administrator's kubeconfig.
+ */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { buildPackage } from "../../scripts/deb/build-package.ts";
+import { identity } from "../../src/identity.ts";
+import { openDocsPage } from "../support/docs-page.ts";
+import { type HostDaemon, startHostDaemon } from "../support/host-daemon.ts";
+import { kubeProgram } from "../support/kube-apiserver.ts";
+import { type KubeCluster, kubeClusterProblem, openKubeCluster } from "../support/kube-cluster.ts";
+import { AGNHOST_IMAGE } from "../support/kube-images.ts";
+import type { KubeNode } from "../support/kube-node.ts";
+import { program, testNeeding } from "../support/needs.ts";
+import { anyUpstreamPlugins, BIN_DIRECTORY } from "../support/network-under-test.ts";
+import { builtProgram } from "../support/run-plugin.ts";
+
+const needs = [kubeClusterProblem(), program("dpkg-deb")];
+const testPage = testNeeding(...needs);
+const page = openDocsPage("kubernetes.md");
+
+const ADMIN_CONFIG = "/etc/kubernetes/admin.conf";
+
+describe("the page about Kubernetes", () => {
+  let cluster: KubeCluster;
+  let node: KubeNode;
+  let agent: HostDaemon;
+  beforeAll(async () => {
+    if (needs.some((need) => need !== undefined)) return;
+    cluster = await openKubeCluster();
+    node = await cluster.addNode({ name: "node-1" });
+    await prepare(cluster, node);
+  });
+  afterAll(() => cluster?.[Symbol.asyncDispose]());
+
+  const typeOnNode = (title: string) => page.type(title, { host: node.host, replacing: examples() });
+  const typeAsAdministrator = (title: string, environment: Readonly<Record<string, string>> = {}) =>
+    page.type(title, {
+      host: node.host,
+      replacing: examples(),
+      environment: { KUBECONFIG: ADMIN_CONFIG, ...environment },
+    });
+  const examples = () => ({ IMAGE: AGNHOST_IMAGE, "http://10.0.0.10:2379": cluster.server.etcdEndpoint });
+
+  testPage("prepares the cluster", async () => {
+    expect(await typeAsAdministrator("Once per cluster")).toContain("Initialized the datastore");
+    expect(await typeAsAdministrator("The pools", { DATASTORE_TYPE: "kubernetes" })).toMatch(
+      /^ippool\/default-ipv4 created$/m,
+    );
+    await typeAsAdministrator("The kubeconfig of the plugin");
+
+    const kubeconfig = readFileSync(
+      node.host.view(join(node.host.directory, `${identity.product}-kubeconfig`)),
+      "utf8",
+    );
+    expect(kubeconfig).not.toContain("client-key-data");
+  });
+
+  testPage("makes a node Ready, and registers it with the kubelet's kubeconfig", async () => {
+    await typeOnNode("On every node");
+    agent = startHostDaemon(node.host, "agent", [join(BIN_DIRECTORY, identity.nodeAgent)]);
+    const printed = await typeOnNode("Check and register the node");
+
+    expect(printed).toContain(".conflist: ok");
+    expect(printed).toMatch(/^ok +ready /m);
+    expect(printed).toMatch(/^node\/node-1 updated$/m);
+  });
+
+  testPage("runs a pod", async () => {
+    const printed = await typeAsAdministrator("Run a pod");
+
+    expect(printed).toMatch(/^web +1\/1 +Running .* 10\.244\.\d+\.\d+ /m);
+    expect(printed).toMatch(/^default .* web +node-1 +10\.244\.\d+\.\d+\/32,fd00:244::\S+\/128 /m);
+    expect(printed).toContain("2 addresses in use, 1 handle: no problems");
+  });
+
+  testPage("removes it, and leaves nothing in the cluster and on the node", async () => {
+    await typeAsAdministrator("Remove it from the cluster");
+    await agent.kill();
+    await typeOnNode("Remove it from a node");
+
+    expect(await cluster.server.kubectl(["get", "crds", "--output=name"])).toBe("");
+    expect(
+      await cluster.server.kubectl(["get", "node", "node-1", "--output=jsonpath={.metadata.annotations}"]),
+    ).not.toContain(identity.apiGroup);
+    const left = ["/etc/cni/net.d", BIN_DIRECTORY].flatMap((directory) => readdirSync(node.host.view(directory)));
+    expect(left).toEqual(["loopback"]);
+  });
+
+  testPage("does the same with etcd, without the node agent", async () => {
+    await typeAsAdministrator("With etcd: once per cluster");
+    await typeAsAdministrator("The pools", { ETCD_ENDPOINTS: cluster.server.etcdEndpoint });
+    await typeAsAdministrator("The kubeconfig of the plugin");
+    await typeOnNode("On every node");
+    await typeOnNode("With etcd: on every node");
+    const printed = await typeAsAdministrator("Run a pod");
+
+    expect(printed).toMatch(/^default .* web +node-1 +10\.244\.\d+\.\d+\/32,fd00:244::\S+\/128 /m);
+    expect(printed).toContain("2 addresses in use, 1 handle: no problems");
+  });
+
+  testPage("has no section that is not tried", () => {
+    expect(page.untried()).toEqual([]);
+  });
+});
+
+/** What a machine has before: kubectl, `loopback` for the CRI, the files of this repository and of kubeadm, a /usr to write to. */
+async function prepare({ server }: KubeCluster, { host, name }: KubeNode): Promise<void> {
+  const script = `
+mkdir -p /run/usr/upper /run/usr/work ${host.directory}/dist
+mount -t overlay vt -o lowerdir=/usr,upperdir=/run/usr/upper,workdir=/run/usr/work /usr
+ln -s ${kubeProgram("kubectl")} /usr/local/bin/kubectl
+cp ${await anyUpstreamPlugins()}/loopback ${BIN_DIRECTORY}
+ln -s ${join(import.meta.dir, "../../deploy")} ${host.directory}/deploy
+ln -s ${builtProgram(identity.adminTool)} /usr/local/bin/${identity.adminTool}
+`;
+  await host.must(["sh", "-ec", script]);
+  Bun.spawnSync(["cp", "-a", "/var/lib/dpkg", host.view("/var/lib/dpkg")]);
+  host.writeFile(ADMIN_CONFIG, readFileSync(server.adminKubeconfig, "utf8"));
+  host.writeFile(
+    "/etc/kubernetes/kubelet.conf",
+    readFileSync(join(server.directory, `node-${name}.kubeconfig`), "utf8"),
+  );
+  await buildPackage({
+    names: identity,
+    version: "1.2.3",
+    architecture: process.arch === "x64" ? "amd64" : process.arch,
+    maintainer: "Test <test@example.org>",
+    executable: builtProgram(identity.product),
+    folder: host.view(join(host.directory, "dist")),
+    time: 1_700_000_000,
+  });
+}

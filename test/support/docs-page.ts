@@ -1,0 +1,55 @@
+/** Types the commands of a page of `docs/` on a host, so that the page stays true. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Host, RunOptions } from "./host.ts";
+
+export interface DocsPage {
+  /** Runs the commands of a section; all must succeed. Returns what they print, on stdout and stderr. */
+  type(title: string, where: TypingPlace): Promise<string>;
+  /** The sections whose commands were not run. */
+  untried(): readonly string[];
+}
+
+interface TypingPlace extends Pick<RunOptions, "environment"> {
+  readonly host: Host;
+  /** What the reader writes instead of an example in the page. */
+  readonly replacing?: Readonly<Record<string, string>>;
+}
+
+const LIMIT_MILLISECONDS = 100_000;
+
+/** `without`: commands that download or build something. */
+export function openDocsPage(file: string, { without }: { readonly without?: RegExp } = {}): DocsPage {
+  const page = readFileSync(join(import.meta.dir, "../../docs", file), "utf8");
+  const sections = sectionsOf(page, without);
+  const typed = new Set<string>();
+  return {
+    type(title, { host, replacing = {}, environment = {} }) {
+      typed.add(title);
+      const commands = sections.get(title);
+      if (commands === undefined) throw new Error(`docs/${file} has no section "${title}"`);
+      const script = Object.entries(replacing).reduce((text, [from, to]) => text.replaceAll(from, to), commands);
+      const command = ["bash", "-eo", "pipefail", "-c", `exec 2>&1; cd ${host.directory}\n${script}`];
+      return host.must(command, { environment, limitMilliseconds: LIMIT_MILLISECONDS });
+    },
+    untried: () => [...sections].flatMap(([title, script]) => (script.trim() === "" || typed.has(title) ? [] : title)),
+  };
+}
+
+/** The commands below each heading, in their order. */
+function sectionsOf(page: string, without: RegExp | undefined): ReadonlyMap<string, string> {
+  const sections = page.split(/^## /m).slice(1);
+  return new Map(
+    sections.map((section) => {
+      const blocks = [...section.matchAll(/^( *)```sh\n([\s\S]*?)^ *```$/gm)];
+      const commands = blocks.map(([, indent = "", script = ""]) =>
+        script.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
+      );
+      const all = commands.join("");
+      return [
+        section.slice(0, section.indexOf("\n")),
+        without === undefined ? all : all.replaceAll(without, ""),
+      ] as const;
+    }),
+  );
+}
