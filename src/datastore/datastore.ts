@@ -23,7 +23,14 @@ export type Wanted = (
       /** The object of the orchestrator's API as the caller has just read it: used once instead of a request. */
       readonly seen?: string;
     }
-  | { readonly kind: "prefix"; readonly prefix: string; readonly limit?: number; readonly after?: string }
+  | {
+      readonly kind: "prefix";
+      readonly prefix: string;
+      readonly limit?: number;
+      readonly after?: string;
+      /** Only records of this node are needed: a store that can select them leaves out the others. */
+      readonly node?: string;
+    }
 ) & {
   /**
    * For `transact()`: the decision may not need it, and asks for it if it does. A store that needs a request for each
@@ -42,12 +49,21 @@ export interface Snapshot {
   readonly answers: readonly (readonly Entry[])[];
 }
 
-/** One change of a commit. The comment names the reasons for which it may be refused. */
+/**
+ * One change of a commit. The comment names the reasons for which it may be refused. `node`: whose record it is, if
+ * neither key nor value says so; a store that selects by node keeps it beside the value, also through later changes.
+ */
 export type Change =
   /** "exists" */
-  | { readonly kind: "create"; readonly key: string; readonly value: string }
+  | { readonly kind: "create"; readonly key: string; readonly value: string; readonly node?: string }
   /** "stale" or "missing" */
-  | { readonly kind: "update"; readonly key: string; readonly value: string; readonly revision: string }
+  | {
+      readonly kind: "update";
+      readonly key: string;
+      readonly value: string;
+      readonly revision: string;
+      readonly node?: string;
+    }
   /** "stale" or "missing" */
   | { readonly kind: "delete"; readonly key: string; readonly revision: string }
   /** never refused */

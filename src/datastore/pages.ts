@@ -19,6 +19,8 @@ export interface Paging {
    * reads the present state anyway (see `Datastore.read()`). Absent: each page has its own revision.
    */
   readonly at?: string | "first page";
+  /** Only records of this node are needed. */
+  readonly node?: string;
 }
 
 /** Yields at least one page, which may be empty. */
@@ -27,11 +29,17 @@ export async function* pagesBelow(
   prefix: string,
   paging: Paging = {},
 ): AsyncGenerator<Page> {
-  const { size = PAGE_SIZE } = paging;
+  const { size = PAGE_SIZE, node } = paging;
   let at = paging.at === "first page" ? undefined : paging.at;
   let after: string | undefined;
   for (;;) {
-    const wanted: Wanted = { kind: "prefix", prefix, limit: size, ...(after === undefined ? {} : { after }) };
+    const wanted: Wanted = {
+      kind: "prefix",
+      prefix,
+      limit: size,
+      ...(after === undefined ? {} : { after }),
+      ...(node === undefined ? {} : { node }),
+    };
     const { answers, revision } = await store.read([wanted], at);
     const entries = answers[0] ?? [];
     yield { entries, revision };

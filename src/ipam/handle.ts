@@ -38,7 +38,7 @@ export function changesToTake(view: View, handle: string, taken: readonly IPAMBl
   const exact = countsAfter(view, handle, taken);
   const raised = raisedCounts(stored?.blocks ?? {}, exact, surplus, taken);
   return {
-    before: handleRecordChange(handle, raised, stored?.revision),
+    before: handleRecordChange(handle, raised, { revision: stored?.revision, node: view.node }),
     after: [...surplus.map(touchOf), ...(isSameCounts(raised, exact) ? [] : [handleRewrite(handle, exact)])],
   };
 }
@@ -70,7 +70,7 @@ function recount(view: View, handle: string, counts: Counts, left: readonly IPAM
   const stored = view.handle(handle);
   const isLeftover = stored !== undefined && Object.keys(counts).length === 0;
   if (isLeftover || !isSameCounts(stored?.blocks ?? {}, counts)) {
-    return handleRecordChange(handle, counts, stored?.revision);
+    return handleRecordChange(handle, counts, { revision: stored?.revision });
   }
   if (stored === undefined || left.length === 0) return [];
   return [{ kind: "expect", key: handleKey(handle), revision: stored.revision }];

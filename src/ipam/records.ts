@@ -127,15 +127,21 @@ export function handleRewrite(handle: string, blocks: Readonly<Record<string, nu
   return { ...rewrite(handleKey(handle)), value: writeHandle({ blocks, deleted: false }) };
 }
 
-/** Sets the counts of the handle; a handle without addresses is deleted. */
+/** Sets the counts of the handle; a handle without addresses is deleted. `node`: where the addresses are used. */
 export function handleRecordChange(
   handle: string,
   blocks: Readonly<Record<string, number>>,
-  revision: string | undefined,
+  { revision, node }: { readonly revision: string | undefined; readonly node?: string },
 ): readonly Change[] {
   const key = handleKey(handle);
-  if (Object.keys(blocks).length > 0) return [written(key, writeHandle({ blocks, deleted: false }), revision)];
-  return revision === undefined ? [] : [{ kind: "delete", key, revision }];
+  if (Object.keys(blocks).length === 0) return revision === undefined ? [] : [{ kind: "delete", key, revision }];
+  const value = writeHandle({ blocks, deleted: false });
+  const ofNode = node === undefined ? {} : { node };
+  return [
+    revision === undefined
+      ? { kind: "create", key, value, ...ofNode }
+      : { kind: "update", key, value, revision, ...ofNode },
+  ];
 }
 
 function rewrite(key: string): Rewrite {

@@ -55,7 +55,7 @@ export function wantedBlocks(likely: readonly string[], again: readonly string[]
 export class View {
   constructor(
     private readonly facts: Facts,
-    private readonly node: string,
+    readonly node: string,
   ) {}
 
   pools(): readonly Pool[] {

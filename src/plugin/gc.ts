@@ -106,14 +106,14 @@ async function collectEndpoints(keep: Keep, session: Session, failures: Failures
 
 /**
  * With another IPAM plugin, and for addresses without IPAM, nothing but the endpoints themselves names their namespaces:
- * all of them are read, in pages.
+ * all of them are read, in pages; on the orchestrator's API those of this node.
  */
 async function* endpointsOfNode(store: Datastore, { config, node }: Session): AsyncGenerator<readonly Entry[]> {
   if (config.ipam.type === identity.ipamType && !config.features.ipAddrsNoIpam) {
     yield [...(await readNodeRecords(store, node)).endpoints.values()];
     return;
   }
-  for await (const { entries } of pagesBelow(store, resourcesPrefix("workloadendpoints"))) yield entries;
+  for await (const { entries } of pagesBelow(store, resourcesPrefix("workloadendpoints"), { node })) yield entries;
 }
 
 /** The runtime's list only concerns its own node. */

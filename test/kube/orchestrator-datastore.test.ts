@@ -19,6 +19,11 @@ interface Pod {
   readonly metadata: { readonly annotations?: Readonly<Record<string, string>>; readonly resourceVersion: string };
 }
 
+interface Handle {
+  readonly metadata: { readonly labels?: Readonly<Record<string, string>> };
+  readonly spec: Readonly<Record<string, unknown>>;
+}
+
 const podOf = ({ name }: KubePod) => site.server.get<Pod>("pod", name, `--namespace=${NAMESPACE}`);
 const annotationsOf = async (pod: KubePod) => (await podOf(pod)).metadata.annotations ?? {};
 const resources = async (kind: string) =>
@@ -125,6 +130,38 @@ describe("ADD and DEL with the orchestrator's API as the datastore", () => {
     expect({ code, stdout, stderr }).toMatchObject({ code: 0 });
     expect(await resources("ipamhandles")).toEqual([]);
     expect(await annotationsOf(pod)).toMatchObject({ "cni.vendor.org/podIP": "" });
+  });
+
+  testSite("GC lists only what belongs to its node, and removes handles that a killed ADD left there", async () => {
+    const pod = await site.makePod("collector");
+    await site.add(pod);
+    const made = await site.server.get<Handle>("ipamhandle", `net.${pod.containerId}`);
+    expect(made.metadata.labels).toEqual({ "vendor.org/node": NODE });
+    const left = (container: string, node: string) => ({
+      apiVersion: "vendor.org/v3",
+      kind: "IPAMHandle",
+      metadata: { name: `net.${container}`, labels: { "vendor.org/node": node } },
+      spec: { ...made.spec, handleID: `net.${container}` },
+    });
+    const items = [left("killed", NODE), left("elsewhere", "node-2")];
+    await site.server.apply(JSON.stringify({ apiVersion: "v1", kind: "List", items }));
+    const audit = site.server.startAudit();
+    const valid = [{ containerID: pod.containerId, ifname: "eth0" }];
+    const noIpam = { feature_control: { ip_addrs_no_ipam: true } };
+    for (const more of [{}, noIpam]) {
+      const config = site.config({ ...more, "cni.dev/valid-attachments": valid });
+      expect(await site.call("GC", pod, config)).toMatchObject({ code: 0 });
+    }
+
+    const lists = audit.requests(site.user).filter(({ verb }) => verb === "list");
+    const whole = lists.filter(({ uri }) => !/[?&](label|field)Selector=/.test(uri)).map(({ resource }) => resource);
+    expect([...new Set(whole)]).toEqual(["ippools"]);
+    expect(await resources("ipamhandles")).toEqual(
+      ["ipamhandle.vendor.org/net.elsewhere", `ipamhandle.vendor.org/net.${pod.containerId}`].toSorted(),
+    );
+    await site.server.kubectl(["delete", "ipamhandle", "net.elsewhere"]);
+    await site.del(pod);
+    expect(await resources("ipamhandles")).toEqual([]);
   });
 });
 

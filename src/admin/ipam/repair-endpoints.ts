@@ -76,7 +76,7 @@ export async function allocateToEndpoint(address: Address, context: RepairContex
 function countedChanges(handle: string, block: IPAMBlock, entry: Entry | undefined): readonly OrderedChange[] {
   const stored = entry && decodeHandle(entry);
   const counts = { ...stored?.blocks, [blockName(block.cidr)]: ordinalsOf(block, { handle }).length };
-  return handleRecordChange(handle, counts, stored?.revision);
+  return handleRecordChange(handle, counts, { revision: stored?.revision });
 }
 
 /** The block that the address is in, or would be in. */

@@ -116,7 +116,7 @@ async function countToo(store: Datastore, handle: string, blocks: readonly IPAMB
     const count = ordinalsOf(block, { handle }).length;
     if (count > 0) counts[name] = Math.max(counts[name] ?? 0, count);
   }
-  return (await store.commit(handleRecordChange(handle, counts, stored?.revision))).ok;
+  return (await store.commit(handleRecordChange(handle, counts, { revision: stored?.revision }))).ok;
 }
 
 async function changesToDelete(

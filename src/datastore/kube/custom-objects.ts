@@ -32,8 +32,10 @@ export interface CustomKind {
   readonly path: string;
   /** The name of the object with this key; `undefined` if the key is not one of this kind. */
   readonly nameOf: (key: string) => string | undefined;
-  /** A selector of the objects with keys below the prefix; by default the whole kind is listed. */
-  readonly selectorOf?: (prefix: string) => Readonly<Record<string, string>> | undefined;
+  /** A selector of the objects with keys below the prefix, or of those of one node; by default the whole kind is listed. */
+  readonly selectorOf?: (prefix: string, node: string | undefined) => Readonly<Record<string, string>> | undefined;
+  /** Labels of the records of a node whose changes name it. */
+  readonly labelsOfNode?: (node: string) => Readonly<Record<string, string>>;
   readonly encode: (key: string, value: string) => EncodedRecord;
   readonly decode: (object: ApiObject) => ObjectRecord | undefined;
   readonly traits?: Pick<KindMapping, "protection" | "needsProtection" | "order">;
@@ -53,9 +55,14 @@ export function customObjects(kind: CustomKind, { writeAnnotation, newMark }: Cu
     return name === undefined ? undefined : `${path}/${name}`;
   };
 
-  const writing = (method: "POST" | "PUT", key: string, value: string, existing: Existing): Writing => {
+  const writing = (
+    method: "POST" | "PUT",
+    { key, value, node }: { readonly key: string; readonly value: string; readonly node: string | undefined },
+    existing: Existing,
+  ): Writing => {
     const mark = newMark();
     const encoded = kind.encode(key, value);
+    const ofNode = node === undefined ? undefined : kind.labelsOfNode?.(node);
     if (existing?.metadata.deletionTimestamp !== undefined && encoded.metadata === undefined) {
       throw beingDeleted(kind, existing);
     }
@@ -64,7 +71,7 @@ export function customObjects(kind: CustomKind, { writeAnnotation, newMark }: Cu
       ...carried(existing),
       ...encoded.metadata,
       name: kind.nameOf(key),
-      labels: { ...labels, ...encoded.labels },
+      labels: { ...labels, ...encoded.labels, ...ofNode },
       annotations: { ...annotations, [writeAnnotation]: mark },
       ...(existing === undefined ? {} : preconditionsOf(existing)),
     };
@@ -84,16 +91,16 @@ export function customObjects(kind: CustomKind, { writeAnnotation, newMark }: Cu
     ...kind.traits,
     prefix,
     path: pathOf,
-    collections: (below): readonly Collection[] => {
-      const query = kind.selectorOf?.(below);
+    collections: (below, node): readonly Collection[] => {
+      const query = kind.selectorOf?.(below, node);
       return [query === undefined ? { path } : { path, query }];
     },
     record: (object) => {
       const record = kind.decode(object);
       return record && kind.nameOf(record.key) === object.metadata.name ? record : undefined;
     },
-    create: (key, value) => writing("POST", key, value, undefined),
-    update: (key, value, existing) => writing("PUT", key, value, existing),
+    create: (key, value, _, node) => writing("POST", { key, value, node }, undefined),
+    update: (key, value, existing, node) => writing("PUT", { key, value, node }, existing),
     remove: (_, existing) => ({
       request: {
         method: "DELETE",

@@ -123,6 +123,9 @@ function handleKind(): CustomKind {
       const parts = parseKey(key);
       return parts?.kind === "handle" ? objectName(parts.handleId) : undefined;
     },
+    // GC of a node looks at its own handles only, and neither their names nor their counts tell whose they are.
+    selectorOf: (_, node) => (node === undefined ? undefined : { labelSelector: `${NODE_LABEL}=${labelValue(node)}` }),
+    labelsOfNode: (node) => ({ [NODE_LABEL]: labelValue(node) }),
     encode: (key, value) => {
       const { handleId } = requireParts(key, "handle");
       return { members: `"spec":${JSON.stringify({ handleID: handleId, ...fieldsOf(value, key) })}` };

@@ -53,11 +53,12 @@ export interface KindMapping {
   readonly existsBefore?: true;
   /** The path of the object with this key; `undefined` if there cannot be one. */
   readonly path: (key: string) => string | undefined;
-  /** Where the objects with keys below a prefix are: the kind's own prefix, or a longer one. */
-  readonly collections: (prefix: string) => readonly Collection[];
+  /** Where the objects with keys below a prefix are: the kind's own prefix, or a longer one. `node`: only its objects are needed. */
+  readonly collections: (prefix: string, node?: string) => readonly Collection[];
   readonly record: (object: ApiObject) => ObjectRecord | undefined;
-  readonly create: (key: string, value: string, existing: Existing) => Writing;
-  readonly update: (key: string, value: string, existing: ApiObject) => Writing;
+  /** `node`: whose record it is, if the change says so. */
+  readonly create: (key: string, value: string, existing: Existing, node?: string) => Writing;
+  readonly update: (key: string, value: string, existing: ApiObject, node?: string) => Writing;
   readonly remove: (key: string, existing: ApiObject) => Writing;
 }
 

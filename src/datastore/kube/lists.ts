@@ -22,6 +22,7 @@ export interface Listed {
 }
 
 type Prefix = Extract<Wanted, { readonly kind: "prefix" }>;
+type WholePrefix = Pick<Prefix, "prefix" | "node">;
 
 export interface ListsMeans {
   readonly api: Api;
@@ -31,7 +32,7 @@ export interface ListsMeans {
 }
 
 export class Lists {
-  /** What follows the last page of a list, by prefix and last key. */
+  /** What follows the last page of a list, by what was listed and its last key. */
   private readonly rest = new Map<string, Listed>();
   /** Lists that were requested before they are read, by prefix. */
   private readonly prefetched = new Map<string, Promise<Listed>>();
@@ -39,25 +40,25 @@ export class Lists {
   constructor(private readonly means: ListsMeans) {}
 
   prefetch(prefix: string): void {
-    const listing = this.list(prefix);
+    const listing = this.list({ prefix });
     listing.catch(() => {});
     this.prefetched.set(prefix, listing);
   }
 
-  async read({ prefix, limit, after }: Prefix): Promise<Listed> {
-    const kept = after === undefined ? this.takePrefetched(prefix) : this.takeRest(prefix, after);
-    const { revision, entries } = (await kept) ?? (await this.list(prefix));
+  async read({ limit, after, ...wanted }: Prefix): Promise<Listed> {
+    const kept = after === undefined ? this.takePrefetched(wanted) : this.takeRest(wanted, after);
+    const { revision, entries } = (await kept) ?? (await this.list(wanted));
     const following = after === undefined ? entries : entries.filter(({ key }) => compareKeys(key, after) > 0);
     if (limit === undefined || following.length <= limit) return { revision, entries: following };
     const page = following.slice(0, limit);
-    this.keepRest(prefix, page.at(-1)?.key ?? "", { revision, entries: following.slice(limit) });
+    this.keepRest(wanted, page.at(-1)?.key ?? "", { revision, entries: following.slice(limit) });
     return { revision, entries: page };
   }
 
-  private async list(prefix: string): Promise<Listed> {
+  private async list({ prefix, node }: WholePrefix): Promise<Listed> {
     const { api, mappings, entryOf } = this.means;
     const parts = mappingsBelow(mappings, prefix).flatMap((each) =>
-      each.mapping.collections(each.prefix).map((collection) => ({ mapping: each.mapping, collection })),
+      each.mapping.collections(each.prefix, node).map((collection) => ({ mapping: each.mapping, collection })),
     );
     const lists = await Promise.all(parts.map(({ collection }) => listCollection(api, collection)));
     const entries = lists.flatMap(({ items }, index) => {
@@ -71,24 +72,29 @@ export class Lists {
   }
 
   /** Once: the next read is an attempt after a lost race. */
-  private takePrefetched(prefix: string): Promise<Listed> | undefined {
+  private takePrefetched({ prefix, node }: WholePrefix): Promise<Listed> | undefined {
+    if (node !== undefined) return undefined;
     const listing = this.prefetched.get(prefix);
     this.prefetched.delete(prefix);
     return listing;
   }
 
-  private takeRest(prefix: string, after: string): Listed | undefined {
-    const name = JSON.stringify([prefix, after]);
+  private takeRest(wanted: WholePrefix, after: string): Listed | undefined {
+    const name = placeOf(wanted, after);
     const kept = this.rest.get(name);
     this.rest.delete(name);
     return kept;
   }
 
-  private keepRest(prefix: string, last: string, rest: Listed): void {
-    this.rest.set(JSON.stringify([prefix, last]), rest);
+  private keepRest(wanted: WholePrefix, last: string, rest: Listed): void {
+    this.rest.set(placeOf(wanted, last), rest);
     const [oldest] = this.rest.keys();
     if (this.rest.size > LISTS_KEPT && oldest !== undefined) this.rest.delete(oldest);
   }
+}
+
+function placeOf({ prefix, node }: WholePrefix, last: string): string {
+  return JSON.stringify([prefix, node, last]);
 }
 
 /** The revision that all of them have reached; "0", from which nothing can be watched, if there are none. */

@@ -60,10 +60,13 @@ function podOf(key: string): { readonly path: string; readonly ifname: string } 
   return { path: `/api/v1/namespaces/${parts.namespace}/pods/${named.workload}`, ifname: named.endpoint };
 }
 
-/** Of all namespaces, of one, or of one node in it. */
-function collections(prefix: string): readonly Collection[] {
+/** Of all namespaces, or of one; all of them, or those of one node. */
+function collections(prefix: string, node?: string): readonly Collection[] {
   const [namespace = "", beginning] = prefix.slice(PREFIX.length).split("/");
-  if (beginning === undefined) return [{ path: "/api/v1/pods" }];
+  if (beginning === undefined) {
+    const ofNode = node === undefined ? {} : { query: { fieldSelector: `spec.nodeName=${node}` } };
+    return [{ path: "/api/v1/pods", ...ofNode }];
+  }
   const path = `/api/v1/namespaces/${namespace}/pods`;
   // As if the name went on: what it begins with is complete up to its last separator.
   const named = parseWorkloadEndpointName(`${beginning}x-x`);

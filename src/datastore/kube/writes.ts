@@ -60,9 +60,10 @@ async function sendAs(api: Api, writing: Writing, sent: Sent): Promise<Outcome> 
 
 function writingOf({ change, mapping, existing }: Write): Writing {
   const { key } = change;
-  if (change.kind === "create") return mapping.create(key, change.value, existing);
+  if (change.kind === "create") return mapping.create(key, change.value, existing, change.node);
   if (existing === undefined) throw new PluginError("internal", `Cannot ${change.kind} "${key}": it was never read`);
-  return change.kind === "update" ? mapping.update(key, change.value, existing) : mapping.remove(key, existing);
+  if (change.kind === "delete") return mapping.remove(key, existing);
+  return mapping.update(key, change.value, existing, change.node);
 }
 
 /** `undefined` if the outcome is unknown. */

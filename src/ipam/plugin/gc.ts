@@ -8,12 +8,10 @@
  * number it was found with: one that was assigned again in the meantime is kept.
  */
 import type { GcCall } from "../../cni/call.ts";
-import type { Datastore } from "../../datastore/datastore.ts";
 import { pagesBelow } from "../../datastore/pages.ts";
-import { type BlockAttribute, type IPAMBlock, readBlock } from "../../model/ipam-block.ts";
+import type { BlockAttribute, IPAMBlock } from "../../model/ipam-block.ts";
 import { readHandle } from "../../model/ipam-handle.ts";
-import { blocksPrefix, HANDLES_PREFIX, parseKey } from "../../model/keys.ts";
-import type { Allocator } from "../allocator.ts";
+import { HANDLES_PREFIX, parseKey } from "../../model/keys.ts";
 import { addressAt, attributesOf, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE } from "../block.ts";
 import { requireReadyForReleasing, WANTED_CLUSTER } from "../cluster.ts";
 import { readNodeRecords } from "../leaks/node-records.ts";
@@ -41,25 +39,19 @@ export async function releaseLeaked(
   requireOwnNodeEntry(answers[1], thisMachine(session));
 
   const keep = { network, node: session.node, isKept };
+  const records = await readNodeRecords(store, session.node);
+  const blocks = [...records.blocks, ...records.otherBlocks];
+  const leaked = await releaseFrom(blocks, keep, session);
   // If all changes are committed at once, no call leaves a handle that counts too many.
-  if (store.atomicity === "one object") return releaseEverywhere(keep, session);
-  const { blocks, otherBlocks } = await readNodeRecords(store, session.node);
-  await releaseFrom([...blocks, ...otherBlocks], keep, session);
+  if (store.atomicity === "one object") await recountHandles(keep, heldAfter(blocks, leaked), session);
 }
 
-/** Reads every block, a page at a time: handles that count too many are found only by counting all of them. */
-async function releaseEverywhere(keep: Keepers, session: Session): Promise<void> {
-  const [store, allocator] = [await session.store(), await session.allocator()];
+/** How many addresses each handle has in the blocks once the leaked ones are released. */
+function heldAfter(blocks: readonly IPAMBlock[], leaked: readonly GuardedAddress[]): ReadonlyMap<string, number> {
   const held = new Map<string, number>();
-  for (const family of [4, 6] as const) {
-    for await (const { entries } of pagesBelow(store, blocksPrefix(family))) {
-      const blocks = entries.map((entry) => readBlock(entry.value, entry.key));
-      for (const handle of blocks.flatMap(holdersOf)) held.set(handle, (held.get(handle) ?? 0) + 1);
-      const leaked = await releaseFrom(blocks, keep, session);
-      for (const { handle = "" } of leaked) held.set(handle, (held.get(handle) ?? 0) - 1);
-    }
-  }
-  await recountHandles(keep.network, held, { store, allocator });
+  for (const handle of blocks.flatMap(holdersOf)) held.set(handle, (held.get(handle) ?? 0) + 1);
+  for (const { handle = "" } of leaked) held.set(handle, (held.get(handle) ?? 0) - 1);
+  return held;
 }
 
 /** Returns the leaked addresses of these blocks, which are released. */
@@ -75,13 +67,14 @@ async function releaseFrom(
   return leaked;
 }
 
-/** Corrects handles of the network that count too many addresses, on any node; releases no address. */
+/** Corrects handles of the network, on this node, that count too many addresses; releases no address. */
 async function recountHandles(
-  network: string,
+  { network, node }: Keepers,
   held: ReadonlyMap<string, number>,
-  { store, allocator }: { readonly store: Datastore; readonly allocator: Allocator },
+  session: Session,
 ): Promise<void> {
-  for await (const { entries } of pagesBelow(store, HANDLES_PREFIX)) {
+  const [store, allocator] = [await session.store(), await session.allocator()];
+  for await (const { entries } of pagesBelow(store, HANDLES_PREFIX, { node })) {
     for (const entry of entries) {
       const parts = parseKey(entry.key);
       if (parts?.kind !== "handle" || !parts.handleId.startsWith(`${network}.`)) continue;
