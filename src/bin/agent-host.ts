@@ -4,9 +4,12 @@ import { shareLinks } from "../linux/rtnetlink/shared-links.ts";
 import { shareNetfilter } from "../linux/shared-netfilter.ts";
 import type { Host } from "./host.ts";
 
-/** For a long-running agent: its calls share stores, turns, sockets and decoded values. Two agent hosts share nothing. */
-export function agentHost(): Host {
-  const [ipam, links, netfilter] = [shareIpamHost(), shareLinks(), shareNetfilter()];
+/**
+ * For a long-running agent: its calls share stores, turns, sockets and decoded values. Two agent hosts share nothing.
+ * `report`: tells of problems that are no call's own.
+ */
+export function agentHost(report?: (problem: string) => void): Host {
+  const [ipam, links, netfilter] = [shareIpamHost(report), shareLinks(), shareNetfilter()];
   return {
     ipam: async () => ipam,
     links: async () => links,

@@ -62,7 +62,10 @@ export async function serveUntilStopped(): Promise<number> {
     greeting: greetingOf(VERSION, putLinkTarget),
     mostConnections: mostConnections(),
     accepts: ({ environment: ofCaller }) => isResolvedAlike(ofCaller),
-    serve: replyFrom(home, agentHost()),
+    serve: replyFrom(
+      home,
+      agentHost((problem) => say(problem, {}, "WARNING")),
+    ),
   });
   say(`serves the plugins' calls at ${path}`);
   say(`stopping on ${await stopped}, after the calls in progress`);

@@ -9,8 +9,8 @@ const ETCD_OLD_AFTER_MILLISECONDS = 60_000;
 /** Lists and watches take longer to open than a call. */
 const COPIES_IDLE_MILLISECONDS = 10 * 60_000;
 
-/** Each call returns a function with its own set of shared datastores. */
-export function shareDatastores(): OpenDatastore {
+/** Each call returns a function with its own set of shared datastores. `report`: tells of problems that are no call's own. */
+export function shareDatastores(report: (problem: string) => void = () => {}): OpenDatastore {
   const stores = new SharedStores();
   return openBy({
     async embedded(path) {
@@ -33,6 +33,7 @@ export function shareDatastores(): OpenDatastore {
       const sign = () => (access.kubeconfigs ?? []).map(contentSign).join();
       const options = {
         copiesRecords: true,
+        report,
         ...(environment && { environment }),
         ...(warn && { warn }),
         ...(openClient && { openClient }),

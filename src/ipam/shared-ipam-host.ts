@@ -6,13 +6,13 @@ import { NO_HINTS } from "./hints.ts";
 import type { IpamHost } from "./ipam-host.ts";
 import { SharedTurns } from "./shared-turns.ts";
 
-/** Each call returns a new one that shares nothing with others. */
-export function shareIpamHost(): IpamHost {
+/** Each call returns a new one that shares nothing with others. `report`: tells of problems that are no call's own. */
+export function shareIpamHost(report?: (problem: string) => void): IpamHost {
   const turns = new SharedTurns();
   const decoded = new DecodedEntries();
   const decode = rememberLatestHints();
   return {
-    openDatastore: shareDatastores(),
+    openDatastore: shareDatastores(report),
     openTurn: (path, means) => turns.open(path, means),
     openHints: (path) => openHintFile(path, decode),
     decodedEntries: () => decoded,

@@ -3,16 +3,19 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
 import { type Permission, permissionsOf, roleName, roleObject } from "../../scripts/deploy/roles.ts";
 import { identity, PRODUCT_API } from "../../src/identity.ts";
+import { startAgent } from "../agent/agent.ts";
 import { type Host, hostProblem, openHost } from "../support/host.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import { customResource } from "../support/kube-resources.ts";
 import { testNeeding } from "../support/needs.ts";
+import { pollUntil } from "../support/poll.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 
 const problem = apiServerProblem() ?? hostProblem();
 const testServer = testNeeding(problem);
 
 const DATASTORE = "kubernetes";
+const PERMISSIONS = permissionsOf(DATASTORE);
 const NAMESPACE = "shop";
 
 const KINDS = {
@@ -25,21 +28,25 @@ const KINDS = {
   blockaffinities: "BlockAffinity",
 };
 
+/** Needed only by the node agent, which copies these records. */
+const NEEDED_BY_AGENT: readonly string[] = [
+  "list clusterinformations",
+  "list ipamconfigurations",
+  "watch clusterinformations",
+  "watch ipamconfigurations",
+  "watch ippools",
+  "watch ipreservations",
+];
+
 /** Not needed in the ordinary life of a node; `roles.test.ts` shows their messages. */
 const RARELY_NEEDED: Readonly<Record<string, string>> = {
-  "get namespaces": "annotations",
-  "get ippools": "a pool that changes while a block is claimed in it",
+  "get ippools": "a write whose response was lost",
   "update ipamhandles": "a handle with addresses of several commits",
   "delete ipamblocks": "a pool that no longer selects the node",
   "delete blockaffinities": "a pool that no longer selects the node",
-  "get blockaffinities": "a write whose response was lost",
+  "get blockaffinities": "a block of another node, of which an address is borrowed",
+  "list ipamblocks": "pools that are nearly full",
   "patch ippools": "the first block of a pool",
-  "list clusterinformations": "the node agent",
-  "list ipamconfigurations": "the node agent",
-  "watch clusterinformations": "the node agent",
-  "watch ipamconfigurations": "the node agent",
-  "watch ippools": "the node agent",
-  "watch ipreservations": "the node agent",
 };
 
 interface Pod {
@@ -86,10 +93,9 @@ describe("the plugin with the orchestrator's API as its datastore", () => {
   });
 
   testServer("names the permission that its role lacks", async () => {
-    const permissions = permissionsOf(DATASTORE);
-    for (const missing of permissions.filter((each) => RARELY_NEEDED[textOf(each)] === undefined)) {
-      const others = permissions.filter((each) => each !== missing);
-      await server.kubectl(["replace", "--filename=-"], JSON.stringify(roleObject(DATASTORE, identity, others)));
+    const isOfLife = (text: string) => RARELY_NEEDED[text] === undefined && !NEEDED_BY_AGENT.includes(text);
+    for (const missing of PERMISSIONS.filter((each) => isOfLife(textOf(each)))) {
+      await takeAway(missing);
       expect([textOf(missing), await errorOf(`the role lacks the permission to ${textOf(missing)}`)]).toEqual([
         textOf(missing),
         expect.objectContaining({
@@ -99,7 +105,40 @@ describe("the plugin with the orchestrator's API as its datastore", () => {
       ]);
     }
   });
+
+  testServer("in the node agent: its log names the permission that its copies lack, and ADD goes on", async () => {
+    const found = PERMISSIONS.filter((each) => NEEDED_BY_AGENT.includes(textOf(each)));
+    expect(found.map(textOf).toSorted()).toEqual(NEEDED_BY_AGENT.toSorted());
+    for (const missing of found) {
+      await takeAway(missing);
+      await pollUntil(() => isRefused(missing), `the role without ${textOf(missing)}`);
+      const agent = await startAgent(host);
+      const [pod] = await makePods();
+      expect(await call("ADD", pod)).toMatchObject({ code: 0 });
+      const words = `the role lacks the permission to ${textOf(missing)}`;
+      await pollUntil(() => agent.log().includes(words), `the log of the agent to say "${words}"`);
+      expect(agent.log()).toContain(`resources: ["${missing.resource}"], verbs: ["${missing.verb}"]} to the role`);
+      expect(await call("DEL", pod)).toMatchObject({ code: 0 });
+      await agent.signal("TERM");
+      await agent.ended;
+    }
+  });
 });
+
+async function takeAway(missing: Permission): Promise<void> {
+  const others = PERMISSIONS.filter((each) => each !== missing);
+  await server.kubectl(["replace", "--filename=-"], JSON.stringify(roleObject(DATASTORE, identity, others)));
+}
+
+/** The API server learns of a changed role a moment later. */
+async function isRefused({ verb, resource: name, group }: Permission): Promise<boolean> {
+  const place = group === "" ? name : `${name}.${group}`;
+  const user = `--as=system:serviceaccount:kube-system:${identity.product}`;
+  return server.kubectl(["auth", "can-i", verb, place, user]).then(
+    () => false,
+    () => true,
+  );
+}
 
 interface CniError {
   readonly code: number;

@@ -11,6 +11,7 @@
  * decided again from what is read. Pools may be a moment old, as they are for
  * any commit of one object at a time (docs/decisions/orchestrator-copies.md).
  */
+import type { PluginError } from "../../errors.ts";
 import { blocksPrefix, IPAM_CONFIGURATION_KEY, resourcesPrefix } from "../../model/keys.ts";
 import type { Answered, Datastore, Decide, Decision, Entry, OrderedChange, Transacted, Wanted } from "../datastore.ts";
 import { compareKeys } from "../key-order.ts";
@@ -36,10 +37,26 @@ export interface Observer {
   readonly missed: (key: string) => void;
 }
 
-/** `open`: opens the store on the API. */
-export function openCopyingStore(open: (observer: Observer) => Datastore): Datastore {
+/** `open`: opens the store on the API. `report`: why records are not copied, each reason once. */
+export function openCopyingStore(
+  open: (observer: Observer) => Datastore,
+  report: (problem: string) => void = () => {},
+): Datastore {
   const blocks = new BlockMemory();
-  return new CopyingStore(open(blocks), blocks);
+  return new CopyingStore(open(blocks), blocks, reportOnce(report));
+}
+
+const REASONS_REMEMBERED = 32;
+
+function reportOnce(report: (problem: string) => void): (problem: PluginError) => void {
+  const reported = new Set<string>();
+  return ({ message, details }) => {
+    if (reported.has(message)) return;
+    if (reported.size >= REASONS_REMEMBERED) reported.clear();
+    reported.add(message);
+    const remedy = details === "" ? "" : ` (${details})`;
+    report(`Cannot copy records of the orchestrator's API, so that every ADD reads them: ${message}${remedy}`);
+  };
 }
 
 class CopyingStore implements Datastore {
@@ -50,6 +67,7 @@ class CopyingStore implements Datastore {
   constructor(
     private readonly store: Datastore,
     private readonly blocks: BlockMemory,
+    private readonly report: (problem: PluginError) => void,
   ) {}
 
   read: Datastore["read"] = (wanted, at) => this.store.read(wanted, at);
@@ -112,7 +130,11 @@ class CopyingStore implements Datastore {
   private startCopying(): Replica<Record<string, Entry>> {
     const asItIs: KindSource<Entry>["decode"] = (entry) => entry;
     const kinds = Object.fromEntries(WATCHED.map((prefix) => [prefix, { prefix, decode: asItIs }]));
-    return startReplica<Record<string, Entry>>(this.store, kinds, { signal: this.closing.signal, watches: "per kind" });
+    return startReplica<Record<string, Entry>>(this.store, kinds, {
+      signal: this.closing.signal,
+      watches: "per kind",
+      report: this.report,
+    });
   }
 }
 

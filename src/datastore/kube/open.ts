@@ -17,6 +17,8 @@ export interface KubeOpenOptions {
 export interface KubeMemory {
   /** For a process that stays: copies what every assignment reads. */
   readonly copiesRecords?: boolean;
+  /** Told why records are not copied. */
+  readonly report?: (problem: string) => void;
 }
 
 /** Connects with the first request. */
@@ -27,6 +29,7 @@ export async function openKube(
     warn = () => {},
     openClient = openKubeClient,
     copiesRecords = false,
+    report,
   }: KubeOpenOptions & KubeMemory,
 ): Promise<Datastore> {
   const client = await openClient(access, {
@@ -43,5 +46,5 @@ export async function openKube(
   };
   if (!copiesRecords) return openKubeStore(means);
   const { openCopyingStore } = await import("./copying-store.ts");
-  return openCopyingStore((observer) => openKubeStore({ ...means, observer }));
+  return openCopyingStore((observer) => openKubeStore({ ...means, observer }), report);
 }
