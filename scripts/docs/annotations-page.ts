@@ -58,6 +58,8 @@ export function annotationsPage(): string {
     "",
     `An unknown annotation that begins with \`${identity.annotationPrefix}\` is reported in the log, with the one that was probably meant; the pod runs. So is one of the namespace that is read on pods only.`,
     "",
+    "Who may use `ipAddrsNoIpam` and `floatingIPs`: see [admission.md](admission.md).",
+    "",
   ].join("\n");
 }
 

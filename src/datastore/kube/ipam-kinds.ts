@@ -23,7 +23,7 @@ import { parseStored } from "../../model/stored.ts";
 import type { ApiObject } from "./api.ts";
 import type { CustomKind } from "./custom-objects.ts";
 import type { ObjectRecord } from "./kind-mapping.ts";
-import { blockObjectName, labelValue, objectName } from "./object-names.ts";
+import { blockObjectName, claimObjectName, labelValue, objectName } from "./object-names.ts";
 
 const NODE_LABEL = `${identity.labelPrefix}node`;
 /** On the claims of a node: whether the block is its own, or one that it borrows from. */
@@ -77,9 +77,9 @@ function claimKind(kind: "affinity" | "borrowed"): CustomKind {
     nameOf: (key) => {
       const parts = parseKey(key);
       if (parts?.kind !== kind) return undefined;
-      const block = blockObjectName(formatPrefix(parts.cidr));
-      // A slash cannot be in a name, so the second always has a digest: a node may be called "x-borrowed".
-      return objectName(kind === "affinity" ? `${parts.node}-${block}` : `${parts.node}/borrowed/${block}`);
+      if (kind === "affinity") return objectName(claimObjectName(parts.node, parts.cidr));
+      // A slash cannot be in a name, so this one always has a digest: a node may be called "x-borrowed".
+      return objectName(`${parts.node}/borrowed/${blockObjectName(formatPrefix(parts.cidr))}`);
     },
     selectorOf: (below) => {
       const node = nodeIn(below, prefix);

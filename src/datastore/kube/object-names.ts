@@ -6,6 +6,8 @@
  * digest of the whole, so that two texts never have one name; the text itself is
  * in the object's spec.
  */
+import { formatPrefix, type Prefix } from "../../ip/prefix.ts";
+
 const LONGEST_NAME = 253;
 const LONGEST_LABEL = 63;
 const DIGEST_LENGTH = 16;
@@ -29,6 +31,16 @@ export function labelValue(text: string): string {
 /** `10-0-0-0-26`, `fd80---122`: the addresses of a block as a part of a name. */
 export function blockObjectName(cidr: string): string {
   return cidr.replaceAll(/[.:/]/g, "-");
+}
+
+/**
+ * `node-1-10-0-0-0-26`, `node-1-fd80-0-0-0-0-0-0-0-122`: the block of a node. An IPv6 address has all of its groups, so
+ * that the end of the name is the block, whatever the node is called: `a` with `1:1::` is not `a-1` with `1::`.
+ */
+export function claimObjectName(node: string, { network, length }: Prefix): string {
+  if (network.family === 4) return `${node}-${blockObjectName(formatPrefix({ network, length }))}`;
+  const groups = Array.from({ length: 8 }, (_, index) => (network.value >> BigInt(16 * (7 - index))) & 0xffffn);
+  return [node, ...groups.map((group) => group.toString(16)), length].join("-");
 }
 
 function withDigest(text: string, longest: number): string {
