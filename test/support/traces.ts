@@ -4,6 +4,7 @@
  */
 import { expect } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { identity } from "../../src/identity.ts";
 import type { Host } from "./host.ts";
 import { BOOT_TIME } from "./kube-node-reboot.ts";
 import type { NetworkUnderTest } from "./network-under-test.ts";
@@ -30,7 +31,7 @@ export async function tracesOf(host: Host, network: NetworkUnderTest): Promise<T
     host.must(["ip", "-4", "route", "show", "table", "all"]),
     host.must(["ip", "-6", "route", "show", "table", "all"]),
     host.must(["nft", "list", "ruleset"]),
-    host.must(["ps", "-eo", "comm="]),
+    host.must(["ps", "-eo", "etimes=,comm="]),
   ]);
   return {
     links: linesOf(links).map((line) => line.split(": ")[1] ?? line),
@@ -38,7 +39,7 @@ export async function tracesOf(host: Host, network: NetworkUnderTest): Promise<T
     hostPorts: linesOf(rules).filter((line) => /CNI-DN-|elements = /.test(line)),
     namespaces: filesOf(host, "/run/netns"),
     mounts: mountsOf(host),
-    processes: linesOf(processes).filter((name) => !OWN_PROCESSES.has(name)),
+    processes: processesIn(processes),
     cachedResults: filesOf(host, "/var/lib/cni/results"),
     kept,
   };
@@ -56,6 +57,23 @@ export async function expectTraces(host: Host, network: NetworkUnderTest, before
 
 /** Processes of the host itself and of this inspection; "exe": the admin tool, which the node agent runs at its start. */
 const OWN_PROCESSES = new Set(["sh", "cat", "nsenter", "timeout", "ps", "ip", "nft", "exe"]);
+
+/** A kubelet removes old sandboxes every minute and calls DEL for them once more: such calls are not left behind. */
+const PLUGINS = new Set([identity.product, "portmap", "bandwidth", "loopback"]);
+const LONGEST_CALL_SECONDS = 10;
+
+/** `text`: lines of age in seconds and name. */
+function processesIn(text: string): readonly string[] {
+  const all = linesOf(text).map((line) => {
+    const [seconds = "", ...name] = line.split(/\s+/);
+    return { seconds: Number(seconds), name: name.join(" ") };
+  });
+  return all
+    .filter(({ name }) => !OWN_PROCESSES.has(name))
+    .filter(({ seconds, name }) => seconds > LONGEST_CALL_SECONDS || !PLUGINS.has(name))
+    .map(({ name }) => name)
+    .sort();
+}
 
 function linesOf(text: string): readonly string[] {
   return text
