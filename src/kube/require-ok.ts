@@ -18,7 +18,7 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
   401: {
     kind: "api-unavailable",
     state: ({ credentials }) => `the API does not accept the ${credentials ?? "credentials"} (401 Unauthorized)`,
-    details: () => "check that they are not expired and that they belong to this cluster",
+    details: () => "check that the credentials have not expired and that they belong to this cluster",
   },
   403: {
     kind: "api-unavailable",

@@ -1,5 +1,5 @@
 /**
- * docs/kubernetes.md is true: its commands are run in their order, on a real control plane and a node without a network.
+ * docs/kubernetes.md and docs/admission.md are true: their commands are run in their order, on a real control plane and a node without a network.
  * The administrator's commands run on the node as well, with the administrator's kubeconfig.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
@@ -20,6 +20,7 @@ import { builtProgram } from "../support/run-plugin.ts";
 const needs = [kubeClusterProblem(), program("dpkg-deb")];
 const testPage = testNeeding(...needs);
 const page = openDocsPage("kubernetes.md");
+const admissionPage = openDocsPage("admission.md");
 
 const ADMIN_CONFIG = "/etc/kubernetes/admin.conf";
 
@@ -56,6 +57,17 @@ describe("the page about Kubernetes", () => {
       "utf8",
     );
     expect(kubeconfig).not.toContain("client-key-data");
+  });
+
+  testPage("restricts who may choose addresses, and removes that again", async () => {
+    const asAdministrator = { host: node.host, environment: { KUBECONFIG: ADMIN_CONFIG, EDITOR: "true" } };
+    const installed = await admissionPage.type("Install", asAdministrator);
+    expect(installed.match(/^validatingadmissionpolicybinding\S+ created$/gm)).toHaveLength(4);
+    await admissionPage.type("Permit a namespace or a service account", asAdministrator);
+    const removed = await admissionPage.type("Remove", asAdministrator);
+
+    expect(removed).toMatch(/^configmap "\S+" deleted/m);
+    expect(admissionPage.untried()).toEqual([]);
   });
 
   testPage("makes a node Ready, and registers it with the kubelet's kubeconfig", async () => {
