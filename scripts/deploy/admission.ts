@@ -32,12 +32,9 @@ import {
   someOf,
 } from "./admission-expressions.ts";
 
-/**
- * Annotations with which a pod chooses addresses that IPAM does not check, each with
- * its own key in the list: those that need a switch of the network config.
- */
+/** Annotations with which a pod chooses addresses that IPAM does not check, each with its own key in the list. */
 const CHOSEN = Object.entries<AnnotationRow>(ANNOTATIONS)
-  .filter(([, { feature }]) => feature !== undefined)
+  .filter(([, { restricted }]) => restricted === true)
   .map(([name]) => name);
 
 const NAMESPACE = "kube-system";

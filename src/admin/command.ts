@@ -8,6 +8,7 @@ import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { KubeAccess } from "../config/kube-access.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import type { NatPool } from "../firewall/nat-table.ts";
+import type { RecordedSources } from "../firewall/recorded-sources.ts";
 import type { HostLinks as KnownLinks } from "../ipam/leaks/find.ts";
 import type { KubeClient } from "../kube/api.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
@@ -100,7 +101,7 @@ export interface Context {
   /** Of the host that the tool runs on. */
   readHostFacts(): Promise<HostFacts>;
   /** Writes the nftables tables that all pods of the host share; returns the names of those that were not up to date. */
-  restoreTables(pools: readonly NatPool[], warn: (message: string) => void): Promise<readonly string[]>;
+  restoreTables(wanted: WantedTables, warn: (message: string) => void): Promise<readonly string[]>;
   now(): Date;
   uuid(): string;
   /** A number from 0 (inclusive) to 1 (exclusive). */
@@ -108,8 +109,16 @@ export interface Context {
   wait(milliseconds: number): Promise<void>;
 }
 
+/** What the tables that all pods of a host share are made of. */
+export interface WantedTables {
+  readonly pools: readonly NatPool[];
+  readonly sources: readonly RecordedSources[];
+}
+
 /** The links of the host that the tool runs on. */
 export interface HostLinks extends KnownLinks {
+  /** Marks of the links whose pods may use other sources than their addresses. */
+  readonly marksWithSources: ReadonlySet<string>;
   /** Whether the tool runs in the network namespace of process 1. */
   readonly isHostNamespace: boolean;
 }

@@ -55,7 +55,7 @@ export async function run(args: readonly string[]): Promise<number> {
       return (await import("../kube/client.ts")).openKubeClient(access, { ...means, program: identity.adminTool });
     },
     readHostFacts: async () => (await import("./host-facts.ts")).readHostFacts(),
-    restoreTables: async (pools, warn) => (await import("./restore-tables.ts")).restoreTables(pools, warn),
+    restoreTables: async (wanted, warn) => (await import("./restore-tables.ts")).restoreTables(wanted, warn),
     now: () => new Date(),
     uuid: () => crypto.randomUUID(),
     random: Math.random,

@@ -2,13 +2,16 @@
 import type { HostFacts, PodLinkFacts } from "../admin/node/host-facts.ts";
 import { readHostPortState } from "../chained/portmap/read-table.ts";
 import { PluginError } from "../errors.ts";
+import { type AllowedSource, familiesOf } from "../firewall/allowed-sources.ts";
 import { findAllDrops } from "../firewall/forward-chains.ts";
+import { ALLOWED_SOURCES_GROUP } from "../firewall/guard-table.ts";
+import { readAllowedSources } from "../firewall/source-prefixes.ts";
 import { readGuardState, readNatState } from "../firewall/table-states.ts";
 import { identity } from "../identity.ts";
 import { readText } from "../linux/files.ts";
 import { isKernelError } from "../linux/kernel-error.ts";
 import { directNetfilter } from "../linux/netfilter-access.ts";
-import { listLinks } from "../linux/rtnetlink/link.ts";
+import { type Link, listLinks } from "../linux/rtnetlink/link.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 import { readSysctl } from "../linux/sysctl.ts";
 
@@ -34,6 +37,7 @@ async function readFacts(): Promise<HostFacts> {
     },
     hasLegacyFilter: LEGACY_TABLES.some((path) => readText(path)?.split("\n").includes("filter") === true),
     ...(await directNetfilter.withSocket((socket) => ({
+      podLinks: readPodLinks(readAllowedSources(socket)),
       droppingChains: findAllDrops(socket),
       tables: {
         nat: readNatState(socket),
@@ -41,15 +45,24 @@ async function readFacts(): Promise<HostFacts> {
         hostPorts: readHostPortState(socket),
       },
     }))),
-    podLinks: withRouteSocket(listLinks)
-      .filter(({ name, kind }) => kind === "veth" && name.startsWith(identity.interfacePrefix))
-      .map(({ name }) => podLinkFacts(name)),
   };
 }
 
+function readPodLinks(allowed: readonly AllowedSource[]): readonly PodLinkFacts[] {
+  return withRouteSocket(listLinks)
+    .filter(({ name, kind }) => kind === "veth" && name.startsWith(identity.interfacePrefix))
+    .map((link) => podLinkFacts(link, allowed));
+}
+
 /** The larger value of a link and of all links takes effect. */
-function podLinkFacts(name: string): PodLinkFacts {
+function podLinkFacts({ name, index, group }: Link, allowed: readonly AllowedSource[]): PodLinkFacts {
   const reversePaths = [name, "all"].map((each) => Number(readSysctl(`net/ipv4/conf/${each}/rp_filter`) ?? 0));
   const servesLoopback = readSysctl(`net/ipv4/conf/${name}/route_localnet`) === "1";
-  return { name, reversePath: Math.max(...reversePaths), servesLoopback };
+  return {
+    name,
+    reversePath: Math.max(...reversePaths),
+    servesLoopback,
+    allowsSources: group === ALLOWED_SOURCES_GROUP,
+    allowedFamilies: familiesOf(index, allowed),
+  };
 }

@@ -1,6 +1,7 @@
 /** Reads links and routes of this host for the search for leaks. */
 import { readlinkSync } from "node:fs";
 import type { HostLinks } from "../admin/command.ts";
+import { ALLOWED_SOURCES_GROUP } from "../firewall/guard-table.ts";
 import { addressBits, formatAddress } from "../ip/address.ts";
 import { isSameFile, readText } from "../linux/files.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
@@ -12,6 +13,9 @@ export function readHostLinks(): HostLinks {
   const marks = links.flatMap(({ alias }) => alias ?? []);
   return {
     marks: new Set(marks),
+    marksWithSources: new Set(
+      links.flatMap(({ alias, group }) => (alias !== undefined && group === ALLOWED_SOURCES_GROUP ? alias : [])),
+    ),
     routed: new Set(routes.filter(isToOneAddress).map(({ destination }) => formatAddress(destination.network))),
     bootedAt: new Date(bootSeconds() * 1000),
     isHostNamespace: isNetworkOfFirstProcess() && (isFirstProcessOfMachine() || marks.length > 0),

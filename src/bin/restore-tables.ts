@@ -1,21 +1,28 @@
 /** Writes the tables that all pods of this host share, for the admin tool. Loaded only by the command that needs it. */
+import type { WantedTables } from "../admin/command.ts";
 import { PluginError } from "../errors.ts";
 import { applyGuard } from "../firewall/apply-guard.ts";
 import { applyNat } from "../firewall/apply-nat.ts";
 import { GUARD_TABLE } from "../firewall/guard-table.ts";
-import { NAT_TABLE, type NatPool } from "../firewall/nat-table.ts";
+import { NAT_TABLE } from "../firewall/nat-table.ts";
+import type { RecordedSources } from "../firewall/recorded-sources.ts";
+import { removeDeadSources, setAllowedSources } from "../firewall/source-prefixes.ts";
 import { isKernelError, KernelError } from "../linux/kernel-error.ts";
 import { directNetfilter } from "../linux/netfilter-access.ts";
+import type { NetlinkSocket } from "../linux/netlink-socket.ts";
+import { listLinks } from "../linux/rtnetlink/link.ts";
+import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 
 /** Returns the names of the tables that were written. A kernel that cannot do it is warned about unless a pool needs NAT. */
 export async function restoreTables(
-  pools: readonly NatPool[],
+  { pools, sources }: WantedTables,
   warn: (message: string) => void,
 ): Promise<readonly string[]> {
   try {
     return await directNetfilter.withSocket(async (socket) => {
       const nat = (await applyNat(socket, pools)) ? [NAT_TABLE] : [];
-      const guard = (await applyGuard(socket, warn)) ? [GUARD_TABLE] : [];
+      const isGuardNew = await applyGuard(socket, warn);
+      const guard = restoreSources(socket, sources) || isGuardNew ? [GUARD_TABLE] : [];
       return [...nat, ...guard].map(({ family, name }) => `${family} ${name}`);
     });
   } catch (cause) {
@@ -27,4 +34,19 @@ export async function restoreTables(
     warn(cause.message);
     return [];
   }
+}
+
+/**
+ * A pod may have joined since its records were read, so only links with a record are changed. Returns whether
+ * something was written.
+ */
+function restoreSources(socket: NetlinkSocket, sources: readonly RecordedSources[]): boolean {
+  const wasCleared = removeDeadSources(socket);
+  if (sources.length === 0) return wasCleared;
+  const known = new Map(withRouteSocket(listLinks).map((link) => [link.alias, link]));
+  const links = sources.flatMap(({ mark, prefixes }) => {
+    const link = known.get(mark);
+    return link === undefined ? [] : [{ linkIndex: link.index, linkName: link.name, prefixes }];
+  });
+  return setAllowedSources(socket, links) || wasCleared;
 }

@@ -42,13 +42,14 @@ describe("upkeepPart()", () => {
     expect(waits).toEqual([300_000, 300_000]);
   });
 
-  test("does not search for leaks if the node cannot be registered, tries again soon, and logs the failure once", async () => {
+  test("does not search for leaks if the node cannot be registered, restores tables, tries again soon, and logs the failure once", async () => {
     const { commands, logged, waits } = await runRounds(2, [
       [1, "another machine has registered it"],
+      [0, ""],
       [1, "another machine has registered it"],
     ]);
 
-    expect(commands).toEqual(["node register", "node register"]);
+    expect(commands).toEqual(["node register", "node restore", "node register", "node restore"]);
     expect(logged).toEqual(["ERROR another machine has registered it"]);
     expect(waits).toEqual([30_000, 30_000]);
   });

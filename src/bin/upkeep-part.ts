@@ -6,7 +6,8 @@
  *                   whichever of them came first: the plugins of the machine that is not registered refuse ADD
  *                   and GC, and its agent logs the reason and the remedy
  *   ipam gc         releases addresses of containers that are gone; only after the registration succeeded
- *   node restore    writes the shared nftables tables again if another program flushed them, or a pool has changed
+ *   node restore    writes the shared nftables tables again if another program flushed them, or a pool has changed;
+ *                   also if the others failed: pods need their guard, whoever the node belongs to
  */
 import type { AgentPart } from "../agent/supervise.ts";
 import { say } from "./node-log.ts";
@@ -15,11 +16,11 @@ import { type AdminOutput, runAdminTool } from "./run-admin-tool.ts";
 const INTERVAL_MILLISECONDS = 5 * 60 * 1000;
 /** After a failure: the datastore may have started later than this host. */
 const RETRY_MILLISECONDS = 30 * 1000;
-const COMMANDS = [
+const RECORDS = [
   ["node", "register", "--for-agent"],
   ["ipam", "gc", "--for-agent"],
-  ["node", "restore", "--for-agent"],
 ] as const;
+const TABLES = [["node", "restore", "--for-agent"]] as const;
 
 interface Means {
   wait(milliseconds: number, signal: AbortSignal): Promise<void>;
@@ -44,12 +45,23 @@ export function upkeepPart({ wait, run = runAdminTool, log = say }: Means): Agen
   };
 }
 
-/** Stops at the first that fails, and returns its output. */
+/** Returns the output of the first that fails. */
 async function runAll(
   run: (command: readonly string[]) => Promise<AdminOutput>,
   log: typeof say,
 ): Promise<AdminOutput> {
-  for (const command of COMMANDS) {
+  const records = await runInOrder(RECORDS, run, log);
+  const tables = await runInOrder(TABLES, run, log);
+  return records.exitCode === 0 ? tables : records;
+}
+
+/** Stops at the first that fails. */
+async function runInOrder(
+  commands: readonly (readonly string[])[],
+  run: (command: readonly string[]) => Promise<AdminOutput>,
+  log: typeof say,
+): Promise<AdminOutput> {
+  for (const command of commands) {
     const result = await run(command);
     if (result.exitCode !== 0) return result;
     if (result.output !== "") log(result.output);

@@ -3,21 +3,28 @@ import { KernelError } from "../linux/kernel-error.ts";
 import type { NetlinkSocket } from "../linux/netlink-socket.ts";
 import { listRuleHeads } from "../linux/nftables/read.ts";
 import { loadOnce } from "../load-once.ts";
-import { GUARD_COMMENT, GUARD_TABLE } from "./guard-table.ts";
+import { GUARD_TABLE, isIntact } from "./guard-table.ts";
 
 const loadWriter = loadOnce(() => Promise.all([import("./guard-rules.ts"), import("../linux/nftables/commit.ts")]));
 
-/** Returns whether the table was written. A kernel that cannot do it is warned about: IPv4 is guarded by the reverse path filter of each link as well. */
+/**
+ * Returns whether the table was written. A kernel that cannot do it is warned about: IPv4 is guarded by the reverse path filter
+ * of each link as well.
+ */
 export async function applyGuard(socket: NetlinkSocket, warn: (message: string) => void): Promise<boolean> {
-  const rules = listRuleHeads(socket, GUARD_TABLE);
-  if (rules.length === 1 && rules[0]?.comment === GUARD_COMMENT) return false;
-  const [{ guardChanges }, { commit }] = await loadWriter();
   try {
-    commit(socket, guardChanges());
-    return true;
+    return await requireGuard(socket);
   } catch (failure) {
     if (!(failure instanceof KernelError)) throw failure;
     warn(`Pods can send IPv6 packets from addresses that are not their own: ${failure.message}`);
     return false;
   }
+}
+
+/** As `applyGuard`, but throws: for a pod that has no other guard. */
+export async function requireGuard(socket: NetlinkSocket): Promise<boolean> {
+  if (isIntact(listRuleHeads(socket, GUARD_TABLE))) return false;
+  const [{ guardChanges }, { commit }] = await loadWriter();
+  commit(socket, guardChanges());
+  return true;
 }

@@ -1,8 +1,27 @@
-/** The table that drops packets which pods send from addresses that are not their own. Its rule is in guard-rules.ts. */
+/** The table that drops packets which pods send from sources that are not allowed to them. Its rules are in guard-rules.ts. */
 import { identity } from "../identity.ts";
+import type { Family } from "../ip/address.ts";
 import type { TableReference } from "../linux/nftables/ruleset.ts";
 
 export const GUARD_TABLE: TableReference = { family: "inet", name: identity.guardTable };
 
-/** Changes with every change of the rule, so that an upgrade replaces it. */
-export const GUARD_COMMENT = "pods send from their own addresses, version 1";
+/** One for each family. */
+const GUARD_RULE_COUNT = 2;
+
+/** Changes with every change of the rules, so that an upgrade replaces them. */
+export const GUARD_COMMENT = "pods send from their own addresses and allowed prefixes, version 2";
+
+/** Which sources a link may use beside the pod's own addresses: link index and ranges of addresses. */
+export function allowedSet(family: Family): string {
+  return `allowed${family}`;
+}
+
+/**
+ * The group of host links whose pods may use further sources. It shows which links need elements in the table after
+ * another program has flushed it, at no cost: it is set and read with the rest of the link.
+ */
+export const ALLOWED_SOURCES_GROUP = 5_459_014;
+
+export function isIntact(rules: readonly { readonly comment?: string }[]): boolean {
+  return rules.length === GUARD_RULE_COUNT && rules.every(({ comment }) => comment === GUARD_COMMENT);
+}

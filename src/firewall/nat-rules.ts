@@ -6,11 +6,11 @@
  * Two lookups for the first packet of a connection, however many pods there are; a pod changes nothing here.
  */
 import { addressBytes, type Family } from "../ip/address.ts";
-import { lastAddress, type Prefix } from "../ip/prefix.ts";
 import { type KeyRange, rangeElements } from "../linux/nftables/intervals.ts";
 import { loadAddress, matchFamily } from "../linux/nftables/match.ts";
 import { changesOf, type NftChange, type NftRule, type Ruleset } from "../linux/nftables/ruleset.ts";
 import type { NftSet } from "../linux/nftables/set.ts";
+import { mergedRanges } from "./merged-ranges.ts";
 import { NAT_TABLE, type NatPool } from "./nat-table.ts";
 
 const FAMILIES = [4, 6] as const;
@@ -36,8 +36,8 @@ export function natRuleset(pools: readonly NatPool[], comment: string): Ruleset 
     chains: [{ name: POSTROUTING, base: { type: "nat", hook: "postrouting", priority: SOURCE_NAT, policy: "accept" } }],
     rules: FAMILIES.map((family) => ruleOf(family, comment)),
     elements: FAMILIES.flatMap((family) => [
-      { set: setName(family, "masquerade"), elements: rangeElements(mergedRanges(masqueraded, family)) },
-      { set: setName(family, "pools"), elements: rangeElements(mergedRanges(pools, family)) },
+      { set: setName(family, "masquerade"), elements: rangeElements(rangesOf(masqueraded, family)) },
+      { set: setName(family, "pools"), elements: rangeElements(rangesOf(pools, family)) },
     ]).filter(({ elements }) => elements.length > 0),
   };
 }
@@ -68,23 +68,10 @@ function ruleOf(family: Family, comment: string): NftRule {
   };
 }
 
-/** The kernel refuses ranges that overlap: pools that do so, and neighbours, become one range. */
-function mergedRanges(pools: readonly NatPool[], family: Family): readonly KeyRange[] {
-  const sorted = pools
-    .flatMap(({ cidr }) => (cidr.network.family === family ? rangeOf(cidr) : []))
-    .sort((left, right) => (left.first < right.first ? -1 : 1));
-  const merged: { first: bigint; last: bigint }[] = [];
-  for (const { first, last } of sorted) {
-    const before = merged.at(-1);
-    if (before === undefined || first > before.last + 1n) merged.push({ first, last });
-    else if (last > before.last) before.last = last;
-  }
-  return merged.map(({ first, last }) => ({
-    first: addressBytes({ family, value: first }),
-    last: addressBytes({ family, value: last }),
+function rangesOf(pools: readonly NatPool[], family: Family): readonly KeyRange[] {
+  const cidrs = pools.map(({ cidr }) => cidr);
+  return mergedRanges(cidrs, family).map(({ first, last }) => ({
+    first: addressBytes(first),
+    last: addressBytes(last),
   }));
-}
-
-function rangeOf(cidr: Prefix): { readonly first: bigint; readonly last: bigint } {
-  return { first: cidr.network.value, last: lastAddress(cidr).value };
 }

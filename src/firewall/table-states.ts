@@ -1,7 +1,7 @@
 /** Whether the tables of this host are as ADD left them: by what ADD itself looks at before it decides to write them again. */
 import type { NetlinkSocket } from "../linux/netlink-socket.ts";
 import { listRuleHeads } from "../linux/nftables/read.ts";
-import { GUARD_COMMENT, GUARD_TABLE } from "./guard-table.ts";
+import { GUARD_TABLE, isIntact } from "./guard-table.ts";
 import { isNatComment, NAT_RULE_COUNT, NAT_TABLE } from "./nat-table.ts";
 
 /** `missing`: the table has no rules, or does not exist. */
@@ -9,7 +9,7 @@ export type TableState = "intact" | "changed" | "missing";
 
 export function readGuardState(socket: NetlinkSocket): TableState {
   const rules = listRuleHeads(socket, GUARD_TABLE);
-  return stateOf(rules, rules.length === 1 && rules[0]?.comment === GUARD_COMMENT);
+  return stateOf(rules, isIntact(rules));
 }
 
 /** For whichever pools it was written. */

@@ -4,7 +4,14 @@ import { identity } from "../identity.ts";
  * Annotations of a pod in which the plugin records what it assigned, if the orchestrator's API is the datastore: whoever
  * can write one decides what other programs believe about the pod (`deploy/admission/` protects all of them).
  */
-export const RECORDED_ANNOTATIONS = ["podIP", "podIPs", "containerID", "network", "ipNATs"] as const;
+export const RECORDED_ANNOTATIONS = [
+  "podIP",
+  "podIPs",
+  "containerID",
+  "network",
+  "ipNATs",
+  "allowSpoofedSourcePrefixes",
+] as const;
 
 export function recordedAnnotation(name: (typeof RECORDED_ANNOTATIONS)[number]): string {
   return `${identity.annotationPrefix}${name}`;

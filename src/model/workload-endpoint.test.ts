@@ -73,6 +73,7 @@ describe("workloadEndpoint", () => {
     mac: "02:00:00:00:00:01",
     profiles: ["kns.default"],
     ports: [{ name: "http", protocol: "TCP", port: 80 }],
+    allowSpoofedSourcePrefixes: ["10.9.0.0/24", "0.0.0.0/0", "2001:db8::/64"],
   };
 
   test("is read as written", () => {
@@ -91,7 +92,7 @@ describe("workloadEndpoint", () => {
     [{ ports: [{ protocol: "ICMP", port: 80 }] }, "spec.ports[0].protocol"],
     [{ ipv4Gateway: "fd00::1" }, "spec.ipv4Gateway"],
     [{ ipv6Gateway: "169.254.1.1" }, "spec.ipv6Gateway"],
-    [{ allowSpoofedSourcePrefixes: ["10.9.0.0/24"] }, "spec.allowSpoofedSourcePrefixes"],
+    [{ allowSpoofedSourcePrefixes: ["10.9.0.5/24"] }, "spec.allowSpoofedSourcePrefixes[0]"],
     [{ intefaceName: "x" }, "spec.intefaceName"],
   ])("refuses %j", (change, path) => {
     const result = workloadEndpoint.decode(document({ ...spec, ...change }));

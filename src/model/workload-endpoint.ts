@@ -48,6 +48,7 @@ const specSchema = v.object({
   ),
   mac: v.exactOptional(macField),
   ports: v.exactOptional(v.array(endpointPort)),
+  /** Sources beside `ipNetworks`. */
   allowSpoofedSourcePrefixes: v.exactOptional(v.array(prefixOrAddressField)),
 });
 
@@ -67,16 +68,8 @@ export const workloadEndpoint = defineResource({
     ...checkFamily(spec.ipv4Gateway, 4, "spec.ipv4Gateway"),
     ...checkFamily(spec.ipv6Gateway, 6, "spec.ipv6Gateway"),
     ...checkPorts(spec),
-    ...checkSpoofing(spec),
   ],
 });
-
-/** Refused rather than ignored: pods can send from their own addresses only. */
-function checkSpoofing({ allowSpoofedSourcePrefixes: prefixes = [] }: WorkloadEndpointSpec): readonly Problem[] {
-  if (prefixes.length === 0) return [];
-  const message = "is not supported: a workload can send only from the addresses in ipNetworks; remove it";
-  return [{ path: "spec.allowSpoofedSourcePrefixes", value: prefixes, message }];
-}
 
 /** An endpoint is looked up by this name. */
 function checkName(spec: WorkloadEndpointSpec, name: string): readonly Problem[] {

@@ -13,7 +13,9 @@ import { kubeAccess } from "../config/kube-access.ts";
 import { prepareHost } from "../firewall/prepare-host.ts";
 import { formatAddress } from "../ip/address.ts";
 import { type RequestedAddress, requestedAddresses } from "../ipam/requested-addresses.ts";
+import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import { type AddRequest, NO_POD_FACTS } from "./add-request.ts";
+import type { FurtherSources } from "./further-sources.ts";
 import { chooseMtu } from "./mtu.ts";
 import type { PodFacts } from "./pod-facts.ts";
 import { awaitReadiness } from "./readiness-gates.ts";
@@ -22,11 +24,11 @@ import { removeOwnLink } from "./remove-links.ts";
 import { requestedMac } from "./requested-mac.ts";
 import { chooseDns, resultOf } from "./result.ts";
 import { chooseRoutes, wantedRoute } from "./routes.ts";
-import { closeSandbox, findExisting, openSandbox, type Sandbox } from "./sandbox.ts";
+import { closeSandbox, type Found, findExisting, openSandbox, type Sandbox } from "./sandbox.ts";
 import type { Session } from "./session.ts";
 import { UndoList } from "./undo-list.ts";
 import { refuseUnsupportedRequests, unusedArguments } from "./unsupported-requests.ts";
-import { createLinks, wireLinks } from "./wire.ts";
+import { createLinks, linksOf, wireLinks } from "./wire.ts";
 import { planWiring } from "./wiring-plan.ts";
 import { podFields, requirePodFor, requirePodIn, requireUsableNames, type Workload, workloadOf } from "./workload.ts";
 
@@ -94,6 +96,9 @@ async function attach(
   const { config, surroundings, signal, log } = session;
   const found = findExisting(sandbox, workload);
   const mtu = chooseMtu(config.mtu, surroundings.stateDirectory);
+  const warn = (message: string) => log.warning(message);
+  const { netfilter } = surroundings.host;
+  const further = await furtherSourcesOf(podFacts, found, { netfilter, warn });
   if (config.readinessGates.length > 0) await awaitReadiness(config.readinessGates, { ...surroundings, signal });
   surroundings.enterPhase("datastore");
 
@@ -103,7 +108,7 @@ async function attach(
 
   surroundings.enterPhase("kernel");
   const { addresses, pools } = registered;
-  await prepareHost(surroundings.host.netfilter, { addresses, pools, warn: (message) => log.warning(message) });
+  await prepareHost(netfilter, { addresses, pools, warn });
   const { includeDefaultRoutes, queueCount: queues, allowIpForwarding } = config;
   const routes = chooseRoutes({ addresses, given: registered.routes, includeDefaultRoutes });
   const plan = planWiring({
@@ -113,13 +118,36 @@ async function attach(
     mtu,
     queues,
     allowIpForwarding,
+    sourcePrefixes: podFacts.requests.sourcePrefixes?.value ?? [],
   });
+  if (further !== undefined && found.kind === "nothing") {
+    undo.add("remove the allowed sources", () => further.forget());
+  }
   if (found.kind === "nothing") undo.add("remove the links", () => removeOwnLink(sandbox.host, workload));
   const made = createLinks(plan, sandbox, found);
-  const wired = wireLinks(plan, sandbox, { made, found, warn: (message) => log.warning(message) });
+  if (further !== undefined) {
+    const { host } = made ?? linksOf(plan, sandbox);
+    await further.allow({
+      linkIndex: host.index,
+      linkName: host.name,
+      prefixes: plan.host.sourcePrefixes,
+    });
+  }
+  const wired = wireLinks(plan, sandbox, { made, found, warn });
   await surroundings.host.noticeLostCaller();
   signal.throwIfAborted();
 
   const dns = chooseDns(call.config, registered.dns);
   return resultOf({ ...wired, netns: call.netns, addresses, routes, dns });
+}
+
+/** Loaded only if the pod may use other sources than its addresses, or might until now. */
+async function furtherSourcesOf(
+  { requests: { sourcePrefixes } }: PodFacts,
+  found: Found,
+  { netfilter, warn }: { readonly netfilter: NetfilterAccess; readonly warn: (message: string) => void },
+): Promise<FurtherSources | undefined> {
+  if (sourcePrefixes === undefined && !(found.kind === "own-links" && found.allowsSources)) return undefined;
+  const { furtherSources } = await import("./further-sources.ts");
+  return furtherSources(sourcePrefixes, netfilter, warn);
 }

@@ -2,7 +2,14 @@
 import { isPoolReference } from "../config/pool-reference.ts";
 import { type Address, type Family, formatAddress, isSameAddress, parseAddress, unmapAddress } from "../ip/address.ts";
 import { parseMac } from "../ip/mac.ts";
-import { type Prefix, parsePrefix, prefixContains } from "../ip/prefix.ts";
+import {
+  isSamePrefix,
+  type Prefix,
+  parseInterfaceAddress,
+  parsePrefix,
+  prefixAround,
+  prefixContains,
+} from "../ip/prefix.ts";
 import { parseJson } from "../parse-json.ts";
 import { quoted } from "../quote.ts";
 import { macProblem } from "./requested-mac.ts";
@@ -48,6 +55,25 @@ export function decodePools(text: string, family: Family): Decoded<readonly stri
   const wrong = list.value.find((each) => !isPoolReference(each, family));
   if (wrong === undefined) return list;
   return broken(`${quoted(wrong)} is neither the name of a pool nor the CIDR of an IPv${family} pool`);
+}
+
+/** Each once, in the order of the list. A CIDR with host bits means its network. */
+export function decodePrefixes(text: string): Decoded<readonly Prefix[]> {
+  const list = decodeList(text, '["198.51.100.0/24"] or ["198.51.100.0/24", "2001:db8::/64"]');
+  if (!list.ok) return list;
+  const prefixes: Prefix[] = [];
+  for (const each of list.value) {
+    const read = parseInterfaceAddress(each);
+    if (read === undefined) {
+      return broken(`${quoted(each)} is not a CIDR such as 198.51.100.0/24, 198.51.100.7/32 or 2001:db8::/64`);
+    }
+    if (unmapAddress(read.address).family !== read.address.family) {
+      return broken(`${quoted(each)} is an IPv4 network in the notation of IPv6; write it as IPv4`);
+    }
+    const prefix = prefixAround(read.address, read.length);
+    if (!prefixes.some((other) => isSamePrefix(other, prefix))) prefixes.push(prefix);
+  }
+  return { ok: true, value: prefixes };
 }
 
 export function decodeMac(text: string): Decoded<Uint8Array> {

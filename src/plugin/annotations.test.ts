@@ -3,6 +3,7 @@ import { address } from "../../test/support/ip.ts";
 import { thrownBy } from "../../test/support/thrown-by.ts";
 import { identity } from "../identity.ts";
 import { formatAddress } from "../ip/address.ts";
+import { formatPrefix } from "../ip/prefix.ts";
 import {
   type AnnotatedPod,
   type AnnotationLimits,
@@ -91,7 +92,11 @@ describe("annotationRequests()", () => {
     ["an address instead of a pool", { ipv4pools: '["10.1.0.0"]' }, "neither the name of a pool"],
     ["a bad MAC", { hwAddr: "02:42" }, "not a MAC address"],
     ["a MAC of a group", { hwAddr: "01:42:ac:11:00:02" }, "group address"],
-    ["source prefixes", { allowedSourcePrefixes: '["10.0.0.0/8"]' }, "only from its own addresses"],
+    ["source prefixes without a list", { allowedSourcePrefixes: "10.0.0.0/8" }, "not a JSON array of strings"],
+    ["no source prefix", { allowedSourcePrefixes: "[]" }, "the list is empty"],
+    ["a source without a length", { allowedSourcePrefixes: '["10.0.0.5"]' }, '"10.0.0.5" is not a CIDR'],
+    ["a source of a wrong length", { allowedSourcePrefixes: '["10.0.0.0/33"]' }, '"10.0.0.0/33" is not a CIDR'],
+    ["an IPv4 source as IPv6", { allowedSourcePrefixes: '["::ffff:10.0.0.0/104"]' }, "write it as IPv4"],
   ])("refuses %s, with pod, annotation, value and rule", (_, values, rule) => {
     const error = thrownBy(() => requests(values));
 
@@ -100,6 +105,14 @@ describe("annotationRequests()", () => {
     expect(error.message).toContain(`annotation "${identity.annotationPrefix}${name}" of pod "shop/web"`);
     expect(error.message).toContain(JSON.stringify(text));
     expect(error.message).toContain(rule);
+  });
+
+  test("reads source prefixes of both families, each once, without host bits", () => {
+    const { sourcePrefixes } = requests({
+      allowedSourcePrefixes: '["198.51.100.7/24", "198.51.100.0/24", "2001:db8::5/64", "0.0.0.0/0"]',
+    });
+
+    expect(sourcePrefixes?.value.map(formatPrefix)).toEqual(["198.51.100.0/24", "2001:db8::/64", "0.0.0.0/0"]);
   });
 
   test("refuses addresses with and without IPAM together, and shows both", () => {

@@ -9,11 +9,19 @@
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import type { Address, Family } from "../ip/address.ts";
+import type { Prefix } from "../ip/prefix.ts";
 import type { PoolRequest } from "../ipam/wishes.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { RECORDED_ANNOTATIONS } from "../model/recorded-annotations.ts";
 import { quoted } from "../quote.ts";
-import { type Decoded, decodeAddresses, decodeMac, decodePodAddresses, decodePools } from "./annotation-values.ts";
+import {
+  type Decoded,
+  decodeAddresses,
+  decodeMac,
+  decodePodAddresses,
+  decodePools,
+  decodePrefixes,
+} from "./annotation-values.ts";
 
 export interface AnnotationRow {
   readonly on: "pod" | "pod or namespace";
@@ -24,8 +32,8 @@ export interface AnnotationRow {
   readonly feature?: FeatureName;
   /** A request to IPAM, which only our own IPAM plugin can serve. */
   readonly needs?: "own IPAM";
-  /** Why it is refused in any case. */
-  readonly unsupported?: string;
+  /** Lets a pod use addresses that IPAM does not check: admission control permits it only where the operator has listed it. */
+  readonly restricted?: true;
 }
 
 type FeatureName = "ip_addrs_no_ipam" | "floating_ips";
@@ -58,6 +66,7 @@ export const ANNOTATIONS = {
     example: '["192.0.2.5"]',
     effect: "The pod gets these addresses and no others; IPAM neither checks nor records them",
     feature: "ip_addrs_no_ipam",
+    restricted: true,
     needs: "own IPAM",
   },
   floatingIPs: {
@@ -67,6 +76,7 @@ export const ANNOTATIONS = {
     effect:
       "The addresses are recorded as `ipNATs` of the pod's WorkloadEndpoint, each for the pod's address of the same family",
     feature: "floating_ips",
+    restricted: true,
   },
   hwAddr: {
     on: "pod",
@@ -76,10 +86,11 @@ export const ANNOTATIONS = {
   },
   allowedSourcePrefixes: {
     on: "pod",
-    value: "CIDRs",
+    value: "CIDRs of IPv4 or IPv6",
     example: '["198.51.100.0/24"]',
-    effect: "Refused: a pod can send only from its own addresses",
-    unsupported: "a pod can send only from its own addresses; remove the annotation",
+    effect:
+      "The pod may also send from these sources, which are recorded as `allowSpoofedSourcePrefixes` of its WorkloadEndpoint",
+    restricted: true,
   },
 } as const satisfies Readonly<Record<string, AnnotationRow>>;
 
@@ -117,6 +128,8 @@ export interface AnnotationRequests {
   readonly addressesWithoutIpam?: Annotated<readonly Address[]>;
   readonly floatingAddresses?: Annotated<readonly Address[]>;
   readonly mac?: Annotated<Uint8Array>;
+  /** Sources beside the pod's own addresses. */
+  readonly sourcePrefixes?: Annotated<readonly Prefix[]>;
 }
 
 /** Throws if an annotation is malformed, or if the network does not allow it. */
@@ -129,12 +142,14 @@ export function annotationRequests(pod: AnnotatedPod, limits: AnnotationLimits):
   const addressesWithoutIpam = decoded(pod, "ipAddrsNoIpam", decodePodAddresses);
   const floatingAddresses = decoded(pod, "floatingIPs", decodeAddresses);
   const mac = decoded(pod, "hwAddr", decodeMac);
+  const sourcePrefixes = decoded(pod, "allowedSourcePrefixes", decodePrefixes);
   return {
     pools: { ...(pools4 && { 4: pools4 }), ...(pools6 && { 6: pools6 }) },
     ...(addresses && { addresses }),
     ...(addressesWithoutIpam && { addressesWithoutIpam }),
     ...(floatingAddresses && { floatingAddresses }),
     ...(mac && { mac }),
+    ...(sourcePrefixes && { sourcePrefixes }),
   };
 }
 
@@ -193,8 +208,7 @@ function placeOf(key: string, on: "pod" | "namespace", pod: Pick<AnnotatedPod, "
 
 function requireAllowed(written: Written | undefined, name: AnnotationName, limits: AnnotationLimits): void {
   if (written === undefined) return;
-  const { feature, needs, unsupported }: AnnotationRow = ANNOTATIONS[name];
-  if (unsupported !== undefined) throw refusal(written, unsupported);
+  const { feature, needs }: AnnotationRow = ANNOTATIONS[name];
   if (needs === "own IPAM" && limits.ipamType !== identity.ipamType) {
     const rule = `requests for addresses and pools do not work with IPAM plugin ${quoted(limits.ipamType)}`;
     throw refusal(written, rule, `remove the annotation, or use "${identity.ipamType}" as "ipam.type"`);

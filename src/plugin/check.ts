@@ -5,11 +5,13 @@
 import { decodeArguments } from "../cni/arguments.ts";
 import type { CheckCall } from "../cni/call.ts";
 import { PluginError } from "../errors.ts";
+import { ALLOWED_SOURCES_GROUP } from "../firewall/guard-table.ts";
 import { identity } from "../identity.ts";
 import { type Address, formatAddress } from "../ip/address.ts";
 import { formatMac, parseMac } from "../ip/mac.ts";
 import { formatPrefix, singlePrefix } from "../ip/prefix.ts";
 import { heldRequest } from "../ipam/attachment.ts";
+import type { Link } from "../linux/rtnetlink/link.ts";
 import { quoted } from "../quote.ts";
 import { expectedWiring } from "./expected-wiring.ts";
 import { loadDelegation } from "./load-delegation.ts";
@@ -36,11 +38,16 @@ export async function check(call: CheckCall, session: Session): Promise<void> {
   const requested = macOfAnnotation(endpoint) ?? requestedMac(call.config, args);
   const workload = requested === undefined ? unrequested : { ...unrequested, mac: requested };
   const { queueCount: queues, allowIpForwarding } = session.config;
-  const { plan, addresses, differences } = expectedWiring(workload, prevResult, { netns, queues, allowIpForwarding });
+  const { plan, addresses, differences } = expectedWiring(workload, prevResult, {
+    netns,
+    queues,
+    allowIpForwarding,
+    sourcePrefixes: endpoint?.sourcePrefixes ?? [],
+  });
   const reserved = addresses.filter((address) => !endpoint?.withoutIpam.has(formatAddress(address)));
   const all = [
     ...differences,
-    ...kernelDifferences(netns, plan),
+    ...(await kernelDifferences(netns, plan, session)),
     ...endpointDifferences({ workload, addresses }, endpoint, session),
     ...(await reservationDifferences(call, { workload, addresses: reserved }, session)),
   ];
@@ -48,13 +55,25 @@ export async function check(call: CheckCall, session: Session): Promise<void> {
   throw new PluginError("check-failed", `Cannot confirm the container's network: ${all.join("; ")}`);
 }
 
-function kernelDifferences(netns: string, plan: WiringPlan): readonly string[] {
+async function kernelDifferences(netns: string, plan: WiringPlan, session: Session): Promise<readonly string[]> {
   const sandbox = openSandbox(netns);
   try {
-    return wiringDifferences(plan, readWiring(plan, sandbox));
+    const state = readWiring(plan, sandbox);
+    return [...wiringDifferences(plan, state), ...(await sourceDifferences(plan, state.host.link, session))];
   } finally {
     closeSandbox(sandbox);
   }
+}
+
+/** Read only if the container may use other sources than its addresses. */
+async function sourceDifferences(
+  { host: { name, sourcePrefixes: prefixes } }: WiringPlan,
+  link: Link | undefined,
+  { surroundings }: Session,
+): Promise<readonly string[]> {
+  if (link === undefined || (prefixes.length === 0 && link.group !== ALLOWED_SOURCES_GROUP)) return [];
+  const { sourceDifferences: differences } = await import("./further-sources.ts");
+  return differences(surroundings.host.netfilter, { linkName: name, linkIndex: link.index, prefixes });
 }
 
 async function readEndpoint({ endpointKey }: Workload, session: Session): Promise<StoredEndpoint | undefined> {

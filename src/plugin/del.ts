@@ -10,6 +10,7 @@
  */
 import { decodeArguments } from "../cni/arguments.ts";
 import type { DelCall } from "../cni/call.ts";
+import { ALLOWED_SOURCES_GROUP } from "../firewall/guard-table.ts";
 import { identity } from "../identity.ts";
 import { resultAddresses } from "../ipam/plugin/result-addresses.ts";
 import { loadDelegation } from "./load-delegation.ts";
@@ -28,10 +29,18 @@ export async function del(call: DelCall, session: Session): Promise<void> {
   enterPhase("datastore");
   void session.store();
   enterPhase("kernel");
-  const hadLink = await removeLinks(workload, call.netns, host.links);
+  const link = await removeLinks(workload, call.netns, host.links);
   enterPhase("datastore");
   await releaseDelegated(call, session);
-  await unregister(workload, session, { results: resultAddresses(call.prevResult), hadLink });
+  const evidence = { results: resultAddresses(call.prevResult), hadLink: link !== undefined };
+  const { allowedSources } = await unregister(workload, session, evidence);
+  if (allowedSources || link?.group === ALLOWED_SOURCES_GROUP) await forgetSources(session);
+}
+
+/** Loaded only after a pod that might use other sources than its addresses. */
+async function forgetSources({ surroundings, log }: Session): Promise<void> {
+  const { forgetSources: forget } = await import("../firewall/source-prefixes.ts");
+  await forget(surroundings.host.netfilter, (message) => log.warning(message));
 }
 
 /** Also if the namespace no longer exists. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { address } from "../../test/support/ip.ts";
+import { address, prefix } from "../../test/support/ip.ts";
 import { thrownBy } from "../../test/support/thrown-by.ts";
 import { API_VERSION, identity } from "../identity.ts";
 import { podEndpointOf } from "../model/pod-endpoint.ts";
@@ -70,6 +70,25 @@ describe("endpointOf() with annotations", () => {
       { internalIP: "fd00::5", externalIP: "2001:db8::8" },
     ]);
     expect(workloadEndpoint.read(JSON.stringify(endpoint), KEY).spec.ipNATs).toHaveLength(3);
+  });
+
+  test("records the source prefixes, and refuses those of a family that the pod does not have", () => {
+    const sourcePrefixes = {
+      value: ["198.51.100.0/24", "2001:db8::/64"].map(prefix),
+      place: 'annotation "x" of pod "a/b"',
+    };
+    const endpoint = withRequests({ sourcePrefixes });
+
+    expect(workloadEndpoint.read(JSON.stringify(endpoint), KEY).spec.allowSpoofedSourcePrefixes).toEqual([
+      "198.51.100.0/24",
+      "2001:db8::/64",
+    ]);
+    const podFacts = { requests: { pools: {}, sourcePrefixes } };
+    const error = thrownBy(() => endpointOf({ ...sources, podFacts, addresses: [address("10.0.0.5")] }, stamp));
+    expect([error.kind, error.message]).toEqual([
+      "annotation-invalid",
+      expect.stringContaining('annotation "x" of pod "a/b": "2001:db8::/64": the pod has no IPv6 address'),
+    ]);
   });
 
   test("refuses a floating IP of a family that the pod does not have", () => {

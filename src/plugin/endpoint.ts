@@ -8,6 +8,7 @@ import { PluginError } from "../errors.ts";
 import { API_VERSION } from "../identity.ts";
 import { type Address, addressBits, formatAddress } from "../ip/address.ts";
 import { formatMac } from "../ip/mac.ts";
+import { formatPrefix, type Prefix } from "../ip/prefix.ts";
 import {
   endpointLabels,
   MAC_ANNOTATION,
@@ -78,6 +79,7 @@ export function endpointOf({ workload, podFacts, addresses }: EndpointSources, s
   const { namespace, orchestrator, network } = workload;
   const { requests, endpoint: ofPod } = podFacts;
   const nats = natsOf(requests.floatingAddresses, addresses);
+  const prefixes = sourcePrefixesOf(requests.sourcePrefixes, addresses);
   const withoutIpam = requests.addressesWithoutIpam?.value.map(formatAddress);
   return {
     apiVersion: API_VERSION,
@@ -106,6 +108,7 @@ export function endpointOf({ workload, podFacts, addresses }: EndpointSources, s
       ...(ofPod === undefined ? { profiles: [network] } : specOfPod(ofPod)),
       interfaceName: workload.hostInterface,
       mac: formatMac(workload.mac),
+      ...(prefixes.length === 0 ? {} : { allowSpoofedSourcePrefixes: [...prefixes] }),
     },
   };
 }
@@ -126,6 +129,21 @@ function natsOf(
     throw new PluginError(
       "annotation-invalid",
       `Cannot use ${floating?.place}: "${formatAddress(external)}": the pod has no IPv${external.family} address`,
+    );
+  });
+}
+
+/** A prefix of a family of which the pod has no address could not be used, and is refused. */
+function sourcePrefixesOf(
+  annotated: Annotated<readonly Prefix[]> | undefined,
+  addresses: readonly Address[],
+): readonly string[] {
+  return (annotated?.value ?? []).map((prefix) => {
+    const { family } = prefix.network;
+    if (addresses.some((address) => address.family === family)) return formatPrefix(prefix);
+    throw new PluginError(
+      "annotation-invalid",
+      `Cannot use ${annotated?.place}: "${formatPrefix(prefix)}": the pod has no IPv${family} address`,
     );
   });
 }

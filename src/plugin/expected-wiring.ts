@@ -7,7 +7,7 @@ import type { CniInterface, CniResult } from "../cni/result.ts";
 import { PluginError } from "../errors.ts";
 import { type Address, formatAddress } from "../ip/address.ts";
 import { formatMac, parseMac } from "../ip/mac.ts";
-import { parseInterfaceAddress } from "../ip/prefix.ts";
+import { type Prefix, parseInterfaceAddress } from "../ip/prefix.ts";
 import { quoted } from "../quote.ts";
 import { ownInterface } from "./result-mac.ts";
 import { wantedRoute } from "./routes.ts";
@@ -25,6 +25,7 @@ export interface CheckedSettings {
   readonly netns: string;
   readonly queues: number;
   readonly allowIpForwarding: boolean;
+  readonly sourcePrefixes: readonly Prefix[];
 }
 
 export function expectedWiring(workload: Workload, result: CniResult, settings: CheckedSettings): Expected {
@@ -39,6 +40,7 @@ export function expectedWiring(workload: Workload, result: CniResult, settings: 
     mtu: own?.mtu,
     queues: settings.queues,
     allowIpForwarding: settings.allowIpForwarding,
+    sourcePrefixes: settings.sourcePrefixes,
   });
   return { plan, addresses, differences: resultDifferences(workload, result, { own, settings }) };
 }

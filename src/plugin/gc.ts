@@ -10,6 +10,7 @@ import type { GcCall } from "../cni/call.ts";
 import type { Datastore, Entry } from "../datastore/datastore.ts";
 import { pagesBelow } from "../datastore/pages.ts";
 import { PluginError } from "../errors.ts";
+import { forgetSources } from "../firewall/source-prefixes.ts";
 import { identity } from "../identity.ts";
 import { requireReadyForReleasing, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { readNodeRecords } from "../ipam/leaks/node-records.ts";
@@ -49,6 +50,7 @@ export async function gc(call: GcCall, session: Session): Promise<void> {
   const steps: readonly (() => Promise<void>)[] = [
     () => collectEndpoints(keep, session, failures),
     () => releaseLeaked(keep, session),
+    () => forgetSources(session.surroundings.host.netfilter, (message) => session.log.warning(message)),
     // Another IPAM plugin only gets the valid attachments: it would release the addresses of links that remain.
     ...(remaining.length === 0 ? [() => collectDelegated(call, session)] : []),
   ];

@@ -83,8 +83,14 @@ export async function record(sources: EndpointSources, session: Session): Promis
   );
 }
 
+/** What the removed endpoint had. */
+interface Removed {
+  /** Sources beside its addresses. */
+  readonly allowedSources: boolean;
+}
+
 /** For DEL: releases all addresses of the attachment and removes its endpoint. */
-export function unregister(workload: Workload, session: Session, evidence: ReleaseEvidence): Promise<void> {
+export function unregister(workload: Workload, session: Session, evidence: ReleaseEvidence): Promise<Removed> {
   const isDelegated = session.config.ipam.type !== identity.ipamType;
   const delegated = isDelegated && evidence.hadLink ? evidence.results : [];
   return release(releaseRequest(workload, evidence), workload, {
@@ -94,8 +100,8 @@ export function unregister(workload: Workload, session: Session, evidence: Relea
 }
 
 /** After a failed ADD: releases the addresses it assigned, but no older ones, and removes the endpoint. */
-export function undoRegistration(workload: Workload, session: Session): Promise<void> {
-  return release(assignedRequest(workload), workload, { session, delegated: [] });
+export async function undoRegistration(workload: Workload, session: Session): Promise<void> {
+  await release(assignedRequest(workload), workload, { session, delegated: [] });
 }
 
 /** In one commit. `delegated`: addresses of this host's link that another IPAM plugin had assigned. */
@@ -103,7 +109,7 @@ async function release(
   request: ReleaseHandleRequest,
   workload: Workload,
   { session, delegated }: { readonly session: Session; readonly delegated: readonly Address[] },
-): Promise<void> {
+): Promise<Removed> {
   let found: Entry | undefined;
   const allocator = await session.allocator();
   const released = await allocator.releaseHandle(request, {
@@ -122,6 +128,7 @@ async function release(
   else session.note({ addresses: recordedAddresses(workload, found), ipam: session.config.ipam.type });
   const addresses = [...released, ...delegated];
   if (addresses.length > 0 && found === undefined) await removeEndpointOfFormerNode(workload, session, addresses);
+  return { allowedSources: found?.value.includes('"allowSpoofedSourcePrefixes"') ?? false };
 }
 
 /** Rarely needed, and loaded only then. */

@@ -9,20 +9,24 @@ import { removeHostLink, removeLink } from "./wire.ts";
 import type { Workload } from "./workload.ts";
 
 /**
- * For DEL: removes either end that exists; finding none is success. A deleted namespace has no links. Returns whether
- * the host's end existed.
+ * For DEL: removes either end that exists; finding none is success. A deleted namespace has no links. Returns the
+ * host's end, if it existed.
  */
-export async function removeLinks(workload: Workload, netns: string | undefined, links: LinkAccess): Promise<boolean> {
+export async function removeLinks(
+  workload: Workload,
+  netns: string | undefined,
+  links: LinkAccess,
+): Promise<Link | undefined> {
   const host = openNetlinkSocket("route");
   try {
     const link = findOwnLink(host, workload);
     if (link === undefined) removeInside(workload, netns);
     else await removeHostLink(link, () => links.remove(host, link));
-    return link !== undefined;
+    return link;
   } catch (failure) {
     // A file that is not a network namespace contains no links.
     if (!(failure instanceof PluginError) || failure.kind !== "netns-invalid") throw failure;
-    return false;
+    return undefined;
   } finally {
     closeNetlinkSocket(host);
   }

@@ -4,6 +4,7 @@
  * cannot be wired takes no address.
  */
 import { PluginError } from "../errors.ts";
+import { ALLOWED_SOURCES_GROUP } from "../firewall/guard-table.ts";
 import type { Address } from "../ip/address.ts";
 import { formatMac } from "../ip/mac.ts";
 import { isMarkOfInterface } from "../ipam/link-mark.ts";
@@ -46,8 +47,11 @@ export function closeSandbox({ netns, host, container }: Sandbox): void {
 export type Found =
   /** No link of this name in the container; `stale` is a host link left by an earlier sandbox of the same pod. */
   | { readonly kind: "nothing"; readonly stale?: Link }
-  /** The links that an earlier ADD of the same attachment made, and the addresses they are wired for. */
-  | { readonly kind: "own-links"; readonly addresses: readonly Address[] };
+  /**
+   * The links that an earlier ADD of the same attachment made, the addresses they are wired for, and whether other
+   * sources are allowed too.
+   */
+  | { readonly kind: "own-links"; readonly addresses: readonly Address[]; readonly allowsSources: boolean };
 
 export function findExisting({ host, container }: Sandbox, workload: Workload): Found {
   const inside = findLink(container, workload.ifname);
@@ -55,7 +59,8 @@ export function findExisting({ host, container }: Sandbox, workload: Workload): 
   if (inside !== undefined) {
     const isMarked = outside?.alias === workload.mark;
     if (isOwn(inside, workload) && outside !== undefined && isMarked) {
-      return { kind: "own-links", addresses: addressesRoutedTo(host, outside.index) };
+      const allowsSources = outside.group === ALLOWED_SOURCES_GROUP;
+      return { kind: "own-links", addresses: addressesRoutedTo(host, outside.index), allowsSources };
     }
     const state = isMarked && inside.kind === "veth" ? otherMac(inside, workload) : "";
     throw new PluginError(

@@ -5,6 +5,7 @@
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
 import type { Change, Entry } from "../datastore/datastore.ts";
 import { PluginError } from "../errors.ts";
+import { type Prefix, parsePrefixOrAddress } from "../ip/prefix.ts";
 import {
   addressesWithoutIpam,
   MAC_ANNOTATION,
@@ -29,6 +30,8 @@ export interface StoredEndpoint {
   readonly ipNetworks: readonly string[];
   /** Those of its addresses that IPAM does not record. */
   readonly withoutIpam: ReadonlySet<string>;
+  /** Sources that it may use beside its addresses. */
+  readonly sourcePrefixes: readonly Prefix[];
 }
 
 export function readStoredEndpoint({ key, value }: Entry): StoredEndpoint {
@@ -36,7 +39,6 @@ export function readStoredEndpoint({ key, value }: Entry): StoredEndpoint {
   const metadata = partOf(whole, "metadata");
   const spec = partOf(whole, "spec");
   const annotations = partOf(metadata, "annotations");
-  const networks = spec["ipNetworks"];
   return {
     whole,
     uid: text(metadata["uid"]),
@@ -48,8 +50,9 @@ export function readStoredEndpoint({ key, value }: Entry): StoredEndpoint {
     interfaceName: text(spec["interfaceName"]),
     mac: text(spec["mac"]),
     annotatedMac: text(annotations[MAC_ANNOTATION]),
-    ipNetworks: Array.isArray(networks) ? networks.filter((each) => typeof each === "string") : [],
+    ipNetworks: textsOf(spec["ipNetworks"]),
     withoutIpam: addressesWithoutIpam(text(annotations[WITHOUT_IPAM_ANNOTATION])),
+    sourcePrefixes: textsOf(spec["allowSpoofedSourcePrefixes"]).flatMap((each) => parsePrefixOrAddress(each) ?? []),
   };
 }
 
@@ -75,6 +78,10 @@ function parsed(value: string, key: string): JsonObject {
 function partOf(object: JsonObject, field: string): JsonObject {
   const part = object[field];
   return isJsonObject(part) ? part : {};
+}
+
+function textsOf(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 }
 
 function text(value: unknown): string | undefined {

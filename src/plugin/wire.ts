@@ -11,6 +11,7 @@
  */
 import { effect, effectOf } from "../effect.ts";
 import { PluginError } from "../errors.ts";
+import { ALLOWED_SOURCES_GROUP } from "../firewall/guard-table.ts";
 import { formatPrefix, type InterfaceAddress, isSamePrefix, singlePrefix } from "../ip/prefix.ts";
 import { isKernelError } from "../linux/kernel-error.ts";
 import { echoed, type NetlinkRequest } from "../linux/netlink/request.ts";
@@ -64,7 +65,7 @@ export function createLinks(plan: WiringPlan, sandbox: Sandbox, found: Found): W
   });
   const mark = changeLink(
     { name: host.name },
-    { alias: host.mark, ...(host.ipv4 === undefined ? {} : { ipv4: host.ipv4 }) },
+    { alias: host.mark, ...groupOf(plan, found), ...(host.ipv4 === undefined ? {} : { ipv4: host.ipv4 }) },
   );
   let born: Link | undefined;
   const outcomes = effect("create links", () =>
@@ -77,6 +78,12 @@ export function createLinks(plan: WiringPlan, sandbox: Sandbox, found: Found): W
   if (removed !== undefined && !isKernelError(removed, "ENODEV")) throw removed;
   for (const refusal of made) if (refusal !== undefined) throw refusal;
   return pairOf(born, plan);
+}
+
+/** Marks links whose containers may use other sources too; a repeated ADD may find that this has ended. */
+function groupOf({ host }: WiringPlan, found: Found): { readonly group?: number } {
+  if (host.sourcePrefixes.length > 0) return { group: ALLOWED_SOURCES_GROUP };
+  return found.kind === "own-links" && found.allowsSources ? { group: 0 } : {};
 }
 
 /** The host's end contains the index of its peer, which is as requested; the kernel chooses the same MTU for both. */
@@ -99,7 +106,7 @@ export function wireLinks(plan: WiringPlan, sandbox: Sandbox, options: WiringOpt
   effect("wire the host", () => {
     const { neighbours, routes } = plan.host;
     const first = [
-      changeLink(host, { state: "up" }),
+      changeLink(host, { state: "up", ...groupOf(plan, options.found) }),
       ...neighbours.map((neighbour) => setNeighbour({ ...neighbour, linkIndex: host.index })),
     ];
     performWithRoutes(sandbox.host, first, { link: host, planned: routes, whenTaken: "refuse" });
@@ -137,7 +144,8 @@ export async function removeHostLink(link: Link, remove: LinkRemoval["remove"]):
   if (refusal !== undefined) throw refusal;
 }
 
-function linksOf(plan: WiringPlan, sandbox: Sandbox): Wired {
+/** The links that exist. */
+export function linksOf(plan: WiringPlan, sandbox: Sandbox): Wired {
   return {
     host: linkNamed(sandbox.host, plan.host.name),
     container: linkNamed(sandbox.container, plan.container.name),

@@ -12,7 +12,7 @@ import { workloadOf } from "./workload.ts";
 
 const workload = workloadOf({ networkName: "net", containerId: "c1", ifname: "eth0" }, {}, "node");
 const NETNS = "/run/netns/a";
-const SETTINGS = { netns: NETNS, queues: 1, allowIpForwarding: false };
+const SETTINGS = { netns: NETNS, queues: 1, allowIpForwarding: false, sourcePrefixes: [] };
 const plan = planWiring({
   ...workload,
   addresses: [address("10.0.0.5"), address("fd00::5")],

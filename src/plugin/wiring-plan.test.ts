@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { address } from "../../test/support/ip.ts";
+import { address, prefix } from "../../test/support/ip.ts";
 import { formatAddress } from "../ip/address.ts";
 import { formatMac } from "../ip/mac.ts";
 import { formatInterfaceAddress, formatPrefix } from "../ip/prefix.ts";
@@ -50,6 +50,17 @@ describe("planWiring()", () => {
       "container route 0.0.0.0/0 via 169.254.1.1",
       "container route ::/0 via fe80::ecee:eeff:feee:eeee",
     ]);
+  });
+
+  test("switches the reverse path filter off only for other sources of IPv4", () => {
+    const setting = (...prefixes: readonly string[]) => {
+      const { host } = planWiring({ ...wiring, sourcePrefixes: prefixes.map(prefix) });
+      return [host.ipv4?.reversePathFilter, host.sysctls.find(({ name }) => name.endsWith("/rp_filter"))?.value];
+    };
+
+    expect(setting()).toEqual([1, "1"]);
+    expect(setting("2001:db8::/64")).toEqual([1, "1"]);
+    expect(setting("2001:db8::/64", "198.51.100.0/24")).toEqual([0, "0"]);
   });
 
   test("does not configure a family without an address", () => {

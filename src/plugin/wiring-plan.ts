@@ -31,6 +31,8 @@ interface HostSide {
   readonly mark: string;
   /** Set when the link is created, so that ADD need not write the equivalent sysctls. */
   readonly ipv4?: Ipv4Settings;
+  /** Sources that the container may use beside its addresses. */
+  readonly sourcePrefixes: readonly Prefix[];
   readonly sysctls: readonly PlannedSysctl[];
   /**
    * Resolving the MAC could take a second while the link's own address is not ready, and resolved entries count
@@ -84,6 +86,8 @@ export interface Wiring {
   readonly mtu?: number | undefined;
   readonly queues: number;
   readonly allowIpForwarding: boolean;
+  /** Sources beside the addresses; they are guarded by firewall/guard-rules.ts alone. */
+  readonly sourcePrefixes?: readonly Prefix[];
 }
 
 /** The MAC of every host link. */
@@ -97,11 +101,14 @@ const GATEWAY: Readonly<Record<Family, Address>> = {
 
 const FAMILIES = [4, 6] as const;
 
-/** The container can send from its own addresses only. IPv6 has no such setting: see firewall/guard-rules.ts. */
+/** The reverse path filter: the container can send from its own addresses only. IPv6 has no such setting: see firewall/guard-rules.ts. */
 const STRICT = 1;
+const OFF = 0;
 
 export function planWiring(wiring: Wiring): WiringPlan {
   const families = FAMILIES.filter((family) => wiring.addresses.some((address) => address.family === family));
+  const { sourcePrefixes = [] } = wiring;
+  const reversePathFilter = sourcePrefixes.some(({ network }) => network.family === 4) ? OFF : STRICT;
   return {
     ...(wiring.mtu === undefined ? {} : { mtu: wiring.mtu }),
     queues: wiring.queues,
@@ -109,8 +116,9 @@ export function planWiring(wiring: Wiring): WiringPlan {
       name: wiring.hostInterface,
       mac: HOST_MAC,
       mark: wiring.mark,
-      ipv4: { reversePathFilter: STRICT, ...(families.includes(4) ? { forwarding: 1, proxyArp: 1 } : {}) },
-      sysctls: hostSysctls(wiring.hostInterface, families),
+      ipv4: { reversePathFilter, ...(families.includes(4) ? { forwarding: 1, proxyArp: 1 } : {}) },
+      sourcePrefixes,
+      sysctls: hostSysctls(wiring.hostInterface, families, reversePathFilter),
       neighbours: wiring.addresses.map((address) => ({ address, mac: wiring.mac })),
       routes: wiring.addresses.map((address) => ({ destination: singlePrefix(address), scope: scopeOfLink(address) })),
     },
@@ -139,7 +147,7 @@ function scopeOfLink({ family }: Address): "link" | "universe" {
   return family === 4 ? "link" : "universe";
 }
 
-function hostSysctls(link: string, families: readonly Family[]): readonly PlannedSysctl[] {
+function hostSysctls(link: string, families: readonly Family[], reversePath: number): readonly PlannedSysctl[] {
   const ipv4 = [
     required("net/ipv4/ip_forward", "1"),
     setAtCreation(required(`net/ipv4/conf/${link}/forwarding`, "1")),
@@ -154,7 +162,7 @@ function hostSysctls(link: string, families: readonly Family[]): readonly Planne
     withoutReading(required(`net/ipv6/conf/${link}/proxy_ndp`, "1")),
   ];
   return [
-    setAtCreation(required(`net/ipv4/conf/${link}/rp_filter`, `${STRICT}`)),
+    setAtCreation(required(`net/ipv4/conf/${link}/rp_filter`, `${reversePath}`)),
     ...(families.includes(4) ? ipv4 : []),
     ...(families.includes(6) ? ipv6 : []),
     withoutReading(optional(`net/ipv6/conf/${link}/accept_ra`, "0")),

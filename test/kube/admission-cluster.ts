@@ -35,7 +35,7 @@ rules:
 
 /**
  * Three namespaces: the list permits ipAddrsNoIpam to all of "permitted" and to
- * account "router" of "mixed", floatingIPs to all of "mixed", and nothing to "plain",
+ * account "router" of "mixed", floatingIPs and allowedSourcePrefixes to all of "mixed", and nothing to "plain",
  * in which pod "older" has an address that it chose before the policies.
  */
 export interface AdmissionCluster extends ApiServer {
@@ -117,7 +117,11 @@ async function createPolicies(cluster: AdmissionCluster): Promise<void> {
   await cluster.as(DEVELOPER, ...creation(older));
 
   await cluster.apply(manifest(LIST));
-  await cluster.changeList({ ipAddrsNoIpam: "# routers\n permitted \nmixed/router\n", floatingIPs: "mixed" });
+  await cluster.changeList({
+    ipAddrsNoIpam: "# routers\n permitted \nmixed/router\n",
+    floatingIPs: "mixed",
+    allowedSourcePrefixes: "mixed",
+  });
   await cluster.apply(manifest(POLICIES));
   await cluster.untilRefused(pod("plain", "probe", { annotations: { [WITHOUT_IPAM]: "[]" } }));
   await cluster.untilRefused(pod("plain", "probe", { annotations: { [RECORDED]: "192.0.2.1/32" } }));

@@ -6,7 +6,10 @@ import { identity } from "../../src/identity.ts";
 const { product, annotationPrefix } = identity;
 export const WITHOUT_IPAM = `${annotationPrefix}ipAddrsNoIpam`;
 export const FLOATING = `${annotationPrefix}floatingIPs`;
+export const SOURCES = `${annotationPrefix}allowedSourcePrefixes`;
 export const RECORDED = `${annotationPrefix}podIP`;
+/** Others in which the plugin records what a pod may use. */
+export const ALSO_RECORDED = [`${annotationPrefix}ipNATs`, `${annotationPrefix}allowSpoofedSourcePrefixes`] as const;
 export const LIST = `${product}-address-list`;
 export const POLICIES = `${product}-address-policies`;
 /** Of the policy that needs the list. */

@@ -11,6 +11,7 @@ import { testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
 import { type AdmissionCluster, openAdmissionCluster } from "./admission-cluster.ts";
 import {
+  ALSO_RECORDED,
   BINDING,
   bindingRequest,
   creation,
@@ -25,6 +26,7 @@ import {
   RECORDED,
   type Request,
   SCHEDULER,
+  SOURCES,
   WITHOUT_IPAM,
 } from "./admission-requests.ts";
 
@@ -45,6 +47,7 @@ describe("addresses that IPAM does not check", () => {
   const chosen = [
     [WITHOUT_IPAM, "ipAddrsNoIpam"],
     [FLOATING, "floatingIPs"],
+    [SOURCES, "allowedSourcePrefixes"],
   ] as const;
   for (const [annotation, key] of chosen) {
     testServer(`cannot be chosen with ${key} by a pod that is not in the list, whoever creates it`, async () => {
@@ -62,6 +65,22 @@ describe("addresses that IPAM does not check", () => {
 
     expect(await cluster.refusal(DEVELOPER, ...dryRun(annotated(FLOATING)))).toContain('key "floatingIPs"');
     await cluster.as(DEVELOPER, ...creation(annotated(WITHOUT_IPAM)));
+  });
+
+  testServer("can be used as sources in a namespace of the list, also by a change of a running pod", async () => {
+    await cluster.as(
+      DEVELOPER,
+      ...creation(pod("mixed", "sender", { annotations: { [SOURCES]: '["192.0.2.0/24"]' } })),
+    );
+    const widen = ["annotate", "pod", "sender", `${SOURCES}=["0.0.0.0/0"]`, "--overwrite", "--namespace=mixed"];
+    await cluster.as(DEVELOPER, widen);
+    await cluster.as(DEVELOPER, ...creation(pod("plain", "silent")));
+    const add = ["annotate", "pod", "silent", `${SOURCES}=["0.0.0.0/0"]`, IN_PLAIN];
+    expect(await cluster.refusal(DEVELOPER, add)).toContain('key "allowedSourcePrefixes"');
+    for (const annotation of ALSO_RECORDED) {
+      const forge = ["annotate", "pod", "silent", `${annotation}=["0.0.0.0/0"]`, IN_PLAIN];
+      expect(await cluster.refusal(DEVELOPER, forge)).toContain("records what the network plugin assigned");
+    }
   });
 
   testServer(
@@ -228,7 +247,7 @@ describe("the addresses that the plugin records", () => {
 describe("the list", () => {
   testServer("is refused with an unknown key or a malformed line", async () => {
     await expect(cluster.changeList({ floatingIP: "plain" })).rejects.toThrow(
-      "unknown key; the keys are ipAddrsNoIpam, floatingIPs",
+      "unknown key; the keys are ipAddrsNoIpam, floatingIPs, allowedSourcePrefixes",
     );
     await expect(cluster.changeList({ floatingIPs: "plain, permitted" })).rejects.toThrow(
       'each line must be "namespace"',

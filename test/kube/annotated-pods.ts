@@ -74,10 +74,26 @@ export const WISHES: readonly Wish[] = [
       expect(link.trim()).toBe(`02:00:5e:00:00:0${number}`);
     },
   },
+  {
+    name: "sources",
+    annotations: (families) => ({ [key("allowedSourcePrefixes")]: JSON.stringify(sources(families)) }),
+    expected: (families) => names(usual(families)),
+    async check(pod, _, { endpoint }) {
+      const { allowSpoofedSourcePrefixes } = await endpoint(pod.metadata.name);
+      const ofPod = ["198.51.100.0/24", "2001:db8:7::/64"].filter((prefix) =>
+        addressesOf(pod).some((address) => address.includes(":") === prefix.includes(":")),
+      );
+      expect(allowSpoofedSourcePrefixes).toEqual(ofPod);
+    },
+  },
 ];
 
+function sources(families: Families): readonly string[] {
+  return usual(families).map(({ family }) => (family === "ipv4" ? "198.51.100.0/24" : "2001:db8:7::/64"));
+}
+
 /** Refused by the plugin: see docs/annotations.md. */
-export const REFUSED = { [key("allowedSourcePrefixes")]: '["198.51.100.0/24"]' };
+export const REFUSED = { [key("allowedSourcePrefixes")]: '["198.51.100.0"]' };
 
 export function namespaceAnnotations(families: Families): readonly string[] {
   return poolsOf(families, "blue").map(({ family, name }) => `${key(`${family}pools`)}=${JSON.stringify([name])}`);

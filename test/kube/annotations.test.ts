@@ -125,7 +125,8 @@ for (const { kind, problem } of KUBE_SITE_STORES) {
         [{ ipAddrsNoIpam: '["fd61::9", "fd61::10"]' }, "two IPv6 addresses"],
         [{ ipv4pools: '["fd61::/112"]' }, "IPv4 pool"],
         [{ hwAddr: "x" }, "not a MAC address"],
-        [{ allowedSourcePrefixes: '["10.0.0.0/8"]' }, "only from its own addresses"],
+        [{ allowedSourcePrefixes: '["10.0.0.5"]' }, "not a CIDR"],
+        [{ allowedSourcePrefixes: "[]" }, "the list is empty"],
       ] as const) {
         const { code, msg } = await refusalOf(values, SWITCHES);
         expect([values, code, msg]).toEqual([values, 121, expect.stringContaining(rule)]);
@@ -272,6 +273,24 @@ for (const { kind, problem } of KUBE_SITE_STORES) {
       await kube.site.quietly("CHECK", pod, kube.options({ prevResult: result }));
       await remove(pod);
       expect(await kube.site.left()).toEqual([]);
+    });
+
+    test("for source prefixes are recorded in the endpoint, without host bits, until DEL", async () => {
+      const pod = await podWith({ allowedSourcePrefixes: '["198.51.100.7/24", "2001:db8:7::/64"]' });
+      const result = await kube.site.add(pod, kube.options());
+
+      const prefixes = ["198.51.100.0/24", "2001:db8:7::/64"];
+      expect((await endpointOf(pod)).spec.allowSpoofedSourcePrefixes).toEqual(prefixes);
+      await kube.site.quietly("CHECK", pod, kube.options({ prevResult: result }));
+      await remove(pod);
+      expect(await kube.site.left()).toEqual([]);
+      if (kind !== "orchestrator") return;
+      const live = await kube.server.get<{ metadata: { annotations: Record<string, string> } }>(
+        "pod",
+        pod.name,
+        "--namespace=shop",
+      );
+      expect(live.metadata.annotations[`${identity.annotationPrefix}allowSpoofedSourcePrefixes`]).toBe("");
     });
 
     test("for addresses and pools are refused with host-local; nothing is assigned", async () => {

@@ -66,6 +66,7 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
     hostAddresses: async () => surroundings.hostAddresses ?? [],
     hostLinks: async () => ({
       marks: new Set(),
+      marksWithSources: new Set(),
       routed: new Set(),
       bootedAt: new Date(0),
       isHostNamespace: true,

@@ -154,7 +154,7 @@ const KINDS: Readonly<Record<string, Descriptions>> = {
     "spec.ports.hostPort": "Port of the host that is forwarded to it",
     "spec.ports.hostIP": "Address of the host to which the host port is limited",
     "spec.allowSpoofedSourcePrefixes":
-      "Not supported: must be empty, since a workload can send only from its own addresses",
+      "CIDRs that the workload may send from beside its own addresses; written by ADD from the pod's annotation allowedSourcePrefixes",
   },
 };
 

@@ -1,9 +1,17 @@
 import { describe, expect, test } from "bun:test";
 import { runInside } from "../../../test/support/admin-context.ts";
 import { findingsOf } from "./check.ts";
-import type { HostFacts } from "./host-facts.ts";
+import type { HostFacts, PodLinkFacts } from "./host-facts.ts";
 
-const link = { name: "vend1", reversePath: 1, servesLoopback: false };
+const link: PodLinkFacts = {
+  name: "vend1",
+  reversePath: 1,
+  servesLoopback: false,
+  allowsSources: false,
+  allowedFamilies: [],
+};
+/** Its pod may send from other prefixes. */
+const open: PodLinkFacts = { ...link, name: "vend2", reversePath: 0, allowsSources: true, allowedFamilies: [4, 6] };
 const well: HostFacts = {
   forwarding: { ipv4: true, ipv6: true },
   hasLegacyFilter: false,
@@ -59,11 +67,25 @@ describe("node check", () => {
       { podLinks: [{ ...link, reversePath: 0 }], tables: { ...well.tables, guard: "missing" } },
       ["ok", "failed", "ok", "failed"],
     ],
+    ["a pod that may send from other prefixes", { podLinks: [link, open] }, ["ok", "ok", "ok", "ok"]],
+    ["one of IPv6 only", { podLinks: [{ ...open, reversePath: 1, allowedFamilies: [6] }] }, ["ok", "ok", "ok", "ok"]],
+    ["one that lost them", { podLinks: [{ ...open, allowedFamilies: [] }] }, ["ok", "failed", "ok", "ok"]],
+    ["one whose packets are dropped", { podLinks: [{ ...open, reversePath: 1 }] }, ["ok", "ok", "ok", "warning"]],
   ];
   test.each(CASES)("judges the product's own tables and reverse path filters: %s", (_, more, states) => {
     const own = findingsOf({ ...well, ...more }).filter(({ check }) => OWN_CHECKS.includes(check));
     expect(own.map(({ state }) => state)).toEqual([...states]);
     for (const { state, remedy } of own) expect(remedy === undefined).toBe(state === "ok");
+  });
+});
+
+describe("the remedy for loose reverse path filters", () => {
+  test("spares the links that must stay open", () => {
+    const podLinks = [{ ...link, reversePath: 0 }, open];
+    const { remedy } = findingsOf({ ...well, podLinks }).find(({ check }) => check === "rp_filter") ?? {};
+
+    expect(remedy).toContain("/conf/vend1/rp_filter;");
+    expect(remedy).not.toContain("vend*");
   });
 });
 

@@ -1,6 +1,7 @@
 /** What the admin tool reads from the kernel of the host that it runs on. */
 import type { DroppingChain } from "../../firewall/forward-chains.ts";
 import type { TableState } from "../../firewall/table-states.ts";
+import type { Family } from "../../ip/address.ts";
 
 export interface HostFacts {
   readonly forwarding: { readonly ipv4: boolean; readonly ipv6: boolean };
@@ -19,4 +20,8 @@ export interface PodLinkFacts {
   readonly reversePath: number;
   /** Whether host ports of the pod were served on 127.0.0.1. */
   readonly servesLoopback: boolean;
+  /** Whether the pod may use other sources than its addresses. */
+  readonly allowsSources: boolean;
+  /** Of which families the guard table has such sources for the link. */
+  readonly allowedFamilies: readonly Family[];
 }

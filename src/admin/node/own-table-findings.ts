@@ -6,7 +6,7 @@ import { NAT_TABLE } from "../../firewall/nat-table.ts";
 import { identity } from "../../identity.ts";
 import type { TableReference } from "../../linux/nftables/ruleset.ts";
 import type { Finding } from "./finding.ts";
-import type { HostFacts } from "./host-facts.ts";
+import type { HostFacts, PodLinkFacts } from "./host-facts.ts";
 
 type Facts = Pick<HostFacts, "tables" | "podLinks">;
 
@@ -14,6 +14,7 @@ const RESTORE = `${identity.adminTool} node restore`;
 /** The ports of a container come back only with an ADD of its own. */
 const RELOAD = "podman network reload --all   # or restart the containers with published ports";
 const STRICT = 1;
+const OFF = 0;
 
 export function ownTableFindings(facts: Facts): readonly Finding[] {
   return [natFinding(facts), guardFinding(facts), hostPortFinding(facts), reversePathFinding(facts)];
@@ -32,12 +33,24 @@ function natFinding({ tables, podLinks }: Facts): Finding {
 
 function guardFinding({ tables, podLinks }: Facts): Finding {
   const check = "spoofing";
-  if (tables.guard === "intact") {
-    return { check, state: "ok", message: "packets of pods from addresses that are not their own are dropped" };
-  }
+  if (tables.guard === "intact") return sourcesFinding(check, podLinks);
   if (tables.guard === "changed") return changed(check, GUARD_TABLE);
   if (podLinks.length === 0) return { check, state: "ok", message: "no table: this host has no pods" };
   return missing(check, GUARD_TABLE, podLinks);
+}
+
+/** Another program may have flushed the table, and an ADD has written only its rules since. */
+function sourcesFinding(check: string, podLinks: Facts["podLinks"]): Finding {
+  const lost = podLinks.filter(({ allowsSources, allowedFamilies }) => allowsSources && allowedFamilies.length === 0);
+  if (lost.length > 0) {
+    const state = "are no longer in the table: packets from these sources are dropped";
+    const message = `the prefixes that ${counted(lost.length, "pod")} may send from, for example by ${lost[0]?.name}, ${state}`;
+    return { check, state: "failed", message, remedy: RESTORE };
+  }
+  const allowed = podLinks.filter(({ allowedFamilies }) => allowedFamilies.length > 0).length;
+  const exception = allowed === 0 ? "" : `; ${counted(allowed, "pod")} may also send from other prefixes`;
+  const message = `packets of pods from addresses that are not their own are dropped${exception}`;
+  return { check, state: "ok", message };
 }
 
 function hostPortFinding({ tables, podLinks }: Facts): Finding {
@@ -52,17 +65,38 @@ function hostPortFinding({ tables, podLinks }: Facts): Finding {
 
 function reversePathFinding({ tables, podLinks }: Facts): Finding {
   const check = "rp_filter";
-  const lenient = podLinks.filter(({ reversePath }) => reversePath !== STRICT);
+  const [blocked] = podLinks.filter(
+    ({ reversePath, allowedFamilies }) => reversePath === STRICT && allowedFamilies.includes(4),
+  );
+  if (blocked !== undefined) return blockedFinding(check, blocked.name);
+  // Off where the pod may send from other prefixes: there the guard table decides.
+  const isExempt = ({ reversePath, allowsSources }: PodLinkFacts) => allowsSources && reversePath === OFF;
+  const exempt = podLinks.filter(isExempt).length;
+  const lenient = podLinks.filter((link) => link.reversePath !== STRICT && !isExempt(link));
   if (lenient.length === 0) {
-    return { check, state: "ok", message: `strict on ${counted(podLinks.length, "link")} of pods` };
+    const off = exempt === 0 ? "" : `, off on ${counted(exempt, "link")} of pods that may send from other prefixes`;
+    return { check, state: "ok", message: `strict on ${counted(podLinks.length - exempt, "link")} of pods${off}` };
   }
   const guarded = tables.guard === "intact" ? "; the guard table alone drops packets from foreign addresses" : "";
   return {
     check,
     state: tables.guard === "intact" ? "warning" : "failed",
     message: `not strict on ${counted(lenient.length, "link")} of pods, for example ${lenient[0]?.name}${guarded}`,
-    remedy: `sysctl -w net.ipv4.conf.all.rp_filter=0; for each in /proc/sys/net/ipv4/conf/${identity.interfacePrefix}*/rp_filter; do echo 1 > $each; done`,
+    remedy: `sysctl -w net.ipv4.conf.all.rp_filter=0; for each in ${filesOf(lenient, exempt)}; do echo 1 > $each; done`,
   };
+}
+
+/** All links, unless some must stay as they are. */
+function filesOf(lenient: Facts["podLinks"], exempt: number): string {
+  const names = exempt === 0 ? [`${identity.interfacePrefix}*`] : lenient.map(({ name }) => name);
+  return names.map((name) => `/proc/sys/net/ipv4/conf/${name}/rp_filter`).join(" ");
+}
+
+/** The larger value of the link and of all links takes effect. */
+function blockedFinding(check: string, name: string): Finding {
+  const message = `strict on ${name}, whose pod may send from other prefixes: the kernel drops its packets`;
+  const remedy = `sysctl -w net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.${name}.rp_filter=0`;
+  return { check, state: "warning", message, remedy };
 }
 
 function changed(check: string, table: TableReference, remedy = RESTORE): Finding {

@@ -3,28 +3,42 @@ import { withDatastore } from "../datastore/open.ts";
 import { findInstalledNetwork } from "../installed-network.ts";
 import { findPools } from "../ipam/pools.ts";
 import { withRemedy } from "../resources/unreadable-remedy.ts";
+import { NODE_NAME_OPTION, nameOfNode } from "./node-name.ts";
+import { readRecordedSources } from "./recorded-sources.ts";
 
 export const nodeRestore: Command = {
   kind: "command",
   name: "restore",
   summary: "Write the nftables tables that all pods of this host share again",
   description: [
-    "Runs on the node, as root. Compares the tables for outgoing NAT and against spoofed addresses with the pools, and writes",
-    'them if they are missing or outdated: after "nft flush ruleset", or after a pool was changed.',
+    "Runs on the node, as root. Compares the tables for outgoing NAT and against spoofed addresses with the pools and with what",
+    'the endpoints of this node allow, and writes them if they are missing or outdated: after "nft flush ruleset", or after a pool',
+    "was changed.",
     "The node agent does this at its start and every few minutes, and every ADD does it.",
     "Host ports of a container come back only with an ADD of that container.",
   ].join("\n"),
-  options: [{ name: "for-agent", summary: "Do nothing without an installed network config, and print only changes" }],
+  options: [
+    NODE_NAME_OPTION,
+    { name: "for-agent", summary: "Do nothing without an installed network config, and print only changes" },
+  ],
   needsDatastore: true,
   examples: [{ command: "node restore", does: "Write the tables again after another program flushed them" }],
   async run(context, given) {
     const isForAgent = given.switches.has("for-agent");
     if (isForAgent && (await findInstalledNetwork(context)) === undefined) return EXIT_OK;
-    const { readable, unreadable } = await withDatastore(context, given, findPools);
+    const { marksWithSources: marks } = await context.hostLinks();
+    const { pools, sources } = await withDatastore(context, given, async (store) => ({
+      pools: await findPools(store),
+      sources:
+        marks.size === 0 ? [] : await readRecordedSources(store, { node: await nameOfNode(context, given), marks }),
+    }));
+    const { readable, unreadable } = pools;
     const [first] = unreadable;
     // The table must not forget a pool that may have natOutgoing.
     if (first) throw withRemedy(first.key, first.failure);
-    const written = await context.restoreTables(readable, (message) => context.stderr(`warning: ${message}\n`));
+    const written = await context.restoreTables({ pools: readable, sources }, (message) =>
+      context.stderr(`warning: ${message}\n`),
+    );
     if (wantsJson(given)) context.stdout(`${JSON.stringify({ written })}\n`);
     else if (written.length > 0)
       context.stdout(`Wrote the nftables tables of this host again: ${written.join(", ")}\n`);

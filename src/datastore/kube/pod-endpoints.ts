@@ -33,6 +33,8 @@ const NETWORK = recordedAnnotation("network");
 
 /** The floating IPs that an ADD accepted, as a JSON array: the annotation that requests them may be changed later. */
 const IP_NATS = recordedAnnotation("ipNATs");
+/** In the same way, the sources that it allowed beside the pod's addresses. */
+const SOURCE_PREFIXES = recordedAnnotation("allowSpoofedSourcePrefixes");
 
 /** A pod has one endpoint here: that of the interface that every runtime gives it. */
 const INTERFACE = "eth0";
@@ -48,7 +50,7 @@ export const podEndpoints: KindMapping = {
   record: recordOf,
   create: recordAddresses,
   update: recordAddresses,
-  remove: (key, existing) => writing(key, existing, { [POD_IP]: "", [POD_IPS]: "", ...natsFor([], existing) }),
+  remove: (key, existing) => writing(key, existing, { [POD_IP]: "", [POD_IPS]: "", ...listsFor({}, existing) }),
 };
 
 function podOf(key: string): { readonly path: string; readonly ifname: string } | undefined {
@@ -92,7 +94,8 @@ function endpointOf(pod: ApiObject, { name, node }: { readonly name: string; rea
   const addresses = (annotations[POD_IPS] || annotations[POD_IP] || "").split(",").filter((text) => text !== "");
   if (addresses.length === 0) return undefined;
   const ofPod = podEndpointOf({ metadata, spec: partOf(pod, "spec") });
-  const nats = natsIn(annotations[IP_NATS]);
+  const nats = listIn(annotations[IP_NATS]).filter(isObject);
+  const prefixes = listIn(annotations[SOURCE_PREFIXES]).filter((each) => typeof each === "string");
   return {
     apiVersion: API_VERSION,
     kind: "WorkloadEndpoint",
@@ -117,6 +120,7 @@ function endpointOf(pod: ApiObject, { name, node }: { readonly name: string; rea
       ipNetworks: addresses,
       ...(nats.length === 0 ? {} : { ipNATs: nats }),
       interfaceName: hostInterfaceName({ containerId: "", ifname: INTERFACE, pod: { namespace, name: metadata.name } }),
+      ...(prefixes.length === 0 ? {} : { allowSpoofedSourcePrefixes: prefixes }),
     },
   };
 }
@@ -131,11 +135,11 @@ function copied(
 }
 
 /** What an ADD recorded; nothing if somebody has changed it to something else. */
-function natsIn(text: string | undefined): readonly unknown[] {
+function listIn(text: string | undefined): readonly unknown[] {
   if (!text) return [];
   try {
-    const nats: unknown = parseJson(text);
-    return Array.isArray(nats) ? nats.filter(isObject) : [];
+    const list: unknown = parseJson(text);
+    return Array.isArray(list) ? list : [];
   } catch {
     return [];
   }
@@ -152,14 +156,21 @@ function recordAddresses(key: string, value: string, existing: Existing): Writin
     [POD_IPS]: addresses.join(","),
     [CONTAINER_ID]: String(spec["containerID"] ?? ""),
     ...(typeof network === "string" ? { [NETWORK]: network } : {}),
-    ...natsFor(spec["ipNATs"], existing),
+    ...listsFor(spec, existing),
   });
 }
 
-/** Few pods have any: the annotation is written only if it is needed. */
-function natsFor(nats: unknown, existing: Existing): Readonly<Record<string, string>> {
-  if (Array.isArray(nats) && nats.length > 0) return { [IP_NATS]: JSON.stringify(nats) };
-  return existing?.metadata.annotations?.[IP_NATS] ? { [IP_NATS]: "" } : {};
+/** Few pods have any: each annotation is written only if it is needed. */
+function listsFor(spec: Fields, existing: Existing): Readonly<Record<string, string>> {
+  return {
+    ...listFor(IP_NATS, spec["ipNATs"], existing),
+    ...listFor(SOURCE_PREFIXES, spec["allowSpoofedSourcePrefixes"], existing),
+  };
+}
+
+function listFor(name: string, list: unknown, existing: Existing): Readonly<Record<string, string>> {
+  if (Array.isArray(list) && list.length > 0) return { [name]: JSON.stringify(list) };
+  return existing?.metadata.annotations?.[name] ? { [name]: "" } : {};
 }
 
 function writing(key: string, existing: Existing, wanted: Readonly<Record<string, string>>): Writing {

@@ -14,6 +14,7 @@ const TYPES = {
   inet_service: { id: 13, length: 2, order: NETWORK_ORDER },
   icmp_type: { id: 14, length: 1, order: HOST_ORDER },
   mark: { id: 19, length: 4, order: HOST_ORDER },
+  iface_index: { id: 20, length: 4, order: HOST_ORDER },
   ct_state: { id: 26, length: 4, order: HOST_ORDER },
   icmpv6_type: { id: 29, length: 1, order: HOST_ORDER },
   ifname: { id: 41, length: 16, order: HOST_ORDER },

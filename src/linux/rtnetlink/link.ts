@@ -24,6 +24,8 @@ export interface Link {
   readonly peerIndex?: number;
   /** The bridge or bond the link belongs to. */
   readonly masterIndex?: number;
+  /** Absent: 0, the default group. */
+  readonly group?: number;
   readonly transmitQueues: number;
   readonly receiveQueues: number;
 }
@@ -104,6 +106,7 @@ export function readLink(message: MessageCursor): Link | undefined {
     else if (attributes.type === LINK.alias) link.alias = attributes.text();
     else if (attributes.type === LINK.link) link.peerIndex = attributes.u32();
     else if (attributes.type === LINK.master) link.masterIndex = attributes.u32();
+    else if (attributes.type === LINK.group) link.group = attributes.u32();
     else if (attributes.type === LINK.transmitQueues) link.transmitQueues = attributes.u32();
     else if (attributes.type === LINK.receiveQueues) link.receiveQueues = attributes.u32();
     else if (attributes.type === LINK.info) {

@@ -1,0 +1,54 @@
+/**
+ * The sources that pods of this host may use beside their own addresses, as their
+ * endpoints record them. Only endpoints of links that are marked on the host are
+ * looked for.
+ */
+import type { Datastore, Entry } from "../../datastore/datastore.ts";
+import { pagesBelow } from "../../datastore/pages.ts";
+import { PluginError } from "../../errors.ts";
+import type { RecordedSources } from "../../firewall/recorded-sources.ts";
+import { parsePrefixOrAddress } from "../../ip/prefix.ts";
+import { readNodeRecords } from "../../ipam/leaks/node-records.ts";
+import { formatMark } from "../../ipam/link-mark.ts";
+import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
+import { resourcesPrefix } from "../../model/keys.ts";
+import { type WorkloadEndpoint, workloadEndpoint } from "../../model/workload-endpoint.ts";
+
+export async function readRecordedSources(
+  store: Datastore,
+  { node, marks }: { readonly node: string; readonly marks: ReadonlySet<string> },
+): Promise<readonly RecordedSources[]> {
+  const found = new Map<string, RecordedSources>();
+  const collect = (entries: Iterable<Entry>) => {
+    for (const source of sourcesIn(entries, marks)) found.set(source.mark, source);
+    return found.size === marks.size;
+  };
+  if (collect((await readNodeRecords(store, node)).endpoints.values())) return [...found.values()];
+  // Addresses from another IPAM plugin, or without IPAM: nothing else names the namespaces of their endpoints.
+  for await (const { entries } of pagesBelow(store, resourcesPrefix("workloadendpoints"))) {
+    if (collect(entries)) break;
+  }
+  return [...found.values()];
+}
+
+function* sourcesIn(entries: Iterable<Entry>, marks: ReadonlySet<string>): Generator<RecordedSources> {
+  for (const entry of entries) {
+    const endpoint = readable(entry);
+    const network = endpoint?.metadata.annotations?.[NETWORK_ANNOTATION];
+    const { containerID: containerId, endpoint: ifname, allowSpoofedSourcePrefixes = [] } = endpoint?.spec ?? {};
+    if (network === undefined || containerId === undefined || ifname === undefined) continue;
+    const mark = formatMark({ network, containerId, ifname });
+    if (!marks.has(mark)) continue;
+    yield { mark, prefixes: allowSpoofedSourcePrefixes.flatMap((text) => parsePrefixOrAddress(text) ?? []) };
+  }
+}
+
+/** One that cannot be read concerns only its own pod, which stays limited to its addresses. */
+function readable({ key, value }: Entry): WorkloadEndpoint | undefined {
+  try {
+    return workloadEndpoint.read(value, key);
+  } catch (failure) {
+    if (failure instanceof PluginError) return undefined;
+    throw failure;
+  }
+}

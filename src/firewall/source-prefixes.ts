@@ -1,0 +1,76 @@
+/**
+ * The only reader and writer of the sources that links may use beside the
+ * addresses of their pods: elements of the guard table, which must exist.
+ *
+ * Loaded only for pods that have such sources, and for what restores or checks them.
+ */
+import { PluginError } from "../errors.ts";
+import { isKernelError, KernelError } from "../linux/kernel-error.ts";
+import type { NetfilterAccess } from "../linux/netfilter-access.ts";
+import type { NetlinkSocket } from "../linux/netlink-socket.ts";
+import { tryCommit } from "../linux/nftables/commit.ts";
+import { listElements } from "../linux/nftables/read.ts";
+import { listLinks } from "../linux/rtnetlink/link.ts";
+import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
+import { type AllowedSource, changesForLinks, type LinkSources, type SourceChanges } from "./allowed-sources.ts";
+import { requireGuard } from "./apply-guard.ts";
+import { allowedChanges, sourceOfElement } from "./guard-rules.ts";
+import { allowedSet, GUARD_TABLE } from "./guard-table.ts";
+
+/** Another program may remove the same elements at the same time. */
+const ATTEMPTS = 5;
+
+/** None if the table does not exist. */
+export function readAllowedSources(socket: NetlinkSocket): readonly AllowedSource[] {
+  const elements = ([4, 6] as const).flatMap((family) => listElements(socket, GUARD_TABLE, allowedSet(family)));
+  return elements.flatMap((element) => sourceOfElement(element) ?? []);
+}
+
+/** Makes these links use exactly these prefixes; returns whether something was written. */
+export function setAllowedSources(socket: NetlinkSocket, links: readonly LinkSources[]): boolean {
+  return write(socket, (present) => changesForLinks(present, links));
+}
+
+/** Removes what removed links have left; returns whether there was something. */
+export function removeDeadSources(socket: NetlinkSocket): boolean {
+  return write(socket, (present) => {
+    if (present.length === 0) return { removed: [], added: [] };
+    const alive = new Set(withRouteSocket(listLinks).map(({ index }) => index));
+    return { removed: present.filter(({ linkIndex }) => !alive.has(linkIndex)), added: [] };
+  });
+}
+
+/** For ADD, before the link is up: such a pod has no other guard, so the table must be in place. Throws if the kernel refuses. */
+export function allowSources(netfilter: NetfilterAccess, link: LinkSources): Promise<void> {
+  return netfilter.withSocket(async (socket) => {
+    try {
+      await requireGuard(socket);
+      setAllowedSources(socket, [link]);
+    } catch (cause) {
+      if (!(cause instanceof KernelError)) throw cause;
+      throw new PluginError("kernel-refused", `Cannot allow further source addresses: ${cause.message}`, {
+        details: "the kernel needs nf_tables with nft_fib_inet and sets of concatenated ranges (Linux 5.6 or later)",
+        cause,
+      });
+    }
+  });
+}
+
+/** After links were removed. What stays if it fails permits nothing: an index is not used again. */
+export async function forgetSources(netfilter: NetfilterAccess, warn: (message: string) => void): Promise<void> {
+  try {
+    await netfilter.withSocket(removeDeadSources);
+  } catch (failure) {
+    if (!(failure instanceof KernelError)) throw failure;
+    warn(`Elements of removed links stay in table "${GUARD_TABLE.name}": ${failure.message}`);
+  }
+}
+
+function write(socket: NetlinkSocket, decide: (present: readonly AllowedSource[]) => SourceChanges): boolean {
+  for (let attempt = 1; ; attempt++) {
+    const changes = allowedChanges(decide(readAllowedSources(socket)));
+    const [refusal] = tryCommit(socket, changes);
+    if (refusal === undefined) return changes.length > 0;
+    if (attempt === ATTEMPTS || !isKernelError(refusal.error, "ENOENT", "EEXIST")) throw refusal.error;
+  }
+}
