@@ -7,15 +7,22 @@
 import type * as v from "valibot";
 import { type GroupVersion, PRODUCT_API } from "../identity.ts";
 import { type ClusterInformation, clusterInformation } from "./cluster-information.ts";
+import { type GlobalNetworkPolicy, globalNetworkPolicy } from "./global-network-policy.ts";
+import { type GlobalNetworkSet, globalNetworkSet } from "./global-network-set.ts";
+import { type HostEndpoint, hostEndpoint } from "./host-endpoint.ts";
 import { affinitySchema, blockSchema, handleSchema } from "./internal-kinds.ts";
 import { checkPoolOverlap, checkPoolUpdate, type IPPool, ipPool } from "./ip-pool.ts";
 import { type IPReservation, ipReservation } from "./ip-reservation.ts";
 import { type IPAMConfiguration, ipamConfiguration } from "./ipam-configuration.ts";
 import { type Keys, PRODUCT_KEYS, type ResourceName } from "./keys.ts";
+import { type NetworkPolicy, networkPolicy } from "./network-policy.ts";
+import { type NetworkSet, networkSet } from "./network-set.ts";
 import { type Node, node } from "./node.ts";
+import { type NodeAgentConfiguration, nodeAgentConfiguration } from "./node-agent-configuration.ts";
 import type { Problem } from "./problem.ts";
 import { type Profile, profile } from "./profile.ts";
 import type { Resource, ResourceCodec } from "./resource.ts";
+import { type Tier, tier } from "./tier.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "./workload-endpoint.ts";
 
 interface KindNames {
@@ -81,6 +88,30 @@ export const ENDPOINT: PublicKind<WorkloadEndpoint> = publicKind(workloadEndpoin
   "wep",
   "weps",
 ]);
+
+export const NETWORK_POLICY: PublicKind<NetworkPolicy> = publicKind(networkPolicy, "networkpolicies", ["np", "netpol"]);
+
+export const GLOBAL_NETWORK_POLICY: PublicKind<GlobalNetworkPolicy> = publicKind(
+  globalNetworkPolicy,
+  "globalnetworkpolicies",
+  ["gnp"],
+);
+
+export const NETWORK_SET: PublicKind<NetworkSet> = publicKind(networkSet, "networksets", ["netset", "netsets"]);
+
+export const GLOBAL_NETWORK_SET: PublicKind<GlobalNetworkSet> = publicKind(globalNetworkSet, "globalnetworksets", [
+  "gns",
+]);
+
+export const TIER: PublicKind<Tier> = publicKind(tier, "tiers", []);
+
+export const HOST_ENDPOINT: PublicKind<HostEndpoint> = publicKind(hostEndpoint, "hostendpoints", ["hep", "heps"]);
+
+export const NODE_AGENT_CONFIGURATION: PublicKind<NodeAgentConfiguration> = publicKind(
+  nodeAgentConfiguration,
+  "nodeagentconfigurations",
+  ["nodeagentconfig", "nodeagentconfigs"],
+);
 
 export const PUBLIC_KINDS: readonly PublicKind[] = [
   POOL,

@@ -5,6 +5,7 @@
 import * as v from "valibot";
 import { prefixOrAddressField, selectorField } from "./fields.ts";
 import { nameMap } from "./name-map.ts";
+import { PROTOCOL_NAMES } from "./protocols.ts";
 
 const PORT_RANGE = /^(\d{1,5}):(\d{1,5})$/;
 const PORT_NAME = /^[a-zA-Z0-9_.-]{1,128}$/;
@@ -55,11 +56,12 @@ export const ruleSchema = v.object({
   metadata: v.exactOptional(v.object({ annotations: v.exactOptional(nameMap(v.string())) })),
 });
 
-const PROTOCOLS = ["tcp", "udp", "icmp", "icmpv6", "sctp", "udplite"];
+export type EntityRule = Readonly<v.InferOutput<typeof entityRule>>;
+export type PolicyRule = Readonly<v.InferOutput<typeof ruleSchema>>;
 
 function isProtocol(value: number | string): boolean {
   if (typeof value === "number") return Number.isInteger(value) && value >= 1 && value <= 255;
-  return PROTOCOLS.includes(value.toLowerCase());
+  return PROTOCOL_NAMES.includes(value.toLowerCase());
 }
 
 function isPort(value: number | string): boolean {

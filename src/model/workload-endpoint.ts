@@ -3,6 +3,7 @@ import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
 import { addressBits, formatAddress, isSameAddress, parseAddress } from "../ip/address.ts";
 import { parseInterfaceAddress } from "../ip/prefix.ts";
+import { endpointPort } from "./endpoint-port.ts";
 import { checkFamily } from "./family-check.ts";
 import { addressField, interfaceAddressField, macField, prefixOrAddressField } from "./fields.ts";
 import type { Problem } from "./problem.ts";
@@ -10,21 +11,6 @@ import { defineResource, type Resource } from "./resource.ts";
 import { workloadEndpointName } from "./workload-endpoint-name.ts";
 
 const INTERFACE_NAME = /^[a-zA-Z0-9_.-]{1,15}$/;
-
-const portNumber = v.pipe(
-  v.number(),
-  v.integer("is not a port; use a whole number from 0 to 65535"),
-  v.minValue(0, "is not a port; use a whole number from 0 to 65535"),
-  v.maxValue(65_535, "is not a port; use a whole number from 0 to 65535"),
-);
-
-const endpointPort = v.object({
-  name: v.exactOptional(v.string()),
-  protocol: v.union([v.string(), v.number()]),
-  port: portNumber,
-  hostPort: v.exactOptional(portNumber),
-  hostIP: v.exactOptional(v.string()),
-});
 
 const specSchema = v.object({
   orchestrator: v.exactOptional(v.string()),

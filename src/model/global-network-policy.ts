@@ -1,0 +1,49 @@
+/** GlobalNetworkPolicy: rules for endpoints of all namespaces, and for the hosts themselves. */
+import * as v from "valibot";
+import { PRODUCT_API } from "../identity.ts";
+import { selectorField } from "./fields.ts";
+import { checkPolicy, policyFields, typesOf } from "./policy-spec.ts";
+import type { Problem } from "./problem.ts";
+import { defineResource, type Resource } from "./resource.ts";
+
+const specSchema = v.object({
+  ...policyFields,
+  namespaceSelector: v.exactOptional(selectorField),
+  doNotTrack: v.optional(v.boolean(), false),
+  preDNAT: v.optional(v.boolean(), false),
+  applyOnForward: v.optional(v.boolean(), false),
+});
+
+export type GlobalNetworkPolicySpec = Readonly<v.InferOutput<typeof specSchema>>;
+export type GlobalNetworkPolicy = Resource<"GlobalNetworkPolicy", GlobalNetworkPolicySpec>;
+
+export const globalNetworkPolicy = defineResource({
+  kind: "GlobalNetworkPolicy",
+  api: PRODUCT_API,
+  namespaced: false,
+  spec: v.optional(specSchema, {}),
+  complete: (spec): GlobalNetworkPolicySpec => spec,
+  check: (spec, metadata) => [...checkPolicy(spec, metadata), ...checkHostOptions(spec)],
+});
+
+/** Both options act before a packet is known to be for the host or to be forwarded. */
+function checkHostOptions(spec: GlobalNetworkPolicySpec): readonly Problem[] {
+  const { doNotTrack, preDNAT, applyOnForward } = spec;
+  const problems: Problem[] = [];
+  if (doNotTrack && preDNAT) {
+    problems.push({
+      path: "spec.preDNAT",
+      value: true,
+      message: "cannot be combined with doNotTrack; use two policies",
+    });
+  }
+  for (const field of ["doNotTrack", "preDNAT"] as const) {
+    if (!spec[field] || applyOnForward) continue;
+    problems.push({ path: `spec.${field}`, value: true, message: "needs applyOnForward; set applyOnForward: true" });
+  }
+  if (preDNAT && typesOf(spec).includes("Egress")) {
+    const message = "cannot be combined with preDNAT, which acts on incoming packets only; remove the egress rules";
+    problems.push({ path: "spec.egress", value: spec.egress, message });
+  }
+  return problems;
+}

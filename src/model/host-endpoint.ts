@@ -1,0 +1,46 @@
+/** HostEndpoint: an interface of a host, or all of them, that policies apply to. */
+import * as v from "valibot";
+import { PRODUCT_API } from "../identity.ts";
+import { endpointPort } from "./endpoint-port.ts";
+import { addressField } from "./fields.ts";
+import type { Problem } from "./problem.ts";
+import { defineResource, type Resource } from "./resource.ts";
+
+/** Every interface of the host that is not a workload's. */
+const ALL_INTERFACES = "*";
+
+const specSchema = v.object({
+  node: v.exactOptional(v.string()),
+  interfaceName: v.exactOptional(v.string()),
+  expectedIPs: v.exactOptional(v.array(addressField)),
+  profiles: v.exactOptional(v.array(v.string())),
+  ports: v.exactOptional(v.array(endpointPort)),
+});
+
+export type HostEndpointSpec = Readonly<v.InferOutput<typeof specSchema>>;
+export type HostEndpoint = Resource<"HostEndpoint", HostEndpointSpec>;
+
+export const hostEndpoint = defineResource({
+  kind: "HostEndpoint",
+  api: PRODUCT_API,
+  namespaced: false,
+  spec: v.optional(specSchema, {}),
+  complete: (spec): HostEndpointSpec => spec,
+  check: checkHostEndpoint,
+});
+
+const INTERFACE_NAME = /^[a-zA-Z0-9_.-]{1,15}$/;
+
+function checkHostEndpoint({ node, interfaceName, expectedIPs = [] }: HostEndpointSpec): readonly Problem[] {
+  const problems: Problem[] = [];
+  if (!node) problems.push({ path: "spec.node", value: node, message: "is missing; add the name of the host's node" });
+  if (interfaceName === undefined && expectedIPs.length === 0) {
+    const message = `is missing, and expectedIPs too; add one of them, or "${ALL_INTERFACES}" for all interfaces`;
+    problems.push({ path: "spec.interfaceName", value: interfaceName, message });
+  }
+  if (interfaceName !== undefined && interfaceName !== ALL_INTERFACES && !INTERFACE_NAME.test(interfaceName)) {
+    const message = `is not an interface name; use 1 to 15 letters, digits, "_", "." or "-", or "${ALL_INTERFACES}"`;
+    problems.push({ path: "spec.interfaceName", value: interfaceName, message });
+  }
+  return problems;
+}

@@ -1,0 +1,76 @@
+/**
+ * NodeAgentConfiguration: settings of the node agent. `default` is for all nodes; `node.NAME` overrides its fields on
+ * one node.
+ */
+import * as v from "valibot";
+import { PRODUCT_API } from "../identity.ts";
+import type { Problem } from "./problem.ts";
+import { defineResource, type Resource } from "./resource.ts";
+
+const NOT_A_PORT = "is not a port; use a whole number from 1 to 65535";
+const port = v.pipe(v.number(), v.integer(NOT_A_PORT), v.minValue(1, NOT_A_PORT), v.maxValue(65_535, NOT_A_PORT));
+const hostPort = v.object({
+  protocol: v.optional(v.picklist(["TCP", "UDP", "tcp", "udp"]), "TCP"),
+  port,
+});
+const seconds = v.pipe(
+  v.string(),
+  v.regex(/^\d{1,6}(\.\d+)?(s|m|h)$/, 'is not a duration; use for example "180s", or "0s" for never'),
+);
+
+const specSchema = v.object({
+  defaultEndpointToHostAction: v.exactOptional(v.picklist(["Accept", "Drop", "Return"])),
+  failsafeInboundHostPorts: v.exactOptional(v.array(hostPort)),
+  failsafeOutboundHostPorts: v.exactOptional(v.array(hostPort)),
+  healthEnabled: v.exactOptional(v.boolean()),
+  healthHost: v.exactOptional(v.string()),
+  healthPort: v.exactOptional(port),
+  prometheusMetricsEnabled: v.exactOptional(v.boolean()),
+  prometheusMetricsHost: v.exactOptional(v.string()),
+  prometheusMetricsPort: v.exactOptional(port),
+  tablesRefreshInterval: v.exactOptional(seconds),
+});
+
+export type NodeAgentConfigurationSpec = Readonly<v.InferOutput<typeof specSchema>>;
+export type NodeAgentConfiguration = Resource<"NodeAgentConfiguration", NodeAgentConfigurationSpec>;
+
+const OF_ALL_NODES = "default";
+const OF_ONE_NODE = "node.";
+
+export const nodeAgentConfiguration = defineResource({
+  kind: "NodeAgentConfiguration",
+  api: PRODUCT_API,
+  namespaced: false,
+  spec: v.optional(specSchema, {}),
+  complete: (spec): NodeAgentConfigurationSpec => spec,
+  check: (_, { name }): readonly Problem[] => {
+    if (name === OF_ALL_NODES || name.startsWith(OF_ONE_NODE)) return [];
+    const message = `applies to no node; use "${OF_ALL_NODES}" for all nodes, or "${OF_ONE_NODE}${name}" for the node of that name`;
+    return [{ path: "metadata.name", value: name, message }];
+  },
+});
+
+export type NodeAgentSettings = Required<NodeAgentConfigurationSpec>;
+
+const TCP = (...ports: readonly number[]) => ports.map((number) => ({ protocol: "TCP" as const, port: number }));
+const UDP = (...ports: readonly number[]) => ports.map((number) => ({ protocol: "UDP" as const, port: number }));
+
+const DEFAULTS: NodeAgentSettings = {
+  defaultEndpointToHostAction: "Accept",
+  // SSH, BGP, etcd, the API server: a wrong policy must not lock the operator out of a host.
+  failsafeInboundHostPorts: [...TCP(22, 179, 2379, 2380, 5473, 6443, 6666, 6667), ...UDP(68)],
+  failsafeOutboundHostPorts: [...TCP(179, 2379, 2380, 5473, 6443, 6666, 6667), ...UDP(53, 67)],
+  healthEnabled: true,
+  healthHost: "localhost",
+  healthPort: 9099,
+  prometheusMetricsEnabled: false,
+  prometheusMetricsHost: "",
+  prometheusMetricsPort: 9091,
+  tablesRefreshInterval: "180s",
+};
+
+/** Each field as `node.NAME` sets it, otherwise `default`, otherwise the built-in value. */
+export function nodeAgentSettings(configurations: Iterable<NodeAgentConfiguration>, node: string): NodeAgentSettings {
+  const byName = new Map(Array.from(configurations, (each) => [each.metadata.name, each.spec]));
+  return { ...DEFAULTS, ...byName.get(OF_ALL_NODES), ...byName.get(`${OF_ONE_NODE}${node}`) };
+}

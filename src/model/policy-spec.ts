@@ -1,0 +1,44 @@
+/** What NetworkPolicy and GlobalNetworkPolicy have in common: fields, defaults and checks. Pure. */
+import * as v from "valibot";
+import { selectorField } from "./fields.ts";
+import type { Metadata } from "./metadata.ts";
+import { ruleSchema } from "./policy-rule.ts";
+import { checkRules } from "./policy-rules-check.ts";
+import type { Problem } from "./problem.ts";
+import { DEFAULT_TIER } from "./tier.ts";
+
+export const policyFields = {
+  tier: v.optional(v.string(), DEFAULT_TIER),
+  order: v.exactOptional(v.number()),
+  selector: v.exactOptional(selectorField),
+  serviceAccountSelector: v.exactOptional(selectorField),
+  types: v.exactOptional(v.array(v.picklist(["Ingress", "Egress"]))),
+  ingress: v.exactOptional(v.array(ruleSchema)),
+  egress: v.exactOptional(v.array(ruleSchema)),
+};
+
+const commonSchema = v.object(policyFields);
+export type CommonPolicySpec = Readonly<v.InferOutput<typeof commonSchema>>;
+
+export type PolicyType = "Ingress" | "Egress";
+
+/** The directions that the policy isolates: without `types`, those that it has rules for, and ingress if it has none. */
+export function typesOf({ types, ingress, egress }: CommonPolicySpec): readonly PolicyType[] {
+  if (types !== undefined && types.length > 0) return types;
+  if (egress === undefined || egress.length === 0) return ["Ingress"];
+  return ingress === undefined || ingress.length === 0 ? ["Egress"] : ["Ingress", "Egress"];
+}
+
+export function checkPolicy(spec: CommonPolicySpec, { name }: Metadata): readonly Problem[] {
+  return [
+    ...checkTierName(spec.tier, name),
+    ...checkRules(spec.ingress, "spec.ingress"),
+    ...checkRules(spec.egress, "spec.egress"),
+  ];
+}
+
+function checkTierName(tier: string, name: string): readonly Problem[] {
+  if (tier === DEFAULT_TIER || name.startsWith(`${tier}.`)) return [];
+  const message = `does not begin with the name of its tier; use "${tier}.${name}"`;
+  return [{ path: "metadata.name", value: name, message }];
+}

@@ -1,0 +1,28 @@
+/** Tier: a group of policies that is evaluated before or after other groups. */
+import * as v from "valibot";
+import { PRODUCT_API } from "../identity.ts";
+import type { Problem } from "./problem.ts";
+import { defineResource, type Resource } from "./resource.ts";
+
+export const DEFAULT_TIER = "default";
+
+const specSchema = v.object({
+  order: v.exactOptional(v.number()),
+  defaultAction: v.optional(v.picklist(["Deny", "Pass"]), "Deny"),
+});
+
+export type TierSpec = Readonly<v.InferOutput<typeof specSchema>>;
+export type Tier = Resource<"Tier", TierSpec>;
+
+export const tier = defineResource({
+  kind: "Tier",
+  api: PRODUCT_API,
+  namespaced: false,
+  spec: v.optional(specSchema, {}),
+  complete: (spec): TierSpec => spec,
+  check: ({ defaultAction }, { name }): readonly Problem[] => {
+    if (name !== DEFAULT_TIER || defaultAction === "Deny") return [];
+    const message = `is not allowed for the tier "${DEFAULT_TIER}"; use Deny`;
+    return [{ path: "spec.defaultAction", value: defaultAction, message }];
+  },
+});

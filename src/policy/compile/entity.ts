@@ -1,0 +1,68 @@
+/** What selectors can select: endpoints and network sets, with the addresses that they stand for. Pure. */
+
+import { identity } from "../../identity.ts";
+import { type Address, addressBits, parseAddress } from "../../ip/address.ts";
+import { type Prefix, parseInterfaceAddress, parsePrefixOrAddress } from "../../ip/prefix.ts";
+import type { GlobalNetworkSet } from "../../model/global-network-set.ts";
+import type { HostEndpoint } from "../../model/host-endpoint.ts";
+import type { NetworkSet } from "../../model/network-set.ts";
+import { protocolNumber } from "../../model/protocols.ts";
+import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import type { LabelledEntity } from "./label-index.ts";
+
+export interface Entity extends LabelledEntity {
+  readonly addresses: readonly Address[];
+  /** Networks of more than one address. */
+  readonly prefixes: readonly Prefix[];
+  readonly ports: readonly EntityPort[];
+}
+
+export interface EntityPort {
+  readonly name: string;
+  readonly protocol: number;
+  readonly port: number;
+}
+
+export function workloadEntity({ metadata, spec }: WorkloadEndpoint): Entity {
+  return {
+    labels: metadata.labels ?? {},
+    parents: spec.profiles ?? [],
+    addresses: (spec.ipNetworks ?? []).flatMap(
+      (text) => parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? [],
+    ),
+    prefixes: [],
+    ports: portsOf(spec.ports),
+  };
+}
+
+export function hostEntity({ metadata, spec }: HostEndpoint): Entity {
+  return {
+    labels: metadata.labels ?? {},
+    parents: spec.profiles ?? [],
+    addresses: (spec.expectedIPs ?? []).flatMap((text) => parseAddress(text) ?? []),
+    prefixes: [],
+    ports: portsOf(spec.ports),
+  };
+}
+
+/** A network set of a namespace has the labels of the namespace, like a pod in it. */
+export function networkSetEntity({ metadata, spec }: NetworkSet | GlobalNetworkSet): Entity {
+  const { namespace } = metadata;
+  const own = metadata.labels ?? {};
+  const nets = (spec.nets ?? []).flatMap((text) => parsePrefixOrAddress(text) ?? []);
+  const isSingle = ({ network, length }: Prefix) => length === addressBits(network.family);
+  return {
+    labels: namespace === undefined ? own : { ...own, [`${identity.labelPrefix}namespace`]: namespace },
+    parents: namespace === undefined ? [] : [`kns.${namespace}`],
+    addresses: nets.filter(isSingle).map(({ network }) => network),
+    prefixes: nets.filter((prefix) => !isSingle(prefix)),
+    ports: [],
+  };
+}
+
+function portsOf(ports: WorkloadEndpoint["spec"]["ports"]): readonly EntityPort[] {
+  return (ports ?? []).flatMap(({ name, protocol, port }) => {
+    const number = protocolNumber(protocol);
+    return name === undefined || number === undefined ? [] : [{ name, protocol: number, port }];
+  });
+}

@@ -1,0 +1,242 @@
+/**
+ * The chains that evaluate policies for endpoints, shared by all endpoints with the same policies in the same order.
+ *
+ *   tier chain     jump to each policy of the tier; then its default: drop, or go on with the rest
+ *   rest           the chain of the next tier, or at last the ending
+ *   ending         the rules of the profiles; then drop
+ *   policy chain   its rules; Pass goes to the rest, so a policy with Pass has one chain for each rest
+ *
+ * Every chain but a policy's ends with a verdict. A chain exists while something refers to it.
+ */
+import { verdict } from "../../linux/nftables/match.ts";
+import type { Direction, EffectiveRule } from "../effective-rule.ts";
+import { type RuleContext, renderRule } from "../render/rule.ts";
+import type { DesiredRule } from "../table/desired-table.ts";
+import { type AnyReference, groupChainName, policyChainName, referenceText } from "../table/names.ts";
+import type { TableBuilder } from "../table/table-builder.ts";
+import type { MemberSets } from "./member-sets.ts";
+import type { PolicyRecord } from "./policy-record.ts";
+
+export interface EvaluatedTier {
+  readonly name: string;
+  readonly defaultAction: "Deny" | "Pass" | "Continue";
+  readonly policies: readonly PolicyRecord[];
+}
+
+/** What is evaluated for an endpoint in one direction. */
+export interface Evaluation {
+  readonly direction: Direction;
+  readonly tiers: readonly EvaluatedTier[];
+  /** The rules of its profiles, in order. */
+  readonly profileRules: readonly EffectiveRule[];
+  /** If nothing decided. */
+  readonly otherwise: "drop" | "accept" | "return";
+}
+
+interface HeldChain {
+  uses: number;
+  /** Chains that it jumps or goes to. */
+  readonly chains: readonly string[];
+  readonly sets: readonly AnyReference[];
+  /** Of a policy chain: renders it again. */
+  readonly policy?: { readonly key: string; readonly direction: Direction; readonly rest: string };
+}
+
+export class Evaluations {
+  private readonly held = new Map<string, HeldChain>();
+  private readonly chainsOfPolicy = new Map<string, Set<string>>();
+  /** By the text of the reference: the policy and ending chains that use the set. */
+  private readonly usersOfSet = new Map<string, Set<string>>();
+  private readonly endings = new Map<string, Evaluation>();
+
+  constructor(
+    private readonly table: TableBuilder,
+    private readonly sets: MemberSets,
+    private readonly policyOf: (key: string) => PolicyRecord | undefined,
+  ) {}
+
+  /** The name of the chain to go to. The caller releases it when it no longer refers to it. */
+  retain(evaluation: Evaluation): string {
+    const ending = this.retainEnding(evaluation);
+    return evaluation.tiers.reduceRight((rest, tier) => this.retainTier(tier, evaluation.direction, rest), ending);
+  }
+
+  release(name: string): void {
+    const held = this.held.get(name);
+    if (held === undefined) return;
+    held.uses -= 1;
+    if (held.uses > 0) return;
+    this.held.delete(name);
+    this.endings.delete(name);
+    this.table.deleteChain(name);
+    this.releaseSets(name, held.sets);
+    if (held.policy !== undefined) removeFrom(this.chainsOfPolicy, held.policy.key, name);
+    for (const chain of held.chains) this.release(chain);
+  }
+
+  /** The rules of the policy have changed, but not whether they contain Pass. */
+  renderPolicy(key: string): void {
+    for (const name of this.chainsOfPolicy.get(key) ?? []) this.renderPolicyChain(name);
+  }
+
+  /** The set has a twin with networks now, or none any more. */
+  renderUsersOf(reference: AnyReference): void {
+    for (const name of [...(this.usersOfSet.get(referenceText(reference)) ?? [])]) {
+      if (this.held.get(name)?.policy !== undefined) this.renderPolicyChain(name);
+      else this.renderEnding(name);
+    }
+  }
+
+  private retainEnding(evaluation: Evaluation): string {
+    const { direction, profileRules, otherwise } = evaluation;
+    const name = groupChainName(`ending ${otherwise} ${JSON.stringify(profileRules, textOfBigint)}`, direction);
+    const held = this.held.get(name);
+    if (held !== undefined) {
+      held.uses += 1;
+      return name;
+    }
+    const sets = referencesOf(profileRules);
+    this.held.set(name, { uses: 1, chains: [], sets });
+    this.endings.set(name, evaluation);
+    this.retainSets(name, sets);
+    this.renderEnding(name);
+    return name;
+  }
+
+  private renderEnding(name: string): void {
+    const evaluation = this.endings.get(name);
+    if (evaluation === undefined) return;
+    const { profileRules, otherwise, direction } = evaluation;
+    const context = { hasPrefixes: this.hasPrefixes, rest: name, logPrefix: `profile ${direction} ` };
+    this.table.putChain({
+      chain: { name },
+      rules: [
+        ...profileRules.flatMap((rule) => renderRule(rule, { ...context, comment: `profile ${direction}` })),
+        endRule(otherwise, `no profile allows it, ${direction}`),
+      ],
+    });
+  }
+
+  private retainTier(tier: EvaluatedTier, direction: Direction, rest: string): string {
+    const chains = tier.policies.map((policy) => policyChainOf(policy, direction, rest));
+    const name = groupChainName(`tier ${tier.defaultAction} ${chains.join(" ")} ${rest}`, direction);
+    const held = this.held.get(name);
+    if (held !== undefined) {
+      held.uses += 1;
+      // The rest was retained for this tier, which holds it already.
+      this.release(rest);
+      return name;
+    }
+    for (const [index, policy] of tier.policies.entries())
+      this.retainPolicy(policy, direction, rest, chains[index] ?? "");
+    this.held.set(name, { uses: 1, chains: [...chains, rest], sets: [] });
+    const end: DesiredRule =
+      tier.defaultAction === "Deny"
+        ? endRule("drop", `tier ${tier.name} ${direction} default`)
+        : { expressions: [verdict({ kind: "goto", chain: rest })] };
+    this.table.putChain({
+      chain: { name },
+      rules: [...chains.map((chain) => ({ expressions: [verdict({ kind: "jump", chain })] })), end],
+    });
+    return name;
+  }
+
+  private retainPolicy(policy: PolicyRecord, direction: Direction, rest: string, name: string): void {
+    const held = this.held.get(name);
+    if (held !== undefined) {
+      held.uses += 1;
+      return;
+    }
+    const chains = passes(policy, direction) ? [rest] : [];
+    for (const chain of chains) this.retainHeld(chain);
+    this.held.set(name, { uses: 1, chains, sets: [], policy: { key: policy.key, direction, rest } });
+    addTo(this.chainsOfPolicy, policy.key, name);
+    this.renderPolicyChain(name);
+  }
+
+  private retainHeld(name: string): void {
+    const held = this.held.get(name);
+    if (held !== undefined) held.uses += 1;
+  }
+
+  private renderPolicyChain(name: string): void {
+    const held = this.held.get(name);
+    if (held?.policy === undefined) return;
+    const { key, direction, rest } = held.policy;
+    const policy = this.policyOf(key);
+    const rules = policy?.rules[direction] ?? [];
+    const sets = referencesOf(rules);
+    // Retained first: a set that both need keeps its members.
+    this.retainSets(name, sets);
+    this.releaseSets(name, held.sets);
+    for (const reference of sets) addTo(this.usersOfSet, referenceText(reference), name);
+    this.held.set(name, { ...held, sets });
+    const title = `${policy?.title} ${direction}`;
+    const context = { hasPrefixes: this.hasPrefixes, rest, logPrefix: `${title.slice(0, LONGEST_LOG_PREFIX)} ` };
+    this.table.putChain({
+      chain: { name, comment: title.slice(0, LONGEST_COMMENT) },
+      rules: rules.flatMap((rule, index) =>
+        renderRule(rule, { ...context, comment: `${title} ${index}`.slice(-LONGEST_COMMENT) }),
+      ),
+    });
+  }
+
+  private readonly hasPrefixes: RuleContext["hasPrefixes"] = (reference) => this.sets.hasPrefixes(reference);
+
+  private retainSets(chain: string, sets: readonly AnyReference[]): void {
+    for (const reference of sets) {
+      this.sets.retain(reference);
+      addTo(this.usersOfSet, referenceText(reference), chain);
+    }
+  }
+
+  private releaseSets(chain: string, sets: readonly AnyReference[]): void {
+    for (const reference of sets) {
+      this.sets.release(reference);
+      removeFrom(this.usersOfSet, referenceText(reference), chain);
+    }
+  }
+}
+
+const LONGEST_COMMENT = 120;
+const LONGEST_LOG_PREFIX = 100;
+
+function passes(policy: PolicyRecord, direction: Direction): boolean {
+  return (policy.rules[direction] ?? []).some(({ action }) => action === "Pass");
+}
+
+function policyChainOf(policy: PolicyRecord, direction: Direction, rest: string): string {
+  return policyChainName(policy.key, direction, passes(policy, direction) ? rest : undefined);
+}
+
+function endRule(end: Evaluation["otherwise"], comment: string): DesiredRule {
+  if (end === "drop") return { expressions: [{ kind: "counter" }, verdict({ kind: "drop" })], comment };
+  return { expressions: [verdict({ kind: end })] };
+}
+
+/** Each once. */
+function referencesOf(rules: readonly EffectiveRule[]): readonly AnyReference[] {
+  const found = new Map<string, AnyReference>();
+  for (const { source, destination } of rules) {
+    for (const { members, notMembers, ports, notPorts } of [source, destination]) {
+      const all = [...members, ...notMembers, ...(ports?.named ?? []), ...(notPorts?.named ?? [])];
+      for (const reference of all) found.set(referenceText(reference), reference);
+    }
+  }
+  return [...found.values()];
+}
+
+function textOfBigint(_: string, value: unknown): unknown {
+  return typeof value === "bigint" ? value.toString() : value;
+}
+
+function addTo<Key, Value>(sets: Map<Key, Set<Value>>, key: Key, value: Value): void {
+  const set = sets.get(key);
+  if (set === undefined) sets.set(key, new Set([value]));
+  else set.add(value);
+}
+
+function removeFrom<Key, Value>(sets: Map<Key, Set<Value>>, key: Key, value: Value): void {
+  const set = sets.get(key);
+  if (set?.delete(value) && set.size === 0) sets.delete(key);
+}

@@ -1,0 +1,202 @@
+/**
+ * Which entities does each selector select? Kept up to date one change at a time: a change of an entity evaluates only
+ * the selectors that can select it, a new selector only the entities that it can select.
+ *
+ * A selector that requires `label == value` is filed under it; of several such requirements under the one that the
+ * fewest entities meet. Only selectors without any are evaluated for every entity.
+ *
+ * An entity inherits the labels of its parents (the profiles of its namespace and service account); its own win.
+ */
+import { type Labels, type Selector, selects } from "../../selector/selector.ts";
+import { parsed, type SelectorText } from "../effective-selector.ts";
+
+export interface LabelledEntity {
+  readonly labels: Labels;
+  /** Names of profiles. */
+  readonly parents: readonly string[];
+}
+
+export interface MatchListener {
+  matched(selector: SelectorText, entity: string): void;
+  unmatched(selector: SelectorText, entity: string): void;
+}
+
+interface Entity extends LabelledEntity {
+  /** Own and inherited. */
+  effective: Labels;
+  readonly matches: Set<SelectorText>;
+}
+
+interface Registered {
+  readonly selector: Selector;
+  readonly members: Set<string>;
+  /** Where it is filed; none: it is evaluated for every entity. */
+  readonly filedUnder: readonly string[];
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+export class LabelIndex {
+  private readonly entities = new Map<string, Entity>();
+  private readonly byLabel = new Map<string, Set<string>>();
+  private readonly parents = new Map<string, Labels>();
+  private readonly children = new Map<string, Set<string>>();
+  private readonly selectors = new Map<SelectorText, Registered>();
+  private readonly filed = new Map<string, Set<SelectorText>>();
+  private readonly unfiled = new Set<SelectorText>();
+
+  constructor(private readonly listener: MatchListener) {}
+
+  /** The entities that a registered selector selects. */
+  membersOf(selector: SelectorText): ReadonlySet<string> {
+    return this.selectors.get(selector)?.members ?? NONE;
+  }
+
+  /** The registered selectors that select the entity. */
+  matchesOf(entity: string): ReadonlySet<SelectorText> {
+    return this.entities.get(entity)?.matches ?? NONE;
+  }
+
+  register(text: SelectorText): void {
+    if (this.selectors.has(text)) return;
+    const selector = parsed(text);
+    const filedUnder = this.bestRequirement(selector);
+    const registered: Registered = { selector, members: new Set(), filedUnder };
+    this.selectors.set(text, registered);
+    if (filedUnder.length === 0) this.unfiled.add(text);
+    for (const requirement of filedUnder) addTo(this.filed, requirement, text);
+    for (const name of this.candidates(filedUnder)) {
+      const entity = this.entities.get(name);
+      if (entity !== undefined && selects(selector, entity.effective)) this.match(text, registered, name, entity);
+    }
+  }
+
+  /** Its members are not reported as unmatched: nobody asks for them any more. */
+  unregister(text: SelectorText): void {
+    const registered = this.selectors.get(text);
+    if (registered === undefined) return;
+    this.selectors.delete(text);
+    this.unfiled.delete(text);
+    for (const requirement of registered.filedUnder) removeFrom(this.filed, requirement, text);
+    for (const name of registered.members) this.entities.get(name)?.matches.delete(text);
+  }
+
+  put(name: string, { labels, parents }: LabelledEntity): void {
+    const before = this.entities.get(name);
+    if (before !== undefined) this.unfile(name, before);
+    const effective = this.effectiveLabels(labels, parents);
+    const entity: Entity = { labels, parents, effective, matches: before?.matches ?? new Set() };
+    this.entities.set(name, entity);
+    for (const parent of parents) addTo(this.children, parent, name);
+    for (const requirement of requirementsOf(effective)) addTo(this.byLabel, requirement, name);
+    this.evaluate(name, entity);
+  }
+
+  delete(name: string): void {
+    const entity = this.entities.get(name);
+    if (entity === undefined) return;
+    this.unfile(name, entity);
+    this.entities.delete(name);
+    for (const text of [...entity.matches]) {
+      const registered = this.selectors.get(text);
+      if (registered !== undefined) this.unmatch(text, registered, name, entity);
+    }
+  }
+
+  /** `undefined`: the parent is gone. */
+  putParent(parent: string, labels: Labels | undefined): void {
+    if (Bun.deepEquals(this.parents.get(parent), labels)) return;
+    if (labels === undefined) this.parents.delete(parent);
+    else this.parents.set(parent, labels);
+    for (const name of [...(this.children.get(parent) ?? NONE)]) {
+      const entity = this.entities.get(name);
+      if (entity !== undefined) this.put(name, entity);
+    }
+  }
+
+  private unfile(name: string, { parents, effective }: Entity): void {
+    for (const parent of parents) removeFrom(this.children, parent, name);
+    for (const requirement of requirementsOf(effective)) removeFrom(this.byLabel, requirement, name);
+  }
+
+  private effectiveLabels(own: Labels, parents: readonly string[]): Labels {
+    // Of two parents with the same label the first wins.
+    const inherited = parents.map((parent) => this.parents.get(parent)).filter((labels) => labels !== undefined);
+    return inherited.length === 0 ? own : Object.assign({}, ...inherited.toReversed(), own);
+  }
+
+  private evaluate(name: string, entity: Entity): void {
+    for (const text of [...entity.matches]) {
+      const registered = this.selectors.get(text);
+      if (registered === undefined || selects(registered.selector, entity.effective)) continue;
+      this.unmatch(text, registered, name, entity);
+    }
+    const tryMatch = (text: SelectorText) => {
+      const registered = this.selectors.get(text);
+      if (registered === undefined || entity.matches.has(text) || !selects(registered.selector, entity.effective))
+        return;
+      this.match(text, registered, name, entity);
+    };
+    for (const requirement of requirementsOf(entity.effective)) this.filed.get(requirement)?.forEach(tryMatch);
+    this.unfiled.forEach(tryMatch);
+  }
+
+  private match(text: SelectorText, { members }: Registered, name: string, entity: Entity): void {
+    members.add(name);
+    entity.matches.add(text);
+    this.listener.matched(text, name);
+  }
+
+  private unmatch(text: SelectorText, { members }: Registered, name: string, entity: Entity): void {
+    members.delete(name);
+    entity.matches.delete(text);
+    this.listener.unmatched(text, name);
+  }
+
+  private candidates(filedUnder: readonly string[]): Iterable<string> {
+    if (filedUnder.length === 0) return this.entities.keys();
+    if (filedUnder.length === 1) return this.byLabel.get(filedUnder[0] ?? "") ?? NONE;
+    return new Set(filedUnder.flatMap((requirement) => [...(this.byLabel.get(requirement) ?? NONE)]));
+  }
+
+  private bestRequirement(selector: Selector): readonly string[] {
+    const operands = selector.kind === "and" ? selector.operands : [selector];
+    let best: readonly string[] = [];
+    let fewest = Number.POSITIVE_INFINITY;
+    for (const operand of operands) {
+      const alternatives = requirementOf(operand);
+      if (alternatives.length === 0) continue;
+      const count = alternatives.reduce((sum, each) => sum + (this.byLabel.get(each)?.size ?? 0), 0);
+      if (count < fewest) [best, fewest] = [alternatives, count];
+    }
+    return best;
+  }
+}
+
+/** The labels of which the operand requires one; empty if it requires none. */
+function requirementOf(operand: Selector): readonly string[] {
+  if (operand.kind === "compare" && operand.operator === "==") return [requirement(operand.label, operand.value)];
+  if (operand.kind === "member" && operand.operator === "in") {
+    return operand.values.map((value) => requirement(operand.label, value));
+  }
+  return [];
+}
+
+function requirementsOf(labels: Labels): readonly string[] {
+  return Object.entries(labels).map(([label, value]) => requirement(label, value));
+}
+
+function requirement(label: string, value: string): string {
+  return `${label}\0${value}`;
+}
+
+function addTo<Key, Value>(sets: Map<Key, Set<Value>>, key: Key, value: Value): void {
+  const set = sets.get(key);
+  if (set === undefined) sets.set(key, new Set([value]));
+  else set.add(value);
+}
+
+function removeFrom<Key, Value>(sets: Map<Key, Set<Value>>, key: Key, value: Value): void {
+  const set = sets.get(key);
+  if (set?.delete(value) && set.size === 0) sets.delete(key);
+}

@@ -1,0 +1,264 @@
+/**
+ * The kernel sets that rules refer to, and their content: the addresses of what a selector selects, named ports,
+ * and the endpoints of services.
+ *
+ * A set exists while a rendered rule uses it. Its members are counted: two endpoints with the same address are one
+ * element, which stays until both are gone.
+ */
+import { addressBytes, type Family, formatAddress } from "../../ip/address.ts";
+import { formatPrefix, type Prefix } from "../../ip/prefix.ts";
+import type { DataType } from "../../linux/nftables/data-type.ts";
+import { rangeElements } from "../../linux/nftables/intervals.ts";
+import type { NftElement } from "../../linux/nftables/set.ts";
+import { concatenate, portValue, protocolValue } from "../../linux/nftables/value.ts";
+import type { NamedPortReference, SetReference } from "../effective-rule.ts";
+import type { SelectorText } from "../effective-selector.ts";
+import { type AnyReference, referenceText, setName } from "../table/names.ts";
+import type { TableBuilder } from "../table/table-builder.ts";
+import type { Entity } from "./entity.ts";
+import { LabelIndex } from "./label-index.ts";
+import { mergedRanges } from "./merged-ranges.ts";
+
+/** A network behind a service: `ports` is empty if the service has none. */
+export interface ServiceMember {
+  readonly address: Entity["addresses"][number];
+  readonly ports: readonly { readonly protocol: number; readonly port: number }[];
+}
+
+interface Member {
+  readonly family: Family;
+  readonly identity: string;
+  readonly element: NftElement;
+}
+
+interface ActiveSet {
+  readonly reference: AnyReference;
+  readonly names: Readonly<Record<Family, string>>;
+  uses: number;
+  readonly counts: Map<string, number>;
+  /** Networks by their text, counted. */
+  readonly prefixes: Map<string, { readonly prefix: Prefix; count: number }>;
+}
+
+const FAMILIES = [4, 6] as const;
+const NOTHING: Entity = { labels: {}, parents: [], addresses: [], prefixes: [], ports: [] };
+
+export class MemberSets {
+  private readonly index: LabelIndex;
+  private readonly entities = new Map<string, Entity>();
+  private readonly services = new Map<string, readonly ServiceMember[]>();
+  private readonly active = new Map<string, ActiveSet>();
+  private readonly bySelector = new Map<SelectorText, Set<ActiveSet>>();
+  /** Sets whose networks changed since the last flush. */
+  private readonly rangesToWrite = new Set<ActiveSet>();
+
+  /** `prefixesChanged`: a set got its first network, or lost its last: the rules that use it must be rendered again. */
+  constructor(
+    private readonly table: TableBuilder,
+    private readonly prefixesChanged: (reference: SetReference) => void,
+  ) {
+    const eachSet = (selector: SelectorText, visit: (set: ActiveSet) => void) =>
+      this.bySelector.get(selector)?.forEach(visit);
+    this.index = new LabelIndex({
+      matched: (selector, name) => eachSet(selector, (set) => this.contribute(set, this.entityOf(name), 1)),
+      unmatched: (selector, name) => eachSet(selector, (set) => this.contribute(set, this.entityOf(name), -1)),
+    });
+  }
+
+  putEntity(name: string, entity: Entity): void {
+    this.withdraw(name);
+    this.index.put(name, entity);
+    this.entities.set(name, entity);
+    this.contributeEverywhere(name, entity, 1);
+  }
+
+  deleteEntity(name: string): void {
+    this.withdraw(name);
+    this.index.delete(name);
+  }
+
+  putParent(name: string, labels: Readonly<Record<string, string>> | undefined): void {
+    this.index.putParent(name, labels);
+  }
+
+  putService(namespace: string, name: string, members: readonly ServiceMember[]): void {
+    const service = `${namespace}/${name}`;
+    for (const withPorts of [true, false]) {
+      const set = this.active.get(referenceText({ kind: "service", namespace, name, withPorts }));
+      if (set === undefined) continue;
+      this.contributeService(set, this.services.get(service) ?? [], -1);
+      this.contributeService(set, members, 1);
+    }
+    this.services.set(service, members);
+  }
+
+  hasPrefixes(reference: SetReference): boolean {
+    return (this.active.get(referenceText(reference))?.prefixes.size ?? 0) > 0;
+  }
+
+  retain(reference: AnyReference): void {
+    const text = referenceText(reference);
+    const active = this.active.get(text);
+    if (active !== undefined) {
+      active.uses += 1;
+      return;
+    }
+    const names = { 4: setName(reference, 4), 6: setName(reference, 6) };
+    const set: ActiveSet = { reference, names, uses: 1, counts: new Map(), prefixes: new Map() };
+    this.active.set(text, set);
+    const comment = text.slice(0, LONGEST_COMMENT);
+    for (const family of FAMILIES) {
+      this.table.createSet({ name: names[family], key: keyOf(reference, family), comment });
+    }
+    if (reference.kind === "service") {
+      this.contributeService(set, this.services.get(`${reference.namespace}/${reference.name}`) ?? [], 1);
+      return;
+    }
+    const { selector } = reference;
+    // What the index reports while it registers the selector is for sets that exist already: there are none.
+    this.index.register(selector);
+    for (const name of this.index.membersOf(selector)) this.contribute(set, this.entityOf(name), 1);
+    const sets = this.bySelector.get(selector);
+    if (sets === undefined) this.bySelector.set(selector, new Set([set]));
+    else sets.add(set);
+  }
+
+  release(reference: AnyReference): void {
+    const text = referenceText(reference);
+    const set = this.active.get(text);
+    if (set === undefined) return;
+    set.uses -= 1;
+    if (set.uses > 0) return;
+    this.active.delete(text);
+    this.rangesToWrite.delete(set);
+    for (const family of FAMILIES) {
+      this.table.deleteSet(setName(reference, family));
+      this.table.deleteSet(setName(reference, family, "prefixes"));
+    }
+    if (reference.kind === "service") return;
+    const { selector } = reference;
+    const sets = this.bySelector.get(selector);
+    sets?.delete(set);
+    if (sets?.size !== 0) return;
+    this.bySelector.delete(selector);
+    this.index.unregister(selector);
+  }
+
+  /** Writes the merged ranges of the sets whose networks changed. */
+  flushRanges(): void {
+    for (const set of this.rangesToWrite) for (const family of FAMILIES) this.writeRanges(set, family);
+    this.rangesToWrite.clear();
+  }
+
+  private entityOf(name: string): Entity {
+    return this.entities.get(name) ?? NOTHING;
+  }
+
+  private withdraw(name: string): void {
+    const before = this.entities.get(name);
+    if (before === undefined) return;
+    this.contributeEverywhere(name, before, -1);
+    this.entities.delete(name);
+  }
+
+  private contributeEverywhere(name: string, entity: Entity, sign: 1 | -1): void {
+    for (const selector of this.index.matchesOf(name)) {
+      for (const set of this.bySelector.get(selector) ?? []) this.contribute(set, entity, sign);
+    }
+  }
+
+  private contribute(set: ActiveSet, entity: Entity, sign: 1 | -1): void {
+    if (set.reference.kind === "named port") {
+      for (const member of namedPortMembers(set.reference, entity)) this.count(set, member, sign);
+      return;
+    }
+    for (const address of entity.addresses) {
+      const key = addressBytes(address);
+      this.count(set, { family: address.family, identity: formatAddress(address), element: { key } }, sign);
+    }
+    for (const prefix of entity.prefixes) this.countPrefix(set, prefix, sign);
+  }
+
+  private contributeService(set: ActiveSet, members: readonly ServiceMember[], sign: 1 | -1): void {
+    if (set.reference.kind !== "service") return;
+    const { withPorts } = set.reference;
+    for (const { address, ports } of members) {
+      if (!withPorts) {
+        const element = { key: addressBytes(address) };
+        this.count(set, { family: address.family, identity: formatAddress(address), element }, sign);
+      } else for (const port of ports) this.count(set, portMember(address, port), sign);
+    }
+  }
+
+  private count(set: ActiveSet, { family, identity, element }: Member, sign: 1 | -1): void {
+    const count = (set.counts.get(identity) ?? 0) + sign;
+    if (count === 0) set.counts.delete(identity);
+    else set.counts.set(identity, count);
+    const name = set.names[family];
+    if (count === 0) this.table.deleteElement(name, identity);
+    else if (count === 1 && sign === 1) this.table.putElement(name, identity, element);
+  }
+
+  private countPrefix(set: ActiveSet, prefix: Prefix, sign: 1 | -1): void {
+    const hadSome = set.prefixes.size > 0;
+    const text = formatPrefix(prefix);
+    const count = (set.prefixes.get(text)?.count ?? 0) + sign;
+    if (count === 0) set.prefixes.delete(text);
+    else set.prefixes.set(text, { prefix, count });
+    this.rangesToWrite.add(set);
+    const hasSome = set.prefixes.size > 0;
+    if (hadSome === hasSome) return;
+    for (const family of FAMILIES) {
+      const name = setName(set.reference, family, "prefixes");
+      if (hasSome) this.table.createSet({ name, key: keyOf(set.reference, family), holdsIntervals: true });
+      else this.table.deleteSet(name);
+    }
+    if (set.reference.kind === "selected") this.prefixesChanged(set.reference);
+  }
+
+  private writeRanges(set: ActiveSet, family: Family): void {
+    const name = setName(set.reference, family, "prefixes");
+    const existing = this.table.sets.get(name);
+    if (existing === undefined) return;
+    const prefixes = Array.from(set.prefixes.values(), ({ prefix }) => prefix);
+    const wanted = new Map(
+      rangeElements(mergedRanges(prefixes, family)).map((element) => [rangeIdentity(element), element]),
+    );
+    for (const identity of [...existing.elements.keys()]) {
+      if (!wanted.has(identity)) this.table.deleteElement(name, identity);
+    }
+    for (const [identity, element] of wanted) {
+      if (!existing.elements.has(identity)) this.table.putElement(name, identity, element);
+    }
+  }
+}
+
+const LONGEST_COMMENT = 120;
+
+function keyOf(reference: AnyReference, family: Family): readonly DataType[] {
+  const address = family === 4 ? "ipv4_addr" : "ipv6_addr";
+  const withPorts = reference.kind === "named port" || (reference.kind === "service" && reference.withPorts);
+  return withPorts ? [address, "inet_proto", "inet_service"] : [address];
+}
+
+function namedPortMembers({ name, protocol }: NamedPortReference, entity: Entity): readonly Member[] {
+  return entity.ports
+    .filter((port) => port.name === name && port.protocol === protocol)
+    .flatMap((port) => entity.addresses.map((address) => portMember(address, port)));
+}
+
+function portMember(
+  address: Entity["addresses"][number],
+  { protocol, port }: { readonly protocol: number; readonly port: number },
+): Member {
+  return {
+    family: address.family,
+    identity: `${formatAddress(address)} ${protocol} ${port}`,
+    element: { key: concatenate(addressBytes(address), protocolValue(protocol), portValue(port)) },
+  };
+}
+
+/** A range begins and ends at elements that may have the same key. */
+function rangeIdentity({ key, interval }: NftElement): string {
+  return `${key.toHex()} ${interval ?? "first"}`;
+}

@@ -1,0 +1,89 @@
+/** A policy as the compiler keeps it: what it selects, when it is evaluated, and its rules with everything resolved. */
+import type { GlobalNetworkPolicy } from "../../model/global-network-policy.ts";
+import type { NetworkPolicy } from "../../model/network-policy.ts";
+import type { PolicyRule } from "../../model/policy-rule.ts";
+import { typesOf } from "../../model/policy-spec.ts";
+import { DEFAULT_TIER } from "../../model/tier.ts";
+import { effectiveRule, UnsupportedRule } from "../effective-policy.ts";
+import type { Direction, EffectivePeer, EffectiveRule } from "../effective-rule.ts";
+import { policySelector, type SelectorText } from "../effective-selector.ts";
+
+/** When the rules are evaluated. All but `normal` concern host endpoints only. */
+export type PolicyStage = "normal" | "preDNAT" | "untracked";
+
+export interface PolicyRecord {
+  readonly key: string;
+  /** As people write it: `NAMESPACE/NAME`, or `NAME` of a global policy. */
+  readonly title: string;
+  readonly selector: SelectorText;
+  readonly tier: string;
+  readonly order: number;
+  readonly stage: PolicyStage;
+  /** Also for traffic that a host endpoint forwards. */
+  readonly appliesOnForward: boolean;
+  /** The directions that it isolates, with their rules. */
+  readonly rules: Readonly<Partial<Record<Direction, readonly EffectiveRule[]>>>;
+  /** Why it denies everything instead of what it says. */
+  readonly problem?: string;
+}
+
+export function policyRecord(key: string, policy: NetworkPolicy | GlobalNetworkPolicy): PolicyRecord {
+  const { spec } = policy;
+  const { name, namespace } = policy.metadata;
+  const selector = policySelector({ ...spec, namespace });
+  const base = {
+    key,
+    title: namespace === undefined ? name : `${namespace}/${name}`,
+    selector,
+    tier: spec.tier,
+    order: spec.order ?? Number.POSITIVE_INFINITY,
+    ...hostOptions(policy),
+  };
+  const directions = typesOf(spec).map((type): Direction => (type === "Ingress" ? "ingress" : "egress"));
+  const resolve = (rules: readonly PolicyRule[] = [], direction: Direction) =>
+    rules.map((rule) => effectiveRule(rule, direction, { namespace, selector }));
+  try {
+    const rules = Object.fromEntries(directions.map((direction) => [direction, resolve(spec[direction], direction)]));
+    return { ...base, rules };
+  } catch (failure) {
+    if (!(failure instanceof UnsupportedRule)) throw failure;
+    return { ...base, rules: { ingress: [DENY_ALL], egress: [DENY_ALL] }, problem: failure.message };
+  }
+}
+
+/** Nobody knows what an unreadable policy selects or allows: it denies everything that it could concern. */
+export function unreadablePolicy(
+  key: string,
+  {
+    title,
+    namespace,
+    reason,
+  }: { readonly title: string; readonly namespace: string | undefined; readonly reason: string },
+): PolicyRecord {
+  return {
+    key,
+    title,
+    selector: policySelector({ namespace }),
+    tier: DEFAULT_TIER,
+    order: Number.NEGATIVE_INFINITY,
+    stage: "normal",
+    appliesOnForward: false,
+    rules: { ingress: [DENY_ALL], egress: [DENY_ALL] },
+    problem: reason,
+  };
+}
+
+const ANYBODY: EffectivePeer = { notNets: [], members: [], notMembers: [] };
+const DENY_ALL: EffectiveRule = { action: "Deny", source: ANYBODY, destination: ANYBODY };
+
+/** The order of evaluation in a tier. */
+export function comparePolicies(left: PolicyRecord, right: PolicyRecord): number {
+  if (left.order !== right.order) return left.order < right.order ? -1 : 1;
+  return left.key < right.key ? -1 : left.key > right.key ? 1 : 0;
+}
+
+function hostOptions(policy: NetworkPolicy | GlobalNetworkPolicy): Pick<PolicyRecord, "stage" | "appliesOnForward"> {
+  if (policy.kind === "NetworkPolicy") return { stage: "normal", appliesOnForward: false };
+  const { doNotTrack, preDNAT, applyOnForward } = policy.spec;
+  return { stage: doNotTrack ? "untracked" : preDNAT ? "preDNAT" : "normal", appliesOnForward: applyOnForward };
+}

@@ -1,0 +1,124 @@
+/** Rules as users write them -> rules with everything resolved. Pure. */
+import type { Prefix } from "../ip/prefix.ts";
+import { parsePrefixOrAddress } from "../ip/prefix.ts";
+import type { EntityRule, PolicyRule } from "../model/policy-rule.ts";
+import { protocolNumber } from "../model/protocols.ts";
+import type {
+  Direction,
+  EffectivePeer,
+  EffectiveRule,
+  IcmpMatch,
+  NamedPortReference,
+  PortMatch,
+  SetReference,
+} from "./effective-rule.ts";
+import { canonicalSelector, entitySelector, type SelectorText } from "./effective-selector.ts";
+
+/** Whose rules they are. */
+export interface RuleOwner {
+  /** Of a policy in a namespace: its selectors are restricted to it, and a service without a namespace is of it. */
+  readonly namespace?: string | undefined;
+  /** The endpoints that the policy selects; named ports of their own side are looked up among these. */
+  readonly selector: SelectorText;
+}
+
+/** A rule that cannot be carried out exactly. Its policy must fail closed. */
+export class UnsupportedRule extends Error {
+  override readonly name = "UnsupportedRule";
+}
+
+export function effectiveRule(rule: PolicyRule, direction: Direction, owner: RuleOwner): EffectiveRule {
+  if (rule.http !== undefined) throw new UnsupportedRule("http is not supported");
+  const protocol = optionalNumber(rule.protocol);
+  const notProtocol = optionalNumber(rule.notProtocol);
+  const icmp = icmpMatch(rule.icmp);
+  const notIcmp = icmpMatch(rule.notICMP);
+  const ownSide = direction === "ingress" ? "destination" : "source";
+  const peer = (side: "source" | "destination") =>
+    effectivePeer(rule[side] ?? {}, { side, protocol, owner, isOwnSide: side === ownSide });
+  return {
+    action: rule.action,
+    ...(rule.ipVersion === undefined ? {} : { family: rule.ipVersion }),
+    ...(protocol === undefined ? {} : { protocol }),
+    ...(notProtocol === undefined ? {} : { notProtocol }),
+    ...(icmp === undefined ? {} : { icmp }),
+    ...(notIcmp === undefined ? {} : { notIcmp }),
+    source: peer("source"),
+    destination: peer("destination"),
+  };
+}
+
+interface PeerContext {
+  readonly side: "source" | "destination";
+  readonly protocol: number | undefined;
+  readonly owner: RuleOwner;
+  /** The side of the endpoint that the policy selects. */
+  readonly isOwnSide: boolean;
+}
+
+function effectivePeer(entity: EntityRule, context: PeerContext): EffectivePeer {
+  const { owner } = context;
+  const selector = entitySelector(entity, owner.namespace);
+  const portSelector = selector ?? (context.isOwnSide ? owner.selector : canonicalSelector("all()"));
+  const ports = portMatch(entity.ports, portSelector, context.protocol);
+  const notPorts = portMatch(entity.notPorts, portSelector, context.protocol);
+  return {
+    ...(entity.nets === undefined || entity.nets.length === 0 ? {} : { nets: prefixes(entity.nets) }),
+    notNets: prefixes(entity.notNets ?? []),
+    members: [...selected(selector), ...services(entity, context)],
+    notMembers: entity.notSelector?.trim() ? selected(canonicalSelector(entity.notSelector)) : [],
+    ...(ports === undefined ? {} : { ports }),
+    ...(notPorts === undefined ? {} : { notPorts }),
+  };
+}
+
+function selected(selector: SelectorText | undefined): readonly SetReference[] {
+  return selector === undefined ? [] : [{ kind: "selected", selector }];
+}
+
+function services({ services: service }: EntityRule, { side, owner }: PeerContext): readonly SetReference[] {
+  if (service === undefined) return [];
+  const namespace = service.namespace ?? owner.namespace;
+  if (namespace === undefined) throw new UnsupportedRule(`service "${service.name}" has no namespace`);
+  return [{ kind: "service", namespace, name: service.name, withPorts: side === "destination" }];
+}
+
+function portMatch(
+  ports: readonly (number | string)[] | undefined,
+  selector: SelectorText,
+  protocol: number | undefined,
+): PortMatch | undefined {
+  if (ports === undefined || ports.length === 0) return undefined;
+  if (protocol === undefined) throw new UnsupportedRule("ports without a protocol");
+  const ranges: { first: number; last: number }[] = [];
+  const named: NamedPortReference[] = [];
+  for (const port of ports) {
+    const [first, last = first] = typeof port === "number" ? [port] : rangeOf(port);
+    if (first === undefined || last === undefined)
+      named.push({ kind: "named port", selector, protocol, name: String(port) });
+    else ranges.push({ first, last });
+  }
+  return { ranges, named };
+}
+
+/** Empty for a name. */
+function rangeOf(text: string): readonly number[] {
+  return /^\d+(:\d+)?$/.test(text) ? text.split(":").map(Number) : [];
+}
+
+function prefixes(texts: readonly string[]): readonly Prefix[] {
+  return texts.map((text) => parsePrefixOrAddress(text)).filter((prefix) => prefix !== undefined);
+}
+
+function optionalNumber(protocol: number | string | undefined): number | undefined {
+  if (protocol === undefined) return undefined;
+  const number = protocolNumber(protocol);
+  if (number === undefined) throw new UnsupportedRule(`unknown protocol "${protocol}"`);
+  return number;
+}
+
+function icmpMatch(match: PolicyRule["icmp"]): IcmpMatch | undefined {
+  if (match === undefined) return undefined;
+  if (match.type === undefined) throw new UnsupportedRule("an ICMP code without a type");
+  return { type: match.type, ...(match.code === undefined ? {} : { code: match.code }) };
+}

@@ -1,0 +1,57 @@
+/** The kinds that policy is computed from, as a replica follows them. */
+import type { Entry } from "../datastore/datastore.ts";
+import type { KindTable } from "../datastore/replica/kinds.ts";
+import type { Update } from "../datastore/replica.ts";
+import type { GlobalNetworkPolicy } from "../model/global-network-policy.ts";
+import type { GlobalNetworkSet } from "../model/global-network-set.ts";
+import type { HostEndpoint } from "../model/host-endpoint.ts";
+import {
+  ENDPOINT,
+  GLOBAL_NETWORK_POLICY,
+  GLOBAL_NETWORK_SET,
+  HOST_ENDPOINT,
+  NETWORK_POLICY,
+  NETWORK_SET,
+  NODE_AGENT_CONFIGURATION,
+  PROFILE,
+  type PublicKind,
+  TIER,
+} from "../model/kinds.ts";
+import type { NetworkPolicy } from "../model/network-policy.ts";
+import type { NetworkSet } from "../model/network-set.ts";
+import type { NodeAgentConfiguration } from "../model/node-agent-configuration.ts";
+import type { Profile } from "../model/profile.ts";
+import type { Resource } from "../model/resource.ts";
+import type { Tier } from "../model/tier.ts";
+import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
+
+export interface PolicyValues {
+  readonly endpoints: WorkloadEndpoint;
+  readonly hostEndpoints: HostEndpoint;
+  readonly profiles: Profile;
+  readonly networkPolicies: NetworkPolicy;
+  readonly globalNetworkPolicies: GlobalNetworkPolicy;
+  readonly networkSets: NetworkSet;
+  readonly globalNetworkSets: GlobalNetworkSet;
+  readonly tiers: Tier;
+  readonly configurations: NodeAgentConfiguration;
+}
+
+/** What changed of each kind, in no particular order. */
+export type PolicyChanges = Update<PolicyValues>["changes"];
+
+export const POLICY_KINDS: KindTable<PolicyValues> = {
+  endpoints: sourceOf(ENDPOINT),
+  hostEndpoints: sourceOf(HOST_ENDPOINT),
+  profiles: sourceOf(PROFILE),
+  networkPolicies: sourceOf(NETWORK_POLICY),
+  globalNetworkPolicies: sourceOf(GLOBAL_NETWORK_POLICY),
+  networkSets: sourceOf(NETWORK_SET),
+  globalNetworkSets: sourceOf(GLOBAL_NETWORK_SET),
+  tiers: sourceOf(TIER),
+  configurations: sourceOf(NODE_AGENT_CONFIGURATION),
+};
+
+function sourceOf<R extends Resource>(kind: PublicKind<R>) {
+  return { prefix: kind.prefix(), decode: ({ key, value }: Entry): R => kind.codec.read(value, key) };
+}

@@ -1,0 +1,208 @@
+/**
+ * May this packet pass? Reads the resources as their authors wrote them and evaluates them one by one: slow, obvious,
+ * and independent of the compiler, whose tables are compared with it. `policy explain` shows its steps.
+ */
+import type { Address } from "../../ip/address.ts";
+import { parsePrefixOrAddress, prefixContains } from "../../ip/prefix.ts";
+import type { EntityRule, PolicyRule } from "../../model/policy-rule.ts";
+import { typesOf } from "../../model/policy-spec.ts";
+import { protocolNumber } from "../../model/protocols.ts";
+import { DEFAULT_TIER, type Tier } from "../../model/tier.ts";
+import type { Direction } from "../effective-rule.ts";
+import { criteriaOf, isSelected, type LabelCriteria, membersWith } from "./members.ts";
+import type { Packet } from "./packet.ts";
+import type { AnyEndpoint, AnyMember, AnyPolicy, PolicyResources } from "./resources.ts";
+
+export interface Judgement {
+  readonly verdict: "allow" | "deny";
+  readonly reason: Reason;
+  /** The policies that apply to the endpoint in this direction, in the order of their evaluation. */
+  readonly policies: readonly AnyPolicy[];
+}
+
+export type Reason =
+  | { readonly kind: "rule"; readonly policy: AnyPolicy; readonly index: number; readonly rule: PolicyRule }
+  /** At least one policy of the tier applies, and no rule matches. */
+  | { readonly kind: "tier default"; readonly tier: string; readonly policies: readonly AnyPolicy[] }
+  | { readonly kind: "profile"; readonly profile: string; readonly index: number; readonly rule: PolicyRule }
+  | { readonly kind: "no profile allows it" };
+
+/** The policies of one endpoint in one direction. */
+export function judge(
+  packet: Packet,
+  endpoint: AnyEndpoint,
+  direction: Direction,
+  resources: PolicyResources,
+): Judgement {
+  const policies = policiesOf(endpoint, direction, resources);
+  const judgement = (verdict: Judgement["verdict"], reason: Reason): Judgement => ({ verdict, reason, policies });
+  for (const tier of tiersOf(policies, resources)) {
+    const members = policies.filter(({ spec }) => spec.tier === tier.name);
+    const decided = firstRule(members, packet, direction, resources);
+    if (decided === "pass") continue;
+    if (decided !== undefined) return judgement(decided.rule.action === "Allow" ? "allow" : "deny", decided);
+    if (tier.defaultAction === "Deny") {
+      return judgement("deny", { kind: "tier default", tier: tier.name, policies: members });
+    }
+  }
+  for (const name of endpoint.spec.profiles ?? []) {
+    const profile = resources.profiles.find(({ metadata }) => metadata.name === name);
+    for (const [index, rule] of (profile?.spec[direction] ?? []).entries()) {
+      if (rule.action === "Log" || !matches(rule, packet, { direction, namespace: undefined, own: {} }, resources))
+        continue;
+      return judgement(rule.action === "Allow" ? "allow" : "deny", { kind: "profile", profile: name, index, rule });
+    }
+  }
+  return judgement("deny", { kind: "no profile allows it" });
+}
+
+function firstRule(
+  policies: readonly AnyPolicy[],
+  packet: Packet,
+  direction: Direction,
+  resources: PolicyResources,
+): Extract<Reason, { kind: "rule" }> | "pass" | undefined {
+  for (const policy of policies) {
+    for (const [index, rule] of (policy.spec[direction] ?? []).entries()) {
+      const { namespace } = policy.metadata;
+      if (rule.action === "Log") continue;
+      if (!matches(rule, packet, { direction, namespace, own: scopeOf(policy) }, resources)) continue;
+      if (rule.action === "Pass") return "pass";
+      return { kind: "rule", policy, index, rule };
+    }
+  }
+  return undefined;
+}
+
+/** Those that select the endpoint and isolate the direction, in order. */
+function policiesOf(endpoint: AnyEndpoint, direction: Direction, resources: PolicyResources): readonly AnyPolicy[] {
+  const type = direction === "ingress" ? "Ingress" : "Egress";
+  const all: readonly AnyPolicy[] = [...resources.networkPolicies, ...resources.globalNetworkPolicies];
+  return all
+    .filter((policy) => !isForHostsOnly(policy) && typesOf(policy.spec).includes(type))
+    .filter((policy) => isSelected(endpoint, scopeOf(policy), resources))
+    .toSorted(comparePolicies);
+}
+
+function isForHostsOnly(policy: AnyPolicy): boolean {
+  return policy.kind === "GlobalNetworkPolicy" && (policy.spec.doNotTrack || policy.spec.preDNAT);
+}
+
+function scopeOf({ metadata, spec }: AnyPolicy): LabelCriteria {
+  return {
+    selector: spec.selector,
+    serviceAccountSelector: spec.serviceAccountSelector,
+    namespaceSelector: "namespaceSelector" in spec ? spec.namespaceSelector : undefined,
+    namespace: metadata.namespace,
+  };
+}
+
+function comparePolicies(left: AnyPolicy, right: AnyPolicy): number {
+  const order = ({ spec }: AnyPolicy) => spec.order ?? Number.MAX_VALUE;
+  return order(left) - order(right) || (nameOf(left) < nameOf(right) ? -1 : 1);
+}
+
+/** Global policies come first, as their keys do. */
+function nameOf({ kind, metadata }: AnyPolicy): string {
+  return `${kind === "GlobalNetworkPolicy" ? "g" : "n"} ${metadata.namespace ?? ""}/${metadata.name}`;
+}
+
+interface JudgedTier {
+  readonly name: string;
+  readonly order: number;
+  readonly defaultAction: "Deny" | "Pass";
+}
+
+function tiersOf(policies: readonly AnyPolicy[], { tiers }: PolicyResources): readonly JudgedTier[] {
+  return [...new Set(policies.map(({ spec }) => spec.tier))]
+    .map((name) =>
+      judgedTier(
+        name,
+        tiers.find(({ metadata }) => metadata.name === name),
+      ),
+    )
+    .toSorted((left, right) => left.order - right.order || (left.name < right.name ? -1 : 1));
+}
+
+function judgedTier(name: string, tier: Tier | undefined): JudgedTier {
+  const order = tier?.spec.order ?? (name === DEFAULT_TIER && tier === undefined ? 1_000_000 : Number.MAX_VALUE);
+  return { name, order, defaultAction: tier?.spec.defaultAction ?? "Deny" };
+}
+
+interface RuleOwner {
+  readonly direction: Direction;
+  readonly namespace: string | undefined;
+  /** The endpoints that the policy selects. */
+  readonly own: LabelCriteria;
+}
+
+function matches(rule: PolicyRule, packet: Packet, owner: RuleOwner, resources: PolicyResources): boolean {
+  const { family } = packet.destination;
+  const own = owner.direction === "ingress" ? "destination" : "source";
+  return (
+    (rule.ipVersion === undefined || rule.ipVersion === family) &&
+    (rule.protocol === undefined || protocolNumber(rule.protocol) === packet.protocol) &&
+    (rule.notProtocol === undefined || protocolNumber(rule.notProtocol) !== packet.protocol) &&
+    (rule.icmp === undefined || isIcmp(rule.icmp, packet)) &&
+    (rule.notICMP === undefined || !isIcmp(rule.notICMP, packet)) &&
+    (["source", "destination"] as const).every((side) =>
+      matchesPeer(rule[side] ?? {}, peerOf(packet, side), { ...owner, isOwnSide: side === own }, resources),
+    )
+  );
+}
+
+function isIcmp(match: { readonly type?: number; readonly code?: number }, { icmp }: Packet): boolean {
+  if (icmp === undefined) return false;
+  return (
+    (match.type === undefined || match.type === icmp.type) && (match.code === undefined || match.code === icmp.code)
+  );
+}
+
+interface PacketPeer {
+  readonly address: Address;
+  readonly port: number | undefined;
+  readonly protocol: number;
+}
+
+function peerOf({ protocol, ...packet }: Packet, side: "source" | "destination"): PacketPeer {
+  const port = side === "source" ? packet.sourcePort : packet.destinationPort;
+  return { address: packet[side], port, protocol };
+}
+
+function matchesPeer(
+  entity: EntityRule,
+  peer: PacketPeer,
+  owner: RuleOwner & { readonly isOwnSide: boolean },
+  resources: PolicyResources,
+): boolean {
+  const members = membersWith(peer.address, resources);
+  const criteria = criteriaOf(entity, owner.namespace);
+  const among = (given: LabelCriteria) => members.filter((member) => isSelected(member, given, resources));
+  const inAny = (nets: readonly string[]) =>
+    nets.flatMap((text) => parsePrefixOrAddress(text) ?? []).some((prefix) => prefixContains(prefix, peer.address));
+  const declaring = criteria ?? (owner.isOwnSide ? owner.own : {});
+  const hasPort = (ports: readonly (number | string)[]) => ports.some((port) => isPort(port, peer, among(declaring)));
+  return (
+    (entity.nets === undefined || entity.nets.length === 0 || inAny(entity.nets)) &&
+    !inAny(entity.notNets ?? []) &&
+    (criteria === undefined || among(criteria).length > 0) &&
+    (!entity.notSelector?.trim() || among({ selector: entity.notSelector }).length === 0) &&
+    (entity.ports === undefined || entity.ports.length === 0 || hasPort(entity.ports)) &&
+    !hasPort(entity.notPorts ?? [])
+  );
+}
+
+/** A name is a port that one of the members declares with the packet's protocol. */
+function isPort(wanted: number | string, { port, protocol }: PacketPeer, members: readonly AnyMember[]): boolean {
+  if (port === undefined) return false;
+  if (typeof wanted === "number") return port === wanted;
+  const [first, last = first] = wanted.split(":").map(Number);
+  if (first !== undefined && last !== undefined && /^\d+(:\d+)?$/.test(wanted)) return first <= port && port <= last;
+  return members.some(
+    (member) =>
+      "ports" in member.spec &&
+      (member.spec.ports ?? []).some(
+        (own) => own.name === wanted && own.port === port && protocolNumber(own.protocol) === protocol,
+      ),
+  );
+}

@@ -1,0 +1,140 @@
+/**
+ * Which endpoints and network sets does a selector select, and which of them have an address? Looks at everything
+ * every time: slow and obvious, and independent of how the compiler finds the same.
+ */
+import { identity } from "../../identity.ts";
+import { type Address, isSameAddress, parseAddress } from "../../ip/address.ts";
+import { parseInterfaceAddress, parsePrefixOrAddress, prefixContains } from "../../ip/prefix.ts";
+import type { EntityRule } from "../../model/policy-rule.ts";
+import { parseSelector } from "../../selector/parse.ts";
+import { type Labels, type Selector, selects } from "../../selector/selector.ts";
+import type { AnyMember, PolicyResources } from "./resources.ts";
+
+const NAMESPACE_LABEL = `${identity.labelPrefix}namespace`;
+const ACCOUNT_LABEL = `${identity.labelPrefix}serviceaccount`;
+const OF_NAMESPACE = "pcns.";
+const OF_ACCOUNT = "pcsa.";
+
+/** Its own labels, and those of its profiles. */
+function labelsOf(member: AnyMember, { profiles }: PolicyResources): Labels {
+  const { namespace, labels = {} } = member.metadata;
+  const isSet = member.kind === "NetworkSet" || member.kind === "GlobalNetworkSet";
+  const own = isSet && namespace !== undefined ? { ...labels, [NAMESPACE_LABEL]: namespace } : labels;
+  const names = isSet ? (namespace === undefined ? [] : [`kns.${namespace}`]) : profilesOf(member);
+  const inherited = names.map(
+    (name) => profiles.find(({ metadata }) => metadata.name === name)?.spec.labelsToApply ?? {},
+  );
+  return Object.assign({}, ...inherited.toReversed(), own);
+}
+
+function profilesOf(member: AnyMember): readonly string[] {
+  return "profiles" in member.spec ? (member.spec.profiles ?? []) : [];
+}
+
+function hasAddress(member: AnyMember, address: Address): boolean {
+  switch (member.kind) {
+    case "WorkloadEndpoint":
+      return (member.spec.ipNetworks ?? [])
+        .flatMap((text) => parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? [])
+        .some((own) => isSameAddress(own, address));
+    case "HostEndpoint":
+      return (member.spec.expectedIPs ?? [])
+        .flatMap((text) => parseAddress(text) ?? [])
+        .some((own) => isSameAddress(own, address));
+    case "NetworkSet":
+    case "GlobalNetworkSet":
+      return (member.spec.nets ?? [])
+        .flatMap((text) => parsePrefixOrAddress(text) ?? [])
+        .some((prefix) => prefixContains(prefix, address));
+  }
+}
+
+export function membersWith(address: Address, resources: PolicyResources): readonly AnyMember[] {
+  const { endpoints, hostEndpoints, networkSets, globalNetworkSets } = resources;
+  const all: readonly AnyMember[] = [...endpoints, ...hostEndpoints, ...networkSets, ...globalNetworkSets];
+  return all.filter((member) => hasAddress(member, address));
+}
+
+export interface LabelCriteria {
+  readonly selector?: string | undefined;
+  readonly namespaceSelector?: string | undefined;
+  readonly serviceAccountSelector?: string | undefined;
+  readonly serviceAccountNames?: readonly string[] | undefined;
+  /** Only members of this namespace. */
+  readonly namespace?: string | undefined;
+}
+
+/** All criteria, on the same member. */
+export function isSelected(member: AnyMember, criteria: LabelCriteria, resources: PolicyResources): boolean {
+  const labels = labelsOf(member, resources);
+  const { selector, namespaceSelector, serviceAccountSelector, serviceAccountNames, namespace } = criteria;
+  const account = Object.hasOwn(labels, ACCOUNT_LABEL) ? labels[ACCOUNT_LABEL] : undefined;
+  return (
+    (!selector?.trim() || selects(parse(selector), labels)) &&
+    (namespace === undefined || labels[NAMESPACE_LABEL] === namespace) &&
+    (!namespaceSelector?.trim() || selectsNamespace(parse(namespaceSelector), labels)) &&
+    (!serviceAccountSelector?.trim() || selectsAccount(parse(serviceAccountSelector), labels)) &&
+    (!serviceAccountNames?.length || (account !== undefined && serviceAccountNames.includes(account)))
+  );
+}
+
+/** `undefined`: the rule does not select its peer by labels. */
+export function criteriaOf(entity: EntityRule, policyNamespace: string | undefined): LabelCriteria | undefined {
+  const { selector, notSelector, namespaceSelector, serviceAccounts } = entity;
+  const byLabels = {
+    selector,
+    namespaceSelector,
+    serviceAccountSelector: serviceAccounts?.selector,
+    serviceAccountNames: serviceAccounts?.names,
+  };
+  const isGiven = Boolean(
+    selector?.trim() ||
+      namespaceSelector?.trim() ||
+      serviceAccounts?.selector?.trim() ||
+      serviceAccounts?.names?.length,
+  );
+  const ownNamespace = namespaceSelector?.trim() ? undefined : policyNamespace;
+  if (isGiven) return { ...byLabels, namespace: ownNamespace };
+  return notSelector?.trim() && policyNamespace !== undefined ? { namespace: policyNamespace } : undefined;
+}
+
+/** The labels of the namespace are those with its prefix; all() means any namespace, global() none. */
+function selectsNamespace(selector: Selector, labels: Labels): boolean {
+  const isNamespaced = Object.hasOwn(labels, NAMESPACE_LABEL);
+  return evaluate(selector, without(OF_NAMESPACE, labels), { all: isNamespaced, global: !isNamespaced });
+}
+
+function selectsAccount(selector: Selector, labels: Labels): boolean {
+  const hasAccount = Object.hasOwn(labels, ACCOUNT_LABEL);
+  return evaluate(selector, without(OF_ACCOUNT, labels), { all: hasAccount, global: hasAccount });
+}
+
+function evaluate(selector: Selector, labels: Labels, constants: Readonly<Record<"all" | "global", boolean>>): boolean {
+  switch (selector.kind) {
+    case "all":
+    case "global":
+      return constants[selector.kind];
+    case "not":
+      return !evaluate(selector.operand, labels, constants);
+    case "and":
+      return selector.operands.every((operand) => evaluate(operand, labels, constants));
+    case "or":
+      return selector.operands.some((operand) => evaluate(operand, labels, constants));
+    default:
+      return selects(selector, labels);
+  }
+}
+
+function without(prefix: string, labels: Labels): Labels {
+  return Object.fromEntries(
+    Object.entries(labels).flatMap(([label, value]) =>
+      label.startsWith(prefix) ? [[label.slice(prefix.length), value]] : [],
+    ),
+  );
+}
+
+function parse(text: string): Selector {
+  const parsed = parseSelector(text);
+  if (!parsed.ok) throw new RangeError(`Cannot parse selector "${text}"`);
+  return parsed.selector;
+}

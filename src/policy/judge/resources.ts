@@ -1,0 +1,25 @@
+/** Everything that policy depends on, as plain lists: what the judge reads. */
+import type { GlobalNetworkPolicy } from "../../model/global-network-policy.ts";
+import type { GlobalNetworkSet } from "../../model/global-network-set.ts";
+import type { HostEndpoint } from "../../model/host-endpoint.ts";
+import type { NetworkPolicy } from "../../model/network-policy.ts";
+import type { NetworkSet } from "../../model/network-set.ts";
+import type { Profile } from "../../model/profile.ts";
+import type { Tier } from "../../model/tier.ts";
+import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+
+export interface PolicyResources {
+  readonly endpoints: readonly WorkloadEndpoint[];
+  readonly hostEndpoints: readonly HostEndpoint[];
+  readonly profiles: readonly Profile[];
+  readonly networkPolicies: readonly NetworkPolicy[];
+  readonly globalNetworkPolicies: readonly GlobalNetworkPolicy[];
+  readonly networkSets: readonly NetworkSet[];
+  readonly globalNetworkSets: readonly GlobalNetworkSet[];
+  readonly tiers: readonly Tier[];
+}
+
+export type AnyPolicy = NetworkPolicy | GlobalNetworkPolicy;
+export type AnyEndpoint = WorkloadEndpoint | HostEndpoint;
+/** What a selector of a rule can select. */
+export type AnyMember = AnyEndpoint | NetworkSet | GlobalNetworkSet;

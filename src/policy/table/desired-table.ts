@@ -1,0 +1,42 @@
+/** The content that the policy table must have in the kernel, and what changed of it. The terms are those of `nft`. */
+import type { Expression } from "../../linux/nftables/expression.ts";
+import type { NftChain } from "../../linux/nftables/ruleset.ts";
+import type { NftElement, NftSet } from "../../linux/nftables/set.ts";
+
+export interface DesiredTable {
+  readonly chains: ReadonlyMap<string, DesiredChain>;
+  /** Sets and maps by name. */
+  readonly sets: ReadonlyMap<string, DesiredSet>;
+}
+
+/** Immutable: a changed chain is another object. */
+export interface DesiredChain {
+  readonly chain: NftChain;
+  readonly rules: readonly DesiredRule[];
+}
+
+export interface DesiredRule {
+  readonly expressions: readonly Expression[];
+  /** Names the policy and the rule in it, for people and for `policy trace`. */
+  readonly comment?: string;
+}
+
+export interface DesiredSet {
+  readonly set: NftSet;
+  /** By a text that is the same for equal keys. */
+  readonly elements: ReadonlyMap<string, NftElement>;
+}
+
+/** What changed since the last delta. The new content is in the table. */
+export interface TableDelta {
+  readonly chains: ReadonlyMap<string, "created" | "changed" | "deleted">;
+  /** With all their elements. */
+  readonly sets: ReadonlyMap<string, "created" | "deleted">;
+  /** Of sets that existed before and still do. An element whose data changed is in both lists. */
+  readonly elements: ReadonlyMap<string, ElementChanges>;
+}
+
+export interface ElementChanges {
+  readonly removed: readonly NftElement[];
+  readonly added: readonly NftElement[];
+}

@@ -1,0 +1,63 @@
+/** The names of chains and sets in the policy table: a kind, and a hash of what they stand for. Pure. */
+import type { Family } from "../../ip/address.ts";
+import type { Direction, NamedPortReference, SetReference } from "../effective-rule.ts";
+
+/** Anything that a kernel set holds. */
+export type AnyReference = SetReference | NamedPortReference;
+
+/** `prefixes`: the networks of network sets, which need a set of ranges. */
+export type SetContent = "members" | "prefixes";
+
+/** The same text for equal references. */
+export function referenceText(reference: AnyReference): string {
+  switch (reference.kind) {
+    case "selected":
+      return `selected ${reference.selector}`;
+    case "service":
+      return `service ${reference.namespace}/${reference.name} ${reference.withPorts ? "with ports" : "without ports"}`;
+    case "named port":
+      return `named port ${reference.protocol} ${reference.name} ${reference.selector}`;
+  }
+}
+
+const LETTER = { selected: "s", service: "v", "named port": "p" } as const;
+
+export function setName(reference: AnyReference, family: Family, content: SetContent = "members"): string {
+  const letter = content === "prefixes" ? "n" : LETTER[reference.kind];
+  return `${letter}_${digestOf(referenceText(reference))}_${family}`;
+}
+
+/** The chain of a policy in one direction. `rest`: the chain where Pass continues, if a rule has this action. */
+export function policyChainName(policy: string, direction: Direction, rest: string | undefined): string {
+  return `p${letterOf(direction)}_${digestOf(rest === undefined ? policy : `${policy} ${rest}`)}`;
+}
+
+/** The chain of all that is evaluated for some endpoints. `content`: what it evaluates. */
+export function groupChainName(content: string, direction: Direction): string {
+  return `g${letterOf(direction)}_${digestOf(content)}`;
+}
+
+function letterOf(direction: Direction): string {
+  return direction === "ingress" ? "i" : "e";
+}
+
+const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
+const DIGITS = 20;
+const BITS_PER_DIGIT = 5;
+
+/** 20 letters and digits: 100 bits of SHA-256. */
+function digestOf(text: string): string {
+  const bytes = new Bun.CryptoHasher("sha256").update(text).digest();
+  let digits = "";
+  let bits = 0;
+  let value = 0;
+  for (const byte of bytes) {
+    value = (value << 8) | byte;
+    for (bits += 8; bits >= BITS_PER_DIGIT && digits.length < DIGITS; bits -= BITS_PER_DIGIT) {
+      digits += ALPHABET[(value >>> (bits - BITS_PER_DIGIT)) & 31];
+    }
+    value &= (1 << bits) - 1;
+    if (digits.length === DIGITS) break;
+  }
+  return digits;
+}

@@ -1,0 +1,131 @@
+/** A desired table under construction, which remembers what changed since the last delta. */
+import type { NftElement, NftSet } from "../../linux/nftables/set.ts";
+import type { DesiredChain, DesiredTable, ElementChanges, TableDelta } from "./desired-table.ts";
+
+interface BuiltSet {
+  readonly set: NftSet;
+  readonly elements: Map<string, NftElement>;
+}
+
+export class TableBuilder implements DesiredTable {
+  readonly chains = new Map<string, DesiredChain>();
+  readonly sets = new Map<string, BuiltSet>();
+  /** What was there at the last delta, of everything touched since. */
+  private readonly chainsBefore = new Map<string, DesiredChain | undefined>();
+  private readonly setsBefore = new Map<string, BuiltSet | undefined>();
+  private readonly elementsBefore = new Map<BuiltSet, Map<string, NftElement | undefined>>();
+
+  putChain(chain: DesiredChain): void {
+    const { name } = chain.chain;
+    remember(this.chainsBefore, name, this.chains.get(name));
+    this.chains.set(name, chain);
+  }
+
+  deleteChain(name: string): void {
+    remember(this.chainsBefore, name, this.chains.get(name));
+    this.chains.delete(name);
+  }
+
+  /** Empty at first. */
+  createSet(set: NftSet): void {
+    remember(this.setsBefore, set.name, this.sets.get(set.name));
+    this.sets.set(set.name, { set, elements: new Map() });
+  }
+
+  deleteSet(name: string): void {
+    remember(this.setsBefore, name, this.sets.get(name));
+    this.sets.delete(name);
+  }
+
+  putElement(set: string, identity: string, element: NftElement): void {
+    this.touch(set, identity)?.elements.set(identity, element);
+  }
+
+  deleteElement(set: string, identity: string): void {
+    this.touch(set, identity)?.elements.delete(identity);
+  }
+
+  takeDelta(): TableDelta {
+    const delta = { chains: this.chainChanges(), sets: this.setChanges(), elements: this.elementChanges() };
+    this.chainsBefore.clear();
+    this.setsBefore.clear();
+    this.elementsBefore.clear();
+    return delta;
+  }
+
+  private touch(name: string, identity: string): BuiltSet | undefined {
+    const set = this.sets.get(name);
+    if (set === undefined) return undefined;
+    const before = this.elementsBefore.get(set) ?? new Map<string, NftElement | undefined>();
+    this.elementsBefore.set(set, before);
+    remember(before, identity, set.elements.get(identity));
+    return set;
+  }
+
+  private chainChanges(): TableDelta["chains"] {
+    const changes = new Map<string, "created" | "changed" | "deleted">();
+    for (const [name, before] of this.chainsBefore) {
+      const now = this.chains.get(name);
+      if (before === undefined && now !== undefined) changes.set(name, "created");
+      else if (before !== undefined && now === undefined) changes.set(name, "deleted");
+      else if (!Bun.deepEquals(before, now)) changes.set(name, "changed");
+    }
+    return changes;
+  }
+
+  private setChanges(): TableDelta["sets"] {
+    const changes = new Map<string, "created" | "deleted">();
+    for (const [name, before] of this.setsBefore) {
+      const now = this.sets.get(name);
+      if (before === undefined && now !== undefined) changes.set(name, "created");
+      if (before !== undefined && now === undefined) changes.set(name, "deleted");
+    }
+    return changes;
+  }
+
+  private elementChanges(): TableDelta["elements"] {
+    const changes = new Map<string, ElementChanges>();
+    // A set that was deleted and created again between two deltas is another object.
+    for (const [name, before] of this.setsBefore) {
+      const now = this.sets.get(name);
+      if (before === undefined || now === undefined || before === now) continue;
+      const contentBefore = this.contentBefore(before);
+      const keys = new Set([...contentBefore.keys(), ...now.elements.keys()]);
+      this.elementsBefore.set(now, new Map(Array.from(keys, (key) => [key, contentBefore.get(key)])));
+    }
+    for (const [set, touched] of this.elementsBefore) {
+      const { name } = set.set;
+      const wasThere = !this.setsBefore.has(name) || this.setsBefore.get(name) !== undefined;
+      if (this.sets.get(name) !== set || !wasThere) continue;
+      const change = compare(set, touched);
+      if (change !== undefined) changes.set(name, change);
+    }
+    return changes;
+  }
+
+  /** The elements that the set had at the last delta. */
+  private contentBefore(set: BuiltSet): ReadonlyMap<string, NftElement> {
+    const content = new Map(set.elements);
+    for (const [identity, element] of this.elementsBefore.get(set) ?? []) {
+      if (element === undefined) content.delete(identity);
+      else content.set(identity, element);
+    }
+    return content;
+  }
+}
+
+function compare(set: BuiltSet, touched: ReadonlyMap<string, NftElement | undefined>): ElementChanges | undefined {
+  const removed: NftElement[] = [];
+  const added: NftElement[] = [];
+  for (const [identity, before] of touched) {
+    const now = set.elements.get(identity);
+    if (before === now || Bun.deepEquals(before, now)) continue;
+    if (before !== undefined) removed.push(before);
+    if (now !== undefined) added.push(now);
+  }
+  return removed.length + added.length === 0 ? undefined : { removed, added };
+}
+
+function remember<Key, Value>(before: Map<Key, Value>, key: Key, value: Value): void {
+  if (!before.has(key)) before.set(key, value);
+}

@@ -1,0 +1,66 @@
+/** What a compiler of policies is told if its resources change from one list to another. */
+import type { RecordChange } from "../../src/datastore/replica/subscription.ts";
+import {
+  ENDPOINT,
+  GLOBAL_NETWORK_POLICY,
+  GLOBAL_NETWORK_SET,
+  HOST_ENDPOINT,
+  NETWORK_POLICY,
+  NETWORK_SET,
+  PROFILE,
+  type PublicKind,
+  TIER,
+} from "../../src/model/kinds.ts";
+import type { Resource } from "../../src/model/resource.ts";
+import type { PolicyChanges } from "../../src/policy/inputs.ts";
+import type { PolicyResources } from "../../src/policy/judge/resources.ts";
+
+export const NO_RESOURCES: PolicyResources = {
+  endpoints: [],
+  hostEndpoints: [],
+  profiles: [],
+  networkPolicies: [],
+  globalNetworkPolicies: [],
+  networkSets: [],
+  globalNetworkSets: [],
+  tiers: [],
+};
+
+export function changesBetween(before: PolicyResources, after: PolicyResources): PolicyChanges {
+  return {
+    endpoints: changesOf(ENDPOINT, before.endpoints, after.endpoints),
+    hostEndpoints: changesOf(HOST_ENDPOINT, before.hostEndpoints, after.hostEndpoints),
+    profiles: changesOf(PROFILE, before.profiles, after.profiles),
+    networkPolicies: changesOf(NETWORK_POLICY, before.networkPolicies, after.networkPolicies),
+    globalNetworkPolicies: changesOf(GLOBAL_NETWORK_POLICY, before.globalNetworkPolicies, after.globalNetworkPolicies),
+    networkSets: changesOf(NETWORK_SET, before.networkSets, after.networkSets),
+    globalNetworkSets: changesOf(GLOBAL_NETWORK_SET, before.globalNetworkSets, after.globalNetworkSets),
+    tiers: changesOf(TIER, before.tiers, after.tiers),
+    configurations: [],
+  };
+}
+
+function changesOf<R extends Resource>(
+  kind: PublicKind<R>,
+  before: readonly R[],
+  after: readonly R[],
+): readonly RecordChange<R>[] {
+  const old = byKey(kind, before);
+  const now = byKey(kind, after);
+  return [
+    ...Array.from(old).flatMap(([key, previous]) => (now.has(key) ? [] : [{ kind: "delete" as const, key, previous }])),
+    ...Array.from(now).flatMap(([key, value]) => {
+      const previous = old.get(key);
+      return Bun.deepEquals(previous, value) ? [] : [{ kind: "put" as const, key, value, previous }];
+    }),
+  ];
+}
+
+function byKey<R extends Resource>(kind: PublicKind<R>, resources: readonly R[]): ReadonlyMap<string, R> {
+  return new Map(
+    resources.map((resource) => {
+      const { name, namespace } = resource.metadata;
+      return [kind.key(namespace === undefined ? { name } : { name, namespace }), resource];
+    }),
+  );
+}

@@ -1,0 +1,259 @@
+/** Random clusters and packets for property tests: few names and addresses, so that they meet often. */
+import fc from "fast-check";
+import { identity } from "../../src/identity.ts";
+import { type Address, parseAddress } from "../../src/ip/address.ts";
+import { globalNetworkPolicy } from "../../src/model/global-network-policy.ts";
+import { globalNetworkSet } from "../../src/model/global-network-set.ts";
+import { networkPolicy } from "../../src/model/network-policy.ts";
+import { networkSet } from "../../src/model/network-set.ts";
+import { profile } from "../../src/model/profile.ts";
+import { tier } from "../../src/model/tier.ts";
+import { workloadEndpoint } from "../../src/model/workload-endpoint.ts";
+import type { Packet } from "../../src/policy/judge/packet.ts";
+import type { PolicyResources } from "../../src/policy/judge/resources.ts";
+
+export const LOCAL_NODE = "here";
+
+const NAMESPACES = ["red", "blue"];
+const ACCOUNTS = ["reader", "writer"];
+const VALUES = ["a", "b"];
+const TIERS = ["default", "first", "last"];
+const ADDRESSES = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.1.1", "fd00::1", "fd00::2", "fd00::1:1"];
+const PREFIXES = [
+  "10.0.0.0/24",
+  "10.0.0.2/31",
+  "10.0.0.1",
+  "10.0.1.0/24",
+  "fd00::/112",
+  "fd00::2",
+  "0.0.0.0/0",
+  "::/0",
+];
+const PORTS = [80, 81, 443];
+
+const pick = <Value>(values: readonly Value[]) => fc.constantFrom(...values);
+const optional = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: undefined });
+const some = <Value>(value: fc.Arbitrary<Value>, most: number) => fc.array(value, { maxLength: most });
+
+const labels = fc
+  .record({ app: optional(pick(VALUES)), role: optional(pick(VALUES)) })
+  .map((all): Record<string, string> => ({ ...defined(all) }));
+
+const selector = fc.oneof(
+  pick(["all()", "has(app)", "!has(role)", "app == 'a'", "app != 'b'", "role in {'a', 'b'}", "role not in {'a'}"]),
+  pick(["app == 'a' && role == 'b'", "app == 'a' || !has(app)", "!(role == 'a')", "app starts with 'a'"]),
+);
+const namespaceSelector = pick([
+  "all()",
+  "global()",
+  "app == 'a'",
+  `${identity.labelPrefix}name == 'red'`,
+  "!has(app)",
+]);
+
+const port = fc.oneof(pick(PORTS), pick(["80:81", "443", "web", "dns"]));
+
+const entity = fc
+  .record({
+    nets: optional(some(pick(PREFIXES), 2)),
+    notNets: optional(some(pick(PREFIXES), 2)),
+    selector: optional(selector),
+    notSelector: optional(selector),
+    namespaceSelector: optional(namespaceSelector),
+    serviceAccounts: optional(
+      fc
+        .record({ names: optional(some(pick(ACCOUNTS), 1)), selector: optional(pick(["app == 'a'", "all()"])) })
+        .map(defined),
+    ),
+  })
+  .map(defined);
+
+const ports = fc.record({ ports: optional(some(port, 2)), notPorts: optional(some(port, 2)) }).map(defined);
+
+const rule = fc
+  .record({
+    action: pick(["Allow", "Deny", "Log", "Pass"] as const),
+    ipVersion: optional(pick([4, 6] as const)),
+    match: fc.oneof(
+      fc.record({ notProtocol: optional(pick(["TCP", 17])) }).map(defined),
+      fc.record({ protocol: pick(["TCP", "UDP", "SCTP", 6]), source: ports, destination: ports }),
+      fc
+        .record({ protocol: pick(["ICMP", "ICMPv6"]), icmp: optional(pick([{ type: 8 }, { type: 3, code: 1 }])) })
+        .map(defined),
+      fc
+        .record({ protocol: pick(["ICMP", "ICMPv6"]), notICMP: optional(pick([{ type: 8 }, { type: 3, code: 1 }])) })
+        .map(defined),
+    ),
+    source: optional(entity),
+    destination: optional(entity),
+  })
+  .map(({ match, source, destination, ...others }) => {
+    const given: Record<string, unknown> = match;
+    return defined({
+      ...others,
+      ...match,
+      source: merged(given["source"], source),
+      destination: merged(given["destination"], destination),
+    });
+  });
+
+const rules = some(rule, 3);
+
+const policySpec = fc
+  .record({
+    tier: pick(TIERS),
+    order: optional(pick([1, 2, 2.5])),
+    selector: optional(selector),
+    serviceAccountSelector: optional(pick(["app == 'a'", "all()"])),
+    types: optional(pick([["Ingress"], ["Egress"], ["Ingress", "Egress"]])),
+    ingress: optional(rules),
+    egress: optional(rules),
+  })
+  .map(defined);
+
+const endpoint = (index: number, node: string) =>
+  fc
+    .record({
+      namespace: pick(NAMESPACES),
+      account: optional(pick(ACCOUNTS)),
+      labels,
+      addresses: fc.uniqueArray(pick(ADDRESSES), { minLength: 1, maxLength: 2 }),
+      ports: some(fc.record({ name: pick(["web", "dns"]), protocol: pick(["TCP", "UDP"]), port: pick(PORTS) }), 2),
+    })
+    .map(({ namespace, account, labels: own, addresses, ports: declared }) =>
+      workloadEndpoint.make(
+        {
+          name: `${node}-k8s-pod${index}-eth0`,
+          namespace,
+          labels: {
+            ...own,
+            [`${identity.labelPrefix}namespace`]: namespace,
+            [`${identity.labelPrefix}orchestrator`]: "k8s",
+            ...(account === undefined ? {} : { [`${identity.labelPrefix}serviceaccount`]: account }),
+          },
+        },
+        {
+          node,
+          orchestrator: "k8s",
+          pod: `pod${index}`,
+          endpoint: "eth0",
+          ipNetworks: addresses.map((text) => `${text}/${text.includes(":") ? 128 : 32}`),
+          profiles: [`kns.${namespace}`, ...(account === undefined ? [] : [`ksa.${namespace}.${account}`])],
+          interfaceName: `${identity.interfacePrefix}${index}`,
+          ports: declared,
+        },
+      ),
+    );
+
+const endpoints = fc
+  .tuple(fc.integer({ min: 1, max: 2 }), fc.integer({ min: 0, max: 3 }))
+  .chain(([local, remote]) =>
+    fc.tuple(
+      ...Array.from({ length: local + remote }, (_, index) => endpoint(index, index < local ? LOCAL_NODE : "there")),
+    ),
+  );
+
+const profiles = fc
+  .tuple(
+    ...NAMESPACES.map((name) =>
+      fc.tuple(labels, rules, rules).map(([own, ingress, egress]) => ({ name, own, ingress, egress })),
+    ),
+  )
+  .map((all) => [
+    ...all.map(({ name, own, ingress, egress }) =>
+      profile.make({ name: `kns.${name}` }, {
+        ingress: [...ingress, { action: "Allow" }],
+        egress: [...egress, { action: "Allow" }],
+        labelsToApply: prefixed("pcns.", { ...own, [`${identity.labelPrefix}name`]: name }),
+      } as never),
+    ),
+    ...NAMESPACES.flatMap((namespace) =>
+      ACCOUNTS.map((account, index) =>
+        profile.make(
+          { name: `ksa.${namespace}.${account}` },
+          { labelsToApply: prefixed("pcsa.", { app: VALUES[index] ?? "" }) },
+        ),
+      ),
+    ),
+  ]);
+
+const nameIn = (spec: { readonly tier?: string }, index: number) =>
+  spec.tier === undefined || spec.tier === "default" ? `policy${index}` : `${spec.tier}.policy${index}`;
+
+export const clusters: fc.Arbitrary<PolicyResources> = fc
+  .record({
+    endpoints,
+    profiles,
+    networkPolicies: some(fc.record({ namespace: pick(NAMESPACES), spec: policySpec }), 3),
+    globalNetworkPolicies: some(fc.record({ namespaceSelector: optional(namespaceSelector), spec: policySpec }), 2),
+    networkSets: some(fc.record({ namespace: pick(NAMESPACES), labels, nets: some(pick(PREFIXES), 2) }), 1),
+    globalNetworkSets: some(fc.record({ labels, nets: some(pick(PREFIXES), 2) }), 1),
+    tiers: pick([[], ["first"], ["first", "last"]]),
+    passing: pick([[], ["first"], ["last"]]),
+  })
+  .map((cluster) => ({
+    endpoints: cluster.endpoints,
+    hostEndpoints: [],
+    profiles: cluster.profiles,
+    networkPolicies: cluster.networkPolicies.map(({ namespace, spec }, index) =>
+      networkPolicy.make({ name: nameIn(spec, index), namespace }, spec as never),
+    ),
+    globalNetworkPolicies: cluster.globalNetworkPolicies.map(({ spec, namespaceSelector: wanted }, index) =>
+      globalNetworkPolicy.make({ name: nameIn(spec, index) }, {
+        ...spec,
+        ...(wanted === undefined ? {} : { namespaceSelector: wanted }),
+        doNotTrack: false,
+        preDNAT: false,
+        applyOnForward: false,
+      } as never),
+    ),
+    networkSets: cluster.networkSets.map(({ namespace, labels: own, nets }, index) =>
+      networkSet.make({ name: `set${index}`, namespace, labels: own }, { nets }),
+    ),
+    globalNetworkSets: cluster.globalNetworkSets.map(({ labels: own, nets }, index) =>
+      globalNetworkSet.make({ name: `set${index}`, labels: own }, { nets }),
+    ),
+    tiers: cluster.tiers.map((name, index) =>
+      tier.make(
+        { name },
+        { order: index === 0 ? 10 : 2_000_000, defaultAction: cluster.passing.includes(name) ? "Pass" : "Deny" },
+      ),
+    ),
+  }));
+
+const PAIRS: readonly (readonly [Address, Address])[] = ([4, 6] as const).flatMap((family) => {
+  const own = ADDRESSES.flatMap((text) => parseAddress(text) ?? []).filter((address) => address.family === family);
+  return own.flatMap((source) => own.map((destination) => [source, destination] as const));
+});
+
+export const packets: fc.Arbitrary<Packet> = fc
+  .tuple(
+    pick(PAIRS),
+    fc.oneof(
+      fc.record({ protocol: pick([6, 17, 132]), sourcePort: pick(PORTS), destinationPort: pick(PORTS) }),
+      fc.record({
+        protocol: pick([1, 58]),
+        icmp: pick([
+          { type: 8, code: 0 },
+          { type: 3, code: 1 },
+          { type: 3, code: 2 },
+        ]),
+      }),
+    ),
+  )
+  .map(([[source, destination], rest]): Packet => ({ source, destination, ...rest }));
+
+/** Without the fields that are absent. */
+type Given<Fields> = { readonly [Name in keyof Fields]?: Exclude<Fields[Name], undefined> };
+
+function defined<Fields extends object>(fields: Fields): Given<Fields> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Given<Fields>;
+}
+
+function merged(left: unknown, right: unknown): object | undefined {
+  return left === undefined && right === undefined ? undefined : { ...(left ?? {}), ...(right ?? {}) };
+}
+
+function prefixed(prefix: string, own: object): Record<string, string> {
+  return Object.fromEntries(Object.entries(own).map(([label, value]) => [`${prefix}${label}`, value]));
+}
