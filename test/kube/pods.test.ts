@@ -1,5 +1,5 @@
 /** The product is the network of a real node: what a kubelet and containerd do to it, from the first pod to a reboot. */
-import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
 import { rmSync } from "node:fs";
 import type { JsonObject } from "../../src/cni/json.ts";
 import { fetchFromHost } from "../support/connectivity.ts";
@@ -47,6 +47,8 @@ const ROWS = proofSize<readonly Row[]>({
   ),
 });
 const REPLICAS = 30;
+
+setDefaultTimeout(proofSize({ everyDay: 120_000, soak: 400_000 }));
 
 const problem = productClusterProblem();
 

@@ -5,7 +5,7 @@
  * once, and in other rows one object at a time: there no record may be corrupt even
  * before the recovery.
  */
-import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { identity } from "../../src/identity.ts";
 import { parseKey } from "../../src/model/keys.ts";
@@ -164,6 +164,8 @@ function recoveriesAt(point: number, all: readonly Recovery[]): readonly Recover
     soak: all,
   });
 }
+
+setDefaultTimeout(proofSize({ everyDay: 120_000, soak: 600_000 }));
 
 let build: CrashBuild;
 beforeAll(() => {
