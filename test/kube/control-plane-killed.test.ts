@@ -11,7 +11,7 @@ import { openProductPods, type ProductPods } from "../support/product-pods.ts";
 import { proofSize } from "../support/proof-size.ts";
 
 const PODS = proofSize({ everyDay: 12, soak: 50 });
-const LIMIT_MILLISECONDS = proofSize({ everyDay: 115_000, soak: 580_000 });
+const LIMIT_MILLISECONDS = proofSize({ everyDay: 300_000, soak: 580_000 });
 const WORKLOAD = "storm";
 
 const PLANS = proofSize<readonly ProductClusterPlan[]>({
