@@ -2,11 +2,16 @@
  * Refuses to work under a node name that another machine has registered: both would
  * use the same blocks, and GC of one would release the addresses of the other. A
  * node that is not registered, or without a recorded machine, is not checked. Pure.
+ *
+ * A node of the cluster (the orchestrator's API) need not be registered: its kubelet
+ * reports its machine. That can only prove that the node is this machine's: a kubelet
+ * may see another machine ID than the plugins, so a different one does not refuse them.
  */
 import type { Entry, Wanted } from "../datastore/datastore.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { resourceKey } from "../model/keys.ts";
+import { hashMachineId } from "../model/machine-annotation.ts";
 import type { StoredNode } from "../model/stored-resources.ts";
 import { quoted } from "../quote.ts";
 import { decodeNode } from "./records.ts";
@@ -29,22 +34,33 @@ export function requireOwnNodeEntry(answer: readonly Entry[] | undefined, machin
 }
 
 /**
- * Refuses to go on unless this machine has registered the node name: otherwise another host may use it too. Returns
- * when it did: what was recorded earlier may be another host's.
+ * Refuses to go on unless this machine has registered the node name, or its kubelet has: otherwise another host may use
+ * it too. Returns when it did: what was recorded earlier may be another host's.
  */
 export function requireRegisteredByThis(answer: readonly Entry[] | undefined, machine: ThisMachine): Date {
   const entry = answer?.[0];
   const registered = entry && decodeNode(entry);
   if (registered?.machine !== undefined) {
     requireOwnNode(registered, machine);
-    const since = Date.parse(registered.machineSince ?? "");
-    return new Date(Number.isNaN(since) ? LAST_MOMENT : since);
+    return momentOf(registered.machineSince);
   }
+  if (registered !== undefined && isOfKubelet(registered, machine.machineIdentity()))
+    return momentOf(registered.kubelet?.since);
   throw new PluginError(
     "config-invalid",
     `Cannot tell what belongs to this host: no machine has registered node name ${quoted(machine.node)}, so another host may use it too`,
     { details: `run "${identity.adminTool} node register" on this host` },
   );
+}
+
+/** Whether the kubelet that reports the node runs on this machine. */
+export function isOfKubelet({ kubelet }: StoredNode, machine: string | undefined): boolean {
+  return kubelet !== undefined && hashMachineId(kubelet.machineId) === machine;
+}
+
+function momentOf(text = ""): Date {
+  const moment = Date.parse(text);
+  return new Date(Number.isNaN(moment) ? LAST_MOMENT : moment);
 }
 
 export function requireOwnNode(registered: StoredNode | undefined, { node, machineIdentity }: ThisMachine): void {

@@ -3,14 +3,12 @@
  *
  *   STATE DIRECTORY/machine-id   else   /etc/machine-id   else   a generated one, in the first file
  *
- * Only a hash is recorded: the ID of a machine is not for others to read. The first
- * file can be written by an operator for cloned machines that share /etc/machine-id.
+ * The first file can be written by an operator for cloned machines that share /etc/machine-id.
  */
-import { identity } from "../identity.ts";
+import { hashMachineId } from "../model/machine-annotation.ts";
 import { readText, writeText } from "./files.ts";
 
 const SYSTEM_FILE = "/etc/machine-id";
-const HASH_LENGTH = 32;
 
 export interface MachineIdFiles {
   readonly stateDirectory: string;
@@ -21,8 +19,7 @@ export interface MachineIdFiles {
 /** `undefined` if this machine has no ID. */
 export function readMachineIdentity({ stateDirectory, systemFile = SYSTEM_FILE }: MachineIdFiles): string | undefined {
   const id = readId(fileIn(stateDirectory)) ?? readId(systemFile);
-  if (id === undefined) return undefined;
-  return new Bun.CryptoHasher("sha256").update(`${identity.product}:${id}`).digest("hex").slice(0, HASH_LENGTH);
+  return id === undefined ? undefined : hashMachineId(id);
 }
 
 /** Generates an ID for a machine that has none. */

@@ -45,14 +45,21 @@ export interface StoredNode {
   readonly machine?: string;
   /** When that machine first registered it; empty if unknown. */
   readonly machineSince?: string;
+  /** What the kubelet reported of its machine; only for a node of the cluster that no machine has registered. */
+  readonly kubelet?: { readonly machineId: string; readonly since: string };
 }
 
 export function readStoredNode(text: string, key: string): StoredNode {
-  const metadata = readStored(text, "Node", key).section("metadata");
+  const node = readStored(text, "Node", key);
+  const metadata = node.section("metadata");
   const labels = metadata.section("labels").textMap();
   const annotations = metadata.section("annotations");
   const machine = annotations.text(MACHINE_ANNOTATION, "");
-  if (machine === "") return { labels };
+  if (machine === "") {
+    const machineId = node.section("status").text("kubeletMachineID", "");
+    if (machineId === "") return { labels };
+    return { labels, kubelet: { machineId, since: metadata.text("creationTimestamp", "") } };
+  }
   return { labels, machine, machineSince: annotations.text(MACHINE_SINCE_ANNOTATION, "") };
 }
 

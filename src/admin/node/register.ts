@@ -2,6 +2,8 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import type { InterfaceAddress } from "../../ip/prefix.ts";
+import { isOfKubelet, wantedNode } from "../../ipam/node-machine.ts";
+import { decodeNode } from "../../ipam/records.ts";
 import { isForbidden } from "../../kube/require-ok.ts";
 import { NODE } from "../../model/kinds.ts";
 import { MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "../../model/machine-annotation.ts";
@@ -25,6 +27,7 @@ export const nodeRegister: Command = {
     "The name is the one that the plugins use: that of the installed network config or its node name file, otherwise the",
     "host name in lower case. The addresses are those of the links with a default route, or all if there is none.",
     "Labels and other fields of an existing Node are kept.",
+    "On the orchestrator's API the agent (--for-agent) does not write: it checks that the Node is this machine's.",
     "The identity of this machine is recorded: plugins refuse to work under a node name that another machine has registered.",
   ].join("\n"),
   options: [
@@ -43,25 +46,41 @@ export const nodeRegister: Command = {
     const addresses = nodeAddresses(await context.hostAddresses());
     const machine = await context.machineIdentity();
     const whenTaken = given.switches.has("force") ? "replace" : "refuse";
-    return withNewDatastore(context, given, (store) =>
+    const host = { name, addresses, machine, whenTaken } as const;
+    return withNewDatastore(context, given, (store, { kind }) =>
       forEachResource(isForAgent ? printingChanges(context) : context, given, {
         all: [{ kind: NODE, name: { name } }],
-        act: () => register(store, { name, addresses, machine, whenTaken }, context).catch(explainForbidden),
+        act: () =>
+          isForAgent && kind === "orchestrator"
+            ? confirm(store, host)
+            : register(store, host, context).catch(explainForbidden),
       }),
     );
   },
 };
 
-/** The plugin may not write to the nodes of the cluster; the kubelet of a node may, to its own. */
-function explainForbidden(failure: unknown): never {
-  if (!isForbidden(failure)) throw failure;
-  const command = `${identity.adminTool} node register --kubeconfig ${KUBELET_CONFIG}`;
-  const details = `run it with the kubeconfig of the kubelet, or of an administrator: ${command}`;
-  throw new PluginError(failure.kind, failure.message, { details, cause: failure.cause });
+/** A node of the cluster belongs to its kubelet, and the role of the agent does not allow to change it: reads only. */
+async function confirm(store: Datastore, { name, machine }: ThisHost): Promise<ActionResult> {
+  const { answers } = await store.read([wantedNode(name)]);
+  const entry = answers[0]?.[0];
+  if (entry === undefined) throw notInCluster(name);
+  const node = readOrExplain(entry, decodeNode);
+  const registered = node.machine;
+  if (registered !== undefined && registered !== machine) throw taken(name, registered, machine);
+  if (registered === undefined && !isOfKubelet(node, machine)) throw unknownMachine(name);
+  return { action: "unchanged", revision: entry.revision };
 }
 
 /** Where kubeadm puts it. */
 const KUBELET_CONFIG = "/etc/kubernetes/kubelet.conf";
+const WITH_KUBELET_CONFIG = `${identity.adminTool} node register --kubeconfig ${KUBELET_CONFIG}`;
+
+/** The plugin may not write to the nodes of the cluster; the kubelet of a node may, to its own. */
+function explainForbidden(failure: unknown): never {
+  if (!isForbidden(failure)) throw failure;
+  const details = `run it with the kubeconfig of the kubelet, or of an administrator: ${WITH_KUBELET_CONFIG}`;
+  throw new PluginError(failure.kind, failure.message, { details, cause: failure.cause });
+}
 
 function printingChanges(context: Context): Context {
   const stdout = (text: string) => {
@@ -107,6 +126,20 @@ async function register(
     if (written.ok) return { action: entry ? "updated" : "created", revision: written.revision };
   }
   throw new PluginError("try-again-later", `Cannot register node ${quoted(name)}: others keep changing it`);
+}
+
+function notInCluster(name: string): PluginError {
+  return new PluginError("config-invalid", `Cannot use node name ${quoted(name)}: the cluster has no such Node`, {
+    details: `set "nodename" in the network config to the name of this host in the cluster`,
+  });
+}
+
+function unknownMachine(name: string): PluginError {
+  return new PluginError(
+    "config-invalid",
+    `Cannot tell what belongs to this host: no machine has registered node ${quoted(name)}, and its kubelet reports another machine ID or none`,
+    { details: `register it with the kubeconfig of the kubelet, or of an administrator: ${WITH_KUBELET_CONFIG}` },
+  );
 }
 
 function taken(name: string, registered: string, own: string): PluginError {

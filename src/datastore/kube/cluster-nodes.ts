@@ -1,7 +1,8 @@
 /**
  * A Node is the node of the cluster: its labels and its existence belong to the
  * cluster. What this product adds is in annotations: those of the record, and
- * its spec as JSON in one of its own.
+ * its spec as JSON in one of its own. The machine that its kubelet reported is
+ * part of the record too, but cannot be written.
  */
 import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
@@ -43,7 +44,7 @@ function pathOf(key: string): string | undefined {
   return isObjectName(parts.name) ? `${PATH}/${parts.name}` : undefined;
 }
 
-function nodeOf({ metadata }: ApiObject) {
+function nodeOf({ metadata, status }: ApiObject) {
   const { name, uid, creationTimestamp, labels = {} } = metadata;
   const { [SPEC]: spec, ...annotations } = metadata.annotations ?? {};
   return {
@@ -51,7 +52,14 @@ function nodeOf({ metadata }: ApiObject) {
     kind: "Node",
     metadata: { name, uid, creationTimestamp, labels, annotations },
     spec: specIn(spec),
+    ...kubeletStatusOf(status),
   };
+}
+
+function kubeletStatusOf(status: unknown): object {
+  const { nodeInfo } = isObject(status) ? status : {};
+  const { machineID } = isObject(nodeInfo) ? nodeInfo : {};
+  return typeof machineID === "string" && machineID !== "" ? { status: { kubeletMachineID: machineID } } : {};
 }
 
 function specIn(text: string | undefined): unknown {

@@ -11,6 +11,7 @@ import {
   resourceKey,
   resourcesPrefix,
 } from "../../model/keys.ts";
+import { readStoredNode } from "../../model/stored-resources.ts";
 import { failureOf } from "../contract/subject.ts";
 import type { Datastore, Entry } from "../datastore.ts";
 import { type FakeApi, startFakeApi } from "./fake-api.ts";
@@ -185,6 +186,21 @@ describe("the node of the cluster", () => {
     expect(JSON.parse((await readOne(key))?.value ?? "")).toEqual(after);
     expect(api.object("/api/v1/nodes/n1")).toMatchObject({ spec: { podCIDR: "x" } });
     expect(await store.commit([update])).toMatchObject({ ok: false, reason: "stale" });
+  });
+
+  test("has the machine that its kubelet reported, which an update does not change", async () => {
+    const status = { nodeInfo: { machineID: "0123" } };
+    await make("/api/v1/nodes", { metadata: { name: "n3" }, status });
+    const other = resourceKey("nodes", { name: "n3" });
+    const before = await readOne(other);
+    const node = JSON.parse(before?.value ?? "");
+    expect(readStoredNode(before?.value ?? "", other).kubelet).toMatchObject({ machineId: "0123" });
+    const after = { ...node, metadata: { ...node.metadata, annotations: { m: "1" } }, status: {} };
+    const revision = before?.revision ?? "";
+    const update = { kind: "update", key: other, value: JSON.stringify(after), revision } as const;
+
+    expect((await store.commit([update])).ok).toBe(true);
+    expect(api.object("/api/v1/nodes/n3")).toMatchObject({ status });
   });
 
   test("is neither created nor deleted nor labelled here", async () => {

@@ -1,0 +1,100 @@
+/** The node agent keeps the records of its node up to date on a real API server, under the plugin's role. */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { identity } from "../../src/identity.ts";
+import { type Agent, startAgent } from "../agent/agent.ts";
+import { hostProblem } from "../support/host.ts";
+import { apiServerProblem } from "../support/kube-apiserver.ts";
+import { type KubePod, type KubeSite, NODE, openKubeSite } from "../support/kube-store-site.ts";
+import { testNeeding } from "../support/needs.ts";
+import { pollUntil } from "../support/poll.ts";
+
+const problem = hostProblem() ?? apiServerProblem();
+const testSite = testNeeding(problem);
+const MACHINE = "0123456789abcdef0123456789abcdef";
+
+let site: KubeSite;
+beforeAll(async () => {
+  if (problem !== undefined) return;
+  site = await openKubeSite();
+  site.host.writeFile(`${identity.stateDirectory}/machine-id`, `${MACHINE}\n`);
+  const { name, cniVersion, ...plugin } = site.config();
+  site.host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name, cniVersion, plugins: [plugin] }));
+}, 60_000);
+afterAll(() => site?.[Symbol.asyncDispose]());
+
+interface ClusterNode {
+  readonly metadata: { readonly annotations?: Readonly<Record<string, string>>; readonly resourceVersion: string };
+}
+
+const nodeOfCluster = () => site.server.get<ClusterNode>("node", NODE);
+const handles = () => site.server.kubectl(["get", "ipamhandles", "--output=name"]);
+
+describe("the upkeep by the node agent with the orchestrator's API as the datastore", () => {
+  testSite(
+    "says how to register a node of which neither its kubelet nor anybody else recorded the machine",
+    async () => {
+      const agent = await startAgent(site.host);
+      await pollUntil(() => agent.log().includes("[ERROR]"), "the agent to say that the node is not registered");
+
+      expect(agent.log()).toContain(`no machine has registered node "${NODE}"`);
+      expect(agent.log()).toContain("node register --kubeconfig /etc/kubernetes/kubelet.conf");
+      await stop(agent);
+    },
+  );
+
+  testSite(
+    "knows the machine from the kubelet's report: releases leaked addresses, and does not write to the Node",
+    async () => {
+      const pod = await leakedPod("leaked");
+      await reportMachine(MACHINE);
+      const before = await nodeOfCluster();
+      const agent = await startAgent(site.host);
+      await pollUntil(() => agent.log().includes("released "), "the agent to release the leaked address");
+
+      expect(agent.log()).not.toContain("[ERROR]");
+      expect(await handles()).not.toContain(pod.containerId);
+      expect((await nodeOfCluster()).metadata).toMatchObject(before.metadata);
+      expect(Object.keys(before.metadata.annotations ?? {}).filter((each) => each.startsWith("vendor.org/"))).toEqual(
+        [],
+      );
+      await stop(agent);
+    },
+  );
+
+  testSite("releases nothing if the kubelet reported another machine", async () => {
+    const pod = await leakedPod("of-other");
+    await reportMachine("fedcba9876543210fedcba9876543210");
+    const agent = await startAgent(site.host);
+    await pollUntil(() => agent.log().includes("[ERROR]"), "the agent to say that the node is not registered");
+
+    expect(agent.log()).toContain(`no machine has registered node "${NODE}"`);
+    expect(await handles()).toContain(pod.containerId);
+    await stop(agent);
+    await site.del(pod);
+  });
+});
+
+/** As after a power loss: its sandbox is gone, and the host was booted after the ADD. */
+async function leakedPod(name: string): Promise<KubePod> {
+  const pod = await site.makePod(name);
+  await site.add(pod);
+  await site.host.must(["ip", "netns", "del", pod.netnsName]);
+  const links = () => site.host.must(["ip", "-o", "link", "show", "type", "veth"]);
+  await pollUntil(async () => (await links()) === "", "the kernel to remove the link");
+  site.host.writeFile("/run/vt/stat", `cpu  0 0 0 0\nbtime ${Math.ceil(Date.now() / 1000) + 10}\n`);
+  await site.host.must(["mount", "--bind", "/run/vt/stat", "/proc/stat"]);
+  return pod;
+}
+
+/** What a kubelet does. */
+async function reportMachine(machineID: string): Promise<void> {
+  const rest = ["systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion"];
+  const others = [...rest, "kubeProxyVersion", "operatingSystem", "architecture"].map((field) => [field, ""]);
+  const patch = JSON.stringify({ status: { nodeInfo: { machineID, ...Object.fromEntries(others) } } });
+  await site.server.kubectl(["patch", "node", NODE, "--subresource=status", "--type=merge", `--patch=${patch}`]);
+}
+
+async function stop(agent: Agent): Promise<void> {
+  await agent.signal("TERM");
+  expect(await agent.ended).toBe(0);
+}
