@@ -20,6 +20,7 @@ import {
 } from "./call-server-process.ts";
 import { HOST_NAMESPACES, readNodeArguments, SERVE_CALLS } from "./node-arguments.ts";
 import { say } from "./node-log.ts";
+import { policyPart } from "./policy-part.ts";
 import { upkeepPart } from "./upkeep-part.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
 
@@ -53,8 +54,8 @@ async function runCallServer(options: CallServerOptions): Promise<number> {
 
 async function partsOf(joining: Joining): Promise<readonly AgentPart[]> {
   // In a container the config, links, addresses and machine ID of the host are not visible.
-  const upkeep = joining.hostNamespaces === undefined ? [upkeepPart({ wait })] : [];
-  const parts = [callServerPart(joining), ...upkeep];
+  const ofHost = joining.hostNamespaces === undefined ? [upkeepPart({ wait }), policyPart({ wait })] : [];
+  const parts = [callServerPart(joining), ...ofHost];
   if (typeof FAULTS === "undefined" || !FAULTS) return parts;
   return [...parts, ...(await import("./blocking-part.ts")).blockingParts()];
 }

@@ -1,0 +1,67 @@
+import { describe, expect, test } from "bun:test";
+import { KernelError } from "../../linux/kernel-error.ts";
+import { PolicyCompiler } from "../../policy/compile/compiler.ts";
+import type { PolicyChanges } from "../../policy/inputs.ts";
+import type { KernelTable } from "./kernel-table.ts";
+import { TableKeeper } from "./table-keeper.ts";
+
+const NOTHING: PolicyChanges = {
+  endpoints: [],
+  hostEndpoints: [],
+  profiles: [],
+  networkPolicies: [],
+  globalNetworkPolicies: [],
+  networkSets: [],
+  globalNetworkSets: [],
+  tiers: [],
+  configurations: [],
+};
+
+function keeperOf({ refusing = (): boolean => false, isWanted = (): boolean => true } = {}) {
+  const calls: string[] = [];
+  const reports: string[] = [];
+  const kernel: KernelTable = {
+    replace: () => void calls.push("replace"),
+    change: () => {
+      calls.push("change");
+      return refusing() ? { error: new KernelError("add an element", 2) } : undefined;
+    },
+    remove: () => void calls.push("remove"),
+    close: () => {},
+  };
+  const compiler = new PolicyCompiler({ node: "node-1" });
+  const keeper = new TableKeeper({ compiler, kernel, isWanted, report: (message) => void reports.push(message) });
+  return { keeper, calls, reports };
+}
+
+describe("TableKeeper", () => {
+  test("replaces the table of a former agent, then changes it", () => {
+    const { keeper, calls } = keeperOf();
+    for (let count = 0; count < 3; count++) keeper.update(NOTHING);
+
+    expect(calls).toEqual(["replace", "change", "change"]);
+  });
+
+  test("writes the whole table again if the kernel refuses a change, and reports why", () => {
+    let isRefusing = true;
+    const { keeper, calls, reports } = keeperOf({ refusing: () => isRefusing });
+    keeper.update(NOTHING);
+    keeper.update(NOTHING);
+    isRefusing = false;
+    keeper.update(NOTHING);
+
+    expect(calls).toEqual(["replace", "change", "replace", "change"]);
+    expect(reports).toEqual([expect.stringContaining("add an element")]);
+  });
+
+  test("removes the table once when it is not wanted, and replaces it when it is wanted again", () => {
+    let isWanted = false;
+    const { keeper, calls } = keeperOf({ isWanted: () => isWanted });
+    keeper.update(NOTHING);
+    keeper.update(NOTHING);
+    isWanted = true;
+    keeper.update(NOTHING);
+
+    expect(calls).toEqual(["remove", "replace"]);
+  });
+});

@@ -1,0 +1,54 @@
+/**
+ * Keeps the kernel's policy table equal to what the resources say.
+ *
+ *   changes of resources -> compile -> what differs -> one batch -> acknowledged
+ *
+ * If the kernel refuses a change, its content is not what was expected: the whole table is written again. If that fails
+ * too, the former rules stay, and the caller gets the error.
+ */
+import type { PolicyCompiler } from "../../policy/compile/compiler.ts";
+import type { PolicyChanges } from "../../policy/inputs.ts";
+import type { TableDelta } from "../../policy/table/desired-table.ts";
+import type { KernelTable } from "./kernel-table.ts";
+
+export interface TableMeans {
+  readonly compiler: PolicyCompiler;
+  readonly kernel: KernelTable;
+  /** Whether there must be a table. Without it all packets pass. */
+  readonly isWanted: () => boolean;
+  readonly report: (message: string) => void;
+}
+
+export class TableKeeper {
+  /** Of the table in the kernel. At the start a former agent's table may be there. */
+  private state: "unknown" | "present" | "absent" = "unknown";
+
+  constructor(private readonly means: TableMeans) {}
+
+  /** The first call has everything. Returns after the kernel has acknowledged the change. */
+  update(changes: PolicyChanges): void {
+    const { compiler, kernel, isWanted } = this.means;
+    compiler.update(changes);
+    const delta = compiler.takeDelta();
+    if (isWanted()) {
+      if (this.state !== "present" || !this.change(delta)) this.replace();
+    } else if (this.state !== "absent") {
+      kernel.remove();
+      this.state = "absent";
+    }
+  }
+
+  /** Returns `false` if the kernel refused it. */
+  private change(delta: TableDelta): boolean {
+    const { compiler, kernel, report } = this.means;
+    const refusal = kernel.change(compiler.table, delta);
+    if (refusal === undefined) return true;
+    report(`Writing the whole policy table again: ${refusal.error.message}`);
+    return false;
+  }
+
+  private replace(): void {
+    this.means.kernel.replace(this.means.compiler.table);
+    this.state = "present";
+  }
+}

@@ -1,0 +1,29 @@
+/** What the installed network config says about policy: the datastore, the name of this node, and whether policy is required. */
+import { readdir, readFile } from "node:fs/promises";
+import { findInstalledNetwork } from "../admin/installed-network.ts";
+import { readNodeName } from "../config/config-files.ts";
+import { type DatastoreSettings, datastoreSettings } from "../config/datastore-settings.ts";
+import { hostName } from "./host-name.ts";
+
+export interface PolicyNetwork {
+  readonly settings: DatastoreSettings;
+  readonly node: string;
+  /** With `policy.type`: there must be a policy table, even if there is no policy. */
+  readonly isPolicyRequired: boolean;
+}
+
+/** `undefined` if no network is installed. Throws if the plugin would refuse its config. */
+export async function readPolicyNetwork(stderr: (text: string) => void): Promise<PolicyNetwork | undefined> {
+  const installed = await findInstalledNetwork({
+    listFolder: async (path) => (await readdir(path)).sort(),
+    readFile: (path) => readFile(path, "utf8"),
+    stderr,
+  });
+  if (installed === undefined) return undefined;
+  const { config } = installed.decoded;
+  return {
+    settings: datastoreSettings(config),
+    node: await readNodeName(config, hostName),
+    isPolicyRequired: config.policyType !== undefined,
+  };
+}

@@ -1,0 +1,72 @@
+/**
+ * The part of the node agent that enforces network policy, with the datastore and the node name of the installed
+ * network config. Waits until one is installed, and starts again when it changes. Whatever happens to this part, the
+ * kernel keeps the rules that it has.
+ */
+import type { AgentPart } from "../agent/supervise.ts";
+import { statusAt } from "../file-status.ts";
+import { say } from "./node-log.ts";
+import { onceEach } from "./once-each.ts";
+import type { PolicyNetwork } from "./policy-network.ts";
+
+const POLL_MILLISECONDS = 2_000;
+
+interface Means {
+  wait(milliseconds: number, signal: AbortSignal): Promise<void>;
+}
+
+export function policyPart({ wait }: Means): AgentPart {
+  return {
+    name: "the enforcement of network policy",
+    async run(signal) {
+      const reader = networkReader();
+      while (!signal.aborted) {
+        const network = await reader();
+        if (network === undefined) await wait(POLL_MILLISECONDS, signal);
+        else await enforceUntilChanged(network, { signal, wait, reader });
+      }
+    },
+  };
+}
+
+type ReadNetwork = () => Promise<PolicyNetwork | undefined>;
+
+interface EnforceMeans extends Means {
+  readonly signal: AbortSignal;
+  readonly reader: ReadNetwork;
+}
+
+async function enforceUntilChanged(network: PolicyNetwork, { signal, wait, reader }: EnforceMeans): Promise<void> {
+  const { enforcePolicy } = await import("./enforce-policy.ts");
+  const changed = new AbortController();
+  const stop = AbortSignal.any([signal, changed.signal]);
+  const log = (message: string, level: "INFO" | "WARNING" | "ERROR") => say(message, {}, level);
+  const enforcing = enforcePolicy(network, { signal: stop, wait, log }).finally(() => changed.abort());
+  while (!stop.aborted) {
+    await wait(POLL_MILLISECONDS, stop);
+    const now = stop.aborted ? network : await reader();
+    // A config that was removed or damaged does not open anything.
+    if (now !== undefined && !Bun.deepEquals(now, network)) changed.abort();
+  }
+  await enforcing;
+}
+
+/** What cannot be read is reported once. */
+function networkReader(): ReadNetwork {
+  const problems = onceEach((message) => say(message, {}, "ERROR"));
+  return async () => {
+    const { readPolicyNetwork } = await import("./policy-network.ts");
+    try {
+      const network = await readPolicyNetwork((text) => problems.report(text.trim()));
+      return network !== undefined && canOpen(network) ? network : undefined;
+    } catch (failure) {
+      problems.report(failure instanceof Error ? failure.message : String(failure));
+      return undefined;
+    }
+  };
+}
+
+/** Opening an embedded datastore creates it. Only if ADD needs the policy table, it cannot wait for an ADD that does so. */
+function canOpen({ settings, isPolicyRequired }: PolicyNetwork): boolean {
+  return settings.kind !== "embedded" || isPolicyRequired || statusAt(settings.path) !== undefined;
+}

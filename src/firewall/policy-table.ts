@@ -1,0 +1,5 @@
+/** The table that enforces network policy. Only the node agent writes it; what is in it is computed in src/policy/. */
+import { identity } from "../identity.ts";
+import type { TableReference } from "../linux/nftables/ruleset.ts";
+
+export const POLICY_TABLE: TableReference = { family: "inet", name: identity.policyTable };

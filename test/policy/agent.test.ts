@@ -1,0 +1,99 @@
+/** The node agent enforces policies on real packets, and its rules outlive it. */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { identity } from "../../src/identity.ts";
+import { resourceKey } from "../../src/model/keys.ts";
+import { networkPolicy } from "../../src/model/network-policy.ts";
+import { type Agent, launchAgent } from "../agent/agent.ts";
+import { hasEtcd } from "../support/etcd.ts";
+import { hostProblem } from "../support/host.ts";
+import { askTcp, serveTcp } from "../support/namespace-sockets.ts";
+import { program, testNeeding } from "../support/needs.ts";
+import { openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
+import { pollUntil } from "../support/poll.ts";
+
+const STORES = [
+  { kind: "embedded", problem: undefined },
+  { kind: "etcd", problem: hasEtcd ? undefined : "needs etcd" },
+] as const;
+const PORT = 8080;
+const KEY = resourceKey("networkpolicies", { namespace: "default", name: "isolate" });
+
+function policyAllowing(...sources: readonly string[]) {
+  const ingress = sources.length === 0 ? [] : [{ action: "Allow" as const, source: { nets: [...sources] } }];
+  const policy = networkPolicy.make(
+    { name: "isolate", namespace: "default" },
+    { tier: "default", types: ["Ingress"], ingress },
+  );
+  return { kind: "put", key: KEY, value: networkPolicy.write(policy) } as const;
+}
+
+for (const { kind, problem } of STORES) {
+  describe(`policy on ${kind}`, () => {
+    const needs = [hostProblem(), program("nft"), problem];
+    const test = testNeeding(...needs);
+    let site: PluginSite;
+    let agent: Agent;
+    let client: Awaited<ReturnType<typeof attach>>;
+    let server: Awaited<ReturnType<typeof attach>>;
+    let listener: Disposable;
+    beforeAll(async () => {
+      if (needs.some((need) => need !== undefined)) return;
+      site = await openPluginSite(kind);
+      const { name, cniVersion, ...plugin } = site.config();
+      site.host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name, cniVersion, plugins: [plugin] }));
+      [client, server] = [await attach(), await attach()];
+      listener = serveTcp(server.netns, "server", PORT);
+    });
+    afterAll(async () => {
+      listener?.[Symbol.dispose]();
+      await site?.[Symbol.asyncDispose]();
+    });
+
+    const attach = async () => {
+      const pod: Pod = await site.makePod();
+      const { ips } = await site.add(pod);
+      const addresses = ips.map(({ address }) => address.split("/")[0] ?? "");
+      return { pod, netns: site.host.view(pod.netns), addresses };
+    };
+    const connections = () =>
+      Promise.all(server.addresses.map(async (address) => (await askTcp(client.netns, address, PORT)).split(" ")[0]));
+    const untilConnections = (...wanted: readonly string[]) =>
+      pollUntil(async () => Bun.deepEquals(await connections(), wanted), `connections: ${wanted.join(", ")}`);
+    const table = async () => (await site.host.run(["nft", `list table inet ${identity.policyTable}`])).stdout;
+
+    test("no policy: the agent writes no table, and all traffic passes", async () => {
+      agent = launchAgent(site.host);
+      await pollUntil(() => agent.log().includes("serves the plugins' calls"), "the agent to serve");
+      expect([await connections(), await table()]).toEqual([["server", "server"], ""]);
+    });
+
+    test("a policy closes and opens connections between two pods", async () => {
+      await site.store.put([policyAllowing()]);
+      await untilConnections("silence", "silence");
+      await site.store.put([policyAllowing(`${client.addresses[0]}/32`)]);
+      await untilConnections("server", "silence");
+      await site.store.put([
+        policyAllowing(...client.addresses.map((each) => `${each}/${each.includes(":") ? 128 : 32}`)),
+      ]);
+      await untilConnections("server", "server");
+      await site.store.remove(KEY);
+      await pollUntil(async () => (await table()) === "", "the table to be removed with the last policy");
+      expect(await connections()).toEqual(["server", "server"]);
+    });
+
+    test("the rules of a killed agent stay, and the next one replaces them", async () => {
+      await site.store.put([policyAllowing(`${client.addresses[0]}/32`)]);
+      await untilConnections("server", "silence");
+      await agent.signal("KILL");
+      await agent.ended;
+      expect(await connections()).toEqual(["server", "silence"]);
+
+      await site.store.put([policyAllowing(`${client.addresses[1]}/128`)]);
+      expect(await connections()).toEqual(["server", "silence"]);
+      agent = launchAgent(site.host);
+      await untilConnections("silence", "server");
+      await agent.signal("TERM");
+      expect([await agent.ended, await connections()]).toEqual([0, ["silence", "server"]]);
+    });
+  });
+}
