@@ -14,6 +14,7 @@ import {
   poolNamed,
   whyNotAllowed,
   whyNotSelected,
+  whyNotUsable,
 } from "./pools.ts";
 import type { Wish } from "./request.ts";
 
@@ -108,12 +109,11 @@ function whyPassedOver(
   { poolWish, place }: { readonly poolWish: PoolWish; readonly place: string },
 ): string {
   if (wish.kind === "given") {
-    return pool.disabled ? "it is disabled" : `it does not contain ${formatAddress(wish.address)}`;
+    return whyNotUsable(pool) ?? `it does not contain ${formatAddress(wish.address)}`;
   }
   const isListed = wish.pools?.some((text) => poolNamed([pool], text) !== undefined) ?? false;
   if (wish.pools !== undefined && !isListed) return `it is not listed in ${place}`;
-  const ignored =
-    wish.pools === undefined ? whyNotSelected(pool, poolWish) : pool.disabled ? "it is disabled" : undefined;
+  const ignored = wish.pools === undefined ? whyNotSelected(pool, poolWish) : whyNotUsable(pool);
   return ignored ?? whyNotAllowed(pool, poolWish) ?? "another requested pool cannot be used";
 }
 

@@ -16,12 +16,16 @@ import { addressAt, attributesOf, ordinalsOf } from "./block.ts";
 
 export interface World {
   readonly pools: readonly Prefix[];
+  /** Pools that overlap an earlier one, and what it is; see overlapping-pools.ts. */
+  readonly overlappingPools?: readonly { readonly name: string; readonly overlaps: string }[];
   readonly blocks: readonly IPAMBlock[];
   readonly handles: readonly { readonly handleId: string; readonly blocks: Readonly<Record<string, number>> }[];
   readonly affinities: readonly { readonly node: string; readonly cidr: Prefix; readonly state: AffinityState }[];
 }
 
 export type ProblemKind =
+  /** Two pools share addresses: the later one is not used. */
+  | "pools-overlap"
   /** A block contradicts itself. */
   | "block-inconsistent"
   /** Two blocks share addresses. */
@@ -55,6 +59,7 @@ export interface Problem {
   readonly kind: ProblemKind;
   readonly severity: Severity;
   readonly message: string;
+  readonly pool?: string;
   readonly block?: string;
   readonly handle?: string;
   readonly address?: string;
@@ -64,12 +69,17 @@ export interface Problem {
 export function findProblems(world: World): readonly Problem[] {
   const handlesOf = handlesByBlock(world);
   return [
+    ...(world.overlappingPools ?? []).map(poolProblem),
     ...world.blocks.flatMap(findBlockProblems),
     ...overlapProblems(world.blocks),
     ...world.blocks.flatMap((block) => allocationProblems(block, world.pools, handlesOf)),
     ...handleProblems(world),
     ...affinityProblems(world),
   ];
+}
+
+function poolProblem({ name, overlaps }: { readonly name: string; readonly overlaps: string }): Problem {
+  return { kind: "pools-overlap", severity: "corrupt", message: `Pool "${name}" is not used: ${overlaps}`, pool: name };
 }
 
 /** What is wrong with a block, whatever the rest of the world says. */

@@ -8,6 +8,7 @@ const pool = (name: string, cidr: string, more: Partial<Pool> = {}): Pool => ({
   cidr: prefix(cidr),
   blockLength: cidr.includes(":") ? 122 : 26,
   disabled: false,
+  createdAt: "",
   natOutgoing: false,
   withoutEffect: [],
   allowedUses: ["Workload", "Tunnel"],

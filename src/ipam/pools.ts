@@ -18,6 +18,10 @@ export interface Pool {
   /** The prefix length of its blocks. */
   readonly blockLength: number;
   readonly disabled: boolean;
+  /** When it was created; empty if unknown. */
+  readonly createdAt: string;
+  /** Why nothing is assigned from it although it is not disabled: it shares addresses with an earlier pool. */
+  readonly overlaps?: string;
   readonly natOutgoing: boolean;
   /** What it requests and nothing carries out: one message for each field. */
   readonly withoutEffect: readonly string[];
@@ -66,7 +70,7 @@ export function poolHolding(
         details: describePools(listed),
       },
     );
-  const pool = pools.find((each) => !each.disabled && prefixContains(each.cidr, address));
+  const pool = pools.find((each) => whyNotUsable(each) === undefined && prefixContains(each.cidr, address));
   if (pool === undefined) throw outside("it is not in an enabled pool", pools);
   if (asked.length === 0) return pool;
   const allowed = askedPools(pools, address.family, { asked, place });
@@ -81,8 +85,11 @@ function describePools(pools: readonly Pool[]): string {
   return `pools: ${pools.map(describePool).join(", ")}`;
 }
 
-function describePool({ name, cidr, disabled, nodeSelector }: Pool): string {
-  const limits = [disabled ? "disabled" : [], nodeSelector === "all()" ? [] : `of nodes ${nodeSelector}`].flat();
+function describePool({ name, cidr, disabled, overlaps, nodeSelector }: Pool): string {
+  const limits = [
+    disabled ? "disabled" : (overlaps ?? []),
+    nodeSelector === "all()" ? [] : `of nodes ${nodeSelector}`,
+  ].flat();
   return `${name} ${formatPrefix(cidr)}${limits.length === 0 ? "" : ` (${limits.join(", ")})`}`;
 }
 
@@ -118,7 +125,12 @@ function whyUnknown(pools: readonly Pool[], text: string): string {
 
 function faultOf(pool: Pool, family: Family): string | undefined {
   if (pool.cidr.network.family !== family) return `it is of IPv${pool.cidr.network.family}, not of IPv${family}`;
-  return pool.disabled ? "it is disabled" : undefined;
+  return whyNotUsable(pool);
+}
+
+/** Why nothing new is assigned from the pool, whoever asks; `undefined` if it may be. */
+export function whyNotUsable({ disabled, overlaps }: Pool): string | undefined {
+  return disabled ? "it is disabled" : overlaps;
 }
 
 function selectingPools(pools: readonly Pool[], wish: PoolWish): readonly Pool[] {
@@ -132,8 +144,8 @@ export function isSelectedBy({ nodeSelector, selects }: Pool, node: Pick<PoolWis
 
 /** Why a pool is not used if none are requested; `undefined` if it is. */
 export function whyNotSelected(pool: Pool, wish: PoolWish): string | undefined {
-  if (pool.disabled) return "it is disabled";
-  if (isSelectedBy(pool, wish)) return undefined;
+  const unusable = whyNotUsable(pool);
+  if (unusable !== undefined || isSelectedBy(pool, wish)) return unusable;
   return `its node selector ${pool.nodeSelector} does not select node ${quoted(wish.node)}`;
 }
 

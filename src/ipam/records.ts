@@ -19,6 +19,7 @@ import {
 } from "../model/stored-resources.ts";
 import { parseSelector } from "../selector/parse.ts";
 import { selects } from "../selector/selector.ts";
+import { markOverlapping } from "./overlapping-pools.ts";
 import type { Pool } from "./pools.ts";
 
 /** A claim of this host on a block. */
@@ -56,6 +57,11 @@ export function decodePool(entry: Entry): Pool {
     key: entry.key,
     revision: entry.revision,
   };
+}
+
+/** All pools that there are: see overlapping-pools.ts. */
+export function decodePools(entries: readonly Entry[]): readonly Pool[] {
+  return markOverlapping(entries.map(decodePool));
 }
 
 export function decodeReservation(entry: Entry): readonly Prefix[] {

@@ -59,12 +59,13 @@ export interface Assignment {
   readonly pools: readonly Pool[];
 }
 
-/** What the pools of the addresses request and nothing carries out. */
+/** What the pools of the addresses request and nothing carries out, and pools that cannot be used. */
 export function poolWarnings({ addresses, pools }: Assignment): readonly string[] {
   const used = new Set(addresses.map(({ pool }) => pool));
-  return pools
-    .filter(({ name }) => used.has(name))
-    .flatMap(({ name, withoutEffect }) => withoutEffect.map((message) => `Pool ${quoted(name)}: ${message}`));
+  return pools.flatMap(({ name, overlaps, withoutEffect }) => [
+    ...(overlaps === undefined ? [] : [`Pool ${quoted(name)} is not used: ${overlaps}`]),
+    ...(used.has(name) ? withoutEffect.map((message) => `Pool ${quoted(name)}: ${message}`) : []),
+  ]);
 }
 
 /** For the log. */

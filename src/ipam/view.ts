@@ -10,6 +10,7 @@ import type { IPAMBlock } from "../model/ipam-block.ts";
 import * as keys from "../model/keys.ts";
 import type { StoredNode } from "../model/stored-resources.ts";
 import { type Facts, Unread } from "./facts.ts";
+import { markOverlapping } from "./overlapping-pools.ts";
 import type { Pool } from "./pools.ts";
 import * as records from "./records.ts";
 
@@ -52,6 +53,9 @@ export function wantedBlocks(likely: readonly string[], again: readonly string[]
   return [...wanted].map((key) => ({ kind: "key", key }));
 }
 
+/** A decision asks for the pools several times, and the node agent gets the same list for many calls. */
+const poolsOf = new WeakMap<readonly Entry[], readonly Pool[]>();
+
 export class View {
   constructor(
     private readonly facts: Facts,
@@ -59,7 +63,12 @@ export class View {
   ) {}
 
   pools(): readonly Pool[] {
-    return this.read(POOLS).map((entry) => this.facts.decode(entry, records.decodePool));
+    const entries = this.read(POOLS);
+    const known = poolsOf.get(entries);
+    if (known !== undefined) return known;
+    const pools = markOverlapping(entries.map((entry) => this.facts.decode(entry, records.decodePool)));
+    poolsOf.set(entries, pools);
+    return pools;
   }
 
   reserved(): readonly Prefix[] {

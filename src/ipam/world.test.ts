@@ -25,6 +25,12 @@ describe("readReadableWorld()", () => {
 
     expect(own.world).toMatchObject({ pools: [{}], blocks: [{}], handles: [{}], affinities: [{}] });
     expect(read).toEqual(own);
-    expect((await readReadableWorld(other)).world).toEqual({ pools: [], blocks: [], handles: [], affinities: [] });
+    expect((await readReadableWorld(other)).world).toEqual({
+      pools: [],
+      overlappingPools: [],
+      blocks: [],
+      handles: [],
+      affinities: [],
+    });
   });
 });

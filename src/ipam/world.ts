@@ -6,6 +6,7 @@ import { PluginError } from "../errors.ts";
 import { parsePrefix } from "../ip/prefix.ts";
 import { type Keys, PRODUCT_KEYS } from "../model/keys.ts";
 import type { World } from "./invariants.ts";
+import { markOverlapping } from "./overlapping-pools.ts";
 import { decodeAffinity, decodeBlock, decodeHandle, decodePool } from "./records.ts";
 
 /** Fails at the first unreadable record. */
@@ -20,10 +21,7 @@ export async function readReadableWorld(
   store: Datastore,
   keys: Keys = PRODUCT_KEYS,
 ): Promise<{ readonly world: World; readonly unreadable: readonly Unreadable[] }> {
-  const pools = readEach(
-    await readAllEntries(store, keys.resourcesPrefix("ippools")),
-    (entry) => decodePool(entry).cidr,
-  );
+  const pools = readEach(await readAllEntries(store, keys.resourcesPrefix("ippools")), decodePool);
   const affinities = readEach(await readAllEntries(store, keys.allAffinitiesPrefix), (entry) =>
     affinityOf(entry, keys),
   );
@@ -35,7 +33,10 @@ export async function readReadableWorld(
   const blocks = readEach(blockEntries, decodeBlock);
   return {
     world: {
-      pools: pools.readable,
+      pools: pools.readable.map(({ cidr }) => cidr),
+      overlappingPools: markOverlapping(pools.readable).flatMap(({ name, overlaps }) =>
+        overlaps === undefined ? [] : [{ name, overlaps }],
+      ),
       blocks: blocks.readable,
       handles: handles.readable,
       affinities: affinities.readable,

@@ -11,6 +11,8 @@ export interface StoredPool {
   readonly cidr: Prefix;
   readonly blockSize: number;
   readonly disabled: boolean;
+  /** Empty if unknown. */
+  readonly createdAt: string;
   readonly natOutgoing: boolean;
   readonly nodeSelector: string;
   readonly allowedUses: readonly string[];
@@ -32,6 +34,7 @@ export function readStoredPool(text: string, key: string): StoredPool {
     blockSize: spec.integer("blockSize") ?? defaultBlockSize(cidr),
     // Nothing is assigned from a pool that is being deleted.
     disabled: spec.flag("disabled", false) || pool.section("metadata").text("deletionTimestamp", "") !== "",
+    createdAt: pool.section("metadata").text("creationTimestamp", ""),
     natOutgoing: spec.flag("natOutgoing", false),
     nodeSelector: spec.text("nodeSelector", "").trim() === "" ? "all()" : spec.text("nodeSelector"),
     allowedUses: uses.length === 0 ? ALL_USES : uses,

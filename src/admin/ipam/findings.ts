@@ -79,8 +79,8 @@ export function missingFindings(first: readonly Finding[], second: readonly Find
 /** Without the message, which says less after a repair in part. */
 function placeOf(finding: Finding): string {
   if (finding.kind === "record-unreadable") return `${finding.kind} ${finding.key}`;
-  const { block, handle, address, node }: Omit<Problem, "kind"> = finding;
-  return JSON.stringify([finding.kind, block, handle, address, node]);
+  const { pool, block, handle, address, node }: Omit<Problem, "kind"> = finding;
+  return JSON.stringify([finding.kind, pool, block, handle, address, node]);
 }
 
 function identityOf(finding: Finding): string {

@@ -3,12 +3,14 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { type ReadEach, readEach } from "../../datastore/read-each.ts";
 import type { Prefix } from "../../ip/prefix.ts";
+import { markOverlapping } from "../../ipam/overlapping-pools.ts";
 import type { Pool } from "../../ipam/pools.ts";
 import { decodePool, decodeReservation } from "../../ipam/records.ts";
 import { resourcesPrefix } from "../../model/keys.ts";
 
 export async function findPools(store: Datastore): Promise<ReadEach<Pool>> {
-  return readEach(await readAllEntries(store, resourcesPrefix("ippools")), decodePool);
+  const { readable, unreadable } = readEach(await readAllEntries(store, resourcesPrefix("ippools")), decodePool);
+  return { readable: markOverlapping(readable), unreadable };
 }
 
 export async function findReserved(store: Datastore): Promise<ReadEach<Prefix>> {

@@ -16,6 +16,7 @@
  */
 import type { Change, Entry } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
 import { type Address, parseAddress } from "../../ip/address.ts";
 import type { Allocator } from "../../ipam/allocator.ts";
 import { isEmpty, ordinalsOf } from "../../ipam/block.ts";
@@ -67,6 +68,8 @@ export async function repair(finding: Finding, context: RepairContext): Promise<
       return repairAddressTwice(addressOf(finding), context);
     case "endpoint-without-allocation":
       return allocateToEndpoint(addressOf(finding), context);
+    case "pools-overlap":
+      return `delete one of the two pools: "${identity.adminTool} delete ippool ${finding.pool ?? ""}" deletes the one that is not used`;
     case "allocation-outside-pools":
       return remedyFor(finding, context);
     case "record-unreadable":

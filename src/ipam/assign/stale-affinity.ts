@@ -9,7 +9,7 @@ import type { OrderedChange, Wanted } from "../../datastore/datastore.ts";
 import { prefixCovers } from "../../ip/prefix.ts";
 import { hostAffinity } from "../../model/ipam-block.ts";
 import { isEmpty } from "../block.ts";
-import { isSelectedBy } from "../pools.ts";
+import { isSelectedBy, whyNotUsable } from "../pools.ts";
 import type { HostAffinity } from "../records.ts";
 import { endOfClaim } from "../release/end-of-claim.ts";
 import type { View } from "../view.ts";
@@ -51,7 +51,7 @@ function endOf(affinity: HostAffinity, view: View, node: string): readonly Order
 
 /** Disabled pools keep their blocks: they may be enabled again. */
 function isDeselected(view: View, { cidr }: HostAffinity): boolean {
-  const pool = view.pools().find((each) => !each.disabled && prefixCovers(each.cidr, cidr));
+  const pool = view.pools().find((each) => whyNotUsable(each) === undefined && prefixCovers(each.cidr, cidr));
   return pool !== undefined && !isSelectedBy(pool, { labels: view.nodeLabels() ?? {} });
 }
 

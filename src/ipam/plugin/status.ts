@@ -4,7 +4,7 @@ import { resourceKey, resourcesPrefix } from "../../model/keys.ts";
 import { readyForAssigning, WANTED_CLUSTER } from "../cluster.ts";
 import { requireOwnNode } from "../node-machine.ts";
 import { choosePools } from "../pools.ts";
-import { decodeNode, decodePool } from "../records.ts";
+import { decodeNode, decodePools } from "../records.ts";
 import { type Session, thisMachine } from "../session.ts";
 
 export async function status(session: Session): Promise<void> {
@@ -31,7 +31,7 @@ async function requireAddresses(session: Session): Promise<void> {
   if (registered !== undefined) requireOwnNode(decodeNode(registered), thisMachine(session));
 
   const { assignIpv4, assignIpv6, ipv4Pools, ipv6Pools } = config.ipam;
-  const decoded = pools.map(decodePool);
+  const decoded = decodePools(pools);
   const wish = { intendedUse: "Workload", node, labels: registered === undefined ? {} : decodeNode(registered).labels };
   if (assignIpv4) choosePools(decoded, { ...wish, family: 4, asked: ipv4Pools });
   if (assignIpv6) choosePools(decoded, { ...wish, family: 6, asked: ipv6Pools });

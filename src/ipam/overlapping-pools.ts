@@ -1,0 +1,42 @@
+/**
+ * Pools that share addresses. The admin tool refuses to create one, but an API server validates one object at a
+ * time, so `kubectl apply` can. If their block sizes differ, their blocks would overlap and one address would be
+ * assigned twice. So nothing new is assigned from a pool that overlaps an earlier one. Pure.
+ */
+import { comparePrefixes, formatPrefix, prefixesOverlap } from "../ip/prefix.ts";
+import type { Pool } from "./pools.ts";
+
+/** The same pools; those that overlap an earlier one say so, and are not used. */
+export function markOverlapping(pools: readonly Pool[]): readonly Pool[] {
+  if (!hasOverlap(pools)) return pools;
+  return pools.map((pool) => {
+    const other = pools.find((each) => each !== pool && prefixesOverlap(each.cidr, pool.cidr) && precedes(each, pool));
+    return other === undefined ? pool : { ...pool, overlaps: describe(other, pool) };
+  });
+}
+
+/** Sorted, the widest comes first, and a pool that overlaps any other overlaps the one before it. */
+function hasOverlap(pools: readonly Pool[]): boolean {
+  if (pools.length < 2) return false;
+  const sorted = pools.map(({ cidr }) => cidr).sort(comparePrefixes);
+  return sorted.some((cidr, index) => {
+    const before = sorted[index - 1];
+    return before !== undefined && prefixesOverlap(before, cidr);
+  });
+}
+
+/** The API records whole seconds: of two pools of the same second neither is used, since either may have been seen first. */
+function precedes(other: Pool, pool: Pool): boolean {
+  return momentOf(other) <= momentOf(pool);
+}
+
+/** A pool without a time is older than this product's own. */
+function momentOf({ createdAt }: Pool): number {
+  const moment = Date.parse(createdAt);
+  return Number.isNaN(moment) ? 0 : moment;
+}
+
+function describe(other: Pool, pool: Pool): string {
+  const when = momentOf(other) === momentOf(pool) ? "at the same time" : "earlier";
+  return `it overlaps pool "${other.name}" (${formatPrefix(other.cidr)}), which was created ${when}`;
+}
