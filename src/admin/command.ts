@@ -7,6 +7,7 @@
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import type { KubeAccess } from "../config/kube-access.ts";
 import type { Datastore } from "../datastore/datastore.ts";
+import type { FloatingAddress } from "../firewall/floating-addresses.ts";
 import type { NatPool } from "../firewall/nat-table.ts";
 import type { RecordedSources } from "../firewall/recorded-sources.ts";
 import type { HostLinks as KnownLinks } from "../ipam/leaks/find.ts";
@@ -113,6 +114,8 @@ export interface Context {
 export interface WantedTables {
   readonly pools: readonly NatPool[];
   readonly sources: readonly RecordedSources[];
+  /** Floating IPs of pods of this node; absent if the node agent follows them. */
+  readonly floating?: readonly FloatingAddress[];
 }
 
 /** The links of the host that the tool runs on. */

@@ -6,7 +6,7 @@ import { type AllowedSource, familiesOf } from "../firewall/allowed-sources.ts";
 import { findAllDrops } from "../firewall/forward-chains.ts";
 import { ALLOWED_SOURCES_GROUP } from "../firewall/guard-table.ts";
 import { readAllowedSources } from "../firewall/source-prefixes.ts";
-import { readGuardState, readNatState } from "../firewall/table-states.ts";
+import { readFloatingState, readGuardState, readNatState } from "../firewall/table-states.ts";
 import { identity } from "../identity.ts";
 import { readText } from "../linux/files.ts";
 import { isKernelError } from "../linux/kernel-error.ts";
@@ -41,6 +41,7 @@ async function readFacts(): Promise<HostFacts> {
       droppingChains: findAllDrops(socket),
       tables: {
         nat: readNatState(socket),
+        floating: readFloatingState(socket),
         guard: readGuardState(socket),
         hostPorts: readHostPortState(socket),
       },

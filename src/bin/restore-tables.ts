@@ -1,8 +1,10 @@
 /** Writes the tables that all pods of this host share, for the admin tool. Loaded only by the command that needs it. */
 import type { WantedTables } from "../admin/command.ts";
 import { PluginError } from "../errors.ts";
+import { applyFloating } from "../firewall/apply-floating.ts";
 import { applyGuard } from "../firewall/apply-guard.ts";
 import { applyNat } from "../firewall/apply-nat.ts";
+import { FLOATING_TABLE } from "../firewall/floating-table.ts";
 import { GUARD_TABLE } from "../firewall/guard-table.ts";
 import { NAT_TABLE } from "../firewall/nat-table.ts";
 import type { RecordedSources } from "../firewall/recorded-sources.ts";
@@ -13,9 +15,9 @@ import type { NetlinkSocket } from "../linux/netlink-socket.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 
-/** Returns the names of the tables that were written. A kernel that cannot do it is warned about unless a pool needs NAT. */
+/** Returns the names of the tables that were written. A kernel that cannot do it is warned about unless a pool or a pod needs NAT. */
 export async function restoreTables(
-  { pools, sources }: WantedTables,
+  { pools, sources, floating }: WantedTables,
   warn: (message: string) => void,
 ): Promise<readonly string[]> {
   try {
@@ -23,14 +25,16 @@ export async function restoreTables(
       const nat = (await applyNat(socket, pools)) ? [NAT_TABLE] : [];
       const isGuardNew = await applyGuard(socket, warn);
       const guard = restoreSources(socket, sources) || isGuardNew ? [GUARD_TABLE] : [];
-      return [...nat, ...guard].map(({ family, name }) => `${family} ${name}`);
+      const translated = floating !== undefined && applyFloating(socket, floating) ? [FLOATING_TABLE] : [];
+      return [...nat, ...translated, ...guard].map(({ family, name }) => `${family} ${name}`);
     });
   } catch (cause) {
     if (isKernelError(cause, "EACCES", "EPERM")) {
       const details = "run it as root";
       throw new PluginError("kernel-refused", "Cannot write the tables: permission denied", { details, cause });
     }
-    if (pools.some(({ natOutgoing }) => natOutgoing) || !(cause instanceof KernelError)) throw cause;
+    const isNatNeeded = pools.some(({ natOutgoing }) => natOutgoing) || (floating ?? []).length > 0;
+    if (isNatNeeded || !(cause instanceof KernelError)) throw cause;
     warn(cause.message);
     return [];
   }

@@ -1,6 +1,7 @@
-/** Whether the tables of this host are as ADD left them: by what ADD itself looks at before it decides to write them again. */
+/** Whether the tables of this host are as they were written: by what their writers look at before they write them again. */
 import type { NetlinkSocket } from "../linux/netlink-socket.ts";
 import { listRuleHeads } from "../linux/nftables/read.ts";
+import { FLOATING_TABLE, isFloatingIntact } from "./floating-table.ts";
 import { GUARD_TABLE, isIntact } from "./guard-table.ts";
 import { isNatComment, NAT_RULE_COUNT, NAT_TABLE } from "./nat-table.ts";
 
@@ -10,6 +11,11 @@ export type TableState = "intact" | "changed" | "missing";
 export function readGuardState(socket: NetlinkSocket): TableState {
   const rules = listRuleHeads(socket, GUARD_TABLE);
   return stateOf(rules, isIntact(rules));
+}
+
+export function readFloatingState(socket: NetlinkSocket): TableState {
+  const rules = listRuleHeads(socket, FLOATING_TABLE);
+  return stateOf(rules, isFloatingIntact(rules));
 }
 
 /** For whichever pools it was written. */

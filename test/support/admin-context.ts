@@ -95,7 +95,7 @@ const WELL: HostFacts = {
   forwarding: { ipv4: true, ipv6: true },
   hasLegacyFilter: false,
   droppingChains: [],
-  tables: { nat: "missing", guard: "missing", hostPorts: "missing" },
+  tables: { nat: "missing", floating: "missing", guard: "missing", hostPorts: "missing" },
   podLinks: [],
 };
 

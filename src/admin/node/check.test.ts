@@ -16,7 +16,7 @@ const well: HostFacts = {
   forwarding: { ipv4: true, ipv6: true },
   hasLegacyFilter: false,
   droppingChains: [],
-  tables: { nat: "intact", guard: "intact", hostPorts: "intact" },
+  tables: { nat: "intact", guard: "intact", hostPorts: "intact", floating: "intact" },
   podLinks: [link],
 };
 const docker = { table: { family: "ip", name: "filter" }, chain: "FORWARD" } as const;
@@ -41,7 +41,7 @@ describe("node check", () => {
   test("only warns of what does not stop packets by itself", async () => {
     const hostFacts = { ...well, forwarding: { ipv4: false, ipv6: true }, hasLegacyFilter: true };
     const states = findingsOf(hostFacts).map(({ state }) => state);
-    expect(states).toEqual(["warning", "ok", "ok", "warning", "ok", "ok", "ok", "ok"]);
+    expect(states).toEqual(["warning", "ok", "ok", "warning", "ok", "ok", "ok", "ok", "ok"]);
     expect((await runInside(["node", "check"], { hostFacts })).code).toBe(0);
   });
 
@@ -50,7 +50,14 @@ describe("node check", () => {
     expect(JSON.parse(stdout)).toEqual({ ok: true, findings: [...findingsOf(well)] });
   });
 
-  const ABSENT = { nat: "missing", guard: "missing", hostPorts: "missing" } as const;
+  test("fails if another program changed the table of floating IPs", () => {
+    const hostFacts: HostFacts = { ...well, tables: { ...well.tables, floating: "changed" } };
+    expect(findingsOf(hostFacts).filter(({ state }) => state === "failed")).toEqual([
+      expect.objectContaining({ check: "floating IPs", remedy: expect.stringContaining("node restore") }),
+    ]);
+  });
+
+  const ABSENT = { nat: "missing", floating: "missing", guard: "missing", hostPorts: "missing" } as const;
   const mapped = { ...link, servesLoopback: true };
   const CASES: readonly (readonly [string, Partial<HostFacts>, readonly ("ok" | "warning" | "failed")[]])[] = [
     ["a host without pods", { tables: ABSENT, podLinks: [] }, ["ok", "ok", "ok", "ok"]],
@@ -58,7 +65,7 @@ describe("node check", () => {
     ["no natOutgoing", { tables: { ...ABSENT, guard: "intact" } }, ["ok", "ok", "ok", "ok"]],
     [
       "changed tables",
-      { tables: { nat: "changed", guard: "changed", hostPorts: "changed" } },
+      { tables: { nat: "changed", guard: "changed", hostPorts: "changed", floating: "changed" } },
       ["failed", "failed", "failed", "ok"],
     ],
     ["loose filters", { podLinks: [{ ...link, reversePath: 2 }] }, ["ok", "ok", "ok", "warning"]],

@@ -11,7 +11,7 @@ export const nodeCheck: Command = {
   summary: "Check whether this host forwards the packets of pods",
   description: [
     "Runs on the node, as root. Checks IP forwarding, looks for firewall chains that drop forwarded packets, and checks whether",
-    "the product's own tables (NAT, spoofing, host ports) and the reverse path filters of pods are in place.",
+    "the product's own tables (NAT, floating IPs, spoofing, host ports) and the reverse path filters of pods are in place.",
     "Reports each problem with the commands that fix it; changes nothing. The exit code is 1 if a check has failed.",
   ].join("\n"),
   examples: [

@@ -9,7 +9,12 @@ export interface HostFacts {
   readonly hasLegacyFilter: boolean;
   readonly droppingChains: readonly DroppingChain[];
   /** Of the product itself. */
-  readonly tables: { readonly nat: TableState; readonly guard: TableState; readonly hostPorts: TableState };
+  readonly tables: {
+    readonly nat: TableState;
+    readonly floating: TableState;
+    readonly guard: TableState;
+    readonly hostPorts: TableState;
+  };
   readonly podLinks: readonly PodLinkFacts[];
 }
 

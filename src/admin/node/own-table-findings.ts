@@ -1,6 +1,7 @@
 /** What the check of a node says about the product's own tables and the reverse path filter of its links. Pure. */
 
 import { counted } from "../../counted.ts";
+import { FLOATING_TABLE } from "../../firewall/floating-table.ts";
 import { GUARD_TABLE } from "../../firewall/guard-table.ts";
 import { NAT_TABLE } from "../../firewall/nat-table.ts";
 import { identity } from "../../identity.ts";
@@ -17,7 +18,13 @@ const STRICT = 1;
 const OFF = 0;
 
 export function ownTableFindings(facts: Facts): readonly Finding[] {
-  return [natFinding(facts), guardFinding(facts), hostPortFinding(facts), reversePathFinding(facts)];
+  return [
+    natFinding(facts),
+    floatingFinding(facts),
+    guardFinding(facts),
+    hostPortFinding(facts),
+    reversePathFinding(facts),
+  ];
 }
 
 function natFinding({ tables, podLinks }: Facts): Finding {
@@ -29,6 +36,18 @@ function natFinding({ tables, podLinks }: Facts): Finding {
     return { check, state: "ok", message: "no table: no pool had natOutgoing when a pod was added last" };
   }
   return { ...missing(check, NAT_TABLE, podLinks), state: "warning" };
+}
+
+/** Whether the table is needed only the endpoints tell: the agent and `node restore` compare it with them. */
+function floatingFinding({ tables }: Facts): Finding {
+  const check = "floating IPs";
+  if (tables.floating === "changed") return changed(check, FLOATING_TABLE);
+  const isPresent = tables.floating === "intact";
+  return {
+    check,
+    state: "ok",
+    message: isPresent ? "lead to pods of this node" : "no table: they lead to no pod here",
+  };
 }
 
 function guardFinding({ tables, podLinks }: Facts): Finding {

@@ -33,7 +33,7 @@ export async function readRecordedSources(
 
 function* sourcesIn(entries: Iterable<Entry>, marks: ReadonlySet<string>): Generator<RecordedSources> {
   for (const entry of entries) {
-    const endpoint = readable(entry);
+    const endpoint = readableEndpoint(entry);
     const network = endpoint?.metadata.annotations?.[NETWORK_ANNOTATION];
     const { containerID: containerId, endpoint: ifname, allowSpoofedSourcePrefixes = [] } = endpoint?.spec ?? {};
     if (network === undefined || containerId === undefined || ifname === undefined) continue;
@@ -43,8 +43,8 @@ function* sourcesIn(entries: Iterable<Entry>, marks: ReadonlySet<string>): Gener
   }
 }
 
-/** One that cannot be read concerns only its own pod, which stays limited to its addresses. */
-function readable({ key, value }: Entry): WorkloadEndpoint | undefined {
+/** One that cannot be read concerns only its own pod: it has no further sources and no floating IPs. */
+export function readableEndpoint({ key, value }: Entry): WorkloadEndpoint | undefined {
   try {
     return workloadEndpoint.read(value, key);
   } catch (failure) {

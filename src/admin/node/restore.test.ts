@@ -3,6 +3,7 @@ import { runInside } from "../../../test/support/admin-context.ts";
 import { poolChange, seed } from "../../../test/support/ipam.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { API_VERSION } from "../../identity.ts";
+import { formatAddress } from "../../ip/address.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { resourceKey } from "../../model/keys.ts";
@@ -17,7 +18,9 @@ const restored = async (
   if (more !== "") await seed(store, { kind: "create", key: resourceKey("ippools", { name: "bad" }), value: more });
   await seed(store, ...ENDPOINTS);
   const given: string[] = [];
-  const restoreTables = async ({ pools, sources }: WantedTables) => {
+  let floating: readonly string[] | undefined;
+  const restoreTables = async ({ pools, sources, ...more }: WantedTables) => {
+    floating = more.floating?.map(({ external, internal }) => `${formatAddress(external)} ${formatAddress(internal)}`);
     given.push(...pools.map(({ cidr, natOutgoing }) => `${formatPrefix(cidr)} ${natOutgoing}`));
     given.push(...sources.map(({ mark, prefixes }) => `${mark} ${prefixes.map(formatPrefix).join()}`));
     return written;
@@ -31,17 +34,19 @@ const restored = async (
       hostLinks: { marksWithSources: new Set(marks) },
     })),
     given: given.sort(),
+    floating,
   };
 };
 /** Their addresses are not from IPAM, so only the list of all endpoints contains them. */
 const ENDPOINTS = [
-  ["open", "node-1", ["198.51.100.0/24", "2001:db8::/64"]],
-  ["other", "node-1", ["203.0.113.0/24"]],
-].map(([pod, node, allowSpoofedSourcePrefixes]) => ({
+  ["open", "node-1", ["198.51.100.0/24", "2001:db8::/64"], [{ externalIP: "192.0.2.80", internalIP: "10.0.0.5" }]],
+  ["other", "node-1", ["203.0.113.0/24"], [{ externalIP: "192.0.2.80", internalIP: "10.0.0.6" }]],
+  ["remote", "node-2", [], [{ externalIP: "192.0.2.82", internalIP: "10.0.0.7" }]],
+].map(([pod, node, allowSpoofedSourcePrefixes, ipNATs]) => ({
   kind: "create" as const,
   key: resourceKey("workloadendpoints", {
     namespace: "shop",
-    name: `${node}-k8s-${pod}-eth0`.replace("node-1", "node--1"),
+    name: `${node}-k8s-${pod}-eth0`.replace("node-", "node--"),
   }),
   value: JSON.stringify({
     apiVersion: API_VERSION,
@@ -51,7 +56,7 @@ const ENDPOINTS = [
       namespace: "shop",
       annotations: { [NETWORK_ANNOTATION]: "net" },
     },
-    spec: { node, containerID: `id-of-${pod}`, endpoint: "eth0", allowSpoofedSourcePrefixes },
+    spec: { node, containerID: `id-of-${pod}`, endpoint: "eth0", allowSpoofedSourcePrefixes, ipNATs },
   }),
 }));
 const NETWORK = {
@@ -78,6 +83,14 @@ describe("node restore", () => {
     });
 
     expect([code, given.slice(2)]).toEqual([0, ["net/id-of-open/eth0 198.51.100.0/24,2001:db8::/64"]]);
+  });
+
+  test("has the floating IPs of this node, and reports one that two pods claim; the agent follows them itself", async () => {
+    const { floating, stderr } = await restored("node restore --name node-1");
+
+    expect(floating).toEqual(["192.0.2.80 10.0.0.5"]);
+    expect(stderr).toMatch(/warning: Floating IP "192\.0\.2\.80" of endpoint ".*other.*" has no effect/);
+    expect((await restored("node restore --name node-1 --for-agent")).floating).toBeUndefined();
   });
 
   test("writes nothing if a pool is unreadable: its pods would lose their NAT", async () => {

@@ -1,0 +1,43 @@
+/**
+ * The only writer of the table of floating IPs. It compares what the kernel has with
+ * what is wanted, so that it also repairs what other programs did: an intact table
+ * gets elements, any other is replaced in one batch, and one that leads nowhere is
+ * removed.
+ */
+import { isKernelError } from "../linux/kernel-error.ts";
+import type { NetlinkSocket } from "../linux/netlink-socket.ts";
+import { tryCommit } from "../linux/nftables/commit.ts";
+import { findTable, listElements, listRuleHeads } from "../linux/nftables/read.ts";
+import type { NftChange } from "../linux/nftables/ruleset.ts";
+import { type FloatingAddress, floatingChanges, hairpinSources } from "./floating-addresses.ts";
+import { floatingElementChanges, floatingOfElement, floatingRemoval, floatingTableChanges } from "./floating-rules.ts";
+import { FLOATING_TABLE, type FloatingMapPurpose, floatingMap, isFloatingIntact } from "./floating-table.ts";
+
+/** Another program may change the table at the same time. */
+const ATTEMPTS = 5;
+
+/** Makes exactly these addresses lead to pods; returns whether something was written. */
+export function applyFloating(socket: NetlinkSocket, addresses: readonly FloatingAddress[]): boolean {
+  for (let attempt = 1; ; attempt++) {
+    const changes = changesFor(socket, addresses);
+    const [refusal] = tryCommit(socket, changes);
+    if (refusal === undefined) return changes.length > 0;
+    if (attempt === ATTEMPTS || !isKernelError(refusal.error, "ENOENT", "EEXIST")) throw refusal.error;
+  }
+}
+
+function changesFor(socket: NetlinkSocket, addresses: readonly FloatingAddress[]): readonly NftChange[] {
+  if (addresses.length === 0) return findTable(socket, FLOATING_TABLE) === undefined ? [] : floatingRemoval();
+  if (!isFloatingIntact(listRuleHeads(socket, FLOATING_TABLE))) return floatingTableChanges(addresses);
+  return [
+    ...floatingElementChanges("external", floatingChanges(readMap(socket, "external"), addresses)),
+    ...floatingElementChanges("hairpin", floatingChanges(readMap(socket, "hairpin"), hairpinSources(addresses))),
+  ];
+}
+
+function readMap(socket: NetlinkSocket, purpose: FloatingMapPurpose): readonly FloatingAddress[] {
+  const elements = ([4, 6] as const).flatMap((family) =>
+    listElements(socket, FLOATING_TABLE, floatingMap(purpose, family)),
+  );
+  return elements.flatMap((element) => floatingOfElement(purpose, element) ?? []);
+}
