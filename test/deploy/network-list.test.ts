@@ -100,6 +100,9 @@ describe("a node with the installed network list", () => {
       const shapers = (await site.host.must(["tc", "qdisc", "show"])).match(/ tbf /g) ?? [];
       expect(shapers).toHaveLength(rates);
 
+      const log = readFileSync(site.host.view(INSTALLED_LOG_FILE), "utf8");
+      expect(log).toMatch(new RegExp(`\\[INFO\\].*: ADD done .*container="${containerId}"`));
+
       await network.check({ containerId, netns, capabilities });
       await network.del({ containerId, netns, capabilities });
       expect(await site.left()).toEqual(before);
@@ -109,7 +112,7 @@ describe("a node with the installed network list", () => {
   /** The datastore of the test instead of the default one. */
   const onThisSite = (entry: Entry): JsonObject => {
     if (entry.type !== identity.product) return entry;
-    const { etcd_endpoints: _, log_file_path: __, ...rest } = entry;
+    const { etcd_endpoints: _, ...rest } = entry;
     return { ...rest, ...site.config({ ipam: rest["ipam"] }) };
   };
 });

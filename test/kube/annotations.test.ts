@@ -103,6 +103,15 @@ for (const { kind, problem } of KUBE_SITE_STORES) {
       expect(await kube.site.left()).toEqual([]);
     });
 
+    test("are not the only source of pools: those in the config must exist too, exactly, enabled and of the family", async () => {
+      for (const pool of ["green", "10.61.0.0/25", "off", "blue6"]) {
+        const config = kube.options({ ipam: { type: identity.ipamType, ipv4_pools: [pool] } });
+        const { code, msg } = failureOf(await kube.site.call("ADD", await kube.makePod(), config));
+        expect([pool, code, msg]).toEqual([pool, 101, expect.stringContaining(`"${pool}"`)]);
+      }
+      expect(await kube.site.left()).toEqual([]);
+    });
+
     test("of a namespace that cannot be used fail its pods, and name it", async () => {
       await kube.server.createNamespace("broken");
       const annotations = { [annotationKey("ipv4pools")]: '["green"]' };

@@ -1,11 +1,14 @@
 /** What an ADD learns from the orchestrator's API about its pod, and what it does if that is another pod or none. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { readFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { identity } from "../../src/identity.ts";
 import { workloadEndpoint } from "../../src/model/workload-endpoint.ts";
 import { nodeChange, poolChange } from "../support/ipam.ts";
 import { KUBE_SITE_STORES, type KubePod, type KubeSite, openKubeSite } from "../support/kube-site.ts";
 import { testNeeding } from "../support/needs.ts";
 import { failureOf, type Json } from "../support/plugin-site.ts";
+import { builtProgram } from "../support/run-plugin.ts";
 
 const POOLS = [poolChange("blue", "10.61.0.0/24"), poolChange("blue6", "fd61::/112"), nodeChange("node-1")];
 const STATIC_UID = "0123456789abcdef0123456789abcdef";
@@ -112,6 +115,46 @@ for (const { kind, problem } of KUBE_SITE_STORES)
       // As the datastore, the API is also unreachable for whatever reads records first.
       const codes = kind === "etcd" ? [119] : [103, 119];
       expect(codes).toContain(failureOf(await kube.site.call("ADD", pod, kube.options(closed))).code);
+      expect(await kube.site.left()).toEqual([]);
+    });
+
+    test("is read at k8s_api_root, with the credentials in an older config, or those of the pod that the plugin runs in", async () => {
+      const { token } = await kube.server.serviceAccount({ name: identity.product });
+      const authority = kube.server.credentials.authority.cert;
+      const ofPod = "/run/secrets/kubernetes.io/serviceaccount";
+      const older = {
+        k8s_api_root: `${kube.server.url}/api/v1/`,
+        k8s_auth_token: token,
+        k8s_certificate_authority: authority,
+      };
+      const addressWith = async (address: string, more: Json) => {
+        const pod = await kube.makePod({ annotations: { [`${identity.annotationPrefix}ipAddrs`]: `["${address}"]` } });
+        const { ips } = await kube.site.add(pod, kube.options(more));
+        await kube.site.quietly("DEL", pod, kube.options(more));
+        return ips[0]?.address;
+      };
+
+      expect(await addressWith("10.61.0.11", { kubernetes: {}, policy: older })).toBe("10.61.0.11/32");
+      const root = { kubernetes: { k8s_api_root: kube.server.url } };
+      expect(await addressWith("10.61.0.12", { ...root, policy: { ...older, k8s_api_root: undefined } })).toBe(
+        "10.61.0.12/32",
+      );
+      kube.site.host.writeFile(`${ofPod}/token`, token);
+      kube.site.host.writeFile(`${ofPod}/ca.crt`, readFileSync(authority, "utf8"));
+      expect(await addressWith("10.61.0.13", root)).toBe("10.61.0.13/32");
+      await kube.site.host.must(["rm", "-r", ofPod]);
+      expect(failureOf(await kube.site.call("ADD", await kube.makePod(), kube.options(root))).msg).toContain("TLS");
+    });
+
+    test("gets an address of the host's own range with host-local, which IPAM does not record", async () => {
+      const ipam = { type: "host-local", ranges: [[{ subnet: "10.78.0.0/24" }]] };
+      const options = { ...kube.options({ ipam }), environment: { CNI_PATH: dirname(builtProgram()) } };
+      const pod = await kube.makePod();
+
+      const { ips } = await kube.site.add(pod, options);
+      expect(ips).toMatchObject([{ address: expect.stringMatching(/^10\.78\.0\.\d+\/32$/) }]);
+      expect((await kube.site.left()).filter((line) => /taken|\/handle\//.test(line))).toEqual([]);
+      await kube.site.quietly("DEL", pod, options);
       expect(await kube.site.left()).toEqual([]);
     });
 
