@@ -63,7 +63,16 @@ const CASES: readonly Case[] = [
     values: { hwAddr: "02:42:ac:11:00:07", ipAddrs: '["10.61.0.242"]' },
     expected: ["10.61.0.242/32"],
   },
-  { title: "allowedSourcePrefixes", values: { allowedSourcePrefixes: '["10.0.0.0/8"]' }, expected: 121 },
+  {
+    title: "allowedSourcePrefixes",
+    values: { allowedSourcePrefixes: '["10.0.0.0/8"]', ipAddrs: '["10.61.0.243"]' },
+    expected: ["10.61.0.243/32"],
+  },
+  {
+    title: "allowedSourcePrefixes of a family that the pod lacks",
+    values: { allowedSourcePrefixes: '["fd00::/8"]', ipAddrs: '["10.61.0.244"]' },
+    expected: 121,
+  },
   {
     title: "rule 1: pool of the config",
     config: { ipam: { type: identity.ipamType, ipv4_pools: ["green"] } },
