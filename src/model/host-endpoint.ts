@@ -7,7 +7,7 @@ import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
 /** Every interface of the host that is not a workload's. */
-const ALL_INTERFACES = "*";
+export const ALL_INTERFACES = "*";
 
 const specSchema = v.object({
   node: v.exactOptional(v.string()),

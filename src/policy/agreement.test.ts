@@ -1,19 +1,34 @@
-/** The compiled table and the judge agree on every packet, for random clusters. */
+/** The compiled table and the judges agree on every packet, for random clusters. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { changesBetween, NO_RESOURCES } from "../../test/support/policy-changes.ts";
 import { proofSize } from "../../test/support/proof-size.ts";
-import { clusters, LOCAL_NODE, packets } from "../../test/support/random-cluster.ts";
+import {
+  clusters,
+  configurations,
+  hostInterfaces,
+  LOCAL_NODE,
+  packets,
+  passages,
+} from "../../test/support/random-cluster.ts";
+import { identity } from "../identity.ts";
+import { nodeAgentSettings } from "../model/node-agent-configuration.ts";
 import { PolicyCompiler } from "./compile/compiler.ts";
 import { interpret } from "./interpret/interpret.ts";
+import { interpretPassage } from "./interpret/interpret-passage.ts";
 import { packetBytes } from "./interpret/packet-bytes.ts";
+import { judgeAtHost, type Passage } from "./judge/host-judge.ts";
 import { judge } from "./judge/judge.ts";
+import type { Packet } from "./judge/packet.ts";
+import type { PolicyResources } from "./judge/resources.ts";
 
-test("the compiled table and the judge agree on every packet", () => {
+const RUNS = proofSize({ everyDay: 200, soak: 20_000 });
+
+test("the compiled table and the judge agree on every packet of a workload", () => {
   fc.assert(
     fc.property(clusters, fc.array(packets, { minLength: 20, maxLength: 20 }), (cluster, someBytes) => {
       const compiler = new PolicyCompiler({ node: LOCAL_NODE });
-      compiler.update(changesBetween(NO_RESOURCES, cluster));
+      compiler.update(changesBetween(NO_RESOURCES, { ...cluster, hostEndpoints: [] }));
       for (const endpoint of cluster.endpoints.filter(({ spec }) => spec.node === LOCAL_NODE)) {
         const { interfaceName = "" } = endpoint.spec;
         for (const packet of someBytes) {
@@ -21,11 +36,75 @@ test("the compiled table and the judge agree on every packet", () => {
           const ingress = interpret(compiler.table, { hook: "forward", oifname: interfaceName, packet: bytes });
           const egress = interpret(compiler.table, { hook: "forward", iifname: interfaceName, packet: bytes });
           const seen = [ingress, egress].map(({ verdict }) => (verdict === "accept" ? "allow" : "deny"));
-          const judged = (["ingress", "egress"] as const).map((each) => judge(packet, endpoint, each, cluster));
+          const resources = { ...cluster, hostEndpoints: [] };
+          const judged = (["ingress", "egress"] as const).map((each) => judge(packet, endpoint, each, resources));
           expect(seen).toEqual(judged.map(({ verdict }) => verdict));
         }
       }
     }),
-    { numRuns: proofSize({ everyDay: 200, soak: 20_000 }) },
+    { numRuns: RUNS },
   );
 });
+
+test("the compiled table and the judges agree on every packet that passes interfaces of the host", () => {
+  fc.assert(
+    fc.property(
+      clusters,
+      configurations,
+      hostInterfaces,
+      fc.array(fc.tuple(packets, passages), { minLength: 40, maxLength: 40 }),
+      (cluster, configuration, interfaces, questions) => {
+        const compiler = new PolicyCompiler({ node: LOCAL_NODE });
+        compiler.setHostInterfaces(interfaces);
+        compiler.update(changesBetween(NO_RESOURCES, cluster, configuration));
+        const settings = nodeAgentSettings([configuration], LOCAL_NODE);
+        for (const [packet, passage] of questions) {
+          const seen = interpretPassage(compiler.table, passage, packetBytes(packet));
+          const atHost = judgeAtHost(packet, passage, { node: LOCAL_NODE, interfaces, settings }, cluster);
+          const isAllowed =
+            atHost.verdict === "allow" &&
+            areWorkloadsAllowed(packet, passage, cluster, settings.defaultEndpointToHostAction);
+          expect({ packet, passage, verdict: seen.verdict }).toEqual({
+            packet,
+            passage,
+            verdict: isAllowed ? "accept" : "drop",
+          });
+        }
+      },
+    ),
+    { numRuns: RUNS },
+  );
+});
+
+const ND_TYPE = 135;
+
+/** The policies of the workloads at both ends, as far as they are on this node. */
+function areWorkloadsAllowed(
+  packet: Packet,
+  passage: Passage,
+  cluster: PolicyResources,
+  toHost: "Accept" | "Drop" | "Return",
+): boolean {
+  const isFromWorkload = "from" in passage && passage.from.startsWith(identity.interfacePrefix);
+  const isToWorkload = passage.kind === "forwarded" && passage.to.startsWith(identity.interfacePrefix);
+  if (passage.kind === "to host" && isFromWorkload) {
+    if (packet.protocol === 58 && packet.icmp?.type === ND_TYPE) return true;
+    if (toHost === "Drop") return false;
+  }
+  return (
+    (!isFromWorkload || isAllowedAt(passage.from, "egress", packet, cluster)) &&
+    (!isToWorkload || isAllowedAt(passage.to, "ingress", packet, cluster))
+  );
+}
+
+function isAllowedAt(
+  interfaceName: string,
+  direction: "ingress" | "egress",
+  packet: Packet,
+  cluster: PolicyResources,
+): boolean {
+  const endpoint = cluster.endpoints.find(
+    ({ spec }) => spec.node === LOCAL_NODE && spec.interfaceName === interfaceName,
+  );
+  return endpoint !== undefined && judge(packet, endpoint, direction, cluster).verdict === "allow";
+}

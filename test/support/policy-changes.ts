@@ -7,10 +7,12 @@ import {
   HOST_ENDPOINT,
   NETWORK_POLICY,
   NETWORK_SET,
+  NODE_AGENT_CONFIGURATION,
   PROFILE,
   type PublicKind,
   TIER,
 } from "../../src/model/kinds.ts";
+import type { NodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
 import type { Resource } from "../../src/model/resource.ts";
 import type { PolicyChanges } from "../../src/policy/inputs.ts";
 import type { PolicyResources } from "../../src/policy/judge/resources.ts";
@@ -26,7 +28,13 @@ export const NO_RESOURCES: PolicyResources = {
   tiers: [],
 };
 
-export function changesBetween(before: PolicyResources, after: PolicyResources): PolicyChanges {
+/** Every node's configuration is set, or left as it is. */
+export function changesBetween(
+  before: PolicyResources,
+  after: PolicyResources,
+  configuration?: NodeAgentConfiguration,
+): PolicyChanges {
+  const configurations = configuration === undefined ? [] : [configuration];
   return {
     endpoints: changesOf(ENDPOINT, before.endpoints, after.endpoints),
     hostEndpoints: changesOf(HOST_ENDPOINT, before.hostEndpoints, after.hostEndpoints),
@@ -36,7 +44,7 @@ export function changesBetween(before: PolicyResources, after: PolicyResources):
     networkSets: changesOf(NETWORK_SET, before.networkSets, after.networkSets),
     globalNetworkSets: changesOf(GLOBAL_NETWORK_SET, before.globalNetworkSets, after.globalNetworkSets),
     tiers: changesOf(TIER, before.tiers, after.tiers),
-    configurations: [],
+    configurations: changesOf(NODE_AGENT_CONFIGURATION, [], configurations),
   };
 }
 

@@ -4,15 +4,21 @@ import { identity } from "../../src/identity.ts";
 import { type Address, parseAddress } from "../../src/ip/address.ts";
 import { globalNetworkPolicy } from "../../src/model/global-network-policy.ts";
 import { globalNetworkSet } from "../../src/model/global-network-set.ts";
+import { hostEndpoint } from "../../src/model/host-endpoint.ts";
 import { networkPolicy } from "../../src/model/network-policy.ts";
 import { networkSet } from "../../src/model/network-set.ts";
+import { type NodeAgentConfiguration, nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
 import { profile } from "../../src/model/profile.ts";
 import { tier } from "../../src/model/tier.ts";
 import { workloadEndpoint } from "../../src/model/workload-endpoint.ts";
+import type { HostInterface } from "../../src/policy/host-interface.ts";
+import type { Passage } from "../../src/policy/judge/host-judge.ts";
 import type { Packet } from "../../src/policy/judge/packet.ts";
 import type { PolicyResources } from "../../src/policy/judge/resources.ts";
 
 export const LOCAL_NODE = "here";
+/** The interfaces of the local node that packets can pass; the last one of the workloads is unknown to the datastore. */
+const INTERFACES = ["eth0", "eth1", "lo", ...["0", "1", "9"].map((index) => identity.interfacePrefix + index)];
 
 const NAMESPACES = ["red", "blue"];
 const ACCOUNTS = ["reader", "writer"];
@@ -177,6 +183,26 @@ const profiles = fc
     ),
   ]);
 
+const hostEndpoints = some(
+  fc.record({
+    node: pick([LOCAL_NODE, LOCAL_NODE, LOCAL_NODE, "there"]),
+    labels,
+    interfaceName: optional(pick(["eth0", "eth1", "*", "*", `${identity.interfacePrefix}0`])),
+    expectedIPs: fc.uniqueArray(pick(ADDRESSES), { minLength: 1, maxLength: 2 }),
+    profiles: pick([[], ["kns.red"], ["kns.blue", "ksa.red.reader"]]),
+    ports: some(fc.record({ name: pick(["web", "dns"]), protocol: pick(["TCP", "UDP"]), port: pick(PORTS) }), 1),
+  }),
+  3,
+);
+
+/** A policy that is evaluated before routing, or also for forwarded packets, or only for packets of the host itself. */
+const hostOptions = pick([
+  { doNotTrack: false, preDNAT: false, applyOnForward: false },
+  { doNotTrack: false, preDNAT: false, applyOnForward: true },
+  { doNotTrack: false, preDNAT: true, applyOnForward: true },
+  { doNotTrack: true, preDNAT: false, applyOnForward: true },
+]);
+
 const nameIn = (spec: { readonly tier?: string }, index: number) =>
   spec.tier === undefined || spec.tier === "default" ? `policy${index}` : `${spec.tier}.policy${index}`;
 
@@ -185,7 +211,11 @@ export const clusters: fc.Arbitrary<PolicyResources> = fc
     endpoints,
     profiles,
     networkPolicies: some(fc.record({ namespace: pick(NAMESPACES), spec: policySpec }), 3),
-    globalNetworkPolicies: some(fc.record({ namespaceSelector: optional(namespaceSelector), spec: policySpec }), 2),
+    globalNetworkPolicies: some(
+      fc.record({ namespaceSelector: optional(namespaceSelector), spec: policySpec, options: hostOptions }),
+      3,
+    ),
+    hostEndpoints,
     networkSets: some(fc.record({ namespace: pick(NAMESPACES), labels, nets: some(pick(PREFIXES), 2) }), 1),
     globalNetworkSets: some(fc.record({ labels, nets: some(pick(PREFIXES), 2) }), 1),
     tiers: pick([[], ["first"], ["first", "last"]]),
@@ -193,18 +223,18 @@ export const clusters: fc.Arbitrary<PolicyResources> = fc
   })
   .map((cluster) => ({
     endpoints: cluster.endpoints,
-    hostEndpoints: [],
+    hostEndpoints: cluster.hostEndpoints.map(({ labels: own, ...spec }, index) =>
+      hostEndpoint.make({ name: `host${index}`, labels: own }, defined(spec) as never),
+    ),
     profiles: cluster.profiles,
     networkPolicies: cluster.networkPolicies.map(({ namespace, spec }, index) =>
       networkPolicy.make({ name: nameIn(spec, index), namespace }, spec as never),
     ),
-    globalNetworkPolicies: cluster.globalNetworkPolicies.map(({ spec, namespaceSelector: wanted }, index) =>
+    globalNetworkPolicies: cluster.globalNetworkPolicies.map(({ spec, options, namespaceSelector: wanted }, index) =>
       globalNetworkPolicy.make({ name: nameIn(spec, index) }, {
-        ...spec,
+        ...(options.preDNAT ? { ...spec, types: ["Ingress"], egress: [] } : spec),
+        ...options,
         ...(wanted === undefined ? {} : { namespaceSelector: wanted }),
-        doNotTrack: false,
-        preDNAT: false,
-        applyOnForward: false,
       } as never),
     ),
     networkSets: cluster.networkSets.map(({ namespace, labels: own, nets }, index) =>
@@ -235,6 +265,7 @@ export const packets: fc.Arbitrary<Packet> = fc
         protocol: pick([1, 58]),
         icmp: pick([
           { type: 8, code: 0 },
+          { type: 135, code: 0 },
           { type: 3, code: 1 },
           { type: 3, code: 2 },
         ]),
@@ -242,6 +273,32 @@ export const packets: fc.Arbitrary<Packet> = fc
     ),
   )
   .map(([[source, destination], rest]): Packet => ({ source, destination, ...rest }));
+
+export const passages: fc.Arbitrary<Passage> = fc.oneof(
+  fc.record({ kind: fc.constant("to host" as const), from: pick(INTERFACES) }),
+  fc.record({ kind: fc.constant("from host" as const), to: pick(INTERFACES) }),
+  fc.record({ kind: fc.constant("forwarded" as const), from: pick(INTERFACES), to: pick(INTERFACES) }),
+);
+
+/** Which addresses the interfaces of the local node have. */
+export const hostInterfaces: fc.Arbitrary<readonly HostInterface[]> = fc
+  .uniqueArray(fc.record({ name: pick(INTERFACES), addresses: some(pick(ADDRESSES), 2) }), {
+    selector: ({ name }) => name,
+    maxLength: 3,
+  })
+  .map((all) =>
+    all.map(({ name, addresses }) => ({ name, addresses: addresses.flatMap((text) => parseAddress(text) ?? []) })),
+  );
+
+const failsafes = some(fc.record({ protocol: pick(["TCP", "udp"] as const), port: pick(PORTS) }), 2);
+
+export const configurations: fc.Arbitrary<NodeAgentConfiguration> = fc
+  .record({
+    defaultEndpointToHostAction: optional(pick(["Accept", "Drop", "Return"] as const)),
+    failsafeInboundHostPorts: optional(failsafes),
+    failsafeOutboundHostPorts: optional(failsafes),
+  })
+  .map((spec) => nodeAgentConfiguration.make({ name: "default" }, defined(spec)));
 
 /** Without the fields that are absent. */
 type Given<Fields> = { readonly [Name in keyof Fields]?: Exclude<Fields[Name], undefined> };

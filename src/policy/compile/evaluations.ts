@@ -1,6 +1,7 @@
 /**
  * The chains that evaluate policies for endpoints, shared by all endpoints with the same policies in the same order.
  *
+ *   entry          jump to the prelude, then go to the first tier; only if there is a prelude
  *   tier chain     jump to each policy of the tier; then its default: drop, or go on with the rest
  *   rest           the chain of the next tier, or at last the ending
  *   ending         the rules of the profiles; then drop
@@ -8,18 +9,22 @@
  *
  * Every chain but a policy's ends with a verdict. A chain exists while something refers to it.
  */
+import type { Expression } from "../../linux/nftables/expression.ts";
 import { verdict } from "../../linux/nftables/match.ts";
 import type { Direction, EffectiveRule } from "../effective-rule.ts";
+import { MARK_ACCEPTED } from "../render/accepted-mark.ts";
+import { drop } from "../render/chain-parts.ts";
 import { type RuleContext, renderRule } from "../render/rule.ts";
 import type { DesiredRule } from "../table/desired-table.ts";
 import { type AnyReference, groupChainName, policyChainName, referenceText } from "../table/names.ts";
 import type { TableBuilder } from "../table/table-builder.ts";
 import type { MemberSets } from "./member-sets.ts";
-import type { PolicyRecord } from "./policy-record.ts";
+import type { PolicyRecord, PolicyStage } from "./policy-record.ts";
+import { addTo, removeFrom } from "./sets-by-key.ts";
 
 export interface EvaluatedTier {
   readonly name: string;
-  readonly defaultAction: "Deny" | "Pass" | "Continue";
+  readonly defaultAction: "Deny" | "Pass";
   readonly policies: readonly PolicyRecord[];
 }
 
@@ -30,7 +35,9 @@ export interface Evaluation {
   /** The rules of its profiles, in order. */
   readonly profileRules: readonly EffectiveRule[];
   /** If nothing decided. */
-  readonly otherwise: "drop" | "accept" | "return";
+  readonly otherwise: "drop" | "accept";
+  /** A chain that exists as long as the evaluation, with the packets that are not evaluated. */
+  readonly prelude?: string;
 }
 
 interface HeldChain {
@@ -57,8 +64,10 @@ export class Evaluations {
 
   /** The name of the chain to go to. The caller releases it when it no longer refers to it. */
   retain(evaluation: Evaluation): string {
+    const { direction, tiers, prelude } = evaluation;
     const ending = this.retainEnding(evaluation);
-    return evaluation.tiers.reduceRight((rest, tier) => this.retainTier(tier, evaluation.direction, rest), ending);
+    const first = tiers.reduceRight((rest, tier) => this.retainTier(tier, direction, rest), ending);
+    return prelude === undefined ? first : this.retainEntry(prelude, direction, first);
   }
 
   release(name: string): void {
@@ -87,6 +96,23 @@ export class Evaluations {
     }
   }
 
+  private retainEntry(prelude: string, direction: Direction, rest: string): string {
+    const name = groupChainName(`entry ${prelude} ${rest}`, direction);
+    const held = this.held.get(name);
+    if (held !== undefined) {
+      held.uses += 1;
+      this.release(rest);
+      return name;
+    }
+    this.held.set(name, { uses: 1, chains: [rest], sets: [] });
+    const rules = [
+      { expressions: [verdict({ kind: "jump", chain: prelude })] },
+      { expressions: [verdict({ kind: "goto", chain: rest })] },
+    ];
+    this.table.putChain({ chain: { name }, rules });
+    return name;
+  }
+
   private retainEnding(evaluation: Evaluation): string {
     const { direction, profileRules, otherwise } = evaluation;
     const name = groupChainName(`ending ${otherwise} ${JSON.stringify(profileRules, textOfBigint)}`, direction);
@@ -107,7 +133,7 @@ export class Evaluations {
     const evaluation = this.endings.get(name);
     if (evaluation === undefined) return;
     const { profileRules, otherwise, direction } = evaluation;
-    const context = { hasPrefixes: this.hasPrefixes, rest: name, logPrefix: `profile ${direction} ` };
+    const context = { hasPrefixes: this.hasPrefixes, rest: name, logPrefix: `profile ${direction} `, onAllow: [] };
     this.table.putChain({
       chain: { name },
       rules: [
@@ -172,7 +198,12 @@ export class Evaluations {
     for (const reference of sets) addTo(this.usersOfSet, referenceText(reference), name);
     this.held.set(name, { ...held, sets });
     const title = `${policy?.title} ${direction}`;
-    const context = { hasPrefixes: this.hasPrefixes, rest, logPrefix: `${title.slice(0, LONGEST_LOG_PREFIX)} ` };
+    const context = {
+      hasPrefixes: this.hasPrefixes,
+      rest,
+      logPrefix: `${title.slice(0, LONGEST_LOG_PREFIX)} `,
+      onAllow: ON_ALLOW[policy?.stage ?? "normal"],
+    };
     this.table.putChain({
       chain: { name, comment: title.slice(0, LONGEST_COMMENT) },
       rules: rules.flatMap((rule, index) =>
@@ -198,6 +229,13 @@ export class Evaluations {
   }
 }
 
+/** What an allowed packet is told before it is accepted. */
+const ON_ALLOW: Readonly<Record<PolicyStage, readonly Expression[]>> = {
+  normal: [],
+  preDNAT: MARK_ACCEPTED,
+  untracked: [{ kind: "notrack" }],
+};
+
 const LONGEST_COMMENT = 120;
 const LONGEST_LOG_PREFIX = 100;
 
@@ -210,8 +248,7 @@ function policyChainOf(policy: PolicyRecord, direction: Direction, rest: string)
 }
 
 function endRule(end: Evaluation["otherwise"], comment: string): DesiredRule {
-  if (end === "drop") return { expressions: [{ kind: "counter" }, verdict({ kind: "drop" })], comment };
-  return { expressions: [verdict({ kind: end })] };
+  return end === "drop" ? drop(comment) : { expressions: [verdict({ kind: "accept" })] };
 }
 
 /** Each once. */
@@ -228,15 +265,4 @@ function referencesOf(rules: readonly EffectiveRule[]): readonly AnyReference[] 
 
 function textOfBigint(_: string, value: unknown): unknown {
   return typeof value === "bigint" ? value.toString() : value;
-}
-
-function addTo<Key, Value>(sets: Map<Key, Set<Value>>, key: Key, value: Value): void {
-  const set = sets.get(key);
-  if (set === undefined) sets.set(key, new Set([value]));
-  else set.add(value);
-}
-
-function removeFrom<Key, Value>(sets: Map<Key, Set<Value>>, key: Key, value: Value): void {
-  const set = sets.get(key);
-  if (set?.delete(value) && set.size === 0) sets.delete(key);
 }

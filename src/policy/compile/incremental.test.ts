@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { changesBetween, NO_RESOURCES } from "../../../test/support/policy-changes.ts";
 import { proofSize } from "../../../test/support/proof-size.ts";
-import { clusters, LOCAL_NODE } from "../../../test/support/random-cluster.ts";
+import { clusters, configurations, hostInterfaces, LOCAL_NODE } from "../../../test/support/random-cluster.ts";
 import type { NftChange } from "../../linux/nftables/ruleset.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import type { PolicyResources } from "../judge/resources.ts";
@@ -14,21 +14,26 @@ import { PolicyCompiler } from "./compiler.ts";
 const TABLE = { family: "inet", name: "policy" } as const;
 const RUNS = proofSize({ everyDay: 100, soak: 5_000 });
 
+const situations = fc.record({ cluster: clusters, interfaces: hostInterfaces, configuration: configurations });
+
 test("after any changes, the table and what the batches wrote equal a table of the final state", () => {
   fc.assert(
-    fc.property(fc.array(clusters, { minLength: 2, maxLength: 4 }), (history) => {
+    fc.property(fc.array(situations, { minLength: 2, maxLength: 4 }), (history) => {
       const compiler = new PolicyCompiler({ node: LOCAL_NODE });
       const kernel = new ImitatedTable();
       kernel.apply(wholeTable(TABLE, compiler.table, ""));
       compiler.takeDelta();
+      const fresh = new PolicyCompiler({ node: LOCAL_NODE });
       let before: PolicyResources = NO_RESOURCES;
-      for (const cluster of history) {
-        compiler.update(changesBetween(before, cluster));
+      for (const { cluster, interfaces, configuration } of history) {
+        compiler.update(changesBetween(before, cluster, configuration));
+        compiler.setHostInterfaces(interfaces);
         kernel.apply(tableChanges(TABLE, compiler.table, compiler.takeDelta()));
         before = cluster;
       }
-      const fresh = new PolicyCompiler({ node: LOCAL_NODE });
-      fresh.update(changesBetween(NO_RESOURCES, before));
+      const last = history.at(-1);
+      fresh.setHostInterfaces(last?.interfaces ?? []);
+      fresh.update(changesBetween(NO_RESOURCES, before, last?.configuration));
       const wanted = contentOf(fresh.table);
       expect(contentOf(compiler.table)).toEqual(wanted);
       expect(kernel.content()).toEqual(wanted);
@@ -43,7 +48,7 @@ test("nothing is left of policies whose endpoints are gone", () => {
       const compiler = new PolicyCompiler({ node: LOCAL_NODE });
       const empty = contentOf(compiler.table);
       compiler.update(changesBetween(NO_RESOURCES, cluster));
-      compiler.update(changesBetween(cluster, { ...cluster, endpoints: [] }));
+      compiler.update(changesBetween(cluster, { ...cluster, endpoints: [], hostEndpoints: [] }));
       expect(contentOf(compiler.table)).toEqual(empty);
     }),
     { numRuns: RUNS },

@@ -9,6 +9,7 @@
  */
 import { type Labels, type Selector, selects } from "../../selector/selector.ts";
 import { parsed, type SelectorText } from "../effective-selector.ts";
+import { addTo, removeFrom } from "./sets-by-key.ts";
 
 export interface LabelledEntity {
   readonly labels: Labels;
@@ -188,15 +189,4 @@ function requirementsOf(labels: Labels): readonly string[] {
 
 function requirement(label: string, value: string): string {
   return `${label}\0${value}`;
-}
-
-function addTo<Key, Value>(sets: Map<Key, Set<Value>>, key: Key, value: Value): void {
-  const set = sets.get(key);
-  if (set === undefined) sets.set(key, new Set([value]));
-  else set.add(value);
-}
-
-function removeFrom<Key, Value>(sets: Map<Key, Set<Value>>, key: Key, value: Value): void {
-  const set = sets.get(key);
-  if (set?.delete(value) && set.size === 0) sets.delete(key);
 }

@@ -13,11 +13,11 @@ import type { NftElement } from "../../linux/nftables/set.ts";
 import { concatenate, portValue, protocolValue } from "../../linux/nftables/value.ts";
 import type { NamedPortReference, SetReference } from "../effective-rule.ts";
 import type { SelectorText } from "../effective-selector.ts";
+import { mergedRanges } from "../render/merged-ranges.ts";
 import { type AnyReference, referenceText, setName } from "../table/names.ts";
 import type { TableBuilder } from "../table/table-builder.ts";
 import type { Entity } from "./entity.ts";
 import { LabelIndex } from "./label-index.ts";
-import { mergedRanges } from "./merged-ranges.ts";
 
 /** A network behind a service: `ports` is empty if the service has none. */
 export interface ServiceMember {

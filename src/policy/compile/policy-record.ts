@@ -67,7 +67,7 @@ export function unreadablePolicy(
     tier: DEFAULT_TIER,
     order: Number.NEGATIVE_INFINITY,
     stage: "normal",
-    appliesOnForward: false,
+    appliesOnForward: namespace === undefined,
     rules: { ingress: [DENY_ALL], egress: [DENY_ALL] },
     problem: reason,
   };
@@ -79,7 +79,21 @@ const DENY_ALL: EffectiveRule = { action: "Deny", source: ANYBODY, destination: 
 /** The order of evaluation in a tier. */
 export function comparePolicies(left: PolicyRecord, right: PolicyRecord): number {
   if (left.order !== right.order) return left.order < right.order ? -1 : 1;
-  return left.key < right.key ? -1 : left.key > right.key ? 1 : 0;
+  if (left.title !== right.title) return left.title < right.title ? -1 : 1;
+  return 0;
+}
+
+/** Then the same endpoints evaluate it at the same place, by the same chains. */
+export function isSameButRules(before: PolicyRecord, now: PolicyRecord): boolean {
+  const shape = ({ selector, tier, order, stage, appliesOnForward, rules }: PolicyRecord) => [
+    selector,
+    tier,
+    order,
+    stage,
+    appliesOnForward,
+    ...(["ingress", "egress"] as const).map((direction) => rules[direction]?.some(({ action }) => action === "Pass")),
+  ];
+  return Bun.deepEquals(shape(before), shape(now));
 }
 
 function hostOptions(policy: NetworkPolicy | GlobalNetworkPolicy): Pick<PolicyRecord, "stage" | "appliesOnForward"> {

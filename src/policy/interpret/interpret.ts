@@ -16,7 +16,15 @@ export interface Passage {
   readonly oifname?: string;
   readonly packet: PacketBytes;
   /** `new` if absent. */
-  readonly state?: "new" | "established" | "related" | "invalid" | "untracked";
+  readonly state?: ConnectionState;
+}
+
+export type ConnectionState = "new" | "established" | "related" | "invalid" | "untracked";
+
+/** What rules write, and later rules read. */
+export interface PacketMarks {
+  mark: Uint8Array;
+  state: ConnectionState;
 }
 
 export interface Interpreted {
@@ -29,14 +37,22 @@ const STATE_BITS = { invalid: 1, established: 2, related: 4, new: 8, untracked: 
 const FAMILY_NUMBER = { 4: 2, 6: 10 } as const;
 const DEEPEST = 16;
 
-/** All chains of the hook in the order of their priorities: the first that drops decides. */
-export function interpret(table: DesiredTable, passage: Passage): Interpreted {
+export function unmarked(state: ConnectionState = "new"): PacketMarks {
+  return { mark: new Uint8Array(4), state };
+}
+
+/** All chains of the hook in the order of their priorities: the first that drops decides. Changes the marks. */
+export function interpret(
+  table: DesiredTable,
+  passage: Passage,
+  marks: PacketMarks = unmarked(passage.state),
+): Interpreted {
   const bases = [...table.chains.values()]
     .filter(({ chain }) => chain.base?.hook === passage.hook)
     .toSorted((left, right) => (left.chain.base?.priority ?? 0) - (right.chain.base?.priority ?? 0));
   let by: string | undefined;
   for (const { chain } of bases) {
-    const run = new Run(table, passage);
+    const run = new Run(table, passage, marks);
     const verdict = run.chain(chain.name, 0) ?? chain.base?.policy ?? "accept";
     by = run.by;
     if (verdict === "drop") return { verdict, by };
@@ -52,6 +68,7 @@ class Run {
   constructor(
     private readonly table: DesiredTable,
     private readonly passage: Passage,
+    private readonly marks: PacketMarks,
   ) {}
 
   /** `undefined`: it returned to the chain that jumped here. */
@@ -93,7 +110,7 @@ class Run {
           load(expression.to, this.meta(expression.key));
           break;
         case "ct":
-          load(expression.to, hostNumber(STATE_BITS[this.passage.state ?? "new"]));
+          load(expression.to, hostNumber(STATE_BITS[this.marks.state]));
           break;
         case "payload": {
           const { base, offset, length, to } = expression;
@@ -131,6 +148,12 @@ class Run {
             return element.data;
           break;
         }
+        case "set-meta":
+          this.marks.mark = read(expression.from, 4).slice();
+          break;
+        case "notrack":
+          this.marks.state = "untracked";
+          break;
         case "verdict":
           return expression.verdict;
         case "counter":
@@ -151,6 +174,8 @@ class Run {
         return interfaceValue(iifname);
       case "oifname":
         return interfaceValue(oifname);
+      case "mark":
+        return this.marks.mark;
       case "nfproto":
         return Uint8Array.of(FAMILY_NUMBER[packet.family]);
       case "l4proto":

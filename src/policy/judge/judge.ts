@@ -27,24 +27,17 @@ export type Reason =
   | { readonly kind: "profile"; readonly profile: string; readonly index: number; readonly rule: PolicyRule }
   | { readonly kind: "no profile allows it" };
 
-/** The policies of one endpoint in one direction. */
+/** The policies of one endpoint in one direction, then its profiles. */
 export function judge(
   packet: Packet,
   endpoint: AnyEndpoint,
   direction: Direction,
   resources: PolicyResources,
 ): Judgement {
-  const policies = policiesOf(endpoint, direction, resources);
+  const policies = policiesOf(endpoint, direction, resources).filter((policy) => !isBeforeRouting(policy));
   const judgement = (verdict: Judgement["verdict"], reason: Reason): Judgement => ({ verdict, reason, policies });
-  for (const tier of tiersOf(policies, resources)) {
-    const members = policies.filter(({ spec }) => spec.tier === tier.name);
-    const decided = firstRule(members, packet, direction, resources);
-    if (decided === "pass") continue;
-    if (decided !== undefined) return judgement(decided.rule.action === "Allow" ? "allow" : "deny", decided);
-    if (tier.defaultAction === "Deny") {
-      return judgement("deny", { kind: "tier default", tier: tier.name, policies: members });
-    }
-  }
+  const decided = decide(packet, policies, direction, resources);
+  if (decided !== undefined) return judgement(...decided);
   for (const name of endpoint.spec.profiles ?? []) {
     const profile = resources.profiles.find(({ metadata }) => metadata.name === name);
     for (const [index, rule] of (profile?.spec[direction] ?? []).entries()) {
@@ -54,6 +47,25 @@ export function judge(
     }
   }
   return judgement("deny", { kind: "no profile allows it" });
+}
+
+/** `undefined`: no policy applies, or the packet passed all tiers. */
+export function decide(
+  packet: Packet,
+  policies: readonly AnyPolicy[],
+  direction: Direction,
+  resources: PolicyResources,
+): readonly [Judgement["verdict"], Reason] | undefined {
+  for (const tier of tiersOf(policies, resources)) {
+    const members = policies.filter(({ spec }) => spec.tier === tier.name);
+    const decided = firstRule(members, packet, direction, resources);
+    if (decided === "pass") continue;
+    if (decided !== undefined) return [decided.rule.action === "Allow" ? "allow" : "deny", decided];
+    if (tier.defaultAction === "Deny" && !members.some(isBeforeRouting)) {
+      return ["deny", { kind: "tier default", tier: tier.name, policies: members }];
+    }
+  }
+  return undefined;
 }
 
 function firstRule(
@@ -75,16 +87,21 @@ function firstRule(
 }
 
 /** Those that select the endpoint and isolate the direction, in order. */
-function policiesOf(endpoint: AnyEndpoint, direction: Direction, resources: PolicyResources): readonly AnyPolicy[] {
+export function policiesOf(
+  endpoint: AnyEndpoint,
+  direction: Direction,
+  resources: PolicyResources,
+): readonly AnyPolicy[] {
   const type = direction === "ingress" ? "Ingress" : "Egress";
   const all: readonly AnyPolicy[] = [...resources.networkPolicies, ...resources.globalNetworkPolicies];
   return all
-    .filter((policy) => !isForHostsOnly(policy) && typesOf(policy.spec).includes(type))
+    .filter((policy) => typesOf(policy.spec).includes(type))
     .filter((policy) => isSelected(endpoint, scopeOf(policy), resources))
     .toSorted(comparePolicies);
 }
 
-function isForHostsOnly(policy: AnyPolicy): boolean {
+/** Such policies concern hosts only, and decide only what their rules match. */
+export function isBeforeRouting(policy: AnyPolicy): boolean {
   return policy.kind === "GlobalNetworkPolicy" && (policy.spec.doNotTrack || policy.spec.preDNAT);
 }
 
@@ -102,9 +119,8 @@ function comparePolicies(left: AnyPolicy, right: AnyPolicy): number {
   return order(left) - order(right) || (nameOf(left) < nameOf(right) ? -1 : 1);
 }
 
-/** Global policies come first, as their keys do. */
-function nameOf({ kind, metadata }: AnyPolicy): string {
-  return `${kind === "GlobalNetworkPolicy" ? "g" : "n"} ${metadata.namespace ?? ""}/${metadata.name}`;
+function nameOf({ metadata: { name, namespace } }: AnyPolicy): string {
+  return namespace === undefined ? name : `${namespace}/${name}`;
 }
 
 interface JudgedTier {
@@ -125,7 +141,7 @@ function tiersOf(policies: readonly AnyPolicy[], { tiers }: PolicyResources): re
 }
 
 function judgedTier(name: string, tier: Tier | undefined): JudgedTier {
-  const order = tier?.spec.order ?? (name === DEFAULT_TIER && tier === undefined ? 1_000_000 : Number.MAX_VALUE);
+  const order = tier?.spec.order ?? (name === DEFAULT_TIER ? 1_000_000 : Number.MAX_VALUE);
   return { name, order, defaultAction: tier?.spec.defaultAction ?? "Deny" };
 }
 

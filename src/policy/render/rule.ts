@@ -11,10 +11,10 @@ import type { Expression } from "../../linux/nftables/expression.ts";
 import { rangeElements } from "../../linux/nftables/intervals.ts";
 import { loadAddress, loadPort, matchFamily, matchProtocol, type Side, verdict } from "../../linux/nftables/match.ts";
 import { portValue, protocolValue } from "../../linux/nftables/value.ts";
-import { mergedRanges } from "../compile/merged-ranges.ts";
 import type { EffectivePeer, EffectiveRule, IcmpMatch, PortMatch, SetReference } from "../effective-rule.ts";
 import type { DesiredRule } from "../table/desired-table.ts";
 import { setName } from "../table/names.ts";
+import { mergedRanges } from "./merged-ranges.ts";
 
 export interface RuleContext {
   /** Whether the set has a twin with networks now. */
@@ -24,6 +24,8 @@ export interface RuleContext {
   readonly comment: string;
   /** The prefix of what Log writes. */
   readonly logPrefix: string;
+  /** Before an allowed packet is accepted. */
+  readonly onAllow: readonly Expression[];
 }
 
 type Conditions = readonly Expression[];
@@ -236,10 +238,10 @@ function matchNotIcmp({ type, code }: IcmpMatch): Alternatives {
   return [otherType, [icmpByte(0), compare("equal", type), icmpByte(1), compare("different", code)]];
 }
 
-function actionOf(action: EffectiveRule["action"], { rest, logPrefix }: RuleContext): Conditions {
+function actionOf(action: EffectiveRule["action"], { rest, logPrefix, onAllow }: RuleContext): Conditions {
   switch (action) {
     case "Allow":
-      return [{ kind: "counter" }, verdict({ kind: "accept" })];
+      return [{ kind: "counter" }, ...onAllow, verdict({ kind: "accept" })];
     case "Deny":
       return [{ kind: "counter" }, verdict({ kind: "drop" })];
     case "Pass":

@@ -1,7 +1,7 @@
 /**
  * What changed of the table -> the steps of one batch, each after what it refers to:
  *
- *   new chains, empty -> new sets with their elements -> rules -> elements of other sets -> old chains -> old sets
+ *   new chains, empty -> new sets with their elements -> rules -> elements of other sets -> old sets -> old chains
  */
 import type { NftChange, TableReference } from "../../linux/nftables/ruleset.ts";
 import type { DesiredTable, TableDelta } from "./desired-table.ts";
@@ -20,8 +20,9 @@ export function tableChanges(reference: TableReference, table: DesiredTable, del
     ...elementChanges(reference, delta),
     // Old chains refer to each other.
     ...gone.map((chain): NftChange => ({ kind: "flush-chain", table: reference, chain })),
-    ...gone.map((chain): NftChange => ({ kind: "delete-chain", table: reference, chain })),
+    // The elements of an old verdict map refer to old chains.
     ...setsThat("deleted").map((set): NftChange => ({ kind: "delete-set", table: reference, set })),
+    ...gone.map((chain): NftChange => ({ kind: "delete-chain", table: reference, chain })),
   ];
 }
 

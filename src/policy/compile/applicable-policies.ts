@@ -1,0 +1,143 @@
+/**
+ * Which policies apply to each local endpoint, tier by tier, and what its profiles say. Reports the endpoints for which
+ * the answer may have changed.
+ */
+import { DEFAULT_TIER, type TierSpec } from "../../model/tier.ts";
+import type { Direction, EffectiveRule } from "../effective-rule.ts";
+import type { SelectorText } from "../effective-selector.ts";
+import type { EvaluatedTier } from "./evaluations.ts";
+import { LabelIndex, type LabelledEntity } from "./label-index.ts";
+import { comparePolicies, isSameButRules, type PolicyRecord } from "./policy-record.ts";
+import type { ProfileRecord } from "./profile-record.ts";
+import { addTo } from "./sets-by-key.ts";
+
+const BUILT_IN_DEFAULT_TIER: TierSpec = { order: 1_000_000, defaultAction: "Deny" };
+
+export class ApplicablePolicies {
+  private readonly policies = new Map<string, PolicyRecord>();
+  private readonly ofSelector = new Map<SelectorText, Set<string>>();
+  private readonly tiers = new Map<string, TierSpec>();
+  private readonly profiles = new Map<string, ProfileRecord>();
+  private readonly endpoints = new Map<string, readonly string[]>();
+  private readonly selection: LabelIndex;
+
+  constructor(private readonly touch: (endpoint: string) => void) {
+    const touched = (_: SelectorText, endpoint: string) => this.touch(endpoint);
+    this.selection = new LabelIndex({ matched: touched, unmatched: touched });
+  }
+
+  get policyCount(): number {
+    return this.policies.size;
+  }
+
+  get records(): readonly { readonly title: string; readonly problem?: string | undefined }[] {
+    return [...this.policies.values(), ...Array.from(this.profiles, ([title, { problem }]) => ({ title, problem }))];
+  }
+
+  policy(key: string): PolicyRecord | undefined {
+    return this.policies.get(key);
+  }
+
+  putEndpoint(key: string, endpoint: LabelledEntity): void {
+    this.endpoints.set(key, endpoint.parents);
+    this.touch(key);
+    this.selection.put(key, endpoint);
+  }
+
+  deleteEndpoint(key: string): void {
+    this.endpoints.delete(key);
+    this.selection.delete(key);
+  }
+
+  /** `undefined`: the profile is gone. */
+  changeProfile(name: string, record: ProfileRecord | undefined): void {
+    const before = this.profiles.get(name);
+    if (record === undefined) this.profiles.delete(name);
+    else this.profiles.set(name, record);
+    this.selection.putParent(name, record?.labels);
+    if (Bun.deepEquals(before?.rules, record?.rules)) return;
+    for (const [endpoint, profiles] of this.endpoints) if (profiles.includes(name)) this.touch(endpoint);
+  }
+
+  /** `undefined`: the tier is gone. */
+  changeTier(name: string, tier: TierSpec | undefined): void {
+    if (tier === undefined) this.tiers.delete(name);
+    else this.tiers.set(name, tier);
+    for (const endpoint of this.endpoints.keys()) this.touch(endpoint);
+  }
+
+  /** `undefined`: the policy is gone. */
+  changePolicy(key: string, now: PolicyRecord | undefined): void {
+    const before = this.policies.get(key);
+    if (now === undefined) this.policies.delete(key);
+    else this.policies.set(key, now);
+    if (before !== undefined && now !== undefined && isSameButRules(before, now)) return;
+    if (before !== undefined) this.touchSelected(before);
+    if (before?.selector !== now?.selector) {
+      if (now !== undefined) this.select(now);
+      if (before !== undefined) this.unselect(before);
+    }
+    if (now !== undefined) this.touchSelected(now);
+  }
+
+  /** The wanted policies that apply in this direction, in the order of their evaluation. */
+  tiersOf(
+    endpoint: string,
+    direction: Direction,
+    isWanted: (policy: PolicyRecord) => boolean,
+  ): readonly EvaluatedTier[] {
+    const policies = this.policiesOf(endpoint).filter((each) => each.rules[direction] !== undefined && isWanted(each));
+    return Array.from(
+      Map.groupBy(policies, ({ tier }) => tier),
+      ([name, members]) => ({ name, ...this.tierOf(name), policies: members.toSorted(comparePolicies) }),
+    ).toSorted((left, right) => orderOf(left) - orderOf(right) || (left.name < right.name ? -1 : 1));
+  }
+
+  /** The rules of the endpoint's profiles, one after the other. */
+  profileRulesOf(endpoint: string, direction: Direction): readonly EffectiveRule[] {
+    const [only, ...more] = (this.endpoints.get(endpoint) ?? []).flatMap((name) => {
+      const rules = this.profiles.get(name)?.rules[direction] ?? [];
+      return rules.length === 0 ? [] : [rules];
+    });
+    return only === undefined ? [] : more.length === 0 ? only : [only, ...more].flat();
+  }
+
+  private policiesOf(endpoint: string): readonly PolicyRecord[] {
+    const found: PolicyRecord[] = [];
+    for (const selector of this.selection.matchesOf(endpoint)) {
+      for (const key of this.ofSelector.get(selector) ?? []) {
+        const policy = this.policies.get(key);
+        if (policy !== undefined) found.push(policy);
+      }
+    }
+    return found;
+  }
+
+  /** A tier that does not exist is evaluated last, and denies what its policies do not allow. */
+  private tierOf(name: string): TierSpec {
+    const tier = this.tiers.get(name);
+    if (name === DEFAULT_TIER) return { ...BUILT_IN_DEFAULT_TIER, ...tier };
+    return tier ?? { defaultAction: "Deny" };
+  }
+
+  private touchSelected({ selector }: PolicyRecord): void {
+    for (const endpoint of this.selection.membersOf(selector)) this.touch(endpoint);
+  }
+
+  private select({ key, selector }: PolicyRecord): void {
+    addTo(this.ofSelector, selector, key);
+    this.selection.register(selector);
+  }
+
+  private unselect({ key, selector }: PolicyRecord): void {
+    const others = this.ofSelector.get(selector);
+    others?.delete(key);
+    if (others !== undefined && others.size > 0) return;
+    this.ofSelector.delete(selector);
+    this.selection.unregister(selector);
+  }
+}
+
+function orderOf({ order }: { readonly order?: number }): number {
+  return order ?? Number.MAX_VALUE;
+}

@@ -1,0 +1,156 @@
+/**
+ * The host endpoints of this node: their interfaces are sent to the chains of their policies, at each stage of a packet's
+ * way (see host-chains.ts). A host has few interfaces, so a change computes all of them again.
+ */
+import { ALL_INTERFACES, type HostEndpoint } from "../../model/host-endpoint.ts";
+import type { HostInterface } from "../host-interface.ts";
+import {
+  directionAt,
+  type Failsafes,
+  HOST_STAGES,
+  type HostStage,
+  mapName,
+  preludeName,
+  stageChainNames,
+  stageChains,
+  stageMap,
+} from "../render/host-chains.ts";
+import { verdictElement } from "../render/verdict-element.ts";
+import type { TableBuilder } from "../table/table-builder.ts";
+import type { ApplicablePolicies } from "./applicable-policies.ts";
+import { hostEntity } from "./entity.ts";
+import type { Evaluation, Evaluations } from "./evaluations.ts";
+import { interfaceOwners } from "./host-interfaces.ts";
+import type { PolicyRecord } from "./policy-record.ts";
+
+/** Interface, or "*", -> chain. */
+type ChainsOfStage = ReadonlyMap<string, string>;
+
+const NO_CHAINS: ChainsOfStage = new Map();
+
+export class HostEndpoints {
+  readonly local = new Map<string, HostEndpoint>();
+  private interfaces: readonly HostInterface[] = [];
+  private failsafes: Failsafes = { inbound: [], outbound: [] };
+  private chains: ReadonlyMap<HostStage, ChainsOfStage> = new Map();
+  private isTouched = false;
+
+  constructor(
+    private readonly builder: TableBuilder,
+    private readonly evaluations: Evaluations,
+    private readonly policies: ApplicablePolicies,
+  ) {}
+
+  touch(): void {
+    this.isTouched = true;
+  }
+
+  setInterfaces(interfaces: readonly HostInterface[]): void {
+    this.interfaces = interfaces;
+    this.touch();
+  }
+
+  setFailsafes(failsafes: Failsafes): void {
+    this.failsafes = failsafes;
+    this.touch();
+  }
+
+  put(key: string, endpoint: HostEndpoint): void {
+    this.local.set(key, endpoint);
+    this.policies.putEndpoint(key, hostEntity(endpoint));
+    this.touch();
+  }
+
+  delete(key: string): void {
+    if (!this.local.delete(key)) return;
+    this.policies.deleteEndpoint(key);
+    this.touch();
+  }
+
+  evaluate(): void {
+    if (!this.isTouched) return;
+    this.isTouched = false;
+    const owners = interfaceOwners(this.local, this.interfaces);
+    const before = this.chains;
+    this.chains = this.retainChains(owners);
+    const used = new Set(this.chains.keys());
+    for (const stage of HOST_STAGES) {
+      this.writeMap(stage, before.get(stage), this.chains.get(stage));
+      this.writeChains(stage, used);
+    }
+    for (const chains of before.values()) for (const chain of chains.values()) this.evaluations.release(chain);
+  }
+
+  /** Of each stage that is used. An interface without policies at it has a chain too: it is not one of the others. */
+  private retainChains(owners: ReadonlyMap<string, string>): ReadonlyMap<HostStage, ChainsOfStage> {
+    const chains = new Map<HostStage, ChainsOfStage>();
+    for (const stage of HOST_STAGES) {
+      const evaluations = Array.from(owners, ([name, key]) => [name, this.evaluationOf(key, stage)] as const);
+      if (!evaluations.some(([, { tiers }]) => hasDefaultDrop(stage) || tiers.length > 0)) continue;
+      chains.set(stage, new Map(evaluations.map(([name, each]) => [name, this.evaluations.retain(each)])));
+    }
+    return chains;
+  }
+
+  private evaluationOf(endpoint: string, stage: HostStage): Evaluation {
+    const direction = directionAt(stage);
+    const tiers = this.policies.tiersOf(endpoint, direction, (policy) => isEvaluatedAt(stage, policy));
+    return {
+      direction,
+      prelude: preludeName(stage),
+      tiers: isBeforeRouting(stage) ? tiers.map((tier) => ({ ...tier, defaultAction: "Pass" as const })) : tiers,
+      profileRules: hasDefaultDrop(stage) ? this.policies.profileRulesOf(endpoint, direction) : [],
+      otherwise: hasDefaultDrop(stage) ? "drop" : "accept",
+    };
+  }
+
+  private writeMap(stage: HostStage, before: ChainsOfStage | undefined, now: ChainsOfStage | undefined): void {
+    const map = mapName(stage);
+    if (now === undefined) {
+      if (before !== undefined) this.builder.deleteSet(map);
+      return;
+    }
+    if (before === undefined) this.builder.createSet(stageMap(stage));
+    for (const name of (before ?? NO_CHAINS).keys()) if (!now.has(name)) this.builder.deleteElement(map, name);
+    for (const [name, chain] of now) {
+      if (name === ALL_INTERFACES || before?.get(name) === chain) continue;
+      this.builder.putElement(map, name, verdictElement(name, chain));
+    }
+  }
+
+  private writeChains(stage: HostStage, used: ReadonlySet<HostStage>): void {
+    const chains = this.chains.get(stage);
+    if (chains === undefined) {
+      for (const name of stageChainNames(stage)) this.builder.deleteChain(name);
+      return;
+    }
+    const options = { failsafes: this.failsafes, otherInterfaces: chains.get(ALL_INTERFACES), used };
+    for (const chain of stageChains(stage, options)) this.builder.putChain(chain);
+  }
+}
+
+/** For packets to and from this host itself, what no policy and no profile allows is dropped. */
+function hasDefaultDrop(stage: HostStage): boolean {
+  return stage === "input" || stage === "output";
+}
+
+/** There a policy decides only what its rules say: the rest is left to the stages after it. */
+function isBeforeRouting(stage: HostStage): boolean {
+  return stage === "untracked_in" || stage === "untracked_out" || stage === "pre_dnat";
+}
+
+function isEvaluatedAt(stage: HostStage, policy: PolicyRecord): boolean {
+  switch (stage) {
+    case "untracked_in":
+    case "untracked_out":
+      return policy.stage === "untracked";
+    case "pre_dnat":
+      return policy.stage === "preDNAT";
+    case "input":
+    case "output":
+      return policy.stage === "normal";
+    case "forward_in":
+    case "forward_out":
+      return policy.stage === "normal" && policy.appliesOnForward;
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * The workload endpoints of this node: the interface of each is sent to the chains of its policies, by two verdict maps.
+ * If several endpoints claim one interface, the one with the lowest key has it.
+ */
+import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import type { Direction } from "../effective-rule.ts";
+import { FROM_WORKLOADS, TO_WORKLOADS, WORKLOAD_MAPS } from "../render/base-chains.ts";
+import { verdictElement } from "../render/verdict-element.ts";
+import type { TableBuilder } from "../table/table-builder.ts";
+import type { ApplicablePolicies } from "./applicable-policies.ts";
+import { workloadEntity } from "./entity.ts";
+import type { Evaluations } from "./evaluations.ts";
+import type { PolicyRecord } from "./policy-record.ts";
+import { addTo, removeFrom } from "./sets-by-key.ts";
+
+export interface LocalEndpoint {
+  readonly endpoint: WorkloadEndpoint;
+  readonly interfaceName: string;
+}
+
+const DIRECTIONS = ["ingress", "egress"] as const;
+const MAP_OF = { ingress: TO_WORKLOADS, egress: FROM_WORKLOADS } as const;
+
+export class WorkloadEndpoints {
+  readonly local = new Map<string, LocalEndpoint>();
+  private readonly claims = new Map<string, Set<string>>();
+  private readonly chainOf = { ingress: new Map<string, string>(), egress: new Map<string, string>() };
+  private readonly touched = new Set<string>();
+
+  constructor(
+    private readonly builder: TableBuilder,
+    private readonly evaluations: Evaluations,
+    private readonly policies: ApplicablePolicies,
+  ) {
+    for (const map of WORKLOAD_MAPS) builder.createSet(map);
+  }
+
+  touch(key: string): void {
+    this.touched.add(key);
+  }
+
+  put(key: string, endpoint: WorkloadEndpoint, interfaceName: string): void {
+    const before = this.local.get(key);
+    if (before !== undefined && before.interfaceName !== interfaceName) this.unclaim(key, before.interfaceName);
+    this.local.set(key, { endpoint, interfaceName });
+    addTo(this.claims, interfaceName, key);
+    this.policies.putEndpoint(key, workloadEntity(endpoint));
+  }
+
+  delete(key: string): void {
+    const before = this.local.get(key);
+    if (before === undefined) return;
+    this.local.delete(key);
+    this.policies.deleteEndpoint(key);
+    this.unclaim(key, before.interfaceName);
+  }
+
+  /** Sends the interfaces of touched endpoints to the chains of their policies. */
+  evaluate(): void {
+    for (const key of this.touched) this.evaluateOne(key);
+    this.touched.clear();
+  }
+
+  private unclaim(key: string, interfaceName: string): void {
+    removeFrom(this.claims, interfaceName, key);
+    const others = this.claims.get(interfaceName);
+    for (const other of others ?? []) this.touched.add(other);
+    if (others === undefined) for (const direction of DIRECTIONS) this.send(direction, interfaceName, undefined);
+  }
+
+  private evaluateOne(key: string): void {
+    const local = this.local.get(key);
+    if (local === undefined || !this.isFirst(key, local.interfaceName)) return;
+    for (const direction of DIRECTIONS) {
+      const chain = this.evaluations.retain({
+        direction,
+        tiers: this.policies.tiersOf(key, direction, isForWorkloads),
+        profileRules: this.policies.profileRulesOf(key, direction),
+        otherwise: "drop",
+      });
+      this.send(direction, local.interfaceName, chain);
+    }
+  }
+
+  private isFirst(key: string, interfaceName: string): boolean {
+    for (const other of this.claims.get(interfaceName) ?? []) if (other < key) return false;
+    return true;
+  }
+
+  private send(direction: Direction, interfaceName: string, chain: string | undefined): void {
+    const chains = this.chainOf[direction];
+    const before = chains.get(interfaceName);
+    if (before !== undefined) this.evaluations.release(before);
+    if (chain === undefined) {
+      chains.delete(interfaceName);
+      this.builder.deleteElement(MAP_OF[direction], interfaceName);
+      return;
+    }
+    chains.set(interfaceName, chain);
+    if (before !== chain)
+      this.builder.putElement(MAP_OF[direction], interfaceName, verdictElement(interfaceName, chain));
+  }
+}
+
+/** Policies before routing concern hosts only. */
+function isForWorkloads({ stage }: PolicyRecord): boolean {
+  return stage === "normal";
+}

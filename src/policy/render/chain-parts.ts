@@ -1,0 +1,73 @@
+/** Rules and chains that the packets of workloads and of hosts have in common. Pure. */
+import type { Expression } from "../../linux/nftables/expression.ts";
+import { matchProtocol, verdict } from "../../linux/nftables/match.ts";
+import type { BaseChain } from "../../linux/nftables/ruleset.ts";
+import { hostNumber } from "../../linux/nftables/value.ts";
+import type { Verdict } from "../../linux/nftables/verdict.ts";
+import type { DesiredChain, DesiredRule } from "../table/desired-table.ts";
+
+const ICMPV6 = 58;
+const STATE = { invalid: 1, established: 2, related: 4, untracked: 64 } as const;
+/** Multicast listeners, routers and neighbours: without them IPv6 does not work at all. */
+const NEIGHBOUR_DISCOVERY = [130, 131, 132, 133, 134, 135, 136, 143];
+
+export type InterfaceKey = "iifname" | "oifname";
+
+export function baseChain(
+  name: string,
+  { hook, priority }: Pick<BaseChain, "hook" | "priority">,
+  rules: readonly DesiredRule[],
+): DesiredChain {
+  return { chain: { name, base: { type: "filter", hook, priority, policy: "accept" } }, rules };
+}
+
+export function chain(name: string, rules: readonly DesiredRule[]): DesiredChain {
+  return { chain: { name }, rules };
+}
+
+/** To the chain that the verdict map has for the interface; a packet of any other interface continues. */
+export function byInterface(key: InterfaceKey, map: string): DesiredRule {
+  return {
+    expressions: [
+      { kind: "meta", key, to: 0 },
+      { kind: "lookup", set: map, from: 0, to: "verdict" },
+    ],
+  };
+}
+
+/**
+ * Packets of accepted connections, and errors about them, pass; what belongs to no connection is dropped.
+ * `untracked`: what happens to packets without connection tracking; without it they continue.
+ */
+export function knownConnections({ untracked }: { readonly untracked?: "accept" } = {}): DesiredRule {
+  const verdicts: readonly (readonly [keyof typeof STATE, Verdict["kind"] & ("accept" | "drop")])[] = [
+    ["established", "accept"],
+    ["related", "accept"],
+    ["invalid", "drop"],
+    ...(untracked === undefined ? [] : [["untracked", untracked] as const]),
+  ];
+  const elements = verdicts.map(([state, kind]) => ({ key: hostNumber(STATE[state]), data: { kind } }));
+  return {
+    expressions: [
+      { kind: "ct", key: "state", to: 0 },
+      { kind: "lookup", set: { key: ["ct_state"], data: "verdict", elements }, from: 0, to: "verdict" },
+    ],
+  };
+}
+
+export function neighbourDiscovery(): DesiredRule {
+  const elements = NEIGHBOUR_DISCOVERY.map((type) => ({ key: Uint8Array.of(type) }));
+  return {
+    expressions: [
+      ...matchProtocol(ICMPV6),
+      { kind: "payload", base: "transport", offset: 0, length: 1, to: 0 },
+      { kind: "lookup", set: { key: ["icmpv6_type"], elements }, from: 0 },
+      verdict({ kind: "accept" }),
+    ],
+  };
+}
+
+/** Packets that meet the conditions are counted and dropped; without conditions, all. */
+export function drop(comment: string, conditions: readonly Expression[] = []): DesiredRule {
+  return { expressions: [...conditions, { kind: "counter" }, verdict({ kind: "drop" })], comment };
+}
