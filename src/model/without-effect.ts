@@ -23,7 +23,6 @@ export const FIELDS_WITHOUT_EFFECT: readonly FieldWithoutEffect[] = [
   { kind: "IPPool", field: "disableBGPExport", consequence: NO_BGP },
   { kind: "Profile", field: "ingress", consequence: NO_POLICY },
   { kind: "Profile", field: "egress", consequence: NO_POLICY },
-  { kind: "WorkloadEndpoint", field: "ipNATs", consequence: "the external addresses do not lead to the workload" },
   { kind: "WorkloadEndpoint", field: "ports", consequence: "no rule uses the names, and no host port is mapped" },
   { kind: "Node", field: "bgp.asNumber", consequence: NO_BGP },
   { kind: "Node", field: "bgp.routeReflectorClusterID", consequence: NO_BGP },

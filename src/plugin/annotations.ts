@@ -74,7 +74,7 @@ export const ANNOTATIONS = {
     value: "addresses",
     example: '["192.0.2.80"]',
     effect:
-      "The addresses are recorded as `ipNATs` of the pod's WorkloadEndpoint, each for the pod's address of the same family",
+      "Connections to these addresses lead to the pod's address of the same family ([floating IPs](nat.md#floating-ips)); they are recorded as `ipNATs` of its WorkloadEndpoint. Needs the node agent",
     feature: "floating_ips",
     restricted: true,
   },

@@ -1,12 +1,15 @@
 /** Floating IPs on packets: from outside, from a pod of another node, from the node, from a neighbour and from the pod itself. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
-import { resourcesPrefix } from "../../src/model/keys.ts";
+import { resourceKey, resourcesPrefix } from "../../src/model/keys.ts";
+import { networkPolicy } from "../../src/model/network-policy.ts";
+import { launchAgent } from "../agent/agent.ts";
 import { hostProblem } from "../support/host.ts";
 import { nodeChange, poolChange } from "../support/ipam.ts";
 import { askTcp, askUdp, serveTcp, serveUdp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { openPluginSite, type PluginSite } from "../support/plugin-site.ts";
+import { pollUntil } from "../support/poll.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 
 const HOST = { v4: "198.51.100.1", v6: "fd00:2::1" };
@@ -48,6 +51,7 @@ const POOLS = [
   poolChange("blue6", "fd61::/112", { natOutgoing: true }),
   nodeChange("node-1"),
 ];
+const POLICY = resourceKey("networkpolicies", { namespace: "default", name: "limited" });
 const needs = [hostProblem(), program("nft")];
 const testPackets = testNeeding(...needs);
 
@@ -180,4 +184,43 @@ describe("a floating IP", () => {
     await remove(pod);
     await restore();
   });
+
+  testPackets(
+    "is followed by the node agent, until its pod is removed; policy sees the pod's own address",
+    async () => {
+      const [pod, neighbour] = [await attach(), await attach()];
+      const { name, cniVersion, ...plugin } = site.config();
+      site.host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name, cniVersion, plugins: [plugin] }));
+      using _tcp = serveTcp(pod.netns, "pod", 80);
+      const agent = launchAgent(site.host);
+      const answers = async () => [
+        await askTcp(neighbour.netns, FLOATING.v4, 80),
+        await askTcp(neighbour.netns, FLOATING.v6, 80),
+      ];
+      const untilAnswers = (what: string, ...wanted: readonly string[]) =>
+        pollUntil(async () => Bun.deepEquals(await answers(), wanted), what);
+      await claim(pod, FLOATING);
+      await untilAnswers("floating IPs to lead to the pod", `pod ${neighbour.own4}`, `pod ${neighbour.own6}`);
+
+      const limited = (...nets: readonly string[]) => {
+        const egress = [{ action: "Allow" as const, destination: { nets: [...nets] } }];
+        const policy = networkPolicy.make(
+          { name: "limited", namespace: "default" },
+          { tier: "default", types: ["Egress"], egress },
+        );
+        return { kind: "put", key: POLICY, value: networkPolicy.write(policy) } as const;
+      };
+      await site.store.put([limited(`${FLOATING.v4}/32`, `${FLOATING.v6}/128`)]);
+      await untilAnswers("a policy about floating IPs to close", "silence", "silence");
+      await site.store.put([limited(`${pod.own4}/32`, `${pod.own6}/128`)]);
+      await untilAnswers("a policy about pods to open", `pod ${neighbour.own4}`, `pod ${neighbour.own6}`);
+      await site.store.remove(POLICY);
+
+      await remove(pod);
+      await pollUntil(async () => (await table()) === "", "the table to go with the last floating IP");
+      await remove(neighbour);
+      await agent.signal("TERM");
+      expect(await agent.ended).toBe(0);
+    },
+  );
 });
