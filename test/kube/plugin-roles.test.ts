@@ -38,16 +38,18 @@ const NEEDED_BY_AGENT: readonly string[] = [
   "watch ipreservations",
 ];
 
-/** Not needed in the ordinary life of a node; `roles.test.ts` shows their messages. */
-const RARELY_NEEDED: Readonly<Record<string, string>> = {
-  "get ippools": "a write whose response was lost",
-  "update ipamhandles": "a handle with addresses of several commits",
+/** Not needed in the ordinary life of a node; `lifeInSmallPools()` needs them. */
+const NEEDED_IN_SMALL_POOLS: Readonly<Record<string, string>> = {
+  "patch ippools": "the first block of a pool",
   "delete ipamblocks": "a pool that no longer selects the node",
   "delete blockaffinities": "a pool that no longer selects the node",
-  "get blockaffinities": "a block of another node, of which an address is borrowed",
   "list ipamblocks": "pools that are nearly full",
-  "patch ippools": "the first block of a pool",
+  "get blockaffinities": "a block of another node, of which an address is borrowed",
+  "update ipamhandles": "a handle with addresses of several commits",
 };
+
+/** After a write whose response was lost; `roles.test.ts` shows their messages. */
+const NEEDED_AFTER_LOSS: readonly string[] = ["get ippools"];
 
 interface Pod {
   readonly name: string;
@@ -93,17 +95,19 @@ describe("the plugin with the orchestrator's API as its datastore", () => {
   });
 
   testServer("names the permission that its role lacks", async () => {
-    const isOfLife = (text: string) => RARELY_NEEDED[text] === undefined && !NEEDED_BY_AGENT.includes(text);
-    for (const missing of PERMISSIONS.filter((each) => isOfLife(textOf(each)))) {
-      await takeAway(missing);
-      expect([textOf(missing), await errorOf(`the role lacks the permission to ${textOf(missing)}`)]).toEqual([
-        textOf(missing),
-        expect.objectContaining({
-          msg: expect.stringContaining(`to ${textOf(missing)}`),
-          code: expect.any(Number),
-        }),
-      ]);
+    const others = [...NEEDED_BY_AGENT, ...Object.keys(NEEDED_IN_SMALL_POOLS), ...NEEDED_AFTER_LOSS];
+    for (const missing of PERMISSIONS.filter((each) => !others.includes(textOf(each)))) {
+      await expectNamed(missing, lifeOfNode);
     }
+  });
+
+  testServer("needs no more than its role in small pools, and names the permission that it lacks there", async () => {
+    await server.kubectl(["replace", "--filename=-"], JSON.stringify(roleObject(DATASTORE, identity, PERMISSIONS)));
+    const isFull = (errors: readonly CniError[]) => errors.map(({ code }) => code).join() === "102";
+    await pollUntil(async () => isFull(await lifeInSmallPools()), "only the full pool to refuse an ADD");
+    const found = PERMISSIONS.filter((each) => NEEDED_IN_SMALL_POOLS[textOf(each)] !== undefined);
+    expect(found).toHaveLength(Object.keys(NEEDED_IN_SMALL_POOLS).length);
+    for (const missing of found) await expectNamed(missing, lifeInSmallPools);
   });
 
   testServer("in the node agent: its log names the permission that its copies lack, and ADD goes on", async () => {
@@ -124,6 +128,17 @@ describe("the plugin with the orchestrator's API as its datastore", () => {
     }
   });
 });
+
+type Life = (words?: string) => Promise<readonly CniError[]>;
+
+/** Without the permission, the life has an error that names it. */
+async function expectNamed(missing: Permission, life: Life): Promise<void> {
+  await takeAway(missing);
+  expect([textOf(missing), await errorOf(`the role lacks the permission to ${textOf(missing)}`, life)]).toEqual([
+    textOf(missing),
+    expect.objectContaining({ msg: expect.stringContaining(`to ${textOf(missing)}`), code: expect.any(Number) }),
+  ]);
+}
 
 async function takeAway(missing: Permission): Promise<void> {
   const others = PERMISSIONS.filter((each) => each !== missing);
@@ -146,9 +161,9 @@ interface CniError {
 }
 
 /** The error with these words; the role may take a moment to change. */
-async function errorOf(words: string): Promise<CniError | undefined> {
+async function errorOf(words: string, life: Life): Promise<CniError | undefined> {
   for (let attempt = 0; attempt < 5; attempt += 1) {
-    const found = (await lifeOfNode(words)).find(({ msg }) => msg.includes(words));
+    const found = (await life(words)).find(({ msg }) => msg.includes(words));
     if (found !== undefined) return found;
   }
   return undefined;
@@ -157,14 +172,52 @@ async function errorOf(words: string): Promise<CniError | undefined> {
 /** A new node with two pods, and a GC for what is left of the second; returns the errors, and stops at one with `words`. */
 async function lifeOfNode(words?: string): Promise<readonly CniError[]> {
   const [first, second] = await makePods();
-  const errors: CniError[] = [];
-  for (const [command, pod] of [
+  return errorsOf(words, [
     ["ADD", first],
     ["ADD", second],
     ["DEL", first],
     ["GC", second],
-  ] as const) {
-    const { code, stdout } = await call(command, pod);
+  ]);
+}
+
+/** New pools that are soon full: blocks with one address, and a single block that two nodes use. */
+async function lifeInSmallPools(words?: string): Promise<readonly CniError[]> {
+  const [[first, second], [other]] = [await makePods(), await makePods()];
+  const name = (kind: string) => `${kind}-${nodes}`;
+  await server.apply(
+    listOf([
+      resource("IPPool", name("single"), { cidr: `10.51.${nodes}.0/31`, blockSize: 32, nodeSelector: "has(small)" }),
+      resource("IPPool", name("shared"), { cidr: `10.52.${nodes}.0/30`, blockSize: 30 }),
+      resource("IPPool", name("six"), { cidr: `fd51:${nodes}::/122` }),
+    ]),
+  );
+  const single = { ipv4_pools: [name("single")] };
+  const shared = { ipv4_pools: [name("shared")] };
+  await server.kubectl(["label", "node", first.node, "small=yes"]);
+  const before = await errorsOf(words, [
+    ["ADD", first, single],
+    ["ADD", second, single],
+    ["ADD", other, single],
+    ["DEL", first],
+    ["DEL", second],
+  ]);
+  await server.kubectl(["label", "node", first.node, "small-"]);
+  const after = await errorsOf(words, [
+    ["ADD", first, shared],
+    ["ADD", other, shared],
+    ["ADD", first, { ...shared, assign_ipv6: "true", ipv6_pools: [name("six")] }],
+    ["DEL", other],
+    ["DEL", first],
+  ]);
+  return [...before, ...after];
+}
+
+type Call = readonly [command: "ADD" | "DEL" | "GC", pod: Pod, ipam?: object];
+
+async function errorsOf(words: string | undefined, calls: readonly Call[]): Promise<readonly CniError[]> {
+  const errors: CniError[] = [];
+  for (const [command, pod, ipam] of calls) {
+    const { code, stdout } = await call(command, pod, ipam);
     if (code !== 0) errors.push(JSON.parse(stdout));
     if (words !== undefined && errors.at(-1)?.msg.includes(words)) break;
   }
@@ -187,7 +240,7 @@ async function makePods(): Promise<readonly [Pod, Pod]> {
   return [first, second];
 }
 
-function call(command: "ADD" | "DEL" | "GC", { name, node, uid }: Pod) {
+function call(command: "ADD" | "DEL" | "GC", { name, node, uid }: Pod, ipam: object = {}) {
   const config = {
     cniVersion: "1.1.0",
     name: "net",
@@ -195,7 +248,7 @@ function call(command: "ADD" | "DEL" | "GC", { name, node, uid }: Pod) {
     nodename: node,
     datastore_type: DATASTORE,
     kubernetes: { kubeconfig },
-    ipam: { type: identity.ipamType },
+    ipam: { type: identity.ipamType, ...ipam },
     ...(command === "GC" ? { "cni.dev/valid-attachments": [] } : {}),
   };
   return host.run([builtProgram()], {
