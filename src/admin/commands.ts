@@ -16,6 +16,7 @@ import { ipamShow } from "./ipam/show.ts";
 import { nodeCheck } from "./node/check.ts";
 import { nodeRegister } from "./node/register.ts";
 import { nodeRestore } from "./node/restore.ts";
+import { policyExplain } from "./policy/explain.ts";
 import { apiResourcesCommand } from "./resources/api-resources.ts";
 import { deleteCommand } from "./resources/delete.ts";
 import { describeCommand } from "./resources/describe.ts";
@@ -55,6 +56,12 @@ export const COMMANDS: CommandGroup = {
       name: "ipam",
       summary: "Manage IP address allocation",
       commands: [ipamShow, ipamExplain, ipamCheck, ipamGc, ipamRelease, ipamConfigure],
+    },
+    {
+      kind: "group",
+      name: "policy",
+      summary: "Explain what network policy does with a connection",
+      commands: [policyExplain],
     },
     {
       kind: "group",

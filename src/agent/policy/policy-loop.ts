@@ -1,57 +1,25 @@
-/**
- * The two sides of the policy loop: updates of the replica change the kernel's table, and what other programs change in
- * it is reverted. All work on the table is synchronous, so the two never interleave.
- */
+/** Feeds the updates of a replica to the kernel's table: the first at once, those that follow closely together. */
 import type { Update } from "../../datastore/replica.ts";
 import type { PolicyValues } from "../../policy/inputs.ts";
 import type { TableKeeper } from "./table-keeper.ts";
 
 /** Changes that come within this time after another are merged into one batch. */
 const PACE_MILLISECONDS = 10;
-/** How often it is checked whether other programs changed the table. */
-const CHECK_MILLISECONDS = 500;
 
-interface LoopMeans {
-  readonly keeper: TableKeeper;
+export interface LoopMeans {
+  readonly keeper: Pick<TableKeeper, "update">;
   /** Resolves early if the signal is aborted. */
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
   readonly signal: AbortSignal;
 }
 
-export interface UpdateMeans extends LoopMeans {
-  /** The kernel has acknowledged the update. */
-  readonly applied: (update: Update<PolicyValues>) => void;
-}
-
 /** Resolves when the updates end. Rejects if the kernel refuses the whole table: what it contains stays. */
-export async function applyUpdates(
+export async function runPolicyLoop(
   updates: AsyncIterable<Update<PolicyValues>>,
-  { keeper, wait, signal, applied }: UpdateMeans,
+  { keeper, wait, signal }: LoopMeans,
 ): Promise<void> {
-  for await (const update of updates) {
-    keeper.update(update.changes);
-    applied(update);
+  for await (const { changes } of updates) {
+    keeper.update(changes);
     await wait(PACE_MILLISECONDS, signal);
-  }
-}
-
-export interface GuardMeans extends LoopMeans {
-  /** Monotonic milliseconds. */
-  readonly elapsed: () => number;
-  /** How often the whole table is read and compared; 0 for never. */
-  readonly refreshMilliseconds: () => number;
-}
-
-/** Resolves when the signal is aborted. */
-export async function guardTable({ keeper, wait, signal, elapsed, refreshMilliseconds }: GuardMeans): Promise<void> {
-  let comparedAt = elapsed();
-  while (!signal.aborted) {
-    await wait(CHECK_MILLISECONDS, signal);
-    if (signal.aborted) return;
-    keeper.revertForeignChanges();
-    const interval = refreshMilliseconds();
-    if (interval === 0 || elapsed() - comparedAt < interval) continue;
-    comparedAt = elapsed();
-    keeper.compare();
   }
 }

@@ -78,7 +78,7 @@ function beforeRouting(judging: Judging, endpoint: HostEndpoint, direction: Dire
   for (const option of ["doNotTrack", "preDNAT"] as const) {
     if (isFailsafe(judging, direction) || (option === "doNotTrack" && isReplyOfFailsafe(judging, direction))) continue;
     const policies = policiesOf(endpoint, direction, resources).filter((policy) => hasOption(policy, option));
-    const decided = decide(packet, policies, direction, resources);
+    const { decided } = decide(packet, policies, direction, resources);
     if (decided !== undefined) return { verdict: decided[0], by: { endpoint, stage: option } };
   }
   return undefined;
@@ -96,7 +96,7 @@ function forwarded({ packet, resources }: Judging, endpoint: HostEndpoint, direc
   const policies = policiesOf(endpoint, direction, resources).filter(
     (policy) => hasOption(policy, "applyOnForward") && !isBeforeRouting(policy),
   );
-  const [verdict] = decide(packet, policies, direction, resources) ?? (["allow"] as const);
+  const [verdict] = decide(packet, policies, direction, resources).decided ?? (["allow"] as const);
   return { verdict, by: { endpoint, stage: "applyOnForward" } };
 }
 

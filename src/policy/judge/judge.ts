@@ -9,6 +9,7 @@ import { typesOf } from "../../model/policy-spec.ts";
 import { protocolNumber } from "../../model/protocols.ts";
 import { DEFAULT_TIER, type Tier } from "../../model/tier.ts";
 import type { Direction } from "../effective-rule.ts";
+import { enforcedPolicy } from "./enforced-policy.ts";
 import { criteriaOf, isSelected, type LabelCriteria, membersWith } from "./members.ts";
 import type { Packet } from "./packet.ts";
 import type { AnyEndpoint, AnyMember, AnyPolicy, PolicyResources } from "./resources.ts";
@@ -16,12 +17,22 @@ import type { AnyEndpoint, AnyMember, AnyPolicy, PolicyResources } from "./resou
 export interface Judgement {
   readonly verdict: "allow" | "deny";
   readonly reason: Reason;
-  /** The policies that apply to the endpoint in this direction, in the order of their evaluation. */
+  /** The policies that apply to the endpoint in this direction, in the order of their evaluation: tier by tier. */
   readonly policies: readonly AnyPolicy[];
+  /** The rules that left their tier undecided. */
+  readonly passes: readonly DecidingRule[];
+}
+
+/** A rule with action Allow, Deny or Pass that matches the packet. */
+export interface DecidingRule {
+  readonly kind: "rule";
+  readonly policy: AnyPolicy;
+  readonly index: number;
+  readonly rule: PolicyRule;
 }
 
 export type Reason =
-  | { readonly kind: "rule"; readonly policy: AnyPolicy; readonly index: number; readonly rule: PolicyRule }
+  | DecidingRule
   /** At least one policy of the tier applies, and no rule matches. */
   | { readonly kind: "tier default"; readonly tier: string; readonly policies: readonly AnyPolicy[] }
   | { readonly kind: "profile"; readonly profile: string; readonly index: number; readonly rule: PolicyRule }
@@ -34,9 +45,15 @@ export function judge(
   direction: Direction,
   resources: PolicyResources,
 ): Judgement {
-  const policies = policiesOf(endpoint, direction, resources).filter((policy) => !isBeforeRouting(policy));
-  const judgement = (verdict: Judgement["verdict"], reason: Reason): Judgement => ({ verdict, reason, policies });
-  const decided = decide(packet, policies, direction, resources);
+  const applying = policiesOf(endpoint, direction, resources).filter((policy) => !isBeforeRouting(policy));
+  const policies = tiersOf(applying, resources).flatMap((tier) => tier.policies);
+  const { decided, passes } = decide(packet, applying, direction, resources);
+  const judgement = (verdict: Judgement["verdict"], reason: Reason): Judgement => ({
+    verdict,
+    reason,
+    policies,
+    passes,
+  });
   if (decided !== undefined) return judgement(...decided);
   for (const name of endpoint.spec.profiles ?? []) {
     const profile = resources.profiles.find(({ metadata }) => metadata.name === name);
@@ -49,23 +66,31 @@ export function judge(
   return judgement("deny", { kind: "no profile allows it" });
 }
 
-/** `undefined`: no policy applies, or the packet passed all tiers. */
+interface TierOutcome {
+  /** `undefined`: no policy applies, or the packet passed all tiers. */
+  readonly decided?: readonly [Judgement["verdict"], Reason];
+  readonly passes: readonly DecidingRule[];
+}
+
 export function decide(
   packet: Packet,
   policies: readonly AnyPolicy[],
   direction: Direction,
   resources: PolicyResources,
-): readonly [Judgement["verdict"], Reason] | undefined {
+): TierOutcome {
+  const passes: DecidingRule[] = [];
   for (const tier of tiersOf(policies, resources)) {
-    const members = policies.filter(({ spec }) => spec.tier === tier.name);
-    const decided = firstRule(members, packet, direction, resources);
-    if (decided === "pass") continue;
-    if (decided !== undefined) return [decided.rule.action === "Allow" ? "allow" : "deny", decided];
-    if (tier.defaultAction === "Deny" && !members.some(isBeforeRouting)) {
-      return ["deny", { kind: "tier default", tier: tier.name, policies: members }];
+    const rule = firstRule(tier.policies, packet, direction, resources);
+    if (rule?.rule.action === "Pass") {
+      passes.push(rule);
+      continue;
+    }
+    if (rule !== undefined) return { decided: [rule.rule.action === "Allow" ? "allow" : "deny", rule], passes };
+    if (tier.defaultAction === "Deny" && !tier.policies.some(isBeforeRouting)) {
+      return { decided: ["deny", { kind: "tier default", tier: tier.name, policies: tier.policies }], passes };
     }
   }
-  return undefined;
+  return { passes };
 }
 
 function firstRule(
@@ -73,13 +98,12 @@ function firstRule(
   packet: Packet,
   direction: Direction,
   resources: PolicyResources,
-): Extract<Reason, { kind: "rule" }> | "pass" | undefined {
+): DecidingRule | undefined {
   for (const policy of policies) {
     for (const [index, rule] of (policy.spec[direction] ?? []).entries()) {
       const { namespace } = policy.metadata;
       if (rule.action === "Log") continue;
       if (!matches(rule, packet, { direction, namespace, own: scopeOf(policy) }, resources)) continue;
-      if (rule.action === "Pass") return "pass";
       return { kind: "rule", policy, index, rule };
     }
   }
@@ -95,6 +119,7 @@ export function policiesOf(
   const type = direction === "ingress" ? "Ingress" : "Egress";
   const all: readonly AnyPolicy[] = [...resources.networkPolicies, ...resources.globalNetworkPolicies];
   return all
+    .map(enforcedPolicy)
     .filter((policy) => typesOf(policy.spec).includes(type))
     .filter((policy) => isSelected(endpoint, scopeOf(policy), resources))
     .toSorted(comparePolicies);
@@ -125,22 +150,24 @@ function nameOf({ metadata: { name, namespace } }: AnyPolicy): string {
 
 interface JudgedTier {
   readonly name: string;
+  readonly policies: readonly AnyPolicy[];
   readonly order: number;
   readonly defaultAction: "Deny" | "Pass";
 }
 
 function tiersOf(policies: readonly AnyPolicy[], { tiers }: PolicyResources): readonly JudgedTier[] {
-  return [...new Set(policies.map(({ spec }) => spec.tier))]
-    .map((name) =>
-      judgedTier(
+  return Array.from(Map.groupBy(policies, ({ spec }) => spec.tier))
+    .map(([name, members]) => ({
+      ...tierWith(
         name,
         tiers.find(({ metadata }) => metadata.name === name),
       ),
-    )
+      policies: members,
+    }))
     .toSorted((left, right) => left.order - right.order || (left.name < right.name ? -1 : 1));
 }
 
-function judgedTier(name: string, tier: Tier | undefined): JudgedTier {
+function tierWith(name: string, tier: Tier | undefined): Omit<JudgedTier, "policies"> {
   const order = tier?.spec.order ?? (name === DEFAULT_TIER ? 1_000_000 : Number.MAX_VALUE);
   return { name, order, defaultAction: tier?.spec.defaultAction ?? "Deny" };
 }

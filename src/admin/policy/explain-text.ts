@@ -1,0 +1,73 @@
+/** The explanation as text. Pure. */
+import { formatAddress } from "../../ip/address.ts";
+import type { AppliedPolicy, ExplainedSide, Explanation } from "../../policy/judge/explain.ts";
+import type { Packet } from "../../policy/judge/packet.ts";
+import type { Context } from "../command.ts";
+import { paint } from "../paint.ts";
+import { printable } from "../printable.ts";
+import { formatTable } from "../table.ts";
+import { packetWords } from "./explain-packet.ts";
+import { type PeerPlace, titleOf } from "./explain-peer.ts";
+
+export interface ExplainedFamily extends Explanation {
+  readonly packet: Packet;
+  readonly from: PeerPlace;
+  readonly to: PeerPlace;
+}
+
+type Line = readonly [title: string, text: string];
+
+export function explanationText({ packet, from, to, verdict, sides }: ExplainedFamily, context: Context): string {
+  const { bold, green, red } = paint(context);
+  const outcome = verdict === "allow" ? green("allowed") : red("denied");
+  const head = [
+    linesOf([
+      ["Packet", packetWords(packet)],
+      ["From", placeText(from)],
+      ["To", placeText(to)],
+    ]),
+    `${"Verdict:".padEnd(12)}${bold(outcome)}\n`,
+  ].join("");
+  if (sides.length === 0) return `${head}\nNeither end is a workload: no policy applies.\n`;
+  return [head, ...sides.map((side) => sideText(side, { from, to }))].join("\n");
+}
+
+function placeText({ address, endpoint, node }: PeerPlace): string {
+  const text = formatAddress(address);
+  if (endpoint !== undefined) {
+    const { interfaceName, node: own } = endpoint.spec;
+    const place = [
+      ...(own === undefined ? [] : [`node ${own}`]),
+      ...(interfaceName === undefined ? [] : [`interface ${interfaceName}`]),
+    ];
+    return `${titleOf(endpoint)} (${[text, ...place].join(", ")})`;
+  }
+  return node === undefined ? `${text} (not a workload)` : `${text} (node ${node})`;
+}
+
+function sideText(side: ExplainedSide, ends: Pick<ExplainedFamily, "from" | "to">): string {
+  const { direction, verdict, reason, policies } = side;
+  const end = direction === "egress" ? ends.from : ends.to;
+  const name = end.endpoint === undefined ? formatAddress(end.address) : titleOf(end.endpoint);
+  const title = `${direction === "egress" ? "Egress" : "Ingress"} of ${name}: ${verdict === "allow" ? "allowed" : "denied"}`;
+  const lines: readonly Line[] = [["Because", reason], ...policyLines(policies)];
+  return `${printable(title)}\n${linesOf(lines, "  ")}`;
+}
+
+function policyLines(policies: readonly AppliedPolicy[]): readonly Line[] {
+  if (policies.length === 0) return [];
+  const rows = policies.map(({ kind, name, namespace, tier, order, outcome }, index) => [
+    `${index + 1}.`,
+    `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}`,
+    `tier ${tier}${order === undefined ? "" : `, order ${order}`}`,
+    outcome,
+  ]);
+  const [, ...lines] = formatTable(["", "", "", ""], rows).trimEnd().split("\n");
+  return lines.map((line, index) => [index === 0 ? "Policies" : "", line]);
+}
+
+function linesOf(lines: readonly Line[], indent = ""): string {
+  return lines
+    .map(([title, text]) => `${indent}${(title === "" ? "" : `${title}:`).padEnd(12)}${printable(text)}\n`)
+    .join("");
+}

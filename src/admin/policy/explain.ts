@@ -1,0 +1,105 @@
+import type { Family } from "../../ip/address.ts";
+import { formatAddress } from "../../ip/address.ts";
+import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
+import { explain } from "../../policy/judge/explain.ts";
+import { type Command, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
+import { withDatastore } from "../datastore/open.ts";
+import { reportUnreadable } from "../ipam/report-unreadable.ts";
+import { PACKET_OPTIONS, type PacketShape, packetShape, wantedFamily } from "./explain-packet.ts";
+import { commonFamilies, findPeer, type Peer, placeIn, titleOf } from "./explain-peer.ts";
+import { type ExplainedFamily, explanationText } from "./explain-text.ts";
+import { type ReadPolicy, readPolicy } from "./read-resources.ts";
+
+export const policyExplain: Command = {
+  kind: "command",
+  name: "explain",
+  summary: "Show which rule of which policy allows or denies a connection, and why",
+  description: [
+    "Evaluates the policies in the datastore for the first packet of a connection: the egress policies of its source, then the ingress",
+    "policies of its destination. Replies and later packets of an allowed connection always pass.",
+    "An address that is not that of a workload is outside the network: no policy applies on its side.",
+    "What the kernel of a node holds is not read: it follows the datastore within a second while the node agent runs.",
+  ].join("\n"),
+  options: [
+    { name: "from", value: "WORKLOAD|ADDRESS", summary: "Source: NAMESPACE/POD, a container or an address" },
+    { name: "to", value: "WORKLOAD|ADDRESS", summary: "Destination: NAMESPACE/POD, a container or an address" },
+    ...PACKET_OPTIONS,
+  ],
+  needsDatastore: true,
+  examples: [
+    {
+      command: "policy explain --from default/client --to default/web --port 80",
+      does: "Why does the connection work, or not?",
+    },
+    {
+      command: "policy explain --from 192.0.2.7 --to default/dns --protocol udp --port 53",
+      does: "The same for a client outside the network",
+    },
+    { command: "policy explain --from default/client --to default/web --protocol icmp", does: "May it be pinged?" },
+    { command: "policy explain --from default/client --to 10.0.0.5 --port 443 -o json", does: "As JSON for a script" },
+  ],
+  async run(context, given) {
+    const [from, to] = [requireValue(given, "from"), requireValue(given, "to")];
+    const shape = packetShape(given);
+    return withDatastore(context, given, async (store) => {
+      const read = await readPolicy(store);
+      const known = { endpoints: read.resources.endpoints, nodes: read.nodes };
+      const [source, destination] = [findPeer(from, known), findPeer(to, known)];
+      const families = commonFamilies(source, destination, wantedFamily(given));
+      const explained = families.map((family) => explainFamily(family, { source, destination, shape, read }));
+      context.stdout(
+        wantsJson(given)
+          ? `${JSON.stringify({ packets: explained.map(asJson) }, undefined, 2)}\n`
+          : explained.map((each) => explanationText(each, context)).join("\n"),
+      );
+      return reportUnreadable(context, read.unreadable) || EXIT_OK;
+    });
+  },
+};
+
+function requireValue({ values }: Given, name: "from" | "to"): string {
+  const value = values.get(name);
+  if (value !== undefined) return value;
+  throw new UsageError(`"--${name}" is missing: give NAMESPACE/POD, a container or an address`);
+}
+
+interface Question {
+  readonly source: Peer;
+  readonly destination: Peer;
+  readonly shape: PacketShape;
+  readonly read: ReadPolicy;
+}
+
+function explainFamily(family: Family, { source, destination, shape, read }: Question): ExplainedFamily {
+  const [from, to] = [placeIn(source, family), placeIn(destination, family)];
+  const packet = shape(from.address, to.address);
+  const node = from.endpoint?.spec.node ?? "";
+  const { verdict, sides } = explain(
+    {
+      packet,
+      source: from.endpoint,
+      destination: to.endpoint,
+      sourceNode: from.node,
+      destinationNode: to.node,
+      toHost: nodeAgentSettings(read.configurations, node).defaultEndpointToHostAction,
+    },
+    read.resources,
+  );
+  return { packet, from, to, verdict, sides };
+}
+
+function asJson({ packet, from, to, verdict, sides }: ExplainedFamily): object {
+  const place = ({ address, endpoint, node }: ExplainedFamily["from"]) => ({
+    address: formatAddress(address),
+    ...(endpoint === undefined ? {} : { workload: titleOf(endpoint), node: endpoint.spec.node }),
+    ...(node === undefined ? {} : { node }),
+  });
+  const { protocol, sourcePort, destinationPort, icmp, destination } = packet;
+  return {
+    verdict,
+    from: place(from),
+    to: place(to),
+    packet: { ipVersion: destination.family, protocol, sourcePort, destinationPort, icmp },
+    sides,
+  };
+}

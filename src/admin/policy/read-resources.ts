@@ -1,0 +1,72 @@
+/** Everything that policy depends on, from the datastore. */
+import type { Datastore } from "../../datastore/datastore.ts";
+import { readAllEntries } from "../../datastore/pages.ts";
+import { type ReadEach, readEach, type Unreadable } from "../../datastore/read-each.ts";
+import { type GlobalNetworkPolicy, globalNetworkPolicy } from "../../model/global-network-policy.ts";
+import { parseKey } from "../../model/keys.ts";
+import { NODE } from "../../model/kinds.ts";
+import { type NetworkPolicy, networkPolicy } from "../../model/network-policy.ts";
+import type { Node } from "../../model/node.ts";
+import type { NodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
+import { DEFAULT_TIER } from "../../model/tier.ts";
+import { POLICY_KINDS, type PolicyValues } from "../../policy/inputs.ts";
+import type { PolicyResources } from "../../policy/judge/resources.ts";
+
+export interface ReadPolicy {
+  readonly resources: PolicyResources;
+  readonly nodes: readonly Node[];
+  readonly configurations: readonly NodeAgentConfiguration[];
+  readonly unreadable: readonly Unreadable[];
+}
+
+export async function readPolicy(store: Datastore): Promise<ReadPolicy> {
+  const unreadable: Unreadable[] = [];
+  const read = async <Kind extends keyof PolicyValues>(kind: Kind): Promise<ReadEach<PolicyValues[Kind]>> => {
+    const { prefix, decode } = POLICY_KINDS[kind];
+    const each = readEach(await readAllEntries(store, prefix), decode);
+    unreadable.push(...each.unreadable);
+    return each;
+  };
+  const networkPolicies = await read("networkPolicies");
+  const globalNetworkPolicies = await read("globalNetworkPolicies");
+  const resources: PolicyResources = {
+    endpoints: (await read("endpoints")).readable,
+    hostEndpoints: (await read("hostEndpoints")).readable,
+    profiles: (await read("profiles")).readable,
+    networkSets: (await read("networkSets")).readable,
+    globalNetworkSets: (await read("globalNetworkSets")).readable,
+    tiers: (await read("tiers")).readable,
+    networkPolicies: [...networkPolicies.readable, ...networkPolicies.unreadable.map(closedPolicy)],
+    globalNetworkPolicies: [
+      ...globalNetworkPolicies.readable,
+      ...globalNetworkPolicies.unreadable.map(closedGlobalPolicy),
+    ],
+  };
+  const configurations = (await read("configurations")).readable;
+  const nodes = readEach(await readAllEntries(store, NODE.prefix()), ({ key, value }) => NODE.codec.read(value, key));
+  return { resources, nodes: nodes.readable, configurations, unreadable: [...unreadable, ...nodes.unreadable] };
+}
+
+/** An unreadable policy denies everything that it could concern, before all others. */
+const CLOSED = (): NetworkPolicy["spec"] => ({
+  tier: DEFAULT_TIER,
+  order: Number.NEGATIVE_INFINITY,
+  types: ["Ingress", "Egress"],
+  ingress: [{ action: "Deny" }],
+  egress: [{ action: "Deny" }],
+});
+
+function closedPolicy({ key }: Unreadable): NetworkPolicy {
+  return networkPolicy.make(nameIn(key), CLOSED());
+}
+
+function closedGlobalPolicy({ key }: Unreadable): GlobalNetworkPolicy {
+  const own = { doNotTrack: false, preDNAT: false, applyOnForward: false };
+  return globalNetworkPolicy.make(nameIn(key), { ...CLOSED(), ...own });
+}
+
+function nameIn(key: string): { readonly name: string; readonly namespace?: string } {
+  const parts = parseKey(key);
+  if (parts?.kind !== "resource") return { name: key };
+  return { name: parts.name, ...(parts.namespace === undefined ? {} : { namespace: parts.namespace }) };
+}
