@@ -22,6 +22,7 @@ export const SYSTEM_CALLS = {
   flock: [73, 32],
   geteuid: [107, 175],
   getppid: [110, 173],
+  getsockname: [51, 204],
   getsockopt: [55, 209],
   openat: [257, 56],
   ppoll: [271, 73],

@@ -1,13 +1,15 @@
 /** Enforces the policies and floating IPs of one datastore on this host until the signal is aborted. Loaded only if a network is installed. */
 import { followFloating } from "../agent/floating/follow-floating.ts";
+import { millisecondsOf } from "../agent/policy/duration.ts";
 import { openKernelTable } from "../agent/policy/kernel-table.ts";
-import { runPolicyLoop } from "../agent/policy/policy-loop.ts";
+import { applyUpdates, guardTable } from "../agent/policy/policy-loop.ts";
 import { TableKeeper } from "../agent/policy/table-keeper.ts";
 import { openDatastore } from "../datastore/open.ts";
 import { startReplica } from "../datastore/replica.ts";
 import { applyFloating } from "../firewall/apply-floating.ts";
 import type { FloatingAddress } from "../firewall/floating-addresses.ts";
 import { shareNetfilter } from "../linux/shared-netfilter.ts";
+import { nodeAgentSettings } from "../model/node-agent-configuration.ts";
 import { PolicyCompiler } from "../policy/compile/compiler.ts";
 import { POLICY_KINDS } from "../policy/inputs.ts";
 import { onceEach } from "./once-each.ts";
@@ -28,34 +30,48 @@ export async function enforcePolicy(network: PolicyNetwork, { signal, wait, log 
   const stop = AbortSignal.any([signal, ending.signal]);
   const store = await openDatastore(network.settings, { environment: process.env, warn });
   const kernel = openKernelTable();
-  const problems = onceEach(warn);
+  const lost = onceEach(warn);
+  const refused = onceEach((message) => log(message, "ERROR"));
   const replica = startReplica(store, POLICY_KINDS, {
     signal: stop,
     watches: network.settings.kind === "orchestrator" ? "per kind" : "together",
-    report: ({ message }) => problems.report(message),
+    report: ({ message }) => lost.report(message),
   });
   const { node } = network;
   const write = (addresses: readonly FloatingAddress[]) =>
     netfilter.withSocket((socket) => void applyFloating(socket, addresses));
-  const floating = followFloating(replica.updates(), { node, write, report: warn, wait, signal: stop });
   const compiler = new PolicyCompiler({ node });
-  const refused = onceEach((message) => log(message, "ERROR"));
-  const keeper = new TableKeeper({
-    compiler,
-    kernel,
-    isWanted: () => network.isPolicyRequired || compiler.policyCount > 0,
-    report: warn,
-  });
-  const update = (changes: Parameters<TableKeeper["update"]>[0]) => {
-    keeper.update(changes);
-    problems.forget();
-    for (const { title, reason } of compiler.problems) refused.report(`Policy or profile "${title}" denies: ${reason}`);
-  };
+  const isWanted = () => network.isPolicyRequired || compiler.policyCount + compiler.hostEndpointCount > 0;
+  const keeper = new TableKeeper({ compiler, kernel, isWanted, report: warn });
+  let settings = nodeAgentSettings([], node);
+  const loops = [
+    followFloating(replica.updates(), { node, write, report: warn, wait, signal: stop }),
+    applyUpdates(replica.updates(), {
+      keeper,
+      wait,
+      signal: stop,
+      applied({ snapshot }) {
+        lost.forget();
+        settings = nodeAgentSettings(
+          Array.from(snapshot.configurations, ([, value]) => value),
+          node,
+        );
+        for (const { title, reason } of compiler.problems)
+          refused.report(`Policy or profile "${title}" denies all that it selects: ${reason}`);
+      },
+    }),
+    guardTable({
+      keeper,
+      wait,
+      signal: stop,
+      elapsed: () => performance.now(),
+      refreshMilliseconds: () => millisecondsOf(settings.tablesRefreshInterval),
+    }),
+  ];
   try {
-    await runPolicyLoop(replica.updates(), { keeper: { update }, wait, signal: stop });
+    await Promise.all(loops.map((loop) => loop.finally(() => ending.abort())));
   } finally {
-    ending.abort();
-    await Promise.all([replica.ended, floating]);
+    await Promise.allSettled([...loops, replica.ended]);
     kernel.close();
     await store.close();
   }

@@ -37,3 +37,8 @@ export function setsockopt(socket: number, level: number, name: number, value: B
 export function getsockopt(socket: number, level: number, name: number, value: Bytes, length: Bytes): number {
   return systemCall("getsockopt", socket, level, name, addressOf(value), addressOf(length));
 }
+
+/** `length` is the size of the address, and after the call the number of bytes written. */
+export function getsockname(socket: number, address: Bytes, length: Bytes): number {
+  return systemCall("getsockname", socket, address, addressOf(length));
+}

@@ -27,6 +27,7 @@ const SOL_SOCKET = 1;
 const SO_SNDBUFFORCE = 32;
 const SO_RCVBUFFORCE = 33;
 const SOL_NETLINK = 270;
+const NETLINK_ADD_MEMBERSHIP = 1;
 const NETLINK_CAP_ACK = 10;
 const NETLINK_EXT_ACK = 11;
 const MSG_TRUNC = 0x20;
@@ -65,6 +66,38 @@ export function openNetlinkSocket(protocol: NetlinkProtocol): NetlinkSocket {
 
 export function closeNetlinkSocket(socket: NetlinkSocket): void {
   closeFile(socket.fd);
+}
+
+/** The address of the socket, which messages about its changes carry. The kernel assigns it with the first message. */
+export function portOf(socket: NetlinkSocket): number {
+  const address = new Uint32Array(3);
+  if (libc.getsockname(socket.fd, address, Uint32Array.of(address.byteLength)) === 0) return address[1] ?? 0;
+  throw new KernelError("read the address of a netlink socket", libc.lastErrno());
+}
+
+/** From now on the socket gets the messages that the kernel sends to this group, as many as fit into the buffer. */
+export function joinGroup(socket: NetlinkSocket, group: number, bufferBytes: number): void {
+  setOption(socket, SOL_SOCKET, SO_RCVBUFFORCE, Int32Array.of(bufferBytes));
+  // A socket without an address would get nothing.
+  const address = Uint32Array.of(AF_NETLINK, 0, 0);
+  if (libc.bind(socket.fd, address, address.byteLength) !== 0)
+    throw new KernelError(`bind a netlink socket (${socket.protocol})`, libc.lastErrno());
+  setOption(socket, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, Int32Array.of(group));
+}
+
+/** Reads what has arrived for a socket that joined a group. Returns `lost` if messages did not fit into its buffer. */
+export function drain(socket: NetlinkSocket, onMessage: OnMessage): "complete" | "lost" {
+  let outcome: "complete" | "lost" = "complete";
+  for (;;) {
+    try {
+      const messages = receive(socket);
+      while (messages.next()) onMessage(messages);
+    } catch (error) {
+      if (isKernelError(error, "EAGAIN")) return outcome;
+      if (!isKernelError(error, "ENOBUFS")) throw error;
+      outcome = "lost";
+    }
+  }
 }
 
 /** Called with each message of a reply; must copy what it keeps. */

@@ -5,6 +5,7 @@ import { resourceKey } from "../../src/model/keys.ts";
 import { networkPolicy } from "../../src/model/network-policy.ts";
 import { type Agent, launchAgent } from "../agent/agent.ts";
 import { hasEtcd } from "../support/etcd.ts";
+import { startEtcdOnHost } from "../support/etcd-on-host.ts";
 import { hostProblem } from "../support/host.ts";
 import { askTcp, serveTcp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
@@ -95,5 +96,56 @@ for (const { kind, problem } of STORES) {
       await agent.signal("TERM");
       expect([await agent.ended, await connections()]).toEqual([0, ["silence", "server"]]);
     });
+
+    test("what another program changes in the table, or with all others, is reverted", async () => {
+      await site.store.put([policyAllowing(`${client.addresses[0]}/32`)]);
+      await site.host.must(["nft", "add table inet other; add chain inet other kept"]);
+      agent = launchAgent(site.host);
+      await untilConnections("server", "silence");
+      const before = await table();
+      for (const edit of [
+        `flush chain inet ${identity.policyTable} to_workload`,
+        `add chain inet ${identity.policyTable} foreign`,
+        `delete table inet ${identity.policyTable}`,
+      ]) {
+        await site.host.must(["nft", edit]);
+        await pollUntil(async () => withoutCounters(await table()) === withoutCounters(before), `reverted: ${edit}`);
+        expect(await connections()).toEqual(["server", "silence"]);
+      }
+      expect(agent.log()).toContain('it was changed by "nft" (process');
+      expect(await site.host.must(["nft", "list table inet other"])).toContain("chain kept");
+
+      await site.host.must(["nft", "flush ruleset"]);
+      await pollUntil(async () => withoutCounters(await table()) === withoutCounters(before), "reverted: flush");
+      const repairs = [...agent.log().matchAll(/again: /g)].length;
+      await site.store.put([policyAllowing(`${client.addresses[1]}/128`)]);
+      await untilConnections("silence", "server");
+      await site.store.put([policyAllowing(`${client.addresses[0]}/32`)]);
+      await untilConnections("server", "silence");
+      // Its own changes are not foreign.
+      expect([...agent.log().matchAll(/again: /g)]).toHaveLength(repairs);
+      await agent.signal("TERM");
+      await agent.ended;
+    });
+
+    if (kind === "etcd") {
+      test("without a datastore an agent starts, and leaves the rules as they are", async () => {
+        await site.host.must(["sh", "-c", "kill -KILL $(busybox pidof etcd)"]);
+        agent = launchAgent(site.host);
+        await pollUntil(() => agent.log().includes("[WARNING]"), "the agent to report the datastore");
+        expect(await connections()).toEqual(["server", "silence"]);
+        await agent.signal("KILL");
+        expect([await agent.ended, await connections()]).toEqual([137, ["server", "silence"]]);
+
+        agent = launchAgent(site.host);
+        await startEtcdOnHost(site.host);
+        await site.store.put([policyAllowing(`${client.addresses[1]}/128`)]);
+        await untilConnections("silence", "server");
+      });
+    }
   });
+}
+
+function withoutCounters(listing: string): string {
+  return listing.replaceAll(/counter packets \d+ bytes \d+/g, "counter");
 }

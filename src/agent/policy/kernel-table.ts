@@ -1,11 +1,13 @@
 /** The policy table in the kernel: replaced as a whole, or changed by what differs. Each in one batch, all or nothing. */
 import { POLICY_TABLE } from "../../firewall/policy-table.ts";
 import { identity } from "../../identity.ts";
-import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
-import { type Refusal, tryCommit } from "../../linux/nftables/commit.ts";
+import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket, portOf } from "../../linux/netlink-socket.ts";
+import { type Refusal, readGeneration, tryCommit } from "../../linux/nftables/commit.ts";
+import { type Noticed, TableMonitor } from "../../linux/nftables/monitor.ts";
 import type { NftChange } from "../../linux/nftables/ruleset.ts";
 import type { DesiredTable, TableDelta } from "../../policy/table/desired-table.ts";
 import { tableChanges, wholeTable } from "../../policy/table/table-changes.ts";
+import { findDifference } from "./table-difference.ts";
 
 const COMMENT = `written by ${identity.nodeAgent}, which reverts other changes`;
 
@@ -16,6 +18,10 @@ export interface KernelTable {
   change(table: DesiredTable, delta: TableDelta): Refusal | undefined;
   /** From then on all packets pass. */
   remove(): void;
+  /** What other programs changed in the table since the last call. */
+  notice(): Noticed;
+  /** How the kernel's table differs from this one; `undefined` if it does not. Reads all of it. */
+  difference(table: DesiredTable): string | undefined;
   close(): void;
 }
 
@@ -25,10 +31,19 @@ export function openKernelTable(): KernelTable {
 }
 
 class NetfilterTable implements KernelTable {
+  private monitor: TableMonitor | undefined;
+  /** Something was changed just before the monitor began to listen: perhaps this table. */
+  private mayHaveMissed = false;
+
   constructor(private readonly socket: NetlinkSocket) {}
 
   replace(table: DesiredTable): void {
+    // The messages about all that follows would not fit into its buffer.
+    this.stopListening();
+    const generation = readGeneration(this.socket);
     this.commit(wholeTable(POLICY_TABLE, table, COMMENT));
+    this.monitor = new TableMonitor(POLICY_TABLE, portOf(this.socket));
+    this.mayHaveMissed = readGeneration(this.socket) !== generation + 1;
   }
 
   change(table: DesiredTable, delta: TableDelta): Refusal | undefined {
@@ -37,6 +52,7 @@ class NetfilterTable implements KernelTable {
   }
 
   remove(): void {
+    this.stopListening();
     // The first step makes the second succeed if there is no table.
     this.commit([
       { kind: "add-table", table: POLICY_TABLE },
@@ -44,8 +60,25 @@ class NetfilterTable implements KernelTable {
     ]);
   }
 
+  notice(): Noticed {
+    const noticed = this.monitor?.read() ?? { kind: "nothing" };
+    if (noticed.kind !== "nothing" || !this.mayHaveMissed) return noticed;
+    this.mayHaveMissed = false;
+    return { kind: "unknown" };
+  }
+
+  difference(table: DesiredTable): string | undefined {
+    return findDifference(this.socket, table);
+  }
+
   close(): void {
+    this.stopListening();
     closeNetlinkSocket(this.socket);
+  }
+
+  private stopListening(): void {
+    this.monitor?.close();
+    this.monitor = undefined;
   }
 
   private commit(changes: readonly NftChange[]): void {

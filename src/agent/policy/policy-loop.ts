@@ -1,25 +1,57 @@
-/** Feeds the updates of a replica to the kernel's table: the first at once, those that follow closely together. */
+/**
+ * The two sides of the policy loop: updates of the replica change the kernel's table, and what other programs change in
+ * it is reverted. All work on the table is synchronous, so the two never interleave.
+ */
 import type { Update } from "../../datastore/replica.ts";
 import type { PolicyValues } from "../../policy/inputs.ts";
 import type { TableKeeper } from "./table-keeper.ts";
 
 /** Changes that come within this time after another are merged into one batch. */
 const PACE_MILLISECONDS = 10;
+/** How often it is checked whether other programs changed the table. */
+const CHECK_MILLISECONDS = 500;
 
-export interface LoopMeans {
-  readonly keeper: Pick<TableKeeper, "update">;
+interface LoopMeans {
+  readonly keeper: TableKeeper;
   /** Resolves early if the signal is aborted. */
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
   readonly signal: AbortSignal;
 }
 
+export interface UpdateMeans extends LoopMeans {
+  /** The kernel has acknowledged the update. */
+  readonly applied: (update: Update<PolicyValues>) => void;
+}
+
 /** Resolves when the updates end. Rejects if the kernel refuses the whole table: what it contains stays. */
-export async function runPolicyLoop(
+export async function applyUpdates(
   updates: AsyncIterable<Update<PolicyValues>>,
-  { keeper, wait, signal }: LoopMeans,
+  { keeper, wait, signal, applied }: UpdateMeans,
 ): Promise<void> {
-  for await (const { changes } of updates) {
-    keeper.update(changes);
+  for await (const update of updates) {
+    keeper.update(update.changes);
+    applied(update);
     await wait(PACE_MILLISECONDS, signal);
+  }
+}
+
+export interface GuardMeans extends LoopMeans {
+  /** Monotonic milliseconds. */
+  readonly elapsed: () => number;
+  /** How often the whole table is read and compared; 0 for never. */
+  readonly refreshMilliseconds: () => number;
+}
+
+/** Resolves when the signal is aborted. */
+export async function guardTable({ keeper, wait, signal, elapsed, refreshMilliseconds }: GuardMeans): Promise<void> {
+  let comparedAt = elapsed();
+  while (!signal.aborted) {
+    await wait(CHECK_MILLISECONDS, signal);
+    if (signal.aborted) return;
+    keeper.revertForeignChanges();
+    const interval = refreshMilliseconds();
+    if (interval === 0 || elapsed() - comparedAt < interval) continue;
+    comparedAt = elapsed();
+    keeper.compare();
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { KernelError } from "../../linux/kernel-error.ts";
+import type { Noticed } from "../../linux/nftables/monitor.ts";
 import { PolicyCompiler } from "../../policy/compile/compiler.ts";
 import type { PolicyChanges } from "../../policy/inputs.ts";
 import type { KernelTable } from "./kernel-table.ts";
@@ -17,7 +18,14 @@ const NOTHING: PolicyChanges = {
   configurations: [],
 };
 
-function keeperOf({ refusing = (): boolean => false, isWanted = (): boolean => true } = {}) {
+interface Imitation {
+  readonly refusing?: () => boolean;
+  readonly isWanted?: () => boolean;
+  readonly noticed?: Noticed;
+  readonly difference?: string;
+}
+
+function keeperOf({ refusing = () => false, isWanted = () => true, noticed, difference }: Imitation = {}) {
   const calls: string[] = [];
   const reports: string[] = [];
   const kernel: KernelTable = {
@@ -27,6 +35,11 @@ function keeperOf({ refusing = (): boolean => false, isWanted = (): boolean => t
       return refusing() ? { error: new KernelError("add an element", 2) } : undefined;
     },
     remove: () => void calls.push("remove"),
+    notice: () => noticed ?? { kind: "nothing" },
+    difference: () => {
+      calls.push("compare");
+      return difference;
+    },
     close: () => {},
   };
   const compiler = new PolicyCompiler({ node: "node-1" });
@@ -63,5 +76,28 @@ describe("TableKeeper", () => {
     keeper.update(NOTHING);
 
     expect(calls).toEqual(["remove", "replace"]);
+  });
+
+  test("reverts what another program changed, and names it", () => {
+    const { keeper, calls, reports } = keeperOf({ noticed: { kind: "changed", by: '"nft" (process 7)' } });
+    keeper.revertForeignChanges();
+    keeper.update(NOTHING);
+    keeper.revertForeignChanges();
+
+    expect(calls).toEqual(["replace", "replace"]);
+    expect(reports).toEqual([expect.stringContaining('"nft" (process 7)')]);
+  });
+
+  test.each([
+    [undefined, ["replace", "compare", "compare"]],
+    ['chain "a" is missing', ["replace", "compare", "replace", "compare", "replace"]],
+  ])("compares the table if messages were lost and when it is due; difference: %p", (difference, expected) => {
+    const { keeper, calls } = keeperOf({ noticed: { kind: "unknown" }, ...(difference && { difference }) });
+    keeper.compare();
+    keeper.update(NOTHING);
+    keeper.revertForeignChanges();
+    keeper.compare();
+
+    expect(calls).toEqual(expected);
   });
 });

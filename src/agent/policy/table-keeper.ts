@@ -38,6 +38,26 @@ export class TableKeeper {
     }
   }
 
+  /** Undoes what other programs changed in the table. */
+  revertForeignChanges(): void {
+    if (this.state !== "present") return;
+    const noticed = this.means.kernel.notice();
+    if (noticed.kind === "unknown") this.compare();
+    if (noticed.kind === "changed") this.repair(`it was changed by ${noticed.by}`);
+  }
+
+  /** Reads the whole table, and writes it again if it differs. */
+  compare(): void {
+    if (this.state !== "present") return;
+    const difference = this.means.kernel.difference(this.means.compiler.table);
+    if (difference !== undefined) this.repair(difference);
+  }
+
+  private repair(reason: string): void {
+    this.means.report(`Writing the whole policy table again: ${reason}`);
+    this.replace();
+  }
+
   /** Returns `false` if the kernel refused it. */
   private change(delta: TableDelta): boolean {
     const { compiler, kernel, report } = this.means;

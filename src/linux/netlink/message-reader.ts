@@ -20,6 +20,8 @@ export class MessageCursor {
   type = 0;
   flags = 0;
   sequence = 0;
+  /** The address of the socket that asked for it, or whose change the message is about. */
+  port = 0;
   /** Where the payload starts and ends. */
   start = 0;
   end = 0;
@@ -37,6 +39,7 @@ export class MessageCursor {
     this.type = this.view.getUint16(this.#next + 4, true);
     this.flags = this.view.getUint16(this.#next + 6, true);
     this.sequence = this.view.getUint32(this.#next + 8, true);
+    this.port = this.view.getUint32(this.#next + 12, true);
     this.start = this.#next + HEADER_LENGTH;
     this.end = this.#next + length;
     this.#next += aligned(length);

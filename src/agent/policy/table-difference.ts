@@ -1,0 +1,53 @@
+/**
+ * Compares the policy table in the kernel with the desired one: chains, the rules of each chain by their comments, sets
+ * and their elements. Does not compare the instructions of rules: a rule that was replaced by another with the same
+ * comment is not found.
+ */
+import { POLICY_TABLE } from "../../firewall/policy-table.ts";
+import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
+import { listChains, listElements, listRuleHeads, listSets } from "../../linux/nftables/read.ts";
+import type { NftElement } from "../../linux/nftables/set.ts";
+import type { DesiredTable } from "../../policy/table/desired-table.ts";
+
+/** The first difference, in words. */
+export function findDifference(socket: NetlinkSocket, table: DesiredTable): string | undefined {
+  return (
+    differenceOfNames("chain", new Set(listChains(socket, POLICY_TABLE).map(({ name }) => name)), table.chains) ??
+    differenceOfRules(socket, table) ??
+    differenceOfNames("set", new Set(listSets(socket, POLICY_TABLE).map(({ name }) => name)), table.sets) ??
+    differenceOfElements(socket, table)
+  );
+}
+
+function differenceOfNames(
+  kind: string,
+  found: ReadonlySet<string>,
+  wanted: ReadonlyMap<string, unknown>,
+): string | undefined {
+  for (const name of wanted.keys()) if (!found.has(name)) return `${kind} "${name}" is missing`;
+  for (const name of found) if (!wanted.has(name)) return `${kind} "${name}" was added`;
+  return undefined;
+}
+
+function differenceOfRules(socket: NetlinkSocket, { chains }: DesiredTable): string | undefined {
+  const found = Map.groupBy(listRuleHeads(socket, POLICY_TABLE), ({ chain }) => chain);
+  for (const [name, { rules }] of chains) {
+    const comments = (found.get(name) ?? []).map(({ comment }) => comment);
+    if (comments.length !== rules.length || rules.some(({ comment }, index) => comment !== comments[index]))
+      return `the rules of chain "${name}" were changed`;
+  }
+  return undefined;
+}
+
+function differenceOfElements(socket: NetlinkSocket, { sets }: DesiredTable): string | undefined {
+  for (const [name, { elements }] of sets) {
+    const found = new Set(listElements(socket, POLICY_TABLE, name).map(keyText));
+    if (found.size !== elements.size || elements.values().some((element) => !found.has(keyText(element))))
+      return `the elements of set "${name}" were changed`;
+  }
+  return undefined;
+}
+
+function keyText({ key, interval }: NftElement): string {
+  return interval === "end" ? `${key.toHex()}-` : key.toHex();
+}

@@ -1,0 +1,106 @@
+/** The policy table in a real kernel: changes of random clusters, and those of other programs. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { type KernelTable, openKernelTable } from "../../src/agent/policy/kernel-table.ts";
+import { POLICY_TABLE } from "../../src/firewall/policy-table.ts";
+import { closeNetlinkSocket, openNetlinkSocket } from "../../src/linux/netlink-socket.ts";
+import { commit } from "../../src/linux/nftables/commit.ts";
+import { PolicyCompiler } from "../../src/policy/compile/compiler.ts";
+import { insideNetns } from "../support/namespace-sockets.ts";
+import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
+import { changesBetween, NO_RESOURCES } from "../support/policy-changes.ts";
+import { proofSize } from "../support/proof-size.ts";
+import { clusters, LOCAL_NODE } from "../support/random-cluster.ts";
+
+const area = new NetnsArea("policytable");
+const able = canMakeNetns && Bun.which("nft") !== null;
+const why = able ? "" : " (skipped: needs root, ip, nsenter and nft)";
+
+describe.skipIf(!able)(`the policy table in a private namespace${why}`, () => {
+  let place: TestNetns;
+  let kernel: KernelTable;
+  beforeAll(() => area.sweep());
+  afterAll(() => area.sweep());
+  beforeEach(() => {
+    place = area.create();
+    kernel = insideNetns(place.path, openKernelTable);
+  });
+  afterEach(() => {
+    kernel.close();
+    area.delete(place);
+  });
+
+  const replace = (compiler: PolicyCompiler) => insideNetns(place.path, () => void kernel.replace(compiler.table));
+  const nft = (command: string) => runIn(place, ["nft", command]);
+
+  test("is what the compiler says after every change of random clusters, and own changes are not foreign", () => {
+    fc.assert(
+      fc.property(fc.array(clusters, { minLength: 2, maxLength: 4 }), (states) => {
+        const compiler = new PolicyCompiler({ node: LOCAL_NODE });
+        compiler.takeDelta();
+        replace(compiler);
+        let before = NO_RESOURCES;
+        for (const state of states) {
+          compiler.update(changesBetween(before, state));
+          expect(kernel.change(compiler.table, compiler.takeDelta())).toBeUndefined();
+          expect([kernel.difference(compiler.table), kernel.notice()]).toEqual([undefined, { kind: "nothing" }]);
+          before = state;
+        }
+        replace(compiler);
+        expect(kernel.difference(compiler.table)).toBeUndefined();
+      }),
+      { numRuns: proofSize({ everyDay: 30, soak: 1_000 }) },
+    );
+  });
+
+  const { family, name } = POLICY_TABLE;
+  const table = `${family} ${name}`;
+  test.each([
+    [`flush chain ${table} to_workload`, "rules of chain"],
+    [`add rule ${table} to_workload accept`, "rules of chain"],
+    [`add chain ${table} foreign`, '"foreign" was added'],
+    [`add set ${table} foreign { type ipv4_addr; }`, '"foreign" was added'],
+    [`add element ${table} workloads_to { "vend1" : drop }`, "elements of set"],
+    [`delete table ${table}`, "is missing"],
+    ["flush ruleset", "is missing"],
+  ])("notices %p, and finds the difference", (command, difference) => {
+    const compiler = new PolicyCompiler({ node: LOCAL_NODE });
+    replace(compiler);
+    expect([kernel.notice(), kernel.difference(compiler.table)]).toEqual([{ kind: "nothing" }, undefined]);
+    nft(command);
+
+    expect(kernel.difference(compiler.table)).toContain(difference);
+    expect(kernel.notice()).toEqual({ kind: "changed", by: expect.stringMatching(/^"nft" \(process \d+\)$/) });
+    expect(kernel.notice()).toEqual({ kind: "nothing" });
+  });
+
+  test("does not notice changes of other tables", () => {
+    replace(new PolicyCompiler({ node: LOCAL_NODE }));
+    nft(
+      `add table ip ${name}; add chain ip ${name} a; add table inet other; add chain inet other b; delete table inet other`,
+    );
+
+    expect(kernel.notice()).toEqual({ kind: "nothing" });
+  });
+
+  test("knows that it may have missed something if more was changed than fits into its buffer", () => {
+    replace(new PolicyCompiler({ node: LOCAL_NODE }));
+    const other = { family: "ip", name: "other" } as const;
+    const elements = Array.from({ length: 60_000 }, (_, index) => ({
+      key: Uint8Array.of(10, 1, index >> 8, index & 255),
+    }));
+    const socket = insideNetns(place.path, () => openNetlinkSocket("netfilter"));
+    for (let count = 0; count < 4; count++) {
+      commit(socket, [
+        { kind: "add-table", table: other },
+        { kind: "delete-table", table: other },
+        { kind: "add-table", table: other },
+        { kind: "add-set", table: other, set: { name: "many", key: ["ipv4_addr"] } },
+        { kind: "add-elements", table: other, set: "many", elements },
+      ]);
+    }
+    closeNetlinkSocket(socket);
+
+    expect(kernel.notice().kind).toBe("unknown");
+  });
+});
