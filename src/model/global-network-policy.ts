@@ -23,7 +23,7 @@ export const globalNetworkPolicy = defineResource({
   namespaced: false,
   spec: v.optional(specSchema, {}),
   complete: (spec): GlobalNetworkPolicySpec => spec,
-  check: (spec, metadata) => [...checkPolicy(spec, metadata), ...checkHostOptions(spec)],
+  check: (spec, metadata) => [...checkPolicy(spec, metadata, "global"), ...checkHostOptions(spec)],
 });
 
 /** Both options act before a packet is known to be for the host or to be forwarded. */

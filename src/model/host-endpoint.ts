@@ -1,7 +1,7 @@
 /** HostEndpoint: an interface of a host, or all of them, that policies apply to. */
 import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
-import { endpointPort } from "./endpoint-port.ts";
+import { checkEndpointPorts, hostEndpointPort } from "./endpoint-port.ts";
 import { addressField } from "./fields.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
@@ -14,7 +14,7 @@ const specSchema = v.object({
   interfaceName: v.exactOptional(v.string()),
   expectedIPs: v.exactOptional(v.array(addressField)),
   profiles: v.exactOptional(v.array(v.string())),
-  ports: v.exactOptional(v.array(endpointPort)),
+  ports: v.exactOptional(v.array(hostEndpointPort)),
 });
 
 export type HostEndpointSpec = Readonly<v.InferOutput<typeof specSchema>>;
@@ -31,7 +31,7 @@ export const hostEndpoint = defineResource({
 
 const INTERFACE_NAME = /^[a-zA-Z0-9_.-]{1,15}$/;
 
-function checkHostEndpoint({ node, interfaceName, expectedIPs = [] }: HostEndpointSpec): readonly Problem[] {
+function checkHostEndpoint({ node, interfaceName, expectedIPs = [], ports }: HostEndpointSpec): readonly Problem[] {
   const problems: Problem[] = [];
   if (!node) problems.push({ path: "spec.node", value: node, message: "is missing; add the name of the host's node" });
   if (interfaceName === undefined && expectedIPs.length === 0) {
@@ -42,5 +42,5 @@ function checkHostEndpoint({ node, interfaceName, expectedIPs = [] }: HostEndpoi
     const message = `is not an interface name; use 1 to 15 letters, digits, "_", "." or "-", or "${ALL_INTERFACES}"`;
     problems.push({ path: "spec.interfaceName", value: interfaceName, message });
   }
-  return problems;
+  return [...problems, ...checkEndpointPorts(ports)];
 }

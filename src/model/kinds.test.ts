@@ -10,7 +10,10 @@ import { defineResource } from "./resource.ts";
 import { quoteSequenceNumbers } from "./sequence-numbers.ts";
 
 /** The least a user must write, by kind. */
-const SMALLEST: Readonly<Record<string, object>> = { IPPool: { cidr: "10.0.0.0/16" } };
+const SMALLEST: Readonly<Record<string, object>> = {
+  IPPool: { cidr: "10.0.0.0/16" },
+  HostEndpoint: { node: "n", interfaceName: "*" },
+};
 
 describe("PUBLIC_KINDS", () => {
   test("has no name that belongs to two kinds", () => {
@@ -22,7 +25,7 @@ describe("PUBLIC_KINDS", () => {
   test.each(PUBLIC_KINDS.map((row) => [row.kind, row] as const))(
     "%s: the smallest document survives decode, write and read",
     (kind, row) => {
-      const name = row.codec.onlyName ?? "a";
+      const name = row.codec.onlyName ?? "default";
       const metadata = row.namespaced ? { name, namespace: "ns" } : { name };
       const decoded = row.codec.decode({
         apiVersion: row.codec.apiVersion,

@@ -89,7 +89,7 @@ export const ENDPOINT: PublicKind<WorkloadEndpoint> = publicKind(workloadEndpoin
   "weps",
 ]);
 
-export const NETWORK_POLICY: PublicKind<NetworkPolicy> = publicKind(networkPolicy, "networkpolicies", ["np", "netpol"]);
+export const NETWORK_POLICY: PublicKind<NetworkPolicy> = publicKind(networkPolicy, "networkpolicies", ["np"]);
 
 export const GLOBAL_NETWORK_POLICY: PublicKind<GlobalNetworkPolicy> = publicKind(
   globalNetworkPolicy,
@@ -121,6 +121,13 @@ export const PUBLIC_KINDS: readonly PublicKind[] = [
   NODE,
   PROFILE,
   ENDPOINT,
+  NETWORK_POLICY,
+  GLOBAL_NETWORK_POLICY,
+  NETWORK_SET,
+  GLOBAL_NETWORK_SET,
+  TIER,
+  HOST_ENDPOINT,
+  NODE_AGENT_CONFIGURATION,
 ];
 
 export const INTERNAL_KINDS: readonly InternalKind[] = [

@@ -15,5 +15,5 @@ export const networkPolicy = defineResource({
   namespaced: true,
   spec: v.optional(specSchema, {}),
   complete: (spec): NetworkPolicySpec => spec,
-  check: checkPolicy,
+  check: (spec, metadata) => checkPolicy(spec, metadata, "namespaced"),
 });

@@ -8,10 +8,10 @@ import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
 const NOT_A_PORT = "is not a port; use a whole number from 1 to 65535";
-const port = v.pipe(v.number(), v.integer(NOT_A_PORT), v.minValue(1, NOT_A_PORT), v.maxValue(65_535, NOT_A_PORT));
+const portNumber = v.pipe(v.number(), v.integer(NOT_A_PORT), v.minValue(1, NOT_A_PORT), v.maxValue(65_535, NOT_A_PORT));
 const hostPort = v.object({
   protocol: v.optional(v.picklist(["TCP", "UDP", "tcp", "udp"]), "TCP"),
-  port,
+  port: portNumber,
 });
 const seconds = v.pipe(
   v.string(),
@@ -24,10 +24,10 @@ const specSchema = v.object({
   failsafeOutboundHostPorts: v.exactOptional(v.array(hostPort)),
   healthEnabled: v.exactOptional(v.boolean()),
   healthHost: v.exactOptional(v.string()),
-  healthPort: v.exactOptional(port),
+  healthPort: v.exactOptional(portNumber),
   prometheusMetricsEnabled: v.exactOptional(v.boolean()),
   prometheusMetricsHost: v.exactOptional(v.string()),
-  prometheusMetricsPort: v.exactOptional(port),
+  prometheusMetricsPort: v.exactOptional(portNumber),
   tablesRefreshInterval: v.exactOptional(seconds),
 });
 
@@ -44,7 +44,7 @@ export const nodeAgentConfiguration = defineResource({
   spec: v.optional(specSchema, {}),
   complete: (spec): NodeAgentConfigurationSpec => spec,
   check: (_, { name }): readonly Problem[] => {
-    if (name === OF_ALL_NODES || name.startsWith(OF_ONE_NODE)) return [];
+    if (name === OF_ALL_NODES || (name.startsWith(OF_ONE_NODE) && name !== OF_ONE_NODE)) return [];
     const message = `applies to no node; use "${OF_ALL_NODES}" for all nodes, or "${OF_ONE_NODE}${name}" for the node of that name`;
     return [{ path: "metadata.name", value: name, message }];
   },

@@ -1,35 +1,39 @@
 /**
  * One rule of a policy or a profile: what it matches and its action.
  * All criteria of a rule must match; in a list, at least one member must.
+ *
+ * Unknown fields of a stored rule are kept: they may be criteria of a newer release, without which the rule would match
+ * more than its author wants (`unknownCriterion`).
  */
 import * as v from "valibot";
 import { prefixOrAddressField, selectorField } from "./fields.ts";
 import { nameMap } from "./name-map.ts";
 import { PROTOCOL_NAMES } from "./protocols.ts";
+import { findUnknownFields } from "./shape.ts";
 
-const PORT_RANGE = /^(\d{1,5}):(\d{1,5})$/;
-const PORT_NAME = /^[a-zA-Z0-9_.-]{1,128}$/;
+/** `443` or `1000:2000`. */
+const PORT_RANGE = /^(\d{1,5})(?::(\d{1,5}))?$/;
+/** Not digits alone, which are a number. */
+const PORT_NAME = /^(?=.*[^0-9])[a-zA-Z0-9_.-]{1,128}$/;
 const LAST_PORT = 65_535;
 
-const port = v.union([v.number(), v.string()]);
-
 /** A number, a range `1000:2000`, or the name of a port of the endpoint. */
-const portField = v.pipe(
-  port,
+export const portField = v.pipe(
+  v.union([v.number(), v.string()]),
   v.check(isPort, 'is not a port; use a number from 0 to 65535, a range like "1000:2000", or a name'),
 );
 
-const protocolField = v.pipe(
+export const protocolField = v.pipe(
   v.union([v.number(), v.string()]),
   v.check(isProtocol, "is not a protocol; use TCP, UDP, ICMP, ICMPv6, SCTP, UDPLite or a number from 1 to 255"),
 );
 
-const icmpField = v.object({
+const icmpField = v.looseObject({
   type: v.exactOptional(wholeNumber(0, 254)),
   code: v.exactOptional(wholeNumber(0, 255)),
 });
 
-const entityRule = v.object({
+const entityRule = v.looseObject({
   nets: v.exactOptional(v.array(prefixOrAddressField)),
   notNets: v.exactOptional(v.array(prefixOrAddressField)),
   selector: v.exactOptional(selectorField),
@@ -38,12 +42,15 @@ const entityRule = v.object({
   ports: v.exactOptional(v.array(portField)),
   notPorts: v.exactOptional(v.array(portField)),
   serviceAccounts: v.exactOptional(
-    v.object({ names: v.exactOptional(v.array(v.string())), selector: v.exactOptional(selectorField) }),
+    v.looseObject({ names: v.exactOptional(v.array(v.string())), selector: v.exactOptional(selectorField) }),
   ),
-  services: v.exactOptional(v.object({ name: v.string(), namespace: v.exactOptional(v.string()) })),
+  services: v.exactOptional(v.looseObject({ name: v.string(), namespace: v.exactOptional(v.string()) })),
 });
 
-export const ruleSchema = v.object({
+/** Known, so that it is refused by its name. */
+export const httpField = nameMap(v.unknown());
+
+export const ruleSchema = v.looseObject({
   action: v.picklist(["Allow", "Deny", "Log", "Pass"]),
   ipVersion: v.exactOptional(v.picklist([4, 6])),
   protocol: v.exactOptional(protocolField),
@@ -52,12 +59,17 @@ export const ruleSchema = v.object({
   notICMP: v.exactOptional(icmpField),
   source: v.exactOptional(entityRule),
   destination: v.exactOptional(entityRule),
-  http: v.exactOptional(nameMap(v.unknown())),
+  http: v.exactOptional(httpField),
   metadata: v.exactOptional(v.object({ annotations: v.exactOptional(nameMap(v.string())) })),
 });
 
 export type EntityRule = Readonly<v.InferOutput<typeof entityRule>>;
 export type PolicyRule = Readonly<v.InferOutput<typeof ruleSchema>>;
+
+/** The path of the first field that this release does not know: `source.domains`. */
+export function unknownCriterion(rule: PolicyRule): string | undefined {
+  return findUnknownFields(ruleSchema, rule)[0]?.path;
+}
 
 function isProtocol(value: number | string): boolean {
   if (typeof value === "number") return Number.isInteger(value) && value >= 1 && value <= 255;
@@ -66,8 +78,8 @@ function isProtocol(value: number | string): boolean {
 
 function isPort(value: number | string): boolean {
   if (typeof value === "number") return Number.isInteger(value) && value >= 0 && value <= LAST_PORT;
-  const range = PORT_RANGE.exec(value);
-  if (range) return Number(range[1]) <= Number(range[2]) && Number(range[2]) <= LAST_PORT;
+  const [, first, last = first] = PORT_RANGE.exec(value) ?? [];
+  if (first !== undefined) return Number(first) <= Number(last) && Number(last) <= LAST_PORT;
   return PORT_NAME.test(value);
 }
 

@@ -5,77 +5,101 @@ import type { Problem } from "./problem.ts";
 import { protocolNumber } from "./protocols.ts";
 
 const WITH_PORTS: ReadonlySet<number> = new Set([6, 17, 132]);
-const ICMP = { 4: 1, 6: 58 } as const;
+const ICMP: ReadonlySet<number> = new Set([1, 58]);
 
-/** `path`: that of the list, for example `spec.ingress`. */
-export function checkRules(rules: readonly PolicyRule[] | undefined, path: string): readonly Problem[] {
-  return (rules ?? []).flatMap((rule, index) => checkRule(rule, `${path}[${index}]`));
+/** The CRDs have rules with the same messages. */
+export const RULE_MESSAGES = {
+  http: "is not supported: rules match addresses, protocols and ports only; remove it",
+  icmpType: "has no type; add the type of the messages, for example 8",
+  icmpProtocol: 'needs "protocol" to be ICMP or ICMPv6; add it',
+  ports: 'needs "protocol" to be TCP, UDP or SCTP; add it',
+  serviceNamespace: "has no namespace; add the namespace of the service",
+  pass: "is not allowed in a profile, which is evaluated after all tiers; use Allow or Deny",
+} as const;
+
+/** The fields that a match of a service excludes. */
+export const EXCLUDED_BY_SERVICES = [
+  "selector",
+  "notSelector",
+  "namespaceSelector",
+  "serviceAccounts",
+  "nets",
+  "notNets",
+  "ports",
+  "notPorts",
+] as const satisfies readonly (keyof EntityRule)[];
+
+export interface RuleList {
+  /** Of the list: `spec.ingress`. */
+  readonly path: string;
+  /** "namespaced": a service without a namespace is one of the policy's own. */
+  readonly owner: "namespaced" | "global" | "profile";
 }
 
-function checkRule(rule: PolicyRule, path: string): readonly Problem[] {
+export function checkRules(rules: readonly PolicyRule[] | undefined, { path, owner }: RuleList): readonly Problem[] {
+  return (rules ?? []).flatMap((rule, index) => checkRule(rule, { path: `${path}[${index}]`, owner }));
+}
+
+function checkRule(rule: PolicyRule, { path, owner }: RuleList): readonly Problem[] {
   return [
-    ...checkHttp(rule, path),
+    ...(rule.http === undefined ? [] : [{ path: `${path}.http`, value: rule.http, message: RULE_MESSAGES.http }]),
+    ...(owner === "profile" && rule.action === "Pass"
+      ? [{ path: `${path}.action`, value: rule.action, message: RULE_MESSAGES.pass }]
+      : []),
     ...checkIcmp(rule, path),
     ...(["source", "destination"] as const).flatMap((side) => {
       const entity = rule[side];
-      return entity === undefined ? [] : checkEntity(rule, entity, `${path}.${side}`);
+      return entity === undefined ? [] : checkEntity(rule, entity, { path: `${path}.${side}`, owner });
     }),
   ];
 }
 
-function checkHttp({ http }: PolicyRule, path: string): readonly Problem[] {
-  if (http === undefined) return [];
-  const message = "is not supported: rules match addresses, protocols and ports only; remove it";
-  return [{ path: `${path}.http`, value: http, message }];
-}
-
 function checkIcmp(rule: PolicyRule, path: string): readonly Problem[] {
   return (["icmp", "notICMP"] as const).flatMap((field): Problem[] => {
-    const match = rule[field];
-    if (match === undefined) return [];
-    const at = `${path}.${field}`;
-    if (match.type === undefined) {
-      return [{ path: at, value: match, message: "has no type; add the type of the messages, for example 8" }];
-    }
-    const number = rule.protocol === undefined ? undefined : protocolNumber(rule.protocol);
-    if (number === ICMP[4] || number === ICMP[6]) return [];
-    return [{ path: at, value: match, message: 'needs "protocol" to be ICMP or ICMPv6; add it' }];
+    const value = rule[field];
+    if (value === undefined) return [];
+    const at = { path: `${path}.${field}`, value };
+    return [
+      ...(value.type === undefined ? [{ ...at, message: RULE_MESSAGES.icmpType }] : []),
+      ...(isProtocolOf(rule, ICMP) ? [] : [{ ...at, message: RULE_MESSAGES.icmpProtocol }]),
+    ];
   });
 }
 
-function checkEntity(rule: PolicyRule, entity: EntityRule, path: string): readonly Problem[] {
-  return [...checkPorts(rule, entity, path), ...checkServices(entity, path), ...checkFamilies(rule, entity, path)];
+function isProtocolOf({ protocol }: PolicyRule, numbers: ReadonlySet<number>): boolean {
+  const number = protocol === undefined ? undefined : protocolNumber(protocol);
+  return number !== undefined && numbers.has(number);
 }
 
-function checkPorts({ protocol }: PolicyRule, entity: EntityRule, path: string): readonly Problem[] {
-  const number = protocol === undefined ? undefined : protocolNumber(protocol);
-  if (number !== undefined && WITH_PORTS.has(number)) return [];
+function checkEntity(rule: PolicyRule, entity: EntityRule, list: RuleList): readonly Problem[] {
+  return [...checkPorts(rule, entity, list), ...checkServices(entity, list), ...checkFamilies(rule, entity, list)];
+}
+
+function checkPorts(rule: PolicyRule, entity: EntityRule, { path }: RuleList): readonly Problem[] {
+  if (isProtocolOf(rule, WITH_PORTS)) return [];
   return (["ports", "notPorts"] as const).flatMap((field): Problem[] => {
     const ports = entity[field];
     if (ports === undefined || ports.length === 0) return [];
-    return [{ path: `${path}.${field}`, value: ports, message: 'needs "protocol" to be TCP, UDP or SCTP; add it' }];
+    return [{ path: `${path}.${field}`, value: ports, message: RULE_MESSAGES.ports }];
   });
 }
 
-function checkServices(entity: EntityRule, path: string): readonly Problem[] {
-  if (entity.services === undefined) return [];
-  const others = [
-    "selector",
-    "notSelector",
-    "namespaceSelector",
-    "serviceAccounts",
-    "nets",
-    "notNets",
-    "ports",
-    "notPorts",
-  ] as const;
-  const given = others.filter((field) => entity[field] !== undefined);
-  if (given.length === 0) return [];
-  const message = `cannot be combined with ${given.join(", ")}; use a rule for each`;
-  return [{ path: `${path}.services`, value: entity.services, message }];
+function checkServices(entity: EntityRule, { path, owner }: RuleList): readonly Problem[] {
+  const { services } = entity;
+  if (services === undefined) return [];
+  const at = { path: `${path}.services`, value: services };
+  const given = EXCLUDED_BY_SERVICES.filter((field) => entity[field] !== undefined);
+  return [
+    ...(given.length === 0
+      ? []
+      : [{ ...at, message: `cannot be combined with ${given.join(", ")}; use a rule for each` }]),
+    ...(owner === "namespaced" || services.namespace !== undefined
+      ? []
+      : [{ ...at, message: RULE_MESSAGES.serviceNamespace }]),
+  ];
 }
 
-function checkFamilies({ ipVersion }: PolicyRule, entity: EntityRule, path: string): readonly Problem[] {
+function checkFamilies({ ipVersion }: PolicyRule, entity: EntityRule, { path }: RuleList): readonly Problem[] {
   if (ipVersion === undefined) return [];
   return (["nets", "notNets"] as const).flatMap((field) =>
     (entity[field] ?? []).flatMap((text, index): Problem[] => {

@@ -5,11 +5,11 @@ import type { Metadata } from "./metadata.ts";
 import { ruleSchema } from "./policy-rule.ts";
 import { checkRules } from "./policy-rules-check.ts";
 import type { Problem } from "./problem.ts";
-import { DEFAULT_TIER } from "./tier.ts";
+import { DEFAULT_TIER, orderField } from "./tier.ts";
 
 export const policyFields = {
   tier: v.optional(v.string(), DEFAULT_TIER),
-  order: v.exactOptional(v.number()),
+  order: v.exactOptional(orderField),
   selector: v.exactOptional(selectorField),
   serviceAccountSelector: v.exactOptional(selectorField),
   types: v.exactOptional(v.array(v.picklist(["Ingress", "Egress"]))),
@@ -29,11 +29,15 @@ export function typesOf({ types, ingress, egress }: CommonPolicySpec): readonly 
   return ingress === undefined || ingress.length === 0 ? ["Egress"] : ["Ingress", "Egress"];
 }
 
-export function checkPolicy(spec: CommonPolicySpec, { name }: Metadata): readonly Problem[] {
+export function checkPolicy(
+  spec: CommonPolicySpec,
+  { name }: Metadata,
+  owner: "namespaced" | "global",
+): readonly Problem[] {
   return [
     ...checkTierName(spec.tier, name),
-    ...checkRules(spec.ingress, "spec.ingress"),
-    ...checkRules(spec.egress, "spec.egress"),
+    ...checkRules(spec.ingress, { path: "spec.ingress", owner }),
+    ...checkRules(spec.egress, { path: "spec.egress", owner }),
   ];
 }
 

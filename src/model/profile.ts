@@ -4,6 +4,7 @@ import { PRODUCT_API } from "../identity.ts";
 import { checkLabels } from "./metadata.ts";
 import { nameMap } from "./name-map.ts";
 import { ruleSchema } from "./policy-rule.ts";
+import { checkRules } from "./policy-rules-check.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
 const specSchema = v.object({
@@ -20,5 +21,9 @@ export const profile = defineResource({
   namespaced: false,
   spec: v.optional(specSchema, {}),
   complete: (spec): Profile["spec"] => spec,
-  check: ({ labelsToApply = {} }) => checkLabels(labelsToApply, "spec.labelsToApply"),
+  check: ({ labelsToApply = {}, ingress, egress }) => [
+    ...checkRules(ingress, { path: "spec.ingress", owner: "profile" }),
+    ...checkRules(egress, { path: "spec.egress", owner: "profile" }),
+    ...checkLabels(labelsToApply, "spec.labelsToApply"),
+  ],
 });

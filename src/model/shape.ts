@@ -120,7 +120,7 @@ function hasItem(schema: unknown): schema is { readonly item: unknown } {
 }
 
 function wantsObject(schema: unknown): boolean {
-  return isObject(schema) && (schema["type"] === "object" || schema["type"] === "record");
+  return isObject(schema) && ["object", "loose_object", "record"].includes(String(schema["type"]));
 }
 
 function hasEntries(schema: unknown): schema is { readonly entries: Readonly<Record<string, unknown>> } {

@@ -6,8 +6,11 @@ import { defineResource, type Resource } from "./resource.ts";
 
 export const DEFAULT_TIER = "default";
 
+/** Lower numbers are evaluated first, those without one last. */
+export const orderField = v.number();
+
 const specSchema = v.object({
-  order: v.exactOptional(v.number()),
+  order: v.exactOptional(orderField),
   defaultAction: v.optional(v.picklist(["Deny", "Pass"]), "Deny"),
 });
 

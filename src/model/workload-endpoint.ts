@@ -3,7 +3,7 @@ import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
 import { addressBits, formatAddress, isSameAddress, parseAddress } from "../ip/address.ts";
 import { parseInterfaceAddress } from "../ip/prefix.ts";
-import { endpointPort } from "./endpoint-port.ts";
+import { checkEndpointPorts, endpointPort } from "./endpoint-port.ts";
 import { checkFamily } from "./family-check.ts";
 import { addressField, interfaceAddressField, macField, prefixOrAddressField } from "./fields.ts";
 import type { Problem } from "./problem.ts";
@@ -53,7 +53,7 @@ export const workloadEndpoint = defineResource({
     ...checkNats(spec),
     ...checkFamily(spec.ipv4Gateway, 4, "spec.ipv4Gateway"),
     ...checkFamily(spec.ipv6Gateway, 6, "spec.ipv6Gateway"),
-    ...checkPorts(spec),
+    ...checkEndpointPorts(spec.ports),
   ],
 });
 
@@ -89,15 +89,5 @@ function checkNats({ ipNetworks = [], ipNATs = [] }: WorkloadEndpointSpec): read
     if (internal && own.some((address) => address && isSameAddress(address, internal))) return [];
     const message = `is not an address of the endpoint; use one of ${ipNetworks.join(", ") || "its ipNetworks"}`;
     return [{ path: `spec.ipNATs[${index}].internalIP`, value: internalIP, message }];
-  });
-}
-
-const PROTOCOLS_WITH_PORTS: ReadonlySet<string> = new Set(["tcp", "udp", "sctp", "6", "17", "132"]);
-
-function checkPorts({ ports = [] }: WorkloadEndpointSpec): readonly Problem[] {
-  return ports.flatMap(({ protocol }, index): Problem[] => {
-    if (PROTOCOLS_WITH_PORTS.has(String(protocol).toLowerCase())) return [];
-    const message = "is not a protocol with ports; use TCP, UDP or SCTP";
-    return [{ path: `spec.ports[${index}].protocol`, value: protocol, message }];
   });
 }

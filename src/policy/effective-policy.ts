@@ -1,7 +1,7 @@
 /** Rules as users write them -> rules with everything resolved. Pure. */
 import type { Prefix } from "../ip/prefix.ts";
 import { parsePrefixOrAddress } from "../ip/prefix.ts";
-import type { EntityRule, PolicyRule } from "../model/policy-rule.ts";
+import { type EntityRule, type PolicyRule, unknownCriterion } from "../model/policy-rule.ts";
 import { protocolNumber } from "../model/protocols.ts";
 import type {
   Direction,
@@ -29,6 +29,8 @@ export class UnsupportedRule extends Error {
 
 export function effectiveRule(rule: PolicyRule, direction: Direction, owner: RuleOwner): EffectiveRule {
   if (rule.http !== undefined) throw new UnsupportedRule("http is not supported");
+  const unknown = unknownCriterion(rule);
+  if (unknown !== undefined) throw new UnsupportedRule(`unknown field "${unknown}"`);
   const protocol = optionalNumber(rule.protocol);
   const notProtocol = optionalNumber(rule.notProtocol);
   const icmp = icmpMatch(rule.icmp);

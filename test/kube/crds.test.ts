@@ -8,6 +8,7 @@ import { API_VERSION, identity } from "../../src/identity.ts";
 import { parsePrefix } from "../../src/ip/prefix.ts";
 import { ipPool } from "../../src/model/ip-pool.ts";
 import { writeBlock } from "../../src/model/ipam-block.ts";
+import { BAD_POLICIES, GOOD_POLICIES } from "../support/bad-policies.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import { installCrds } from "../support/kube-crds.ts";
 import { testNeeding } from "../support/needs.ts";
@@ -214,6 +215,65 @@ describe("an IP pool", () => {
     const mode = (await server.kubectl(["explain", "ippool.spec.ipipMode"])).replace(/\s+/g, " ");
     expect(mode).toContain("ENUM: Never Always CrossSubnet");
     expect(mode).toContain("No effect in this version: packets between nodes are not encapsulated");
+  });
+});
+
+describe("policies and what they refer to", () => {
+  testServer(
+    "are refused if they are not valid, with the messages of vendorctl",
+    async () => {
+      for (const { what, kind, name = "bad", spec, path, message, onServer } of BAD_POLICIES) {
+        const text = await refusal(resource(kind, name, spec));
+        const wanted = onServer === undefined ? [path, message] : [onServer];
+
+        expect({ what, missing: wanted.filter((words) => !text.includes(words)), text }).toEqual({
+          what,
+          missing: [],
+          text,
+        });
+      }
+    },
+    180_000,
+  );
+
+  testServer(
+    "are accepted and keep every field",
+    async () => {
+      for (const { kind, name = "", spec } of GOOD_POLICIES) {
+        await server.apply(resource(kind, name, spec));
+        const stored = await server.get<{ spec: object }>(`${kind.toLowerCase()}.${identity.apiGroup}`, name);
+        expect(stored.spec).toMatchObject(spec);
+      }
+    },
+    180_000,
+  );
+
+  testServer("have a limited number of rules, which the API server names", async () => {
+    const ingress = Array.from({ length: 129 }, () => ({ action: "Allow" }));
+
+    expect(await refusal(resource("NetworkPolicy", "many", { ingress }))).toContain(
+      "spec.ingress: Too many: 129: must have at most 128 items",
+    );
+  });
+
+  testServer("are printed with what operators look for", async () => {
+    const spec = { order: 5, selector: "app == 'x'", types: ["Egress"] };
+    await server.apply(resource("GlobalNetworkPolicy", "printed", spec));
+    await server.apply(resource("Tier", "printed", { order: 10 }));
+    const head = async (...args: string[]) =>
+      (await server.kubectl(["get", ...args]))
+        .trim()
+        .split("\n")
+        .map((line) => line.split(/ {2,}/).slice(0, -1));
+
+    expect(await head("gnp", "printed")).toEqual([
+      ["NAME", "TIER", "ORDER", "SELECTOR"],
+      ["printed", "default", "5", "app == 'x'"],
+    ]);
+    expect(await head("tier", "printed")).toEqual([
+      ["NAME", "ORDER", "DEFAULT ACTION"],
+      ["printed", "10", "Deny"],
+    ]);
   });
 });
 

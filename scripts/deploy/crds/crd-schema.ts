@@ -23,5 +23,10 @@ export interface StructuralSchema {
   readonly nullable?: true;
   readonly maxLength?: number;
   readonly maxItems?: number;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly pattern?: string;
+  readonly "x-kubernetes-int-or-string"?: true;
+  readonly "x-kubernetes-preserve-unknown-fields"?: true;
   readonly "x-kubernetes-validations"?: readonly CelRule[];
 }

@@ -55,7 +55,7 @@ function printerColumn({ name, path, type = undefined, isWide = undefined }: Col
 
 function wholeSchema({ row, rules = {}, describe }: CustomResource): StructuralSchema {
   const notes = { describe, rules: (path: string) => rules[path] ?? [] };
-  const nameRules = onlyNameRules(row);
+  const nameRules = [...onlyNameRules(row), ...(rules[""] ?? [])];
   return {
     description: describe("") ?? "",
     type: "object",

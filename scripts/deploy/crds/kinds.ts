@@ -9,19 +9,27 @@ import { INTERNAL_KINDS, type InternalKind, PUBLIC_KINDS, type PublicKind } from
 import { FIELDS_WITHOUT_EFFECT } from "../../../src/model/without-effect.ts";
 import type { CelRule } from "./crd-schema.ts";
 import { INTERNAL_DESCRIPTIONS } from "./internal-descriptions.ts";
+import {
+  HOST_ENDPOINT_RULES,
+  HOST_OPTION_RULES,
+  NODE_AGENT_NAME_RULES,
+  POLICY_NAME_RULES,
+  rulesOfPolicy,
+  TIER_RULES,
+} from "./policy-rules.ts";
 import { POOL_CIDR_RULES, POOL_SPEC_RULES } from "./pool-rules.ts";
 
 /** A column of `kubectl get`; wide columns are shown only with `-o wide`. */
 export interface Column {
   readonly name: string;
   readonly path: string;
-  readonly type?: "boolean" | "integer" | "date";
+  readonly type?: "boolean" | "integer" | "number" | "date";
   readonly isWide?: true;
 }
 
 interface CustomResourceRow {
   readonly columns: readonly Column[];
-  /** By the path of the field: `spec.cidr`. */
+  /** By the path of the field: `spec.cidr`, or "" for the whole object. */
   readonly rules?: Readonly<Record<string, readonly CelRule[]>>;
 }
 
@@ -38,6 +46,13 @@ export const ORCHESTRATOR_OBJECTS: Readonly<Record<string, string>> = {
 };
 
 const FIXED: CelRule = { rule: "self == oldSelf", message: "cannot be changed: it identifies the record" };
+
+const POLICY_COLUMNS: readonly Column[] = [
+  { name: "Tier", path: ".spec.tier" },
+  { name: "Order", path: ".spec.order", type: "number" },
+  { name: "Selector", path: ".spec.selector" },
+  { name: "Types", path: ".spec.types", isWide: true },
+];
 
 const ROWS: Readonly<Record<string, CustomResourceRow>> = {
   IPPool: {
@@ -68,6 +83,39 @@ const ROWS: Readonly<Record<string, CustomResourceRow>> = {
       { name: "Version", path: `.spec.${identity.product}Version` },
       { name: "Ready", path: ".spec.datastoreReady", type: "boolean" },
     ],
+  },
+  NetworkPolicy: {
+    columns: POLICY_COLUMNS,
+    rules: { "": POLICY_NAME_RULES, ...rulesOfPolicy("namespaced") },
+  },
+  GlobalNetworkPolicy: {
+    columns: POLICY_COLUMNS,
+    rules: { "": POLICY_NAME_RULES, spec: HOST_OPTION_RULES, ...rulesOfPolicy("global") },
+  },
+  NetworkSet: { columns: [{ name: "Nets", path: ".spec.nets" }] },
+  GlobalNetworkSet: { columns: [{ name: "Nets", path: ".spec.nets" }] },
+  Tier: {
+    columns: [
+      { name: "Order", path: ".spec.order", type: "number" },
+      { name: "Default Action", path: ".spec.defaultAction" },
+    ],
+    rules: { "": TIER_RULES },
+  },
+  HostEndpoint: {
+    columns: [
+      { name: "Node", path: ".spec.node" },
+      { name: "Interface", path: ".spec.interfaceName" },
+      { name: "Addresses", path: ".spec.expectedIPs" },
+      { name: "Profiles", path: ".spec.profiles", isWide: true },
+    ],
+    rules: { spec: HOST_ENDPOINT_RULES },
+  },
+  NodeAgentConfiguration: {
+    columns: [
+      { name: "Endpoint To Host", path: ".spec.defaultEndpointToHostAction" },
+      { name: "Metrics", path: ".spec.prometheusMetricsEnabled", type: "boolean" },
+    ],
+    rules: { "": NODE_AGENT_NAME_RULES },
   },
   IPAMBlock: {
     columns: [

@@ -7,7 +7,7 @@
  */
 import { isObject } from "../../../src/model/shape.ts";
 import type { CelRule, StructuralSchema } from "./crd-schema.ts";
-import { MARKED_FIELDS } from "./text-fields.ts";
+import { FIELDS_IN_RULES, MARKED_FIELDS } from "./text-fields.ts";
 
 /** What the generator knows about a field besides its schema, by its path: `spec.cidr`. */
 export interface FieldNotes {
@@ -21,17 +21,23 @@ type Members = Readonly<Record<string, unknown>>;
 const LONGEST_TEXT = 1024;
 /** A block has at most this many addresses, and so have lists of them. */
 const LONGEST_LIST = 4096;
+/** The API server estimates the cost of validations for the longest lists, and refuses a definition that costs too much. */
+const MOST_RULES = 128;
+const LONGEST_LIST_IN_RULE = 256;
 
 export function structuralSchema(schema: unknown, path: string, notes: FieldNotes): StructuralSchema {
   const { inner, isNullable, defaultValue } = unwrapped(schema);
   const description = notes.describe(path);
-  const shape = MARKED_FIELDS.get(inner) ?? shapeOf(inner, path, notes);
+  const marked = (isInRule(path) ? FIELDS_IN_RULES.get(inner) : undefined) ?? MARKED_FIELDS.get(inner);
+  const shape = marked ?? shapeOf(inner, path, notes);
+  // A default of the whole spec would have to satisfy the rules without the defaults inside it.
+  const hasDefault = defaultValue !== undefined && (path !== "spec" || notes.rules(path).length === 0);
   const rules = [...(shape["x-kubernetes-validations"] ?? []), ...boundsOf(inner), ...notes.rules(path)];
   return {
     ...(description === undefined ? {} : { description }),
     ...shape,
     ...(isNullable ? { nullable: true } : {}),
-    ...(defaultValue === undefined ? {} : { default: defaultValue }),
+    ...(hasDefault ? { default: defaultValue } : {}),
     ...(rules.length === 0 ? {} : { "x-kubernetes-validations": rules }),
   };
 }
@@ -40,13 +46,18 @@ function shapeOf(schema: Members, path: string, notes: FieldNotes): StructuralSc
   const { type, item, value, entries, options } = schema;
   switch (type) {
     case "object":
+    case "loose_object":
       return objectShape(isObject(entries) ? entries : {}, path, notes);
     case "array":
-      return { type: "array", maxItems: LONGEST_LIST, items: structuralSchema(item, `${path}[]`, notes) };
+      return {
+        type: "array",
+        maxItems: longestList(path),
+        items: structuralSchema(item, `${path}[]`, notes),
+      };
     case "record":
       return { type: "object", additionalProperties: structuralSchema(value, `${path}{}`, notes) };
     case "picklist":
-      return { type: "string", enum: Array.isArray(options) ? options : [] };
+      return picklistShape(Array.isArray(options) ? options : []);
     case "string":
       return { type: "string", maxLength: LONGEST_TEXT };
     case "boolean":
@@ -56,6 +67,20 @@ function shapeOf(schema: Members, path: string, notes: FieldNotes): StructuralSc
     default:
       throw new Error(`Cannot describe "${path}" in a CRD: its schema is of type "${type}"; add a case for it`);
   }
+}
+
+function isInRule(path: string): boolean {
+  return /^spec\.(ingress|egress)\[\]/.test(path);
+}
+
+function longestList(path: string): number {
+  if (isInRule(path)) return LONGEST_LIST_IN_RULE;
+  return path === "spec.ingress" || path === "spec.egress" ? MOST_RULES : LONGEST_LIST;
+}
+
+function picklistShape(options: readonly unknown[]): StructuralSchema {
+  if (options.every((option) => typeof option === "number")) return { type: "integer", format: "int32", enum: options };
+  return { type: "string", enum: options };
 }
 
 function objectShape(entries: Members, path: string, notes: FieldNotes): StructuralSchema {
@@ -91,10 +116,13 @@ function unwrapped(schema: unknown): Unwrapped {
   };
 }
 
-/** Limits of a number become rules, because only a rule has a message of its own. */
+/** Limits of a number and patterns become rules, because only a rule has a message of its own. */
 function boundsOf({ pipe }: Members): readonly CelRule[] {
   const steps = Array.isArray(pipe) ? pipe.filter(isObject) : [];
   return steps.flatMap(({ type, requirement, message }): CelRule[] => {
+    if (requirement instanceof RegExp) {
+      return [{ rule: `self.matches(r'${requirement.source}')`, message: String(message) }];
+    }
     const sign = type === "min_value" ? ">=" : type === "max_value" ? "<=" : undefined;
     return sign === undefined ? [] : [{ rule: `self ${sign} ${requirement}`, message: String(message) }];
   });

@@ -2,13 +2,19 @@
  * Fields whose validation is a function in the model, written as CEL rules with
  * the same messages. A test on a real API server compares both.
  */
-import { prefixField, prefixOrAddressField, selectorField } from "../../../src/model/fields.ts";
+
+import { endpointProtocol } from "../../../src/model/endpoint-port.ts";
+import { addressField, prefixField, prefixOrAddressField, selectorField } from "../../../src/model/fields.ts";
 import { sequenceField } from "../../../src/model/internal-kinds.ts";
+import { httpField, portField, protocolField } from "../../../src/model/policy-rule.ts";
+import { PROTOCOL_NAMES } from "../../../src/model/protocols.ts";
+import { orderField } from "../../../src/model/tier.ts";
 import type { CelRule, StructuralSchema } from "./crd-schema.ts";
 import { formatted } from "./formatted-message.ts";
 
 const LONGEST_PREFIX = "0000:0000:0000:0000:0000:0000:255.255.255.255/128".length;
 const LONGEST_SELECTOR = 1024;
+const LONGEST_SELECTOR_IN_RULE = 512;
 
 const NOT_A_PREFIX = "is not a CIDR; use address and prefix length, for example";
 
@@ -40,6 +46,11 @@ const IS_SELECTOR: CelRule = {
   message: `is not a valid selector; use for example all(), has(zone) or zone == "a" && !has(edge)`,
 };
 
+const PORT_PATTERN = "^([0-9]{1,5}(:[0-9]{1,5})?|[a-zA-Z0-9_.-]*[a-zA-Z_.-][a-zA-Z0-9_.-]*)$";
+
+/** In any case, as the model reads it. */
+const PROTOCOL_PATTERN = `^(${PROTOCOL_NAMES.map(inAnyCase).join("|")})$`;
+
 export const MARKED_FIELDS: ReadonlyMap<unknown, StructuralSchema> = new Map<unknown, StructuralSchema>([
   [prefixField, text(LONGEST_PREFIX, [IS_PREFIX, HAS_NO_HOST_BITS])],
   [
@@ -53,8 +64,49 @@ export const MARKED_FIELDS: ReadonlyMap<unknown, StructuralSchema> = new Map<unk
     ]),
   ],
   [selectorField, text(LONGEST_SELECTOR, [IS_SELECTOR])],
+  [
+    addressField,
+    text(LONGEST_PREFIX, [
+      { rule: "isIP(self)", message: 'is not an IP address; use for example "10.0.0.1" or "fd00::1"' },
+    ]),
+  ],
   [sequenceField, { type: "integer", format: "int64" }],
+  [orderField, { type: "number" }],
+  [endpointProtocol, { "x-kubernetes-int-or-string": true, enum: [6, 17, 132, ...spellings(["TCP", "UDP", "SCTP"])] }],
+  // Not CEL: in its estimate of costs a number or text is a text without a limit.
+  [protocolField, { "x-kubernetes-int-or-string": true, minimum: 1, maximum: 255, pattern: PROTOCOL_PATTERN }],
+  [portField, { "x-kubernetes-int-or-string": true, minimum: 0, maximum: 65_535, pattern: PORT_PATTERN }],
+  [httpField, { type: "object", "x-kubernetes-preserve-unknown-fields": true }],
 ]);
+
+/** Less expensive, because there may be many of them: parentheses are not counted. */
+export const FIELDS_IN_RULES: ReadonlyMap<unknown, StructuralSchema> = new Map<unknown, StructuralSchema>([
+  [
+    selectorField,
+    text(LONGEST_SELECTOR_IN_RULE, [
+      {
+        rule: `self.matches('^[ \\t]*$') || (self + '&&').matches(${celText(SELECTOR_PATTERN)})`,
+        message: IS_SELECTOR.message,
+      },
+    ]),
+  ],
+]);
+
+/** A protocol by its number or its name. CEL compares values of one type only. */
+export function isProtocolOf(value: string, numbers: readonly number[], names: readonly string[]): string {
+  return `(type(${value}) == int ? ${value} in [${numbers.join(", ")}] : ${value} in [${spellings(names)
+    .map((name) => `'${name}'`)
+    .join(", ")}])`;
+}
+
+function inAnyCase(name: string): string {
+  return name.replaceAll(/[a-z]/g, (letter) => `[${letter}${letter.toUpperCase()}]`);
+}
+
+/** As people write it, in upper and in lower case. */
+function spellings(names: readonly string[]): readonly string[] {
+  return [...new Set(names.flatMap((name) => [name, name.toUpperCase(), name.toLowerCase()]))];
+}
 
 function text(maxLength: number, rules: readonly CelRule[]): StructuralSchema {
   return { type: "string", maxLength, "x-kubernetes-validations": rules };

@@ -51,10 +51,29 @@ const RULE: Descriptions = {
   "notICMP.code": "Code of the ICMP message",
   ...below("source", "Where packets come from", ENTITY),
   ...below("destination", "Where packets go to", ENTITY),
-  http: "HTTP requests to match",
+  http: "HTTP requests to match; not supported, and refused",
   metadata: "Data about the rule",
   "metadata.annotations": "Annotations of the rule",
 };
+
+const POLICY: Descriptions = {
+  spec: "The policy's endpoints and rules",
+  "spec.tier": "Tier that the policy is evaluated in; in any other than default, its name must begin with TIER.",
+  "spec.order": "Position in the tier: lower numbers are evaluated first, policies without one last, then by name",
+  "spec.selector": "Selector of the endpoints that the policy applies to (default: all)",
+  "spec.serviceAccountSelector": "Selector of the service accounts whose endpoints the policy applies to",
+  "spec.types":
+    "Directions that the policy isolates: what its rules do not allow is denied (default: those that it has rules for, or Ingress)",
+  ...below("spec.ingress", "Rules for packets to the endpoints, in order", RULE),
+  ...below("spec.egress", "Rules for packets from the endpoints, in order", RULE),
+};
+
+const NETWORK_SET: Descriptions = {
+  spec: "The addresses",
+  "spec.nets": "Addresses or CIDRs; rules select them by the labels of the resource",
+};
+
+const HOST_PORT: Descriptions = { protocol: "TCP or UDP", port: "Number of the port" };
 
 const ALL_KINDS: Descriptions = {
   apiVersion: "API group and version of the kind",
@@ -155,6 +174,69 @@ const KINDS: Readonly<Record<string, Descriptions>> = {
     "spec.ports.hostIP": "Address of the host to which the host port is limited",
     "spec.allowSpoofedSourcePrefixes":
       "CIDRs that the workload may send from beside its own addresses; written by ADD from the pod's annotation allowedSourcePrefixes",
+  },
+  NetworkPolicy: {
+    "": "Rules for the endpoints of one namespace",
+    ...POLICY,
+  },
+  GlobalNetworkPolicy: {
+    "": "Rules for the endpoints of all namespaces, and for host endpoints",
+    ...POLICY,
+    "spec.namespaceSelector": "Selector of the namespaces whose endpoints the policy applies to",
+    "spec.doNotTrack":
+      "Evaluate the rules at host endpoints before connection tracking, which allowed packets skip; needs applyOnForward",
+    "spec.preDNAT": "Evaluate the rules at host endpoints before destinations are translated; needs applyOnForward",
+    "spec.applyOnForward": "Also apply the rules to packets that a host endpoint forwards",
+  },
+  NetworkSet: {
+    "": "Addresses that rules of policies select by labels, as those of a workload in the namespace",
+    ...NETWORK_SET,
+  },
+  GlobalNetworkSet: { "": "Addresses that rules of policies select by labels, in no namespace", ...NETWORK_SET },
+  Tier: {
+    "": "A group of policies that is evaluated before or after other groups",
+    spec: "The tier's position and its default action",
+    "spec.order":
+      "Position: lower numbers are evaluated first, tiers without one last (the built-in tier default has 1000000)",
+    "spec.defaultAction":
+      "What happens to packets of endpoints with policies in the tier if no rule of these matches: Pass continues with the next tier",
+  },
+  HostEndpoint: {
+    "": "An interface of a host, or all of them, that policies apply to",
+    spec: "The interface",
+    "spec.node": "Name of the host's node",
+    "spec.interfaceName": 'Name of the interface, or "*" for all interfaces that are not those of workloads',
+    "spec.expectedIPs":
+      "Addresses of the interface; they find it if it has no name here, and rules select them by labels",
+    "spec.profiles": "Profiles that the endpoint inherits from",
+    "spec.ports": "Named ports of the host",
+    "spec.ports.name": "Name of the port",
+    "spec.ports.protocol": "Protocol of the port",
+    "spec.ports.port": "Port of the host",
+  },
+  NodeAgentConfiguration: {
+    "": "Settings of the node agent: default for all nodes, node.NAME overrides single fields for one node",
+    spec: "The settings; what is absent has its built-in value",
+    "spec.defaultEndpointToHostAction":
+      "What happens to packets from workloads to their own host that their policies allow (default: Accept); Return leaves them to the host's other rules",
+    ...below(
+      "spec.failsafeInboundHostPorts",
+      "Ports of hosts that no policy closes (default: SSH, DHCP, BGP, etcd, the API server)",
+      HOST_PORT,
+    ),
+    ...below(
+      "spec.failsafeOutboundHostPorts",
+      "Ports of others that no policy closes for hosts (default: DNS, DHCP, BGP, etcd, the API server)",
+      HOST_PORT,
+    ),
+    "spec.healthEnabled": "Serve /liveness and /readiness (default: true)",
+    "spec.healthHost": "Address to serve them at (default: localhost)",
+    "spec.healthPort": "Port to serve them at (default: 9099)",
+    "spec.prometheusMetricsEnabled": "Serve metrics for Prometheus (default: false)",
+    "spec.prometheusMetricsHost": "Address to serve them at (default: all addresses)",
+    "spec.prometheusMetricsPort": "Port to serve them at (default: 9091)",
+    "spec.tablesRefreshInterval":
+      "How often the rules in the kernel are compared with the expected ones (default: 180s; 0s: never)",
   },
 };
 

@@ -49,6 +49,7 @@ function typeOf(schema: unknown): string {
   const { type, item, value, options } = inner;
   switch (type) {
     case "object":
+    case "loose_object":
       return "Object";
     case "array":
       return `[]${typeOf(item)}`;

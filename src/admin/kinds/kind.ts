@@ -50,6 +50,8 @@ export interface KindHooks<R extends Resource = Resource> {
   warnings?(resource: R, context: Context): Promise<readonly string[]>;
   /** Checks against other records in the datastore before a resource is created. */
   checkCreate?(store: Datastore, resource: R): Promise<readonly Problem[]>;
+  /** Checks what the resource refers to in the datastore, before it is created or changed. */
+  checkWrite?(store: Datastore, resource: R): Promise<readonly Problem[]>;
   /** Who uses the resource: it is then deleted only with --force. */
   usersOf?(store: Datastore, stored: StoredResource<R>): Promise<readonly string[]>;
   /** What to do first, instead of --force. */

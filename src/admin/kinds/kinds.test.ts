@@ -9,7 +9,10 @@ import type { AdminKind } from "./kind.ts";
 import { ADMIN_KINDS } from "./kinds.ts";
 
 /** The required fields of a resource, by kind. */
-const SMALLEST: Readonly<Record<string, object>> = { IPPool: { cidr: "10.0.0.0/16" } };
+const SMALLEST: Readonly<Record<string, object>> = {
+  IPPool: { cidr: "10.0.0.0/16" },
+  HostEndpoint: { node: "n", interfaceName: "*" },
+};
 
 describe("ADMIN_KINDS", () => {
   test("has a row for each public kind, in the same order", () => {

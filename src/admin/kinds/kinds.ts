@@ -12,6 +12,15 @@ import { releaseNode } from "../resources/delete-node.ts";
 import { usersOfEndpoint, usersOfNode } from "../resources/uses.ts";
 import type { AdminKind } from "./kind.ts";
 import { formatLabels } from "./labels.ts";
+import {
+  GLOBAL_NETWORK_POLICY_ROW,
+  GLOBAL_NETWORK_SET_ROW,
+  HOST_ENDPOINT_ROW,
+  NETWORK_POLICY_ROW,
+  NETWORK_SET_ROW,
+  NODE_AGENT_CONFIGURATION_ROW,
+  TIER_ROW,
+} from "./policy.ts";
 import { POOL_ROW } from "./pool.ts";
 
 const RESERVATION_ROW: AdminKind<IPReservation> = {
@@ -87,4 +96,11 @@ export const ADMIN_KINDS: readonly AdminKind[] = [
   NODE_ROW,
   PROFILE_ROW,
   ENDPOINT_ROW,
+  NETWORK_POLICY_ROW,
+  GLOBAL_NETWORK_POLICY_ROW,
+  NETWORK_SET_ROW,
+  GLOBAL_NETWORK_SET_ROW,
+  TIER_ROW,
+  HOST_ENDPOINT_ROW,
+  NODE_AGENT_CONFIGURATION_ROW,
 ];

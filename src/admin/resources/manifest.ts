@@ -118,7 +118,12 @@ export function givenResource(kind: AdminKind, resource: Resource, namespace: st
   };
 }
 
+/** Kinds of other products whose policies only report what they would do. */
+const STAGED = /^staged(kubernetes|global)?networkpolicy$/i;
+
 function unknownKind(word: string): string {
+  if (STAGED.test(word))
+    return `${quoted(word)} is not supported: staged policies are not enforced; use NetworkPolicy or GlobalNetworkPolicy`;
   const kinds = ADMIN_KINDS.map(({ kind }) => kind);
   const nearest = nearestName(word, kinds);
   return `${quoted(word)} is not a known kind; ${nearest === undefined ? `use ${kinds.join(", ")}` : `did you mean "${nearest}"?`}`;

@@ -74,6 +74,7 @@ async function create(
 ): Promise<WriteOutcome | undefined> {
   const resource = { ...given.resource, metadata: { ...given.resource.metadata, ...origin } };
   requireNone(given, (await given.kind.checkCreate?.(store, resource)) ?? []);
+  requireNone(given, (await given.kind.checkWrite?.(store, resource)) ?? []);
   const fit = () => requireFit(store, { ...given, resource }, decoded);
   await fit();
   const key = given.kind.key(given.name);
@@ -100,6 +101,7 @@ async function replace(
 
   const resource = withOrigin(given.resource, existing.resource);
   requireNone(given, given.kind.checkUpdate?.(existing.resource, resource) ?? []);
+  requireNone(given, (await given.kind.checkWrite?.(store, resource)) ?? []);
   await requireFit(store, { ...given, resource }, decoded);
   const value = given.kind.codec.write(resource, existing.text);
   if (isSameJson(value, given.kind.codec.write(existing.resource, existing.text))) {

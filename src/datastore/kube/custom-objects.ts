@@ -30,6 +30,8 @@ export interface CustomKind {
   readonly kind: string;
   /** `/apis/vendor.org/v3/ippools` */
   readonly path: string;
+  /** Of a namespaced kind: the namespace that a key or prefix is in; `undefined` if the prefix is that of all namespaces. */
+  readonly namespaceOf?: (key: string) => string | undefined;
   /** The name of the object with this key; `undefined` if the key is not one of this kind. */
   readonly nameOf: (key: string) => string | undefined;
   /** A selector of the objects with keys below the prefix, or of those of one node; by default the whole kind is listed. */
@@ -50,9 +52,10 @@ export interface CustomObjectMeans {
 
 export function customObjects(kind: CustomKind, { writeAnnotation, newMark }: CustomObjectMeans): KindMapping {
   const { prefix, path } = kind;
+  const placeOf = (key: string) => inNamespace(path, kind.namespaceOf?.(key));
   const pathOf = (key: string) => {
     const name = kind.nameOf(key);
-    return name === undefined ? undefined : `${path}/${name}`;
+    return name === undefined ? undefined : `${placeOf(key)}/${name}`;
   };
 
   const writing = (
@@ -71,12 +74,13 @@ export function customObjects(kind: CustomKind, { writeAnnotation, newMark }: Cu
       ...carried(existing),
       ...encoded.metadata,
       name: kind.nameOf(key),
+      ...(kind.namespaceOf === undefined ? {} : { namespace: kind.namespaceOf(key) }),
       labels: { ...labels, ...encoded.labels, ...ofNode },
       annotations: { ...annotations, [writeAnnotation]: mark },
       ...(existing === undefined ? {} : preconditionsOf(existing)),
     };
     const head = JSON.stringify({ apiVersion: kind.apiVersion, kind: kind.kind, metadata });
-    const place = method === "POST" ? path : (pathOf(key) ?? path);
+    const place = method === "POST" ? placeOf(key) : (pathOf(key) ?? path);
     return {
       request: {
         method,
@@ -93,7 +97,8 @@ export function customObjects(kind: CustomKind, { writeAnnotation, newMark }: Cu
     path: pathOf,
     collections: (below, node): readonly Collection[] => {
       const query = kind.selectorOf?.(below, node);
-      return [query === undefined ? { path } : { path, query }];
+      const place = placeOf(below);
+      return [query === undefined ? { path: place } : { path: place, query }];
     },
     record: (object) => {
       const record = kind.decode(object);
@@ -101,16 +106,23 @@ export function customObjects(kind: CustomKind, { writeAnnotation, newMark }: Cu
     },
     create: (key, value, _, node) => writing("POST", { key, value, node }, undefined),
     update: (key, value, existing, node) => writing("PUT", { key, value, node }, existing),
-    remove: (_, existing) => ({
+    remove: (key, existing) => ({
       request: {
         method: "DELETE",
-        path: `${path}/${existing.metadata.name}`,
+        path: `${placeOf(key)}/${existing.metadata.name}`,
         body: JSON.stringify({ apiVersion: "v1", kind: "DeleteOptions", preconditions: preconditionsOf(existing) }),
       },
       // Only marked as deleted, as long as a finalizer keeps it.
       isResult: ({ metadata }) => metadata.uid === existing.metadata.uid && metadata.deletionTimestamp !== undefined,
     }),
   };
+}
+
+/** `/apis/vendor.org/v3/namespaces/NAMESPACE/networkpolicies` */
+function inNamespace(path: string, namespace: string | undefined): string {
+  if (namespace === undefined) return path;
+  const at = path.lastIndexOf("/");
+  return `${path.slice(0, at)}/namespaces/${namespace}${path.slice(at)}`;
 }
 
 /** Metadata that others may have set, and that a replacement must not drop. */

@@ -18,6 +18,13 @@ export function productMapping(newMark: () => string): readonly KindMapping[] {
     resourceKind("clusterinformations", "ClusterInformation", means),
     resourceKind("ippools", "IPPool", { ...means, traits: { protection: poolProtection } }),
     resourceKind("ipreservations", "IPReservation", means),
+    resourceKind("networkpolicies", "NetworkPolicy", { ...means, namespaced: true }),
+    resourceKind("globalnetworkpolicies", "GlobalNetworkPolicy", means),
+    resourceKind("networksets", "NetworkSet", { ...means, namespaced: true }),
+    resourceKind("globalnetworksets", "GlobalNetworkSet", means),
+    resourceKind("tiers", "Tier", means),
+    resourceKind("hostendpoints", "HostEndpoint", means),
+    resourceKind("nodeagentconfigurations", "NodeAgentConfiguration", means),
   ];
   return [
     ...[...resources, ...IPAM_KINDS].map((kind) => customObjects(kind, means)),

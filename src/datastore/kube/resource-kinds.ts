@@ -25,28 +25,42 @@ const SERVER_FIELDS = [
 /** Of those, what a reader does not need. */
 const UNREAD_FIELDS = ["generation", "managedFields", "resourceVersion", "selfLink"];
 
+interface ResourceKindOptions extends Pick<CustomKind, "traits"> {
+  readonly writeAnnotation: string;
+  readonly namespaced?: boolean;
+}
+
 export function resourceKind(
   plural: string,
   kind: string,
-  { writeAnnotation, traits = {} }: { readonly writeAnnotation: string } & Pick<CustomKind, "traits">,
+  { writeAnnotation, traits = {}, namespaced = false }: ResourceKindOptions,
 ): CustomKind {
+  const prefix = resourcesPrefix(plural);
   return {
     traits,
-    prefix: resourcesPrefix(plural),
+    prefix,
     apiVersion: API_VERSION,
     kind,
     path: resourcePath(plural),
     nameOf: (key) => {
       const parts = parseKey(key);
-      if (parts?.kind !== "resource" || parts.namespace !== undefined) return undefined;
+      if (parts?.kind !== "resource" || (parts.namespace !== undefined) !== namespaced) return undefined;
+      if (parts.namespace !== undefined && !isObjectName(parts.namespace)) return undefined;
       return isObjectName(parts.name) ? parts.name : undefined;
     },
+    ...(namespaced ? { namespaceOf: (key: string) => namespaceIn(key, prefix) } : {}),
     encode: (key, value) => encode(value, key, kind),
     decode: (object) => ({
-      key: resourceKey(plural, { name: object.metadata.name }),
+      key: resourceKey(plural, namespaced ? object.metadata : { name: object.metadata.name }),
       value: JSON.stringify({ ...object, metadata: readMetadata(object, writeAnnotation) }),
     }),
   };
+}
+
+/** A prefix may end in the namespace, or in a name. A namespace that is not one has no objects, and no path. */
+function namespaceIn(key: string, prefix: string): string | undefined {
+  const [namespace = "", ...rest] = key.slice(prefix.length).split("/");
+  return rest.length > 0 && isObjectName(namespace) ? namespace : undefined;
 }
 
 function encode(value: string, key: string, kind: string): EncodedRecord {

@@ -1,0 +1,95 @@
+/** Policies and what they refer to: tiers, network sets, host endpoints; and the settings of the agent that enforces them. */
+import type { GlobalNetworkPolicy } from "../../model/global-network-policy.ts";
+import type { GlobalNetworkSet } from "../../model/global-network-set.ts";
+import type { HostEndpoint } from "../../model/host-endpoint.ts";
+import {
+  GLOBAL_NETWORK_POLICY,
+  GLOBAL_NETWORK_SET,
+  HOST_ENDPOINT,
+  NETWORK_POLICY,
+  NETWORK_SET,
+  NODE_AGENT_CONFIGURATION,
+  TIER,
+} from "../../model/kinds.ts";
+import type { NetworkPolicy } from "../../model/network-policy.ts";
+import type { NetworkSet } from "../../model/network-set.ts";
+import type { NodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
+import { typesOf } from "../../model/policy-spec.ts";
+import type { Resource } from "../../model/resource.ts";
+import type { Tier } from "../../model/tier.ts";
+import { deleteTier } from "../resources/delete-tier.ts";
+import { checkPolicyReferences } from "../resources/policy-references.ts";
+import type { AdminKind, Column } from "./kind.ts";
+import { formatLabels } from "./labels.ts";
+
+const POLICY_COLUMNS: readonly Column<NetworkPolicy | GlobalNetworkPolicy>[] = [
+  { header: "TIER", cell: ({ spec }) => spec.tier },
+  { header: "ORDER", cell: ({ spec }) => `${spec.order ?? ""}` },
+  { header: "SELECTOR", cell: ({ spec }) => spec.selector ?? "all()" },
+  { header: "TYPES", cell: ({ spec }) => typesOf(spec).join(",") },
+  { header: "INGRESS", cell: ({ spec }) => `${spec.ingress?.length ?? 0}`, isWide: true },
+  { header: "EGRESS", cell: ({ spec }) => `${spec.egress?.length ?? 0}`, isWide: true },
+];
+
+const REMEDY = (remove: string) =>
+  `until it can be read, the endpoints that it may select are isolated; ${remove}, then apply it again`;
+
+export const NETWORK_POLICY_ROW: AdminKind<NetworkPolicy> = {
+  ...NETWORK_POLICY,
+  columns: POLICY_COLUMNS,
+  checkWrite: checkPolicyReferences,
+  remedyIfUnreadable: REMEDY,
+};
+
+export const GLOBAL_NETWORK_POLICY_ROW: AdminKind<GlobalNetworkPolicy> = {
+  ...GLOBAL_NETWORK_POLICY,
+  columns: [
+    ...POLICY_COLUMNS,
+    { header: "NAMESPACES", cell: ({ spec }) => spec.namespaceSelector ?? "", isWide: true },
+    { header: "HOSTS", cell: ({ spec }) => hostOptions(spec), isWide: true },
+  ],
+  checkWrite: checkPolicyReferences,
+  remedyIfUnreadable: REMEDY,
+};
+
+function hostOptions(spec: GlobalNetworkPolicy["spec"]): string {
+  return (["applyOnForward", "preDNAT", "doNotTrack"] as const).filter((option) => spec[option]).join(",");
+}
+
+const SET_COLUMNS: readonly Column<NetworkSet | GlobalNetworkSet>[] = [
+  labelsColumn(),
+  { header: "NETS", cell: ({ spec }) => spec.nets.join(",") },
+];
+
+export const NETWORK_SET_ROW: AdminKind<NetworkSet> = { ...NETWORK_SET, columns: SET_COLUMNS };
+
+export const GLOBAL_NETWORK_SET_ROW: AdminKind<GlobalNetworkSet> = { ...GLOBAL_NETWORK_SET, columns: SET_COLUMNS };
+
+export const TIER_ROW: AdminKind<Tier> = {
+  ...TIER,
+  columns: [
+    { header: "ORDER", cell: ({ spec }) => `${spec.order ?? ""}` },
+    { header: "DEFAULT ACTION", cell: ({ spec }) => spec.defaultAction },
+  ],
+  deleteResource: deleteTier,
+};
+
+export const HOST_ENDPOINT_ROW: AdminKind<HostEndpoint> = {
+  ...HOST_ENDPOINT,
+  columns: [
+    { header: "NODE", cell: ({ spec }) => spec.node ?? "" },
+    { header: "INTERFACE", cell: ({ spec }) => spec.interfaceName ?? "" },
+    { header: "ADDRESSES", cell: ({ spec }) => (spec.expectedIPs ?? []).join(",") },
+    { header: "PROFILES", cell: ({ spec }) => (spec.profiles ?? []).join(","), isWide: true },
+    { ...labelsColumn(), isWide: true },
+  ],
+};
+
+export const NODE_AGENT_CONFIGURATION_ROW: AdminKind<NodeAgentConfiguration> = {
+  ...NODE_AGENT_CONFIGURATION,
+  columns: [{ header: "SETTINGS", cell: ({ spec }) => Object.keys(spec).join(",") }],
+};
+
+function labelsColumn(): Column<Resource> {
+  return { header: "LABELS", cell: ({ metadata }) => formatLabels(metadata.labels ?? {}) };
+}

@@ -1,0 +1,131 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { type AdminRun, runInside } from "../../../test/support/admin-context.ts";
+import { BAD_POLICIES, GOOD_POLICIES } from "../../../test/support/bad-policies.ts";
+import { storeAround } from "../../../test/support/wrapped-store.ts";
+import { openMemory } from "../../datastore/memory/memory.ts";
+import { API_VERSION } from "../../identity.ts";
+import { EXIT_FAILED, EXIT_OK } from "../command.ts";
+
+let store = openMemory();
+beforeEach(() => {
+  store = openMemory();
+});
+
+function ctl(words: string, stdin = ""): Promise<AdminRun> {
+  return runInside(words.split(" "), { store, stdin });
+}
+
+function resource(kind: string, name: string, spec: object): string {
+  return JSON.stringify({ apiVersion: API_VERSION, kind, metadata: { name }, spec });
+}
+
+const apply = (kind: string, name: string, spec: object) => ctl("apply -f -", resource(kind, name, spec));
+
+describe("apply of a policy", () => {
+  test.each(BAD_POLICIES.map((bad) => [`${bad.kind} with ${bad.what}`, bad] as const))(
+    "refuses a %s, with the field and what to do",
+    async (_, bad) => {
+      const { code, stderr } = await apply(bad.kind, bad.name ?? "bad", bad.spec);
+
+      expect(code).toBe(EXIT_FAILED);
+      expect(stderr).toContain(`${bad.path}: `);
+      expect(stderr).toContain(bad.message);
+    },
+  );
+
+  test("needs its tier", async () => {
+    const refused = await apply("NetworkPolicy", "security.web", { tier: "security" });
+    expect(refused).toMatchObject({ code: EXIT_FAILED });
+    expect(refused.stderr).toContain('spec.tier: "security" does not exist; create this Tier first, or use "default"');
+
+    const both = [
+      resource("Tier", "security", { order: 10 }),
+      resource("NetworkPolicy", "security.web", { tier: "security" }),
+    ];
+    expect(await ctl("apply -f -", both.join("\n---\n"))).toMatchObject({ code: EXIT_OK });
+  });
+
+  test("refuses services, which only the orchestrator's API knows, also in a change", async () => {
+    const spec = { egress: [{ action: "Deny", destination: { services: { name: "dns" } } }] };
+    const created = await apply("NetworkPolicy", "web", spec);
+    await apply("NetworkPolicy", "web", {});
+    const changed = await apply("NetworkPolicy", "web", spec);
+
+    for (const { code, stderr } of [created, changed]) {
+      expect(code).toBe(EXIT_FAILED);
+      expect(stderr).toContain(
+        'spec.egress[0].destination.services: {"name":"dns"} is not supported with this datastore',
+      );
+    }
+    const knowing = { ...storeAround(store, {}), hasServices: true };
+    const run = await runInside(["apply", "-f", "-"], {
+      store: knowing,
+      stdin: resource("NetworkPolicy", "dns", spec),
+    });
+    expect(run).toMatchObject({ code: EXIT_OK });
+  });
+
+  test.each(["StagedNetworkPolicy", "StagedGlobalNetworkPolicy", "StagedKubernetesNetworkPolicy"])(
+    "refuses a %s",
+    async (kind) => {
+      const { code, stderr } = await apply(kind, "staged", {});
+
+      expect(code).toBe(EXIT_FAILED);
+      expect(stderr).toContain(`"${kind}" is not supported: staged policies are not enforced; use NetworkPolicy`);
+    },
+  );
+});
+
+describe("a policy and what it refers to", () => {
+  const GOOD = GOOD_POLICIES.filter(({ name }) => name !== "security.web");
+
+  test.each(GOOD.map((good) => [good.kind, good.name ?? "", good.spec] as const))(
+    "a %s %s is applied, shown and deleted",
+    async (kind, name, spec) => {
+      const word = kind.toLowerCase();
+      expect(await apply(kind, name, spec)).toMatchObject({ code: EXIT_OK });
+      expect((await ctl(`get ${word} ${name}`)).stdout).toContain(name);
+      expect((await ctl(`get ${word} ${name} -o wide`)).stdout.split("\n")).toHaveLength(3);
+      expect((await ctl(`describe ${word} ${name}`)).stdout).toContain(`Name:`);
+      if (name !== "default") expect((await ctl(`delete ${word} ${name}`)).stdout).toContain("deleted");
+    },
+  );
+
+  test("is printed with its tier, its selector and the directions that it isolates", async () => {
+    await apply("GlobalNetworkPolicy", "deny", { order: 5, egress: [{ action: "Deny" }], selector: "app == 'x'" });
+
+    expect((await ctl("get gnp")).stdout).toBe(
+      "NAME   TIER      ORDER   SELECTOR     TYPES    AGE\ndeny   default   5       app == 'x'   Egress   0s\n",
+    );
+  });
+});
+
+describe("delete tier", () => {
+  beforeEach(async () => {
+    await apply("Tier", "security", {});
+    await apply("NetworkPolicy", "security.web", { tier: "security" });
+    await apply("GlobalNetworkPolicy", "security.all", { tier: "security" });
+  });
+
+  test.each(["", " --force"])("is refused while it has policies%s", async (force) => {
+    const { code, stderr } = await ctl(`delete tier security${force}`);
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain("globalnetworkpolicy/security.all, networkpolicy/default/security.web");
+  });
+
+  test("works when they are gone", async () => {
+    await ctl("delete np security.web");
+    await ctl("delete gnp security.all");
+
+    expect(await ctl("delete tier security")).toMatchObject({ code: EXIT_OK });
+  });
+
+  test("is always refused for the default tier", async () => {
+    await apply("Tier", "default", { order: 5 });
+    const { code, stderr } = await ctl("delete tier default --force");
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain("Cannot delete tier/default: policies without a tier are in it");
+  });
+});
