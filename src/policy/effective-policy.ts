@@ -12,7 +12,7 @@ import type {
   PortMatch,
   SetReference,
 } from "./effective-rule.ts";
-import { canonicalSelector, entitySelector, type SelectorText } from "./effective-selector.ts";
+import { canonicalSelector, EVERYTHING, entitySelector, type SelectorText } from "./effective-selector.ts";
 
 /** Whose rules they are. */
 export interface RuleOwner {
@@ -61,7 +61,7 @@ interface PeerContext {
 function effectivePeer(entity: EntityRule, context: PeerContext): EffectivePeer {
   const { owner } = context;
   const selector = entitySelector(entity, owner.namespace);
-  const portSelector = selector ?? (context.isOwnSide ? owner.selector : canonicalSelector("all()"));
+  const portSelector = selector ?? (context.isOwnSide ? owner.selector : EVERYTHING);
   const ports = portMatch(entity.ports, portSelector, context.protocol);
   const notPorts = portMatch(entity.notPorts, portSelector, context.protocol);
   return {

@@ -53,15 +53,29 @@ export function entitySelector(entity: EntityRule, namespace: string | undefined
   return parts.length === 0 ? undefined : textOf(parts);
 }
 
+/** Everything that has labels. */
+export const EVERYTHING: SelectorText = "all()";
+
 export function canonicalSelector(selector: string): SelectorText {
   return textOf([parsed(selector)]);
 }
 
-/** A schema has checked every selector of a resource. */
+const parsedBefore = new Map<string, Selector>();
+const MOST_REMEMBERED = 10_000;
+
+/** A schema has checked every selector of a resource. Equal ones come again and again: of policies, peers and sets. */
 export function parsed(text: string): Selector {
+  const known = parsedBefore.get(text);
+  if (known !== undefined) return known;
   const result = parseSelector(text);
   if (!result.ok) throw new RangeError(`Cannot parse selector "${text}"`);
+  remember(text, result.selector);
   return result.selector;
+}
+
+function remember(text: string, selector: Selector): void {
+  if (parsedBefore.size >= MOST_REMEMBERED) parsedBefore.clear();
+  parsedBefore.set(text, selector);
 }
 
 function isGiven(text: string | undefined): text is string {
@@ -69,7 +83,12 @@ function isGiven(text: string | undefined): text is string {
 }
 
 function textOf(parts: readonly Selector[]): SelectorText {
-  return formatSelector({ kind: "and", operands: parts.filter(({ kind }) => kind !== "all") });
+  const [only, ...more] = parts.filter(({ kind }) => kind !== "all");
+  if (only === undefined) return EVERYTHING;
+  const selector: Selector = more.length === 0 ? only : { kind: "and", operands: [only, ...more] };
+  const text = formatSelector(selector);
+  remember(text, selector);
+  return text;
 }
 
 function inNamespace(namespace: string): Selector {

@@ -15,7 +15,7 @@ import { writeExpression } from "./expression-writer.ts";
 import type { NftChain, NftChange, NftRule, TableReference } from "./ruleset.ts";
 import type { NftElement } from "./set.ts";
 import { type AnySet, type SetHandle, writeSet } from "./set-writer.ts";
-import { commentEntry, encodeUserdata } from "./userdata.ts";
+import { encodeComment } from "./userdata.ts";
 import * as wire from "./wire.ts";
 
 export interface EncodedBatch {
@@ -41,7 +41,8 @@ class BatchWriter {
   #sequence: number;
   #change = -1;
   #setId = 0;
-  readonly #setIds = new Map<string, number>();
+  /** The numbers of the sets of this batch: by table, then by name. */
+  readonly #setIds = new Map<string, Map<string, number>>();
   #lastMessage = 0;
 
   constructor(firstSequence: number) {
@@ -98,7 +99,7 @@ class BatchWriter {
         break;
       case "add-set":
         this.#set(table, change.set, { name: change.set.name, id: ++this.#setId }, 0);
-        this.#setIds.set(setKey(table, change.set.name), this.#setId);
+        this.#setIdsOf(table).set(change.set.name, this.#setId);
         break;
       case "delete-set":
         this.#named(wire.MESSAGE.deleteSet, table, { [wire.SET.name]: change.set });
@@ -173,8 +174,17 @@ class BatchWriter {
   }
 
   #handleOf(table: TableReference, name: string): SetHandle {
-    const id = this.#setIds.get(setKey(table, name));
+    const id = this.#setIdsOf(table).get(name);
     return id === undefined ? { name } : { name, id };
+  }
+
+  #setIdsOf({ family, name }: TableReference): Map<string, number> {
+    const key = `${family} ${name}`;
+    const known = this.#setIds.get(key);
+    if (known !== undefined) return known;
+    const ids = new Map<string, number>();
+    this.#setIds.set(key, ids);
+    return ids;
   }
 
   #set(table: TableReference, set: AnySet, handle: Required<SetHandle>, flags: number): void {
@@ -213,7 +223,7 @@ class BatchWriter {
     this.#lastMessage = this.#writer.length;
     this.#changeOfMessage.push(this.#change);
     this.#writer.beginMessage(type, FLAG.request | flags, this.#sequence++);
-    this.#writer.raw(Uint8Array.of(wire.FAMILY[table.family], 0, 0, 0));
+    this.#writer.raw(FAMILY_HEADER[table.family]);
     write(this.#writer);
     this.#writer.endMessage();
   }
@@ -226,12 +236,12 @@ class BatchWriter {
   }
 }
 
+const FAMILY_HEADER = Object.fromEntries(
+  Object.entries(wire.FAMILY).map(([family, number]) => [family, Uint8Array.of(number, 0, 0, 0)]),
+) as Record<TableReference["family"], Uint8Array>;
+
 const NO_SET: SetHandle = { name: "" };
 
-function setKey(table: TableReference, name: string): string {
-  return `${table.family} ${table.name} ${name}`;
-}
-
 function writeComment(writer: MessageWriter, attribute: number, comment: string | undefined): void {
-  if (comment !== undefined) writer.bytes(attribute, encodeUserdata([commentEntry(comment)]));
+  if (comment !== undefined) writer.bytes(attribute, encodeComment(comment));
 }

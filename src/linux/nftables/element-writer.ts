@@ -16,8 +16,8 @@ export function writeElement(writer: MessageWriter, element: NftElement, positio
   if (element.keyEnd !== undefined) writeValue(writer, ELEMENT.keyEnd, element.keyEnd);
   if (element.data instanceof Uint8Array) writeValue(writer, ELEMENT.data, element.data);
   else if (element.data !== undefined) writeVerdict(writer, ELEMENT.data, element.data);
-  const userdata = userdataOf(element);
-  if (userdata.length > 0) writer.bytes(ELEMENT.userdata, encodeUserdata(userdata));
+  if (element.comment !== undefined || element.interval === "open")
+    writer.bytes(ELEMENT.userdata, encodeUserdata(userdataOf(element)));
   writer.close(entry);
 }
 

@@ -2,7 +2,7 @@
 import type { MessageWriter } from "../netlink/message-writer.ts";
 import { byteOrder, fieldLength, typeLength, typeNumber } from "./data-type.ts";
 import type { NftSet, SetShape } from "./set.ts";
-import { commentEntry, encodeUserdata, numberEntry, SET_COMMENT, type UserdataEntry } from "./userdata.ts";
+import { encodeComment, encodeUserdata, numberEntry, SET_COMMENT, type UserdataEntry } from "./userdata.ts";
 import * as wire from "./wire.ts";
 
 /** A named or an anonymous set. */
@@ -53,13 +53,29 @@ const ENTRY = { keyOrder: 0, dataOrder: 1, keyTypeof: 3, dataTypeof: 4, dataInte
 const CONCATENATION = Uint8Array.fromHex("00040d0000000100");
 
 function setUserdata(set: AnySet): Uint8Array {
-  const { key, data } = set;
+  const shape = shapeUserdata(set);
+  if (set.comment === undefined) return shape;
+  const comment = encodeComment(set.comment, SET_COMMENT);
+  const bytes = new Uint8Array(shape.length + comment.length);
+  bytes.set(shape);
+  bytes.set(comment, shape.length);
+  return bytes;
+}
+
+const shapes = new Map<string, Uint8Array>();
+
+/** Of the types alone: a table has many sets, but few types of them. */
+function shapeUserdata({ key, data }: SetShape): Uint8Array {
+  const identity = `${key.join()} ${data}`;
+  const known = shapes.get(identity);
+  if (known !== undefined) return known;
   const dataFields = data === "verdict" ? [] : (data ?? []);
   const entries: UserdataEntry[] = [numberEntry(ENTRY.keyOrder, byteOrder(key))];
   if (data !== undefined) entries.push(numberEntry(ENTRY.dataOrder, byteOrder(dataFields)));
   if (key.length > 1) entries.push({ type: ENTRY.keyTypeof, value: CONCATENATION });
   if (dataFields.length > 1) entries.push({ type: ENTRY.dataTypeof, value: CONCATENATION });
   if (data !== undefined) entries.push(numberEntry(ENTRY.dataInterval, 0));
-  if (set.comment !== undefined) entries.push(commentEntry(set.comment, SET_COMMENT));
-  return encodeUserdata(entries);
+  const bytes = encodeUserdata(entries);
+  shapes.set(identity, bytes);
+  return bytes;
 }

@@ -2,6 +2,8 @@
  * Data that user space attaches to the kernel's objects, in the format of `nft`, so
  * that it can list them properly: a sequence of  type:u8 length:u8 value.
  */
+import { putText } from "../../bytes.ts";
+
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
@@ -14,6 +16,8 @@ export interface UserdataEntry {
 export const COMMENT = 0;
 export const SET_COMMENT = 7;
 const LONGEST_VALUE = 255;
+const LONGEST_COMMENT = 128;
+const commentText = new Uint8Array(LONGEST_COMMENT);
 
 export function encodeUserdata(entries: readonly UserdataEntry[]): Uint8Array {
   let length = 0;
@@ -33,9 +37,22 @@ export function encodeUserdata(entries: readonly UserdataEntry[]): Uint8Array {
 
 /** A comment; if it is longer than `nft` accepts (128 bytes), it is cut after a whole character. */
 export function commentEntry(text: string, type = COMMENT): UserdataEntry {
-  const bytes = new Uint8Array(129);
-  const { written } = encoder.encodeInto(text, bytes.subarray(0, 128));
-  return { type, value: bytes.subarray(0, written + 1) };
+  return { type, value: encodeComment(text, type).subarray(2) };
+}
+
+/** The user data of an object with nothing but a comment. */
+export function encodeComment(text: string, type = COMMENT): Uint8Array {
+  const written = writeText(text);
+  const bytes = new Uint8Array(written + 3);
+  bytes[0] = type;
+  bytes[1] = written + 1;
+  for (let index = 0; index < written; index++) bytes[index + 2] = commentText[index] ?? 0;
+  return bytes;
+}
+
+function writeText(text: string): number {
+  const plain = text.length <= LONGEST_COMMENT ? putText(commentText, 0, text) : undefined;
+  return plain ?? encoder.encodeInto(text, commentText).written;
 }
 
 /** A 32-bit number in host byte order. */

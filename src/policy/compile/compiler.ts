@@ -152,9 +152,11 @@ export class PolicyCompiler {
       this.workloads.delete(key);
       return;
     }
-    this.sets.putEntity(key, workloadEntity(change.value));
-    const { node, interfaceName } = change.value.spec;
-    if (node === this.node && interfaceName !== undefined) this.workloads.put(key, change.value, interfaceName);
+    const { value: endpoint } = change;
+    const entity = workloadEntity(endpoint);
+    this.sets.putEntity(key, entity);
+    const { node, interfaceName } = endpoint.spec;
+    if (node === this.node && interfaceName !== undefined) this.workloads.put(key, { endpoint, interfaceName }, entity);
     else this.workloads.delete(key);
   }
 

@@ -115,7 +115,7 @@ export class Evaluations {
 
   private retainEnding(evaluation: Evaluation): string {
     const { direction, profileRules, otherwise } = evaluation;
-    const name = groupChainName(`ending ${otherwise} ${JSON.stringify(profileRules, textOfBigint)}`, direction);
+    const name = groupChainName(`ending ${otherwise} ${textOfRules(profileRules)}`, direction);
     const held = this.held.get(name);
     if (held !== undefined) {
       held.uses += 1;
@@ -195,7 +195,7 @@ export class Evaluations {
     // Retained first: a set that both need keeps its members.
     this.retainSets(name, sets);
     this.releaseSets(name, held.sets);
-    for (const reference of sets) addTo(this.usersOfSet, referenceText(reference), name);
+    if (held.sets.length > 0) for (const reference of sets) addTo(this.usersOfSet, referenceText(reference), name);
     this.held.set(name, { ...held, sets });
     const title = `${policy?.title} ${direction}`;
     const context = {
@@ -261,6 +261,17 @@ function referencesOf(rules: readonly EffectiveRule[]): readonly AnyReference[] 
     }
   }
   return [...found.values()];
+}
+
+const textsOfRules = new WeakMap<readonly EffectiveRule[], string>();
+
+/** The same text for equal rules. Most endpoints share the rules of a few profiles. */
+function textOfRules(rules: readonly EffectiveRule[]): string {
+  const known = textsOfRules.get(rules);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(rules, textOfBigint);
+  textsOfRules.set(rules, text);
+  return text;
 }
 
 function textOfBigint(_: string, value: unknown): unknown {

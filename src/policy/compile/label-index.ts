@@ -32,18 +32,23 @@ interface Registered {
   readonly selector: Selector;
   readonly members: Set<string>;
   /** Where it is filed; none: it is evaluated for every entity. */
-  readonly filedUnder: readonly string[];
+  readonly filedUnder: readonly Requirement[];
+}
+
+interface Requirement {
+  readonly label: string;
+  readonly value: string;
 }
 
 const NONE: ReadonlySet<string> = new Set();
 
 export class LabelIndex {
   private readonly entities = new Map<string, Entity>();
-  private readonly byLabel = new Map<string, Set<string>>();
+  private readonly byLabel = new LabelTable();
   private readonly parents = new Map<string, Labels>();
   private readonly children = new Map<string, Set<string>>();
   private readonly selectors = new Map<SelectorText, Registered>();
-  private readonly filed = new Map<string, Set<SelectorText>>();
+  private readonly filed = new LabelTable();
   private readonly unfiled = new Set<SelectorText>();
 
   constructor(private readonly listener: MatchListener) {}
@@ -65,7 +70,7 @@ export class LabelIndex {
     const registered: Registered = { selector, members: new Set(), filedUnder };
     this.selectors.set(text, registered);
     if (filedUnder.length === 0) this.unfiled.add(text);
-    for (const requirement of filedUnder) addTo(this.filed, requirement, text);
+    for (const requirement of filedUnder) this.filed.add(requirement.label, requirement.value, text);
     for (const name of this.candidates(filedUnder)) {
       const entity = this.entities.get(name);
       if (entity !== undefined && selects(selector, entity.effective)) this.match(text, registered, name, entity);
@@ -78,7 +83,7 @@ export class LabelIndex {
     if (registered === undefined) return;
     this.selectors.delete(text);
     this.unfiled.delete(text);
-    for (const requirement of registered.filedUnder) removeFrom(this.filed, requirement, text);
+    for (const requirement of registered.filedUnder) this.filed.remove(requirement.label, requirement.value, text);
     for (const name of registered.members) this.entities.get(name)?.matches.delete(text);
   }
 
@@ -89,7 +94,7 @@ export class LabelIndex {
     const entity: Entity = { labels, parents, effective, matches: before?.matches ?? new Set() };
     this.entities.set(name, entity);
     for (const parent of parents) addTo(this.children, parent, name);
-    for (const requirement of requirementsOf(effective)) addTo(this.byLabel, requirement, name);
+    for (const label of Object.keys(effective)) this.byLabel.add(label, effective[label] ?? "", name);
     this.evaluate(name, entity);
   }
 
@@ -117,7 +122,7 @@ export class LabelIndex {
 
   private unfile(name: string, { parents, effective }: Entity): void {
     for (const parent of parents) removeFrom(this.children, parent, name);
-    for (const requirement of requirementsOf(effective)) removeFrom(this.byLabel, requirement, name);
+    for (const label of Object.keys(effective)) this.byLabel.remove(label, effective[label] ?? "", name);
   }
 
   private effectiveLabels(own: Labels, parents: readonly string[]): Labels {
@@ -127,19 +132,22 @@ export class LabelIndex {
   }
 
   private evaluate(name: string, entity: Entity): void {
-    for (const text of [...entity.matches]) {
+    const { effective } = entity;
+    for (const text of entity.matches) {
       const registered = this.selectors.get(text);
-      if (registered === undefined || selects(registered.selector, entity.effective)) continue;
+      if (registered === undefined || selects(registered.selector, effective)) continue;
       this.unmatch(text, registered, name, entity);
     }
     const tryMatch = (text: SelectorText) => {
       const registered = this.selectors.get(text);
-      if (registered === undefined || entity.matches.has(text) || !selects(registered.selector, entity.effective))
-        return;
+      if (registered === undefined || entity.matches.has(text) || !selects(registered.selector, effective)) return;
       this.match(text, registered, name, entity);
     };
-    for (const requirement of requirementsOf(entity.effective)) this.filed.get(requirement)?.forEach(tryMatch);
-    this.unfiled.forEach(tryMatch);
+    if (this.selectors.size === this.unfiled.size) this.unfiled.forEach(tryMatch);
+    else {
+      for (const label of Object.keys(effective)) this.filed.get(label, effective[label] ?? "")?.forEach(tryMatch);
+      this.unfiled.forEach(tryMatch);
+    }
   }
 
   private match(text: SelectorText, { members }: Registered, name: string, entity: Entity): void {
@@ -154,20 +162,24 @@ export class LabelIndex {
     this.listener.unmatched(text, name);
   }
 
-  private candidates(filedUnder: readonly string[]): Iterable<string> {
-    if (filedUnder.length === 0) return this.entities.keys();
-    if (filedUnder.length === 1) return this.byLabel.get(filedUnder[0] ?? "") ?? NONE;
-    return new Set(filedUnder.flatMap((requirement) => [...(this.byLabel.get(requirement) ?? NONE)]));
+  private candidates(filedUnder: readonly Requirement[]): Iterable<string> {
+    const [first, ...more] = filedUnder;
+    if (first === undefined) return this.entities.keys();
+    if (more.length === 0) return this.byLabel.get(first.label, first.value) ?? NONE;
+    return new Set(filedUnder.flatMap(({ label, value }) => [...(this.byLabel.get(label, value) ?? NONE)]));
   }
 
-  private bestRequirement(selector: Selector): readonly string[] {
+  private bestRequirement(selector: Selector): readonly Requirement[] {
     const operands = selector.kind === "and" ? selector.operands : [selector];
-    let best: readonly string[] = [];
+    let best: readonly Requirement[] = [];
     let fewest = Number.POSITIVE_INFINITY;
     for (const operand of operands) {
       const alternatives = requirementOf(operand);
       if (alternatives.length === 0) continue;
-      const count = alternatives.reduce((sum, each) => sum + (this.byLabel.get(each)?.size ?? 0), 0);
+      const count = alternatives.reduce(
+        (sum, { label, value }) => sum + (this.byLabel.get(label, value)?.size ?? 0),
+        0,
+      );
       if (count < fewest) [best, fewest] = [alternatives, count];
     }
     return best;
@@ -175,18 +187,32 @@ export class LabelIndex {
 }
 
 /** The labels of which the operand requires one; empty if it requires none. */
-function requirementOf(operand: Selector): readonly string[] {
-  if (operand.kind === "compare" && operand.operator === "==") return [requirement(operand.label, operand.value)];
+function requirementOf(operand: Selector): readonly Requirement[] {
+  if (operand.kind === "compare" && operand.operator === "==") return [operand];
   if (operand.kind === "member" && operand.operator === "in") {
-    return operand.values.map((value) => requirement(operand.label, value));
+    return operand.values.map((value) => ({ label: operand.label, value }));
   }
   return [];
 }
 
-function requirementsOf(labels: Labels): readonly string[] {
-  return Object.entries(labels).map(([label, value]) => requirement(label, value));
-}
+/** Names by label and value. */
+class LabelTable {
+  private readonly values = new Map<string, Map<string, Set<string>>>();
 
-function requirement(label: string, value: string): string {
-  return `${label}\0${value}`;
+  get(label: string, value: string): ReadonlySet<string> | undefined {
+    return this.values.get(label)?.get(value);
+  }
+
+  add(label: string, value: string, name: string): void {
+    const values = this.values.get(label);
+    if (values === undefined) this.values.set(label, new Map([[value, new Set([name])]]));
+    else addTo(values, value, name);
+  }
+
+  remove(label: string, value: string, name: string): void {
+    const values = this.values.get(label);
+    if (values === undefined) return;
+    removeFrom(values, value, name);
+    if (values.size === 0) this.values.delete(label);
+  }
 }

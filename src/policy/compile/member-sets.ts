@@ -5,7 +5,7 @@
  * A set exists while a rendered rule uses it. Its members are counted: two endpoints with the same address are one
  * element, which stays until both are gone.
  */
-import { addressBytes, type Family, formatAddress } from "../../ip/address.ts";
+import { type Address, addressBytes, type Family, formatAddress } from "../../ip/address.ts";
 import { formatPrefix, type Prefix } from "../../ip/prefix.ts";
 import type { DataType } from "../../linux/nftables/data-type.ts";
 import { rangeElements } from "../../linux/nftables/intervals.ts";
@@ -21,7 +21,7 @@ import { LabelIndex } from "./label-index.ts";
 
 /** A network behind a service: `ports` is empty if the service has none. */
 export interface ServiceMember {
-  readonly address: Entity["addresses"][number];
+  readonly address: Address;
   readonly ports: readonly { readonly protocol: number; readonly port: number }[];
 }
 
@@ -35,7 +35,8 @@ interface ActiveSet {
   readonly reference: AnyReference;
   readonly names: Readonly<Record<Family, string>>;
   uses: number;
-  readonly counts: Map<string, number>;
+  /** How often an element was added again while it existed. */
+  readonly repeats: Map<string, number>;
   /** Networks by their text, counted. */
   readonly prefixes: Map<string, { readonly prefix: Prefix; count: number }>;
 }
@@ -104,7 +105,7 @@ export class MemberSets {
       return;
     }
     const names = { 4: setName(reference, 4), 6: setName(reference, 6) };
-    const set: ActiveSet = { reference, names, uses: 1, counts: new Map(), prefixes: new Map() };
+    const set: ActiveSet = { reference, names, uses: 1, repeats: new Map(), prefixes: new Map() };
     this.active.set(text, set);
     const comment = text.slice(0, LONGEST_COMMENT);
     for (const family of FAMILIES) {
@@ -132,7 +133,7 @@ export class MemberSets {
     this.active.delete(text);
     this.rangesToWrite.delete(set);
     for (const family of FAMILIES) {
-      this.table.deleteSet(setName(reference, family));
+      this.table.deleteSet(set.names[family]);
       this.table.deleteSet(setName(reference, family, "prefixes"));
     }
     if (reference.kind === "service") return;
@@ -172,10 +173,7 @@ export class MemberSets {
       for (const member of namedPortMembers(set.reference, entity)) this.count(set, member, sign);
       return;
     }
-    for (const address of entity.addresses) {
-      const key = addressBytes(address);
-      this.count(set, { family: address.family, identity: formatAddress(address), element: { key } }, sign);
-    }
+    for (const address of entity.addresses) this.count(set, addressMember(address), sign);
     for (const prefix of entity.prefixes) this.countPrefix(set, prefix, sign);
   }
 
@@ -183,20 +181,20 @@ export class MemberSets {
     if (set.reference.kind !== "service") return;
     const { withPorts } = set.reference;
     for (const { address, ports } of members) {
-      if (!withPorts) {
-        const element = { key: addressBytes(address) };
-        this.count(set, { family: address.family, identity: formatAddress(address), element }, sign);
-      } else for (const port of ports) this.count(set, portMember(address, port), sign);
+      if (!withPorts) this.count(set, addressMember(address), sign);
+      else for (const port of ports) this.count(set, portMember(address, port), sign);
     }
   }
 
   private count(set: ActiveSet, { family, identity, element }: Member, sign: 1 | -1): void {
-    const count = (set.counts.get(identity) ?? 0) + sign;
-    if (count === 0) set.counts.delete(identity);
-    else set.counts.set(identity, count);
     const name = set.names[family];
-    if (count === 0) this.table.deleteElement(name, identity);
-    else if (count === 1 && sign === 1) this.table.putElement(name, identity, element);
+    const repeats = set.repeats.get(identity) ?? 0;
+    if (sign === 1) {
+      if (this.table.hasElement(name, identity)) set.repeats.set(identity, repeats + 1);
+      else this.table.putElement(name, identity, element);
+    } else if (repeats > 1) set.repeats.set(identity, repeats - 1);
+    else if (repeats === 1) set.repeats.delete(identity);
+    else this.table.deleteElement(name, identity);
   }
 
   private countPrefix(set: ActiveSet, prefix: Prefix, sign: 1 | -1): void {
@@ -247,14 +245,27 @@ function namedPortMembers({ name, protocol }: NamedPortReference, entity: Entity
     .flatMap((port) => entity.addresses.map((address) => portMember(address, port)));
 }
 
+/** An endpoint is a member of many sets. */
+const members = new WeakMap<Address, Member>();
+
+function addressMember(address: Address): Member {
+  const known = members.get(address);
+  if (known !== undefined) return known;
+  const { family } = address;
+  const member = { family, identity: formatAddress(address), element: { key: addressBytes(address) } };
+  members.set(address, member);
+  return member;
+}
+
 function portMember(
-  address: Entity["addresses"][number],
+  address: Address,
   { protocol, port }: { readonly protocol: number; readonly port: number },
 ): Member {
+  const { family, identity, element } = addressMember(address);
   return {
-    family: address.family,
-    identity: `${formatAddress(address)} ${protocol} ${port}`,
-    element: { key: concatenate(addressBytes(address), protocolValue(protocol), portValue(port)) },
+    family,
+    identity: `${identity} ${protocol} ${port}`,
+    element: { key: concatenate(element.key, protocolValue(protocol), portValue(port)) },
   };
 }
 

@@ -2,7 +2,7 @@
 import type { Profile } from "../../model/profile.ts";
 import { effectiveRule, UnsupportedRule } from "../effective-policy.ts";
 import type { Direction, EffectiveRule } from "../effective-rule.ts";
-import { canonicalSelector } from "../effective-selector.ts";
+import { EVERYTHING } from "../effective-selector.ts";
 
 export interface ProfileRecord {
   readonly labels: Readonly<Record<string, string>>;
@@ -15,7 +15,7 @@ export function profileRecord({ spec }: Profile): ProfileRecord {
   const labels = spec.labelsToApply ?? {};
   const resolve = (direction: Direction) =>
     (spec[direction] ?? [])
-      .map((rule) => effectiveRule(rule, direction, { selector: canonicalSelector("all()") }))
+      .map((rule) => effectiveRule(rule, direction, { selector: EVERYTHING }))
       // Pass leaves a tier, and a profile is in none: nothing is left that could allow the packet.
       .map((rule) => (rule.action === "Pass" ? { ...rule, action: "Deny" as const } : rule));
   try {

@@ -8,8 +8,8 @@ import { FROM_WORKLOADS, TO_WORKLOADS, WORKLOAD_MAPS } from "../render/base-chai
 import { verdictElement } from "../render/verdict-element.ts";
 import type { TableBuilder } from "../table/table-builder.ts";
 import type { ApplicablePolicies } from "./applicable-policies.ts";
-import { workloadEntity } from "./entity.ts";
 import type { Evaluations } from "./evaluations.ts";
+import type { LabelledEntity } from "./label-index.ts";
 import type { PolicyRecord } from "./policy-record.ts";
 import { addTo, removeFrom } from "./sets-by-key.ts";
 
@@ -39,12 +39,12 @@ export class WorkloadEndpoints {
     this.touched.add(key);
   }
 
-  put(key: string, endpoint: WorkloadEndpoint, interfaceName: string): void {
+  put(key: string, { endpoint, interfaceName }: LocalEndpoint, labelled: LabelledEntity): void {
     const before = this.local.get(key);
     if (before !== undefined && before.interfaceName !== interfaceName) this.unclaim(key, before.interfaceName);
     this.local.set(key, { endpoint, interfaceName });
     addTo(this.claims, interfaceName, key);
-    this.policies.putEndpoint(key, workloadEntity(endpoint));
+    this.policies.putEndpoint(key, labelled);
   }
 
   delete(key: string): void {

@@ -5,7 +5,7 @@
  * twice, for its single addresses and for its networks; a list of ports with names once for the numbers and once for
  * each name. So a rule can become several, which match different packets.
  */
-import { addressBytes, type Family } from "../../ip/address.ts";
+import { addressBits, addressBytes, type Family } from "../../ip/address.ts";
 import { lastAddress, type Prefix } from "../../ip/prefix.ts";
 import type { Expression } from "../../linux/nftables/expression.ts";
 import { rangeElements } from "../../linux/nftables/intervals.ts";
@@ -35,13 +35,24 @@ type Alternatives = readonly Conditions[];
 const FAMILIES = [4, 6] as const;
 const ALWAYS: Alternatives = [[]];
 
+// A large table has the same few instructions in thousands of rules: each exists once.
+const OF_FAMILY = { 4: matchFamily(4), 6: matchFamily(6) } as const;
+const ADDRESS = {
+  4: { source: loadAddress(4, "source", 0), destination: loadAddress(4, "destination", 0) },
+  6: { source: loadAddress(6, "source", 0), destination: loadAddress(6, "destination", 0) },
+} as const;
+const PORT = { source: loadPort("source", 0), destination: loadPort("destination", 0) } as const;
+const COUNTER: Expression = { kind: "counter" };
+const ACCEPT = verdict({ kind: "accept" });
+const DROP = verdict({ kind: "drop" });
+
 export function renderRule(rule: EffectiveRule, context: RuleContext): readonly DesiredRule[] {
   return familiesOf(rule).flatMap((family) => {
     const conditions = conditionsOf(rule, family, context);
-    return combine(conditions).map((expressions) => ({
-      expressions: [...expressions, ...actionOf(rule.action, context)],
-      comment: context.comment,
-    }));
+    return combine(conditions).map((expressions) => {
+      expressions.push(...actionOf(rule.action, context));
+      return { expressions, comment: context.comment };
+    });
   });
 }
 
@@ -59,8 +70,8 @@ function hasAddresses({ nets, notNets, members, notMembers, ports, notPorts }: E
 function conditionsOf(rule: EffectiveRule, family: Family | undefined, context: RuleContext): readonly Alternatives[] {
   const { protocol, notProtocol } = rule;
   return [
-    family === undefined ? ALWAYS : [matchFamily(family)],
-    protocol === undefined ? ALWAYS : [matchProtocol(protocol)],
+    family === undefined ? ALWAYS : [OF_FAMILY[family]],
+    protocol === undefined ? ALWAYS : [ofProtocol(protocol)],
     notProtocol === undefined ? ALWAYS : [matchNotProtocol(notProtocol)],
     ...peerConditions(rule.source, "source", family, context),
     ...peerConditions(rule.destination, "destination", family, context),
@@ -69,12 +80,27 @@ function conditionsOf(rule: EffectiveRule, family: Family | undefined, context: 
   ];
 }
 
+const protocolMatches = new Map<number, Conditions>();
+
+function ofProtocol(protocol: number): Conditions {
+  const known = protocolMatches.get(protocol);
+  if (known !== undefined) return known;
+  const conditions = matchProtocol(protocol);
+  protocolMatches.set(protocol, conditions);
+  return conditions;
+}
+
 /** Every way to choose one alternative of each. */
-function combine(conditions: readonly Alternatives[]): Alternatives {
-  return conditions.reduce<Alternatives>(
-    (soFar, alternatives) => soFar.flatMap((before) => alternatives.map((each) => [...before, ...each])),
-    ALWAYS,
-  );
+function combine(conditions: readonly Alternatives[]): readonly Expression[][] {
+  let combined: Expression[][] = [[]];
+  for (const alternatives of conditions) {
+    const [only, ...more] = alternatives;
+    if (only === undefined) return [];
+    // Most criteria have one form: no need to copy what there is so far.
+    if (more.length === 0) for (const soFar of combined) soFar.push(...only);
+    else combined = combined.flatMap((soFar) => alternatives.map((each) => [...soFar, ...each]));
+  }
+  return combined;
 }
 
 function peerConditions(
@@ -93,7 +119,7 @@ function addressConditions(
   family: Family,
   context: RuleContext,
 ): readonly Alternatives[] {
-  const load = loadAddress(family, side, 0);
+  const load = ADDRESS[family][side];
   const lookup = (set: string, isInverted: boolean): Conditions => [load, { kind: "lookup", set, from: 0, isInverted }];
   return [
     peer.nets === undefined ? ALWAYS : networkAlternatives(peer.nets, side, family),
@@ -113,7 +139,7 @@ function addressConditions(
 function memberAlternatives(reference: SetReference, side: Side, family: Family, context: RuleContext): Alternatives {
   if (reference.kind === "service" && reference.withPorts)
     return [matchAddressAndPort(setName(reference, family), side, family, false)];
-  const load = loadAddress(family, side, 0);
+  const load = ADDRESS[family][side];
   const lookup = (set: string): Conditions => [load, { kind: "lookup", set, from: 0 }];
   const single = lookup(setName(reference, family));
   return context.hasPrefixes(reference) ? [single, lookup(setName(reference, family, "prefixes"))] : [single];
@@ -128,8 +154,9 @@ function networkAlternatives(nets: readonly Prefix[], side: Side, family: Family
 function matchNetworks(nets: readonly Prefix[], side: Side, family: Family, isInverted: boolean): Conditions {
   const own = nets.filter(({ network }) => network.family === family);
   const [only, ...more] = own;
-  const load = loadAddress(family, side, 0);
+  const load = ADDRESS[family][side];
   if (only !== undefined && more.length === 0 && only.length > 0) {
+    if (only.length === addressBits(family)) return [load, compareWith(addressBytes(only.network), isInverted)];
     const operator = isInverted ? "outside" : "within";
     return [
       load,
@@ -173,8 +200,9 @@ function matchNoPort({ ranges, named }: PortMatch, side: Side, family: Family | 
 function matchRanges(ranges: PortMatch["ranges"], side: Side, isInverted: boolean): Conditions {
   const merged = mergePorts(ranges);
   const [only, ...more] = merged;
-  const load = loadPort(side, 0);
+  const load = PORT[side];
   if (only !== undefined && more.length === 0) {
+    if (only.first === only.last) return [load, compareWith(portValue(only.first), isInverted)];
     const operator = isInverted ? "outside" : "within";
     return [load, { kind: "range", operator, from: 0, first: portValue(only.first), last: portValue(only.last) }];
   }
@@ -183,6 +211,10 @@ function matchRanges(ranges: PortMatch["ranges"], side: Side, isInverted: boolea
     load,
     { kind: "lookup", set: { key: ["inet_service"], holdsIntervals: true, elements }, from: 0, isInverted },
   ];
+}
+
+function compareWith(value: Uint8Array, isInverted: boolean): Expression {
+  return { kind: "compare", operator: isInverted ? "different" : "equal", from: 0, value };
 }
 
 function mergePorts(ranges: PortMatch["ranges"]): PortMatch["ranges"] {
@@ -199,7 +231,7 @@ function mergePorts(ranges: PortMatch["ranges"]): PortMatch["ranges"] {
 function matchAddressAndPort(set: string, side: Side, family: Family, isInverted: boolean): Conditions {
   const registers = family === 4 ? 1 : 4;
   return [
-    loadAddress(family, side, 0),
+    ADDRESS[family][side],
     { kind: "meta", key: "l4proto", to: registers },
     loadPort(side, registers + 1),
     { kind: "lookup", set, from: 0, isInverted },
@@ -207,45 +239,35 @@ function matchAddressAndPort(set: string, side: Side, family: Family, isInverted
 }
 
 function matchNotProtocol(protocol: number): Conditions {
-  return [
-    { kind: "meta", key: "l4proto", to: 0 },
-    { kind: "compare", operator: "different", from: 0, value: protocolValue(protocol) },
-  ];
+  return [{ kind: "meta", key: "l4proto", to: 0 }, compareWith(protocolValue(protocol), true)];
 }
 
 const icmpByte = (offset: number): Expression => ({ kind: "payload", base: "transport", offset, length: 1, to: 0 });
 
 function matchIcmp({ type, code }: IcmpMatch): Conditions {
-  const equal = (value: number): Expression => ({
-    kind: "compare",
-    operator: "equal",
-    from: 0,
-    value: Uint8Array.of(value),
-  });
-  return [icmpByte(0), equal(type), ...(code === undefined ? [] : [icmpByte(1), equal(code)])];
+  return [
+    icmpByte(0),
+    compareWith(Uint8Array.of(type), false),
+    ...(code === undefined ? [] : [icmpByte(1), compareWith(Uint8Array.of(code), false)]),
+  ];
 }
 
 /** Another type, or the type with another code. */
 function matchNotIcmp({ type, code }: IcmpMatch): Alternatives {
-  const compare = (operator: "equal" | "different", value: number): Expression => ({
-    kind: "compare",
-    operator,
-    from: 0,
-    value: Uint8Array.of(value),
-  });
-  const otherType = [icmpByte(0), compare("different", type)];
+  const otherType = [icmpByte(0), compareWith(Uint8Array.of(type), true)];
   if (code === undefined) return [otherType];
-  return [otherType, [icmpByte(0), compare("equal", type), icmpByte(1), compare("different", code)]];
+  const otherCode = [icmpByte(1), compareWith(Uint8Array.of(code), true)];
+  return [otherType, [icmpByte(0), compareWith(Uint8Array.of(type), false), ...otherCode]];
 }
 
 function actionOf(action: EffectiveRule["action"], { rest, logPrefix, onAllow }: RuleContext): Conditions {
   switch (action) {
     case "Allow":
-      return [{ kind: "counter" }, ...onAllow, verdict({ kind: "accept" })];
+      return [COUNTER, ...onAllow, ACCEPT];
     case "Deny":
-      return [{ kind: "counter" }, verdict({ kind: "drop" })];
+      return [COUNTER, DROP];
     case "Pass":
-      return [{ kind: "counter" }, verdict({ kind: "goto", chain: rest })];
+      return [COUNTER, verdict({ kind: "goto", chain: rest })];
     case "Log":
       return [{ kind: "log", prefix: logPrefix }];
   }

@@ -8,8 +8,29 @@ export type AnyReference = SetReference | NamedPortReference;
 /** `prefixes`: the networks of network sets, which need a set of ranges. */
 export type SetContent = "members" | "prefixes";
 
+interface ReferenceNames {
+  readonly text: string;
+  readonly digest: string;
+}
+
+/** Rules are rendered often, and hashing is slow. */
+const namesOfReference = new WeakMap<AnyReference, ReferenceNames>();
+
+function namesOf(reference: AnyReference): ReferenceNames {
+  const known = namesOfReference.get(reference);
+  if (known !== undefined) return known;
+  const text = describe(reference);
+  const names = { text, digest: digestOf(text) };
+  namesOfReference.set(reference, names);
+  return names;
+}
+
 /** The same text for equal references. */
 export function referenceText(reference: AnyReference): string {
+  return namesOf(reference).text;
+}
+
+function describe(reference: AnyReference): string {
   switch (reference.kind) {
     case "selected":
       return `selected ${reference.selector}`;
@@ -24,7 +45,7 @@ const LETTER = { selected: "s", service: "v", "named port": "p" } as const;
 
 export function setName(reference: AnyReference, family: Family, content: SetContent = "members"): string {
   const letter = content === "prefixes" ? "n" : LETTER[reference.kind];
-  return `${letter}_${digestOf(referenceText(reference))}_${family}`;
+  return `${letter}_${namesOf(reference).digest}_${family}`;
 }
 
 /** The chain of a policy in one direction. `rest`: the chain where Pass continues, if a rule has this action. */

@@ -37,6 +37,10 @@ export class TableBuilder implements DesiredTable {
     this.sets.delete(name);
   }
 
+  hasElement(set: string, identity: string): boolean {
+    return this.sets.get(set)?.elements.has(identity) ?? false;
+  }
+
   putElement(set: string, identity: string, element: NftElement): void {
     this.touch(set, identity)?.elements.set(identity, element);
   }
@@ -56,6 +60,8 @@ export class TableBuilder implements DesiredTable {
   private touch(name: string, identity: string): BuiltSet | undefined {
     const set = this.sets.get(name);
     if (set === undefined) return undefined;
+    // A new set is reported as a whole.
+    if (this.setsBefore.has(name) && this.setsBefore.get(name) === undefined) return set;
     const before = this.elementsBefore.get(set) ?? new Map<string, NftElement | undefined>();
     this.elementsBefore.set(set, before);
     remember(before, identity, set.elements.get(identity));
