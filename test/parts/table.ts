@@ -42,6 +42,13 @@ export const PARTS = {
     program: "calicoctl",
     linkerFlags: `-X ${CALICO}/pkg/buildinfo.Version=v3.31.0`,
   },
+  /** The node agent of Calico 3.31.0: only the benchmark of policy builds it. */
+  felix: {
+    module: "felix",
+    packages: [`${CALICO}/felix/cmd/calico-felix`],
+    program: "calico-felix",
+    linkerFlags: `-X ${CALICO}/pkg/buildinfo.Version=v3.31.0`,
+  },
   cnitool: {
     module: "cnitool",
     packages: ["github.com/containernetworking/cni/cnitool"],
