@@ -32,8 +32,8 @@ const CREATORS: readonly Creator[] = ["Pod", "static Pod", "StatefulSet", "Deplo
 const WANTED: readonly Wanted[] = WISHES.flatMap((wish) =>
   CREATORS.map((creator, index) => ({ wish, creator, name: `${wish.name}-${index}`, number: index + 1 })),
 );
-/** Long enough that the next pod asks for the address before it is free. */
-const SHUTDOWN_SECONDS = 6;
+/** Long enough that the next pod asks for the address before it is free, on a busy machine too. */
+const SHUTDOWN_SECONDS = 12;
 
 export function annotationTests(plan: ProductClusterPlan, opened: () => ProductPods): void {
   const testAnnotations = testNeeding(productClusterProblem());
