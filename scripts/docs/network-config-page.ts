@@ -1,7 +1,6 @@
 /** Generates docs/network-config.md from the schema of the network config. */
 import type { Entries, Entry } from "../../src/config/field.ts";
 import { networkConfigFields } from "../../src/config/schema.ts";
-import { WITHOUT_EFFECT } from "../../src/config/without-effect.ts";
 import { identity } from "../../src/identity.ts";
 
 const HEAD = ["| Field | Type | Default | Allowed | Meaning |", "|---|---|---|---|---|"];
@@ -20,12 +19,7 @@ function table(fields: Entries, prefix: string): readonly string[] {
 
 function row(name: string, entry: Entry): string {
   const [type, allowed] = entry.kind === "field" ? [entry.type.kind, entry.type.allowed] : ["object", "see below"];
-  return `| \`${name}\` | ${type} | ${defaultText(entry)} | ${allowed} | ${entry.meaning}${missingEffect(name)} |`;
-}
-
-function missingEffect(name: string): string {
-  const consequence = WITHOUT_EFFECT[name];
-  return consequence === undefined ? "" : `. **No effect yet:** ${consequence}`;
+  return `| \`${name}\` | ${type} | ${defaultText(entry)} | ${allowed} | ${entry.meaning} |`;
 }
 
 function defaultText(entry: Entry): string {

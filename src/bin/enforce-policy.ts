@@ -2,16 +2,19 @@
 import { followFloating } from "../agent/floating/follow-floating.ts";
 import { millisecondsOf } from "../agent/policy/duration.ts";
 import { openKernelTable } from "../agent/policy/kernel-table.ts";
+import { linksUp } from "../agent/policy/links-up.ts";
 import { applyUpdates, guardTable } from "../agent/policy/policy-loop.ts";
+import { StatusFiles } from "../agent/policy/status-files.ts";
 import { TableKeeper } from "../agent/policy/table-keeper.ts";
 import { openDatastore } from "../datastore/open.ts";
-import { startReplica } from "../datastore/replica.ts";
+import { startReplica, type Update } from "../datastore/replica.ts";
 import { applyFloating } from "../firewall/apply-floating.ts";
 import type { FloatingAddress } from "../firewall/floating-addresses.ts";
+import { closeNetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
 import { shareNetfilter } from "../linux/shared-netfilter.ts";
 import { nodeAgentSettings } from "../model/node-agent-configuration.ts";
 import { PolicyCompiler } from "../policy/compile/compiler.ts";
-import { POLICY_KINDS } from "../policy/inputs.ts";
+import { POLICY_KINDS, type PolicyValues } from "../policy/inputs.ts";
 import { onceEach } from "./once-each.ts";
 import type { PolicyNetwork } from "./policy-network.ts";
 
@@ -43,36 +46,45 @@ export async function enforcePolicy(network: PolicyNetwork, { signal, wait, log 
   const compiler = new PolicyCompiler({ node });
   const isWanted = () => network.isPolicyRequired || compiler.policyCount + compiler.hostEndpointCount > 0;
   const keeper = new TableKeeper({ compiler, kernel, isWanted, report: warn });
+  const links = openNetlinkSocket("route");
+  const upOf = (names: readonly string[]) => linksUp(links, names);
+  const elapsed = () => performance.now();
+  const status = new StatusFiles({
+    directory: network.statusDirectory,
+    upOf,
+    wait,
+    elapsed,
+    report: onceEach(warn).report,
+  });
   let settings = nodeAgentSettings([], node);
+  const applied = ({ snapshot, changes }: Update<PolicyValues>) => {
+    lost.forget();
+    settings = nodeAgentSettings(
+      Array.from(snapshot.configurations, ([, value]) => value),
+      node,
+    );
+    if (isWanted()) {
+      status.update(
+        changes.endpoints.map(({ key }) => key),
+        compiler.localEndpoints,
+      );
+    } else status.clear();
+    for (const { title, reason } of compiler.problems)
+      refused.report(`Policy or profile "${title}" denies all that it selects: ${reason}`);
+  };
+  const refreshMilliseconds = () => millisecondsOf(settings.tablesRefreshInterval);
   const loops = [
     followFloating(replica.updates(), { node, write, report: warn, wait, signal: stop }),
-    applyUpdates(replica.updates(), {
-      keeper,
-      wait,
-      signal: stop,
-      applied({ snapshot }) {
-        lost.forget();
-        settings = nodeAgentSettings(
-          Array.from(snapshot.configurations, ([, value]) => value),
-          node,
-        );
-        for (const { title, reason } of compiler.problems)
-          refused.report(`Policy or profile "${title}" denies all that it selects: ${reason}`);
-      },
-    }),
-    guardTable({
-      keeper,
-      wait,
-      signal: stop,
-      elapsed: () => performance.now(),
-      refreshMilliseconds: () => millisecondsOf(settings.tablesRefreshInterval),
-    }),
+    applyUpdates(replica.updates(), { keeper, wait, signal: stop, applied }),
+    guardTable({ keeper, wait, signal: stop, elapsed, refreshMilliseconds }),
+    status.run(stop),
   ];
   try {
     await Promise.all(loops.map((loop) => loop.finally(() => ending.abort())));
   } finally {
     await Promise.allSettled([...loops, replica.ended]);
     kernel.close();
+    closeNetlinkSocket(links);
     await store.close();
   }
 }

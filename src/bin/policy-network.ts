@@ -10,6 +10,8 @@ export interface PolicyNetwork {
   readonly node: string;
   /** With `policy.type`: there must be a policy table, even if there is no policy. */
   readonly isPolicyRequired: boolean;
+  /** Where the plugin looks for the status of endpoints. */
+  readonly statusDirectory: string;
 }
 
 /** `undefined` if no network is installed. Throws if the plugin would refuse its config. */
@@ -25,5 +27,6 @@ export async function readPolicyNetwork(stderr: (text: string) => void): Promise
     settings: datastoreSettings(config),
     node: await readNodeName(config, hostName),
     isPolicyRequired: config.policyType !== undefined,
+    statusDirectory: config.endpointStatusDirectory,
   };
 }

@@ -1,7 +1,6 @@
 /** Rules about several fields. They are checked on the fields that are present, even if some values are invalid. */
 import { identity, ORCHESTRATOR_NAMES } from "../identity.ts";
 import type { ConfigProblem } from "./problem.ts";
-import { withoutEffect } from "./without-effect.ts";
 
 /** Something that works, but perhaps not as intended. Same type as a problem. */
 export type ConfigWarning = ConfigProblem;
@@ -22,7 +21,7 @@ export function crossProblems(present: Present): readonly ConfigProblem[] {
 }
 
 export function crossWarnings(present: Present): readonly ConfigWarning[] {
-  const warnings: ConfigWarning[] = [...withoutEffect(present)];
+  const warnings: ConfigWarning[] = [];
   if (!present.has("cniVersion")) {
     warnings.push(finding("cniVersion", 'is missing: the config is read as CNI version 0.1.0; add "cniVersion"'));
   }

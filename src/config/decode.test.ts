@@ -131,9 +131,7 @@ describe("decodeNetworkConfig()", () => {
     [{ log_file_path: "cni.log" }, ["log_file_path"]],
     [{ cniVersion: "" }, ["cniVersion"]],
     [{ ipam: { type: identity.ipamType, assign_ipv4: "false" } }, ["ipam.assign_ipv4"]],
-    [{ policy: { type: "k8s" } }, ["policy.type"]],
-    [{ policy_setup_timeout_seconds: 10 }, ["policy_setup_timeout_seconds"]],
-    [{ endpoint_status_dir: "/run/status" }, ["endpoint_status_dir"]],
+    [{ policy: { type: "k8s" }, policy_setup_timeout_seconds: 10, endpoint_status_dir: "/run/a" }, []],
     [{ feature_control: { ip_addrs_no_ipam: true } }, ["feature_control.ip_addrs_no_ipam"]],
     [{ feature_control: { floating_ips: true, ip_addrs_no_ipam: false } }, ["feature_control.floating_ips"]],
     [{ kubernetes: { kubeconfig: "/etc/kubeconfig" }, feature_control: { floating_ips: true } }, []],
@@ -144,20 +142,6 @@ describe("decodeNetworkConfig()", () => {
 
     expect(decoded.ok).toBe(true);
     expect(decoded.warnings.map(({ path }) => pathText(path))).toEqual(places);
-  });
-});
-
-describe("a field that is not implemented yet", () => {
-  test("causes a warning that says what does not happen", () => {
-    const { warnings } = decodeNetworkConfig({ ...MINIMAL, policy: { type: "k8s" } });
-
-    expect(warnings.map(({ message }) => message)).toEqual([expect.stringContaining("policy is not enforced")]);
-  });
-
-  test("causes no warning if it is switched off", () => {
-    const more = { feature_control: { floating_ips: false }, policy: {}, policy_setup_timeout_seconds: 0 };
-
-    expect(decodeNetworkConfig({ ...MINIMAL, ...more }).warnings).toEqual([]);
   });
 });
 

@@ -16,6 +16,7 @@ import { type RequestedAddress, requestedAddresses } from "../ipam/requested-add
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import { type AddRequest, NO_POD_FACTS } from "./add-request.ts";
 import type { FurtherSources } from "./further-sources.ts";
+import { loadPolicyTableCheck, loadPolicyWait } from "./load-policy-setup.ts";
 import { chooseMtu } from "./mtu.ts";
 import type { PodFacts } from "./pod-facts.ts";
 import { awaitReadiness } from "./readiness-gates.ts";
@@ -100,6 +101,7 @@ async function attach(
   const { netfilter } = surroundings.host;
   const further = await furtherSourcesOf(podFacts, found, { netfilter, warn });
   if (config.readinessGates.length > 0) await awaitReadiness(config.readinessGates, { ...surroundings, signal });
+  if (config.policyType !== undefined) await (await loadPolicyTableCheck()).requirePolicyTable(netfilter);
   surroundings.enterPhase("datastore");
 
   const registered = await registerAttachment({ call, args, requested, podFacts, workload, found }, session);
@@ -134,6 +136,7 @@ async function attach(
     });
   }
   const wired = wireLinks(plan, sandbox, { made, found, warn });
+  if (config.policySetupTimeoutSeconds > 0) await (await loadPolicyWait()).awaitPolicySetup(workload, session);
   await surroundings.host.noticeLostCaller();
   signal.throwIfAborted();
 

@@ -4,11 +4,16 @@ import { ForeignError, PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { status as ipamStatus } from "../ipam/plugin/status.ts";
 import { loadDelegation } from "./load-delegation.ts";
+import { loadPolicyTableCheck } from "./load-policy-setup.ts";
 import { requireUsable } from "./registration.ts";
 import type { Session } from "./session.ts";
 
 export async function status(call: StatusCall, session: Session): Promise<void> {
   try {
+    const { config, surroundings } = session;
+    if (config.policyType !== undefined) {
+      await (await loadPolicyTableCheck()).requirePolicyTable(surroundings.host.netfilter);
+    }
     if (session.config.ipam.type === identity.ipamType) {
       await ipamStatus(session);
       return;

@@ -174,6 +174,8 @@ for (const { kind, problem } of KUBE_SITE_STORES)
         },
       });
 
+      // As the node agent would: without its table, ADD is refused.
+      await kube.site.host.must(["nft", `add table inet ${identity.policyTable}`]);
       await kube.site.add(pod, kube.options({ policy: { type: "k8s" } }));
       const { metadata, spec } = await endpoint();
       expect(metadata.generateName).toBe("web-");

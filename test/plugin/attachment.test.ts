@@ -205,15 +205,15 @@ for (const { kind, test } of STORES) {
       await site.quietly("DEL", other);
     });
 
-    test("warns at each ADD about a policy type, which nothing enforces yet", async () => {
+    test("with a policy type and no policy table is refused before anything is taken, with the code for a later attempt", async () => {
       const pod = await site.makePod();
       const config = site.config({ policy: { type: "k8s" } });
-      for (const attempt of [1, 2]) {
-        const { code, stderr } = await site.call("ADD", pod, { config });
-        expect([attempt, code]).toEqual([attempt, 0]);
-        expect(stderr).toMatch(/\[WARNING\].*"policy.type" has no effect/);
-      }
-      await site.quietly("DEL", pod);
+      expect(failureOf(await site.call("ADD", pod, { config }))).toMatchObject({
+        code: 11,
+        msg: expect.stringContaining(`${identity.nodeAgent} has not set its rules yet`),
+      });
+      expect(failureOf(await site.call("STATUS", pod, { config })).code).toBe(50);
+      expect(await site.left()).toEqual([]);
     });
 
     test("uses the MTU in the node agent's file if the config has none, and refuses an invalid one", async () => {

@@ -1,0 +1,177 @@
+/**
+ * One file for each local endpoint whose rules are in the kernel and whose interface is up. The plugin waits for it.
+ *
+ *   the kernel has acknowledged the endpoint's rules -> pending -> its interface is up -> file
+ *   the endpoint is gone, or belongs to another container -> no file
+ *
+ * The interface usually appears a few milliseconds after the rules: until then it is looked for, less and less often.
+ */
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type EndpointStatus, isStatusOf, statusFileName } from "../../model/endpoint-status.ts";
+import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import type { LocalEndpoint } from "../../policy/compile/workload-endpoints.ts";
+
+const FIRST_PAUSE = 2;
+const LONGEST_PAUSE = 1_000;
+/** How often the folder is compared with the endpoints. */
+const COMPARE_MILLISECONDS = 10_000;
+
+export interface StatusMeans {
+  readonly directory: string;
+  /** Those of the interfaces that exist and are up. */
+  readonly upOf: (interfaceNames: readonly string[]) => ReadonlySet<string>;
+  /** Resolves early if the signal is aborted. */
+  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+  readonly elapsed: () => number;
+  /** Called for every failure, perhaps often with the same message. */
+  readonly report: (message: string) => void;
+}
+
+interface StatusFile {
+  readonly name: string;
+  readonly status: EndpointStatus;
+  readonly text: string;
+}
+
+export class StatusFiles {
+  /** By the key of the endpoint. */
+  private readonly files = new Map<string, StatusFile>();
+  /** The keys of endpoints whose file is not written yet. */
+  private readonly pending = new Set<string>();
+  private isFirst = true;
+  private nap = new AbortController();
+
+  constructor(private readonly means: StatusMeans) {}
+
+  /** The kernel has acknowledged the rules of the local endpoints, of which these have changed. */
+  update(changed: Iterable<string>, local: ReadonlyMap<string, LocalEndpoint>): void {
+    for (const key of this.isFirst ? local.keys() : changed) {
+      const endpoint = local.get(key);
+      if (endpoint !== undefined) this.put(key, endpoint);
+      else this.remove(key);
+    }
+    if (this.isFirst) this.compare();
+    this.isFirst = false;
+    if (this.pending.size > 0) this.nap.abort();
+  }
+
+  /** All endpoints lose their file: there are no rules. */
+  clear(): void {
+    for (const key of [...this.files.keys()]) this.remove(key);
+    this.isFirst = true;
+  }
+
+  /** Writes the files of pending endpoints until the signal is aborted. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { wait, elapsed } = this.means;
+    let pause = FIRST_PAUSE;
+    let comparedAt = elapsed();
+    while (!signal.aborted) {
+      this.nap = new AbortController();
+      this.writePending();
+      const isPending = this.pending.size > 0;
+      await wait(isPending ? pause : COMPARE_MILLISECONDS, AbortSignal.any([signal, this.nap.signal]));
+      pause = this.nap.signal.aborted || !isPending ? FIRST_PAUSE : Math.min(pause * 2, LONGEST_PAUSE);
+      if (this.isFirst || elapsed() - comparedAt < COMPARE_MILLISECONDS) continue;
+      comparedAt = elapsed();
+      this.compare();
+    }
+  }
+
+  private put(key: string, { endpoint, interfaceName }: LocalEndpoint): void {
+    const file = statusFileOf(endpoint, interfaceName);
+    const before = this.files.get(key);
+    if (before?.text === file.text) return;
+    // Who only looks whether the file exists must not take it for the new container's.
+    if (before !== undefined && before.status.containerID !== file.status.containerID) this.delete(before.name);
+    this.files.set(key, file);
+    this.pending.add(key);
+  }
+
+  private remove(key: string): void {
+    const file = this.files.get(key);
+    if (file === undefined) return;
+    this.files.delete(key);
+    this.pending.delete(key);
+    this.delete(file.name);
+  }
+
+  private writePending(): void {
+    if (this.pending.size === 0) return;
+    const waiting = [...this.pending].flatMap((key) => {
+      const file = this.files.get(key);
+      return file === undefined ? [] : [{ key, file }];
+    });
+    const up = this.means.upOf(waiting.map(({ file }) => file.status.ifaceName));
+    for (const { key, file } of waiting)
+      if (up.has(file.status.ifaceName) && this.write(file)) this.pending.delete(key);
+  }
+
+  /** Deletes files of others, and writes again what is missing or belongs to another container. */
+  private compare(): void {
+    const { directory } = this.means;
+    const wanted = new Map(Array.from(this.files, ([key, file]) => [file.name, { key, file }]));
+    let names: readonly string[] = [];
+    this.attempt(`list "${directory}"`, () => {
+      mkdirSync(directory, { recursive: true, mode: 0o755 });
+      names = readdirSync(directory);
+    });
+    for (const name of names) if (!wanted.has(name)) this.delete(name);
+    const present = new Set(names);
+    for (const [name, { key, file }] of wanted) {
+      if (present.has(name) && this.isWritten(file)) this.pending.delete(key);
+      else this.pending.add(key);
+    }
+  }
+
+  private isWritten({ name, status }: StatusFile): boolean {
+    let text = "";
+    this.attempt(`read "${name}"`, () => {
+      text = readFileSync(join(this.means.directory, name), "utf8");
+    });
+    return isStatusOf(text, status.containerID);
+  }
+
+  /** No reader sees half of it. */
+  private write({ name, text }: StatusFile): boolean {
+    const path = join(this.means.directory, name);
+    return this.attempt(`write "${path}"`, () => {
+      mkdirSync(this.means.directory, { recursive: true, mode: 0o755 });
+      const unfinished = join(this.means.directory, UNFINISHED);
+      writeFileSync(unfinished, text);
+      renameSync(unfinished, path);
+    });
+  }
+
+  private delete(name: string): void {
+    const path = join(this.means.directory, name);
+    this.attempt(`remove "${path}"`, () => rmSync(path, { force: true }));
+  }
+
+  private attempt(action: string, work: () => void): boolean {
+    try {
+      work();
+      return true;
+    } catch (failure) {
+      this.means.report(`Cannot ${action}: ${failure instanceof Error ? failure.message : failure}`);
+      return false;
+    }
+  }
+}
+
+/** Names of endpoints have two blanks. */
+const UNFINISHED = ".unfinished";
+
+function statusFileOf({ metadata, spec }: WorkloadEndpoint, interfaceName: string): StatusFile {
+  const { orchestrator = "", pod, containerID = "", endpoint = "", mac, ipNetworks = [] } = spec;
+  const status: EndpointStatus = {
+    containerID,
+    ifaceName: interfaceName,
+    ...(mac === undefined ? {} : { mac }),
+    ipv4Nets: ipNetworks.filter((network) => !network.includes(":")),
+    ipv6Nets: ipNetworks.filter((network) => network.includes(":")),
+  };
+  const owner = { orchestrator, namespace: metadata.namespace ?? "", pod, containerId: containerID, endpoint };
+  return { name: statusFileName(owner), status, text: `${JSON.stringify(status)}\n` };
+}
