@@ -35,6 +35,14 @@ export const addressField = textField((text) =>
 export const prefixOrAddressField = textField((text) =>
   parsePrefixOrAddress(text) ? undefined : ((text.includes("/") ? prefixProblem(text) : undefined) ?? NOT_EITHER),
 );
+/** Packets of IPv4-mapped addresses are IPv4 packets: a mapped network would match none of them. */
+export const packetNetworkField = textField((text) => {
+  const prefix = parsePrefixOrAddress(text);
+  if (prefix === undefined) return (text.includes("/") ? prefixProblem(text) : undefined) ?? NOT_EITHER;
+  return prefix.network.family === unmapAddress(prefix.network).family
+    ? undefined
+    : `is IPv4-mapped IPv6; use ${suggestUnmapped({ address: prefix.network, length: prefix.length })}`;
+});
 /** `10.0.0.5/26`, or an address without a prefix length. */
 export const interfaceAddressField = textField((text) =>
   parseInterfaceAddress(text) || parseAddress(text) ? undefined : 'is not an address; use for example "10.0.0.5/24"',

@@ -6,7 +6,7 @@
  * more than its author wants (`unknownCriterion`).
  */
 import * as v from "valibot";
-import { prefixOrAddressField, selectorField } from "./fields.ts";
+import { packetNetworkField, selectorField } from "./fields.ts";
 import { nameMap } from "./name-map.ts";
 import { PROTOCOL_NAMES } from "./protocols.ts";
 import { findUnknownFields } from "./shape.ts";
@@ -34,8 +34,8 @@ const icmpField = v.looseObject({
 });
 
 const entityRule = v.looseObject({
-  nets: v.exactOptional(v.array(prefixOrAddressField)),
-  notNets: v.exactOptional(v.array(prefixOrAddressField)),
+  nets: v.exactOptional(v.array(packetNetworkField)),
+  notNets: v.exactOptional(v.array(packetNetworkField)),
   selector: v.exactOptional(selectorField),
   notSelector: v.exactOptional(selectorField),
   namespaceSelector: v.exactOptional(selectorField),

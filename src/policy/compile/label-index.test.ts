@@ -1,0 +1,106 @@
+import { describe, expect, test } from "bun:test";
+import { LabelIndex } from "./label-index.ts";
+
+function indexWithLog() {
+  const log: string[] = [];
+  const index = new LabelIndex({
+    matched: (selector, entity) => void log.push(`+ ${entity} ${selector}`),
+    unmatched: (selector, entity) => void log.push(`- ${entity} ${selector}`),
+  });
+  return { index, log };
+}
+
+describe("LabelIndex", () => {
+  test("reports which entities a new selector selects", () => {
+    const { index, log } = indexWithLog();
+    index.put("one", { labels: { app: "a" }, parents: [] });
+    index.put("two", { labels: { app: "b" }, parents: [] });
+
+    index.register('app == "a"');
+
+    expect(log).toEqual(['+ one app == "a"']);
+    expect([...index.membersOf('app == "a"')]).toEqual(["one"]);
+  });
+
+  test("reports an entity whose labels change", () => {
+    const { index, log } = indexWithLog();
+    for (const selector of ['app == "a"', 'app in {"a", "b"}', "!has(app)", 'app != "b"']) index.register(selector);
+    index.put("one", { labels: { app: "a" }, parents: [] });
+    log.length = 0;
+
+    index.put("one", { labels: { app: "b" }, parents: [] });
+
+    expect(log.toSorted()).toEqual(['- one app != "b"', '- one app == "a"']);
+  });
+
+  test("finds a selector by any of the values that it accepts", () => {
+    const { index } = indexWithLog();
+    index.register('app in {"a", "b"}');
+    index.put("one", { labels: { app: "b" }, parents: [] });
+
+    expect([...index.matchesOf("one")]).toEqual(['app in {"a", "b"}']);
+  });
+
+  test("lets entities inherit labels; their own win, then those of the first parent", () => {
+    const { index } = indexWithLog();
+    index.register('env == "x"');
+    index.put("own", { labels: { env: "y" }, parents: ["first", "second"] });
+    index.put("inherited", { labels: {}, parents: ["first", "second"] });
+
+    index.putParent("second", { env: "y" });
+    index.putParent("first", { env: "x" });
+
+    expect([...index.membersOf('env == "x"')]).toEqual(["inherited"]);
+  });
+
+  test("takes labels back when their parent is gone", () => {
+    const { index, log } = indexWithLog();
+    index.register("has(env)");
+    index.putParent("first", { env: "x" });
+    index.put("one", { labels: {}, parents: ["first"] });
+
+    index.putParent("first", undefined);
+
+    expect(log).toEqual(["+ one has(env)", "- one has(env)"]);
+  });
+
+  test("knows labels that are called like properties of objects", () => {
+    const { index } = indexWithLog();
+    index.register("has(constructor)");
+    index.register('toString == "x"');
+    index.put("plain", { labels: {}, parents: [] });
+    index.put("named", { labels: { constructor: "", toString: "x" } as never, parents: [] });
+
+    expect([...index.membersOf("has(constructor)")]).toEqual(["named"]);
+    expect([...index.membersOf('toString == "x"')]).toEqual(["named"]);
+  });
+
+  test("evaluates only the selectors that require a label of the entity, and those without a requirement", () => {
+    const { index } = indexWithLog();
+    for (let number = 0; number < 1_000; number++) index.register(`app == "a${number}"`);
+    let read = 0;
+    const labels = new Proxy({ app: "a1" } as Record<string, string>, {
+      get: (target, name: string) => {
+        read += 1;
+        return target[name];
+      },
+    });
+
+    index.put("one", { labels, parents: [] });
+
+    expect([...index.matchesOf("one")]).toEqual(['app == "a1"']);
+    expect(read).toBeLessThan(10);
+  });
+
+  test("forgets a selector and an entity", () => {
+    const { index } = indexWithLog();
+    index.register("has(app)");
+    index.put("one", { labels: { app: "a" }, parents: [] });
+    index.unregister("has(app)");
+    expect(index.matchesOf("one").size).toBe(0);
+
+    index.register("has(app)");
+    index.delete("one");
+    expect(index.membersOf("has(app)").size).toBe(0);
+  });
+});

@@ -1,0 +1,36 @@
+import { describe, expect, test } from "bun:test";
+import { groupChainName, policyChainName, setName } from "./names.ts";
+
+const LONGEST_NAME = 127;
+
+describe("names in the policy table", () => {
+  test("are a kind and 20 letters and digits, always the same", () => {
+    expect(setName({ kind: "selected", selector: 'app == "a"' }, 4)).toBe("s_g2cfqkl6u7vidm3gaasy_4");
+    expect(policyChainName("red/deny", "ingress", undefined)).toMatch(/^pi_[a-z2-7]{20}$/);
+    expect(groupChainName("tier Deny", "egress")).toMatch(/^ge_[a-z2-7]{20}$/);
+  });
+
+  test("differ by reference, family, content and direction", () => {
+    const selected = { kind: "selected", selector: "has(app)" } as const;
+    const service = { kind: "service", namespace: "red", name: "web", withPorts: true } as const;
+    const port = { kind: "named port", selector: "has(app)", protocol: 6, name: "web" } as const;
+    const names = [
+      setName(selected, 4),
+      setName(selected, 6),
+      setName(selected, 4, "prefixes"),
+      setName(service, 4),
+      setName({ ...service, withPorts: false }, 4),
+      setName(port, 4),
+      setName({ ...port, protocol: 17 }, 4),
+      policyChainName("red/deny", "ingress", undefined),
+      policyChainName("red/deny", "egress", undefined),
+      policyChainName("red/deny", "ingress", "gi_rest"),
+    ];
+
+    expect(new Set(names).size).toBe(names.length);
+  });
+
+  test("are short however long the name of the policy is", () => {
+    expect(policyChainName("x".repeat(1_000), "ingress", undefined).length).toBeLessThan(LONGEST_NAME);
+  });
+});
