@@ -10,6 +10,7 @@ import type { Datastore } from "../datastore/datastore.ts";
 import type { FloatingAddress } from "../firewall/floating-addresses.ts";
 import type { NatPool } from "../firewall/nat-table.ts";
 import type { RecordedSources } from "../firewall/recorded-sources.ts";
+import type { Address } from "../ip/address.ts";
 import type { HostLinks as KnownLinks } from "../ipam/leaks/find.ts";
 import type { KubeClient } from "../kube/api.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
@@ -103,6 +104,8 @@ export interface Context {
   readHostFacts(): Promise<HostFacts>;
   /** Writes the nftables tables that all pods of the host share; returns the names of those that were not up to date. */
   restoreTables(wanted: WantedTables, warn: (message: string) => void): Promise<readonly string[]>;
+  /** Removes what the host tracks of connections of these addresses, which have no link any more. */
+  readonly forgetConnections: (addresses: readonly Address[]) => Promise<void>;
   now(): Date;
   uuid(): string;
   /** A number from 0 (inclusive) to 1 (exclusive). */

@@ -56,6 +56,13 @@ export async function run(args: readonly string[]): Promise<number> {
     },
     readHostFacts: async () => (await import("./host-facts.ts")).readHostFacts(),
     restoreTables: async (wanted, warn) => (await import("./restore-tables.ts")).restoreTables(wanted, warn),
+    forgetConnections: async (addresses) => {
+      const [{ trackedConnections }, { directNetfilter }] = await Promise.all([
+        import("../firewall/tracked-connections.ts"),
+        import("../linux/netfilter-access.ts"),
+      ]);
+      await (await trackedConnections(directNetfilter, warn))?.forget(addresses);
+    },
     now: () => new Date(),
     uuid: () => crypto.randomUUID(),
     random: Math.random,

@@ -11,7 +11,7 @@ import { type NetlinkSocket, perform } from "./netlink-socket.ts";
 import { familyNumber } from "./rtnetlink/family.ts";
 
 const DELETE_ENTRY = (1 << 8) | 2;
-const ATTRIBUTE = { original: 1, filter: 25 } as const;
+const ATTRIBUTE = { original: 1, reply: 2, filter: 25 } as const;
 const TUPLE = { ip: 1, protocol: 2 } as const;
 const PROTOCOL = { number: 1, destinationPort: 3 } as const;
 const FILTER = { originalFlags: 1, replyFlags: 2 } as const;
@@ -19,11 +19,13 @@ const FILTER_FLAG = { source: 1, destination: 2, protocolNumber: 8, destinationP
 // With version 0 the kernel ignores the family and deletes entries of both.
 const FAMILY_COUNTS = 1;
 
-/** Fields of the first packet of the connection; an absent field matches any value. */
+/** Fields of the first packet of the connection, except `replySource`; an absent field matches any value. */
 export interface ConntrackFilter {
   readonly family: Family;
   readonly source?: Address;
   readonly destination?: Address;
+  /** Who answers: after DNAT it is not `destination`. */
+  readonly replySource?: Address;
   /** An IP protocol number: 6 TCP, 17 UDP, 132 SCTP. */
   readonly protocol?: number;
   /** Needs `protocol`. */
@@ -47,9 +49,13 @@ function forgetRequest(filter: ConntrackFilter): NetlinkRequest {
       writeAddresses(writer, filter);
       writeProtocol(writer, filter);
       writer.close(original);
+      const { family, replySource } = filter;
+      const reply = writer.open(ATTRIBUTE.reply);
+      if (replySource !== undefined) writeAddresses(writer, { family, source: replySource });
+      writer.close(reply);
       const fields = writer.open(ATTRIBUTE.filter);
       writer.u32(FILTER.originalFlags, flagsOf(filter));
-      writer.u32(FILTER.replyFlags, 0);
+      writer.u32(FILTER.replyFlags, replySource === undefined ? 0 : FILTER_FLAG.source);
       writer.close(fields);
     },
   };

@@ -11,6 +11,7 @@ import type { AddCall } from "../cni/call.ts";
 import type { CniResult } from "../cni/result.ts";
 import { kubeAccess } from "../config/kube-access.ts";
 import { prepareHost } from "../firewall/prepare-host.ts";
+import { trackedConnections } from "../firewall/tracked-connections.ts";
 import { formatAddress } from "../ip/address.ts";
 import { type RequestedAddress, requestedAddresses } from "../ipam/requested-addresses.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
@@ -105,7 +106,12 @@ async function attach(
   surroundings.enterPhase("datastore");
 
   const registered = await registerAttachment({ call, args, requested, podFacts, workload, found }, session);
-  if (found.kind === "nothing") undo.add("release the addresses and remove the endpoint", registered.undo);
+  if (found.kind === "nothing") {
+    undo.add("release the addresses and remove the endpoint", registered.undo);
+    undo.add("forget tracked connections", async () =>
+      (await trackedConnections(netfilter, warn))?.forget(registered.addresses),
+    );
+  }
   signal.throwIfAborted();
 
   surroundings.enterPhase("kernel");

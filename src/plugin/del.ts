@@ -1,9 +1,10 @@
 /**
  * DEL: removes what ADD made, and succeeds if nothing is left.
  *
- *   links -> DEL of the IPAM plugin, if it is not ours -> addresses + endpoint, in one commit
+ *   links -> tracked connections -> DEL of the IPAM plugin, if it is not ours -> addresses + endpoint, in one commit
  *
- * In this order no address is released while its link exists. If the datastore is
+ * In this order no address is released while its link exists, nor while the kernel tracks connections of the pod:
+ * policy would not be asked about their next packets. If the datastore is
  * unreachable, DEL fails after removing the links, and the runtime's next DEL
  * finishes. The host-wide turn for the datastore also comes last, so that no
  * process waits while another one's links are removed.
@@ -11,14 +12,16 @@
 import { decodeArguments } from "../cni/arguments.ts";
 import type { DelCall } from "../cni/call.ts";
 import { ALLOWED_SOURCES_GROUP } from "../firewall/guard-table.ts";
+import { trackedConnections } from "../firewall/tracked-connections.ts";
 import { identity } from "../identity.ts";
+import { type Address, parseAddress } from "../ip/address.ts";
 import { resultAddresses } from "../ipam/plugin/result-addresses.ts";
 import { loadDelegation } from "./load-delegation.ts";
 import { unregister } from "./registration.ts";
-import { removeLinks } from "./remove-links.ts";
+import { addressesOnLink, removeLinks } from "./remove-links.ts";
 import { resultMac } from "./result-mac.ts";
 import type { Session } from "./session.ts";
-import { podFields, workloadOf } from "./workload.ts";
+import { podFields, type Workload, workloadOf } from "./workload.ts";
 
 export async function del(call: DelCall, session: Session): Promise<void> {
   const mac = resultMac(call.prevResult, call.ifname);
@@ -29,12 +32,24 @@ export async function del(call: DelCall, session: Session): Promise<void> {
   enterPhase("datastore");
   void session.store();
   enterPhase("kernel");
+  const results = resultAddresses(call.prevResult);
+  const tracked = await trackedConnections(host.netfilter, (message) => session.log.warning(message));
+  const known = tracked === undefined ? [] : knownAddresses(workload, results);
   const link = await removeLinks(workload, call.netns, host.links);
+  await tracked?.forget(known);
   enterPhase("datastore");
   await releaseDelegated(call, session);
-  const evidence = { results: resultAddresses(call.prevResult), hadLink: link !== undefined };
-  const { allowedSources } = await unregister(workload, session, evidence);
+  const evidence = { results, hadLink: link !== undefined };
+  const { allowedSources, addresses } = await unregister(workload, session, evidence);
+  // Those that neither the runtime nor the host knew of.
+  await tracked?.forget(addresses);
   if (allowedSources || link?.group === ALLOWED_SOURCES_GROUP) await forgetSources(session);
+}
+
+/** A runtime that keeps no results leaves only the routes. */
+function knownAddresses(workload: Workload, results: readonly string[]): readonly Address[] {
+  const addresses = results.flatMap((text) => parseAddress(text) ?? []);
+  return addresses.length > 0 ? addresses : addressesOnLink(workload);
 }
 
 /** Loaded only after a pod that might use other sources than its addresses. */

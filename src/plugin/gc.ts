@@ -11,7 +11,10 @@ import type { Datastore, Entry } from "../datastore/datastore.ts";
 import { pagesBelow } from "../datastore/pages.ts";
 import { PluginError } from "../errors.ts";
 import { forgetSources } from "../firewall/source-prefixes.ts";
+import { trackedConnections } from "../firewall/tracked-connections.ts";
 import { identity } from "../identity.ts";
+import type { Address } from "../ip/address.ts";
+import { parseInterfaceAddress } from "../ip/prefix.ts";
 import { requireReadyForReleasing, WANTED_CLUSTER } from "../ipam/cluster.ts";
 import { readNodeRecords } from "../ipam/leaks/node-records.ts";
 import { formatMark, includesMarkOf, isMarkOf } from "../ipam/link-mark.ts";
@@ -40,17 +43,21 @@ export async function gc(call: GcCall, session: Session): Promise<void> {
   const failures: Failures = [];
   const network = call.networkName;
   const valid = new Set(call.validAttachments.map((each) => formatMark({ network, ...each })));
-  const removal = await session.surroundings.host.links.removal();
+  const { netfilter, links } = session.surroundings.host;
+  const warn = (message: string) => session.log.warning(message);
+  const removal = await links.removal();
   const remaining = await collectLinks(network, valid, { failures, removal });
   const kept = new Set([...valid, ...remaining]);
   const keep: Keep = {
     network,
     isKept: (containerId, ifname) => includesMarkOf(kept, { network, containerId, ifname }),
   };
+  const tracked = await trackedConnections(netfilter, warn);
+  const forget = async (addresses: readonly Address[]) => tracked?.forget(addresses);
   const steps: readonly (() => Promise<void>)[] = [
-    () => collectEndpoints(keep, session, failures),
-    () => releaseLeaked(keep, session),
-    () => forgetSources(session.surroundings.host.netfilter, (message) => session.log.warning(message)),
+    () => collectEndpoints({ ...keep, forget }, session, failures),
+    () => releaseLeaked({ ...keep, forget }, session),
+    () => forgetSources(netfilter, warn),
     // Another IPAM plugin only gets the valid attachments: it would release the addresses of links that remain.
     ...(remaining.length === 0 ? [() => collectDelegated(call, session)] : []),
   ];
@@ -87,7 +94,12 @@ async function collectLinks(
   return remaining.flat();
 }
 
-async function collectEndpoints(keep: Keep, session: Session, failures: Failures): Promise<void> {
+interface Collecting extends Keep {
+  /** Before an address can be assigned again. */
+  readonly forget: (addresses: readonly Address[]) => Promise<void>;
+}
+
+async function collectEndpoints(keep: Collecting, session: Session, failures: Failures): Promise<void> {
   const store = await session.store();
   const { answers } = await store.read([WANTED_CLUSTER, wantedNode(session.node)]);
   requireReadyForReleasing(answers[0]);
@@ -97,6 +109,7 @@ async function collectEndpoints(keep: Keep, session: Session, failures: Failures
       try {
         // Refused if it has changed meanwhile: then it is in use.
         if (isStale(entry, keep, session)) {
+          await keep.forget(addressesOf(entry));
           await store.commit([{ kind: "delete", key: entry.key, revision: entry.revision }]);
         }
       } catch (failure) {
@@ -123,6 +136,10 @@ function isStale(entry: Entry, { network, isKept }: Keep, { node }: Session): bo
   const endpoint = readStoredEndpoint(entry);
   if (endpoint.node !== node || endpoint.network !== network) return false;
   return !isKept(endpoint.containerId ?? "", endpoint.ifname);
+}
+
+function addressesOf(entry: Entry): readonly Address[] {
+  return readStoredEndpoint(entry).ipNetworks.flatMap((text) => parseInterfaceAddress(text)?.address ?? []);
 }
 
 async function collectDelegated(call: GcCall, session: Session): Promise<void> {

@@ -87,6 +87,8 @@ export async function record(sources: EndpointSources, session: Session): Promis
 interface Removed {
   /** Sources beside its addresses. */
   readonly allowedSources: boolean;
+  /** By our own IPAM. */
+  readonly addresses: readonly Address[];
 }
 
 /** For DEL: releases all addresses of the attachment and removes its endpoint. */
@@ -128,7 +130,10 @@ async function release(
   else session.note({ addresses: recordedAddresses(workload, found), ipam: session.config.ipam.type });
   const addresses = [...released, ...delegated];
   if (addresses.length > 0 && found === undefined) await removeEndpointOfFormerNode(workload, session, addresses);
-  return { allowedSources: found?.value.includes('"allowSpoofedSourcePrefixes"') ?? false };
+  return {
+    allowedSources: found?.value.includes('"allowSpoofedSourcePrefixes"') ?? false,
+    addresses: released,
+  };
 }
 
 /** Rarely needed, and loaded only then. */

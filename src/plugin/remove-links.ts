@@ -1,9 +1,12 @@
 /** Removes the links of an attachment: found by their mark, so that no other links are touched. */
 import { PluginError } from "../errors.ts";
+import type { Address } from "../ip/address.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
 import { closeNetns, openNetlinkSocketIn, openNetns } from "../linux/netns.ts";
 import { findLink, type Link } from "../linux/rtnetlink/link.ts";
 import type { LinkAccess } from "../linux/rtnetlink/link-access.ts";
+import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
+import { addressesRoutedTo } from "./former-addresses.ts";
 import { isOwn } from "./sandbox.ts";
 import { removeHostLink, removeLink } from "./wire.ts";
 import type { Workload } from "./workload.ts";
@@ -30,6 +33,14 @@ export async function removeLinks(
   } finally {
     closeNetlinkSocket(host);
   }
+}
+
+/** The addresses that are routed to the host's end; none if it does not exist. */
+export function addressesOnLink(workload: Workload): readonly Address[] {
+  return withRouteSocket((host) => {
+    const link = findOwnLink(host, workload);
+    return link === undefined ? [] : addressesRoutedTo(host, link.index);
+  });
 }
 
 /** Removes the host's end, and with it the container's. */

@@ -52,4 +52,24 @@ describe.skipIf(!able)(`forgetConnections()${able ? "" : " (skipped: needs root,
     expect(tracked()).toBe(1);
     closeNetlinkSocket(socket);
   });
+
+  test("removes the entries of the side that answers, which after DNAT is not the destination", () => {
+    runIn(
+      place,
+      ["nft", "-f", "-"],
+      "table ip n { chain c { type nat hook output priority -100; ip daddr 127.0.0.7 dnat to 127.0.0.8; }; }",
+    );
+    const socket = openNetlinkSocketIn(netns, "netfilter");
+    const before = tracked();
+    for (const address of ["127.0.0.7", "127.0.0.9"]) send(address, 5303);
+    expect(tracked()).toBe(before + 2);
+    const answering = (value: bigint) => ({ family: 4, replySource: { family: 4, value } }) as const;
+    forgetConnections(socket, [{ family: 4, destination: { family: 4, value: 0x7f000008n } }, answering(0x7f000007n)]);
+    expect(tracked()).toBe(before + 2);
+    forgetConnections(socket, [answering(0x7f000008n)]);
+    expect(tracked()).toBe(before + 1);
+    forgetConnections(socket, [answering(0x7f000009n)]);
+    expect(tracked()).toBe(before);
+    closeNetlinkSocket(socket);
+  });
 });

@@ -26,6 +26,7 @@ export interface AdminSurroundings {
   readonly openKubeClient?: Context["openKubeClient"];
   readonly hostFacts?: HostFacts;
   readonly restoreTables?: Context["restoreTables"];
+  readonly forgetConnections?: Context["forgetConnections"];
   readonly now?: Date;
   readonly signal?: AbortSignal;
   /** Called with each text as it is written to stdout. */
@@ -82,6 +83,7 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
     openKubeClient: surroundings.openKubeClient ?? (() => Promise.reject(new Error("there is no cluster"))),
     readHostFacts: async () => surroundings.hostFacts ?? WELL,
     restoreTables: surroundings.restoreTables ?? (async () => []),
+    forgetConnections: surroundings.forgetConnections ?? (async () => {}),
     now: () => now,
     uuid: () => "00000000-0000-4000-8000-000000000001",
     random: () => 0.5,

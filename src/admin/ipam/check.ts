@@ -163,7 +163,9 @@ async function judgeHost(
   const leaks = host?.leaks.filter(({ allocation }) => !known.has(formatAddress(allocation.address))) ?? [];
   if (host === undefined || leaks.length === 0) return [];
   const allocator = allocatorFor(store, context);
-  const released = fixes ? await releaseLeaks(leaks, host.records, { store, allocator }) : [];
+  const released = fixes
+    ? await releaseLeaks(leaks, host.records, { store, allocator, forget: context.forgetConnections })
+    : [];
   const done = new Set(released.map(formatAddress));
   return leaks.map(({ allocation, reason }): Judged => {
     const address = formatAddress(allocation.address);

@@ -6,6 +6,7 @@ import type { Change } from "../../datastore/datastore.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { API_VERSION } from "../../identity.ts";
+import { type Address, formatAddress } from "../../ip/address.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import { findProblems } from "../../ipam/invariants.ts";
 import { formatMark } from "../../ipam/link-mark.ts";
@@ -85,6 +86,18 @@ describe("ipam gc", () => {
     expect(await handles()).toEqual(["net.away", "net.foreign", "net.runs"]);
     expect([await hasEndpoint("node-1", "gone"), await hasEndpoint("node-1", "runs")]).toEqual([false, true]);
     expect(findProblems(await readWorld(store))).toEqual([]);
+  });
+
+  test("forgets the connections of an address before it is released", async () => {
+    const gone = await attach("gone");
+    const forgotten: string[] = [];
+    const forgetConnections = async (addresses: readonly Address[]) => {
+      forgotten.push(...addresses.map(formatAddress), ...(await handles()));
+    };
+    await gc("--dry-run", { forgetConnections });
+    expect(forgotten).toEqual([]);
+    await gc("", { forgetConnections });
+    expect([forgotten, await handles()]).toEqual([[gone, "net.gone"], []]);
   });
 
   test("--dry-run shows each with its reason and changes nothing", async () => {

@@ -80,7 +80,9 @@ async function collect(store: Datastore, { node, isEmbedded, context, given }: S
   const { records, leaks, unjudged } = await searchHost(store, { node, isEmbedded, links, earlier }, context);
   const isDryRun = given.switches.has("dry-run");
   const allocator = allocatorFor(store, context);
-  const released = isDryRun ? [] : await releaseLeaks(leaks, records, { store, allocator });
+  const released = isDryRun
+    ? []
+    : await releaseLeaks(leaks, records, { store, allocator, forget: context.forgetConnections });
   const after = released.length === 0 ? records : await readNodeRecords(store, node);
   const surplus = surplusBlocks(after, node);
   if (!isDryRun) {

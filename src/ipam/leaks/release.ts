@@ -9,12 +9,20 @@ import { decodeBlock } from "../records.ts";
 import type { Leak } from "./find.ts";
 import type { NodeRecords } from "./node-records.ts";
 
+interface ReleaseMeans {
+  readonly store: Datastore;
+  readonly allocator: Allocator;
+  /** Called with the addresses before they are released: their connections must not be tracked any more. */
+  readonly forget: (addresses: readonly Address[]) => Promise<void>;
+}
+
 /** Each only if it has not been assigned again; with its endpoint, if that has not changed. Returns what was released. */
 export async function releaseLeaks(
   leaks: readonly Leak[],
   { endpoints }: Pick<NodeRecords, "endpoints">,
-  { store, allocator }: { readonly store: Datastore; readonly allocator: Allocator },
+  { store, allocator, forget }: ReleaseMeans,
 ): Promise<readonly Address[]> {
+  await forget(leaks.map(({ allocation: { address } }) => address));
   const { released } = await allocator.releaseAddresses(
     leaks.map(({ allocation: { address, handle, sequenceNumber } }) => ({
       address,

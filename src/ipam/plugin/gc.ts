@@ -9,6 +9,7 @@
  */
 import type { GcCall } from "../../cni/call.ts";
 import { pagesBelow } from "../../datastore/pages.ts";
+import type { Address } from "../../ip/address.ts";
 import type { BlockAttribute, IPAMBlock } from "../../model/ipam-block.ts";
 import { readHandle } from "../../model/ipam-handle.ts";
 import { HANDLES_PREFIX, parseKey } from "../../model/keys.ts";
@@ -29,10 +30,12 @@ export async function gc({ networkName: network, validAttachments }: GcCall, ses
 /** Whether an attachment keeps its addresses; without an interface, whether any attachment of the container does. */
 export type IsKept = (containerId: string, ifname: string | undefined) => boolean;
 
-export async function releaseLeaked(
-  { network, isKept }: Pick<Keepers, "network" | "isKept">,
-  session: Session,
-): Promise<void> {
+export interface Leaving extends Pick<Keepers, "network" | "isKept"> {
+  /** Called with addresses before they are released. */
+  readonly forget?: (addresses: readonly Address[]) => Promise<void>;
+}
+
+export async function releaseLeaked({ network, isKept, forget }: Leaving, session: Session): Promise<void> {
   const store = await session.store();
   const { answers } = await store.read([WANTED_CLUSTER, wantedNode(session.node)]);
   requireReadyForReleasing(answers[0]);
@@ -41,7 +44,9 @@ export async function releaseLeaked(
   const keep = { network, node: session.node, isKept };
   const records = await readNodeRecords(store, session.node);
   const blocks = [...records.blocks, ...records.otherBlocks];
-  const leaked = await releaseFrom(blocks, keep, session);
+  const leaked = blocks.flatMap((block) => leakedAddresses(block, keep));
+  await forget?.(leaked.map(({ address }) => address));
+  await releaseAll(leaked, session);
   // If all changes are committed at once, no call leaves a handle that counts too many.
   if (store.atomicity === "one object") await recountHandles(keep, heldAfter(blocks, leaked), session);
 }
@@ -54,17 +59,10 @@ function heldAfter(blocks: readonly IPAMBlock[], leaked: readonly GuardedAddress
   return held;
 }
 
-/** Returns the leaked addresses of these blocks, which are released. */
-async function releaseFrom(
-  blocks: readonly IPAMBlock[],
-  keep: Keepers,
-  session: Session,
-): Promise<readonly GuardedAddress[]> {
-  const leaked = blocks.flatMap((block) => leakedAddresses(block, keep));
-  if (leaked.length === 0) return leaked;
+async function releaseAll(leaked: readonly GuardedAddress[], session: Session): Promise<void> {
+  if (leaked.length === 0) return;
   const { released } = await (await session.allocator()).releaseAddresses(leaked);
   session.log.info("Released addresses of containers that no longer exist", { count: released.length });
-  return leaked;
 }
 
 /** Corrects handles of the network, on this node, that count too many addresses; releases no address. */
