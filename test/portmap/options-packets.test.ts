@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect } from "bun:test";
 import { hostProblem } from "../support/host.ts";
 import { askTcp, askUdp, serveTcp, serveUdp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
+import { sctpPortSeen } from "../support/sctp.ts";
 import {
   CLIENT4,
   CLIENT6,
@@ -16,7 +17,6 @@ import {
   type PortHost,
 } from "./port-host.ts";
 import { port } from "./portmap-calls.ts";
-import { sctpPortSeen } from "./sctp.ts";
 
 const needs = [hostProblem(), program("nft"), mainPluginProblem()];
 const testOptions = testNeeding(...needs);

@@ -72,7 +72,16 @@ export async function hearUdp(netns: string, port: number, hostname = "::"): Pro
 }
 
 /** The reply of a TCP server, `refused`, or `silence`. */
-export async function askTcp(netns: string, hostname: string, port: number): Promise<Reply> {
+export function askTcp(netns: string, hostname: string, port: number): Promise<Reply> {
+  return askTcpWithin(PATIENCE_MILLISECONDS, netns, hostname, port);
+}
+
+export async function askTcpWithin(
+  milliseconds: number,
+  netns: string,
+  hostname: string,
+  port: number,
+): Promise<Reply> {
   const answer = Promise.withResolvers<Reply>();
   let text = "";
   const connecting = insideNetns(netns, () =>
@@ -96,7 +105,7 @@ export async function askTcp(netns: string, hostname: string, port: number): Pro
   const silence = setTimeout(() => {
     answer.resolve("silence");
     connecting.then((socket) => socket.terminate()).catch(() => {});
-  }, PATIENCE_MILLISECONDS);
+  }, milliseconds);
   const reply = await answer.promise;
   clearTimeout(silence);
   return reply;
@@ -107,7 +116,11 @@ export interface UdpClient extends Disposable {
   ask(hostname: string, port: number): Promise<Reply>;
 }
 
-export async function openUdpClient(netns: string, hostname = "0.0.0.0"): Promise<UdpClient> {
+export async function openUdpClient(
+  netns: string,
+  hostname = "0.0.0.0",
+  milliseconds = PATIENCE_MILLISECONDS,
+): Promise<UdpClient> {
   let heard = Promise.withResolvers<Reply>();
   const socket = await insideNetns(netns, () =>
     Bun.udpSocket({ hostname, socket: { data: (_socket, data) => heard.resolve(data.toString()), error: () => {} } }),
@@ -115,7 +128,7 @@ export async function openUdpClient(netns: string, hostname = "0.0.0.0"): Promis
   return {
     async ask(target, port) {
       heard = Promise.withResolvers<Reply>();
-      const silence = setTimeout(() => heard.resolve("silence"), PATIENCE_MILLISECONDS);
+      const silence = setTimeout(() => heard.resolve("silence"), milliseconds);
       socket.send("?", port, target);
       const reply = await heard.promise;
       clearTimeout(silence);
@@ -125,8 +138,17 @@ export async function openUdpClient(netns: string, hostname = "0.0.0.0"): Promis
   };
 }
 
-export async function askUdp(netns: string, hostname: string, port: number): Promise<Reply> {
-  using client = await openUdpClient(netns, hostname.includes(":") ? "::" : "0.0.0.0");
+export function askUdp(netns: string, hostname: string, port: number): Promise<Reply> {
+  return askUdpWithin(PATIENCE_MILLISECONDS, netns, hostname, port);
+}
+
+export async function askUdpWithin(
+  milliseconds: number,
+  netns: string,
+  hostname: string,
+  port: number,
+): Promise<Reply> {
+  using client = await openUdpClient(netns, hostname.includes(":") ? "::" : "0.0.0.0", milliseconds);
   return await client.ask(hostname, port);
 }
 

@@ -1,0 +1,134 @@
+/**
+ * The packet table of network policy: real namespaces as pods, the real agent, the real kernel. Each row has its outcome
+ * from a hand-written list, from the judge behind `policy explain`, and from a packet; all three must agree.
+ */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { readPolicy } from "../../src/admin/policy/read-resources.ts";
+import { parseAddress } from "../../src/ip/address.ts";
+import { protocolNumber } from "../../src/model/protocols.ts";
+import { explain } from "../../src/policy/judge/explain.ts";
+import { hostProblem } from "../support/host.ts";
+import { program, testNeeding } from "../support/needs.ts";
+import { SCENARIOS, type Scenario } from "./packet-table.ts";
+import { type End, type Labels, openPolicySite, type PolicySite, type Ports } from "./policy-site.ts";
+import { type Outcome, outcomeOf, type Probe, serve } from "./probes.ts";
+
+const PORTS = [80, 81, 82, 83];
+const NAMESPACES = ["x", "y", "z"];
+const web = (protocol: "TCP" | "UDP", port: number): Ports => [{ name: "web", protocol, port }];
+const PODS: readonly (readonly [name: string, labels: Labels, ports?: Ports])[] = [
+  ["x/a", { pod: "a" }, web("TCP", 80)],
+  ["x/b", { pod: "b" }, web("TCP", 81)],
+  ["x/c", { pod: "c" }, web("UDP", 82)],
+  ["y/a", { pod: "a" }],
+  ["y/b", { pod: "b" }],
+  ["z/a", { pod: "a" }],
+];
+
+const needs = [hostProblem(), program("nft"), program("ping")];
+const test = testNeeding(...needs);
+
+describe("the packet table", () => {
+  let policies: PolicySite;
+  let servers: readonly Disposable[];
+  beforeAll(async () => {
+    if (needs.some((need) => need !== undefined)) return;
+    policies = await openPolicySite();
+    await Promise.all(NAMESPACES.map((name) => policies.labelNamespace(name, { ns: name })));
+    for (const [name, labels, ports] of PODS) await policies.addPod(name, labels, ports);
+    servers = (await Promise.all([...policies.ends.values()].map((end) => serve(end, PORTS)))).flat();
+  });
+  afterAll(async () => {
+    for (const server of servers ?? []) server[Symbol.dispose]();
+    await policies?.[Symbol.asyncDispose]();
+  });
+
+  for (const scenario of SCENARIOS) {
+    test(scenario.title, async () => {
+      await prepare(scenario);
+      const rows = probesOf(scenario);
+      const judged = await judgeOf();
+      const seen = await Promise.all(
+        rows.map(async ({ probe, expected, text }) => {
+          const outcome = await outcomeOf(probe, expected, policies.site.host);
+          return { row: text, packet: outcome, judge: judged(probe) };
+        }),
+      );
+      expect(seen).toEqual(rows.map(({ text, expected }) => ({ row: text, packet: expected, judge: expected })));
+    });
+  }
+
+  async function prepare({ podLabels = {}, namespaceLabels = {}, policies: wanted }: Scenario): Promise<void> {
+    for (const [name, labels] of PODS) await policies.labelPod(name, podLabels[name] ?? labels);
+    for (const name of NAMESPACES) await policies.labelNamespace(name, namespaceLabels[name] ?? { ns: name });
+    await policies.setPolicies(wanted);
+    await policies.untilApplied();
+  }
+
+  interface Row {
+    readonly text: string;
+    readonly probe: Probe;
+    readonly expected: Outcome;
+  }
+
+  function probesOf({ rows }: Scenario): readonly Row[] {
+    const lines = rows.split("\n").map((line) => line.trim());
+    return lines.filter((line) => line !== "").flatMap(probesIn);
+  }
+
+  function probesIn(line: string): readonly Row[] {
+    const [, from = "", to = "", protocol = "", ports = "0", version, expected = ""] =
+      /^(\S+) -> (\S+) (tcp|udp|sctp|icmp)(?: ([\d,]+))?(?: v([46]))? (allow|deny)$/.exec(line) ?? unreadable(line);
+    const families = version === undefined ? ([4, 6] as const) : [version === "4" ? (4 as const) : (6 as const)];
+    return ports.split(",").flatMap((port) =>
+      families.map((family) => ({
+        text: `${from} -> ${to} ${protocol} ${port} v${family}`,
+        probe: {
+          from: endOf(from),
+          to: endOf(to),
+          protocol: protocol as Probe["protocol"],
+          port: Number(port),
+          family,
+        },
+        expected: expected as Outcome,
+      })),
+    );
+  }
+
+  function endOf(name: string): End {
+    return policies.ends.get(name) ?? unreadable(name);
+  }
+
+  /** What the judge says about a packet, with the resources in the datastore. */
+  async function judgeOf(): Promise<(probe: Probe) => Outcome> {
+    const { resources } = await readPolicy(policies.store);
+    const endpointOf = (end: End) =>
+      resources.endpoints.find(({ metadata, spec }) => `${metadata.namespace}/${spec.pod}` === end.name);
+    const nodeOf = (end: End) => (end.name === "host" ? "node-1" : undefined);
+    return ({ from, to, protocol, port, family }) => {
+      const address = (end: End) => parseAddress(end.addresses[family === 4 ? 0 : 1]) ?? unreadable(end.name);
+      const isIcmp = protocol === "icmp";
+      const packet = {
+        source: address(from),
+        destination: address(to),
+        protocol: isIcmp ? (family === 4 ? 1 : 58) : (protocolNumber(protocol) ?? 0),
+        ...(isIcmp ? { icmp: { type: family === 4 ? 8 : 128, code: 0 } } : { destinationPort: port }),
+      };
+      return explain(
+        {
+          packet,
+          source: endpointOf(from),
+          destination: endpointOf(to),
+          sourceNode: nodeOf(from),
+          destinationNode: nodeOf(to),
+          toHost: "Accept",
+        },
+        resources,
+      ).verdict;
+    };
+  }
+});
+
+function unreadable(text: string): never {
+  throw new Error(`Not in the table's notation: ${text}`);
+}

@@ -1,0 +1,189 @@
+/**
+ * A private host whose network namespaces are pods of several Kubernetes namespaces, made by the built plugin, with the
+ * built node agent, one host outside the cluster, and the records that the controllers of a cluster would write.
+ */
+import type { Datastore } from "../../src/datastore/datastore.ts";
+import { openDatastore } from "../../src/datastore/open.ts";
+import { identity } from "../../src/identity.ts";
+import { ENDPOINT, NETWORK_POLICY, NODE, PROFILE } from "../../src/model/kinds.ts";
+import { type NetworkPolicySpec, networkPolicy } from "../../src/model/network-policy.ts";
+import { node } from "../../src/model/node.ts";
+import { profile } from "../../src/model/profile.ts";
+import { type WorkloadEndpointSpec, workloadEndpoint } from "../../src/model/workload-endpoint.ts";
+import { workloadEndpointName } from "../../src/model/workload-endpoint-name.ts";
+import { type Agent, launchAgent } from "../agent/agent.ts";
+import { openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
+import { pollUntil } from "../support/poll.ts";
+
+const NODE_NAME = "node-1";
+const LABEL = identity.labelPrefix;
+const HOST_ADDRESSES = ["192.0.2.1", "2001:db8::1"] as const;
+const OUTSIDE_ADDRESSES = ["198.51.100.2", "2001:db8:1::2"] as const;
+
+export type Labels = Readonly<Record<string, string>>;
+export type Ports = NonNullable<WorkloadEndpointSpec["ports"]>;
+
+/** A place that can send and receive packets. */
+export interface End {
+  /** `x/a` for a pod, `host`, or `outside`. */
+  readonly name: string;
+  /** Path of its network namespace. */
+  readonly netns: string;
+  /** IPv4, IPv6. */
+  readonly addresses: readonly [string, string];
+}
+
+export interface PodEnd extends End {
+  readonly pod: Pod;
+}
+
+export interface WrittenPolicy {
+  readonly namespace: string;
+  readonly name: string;
+  readonly spec: Omit<NetworkPolicySpec, "tier">;
+}
+
+export interface PolicySite extends AsyncDisposable {
+  readonly site: PluginSite;
+  readonly store: Datastore;
+  readonly agent: Agent;
+  readonly ends: ReadonlyMap<string, End>;
+  addPod(name: string, labels?: Labels, ports?: Ports): Promise<PodEnd>;
+  /** As the controllers do when somebody relabels a pod or a namespace. */
+  labelPod(name: string, labels: Labels, ports?: Ports): Promise<void>;
+  labelNamespace(name: string, labels: Labels): Promise<void>;
+  /** Replaces all policies. */
+  setPolicies(policies: readonly WrittenPolicy[]): Promise<void>;
+  /** Until the kernel has everything that was written before. */
+  untilApplied(): Promise<void>;
+}
+
+export async function openPolicySite(): Promise<PolicySite> {
+  const site = await openPluginSite("embedded");
+  const { host } = site;
+  const store = await openDatastore({ kind: "embedded", path: String(site.store.config["datastore_path"]) });
+  const { name: network, cniVersion, ...plugin } = site.config();
+  host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name: network, cniVersion, plugins: [plugin] }));
+  const ends = new Map<string, End>([
+    ["host", { name: "host", netns: host.netns, addresses: HOST_ADDRESSES }],
+    ["outside", await connectOutside(site)],
+  ]);
+  let marks = 0;
+  let written: readonly string[] = [];
+
+  const put = async (...records: readonly { readonly key: string; readonly value: string }[]) => {
+    await store.commit(records.map((record) => ({ kind: "put" as const, ...record })));
+  };
+  const labelNamespace: PolicySite["labelNamespace"] = (namespace, labels) => {
+    const own = { ...labels, [`${LABEL}name`]: namespace };
+    const labelsToApply = Object.fromEntries(Object.entries(own).map(([label, value]) => [`pcns.${label}`, value]));
+    const allow = { ingress: [{ action: "Allow" as const }], egress: [{ action: "Allow" as const }] };
+    const value = profile.write(profile.make({ name: `kns.${namespace}` }, { ...allow, labelsToApply }));
+    return put({ key: PROFILE.key({ name: `kns.${namespace}` }), value });
+  };
+  const labelPod: PolicySite["labelPod"] = async (name, labels, ports) => {
+    const key = ENDPOINT.key(endpointName(name));
+    const { answers } = await store.read([{ kind: "key", key }]);
+    const stored = workloadEndpoint.read(answers[0]?.[0]?.value ?? "", key);
+    const { namespace = "" } = stored.metadata;
+    const all = { ...labels, [`${LABEL}namespace`]: namespace, [`${LABEL}orchestrator`]: "k8s" };
+    const spec = { ...stored.spec, profiles: [`kns.${namespace}`], ...(ports === undefined ? {} : { ports }) };
+    const value = workloadEndpoint.write({ ...stored, metadata: { ...stored.metadata, labels: all }, spec });
+    await put({ key, value });
+  };
+
+  await put(nodeRecord(), markerRecord());
+  return {
+    site,
+    store,
+    ends,
+    agent: launchAgent(host),
+    async addPod(name, labels = {}, ports) {
+      const [namespace = "", own = ""] = name.split("/");
+      const pod = await site.makePod({ args: `K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=${own}` });
+      await host.must(["ip", "-n", pod.netnsName, "link", "set", "lo", "up"]);
+      const { ips } = await site.add(pod);
+      const [ipv4 = "", ipv6 = ""] = ips.map(({ address }) => address.split("/")[0] ?? "");
+      const end: PodEnd = { name, pod, netns: host.view(pod.netns), addresses: [ipv4, ipv6] };
+      ends.set(name, end);
+      await labelPod(name, labels, ports);
+      return end;
+    },
+    labelPod,
+    labelNamespace,
+    async setPolicies(policies) {
+      const records = policies.map(({ namespace, name, spec }) => ({
+        key: NETWORK_POLICY.key({ namespace, name }),
+        value: networkPolicy.write(networkPolicy.make({ namespace, name }, { tier: "default", ...spec })),
+      }));
+      const kept = new Set(records.map(({ key }) => key));
+      for (const key of written.filter((each) => !kept.has(each))) await site.store.remove(key);
+      if (records.length > 0) await put(...records);
+      written = [...kept];
+    },
+    async untilApplied() {
+      marks += 1;
+      await put(markRecord(marks));
+      const comment = `${identity.product}-marks/mark ingress 0`;
+      const port = `dport ${marks}`;
+      await pollUntil(async () => {
+        const { stdout } = await host.run(["nft", "list", "table", "inet", identity.policyTable]);
+        return stdout.split("\n").some((line) => line.includes(comment) && line.includes(port));
+      }, "the agent to write the rules");
+    },
+    async [Symbol.asyncDispose]() {
+      await store.close();
+      await site[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function endpointName(pod: string): { readonly namespace: string; readonly name: string } {
+  const [namespace = "", own = ""] = pod.split("/");
+  const named = workloadEndpointName({ node: NODE_NAME, orchestrator: "k8s", workload: own, endpoint: "eth0" });
+  if (!named.ok) throw new Error(named.reason);
+  return { namespace, name: named.name };
+}
+
+function nodeRecord() {
+  const [ipv4, ipv6] = HOST_ADDRESSES;
+  const spec = { bgp: { ipv4Address: `${ipv4}/32`, ipv6Address: `${ipv6}/128` } };
+  return { key: NODE.key({ name: NODE_NAME }), value: node.write(node.make({ name: NODE_NAME }, spec)) };
+}
+
+const MARKS = `${identity.product}-marks`;
+
+/** An endpoint without a link, so that a policy that selects it is in the kernel. */
+function markerRecord() {
+  const metadata = { ...endpointName(`${MARKS}/marker`), labels: { [`${LABEL}namespace`]: MARKS } };
+  const spec = {
+    ...{ orchestrator: "k8s", node: NODE_NAME, pod: "marker", endpoint: "eth0", containerID: "marker" },
+    ...{ ipNetworks: ["10.255.255.1/32"], interfaceName: `${identity.interfacePrefix}marker` },
+  };
+  return { key: ENDPOINT.key(metadata), value: workloadEndpoint.write(workloadEndpoint.make(metadata, spec)) };
+}
+
+/** Its port counts up: once the kernel has it, it has everything that was written before. */
+function markRecord(port: number) {
+  const metadata = { namespace: MARKS, name: "mark" };
+  const ingress = [{ action: "Allow" as const, protocol: "TCP", destination: { ports: [port] } }];
+  const value = networkPolicy.write(networkPolicy.make(metadata, { tier: "default", ingress }));
+  return { key: NETWORK_POLICY.key(metadata), value };
+}
+
+async function connectOutside({ host }: PluginSite): Promise<End> {
+  const inside = (...words: readonly string[]) => host.must(["ip", "-n", "vt-outside", ...words]);
+  const [ipv4, ipv6] = OUTSIDE_ADDRESSES;
+  await host.must(["ip", "netns", "add", "vt-outside"]);
+  await host.must("ip link add out0 type veth peer name eth0 netns vt-outside".split(" "));
+  await host.must("ip addr add 198.51.100.1/24 dev out0".split(" "));
+  await host.must("ip addr add 2001:db8:1::1/64 dev out0 nodad".split(" "));
+  await host.must("ip link set out0 up".split(" "));
+  await inside("link", "set", "lo", "up");
+  await inside("link", "set", "eth0", "up");
+  await inside("addr", "add", `${ipv4}/24`, "dev", "eth0");
+  await inside("addr", "add", `${ipv6}/64`, "dev", "eth0", "nodad");
+  await inside("route", "add", "default", "via", "198.51.100.1");
+  await inside("-6", "route", "add", "default", "via", "2001:db8:1::1");
+  return { name: "outside", netns: host.view("/run/netns/vt-outside"), addresses: OUTSIDE_ADDRESSES };
+}
