@@ -70,7 +70,7 @@ export async function enforcePolicy(network: PolicyNetwork, { signal, wait, log 
       );
     } else status.clear();
     for (const { title, reason } of compiler.problems)
-      refused.report(`Policy or profile "${title}" denies all that it selects: ${reason}`);
+      refused.report(`Policy or profile "${title}" denies more than it says: ${reason}`);
   };
   const refreshMilliseconds = () => millisecondsOf(settings.tablesRefreshInterval);
   const loops = [

@@ -19,6 +19,8 @@ interface Means {
    * `Snapshot` and `Written`.
    */
   readonly revisions?: "of each object";
+  /** Its records are in several collections, and events are ordered in each of them: see `watch()`. */
+  readonly order?: "of each collection";
   /** A subject whose revisions start at this number, if the store supports that. */
   readonly openAt?: (firstRevision: bigint) => Promise<Subject>;
 }
@@ -49,7 +51,7 @@ export function datastoreContract(name: string, open: () => Promise<Subject>, me
     describe("read()", () => testReading(() => store));
     if (means.atomicity === undefined) describe("read() during a commit", () => testHalfCommits(() => store));
     describe("keys and values", () => testOddities(() => store));
-    describe("watch()", () => testWatching(() => subject, revisions));
+    describe("watch()", () => testWatching(() => subject, { revisions, order: means.order ?? "of all events" }));
     describe("close()", () => testClosing(() => subject));
   });
 

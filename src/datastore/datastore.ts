@@ -172,7 +172,9 @@ export interface Datastore {
   /**
    * Every event below the prefix after the revision `from`, in order and without
    * gaps, with a bookmark after each batch. Ends when the signal fires or the store is
-   * closed; throws `HistoryGone` when the store no longer knows what happened since.
+   * closed; throws `HistoryGone` when the store no longer knows what happened since. In a store that keeps each object by
+   * itself, the records below a prefix may be in several collections: then the order is that of each of them, a bookmark
+   * is what all of them have reached, and a watch from it repeats the events of those that were ahead.
    */
   watch(prefix: string, from: string, signal: AbortSignal): AsyncIterable<DatastoreEvent>;
   /** Ends every watch and closes files and connections. May be called twice. */

@@ -1,10 +1,11 @@
 /** Tier: a group of policies that is evaluated before or after other groups. */
 import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
+import { DEFAULT_TIER } from "./default-tier.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
-export const DEFAULT_TIER = "default";
+export { DEFAULT_TIER };
 
 /** Lower numbers are evaluated first, those without one last. */
 export const orderField = v.number();

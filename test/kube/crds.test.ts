@@ -248,6 +248,12 @@ describe("policies and what they refer to", () => {
     180_000,
   );
 
+  testServer("do not have the names of those that are derived from the NetworkPolicies of Kubernetes", async () => {
+    expect(await refusal(resource("NetworkPolicy", "knp.default.web", {}))).toContain(
+      'metadata.name begins with "knp.default.", as those do that are derived',
+    );
+  });
+
   testServer("have a limited number of rules, which the API server names", async () => {
     const ingress = Array.from({ length: 129 }, () => ({ action: "Allow" }));
 

@@ -14,6 +14,7 @@ import {
   HOST_OPTION_RULES,
   NODE_AGENT_NAME_RULES,
   POLICY_NAME_RULES,
+  RESERVED_NAME_RULES,
   rulesOfPolicy,
   TIER_RULES,
 } from "./policy-rules.ts";
@@ -86,7 +87,7 @@ const ROWS: Readonly<Record<string, CustomResourceRow>> = {
   },
   NetworkPolicy: {
     columns: POLICY_COLUMNS,
-    rules: { "": POLICY_NAME_RULES, ...rulesOfPolicy("namespaced") },
+    rules: { "": [...POLICY_NAME_RULES, ...RESERVED_NAME_RULES], ...rulesOfPolicy("namespaced") },
   },
   GlobalNetworkPolicy: {
     columns: POLICY_COLUMNS,

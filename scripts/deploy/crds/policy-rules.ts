@@ -1,4 +1,5 @@
 /** The rules of policies and what they refer to, as CEL: what depends on several fields. The messages are those of the model. */
+import { ORCHESTRATOR_POLICY } from "../../../src/model/orchestrator-policy.ts";
 import { EXCLUDED_BY_SERVICES, RULE_MESSAGES } from "../../../src/model/policy-rules-check.ts";
 import { DEFAULT_TIER } from "../../../src/model/tier.ts";
 import type { CelRule } from "./crd-schema.ts";
@@ -74,6 +75,13 @@ export const POLICY_NAME_RULES: readonly CelRule[] = [
       "self.spec.tier",
       "self.metadata.name",
     ]),
+  },
+];
+
+export const RESERVED_NAME_RULES: readonly CelRule[] = [
+  {
+    rule: `!self.metadata.name.startsWith('${ORCHESTRATOR_POLICY}')`,
+    message: `metadata.name begins with "${ORCHESTRATOR_POLICY}", as those do that are derived from the NetworkPolicies of networking.k8s.io; use another name`,
   },
 ];
 

@@ -13,8 +13,15 @@ import {
   type Subject,
 } from "./subject.ts";
 
-export function testWatching(subject: () => Subject, revisions: Revisions): void {
+interface Promised {
+  readonly revisions: Revisions;
+  readonly order: "of all events" | "of each collection";
+}
+
+export function testWatching(subject: () => Subject, { revisions, order }: Promised): void {
   const store = () => subject().store;
+  /** What is expected in order, or in any. */
+  const ordered = (texts: readonly string[]) => (order === "of all events" ? [...texts] : texts.toSorted());
 
   test("delivers what happened after the revision, and what happens from now on", async () => {
     await put(store(), "/w/before", "x");
@@ -27,7 +34,7 @@ export function testWatching(subject: () => Subject, revisions: Revisions): void
     await other.commit([{ kind: "delete", key: "/w/a", revision: created?.revision ?? "" }]);
     await put(other, "/w/b", "2");
 
-    expect((await seen).map(describeEvent)).toEqual(["put /w/a 1", "delete /w/a", "put /w/b 2"]);
+    expect(ordered((await seen).map(describeEvent))).toEqual(ordered(["put /w/a 1", "delete /w/a", "put /w/b 2"]));
     await other.close();
   });
 
@@ -59,7 +66,13 @@ export function testWatching(subject: () => Subject, revisions: Revisions): void
     await put(store(), "/w/later", "x");
 
     expect(kinds.filter((kind) => kind === "put")).toHaveLength(3);
-    expect((await collect(store(), "/w/", bookmark, 1)).map(describeEvent)).toEqual(["put /w/later x"]);
+    const later = [];
+    for await (const event of limited(store(), "/w/", bookmark)) {
+      if (event.kind !== "bookmark") later.push(describeEvent(event));
+      if (later.includes("put /w/later x")) break;
+    }
+    // A collection that was ahead of the bookmark sends again what follows it.
+    if (order === "of all events") expect(later).toEqual(["put /w/later x"]);
   });
 
   test("misses nothing and repeats nothing among concurrent writers, in the order of revisions", async () => {
@@ -75,7 +88,7 @@ export function testWatching(subject: () => Subject, revisions: Revisions): void
     const revisions = events.map((event) => BigInt(event.kind === "put" ? event.entry.revision : "0"));
 
     expect(new Set(events.map(describeEvent)).size).toBe(60);
-    expect(revisions).toEqual(revisions.toSorted((left, right) => Number(left - right)));
+    if (order === "of all events") expect(revisions).toEqual(revisions.toSorted((left, right) => Number(left - right)));
     await Promise.all(others.map((other) => other.close()));
   });
 

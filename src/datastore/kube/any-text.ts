@@ -10,8 +10,25 @@ import type { KindMapping } from "./kind-mapping.ts";
 /** The custom resource that the mapping uses; `resource.group` is the name of its definition. */
 export const ANY_TEXT = { group: "contract.test", version: "v1", plural: "texts", kind: "Text" } as const;
 
-export function anyText(means: CustomObjectMeans): KindMapping {
-  const { group, version, plural, kind } = ANY_TEXT;
+/** The same, in two collections. */
+export function anyTextInTwo(means: CustomObjectMeans): KindMapping {
+  const first = anyText(means);
+  const second = anyText(means, { ...ANY_TEXT, plural: "othertexts", kind: "OtherText" });
+  const of = (key: string) => (createHash("sha256").update(key).digest().readUInt8() % 2 === 0 ? first : second);
+  return {
+    ...first,
+    path: (key) => of(key).path(key),
+    collections: (prefix) => [...first.collections(prefix), ...second.collections(prefix)],
+    create: (key, ...others) => of(key).create(key, ...others),
+    update: (key, ...others) => of(key).update(key, ...others),
+    remove: (key, ...others) => of(key).remove(key, ...others),
+  };
+}
+
+export function anyText(
+  means: CustomObjectMeans,
+  { group, version, plural, kind }: Readonly<Record<"group" | "version" | "plural" | "kind", string>> = ANY_TEXT,
+): KindMapping {
   return customObjects(
     {
       prefix: "",

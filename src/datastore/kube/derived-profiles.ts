@@ -1,47 +1,38 @@
-/**
- * The profiles of namespaces and service accounts, derived from them on every
- * read. They cannot be written, and there are no others.
- *
- *   kns.NAMESPACE            allows everything; its endpoints inherit the labels of the namespace
- *   ksa.NAMESPACE.ACCOUNT    no rules; its endpoints inherit the labels of the service account
- */
+/** The profiles of namespaces and service accounts, derived from them on every read. They cannot be written, and there are no others. */
 import { PluginError } from "../../errors.ts";
-import { API_VERSION, identity } from "../../identity.ts";
 import { parseKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
+import {
+  ACCOUNT_PROFILE,
+  accountProfile,
+  NAMESPACE_PROFILE,
+  namespaceProfile,
+} from "../../model/orchestrator-profile.ts";
+import type { Profile } from "../../model/profile.ts";
 import { quoted } from "../../quote.ts";
-import type { ApiObject } from "./api.ts";
-import type { KindMapping } from "./kind-mapping.ts";
+import type { KindMapping, ObjectRecord } from "./kind-mapping.ts";
 import { isObjectName } from "./object-names.ts";
 
 const PREFIX = resourcesPrefix("profiles");
-const NAMESPACE = "kns.";
-const ACCOUNT = "ksa.";
 
 export const derivedProfiles: readonly KindMapping[] = [
   {
-    ...readOnly(`${PREFIX}${NAMESPACE}`),
+    ...readOnly(`${PREFIX}${NAMESPACE_PROFILE}`),
     path: (key) => pathOf(nameIn(key)),
     collections: () => [{ path: "/api/v1/namespaces" }],
-    record: (namespace) =>
-      profileOf(namespace, {
-        name: `${NAMESPACE}${namespace.metadata.name}`,
-        prefix: "pcns.",
-        rules: { ingress: [{ action: "Allow" }], egress: [{ action: "Allow" }] },
-      }),
+    record: (namespace) => recordOf(namespaceProfile(namespace)),
   },
   {
-    ...readOnly(`${PREFIX}${ACCOUNT}`),
+    ...readOnly(`${PREFIX}${ACCOUNT_PROFILE}`),
     path: (key) => pathOf(nameIn(key)),
     collections: () => [{ path: "/api/v1/serviceaccounts" }],
-    record: (account) =>
-      profileOf(account, {
-        name: `${ACCOUNT}${account.metadata.namespace}.${account.metadata.name}`,
-        prefix: "pcsa.",
-        rules: {},
-      }),
+    record: (account) => recordOf(accountProfile(account)),
   },
   { ...readOnly(PREFIX), path: () => undefined, collections: () => [], record: () => undefined },
 ];
+
+function recordOf(profile: Profile): ObjectRecord {
+  return { key: resourceKey("profiles", { name: profile.metadata.name }), value: JSON.stringify(profile) };
+}
 
 function nameIn(key: string): string {
   const parts = parseKey(key);
@@ -51,27 +42,9 @@ function nameIn(key: string): string {
 /** The name of a namespace contains no dot. */
 function pathOf(name: string): string | undefined {
   if (!isObjectName(name)) return undefined;
-  if (name.startsWith(NAMESPACE)) return `/api/v1/namespaces/${name.slice(NAMESPACE.length)}`;
-  const [namespace, ...account] = name.slice(ACCOUNT.length).split(".");
+  if (name.startsWith(NAMESPACE_PROFILE)) return `/api/v1/namespaces/${name.slice(NAMESPACE_PROFILE.length)}`;
+  const [namespace, ...account] = name.slice(ACCOUNT_PROFILE.length).split(".");
   return account.length === 0 ? undefined : `/api/v1/namespaces/${namespace}/serviceaccounts/${account.join(".")}`;
-}
-
-function profileOf(
-  { metadata }: ApiObject,
-  { name, prefix, rules }: { readonly name: string; readonly prefix: string; readonly rules: object },
-) {
-  const labels = { ...metadata.labels, [`${identity.labelPrefix}name`]: metadata.name };
-  const { uid, creationTimestamp } = metadata;
-  const profile = {
-    apiVersion: API_VERSION,
-    kind: "Profile",
-    metadata: { name, uid, creationTimestamp },
-    spec: {
-      ...rules,
-      labelsToApply: Object.fromEntries(Object.entries(labels).map(([label, value]) => [`${prefix}${label}`, value])),
-    },
-  };
-  return { key: resourceKey("profiles", { name }), value: JSON.stringify(profile) };
 }
 
 function readOnly(prefix: string): Pick<KindMapping, "prefix" | "create" | "update" | "remove"> {

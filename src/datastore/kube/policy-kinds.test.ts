@@ -1,7 +1,9 @@
-/** Policies in the orchestrator's API: custom resources, in namespaces too. */
+/** Policies in the orchestrator's API: custom resources, in namespaces too, and its own policies, converted. */
 import { beforeEach, describe, expect, test } from "bun:test";
 import { resourceKey, resourcesPrefix } from "../../model/keys.ts";
+import { failureOf } from "../contract/subject.ts";
 import type { Datastore } from "../datastore.ts";
+import { startReplica } from "../replica.ts";
 import { type FakeApi, startFakeApi } from "./fake-api.ts";
 import { productMapping } from "./product-mapping.ts";
 import { openKubeStore } from "./store.ts";
@@ -103,3 +105,90 @@ test.each(["globalnetworkpolicies", "globalnetworksets", "tiers", "hostendpoints
     expect((await read(resourcesPrefix(plural))).map((entry) => entry.key)).toEqual([key]);
   },
 );
+
+describe("a NetworkPolicy of the orchestrator", () => {
+  const PATH = "/apis/networking.k8s.io/v1/namespaces/red/networkpolicies";
+  const key = policyKey("red", "knp.default.web");
+
+  /** As another program would; members of its lists have no `apiVersion`. */
+  async function request(method: "POST" | "PUT" | "DELETE", name: string, spec: object = { podSelector: {} }) {
+    const body = JSON.stringify({ metadata: { name, namespace: "red" }, spec });
+    const path = method === "POST" ? PATH : `${PATH}/${name}`;
+    const { status } = await api.connect().request({ method, path, ...(method === "DELETE" ? {} : { body }) });
+    expect(status).toBeLessThan(300);
+  }
+
+  test("is read as a policy of this product, listed beside the others", async () => {
+    await request("POST", "web", { podSelector: { matchLabels: { app: "web" } } });
+    await store.commit([{ kind: "create", key: policyKey("red", "own"), value: policy("red", "own") }]);
+
+    const [entry] = (await store.read([{ kind: "key", key }])).answers.flat();
+    expect(JSON.parse(entry?.value ?? "")).toMatchObject({
+      kind: "NetworkPolicy",
+      metadata: { name: "knp.default.web", namespace: "red" },
+      spec: { selector: "vendor.org/orchestrator == 'k8s' && app == 'web'", types: ["Ingress"], order: 1000 },
+    });
+    for (const prefix of [resourcesPrefix("networkpolicies"), resourcesPrefix("networkpolicies", "red")]) {
+      expect((await read(prefix)).map((each) => each.key)).toEqual([key, policyKey("red", "own")]);
+    }
+    expect(await read(resourcesPrefix("networkpolicies", "blue"))).toEqual([]);
+  });
+
+  test("cannot be written, and a custom resource of that name is not a policy", async () => {
+    await request("POST", "web");
+    const [entry] = (await store.read([{ kind: "key", key }])).answers.flat();
+    const value = policy("red", "knp.default.web");
+    for (const change of [
+      { kind: "update", key, value, revision: entry?.revision ?? "" },
+      { kind: "delete", key, revision: entry?.revision ?? "" },
+      { kind: "create", key: policyKey("red", "knp.default.other"), value },
+    ] as const) {
+      expect(await failureOf(store.commit([change]))).toMatchObject({ kind: "resource-invalid" });
+    }
+    const body = policy("red", "knp.default.forged");
+    await api.connect().request({ method: "POST", path: `${CRS}/namespaces/red/networkpolicies`, body });
+    expect((await read(resourcesPrefix("networkpolicies"))).map((each) => each.key)).toEqual([key]);
+  });
+
+  test("is followed together with the others, also after the history is gone", async () => {
+    await request("POST", "before");
+    const signal = new AbortController();
+    const kinds = {
+      policies: { prefix: resourcesPrefix("networkpolicies"), decode: ({ value }: { value: string }) => value },
+    };
+    const replica = startReplica(store, kinds, { signal: signal.signal, watches: "per kind" });
+    const names = async (wanted: readonly string[]) => {
+      for await (const { snapshot } of replica.updates()) {
+        const found = Array.from(snapshot.policies, ([each]) => each.split("/").at(-1)).toSorted();
+        if (Bun.deepEquals(found, [...wanted])) return;
+      }
+    };
+    await names(["knp.default.before"]);
+    await store.commit([{ kind: "create", key: policyKey("red", "own"), value: policy("red", "own") }]);
+    await request("POST", "web");
+    await names(["knp.default.before", "knp.default.web", "own"]);
+    await request("DELETE", "before");
+    await names(["knp.default.web", "own"]);
+    api.forgetHistory();
+    await request("DELETE", "web");
+    await names(["own"]);
+    signal.abort();
+    await replica.ended;
+  });
+});
+
+test("profiles of namespaces and service accounts are followed together", async () => {
+  const make = (path: string, metadata: object) =>
+    api.connect().request({ method: "POST", path, body: JSON.stringify({ metadata }) });
+  await make("/api/v1/namespaces", { name: "red" });
+  const { revision } = await store.read([{ kind: "prefix", prefix: resourcesPrefix("profiles") }]);
+  await make("/api/v1/namespaces/red/serviceaccounts", { name: "runner", namespace: "red" });
+  await make("/api/v1/namespaces", { name: "blue" });
+  const seen: string[] = [];
+  for await (const event of store.watch(resourcesPrefix("profiles"), revision, AbortSignal.timeout(5_000))) {
+    if (event.kind === "put") seen.push(event.entry.key.slice(resourcesPrefix("profiles").length));
+    if (seen.length === 2) break;
+  }
+
+  expect(seen.toSorted()).toEqual(["kns.blue", "ksa.red.runner"]);
+});

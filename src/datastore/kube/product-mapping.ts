@@ -2,6 +2,7 @@
 import { identity } from "../../identity.ts";
 import { clusterNodes } from "./cluster-nodes.ts";
 import { customObjects } from "./custom-objects.ts";
+import { withDerivedPolicies } from "./derived-policies.ts";
 import { derivedProfiles } from "./derived-profiles.ts";
 import { IPAM_KINDS } from "./ipam-kinds.ts";
 import type { KindMapping } from "./kind-mapping.ts";
@@ -18,7 +19,6 @@ export function productMapping(newMark: () => string): readonly KindMapping[] {
     resourceKind("clusterinformations", "ClusterInformation", means),
     resourceKind("ippools", "IPPool", { ...means, traits: { protection: poolProtection } }),
     resourceKind("ipreservations", "IPReservation", means),
-    resourceKind("networkpolicies", "NetworkPolicy", { ...means, namespaced: true }),
     resourceKind("globalnetworkpolicies", "GlobalNetworkPolicy", means),
     resourceKind("networksets", "NetworkSet", { ...means, namespaced: true }),
     resourceKind("globalnetworksets", "GlobalNetworkSet", means),
@@ -28,6 +28,9 @@ export function productMapping(newMark: () => string): readonly KindMapping[] {
   ];
   return [
     ...[...resources, ...IPAM_KINDS].map((kind) => customObjects(kind, means)),
+    withDerivedPolicies(
+      customObjects(resourceKind("networkpolicies", "NetworkPolicy", { ...means, namespaced: true }), means),
+    ),
     clusterNodes,
     podEndpoints,
     ...derivedProfiles,

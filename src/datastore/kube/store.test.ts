@@ -7,31 +7,43 @@ import type { Decide } from "../datastore.ts";
 import { pagesBelow } from "../pages.ts";
 import { seededRandom } from "../replica/contract/recorded-history.ts";
 import { replicaContract } from "../replica/contract.ts";
-import { anyText } from "./any-text.ts";
+import { anyText, anyTextInTwo } from "./any-text.ts";
 import { type Around, type FakeApi, startFakeApi } from "./fake-api.ts";
 import { openKubeStore } from "./store.ts";
 
 let marks = 0;
 const mapping = anyText({ writeAnnotation: "test/write", newMark: () => String(++marks) });
 
-function openOn(api: FakeApi, around?: Around) {
+const inTwo = anyTextInTwo({ writeAnnotation: "test/write", newMark: () => String(++marks) });
+
+function openOn(api: FakeApi, around?: Around, used = mapping) {
   const client = api.connect(around);
-  return openKubeStore({ api: client, mappings: [mapping], close: () => client.close() });
+  return openKubeStore({ api: client, mappings: [used], close: () => client.close() });
 }
 
-async function open() {
-  const api = startFakeApi();
-  return {
-    store: openOn(api),
-    another: async () => openOn(api),
-    forgetHistory: async () => api.forgetHistory(),
-    dispose: async () => {},
+function opening(used: typeof mapping) {
+  return async () => {
+    const api = startFakeApi();
+    return {
+      store: openOn(api, undefined, used),
+      another: async () => openOn(api, undefined, used),
+      forgetHistory: async () => api.forgetHistory(),
+      dispose: async () => {},
+    };
   };
 }
 
 const LEVEL = { atomicity: "one object", revisions: "of each object" } as const;
-datastoreContract("the orchestrator's API, in memory,", open, LEVEL);
-replicaContract("the orchestrator's API, in memory", open, { histories: 0, watches: "per kind" });
+datastoreContract("the orchestrator's API, in memory,", opening(mapping), LEVEL);
+replicaContract("the orchestrator's API, in memory", opening(mapping), { histories: 0, watches: "per kind" });
+datastoreContract("a kind in two collections of the orchestrator's API", opening(inTwo), {
+  ...LEVEL,
+  order: "of each collection",
+});
+replicaContract("a kind in two collections of the orchestrator's API", opening(inTwo), {
+  histories: 0,
+  watches: "per kind",
+});
 
 describe("a write whose response is lost", () => {
   const KEY = "/counter";

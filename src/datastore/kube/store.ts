@@ -4,7 +4,7 @@
  *
  *   read     a key: GET; a prefix: a list, narrowed down by a selector if the kind has one
  *   commit   one change after another: POST, PUT at a resourceVersion, DELETE with preconditions
- *   watch    of one collection
+ *   watch    of one collection, or of several together
  *
  * A revision is a resourceVersion. The store knows no kind: `KindMapping` says
  * where the records of a kind are and what they look like.
@@ -31,7 +31,7 @@ import type { Observer } from "./copying-store.ts";
 import { type KindMapping, mappingOf, mappingsBelow } from "./kind-mapping.ts";
 import { KnownObjects } from "./known-objects.ts";
 import { currentRevision, Lists, lowestRevision } from "./lists.ts";
-import { watchCollection } from "./watches.ts";
+import { watchTogether } from "./watch-together.ts";
 import { type Outcome, readObject, sendWriting, type WritingChange, write } from "./writes.ts";
 
 /** Reads at once: more would only wait in the API server's queue. */
@@ -126,14 +126,14 @@ class KubeDatastore implements Datastore {
     const { api, mappings } = this.means;
     const stop = AbortSignal.any([signal, this.closing.signal]);
     if (stop.aborted) return;
-    const [watched, ...others] = mappingsBelow(mappings, prefix).flatMap((each) =>
+    const watched = mappingsBelow(mappings, prefix).flatMap((each) =>
       each.mapping.collections(each.prefix).map((collection) => ({ mapping: each.mapping, collection, prefix })),
     );
-    if (watched === undefined || others.length > 0) {
-      throw new PluginError("internal", `Cannot watch ${quoted(prefix)}: it is not the prefix of one kind`);
+    if (watched.length === 0) {
+      throw new PluginError("internal", `Cannot watch ${quoted(prefix)}: it is not the prefix of a kind`);
     }
     try {
-      yield* watchCollection(watched, from, { api, entryOf: this.entryOf, signal: stop });
+      yield* watchTogether(watched, from, { api, entryOf: this.entryOf, signal: stop });
     } catch (failure) {
       if (!stop.aborted) throw failure;
     }

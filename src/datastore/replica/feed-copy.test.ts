@@ -131,6 +131,31 @@ describe("FeedCopy", () => {
     expect(() => copy.reach("8")).toThrow(HistoryGone);
   });
 
+  test("does not return to older states of records that are ahead of the bookmark", () => {
+    const copy = new FeedCopy(PLAN);
+    const put = (value: string, revision: string) =>
+      copy.collect({ kind: "put", entry: { key: "/k/1", value, revision } });
+    const shown = () => Array.from(copy.reach("5") ?? [], ({ snapshot }) => Object.fromEntries(snapshot))[0];
+    copy.addPage("things", { entries: [{ key: "/k/2", value: "listed", revision: "7" }], revision: "5" });
+    copy.endList();
+    shown();
+    put("a", "6");
+    shown();
+    put("b", "8");
+    expect(shown()).toEqual({ "/k/1": "b", "/k/2": "listed" });
+
+    copy.interrupt();
+    put("a", "6");
+    copy.collect({ kind: "put", entry: { key: "/k/2", value: "older", revision: "6" } });
+    expect(shown()).toEqual({ "/k/1": "b", "/k/2": "listed" });
+    copy.collect({ kind: "delete", key: "/k/1", revision: "9" });
+    expect(shown()).toEqual({ "/k/2": "listed" });
+    put("b", "8");
+    expect(shown()).toEqual({ "/k/2": "listed" });
+    put("c", "10");
+    expect(shown()).toEqual({ "/k/1": "c", "/k/2": "listed" });
+  });
+
   test("decodes a record once, however often it is listed", () => {
     let decoded = 0;
     const decode = ({ value }: Entry) => {

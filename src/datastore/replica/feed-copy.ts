@@ -44,6 +44,8 @@ export class FeedCopy {
   private readonly kinds: readonly KindCopy[];
   private listing: Listing | undefined;
   private position: bigint | undefined;
+  /** What was published is newer than the bookmark for these keys, if a store watches several lists together. */
+  private readonly ahead = new Map<string, bigint>();
 
   constructor(plan: FeedPlan) {
     this.kinds = Array.from(plan.kinds, ([kind, source]) => ({
@@ -87,7 +89,7 @@ export class FeedCopy {
     const key = keyOf(event);
     const pending = this.kinds.find(({ source }) => key.startsWith(source.prefix))?.pending;
     const collected = pending?.get(key);
-    const known = collected === undefined ? this.position : revisionOf(collected);
+    const known = collected === undefined ? (this.ahead.get(key) ?? this.position) : revisionOf(collected);
     if (known !== undefined && revisionOf(event) > known) pending?.set(key, event);
   }
 
@@ -102,13 +104,20 @@ export class FeedCopy {
       for (const copy of this.kinds) replay(copy, listing.records.get(copy.kind));
       if (reached < listing.last) return undefined;
       this.listing = undefined;
+      for (const { key, revision: at } of heldIn(listing)) this.noteAhead(key, BigInt(at));
     }
+    for (const [key, at] of this.ahead) if (at <= reached) this.ahead.delete(key);
+    for (const { pending } of this.kinds) for (const [key, event] of pending) this.noteAhead(key, revisionOf(event));
     return this.kinds.map((copy) => {
       const changes = listing === undefined ? pendingChanges(copy) : difference(copy, listing.records.get(copy.kind));
       copy.pending.clear();
       copy.snapshot = copy.snapshot.with(revision, changes);
       return { kind: copy.kind, snapshot: copy.snapshot, changed: [...changes.keys()] };
     });
+  }
+
+  private noteAhead(key: string, revision: bigint): void {
+    if (this.position !== undefined && revision > this.position) this.ahead.set(key, revision);
   }
 
   /** The connection is lost: what has no bookmark yet is delivered again. */
@@ -119,6 +128,7 @@ export class FeedCopy {
   /** Neither the history since the bookmark nor an incomplete list can be used: list everything again. */
   startOver(): void {
     this.interrupt();
+    this.ahead.clear();
     this.position = undefined;
     this.listing = undefined;
   }
@@ -155,6 +165,10 @@ function difference(
   for (const key of snapshot.keys()) if (!listed.has(key)) changes.set(key, undefined);
   for (const [key, held] of listed) if (snapshot.held(key) !== held) changes.set(key, held);
   return changes;
+}
+
+function heldIn({ records }: Listing): readonly Held[] {
+  return Array.from(records.values()).flatMap((held) => [...held.values()]);
 }
 
 function keyOf(event: RecordEvent): string {

@@ -1,6 +1,7 @@
 /** A policy as the compiler keeps it: what it selects, when it is evaluated, and its rules with everything resolved. */
 import type { GlobalNetworkPolicy } from "../../model/global-network-policy.ts";
 import type { NetworkPolicy } from "../../model/network-policy.ts";
+import { NOT_CONVERTED_ANNOTATION } from "../../model/orchestrator-policy.ts";
 import type { PolicyRule } from "../../model/policy-rule.ts";
 import { typesOf } from "../../model/policy-spec.ts";
 import { DEFAULT_TIER } from "../../model/tier.ts";
@@ -23,7 +24,7 @@ export interface PolicyRecord {
   readonly appliesOnForward: boolean;
   /** The directions that it isolates, with their rules. */
   readonly rules: Readonly<Partial<Record<Direction, readonly EffectiveRule[]>>>;
-  /** Why it denies everything instead of what it says. */
+  /** Why it denies more than it says: everything, or what a converted policy cannot express. */
   readonly problem?: string;
 }
 
@@ -44,7 +45,8 @@ export function policyRecord(key: string, policy: NetworkPolicy | GlobalNetworkP
     rules.map((rule) => effectiveRule(rule, direction, { namespace, selector }));
   try {
     const rules = Object.fromEntries(directions.map((direction) => [direction, resolve(spec[direction], direction)]));
-    return { ...base, rules };
+    const problem = policy.metadata.annotations?.[NOT_CONVERTED_ANNOTATION];
+    return { ...base, rules, ...(problem === undefined ? {} : { problem }) };
   } catch (failure) {
     if (!(failure instanceof UnsupportedRule)) throw failure;
     return { ...base, rules: { ingress: [DENY_ALL], egress: [DENY_ALL] }, problem: failure.message };

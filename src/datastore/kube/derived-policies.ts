@@ -1,0 +1,73 @@
+/**
+ * Policies: those of this product are custom resources, those of the orchestrator are converted on every read and
+ * cannot be written here. Both have keys of one kind, so that whoever follows it sees all of them.
+ *
+ *   networkpolicies/NAMESPACE/NAME               vendor.org             NetworkPolicy
+ *   networkpolicies/NAMESPACE/knp.default.NAME   networking.k8s.io/v1   NetworkPolicy, converted
+ */
+import { PluginError } from "../../errors.ts";
+import { API_VERSION } from "../../identity.ts";
+import { parseKey, resourceKey } from "../../model/keys.ts";
+import { convertPolicy, ORCHESTRATOR_POLICY } from "../../model/orchestrator-policy.ts";
+import { quoted } from "../../quote.ts";
+import type { ApiObject } from "./api.ts";
+import type { Collection, KindMapping, ObjectRecord } from "./kind-mapping.ts";
+import { isObjectName } from "./object-names.ts";
+
+const PATH = "/apis/networking.k8s.io/v1";
+const PLURAL = "networkpolicies";
+
+/** `own`: the mapping of the custom resources. */
+export function withDerivedPolicies(own: KindMapping): KindMapping {
+  return {
+    ...own,
+    path: (key) => (isDerived(key) ? derivedPath(key) : own.path(key)),
+    collections: (prefix) => [...own.collections(prefix), derivedCollection(prefix, own.prefix)],
+    record: (object) => (isOwn(object) ? ownRecord(own, object) : derivedRecord(object)),
+    create: (key, ...others) => own.create(requireOwn(key), ...others),
+    update: (key, ...others) => own.update(requireOwn(key), ...others),
+    remove: (key, ...others) => own.remove(requireOwn(key), ...others),
+  };
+}
+
+/** The members of a list of the orchestrator's own objects have no `apiVersion`. */
+function isOwn(object: ApiObject): boolean {
+  return object["apiVersion"] === API_VERSION;
+}
+
+/** A custom resource with the name of a converted policy is not one. */
+function ownRecord(own: KindMapping, object: ApiObject): ObjectRecord | undefined {
+  return object.metadata.name.startsWith(ORCHESTRATOR_POLICY) ? undefined : own.record(object);
+}
+
+function derivedRecord(object: ApiObject): ObjectRecord {
+  const policy = convertPolicy(object);
+  return { key: resourceKey(PLURAL, policy.metadata), value: JSON.stringify(policy) };
+}
+
+function isDerived(key: string): boolean {
+  const parts = parseKey(key);
+  return parts?.kind === "resource" && parts.name.startsWith(ORCHESTRATOR_POLICY);
+}
+
+function derivedPath(key: string): string | undefined {
+  const parts = parseKey(key);
+  if (parts?.kind !== "resource" || parts.namespace === undefined || !isObjectName(parts.namespace)) return undefined;
+  const name = parts.name.slice(ORCHESTRATOR_POLICY.length);
+  return isObjectName(name) ? `${PATH}/namespaces/${parts.namespace}/${PLURAL}/${name}` : undefined;
+}
+
+function derivedCollection(prefix: string, all: string): Collection {
+  const [namespace = "", ...rest] = prefix.slice(all.length).split("/");
+  const isOfOne = rest.length > 0 && isObjectName(namespace);
+  return { path: isOfOne ? `${PATH}/namespaces/${namespace}/${PLURAL}` : `${PATH}/${PLURAL}` };
+}
+
+function requireOwn(key: string): string {
+  if (!isDerived(key)) return key;
+  throw new PluginError(
+    "resource-invalid",
+    `Cannot write ${quoted(key)}: with the orchestrator's API as the datastore, policies named ${ORCHESTRATOR_POLICY}* are derived from its own NetworkPolicies`,
+    { details: `change the NetworkPolicy of networking.k8s.io with kubectl, or use another name` },
+  );
+}

@@ -1,0 +1,40 @@
+/**
+ * Watches several collections as one: the events of all of them as they come. A bookmark is the revision that all of
+ * them have reached, so that a watch from it misses nothing; the events of a collection that was ahead come again.
+ */
+import type { DatastoreEvent } from "../datastore.ts";
+import { lowestRevision } from "./lists.ts";
+import { type Watched, type WatchMeans, watchCollection } from "./watches.ts";
+
+export async function* watchTogether(
+  collections: readonly Watched[],
+  from: string,
+  means: WatchMeans,
+): AsyncGenerator<DatastoreEvent> {
+  const ending = new AbortController();
+  const signal = AbortSignal.any([means.signal, ending.signal]);
+  const watches = collections.map((collection) => watchCollection(collection, from, { ...means, signal }));
+  const reached = collections.map(() => from);
+  const nextOf = (index: number) => {
+    const next = watches[index]?.next().then((result) => ({ index, result }));
+    // It may fail while the consumer is busy with another event.
+    next?.catch(() => {});
+    return next;
+  };
+  const waiting = watches.map((_, index) => nextOf(index));
+  try {
+    for (;;) {
+      const next = await Promise.race(waiting);
+      if (next === undefined || next.result.done) return;
+      const { index, result } = next;
+      waiting[index] = nextOf(index);
+      if (result.value.kind === "bookmark") {
+        reached[index] = result.value.revision;
+        yield { kind: "bookmark", revision: lowestRevision(reached) };
+      } else yield result.value;
+    }
+  } finally {
+    ending.abort();
+    await Promise.allSettled(waiting);
+  }
+}
