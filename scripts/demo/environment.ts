@@ -23,7 +23,7 @@ export const NETWORK = "demo";
 export const NODE = "demo-node";
 /** The version that current runtimes support; they do not call GC, so the demo's own runtime does. */
 export const RUNTIME_VERSION = "1.0.0";
-const PLUGIN_DIRECTORY = "/opt/cni/bin";
+export const PLUGIN_DIRECTORY = "/opt/cni/bin";
 
 export async function openEnvironment(store: StoreKind): Promise<DemoEnvironment> {
   const host = await openHost();

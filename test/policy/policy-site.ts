@@ -14,8 +14,8 @@ import { workloadEndpointName } from "../../src/model/workload-endpoint-name.ts"
 import { type Agent, launchAgent } from "../agent/agent.ts";
 import { openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
 import { pollUntil } from "../support/poll.ts";
+import type { TestStore } from "../support/test-store.ts";
 
-const NODE_NAME = "node-1";
 const LABEL = identity.labelPrefix;
 const HOST_ADDRESSES = ["192.0.2.1", "2001:db8::1"] as const;
 const OUTSIDE_ADDRESSES = ["198.51.100.2", "2001:db8:1::2"] as const;
@@ -58,11 +58,23 @@ export interface PolicySite extends AsyncDisposable {
   untilApplied(): Promise<void>;
 }
 
-export async function openPolicySite(): Promise<PolicySite> {
-  const site = await openPluginSite("embedded");
+export interface PolicySiteOptions {
+  readonly node?: string;
+  /** The datastore of another site, which must be closed later. */
+  readonly sharedStore?: TestStore;
+}
+
+export async function openPolicySite({
+  node: nodeName = "node-1",
+  sharedStore,
+}: PolicySiteOptions = {}): Promise<PolicySite> {
+  const site = await openPluginSite(
+    sharedStore === undefined ? "embedded" : async () => ({ ...sharedStore, close: async () => {} }),
+  );
   const { host } = site;
+  const config = site.config({ nodename: nodeName });
   const store = await openDatastore({ kind: "embedded", path: String(site.store.config["datastore_path"]) });
-  const { name: network, cniVersion, ...plugin } = site.config();
+  const { name: network, cniVersion, ...plugin } = config;
   host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name: network, cniVersion, plugins: [plugin] }));
   const ends = new Map<string, End>([
     ["host", { name: "host", netns: host.netns, addresses: HOST_ADDRESSES }],
@@ -82,7 +94,7 @@ export async function openPolicySite(): Promise<PolicySite> {
     return put({ key: PROFILE.key({ name: `kns.${namespace}` }), value });
   };
   const labelPod: PolicySite["labelPod"] = async (name, labels, ports) => {
-    const key = ENDPOINT.key(endpointName(name));
+    const key = ENDPOINT.key(endpointName(nodeName, name));
     const { answers } = await store.read([{ kind: "key", key }]);
     const stored = workloadEndpoint.read(answers[0]?.[0]?.value ?? "", key);
     const { namespace = "" } = stored.metadata;
@@ -92,7 +104,7 @@ export async function openPolicySite(): Promise<PolicySite> {
     await put({ key, value });
   };
 
-  await put(nodeRecord(), markerRecord());
+  await put(nodeRecord(nodeName), markerRecord(nodeName));
   return {
     site,
     store,
@@ -102,7 +114,7 @@ export async function openPolicySite(): Promise<PolicySite> {
       const [namespace = "", own = ""] = name.split("/");
       const pod = await site.makePod({ args: `K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=${own}` });
       await host.must(["ip", "-n", pod.netnsName, "link", "set", "lo", "up"]);
-      const { ips } = await site.add(pod);
+      const { ips } = await site.add(pod, { config });
       const [ipv4 = "", ipv6 = ""] = ips.map(({ address }) => address.split("/")[0] ?? "");
       const end: PodEnd = { name, pod, netns: host.view(pod.netns), addresses: [ipv4, ipv6] };
       ends.set(name, end);
@@ -138,26 +150,26 @@ export async function openPolicySite(): Promise<PolicySite> {
   };
 }
 
-function endpointName(pod: string): { readonly namespace: string; readonly name: string } {
+function endpointName(nodeName: string, pod: string): { readonly namespace: string; readonly name: string } {
   const [namespace = "", own = ""] = pod.split("/");
-  const named = workloadEndpointName({ node: NODE_NAME, orchestrator: "k8s", workload: own, endpoint: "eth0" });
+  const named = workloadEndpointName({ node: nodeName, orchestrator: "k8s", workload: own, endpoint: "eth0" });
   if (!named.ok) throw new Error(named.reason);
   return { namespace, name: named.name };
 }
 
-function nodeRecord() {
+function nodeRecord(nodeName: string) {
   const [ipv4, ipv6] = HOST_ADDRESSES;
   const spec = { bgp: { ipv4Address: `${ipv4}/32`, ipv6Address: `${ipv6}/128` } };
-  return { key: NODE.key({ name: NODE_NAME }), value: node.write(node.make({ name: NODE_NAME }, spec)) };
+  return { key: NODE.key({ name: nodeName }), value: node.write(node.make({ name: nodeName }, spec)) };
 }
 
 const MARKS = `${identity.product}-marks`;
 
 /** An endpoint without a link, so that a policy that selects it is in the kernel. */
-function markerRecord() {
-  const metadata = { ...endpointName(`${MARKS}/marker`), labels: { [`${LABEL}namespace`]: MARKS } };
+function markerRecord(nodeName: string) {
+  const metadata = { ...endpointName(nodeName, `${MARKS}/marker`), labels: { [`${LABEL}namespace`]: MARKS } };
   const spec = {
-    ...{ orchestrator: "k8s", node: NODE_NAME, pod: "marker", endpoint: "eth0", containerID: "marker" },
+    ...{ orchestrator: "k8s", node: nodeName, pod: "marker", endpoint: "eth0", containerID: "marker" },
     ...{ ipNetworks: ["10.255.255.1/32"], interfaceName: `${identity.interfacePrefix}marker` },
   };
   return { key: ENDPOINT.key(metadata), value: workloadEndpoint.write(workloadEndpoint.make(metadata, spec)) };

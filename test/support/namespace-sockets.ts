@@ -45,8 +45,14 @@ export async function serveUdp(netns: string, name: string, port: number, hostna
       hostname,
       port,
       socket: {
-        data: (socket, _data, fromPort, fromAddress) =>
-          void socket.send(`${name} ${plain(fromAddress)}`, fromPort, fromAddress),
+        data: (socket, _data, fromPort, fromAddress) => {
+          try {
+            socket.send(`${name} ${plain(fromAddress)}`, fromPort, fromAddress);
+          } catch {
+            // An earlier client has closed its socket.
+          }
+        },
+        error: () => {},
       },
     }),
   );

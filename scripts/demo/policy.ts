@@ -1,0 +1,119 @@
+/** Network policy: the node agent enforces a policy that closes a connection, the admin tool says why, and a label opens it. */
+import { existsSync, readFileSync } from "node:fs";
+import { identity } from "../../src/identity.ts";
+import { askTcpWithin, serveTcp } from "../../test/support/namespace-sockets.ts";
+import { pollUntil } from "../../test/support/poll.ts";
+import { type DemoEnvironment, PLUGIN_DIRECTORY } from "./environment.ts";
+import type { StepResult } from "./output.ts";
+import type { Pod } from "./pod-starters.ts";
+import { addressOf } from "./traffic.ts";
+
+const PORT = 8000;
+/** Milliseconds until a connection counts as closed. */
+const PATIENCE = 250;
+const POLICY = "demo-policy";
+
+export async function startAgent({ host }: DemoEnvironment): Promise<StepResult> {
+  const agent = `${PLUGIN_DIRECTORY}/${identity.nodeAgent}`;
+  host.start(["sh", "-c", `echo $$ > ${host.directory}/agent.pid; exec ${agent}`], "agent.log");
+  const log = host.view(`${host.directory}/agent.log`);
+  const serves = () => existsSync(log) && readFileSync(log, "utf8").includes("serves the plugins' calls");
+  await pollUntil(serves, "the node agent to start");
+  return { summary: `${identity.nodeAgent} enforces network policy on this host` };
+}
+
+/** The first pod is a server, the second its client. */
+export async function closeByPolicy(demo: DemoEnvironment, pods: readonly Pod[]): Promise<StepResult> {
+  const [server, client] = ends(pods);
+  using connection = openConnection(demo, server, client);
+  await connection.until("open");
+  const { namespace } = await labelEndpoint(demo, server, "role=server");
+  const policy = {
+    apiVersion: `${identity.apiGroup}/v3`,
+    kind: "NetworkPolicy",
+    metadata: { name: POLICY, namespace },
+    spec: {
+      selector: "role == 'server'",
+      types: ["Ingress"],
+      ingress: [
+        {
+          action: "Allow",
+          protocol: "TCP",
+          source: { selector: "role == 'client'" },
+          destination: { ports: [PORT] },
+        },
+      ],
+    },
+  };
+  await demo.admin(["apply", "-f", "-"], JSON.stringify(policy));
+  await connection.until("closed");
+  return {
+    summary: `"${server.name}" now accepts clients only: "${client.name}" cannot connect any more`,
+    details: `${JSON.stringify(policy.spec)}\n`,
+  };
+}
+
+export async function explainPolicy({ admin }: DemoEnvironment, pods: readonly Pod[]): Promise<StepResult> {
+  const [server, client] = ends(pods).map((pod) => addressOf(pod, 4));
+  const words = ["--from", client ?? "", "--to", server ?? "", "--port", String(PORT)];
+  const details = await admin(["policy", "explain", ...words]);
+  if (!/^Verdict: +denied$/m.test(details)) throw new Error(`The policy does not deny the connection:\n${details}`);
+  return { summary: "why it cannot connect", details };
+}
+
+/** Then deletes the policy and stops the agent. */
+export async function openByLabel(demo: DemoEnvironment, pods: readonly Pod[]): Promise<StepResult> {
+  const [server, client] = ends(pods);
+  using connection = openConnection(demo, server, client);
+  await labelEndpoint(demo, client, "role=client");
+  const labelled = performance.now();
+  await connection.until("open");
+  const milliseconds = Math.round(performance.now() - labelled);
+  const { namespace } = await endpointOf(demo, server);
+  await demo.admin(["delete", "networkpolicy", POLICY, "--namespace", namespace]);
+  const pid = readFileSync(demo.host.view(`${demo.host.directory}/agent.pid`), "utf8").trim();
+  await demo.host.must(["kill", pid]);
+  return { summary: `"${client.name}" is labelled role=client, and connects ${milliseconds} ms later` };
+}
+
+function ends([server, client]: readonly Pod[]): readonly [Pod, Pod] {
+  if (server === undefined || client === undefined) throw new Error("Cannot show a policy: there are no two pods");
+  return [server, client];
+}
+
+interface Connection extends Disposable {
+  until(state: "open" | "closed"): Promise<void>;
+}
+
+function openConnection({ host }: DemoEnvironment, server: Pod, client: Pod): Connection {
+  const listener = serveTcp(host.view(server.attachment.netns), server.name, PORT);
+  const connect = async () => {
+    const reply = await askTcpWithin(PATIENCE, host.view(client.attachment.netns), addressOf(server, 4), PORT);
+    return reply.startsWith(`${server.name} `) ? "open" : "closed";
+  };
+  return {
+    until: (state) => pollUntil(async () => (await connect()) === state, `the connection to be ${state}`),
+    [Symbol.dispose]: () => listener[Symbol.dispose](),
+  };
+}
+
+interface Endpoint {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+async function labelEndpoint(demo: DemoEnvironment, pod: Pod, label: string): Promise<Endpoint> {
+  const endpoint = await endpointOf(demo, pod);
+  await demo.admin(["label", "workloadendpoint", endpoint.name, label, "--namespace", endpoint.namespace]);
+  return endpoint;
+}
+
+async function endpointOf({ admin }: DemoEnvironment, pod: Pod): Promise<Endpoint> {
+  const { items } = JSON.parse(await admin(["get", "workloadendpoints", "-A", "-o", "json"])) as {
+    items: { metadata: Endpoint; spec: { ipNetworks: readonly string[] } }[];
+  };
+  const address = addressOf(pod, 4);
+  const found = items.find(({ spec }) => spec.ipNetworks.includes(`${address}/32`));
+  if (found === undefined) throw new Error(`"${pod.name}" has no endpoint`);
+  return found.metadata;
+}

@@ -1,0 +1,172 @@
+/**
+ * Two nodes with a router between them, one datastore, routes by hand: each node enforces the policies of its own pods,
+ * and knows the pods of the other one by their labels.
+ */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { type Host, hostProblem, openHost } from "../support/host.ts";
+import { program, testNeeding } from "../support/needs.ts";
+import { pollUntil } from "../support/poll.ts";
+import { openPolicySite, type PodEnd, type PolicySite } from "./policy-site.ts";
+import { type Outcome, outcomeOf, serve } from "./probes.ts";
+
+const needs = [hostProblem(), program("nft")];
+const test = testNeeding(...needs);
+const PORT = 80;
+
+describe("policy on two nodes", () => {
+  let router: Host;
+  let first: PolicySite;
+  let second: PolicySite;
+  let servers: readonly Disposable[];
+  const pods = new Map<string, PodEnd>();
+  beforeAll(async () => {
+    if (needs.some((need) => need !== undefined)) return;
+    router = await openHost();
+    first = await openPolicySite({ node: "node-1" });
+    second = await openPolicySite({ node: "node-2", sharedStore: first.site.store });
+    await connect(router, first.site.host, 1);
+    await connect(router, second.site.host, 2);
+    for (const name of ["x", "y"]) await first.labelNamespace(name, { ns: name });
+    for (const [site, hop, names] of [
+      [first, 1, ["x/a", "y/a"]],
+      [second, 2, ["x/b", "y/b"]],
+    ] as const) {
+      for (const name of names) {
+        const pod = await site.addPod(name, { pod: name.slice(2) });
+        pods.set(name, pod);
+        await routeTo(router, pod, hop);
+      }
+    }
+    servers = (await Promise.all([...pods.values()].map((pod) => serve(pod, [PORT])))).flat();
+  });
+  afterAll(async () => {
+    for (const server of servers ?? []) server[Symbol.dispose]();
+    await second?.[Symbol.asyncDispose]();
+    await first?.[Symbol.asyncDispose]();
+    await router?.[Symbol.asyncDispose]();
+  });
+
+  /** Of TCP and UDP in both families; they must agree. */
+  async function outcome(from: string, to: string, expected: Outcome): Promise<Outcome | "mixed"> {
+    const [source, destination] = [pods.get(from), pods.get(to)];
+    if (source === undefined || destination === undefined) throw new Error(`no pods ${from}, ${to}`);
+    const probes = (["tcp", "udp"] as const).flatMap((protocol) =>
+      ([4, 6] as const).map((family) => ({ from: source, to: destination, protocol, port: PORT, family })),
+    );
+    const all = await Promise.all(probes.map((probe) => outcomeOf(probe, expected, router)));
+    return all.every((each) => each === all[0]) ? (all[0] ?? "mixed") : "mixed";
+  }
+
+  async function expectTable(table: Readonly<Record<string, Outcome>>): Promise<void> {
+    const seen = await Promise.all(
+      Object.entries(table).map(async ([row, expected]) => {
+        const [from = "", to = ""] = row.split(" -> ");
+        return [row, await outcome(from, to, expected)] as const;
+      }),
+    );
+    expect(Object.fromEntries(seen)).toEqual(table);
+  }
+
+  const applied = () => Promise.all([first.untilApplied(), second.untilApplied()]);
+
+  test("without policies the pods of both nodes reach each other", async () => {
+    await first.setPolicies([]);
+    await applied();
+    await expectTable({ "x/a -> x/b": "allow", "x/b -> x/a": "allow", "y/a -> x/b": "allow", "y/b -> y/a": "allow" });
+  });
+
+  test("ingress selects pods of the other node by their labels", async () => {
+    await first.setPolicies([
+      {
+        namespace: "x",
+        name: "in",
+        spec: {
+          selector: "pod == 'b'",
+          types: ["Ingress"],
+          ingress: [{ action: "Allow", source: { selector: "pod == 'a'" } }],
+        },
+      },
+    ]);
+    await applied();
+    await expectTable({
+      "x/a -> x/b": "allow",
+      "y/a -> x/b": "deny",
+      "y/b -> x/b": "deny",
+      "x/b -> y/a": "allow",
+      "y/a -> y/b": "allow",
+    });
+  });
+
+  test("a remote pod that is relabelled is let in within a second", async () => {
+    await first.labelPod("x/a", { pod: "former" });
+    await pollUntil(
+      async () => (await outcome("x/a", "x/b", "deny")) === "deny",
+      "the remote pod to be kept out",
+      1_500,
+    );
+    await first.labelPod("x/a", { pod: "a" });
+    await pollUntil(
+      async () => (await outcome("x/a", "x/b", "deny")) === "allow",
+      "the remote pod to be let in",
+      1_500,
+    );
+  });
+
+  test("egress selects pods of the other node, and both sides must agree", async () => {
+    await first.setPolicies([
+      {
+        namespace: "x",
+        name: "out",
+        spec: {
+          selector: "pod == 'a'",
+          types: ["Egress"],
+          egress: [{ action: "Allow", destination: { namespaceSelector: "all()", selector: "pod == 'b'" } }],
+        },
+      },
+      {
+        namespace: "y",
+        name: "in",
+        spec: {
+          selector: "all()",
+          types: ["Ingress"],
+          ingress: [{ action: "Allow", source: { namespaceSelector: "ns == 'y'" } }],
+        },
+      },
+    ]);
+    await applied();
+    await expectTable({
+      "x/a -> x/b": "allow",
+      "x/a -> y/b": "deny",
+      "x/a -> y/a": "deny",
+      "y/a -> y/b": "allow",
+      "x/b -> x/a": "allow",
+      "x/b -> y/a": "deny",
+    });
+  });
+});
+
+/** `eth1` of the router leads to the first host, `eth2` to the second; both default routes lead to the router. */
+async function connect(router: Host, host: Host, hop: number): Promise<void> {
+  const link = ["ip", "link", "add", `eth${hop}`, "type", "veth", "peer", "name", "eth0", "netns", host.netns];
+  const made = Bun.spawn(["nsenter", `--net=${router.netns}`, ...link], { stdin: "ignore", stderr: "pipe" });
+  if ((await made.exited) !== 0) throw new Error(await new Response(made.stderr).text());
+  for (const [each, name, end] of [
+    [router, `eth${hop}`, 1],
+    [host, "eth0", 2],
+  ] as const) {
+    await each.must(["ip", "addr", "add", `203.0.113.${hop * 16 + end}/28`, "dev", name]);
+    await each.must(["ip", "addr", "add", `2001:db8:${hop}00::${end}/64`, "dev", name, "nodad"]);
+    await each.must(["ip", "link", "set", name, "up"]);
+  }
+  for (const each of [router, host]) {
+    const isReady = async () => (await each.must(["ip", "-6", "addr", "show", "tentative"])) === "";
+    await pollUntil(isReady, "duplicate address detection to end");
+  }
+  await host.must(["ip", "route", "add", "default", "via", `203.0.113.${hop * 16 + 1}`]);
+  await host.must(["ip", "-6", "route", "add", "default", "via", `2001:db8:${hop}00::1`]);
+}
+
+async function routeTo(router: Host, { addresses }: PodEnd, hop: number): Promise<void> {
+  await router.must(["ip", "route", "add", addresses[0], "via", `203.0.113.${hop * 16 + 2}`]);
+  await router.must(["ip", "-6", "route", "add", addresses[1], "via", `2001:db8:${hop}00::2`]);
+}
