@@ -65,6 +65,7 @@ function closing(): readonly string[] {
     "- `etcd_endpoints` and `etcd_discovery_srv` are mutually exclusive.",
     "- `etcd_key_file` and `etcd_cert_file` must be set together. All files named in a config must be readable.",
     "- `etcd_scheme` and `etcd_authority` are used only if neither `etcd_endpoints` nor `etcd_discovery_srv` is set.",
+    "- `labels` is an extension of this product, for workloads without an orchestrator ([an example](podman.md#policy)). An endpoint gets them when it is created; later only `vendorctl label` changes them.",
     "- `datastore_type` `kubernetes` is another spelling of `orchestrator`. `embedded` is an extension of this product.",
     "- `log_file_path` has no default: a config without it logs to stderr only.",
     "- The node name is `nodename`, else the content of the node name file, else the host name in lower case. White space",

@@ -92,9 +92,16 @@ function decodeField(field: Field<unknown, unknown>, given: unknown, path: Confi
   return field.absent;
 }
 
-/** One problem for the value, or one for each invalid entry of a list. */
+/** One problem for the value, or one for each invalid entry of a list or of an object. */
 function problemsOf(field: Field<unknown, unknown>, given: unknown, path: ConfigPath): readonly ConfigProblem[] {
-  const { isEntry } = field.type;
+  const { isEntry, isMember } = field.type;
+  if (isMember !== undefined && isJsonObject(given)) {
+    const wrong = Object.keys(given).filter((name) => !isMember(name, given[name]));
+    // A name that is not valid is shown as a value: it may be anything.
+    return wrong.map((name) =>
+      isMember(name, "") ? fieldProblem([...path, name], given[name], field) : fieldProblem(path, name, field),
+    );
+  }
   if (!Array.isArray(given) || isEntry === undefined) return [fieldProblem(path, given, field)];
   const entries: readonly unknown[] = given;
   return entries.flatMap((entry, index) => {
@@ -137,6 +144,7 @@ function isAbsent(value: unknown, kind: FieldType<unknown>["kind"]): boolean {
     case "array of string":
       return Array.isArray(value) && value.length === 0;
     case "boolean":
+    case "object of string":
       return false;
   }
 }

@@ -7,16 +7,20 @@
  * reason the schemas are `custom`: the first `picklist` takes a tenth of a millisecond.
  */
 import * as v from "valibot";
+import { isJsonObject } from "../cni/json.ts";
+import { isLabelName, isLabelValue } from "../model/label-name.ts";
 import { isPoolReference } from "./pool-reference.ts";
 import { isHttpUrl } from "./urls.ts";
 
 export interface FieldType<Value> {
-  readonly kind: "string" | "boolean" | "integer" | "array of string";
+  readonly kind: "string" | "boolean" | "integer" | "array of string" | "object of string";
   readonly allowed: string;
   readonly schema: () => v.GenericSchema<unknown, Value>;
   /** For a list: which entries are valid, and their description. */
   readonly isEntry?: (text: string) => boolean;
   readonly allowedEntry?: string;
+  /** For an object: which of its members are valid. */
+  readonly isMember?: (name: string, value: unknown) => boolean;
 }
 
 export const text: FieldType<string> = { kind: "string", allowed: "text", schema: v.string };
@@ -89,6 +93,24 @@ export function poolList(family: 4 | 6): FieldType<readonly string[]> {
     () => `an IPv${family} CIDR or the name of a pool`,
     (text) => isPoolReference(text, family),
   );
+}
+
+/** Labels that selectors can name. */
+export const labelMap: FieldType<Readonly<Record<string, string>>> = {
+  kind: "object of string",
+  allowed:
+    'an object of text; names of 1 to 512 letters, digits, "_", ".", "/" or "-", values of at most 253 characters',
+  isMember: isLabel,
+  schema: () =>
+    v.custom<Readonly<Record<string, string>>>((value) => {
+      if (!isJsonObject(value)) return false;
+      for (const name in value) if (!isLabel(name, value[name])) return false;
+      return true;
+    }),
+};
+
+function isLabel(name: string, value: unknown): boolean {
+  return typeof value === "string" && isLabelName(name) && isLabelValue(value);
 }
 
 function listOf(allowedEntry: () => string, isEntry: (text: string) => boolean): FieldType<readonly string[]> {

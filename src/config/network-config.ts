@@ -40,6 +40,7 @@ export function networkConfigFrom(wire: WireConfig, ipamAsGiven: JsonObject) {
     mtu: wire.mtu,
     policySetupTimeoutSeconds: wire.policy_setup_timeout_seconds,
     endpointStatusDirectory: wire.endpoint_status_dir,
+    labels: wire.labels ?? {},
     includeDefaultRoutes: wire.include_default_routes,
   } as const;
 }

@@ -340,6 +340,24 @@ const FIELDS: readonly FieldRow[] = [
     ],
   },
   number((config) => config.mtu, "mtu", undefined),
+  {
+    field: "labels",
+    read: (config) => config.labels,
+    absent: {},
+    valid: [
+      [
+        { role: "web", "example.org/tier": "" },
+        { role: "web", "example.org/tier": "" },
+      ],
+      [{}, {}],
+    ],
+    invalid: [
+      ["role=web", 'is "role=web"'],
+      [["web"], "is a list"],
+      [{ "a b": "c" }, 'is "a b"'],
+    ],
+    allowed: "an object of text",
+  },
   path((config) => config.node.nameFile, "nodename_file"),
   flag((config) => config.node.nameFileOptional, "nodename_file_optional"),
   number((config) => config.policySetupTimeoutSeconds, "policy_setup_timeout_seconds", 0),

@@ -17,6 +17,7 @@ import {
   flagInQuotes,
   httpUrl,
   httpUrls,
+  labelMap,
   matchingText,
   oneOf,
   oneOfAnyCase,
@@ -221,6 +222,10 @@ function interfaceFields() {
       "Directory in which the node agent records which endpoints have their policy programmed",
       filePath,
       `${identity.runDirectory}/endpoint-status`,
+    ),
+    labels: optional(
+      "Labels of the endpoints of this network, for selectors of policies; pods of an orchestrator have their own",
+      labelMap,
     ),
     include_default_routes: defaulting("Add the default routes even if `host-local` has its own `routes`", flag, false),
   };

@@ -2,6 +2,7 @@
  * The `metadata` of every resource: name, labels and other fields.
  */
 import * as v from "valibot";
+import { isLabelName, isLabelValue } from "./label-name.ts";
 import { LONGEST_NAME } from "./longest-name.ts";
 import { nameMap } from "./name-map.ts";
 import type { Problem } from "./problem.ts";
@@ -13,18 +14,15 @@ export function isResourceName(text: string): boolean {
   return text.length <= LONGEST_NAME && SUBDOMAIN.test(text);
 }
 
-/** As in selectors. */
-const LABEL = /^[A-Za-z0-9_./-]{1,512}$/;
-
 /** Refuses labels that no selector can name, and values longer than any name. */
 export function checkLabels(labels: Readonly<Record<string, string>>, path: string): readonly Problem[] {
   return Object.entries(labels).flatMap(([label, value]): Problem[] => {
-    if (!LABEL.test(label)) {
+    if (!isLabelName(label)) {
       return [
         { path, value: label, message: 'is not a valid label; use 1 to 512 letters, digits, "_", ".", "/" or "-"' },
       ];
     }
-    if (value.length <= LONGEST_NAME) return [];
+    if (isLabelValue(value)) return [];
     const message = `is too long (${value.length} characters); use at most ${LONGEST_NAME}, or an annotation`;
     return [{ path: `${path}.${label}`, value, message }];
   });

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { address, prefix } from "../../test/support/ip.ts";
 import { thrownBy } from "../../test/support/thrown-by.ts";
+import type { Change, Entry } from "../datastore/datastore.ts";
 import { API_VERSION, identity } from "../identity.ts";
 import { podEndpointOf } from "../model/pod-endpoint.ts";
 import { profile } from "../model/profile.ts";
-import { workloadEndpoint } from "../model/workload-endpoint.ts";
+import { type WorkloadEndpoint, workloadEndpoint } from "../model/workload-endpoint.ts";
 import { NO_POD_FACTS } from "./add-request.ts";
 import type { AnnotationRequests } from "./annotations.ts";
 import { endpointChanges, endpointOf, profileChanges } from "./endpoint.ts";
@@ -154,21 +155,67 @@ describe("endpointOf() with annotations", () => {
   });
 });
 
+describe("endpointOf() with labels of the network config", () => {
+  const labels = { role: "web", [`${identity.labelPrefix}namespace`]: "other" };
+  const place = { [`${identity.labelPrefix}namespace`]: "ns", [`${identity.labelPrefix}orchestrator`]: "k8s" };
+
+  test("has them beside those of its namespace and orchestrator, which cannot be changed", () => {
+    expect(endpointOf({ ...sources, labels }, stamp).metadata.labels).toEqual({ role: "web", ...place });
+  });
+
+  test("has the labels of the pod instead, if it is known", () => {
+    const endpoint = podEndpointOf({ metadata: { namespace: "ns", name: "web", labels: { app: "a" } }, spec: {} });
+    const found = endpointOf({ ...sources, labels, podFacts: { ...NO_POD_FACTS, endpoint } }, stamp);
+    expect(found.metadata.labels).toEqual({ app: "a", ...place });
+  });
+
+  const stored = (containerId: string) => {
+    const first = endpointOf({ ...sources, labels, workload: { ...workload, containerId } }, stamp);
+    const relabelled = { ...first, metadata: { ...first.metadata, labels: { role: "database", ...place } } };
+    return { key: KEY, value: JSON.stringify(relabelled), revision: "7" };
+  };
+  const labelsAfter = ([change]: readonly Change[]) =>
+    readStoredEndpoint({ key: KEY, value: change && "value" in change ? (change.value ?? "") : "", revision: "8" })
+      .labels;
+  const again = endpointOf({ ...sources, labels: { role: "web", more: "" } }, later);
+
+  test("keeps labels that were changed, when the ADD of the container is repeated", () => {
+    const held = stored(call.containerId);
+    expect(endpointChanges({ wanted: again, labels: "of the config" }, KEY, held)).toEqual([]);
+    expect(labelsAfter(endpointChanges({ wanted: again, labels: "of the pod" }, KEY, held))).toEqual({
+      role: "web",
+      more: "",
+      ...place,
+    });
+  });
+
+  test("has those of the config again in the next container", () => {
+    const held = stored("another");
+    expect(labelsAfter(endpointChanges({ wanted: again, labels: "of the config" }, KEY, held))).toEqual({
+      role: "web",
+      more: "",
+      ...place,
+    });
+  });
+});
+
 describe("endpointChanges()", () => {
+  const changesOf = (wanted: WorkloadEndpoint, held: Entry | undefined) =>
+    endpointChanges({ wanted, labels: "of the config" }, KEY, held);
   const before = endpointOf(sources, stamp);
   const held = { key: KEY, value: JSON.stringify(before), revision: "7" };
 
   test("creates a missing record", () => {
-    expect(endpointChanges(before, KEY, undefined)).toEqual([{ kind: "create", key: KEY, value: held.value }]);
+    expect(changesOf(before, undefined)).toEqual([{ kind: "create", key: KEY, value: held.value }]);
   });
 
   test("writes nothing if the record is equal", () => {
-    expect(endpointChanges(endpointOf(sources, later), KEY, held)).toEqual([]);
+    expect(changesOf(endpointOf(sources, later), held)).toEqual([]);
   });
 
   test("updates the record of an earlier sandbox, and keeps its UID and creation time", () => {
     const next = workloadOf({ ...call, containerId: "fedcba9876543210" }, pod, "node1");
-    const [change] = endpointChanges(endpointOf({ ...sources, workload: next }, later), KEY, held);
+    const [change] = changesOf(endpointOf({ ...sources, workload: next }, later), held);
 
     expect(change).toMatchObject({ kind: "update", key: KEY, revision: "7" });
     const stored = readStoredEndpoint({ ...held, value: change && "value" in change ? change.value : "" });

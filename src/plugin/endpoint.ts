@@ -30,6 +30,8 @@ export interface EndpointSources {
   readonly workload: Workload;
   readonly podFacts: PodFacts;
   readonly addresses: readonly Address[];
+  /** Those of the network config, for workloads that are not known to the orchestrator's API. */
+  readonly labels?: Readonly<Record<string, string>>;
 }
 
 /** UID and creation time of a new record. */
@@ -42,19 +44,32 @@ export function profileKey(network: string): string {
   return resourceKey("profiles", { name: network });
 }
 
-/** An equal record is not written; the record of an earlier sandbox of the pod is updated. */
-export function endpointChanges(wanted: WorkloadEndpoint, key: string, held: Entry | undefined): readonly Change[] {
+/**
+ * An equal record is not written; the record of an earlier sandbox of the pod is updated. A repeated ADD of a container
+ * whose labels are not those of a pod keeps them: they may have been changed since its first ADD.
+ */
+export function endpointChanges(
+  { wanted, labels }: { readonly wanted: WorkloadEndpoint; readonly labels: "of the pod" | "of the config" },
+  key: string,
+  held: Entry | undefined,
+): readonly Change[] {
   if (held === undefined) return [{ kind: "create", key, value: JSON.stringify(wanted) }];
   const before = readStoredEndpoint(held);
   const { uid, creationTimestamp } = before;
+  const isRepeated = labels === "of the config" && before.containerId === wanted.spec.containerID;
   const metadata: Metadata = {
     ...wanted.metadata,
+    ...(isRepeated ? { labels: endpointLabels(before.labels ?? {}, placeOf(wanted)) } : {}),
     ...(uid === undefined ? {} : { uid }),
     ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
   };
   const after = { ...wanted, metadata };
   if (Bun.deepEquals(after, before.whole)) return [];
   return [{ kind: "update", key, value: JSON.stringify(after), revision: held.revision }];
+}
+
+function placeOf({ metadata, spec }: WorkloadEndpoint): Parameters<typeof endpointLabels>[1] {
+  return { namespace: metadata.namespace ?? "", orchestrator: spec.orchestrator ?? "" };
 }
 
 /** Created by the first attachment of a network and not changed later: operators may edit it. */
@@ -75,7 +90,8 @@ export function profileChanges(workload: Workload, held: Entry | undefined, stam
   return [{ kind: "create", key: profileKey(network), value: JSON.stringify(profile) }];
 }
 
-export function endpointOf({ workload, podFacts, addresses }: EndpointSources, stamp: RecordStamp): WorkloadEndpoint {
+export function endpointOf(sources: EndpointSources, stamp: RecordStamp): WorkloadEndpoint {
+  const { workload, podFacts, addresses, labels = {} } = sources;
   const { namespace, orchestrator, network } = workload;
   const { requests, endpoint: ofPod } = podFacts;
   const nats = natsOf(requests.floatingAddresses, addresses);
@@ -88,7 +104,7 @@ export function endpointOf({ workload, podFacts, addresses }: EndpointSources, s
       name: workload.endpointName,
       namespace,
       ...stamped(stamp),
-      labels: endpointLabels({}, { namespace, orchestrator }),
+      labels: endpointLabels(labels, { namespace, orchestrator }),
       ...ofPod?.metadata,
       annotations: {
         [NETWORK_ANNOTATION]: network,

@@ -177,6 +177,13 @@ function recordChanges(
   return [
     ...readyForAssigning(cluster, session),
     ...(isPod(session) ? [] : profileChanges(workload, profile?.[0], stamp)),
-    ...endpointChanges(endpointOf(sources, stamp), workload.endpointKey, endpoint?.[0]),
+    ...endpointChanges(
+      {
+        wanted: endpointOf({ ...sources, labels: session.config.labels }, stamp),
+        labels: sources.podFacts.endpoint === undefined ? "of the config" : "of the pod",
+      },
+      workload.endpointKey,
+      endpoint?.[0],
+    ),
   ];
 }

@@ -19,6 +19,7 @@ export interface StoredEndpoint {
   readonly whole: JsonObject;
   readonly uid: string | undefined;
   readonly creationTimestamp: string | undefined;
+  readonly labels: Readonly<Record<string, string>> | undefined;
   readonly network: string | undefined;
   readonly node: string | undefined;
   readonly containerId: string | undefined;
@@ -43,6 +44,7 @@ export function readStoredEndpoint({ key, value }: Entry): StoredEndpoint {
     whole,
     uid: text(metadata["uid"]),
     creationTimestamp: text(metadata["creationTimestamp"]),
+    labels: labelsIn(metadata["labels"]),
     network: text(annotations[NETWORK_ANNOTATION]),
     node: text(spec["node"]),
     containerId: text(spec["containerID"]),
@@ -82,6 +84,13 @@ function partOf(object: JsonObject, field: string): JsonObject {
 
 function textsOf(value: unknown): readonly string[] {
   return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
+}
+
+function labelsIn(value: unknown): StoredEndpoint["labels"] {
+  if (!isJsonObject(value)) return undefined;
+  return Object.fromEntries(
+    Object.entries(value).filter((label): label is [string, string] => typeof label[1] === "string"),
+  );
 }
 
 function text(value: unknown): string | undefined {

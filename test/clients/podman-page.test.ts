@@ -7,18 +7,20 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { buildPackage } from "../../scripts/deb/build-package.ts";
 import { identity } from "../../src/identity.ts";
+import { launchAgent } from "../agent/agent.ts";
 import { openDocsPage } from "../support/docs-page.ts";
 import { type Host, openHost } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { BIN_DIRECTORY } from "../support/network-under-test.ts";
 import { podmanProblem } from "../support/podman.ts";
+import { pollUntil } from "../support/poll.ts";
 import { makeRootfs } from "../support/rootfs.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 
 const needs = [podmanProblem(), program("dpkg-deb"), program("curl"), program("tc")];
 const testPage = testNeeding(...needs);
 
-const page = openDocsPage("podman.md", { without: /^(apt-get|make) .*$/gm });
+const page = openDocsPage("podman.md", { without: /^(apt-get|make|systemctl) .*$/gm });
 
 describe("the page about podman", () => {
   let host: Host;
@@ -63,6 +65,17 @@ describe("the page about podman", () => {
 
   testPage("shapes both directions", async () => {
     expect((await type("A limited rate")).match(/tbf .* rate 10Mbit /g)).toHaveLength(2);
+  });
+
+  testPage("isolates a container by a policy, until it is deleted", async () => {
+    const agent = launchAgent(host);
+    await pollUntil(() => agent.log().includes("serves the plugins' calls"), "the agent to serve");
+    const printed = await type("Policy");
+    await agent.signal("TERM");
+    await agent.ended;
+
+    expect(printed.match(/^(rows|refused)$/gm)).toEqual(["rows", "refused", "rows", "rows"]);
+    expect(printed).toContain("labelled");
   });
 
   testPage("leaves nothing that is in use, and no program", async () => {

@@ -37,6 +37,10 @@ export const labelCommand: Command = {
       does: "Set a label: pools with nodeSelector rack == 'a' now apply to this node",
     },
     { command: "label node n1 rack-", does: "Remove the label" },
+    {
+      command: "label workloadendpoint node1-cni-4f2a-eth0 role=web",
+      does: "Set a label of a running container: policies that select it by role apply at once",
+    },
   ],
   async run(context, given) {
     const { kind, name, rest } = parseReference(given);
