@@ -43,7 +43,7 @@ export async function enforcePolicy(network: PolicyNetwork, { signal, wait, log 
   const { node } = network;
   const write = (addresses: readonly FloatingAddress[]) =>
     netfilter.withSocket((socket) => void applyFloating(socket, addresses));
-  const compiler = new PolicyCompiler({ node });
+  const compiler = new PolicyCompiler({ node, hasServices: store.hasServices });
   const isWanted = () => network.isPolicyRequired || compiler.policyCount + compiler.hostEndpointCount > 0;
   const keeper = new TableKeeper({ compiler, kernel, isWanted, report: warn });
   const links = openNetlinkSocket("route");

@@ -14,16 +14,12 @@ interface FieldWithoutEffect {
 }
 
 const NOT_ENCAPSULATED = "packets between nodes are not encapsulated, so the network between them must route the pool";
-const NO_POLICY = "rules are not enforced, all traffic passes";
 const NO_BGP = "no routes are exchanged by BGP";
 
 export const FIELDS_WITHOUT_EFFECT: readonly FieldWithoutEffect[] = [
   { kind: "IPPool", field: "ipipMode", consequence: NOT_ENCAPSULATED },
   { kind: "IPPool", field: "vxlanMode", consequence: NOT_ENCAPSULATED },
   { kind: "IPPool", field: "disableBGPExport", consequence: NO_BGP },
-  { kind: "Profile", field: "ingress", consequence: NO_POLICY },
-  { kind: "Profile", field: "egress", consequence: NO_POLICY },
-  { kind: "WorkloadEndpoint", field: "ports", consequence: "no rule uses the names, and no host port is mapped" },
   { kind: "Node", field: "bgp.asNumber", consequence: NO_BGP },
   { kind: "Node", field: "bgp.routeReflectorClusterID", consequence: NO_BGP },
   { kind: "Node", field: "wireguard", consequence: "traffic between nodes is not encrypted" },

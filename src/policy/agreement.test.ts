@@ -27,7 +27,7 @@ const RUNS = proofSize({ everyDay: 200, soak: 20_000 });
 test("the compiled table and the judge agree on every packet of a workload", () => {
   fc.assert(
     fc.property(clusters, fc.array(packets, { minLength: 20, maxLength: 20 }), (cluster, someBytes) => {
-      const compiler = new PolicyCompiler({ node: LOCAL_NODE });
+      const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
       compiler.update(changesBetween(NO_RESOURCES, { ...cluster, hostEndpoints: [] }));
       for (const endpoint of cluster.endpoints.filter(({ spec }) => spec.node === LOCAL_NODE)) {
         const { interfaceName = "" } = endpoint.spec;
@@ -54,7 +54,7 @@ test("the compiled table and the judges agree on every packet that passes interf
       hostInterfaces,
       fc.array(fc.tuple(packets, passages), { minLength: 40, maxLength: 40 }),
       (cluster, configuration, interfaces, questions) => {
-        const compiler = new PolicyCompiler({ node: LOCAL_NODE });
+        const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
         compiler.setHostInterfaces(interfaces);
         compiler.update(changesBetween(NO_RESOURCES, cluster, configuration));
         const settings = nodeAgentSettings([configuration], LOCAL_NODE);

@@ -6,7 +6,11 @@ import type { Direction } from "./effective-rule.ts";
 
 const OWNER = { namespace: "red", selector: "has(own)" };
 const resolve = (rule: object, direction: Direction = "ingress", owner: object = OWNER) =>
-  effectiveRule({ action: "Allow", ...rule } as PolicyRule, direction, { selector: "has(own)", ...owner });
+  effectiveRule({ action: "Allow", ...rule } as PolicyRule, direction, {
+    selector: "has(own)",
+    hasServices: true,
+    ...owner,
+  });
 
 describe("effectiveRule()", () => {
   test("resolves names of protocols, in any case, and numbers", () => {

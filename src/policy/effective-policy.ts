@@ -20,6 +20,8 @@ export interface RuleOwner {
   readonly namespace?: string | undefined;
   /** The endpoints that the policy selects; named ports of their own side are looked up among these. */
   readonly selector: SelectorText;
+  /** The endpoints of services are known. */
+  readonly hasServices: boolean;
 }
 
 /** A rule that cannot be carried out exactly. Its policy must fail closed. */
@@ -80,6 +82,8 @@ function selected(selector: SelectorText | undefined): readonly SetReference[] {
 
 function services({ services: service }: EntityRule, { side, owner }: PeerContext): readonly SetReference[] {
   if (service === undefined) return [];
+  if (!owner.hasServices)
+    throw new UnsupportedRule(`the datastore does not contain services, such as "${service.name}"`);
   const namespace = service.namespace ?? owner.namespace;
   if (namespace === undefined) throw new UnsupportedRule(`service "${service.name}" has no namespace`);
   return [{ kind: "service", namespace, name: service.name, withPorts: side === "destination" }];

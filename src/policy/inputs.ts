@@ -22,6 +22,7 @@ import type { NetworkSet } from "../model/network-set.ts";
 import type { NodeAgentConfiguration } from "../model/node-agent-configuration.ts";
 import type { Profile } from "../model/profile.ts";
 import type { Resource } from "../model/resource.ts";
+import { readServiceEndpoints, SERVICE_ENDPOINTS_PREFIX, type ServiceEndpoints } from "../model/service-endpoints.ts";
 import type { Tier } from "../model/tier.ts";
 import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
 
@@ -35,6 +36,8 @@ export interface PolicyValues {
   readonly globalNetworkSets: GlobalNetworkSet;
   readonly tiers: Tier;
   readonly configurations: NodeAgentConfiguration;
+  /** Only the orchestrator's API has any. */
+  readonly serviceEndpoints: ServiceEndpoints;
 }
 
 /** What changed of each kind, in no particular order. */
@@ -50,6 +53,10 @@ export const POLICY_KINDS: KindTable<PolicyValues> = {
   globalNetworkSets: sourceOf(GLOBAL_NETWORK_SET),
   tiers: sourceOf(TIER),
   configurations: sourceOf(NODE_AGENT_CONFIGURATION),
+  serviceEndpoints: {
+    prefix: SERVICE_ENDPOINTS_PREFIX,
+    decode: ({ key, value }) => readServiceEndpoints(value, key),
+  },
 };
 
 function sourceOf<R extends Resource>(kind: PublicKind<R>) {

@@ -36,7 +36,7 @@ describe.skipIf(!able)(`the policy table in a private namespace${why}`, () => {
   test("is what the compiler says after every change of random clusters, and own changes are not foreign", () => {
     fc.assert(
       fc.property(fc.array(clusters, { minLength: 2, maxLength: 4 }), (states) => {
-        const compiler = new PolicyCompiler({ node: LOCAL_NODE });
+        const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
         compiler.takeDelta();
         replace(compiler);
         let before = NO_RESOURCES;
@@ -64,7 +64,7 @@ describe.skipIf(!able)(`the policy table in a private namespace${why}`, () => {
     [`delete table ${table}`, "is missing"],
     ["flush ruleset", "is missing"],
   ])("notices %p, and finds the difference", (command, difference) => {
-    const compiler = new PolicyCompiler({ node: LOCAL_NODE });
+    const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
     replace(compiler);
     expect([kernel.notice(), kernel.difference(compiler.table)]).toEqual([{ kind: "nothing" }, undefined]);
     nft(command);
@@ -75,7 +75,7 @@ describe.skipIf(!able)(`the policy table in a private namespace${why}`, () => {
   });
 
   test("does not notice changes of other tables", () => {
-    replace(new PolicyCompiler({ node: LOCAL_NODE }));
+    replace(new PolicyCompiler({ node: LOCAL_NODE, hasServices: true }));
     nft(
       `add table ip ${name}; add chain ip ${name} a; add table inet other; add chain inet other b; delete table inet other`,
     );
@@ -84,7 +84,7 @@ describe.skipIf(!able)(`the policy table in a private namespace${why}`, () => {
   });
 
   test("knows that it may have missed something if more was changed than fits into its buffer", () => {
-    replace(new PolicyCompiler({ node: LOCAL_NODE }));
+    replace(new PolicyCompiler({ node: LOCAL_NODE, hasServices: true }));
     const other = { family: "ip", name: "other" } as const;
     const elements = Array.from({ length: 60_000 }, (_, index) => ({
       key: Uint8Array.of(10, 1, index >> 8, index & 255),

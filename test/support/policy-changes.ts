@@ -14,6 +14,7 @@ import {
 } from "../../src/model/kinds.ts";
 import type { NodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
 import type { Resource } from "../../src/model/resource.ts";
+import { type ServiceEndpoints, serviceEndpointsKey } from "../../src/model/service-endpoints.ts";
 import type { PolicyChanges } from "../../src/policy/inputs.ts";
 import type { PolicyResources } from "../../src/policy/judge/resources.ts";
 
@@ -45,7 +46,26 @@ export function changesBetween(
     globalNetworkSets: changesOf(GLOBAL_NETWORK_SET, before.globalNetworkSets, after.globalNetworkSets),
     tiers: changesOf(TIER, before.tiers, after.tiers),
     configurations: changesOf(NODE_AGENT_CONFIGURATION, [], configurations),
+    serviceEndpoints: serviceChanges(before.serviceEndpoints ?? [], after.serviceEndpoints ?? []),
   };
+}
+
+/** Each is one slice: they have no names here, so their places are their keys. */
+function serviceChanges(
+  before: readonly ServiceEndpoints[],
+  after: readonly ServiceEndpoints[],
+): readonly RecordChange<ServiceEndpoints>[] {
+  const key = (index: number) => serviceEndpointsKey({ namespace: "red", name: `slice${index}` });
+  const put = after.flatMap((value, index) =>
+    Bun.deepEquals(before[index], value)
+      ? []
+      : [{ kind: "put" as const, key: key(index), value, previous: before[index] }],
+  );
+  const gone = before.slice(after.length);
+  return [
+    ...put,
+    ...gone.map((previous, index) => ({ kind: "delete" as const, key: key(after.length + index), previous })),
+  ];
 }
 
 function changesOf<R extends Resource>(

@@ -36,6 +36,7 @@ const PREFIXES = [
   "::/0",
 ];
 const PORTS = [80, 81, 443];
+const SERVICES = ["web", "dns"];
 
 const pick = <Value>(values: readonly Value[]) => fc.constantFrom(...values);
 const optional = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: undefined });
@@ -59,7 +60,7 @@ const namespaceSelector = pick([
 
 const port = fc.oneof(pick(PORTS), pick(["80:81", "443", "web", "dns"]));
 
-const entity = fc
+const byLabelsOrNets = fc
   .record({
     nets: optional(some(pick(PREFIXES), 2)),
     notNets: optional(some(pick(PREFIXES), 2)),
@@ -73,6 +74,20 @@ const entity = fc
     ),
   })
   .map(defined);
+
+const byService = fc.record({ services: fc.record({ name: pick(SERVICES), namespace: pick(NAMESPACES) }) });
+
+const entity = fc.oneof({ weight: 5, arbitrary: byLabelsOrNets }, { weight: 1, arbitrary: byService });
+
+const serviceEndpoints = some(
+  fc.record({
+    namespace: pick(NAMESPACES),
+    service: pick(SERVICES),
+    addresses: fc.uniqueArray(pick(ADDRESSES), { maxLength: 3 }),
+    ports: some(fc.record({ protocol: pick([6, 17]), port: pick(PORTS) }), 2),
+  }),
+  3,
+);
 
 const ports = fc.record({ ports: optional(some(port, 2)), notPorts: optional(some(port, 2)) }).map(defined);
 
@@ -218,6 +233,7 @@ export const clusters: fc.Arbitrary<PolicyResources> = fc
     hostEndpoints,
     networkSets: some(fc.record({ namespace: pick(NAMESPACES), labels, nets: some(pick(PREFIXES), 2) }), 1),
     globalNetworkSets: some(fc.record({ labels, nets: some(pick(PREFIXES), 2) }), 1),
+    serviceEndpoints,
     tiers: pick([[], ["first"], ["first", "last"]]),
     passing: pick([[], ["first"], ["last"]]),
   })
@@ -243,6 +259,7 @@ export const clusters: fc.Arbitrary<PolicyResources> = fc
     globalNetworkSets: cluster.globalNetworkSets.map(({ labels: own, nets }, index) =>
       globalNetworkSet.make({ name: `set${index}`, labels: own }, { nets }),
     ),
+    serviceEndpoints: cluster.serviceEndpoints,
     tiers: cluster.tiers.map((name, index) =>
       tier.make(
         { name },

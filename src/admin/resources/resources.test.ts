@@ -46,15 +46,15 @@ describe("apply", () => {
 
   test("warns about every field that has no effect in this version, and writes the resource", async () => {
     const pool = resource("IPPool", "blue", { cidr: "10.0.0.0/24", vxlanMode: "Always", disableBGPExport: true });
-    const profile = resource("Profile", "open", { ingress: [{ action: "Allow" }] });
-    const { code, stdout, stderr } = await give("apply", pool, RED, profile);
+    const node = resource("Node", "n1", { bgp: { asNumber: 64_512 } });
+    const { code, stdout, stderr } = await give("apply", pool, RED, node);
 
     expect(code).toBe(EXIT_OK);
-    expect(stdout).toBe("ippool/blue created\nippool/red created\nprofile/open created\n");
+    expect(stdout).toBe("ippool/blue created\nippool/red created\nnode/n1 created\n");
     expect(stderr.split("\n").map((line) => line.replace(/ has no effect in this version: .*/, ""))).toEqual([
       "warning: ippool/blue: spec.vxlanMode",
       "warning: ippool/blue: spec.disableBGPExport",
-      "warning: profile/open: spec.ingress",
+      "warning: node/n1: spec.bgp.asNumber",
       "",
     ]);
     expect(JSON.parse((await ctl("apply -f - -o json", { stdin: JSON.stringify(pool) })).stdout)).toMatchObject({

@@ -16,6 +16,7 @@ const NOTHING: PolicyChanges = {
   globalNetworkSets: [],
   tiers: [],
   configurations: [],
+  serviceEndpoints: [],
 };
 
 interface Imitation {

@@ -11,6 +11,7 @@
 import { PluginError } from "../../errors.ts";
 import { API_VERSION } from "../../identity.ts";
 import { MAC_ANNOTATION, NETWORK_ANNOTATION, WITHOUT_IPAM_ANNOTATION } from "../../model/endpoint-labels.ts";
+import { isFinishedPhase } from "../../model/finished-pods.ts";
 import { hostInterfaceName } from "../../model/host-interface-name.ts";
 import { parseKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
 import { podEndpointOf } from "../../model/pod-endpoint.ts";
@@ -94,6 +95,7 @@ function endpointOf(pod: ApiObject, { name, node }: { readonly name: string; rea
   const addresses = (annotations[POD_IPS] || annotations[POD_IP] || "").split(",").filter((text) => text !== "");
   if (addresses.length === 0) return undefined;
   const ofPod = podEndpointOf({ metadata, spec: partOf(pod, "spec") });
+  const { phase } = partOf(pod, "status");
   const nats = listIn(annotations[IP_NATS]).filter(isObject);
   const prefixes = listIn(annotations[SOURCE_PREFIXES]).filter((each) => typeof each === "string");
   return {
@@ -122,6 +124,7 @@ function endpointOf(pod: ApiObject, { name, node }: { readonly name: string; rea
       interfaceName: hostInterfaceName({ containerId: "", ifname: INTERFACE, pod: { namespace, name: metadata.name } }),
       ...(prefixes.length === 0 ? {} : { allowSpoofedSourcePrefixes: prefixes }),
     },
+    ...(isFinishedPhase(phase) ? { status: { phase } } : {}),
   };
 }
 

@@ -1,6 +1,8 @@
 /** Policies in the orchestrator's API: custom resources, in namespaces too, and its own policies, converted. */
 import { beforeEach, describe, expect, test } from "bun:test";
 import { resourceKey, resourcesPrefix } from "../../model/keys.ts";
+import { SERVICE_ENDPOINTS_PREFIX, serviceEndpointsKey } from "../../model/service-endpoints.ts";
+import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { failureOf } from "../contract/subject.ts";
 import type { Datastore } from "../datastore.ts";
 import { startReplica } from "../replica.ts";
@@ -191,4 +193,50 @@ test("profiles of namespaces and service accounts are followed together", async 
   }
 
   expect(seen.toSorted()).toEqual(["kns.blue", "ksa.red.runner"]);
+});
+
+test("the endpoints of services are derived from EndpointSlices, read only", async () => {
+  const path = "/apis/discovery.k8s.io/v1/namespaces/red/endpointslices";
+  const metadata = { name: "web-1", namespace: "red", labels: { "kubernetes.io/service-name": "web" } };
+  const body = { metadata, endpoints: [{ addresses: ["10.0.0.1"] }], ports: [{ port: 80 }] };
+  const { revision } = await store.read([{ kind: "prefix", prefix: SERVICE_ENDPOINTS_PREFIX }]);
+  await api.connect().request({ method: "POST", path, body: JSON.stringify(body) });
+  const other = { ...body, metadata: { name: "other", namespace: "red" } };
+  await api.connect().request({ method: "POST", path, body: JSON.stringify(other) });
+  const key = serviceEndpointsKey({ namespace: "red", name: "web-1" });
+
+  const entries = await read(SERVICE_ENDPOINTS_PREFIX);
+  expect(entries.map((entry) => [entry.key, JSON.parse(entry.value)])).toEqual([
+    [key, { namespace: "red", service: "web", addresses: ["10.0.0.1"], ports: [{ protocol: 6, port: 80 }] }],
+  ]);
+  expect((await store.read([{ kind: "key", key }])).answers[0]).toEqual([...entries]);
+  for await (const event of store.watch(SERVICE_ENDPOINTS_PREFIX, revision, AbortSignal.timeout(5_000))) {
+    if (event.kind === "bookmark") continue;
+    expect(event).toMatchObject({ kind: "put", entry: { key } });
+    break;
+  }
+  expect(await failureOf(store.commit([{ kind: "create", key: `${key}-2`, value: "{}" }]))).toBeDefined();
+});
+
+describe("the pod of an endpoint", () => {
+  const path = "/api/v1/namespaces/red/pods";
+  const pod = (phase: string) => ({
+    metadata: { name: "web", namespace: "red", annotations: { "cni.vendor.org/podIPs": "10.0.0.1/32" } },
+    spec: { nodeName: "n1" },
+    status: { phase, podIP: "10.0.0.9" },
+  });
+
+  test.each([
+    ["Running", undefined],
+    ["Pending", undefined],
+    ["Succeeded", { phase: "Succeeded" }],
+    ["Failed", { phase: "Failed" }],
+  ])("in phase %s: whether it has ended is part of the record", async (phase, status) => {
+    await api.connect().request({ method: "POST", path, body: JSON.stringify(pod(phase)) });
+    const [entry] = await read(resourcesPrefix("workloadendpoints"));
+    const endpoint = workloadEndpoint.read(entry?.value ?? "", entry?.key ?? "");
+
+    expect(endpoint.spec.ipNetworks).toEqual(["10.0.0.1/32"]);
+    expect(endpoint.status).toEqual(status);
+  });
 });

@@ -4,6 +4,7 @@ import { clusterNodes } from "./cluster-nodes.ts";
 import { customObjects } from "./custom-objects.ts";
 import { withDerivedPolicies } from "./derived-policies.ts";
 import { derivedProfiles } from "./derived-profiles.ts";
+import { derivedServiceEndpoints } from "./derived-service-endpoints.ts";
 import { IPAM_KINDS } from "./ipam-kinds.ts";
 import type { KindMapping } from "./kind-mapping.ts";
 import { podEndpoints } from "./pod-endpoints.ts";
@@ -31,6 +32,7 @@ export function productMapping(newMark: () => string): readonly KindMapping[] {
     withDerivedPolicies(
       customObjects(resourceKind("networkpolicies", "NetworkPolicy", { ...means, namespaced: true }), means),
     ),
+    derivedServiceEndpoints,
     clusterNodes,
     podEndpoints,
     ...derivedProfiles,

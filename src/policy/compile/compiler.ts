@@ -22,6 +22,7 @@ import { HostEndpoints } from "./host-endpoints.ts";
 import { MemberSets } from "./member-sets.ts";
 import { type PolicyRecord, policyRecord, unreadablePolicy } from "./policy-record.ts";
 import { profileRecord } from "./profile-record.ts";
+import { ServiceSlices } from "./service-slices.ts";
 import { type LocalEndpoint, WorkloadEndpoints } from "./workload-endpoints.ts";
 
 /** Why something is denied that its author may want to be allowed, or is not as its author wants it. */
@@ -46,8 +47,13 @@ export class PolicyCompiler {
   /** Resources other than policies that cannot be read, by key. */
   private readonly unreadable = new Map<string, PolicyProblem>();
 
-  constructor({ node }: { readonly node: string }) {
+  private readonly services = new ServiceSlices();
+  private readonly options: { readonly hasServices: boolean };
+
+  /** `hasServices`: those of the datastore; otherwise a policy that matches one denies everything. */
+  constructor({ node, hasServices = false }: { readonly node: string; readonly hasServices?: boolean | undefined }) {
     this.node = node;
+    this.options = { hasServices };
     this.policies = new ApplicablePolicies((key) => this.touch(key));
     this.sets = new MemberSets(this.builder, (reference) => this.evaluations.renderUsersOf(reference));
     this.evaluations = new Evaluations(this.builder, this.sets, (key) => this.policies.policy(key));
@@ -98,6 +104,7 @@ export class PolicyCompiler {
     for (const change of changes.globalNetworkSets) this.changeNetworkSet(change);
     for (const change of changes.hostEndpoints) this.changeHostEndpoint(change);
     for (const change of changes.endpoints) this.changeEndpoint(change);
+    for (const change of changes.serviceEndpoints) this.changeService(change);
     for (const change of changes.networkPolicies) this.changePolicy(change);
     for (const change of changes.globalNetworkPolicies) this.changePolicy(change);
     for (const change of changes.configurations) this.changeConfiguration(change);
@@ -118,7 +125,7 @@ export class PolicyCompiler {
   private changeProfile(change: Change<"profiles">): void {
     if (this.isKeptUnreadable(change)) return;
     const name = nameIn(change.key);
-    const record = change.kind === "put" ? profileRecord(change.value) : undefined;
+    const record = change.kind === "put" ? profileRecord(change.value, this.options) : undefined;
     this.sets.putParent(name, record?.labels);
     this.policies.changeProfile(name, record);
   }
@@ -143,6 +150,13 @@ export class PolicyCompiler {
     else this.hosts.delete(key);
   }
 
+  private changeService(change: Change<"serviceEndpoints">): void {
+    if (this.isKeptUnreadable(change)) return;
+    for (const name of this.services.put(change.key, change.kind === "put" ? change.value : undefined)) {
+      this.sets.putService(name.namespace, name.service, this.services.membersOf(name));
+    }
+  }
+
   /** An unreadable endpoint is unknown: nothing passes its interface. */
   private changeEndpoint(change: Change<"endpoints">): void {
     const { key } = change;
@@ -161,7 +175,7 @@ export class PolicyCompiler {
   }
 
   private changePolicy(change: Change<"networkPolicies"> | Change<"globalNetworkPolicies">): void {
-    this.policies.changePolicy(change.key, recordOf(change));
+    this.policies.changePolicy(change.key, recordOf(change, this.options));
     this.evaluations.renderPolicy(change.key);
   }
 
@@ -199,10 +213,13 @@ const BASE_CHAIN_NAMES: readonly string[] = workloadBaseChains({ defaultEndpoint
   ({ chain }) => chain.name,
 );
 
-function recordOf(change: Change<"networkPolicies"> | Change<"globalNetworkPolicies">): PolicyRecord | undefined {
+function recordOf(
+  change: Change<"networkPolicies"> | Change<"globalNetworkPolicies">,
+  options: { readonly hasServices: boolean },
+): PolicyRecord | undefined {
   switch (change.kind) {
     case "put":
-      return policyRecord(change.key, change.value);
+      return policyRecord(change.key, change.value, options);
     case "delete":
       return undefined;
     case "unreadable": {

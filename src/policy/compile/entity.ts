@@ -3,6 +3,7 @@
 import { identity } from "../../identity.ts";
 import { type Address, addressBits, parseAddress } from "../../ip/address.ts";
 import { type Prefix, parseInterfaceAddress, parsePrefixOrAddress } from "../../ip/prefix.ts";
+import { isFinished } from "../../model/finished-pods.ts";
 import type { GlobalNetworkSet } from "../../model/global-network-set.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
 import type { NetworkSet } from "../../model/network-set.ts";
@@ -23,11 +24,11 @@ export interface EntityPort {
   readonly port: number;
 }
 
-export function workloadEntity({ metadata, spec }: WorkloadEndpoint): Entity {
+export function workloadEntity({ metadata, spec, status }: WorkloadEndpoint): Entity {
   return {
     labels: metadata.labels ?? {},
     parents: spec.profiles ?? [],
-    addresses: (spec.ipNetworks ?? []).flatMap(
+    addresses: (isFinished({ status }) ? [] : (spec.ipNetworks ?? [])).flatMap(
       (text) => parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? [],
     ),
     prefixes: [],

@@ -19,11 +19,11 @@ const situations = fc.record({ cluster: clusters, interfaces: hostInterfaces, co
 test("after any changes, the table and what the batches wrote equal a table of the final state", () => {
   fc.assert(
     fc.property(fc.array(situations, { minLength: 2, maxLength: 4 }), (history) => {
-      const compiler = new PolicyCompiler({ node: LOCAL_NODE });
+      const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
       const kernel = new ImitatedTable();
       kernel.apply(wholeTable(TABLE, compiler.table, ""));
       compiler.takeDelta();
-      const fresh = new PolicyCompiler({ node: LOCAL_NODE });
+      const fresh = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
       let before: PolicyResources = NO_RESOURCES;
       for (const { cluster, interfaces, configuration } of history) {
         compiler.update(changesBetween(before, cluster, configuration));
@@ -45,7 +45,7 @@ test("after any changes, the table and what the batches wrote equal a table of t
 test("nothing is left of policies whose endpoints are gone", () => {
   fc.assert(
     fc.property(clusters, (cluster) => {
-      const compiler = new PolicyCompiler({ node: LOCAL_NODE });
+      const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
       const empty = contentOf(compiler.table);
       compiler.update(changesBetween(NO_RESOURCES, cluster));
       compiler.update(changesBetween(cluster, { ...cluster, endpoints: [], hostEndpoints: [] }));

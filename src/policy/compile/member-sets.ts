@@ -87,8 +87,9 @@ export class MemberSets {
     for (const withPorts of [true, false]) {
       const set = this.active.get(referenceText({ kind: "service", namespace, name, withPorts }));
       if (set === undefined) continue;
-      this.contributeService(set, this.services.get(service) ?? [], -1);
+      // Added first, so that members that stay are never without a count.
       this.contributeService(set, members, 1);
+      this.contributeService(set, this.services.get(service) ?? [], -1);
     }
     this.services.set(service, members);
   }

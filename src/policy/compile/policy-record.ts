@@ -5,7 +5,7 @@ import { NOT_CONVERTED_ANNOTATION } from "../../model/orchestrator-policy.ts";
 import type { PolicyRule } from "../../model/policy-rule.ts";
 import { typesOf } from "../../model/policy-spec.ts";
 import { DEFAULT_TIER } from "../../model/tier.ts";
-import { effectiveRule, UnsupportedRule } from "../effective-policy.ts";
+import { effectiveRule, type RuleOwner, UnsupportedRule } from "../effective-policy.ts";
 import type { Direction, EffectivePeer, EffectiveRule } from "../effective-rule.ts";
 import { policySelector, type SelectorText } from "../effective-selector.ts";
 
@@ -28,7 +28,11 @@ export interface PolicyRecord {
   readonly problem?: string;
 }
 
-export function policyRecord(key: string, policy: NetworkPolicy | GlobalNetworkPolicy): PolicyRecord {
+export function policyRecord(
+  key: string,
+  policy: NetworkPolicy | GlobalNetworkPolicy,
+  { hasServices }: Pick<RuleOwner, "hasServices">,
+): PolicyRecord {
   const { spec } = policy;
   const { name, namespace } = policy.metadata;
   const selector = policySelector({ ...spec, namespace });
@@ -42,7 +46,7 @@ export function policyRecord(key: string, policy: NetworkPolicy | GlobalNetworkP
   };
   const directions = typesOf(spec).map((type): Direction => (type === "Ingress" ? "ingress" : "egress"));
   const resolve = (rules: readonly PolicyRule[] = [], direction: Direction) =>
-    rules.map((rule) => effectiveRule(rule, direction, { namespace, selector }));
+    rules.map((rule) => effectiveRule(rule, direction, { namespace, selector, hasServices }));
   try {
     const rules = Object.fromEntries(directions.map((direction) => [direction, resolve(spec[direction], direction)]));
     const problem = policy.metadata.annotations?.[NOT_CONVERTED_ANNOTATION];

@@ -1,6 +1,6 @@
 /** A profile as the compiler keeps it: the labels that endpoints inherit, and its rules with everything resolved. Pure. */
 import type { Profile } from "../../model/profile.ts";
-import { effectiveRule, UnsupportedRule } from "../effective-policy.ts";
+import { effectiveRule, type RuleOwner, UnsupportedRule } from "../effective-policy.ts";
 import type { Direction, EffectiveRule } from "../effective-rule.ts";
 import { EVERYTHING } from "../effective-selector.ts";
 
@@ -11,11 +11,11 @@ export interface ProfileRecord {
   readonly problem?: string;
 }
 
-export function profileRecord({ spec }: Profile): ProfileRecord {
+export function profileRecord({ spec }: Profile, { hasServices }: Pick<RuleOwner, "hasServices">): ProfileRecord {
   const labels = spec.labelsToApply ?? {};
   const resolve = (direction: Direction) =>
     (spec[direction] ?? [])
-      .map((rule) => effectiveRule(rule, direction, { selector: EVERYTHING }))
+      .map((rule) => effectiveRule(rule, direction, { selector: EVERYTHING, hasServices }))
       // Pass leaves a tier, and a profile is in none: nothing is left that could allow the packet.
       .map((rule) => (rule.action === "Pass" ? { ...rule, action: "Deny" as const } : rule));
   try {

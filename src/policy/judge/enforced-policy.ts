@@ -2,15 +2,17 @@
  * What is enforced of a policy that cannot be carried out exactly: it applies to the endpoints that it selects, in both
  * directions, and denies everything. Admission refuses such policies; a datastore may hold them all the same. Pure.
  */
-import type { PolicyRule } from "../../model/policy-rule.ts";
+import { type PolicyRule, unknownCriterion } from "../../model/policy-rule.ts";
 import { typesOf } from "../../model/policy-spec.ts";
-import type { AnyPolicy } from "./resources.ts";
+import type { Profile } from "../../model/profile.ts";
+import type { Direction } from "../effective-rule.ts";
+import type { AnyPolicy, PolicyResources } from "./resources.ts";
 
 const DENY_ALL: PolicyRule = { action: "Deny" };
 const CLOSED = { types: ["Ingress", "Egress"], ingress: [DENY_ALL], egress: [DENY_ALL] } as const;
 
-export function enforcedPolicy(policy: AnyPolicy): AnyPolicy {
-  if (problemOf(policy) === undefined) return policy;
+export function enforcedPolicy(policy: AnyPolicy, resources: PolicyResources): AnyPolicy {
+  if (problemOf(policy, resources) === undefined) return policy;
   const { types, ingress, egress } = CLOSED;
   const closed = { types: [...types], ingress: [...ingress], egress: [...egress] };
   return policy.kind === "NetworkPolicy"
@@ -19,9 +21,30 @@ export function enforcedPolicy(policy: AnyPolicy): AnyPolicy {
 }
 
 /** Why the policy cannot be carried out; `undefined` if it can. */
-export function problemOf({ metadata, spec }: AnyPolicy): string | undefined {
+export function problemOf({ metadata, spec }: AnyPolicy, resources: PolicyResources): string | undefined {
   const rules = typesOf(spec).flatMap((type) => spec[type === "Ingress" ? "ingress" : "egress"] ?? []);
-  return rules.map((rule) => problemOfRule(rule, metadata.namespace)).find((problem) => problem !== undefined);
+  return problemOfRules(rules, metadata.namespace, resources);
+}
+
+/** A profile that cannot be carried out allows nothing. */
+export function profileRules(
+  { spec }: Profile,
+  direction: Direction,
+  resources: PolicyResources,
+): readonly PolicyRule[] {
+  const { ingress = [], egress = [] } = spec;
+  const problem = problemOfRules([...ingress, ...egress], undefined, resources);
+  return problem === undefined ? { ingress, egress }[direction] : [];
+}
+
+function problemOfRules(
+  rules: readonly PolicyRule[],
+  namespace: string | undefined,
+  resources: PolicyResources,
+): string | undefined {
+  return rules
+    .map((rule) => problemOfRule(rule, namespace) ?? problemOfServices(rule, resources))
+    .find((problem) => problem !== undefined);
 }
 
 function problemOfRule(rule: PolicyRule, namespace: string | undefined): string | undefined {
@@ -30,10 +53,20 @@ function problemOfRule(rule: PolicyRule, namespace: string | undefined): string 
   const isWithoutNamespace = peers.some(
     ({ services }) => services !== undefined && (services.namespace ?? namespace) === undefined,
   );
+  const unknown = unknownCriterion(rule);
+  if (unknown !== undefined) return `a rule has the unknown field "${unknown}"`;
   if (rule.http !== undefined) return '"http" is not supported';
   if (hasPorts && rule.protocol === undefined) return "a rule has ports without a protocol";
   if ([rule.icmp, rule.notICMP].some((match) => match !== undefined && match.type === undefined)) {
     return "a rule has an ICMP code without a type";
   }
   return isWithoutNamespace ? "a rule has a service without a namespace" : undefined;
+}
+
+function problemOfServices(
+  { source, destination }: PolicyRule,
+  { serviceEndpoints }: PolicyResources,
+): string | undefined {
+  if (serviceEndpoints !== undefined || (source?.services ?? destination?.services) === undefined) return undefined;
+  return "a rule matches a service, and the datastore does not contain services";
 }

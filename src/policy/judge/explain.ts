@@ -181,10 +181,10 @@ function appliedPolicies(
 }
 
 /** Judgements contain what is enforced of a policy, not the policy itself. */
-function problemIn(policy: AnyPolicy, { networkPolicies, globalNetworkPolicies }: PolicyResources): string | undefined {
-  const all: readonly AnyPolicy[] = [...networkPolicies, ...globalNetworkPolicies];
+function problemIn(policy: AnyPolicy, resources: PolicyResources): string | undefined {
+  const all: readonly AnyPolicy[] = [...resources.networkPolicies, ...resources.globalNetworkPolicies];
   const stored = all.find(({ kind, metadata }) => kind === policy.kind && metadata === policy.metadata);
-  return stored && problemOf(stored);
+  return stored && problemOf(stored, resources);
 }
 
 function referenceOf({ kind, metadata: { name, namespace } }: AnyPolicy) {

@@ -2,14 +2,14 @@
  * May this packet pass? Reads the resources as their authors wrote them and evaluates them one by one: slow, obvious,
  * and independent of the compiler, whose tables are compared with it. `policy explain` shows its steps.
  */
-import type { Address } from "../../ip/address.ts";
+import { type Address, isSameAddress, parseAddress } from "../../ip/address.ts";
 import { parsePrefixOrAddress, prefixContains } from "../../ip/prefix.ts";
 import type { EntityRule, PolicyRule } from "../../model/policy-rule.ts";
 import { typesOf } from "../../model/policy-spec.ts";
 import { protocolNumber } from "../../model/protocols.ts";
 import { DEFAULT_TIER, type Tier } from "../../model/tier.ts";
 import type { Direction } from "../effective-rule.ts";
-import { enforcedPolicy } from "./enforced-policy.ts";
+import { enforcedPolicy, profileRules } from "./enforced-policy.ts";
 import { criteriaOf, isSelected, type LabelCriteria, membersWith } from "./members.ts";
 import type { Packet } from "./packet.ts";
 import type { AnyEndpoint, AnyMember, AnyPolicy, PolicyResources } from "./resources.ts";
@@ -57,7 +57,8 @@ export function judge(
   if (decided !== undefined) return judgement(...decided);
   for (const name of endpoint.spec.profiles ?? []) {
     const profile = resources.profiles.find(({ metadata }) => metadata.name === name);
-    for (const [index, rule] of (profile?.spec[direction] ?? []).entries()) {
+    const rules = profile === undefined ? [] : profileRules(profile, direction, resources);
+    for (const [index, rule] of rules.entries()) {
       if (rule.action === "Log" || !matches(rule, packet, { direction, namespace: undefined, own: {} }, resources))
         continue;
       return judgement(rule.action === "Allow" ? "allow" : "deny", { kind: "profile", profile: name, index, rule });
@@ -119,7 +120,7 @@ export function policiesOf(
   const type = direction === "ingress" ? "Ingress" : "Egress";
   const all: readonly AnyPolicy[] = [...resources.networkPolicies, ...resources.globalNetworkPolicies];
   return all
-    .map(enforcedPolicy)
+    .map((policy) => enforcedPolicy(policy, resources))
     .filter((policy) => typesOf(policy.spec).includes(type))
     .filter((policy) => isSelected(endpoint, scopeOf(policy), resources))
     .toSorted(comparePolicies);
@@ -189,7 +190,7 @@ function matches(rule: PolicyRule, packet: Packet, owner: RuleOwner, resources: 
     (rule.icmp === undefined || isIcmp(rule.icmp, packet)) &&
     (rule.notICMP === undefined || !isIcmp(rule.notICMP, packet)) &&
     (["source", "destination"] as const).every((side) =>
-      matchesPeer(rule[side] ?? {}, peerOf(packet, side), { ...owner, isOwnSide: side === own }, resources),
+      matchesPeer(rule[side] ?? {}, peerOf(packet, side), { ...owner, side, isOwnSide: side === own }, resources),
     )
   );
 }
@@ -215,7 +216,7 @@ function peerOf({ protocol, ...packet }: Packet, side: "source" | "destination")
 function matchesPeer(
   entity: EntityRule,
   peer: PacketPeer,
-  owner: RuleOwner & { readonly isOwnSide: boolean },
+  owner: RuleOwner & { readonly side: "source" | "destination"; readonly isOwnSide: boolean },
   resources: PolicyResources,
 ): boolean {
   const members = membersWith(peer.address, resources);
@@ -229,9 +230,26 @@ function matchesPeer(
     (entity.nets === undefined || entity.nets.length === 0 || inAny(entity.nets)) &&
     !inAny(entity.notNets ?? []) &&
     (criteria === undefined || among(criteria).length > 0) &&
+    (entity.services === undefined || isOfService(entity.services, peer, owner, resources)) &&
     (!entity.notSelector?.trim() || among({ selector: entity.notSelector }).length === 0) &&
     (entity.ports === undefined || entity.ports.length === 0 || hasPort(entity.ports)) &&
     !hasPort(entity.notPorts ?? [])
+  );
+}
+
+/** At the destination, the port must be one of the service too. */
+function isOfService(
+  { name, namespace }: NonNullable<EntityRule["services"]>,
+  { address, protocol, port }: PacketPeer,
+  owner: { readonly side: "source" | "destination"; readonly namespace: string | undefined },
+  { serviceEndpoints = [] }: PolicyResources,
+): boolean {
+  return serviceEndpoints.some(
+    (slice) =>
+      slice.service === name &&
+      slice.namespace === (namespace ?? owner.namespace) &&
+      slice.addresses.flatMap((text) => parseAddress(text) ?? []).some((own) => isSameAddress(own, address)) &&
+      (owner.side === "source" || slice.ports.some((own) => own.protocol === protocol && own.port === port)),
   );
 }
 

@@ -5,6 +5,7 @@
 import { identity } from "../../identity.ts";
 import { type Address, isSameAddress, parseAddress } from "../../ip/address.ts";
 import { parseInterfaceAddress, parsePrefixOrAddress, prefixContains } from "../../ip/prefix.ts";
+import { isFinished } from "../../model/finished-pods.ts";
 import type { EntityRule } from "../../model/policy-rule.ts";
 import { parseSelector } from "../../selector/parse.ts";
 import { type Labels, type Selector, selects } from "../../selector/selector.ts";
@@ -34,6 +35,7 @@ function profilesOf(member: AnyMember): readonly string[] {
 function hasAddress(member: AnyMember, address: Address): boolean {
   switch (member.kind) {
     case "WorkloadEndpoint":
+      if (isFinished(member)) return false;
       return (member.spec.ipNetworks ?? [])
         .flatMap((text) => parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? [])
         .some((own) => isSameAddress(own, address));

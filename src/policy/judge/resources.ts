@@ -5,6 +5,7 @@ import type { HostEndpoint } from "../../model/host-endpoint.ts";
 import type { NetworkPolicy } from "../../model/network-policy.ts";
 import type { NetworkSet } from "../../model/network-set.ts";
 import type { Profile } from "../../model/profile.ts";
+import type { ServiceEndpoints } from "../../model/service-endpoints.ts";
 import type { Tier } from "../../model/tier.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 
@@ -17,6 +18,8 @@ export interface PolicyResources {
   readonly networkSets: readonly NetworkSet[];
   readonly globalNetworkSets: readonly GlobalNetworkSet[];
   readonly tiers: readonly Tier[];
+  /** Absent if the datastore does not contain services. */
+  readonly serviceEndpoints?: readonly ServiceEndpoints[];
 }
 
 export type AnyPolicy = NetworkPolicy | GlobalNetworkPolicy;

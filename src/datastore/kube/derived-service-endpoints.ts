@@ -1,0 +1,35 @@
+/** The endpoints of services, derived from EndpointSlices on every read. They cannot be written. */
+import { PluginError } from "../../errors.ts";
+import { parseKey } from "../../model/keys.ts";
+import { SERVICE_ENDPOINTS_PREFIX, serviceEndpointsKey, serviceEndpointsOf } from "../../model/service-endpoints.ts";
+import { quoted } from "../../quote.ts";
+import type { KindMapping } from "./kind-mapping.ts";
+import { isObjectName } from "./object-names.ts";
+
+const PATH = "/apis/discovery.k8s.io/v1";
+
+export const derivedServiceEndpoints: KindMapping = {
+  prefix: SERVICE_ENDPOINTS_PREFIX,
+  path: pathOf,
+  collections: () => [{ path: `${PATH}/endpointslices` }],
+  record: (slice) => {
+    const key = serviceEndpointsKey(slice.metadata);
+    const endpoints = serviceEndpointsOf(slice);
+    return endpoints === undefined ? { key } : { key, value: JSON.stringify(endpoints) };
+  },
+  create: refuse,
+  update: refuse,
+  remove: refuse,
+};
+
+function pathOf(key: string): string | undefined {
+  const parts = parseKey(key);
+  if (parts?.kind !== "resource" || parts.namespace === undefined) return undefined;
+  const { namespace, name } = parts;
+  if (!isObjectName(namespace) || !isObjectName(name)) return undefined;
+  return `${PATH}/namespaces/${namespace}/endpointslices/${name}`;
+}
+
+function refuse(key: string): never {
+  throw new PluginError("internal", `Cannot write ${quoted(key)}: it is derived from an EndpointSlice`);
+}
