@@ -7,10 +7,15 @@ import type { PeakMemory } from "./peak-memory.ts";
 
 export async function report(name: string, results: readonly ComparisonResult[]): Promise<void> {
   for (const result of results) console.log(tableOf(result));
+  await writeResults(name, { results });
+}
+
+/** With the commit and the host. */
+export async function writeResults(name: string, content: object): Promise<void> {
   const folder = join(import.meta.dir, "../results");
   mkdirSync(folder, { recursive: true });
   const file = join(folder, `${name}.json`);
-  await Bun.write(file, `${JSON.stringify({ name, ...environment(), results }, null, 2)}\n`);
+  await Bun.write(file, `${JSON.stringify({ name, ...environment(), ...content }, null, 2)}\n`);
   console.log(`written to bench/results/${name}.json`);
 }
 

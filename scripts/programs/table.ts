@@ -62,6 +62,9 @@ const TABLE = {
   "iptables-legacy-restore": "iptables",
   "iptables-legacy-save": "iptables",
   "iptables-nft-restore": "iptables",
+  "iptables-nft-save": "iptables",
+  // Felix, a peer, uses it.
+  ipset: "ipset",
 
   // Datastores.
   etcd: "etcd-server",

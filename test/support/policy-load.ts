@@ -19,7 +19,7 @@ export const LOAD_NODE = "here";
 const NAMESPACES = 100;
 /** Endpoints of the application with number N + PEER_DISTANCE may connect to those of number N, in the same namespace. */
 const PEER_DISTANCE = 100;
-const LOAD_PORT = 80;
+export const LOAD_PORT = 80;
 
 /** The number of policies must be a multiple of the number of namespaces. */
 export function policyLoad({ locals, remotes, policies }: LoadSize): PolicyResources {
@@ -62,7 +62,7 @@ export function policyOf(
 }
 
 /** The application that the policy of another allows. */
-function peerOf(application: number, policies: number): number {
+export function peerOf(application: number, policies: number): number {
   return (application + PEER_DISTANCE) % policies;
 }
 
@@ -71,11 +71,11 @@ function namespaceOf(application: number): string {
 }
 
 /** The host's side of the veth of a local endpoint. */
-function interfaceOf(index: number): string {
+export function interfaceOf(index: number): string {
   return `${identity.interfacePrefix}${index}`;
 }
 
-function addressOf(node: string, index: number): string {
+export function addressOf(node: string, index: number): string {
   const third = (index >> 8) & 255;
   return `10.${node === LOAD_NODE ? 64 : 65}.${third}.${index & 255}`;
 }
