@@ -3,10 +3,21 @@
  *
  *   FROM -> TO PROTOCOL [PORT,PORT…] [v4|v6]  allow|deny       ends: pods `x/a`, the node `host`, and `outside` the cluster
  *
- * Without an IP version it is a row for both. Policies are those that the conversion of a Kubernetes policy gives.
+ * Without an IP version it is a row for both. Policies are those of Kubernetes, converted by the product.
  */
-import { identity } from "../../src/identity.ts";
-import type { EntityRule, PolicyRule } from "../../src/model/policy-rule.ts";
+import {
+  ALL,
+  egress,
+  expressions,
+  ingress,
+  ipBlock,
+  kubernetesPolicy,
+  labels,
+  named,
+  namespacePeer,
+  podPeer,
+  ports,
+} from "./kubernetes-policies.ts";
 import type { Labels, WrittenPolicy } from "./policy-site.ts";
 
 export interface Scenario {
@@ -17,37 +28,7 @@ export interface Scenario {
   readonly rows: string;
 }
 
-const K8S = `${identity.labelPrefix}orchestrator == 'k8s'`;
 const POD_CIDRS = ["10.50.0.0/16", "fd50::/64"];
-
-/** `podSelector`, in the words of our selectors. */
-const pods = (selector = ""): string => (selector === "" ? K8S : `${K8S} && ${selector}`);
-
-const podPeer = (selector: string): EntityRule => ({ selector: pods(selector) });
-const namespacePeer = (namespaceSelector: string, selector = ""): EntityRule => ({
-  selector: pods(selector),
-  namespaceSelector,
-});
-
-const allowFrom = (source: EntityRule): PolicyRule => ({ action: "Allow", source });
-const allowTo = (destination: EntityRule): PolicyRule => ({ action: "Allow", destination });
-const allowPorts = (protocol: "TCP" | "UDP" | "SCTP", ...ports: readonly (number | string)[]): PolicyRule => ({
-  action: "Allow",
-  protocol,
-  ...(ports.length === 0 ? {} : { destination: { ports: [...ports] } }),
-});
-
-function ingress(namespace: string, selector: string, ...rules: readonly PolicyRule[]): WrittenPolicy {
-  const spec = { order: 1000, selector: pods(selector), types: ["Ingress" as const], ingress: [...rules] };
-  return { namespace, name: `knp.default.in-${selector.replace(/\W+/g, "")}`, spec };
-}
-
-function egress(namespace: string, selector: string, ...rules: readonly PolicyRule[]): WrittenPolicy {
-  const spec = { order: 1000, selector: pods(selector), types: ["Egress" as const], egress: [...rules] };
-  return { namespace, name: `knp.default.out-${selector.replace(/\W+/g, "")}`, spec };
-}
-
-const named = (name: string, policy: WrittenPolicy): WrittenPolicy => ({ ...policy, name: `knp.default.${name}` });
 
 export const SCENARIOS: readonly Scenario[] = [
   {
@@ -65,7 +46,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     title: "default deny of ingress isolates all pods of the namespace, and no others",
-    policies: [ingress("x", "")],
+    policies: [ingress("x", ALL)],
     rows: `
       x/a -> x/b tcp 80 deny
       x/a -> x/b udp 80 deny
@@ -84,7 +65,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     title: "default deny of egress: nothing leaves, but replies and probes pass",
-    policies: [egress("x", "")],
+    policies: [egress("x", ALL)],
     rows: `
       x/a -> x/b tcp 80 deny
       x/a -> y/a udp 80 deny
@@ -102,7 +83,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     title: "default deny of both directions",
-    policies: [ingress("x", ""), egress("x", "")],
+    policies: [ingress("x", ALL), egress("x", ALL)],
     rows: `
       x/a -> x/b tcp 80 deny
       x/a -> y/a tcp 80 deny
@@ -117,10 +98,10 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     title: "one empty rule allows everything in its direction",
     policies: [
-      ingress("x", ""),
-      egress("x", ""),
-      ingress("x", "pod == 'a'", { action: "Allow" }),
-      egress("x", "pod == 'a'", { action: "Allow" }),
+      ingress("x", ALL),
+      egress("x", ALL),
+      ingress("x", labels("pod", "a"), {}),
+      egress("x", labels("pod", "a"), {}),
     ],
     rows: `
       y/a -> x/a tcp 80,81 allow
@@ -135,7 +116,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     title: "a pod peer selects pods of the policy's namespace only",
-    policies: [ingress("x", "pod == 'b'", allowFrom(podPeer("pod == 'a'")))],
+    policies: [ingress("x", labels("pod", "b"), { from: [podPeer(labels("pod", "a"))] })],
     rows: `
       x/a -> x/b tcp 80 allow
       x/a -> x/b udp 81 allow
@@ -147,7 +128,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     title: "a namespace peer selects all pods of the namespaces with these labels",
-    policies: [ingress("x", "pod == 'b'", allowFrom(namespacePeer("ns == 'y'")))],
+    policies: [ingress("x", labels("pod", "b"), { from: [namespacePeer(labels("ns", "y"))] })],
     rows: `
       y/a -> x/b tcp 80 allow
       y/b -> x/b udp 80 allow
@@ -157,7 +138,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     title: "an empty namespace selector selects every namespace, but nothing outside the cluster",
-    policies: [ingress("x", "pod == 'b'", allowFrom(namespacePeer("all()")))],
+    policies: [ingress("x", labels("pod", "b"), { from: [namespacePeer(ALL)] })],
     rows: `
       x/a -> x/b tcp 80 allow
       y/a -> x/b udp 80 allow
@@ -167,7 +148,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     title: "a peer with namespace and pod selector needs both",
-    policies: [ingress("x", "pod == 'b'", allowFrom(namespacePeer("ns == 'y'", "pod == 'a'")))],
+    policies: [ingress("x", labels("pod", "b"), { from: [namespacePeer(labels("ns", "y"), labels("pod", "a"))] })],
     rows: `
       y/a -> x/b tcp 80 allow
       y/b -> x/b tcp 80 deny
@@ -176,7 +157,14 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     title: "two peers: either is enough",
-    policies: [ingress("x", "pod == 'b'", allowFrom(namespacePeer("ns == 'y'")), allowFrom(podPeer("pod == 'a'")))],
+    policies: [
+      ingress(
+        "x",
+        labels("pod", "b"),
+        { from: [namespacePeer(labels("ns", "y"))] },
+        { from: [podPeer(labels("pod", "a"))] },
+      ),
+    ],
     rows: `
       y/a -> x/b tcp 80 allow
       y/b -> x/b tcp 80 allow
@@ -187,7 +175,14 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     title: "match expressions: in, not in, exists, does not exist",
     policies: [
-      ingress("x", "pod in {'b', 'c'}", allowFrom(namespacePeer("ns not in {'z'}", "has(app) && !has(blocked)"))),
+      ingress("x", expressions({ key: "pod", operator: "In", values: ["b", "c"] }), {
+        from: [
+          namespacePeer(
+            expressions({ key: "ns", operator: "NotIn", values: ["z"] }),
+            expressions({ key: "app", operator: "Exists" }, { key: "blocked", operator: "DoesNotExist" }),
+          ),
+        ],
+      }),
     ],
     podLabels: {
       "x/a": { pod: "a", app: "1" },
@@ -206,8 +201,8 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     title: "ipBlock of an address outside, as source and as destination",
     policies: [
-      ingress("x", "pod == 'b'", allowFrom({ nets: ["198.51.100.0/24", "2001:db8:1::/64"] })),
-      egress("x", "pod == 'a'", allowTo({ nets: ["198.51.100.2/32", "2001:db8:1::2/128"] })),
+      ingress("x", labels("pod", "b"), { from: [ipBlock("198.51.100.0/24"), ipBlock("2001:db8:1::/64")] }),
+      egress("x", labels("pod", "a"), { to: [ipBlock("198.51.100.2/32"), ipBlock("2001:db8:1::2/128")] }),
     ],
     rows: `
       outside -> x/b tcp 80 allow
@@ -223,11 +218,11 @@ export const SCENARIOS: readonly Scenario[] = [
     policies: [
       ingress(
         "x",
-        "pod == 'b'",
-        allowFrom({ nets: ["0.0.0.0/0"], notNets: ["198.51.100.0/28"] }),
-        allowFrom({ nets: ["::/0"], notNets: ["2001:db8:1::/112"] }),
+        labels("pod", "b"),
+        { from: [ipBlock("0.0.0.0/0", "198.51.100.0/28")] },
+        { from: [ipBlock("::/0", "2001:db8:1::/112")] },
       ),
-      egress("x", "pod == 'a'", allowTo({ nets: POD_CIDRS })),
+      egress("x", labels("pod", "a"), { to: POD_CIDRS.map((cidr) => ipBlock(cidr)) }),
     ],
     rows: `
       outside -> x/b tcp 80 deny
@@ -240,14 +235,14 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     title: "ipBlock of one family allows nothing of the other",
-    policies: [ingress("x", "pod == 'b'", allowFrom({ nets: ["198.51.100.0/24"] }))],
+    policies: [ingress("x", labels("pod", "b"), { from: [ipBlock("198.51.100.0/24")] })],
     rows: `
       outside -> x/b tcp 80 v4 allow
       outside -> x/b tcp 80 v6 deny`,
   },
   {
     title: "a numeric port, TCP only",
-    policies: [ingress("x", "pod == 'b'", allowPorts("TCP", 80))],
+    policies: [ingress("x", labels("pod", "b"), { ports: ports("TCP", 80) })],
     rows: `
       x/a -> x/b tcp 80 allow
       outside -> x/b tcp 80 allow
@@ -258,7 +253,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     title: "a range of ports",
-    policies: [ingress("x", "pod == 'b'", allowPorts("TCP", "81:82"), allowPorts("UDP", "79:80"))],
+    policies: [ingress("x", labels("pod", "b"), { ports: ports("TCP", [81, 82]) }, { ports: ports("UDP", [79, 80]) })],
     rows: `
       x/a -> x/b tcp 80 deny
       x/a -> x/b tcp 81 allow
@@ -269,7 +264,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     title: "a protocol without a port is every port of it",
-    policies: [ingress("x", "pod == 'b'", allowPorts("UDP"))],
+    policies: [ingress("x", labels("pod", "b"), { ports: ports("UDP") })],
     rows: `
       x/a -> x/b udp 80,81,83 allow
       x/a -> x/b tcp 80 deny
@@ -277,7 +272,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     title: "a named port is the port of each pod that declares it, with its protocol",
-    policies: [ingress("x", "", allowPorts("TCP", "web"), allowPorts("UDP", "web"))],
+    policies: [ingress("x", ALL, { ports: ports("TCP", "web") }, { ports: ports("UDP", "web") })],
     rows: `
       y/a -> x/a tcp 80 allow
       y/a -> x/a tcp 81 deny
@@ -290,12 +285,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     title: "a named port of an egress rule is that of the destination",
-    policies: [
-      egress("y", "pod == 'a'", {
-        ...allowPorts("TCP", "web"),
-        destination: { ...namespacePeer("ns == 'x'"), ports: ["web"] },
-      }),
-    ],
+    policies: [egress("y", labels("pod", "a"), { to: [namespacePeer(labels("ns", "x"))], ports: ports("TCP", "web") })],
     rows: `
       y/a -> x/a tcp 80 allow
       y/a -> x/a tcp 81 deny
@@ -309,9 +299,9 @@ export const SCENARIOS: readonly Scenario[] = [
     policies: [
       ingress(
         "x",
-        "pod == 'b'",
-        { ...allowPorts("TCP", 80), source: podPeer("pod == 'a'") },
-        { ...allowPorts("UDP", 81), source: namespacePeer("ns == 'y'") },
+        labels("pod", "b"),
+        { from: [podPeer(labels("pod", "a"))], ports: ports("TCP", 80) },
+        { from: [namespacePeer(labels("ns", "y"))], ports: ports("UDP", 81) },
       ),
     ],
     rows: `
@@ -324,7 +314,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     title: "SCTP: a port, and no other protocol",
-    policies: [ingress("x", "pod == 'b'", { ...allowPorts("SCTP", 80), source: podPeer("pod == 'a'") })],
+    policies: [ingress("x", labels("pod", "b"), { from: [podPeer(labels("pod", "a"))], ports: ports("SCTP", 80) })],
     rows: `
       x/a -> x/b sctp 80 allow
       x/a -> x/b sctp 81 deny
@@ -335,9 +325,9 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     title: "both sides must allow: egress of the source, ingress of the destination",
     policies: [
-      egress("x", "pod == 'a'", allowTo(namespacePeer("ns == 'y'"))),
-      ingress("y", "pod == 'b'", allowFrom(namespacePeer("ns == 'z'"))),
-      ingress("y", "pod == 'a'", { ...allowPorts("TCP", 80), source: namespacePeer("ns == 'x'") }),
+      egress("x", labels("pod", "a"), { to: [namespacePeer(labels("ns", "y"))] }),
+      ingress("y", labels("pod", "b"), { from: [namespacePeer(labels("ns", "z"))] }),
+      ingress("y", labels("pod", "a"), { from: [namespacePeer(labels("ns", "x"))], ports: ports("TCP", 80) }),
     ],
     rows: `
       x/a -> y/a tcp 80 allow
@@ -351,10 +341,13 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     title: "policies add up",
     policies: [
-      ingress("x", ""),
-      ingress("x", "pod == 'b'", allowFrom(podPeer("pod == 'a'"))),
-      named("third", ingress("x", "pod == 'b'", allowPorts("UDP", 80))),
-      named("fourth", ingress("x", "pod == 'b'", { ...allowPorts("TCP", 81), source: namespacePeer("ns == 'y'") })),
+      ingress("x", ALL),
+      ingress("x", labels("pod", "b"), { from: [podPeer(labels("pod", "a"))] }),
+      named("third", ingress("x", labels("pod", "b"), { ports: ports("UDP", 80) })),
+      named(
+        "fourth",
+        ingress("x", labels("pod", "b"), { from: [namespacePeer(labels("ns", "y"))], ports: ports("TCP", 81) }),
+      ),
     ],
     rows: `
       x/a -> x/b tcp 80,81 allow
@@ -366,7 +359,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     title: "a policy that selects no pod, and one of another namespace, isolate nobody here",
-    policies: [ingress("x", "pod == 'nobody'"), ingress("z", "")],
+    policies: [ingress("x", labels("pod", "nobody")), ingress("z", ALL)],
     rows: `
       x/a -> x/b tcp 80 allow
       y/a -> x/a udp 80 allow
@@ -374,7 +367,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     title: "a relabelled pod joins peers and leaves policies",
-    policies: [ingress("x", "pod == 'b'", allowFrom(podPeer("role == 'client'")))],
+    policies: [ingress("x", labels("pod", "b"), { from: [podPeer(labels("role", "client"))] })],
     podLabels: { "x/c": { pod: "c", role: "client" } },
     rows: `
       x/c -> x/b tcp 80 allow
@@ -382,7 +375,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     title: "the same policy after the labels moved: the other pod is the client, and the former server is free",
-    policies: [ingress("x", "pod == 'b'", allowFrom(podPeer("role == 'client'")))],
+    policies: [ingress("x", labels("pod", "b"), { from: [podPeer(labels("role", "client"))] })],
     podLabels: { "x/a": { pod: "a", role: "client" }, "x/b": { pod: "free" }, "x/c": { pod: "b" } },
     rows: `
       x/a -> x/c tcp 80 allow
@@ -392,7 +385,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     title: "a relabelled namespace: its pods leave and join peers",
-    policies: [ingress("x", "pod == 'b'", allowFrom(namespacePeer("ns == 'y'")))],
+    policies: [ingress("x", labels("pod", "b"), { from: [namespacePeer(labels("ns", "y"))] })],
     namespaceLabels: { y: { ns: "former" }, z: { ns: "y" } },
     rows: `
       z/a -> x/b tcp 80 allow
@@ -401,7 +394,10 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     title: "a pod without labels is selected by an empty selector only",
-    policies: [ingress("x", ""), ingress("x", "pod == 'b'", allowFrom(podPeer("!has(pod)")))],
+    policies: [
+      ingress("x", ALL),
+      ingress("x", labels("pod", "b"), { from: [podPeer(expressions({ key: "pod", operator: "DoesNotExist" }))] }),
+    ],
     podLabels: { "x/c": {} },
     rows: `
       x/a -> x/c tcp 80 deny
@@ -411,9 +407,9 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     title: "egress to the node: by ipBlock",
     policies: [
-      egress("x", "pod == 'a'", {
-        ...allowPorts("TCP", 80),
-        destination: { nets: ["192.0.2.1/32", "2001:db8::1/128"], ports: [80] },
+      egress("x", labels("pod", "a"), {
+        to: [ipBlock("192.0.2.1/32"), ipBlock("2001:db8::1/128")],
+        ports: ports("TCP", 80),
       }),
     ],
     rows: `
@@ -422,5 +418,17 @@ export const SCENARIOS: readonly Scenario[] = [
       x/a -> host udp 80 deny
       x/b -> host tcp 81 allow
       host -> x/a tcp 81 allow`,
+  },
+  {
+    title: "without policyTypes a policy is for ingress; an empty list of peers or ports is everybody, every port",
+    policies: [
+      kubernetesPolicy("x", "untyped", { podSelector: labels("pod", "b"), ingress: [{ from: [], ports: [] }] }),
+      kubernetesPolicy("x", "closed", { podSelector: labels("pod", "c") }),
+    ],
+    rows: `
+      outside -> x/b tcp 80 allow
+      x/b -> outside udp 80 allow
+      y/a -> x/c tcp 80 deny
+      x/c -> y/a tcp 80 allow`,
   },
 ];
