@@ -113,6 +113,26 @@ describe("superviseParts()", () => {
     expect([ended, reports]).toEqual([["one", "two"], []]);
   });
 
+  test("stops a part that ends last after the others have ended", async () => {
+    const stop = new AbortController();
+    const events: string[] = [];
+    const part = (name: string, endsLast: boolean): AgentPart => ({
+      name,
+      endsLast,
+      async run(signal) {
+        await untilStopped(signal);
+        events.push(`${name} stops`);
+        await Bun.sleep(1);
+        events.push(`${name} ends`);
+      },
+    });
+    const supervising = superviseParts([part("policy", true), part("calls", false)], superviseIn(stop).supervision);
+    stop.abort();
+    await supervising;
+
+    expect(events).toEqual(["calls stops", "calls ends", "policy stops", "policy ends"]);
+  });
+
   test("does not report a part that fails because it was stopped", async () => {
     const stop = new AbortController();
     const { supervision, reports } = superviseIn(stop);

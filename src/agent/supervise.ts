@@ -12,6 +12,8 @@
 export interface AgentPart {
   /** As shown in the log: "the call server". */
   readonly name: string;
+  /** It is stopped only after all others have ended, which may need its work until then. */
+  readonly endsLast?: boolean;
   /** Runs until the signal is aborted; resolves when its work has ended. */
   run(signal: AbortSignal): Promise<void>;
 }
@@ -37,19 +39,22 @@ const STEADY = 60_000;
 
 /** Resolves when every part has ended; rejects with `StartRefused` if one of them refused to start. */
 export async function superviseParts(parts: readonly AgentPart[], supervision: Supervision): Promise<void> {
-  const refused = new AbortController();
+  const [refused, othersEnded] = [new AbortController(), new AbortController()];
   const signal = AbortSignal.any([supervision.signal, refused.signal]);
-  const ended = await Promise.allSettled(
-    parts.map(async (part) => {
-      try {
-        await supervisePart(part, { ...supervision, signal });
-      } catch (refusal) {
-        refused.abort();
-        throw refusal;
-      }
-    }),
-  );
-  const refusal = ended.find((each) => each.status === "rejected");
+  const supervise = async (part: AgentPart, stop: AbortSignal) => {
+    try {
+      await supervisePart(part, { ...supervision, signal: stop });
+    } catch (refusal) {
+      refused.abort();
+      throw refusal;
+    }
+  };
+  const [last, others] = [parts.filter(({ endsLast }) => endsLast), parts.filter(({ endsLast }) => !endsLast)];
+  const endings = others.map((part) => supervise(part, signal));
+  const lastEndings = last.map((part) => supervise(part, othersEnded.signal));
+  const ended = await Promise.allSettled(endings);
+  othersEnded.abort();
+  const refusal = [...ended, ...(await Promise.allSettled(lastEndings))].find((each) => each.status === "rejected");
   if (refusal !== undefined) throw refusal.reason;
 }
 

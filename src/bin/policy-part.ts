@@ -18,6 +18,8 @@ interface Means {
 export function policyPart({ wait }: Means): AgentPart {
   return {
     name: "the enforcement of network policy",
+    // An ADD in progress may wait for the endpoint status that this part writes.
+    endsLast: true,
     async run(signal) {
       const reader = networkReader();
       while (!signal.aborted) {

@@ -53,6 +53,28 @@ describe.skipIf(!able)(`the policy table in a private namespace${why}`, () => {
     );
   });
 
+  test("of a former agent is changed to that of the next one, without replacing it", () => {
+    fc.assert(
+      fc.property(clusters, clusters, (former, later) => {
+        const compilers = [former, later].map((cluster) => {
+          const compiler = new PolicyCompiler({ node: LOCAL_NODE });
+          // Their base chains look up anonymous maps of verdicts.
+          compiler.update(changesBetween(NO_RESOURCES, { ...cluster, hostEndpoints: [] }));
+          return compiler;
+        });
+        const [first, second] = compilers;
+        if (first === undefined || second === undefined) throw new Error("two compilers");
+        replace(first);
+        expect(insideNetns(place.path, () => kernel.adopt(second.table))).toBe(true);
+        expect(kernel.difference(second.table)).toBeUndefined();
+        expect(kernel.notice()).toEqual({ kind: "unknown" });
+        nft(`flush chain ${POLICY_TABLE.family} ${POLICY_TABLE.name} to_workload`);
+        expect(insideNetns(place.path, () => kernel.adopt(second.table))).toBe(false);
+      }),
+      { numRuns: proofSize({ everyDay: 20, soak: 1_000 }) },
+    );
+  });
+
   const { family, name } = POLICY_TABLE;
   const table = `${family} ${name}`;
   test.each([

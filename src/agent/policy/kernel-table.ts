@@ -1,17 +1,17 @@
 /** The policy table in the kernel: replaced as a whole, or changed by what differs. Each in one batch, all or nothing. */
 import { POLICY_TABLE } from "../../firewall/policy-table.ts";
-import { identity } from "../../identity.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket, portOf } from "../../linux/netlink-socket.ts";
 import { type Refusal, readGeneration, tryCommit } from "../../linux/nftables/commit.ts";
 import { type Noticed, TableMonitor } from "../../linux/nftables/monitor.ts";
 import type { NftChange } from "../../linux/nftables/ruleset.ts";
 import type { DesiredTable, TableDelta } from "../../policy/table/desired-table.ts";
 import { tableChanges, wholeTable } from "../../policy/table/table-changes.ts";
+import { changesOfFormer, tableComment } from "./former-table.ts";
 import { findDifference } from "./table-difference.ts";
 
-const COMMENT = `written by ${identity.nodeAgent}, which reverts other changes`;
-
 export interface KernelTable {
+  /** Changes the table of a former agent to this one. Returns `false` if it must be replaced. */
+  adopt(table: DesiredTable): boolean;
   /** The former table is in effect until the new one is. Throws if the kernel refuses it. */
   replace(table: DesiredTable): void;
   /** Returns why nothing was changed, if the kernel refused a step: then its content is not what was expected. */
@@ -37,11 +37,20 @@ class NetfilterTable implements KernelTable {
 
   constructor(private readonly socket: NetlinkSocket) {}
 
+  adopt(table: DesiredTable): boolean {
+    const delta = changesOfFormer(this.socket, table);
+    if (delta === undefined || this.change(table, delta) !== undefined) return false;
+    this.stopListening();
+    this.monitor = new TableMonitor(POLICY_TABLE, portOf(this.socket));
+    this.mayHaveMissed = true;
+    return true;
+  }
+
   replace(table: DesiredTable): void {
     // The messages about all that follows would not fit into its buffer.
     this.stopListening();
     const generation = readGeneration(this.socket);
-    this.commit(wholeTable(POLICY_TABLE, table, COMMENT));
+    this.commit(wholeTable(POLICY_TABLE, table, tableComment(table)));
     this.monitor = new TableMonitor(POLICY_TABLE, portOf(this.socket));
     this.mayHaveMissed = readGeneration(this.socket) !== generation + 1;
   }

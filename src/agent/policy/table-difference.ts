@@ -48,6 +48,7 @@ function differenceOfElements(socket: NetlinkSocket, { sets }: DesiredTable): st
   return undefined;
 }
 
-function keyText({ key, interval }: NftElement): string {
+/** The same text for equal keys. */
+export function keyText({ key, interval }: NftElement): string {
   return interval === "end" ? `${key.toHex()}-` : key.toHex();
 }

@@ -24,12 +24,23 @@ interface Imitation {
   readonly isWanted?: () => boolean;
   readonly noticed?: Noticed;
   readonly difference?: string;
+  readonly isAdopted?: boolean;
 }
 
-function keeperOf({ refusing = () => false, isWanted = () => true, noticed, difference }: Imitation = {}) {
+function keeperOf({
+  refusing = () => false,
+  isWanted = () => true,
+  noticed,
+  difference,
+  isAdopted = false,
+}: Imitation = {}) {
   const calls: string[] = [];
   const reports: string[] = [];
   const kernel: KernelTable = {
+    adopt: () => {
+      calls.push("adopt");
+      return isAdopted;
+    },
     replace: () => void calls.push("replace"),
     change: () => {
       calls.push("change");
@@ -49,11 +60,18 @@ function keeperOf({ refusing = () => false, isWanted = () => true, noticed, diff
 }
 
 describe("TableKeeper", () => {
-  test("replaces the table of a former agent, then changes it", () => {
+  test("replaces a table that it cannot take over, then changes it", () => {
     const { keeper, calls } = keeperOf();
     for (let count = 0; count < 3; count++) keeper.update(NOTHING);
 
-    expect(calls).toEqual(["replace", "change", "change"]);
+    expect(calls).toEqual(["adopt", "replace", "change", "change"]);
+  });
+
+  test("takes over the table of a former agent if it can", () => {
+    const { keeper, calls } = keeperOf({ isAdopted: true });
+    for (let count = 0; count < 2; count++) keeper.update(NOTHING);
+
+    expect(calls).toEqual(["adopt", "change"]);
   });
 
   test("writes the whole table again if the kernel refuses a change, and reports why", () => {
@@ -64,7 +82,7 @@ describe("TableKeeper", () => {
     isRefusing = false;
     keeper.update(NOTHING);
 
-    expect(calls).toEqual(["replace", "change", "replace", "change"]);
+    expect(calls).toEqual(["adopt", "replace", "change", "replace", "change"]);
     expect(reports).toEqual([expect.stringContaining("add an element")]);
   });
 
@@ -85,13 +103,13 @@ describe("TableKeeper", () => {
     keeper.update(NOTHING);
     keeper.revertForeignChanges();
 
-    expect(calls).toEqual(["replace", "replace"]);
+    expect(calls).toEqual(["adopt", "replace", "replace"]);
     expect(reports).toEqual([expect.stringContaining('"nft" (process 7)')]);
   });
 
   test.each([
-    [undefined, ["replace", "compare", "compare"]],
-    ['chain "a" is missing', ["replace", "compare", "replace", "compare", "replace"]],
+    [undefined, ["adopt", "replace", "compare", "compare"]],
+    ['chain "a" is missing', ["adopt", "replace", "compare", "replace", "compare", "replace"]],
   ])("compares the table if messages were lost and when it is due; difference: %p", (difference, expected) => {
     const { keeper, calls } = keeperOf({ noticed: { kind: "unknown" }, ...(difference && { difference }) });
     keeper.compare();

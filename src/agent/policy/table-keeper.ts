@@ -31,7 +31,8 @@ export class TableKeeper {
     compiler.update(changes);
     const delta = compiler.takeDelta();
     if (isWanted()) {
-      if (this.state !== "present" || !this.change(delta)) this.replace();
+      const isDone = this.state === "present" ? this.change(delta) : this.state === "unknown" && this.adopt();
+      if (!isDone) this.replace();
     } else if (this.state !== "absent") {
       kernel.remove();
       this.state = "absent";
@@ -65,6 +66,13 @@ export class TableKeeper {
     if (refusal === undefined) return true;
     report(`Writing the whole policy table again: ${refusal.error.message}`);
     return false;
+  }
+
+  /** Takes over the table of a former agent. Returns `false` if it must be replaced. */
+  private adopt(): boolean {
+    if (!this.means.kernel.adopt(this.means.compiler.table)) return false;
+    this.state = "present";
+    return true;
   }
 
   private replace(): void {

@@ -1,0 +1,120 @@
+/** No packet slips through or is lost while rules are rewritten, the agent restarts or is killed, or a pod begins. */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import type { Agent } from "../agent/agent.ts";
+import { hasEtcd } from "../support/etcd.ts";
+import { hostProblem } from "../support/host.ts";
+import { askUdp, askUdpWithin, hearUdp, serveUdp } from "../support/namespace-sockets.ts";
+import { program, testNeeding } from "../support/needs.ts";
+import { type EnforcedPod, type EnforcedSite, openEnforcedSite } from "./enforced-site.ts";
+
+const [OPEN, CLOSED] = [5301, 5302];
+const DURATION = 5_000;
+const ASKERS = 6;
+/** Longer than an overloaded machine may keep this process waiting. */
+const PATIENCE = 10_000;
+
+for (const kind of ["embedded", "etcd"] as const) {
+  describe(`no gap, on ${kind}`, () => {
+    const needs = [hostProblem(), program("nft"), kind === "etcd" && !hasEtcd ? "needs etcd" : undefined];
+    const test = testNeeding(...needs);
+    let policies: EnforcedSite;
+    let agent: Agent;
+    let [client, server]: EnforcedPod[] = [];
+    beforeAll(async () => {
+      if (needs.some((need) => need !== undefined)) return;
+      policies = await openEnforcedSite(kind, { policy_setup_timeout_seconds: 30 });
+      await allow([OPEN]);
+      agent = await policies.startAgent();
+      client = await policies.attach(await policies.makePod("shop", "client"));
+      server = await policies.attach(await policies.makePod("shop", "server"));
+    });
+    afterAll(() => policies?.[Symbol.asyncDispose]());
+
+    const allow = (ports: readonly number[]) =>
+      policies.put("shop", "ports", {
+        ingress: [{ action: "Allow", protocol: "UDP", destination: { ports: [...ports] } }],
+      });
+
+    test("5 s of rewrites, restarts and kills lose no allowed packet and pass no denied one", async () => {
+      const [target4 = "", target6 = ""] = server?.addresses ?? [];
+      using _open = await serveUdp(server?.path ?? "", "open", OPEN);
+      using denied = await hearUdp(server?.path ?? "", CLOSED);
+      const end = performance.now() + DURATION;
+      const until = async (work: (round: number) => Promise<void>) => {
+        let round = 0;
+        for (; performance.now() < end; round++) await work(round);
+        return round;
+      };
+      let lost = 0;
+      // Each question comes from another port, so that each is a new flow.
+      const asking = Array.from({ length: ASKERS }, (_, index) =>
+        until(async () => {
+          const reply = await askUdpWithin(PATIENCE, client?.path ?? "", index % 2 === 0 ? target4 : target6, OPEN);
+          if (!reply.startsWith("open ")) lost++;
+        }),
+      );
+      const probing = until(async () => {
+        await Promise.race([askUdp(client?.path ?? "", target4, CLOSED), Bun.sleep(20)]);
+      });
+      const rewriting = until(async (round) => {
+        await allow(round % 2 === 0 ? [OPEN, 9_000 + (round % 100)] : [OPEN]);
+        await Bun.sleep(10);
+      });
+      let restarts = 0;
+      const restarting = until(async (round) => {
+        await Bun.sleep(150);
+        await agent.signal(round % 2 === 0 ? "KILL" : "TERM");
+        await agent.ended;
+        agent = await policies.startAgent();
+        restarts++;
+      });
+      const joining = until(async (round) => {
+        const pod = await policies.makePod("shop", `joins-${round}`);
+        const { path } = await policies.attach(pod);
+        if (!(await askUdpWithin(PATIENCE, path, target4, OPEN)).startsWith("open ")) lost++;
+        await policies.site.quietly("DEL", pod);
+      });
+      const [asked] = await Promise.all([Promise.all(asking), probing, rewriting, restarting]);
+      const joined = await joining;
+
+      expect({ lost, leaked: denied.senders.length }).toEqual({ lost: 0, leaked: 0 });
+      expect(asked.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(100);
+      expect(Math.min(restarts, joined)).toBeGreaterThan(0);
+    }, 60_000);
+
+    test("a pod that sends from the moment its interface exists reaches nothing that is forbidden", async () => {
+      await policies.put("locked", "out", { types: ["Egress"], egress: [] });
+      using heard = await hearUdp(server?.path ?? "", OPEN);
+      const eager = async (namespace: string, state: "running" | "frozen") => {
+        const before = heard.senders.length;
+        const pod = await policies.makePod(namespace, `eager-${crypto.randomUUID().slice(0, 8)}`);
+        const program = [process.execPath, `${import.meta.dir}/eager-sender.process.ts`];
+        const sender = Bun.spawn(
+          [
+            "nsenter",
+            `--net=${policies.site.host.view(pod.netns)}`,
+            ...program,
+            server?.addresses[0] ?? "",
+            String(OPEN),
+            "300",
+          ],
+          { stdout: "pipe", stderr: "inherit" },
+        );
+        const output = sender.stdout.getReader();
+        await output.read();
+        if (state === "frozen") await agent.signal("STOP");
+        await policies.attach(pod, { policy_setup_timeout_seconds: 0 });
+        const sent = Number(new TextDecoder().decode((await output.read()).value));
+        const arrived = heard.senders.length - before;
+        if (state === "frozen") await agent.signal("CONT");
+        await policies.site.quietly("DEL", pod);
+        return { isSending: sent > 1_000, hasArrived: arrived > 0 };
+      };
+
+      for (const state of ["running", "running", "frozen"] as const)
+        expect(await eager("locked", state)).toEqual({ isSending: true, hasArrived: false });
+      // Another pod that sends in the same way does reach it.
+      expect(await eager("shop", "running")).toEqual({ isSending: true, hasArrived: true });
+    });
+  });
+}
