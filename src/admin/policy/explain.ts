@@ -17,7 +17,7 @@ export const policyExplain: Command = {
   description: [
     "Evaluates the policies in the datastore for the first packet of a connection: the egress policies of its source, then the ingress",
     "policies of its destination. Replies and later packets of an allowed connection always pass.",
-    "An address that is not that of a workload is outside the network: no policy applies on its side.",
+    "An address that is not that of a workload is outside the network: no policy applies on its side. Host endpoints are not judged.",
     "What the kernel of a node holds is not read: it follows the datastore within a second while the node agent runs.",
   ].join("\n"),
   options: [
