@@ -38,6 +38,7 @@ const PAGES: Readonly<Record<string, () => string>> = {
   ...crdPages(),
   ...rolePage("etcd"),
   ...rolePage("kubernetes"),
+  ...rolePage("node-kubernetes"),
   "docs/annotations.md": annotationsPage,
   "docs/errors.md": errorsPage,
   "docs/network-config.md": networkConfigPage,

@@ -1,12 +1,13 @@
 /**
- * The roles of the plugin on the orchestrator's API, one for each datastore: every
- * permission that it uses, and no other. `deploy/rbac/` is generated from this
+ * The roles of the plugin on the orchestrator's API, one for each datastore, and that of
+ * the node agent for policy: every permission that they use, and no other. `deploy/rbac/` is generated from this
  * table; test/kube/roles.test.ts takes the permissions away one by one.
  */
 import { formatYaml } from "../../src/admin/yaml.ts";
 import { type Identity, PRODUCT_API } from "../../src/identity.ts";
 
-export type RoleDatastore = "etcd" | "kubernetes";
+/** "node-kubernetes": what the node agent needs beside the plugin's role, to enforce policy with that datastore. With etcd it needs nothing more. */
+export type RoleDatastore = "etcd" | "kubernetes" | "node-kubernetes";
 
 interface Rule {
   readonly apiGroups: readonly string[];
@@ -40,7 +41,28 @@ const STORE: readonly Rule[] = [
   },
 ];
 
+/** The kinds of `POLICY_KINDS`, as a replica follows them. */
+const FOLLOW_POLICY: readonly Rule[] = [
+  { apiGroups: [CORE], resources: ["pods", "namespaces", "serviceaccounts"], verbs: ["list", "watch"] },
+  { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], verbs: ["list", "watch"] },
+  { apiGroups: ["discovery.k8s.io"], resources: ["endpointslices"], verbs: ["list", "watch"] },
+  {
+    apiGroups: [PRODUCT_API.group],
+    resources: [
+      "networkpolicies",
+      "globalnetworkpolicies",
+      "networksets",
+      "globalnetworksets",
+      "tiers",
+      "hostendpoints",
+      "nodeagentconfigurations",
+    ],
+    verbs: ["list", "watch"],
+  },
+];
+
 function rulesFor(datastore: RoleDatastore): readonly Rule[] {
+  if (datastore === "node-kubernetes") return FOLLOW_POLICY;
   return datastore === "etcd" ? [READ_FACTS] : [READ_FACTS, ...STORE];
 }
 
@@ -76,11 +98,19 @@ export function roleObject(datastore: RoleDatastore, names: Identity, permission
   };
 }
 
+const TITLES: Readonly<Record<RoleDatastore, string>> = {
+  etcd: "What the plugin may do on the orchestrator's API if its datastore is etcd: read, nothing else.",
+  kubernetes: "What the plugin may do on the orchestrator's API if that is its datastore.",
+  "node-kubernetes":
+    "What the node agent may do beside, to enforce policies if the orchestrator's API is the datastore: read.",
+};
+
 /** The account, the role, and the binding of both, as `kubectl apply` takes them. */
 export function roleManifest(datastore: RoleDatastore, names: Identity): string {
   const name = roleName(datastore, names);
+  const account = { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: names.product, namespace: NAMESPACE } };
   const objects = [
-    { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: names.product, namespace: NAMESPACE } },
+    ...(datastore === "node-kubernetes" ? [] : [account]),
     { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: { name }, rules: rulesFor(datastore) },
     {
       apiVersion: "rbac.authorization.k8s.io/v1",
@@ -90,9 +120,6 @@ export function roleManifest(datastore: RoleDatastore, names: Identity): string 
       subjects: [{ kind: "ServiceAccount", name: names.product, namespace: NAMESPACE }],
     },
   ];
-  const title =
-    datastore === "etcd"
-      ? "What the plugin may do on the orchestrator's API if its datastore is etcd: read, nothing else."
-      : "What the plugin may do on the orchestrator's API if that is its datastore.";
+  const title = TITLES[datastore];
   return `# ${title}\n# Generated from scripts/deploy/roles.ts; see docs/kubernetes-access.md.\n${objects.map(formatYaml).join("---\n")}`;
 }

@@ -135,6 +135,7 @@ describe("convertPolicy()", () => {
     ["a block with a selector", { from: [{ ipBlock: { cidr: "10.0.0.0/8" }, podSelector: {} }] }, "an ipBlock and"],
     ["a block that is none", { from: [{ ipBlock: { cidr: "ten" } }] }, '"ten" is not a CIDR'],
     ["an exception that is none", { from: [{ ipBlock: { cidr: "10.0.0.0/8", except: ["10.0.0.1"] } }] }, "not a CIDR"],
+    ["a mapped block", { from: [{ ipBlock: { cidr: "::ffff:10.0.0.0/104" } }] }, "is an IPv4-mapped network"],
     ["an unknown operator", { from: [{ podSelector: { matchExpressions: [{ key: "a", operator: "Gt" }] } }] }, '"Gt"'],
     ["an unknown criterion of the rule", { fromNodes: [] }, 'unknown field "fromNodes"'],
     [

@@ -6,7 +6,7 @@
  * ignored.
  */
 import { API_VERSION, identity } from "../identity.ts";
-import { parseAddress } from "../ip/address.ts";
+import { parseAddress, unmapAddress } from "../ip/address.ts";
 import { formatPrefix, parseInterfaceAddress, prefixAround } from "../ip/prefix.ts";
 import { quoted } from "../quote.ts";
 import { DEFAULT_TIER } from "./default-tier.ts";
@@ -159,6 +159,10 @@ function convertBlock(given: unknown): EntityRule {
 function networkOf(cidr: unknown): string {
   const read = typeof cidr === "string" && parseAddress(cidr) === undefined ? parseInterfaceAddress(cidr) : undefined;
   if (read === undefined) throw new Unconvertible(`${quoted(cidr)} is not a CIDR`);
+  // Packets of mapped addresses are IPv4 packets, which our rules do not compare with such a network.
+  if (unmapAddress(read.address).family !== read.address.family) {
+    throw new Unconvertible(`${quoted(cidr)} is an IPv4-mapped network`);
+  }
   return formatPrefix(prefixAround(read.address, read.length));
 }
 

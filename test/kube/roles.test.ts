@@ -35,7 +35,7 @@ const METHODS: Readonly<Record<string, KubeRequest["method"]>> = {
 function requestFor({ group, resource, verb }: Permission): KubeRequest {
   const method = METHODS[verb] ?? "GET";
   const [plural = "", subresource] = resource.split("/");
-  const root = group === "" ? "/api/v1" : `/apis/${group}/v3`;
+  const root = group === "" ? "/api/v1" : `/apis/${group}/${group.endsWith(".k8s.io") ? "v1" : "v3"}`;
   const base = plural === "pods" ? `${root}/namespaces/default/pods` : `${root}/${plural}`;
   const name = ["list", "watch", "create"].includes(verb) ? "" : "/none";
   return {
@@ -47,7 +47,7 @@ function requestFor({ group, resource, verb }: Permission): KubeRequest {
   };
 }
 
-describe.each<RoleDatastore>(["etcd", "kubernetes"])("role of the plugin with the %s datastore", (datastore) => {
+describe.each<RoleDatastore>(["etcd", "kubernetes", "node-kubernetes"])("role %s", (datastore) => {
   let server: ApiServer;
   let plugin: KubeClient;
   let admin: KubeClient;
@@ -57,6 +57,12 @@ describe.each<RoleDatastore>(["etcd", "kubernetes"])("role of the plugin with th
   beforeAll(async () => {
     if (problem !== undefined) return;
     server = await startApiServer();
+    const account = {
+      apiVersion: "v1",
+      kind: "ServiceAccount",
+      metadata: { name: identity.product, namespace: "kube-system" },
+    };
+    if (datastore === "node-kubernetes") await server.apply(JSON.stringify(account));
     await server.apply(await Bun.file(join(import.meta.dir, `../../deploy/rbac/${name}.yaml`)).text());
     const token = await server.kubectl(["create", "token", identity.product, "--namespace=kube-system"]);
     const kubeconfig = server.credentials.writeKubeconfig("plugin", { token: token.trim() });

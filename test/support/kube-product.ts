@@ -91,6 +91,9 @@ interface Store {
 async function prepareStore(server: ApiServer, datastore: ProductClusterPlan["datastore"]): Promise<Store> {
   if (datastore === "kubernetes") await server.kubectl(["apply", `--filename=${deployed("crds")}`]);
   await server.kubectl(["apply", `--filename=${deployed(`rbac/${identity.product}-${datastore}.yaml`)}`]);
+  if (datastore === "kubernetes") {
+    await server.kubectl(["apply", `--filename=${deployed(`rbac/${identity.product}-node-kubernetes.yaml`)}`]);
+  }
   const account = await server.serviceAccount({ name: identity.product });
   const kubeconfig = readFileSync(account.kubeconfig, "utf8");
   if (datastore === "etcd") {

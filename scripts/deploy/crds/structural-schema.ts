@@ -59,6 +59,7 @@ function shapeOf(schema: Members, path: string, notes: FieldNotes): StructuralSc
     case "picklist":
       return picklistShape(Array.isArray(options) ? options : []);
     case "string":
+      requireNoCheck(schema, path);
       return { type: "string", maxLength: LONGEST_TEXT };
     case "boolean":
       return { type: "boolean" };
@@ -76,6 +77,12 @@ function isInRule(path: string): boolean {
 function longestList(path: string): number {
   if (isInRule(path)) return LONGEST_LIST_IN_RULE;
   return path === "spec.ingress" || path === "spec.egress" ? MOST_RULES : LONGEST_LIST;
+}
+
+/** A check is code: without rules of its own, the API server would accept everything. */
+function requireNoCheck({ pipe }: Members, path: string): void {
+  if (!Array.isArray(pipe) || !pipe.some((step) => isObject(step) && step["type"] === "check")) return;
+  throw new Error(`Cannot describe "${path}" in a CRD: its schema has a check; add its rules to text-fields.ts`);
 }
 
 function picklistShape(options: readonly unknown[]): StructuralSchema {

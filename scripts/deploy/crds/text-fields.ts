@@ -4,7 +4,13 @@
  */
 
 import { endpointProtocol } from "../../../src/model/endpoint-port.ts";
-import { addressField, prefixField, prefixOrAddressField, selectorField } from "../../../src/model/fields.ts";
+import {
+  addressField,
+  packetNetworkField,
+  prefixField,
+  prefixOrAddressField,
+  selectorField,
+} from "../../../src/model/fields.ts";
 import { sequenceField } from "../../../src/model/internal-kinds.ts";
 import { httpField, portField, protocolField } from "../../../src/model/policy-rule.ts";
 import { PROTOCOL_NAMES } from "../../../src/model/protocols.ts";
@@ -24,6 +30,11 @@ const IS_PREFIX: CelRule = {
   messageExpression: formatted(`${NOT_A_PREFIX} "%s"`, [
     "isIP(self) ? self + (ip(self).family() == 4 ? '/32' : '/128') : '10.0.0.0/16'",
   ]),
+};
+
+const IS_PREFIX_OR_ADDRESS: CelRule = {
+  rule: "isIP(self) || isCIDR(self)",
+  message: 'is neither an IP address nor a CIDR; use for example "10.0.0.1" or "10.0.0.0/24"',
 };
 
 const HAS_NO_HOST_BITS: CelRule = {
@@ -53,16 +64,9 @@ const PROTOCOL_PATTERN = `^(${PROTOCOL_NAMES.map(inAnyCase).join("|")})$`;
 
 export const MARKED_FIELDS: ReadonlyMap<unknown, StructuralSchema> = new Map<unknown, StructuralSchema>([
   [prefixField, text(LONGEST_PREFIX, [IS_PREFIX, HAS_NO_HOST_BITS])],
-  [
-    prefixOrAddressField,
-    text(LONGEST_PREFIX, [
-      {
-        rule: "isIP(self) || isCIDR(self)",
-        message: 'is neither an IP address nor a CIDR; use for example "10.0.0.1" or "10.0.0.0/24"',
-      },
-      HAS_NO_HOST_BITS,
-    ]),
-  ],
+  [prefixOrAddressField, text(LONGEST_PREFIX, [IS_PREFIX_OR_ADDRESS, HAS_NO_HOST_BITS])],
+  // CEL does not know IPv4-mapped addresses.
+  [packetNetworkField, text(LONGEST_PREFIX, [IS_PREFIX_OR_ADDRESS, HAS_NO_HOST_BITS])],
   [selectorField, text(LONGEST_SELECTOR, [IS_SELECTOR])],
   [
     addressField,
