@@ -68,7 +68,7 @@ export interface MeasurementPlan {
 export interface WorkResult {
   readonly memory: TreeMemory;
   readonly memoryAfterwards: TreeMemory;
-  /** The share of one core. */
+  /** The share of one core, after the changes: a daemon compiles its code while it works. */
   readonly idle: number;
   readonly changes: Readonly<Record<LoadChange["kind"], ChangeTimes>>;
 }
@@ -83,7 +83,6 @@ export async function measureSystem(system: PolicySystem, plan: MeasurementPlan)
   const { pid } = running;
   await Bun.sleep(SETTLING_MILLISECONDS);
   const memory = treeMemory(pid);
-  const idle = await idleShare(pid, plan.idleSeconds);
   const time = async (kind: LoadChange["kind"]) => {
     const rounds = kind === "remote" ? plan.rounds : Math.min(plan.rounds, SLOW_ROUNDS);
     const times = await timeChanges(system, pid, { ...plan, rounds, kind });
@@ -92,7 +91,8 @@ export async function measureSystem(system: PolicySystem, plan: MeasurementPlan)
     return times;
   };
   const changes = { remote: await time("remote"), policy: await time("policy"), local: await time("local") };
-  return { memory, idle, changes, memoryAfterwards: treeMemory(pid) };
+  const memoryAfterwards = treeMemory(pid);
+  return { memory, changes, memoryAfterwards, idle: await idleShare(pid, plan.idleSeconds) };
 }
 
 async function idleShare(pid: number, seconds: number): Promise<number> {

@@ -1,5 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pollUntil } from "../../../test/support/poll.ts";
@@ -116,5 +125,32 @@ describe("StatusFiles", () => {
     await pollUntil(() => reports.length > 1, "a report");
     rmSync(directory);
     await untilFiles("k8s shop%2Fa eth0");
+  });
+
+  test("writes again what another program removed, and reads files only if the folder has changed", async () => {
+    let comparisons = 0;
+    const status = new StatusFiles({
+      directory,
+      upOf: (names) => new Set(names),
+      wait: () => Bun.sleep(1),
+      elapsed: () => 10_000 * comparisons++,
+      report: () => {},
+    });
+    void status.run(stop.signal);
+    status.update(["a"], new Map([["a", localEndpoint("a")]]));
+    await untilFiles("k8s shop%2Fa eth0");
+    const path = join(directory, "k8s shop%2Fa eth0");
+    rmSync(path);
+    await untilFiles("k8s shop%2Fa eth0");
+
+    const laterComparisons = async () => {
+      const end = comparisons + 40;
+      await pollUntil(() => comparisons > end, "more comparisons");
+    };
+    await laterComparisons();
+    // A time of access before that of the last change is updated by every file system that has one.
+    utimesSync(path, new Date(0), new Date());
+    await laterComparisons();
+    expect(statSync(path).atimeMs).toBe(0);
   });
 });

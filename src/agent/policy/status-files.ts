@@ -6,7 +6,7 @@
  *
  * The interface usually appears a few milliseconds after the rules: until then it is looked for, less and less often.
  */
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type EndpointStatus, isStatusOf, statusFileName } from "../../model/endpoint-status.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
@@ -40,6 +40,10 @@ export class StatusFiles {
   /** The keys of endpoints whose file is not written yet. */
   private readonly pending = new Set<string>();
   private isFirst = true;
+  /** When the folder was changed last, at the last comparison. */
+  private seenChange: bigint | undefined;
+  /** The files of a folder that was changed last at this time are right. */
+  private rightSince: bigint | undefined;
   private nap = new AbortController();
 
   constructor(private readonly means: StatusMeans) {}
@@ -111,6 +115,11 @@ export class StatusFiles {
   /** Deletes files of others, and writes again what is missing or belongs to another container. */
   private compare(): void {
     const { directory } = this.means;
+    const change = this.changeOfFolder();
+    if (!this.isFirst && change !== undefined && change === this.rightSince) return;
+    // Two changes within one tick of the clock have the same time: the files count as right when they are compared later.
+    this.rightSince = change === this.seenChange ? change : undefined;
+    this.seenChange = change;
     const wanted = new Map(Array.from(this.files, ([key, file]) => [file.name, { key, file }]));
     let names: readonly string[] = [];
     this.attempt(`list "${directory}"`, () => {
@@ -123,6 +132,15 @@ export class StatusFiles {
       if (present.has(name) && this.isWritten(file)) this.pending.delete(key);
       else this.pending.add(key);
     }
+  }
+
+  private changeOfFolder(): bigint | undefined {
+    const { directory } = this.means;
+    let change: bigint | undefined;
+    this.attempt(`inspect "${directory}"`, () => {
+      change = statSync(directory, { bigint: true, throwIfNoEntry: false })?.mtimeNs;
+    });
+    return change;
   }
 
   private isWritten({ name, status }: StatusFile): boolean {
@@ -155,6 +173,8 @@ export class StatusFiles {
       return true;
     } catch (failure) {
       this.means.report(`Cannot ${action}: ${failure instanceof Error ? failure.message : failure}`);
+      this.rightSince = undefined;
+      this.seenChange = undefined;
       return false;
     }
   }
