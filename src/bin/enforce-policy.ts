@@ -1,9 +1,12 @@
 /** Enforces the policies and floating IPs of one datastore on this host until the signal is aborted. Loaded only if a network is installed. */
 import { followFloating } from "../agent/floating/follow-floating.ts";
+import { countBatches } from "../agent/policy/counted-kernel.ts";
 import { millisecondsOf } from "../agent/policy/duration.ts";
+import type { PolicyFacts } from "../agent/policy/facts.ts";
 import { openKernelTable } from "../agent/policy/kernel-table.ts";
 import { linksUp } from "../agent/policy/links-up.ts";
 import { applyUpdates, guardTable } from "../agent/policy/policy-loop.ts";
+import { serveFacts } from "../agent/policy/serve-facts.ts";
 import { StatusFiles } from "../agent/policy/status-files.ts";
 import { TableKeeper } from "../agent/policy/table-keeper.ts";
 import { openDatastore } from "../datastore/open.ts";
@@ -32,7 +35,8 @@ export async function enforcePolicy(network: PolicyNetwork, { signal, wait, log 
   const ending = new AbortController();
   const stop = AbortSignal.any([signal, ending.signal]);
   const store = await openDatastore(network.settings, { environment: process.env, warn });
-  const kernel = openKernelTable();
+  const elapsed = () => performance.now();
+  const { kernel, counts } = countBatches(openKernelTable(), elapsed);
   const lost = onceEach(warn);
   const refused = onceEach((message) => log(message, "ERROR"));
   const replica = startReplica(store, POLICY_KINDS, {
@@ -48,7 +52,6 @@ export async function enforcePolicy(network: PolicyNetwork, { signal, wait, log 
   const keeper = new TableKeeper({ compiler, kernel, isWanted, report: warn });
   const links = openNetlinkSocket("route");
   const upOf = (names: readonly string[]) => linksUp(links, names);
-  const elapsed = () => performance.now();
   const status = new StatusFiles({
     directory: network.statusDirectory,
     upOf,
@@ -57,8 +60,11 @@ export async function enforcePolicy(network: PolicyNetwork, { signal, wait, log 
     report: onceEach(warn).report,
   });
   let settings = nodeAgentSettings([], node);
+  let isApplied = false;
+  let checkedAt = elapsed();
   const applied = ({ snapshot, changes }: Update<PolicyValues>) => {
     lost.forget();
+    isApplied = true;
     settings = nodeAgentSettings(
       Array.from(snapshot.configurations, ([, value]) => value),
       node,
@@ -73,11 +79,27 @@ export async function enforcePolicy(network: PolicyNetwork, { signal, wait, log 
       refused.report(`Policy or profile "${title}" denies more than it says: ${reason}`);
   };
   const refreshMilliseconds = () => millisecondsOf(settings.tablesRefreshInterval);
+  const facts = (): PolicyFacts => ({
+    endpoints: compiler.localEndpoints.size,
+    hostEndpoints: compiler.hostEndpointCount,
+    policies: compiler.policyCount,
+    problems: compiler.problems.length,
+    table: compiler.table,
+    datastore: replica.status,
+    batches: counts(),
+    isApplied,
+    now: elapsed(),
+    checkedAt,
+  });
+  const checked = () => {
+    checkedAt = elapsed();
+  };
   const loops = [
     followFloating(replica.updates(), { node, write, report: warn, wait, signal: stop }),
     applyUpdates(replica.updates(), { keeper, wait, signal: stop, applied }),
-    guardTable({ keeper, wait, signal: stop, elapsed, refreshMilliseconds }),
+    guardTable({ keeper, wait, signal: stop, elapsed, refreshMilliseconds, checked }),
     status.run(stop),
+    serveFacts({ facts, settings: () => settings, wait, signal: stop, report: onceEach(warn).report }),
   ];
   try {
     await Promise.all(loops.map((loop) => loop.finally(() => ending.abort())));

@@ -3,7 +3,9 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { resourceKey } from "../../src/model/keys.ts";
 import { networkPolicy } from "../../src/model/network-policy.ts";
+import { nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
 import { type Agent, launchAgent } from "../agent/agent.ts";
+import { fetchFromHost } from "../support/connectivity.ts";
 import { hasEtcd } from "../support/etcd.ts";
 import { startEtcdOnHost } from "../support/etcd-on-host.ts";
 import { hostProblem } from "../support/host.ts";
@@ -80,6 +82,17 @@ for (const { kind, problem } of STORES) {
       await site.store.remove(KEY);
       await pollUntil(async () => (await table()) === "", "the table to be removed with the last policy");
       expect(await connections()).toEqual(["server", "server"]);
+    });
+
+    test("the agent answers probes, and serves metrics if its configuration says so", async () => {
+      const key = resourceKey("nodeagentconfigurations", { name: "default" });
+      const spec = { prometheusMetricsEnabled: true, prometheusMetricsHost: "127.0.0.1" };
+      const value = nodeAgentConfiguration.write(nodeAgentConfiguration.make({ name: "default" }, spec));
+      await site.store.put([{ kind: "put", key, value }]);
+      expect(await fetchFromHost(site.host, "127.0.0.1", 9099, "/liveness")).toBe("live\n");
+      expect(await fetchFromHost(site.host, "127.0.0.1", 9099, "/readiness")).toBe("ready\n");
+      expect(await fetchFromHost(site.host, "127.0.0.1", 9091, "/metrics")).toContain("vendor_node_endpoints 2\n");
+      await site.store.remove(key);
     });
 
     test("the rules of a killed agent stay, and the next one replaces them", async () => {

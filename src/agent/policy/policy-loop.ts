@@ -40,16 +40,19 @@ export interface GuardMeans extends LoopMeans {
   readonly elapsed: () => number;
   /** How often the whole table is read and compared; 0 for never. */
   readonly refreshMilliseconds: () => number;
+  /** Called after each look at the table. */
+  readonly checked: () => void;
 }
 
 /** Resolves when the signal is aborted. */
-export async function guardTable({ keeper, wait, signal, elapsed, refreshMilliseconds }: GuardMeans): Promise<void> {
+export async function guardTable({ keeper, wait, signal, elapsed, ...means }: GuardMeans): Promise<void> {
   let comparedAt = elapsed();
   while (!signal.aborted) {
     await wait(CHECK_MILLISECONDS, signal);
     if (signal.aborted) return;
     keeper.revertForeignChanges();
-    const interval = refreshMilliseconds();
+    means.checked();
+    const interval = means.refreshMilliseconds();
     if (interval === 0 || elapsed() - comparedAt < interval) continue;
     comparedAt = elapsed();
     keeper.compare();

@@ -1,0 +1,53 @@
+import { describe, expect, test } from "bun:test";
+import { PluginError } from "../../errors.ts";
+import { livenessOf, metricsText, type PolicyFacts, readinessOf } from "./facts.ts";
+
+const FACTS: PolicyFacts = {
+  endpoints: 2,
+  hostEndpoints: 0,
+  policies: 3,
+  problems: 1,
+  table: { chains: new Map(), sets: new Map() },
+  datastore: { state: "in sync", since: 0, heardAt: 0 },
+  batches: { count: 4, milliseconds: 250, replacements: 1 },
+  isApplied: true,
+  now: 40_000,
+  checkedAt: 39_500,
+};
+
+describe("livenessOf()", () => {
+  test.each([
+    [39_500, 200],
+    [1_000, 503],
+  ])("last run at %p: %p", (checkedAt, status) => {
+    expect(livenessOf({ ...FACTS, checkedAt }).status).toBe(status as 200);
+  });
+});
+
+describe("readinessOf()", () => {
+  test("is ready once the rules are set, also if the datastore is lost later", () => {
+    expect(readinessOf({ ...FACTS, datastore: { state: "stale", since: 0 } }).status).toBe(200);
+  });
+
+  test("names the reason if the rules are not set", () => {
+    const failure = new PluginError("datastore-unavailable", "Cannot reach etcd");
+    const datastore = { state: "listing", since: 0, failure } as const;
+
+    expect(readinessOf({ ...FACTS, isApplied: false, datastore })).toEqual({
+      status: 503,
+      text: "the rules are not set yet: Cannot reach etcd",
+    });
+  });
+});
+
+describe("metricsText()", () => {
+  test("is what Prometheus reads", () => {
+    const lines = metricsText({ ...FACTS, datastore: { state: "stale", since: 38_000 } }).split("\n");
+
+    expect(lines).toContain("# TYPE vendor_node_policies gauge");
+    expect(lines).toContain("vendor_node_policies 3");
+    expect(lines).toContain("vendor_node_batch_seconds_total 0.25");
+    expect(lines).toContain("vendor_node_datastore_in_sync 0");
+    expect(lines).toContain("vendor_node_datastore_lag_seconds 2");
+  });
+});

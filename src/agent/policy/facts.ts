@@ -1,0 +1,81 @@
+/** What the agent says about its policy work: health and metrics, as text. Pure. */
+import type { ReplicaStatus } from "../../datastore/replica/status.ts";
+import { identity } from "../../identity.ts";
+import type { DesiredTable } from "../../policy/table/desired-table.ts";
+
+export interface PolicyFacts {
+  readonly endpoints: number;
+  readonly hostEndpoints: number;
+  readonly policies: number;
+  readonly problems: number;
+  readonly table: DesiredTable;
+  readonly datastore: ReplicaStatus;
+  readonly batches: BatchCounts;
+  /** The kernel has acknowledged what the datastore said first. */
+  readonly isApplied: boolean;
+  /** Monotonic milliseconds, as those of the status. */
+  readonly now: number;
+  /** When the loop last looked at the table. */
+  readonly checkedAt: number;
+}
+
+export interface BatchCounts {
+  readonly count: number;
+  readonly milliseconds: number;
+  /** How often the whole table was written. */
+  readonly replacements: number;
+}
+
+export interface HealthReply {
+  readonly status: 200 | 503;
+  readonly text: string;
+}
+
+/** A loop that has not looked at its table for this long hangs. */
+const HANGING_MILLISECONDS = 30_000;
+
+export function livenessOf({ now, checkedAt }: PolicyFacts): HealthReply {
+  const seconds = Math.round((now - checkedAt) / 1_000);
+  if (now - checkedAt <= HANGING_MILLISECONDS) return { status: 200, text: "live" };
+  return { status: 503, text: `the policy loop has not run for ${seconds} s` };
+}
+
+/** Not ready until the rules are set. A datastore that is lost later does not change it: the rules are enforced. */
+export function readinessOf(facts: PolicyFacts): HealthReply {
+  if (facts.isApplied) return { status: 200, text: "ready" };
+  const { datastore } = facts;
+  const reason = datastore.state === "in sync" ? undefined : datastore.failure?.message;
+  return { status: 503, text: `the rules are not set yet${reason === undefined ? "" : `: ${reason}`}` };
+}
+
+/** In the text format of Prometheus. */
+export function metricsText(facts: PolicyFacts): string {
+  const { table, batches, datastore, now } = facts;
+  let elements = 0;
+  for (const set of table.sets.values()) elements += set.elements.size;
+  const rows: readonly (readonly [name: string, type: "gauge" | "counter", help: string, value: number])[] = [
+    ["endpoints", "gauge", "Workload endpoints of this node", facts.endpoints],
+    ["host_endpoints", "gauge", "Host endpoints of this node", facts.hostEndpoints],
+    ["policies", "gauge", "Policies in the datastore", facts.policies],
+    ["policy_problems", "gauge", "Policies and profiles that deny because they cannot be carried out", facts.problems],
+    ["chains", "gauge", "Chains of the policy table", table.chains.size],
+    ["sets", "gauge", "Sets and maps of the policy table", table.sets.size],
+    ["set_elements", "gauge", "Elements of all sets and maps", elements],
+    ["batches_total", "counter", "Batches that the kernel acknowledged or refused", batches.count],
+    ["batch_seconds_total", "counter", "Time that these batches took", batches.milliseconds / 1_000],
+    ["table_replacements_total", "counter", "How often the whole table was written", batches.replacements],
+    ["datastore_in_sync", "gauge", "1 if the datastore is followed", datastore.state === "in sync" ? 1 : 0],
+    ["datastore_lag_seconds", "gauge", "Time without a connection to the datastore", lagOf(datastore, now)],
+  ];
+  const prefix = identity.nodeAgent.replaceAll("-", "_");
+  return rows
+    .map(([name, type, help, value]) => {
+      const full = `${prefix}_${name}`;
+      return `# HELP ${full} ${help}\n# TYPE ${full} ${type}\n${full} ${value}\n`;
+    })
+    .join("");
+}
+
+function lagOf({ state, since }: ReplicaStatus, now: number): number {
+  return state === "in sync" ? 0 : Math.max(0, now - since) / 1_000;
+}

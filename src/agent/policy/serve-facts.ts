@@ -1,0 +1,36 @@
+/** Serves health and metrics where the configuration of the agent says, and follows its changes. */
+import type { NodeAgentSettings } from "../../model/node-agent-configuration.ts";
+import { livenessOf, metricsText, type PolicyFacts, readinessOf } from "./facts.ts";
+import { LocalServer } from "./local-server.ts";
+
+const FOLLOW_MILLISECONDS = 5_000;
+
+export interface ServeMeans {
+  readonly facts: () => PolicyFacts;
+  readonly settings: () => NodeAgentSettings;
+  /** Resolves early if the signal is aborted. */
+  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+  readonly signal: AbortSignal;
+  readonly report: (message: string) => void;
+}
+
+/** Resolves when the signal is aborted. */
+export async function serveFacts({ facts, settings, wait, signal, report }: ServeMeans): Promise<void> {
+  const health = new LocalServer((path) => {
+    if (path === "/liveness") return livenessOf(facts());
+    return path === "/readiness" ? readinessOf(facts()) : undefined;
+  }, report);
+  const metrics = new LocalServer(
+    (path) => (path === "/metrics" ? { status: 200, text: metricsText(facts()) } : undefined),
+    report,
+  );
+  while (!signal.aborted) {
+    const { healthEnabled, healthHost, healthPort, ...more } = settings();
+    health.listen(healthEnabled ? { host: healthHost, port: healthPort } : undefined);
+    const metricsAddress = { host: more.prometheusMetricsHost, port: more.prometheusMetricsPort };
+    metrics.listen(more.prometheusMetricsEnabled ? metricsAddress : undefined);
+    await wait(FOLLOW_MILLISECONDS, signal);
+  }
+  health.close();
+  metrics.close();
+}
