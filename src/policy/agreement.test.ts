@@ -22,7 +22,7 @@ import { judge } from "./judge/judge.ts";
 import type { Packet } from "./judge/packet.ts";
 import type { PolicyResources } from "./judge/resources.ts";
 
-const RUNS = proofSize({ everyDay: 200, soak: 20_000 });
+const RUNS = proofSize({ everyDay: 400, soak: 20_000 });
 
 test("the compiled table and the judge agree on every packet of a workload", () => {
   fc.assert(

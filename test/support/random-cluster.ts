@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { identity } from "../../src/identity.ts";
 import { type Address, parseAddress } from "../../src/ip/address.ts";
-import { globalNetworkPolicy } from "../../src/model/global-network-policy.ts";
+import { type GlobalNetworkPolicy, globalNetworkPolicy } from "../../src/model/global-network-policy.ts";
 import { globalNetworkSet } from "../../src/model/global-network-set.ts";
 import { hostEndpoint } from "../../src/model/host-endpoint.ts";
 import { networkPolicy } from "../../src/model/network-policy.ts";
@@ -35,11 +35,14 @@ const PREFIXES = [
   "0.0.0.0/0",
   "::/0",
 ];
-const PORTS = [80, 81, 443];
+const PORTS = [80, 82, 443];
 const SERVICES = ["web", "dns"];
 
 const pick = <Value>(values: readonly Value[]) => fc.constantFrom(...values);
-const optional = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: undefined });
+const optional = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: undefined, freq: 2 });
+/** With several criteria in most rules hardly a packet would match. */
+const rare = <Value>(value: fc.Arbitrary<Value>) =>
+  fc.oneof({ weight: 5, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: value });
 const some = <Value>(value: fc.Arbitrary<Value>, most: number) => fc.array(value, { maxLength: most });
 
 const labels = fc
@@ -58,16 +61,16 @@ const namespaceSelector = pick([
   "!has(app)",
 ]);
 
-const port = fc.oneof(pick(PORTS), pick(["80:81", "443", "web", "dns"]));
+const port = fc.oneof(pick(PORTS), pick(["80:81", "81:90", "443", "web", "dns"]));
 
 const byLabelsOrNets = fc
   .record({
-    nets: optional(some(pick(PREFIXES), 2)),
-    notNets: optional(some(pick(PREFIXES), 2)),
-    selector: optional(selector),
-    notSelector: optional(selector),
-    namespaceSelector: optional(namespaceSelector),
-    serviceAccounts: optional(
+    nets: rare(some(pick(PREFIXES), 2)),
+    notNets: rare(some(pick(PREFIXES), 2)),
+    selector: rare(selector),
+    notSelector: rare(selector),
+    namespaceSelector: rare(namespaceSelector),
+    serviceAccounts: rare(
       fc
         .record({ names: optional(some(pick(ACCOUNTS), 1)), selector: optional(pick(["app == 'a'", "all()"])) })
         .map(defined),
@@ -94,9 +97,10 @@ const ports = fc.record({ ports: optional(some(port, 2)), notPorts: optional(som
 const rule = fc
   .record({
     action: pick(["Allow", "Deny", "Log", "Pass"] as const),
-    ipVersion: optional(pick([4, 6] as const)),
+    ipVersion: rare(pick([4, 6] as const)),
     match: fc.oneof(
-      fc.record({ notProtocol: optional(pick(["TCP", 17])) }).map(defined),
+      fc.constant({}),
+      fc.record({ notProtocol: pick(["TCP", 17]) }),
       fc.record({ protocol: pick(["TCP", "UDP", "SCTP", 6]), source: ports, destination: ports }),
       fc
         .record({ protocol: pick(["ICMP", "ICMPv6"]), icmp: optional(pick([{ type: 8 }, { type: 3, code: 1 }])) })
@@ -118,14 +122,14 @@ const rule = fc
     });
   });
 
-const rules = some(rule, 3);
+const rules = fc.array(rule, { minLength: 1, maxLength: 3 });
 
 const policySpec = fc
   .record({
     tier: pick(TIERS),
     order: optional(pick([1, 2, 2.5])),
     selector: optional(selector),
-    serviceAccountSelector: optional(pick(["app == 'a'", "all()"])),
+    serviceAccountSelector: rare(pick(["app == 'a'", "all()"])),
     types: optional(pick([["Ingress"], ["Egress"], ["Ingress", "Egress"]])),
     ingress: optional(rules),
     egress: optional(rules),
@@ -185,20 +189,21 @@ const profiles = fc
       profile.make({ name: `kns.${name}` }, {
         ingress: [...ingress, { action: "Allow" }],
         egress: [...egress, { action: "Allow" }],
-        labelsToApply: prefixed("pcns.", { ...own, [`${identity.labelPrefix}name`]: name }),
+        // Without a prefix too: an endpoint's own label of that name wins.
+        labelsToApply: { ...own, ...prefixed("pcns.", { ...own, [`${identity.labelPrefix}name`]: name }) },
       } as never),
     ),
     ...NAMESPACES.flatMap((namespace) =>
       ACCOUNTS.map((account, index) =>
         profile.make(
           { name: `ksa.${namespace}.${account}` },
-          { labelsToApply: prefixed("pcsa.", { app: VALUES[index] ?? "" }) },
+          { labelsToApply: { role: VALUES[index] ?? "", ...prefixed("pcsa.", { app: VALUES[index] ?? "" }) } },
         ),
       ),
     ),
   ]);
 
-const hostEndpoints = some(
+const hostEndpoints = fc.array(
   fc.record({
     node: pick([LOCAL_NODE, LOCAL_NODE, LOCAL_NODE, "there"]),
     labels,
@@ -207,7 +212,7 @@ const hostEndpoints = some(
     profiles: pick([[], ["kns.red"], ["kns.blue", "ksa.red.reader"]]),
     ports: some(fc.record({ name: pick(["web", "dns"]), protocol: pick(["TCP", "UDP"]), port: pick(PORTS) }), 1),
   }),
-  3,
+  { minLength: 1, maxLength: 3 },
 );
 
 /** A policy that is evaluated before routing, or also for forwarded packets, or only for packets of the host itself. */
@@ -226,9 +231,9 @@ export const clusters: fc.Arbitrary<PolicyResources> = fc
     endpoints,
     profiles,
     networkPolicies: some(fc.record({ namespace: pick(NAMESPACES), spec: policySpec }), 3),
-    globalNetworkPolicies: some(
-      fc.record({ namespaceSelector: optional(namespaceSelector), spec: policySpec, options: hostOptions }),
-      3,
+    globalNetworkPolicies: fc.array(
+      fc.record({ namespaceSelector: rare(namespaceSelector), spec: policySpec, options: hostOptions }),
+      { minLength: 1, maxLength: 4 },
     ),
     hostEndpoints,
     networkSets: some(fc.record({ namespace: pick(NAMESPACES), labels, nets: some(pick(PREFIXES), 2) }), 1),
@@ -268,6 +273,50 @@ export const clusters: fc.Arbitrary<PolicyResources> = fc
     ),
   }));
 
+/** Each cluster after the first has most of the one before: a change of one kind must be noticed without others. */
+export const histories: fc.Arbitrary<readonly PolicyResources[]> = fc
+  .tuple(
+    clusters,
+    fc.array(
+      fc.record({
+        next: clusters,
+        kinds: fc.subarray(
+          [
+            "endpoints",
+            "hostEndpoints",
+            "profiles",
+            "networkPolicies",
+            "globalNetworkPolicies",
+            "networkSets",
+            "globalNetworkSets",
+            "serviceEndpoints",
+            "tiers",
+          ] as const,
+          { maxLength: 2 },
+        ),
+        togglesOptions: fc.boolean(),
+      }),
+      { minLength: 1, maxLength: 4 },
+    ),
+  )
+  .map(([first, steps]) => {
+    const history = [first];
+    for (const { next, kinds, togglesOptions } of steps) {
+      const before = history.at(-1) ?? first;
+      const now = { ...before, ...Object.fromEntries(kinds.map((kind) => [kind, next[kind]])) };
+      const policies = now.globalNetworkPolicies;
+      history.push(togglesOptions ? { ...now, globalNetworkPolicies: policies.map(withOtherOptions) } : now);
+    }
+    return history;
+  });
+
+/** The same rules at another stage. */
+function withOtherOptions(policy: GlobalNetworkPolicy): GlobalNetworkPolicy {
+  const { doNotTrack, preDNAT, applyOnForward } = policy.spec;
+  const options = doNotTrack || preDNAT ? { doNotTrack: false, preDNAT: false } : { applyOnForward: !applyOnForward };
+  return { ...policy, spec: { ...policy.spec, ...options } };
+}
+
 const PAIRS: readonly (readonly [Address, Address])[] = ([4, 6] as const).flatMap((family) => {
   const own = ADDRESSES.flatMap((text) => parseAddress(text) ?? []).filter((address) => address.family === family);
   return own.flatMap((source) => own.map((destination) => [source, destination] as const));
@@ -277,7 +326,11 @@ export const packets: fc.Arbitrary<Packet> = fc
   .tuple(
     pick(PAIRS),
     fc.oneof(
-      fc.record({ protocol: pick([6, 17, 132]), sourcePort: pick(PORTS), destinationPort: pick(PORTS) }),
+      fc.record({
+        protocol: pick([6, 17, 132]),
+        sourcePort: pick([...PORTS, 81]),
+        destinationPort: pick([...PORTS, 81]),
+      }),
       fc.record({
         protocol: pick([1, 58]),
         icmp: pick([
@@ -291,10 +344,11 @@ export const packets: fc.Arbitrary<Packet> = fc
   )
   .map(([[source, destination], rest]): Packet => ({ source, destination, ...rest }));
 
+const interfaces = pick(["eth0", "eth0", "eth1", ...INTERFACES]);
 export const passages: fc.Arbitrary<Passage> = fc.oneof(
-  fc.record({ kind: fc.constant("to host" as const), from: pick(INTERFACES) }),
-  fc.record({ kind: fc.constant("from host" as const), to: pick(INTERFACES) }),
-  fc.record({ kind: fc.constant("forwarded" as const), from: pick(INTERFACES), to: pick(INTERFACES) }),
+  fc.record({ kind: fc.constant("to host" as const), from: interfaces }),
+  fc.record({ kind: fc.constant("from host" as const), to: interfaces }),
+  fc.record({ kind: fc.constant("forwarded" as const), from: interfaces, to: interfaces }),
 );
 
 /** Which addresses the interfaces of the local node have. */

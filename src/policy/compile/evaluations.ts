@@ -173,16 +173,10 @@ export class Evaluations {
       held.uses += 1;
       return;
     }
-    const chains = passes(policy, direction) ? [rest] : [];
-    for (const chain of chains) this.retainHeld(chain);
-    this.held.set(name, { uses: 1, chains, sets: [], policy: { key: policy.key, direction, rest } });
+    // The tiers that jump to it hold the rest.
+    this.held.set(name, { uses: 1, chains: [], sets: [], policy: { key: policy.key, direction, rest } });
     addTo(this.chainsOfPolicy, policy.key, name);
     this.renderPolicyChain(name);
-  }
-
-  private retainHeld(name: string): void {
-    const held = this.held.get(name);
-    if (held !== undefined) held.uses += 1;
   }
 
   private renderPolicyChain(name: string): void {

@@ -3,7 +3,13 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { changesBetween, NO_RESOURCES } from "../../../test/support/policy-changes.ts";
 import { proofSize } from "../../../test/support/proof-size.ts";
-import { clusters, configurations, hostInterfaces, LOCAL_NODE } from "../../../test/support/random-cluster.ts";
+import {
+  clusters,
+  configurations,
+  histories,
+  hostInterfaces,
+  LOCAL_NODE,
+} from "../../../test/support/random-cluster.ts";
 import type { NftChange } from "../../linux/nftables/ruleset.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import type { PolicyResources } from "../judge/resources.ts";
@@ -12,13 +18,21 @@ import { tableChanges, wholeTable } from "../table/table-changes.ts";
 import { PolicyCompiler } from "./compiler.ts";
 
 const TABLE = { family: "inet", name: "policy" } as const;
-const RUNS = proofSize({ everyDay: 100, soak: 5_000 });
+const RUNS = proofSize({ everyDay: 200, soak: 5_000 });
 
-const situations = fc.record({ cluster: clusters, interfaces: hostInterfaces, configuration: configurations });
+const situations = fc
+  .tuple(histories, fc.array(fc.tuple(hostInterfaces, configurations), { minLength: 5, maxLength: 5 }))
+  .map(([history, settings]) => {
+    const [first] = settings;
+    return history.map((cluster, index) => {
+      const [interfaces, configuration] = settings[index] ?? first ?? [];
+      return { cluster, interfaces, configuration };
+    });
+  });
 
 test("after any changes, the table and what the batches wrote equal a table of the final state", () => {
   fc.assert(
-    fc.property(fc.array(situations, { minLength: 2, maxLength: 4 }), (history) => {
+    fc.property(situations, (history) => {
       const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
       const kernel = new ImitatedTable();
       kernel.apply(wholeTable(TABLE, compiler.table, ""));
@@ -27,7 +41,7 @@ test("after any changes, the table and what the batches wrote equal a table of t
       let before: PolicyResources = NO_RESOURCES;
       for (const { cluster, interfaces, configuration } of history) {
         compiler.update(changesBetween(before, cluster, configuration));
-        compiler.setHostInterfaces(interfaces);
+        compiler.setHostInterfaces(interfaces ?? []);
         kernel.apply(tableChanges(TABLE, compiler.table, compiler.takeDelta()));
         before = cluster;
       }
