@@ -8,7 +8,7 @@
  *
  * Each has a verdict map: interface -> the chain of its policies. Interfaces that are not in it go to the chain of the
  * host endpoint "*" if there is one, except those of workloads and the loopback interface. A stage other than input and
- * output exists only while a policy applies at it. Pure.
+ * output exists only while a policy applies at it. Why: docs/decisions/host-endpoint-stages.md. Pure.
  */
 import { identity } from "../../identity.ts";
 import type { Expression } from "../../linux/nftables/expression.ts";
