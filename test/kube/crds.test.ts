@@ -76,6 +76,8 @@ describe("the CRDs", () => {
     const examples = documentedResources();
 
     expect(examples.length).toBeGreaterThan(3);
+    const namespaces = examples.flatMap((text) => /namespace"?: ?"?([a-z0-9-]+)/.exec(text)?.[1] ?? []);
+    for (const name of new Set(namespaces)) await server.createNamespace(name);
     for (const text of examples) await server.kubectl(["apply", "--dry-run=server", "--filename=-"], text);
   });
 });

@@ -31,7 +31,7 @@ const METHODS: Readonly<Record<string, KubeRequest["method"]>> = {
   delete: "DELETE",
 };
 
-/** A request that needs the permission; what it is about need not exist. */
+/** A request that needs the permission; what it is about need not exist. A watch from no revision is refused at once. */
 function requestFor({ group, resource, verb }: Permission): KubeRequest {
   const method = METHODS[verb] ?? "GET";
   const [plural = "", subresource] = resource.split("/");
@@ -41,7 +41,7 @@ function requestFor({ group, resource, verb }: Permission): KubeRequest {
   return {
     method,
     path: `${base}${name}${subresource === undefined ? "" : `/${subresource}`}`,
-    ...(verb === "watch" ? { query: { watch: "1", timeoutSeconds: "1" } } : {}),
+    ...(verb === "watch" ? { query: { watch: "1", resourceVersion: "none" } } : {}),
     ...(method === "GET" || method === "DELETE" ? {} : { body: "{}" }),
     ...(verb === "patch" ? { contentType: "application/merge-patch+json" } : {}),
   };
