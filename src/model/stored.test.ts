@@ -41,7 +41,7 @@ const PAIRS: readonly Pair[] = [
     kind: "IPPool",
     record: fc.record({
       kind: fc.constant("IPPool"),
-      metadata: fc.constant({ name: "blue" }),
+      metadata: fc.constantFrom({ name: "blue" }, { name: "blue", creationTimestamp: "2026-01-02T03:04:05Z" }),
       spec: spec(
         "cidr",
         "blockSize",
@@ -62,6 +62,7 @@ const PAIRS: readonly Pair[] = [
         cidr,
         blockSize,
         disabled,
+        createdAt: metadata.creationTimestamp ?? "",
         natOutgoing,
         nodeSelector,
         allowedUses,
