@@ -193,6 +193,8 @@ for (const { kind, problem } of KUBE_SITE_STORES)
       ]);
 
       if (kind === "etcd") {
+        // A repeated ADD would keep the labels of the endpoint.
+        await kube.site.quietly("DEL", pod, kube.options());
         await kube.site.add(pod, kube.options());
         const without = await endpoint();
         expect(without.metadata.labels).not.toHaveProperty("app");

@@ -27,7 +27,7 @@ const LONGEST_LIST_IN_RULE = 256;
 
 export function structuralSchema(schema: unknown, path: string, notes: FieldNotes): StructuralSchema {
   const { inner, isNullable, defaultValue } = unwrapped(schema);
-  const description = notes.describe(path);
+  const description = notes.describe(path) ?? describeMember(path, notes);
   const marked = (isInRule(path) ? FIELDS_IN_RULES.get(inner) : undefined) ?? MARKED_FIELDS.get(inner);
   const shape = marked ?? shapeOf(inner, path, notes);
   // A default of the whole spec would have to satisfy the rules without the defaults inside it.
@@ -40,6 +40,11 @@ export function structuralSchema(schema: unknown, path: string, notes: FieldNote
     ...(hasDefault ? { default: defaultValue } : {}),
     ...(rules.length === 0 ? {} : { "x-kubernetes-validations": rules }),
   };
+}
+
+/** A field of the members of a list is described under its path without brackets, as `explain` shows it. */
+function describeMember(path: string, { describe }: FieldNotes): string | undefined {
+  return path.endsWith("[]") ? undefined : describe(path.replaceAll("[]", ""));
 }
 
 function shapeOf(schema: Members, path: string, notes: FieldNotes): StructuralSchema {
