@@ -2,9 +2,10 @@
  * Deletes conntrack entries, so that the rules apply again to the next packet: a UDP
  * client keeps its source port, and would otherwise keep sending to a deleted pod.
  *
- * The kernel does the filtering: nothing is listed, whatever the size of its table.
+ * The kernel does the filtering: nothing is listed, whatever the size of its table. Only by IPv6 addresses it cannot.
  */
 import { type Address, addressBytes, type Family } from "../ip/address.ts";
+import { forgetIpv6, isTracked } from "./conntrack-entries.ts";
 import type { MessageWriter } from "./netlink/message-writer.ts";
 import type { NetlinkRequest } from "./netlink/request.ts";
 import { type NetlinkSocket, perform } from "./netlink-socket.ts";
@@ -34,7 +35,14 @@ export interface ConntrackFilter {
 
 /** Removes every entry that matches; succeeds if there is none. `socket` is a netfilter socket. */
 export function forgetConnections(socket: NetlinkSocket, filters: readonly ConntrackFilter[]): void {
-  perform(socket, filters.map(forgetRequest));
+  const [byKernel, byList] = [filters.filter(isForKernel), filters.filter((filter) => !isForKernel(filter))];
+  perform(socket, byKernel.map(forgetRequest));
+  if (byList.length > 0) forgetIpv6(socket, (connection) => byList.some((filter) => isTracked(connection, filter)));
+}
+
+/** The kernel's filter compares IPv6 addresses wrongly. */
+function isForKernel({ family, source, destination, replySource }: ConntrackFilter): boolean {
+  return family === 4 || (source === undefined && destination === undefined && replySource === undefined);
 }
 
 /** One filter as a message. */
