@@ -7,9 +7,9 @@
  * what a removed link leaves behind permits nothing to the next pod of that name.
  */
 import type { Family } from "../ip/address.ts";
+import { mergedRanges } from "../ip/merged-ranges.ts";
 import type { Prefix } from "../ip/prefix.ts";
 import { type AddressRange, formatRange } from "../ip/range.ts";
-import { mergedRanges } from "./merged-ranges.ts";
 
 export interface LinkSources {
   readonly linkIndex: number;

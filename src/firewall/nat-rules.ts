@@ -5,12 +5,12 @@
  *
  * Two lookups for the first packet of a connection, however many pods there are; a pod changes nothing here.
  */
-import { addressBytes, type Family } from "../ip/address.ts";
-import { type KeyRange, rangeElements } from "../linux/nftables/intervals.ts";
+import type { Family } from "../ip/address.ts";
+import { mergedRanges } from "../ip/merged-ranges.ts";
+import { type KeyRange, keyRange, rangeElements } from "../linux/nftables/intervals.ts";
 import { loadAddress, matchFamily } from "../linux/nftables/match.ts";
 import { changesOf, type NftChange, type NftRule, type Ruleset } from "../linux/nftables/ruleset.ts";
 import type { NftSet } from "../linux/nftables/set.ts";
-import { mergedRanges } from "./merged-ranges.ts";
 import { NAT_TABLE, type NatPool } from "./nat-table.ts";
 
 const FAMILIES = [4, 6] as const;
@@ -70,8 +70,5 @@ function ruleOf(family: Family, comment: string): NftRule {
 
 function rangesOf(pools: readonly NatPool[], family: Family): readonly KeyRange[] {
   const cidrs = pools.map(({ cidr }) => cidr);
-  return mergedRanges(cidrs, family).map(({ first, last }) => ({
-    first: addressBytes(first),
-    last: addressBytes(last),
-  }));
+  return mergedRanges(cidrs, family).map(keyRange);
 }

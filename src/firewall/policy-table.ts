@@ -1,5 +1,11 @@
 /** The table that enforces network policy. Only the node agent writes it; what is in it is computed in src/policy/. */
 import { identity } from "../identity.ts";
+import type { NetfilterAccess } from "../linux/netfilter-access.ts";
+import { findTable } from "../linux/nftables/read.ts";
 import type { TableReference } from "../linux/nftables/ruleset.ts";
 
 export const POLICY_TABLE: TableReference = { family: "inet", name: identity.policyTable };
+
+export async function hasPolicyTable(netfilter: NetfilterAccess): Promise<boolean> {
+  return (await netfilter.withSocket((socket) => findTable(socket, POLICY_TABLE))) !== undefined;
+}

@@ -9,8 +9,7 @@
 import { type Address, formatAddress } from "../ip/address.ts";
 import { KernelError } from "../linux/kernel-error.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
-import { findTable } from "../linux/nftables/read.ts";
-import { POLICY_TABLE } from "./policy-table.ts";
+import { hasPolicyTable } from "./policy-table.ts";
 
 export interface TrackedConnections {
   /** After the links of the addresses are removed. Each address is searched for once. What fails is warned about. */
@@ -22,7 +21,7 @@ export async function trackedConnections(
   netfilter: NetfilterAccess,
   warn: (message: string) => void,
 ): Promise<TrackedConnections | undefined> {
-  if (!(await hasPolicyTable(netfilter))) return undefined;
+  if (!(await isPolicyEnforced(netfilter))) return undefined;
   const forgotten = new Set<string>();
   return {
     async forget(addresses) {
@@ -34,9 +33,9 @@ export async function trackedConnections(
 }
 
 /** A kernel without nftables, or one that does not permit to read it, has no such table of ours. */
-async function hasPolicyTable(netfilter: NetfilterAccess): Promise<boolean> {
+async function isPolicyEnforced(netfilter: NetfilterAccess): Promise<boolean> {
   try {
-    return await netfilter.withSocket((socket) => findTable(socket, POLICY_TABLE) !== undefined);
+    return await hasPolicyTable(netfilter);
   } catch (failure) {
     if (failure instanceof KernelError) return false;
     throw failure;

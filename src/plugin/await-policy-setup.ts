@@ -2,9 +2,9 @@
  * The end of ADD with `policy_setup_timeout_seconds`: waits until the node agent says that the rules of the new pod are
  * in the kernel. Loaded only if the config has it.
  */
+import { hasPolicyTable } from "../firewall/policy-table.ts";
 import { waitForFile } from "../linux/wait-for-file.ts";
 import { isStatusOf, statusFileName } from "../model/endpoint-status.ts";
-import { hasPolicyTable } from "./require-policy-table.ts";
 import type { Session } from "./session.ts";
 import type { Workload } from "./workload.ts";
 

@@ -3,10 +3,9 @@
  * would pass, after a reboot for example. Loaded only if the config has it.
  */
 import { PluginError } from "../errors.ts";
-import { POLICY_TABLE } from "../firewall/policy-table.ts";
+import { hasPolicyTable, POLICY_TABLE } from "../firewall/policy-table.ts";
 import { identity } from "../identity.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
-import { findTable } from "../linux/nftables/read.ts";
 
 export async function requirePolicyTable(netfilter: NetfilterAccess): Promise<void> {
   if (await hasPolicyTable(netfilter)) return;
@@ -15,8 +14,4 @@ export async function requirePolicyTable(netfilter: NetfilterAccess): Promise<vo
   throw new PluginError("try-again-later", `Cannot enforce network policy: ${nodeAgent} has not set its rules yet`, {
     details: `"policy.type" is set, and the kernel has no table "${family} ${name}"; check that ${nodeAgent} runs and reaches the datastore`,
   });
-}
-
-export async function hasPolicyTable(netfilter: NetfilterAccess): Promise<boolean> {
-  return (await netfilter.withSocket((socket) => findTable(socket, POLICY_TABLE))) !== undefined;
 }

@@ -1,11 +1,11 @@
 /** Cases at the edge of the semantics: the compiled table and the judge agree, and both say what the name of the test says. */
 import { describe, expect, test } from "bun:test";
+import { globalPolicy } from "../../test/support/global-policy.ts";
 import { changesBetween, NO_RESOURCES } from "../../test/support/policy-changes.ts";
 import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { parseAddress } from "../ip/address.ts";
 import { encodeBatch } from "../linux/nftables/batch-writer.ts";
-import { globalNetworkPolicy } from "../model/global-network-policy.ts";
 import { globalNetworkSet } from "../model/global-network-set.ts";
 import { GLOBAL_NETWORK_POLICY, NETWORK_POLICY } from "../model/kinds.ts";
 import { networkPolicy } from "../model/network-policy.ts";
@@ -59,14 +59,6 @@ const allowing = (name: string, labels: Readonly<Record<string, string>> = {}) =
     { ingress: [{ action: "Allow" }], egress: [{ action: "Allow" }], labelsToApply: labels },
   );
 
-const global = (name: string, spec: object) =>
-  globalNetworkPolicy.make({ name }, {
-    tier: "default",
-    doNotTrack: false,
-    preDNAT: false,
-    applyOnForward: false,
-    ...spec,
-  } as never);
 const namespaced = (name: string, spec: object, namespace = "red") =>
   networkPolicy.make({ name, namespace }, { tier: "default", ...spec } as never);
 
@@ -103,7 +95,7 @@ function verdict(resources: PolicyResources, given: Packet = packet(), to = SUBJ
 describe("tiers", () => {
   const tierOf = (name: string, order?: number, defaultAction: "Deny" | "Pass" = "Deny") =>
     tier.make({ name }, { defaultAction, ...(order === undefined ? {} : { order }) });
-  const inTier = (name: string, action: string) => global(`${name}.x`, { tier: name, ingress: [{ action }] });
+  const inTier = (name: string, action: string) => globalPolicy(`${name}.x`, { tier: name, ingress: [{ action }] });
 
   test("Pass from the last tier leads to the profiles", () => {
     const globalNetworkPolicies = [inTier("last", "Pass")];
@@ -120,32 +112,32 @@ describe("tiers", () => {
   });
 
   test("a tier without an order is evaluated after the default tier", () => {
-    const globalNetworkPolicies = [inTier("late", "Deny"), global("x", { ingress: [{ action: "Allow" }] })];
+    const globalNetworkPolicies = [inTier("late", "Deny"), globalPolicy("x", { ingress: [{ action: "Allow" }] })];
     expect(verdict({ ...BASE, tiers: [tierOf("late")], globalNetworkPolicies })).toBe("allow");
   });
 
   test("the default tier has its order also if it is stored without one", () => {
-    const globalNetworkPolicies = [inTier("late", "Deny"), global("x", { ingress: [{ action: "Allow" }] })];
+    const globalNetworkPolicies = [inTier("late", "Deny"), globalPolicy("x", { ingress: [{ action: "Allow" }] })];
     const tiers = [tierOf("late", 2_000_000), tierOf("default")];
     expect(verdict({ ...BASE, tiers, globalNetworkPolicies })).toBe("allow");
   });
 
   test("a tier that does not exist is evaluated last and denies by default", () => {
-    const globalNetworkPolicies = [global("none.x", { tier: "none", types: ["Ingress"] })];
+    const globalNetworkPolicies = [globalPolicy("none.x", { tier: "none", types: ["Ingress"] })];
     expect(verdict({ ...BASE, globalNetworkPolicies })).toBe("deny");
-    const allow = global("x", { ingress: [{ action: "Allow" }] });
+    const allow = globalPolicy("x", { ingress: [{ action: "Allow" }] });
     expect(verdict({ ...BASE, globalNetworkPolicies: [...globalNetworkPolicies, allow] })).toBe("allow");
   });
 
   test("a tier whose default is Pass leaves the packet to the next", () => {
-    const globalNetworkPolicies = [global("first.x", { tier: "first", types: ["Ingress"] })];
+    const globalNetworkPolicies = [globalPolicy("first.x", { tier: "first", types: ["Ingress"] })];
     expect(verdict({ ...BASE, tiers: [tierOf("first", 1, "Pass")], globalNetworkPolicies })).toBe("allow");
     expect(verdict({ ...BASE, tiers: [tierOf("first", 1)], globalNetworkPolicies })).toBe("deny");
   });
 
   test("a policy that moves to another tier is evaluated there", () => {
     const tiers = [tierOf("first", 1), tierOf("last", 2_000_000)];
-    const other = global("x", { ingress: [{ action: "Allow" }] });
+    const other = globalPolicy("x", { ingress: [{ action: "Allow" }] });
     const before = { ...BASE, tiers, globalNetworkPolicies: [other, inTier("first", "Deny")] };
     const after = { ...BASE, tiers, globalNetworkPolicies: [other, inTier("last", "Deny")] };
     const compiler = compiled(before);
@@ -159,7 +151,7 @@ describe("tiers", () => {
 describe("the order of policies", () => {
   test("is that of their orders, then that of namespace and name; a policy without an order is last", () => {
     const allow = (name: string, order?: number) => namespaced(name, { order, ingress: [{ action: "Allow" }] });
-    const deny = (name: string, order?: number) => global(name, { order, ingress: [{ action: "Deny" }] });
+    const deny = (name: string, order?: number) => globalPolicy(name, { order, ingress: [{ action: "Deny" }] });
     const both = (one: ReturnType<typeof allow>, two: ReturnType<typeof deny>) => ({
       ...BASE,
       networkPolicies: [one],
@@ -218,7 +210,7 @@ describe("what cannot be carried out fails closed", () => {
   ])("so does %s", (_, criteria) => {
     const compiler = compiled({
       ...BASE,
-      globalNetworkPolicies: [global("broken", { ingress: [{ action: "Allow", ...criteria }] })],
+      globalNetworkPolicies: [globalPolicy("broken", { ingress: [{ action: "Allow", ...criteria }] })],
     });
     expect(interpreted(compiler)).toBe("deny");
     expect(compiler.problems).toHaveLength(1);
@@ -226,7 +218,7 @@ describe("what cannot be carried out fails closed", () => {
 
   test("a network set that cannot be read any more keeps its networks", () => {
     const set = globalNetworkSet.make({ name: "bad", labels: { bad: "yes" } }, { nets: ["10.0.0.9"] });
-    const deny = global("deny", {
+    const deny = globalPolicy("deny", {
       ingress: [{ action: "Deny", source: { selector: "has(bad)" } }, { action: "Allow" }],
     });
     const resources = { ...BASE, globalNetworkSets: [set], globalNetworkPolicies: [deny] };
@@ -243,7 +235,7 @@ describe("networks", () => {
   const withSet = (...nets: readonly string[]): PolicyResources => ({
     ...BASE,
     globalNetworkSets: [globalNetworkSet.make({ name: "set", labels: { set: "yes" } }, { nets: [...nets] })],
-    globalNetworkPolicies: [global("x", { ingress: [{ action: "Allow", source: { selector: "has(set)" } }] })],
+    globalNetworkPolicies: [globalPolicy("x", { ingress: [{ action: "Allow", source: { selector: "has(set)" } }] })],
   });
 
   test("a network set with all addresses of a family", () => {
@@ -262,7 +254,7 @@ describe("networks", () => {
     const nets = Array.from({ length: 1_500 }, (_, index) => `10.${index >> 8}.${index & 255}.0/25`);
     const ports = Array.from({ length: 1_500 }, (_, index) => index * 2);
     const rule = { action: "Allow", protocol: "TCP", source: { nets }, destination: { ports } };
-    const resources = { ...BASE, globalNetworkPolicies: [global("x", { ingress: [rule] })] };
+    const resources = { ...BASE, globalNetworkPolicies: [globalPolicy("x", { ingress: [rule] })] };
     expect(verdict(resources)).toBe("allow");
     expect(verdict(resources, packet({ destinationPort: 81 }))).toBe("deny");
     expect(verdict(resources, packet({ from: "10.5.200.127" }))).toBe("allow");
@@ -273,7 +265,7 @@ describe("networks", () => {
 describe("protocols and ports", () => {
   const allowing1 = (rule: object): PolicyResources => ({
     ...BASE,
-    globalNetworkPolicies: [global("x", { ingress: [{ action: "Allow", ...rule }] })],
+    globalNetworkPolicies: [globalPolicy("x", { ingress: [{ action: "Allow", ...rule }] })],
   });
   const icmp = (type: number): Packet => {
     const { source, destination } = packet();
@@ -328,13 +320,15 @@ describe("names and selectors", () => {
     const resources = {
       ...BASE,
       endpoints: [SUBJECT, peer],
-      globalNetworkPolicies: [global("x", { ingress: [{ action: "Allow", source: { selector: `app == "it's"` } }] })],
+      globalNetworkPolicies: [
+        globalPolicy("x", { ingress: [{ action: "Allow", source: { selector: `app == "it's"` } }] }),
+      ],
     };
     expect(verdict(resources)).toBe("allow");
   });
 
   test("comments of a policy with a very long name are cut and keep the number of the rule", () => {
-    const policy = global("x".repeat(250), { ingress: [{ action: "Allow" }, { action: "Deny" }] });
+    const policy = globalPolicy("x".repeat(250), { ingress: [{ action: "Allow" }, { action: "Deny" }] });
     const { table } = compiled({ ...BASE, globalNetworkPolicies: [policy] });
     const comments = [...table.chains.values()].flatMap(({ rules }) => rules.flatMap(({ comment }) => comment ?? []));
     const own = comments.filter((comment) => comment.includes("xxx"));
@@ -356,7 +350,7 @@ describe("changes", () => {
       const before = {
         ...BASE,
         endpoints: [SUBJECT, ...pods],
-        globalNetworkPolicies: [global("x", { selector: "all()", ingress: [rule] })],
+        globalNetworkPolicies: [globalPolicy("x", { selector: "all()", ingress: [rule] })],
       };
       const after = { ...before, profiles: [allowing("red"), allowing("blue", { "pcns.env": "x" })] };
       const compiler = compiled(before);
@@ -370,7 +364,7 @@ describe("changes", () => {
   test("of two endpoints with one interface the first by key has it, then the other", () => {
     const first = pod("a", { interfaceName: "vend1", labels: { open: "yes" } });
     const second = pod("b", { interfaceName: "vend1" });
-    const deny = global("deny", { selector: "!has(open)", types: ["Ingress"] });
+    const deny = globalPolicy("deny", { selector: "!has(open)", types: ["Ingress"] });
     const both = { ...BASE, endpoints: [second, first], globalNetworkPolicies: [deny] };
     const compiler = compiled(both);
     expect(interpreted(compiler, first)).toBe("allow");

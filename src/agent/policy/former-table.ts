@@ -18,7 +18,7 @@ import type {
   ElementChanges,
   TableDelta,
 } from "../../policy/table/desired-table.ts";
-import { keyText } from "./table-difference.ts";
+import { hasComments, keyText } from "./table-difference.ts";
 
 /** The comment of the table: a digest of the chains that cannot be filled again without losing packets. */
 export function tableComment({ chains }: DesiredTable): string {
@@ -70,10 +70,6 @@ function isFixed({ rules }: DesiredChain): boolean {
   return rules.some(({ expressions }) =>
     expressions.some((each) => each.kind === "lookup" && typeof each.set !== "string" && each.set.data === "verdict"),
   );
-}
-
-function hasComments({ rules }: DesiredChain, found: readonly { readonly comment?: string }[]): boolean {
-  return rules.length === found.length && rules.every(({ comment }, index) => comment === found[index]?.comment);
 }
 
 function shapeOf({ set }: DesiredSet) {

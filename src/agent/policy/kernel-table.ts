@@ -1,9 +1,8 @@
 /** The policy table in the kernel: replaced as a whole, or changed by what differs. Each in one batch, all or nothing. */
 import { POLICY_TABLE } from "../../firewall/policy-table.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket, portOf } from "../../linux/netlink-socket.ts";
-import { type Refusal, readGeneration, tryCommit } from "../../linux/nftables/commit.ts";
+import { commit, type Refusal, readGeneration, tryCommit } from "../../linux/nftables/commit.ts";
 import { type Noticed, TableMonitor } from "../../linux/nftables/monitor.ts";
-import type { NftChange } from "../../linux/nftables/ruleset.ts";
 import type { DesiredTable, TableDelta } from "../../policy/table/desired-table.ts";
 import { tableChanges, wholeTable } from "../../policy/table/table-changes.ts";
 import { changesOfFormer, tableComment } from "./former-table.ts";
@@ -50,7 +49,7 @@ class NetfilterTable implements KernelTable {
     // The messages about all that follows would not fit into its buffer.
     this.stopListening();
     const generation = readGeneration(this.socket);
-    this.commit(wholeTable(POLICY_TABLE, table, tableComment(table)));
+    commit(this.socket, wholeTable(POLICY_TABLE, table, tableComment(table)));
     this.monitor = new TableMonitor(POLICY_TABLE, portOf(this.socket));
     this.mayHaveMissed = readGeneration(this.socket) !== generation + 1;
   }
@@ -63,7 +62,7 @@ class NetfilterTable implements KernelTable {
   remove(): void {
     this.stopListening();
     // The first step makes the second succeed if there is no table.
-    this.commit([
+    commit(this.socket, [
       { kind: "add-table", table: POLICY_TABLE },
       { kind: "delete-table", table: POLICY_TABLE },
     ]);
@@ -88,10 +87,5 @@ class NetfilterTable implements KernelTable {
   private stopListening(): void {
     this.monitor?.close();
     this.monitor = undefined;
-  }
-
-  private commit(changes: readonly NftChange[]): void {
-    const [refusal] = tryCommit(this.socket, changes);
-    if (refusal !== undefined) throw refusal.error;
   }
 }

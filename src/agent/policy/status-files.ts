@@ -76,6 +76,7 @@ export class StatusFiles {
       this.writePending();
       const isPending = this.pending.size > 0;
       await wait(isPending ? pause : COMPARE_MILLISECONDS, AbortSignal.any([signal, this.nap.signal]));
+      if (signal.aborted) return;
       pause = this.nap.signal.aborted || !isPending ? FIRST_PAUSE : Math.min(pause * 2, LONGEST_PAUSE);
       if (this.isFirst || elapsed() - comparedAt < COMPARE_MILLISECONDS) continue;
       comparedAt = elapsed();

@@ -7,7 +7,7 @@ import { POLICY_TABLE } from "../../firewall/policy-table.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { listChains, listElements, listRuleHeads, listSets } from "../../linux/nftables/read.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
-import type { DesiredTable } from "../../policy/table/desired-table.ts";
+import type { DesiredChain, DesiredTable } from "../../policy/table/desired-table.ts";
 
 /** The first difference, in words. */
 export function findDifference(socket: NetlinkSocket, table: DesiredTable): string | undefined {
@@ -31,11 +31,8 @@ function differenceOfNames(
 
 function differenceOfRules(socket: NetlinkSocket, { chains }: DesiredTable): string | undefined {
   const found = Map.groupBy(listRuleHeads(socket, POLICY_TABLE), ({ chain }) => chain);
-  for (const [name, { rules }] of chains) {
-    const comments = (found.get(name) ?? []).map(({ comment }) => comment);
-    if (comments.length !== rules.length || rules.some(({ comment }, index) => comment !== comments[index]))
-      return `the rules of chain "${name}" were changed`;
-  }
+  for (const [name, chain] of chains)
+    if (!hasComments(chain, found.get(name) ?? [])) return `the rules of chain "${name}" were changed`;
   return undefined;
 }
 
@@ -46,6 +43,11 @@ function differenceOfElements(socket: NetlinkSocket, { sets }: DesiredTable): st
       return `the elements of set "${name}" were changed`;
   }
   return undefined;
+}
+
+/** Whether these are the rules of the chain, as far as comments tell. */
+export function hasComments({ rules }: DesiredChain, found: readonly { readonly comment?: string }[]): boolean {
+  return rules.length === found.length && rules.every(({ comment }, index) => comment === found[index]?.comment);
 }
 
 /** The same text for equal keys. */

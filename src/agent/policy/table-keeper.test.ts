@@ -1,23 +1,12 @@
 import { describe, expect, test } from "bun:test";
+import { changesBetween, NO_RESOURCES } from "../../../test/support/policy-changes.ts";
 import { KernelError } from "../../linux/kernel-error.ts";
 import type { Noticed } from "../../linux/nftables/monitor.ts";
 import { PolicyCompiler } from "../../policy/compile/compiler.ts";
-import type { PolicyChanges } from "../../policy/inputs.ts";
 import type { KernelTable } from "./kernel-table.ts";
 import { TableKeeper } from "./table-keeper.ts";
 
-const NOTHING: PolicyChanges = {
-  endpoints: [],
-  hostEndpoints: [],
-  profiles: [],
-  networkPolicies: [],
-  globalNetworkPolicies: [],
-  networkSets: [],
-  globalNetworkSets: [],
-  tiers: [],
-  configurations: [],
-  serviceEndpoints: [],
-};
+const NOTHING = changesBetween(NO_RESOURCES, NO_RESOURCES);
 
 interface Imitation {
   readonly refusing?: () => boolean;

@@ -6,13 +6,19 @@
  * single range could not be deleted.
  */
 import { addressBytes } from "../../ip/address.ts";
-import { lastAddress, type Prefix } from "../../ip/prefix.ts";
+import type { Prefix } from "../../ip/prefix.ts";
+import { type AddressRange, rangeOfPrefix } from "../../ip/range.ts";
 import type { NftElement } from "./set.ts";
 
 /** Both ends are part of the range. */
 export interface KeyRange {
   readonly first: Uint8Array;
   readonly last: Uint8Array;
+}
+
+/** The keys of the first and the last address. */
+export function keyRange({ first, last }: AddressRange): KeyRange {
+  return { first: addressBytes(first), last: addressBytes(last) };
 }
 
 export function rangeElements(ranges: readonly KeyRange[]): NftElement[] {
@@ -24,9 +30,7 @@ export function rangeElements(ranges: readonly KeyRange[]): NftElement[] {
 }
 
 export function prefixElements(prefixes: readonly Prefix[]): NftElement[] {
-  return rangeElements(
-    prefixes.map((prefix) => ({ first: addressBytes(prefix.network), last: addressBytes(lastAddress(prefix)) })),
-  );
+  return rangeElements(prefixes.map((prefix) => keyRange(rangeOfPrefix(prefix))));
 }
 
 /** The key plus one; `undefined` after the last key. */

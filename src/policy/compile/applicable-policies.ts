@@ -9,7 +9,7 @@ import type { EvaluatedTier } from "./evaluations.ts";
 import { LabelIndex, type LabelledEntity } from "./label-index.ts";
 import { comparePolicies, isSameButRules, type PolicyRecord } from "./policy-record.ts";
 import type { ProfileRecord } from "./profile-record.ts";
-import { addTo } from "./sets-by-key.ts";
+import { addTo, removeFrom } from "./sets-by-key.ts";
 
 const BUILT_IN_DEFAULT_TIER: TierSpec = { order: 1_000_000, defaultAction: "Deny" };
 
@@ -28,10 +28,6 @@ export class ApplicablePolicies {
 
   get policyCount(): number {
     return this.policies.size;
-  }
-
-  get records(): readonly { readonly title: string; readonly problem?: string | undefined }[] {
-    return [...this.policies.values(), ...Array.from(this.profiles, ([title, { problem }]) => ({ title, problem }))];
   }
 
   policy(key: string): PolicyRecord | undefined {
@@ -130,11 +126,8 @@ export class ApplicablePolicies {
   }
 
   private unselect({ key, selector }: PolicyRecord): void {
-    const others = this.ofSelector.get(selector);
-    others?.delete(key);
-    if (others !== undefined && others.size > 0) return;
-    this.ofSelector.delete(selector);
-    this.selection.unregister(selector);
+    removeFrom(this.ofSelector, selector, key);
+    if (!this.ofSelector.has(selector)) this.selection.unregister(selector);
   }
 }
 

@@ -44,8 +44,8 @@ export class PolicyCompiler {
   private readonly workloads: WorkloadEndpoints;
   private readonly hosts: HostEndpoints;
   private readonly configurations = new Map<string, NodeAgentConfiguration>();
-  /** Resources other than policies that cannot be read, by key. */
-  private readonly unreadable = new Map<string, PolicyProblem>();
+  /** By the key of the resource. */
+  private readonly problemOf = new Map<string, PolicyProblem>();
 
   private readonly services = new ServiceSlices();
   private readonly options: { readonly hasServices: boolean };
@@ -81,10 +81,7 @@ export class PolicyCompiler {
   }
 
   get problems(): readonly PolicyProblem[] {
-    const denying = this.policies.records.flatMap(({ title, problem }) =>
-      problem === undefined ? [] : [{ title, reason: problem }],
-    );
-    return [...denying, ...this.unreadable.values()];
+    return [...this.problemOf.values()];
   }
 
   takeDelta(): TableDelta {
@@ -126,6 +123,7 @@ export class PolicyCompiler {
     if (this.isKeptUnreadable(change)) return;
     const name = nameIn(change.key);
     const record = change.kind === "put" ? profileRecord(change.value, this.options) : undefined;
+    this.note(change.key, record?.problem);
     this.sets.putParent(name, record?.labels);
     this.policies.changeProfile(name, record);
   }
@@ -175,7 +173,9 @@ export class PolicyCompiler {
   }
 
   private changePolicy(change: Change<"networkPolicies"> | Change<"globalNetworkPolicies">): void {
-    this.policies.changePolicy(change.key, recordOf(change, this.options));
+    const record = recordOf(change, this.options);
+    this.note(change.key, record?.problem);
+    this.policies.changePolicy(change.key, record);
     this.evaluations.renderPolicy(change.key);
   }
 
@@ -203,9 +203,12 @@ export class PolicyCompiler {
   }
 
   private noteUnreadable(change: AnyChange): void {
-    if (change.kind === "unreadable")
-      this.unreadable.set(change.key, { title: titleIn(change.key), reason: change.failure.message });
-    else this.unreadable.delete(change.key);
+    this.note(change.key, change.kind === "unreadable" ? change.failure.message : undefined);
+  }
+
+  private note(key: string, reason: string | undefined): void {
+    if (reason === undefined) this.problemOf.delete(key);
+    else this.problemOf.set(key, { title: titleIn(key), reason });
   }
 }
 

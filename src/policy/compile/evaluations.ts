@@ -96,14 +96,18 @@ export class Evaluations {
     }
   }
 
+  /** Returns whether the chain exists. Its rest was retained for it once more, and it holds it already. */
+  private useAgain(name: string, rest?: string): boolean {
+    const held = this.held.get(name);
+    if (held === undefined) return false;
+    held.uses += 1;
+    if (rest !== undefined) this.release(rest);
+    return true;
+  }
+
   private retainEntry(prelude: string, direction: Direction, rest: string): string {
     const name = groupChainName(`entry ${prelude} ${rest}`, direction);
-    const held = this.held.get(name);
-    if (held !== undefined) {
-      held.uses += 1;
-      this.release(rest);
-      return name;
-    }
+    if (this.useAgain(name, rest)) return name;
     this.held.set(name, { uses: 1, chains: [rest], sets: [] });
     const rules = [
       { expressions: [verdict({ kind: "jump", chain: prelude })] },
@@ -116,11 +120,7 @@ export class Evaluations {
   private retainEnding(evaluation: Evaluation): string {
     const { direction, profileRules, otherwise } = evaluation;
     const name = groupChainName(`ending ${otherwise} ${textOfRules(profileRules)}`, direction);
-    const held = this.held.get(name);
-    if (held !== undefined) {
-      held.uses += 1;
-      return name;
-    }
+    if (this.useAgain(name)) return name;
     const sets = referencesOf(profileRules);
     this.held.set(name, { uses: 1, chains: [], sets });
     this.endings.set(name, evaluation);
@@ -146,13 +146,7 @@ export class Evaluations {
   private retainTier(tier: EvaluatedTier, direction: Direction, rest: string): string {
     const chains = tier.policies.map((policy) => policyChainOf(policy, direction, rest));
     const name = groupChainName(`tier ${tier.defaultAction} ${chains.join(" ")} ${rest}`, direction);
-    const held = this.held.get(name);
-    if (held !== undefined) {
-      held.uses += 1;
-      // The rest was retained for this tier, which holds it already.
-      this.release(rest);
-      return name;
-    }
+    if (this.useAgain(name, rest)) return name;
     for (const [index, policy] of tier.policies.entries())
       this.retainPolicy(policy, direction, rest, chains[index] ?? "");
     this.held.set(name, { uses: 1, chains: [...chains, rest], sets: [] });
@@ -168,11 +162,7 @@ export class Evaluations {
   }
 
   private retainPolicy(policy: PolicyRecord, direction: Direction, rest: string, name: string): void {
-    const held = this.held.get(name);
-    if (held !== undefined) {
-      held.uses += 1;
-      return;
-    }
+    if (this.useAgain(name)) return;
     // The tiers that jump to it hold the rest.
     this.held.set(name, { uses: 1, chains: [], sets: [], policy: { key: policy.key, direction, rest } });
     addTo(this.chainsOfPolicy, policy.key, name);

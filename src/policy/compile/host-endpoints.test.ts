@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
+import { globalPolicy } from "../../../test/support/global-policy.ts";
 import { changesBetween, NO_RESOURCES } from "../../../test/support/policy-changes.ts";
 import { identity } from "../../identity.ts";
 import { parseAddress } from "../../ip/address.ts";
-import { globalNetworkPolicy } from "../../model/global-network-policy.ts";
 import { hostEndpoint } from "../../model/host-endpoint.ts";
 import { nodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
 import { profile } from "../../model/profile.ts";
@@ -18,15 +18,6 @@ const NODE = "here";
 
 const host = (name: string, spec: object, labels: Record<string, string> = {}) =>
   hostEndpoint.make({ name, labels }, { node: NODE, ...spec });
-const policy = (name: string, spec: object) =>
-  globalNetworkPolicy.make({ name }, {
-    tier: "default",
-    doNotTrack: false,
-    preDNAT: false,
-    applyOnForward: false,
-    ...spec,
-  } as never);
-
 const ETH0 = host("eth0", { interfaceName: "eth0" }, { host: "eth0" });
 const ALL = host("all", { interfaceName: "*" }, { host: "all" });
 const ALLOW_ALL = profile.make({ name: "allow" }, { ingress: [{ action: "Allow" }], egress: [{ action: "Allow" }] });
@@ -54,7 +45,7 @@ const hookChains = ({ table }: PolicyCompiler) => [...table.chains.keys()].filte
 describe("without a host endpoint of this node", () => {
   test("there is no chain and no map for hosts", () => {
     const other = hostEndpoint.make({ name: "other" }, { node: "there", interfaceName: "*" });
-    const policies = [policy("x", { applyOnForward: true, preDNAT: true, ingress: [{ action: "Deny" }] })];
+    const policies = [globalPolicy("x", { applyOnForward: true, preDNAT: true, ingress: [{ action: "Deny" }] })];
     const compiler = compile({ hostEndpoints: [other], globalNetworkPolicies: policies });
 
     expect(hookChains(compiler)).toEqual([]);
@@ -113,7 +104,7 @@ describe("packets of the host itself", () => {
   });
 
   test("are judged by the policies of the interface's own host endpoint, not by those of all interfaces", () => {
-    const policies = [policy("x", { selector: "host == 'eth0'", ingress: [{ action: "Allow" }] })];
+    const policies = [globalPolicy("x", { selector: "host == 'eth0'", ingress: [{ action: "Allow" }] })];
     const compiler = compile({ hostEndpoints: [ALL, ETH0], globalNetworkPolicies: policies });
 
     expect(pass(compiler, toHost("eth0"))).toBe("accept");
@@ -136,7 +127,7 @@ describe("packets of the host itself", () => {
 
 describe("forwarded packets", () => {
   test("pass without an applyOnForward policy, whatever the profiles say", () => {
-    const policies = [policy("x", { ingress: [{ action: "Deny" }] })];
+    const policies = [globalPolicy("x", { ingress: [{ action: "Deny" }] })];
     const compiler = compile({ hostEndpoints: [ETH0], globalNetworkPolicies: policies });
 
     expect(pass(compiler, forwarded("eth0", "eth1"))).toBe("accept");
@@ -144,7 +135,7 @@ describe("forwarded packets", () => {
   });
 
   test("are denied by default as soon as one applies in the direction, without failsafes", () => {
-    const policies = [policy("x", { applyOnForward: true, types: ["Ingress"], ingress: [] })];
+    const policies = [globalPolicy("x", { applyOnForward: true, types: ["Ingress"], ingress: [] })];
     const compiler = compile({ hostEndpoints: [ETH0], globalNetworkPolicies: policies });
 
     expect(pass(compiler, forwarded("eth0", "eth1"), packet(22))).toBe("drop");
@@ -152,7 +143,9 @@ describe("forwarded packets", () => {
   });
 
   test("pass a named interface without such a policy although all other interfaces have one", () => {
-    const policies = [policy("x", { selector: "host == 'all'", applyOnForward: true, ingress: [{ action: "Deny" }] })];
+    const policies = [
+      globalPolicy("x", { selector: "host == 'all'", applyOnForward: true, ingress: [{ action: "Deny" }] }),
+    ];
     const compiler = compile({ hostEndpoints: [ALL, ETH0], globalNetworkPolicies: policies });
 
     expect(pass(compiler, forwarded("eth0", "eth0"))).toBe("accept");
@@ -163,14 +156,14 @@ describe("forwarded packets", () => {
 
 describe("preDNAT policies", () => {
   const preDNAT = (action: string, ports: readonly number[]) =>
-    policy("pre", {
+    globalPolicy("pre", {
       preDNAT: true,
       applyOnForward: true,
       ingress: [{ action, protocol: "TCP", destination: { ports } }],
     });
 
   test("what they accept is not judged again by the host endpoint; the rest is", () => {
-    const deny = policy("forward", { applyOnForward: true, types: ["Ingress"] });
+    const deny = globalPolicy("forward", { applyOnForward: true, types: ["Ingress"] });
     const globalNetworkPolicies = [preDNAT("Allow", [80]), deny];
     const compiler = compile({ hostEndpoints: [ETH0], globalNetworkPolicies });
 
@@ -194,7 +187,7 @@ describe("preDNAT policies", () => {
       JSON.stringify([...compiler.table.chains.values()], (_, value) =>
         typeof value === "bigint" ? String(value) : value,
       ).includes('"mark"');
-    const other = policy("x", { applyOnForward: true, doNotTrack: true, ingress: [{ action: "Allow" }] });
+    const other = globalPolicy("x", { applyOnForward: true, doNotTrack: true, ingress: [{ action: "Allow" }] });
 
     expect(usesMark(compile({ hostEndpoints: [ETH0], globalNetworkPolicies: [other] }))).toBe(false);
     expect(usesMark(compile({ hostEndpoints: [ETH0], globalNetworkPolicies: [preDNAT("Allow", [80])] }))).toBe(true);
@@ -203,14 +196,14 @@ describe("preDNAT policies", () => {
   test("they do not apply to workloads, and neither do doNotTrack policies", () => {
     const globalNetworkPolicies = [
       preDNAT("Deny", [80]),
-      policy("raw", { doNotTrack: true, applyOnForward: true, ingress: [{ action: "Deny" }] }),
+      globalPolicy("raw", { doNotTrack: true, applyOnForward: true, ingress: [{ action: "Deny" }] }),
     ];
     expect(compile({ globalNetworkPolicies }).table.chains.size).toBe(compile({}).table.chains.size);
   });
 });
 
 describe("doNotTrack policies", () => {
-  const untracked = policy("raw", {
+  const untracked = globalPolicy("raw", {
     doNotTrack: true,
     applyOnForward: true,
     ingress: [{ action: "Allow", protocol: "UDP" }],
@@ -226,8 +219,8 @@ describe("doNotTrack policies", () => {
   });
 
   test("the interface that a packet leaves by judges what another has accepted", () => {
-    const deny = policy("forward", { selector: "host == 'all'", applyOnForward: true, types: ["Egress"] });
-    const raw = policy("raw", { ...untracked.spec, selector: "host == 'eth0'" });
+    const deny = globalPolicy("forward", { selector: "host == 'all'", applyOnForward: true, types: ["Egress"] });
+    const raw = globalPolicy("raw", { ...untracked.spec, selector: "host == 'eth0'" });
     const compiler = compile({ hostEndpoints: [ALL, ETH0], globalNetworkPolicies: [raw, deny] });
 
     expect(pass(compiler, forwarded("eth0", "eth1"), packet(80, 17))).toBe("drop");

@@ -6,18 +6,19 @@
  * element, which stays until both are gone.
  */
 import { type Address, addressBytes, type Family, formatAddress } from "../../ip/address.ts";
+import { mergedRanges } from "../../ip/merged-ranges.ts";
 import { formatPrefix, type Prefix } from "../../ip/prefix.ts";
 import type { DataType } from "../../linux/nftables/data-type.ts";
-import { rangeElements } from "../../linux/nftables/intervals.ts";
+import { keyRange, rangeElements } from "../../linux/nftables/intervals.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import { concatenate, portValue, protocolValue } from "../../linux/nftables/value.ts";
 import type { NamedPortReference, SetReference } from "../effective-rule.ts";
 import type { SelectorText } from "../effective-selector.ts";
-import { mergedRanges } from "../render/merged-ranges.ts";
 import { type AnyReference, referenceText, setName } from "../table/names.ts";
 import type { TableBuilder } from "../table/table-builder.ts";
 import type { Entity } from "./entity.ts";
 import { LabelIndex } from "./label-index.ts";
+import { addTo, removeFrom } from "./sets-by-key.ts";
 
 /** A network behind a service: `ports` is empty if the service has none. */
 export interface ServiceMember {
@@ -120,9 +121,7 @@ export class MemberSets {
     // What the index reports while it registers the selector is for sets that exist already: there are none.
     this.index.register(selector);
     for (const name of this.index.membersOf(selector)) this.contribute(set, this.entityOf(name), 1);
-    const sets = this.bySelector.get(selector);
-    if (sets === undefined) this.bySelector.set(selector, new Set([set]));
-    else sets.add(set);
+    addTo(this.bySelector, selector, set);
   }
 
   release(reference: AnyReference): void {
@@ -139,11 +138,8 @@ export class MemberSets {
     }
     if (reference.kind === "service") return;
     const { selector } = reference;
-    const sets = this.bySelector.get(selector);
-    sets?.delete(set);
-    if (sets?.size !== 0) return;
-    this.bySelector.delete(selector);
-    this.index.unregister(selector);
+    removeFrom(this.bySelector, selector, set);
+    if (!this.bySelector.has(selector)) this.index.unregister(selector);
   }
 
   /** Writes the merged ranges of the sets whose networks changed. */
@@ -221,7 +217,7 @@ export class MemberSets {
     if (existing === undefined) return;
     const prefixes = Array.from(set.prefixes.values(), ({ prefix }) => prefix);
     const wanted = new Map(
-      rangeElements(mergedRanges(prefixes, family)).map((element) => [rangeIdentity(element), element]),
+      rangeElements(mergedRanges(prefixes, family).map(keyRange)).map((element) => [rangeIdentity(element), element]),
     );
     for (const identity of [...existing.elements.keys()]) {
       if (!wanted.has(identity)) this.table.deleteElement(name, identity);

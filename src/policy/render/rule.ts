@@ -6,16 +6,16 @@
  * once for each name of a port. So a rule can become several.
  */
 import type { Family } from "../../ip/address.ts";
+import { mergedRanges } from "../../ip/merged-ranges.ts";
 import type { Prefix } from "../../ip/prefix.ts";
 import type { DataType } from "../../linux/nftables/data-type.ts";
 import type { Expression } from "../../linux/nftables/expression.ts";
-import { type KeyRange, rangeElements } from "../../linux/nftables/intervals.ts";
+import { type KeyRange, keyRange, rangeElements } from "../../linux/nftables/intervals.ts";
 import { loadAddress, loadPort, matchFamily, matchProtocol, type Side, verdict } from "../../linux/nftables/match.ts";
 import { portValue, protocolValue } from "../../linux/nftables/value.ts";
 import type { EffectivePeer, EffectiveRule, IcmpMatch, PortMatch, SetReference } from "../effective-rule.ts";
 import type { DesiredRule } from "../table/desired-table.ts";
 import { setName } from "../table/names.ts";
-import { mergedRanges } from "./merged-ranges.ts";
 
 export interface RuleContext {
   /** Whether the set has a twin with networks now. */
@@ -124,7 +124,7 @@ function addressConditions(
   const lookup = (set: string, isInverted: boolean): Conditions => [load, { kind: "lookup", set, from: 0, isInverted }];
   return [
     peer.nets === undefined ? ALWAYS : networkAlternatives(peer.nets, side, family),
-    [outside({ load, key: ADDRESS_TYPE[family] }, mergedRanges(peer.notNets, family))],
+    [outside({ load, key: ADDRESS_TYPE[family] }, mergedRanges(peer.notNets, family).map(keyRange))],
     ...peer.members.map((reference) => memberAlternatives(reference, side, family, context)),
     ...peer.notMembers.map((reference) => [
       [
@@ -146,7 +146,7 @@ function memberAlternatives(reference: SetReference, side: Side, family: Family,
 
 /** Without a network of this family nothing can match: no alternative. */
 function networkAlternatives(nets: readonly Prefix[], side: Side, family: Family): Alternatives {
-  return within({ load: ADDRESS[family][side], key: ADDRESS_TYPE[family] }, mergedRanges(nets, family));
+  return within({ load: ADDRESS[family][side], key: ADDRESS_TYPE[family] }, mergedRanges(nets, family).map(keyRange));
 }
 
 const ADDRESS_TYPE = { 4: "ipv4_addr", 6: "ipv6_addr" } as const;

@@ -1,7 +1,7 @@
 /** The addresses in a list of prefixes as ranges that neither overlap nor touch: the kernel refuses overlapping ranges. Pure. */
-import type { Family } from "../ip/address.ts";
-import type { Prefix } from "../ip/prefix.ts";
-import { type AddressRange, rangeOfPrefix } from "../ip/range.ts";
+import type { Family } from "./address.ts";
+import type { Prefix } from "./prefix.ts";
+import { type AddressRange, rangeOfPrefix } from "./range.ts";
 
 /** Those of the family, in order. */
 export function mergedRanges(prefixes: readonly Prefix[], family: Family): readonly AddressRange[] {
