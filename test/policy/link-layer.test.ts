@@ -13,13 +13,16 @@ const test = testNeeding(...needs);
 const PORT = 80;
 const LARGE_PORT = 90;
 const FAR = ["198.51.101.2", "2001:db8:2::2"] as const;
+const FAR_BLOCKS = FAR.map((address) => ipBlock(`${address}/${address.includes(":") ? 128 : 32}`));
 /** The smallest that IPv6 allows. */
 const NARROW_MTU = 1280;
+const TOO_LARGE = "x".repeat(NARROW_MTU + 100);
 
 describe("default deny of both directions", () => {
   let policies: PolicySite;
   let isolated: PodEnd;
   let server: PodEnd;
+  let client: PodEnd;
   let far: End;
   let listeners: readonly Disposable[];
   beforeAll(async () => {
@@ -28,15 +31,17 @@ describe("default deny of both directions", () => {
     await policies.labelNamespace("x", {});
     isolated = await policies.addPod("x/isolated");
     server = await policies.addPod("x/server", { app: "server" });
+    client = await policies.addPod("x/client", { app: "client" });
     far = await connectFar(policies);
     listeners = [...(await serve(isolated, [PORT])), await serveLarge(server)];
     await policies.setPolicies([
       ingress("x", ALL),
       egress("x", ALL),
       ingress("x", labels("app", "server"), {
-        from: FAR.map((address) => ipBlock(`${address}/${address.includes(":") ? 128 : 32}`)),
+        from: FAR_BLOCKS,
         ports: ports("UDP", LARGE_PORT),
       }),
+      egress("x", labels("app", "client"), { to: FAR_BLOCKS, ports: ports("UDP", LARGE_PORT) }),
     ]);
     await policies.untilApplied();
   });
@@ -74,8 +79,17 @@ describe("default deny of both directions", () => {
     for (const address of server.addresses) {
       const target = FAR[address.includes(":") ? 1 : 0];
       await pollUntil(async () => {
-        await askLarge(far, address);
+        await ask(far, address, "?");
         return (await inPod(server, "route", "get", target)).includes(`mtu ${NARROW_MTU}`);
+      }, `the pod to learn the MTU of the path to ${target}`);
+    }
+  });
+
+  test("a path MTU error of a router reaches the pod whose request was too large", async () => {
+    for (const target of FAR) {
+      await pollUntil(async () => {
+        await ask(client, target, TOO_LARGE);
+        return (await inPod(client, "route", "get", target)).includes(`mtu ${NARROW_MTU}`);
       }, `the pod to learn the MTU of the path to ${target}`);
     }
   });
@@ -112,7 +126,7 @@ async function serveLarge({ netns }: End): Promise<Disposable> {
       socket: {
         data: (own, _data, port, address) => {
           try {
-            own.send("x".repeat(NARROW_MTU + 100), port, address);
+            own.send(TOO_LARGE, port, address);
           } catch {
             // The error that the test waits for.
           }
@@ -124,11 +138,15 @@ async function serveLarge({ netns }: End): Promise<Disposable> {
   return { [Symbol.dispose]: () => socket.close() };
 }
 
-async function askLarge({ netns }: End, address: string): Promise<void> {
+async function ask({ netns }: End, address: string, content: string): Promise<void> {
   const socket = await insideNetns(netns, () =>
     Bun.udpSocket({ hostname: address.includes(":") ? "::" : "0.0.0.0", socket: { error: () => {} } }),
   );
-  socket.send("?", LARGE_PORT, address);
+  try {
+    socket.send(content, LARGE_PORT, address);
+  } catch {
+    // The error that the test waits for.
+  }
   await Bun.sleep(100);
   socket.close();
 }

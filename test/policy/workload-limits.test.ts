@@ -1,7 +1,9 @@
 /** What a pod cannot do while the host enforces policy, even if policy allows everything, and what always works. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { formatAddress } from "../../src/ip/address.ts";
 import { NODE_AGENT_CONFIGURATION } from "../../src/model/kinds.ts";
 import { type NodeAgentConfigurationSpec, nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
+import { gatewayOf } from "../../src/plugin/wiring-plan.ts";
 import { hostProblem } from "../support/host.ts";
 import { hearUdp, openUdpClient } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
@@ -35,6 +37,7 @@ describe("a pod, while the host enforces policy,", () => {
   let sender: PodEnd;
   let receiver: PodEnd;
   let host: End;
+  let outside: End;
   let listeners: readonly Disposable[];
   beforeAll(async () => {
     if (needs.some((need) => need !== undefined)) return;
@@ -42,9 +45,7 @@ describe("a pod, while the host enforces policy,", () => {
     await policies.labelNamespace("x", {});
     sender = await policies.addPod("x/sender");
     receiver = await policies.addPod("x/receiver");
-    const found = policies.ends.get("host");
-    if (found === undefined) throw new Error("no host");
-    host = found;
+    [host, outside] = [endNamed("host"), endNamed("outside")];
     listeners = [...(await serve(receiver, [PORT, VXLAN_PORT])), ...(await serve(host, [HOST_PORT]))];
   });
   afterAll(async () => {
@@ -52,6 +53,11 @@ describe("a pod, while the host enforces policy,", () => {
     await policies?.[Symbol.asyncDispose]();
   });
 
+  const endNamed = (name: string): End => {
+    const end = policies.ends.get(name);
+    if (end === undefined) throw new Error(`no ${name}`);
+    return end;
+  };
   const apply = async (...list: Parameters<PolicySite["setPolicies"]>[0]) => {
     await policies.setPolicies(list);
     await policies.untilApplied();
@@ -97,7 +103,35 @@ describe("a pod, while the host enforces policy,", () => {
     expect(await rawArrives({ ...wrapped, protocol: IPIP, patience: 500 })).toBe(false);
   });
 
-  test("gets its link-local address and reaches its gateway by it, also under default deny", async () => {
+  test("cannot wrap packets in a connection that the other side has opened", async () => {
+    await apply(OPEN);
+    using servers = new DisposableStack();
+    for (const server of await serve(sender, [PORT])) servers.use(server);
+    await Promise.all(
+      ([0, 1] as const).map(async (index) => {
+        const [pod, other] = [sender.addresses[index], outside.addresses[index]];
+        const reply = async (fromPort: number) => {
+          using client = await openUdpClient(outside.netns, other, 300, fromPort);
+          return await client.ask(pod, PORT);
+        };
+        expect(await reply(VXLAN_PORT + 1)).toStartWith(`${sender.name} `);
+        expect(await reply(VXLAN_PORT)).toBe("silence");
+        for (const [protocol, isAllowed] of [
+          [OTHER_PROTOCOL, true],
+          [IPIP, false],
+        ] as const) {
+          const [there, back] = [
+            { from: outside.netns, to: sender.netns, target: pod, protocol },
+            { from: sender.netns, to: outside.netns, target: other, protocol },
+          ];
+          expect(await rawArrives({ ...there, patience: 3_000 })).toBe(true);
+          expect(await rawArrives({ ...back, patience: isAllowed ? 3_000 : 300 })).toBe(isAllowed);
+        }
+      }),
+    );
+  });
+
+  test("gets its link-local address under default deny, and sends from it to its gateway what policy allows", async () => {
     await apply(CLOSED);
     const fresh = await policies.addPod("x/fresh");
     await policies.untilApplied();
@@ -111,6 +145,12 @@ describe("a pod, while the host enforces policy,", () => {
     expect(await tcp(host, fresh, PORT + 1, "deny")).toEqual([...DENIED]);
     const neighbours = await policies.site.inside(fresh.pod, ["ip", "neigh", "show", "dev", "eth0"]);
     expect(neighbours).toMatch(/fe80:\S+ lladdr/);
+    const gateway = formatAddress(gatewayOf(6));
+    const ping = ["nsenter", `--net=${fresh.pod.netns}`, "ping", "-c", "1", "-W", "0.3", `${gateway}%eth0`];
+    const pings = async () => (await policies.site.host.run(ping)).code === 0;
+    expect(await pings()).toBe(false);
+    await apply(OPEN);
+    await pollUntil(pings, "a reply to the link-local address");
   });
 
   test("reaches its host as defaultEndpointToHostAction says, after its own policy; the host always reaches it", async () => {
@@ -126,6 +166,10 @@ describe("a pod, while the host enforces policy,", () => {
     // Replies to the host pass.
     expect(await tcp(host, receiver, PORT, "allow")).toEqual([...ALLOWED]);
     expect(await tcp(sender, receiver, PORT, "allow")).toEqual([...ALLOWED]);
+    await configure({ defaultEndpointToHostAction: "Return" });
+    expect(await tcp(sender, host, HOST_PORT, "allow")).toEqual([...ALLOWED]);
+    await configure({ defaultEndpointToHostAction: "Drop" });
+    expect(await tcp(sender, host, HOST_PORT, "deny")).toEqual([...DENIED]);
     await configure({ defaultEndpointToHostAction: "Accept" });
     expect(await tcp(sender, host, HOST_PORT, "allow")).toEqual([...ALLOWED]);
     await apply(CLOSED);
@@ -133,13 +177,18 @@ describe("a pod, while the host enforces policy,", () => {
     expect(await tcp(host, receiver, PORT, "allow")).toEqual([...ALLOWED]);
   });
 
-  test("is silent on an interface that the agent does not know", async () => {
+  test("neither sends nor receives on an interface that the agent does not know", async () => {
     await apply(OPEN);
     await policies.agent.signal("STOP");
     const late = await policies.addPod("x/late");
+    using servers = new DisposableStack();
+    for (const server of await serve(late, [PORT])) servers.use(server);
     expect(await tcp(late, receiver, PORT, "deny")).toEqual([...DENIED]);
+    expect(await tcp(late, host, HOST_PORT, "deny")).toEqual([...DENIED]);
+    expect(await tcp(outside, late, PORT, "deny")).toEqual([...DENIED]);
     await policies.agent.signal("CONT");
     await policies.untilApplied();
     expect(await tcp(late, receiver, PORT, "allow")).toEqual([...ALLOWED]);
+    expect(await tcp(outside, late, PORT, "allow")).toEqual([...ALLOWED]);
   });
 });

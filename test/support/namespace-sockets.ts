@@ -126,10 +126,15 @@ export async function openUdpClient(
   netns: string,
   hostname = "0.0.0.0",
   milliseconds = PATIENCE_MILLISECONDS,
+  ownPort = 0,
 ): Promise<UdpClient> {
   let heard = Promise.withResolvers<Reply>();
   const socket = await insideNetns(netns, () =>
-    Bun.udpSocket({ hostname, socket: { data: (_socket, data) => heard.resolve(data.toString()), error: () => {} } }),
+    Bun.udpSocket({
+      hostname,
+      port: ownPort,
+      socket: { data: (_socket, data) => heard.resolve(data.toString()), error: () => {} },
+    }),
   );
   return {
     async ask(target, port) {

@@ -55,8 +55,8 @@ export function workloadBaseChains({ defaultEndpointToHostAction }: BaseSettings
       { expressions: [verdict({ kind: "goto", chain: "from_workload" })] },
     ]),
     chain("from_workload", [
-      knownConnections(),
       ...noTunnels(),
+      knownConnections(),
       byInterface("iifname", FROM_WORKLOADS),
       drop("unknown workload interface, egress"),
     ]),
@@ -72,7 +72,10 @@ function jump(target: string) {
   return verdict({ kind: "jump", chain: target });
 }
 
-/** Otherwise a workload could wrap its packets, and no policy would see them. */
+/**
+ * Otherwise a workload could wrap its packets, and no policy would see them. Before known connections: a workload may
+ * also reply to what another host sends from the port of VXLAN.
+ */
 function noTunnels(): readonly DesiredRule[] {
   const vxlan = [...matchProtocol(PROTOCOL.udp), ...matchPorts("destination", VXLAN_PORT)];
   return [drop("VXLAN of a workload", vxlan), drop("IPIP of a workload", matchProtocol(PROTOCOL.ipip))];
