@@ -3,6 +3,7 @@ import { followFloating } from "../agent/floating/follow-floating.ts";
 import { countBatches } from "../agent/policy/counted-kernel.ts";
 import { millisecondsOf } from "../agent/policy/duration.ts";
 import type { PolicyFacts } from "../agent/policy/facts.ts";
+import { HostInterfaces } from "../agent/policy/host-interfaces.ts";
 import { openKernelTable } from "../agent/policy/kernel-table.ts";
 import { linksUp } from "../agent/policy/links-up.ts";
 import { applyUpdates, guardTable } from "../agent/policy/policy-loop.ts";
@@ -49,7 +50,12 @@ export async function enforcePolicy(network: PolicyNetwork, { signal, wait, log 
     netfilter.withSocket((socket) => void applyFloating(socket, addresses));
   const compiler = new PolicyCompiler({ node, hasServices: store.hasServices });
   const isWanted = () => network.isPolicyRequired || compiler.policyCount + compiler.hostEndpointCount > 0;
-  const keeper = new TableKeeper({ compiler, kernel, isWanted, report: warn });
+  const interfaces = new HostInterfaces((now) => keeper.updateInterfaces(now));
+  const compiled = () => {
+    const found = interfaces.follow(compiler.dependsOnAddresses);
+    if (found !== undefined) compiler.setHostInterfaces(found);
+  };
+  const keeper = new TableKeeper({ compiler, kernel, isWanted, report: warn, compiled });
   const links = openNetlinkSocket("route");
   const upOf = (names: readonly string[]) => linksUp(links, names);
   const status = new StatusFiles({
@@ -98,6 +104,7 @@ export async function enforcePolicy(network: PolicyNetwork, { signal, wait, log 
     followFloating(replica.updates(), { node, write, report: warn, wait, signal: stop }),
     applyUpdates(replica.updates(), { keeper, wait, signal: stop, applied }),
     guardTable({ keeper, wait, signal: stop, elapsed, refreshMilliseconds, checked }),
+    interfaces.run(stop),
     status.run(stop),
     serveFacts({ facts, settings: () => settings, wait, signal: stop, report: onceEach(warn).report }),
   ];

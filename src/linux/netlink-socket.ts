@@ -21,13 +21,12 @@ const PROTOCOL = { route: 0, netfilter: 12 } as const;
 
 export type NetlinkProtocol = keyof typeof PROTOCOL;
 
-const AF_NETLINK = 16;
+export const AF_NETLINK = 16;
 const SOCK_RAW_CLOEXEC = 3 | 0x80000;
-const SOL_SOCKET = 1;
+export const SOL_SOCKET = 1;
 const SO_SNDBUFFORCE = 32;
-const SO_RCVBUFFORCE = 33;
-const SOL_NETLINK = 270;
-const NETLINK_ADD_MEMBERSHIP = 1;
+export const SO_RCVBUFFORCE = 33;
+export const SOL_NETLINK = 270;
 const NETLINK_CAP_ACK = 10;
 const NETLINK_EXT_ACK = 11;
 const MSG_TRUNC = 0x20;
@@ -66,38 +65,6 @@ export function openNetlinkSocket(protocol: NetlinkProtocol): NetlinkSocket {
 
 export function closeNetlinkSocket(socket: NetlinkSocket): void {
   closeFile(socket.fd);
-}
-
-/** The address of the socket, which messages about its changes carry. The kernel assigns it with the first message. */
-export function portOf(socket: NetlinkSocket): number {
-  const address = new Uint32Array(3);
-  if (libc.getsockname(socket.fd, address, Uint32Array.of(address.byteLength)) === 0) return address[1] ?? 0;
-  throw new KernelError("read the address of a netlink socket", libc.lastErrno());
-}
-
-/** From now on the socket gets the messages that the kernel sends to this group, as many as fit into the buffer. */
-export function joinGroup(socket: NetlinkSocket, group: number, bufferBytes: number): void {
-  setOption(socket, SOL_SOCKET, SO_RCVBUFFORCE, Int32Array.of(bufferBytes));
-  // A socket without an address would get nothing.
-  const address = Uint32Array.of(AF_NETLINK, 0, 0);
-  if (libc.bind(socket.fd, address, address.byteLength) !== 0)
-    throw new KernelError(`bind a netlink socket (${socket.protocol})`, libc.lastErrno());
-  setOption(socket, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, Int32Array.of(group));
-}
-
-/** Reads what has arrived for a socket that joined a group. Returns `lost` if messages did not fit into its buffer. */
-export function drain(socket: NetlinkSocket, onMessage: OnMessage): "complete" | "lost" {
-  let outcome: "complete" | "lost" = "complete";
-  for (;;) {
-    try {
-      const messages = receive(socket);
-      while (messages.next()) onMessage(messages);
-    } catch (error) {
-      if (isKernelError(error, "EAGAIN")) return outcome;
-      if (!isKernelError(error, "ENOBUFS")) throw error;
-      outcome = "lost";
-    }
-  }
 }
 
 /** Called with each message of a reply; must copy what it keeps. */
@@ -287,7 +254,7 @@ function sendBytes(socket: NetlinkSocket, bytes: Uint8Array<ArrayBuffer>, action
 let receiveBuffer: Uint8Array<ArrayBuffer> | undefined;
 
 /** The next datagram. Valid until the next call, on any socket. */
-function receive(socket: NetlinkSocket): MessageCursor {
+export function receive(socket: NetlinkSocket): MessageCursor {
   receiveBuffer ??= new Uint8Array(RECEIVE_BUFFER);
   for (;;) {
     const length = libc.recv(socket.fd, receiveBuffer, RECEIVE_BUFFER, MSG_TRUNC | MSG_DONTWAIT);
@@ -303,7 +270,7 @@ function refusal({ action, whenNone }: NetlinkRequest, { errno, text }: Acknowle
   return new KernelError(action, errno, text);
 }
 
-function setOption(socket: NetlinkSocket, level: number, name: number, value: Int32Array): void {
+export function setOption(socket: NetlinkSocket, level: number, name: number, value: Int32Array): void {
   if (libc.setsockopt(socket.fd, level, name, value, value.byteLength) === 0) return;
   throw new KernelError(`set option ${name} of a netlink socket`, libc.lastErrno());
 }

@@ -4,11 +4,10 @@
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { readPolicy } from "../../src/admin/policy/read-resources.ts";
-import { parseAddress } from "../../src/ip/address.ts";
-import { protocolNumber } from "../../src/model/protocols.ts";
 import { explain } from "../../src/policy/judge/explain.ts";
 import { hostProblem } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
+import { firstPacket, readRows, unreadable } from "./packet-rows.ts";
 import { SCENARIOS, type Scenario } from "./packet-table.ts";
 import { type End, type Labels, openPolicySite, type PolicySite, type Ports } from "./policy-site.ts";
 import { type Outcome, outcomeOf, type Probe, serve } from "./probes.ts";
@@ -46,7 +45,7 @@ describe("the packet table", () => {
   for (const scenario of SCENARIOS) {
     test(scenario.title, async () => {
       await prepare(scenario);
-      const rows = probesOf(scenario);
+      const rows = readRows(scenario.rows, endOf);
       const judged = await judgeOf();
       const seen = await Promise.all(
         rows.map(async ({ probe, expected, text }) => {
@@ -65,36 +64,6 @@ describe("the packet table", () => {
     await policies.untilApplied();
   }
 
-  interface Row {
-    readonly text: string;
-    readonly probe: Probe;
-    readonly expected: Outcome;
-  }
-
-  function probesOf({ rows }: Scenario): readonly Row[] {
-    const lines = rows.split("\n").map((line) => line.trim());
-    return lines.filter((line) => line !== "").flatMap(probesIn);
-  }
-
-  function probesIn(line: string): readonly Row[] {
-    const [, from = "", to = "", protocol = "", ports = "0", version, expected = ""] =
-      /^(\S+) -> (\S+) (tcp|udp|sctp|icmp)(?: ([\d,]+))?(?: v([46]))? (allow|deny)$/.exec(line) ?? unreadable(line);
-    const families = version === undefined ? ([4, 6] as const) : [version === "4" ? (4 as const) : (6 as const)];
-    return ports.split(",").flatMap((port) =>
-      families.map((family) => ({
-        text: `${from} -> ${to} ${protocol} ${port} v${family}`,
-        probe: {
-          from: endOf(from),
-          to: endOf(to),
-          protocol: protocol as Probe["protocol"],
-          port: Number(port),
-          family,
-        },
-        expected: expected as Outcome,
-      })),
-    );
-  }
-
   function endOf(name: string): End {
     return policies.ends.get(name) ?? unreadable(name);
   }
@@ -105,15 +74,9 @@ describe("the packet table", () => {
     const endpointOf = (end: End) =>
       resources.endpoints.find(({ metadata, spec }) => `${metadata.namespace}/${spec.pod}` === end.name);
     const nodeOf = (end: End) => (end.name === "host" ? "node-1" : undefined);
-    return ({ from, to, protocol, port, family }) => {
-      const address = (end: End) => parseAddress(end.addresses[family === 4 ? 0 : 1]) ?? unreadable(end.name);
-      const isIcmp = protocol === "icmp";
-      const packet = {
-        source: address(from),
-        destination: address(to),
-        protocol: isIcmp ? (family === 4 ? 1 : 58) : (protocolNumber(protocol) ?? 0),
-        ...(isIcmp ? { icmp: { type: family === 4 ? 8 : 128, code: 0 } } : { destinationPort: port }),
-      };
+    return (probe) => {
+      const { from, to } = probe;
+      const packet = firstPacket(probe);
       return explain(
         {
           packet,
@@ -128,7 +91,3 @@ describe("the packet table", () => {
     };
   }
 });
-
-function unreadable(text: string): never {
-  throw new Error(`Not in the table's notation: ${text}`);
-}

@@ -118,7 +118,7 @@ export async function askTcpWithin(
 }
 
 export interface UdpClient extends Disposable {
-  /** The next reply, or `silence`. Every request is sent from the same port. */
+  /** The next reply, `silence`, or `not permitted`. Every request is sent from the same port. */
   ask(hostname: string, port: number): Promise<Reply>;
 }
 
@@ -140,7 +140,12 @@ export async function openUdpClient(
     async ask(target, port) {
       heard = Promise.withResolvers<Reply>();
       const silence = setTimeout(() => heard.resolve("silence"), milliseconds);
-      socket.send("?", port, target);
+      try {
+        socket.send("?", port, target);
+      } catch {
+        // A rule on the way out drops it.
+        heard.resolve("not permitted");
+      }
       const reply = await heard.promise;
       clearTimeout(silence);
       return reply;

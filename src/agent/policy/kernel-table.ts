@@ -1,6 +1,7 @@
 /** The policy table in the kernel: replaced as a whole, or changed by what differs. Each in one batch, all or nothing. */
 import { POLICY_TABLE } from "../../firewall/policy-table.ts";
-import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket, portOf } from "../../linux/netlink-socket.ts";
+import { portOf } from "../../linux/netlink-group.ts";
+import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
 import { commit, type Refusal, readGeneration, tryCommit } from "../../linux/nftables/commit.ts";
 import { type Noticed, TableMonitor } from "../../linux/nftables/monitor.ts";
 import type { DesiredTable, TableDelta } from "../../policy/table/desired-table.ts";

@@ -14,6 +14,7 @@ interface Imitation {
   readonly noticed?: Noticed;
   readonly difference?: string;
   readonly isAdopted?: boolean;
+  readonly isHooked?: boolean;
 }
 
 function keeperOf({
@@ -22,6 +23,7 @@ function keeperOf({
   noticed,
   difference,
   isAdopted = false,
+  isHooked = false,
 }: Imitation = {}) {
   const calls: string[] = [];
   const reports: string[] = [];
@@ -44,7 +46,9 @@ function keeperOf({
     close: () => {},
   };
   const compiler = new PolicyCompiler({ node: "node-1" });
-  const keeper = new TableKeeper({ compiler, kernel, isWanted, report: (message) => void reports.push(message) });
+  const report = (message: string) => void reports.push(message);
+  const compiled = () => void calls.push("compiled");
+  const keeper = new TableKeeper({ compiler, kernel, isWanted, report, ...(isHooked ? { compiled } : {}) });
   return { keeper, calls, reports };
 }
 
@@ -54,6 +58,14 @@ describe("TableKeeper", () => {
     for (let count = 0; count < 3; count++) keeper.update(NOTHING);
 
     expect(calls).toEqual(["adopt", "replace", "change", "change"]);
+  });
+
+  test("adds what the resources depend on before the kernel gets them, also the first time", () => {
+    const { keeper, calls } = keeperOf({ isHooked: true });
+    keeper.update(NOTHING);
+    keeper.updateInterfaces([]);
+
+    expect(calls).toEqual(["compiled", "adopt", "replace", "change"]);
   });
 
   test("takes over the table of a former agent if it can", () => {

@@ -7,6 +7,7 @@
  * too, the former rules stay, and the caller gets the error.
  */
 import type { PolicyCompiler } from "../../policy/compile/compiler.ts";
+import type { HostInterface } from "../../policy/host-interface.ts";
 import type { PolicyChanges } from "../../policy/inputs.ts";
 import type { TableDelta } from "../../policy/table/desired-table.ts";
 import type { KernelTable } from "./kernel-table.ts";
@@ -17,6 +18,8 @@ export interface TableMeans {
   /** Whether there must be a table. Without it all packets pass. */
   readonly isWanted: () => boolean;
   readonly report: (message: string) => void;
+  /** Called when changed resources are compiled, before the kernel gets them: adds what else they depend on. */
+  readonly compiled?: () => void;
 }
 
 export class TableKeeper {
@@ -27,16 +30,15 @@ export class TableKeeper {
 
   /** The first call has everything. Returns after the kernel has acknowledged the change. */
   update(changes: PolicyChanges): void {
-    const { compiler, kernel, isWanted } = this.means;
-    compiler.update(changes);
-    const delta = compiler.takeDelta();
-    if (isWanted()) {
-      const isDone = this.state === "present" ? this.change(delta) : this.state === "unknown" && this.adopt();
-      if (!isDone) this.replace();
-    } else if (this.state !== "absent") {
-      kernel.remove();
-      this.state = "absent";
-    }
+    this.means.compiler.update(changes);
+    this.means.compiled?.();
+    this.write();
+  }
+
+  /** Interfaces of the host, or their addresses, have changed. */
+  updateInterfaces(interfaces: readonly HostInterface[]): void {
+    this.means.compiler.setHostInterfaces(interfaces);
+    this.write();
   }
 
   /** Undoes what other programs changed in the table. */
@@ -52,6 +54,18 @@ export class TableKeeper {
     if (this.state !== "present") return;
     const difference = this.means.kernel.difference(this.means.compiler.table);
     if (difference !== undefined) this.repair(difference);
+  }
+
+  private write(): void {
+    const { compiler, kernel, isWanted } = this.means;
+    const delta = compiler.takeDelta();
+    if (isWanted()) {
+      const isDone = this.state === "present" ? this.change(delta) : this.state === "unknown" && this.adopt();
+      if (!isDone) this.replace();
+    } else if (this.state !== "absent") {
+      kernel.remove();
+      this.state = "absent";
+    }
   }
 
   private repair(reason: string): void {

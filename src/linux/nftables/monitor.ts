@@ -3,7 +3,8 @@
  * ruleset. Nothing waits for them: `read()` looks at what has arrived since the last call.
  */
 import type { MessageCursor } from "../netlink/message-reader.ts";
-import { closeNetlinkSocket, drain, joinGroup, type NetlinkSocket, openNetlinkSocket } from "../netlink-socket.ts";
+import { drain, joinGroups } from "../netlink-group.ts";
+import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../netlink-socket.ts";
 import type { TableReference } from "./ruleset.ts";
 import * as wire from "./wire.ts";
 
@@ -29,7 +30,7 @@ export class TableMonitor {
     private readonly ownPort: number,
   ) {
     this.socket = openNetlinkSocket("netfilter");
-    joinGroup(this.socket, GROUP, BUFFER_BYTES);
+    joinGroups(this.socket, [GROUP], BUFFER_BYTES);
   }
 
   /** What has arrived since the last call. */

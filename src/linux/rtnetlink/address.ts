@@ -8,7 +8,7 @@ import { FLAG } from "../netlink/wire.ts";
 import { dump, type NetlinkSocket } from "../netlink-socket.ts";
 import { familyNumber } from "./family.ts";
 
-const RTM = { newAddress: 20, deleteAddress: 21, getAddress: 22 } as const;
+export const RTM = { newAddress: 20, deleteAddress: 21, getAddress: 22 } as const;
 const ATTRIBUTE = { address: 1, local: 2, flags: 8 } as const;
 const HEADER_LENGTH = 8;
 const ADDRESS_FLAG = { noDuplicateDetection: 0x02, tentative: 0x40 } as const;

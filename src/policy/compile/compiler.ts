@@ -80,6 +80,11 @@ export class PolicyCompiler {
     return this.hosts.local.size;
   }
 
+  /** Whether `setHostInterfaces` matters: a host endpoint of this node does not name its interface. */
+  get dependsOnAddresses(): boolean {
+    return this.hosts.local.values().some(({ spec }) => spec.interfaceName === undefined);
+  }
+
   get problems(): readonly PolicyProblem[] {
     return [...this.problemOf.values()];
   }

@@ -72,7 +72,8 @@ interface Judging {
 }
 
 /** doNotTrack, then preDNAT policies. What one of them accepts, no later policy of the endpoint judges. */
-function beforeRouting(judging: Judging, endpoint: HostEndpoint, direction: Direction): HostJudgement | undefined {
+function beforeRouting(after: Judging, endpoint: HostEndpoint, direction: Direction): HostJudgement | undefined {
+  const judging = { ...after, packet: after.packet.beforeNat ?? after.packet };
   const { packet, resources } = judging;
   if (isNeighbourDiscovery(packet)) return undefined;
   for (const option of ["doNotTrack", "preDNAT"] as const) {

@@ -11,4 +11,6 @@ export interface Packet {
   readonly destinationPort?: number;
   /** Of ICMP and ICMPv6. */
   readonly icmp?: { readonly type: number; readonly code: number };
+  /** The packet before its destination was rewritten, for example by a host port. Absent: it is not rewritten. */
+  readonly beforeNat?: Packet;
 }
