@@ -28,12 +28,19 @@ export interface CallServerOptions extends Joining {
   readonly parent?: number | undefined;
 }
 
+/**
+ * The allocator does not return free memory to the kernel: this saves a quarter of a millisecond per call, and takes
+ * some 5 MB. The other process of the agent does return it: loading the policies of a cluster frees tens of megabytes.
+ */
+const KEEP_FREE_MEMORY = { MIMALLOC_PURGE_DELAY: "-1" } as const;
+
 export function callServerPart({ hostNamespaces }: Joining): AgentPart {
   return {
     name: "the call server",
     async run(signal) {
       const child = Bun.spawn([OWN_PROGRAM, ...argumentsOf({ parent: process.pid, hostNamespaces })], {
         argv0: identity.nodeAgent,
+        env: { ...process.env, ...KEEP_FREE_MEMORY },
         stdio: ["ignore", "inherit", "inherit"],
       });
       const stop = () => child.kill("SIGTERM");

@@ -1,6 +1,6 @@
 /** How the node agent starts, and when it refuses to. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
-import { statSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { identity } from "../../src/identity.ts";
 import { VERSION } from "../../src/version.ts";
@@ -30,6 +30,16 @@ describe("the node agent", () => {
   test("prints its version", async () => {
     const printed = await site.host.must([builtProgram(identity.nodeAgent), "-v"]);
     expect(printed).toBe(`${identity.nodeAgent} ${VERSION}\n`);
+  });
+
+  test("keeps free memory only in the call server", async () => {
+    const agent = await startAgent(site.host);
+    const keepsMemory = ({ pid }: { readonly pid: number }) =>
+      readFileSync(site.host.view(`/proc/${pid}/environ`), "utf8").includes("MIMALLOC_PURGE_DELAY=-1");
+
+    expect([keepsMemory(agent), keepsMemory(agent.server)]).toEqual([false, true]);
+    await agent.signal("KILL");
+    await agent.ended;
   });
 
   test("refuses to start if another agent runs, which continues serving", async () => {
