@@ -91,6 +91,12 @@ export interface Context {
   /** The names in a directory, sorted; `undefined` if the path is not a directory. */
   listFolder(path: string): Promise<readonly string[] | undefined>;
   hostName(): Promise<string>;
+  /** The release of this tool. */
+  readonly version: string;
+  /** Replaces a file of this host, atomically; returns whether its content was another. */
+  replaceFile(path: string, text: string): Promise<boolean>;
+  /** The smallest MTU of the links to other hosts; `undefined` if there is none. */
+  uplinkMtu(): Promise<number | undefined>;
   hostAddresses(): Promise<readonly HostAddress[]>;
   hostLinks(): Promise<HostLinks>;
   /** Identity of the machine that the tool runs on; an ID is generated if it has none. */

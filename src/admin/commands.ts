@@ -26,7 +26,7 @@ import { getCommand } from "./resources/get.ts";
 import { labelCommand } from "./resources/label.ts";
 import { patchCommand } from "./resources/patch.ts";
 import { applyCommand, createCommand, replaceCommand } from "./resources/write-commands.ts";
-import { versionCommand } from "./version-command.ts";
+import { versionCommand } from "./version/version.ts";
 
 export const COMMANDS: CommandGroup = {
   kind: "group",

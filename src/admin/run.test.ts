@@ -34,10 +34,13 @@ describe("runAdmin()", () => {
     },
   );
 
-  test.each([["version"], ["--version"], ["-v"]])("%s prints the version", async (word) => {
-    expect((await runInside([word])).stdout).toContain(VERSION);
-    expect(JSON.parse((await runInside([word, "-o", "json"])).stdout)).toEqual({ clientVersion: VERSION });
-  });
+  test.each([[["version", "--client"]], [["--version"]], [["-v"]]])(
+    "%j prints the version of the tool",
+    async (words) => {
+      expect((await runInside(words)).stdout).toBe(`${identity.adminTool} ${VERSION}\n`);
+      expect(JSON.parse((await runInside([...words, "-o", "json"])).stdout)).toEqual({ clientVersion: VERSION });
+    },
+  );
 
   test.each([
     [[], "Commands:"],

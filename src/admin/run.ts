@@ -75,7 +75,9 @@ async function runIn(
 ): Promise<ExitCode> {
   const { leading, rest: own } = splitLeadingOptions(args, COMMAND_LIKE);
   const [first, ...after] = own;
-  const rest = [...leading, ...after];
+  const isVersionWord = group === COMMANDS && first !== undefined && VERSION_WORDS.has(first);
+  // As an option it is the version of the tool, and nothing else.
+  const rest = [...leading, ...after, ...(isVersionWord ? ["--client"] : [])];
   if (first !== undefined && HELP_WORDS.has(first)) {
     const asked = after.filter((word) => !HELP_WORDS.has(word));
     context.stdout(helpText(descend(group, asked), [...words, ...asked], pageOf(context, paint(context))));
@@ -85,7 +87,7 @@ async function runIn(
     context.stderr(helpText(group, words, pageOf(context, paintStderr(context))));
     return EXIT_USAGE;
   }
-  const chosen = memberNamed(group, group === COMMANDS && VERSION_WORDS.has(first) ? "version" : first);
+  const chosen = memberNamed(group, isVersionWord ? "version" : first);
   const path = [...words, chosen.name];
   return chosen.kind === "group" ? runIn(chosen, path, rest, context) : runCommand(chosen, path, rest, context);
 }

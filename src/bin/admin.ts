@@ -5,6 +5,7 @@ import { Interruption, STOP_EXIT_CODES, STOP_SIGNALS } from "../admin/interrupti
 import { runAdmin } from "../admin/run.ts";
 import { openDatastore } from "../datastore/open.ts";
 import { identity } from "../identity.ts";
+import { VERSION } from "../version.ts";
 import { wasClosedAtStart } from "./descriptors.ts";
 import { editText } from "./edit-text.ts";
 import { hostName } from "./host-name.ts";
@@ -44,6 +45,9 @@ export async function run(args: readonly string[]): Promise<number> {
     readStdin: () => Bun.stdin.text(),
     listFolder,
     hostName,
+    version: VERSION,
+    replaceFile: async (path, text) => (await import("../linux/replace-file.ts")).replaceFile(path, text),
+    uplinkMtu: async () => (await import("./uplink-mtu.ts")).uplinkMtu(),
     hostAddresses: async () => (await import("./host-addresses.ts")).hostAddresses(),
     hostLinks: async () => (await import("./host-links.ts")).readHostLinks(),
     machineIdentity: async () =>

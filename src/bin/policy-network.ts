@@ -25,7 +25,8 @@ export async function readPolicyNetwork(stderr: (text: string) => void): Promise
   const { config } = installed.decoded;
   return {
     settings: datastoreSettings(config),
-    node: await readNodeName(config, hostName),
+    // The registration writes the file if there is none yet.
+    node: await readNodeName({ node: { ...config.node, nameFileOptional: true } }, hostName),
     isPolicyRequired: config.policyType !== undefined,
     statusDirectory: config.endpointStatusDirectory,
   };

@@ -13,10 +13,7 @@ import type { NetworkConfig } from "./network-config.ts";
 import { chooseNodeName, isNodeName } from "./node-name.ts";
 import { type ConfigPath, type ConfigProblem, pathText, shownValue } from "./problem.ts";
 
-/**
- * The node agent writes the name of its node there.
- * @public
- */
+/** The node agent writes the name of its node there. */
 export const DEFAULT_NODE_NAME_FILE = `${identity.stateDirectory}/nodename`;
 
 /** Returns one problem for each key, certificate or kubeconfig in the config that cannot be read. */

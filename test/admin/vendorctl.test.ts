@@ -25,7 +25,13 @@ async function fileOf(name: string, text: string): Promise<string> {
 
 describe("the admin tool", () => {
   test("prints its version and its help", () => {
-    expect(run(["version"])).toEqual({ code: 0, stdout: `${identity.adminTool} ${VERSION}\n`, stderr: "" });
+    expect(run(["--version"])).toEqual({ code: 0, stdout: `${identity.adminTool} ${VERSION}\n`, stderr: "" });
+    const path = join(folder, "none.sqlite");
+    const { code, stdout } = run(["version", "--datastore-type", "embedded", "--datastore-path", path]);
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringContaining(`Client version:   ${VERSION}\nCluster version:  unknown (`),
+    ]);
     expect(run(["--help"])).toMatchObject({ code: 0, stderr: "" });
     expect(run([])).toMatchObject({ code: 2, stdout: "" });
   });

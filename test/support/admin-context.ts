@@ -5,6 +5,7 @@ import type { HostFacts } from "../../src/admin/node/host-facts.ts";
 import { runAdmin } from "../../src/admin/run.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openMemory } from "../../src/datastore/memory/memory.ts";
+import { VERSION } from "../../src/version.ts";
 import { storeAround } from "./wrapped-store.ts";
 
 export interface AdminRun {
@@ -33,6 +34,9 @@ export interface AdminSurroundings {
   readonly onStdout?: (text: string) => void;
   readonly wait?: Context["wait"];
   readonly hostName?: string;
+  readonly version?: string;
+  readonly uplinkMtu?: number;
+  readonly replaceFile?: Context["replaceFile"];
   readonly hostAddresses?: readonly HostAddress[];
   readonly machineIdentity?: string;
   readonly hostLinks?: Partial<HostLinks>;
@@ -64,6 +68,9 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
     readStdin: surroundings.readStdin ?? (async () => stdin),
     listFolder: surroundings.listFolder ?? (async (path) => namesBelow(`${path}/`, files)),
     hostName: async () => surroundings.hostName ?? "This-Host",
+    version: surroundings.version ?? VERSION,
+    replaceFile: surroundings.replaceFile ?? (async () => false),
+    uplinkMtu: async () => surroundings.uplinkMtu,
     hostAddresses: async () => surroundings.hostAddresses ?? [],
     hostLinks: async () => ({
       marks: new Set(),

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { NETWORK_CONFIG_DIRECTORY } from "../../config/installed-network-list.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
+import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
 import { MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "../../model/machine-annotation.ts";
@@ -102,5 +103,28 @@ describe("node register", () => {
     expect((await run("get nodes -o json")).stdout).toContain('"items": []');
     expect(await register({ files })).toBe("node/from-config created\n");
     expect(await register({ files })).toBe("");
+  });
+
+  test("for the agent, writes the node name where plugins read it, even if the datastore is not reachable", async () => {
+    const written: string[] = [];
+    const replaceFile = async (path: string, text: string) => written.push(`${path}: ${text}`) > 0;
+    const openDatastore = () => Promise.reject(new PluginError("datastore-unavailable", "Cannot reach etcd"));
+    const register = (more: object) => {
+      const plugin = { type: identity.product, ipam: { type: identity.ipamType }, ...more };
+      const list = JSON.stringify({ name: "pods", cniVersion: "1.0.0", plugins: [plugin] });
+      const files = { [`${NETWORK_CONFIG_DIRECTORY}/10-pods.conflist`]: list };
+      return site({ files, openDatastore, replaceFile, hostName: "Host-A" }).run("node register --for-agent");
+    };
+    await register({});
+    await register({ nodename: "from-config" });
+    await register({ nodename_file: "/nowhere/nodename" });
+    expect(written).toEqual([
+      `${identity.stateDirectory}/nodename: host-a\n`,
+      `${identity.stateDirectory}/nodename: from-config\n`,
+      "/nowhere/nodename: host-a\n",
+    ]);
+    written.length = 0;
+    await site({ replaceFile }).run("node register");
+    expect(written).toEqual([]);
   });
 });

@@ -1,3 +1,4 @@
+import { DEFAULT_NODE_NAME_FILE, readNodeName } from "../../config/config-files.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
@@ -5,6 +6,7 @@ import type { InterfaceAddress } from "../../ip/prefix.ts";
 import { isOfKubelet, wantedNode } from "../../ipam/node-machine.ts";
 import { decodeNode } from "../../ipam/records.ts";
 import { isForbidden } from "../../kube/require-ok.ts";
+import { AGENT_VERSION_ANNOTATION } from "../../model/agent-version-annotation.ts";
 import { NODE } from "../../model/kinds.ts";
 import { MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "../../model/machine-annotation.ts";
 import type { Node } from "../../model/node.ts";
@@ -12,10 +14,11 @@ import { formatProblems } from "../../model/problem.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, type Context, EXIT_OK } from "../command.ts";
 import { withNewDatastore } from "../datastore/open.ts";
-import { findInstalledNetwork } from "../installed-network.ts";
+import { findInstalledNetwork, type InstalledNetwork } from "../installed-network.ts";
 import type { ActionResult } from "../resources/action-result.ts";
 import { forEachResource } from "../resources/for-each-resource.ts";
 import { readOrExplain } from "../resources/unreadable-remedy.ts";
+import { raiseClusterVersion } from "../version/raise-cluster-version.ts";
 import { nodeAddresses, withAddresses } from "./host-addresses.ts";
 import { nameOfNode } from "./node-name.ts";
 
@@ -29,6 +32,8 @@ export const nodeRegister: Command = {
     "Labels and other fields of an existing Node are kept.",
     "On the orchestrator's API the agent (--for-agent) does not write: it checks that the Node is this machine's.",
     "The identity of this machine is recorded: plugins refuse to work under a node name that another machine has registered.",
+    "For the agent, the node name file and the release of the agent are written too, and the version of the cluster is raised if",
+    "all nodes have it.",
   ].join("\n"),
   options: [
     { name: "name", value: "NAME", summary: "Register under this name" },
@@ -41,23 +46,38 @@ export const nodeRegister: Command = {
   ],
   async run(context, given) {
     const isForAgent = given.switches.has("for-agent");
-    if (isForAgent && (await findInstalledNetwork(context)) === undefined) return EXIT_OK;
-    const name = await nameOfNode(context, given);
+    const installed = isForAgent ? await findInstalledNetwork(context) : undefined;
+    if (isForAgent && installed === undefined) return EXIT_OK;
+    const name = installed === undefined ? await nameOfNode(context, given) : await agentNodeName(installed, context);
     const addresses = nodeAddresses(await context.hostAddresses());
     const machine = await context.machineIdentity();
     const whenTaken = given.switches.has("force") ? "replace" : "refuse";
-    const host = { name, addresses, machine, whenTaken } as const;
-    return withNewDatastore(context, given, (store, { kind }) =>
-      forEachResource(isForAgent ? printingChanges(context) : context, given, {
+    const agentVersion = isForAgent ? { agentVersion: context.version } : {};
+    const host = { name, addresses, machine, whenTaken, ...agentVersion } as const;
+    return withNewDatastore(context, given, async (store, { kind }) => {
+      const isOfCluster = isForAgent && kind === "orchestrator";
+      const code = await forEachResource(isForAgent ? printingChanges(context) : context, given, {
         all: [{ kind: NODE, name: { name } }],
-        act: () =>
-          isForAgent && kind === "orchestrator"
-            ? confirm(store, host)
-            : register(store, host, context).catch(explainForbidden),
-      }),
-    );
+        act: () => (isOfCluster ? confirm(store, host) : register(store, host, context).catch(explainForbidden)),
+      });
+      if (code === EXIT_OK && isForAgent && !isOfCluster) await raiseVersion(store, context);
+      return code;
+    });
   },
 };
+
+/** Writes the name to the file where plugins look for it, also if the datastore cannot be reached now. */
+async function agentNodeName({ decoded }: InstalledNetwork, context: Context): Promise<string> {
+  const { node } = decoded.config;
+  const name = await readNodeName({ node: { ...node, nameFileOptional: true } }, () => context.hostName());
+  await context.replaceFile(node.nameFile ?? DEFAULT_NODE_NAME_FILE, `${name}\n`);
+  return name;
+}
+
+async function raiseVersion(store: Datastore, { version, stdout }: Context): Promise<void> {
+  const raised = await raiseClusterVersion(store, version);
+  if (raised !== undefined) stdout(`The agents of all nodes have ${raised}: it is the version of the cluster now\n`);
+}
 
 /** A node of the cluster belongs to its kubelet, and the role of the agent does not allow to change it: reads only. */
 async function confirm(store: Datastore, { name, machine }: ThisHost): Promise<ActionResult> {
@@ -95,13 +115,15 @@ interface ThisHost {
   readonly machine: string;
   /** If another machine has registered the name. */
   readonly whenTaken: "refuse" | "replace";
+  /** Absent if no agent registers it. */
+  readonly agentVersion?: string;
 }
 
 const ATTEMPTS = 5;
 
 async function register(
   store: Datastore,
-  { name, addresses, machine, whenTaken }: ThisHost,
+  { name, addresses, machine, whenTaken, agentVersion }: ThisHost,
   { now, uuid }: Pick<Context, "now" | "uuid">,
 ): Promise<ActionResult> {
   const key = NODE.key({ name });
@@ -113,7 +135,11 @@ async function register(
       throw taken(name, registered, machine);
     const origin = before?.metadata ?? { name, uid: uuid(), creationTimestamp: now().toISOString() };
     const since = registered === machine ? origin.annotations?.[MACHINE_SINCE_ANNOTATION] : undefined;
-    const owner = { [MACHINE_ANNOTATION]: machine, [MACHINE_SINCE_ANNOTATION]: since ?? now().toISOString() };
+    const owner = {
+      [MACHINE_ANNOTATION]: machine,
+      [MACHINE_SINCE_ANNOTATION]: since ?? now().toISOString(),
+      ...(agentVersion === undefined ? {} : { [AGENT_VERSION_ANNOTATION]: agentVersion }),
+    };
     const metadata = { ...origin, annotations: { ...origin.annotations, ...owner } };
     const after = requireValid(NODE.codec.make(metadata, withAddresses(before?.spec ?? {}, addresses)));
     const value = NODE.codec.write(after, entry?.value);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { runInside } from "../../../test/support/admin-context.ts";
 import { poolChange, seed } from "../../../test/support/ipam.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
-import { API_VERSION } from "../../identity.ts";
+import { API_VERSION, identity } from "../../identity.ts";
 import { formatAddress } from "../../ip/address.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
@@ -68,6 +68,28 @@ const NETWORK = {
 };
 
 describe("node restore", () => {
+  test("for the agent, writes the MTU of new pods, and reports a change of it", async () => {
+    const store = openMemory();
+    await seed(store, poolChange("blue", "10.0.0.0/24", { vxlanMode: "Always" }));
+    const written = new Map<string, string>();
+    const replaceFile = async (path: string, text: string) => {
+      const isNew = written.get(path) !== text;
+      written.set(path, text);
+      return isNew;
+    };
+    const restore = async (words: string, more: { readonly uplinkMtu?: number } = {}) => {
+      const all = [...words.split(" "), "--datastore-type", "etcdv3"];
+      return (await runInside(all, { store, files: NETWORK, replaceFile, ...more })).stdout;
+    };
+    await restore("node restore", { uplinkMtu: 1500 });
+    await restore("node restore --for-agent");
+    expect(written.size).toBe(0);
+    expect(await restore("node restore --for-agent", { uplinkMtu: 1500 })).toContain("1450");
+    expect(await restore("node restore --for-agent", { uplinkMtu: 1500 })).toBe("");
+    await restore("node restore --for-agent", { uplinkMtu: 9000 });
+    expect([...written]).toEqual([[`${identity.stateDirectory}/mtu`, "8950\n"]]);
+  });
+
   test("writes the tables for all pools, and says which were written", async () => {
     const { code, stdout, given } = await restored("node restore", { written: ["inet a", "inet b"] });
 

@@ -1,9 +1,16 @@
-import { type Command, EXIT_OK, wantsJson } from "../command.ts";
+import type { Datastore } from "../../datastore/datastore.ts";
+import { readAllEntries } from "../../datastore/pages.ts";
+import { readEach } from "../../datastore/read-each.ts";
+import { identity } from "../../identity.ts";
+import { type IPPool, ipPool } from "../../model/ip-pool.ts";
+import { resourcesPrefix } from "../../model/keys.ts";
+import { type Command, type Context, EXIT_OK, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { findInstalledNetwork } from "../installed-network.ts";
 import { findPools } from "../ipam/pools.ts";
 import { withRemedy } from "../resources/unreadable-remedy.ts";
 import { NODE_NAME_OPTION, nameOfNode } from "./node-name.ts";
+import { podMtu } from "./pod-mtu.ts";
 import { readFloating } from "./recorded-floating.ts";
 import { readRecordedSources } from "./recorded-sources.ts";
 
@@ -17,6 +24,7 @@ export const nodeRestore: Command = {
     "after a pool was changed.",
     "The node agent does this at its start and every few minutes, and follows floating IPs all the time. Every ADD does it for",
     "outgoing NAT and against spoofed addresses.",
+    "For the agent, the MTU file is written too, which tells plugins the MTU of new pods.",
     "Host ports of a container come back only with an ADD of that container.",
   ].join("\n"),
   options: [
@@ -30,8 +38,9 @@ export const nodeRestore: Command = {
     if (isForAgent && (await findInstalledNetwork(context)) === undefined) return EXIT_OK;
     const { marksWithSources: marks } = await context.hostLinks();
     const warn = (message: string) => context.stderr(`warning: ${message}\n`);
-    const { pools, sources, floating } = await withDatastore(context, given, async (store) => ({
+    const { pools, tunnels, sources, floating } = await withDatastore(context, given, async (store) => ({
       pools: await findPools(store),
+      tunnels: isForAgent ? await readPoolSpecs(store) : [],
       sources:
         marks.size === 0 ? [] : await readRecordedSources(store, { node: await nameOfNode(context, given), marks }),
       // The agent itself writes them as soon as an endpoint changes: what is read here might be older.
@@ -43,6 +52,7 @@ export const nodeRestore: Command = {
     if (first) throw withRemedy(first.key, first.failure);
     const wanted = { pools: readable, sources, ...(floating === undefined ? {} : { floating }) };
     const written = await context.restoreTables(wanted, warn);
+    if (isForAgent) await writeMtu(tunnels, context);
     if (wantsJson(given)) context.stdout(`${JSON.stringify({ written })}\n`);
     else if (written.length > 0)
       context.stdout(`Wrote the nftables tables of this host again: ${written.join(", ")}\n`);
@@ -50,3 +60,17 @@ export const nodeRestore: Command = {
     return EXIT_OK;
   },
 };
+
+const MTU_FILE = `${identity.stateDirectory}/mtu`;
+
+/** Of the readable ones. */
+async function readPoolSpecs(store: Datastore): Promise<readonly IPPool["spec"][]> {
+  const entries = await readAllEntries(store, resourcesPrefix("ippools"));
+  return readEach(entries, ({ value, key }) => ipPool.read(value, key)).readable.map(({ spec }) => spec);
+}
+
+async function writeMtu(pools: readonly IPPool["spec"][], context: Context): Promise<void> {
+  const mtu = podMtu(await context.uplinkMtu(), pools);
+  if (mtu === undefined || !(await context.replaceFile(MTU_FILE, `${mtu}\n`))) return;
+  context.stdout(`New pods get an MTU of ${mtu} bytes unless the network config sets another\n`);
+}

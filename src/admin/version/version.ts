@@ -1,0 +1,91 @@
+import type { Datastore } from "../../datastore/datastore.ts";
+import { readAllEntries } from "../../datastore/pages.ts";
+import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
+import { type ClusterInformation, clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
+import { resourceKey } from "../../model/keys.ts";
+import { NODE } from "../../model/kinds.ts";
+import { quoted } from "../../quote.ts";
+import { type Command, type Context, EXIT_OK, type Given, wantsJson } from "../command.ts";
+import { withDatastore } from "../datastore/open.ts";
+import { errorMessage } from "../error-message.ts";
+import { type NodeVersion, nodesBehind, nodeVersion } from "./node-versions.ts";
+
+export const versionCommand: Command = {
+  kind: "command",
+  name: "version",
+  summary: "Print the version of this tool and of the cluster",
+  description: [
+    "The version of the cluster is the one that the node agents of all nodes have; it is in the ClusterInformation resource. It rises when",
+    "the agent of the last node is upgraded, and never falls. While nodes run different releases, those with the earlier one are named.",
+    "If the datastore cannot be read, the version of the cluster is unknown, and the exit code is 0 nevertheless.",
+  ].join("\n"),
+  options: [{ name: "client", summary: "Print only the version of this tool; do not open the datastore" }],
+  needsDatastore: true,
+  examples: [
+    { command: "version", does: "Which versions are in use, and which node is behind?" },
+    { command: "version --client", does: "Print the version of this tool alone" },
+    { command: "version -o json", does: "Print both as JSON for a script" },
+  ],
+  async run(context, given) {
+    const clientVersion = context.version;
+    if (given.switches.has("client")) {
+      const asText = `${identity.adminTool} ${clientVersion}\n`;
+      context.stdout(wantsJson(given) ? `${JSON.stringify({ clientVersion })}\n` : asText);
+      return EXIT_OK;
+    }
+    const cluster = await readCluster(context, given);
+    context.stdout(
+      wantsJson(given) ? `${JSON.stringify({ clientVersion, ...cluster })}\n` : textOf(clientVersion, cluster),
+    );
+    return EXIT_OK;
+  },
+};
+
+interface Cluster {
+  readonly clusterVersion?: string;
+  readonly clusterType?: string;
+  readonly heldBackBy?: readonly NodeVersion[];
+  /** Why it is unknown. */
+  readonly problem?: string;
+}
+
+async function readCluster(context: Context, given: Given): Promise<Cluster> {
+  try {
+    return await withDatastore(context, given, async (store) => {
+      const information = await readInformation(store);
+      if (information === undefined) return { problem: "the datastore is not initialized" };
+      const version = clusterVersion(information);
+      const { clusterType } = information.spec;
+      const heldBackBy = nodesBehind((await readAllEntries(store, NODE.prefix())).map(nodeVersion));
+      return {
+        ...(version === undefined ? {} : { clusterVersion: version }),
+        ...(clusterType === undefined ? {} : { clusterType }),
+        ...(heldBackBy.length === 0 ? {} : { heldBackBy }),
+      };
+    });
+  } catch (failure) {
+    if (!(failure instanceof PluginError)) throw failure;
+    return { problem: errorMessage(failure) };
+  }
+}
+
+async function readInformation(store: Datastore): Promise<ClusterInformation | undefined> {
+  const key = resourceKey("clusterinformations", { name: "default" });
+  const entry = (await store.read([{ kind: "key", key }])).answers[0]?.[0];
+  return entry && clusterInformation.read(entry.value, key);
+}
+
+function textOf(client: string, { clusterVersion: cluster, clusterType, heldBackBy = [], problem }: Cluster): string {
+  const unknown = problem === undefined ? "unknown" : `unknown (${problem})`;
+  return [
+    `Client version:   ${client}`,
+    `Cluster version:  ${cluster ?? unknown}`,
+    ...(clusterType === undefined ? [] : [`Cluster type:     ${clusterType}`]),
+    ...heldBackBy.map(
+      ({ node, version = "no agent has recorded its version" }, index) =>
+        `${(index === 0 ? "Held back by:" : "").padEnd(18)}node ${quoted(node)} (${version})`,
+    ),
+    "",
+  ].join("\n");
+}

@@ -1,0 +1,22 @@
+/** The smallest MTU of the links with a default route; without one, of all links that have an address of their own. */
+import { identity } from "../identity.ts";
+import { listAddresses } from "../linux/rtnetlink/address.ts";
+import { listLinks } from "../linux/rtnetlink/link.ts";
+import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
+import { uplinksOf } from "./uplinks.ts";
+
+const LOOPBACK = "lo";
+
+export function uplinkMtu(): number | undefined {
+  return withRouteSocket((socket) => {
+    const uplinks = uplinksOf(socket);
+    const addressed = listAddresses(socket).flatMap(({ scope, linkIndex }) =>
+      scope === "universe" ? [linkIndex] : [],
+    );
+    const chosen = new Set(uplinks.size === 0 ? addressed : uplinks);
+    const mtus = listLinks(socket)
+      .filter(({ index, name }) => chosen.has(index) && name !== LOOPBACK && !name.startsWith(identity.interfacePrefix))
+      .map(({ mtu }) => mtu);
+    return mtus.length === 0 ? undefined : Math.min(...mtus);
+  });
+}
