@@ -3,29 +3,23 @@
  * that plugins hand over, with its code loaded and compiled and its connections
  * open. It does nothing else, so that no call waits for other work.
  */
-import { chmodSync, mkdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { type Served, serveCalls } from "../agent/call-server.ts";
 import { greetingOf } from "../agent/greeting.ts";
 import type { HandedCall } from "../agent/handed-call.ts";
-import type { Environment } from "../cni/environment.ts";
 import type { EnterPhase } from "../cni/phase.ts";
 import { errorReply, type Reply } from "../cni/reply.ts";
 import { serve } from "../cni/serve.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
-import { reasonOf } from "../config/config-files.ts";
 import { PluginError } from "../errors.ts";
-import { lockFile } from "../linux/flock.ts";
 import { putLinkTarget } from "../linux/link-target.ts";
 import { type HomeNetns, keepHome } from "../linux/netns.ts";
-import { fitsUnixAddress } from "../linux/unix-stream.ts";
-import { quoted } from "../quote.ts";
 import { VERSION } from "../version.ts";
 import { agentHost } from "./agent-host.ts";
-import { agentDirectory, callSocketPath, runDirectoryOf } from "./agent-socket.ts";
-import { EXIT_REFUSED } from "./call-server-process.ts";
+import { callSocketPath } from "./agent-socket.ts";
 import { isResolvedAlike } from "./handed-paths.ts";
 import type { Host } from "./host.ts";
-import { say, sayRefused } from "./node-log.ts";
+import { say } from "./node-log.ts";
 import { startPhaseClock } from "./phases.ts";
 import { descriptionOf } from "./plugin-descriptions.ts";
 import { isPluginPart, PLUGIN_LOADERS } from "./plugin-loaders.ts";
@@ -34,27 +28,13 @@ import { STOP_SIGNALS } from "./write-and-exit.ts";
 
 declare const FAULTS: boolean | undefined;
 
-/** How long a previous agent may take to exit after it was stopped or killed. */
-const TAKE_OVER_MILLISECONDS = 1_000;
-
 const MOST_CONNECTIONS = 512;
 
-/** Returns the exit code of a call server that was told to stop, or that cannot serve. */
+/** Returns the exit code of a call server that was told to stop. Its agent, or it, is the only one of this host. */
 export async function serveUntilStopped(): Promise<number> {
   if (typeof FAULTS !== "undefined" && FAULTS) (await import("./crash-points.ts")).armCrashPoints();
-  const environment = removeUntrustedVariables();
-  const path = callSocketPath(environment);
-  if (!fitsUnixAddress(path)) return refuse(`${quoted(path)} is too long for a socket: choose a shorter run directory`);
-
-  const directory = agentDirectory(environment);
-  try {
-    makeAgentDirectory(environment);
-    if (!(await isOnlyServer(directory))) return refuse(`another agent serves this host (${quoted(directory)})`);
-    rmSync(path, { force: true });
-  } catch (failure) {
-    return refuse(`the directory ${quoted(directory)} cannot be used: ${reasonOf(failure)}`);
-  }
-
+  const path = callSocketPath(removeUntrustedVariables());
+  rmSync(path, { force: true });
   const stopped = stopSignal();
   const home = keepHome();
   const server = serveCalls({
@@ -75,36 +55,10 @@ export async function serveUntilStopped(): Promise<number> {
   process.exit(0);
 }
 
-/** Neither the agent's directory nor that of its parent may be writable for other users, whatever the umask is. */
-function makeAgentDirectory(environment: Environment): void {
-  const directory = agentDirectory(environment);
-  mkdirSync(directory, { recursive: true, mode: 0o755 });
-  chmodSync(directory, 0o700);
-  const parent = runDirectoryOf(environment);
-  const { mode } = statSync(parent);
-  if ((mode & 0o022) !== 0) chmodSync(parent, mode & 0o7755);
-}
-
 /** A quarter of the descriptors that this process may have: calls need some, too. */
 function mostConnections(): number {
   const limit = Number(/^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1] ?? 1024);
   return Math.min(MOST_CONNECTIONS, Math.floor(limit / 4));
-}
-
-function refuse(reason: string): number {
-  sayRefused(reason);
-  return EXIT_REFUSED;
-}
-
-/** The kernel releases the lock when its holder exits, whatever the cause. */
-async function isOnlyServer(directory: string): Promise<boolean> {
-  try {
-    await lockFile(`${directory}/lock`, { limitMilliseconds: TAKE_OVER_MILLISECONDS });
-    return true;
-  } catch (failure) {
-    if (failure instanceof PluginError && failure.kind === "try-again-later") return false;
-    throw failure;
-  }
 }
 
 function stopSignal(): Promise<string> {

@@ -15,10 +15,7 @@ const CASES: readonly (readonly [string, NodeRequest])[] = [
   ["serve-calls", { kind: "call server" }],
   ["serve-calls --parent 7", { kind: "call server", parent: 7 }],
   ["serve-calls --parent seven", { kind: "wrong", argument: "--parent" }],
-  [
-    "serve-calls --parent 7 --host-namespaces /proc/1/ns",
-    { kind: "call server", parent: 7, hostNamespaces: "/proc/1/ns" },
-  ],
+  ["serve-calls --host-namespaces /proc/1/ns", { kind: "wrong", argument: "--host-namespaces" }],
   ["serve-calls again", { kind: "wrong", argument: "again" }],
   ["start", { kind: "wrong", argument: "start" }],
 ];

@@ -8,7 +8,7 @@ export type NodeRequest =
   | { readonly kind: "version" | "help" }
   | { readonly kind: "wrong"; readonly argument: string }
   | { readonly kind: "agent"; readonly hostNamespaces?: string }
-  | { readonly kind: "call server"; readonly hostNamespaces?: string; readonly parent?: number };
+  | { readonly kind: "call server"; readonly parent?: number };
 
 export function readNodeArguments(args: readonly string[]): NodeRequest {
   const [first] = args;
@@ -30,7 +30,7 @@ function withOptions(
   const [name, value, others] =
     at < 0 ? [first, rest[0], rest.slice(1)] : [first.slice(0, at), first.slice(at + 1), rest];
   if (value === undefined || value === "") return { kind: "wrong", argument: first };
-  if (name === HOST_NAMESPACES && value.startsWith("/"))
+  if (name === HOST_NAMESPACES && request.kind === "agent" && value.startsWith("/"))
     return withOptions({ ...request, hostNamespaces: value }, others);
   if (name === PARENT && request.kind === "call server" && /^\d+$/.test(value)) {
     return withOptions({ ...request, parent: Number(value) }, others);

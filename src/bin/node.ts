@@ -4,23 +4,22 @@
  *   vendor-node                    keeps its parts running
  *     └─ vendor-node serve-calls   serves the plugins' calls (call-server.ts), and does nothing else
  *
- * Other work of the agent becomes a part in `partsOf`: it runs in the first
- * process, and no call waits for it.
+ * Other work of the agent becomes a part in `agentParts`: it runs in the first
+ * process, and no call waits for it. In a container it
+ * enters the host's namespaces first (enter-host.ts).
  */
 import { type AgentPart, StartRefused, superviseParts } from "../agent/supervise.ts";
 import { identity } from "../identity.ts";
+import { nameProcess } from "../linux/own-process.ts";
 import { quoted } from "../quote.ts";
 import { VERSION } from "../version.ts";
-import {
-  beginCallServer,
-  type CallServerOptions,
-  callServerPart,
-  EXIT_REFUSED,
-  type Joining,
-} from "./call-server-process.ts";
+import { beginCallServer, type CallServerOptions, callServerPart, EXIT_REFUSED } from "./call-server-process.ts";
+import { enterHost } from "./enter-host.ts";
 import { HOST_NAMESPACES, readNodeArguments, SERVE_CALLS } from "./node-arguments.ts";
-import { say } from "./node-log.ts";
+import { say, sayRefused } from "./node-log.ts";
+import { becomeOnlyAgent } from "./only-agent.ts";
 import { policyPart } from "./policy-part.ts";
+import { removeUntrustedVariables } from "./trusted-environment.ts";
 import { upkeepPart } from "./upkeep-part.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
 
@@ -43,38 +42,57 @@ export async function run(args: readonly string[]): Promise<number> {
     case "call server":
       return runCallServer(request);
     case "agent":
-      return runParts(await partsOf(request));
+      return runAgent(request);
   }
 }
 
+/** Without an agent, which is for tests, it must be the only one itself. */
 async function runCallServer(options: CallServerOptions): Promise<number> {
   if (!beginCallServer(options)) return EXIT_REFUSED;
+  if (options.parent === undefined && !(await isOnlyAgent(stopSignal()))) return EXIT_REFUSED;
   return (await import("./call-server.ts")).serveUntilStopped();
 }
 
-async function partsOf(joining: Joining): Promise<readonly AgentPart[]> {
-  // In a container the config, links, addresses and machine ID of the host are not visible.
-  const ofHost = joining.hostNamespaces === undefined ? [upkeepPart({ wait }), policyPart({ wait })] : [];
-  const parts = [callServerPart(joining), ...ofHost];
-  if (typeof FAULTS === "undefined" || !FAULTS) return parts;
-  return [...parts, ...(await import("./blocking-part.ts")).blockingParts()];
-}
-
-async function runParts(parts: readonly AgentPart[]): Promise<number> {
-  const stop = new AbortController();
-  for (const name of STOP_SIGNALS) process.on(name, () => stop.abort());
+async function runAgent({ hostNamespaces }: { readonly hostNamespaces?: string }): Promise<number> {
+  if (hostNamespaces !== undefined) {
+    sayRefused(enterHost(hostNamespaces));
+    return 1;
+  }
+  nameProcess(identity.nodeAgent);
+  const signal = stopSignal();
   try {
-    await superviseParts(parts, {
-      signal: stop.signal,
+    // Before any part runs: two agents would write one policy table.
+    if (!(await isOnlyAgent(signal))) return 1;
+    await superviseParts(await agentParts(), {
+      signal,
       report: (message) => say(message, {}, "WARNING"),
       elapsed: () => performance.now(),
       wait,
     });
     return 0;
   } catch (failure) {
+    if (signal.aborted && failure === signal.reason) return 0;
     if (failure instanceof StartRefused) return 1;
     throw failure;
   }
+}
+
+async function isOnlyAgent(signal: AbortSignal): Promise<boolean> {
+  const refused = await becomeOnlyAgent(removeUntrustedVariables(), signal);
+  if (refused !== undefined) sayRefused(refused);
+  return refused === undefined;
+}
+
+async function agentParts(): Promise<readonly AgentPart[]> {
+  const parts = [callServerPart(), upkeepPart({ wait }), policyPart({ wait })];
+  if (typeof FAULTS === "undefined" || !FAULTS) return parts;
+  return [...parts, ...(await import("./blocking-part.ts")).blockingParts()];
+}
+
+function stopSignal(): AbortSignal {
+  const stop = new AbortController();
+  for (const name of STOP_SIGNALS) process.on(name, () => stop.abort());
+  return stop.signal;
 }
 
 async function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
@@ -94,8 +112,8 @@ function usage(): string {
 The node agent of ${title}: serves the calls of the CNI plugins on this host until it is stopped.
 If it does not run, the plugins do their work themselves.
 
-  ${HOST_NAMESPACES} DIRECTORY   serve calls in the mount, network and UTS namespaces in this directory,
-                                for example /proc/1/ns; needed if the agent runs in a container
+  ${HOST_NAMESPACES} DIRECTORY   run in the mount, network and UTS namespaces in this directory, for example
+                                /proc/1/ns; needed if the agent runs in a container
   -v                            print the version
   -h, --help                    print this help
 

@@ -7,8 +7,9 @@ import { VERSION } from "../../src/version.ts";
 import { hostProblem } from "../support/host.ts";
 import { testNeeding } from "../support/needs.ts";
 import { openPluginSite, type PluginSite } from "../support/plugin-site.ts";
+import { pollUntil } from "../support/poll.ts";
 import { builtProgram } from "../support/run-plugin.ts";
-import { launchAgent, SOCKET, startAgent } from "./agent.ts";
+import { type Agent, launchAgent, SOCKET, startAgent } from "./agent.ts";
 
 const test = testNeeding(hostProblem());
 const RUN_DIRECTORY = `${identity.environmentPrefix}RUN_DIRECTORY`;
@@ -64,6 +65,36 @@ describe("the node agent", () => {
     expect([first.served().length, (await second.hasServed(2)).length]).toEqual([0, 2]);
     await second.signal("TERM");
     expect(await second.ended).toBe(0);
+  });
+
+  /** Like a killed agent that the kernel has not ended yet: a process that holds the lock, and does not greet. */
+  const holdLock = async (seconds: number) => {
+    const lock = `${dirname(SOCKET)}/lock`;
+    const holder = site.host.start(["flock", "--no-fork", lock, "sleep", String(seconds)], "holder.log");
+    await pollUntil(async () => (await site.host.run(["flock", "--nonblock", lock, "true"])).code !== 0, "the lock");
+    return holder;
+  };
+  /** Signal 15 is the bit 0x4000. */
+  const isHandlingTerm = ({ pid }: Agent) =>
+    /^SigCgt:\t[0-9a-f]{12}[4-7c-f]/m.test(readFileSync(site.host.view(`/proc/${pid}/status`), "utf8"));
+
+  test("waits for one that was killed and has not ended yet", async () => {
+    const dying = await holdLock(2);
+    const agent = await startAgent(site.host);
+
+    expect(await dying.exited).toBe(0);
+    await agent.signal("TERM");
+    expect(await agent.ended).toBe(0);
+  });
+
+  test("ends at once if it is stopped while it waits for another one", async () => {
+    const dying = await holdLock(2);
+    const agent = launchAgent(site.host);
+    await pollUntil(() => isHandlingTerm(agent), "the agent to wait");
+    await agent.signal("TERM");
+
+    expect([await agent.ended, agent.log()]).toEqual([0, ""]);
+    expect(await dying.exited).toBe(0);
   });
 
   test("listens in a directory that only its owner may enter, even if it existed before", async () => {

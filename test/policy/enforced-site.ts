@@ -2,8 +2,7 @@
 import { identity } from "../../src/identity.ts";
 import { resourceKey } from "../../src/model/keys.ts";
 import { type NetworkPolicySpec, networkPolicy } from "../../src/model/network-policy.ts";
-import { type Agent, launchAgent } from "../agent/agent.ts";
-import type { Host } from "../support/host.ts";
+import { type Agent, type AgentOptions, startAgent } from "../agent/agent.ts";
 import { type Json, openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
 import { pollUntil } from "../support/poll.ts";
 import type { StoreKind } from "../support/test-store.ts";
@@ -17,7 +16,7 @@ export interface EnforcedPod extends Pod {
 export interface EnforcedSite extends AsyncDisposable {
   readonly site: PluginSite;
   /** Starts an agent, and waits until its table is in the kernel. */
-  startAgent(): Promise<Agent>;
+  startAgent(options?: AgentOptions): Promise<Agent>;
   put(namespace: string, name: string, spec: Partial<NetworkPolicySpec>): Promise<void>;
   makePod(namespace: string, name: string): Promise<Pod>;
   /** Runs ADD. */
@@ -34,8 +33,8 @@ export async function openEnforcedSite(kind: StoreKind, more: Json = {}): Promis
   return {
     site,
     table,
-    async startAgent() {
-      const agent = await launchUntilServing(site.host);
+    async startAgent(options) {
+      const agent = await startAgent(site.host, options);
       await pollUntil(async () => (await table()).includes("workloads_from"), "the agent to write its table");
       return agent;
     },
@@ -53,15 +52,4 @@ export async function openEnforcedSite(kind: StoreKind, more: Json = {}): Promis
     },
     [Symbol.asyncDispose]: () => site[Symbol.asyncDispose](),
   };
-}
-
-/** An agent refuses to start while the call server of a killed one has not ended; a service manager starts it again. */
-async function launchUntilServing(host: Host): Promise<Agent> {
-  for (;;) {
-    const agent = launchAgent(host);
-    const isServing = () => agent.log().includes("serves the plugins' calls");
-    await pollUntil(() => isServing() || agent.log().includes("Cannot start"), "the agent to start");
-    if (isServing()) return agent;
-    await agent.ended;
-  }
 }
