@@ -4,13 +4,14 @@
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { readPolicy } from "../../src/admin/policy/read-resources.ts";
-import { explain } from "../../src/policy/judge/explain.ts";
+import { nodeAgentSettings } from "../../src/model/node-agent-configuration.ts";
+import { explain, type Verdict } from "../../src/policy/judge/explain.ts";
 import { hostProblem } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { firstPacket, readRows, unreadable } from "./packet-rows.ts";
 import { SCENARIOS, type Scenario } from "./packet-table.ts";
 import { type End, type Labels, openPolicySite, type PolicySite, type Ports } from "./policy-site.ts";
-import { type Outcome, outcomeOf, type Probe, serve } from "./probes.ts";
+import { outcomeOf, type Probe, serve } from "./probes.ts";
 
 const PORTS = [80, 81, 82, 83];
 const NAMESPACES = ["x", "y", "z"];
@@ -69,7 +70,7 @@ describe("the packet table", () => {
   }
 
   /** What the judge says about a packet, with the resources in the datastore. */
-  async function judgeOf(): Promise<(probe: Probe) => Outcome> {
+  async function judgeOf(): Promise<(probe: Probe) => Verdict> {
     const { resources } = await readPolicy(policies.store);
     const endpointOf = (end: End) =>
       resources.endpoints.find(({ metadata, spec }) => `${metadata.namespace}/${spec.pod}` === end.name);
@@ -77,17 +78,9 @@ describe("the packet table", () => {
     return (probe) => {
       const { from, to } = probe;
       const packet = firstPacket(probe);
-      return explain(
-        {
-          packet,
-          source: endpointOf(from),
-          destination: endpointOf(to),
-          sourceNode: nodeOf(from),
-          destinationNode: nodeOf(to),
-          toHost: "Accept",
-        },
-        resources,
-      ).verdict;
+      const endOf = (end: End) => ({ workload: endpointOf(end), node: nodeOf(end) });
+      const settingsOf = (node: string) => nodeAgentSettings([], node);
+      return explain({ packet, source: endOf(from), destination: endOf(to), settingsOf }, resources).verdict;
     };
   }
 });

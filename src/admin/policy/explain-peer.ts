@@ -1,7 +1,9 @@
-/** The two ends of the packet that `policy explain` is about: a workload, or an address. Pure. */
+/** The two ends of the packet that `policy explain` is about: a workload, a host endpoint, or an address. Pure. */
 import { PluginError } from "../../errors.ts";
 import { type Address, type Family, formatAddress, isSameAddress, parseAddress } from "../../ip/address.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
+import type { HostEndpoint } from "../../model/host-endpoint.ts";
+import { HOST_ENDPOINT } from "../../model/kinds.ts";
 import { nearestName } from "../../model/nearest-name.ts";
 import type { Node } from "../../model/node.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
@@ -20,20 +22,29 @@ export interface PeerPlace {
   readonly endpoint?: WorkloadEndpoint;
   /** The node that the address belongs to. */
   readonly node?: string;
+  /** The one that the user named. */
+  readonly hostEndpoint?: HostEndpoint;
 }
 
 export interface KnownPeers {
   readonly endpoints: readonly WorkloadEndpoint[];
   readonly nodes: readonly Node[];
+  readonly hostEndpoints: readonly HostEndpoint[];
 }
 
-/** `word`: an address, `NAMESPACE/POD`, or the ID of a container, its beginning, or its name. */
+/** `word`: an address, `NAMESPACE/POD`, `hostendpoint/NAME`, or the ID of a container, its beginning, or its name. */
 export function findPeer(word: string, known: KnownPeers): Peer {
   const address = parseAddress(word);
   if (address !== undefined) return { word, places: [placeOf(address, known)] };
+  const host = findHostEndpoint(word, known);
+  if (host !== undefined) return host;
   const found = known.endpoints.filter((endpoint) => isNamed(endpoint, word));
   const places = found.flatMap((endpoint) => addressesOf(endpoint).map((own) => ({ address: own, endpoint })));
   if (found.length === 0) throw unknownWorkload(word, known);
+  return oneAddressEach({ word, places });
+}
+
+function oneAddressEach({ word, places }: Peer): Peer {
   for (const family of [4, 6]) {
     const own = places.filter((place) => place.address.family === family);
     if (own.length > 1) {
@@ -42,6 +53,50 @@ export function findPeer(word: string, known: KnownPeers): Peer {
     }
   }
   return { word, places };
+}
+
+/** With the addresses that it expects, otherwise those of its node. */
+function findHostEndpoint(word: string, { hostEndpoints, nodes, endpoints }: KnownPeers): Peer | undefined {
+  const [kind = "", name = ""] = word.split("/");
+  if (!HOST_ENDPOINT_WORDS.has(kind.toLowerCase()) || !word.includes("/")) return undefined;
+  const hostEndpoint = hostEndpoints.find(({ metadata }) => metadata.name === name);
+  if (hostEndpoint === undefined) {
+    // A namespace may have the same name.
+    if (endpoints.some((endpoint) => isNamed(endpoint, word))) return undefined;
+    throw unknownHostEndpoint(word, name, hostEndpoints);
+  }
+  const { node, expectedIPs = [] } = hostEndpoint.spec;
+  const expected = expectedIPs.flatMap((text) => parseAddress(text) ?? []);
+  const ofNode = nodes.filter(({ metadata }) => metadata.name === node).flatMap(nodeAddresses);
+  const addresses = ([4, 6] as const).flatMap((family) => {
+    const own = expected.filter((address) => address.family === family);
+    return own.length > 0 ? own : ofNode.filter((address) => address.family === family).slice(0, 1);
+  });
+  if (addresses.length === 0) {
+    throw new UsageError(
+      `${quoted(word)} has no known address: neither it nor its node has one; add "expectedIPs" to it, or give an address`,
+    );
+  }
+  const places = addresses.map((address) => ({ address, hostEndpoint, ...(node === undefined ? {} : { node }) }));
+  return oneAddressEach({ word, places });
+}
+
+const HOST_ENDPOINT_WORDS: ReadonlySet<string> = new Set([
+  HOST_ENDPOINT.kind.toLowerCase(),
+  HOST_ENDPOINT.plural,
+  ...HOST_ENDPOINT.shortNames,
+]);
+
+function unknownHostEndpoint(word: string, name: string, hostEndpoints: readonly HostEndpoint[]): PluginError {
+  const names = hostEndpoints.map(({ metadata }) => metadata.name);
+  const nearest = nearestName(name, names);
+  const details =
+    nearest !== undefined
+      ? `did you mean "hostendpoint/${nearest}"?`
+      : names.length === 0
+        ? "there are no host endpoints"
+        : `there are: ${names.join(", ")}`;
+  return new PluginError("resource-missing", `Cannot find host endpoint ${quoted(word)}`, { details });
 }
 
 /** The families that both ends have an address of; one that the user asks for must be among them. */
@@ -64,14 +119,21 @@ export function placeIn({ places }: Peer, family: Family): PeerPlace {
   return place;
 }
 
-function placeOf(address: Address, { endpoints, nodes }: KnownPeers): PeerPlace {
+function placeOf(address: Address, { endpoints, nodes, hostEndpoints }: KnownPeers): PeerPlace {
   const endpoint = endpoints.find((each) => addressesOf(each).some((own) => isSameAddress(own, address)));
-  const node = nodes.find((each) => nodeAddresses(each).some((own) => isSameAddress(own, address)));
+  const node =
+    nodes.find((each) => nodeAddresses(each).some((own) => isSameAddress(own, address)))?.metadata.name ??
+    hostEndpoints.find(({ spec }) => (spec.expectedIPs ?? []).some((text) => isAddress(text, address)))?.spec.node;
   return {
     address,
     ...(endpoint === undefined ? {} : { endpoint }),
-    ...(node === undefined ? {} : { node: node.metadata.name }),
+    ...(node === undefined ? {} : { node }),
   };
+}
+
+function isAddress(text: string, address: Address): boolean {
+  const parsed = parseAddress(text);
+  return parsed !== undefined && isSameAddress(parsed, address);
 }
 
 function addressesOf({ spec }: WorkloadEndpoint): readonly Address[] {
@@ -114,7 +176,7 @@ function unknownWorkload(word: string, { endpoints }: KnownPeers): PluginError {
   const nearest = isOnlyPod ?? nearestName(word, candidates);
   const details =
     nearest === undefined
-      ? "use NAMESPACE/POD, the ID or name of a container, or an address; an endpoint exists while the workload is attached to the network"
+      ? "use NAMESPACE/POD, the ID or name of a container, hostendpoint/NAME, or an address; an endpoint exists while the workload is attached to the network"
       : `did you mean "${nearest}"?`;
   return new PluginError(
     "resource-missing",

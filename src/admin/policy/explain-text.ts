@@ -1,6 +1,8 @@
 /** The explanation as text. Pure. */
 import { formatAddress } from "../../ip/address.ts";
-import type { AppliedPolicy, ExplainedSide, Explanation } from "../../policy/judge/explain.ts";
+import { ALL_INTERFACES } from "../../model/host-endpoint.ts";
+import type { Explanation, Verdict } from "../../policy/judge/explain.ts";
+import type { AppliedPolicy, ExplainedHostEndpoint, ExplainedSide } from "../../policy/judge/explain-side.ts";
 import type { Packet } from "../../policy/judge/packet.ts";
 import type { Context } from "../command.ts";
 import { paint } from "../paint.ts";
@@ -18,8 +20,9 @@ export interface ExplainedFamily extends Explanation {
 type Line = readonly [title: string, text: string];
 
 export function explanationText({ packet, from, to, verdict, sides }: ExplainedFamily, context: Context): string {
-  const { bold, green, red } = paint(context);
-  const outcome = verdict === "allow" ? green("allowed") : red("denied");
+  const { bold, green, red, yellow } = paint(context);
+  const colours = { allow: green, deny: red, depends: yellow };
+  const outcome = colours[verdict](VERDICTS[verdict]);
   const head = [
     linesOf([
       ["Packet", packetWords(packet)],
@@ -28,12 +31,21 @@ export function explanationText({ packet, from, to, verdict, sides }: ExplainedF
     ]),
     `${"Verdict:".padEnd(12)}${bold(outcome)}\n`,
   ].join("");
-  if (sides.length === 0) return `${head}\nNeither end is a workload: no policy applies.\n`;
+  if (sides.length === 0) {
+    return `${head}\nNeither end is a workload or on a node with a host endpoint: no policy applies.\n`;
+  }
   return [head, ...sides.map((side) => sideText(side, { from, to }))].join("\n");
 }
 
-function placeText({ address, endpoint, node }: PeerPlace): string {
+const VERDICTS: Readonly<Record<Verdict, string>> = {
+  allow: "allowed",
+  deny: "denied",
+  depends: "depends on the interface (to choose one, give hostendpoint/NAME instead of an address of its node)",
+};
+
+function placeText({ address, endpoint, node, hostEndpoint }: PeerPlace): string {
   const text = formatAddress(address);
+  if (hostEndpoint !== undefined) return `host endpoint ${hostEndpoint.metadata.name} (${text}, node ${node ?? ""})`;
   if (endpoint !== undefined) {
     const { interfaceName, node: own } = endpoint.spec;
     const place = [
@@ -46,20 +58,38 @@ function placeText({ address, endpoint, node }: PeerPlace): string {
 }
 
 function sideText(side: ExplainedSide, ends: Pick<ExplainedFamily, "from" | "to">): string {
-  const { direction, verdict, reason, policies } = side;
+  const { direction, verdict, reason, policies, hostEndpoint } = side;
   const end = direction === "egress" ? ends.from : ends.to;
-  const name = end.endpoint === undefined ? formatAddress(end.address) : titleOf(end.endpoint);
-  const title = `${direction === "egress" ? "Egress" : "Ingress"} of ${name}: ${verdict === "allow" ? "allowed" : "denied"}`;
+  const name =
+    hostEndpoint !== undefined
+      ? hostEndpointText(hostEndpoint)
+      : end.endpoint === undefined
+        ? formatAddress(end.address)
+        : titleOf(end.endpoint);
+  const title = `${direction === "egress" ? "Egress" : "Ingress"} of ${name}: ${VERDICTS[verdict]}`;
   const lines: readonly Line[] = [["Because", reason], ...policyLines(policies)];
   return `${printable(title)}\n${linesOf(lines, "  ")}`;
 }
 
+function hostEndpointText({ name, node, interfaceName, isUncertain }: ExplainedHostEndpoint): string {
+  const place =
+    interfaceName === undefined
+      ? "the interface with an expected address"
+      : interfaceName === ALL_INTERFACES
+        ? "all interfaces"
+        : `interface ${interfaceName}`;
+  const condition = isUncertain === true ? ", if it passes there" : "";
+  return `host endpoint ${name} (node ${node}, ${place}${condition})`;
+}
+
 function policyLines(policies: readonly AppliedPolicy[]): readonly Line[] {
   if (policies.length === 0) return [];
-  const rows = policies.map(({ kind, name, namespace, tier, order, outcome }, index) => [
+  const rows = policies.map(({ kind, name, namespace, tier, order, stage, outcome }, index) => [
     `${index + 1}.`,
     `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}`,
-    `tier ${tier}${order === undefined ? "" : `, order ${order}`}`,
+    [`tier ${tier}`, ...(order === undefined ? [] : [`order ${order}`]), ...(stage === undefined ? [] : [stage])].join(
+      ", ",
+    ),
     outcome,
   ]);
   const [, ...lines] = formatTable(["", "", "", ""], rows).trimEnd().split("\n");

@@ -6,7 +6,7 @@ import { type Command, EXIT_OK, type Given, UsageError, wantsJson } from "../com
 import { withDatastore } from "../datastore/open.ts";
 import { reportUnreadable } from "../ipam/report-unreadable.ts";
 import { PACKET_OPTIONS, type PacketShape, packetShape, wantedFamily } from "./explain-packet.ts";
-import { commonFamilies, findPeer, type Peer, placeIn, titleOf } from "./explain-peer.ts";
+import { commonFamilies, findPeer, type Peer, type PeerPlace, placeIn, titleOf } from "./explain-peer.ts";
 import { type ExplainedFamily, explanationText } from "./explain-text.ts";
 import { type ReadPolicy, readPolicy } from "./read-resources.ts";
 
@@ -17,12 +17,22 @@ export const policyExplain: Command = {
   description: [
     "Evaluates the policies in the datastore for the first packet of a connection: the egress policies of its source, then the ingress",
     "policies of its destination. Replies and later packets of an allowed connection always pass.",
-    "An address that is not that of a workload is outside the network: no policy applies on its side. Host endpoints are not judged.",
+    "On the way, the host endpoints of the nodes are evaluated too. By which interface a connection enters or leaves a node is known if a host",
+    "endpoint has the address (expectedIPs), or is named as hostendpoint/NAME; otherwise all host endpoints of the node are shown.",
+    "An address that is not that of a workload or a node is outside the network: no policy applies on its side.",
     "What the kernel of a node holds is not read: it follows the datastore within a second while the node agent runs.",
   ].join("\n"),
   options: [
-    { name: "from", value: "WORKLOAD|ADDRESS", summary: "Source: NAMESPACE/POD, a container or an address" },
-    { name: "to", value: "WORKLOAD|ADDRESS", summary: "Destination: NAMESPACE/POD, a container or an address" },
+    {
+      name: "from",
+      value: "WORKLOAD|HOST|ADDRESS",
+      summary: "Source: NAMESPACE/POD, a container, hostendpoint/NAME or an address",
+    },
+    {
+      name: "to",
+      value: "WORKLOAD|HOST|ADDRESS",
+      summary: "Destination: NAMESPACE/POD, a container, hostendpoint/NAME or an address",
+    },
     ...PACKET_OPTIONS,
   ],
   needsDatastore: true,
@@ -36,6 +46,10 @@ export const policyExplain: Command = {
       does: "The same for a client outside the network",
     },
     { command: "policy explain --from default/client --to default/web --protocol icmp", does: "May it be pinged?" },
+    {
+      command: "policy explain --from 198.51.100.7 --to hostendpoint/node-1-eth0 --port 22",
+      does: "May a client connect to a host itself?",
+    },
     { command: "policy explain --from default/client --to 10.0.0.5 --port 443 -o json", does: "As JSON for a script" },
   ],
   async run(context, given) {
@@ -43,7 +57,8 @@ export const policyExplain: Command = {
     const shape = packetShape(given);
     return withDatastore(context, given, async (store) => {
       const read = await readPolicy(store);
-      const known = { endpoints: read.resources.endpoints, nodes: read.nodes };
+      const { endpoints, hostEndpoints } = read.resources;
+      const known = { endpoints, hostEndpoints, nodes: read.nodes };
       const [source, destination] = [findPeer(from, known), findPeer(to, known)];
       const families = commonFamilies(source, destination, wantedFamily(given));
       const explained = families.map((family) => explainFamily(family, { source, destination, shape, read }));
@@ -60,7 +75,7 @@ export const policyExplain: Command = {
 function requireValue({ values }: Given, name: "from" | "to"): string {
   const value = values.get(name);
   if (value !== undefined) return value;
-  throw new UsageError(`"--${name}" is missing: give NAMESPACE/POD, a container or an address`);
+  throw new UsageError(`"--${name}" is missing: give NAMESPACE/POD, a container, hostendpoint/NAME or an address`);
 }
 
 interface Question {
@@ -73,26 +88,19 @@ interface Question {
 function explainFamily(family: Family, { source, destination, shape, read }: Question): ExplainedFamily {
   const [from, to] = [placeIn(source, family), placeIn(destination, family)];
   const packet = shape(from.address, to.address);
-  const node = from.endpoint?.spec.node ?? "";
-  const { verdict, sides } = explain(
-    {
-      packet,
-      source: from.endpoint,
-      destination: to.endpoint,
-      sourceNode: from.node,
-      destinationNode: to.node,
-      toHost: nodeAgentSettings(read.configurations, node).defaultEndpointToHostAction,
-    },
-    read.resources,
-  );
+  const endOf = ({ endpoint, node, hostEndpoint }: PeerPlace) => ({ workload: endpoint, node, hostEndpoint });
+  const settingsOf = (node: string) => nodeAgentSettings(read.configurations, node);
+  const explained = { packet, source: endOf(from), destination: endOf(to), settingsOf };
+  const { verdict, sides } = explain(explained, read.resources);
   return { packet, from, to, verdict, sides };
 }
 
 function asJson({ packet, from, to, verdict, sides }: ExplainedFamily): object {
-  const place = ({ address, endpoint, node }: ExplainedFamily["from"]) => ({
+  const place = ({ address, endpoint, node, hostEndpoint }: PeerPlace) => ({
     address: formatAddress(address),
     ...(endpoint === undefined ? {} : { workload: titleOf(endpoint), node: endpoint.spec.node }),
     ...(node === undefined ? {} : { node }),
+    ...(hostEndpoint === undefined ? {} : { hostEndpoint: hostEndpoint.metadata.name }),
   });
   const { protocol, sourcePort, destinationPort, icmp, destination } = packet;
   return {

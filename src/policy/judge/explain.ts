@@ -1,196 +1,106 @@
 /**
  * Who decides about the first packet of a connection, and why: the egress policies of its source, then the ingress
- * policies of its destination. Pure.
+ * policies of its destination; on its way, the host endpoints of the interfaces that it passes. Pure.
  */
 import { isSameAddress } from "../../ip/address.ts";
+import type { NodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
-import type { Direction } from "../effective-rule.ts";
-import { problemOf } from "./enforced-policy.ts";
-import { type Judgement, judge } from "./judge.ts";
+import {
+  type ExplainedHostEndpoint,
+  type ExplainedSide,
+  hostEndpointSide,
+  unjudgedSide,
+  workloadSide,
+} from "./explain-side.ts";
+import { judgeInterface } from "./host-judge.ts";
+import { type HostPassage, hostPassages, type PacketEnd } from "./host-passages.ts";
 import type { Packet } from "./packet.ts";
-import type { AnyPolicy, PolicyResources } from "./resources.ts";
-import { ruleWords } from "./rule-words.ts";
+import type { PolicyResources } from "./resources.ts";
 
 export interface ExplainedPacket {
   readonly packet: Packet;
-  /** The workload with the address; `undefined`: the address is not that of a workload. */
-  readonly source: WorkloadEndpoint | undefined;
-  readonly destination: WorkloadEndpoint | undefined;
-  /** The node with the address. */
-  readonly sourceNode?: string | undefined;
-  readonly destinationNode?: string | undefined;
-  /** What a node does with packets of its own workloads to itself, after their egress policies. */
-  readonly toHost: "Accept" | "Drop" | "Return";
+  readonly source: PacketEnd;
+  readonly destination: PacketEnd;
+  readonly settingsOf: (node: string) => NodeAgentSettings;
 }
 
 export interface Explanation {
-  readonly verdict: Judgement["verdict"];
+  /** `depends`: on the interface of a host that the packet passes. */
+  readonly verdict: Verdict;
   /** In the order in which a packet passes them. */
   readonly sides: readonly ExplainedSide[];
 }
 
-export interface ExplainedSide {
-  readonly direction: Direction;
-  readonly verdict: Judgement["verdict"];
-  /** Why, in words. */
-  readonly reason: string;
-  readonly decidedBy?: Decider;
-  /** Those that apply, in the order of their evaluation. */
-  readonly policies: readonly AppliedPolicy[];
-}
-
-export interface Decider {
-  readonly kind: string;
-  readonly name: string;
-  readonly namespace?: string;
-  /** Index in `spec.ingress` or `spec.egress`; absent if it is decided because no rule matches. */
-  readonly rule?: number;
-}
-
-export interface AppliedPolicy {
-  readonly kind: string;
-  readonly name: string;
-  readonly namespace?: string;
-  readonly tier: string;
-  readonly order?: number;
-  readonly outcome: string;
-}
+export type Verdict = "allow" | "deny" | "depends";
 
 export function explain(explained: ExplainedPacket, resources: PolicyResources): Explanation {
   const { packet, source, destination } = explained;
-  if (source !== undefined && isSameAddress(packet.source, packet.destination)) {
-    return {
-      verdict: "allow",
-      sides: [unjudged("egress", "a packet of a workload to its own address never leaves it")],
-    };
+  if (source.workload !== undefined && isSameAddress(packet.source, packet.destination)) {
+    const reason = "a packet of a workload to its own address never leaves it";
+    return { verdict: "allow", sides: [unjudgedSide("egress", reason)] };
   }
-  const sides: ExplainedSide[] = [];
-  if (source !== undefined) sides.push(judgedSide(packet, source, "egress", resources));
-  if (isToOwnHost(explained)) sides.push(hostSide(explained));
-  if (destination !== undefined) sides.push(ingressSide(explained, destination, resources));
-  return { verdict: sides.every(({ verdict }) => verdict === "allow") ? "allow" : "deny", sides };
+  const { leaving, entering } = hostPassages(explained, resources);
+  const steps: readonly Step[] = [
+    ...(source.workload === undefined ? [] : [certain(workloadSide(packet, source.workload, "egress", resources))]),
+    ...(leaving === undefined ? [] : [hostStep(leaving, explained, resources)]),
+    ...(entering === undefined ? [] : [hostStep(entering, explained, resources)]),
+    ...(isToOwnHost(explained) ? [certain(toOwnHostSide(explained))] : []),
+    ...(destination.workload === undefined ? [] : [certain(ingressSide(explained, destination.workload, resources))]),
+  ];
+  return { verdict: verdictOf(steps), sides: steps.flatMap(({ sides }) => sides) };
 }
 
-function isToOwnHost({ source, destinationNode }: ExplainedPacket): boolean {
-  return destinationNode !== undefined && source?.spec.node === destinationNode;
+/** One place of the packet's way; several sides if it is not certain which interface it passes. */
+interface Step {
+  readonly verdict: Verdict;
+  readonly sides: readonly ExplainedSide[];
 }
 
-function hostSide({ toHost, destinationNode }: ExplainedPacket): ExplainedSide {
-  const reason = `packets of its own workloads to node "${destinationNode}": defaultEndpointToHostAction is ${toHost}`;
-  return { ...unjudged("ingress", reason), verdict: toHost === "Drop" ? "deny" : "allow" };
+function certain(side: ExplainedSide): Step {
+  return { verdict: side.verdict, sides: [side] };
 }
 
-function ingressSide(explained: ExplainedPacket, destination: WorkloadEndpoint, resources: PolicyResources) {
-  const { packet, sourceNode } = explained;
-  const isFromOwnHost = sourceNode !== undefined && destination.spec.node === sourceNode;
-  if (!isFromOwnHost) return judgedSide(packet, destination, "ingress", resources);
-  return unjudged("ingress", `node "${sourceNode}" always reaches its own workloads, for example with health probes`);
+function verdictOf(steps: readonly Step[]): Verdict {
+  const verdicts = new Set(steps.map(({ verdict }) => verdict));
+  return verdicts.has("deny") ? "deny" : verdicts.has("depends") ? "depends" : "allow";
 }
 
-function unjudged(direction: Direction, reason: string): ExplainedSide {
-  return { direction, verdict: "allow", reason, policies: [] };
+function hostStep(passage: HostPassage, { packet, settingsOf }: ExplainedPacket, resources: PolicyResources): Step {
+  const { node, direction, isForwarded, candidates, mayPassOther } = passage;
+  const settings = settingsOf(node);
+  const isUncertain = mayPassOther || candidates.length > 1;
+  const sides = candidates.map((endpoint) => {
+    const judgement = judgeInterface({ packet, endpoint, direction, isForwarded, settings }, resources);
+    const { interfaceName } = endpoint.spec;
+    const named: ExplainedHostEndpoint = {
+      ...{ name: endpoint.metadata.name, node },
+      ...(interfaceName === undefined ? {} : { interfaceName }),
+      ...(isUncertain ? { isUncertain } : {}),
+    };
+    return hostEndpointSide({ packet, judgement }, named, resources);
+  });
+  const verdicts = new Set([...sides.map(({ verdict }) => verdict), ...(mayPassOther ? ["allow" as const] : [])]);
+  const [only = "allow"] = verdicts;
+  return { verdict: verdicts.size > 1 ? "depends" : only, sides };
 }
 
-function judgedSide(
-  packet: Packet,
-  endpoint: WorkloadEndpoint,
-  direction: Direction,
+function isToOwnHost({ source, destination }: ExplainedPacket): boolean {
+  return destination.node !== undefined && source.workload?.spec.node === destination.node;
+}
+
+function toOwnHostSide({ destination: { node = "" }, settingsOf }: ExplainedPacket): ExplainedSide {
+  const action = settingsOf(node).defaultEndpointToHostAction;
+  const reason = `packets of its own workloads to node "${node}": defaultEndpointToHostAction is ${action}`;
+  return { ...unjudgedSide("ingress", reason), verdict: action === "Drop" ? "deny" : "allow" };
+}
+
+function ingressSide(
+  { packet, source }: ExplainedPacket,
+  destination: WorkloadEndpoint,
   resources: PolicyResources,
 ): ExplainedSide {
-  const judgement = judge(packet, endpoint, direction, resources);
-  const decidedBy = deciderOf(judgement);
-  return {
-    direction,
-    verdict: judgement.verdict,
-    reason: reasonWords(judgement, direction, endpoint),
-    ...(decidedBy === undefined ? {} : { decidedBy }),
-    policies: appliedPolicies(judgement, direction, resources),
-  };
-}
-
-function deciderOf({ reason }: Judgement): Decider | undefined {
-  switch (reason.kind) {
-    case "rule":
-      return { ...referenceOf(reason.policy), rule: reason.index };
-    case "tier default":
-      return { kind: "Tier", name: reason.tier };
-    case "profile":
-      return { kind: "Profile", name: reason.profile, rule: reason.index };
-    case "no profile allows it":
-      return undefined;
-  }
-}
-
-function reasonWords({ reason, policies }: Judgement, direction: Direction, { spec }: WorkloadEndpoint): string {
-  switch (reason.kind) {
-    case "rule": {
-      const { policy, index, rule } = reason;
-      return `${titleOf(policy)}, ${ruleTitle(direction, index)}: ${ruleWords(rule, policy.metadata.namespace)}`;
-    }
-    case "tier default": {
-      const count = reason.policies.length === 1 ? "the policy" : `any of the ${reason.policies.length} policies`;
-      return `no rule of ${count} that ${reason.policies.length === 1 ? "applies" : "apply"} in tier "${reason.tier}" matches, so the tier denies it`;
-    }
-    case "profile": {
-      const before =
-        policies.length === 0 ? `no ${direction} policy applies, so the profiles decide` : "all tiers passed";
-      return `${before}: Profile "${reason.profile}", ${ruleTitle(direction, reason.index)}: ${ruleWords(reason.rule, undefined)}`;
-    }
-    case "no profile allows it": {
-      const before = policies.length === 0 ? `no ${direction} policy applies` : "all tiers passed";
-      const names = (spec.profiles ?? []).map((name) => `"${name}"`).join(", ");
-      return `${before}, and no profile of the endpoint allows it (${names === "" ? "it has none" : names})`;
-    }
-  }
-}
-
-/** Rules are counted from 1 in words, and from 0 in the field that names the rule. */
-function ruleTitle(direction: Direction, index: number): string {
-  return `${direction} rule ${index + 1} (spec.${direction}[${index}])`;
-}
-
-function appliedPolicies(
-  { policies, reason, passes }: Judgement,
-  direction: Direction,
-  resources: PolicyResources,
-): readonly AppliedPolicy[] {
-  const decisive = new Map(passes.map(({ policy, index }) => [policy, index]));
-  const last = reason.kind === "rule" ? policies.indexOf(reason.policy) : policies.length - 1;
-  const passedTiers = new Map<string, number>(passes.map(({ policy }) => [policy.spec.tier, policies.indexOf(policy)]));
-  return policies.map((policy, position) => {
-    const { tier, order } = policy.spec;
-    const passedAt = passedTiers.get(tier);
-    const isReached = position <= last && (passedAt === undefined || position <= passedAt);
-    const passing = decisive.get(policy);
-    const decides = reason.kind === "rule" && reason.policy === policy;
-    const outcome = decides
-      ? "decides"
-      : passing !== undefined
-        ? `${ruleTitle(direction, passing)} passes to the next tier`
-        : isReached
-          ? "no rule matches"
-          : "not reached";
-    const problem = problemIn(policy, resources);
-    return {
-      ...referenceOf(policy),
-      tier,
-      ...(order === undefined || !Number.isFinite(order) ? {} : { order }),
-      outcome: problem === undefined ? outcome : `${outcome}; denies everything because ${problem}`,
-    };
-  });
-}
-
-/** Judgements contain what is enforced of a policy, not the policy itself. */
-function problemIn(policy: AnyPolicy, resources: PolicyResources): string | undefined {
-  const all: readonly AnyPolicy[] = [...resources.networkPolicies, ...resources.globalNetworkPolicies];
-  const stored = all.find(({ kind, metadata }) => kind === policy.kind && metadata === policy.metadata);
-  return stored && problemOf(stored, resources);
-}
-
-function referenceOf({ kind, metadata: { name, namespace } }: AnyPolicy) {
-  return { kind, name, ...(namespace === undefined ? {} : { namespace }) };
-}
-
-function titleOf({ kind, metadata: { name, namespace } }: AnyPolicy): string {
-  return `${kind} "${namespace === undefined ? name : `${namespace}/${name}`}"`;
+  const isFromOwnHost = source.node !== undefined && destination.spec.node === source.node;
+  if (!isFromOwnHost) return workloadSide(packet, destination, "ingress", resources);
+  const reason = `node "${source.node}" always reaches its own workloads, for example with health probes`;
+  return unjudgedSide("ingress", reason);
 }

@@ -9,7 +9,16 @@ import type { NodeAgentSettings } from "../../model/node-agent-configuration.ts"
 import { protocolNumber } from "../../model/protocols.ts";
 import type { Direction } from "../effective-rule.ts";
 import type { HostInterface } from "../host-interface.ts";
-import { decide, isBeforeRouting, judge, policiesOf } from "./judge.ts";
+import {
+  decide,
+  inOrder,
+  isBeforeRouting,
+  type Judgement,
+  judge,
+  policiesOf,
+  type Reason,
+  type TierOutcome,
+} from "./judge.ts";
 import type { Packet } from "./packet.ts";
 import type { AnyPolicy, PolicyResources } from "./resources.ts";
 
@@ -28,9 +37,23 @@ export interface HostFacts {
 
 export interface HostJudgement {
   readonly verdict: "allow" | "deny";
-  /** The endpoint and the stage that decided; absent if no host endpoint concerns the packet. */
-  readonly by?: { readonly endpoint: HostEndpoint; readonly stage: string };
+  /** What decided; absent if no host endpoint concerns the packet. */
+  readonly by?: InterfaceJudgement;
 }
+
+/** What one host endpoint says about a packet that passes its interface. */
+export interface InterfaceJudgement {
+  readonly endpoint: HostEndpoint;
+  /** Ingress: it comes in through the interface, also if it is forwarded. */
+  readonly direction: Direction;
+  readonly verdict: "allow" | "deny";
+  /** What decided. */
+  readonly stage: "doNotTrack" | "preDNAT" | "neighbour discovery" | "failsafe" | "policies" | "applyOnForward";
+  /** The policies that were evaluated, stage by stage. Only the last one can have a reason for the verdict. */
+  readonly evaluated: readonly EvaluatedPolicies[];
+}
+
+export type EvaluatedPolicies = Pick<Judgement, "policies" | "passes"> & { readonly reason?: Reason };
 
 const UNCONCERNED: HostJudgement = { verdict: "allow" };
 
@@ -40,81 +63,103 @@ export function judgeAtHost(
   facts: HostFacts,
   resources: PolicyResources,
 ): HostJudgement {
-  const judging: Judging = { packet, facts, resources };
+  const at = (interfaceName: string, direction: Direction): HostJudgement => {
+    const endpoint = endpointOf(interfaceName, facts, resources);
+    if (endpoint === undefined) return UNCONCERNED;
+    const isForwarded = passage.kind === "forwarded";
+    const by = judgeInterface({ packet, endpoint, direction, isForwarded, settings: facts.settings }, resources);
+    return { verdict: by.verdict, by };
+  };
   switch (passage.kind) {
-    case "to host": {
-      const endpoint = endpointOf(passage.from, facts, resources);
-      if (endpoint === undefined) return UNCONCERNED;
-      return beforeRouting(judging, endpoint, "ingress") ?? ofHost(judging, endpoint, "ingress");
-    }
-    case "from host": {
-      const endpoint = endpointOf(passage.to, facts, resources);
-      if (endpoint === undefined) return UNCONCERNED;
-      return beforeRouting(judging, endpoint, "egress") ?? ofHost(judging, endpoint, "egress");
-    }
+    case "to host":
+      return at(passage.from, "ingress");
+    case "from host":
+      return at(passage.to, "egress");
     case "forwarded": {
-      const incoming = endpointOf(passage.from, facts, resources);
-      const outgoing = endpointOf(passage.to, facts, resources);
-      const first =
-        incoming === undefined
-          ? UNCONCERNED
-          : (beforeRouting(judging, incoming, "ingress") ?? forwarded(judging, incoming, "ingress"));
-      if (first.verdict === "deny" || outgoing === undefined) return first;
-      return forwarded(judging, outgoing, "egress");
+      const incoming = at(passage.from, "ingress");
+      const outgoing = at(passage.to, "egress");
+      return incoming.verdict === "deny" || outgoing.by === undefined ? incoming : outgoing;
     }
   }
 }
 
-interface Judging {
+export interface InterfacePacket {
   readonly packet: Packet;
-  readonly facts: HostFacts;
-  readonly resources: PolicyResources;
+  readonly endpoint: HostEndpoint;
+  readonly direction: Direction;
+  /** Otherwise it is from or to the host itself. */
+  readonly isForwarded: boolean;
+  readonly settings: HostFacts["settings"];
+}
+
+export function judgeInterface(judged: InterfacePacket, resources: PolicyResources): InterfaceJudgement {
+  const { endpoint, direction, isForwarded } = judged;
+  // The interface that a forwarded packet leaves by sees it only after routing.
+  const stages = isForwarded && direction === "egress" ? [] : (["doNotTrack", "preDNAT"] as const);
+  const evaluated: EvaluatedPolicies[] = [];
+  for (const stage of stages) {
+    const outcome = beforeRouting(judged, stage, resources);
+    if (outcome === undefined) continue;
+    const { decided, policies, passes } = outcome;
+    if (decided === undefined) evaluated.push({ policies, passes });
+    else {
+      const [verdict, reason] = decided;
+      return { endpoint, direction, verdict, stage, evaluated: [...evaluated, { policies, passes, reason }] };
+    }
+  }
+  const last = isForwarded ? forwarded(judged, resources) : ofHost(judged, resources);
+  return { endpoint, direction, ...last, evaluated: [...evaluated, ...last.evaluated] };
 }
 
 /** doNotTrack, then preDNAT policies. What one of them accepts, no later policy of the endpoint judges. */
-function beforeRouting(after: Judging, endpoint: HostEndpoint, direction: Direction): HostJudgement | undefined {
-  const judging = { ...after, packet: after.packet.beforeNat ?? after.packet };
-  const { packet, resources } = judging;
-  if (isNeighbourDiscovery(packet)) return undefined;
-  for (const option of ["doNotTrack", "preDNAT"] as const) {
-    if (isFailsafe(judging, direction) || (option === "doNotTrack" && isReplyOfFailsafe(judging, direction))) continue;
-    const policies = policiesOf(endpoint, direction, resources).filter((policy) => hasOption(policy, option));
-    const { decided } = decide(packet, policies, direction, resources);
-    if (decided !== undefined) return { verdict: decided[0], by: { endpoint, stage: option } };
-  }
-  return undefined;
+function beforeRouting(
+  after: InterfacePacket,
+  option: "doNotTrack" | "preDNAT",
+  resources: PolicyResources,
+): (TierOutcome & { readonly policies: readonly AnyPolicy[] }) | undefined {
+  const judged = { ...after, packet: after.packet.beforeNat ?? after.packet };
+  const { packet, endpoint, direction } = judged;
+  const isReply = option === "doNotTrack" && isReplyOfFailsafe(judged);
+  if (isNeighbourDiscovery(packet) || isFailsafe(judged) || isReply) return undefined;
+  const policies = policiesOf(endpoint, direction, resources).filter((policy) => hasOption(policy, option));
+  return { ...decide(packet, policies, direction, resources), policies: inOrder(policies, resources) };
 }
 
-function ofHost(judging: Judging, endpoint: HostEndpoint, direction: Direction): HostJudgement {
-  const { packet, resources } = judging;
-  if (isNeighbourDiscovery(packet)) return { verdict: "allow", by: { endpoint, stage: "neighbour discovery" } };
-  if (isFailsafe(judging, direction)) return { verdict: "allow", by: { endpoint, stage: "failsafe" } };
-  return { verdict: judge(packet, endpoint, direction, resources).verdict, by: { endpoint, stage: direction } };
+type Outcome = Pick<InterfaceJudgement, "verdict" | "stage" | "evaluated">;
+
+function ofHost(judged: InterfacePacket, resources: PolicyResources): Outcome {
+  const { packet, endpoint, direction } = judged;
+  if (isNeighbourDiscovery(packet)) return { verdict: "allow", stage: "neighbour discovery", evaluated: [] };
+  if (isFailsafe(judged)) return { verdict: "allow", stage: "failsafe", evaluated: [] };
+  const judgement = judge(packet, endpoint, direction, resources);
+  return { verdict: judgement.verdict, stage: "policies", evaluated: [judgement] };
 }
 
 /** Without such policies everything is forwarded, and profiles do not count. */
-function forwarded({ packet, resources }: Judging, endpoint: HostEndpoint, direction: Direction): HostJudgement {
+function forwarded({ packet, endpoint, direction }: InterfacePacket, resources: PolicyResources): Outcome {
   const policies = policiesOf(endpoint, direction, resources).filter(
     (policy) => hasOption(policy, "applyOnForward") && !isBeforeRouting(policy),
   );
-  const [verdict] = decide(packet, policies, direction, resources).decided ?? (["allow"] as const);
-  return { verdict, by: { endpoint, stage: "applyOnForward" } };
+  const { decided, passes } = decide(packet, policies, direction, resources);
+  const [verdict, reason] = decided ?? (["allow"] as const);
+  const evaluated = { policies: inOrder(policies, resources), passes, ...(reason === undefined ? {} : { reason }) };
+  return { verdict, stage: "applyOnForward", evaluated: [evaluated] };
 }
 
 function hasOption(policy: AnyPolicy, option: "doNotTrack" | "preDNAT" | "applyOnForward"): boolean {
   return policy.kind === "GlobalNetworkPolicy" && policy.spec[option];
 }
 
-function isFailsafe({ packet, facts }: Judging, direction: Direction): boolean {
-  const { failsafeInboundHostPorts, failsafeOutboundHostPorts } = facts.settings;
+function isFailsafe({ packet, direction, settings }: InterfacePacket): boolean {
+  const { failsafeInboundHostPorts, failsafeOutboundHostPorts } = settings;
   const ports = direction === "ingress" ? failsafeInboundHostPorts : failsafeOutboundHostPorts;
   return ports.some(
     ({ protocol, port }) => protocolNumber(protocol) === packet.protocol && port === packet.destinationPort,
   );
 }
 
-function isReplyOfFailsafe({ packet, facts }: Judging, direction: Direction): boolean {
-  const { failsafeInboundHostPorts, failsafeOutboundHostPorts } = facts.settings;
+function isReplyOfFailsafe({ packet, direction, settings }: InterfacePacket): boolean {
+  const { failsafeInboundHostPorts, failsafeOutboundHostPorts } = settings;
   const ports = direction === "ingress" ? failsafeOutboundHostPorts : failsafeInboundHostPorts;
   return ports.some(({ protocol, port }) => protocolNumber(protocol) === packet.protocol && port === packet.sourcePort);
 }

@@ -46,7 +46,7 @@ export function judge(
   resources: PolicyResources,
 ): Judgement {
   const applying = policiesOf(endpoint, direction, resources).filter((policy) => !isBeforeRouting(policy));
-  const policies = tiersOf(applying, resources).flatMap((tier) => tier.policies);
+  const policies = inOrder(applying, resources);
   const { decided, passes } = decide(packet, applying, direction, resources);
   const judgement = (verdict: Judgement["verdict"], reason: Reason): Judgement => ({
     verdict,
@@ -67,7 +67,12 @@ export function judge(
   return judgement("deny", { kind: "no profile allows it" });
 }
 
-interface TierOutcome {
+/** In the order of their evaluation: tier by tier. */
+export function inOrder(policies: readonly AnyPolicy[], resources: PolicyResources): readonly AnyPolicy[] {
+  return tiersOf(policies, resources).flatMap((tier) => tier.policies);
+}
+
+export interface TierOutcome {
   /** `undefined`: no policy applies, or the packet passed all tiers. */
   readonly decided?: readonly [Judgement["verdict"], Reason];
   readonly passes: readonly DecidingRule[];
