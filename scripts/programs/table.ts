@@ -39,6 +39,7 @@ const TABLE = {
   nsenter: "util-linux",
   pivot_root: "util-linux",
   setpriv: "util-linux",
+  taskset: "util-linux",
   unshare: "util-linux",
   mount: "mount",
   umount: "mount",

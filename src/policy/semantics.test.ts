@@ -18,7 +18,7 @@ import { packetBytes } from "./interpret/packet-bytes.ts";
 import { judge } from "./judge/judge.ts";
 import type { Packet } from "./judge/packet.ts";
 import type { PolicyResources } from "./judge/resources.ts";
-import { tableChanges } from "./table/table-changes.ts";
+import { tableBatches } from "./table/table-changes.ts";
 
 const NODE = "here";
 const TABLE = { family: "inet", name: "policy" } as const;
@@ -339,7 +339,9 @@ describe("names and selectors", () => {
 
 describe("changes", () => {
   const messages = (compiler: PolicyCompiler) =>
-    encodeBatch(tableChanges(TABLE, compiler.table, compiler.takeDelta()), 1).changeOfMessage.length;
+    tableBatches(TABLE, compiler.table, compiler.takeDelta())
+      .map((batch) => encodeBatch(batch, 1).changeOfMessage.length)
+      .reduce((sum, count) => sum + count, 0);
 
   test("new labels of a namespace with 1,000 pods are a few messages, as with ten", () => {
     const counted = [10, 1_000].map((count) => {

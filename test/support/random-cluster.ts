@@ -37,6 +37,16 @@ const PREFIXES = [
 ];
 const PORTS = [80, 82, 443];
 const SERVICES = ["web", "dns"];
+/** More than a rule compares one by one; none can be merged with another. */
+const LONG = 12;
+const manyPorts = (...more: readonly number[]) => [
+  ...more,
+  ...Array.from({ length: LONG }, (_, index) => 1_000 + 2 * index),
+];
+const manyPrefixes = (...more: readonly string[]) => [
+  ...more,
+  ...Array.from({ length: LONG }, (_, index) => `10.${9 + 2 * index}.0.0/16`),
+];
 
 const pick = <Value>(values: readonly Value[]) => fc.constantFrom(...values);
 const optional = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: undefined, freq: 2 });
@@ -63,10 +73,15 @@ const namespaceSelector = pick([
 
 const port = fc.oneof(pick(PORTS), pick(["80:81", "81:90", "443", "web", "dns"]));
 
+const nets = fc.oneof(
+  { weight: 4, arbitrary: some(pick(PREFIXES), 2) },
+  { weight: 1, arbitrary: some(pick(PREFIXES), 2).map((more) => manyPrefixes(...more)) },
+);
+
 const byLabelsOrNets = fc
   .record({
-    nets: rare(some(pick(PREFIXES), 2)),
-    notNets: rare(some(pick(PREFIXES), 2)),
+    nets: rare(nets),
+    notNets: rare(nets),
     selector: rare(selector),
     notSelector: rare(selector),
     namespaceSelector: rare(namespaceSelector),
@@ -92,7 +107,11 @@ const serviceEndpoints = some(
   3,
 );
 
-const ports = fc.record({ ports: optional(some(port, 2)), notPorts: optional(some(port, 2)) }).map(defined);
+const portList = fc.oneof(
+  { weight: 5, arbitrary: some(port, 2) },
+  { weight: 1, arbitrary: some(pick(PORTS), 2).map((more) => manyPorts(...more)) },
+);
+const ports = fc.record({ ports: optional(portList), notPorts: optional(portList) }).map(defined);
 
 const rule = fc
   .record({

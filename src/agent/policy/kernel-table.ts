@@ -1,11 +1,11 @@
-/** The policy table in the kernel: replaced as a whole, or changed by what differs. Each in one batch, all or nothing. */
+/** The policy table in the kernel: replaced as a whole, or changed by what differs. */
 import { POLICY_TABLE } from "../../firewall/policy-table.ts";
 import { portOf } from "../../linux/netlink-group.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
 import { commit, type Refusal, readGeneration, tryCommit } from "../../linux/nftables/commit.ts";
 import { type Noticed, TableMonitor } from "../../linux/nftables/monitor.ts";
 import type { DesiredTable, TableDelta } from "../../policy/table/desired-table.ts";
-import { tableChanges, wholeTable } from "../../policy/table/table-changes.ts";
+import { tableBatches, wholeTable } from "../../policy/table/table-changes.ts";
 import { changesOfFormer, tableComment } from "./former-table.ts";
 import { findDifference } from "./table-difference.ts";
 
@@ -14,7 +14,10 @@ export interface KernelTable {
   adopt(table: DesiredTable): boolean;
   /** The former table is in effect until the new one is. Throws if the kernel refuses it. */
   replace(table: DesiredTable): void;
-  /** Returns why nothing was changed, if the kernel refused a step: then its content is not what was expected. */
+  /**
+   * In one batch or a few, after each of which the table judges packets as before or as wanted. If the kernel refuses a
+   * step, its content is not what was expected: returns why.
+   */
   change(table: DesiredTable, delta: TableDelta): Refusal | undefined;
   /** From then on all packets pass. */
   remove(): void;
@@ -56,8 +59,11 @@ class NetfilterTable implements KernelTable {
   }
 
   change(table: DesiredTable, delta: TableDelta): Refusal | undefined {
-    const [refusal] = tryCommit(this.socket, tableChanges(POLICY_TABLE, table, delta));
-    return refusal;
+    for (const batch of tableBatches(POLICY_TABLE, table, delta)) {
+      const [refusal] = tryCommit(this.socket, batch);
+      if (refusal !== undefined) return refusal;
+    }
+    return undefined;
   }
 
   remove(): void {

@@ -1,7 +1,7 @@
 /**
  * Keeps the kernel's policy table equal to what the resources say.
  *
- *   changes of resources -> compile -> what differs -> one batch -> acknowledged
+ *   changes of resources -> compile -> what differs -> batches -> acknowledged
  *
  * If the kernel refuses a change, its content is not what was expected: the whole table is written again. If that fails
  * too, the former rules stay, and the caller gets the error.

@@ -33,6 +33,25 @@ export function prefixElements(prefixes: readonly Prefix[]): NftElement[] {
   return rangeElements(prefixes.map((prefix) => keyRange(rangeOfPrefix(prefix))));
 }
 
+/** Whether a key is in one of the ranges of these elements of an interval set, which may be in any order. */
+export function containsKey(elements: Iterable<NftElement>): (key: Uint8Array) => boolean {
+  // Where one range ends and the next begins at the same key, the beginning counts.
+  const sorted = [...elements].toSorted(
+    (left, right) =>
+      Buffer.compare(left.key, right.key) || Number(right.interval === "end") - Number(left.interval === "end"),
+  );
+  return (key) => {
+    let [low, high] = [0, sorted.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (Buffer.compare(sorted[middle]?.key ?? key, key) <= 0) low = middle + 1;
+      else high = middle;
+    }
+    const last = sorted[low - 1];
+    return last !== undefined && last.interval !== "end";
+  };
+}
+
 /** The key plus one; `undefined` after the last key. */
 function successor(key: Uint8Array): Uint8Array | undefined {
   const next = key.slice();

@@ -8,7 +8,7 @@ import { MessageCursor } from "../netlink/message-reader.ts";
 import { MessageWriter } from "../netlink/message-writer.ts";
 import { type DataType, typeLength, typeNumber, typesOfNumber } from "./data-type.ts";
 import type { Expression } from "./expression.ts";
-import { prefixElements, rangeElements } from "./intervals.ts";
+import { containsKey, prefixElements, rangeElements } from "./intervals.ts";
 import { matchPrefix } from "./match.ts";
 import { readChain, readElements, readRule, readSet, readTable } from "./object-reader.ts";
 import { commentEntry, encodeUserdata, findComment, findEntry } from "./userdata.ts";
@@ -42,6 +42,28 @@ describe("concatenate()", () => {
 describe("interfaceValue()", () => {
   test("has at most fifteen bytes and a zero at its end", () => {
     expect(interfaceValue("a".repeat(40)).toHex()).toBe(`${"61".repeat(15)}00`);
+  });
+});
+
+describe("containsKey()", () => {
+  test("finds the keys of all ranges, in any order of their elements", () => {
+    const byte = fc.integer({ min: 0, max: 255 });
+    const ranges = fc.uniqueArray(byte, { maxLength: 12 }).map((ends) => {
+      const sorted = ends.toSorted((left, right) => left - right);
+      return sorted.flatMap((first, index) => {
+        const last = sorted[index + 1];
+        return index % 2 === 0 && last !== undefined ? [{ first, last }] : [];
+      });
+    });
+    fc.assert(
+      fc.property(ranges, byte, fc.boolean(), (all, key, isReversed) => {
+        const elements = rangeElements(
+          all.map(({ first, last }) => ({ first: Uint8Array.of(first), last: Uint8Array.of(last) })),
+        );
+        const isFound = containsKey(isReversed ? elements.toReversed() : elements)(Uint8Array.of(key));
+        expect(isFound).toBe(all.some(({ first, last }) => first <= key && key <= last));
+      }),
+    );
   });
 });
 

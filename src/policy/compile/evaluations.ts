@@ -11,15 +11,16 @@
  */
 import type { Expression } from "../../linux/nftables/expression.ts";
 import { verdict } from "../../linux/nftables/match.ts";
-import type { Direction, EffectiveRule } from "../effective-rule.ts";
+import type { Direction, EffectiveRule, SetReference } from "../effective-rule.ts";
 import { MARK_ACCEPTED } from "../render/accepted-mark.ts";
 import { drop } from "../render/chain-parts.ts";
 import { type RuleContext, renderRule } from "../render/rule.ts";
 import type { DesiredRule } from "../table/desired-table.ts";
-import { type AnyReference, groupChainName, policyChainName, referenceText } from "../table/names.ts";
+import { type AnyReference, groupChainName, policyChainName, type RangeList, referenceText } from "../table/names.ts";
 import type { TableBuilder } from "../table/table-builder.ts";
 import type { MemberSets } from "./member-sets.ts";
 import type { PolicyRecord, PolicyStage } from "./policy-record.ts";
+import { RangeSets } from "./range-sets.ts";
 import { addTo, removeFrom } from "./sets-by-key.ts";
 
 export interface EvaluatedTier {
@@ -45,6 +46,8 @@ interface HeldChain {
   /** Chains that it jumps or goes to. */
   readonly chains: readonly string[];
   readonly sets: readonly AnyReference[];
+  /** The sets of the long lists in its rules, as often as they are used. */
+  readonly lists: readonly string[];
   /** Of a policy chain: renders it again. */
   readonly policy?: { readonly key: string; readonly direction: Direction; readonly rest: string };
 }
@@ -55,12 +58,15 @@ export class Evaluations {
   /** By the text of the reference: the policy and ending chains that use the set. */
   private readonly usersOfSet = new Map<string, Set<string>>();
   private readonly endings = new Map<string, Evaluation>();
+  private readonly rangeSets: RangeSets;
 
   constructor(
     private readonly table: TableBuilder,
     private readonly sets: MemberSets,
     private readonly policyOf: (key: string) => PolicyRecord | undefined,
-  ) {}
+  ) {
+    this.rangeSets = new RangeSets(table);
+  }
 
   /** The name of the chain to go to. The caller releases it when it no longer refers to it. */
   retain(evaluation: Evaluation): string {
@@ -79,6 +85,7 @@ export class Evaluations {
     this.endings.delete(name);
     this.table.deleteChain(name);
     this.releaseSets(name, held.sets);
+    for (const list of held.lists) this.rangeSets.release(list);
     if (held.policy !== undefined) removeFrom(this.chainsOfPolicy, held.policy.key, name);
     for (const chain of held.chains) this.release(chain);
   }
@@ -108,7 +115,7 @@ export class Evaluations {
   private retainEntry(prelude: string, direction: Direction, rest: string): string {
     const name = groupChainName(`entry ${prelude} ${rest}`, direction);
     if (this.useAgain(name, rest)) return name;
-    this.held.set(name, { uses: 1, chains: [rest], sets: [] });
+    this.held.set(name, { uses: 1, chains: [rest], sets: [], lists: [] });
     const rules = [
       { expressions: [verdict({ kind: "jump", chain: prelude })] },
       { expressions: [verdict({ kind: "goto", chain: rest })] },
@@ -122,7 +129,7 @@ export class Evaluations {
     const name = groupChainName(`ending ${otherwise} ${textOfRules(profileRules)}`, direction);
     if (this.useAgain(name)) return name;
     const sets = referencesOf(profileRules);
-    this.held.set(name, { uses: 1, chains: [], sets });
+    this.held.set(name, { uses: 1, chains: [], sets, lists: [] });
     this.endings.set(name, evaluation);
     this.retainSets(name, sets);
     this.renderEnding(name);
@@ -133,14 +140,10 @@ export class Evaluations {
     const evaluation = this.endings.get(name);
     if (evaluation === undefined) return;
     const { profileRules, otherwise, direction } = evaluation;
-    const context = { hasPrefixes: this.hasPrefixes, rest: name, logPrefix: `profile ${direction} `, onAllow: [] };
-    this.table.putChain({
-      chain: { name },
-      rules: [
-        ...profileRules.flatMap((rule) => renderRule(rule, { ...context, comment: `profile ${direction}` })),
-        endRule(otherwise, `no profile allows it, ${direction}`),
-      ],
-    });
+    const context = { rest: name, logPrefix: `profile ${direction} `, onAllow: [], comment: `profile ${direction}` };
+    const rules = this.renderRules(name, profileRules, () => context);
+    const end = endRule(otherwise, `no profile allows it, ${direction}`);
+    this.table.putChain({ chain: { name }, rules: [...rules, end] });
   }
 
   private retainTier(tier: EvaluatedTier, direction: Direction, rest: string): string {
@@ -149,7 +152,7 @@ export class Evaluations {
     if (this.useAgain(name, rest)) return name;
     for (const [index, policy] of tier.policies.entries())
       this.retainPolicy(policy, direction, rest, chains[index] ?? "");
-    this.held.set(name, { uses: 1, chains: [...chains, rest], sets: [] });
+    this.held.set(name, { uses: 1, chains: [...chains, rest], sets: [], lists: [] });
     const end: DesiredRule =
       tier.defaultAction === "Deny"
         ? endRule("drop", `tier ${tier.name} ${direction} default`)
@@ -164,7 +167,7 @@ export class Evaluations {
   private retainPolicy(policy: PolicyRecord, direction: Direction, rest: string, name: string): void {
     if (this.useAgain(name)) return;
     // The tiers that jump to it hold the rest.
-    this.held.set(name, { uses: 1, chains: [], sets: [], policy: { key: policy.key, direction, rest } });
+    this.held.set(name, { uses: 1, chains: [], sets: [], lists: [], policy: { key: policy.key, direction, rest } });
     addTo(this.chainsOfPolicy, policy.key, name);
     this.renderPolicyChain(name);
   }
@@ -183,20 +186,41 @@ export class Evaluations {
     this.held.set(name, { ...held, sets });
     const title = `${policy?.title} ${direction}`;
     const context = {
-      hasPrefixes: this.hasPrefixes,
       rest,
       logPrefix: `${title.slice(0, LONGEST_LOG_PREFIX)} `,
       onAllow: ON_ALLOW[policy?.stage ?? "normal"],
     };
     this.table.putChain({
       chain: { name, comment: title.slice(0, LONGEST_COMMENT) },
-      rules: rules.flatMap((rule, index) =>
-        renderRule(rule, { ...context, comment: `${title} ${index}`.slice(-LONGEST_COMMENT) }),
-      ),
+      rules: this.renderRules(name, rules, (index) => ({
+        ...context,
+        comment: `${title} ${index}`.slice(-LONGEST_COMMENT),
+      })),
     });
   }
 
-  private readonly hasPrefixes: RuleContext["hasPrefixes"] = (reference) => this.sets.hasPrefixes(reference);
+  /** Holds the sets of the long lists in the rules for the chain, instead of those of its former rules. */
+  private renderRules(
+    chain: string,
+    rules: readonly EffectiveRule[],
+    contextOf: (index: number) => Omit<RuleContext, "hasPrefixes" | "nameOfRanges">,
+  ): readonly DesiredRule[] {
+    const lists: string[] = [];
+    const nameOfRanges = (list: RangeList) => {
+      const name = this.rangeSets.retain(list);
+      lists.push(name);
+      return name;
+    };
+    const hasPrefixes = (reference: SetReference) => this.sets.hasPrefixes(reference);
+    const rendered = rules.flatMap((rule, index) =>
+      renderRule(rule, { ...contextOf(index), hasPrefixes, nameOfRanges }),
+    );
+    const held = this.held.get(chain);
+    if (held === undefined) return rendered;
+    for (const list of held.lists) this.rangeSets.release(list);
+    this.held.set(chain, { ...held, lists });
+    return rendered;
+  }
 
   private retainSets(chain: string, sets: readonly AnyReference[]): void {
     for (const reference of sets) {

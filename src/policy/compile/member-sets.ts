@@ -9,7 +9,7 @@ import { type Address, addressBytes, type Family, formatAddress } from "../../ip
 import { mergedRanges } from "../../ip/merged-ranges.ts";
 import { formatPrefix, type Prefix } from "../../ip/prefix.ts";
 import type { DataType } from "../../linux/nftables/data-type.ts";
-import { keyRange, rangeElements } from "../../linux/nftables/intervals.ts";
+import { keyRange } from "../../linux/nftables/intervals.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import { concatenate, portValue, protocolValue } from "../../linux/nftables/value.ts";
 import type { NamedPortReference, SetReference } from "../effective-rule.ts";
@@ -18,6 +18,7 @@ import { type AnyReference, referenceText, setName } from "../table/names.ts";
 import type { TableBuilder } from "../table/table-builder.ts";
 import type { Entity } from "./entity.ts";
 import { LabelIndex } from "./label-index.ts";
+import { elementsOfRanges } from "./range-elements.ts";
 import { addTo, removeFrom } from "./sets-by-key.ts";
 
 /** A network behind a service: `ports` is empty if the service has none. */
@@ -216,9 +217,7 @@ export class MemberSets {
     const existing = this.table.sets.get(name);
     if (existing === undefined) return;
     const prefixes = Array.from(set.prefixes.values(), ({ prefix }) => prefix);
-    const wanted = new Map(
-      rangeElements(mergedRanges(prefixes, family).map(keyRange)).map((element) => [rangeIdentity(element), element]),
-    );
+    const wanted = elementsOfRanges(mergedRanges(prefixes, family).map(keyRange));
     for (const identity of [...existing.elements.keys()]) {
       if (!wanted.has(identity)) this.table.deleteElement(name, identity);
     }
@@ -264,9 +263,4 @@ function portMember(
     identity: `${identity} ${protocol} ${port}`,
     element: { key: concatenate(element.key, protocolValue(protocol), portValue(port)) },
   };
-}
-
-/** A range begins and ends at elements that may have the same key. */
-function rangeIdentity({ key, interval }: NftElement): string {
-  return `${key.toHex()} ${interval ?? "first"}`;
 }

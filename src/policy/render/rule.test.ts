@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { parsePrefixOrAddress } from "../../ip/prefix.ts";
 import type { Expression } from "../../linux/nftables/expression.ts";
 import type { EffectivePeer, EffectiveRule } from "../effective-rule.ts";
-import { setName } from "../table/names.ts";
+import { type RangeList, setName } from "../table/names.ts";
 import { renderRule } from "./rule.ts";
 
 const ANYBODY: EffectivePeer = { notNets: [], members: [], notMembers: [] };
@@ -18,6 +18,7 @@ function render(rule: Partial<EffectiveRule>, { hasPrefixes = false, onAllow = [
   const whole: EffectiveRule = { action: "Allow", source: ANYBODY, destination: ANYBODY, ...rule };
   const context = {
     hasPrefixes: () => hasPrefixes,
+    nameOfRanges: ({ key, ranges }: RangeList) => `${ranges.length} of ${key}`,
     rest: "rest",
     comment: "red/x ingress 0",
     logPrefix: "red/x ",
@@ -77,6 +78,16 @@ describe("renderRule()", () => {
     expect(lookups(render({ family: 4, protocol: 6, destination: { ...ANYBODY, notPorts: ports } }))).toEqual([
       [`!${setName(WEB, 4)}`],
     ]);
+  });
+
+  test("looks up long lists of ports and networks in a set, and compares short ones", () => {
+    const odd = (count: number) => Array.from({ length: count }, (_, index) => ({ first: 2 * index, last: 2 * index }));
+    const ofPorts = (count: number) => ({ ...ANYBODY, ports: { ranges: odd(count), named: [] } });
+    expect(lookups(render({ protocol: 6, destination: ofPorts(9) }))).toEqual([["9 of inet_service"]]);
+    expect(lookups(render({ protocol: 6, destination: ofPorts(8) }))).toEqual(Array.from({ length: 8 }, () => []));
+    const many = nets(...Array.from({ length: 9 }, (_, index) => `10.0.${2 * index}.0/24`));
+    expect(lookups(render({ source: { ...ANYBODY, nets: many } }))).toEqual([["9 of ipv4_addr"]]);
+    expect(lookups(render({ family: 4, source: { ...ANYBODY, notNets: many } }))).toEqual([["!9 of ipv4_addr"]]);
   });
 
   test("writes no rule for a family in which no network can match", () => {

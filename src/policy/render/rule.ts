@@ -7,19 +7,20 @@
  */
 import type { Family } from "../../ip/address.ts";
 import { mergedRanges } from "../../ip/merged-ranges.ts";
-import type { Prefix } from "../../ip/prefix.ts";
 import type { DataType } from "../../linux/nftables/data-type.ts";
 import type { Expression } from "../../linux/nftables/expression.ts";
-import { type KeyRange, keyRange, rangeElements } from "../../linux/nftables/intervals.ts";
+import { type KeyRange, keyRange } from "../../linux/nftables/intervals.ts";
 import { loadAddress, loadPort, matchFamily, matchProtocol, type Side, verdict } from "../../linux/nftables/match.ts";
 import { portValue, protocolValue } from "../../linux/nftables/value.ts";
 import type { EffectivePeer, EffectiveRule, IcmpMatch, PortMatch, SetReference } from "../effective-rule.ts";
 import type { DesiredRule } from "../table/desired-table.ts";
-import { setName } from "../table/names.ts";
+import { type RangeList, setName } from "../table/names.ts";
 
 export interface RuleContext {
   /** Whether the set has a twin with networks now. */
   hasPrefixes(reference: SetReference): boolean;
+  /** Returns the name of the kernel set with these ranges. */
+  nameOfRanges(list: RangeList): string;
   /** The chain where Pass continues. */
   readonly rest: string;
   readonly comment: string;
@@ -111,7 +112,7 @@ function peerConditions(
   context: RuleContext,
 ): readonly Alternatives[] {
   const withFamily = family === undefined ? [] : addressConditions(peer, side, family, context);
-  return [...withFamily, ...portConditions(peer, side, family)];
+  return [...withFamily, ...portConditions(peer, { side, family }, context)];
 }
 
 function addressConditions(
@@ -121,10 +122,11 @@ function addressConditions(
   context: RuleContext,
 ): readonly Alternatives[] {
   const load = ADDRESS[family][side];
+  const field = { load, key: ADDRESS_TYPE[family] };
   const lookup = (set: string, isInverted: boolean): Conditions => [load, { kind: "lookup", set, from: 0, isInverted }];
   return [
-    peer.nets === undefined ? ALWAYS : networkAlternatives(peer.nets, side, family),
-    [outside({ load, key: ADDRESS_TYPE[family] }, mergedRanges(peer.notNets, family).map(keyRange))],
+    peer.nets === undefined ? ALWAYS : within(field, mergedRanges(peer.nets, family).map(keyRange), context),
+    [outside(field, mergedRanges(peer.notNets, family).map(keyRange), context)],
     ...peer.members.map((reference) => memberAlternatives(reference, side, family, context)),
     ...peer.notMembers.map((reference) => [
       [
@@ -144,11 +146,6 @@ function memberAlternatives(reference: SetReference, side: Side, family: Family,
   return context.hasPrefixes(reference) ? [single, lookup(setName(reference, family, "prefixes"))] : [single];
 }
 
-/** Without a network of this family nothing can match: no alternative. */
-function networkAlternatives(nets: readonly Prefix[], side: Side, family: Family): Alternatives {
-  return within({ load: ADDRESS[family][side], key: ADDRESS_TYPE[family] }, mergedRanges(nets, family).map(keyRange));
-}
-
 const ADDRESS_TYPE = { 4: "ipv4_addr", 6: "ipv6_addr" } as const;
 
 /** A field of the packet, and its type. */
@@ -158,23 +155,23 @@ interface Field {
 }
 
 /**
- * Up to this many ranges are compared one by one. An anonymous set of ranges is shorter, but when its rule is replaced,
- * packets that are being judged at this moment miss it (measured: 6 of 150,000, on Linux 6.18).
+ * Up to this many ranges are compared one by one; more are looked up in a set with a name. An anonymous set of ranges
+ * would be empty for the first packets of a rule that is replaced: docs/decisions/policy-batches.md.
  */
 const MOST_COMPARED = 8;
 
-function within(field: Field, ranges: readonly KeyRange[]): Alternatives {
-  if (ranges.length > MOST_COMPARED) return [lookUp(field, ranges, false)];
+/** Without a range nothing can match: no alternative. */
+function within(field: Field, ranges: readonly KeyRange[], context: RuleContext): Alternatives {
+  if (ranges.length > MOST_COMPARED) return [lookUp(field, context.nameOfRanges({ key: field.key, ranges }), false)];
   return ranges.map((range) => [field.load, compareRange(range, false)]);
 }
 
-function outside(field: Field, ranges: readonly KeyRange[]): Conditions {
-  if (ranges.length > MOST_COMPARED) return lookUp(field, ranges, true);
+function outside(field: Field, ranges: readonly KeyRange[], context: RuleContext): Conditions {
+  if (ranges.length > MOST_COMPARED) return lookUp(field, context.nameOfRanges({ key: field.key, ranges }), true);
   return ranges.flatMap((range) => [field.load, compareRange(range, true)]);
 }
 
-function lookUp({ load, key }: Field, ranges: readonly KeyRange[], isInverted: boolean): Conditions {
-  const set = { key: [key], holdsIntervals: true, elements: rangeElements(ranges) };
+function lookUp({ load }: Field, set: string, isInverted: boolean): Conditions {
   return [load, { kind: "lookup", set, from: 0, isInverted }];
 }
 
@@ -183,29 +180,39 @@ function compareRange({ first, last }: KeyRange, isInverted: boolean): Expressio
   return { kind: "range", operator: isInverted ? "outside" : "within", from: 0, first, last };
 }
 
+/** Where a port is, and the family of the addresses that have it, if the rule is about one. */
+interface PortPlace {
+  readonly side: Side;
+  readonly family: Family | undefined;
+}
+
 function portConditions(
   { ports, notPorts }: EffectivePeer,
-  side: Side,
-  family: Family | undefined,
+  place: PortPlace,
+  context: RuleContext,
 ): readonly Alternatives[] {
   return [
-    ports === undefined ? ALWAYS : portAlternatives(ports, side, family),
-    notPorts === undefined ? ALWAYS : [matchNoPort(notPorts, side, family)],
+    ports === undefined ? ALWAYS : portAlternatives(ports, place, context),
+    notPorts === undefined ? ALWAYS : [matchNoPort(notPorts, place, context)],
   ];
 }
 
-function portAlternatives({ ranges, named }: PortMatch, side: Side, family: Family | undefined): Alternatives {
+function portAlternatives(
+  { ranges, named }: PortMatch,
+  { side, family }: PortPlace,
+  context: RuleContext,
+): Alternatives {
   return [
-    ...within({ load: PORT[side], key: "inet_service" }, mergePorts(ranges)),
+    ...within({ load: PORT[side], key: "inet_service" }, mergePorts(ranges), context),
     ...(family === undefined
       ? []
       : named.map((each) => matchAddressAndPort(setName(each, family), side, family, false))),
   ];
 }
 
-function matchNoPort({ ranges, named }: PortMatch, side: Side, family: Family | undefined): Conditions {
+function matchNoPort({ ranges, named }: PortMatch, { side, family }: PortPlace, context: RuleContext): Conditions {
   return [
-    ...outside({ load: PORT[side], key: "inet_service" }, mergePorts(ranges)),
+    ...outside({ load: PORT[side], key: "inet_service" }, mergePorts(ranges), context),
     ...(family === undefined
       ? []
       : named.flatMap((each) => matchAddressAndPort(setName(each, family), side, family, true))),

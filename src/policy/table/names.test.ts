@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { groupChainName, policyChainName, setName } from "./names.ts";
+import { groupChainName, membersTwin, policyChainName, rangeSetName, setName } from "./names.ts";
 
 const LONGEST_NAME = 127;
 
@@ -28,6 +28,26 @@ describe("names in the policy table", () => {
     ];
 
     expect(new Set(names).size).toBe(names.length);
+  });
+
+  test("of sets of ranges differ by type and ranges", () => {
+    const range = (first: number, last: number) => ({ first: Uint8Array.of(0, first), last: Uint8Array.of(0, last) });
+    const names = [
+      rangeSetName({ key: "inet_service", ranges: [range(1, 2), range(4, 5)] }),
+      rangeSetName({ key: "inet_service", ranges: [range(1, 2)] }),
+      rangeSetName({ key: "inet_service", ranges: [range(1, 5)] }),
+      rangeSetName({ key: "ipv4_addr", ranges: [range(1, 5)] }),
+    ];
+
+    expect(new Set(names).size).toBe(names.length);
+    expect(names[0]).toMatch(/^r_[a-z2-7]{20}$/);
+  });
+
+  test("tell which set has the single addresses of a selector", () => {
+    const selected = { kind: "selected", selector: "has(app)" } as const;
+
+    expect(membersTwin(setName(selected, 6, "prefixes"))).toBe(setName(selected, 6));
+    expect(membersTwin(setName(selected, 6))).toBeUndefined();
   });
 
   test("are short however long the name of the policy is", () => {

@@ -1,5 +1,7 @@
 /** The names of chains and sets in the policy table: a kind, and a hash of what they stand for. Pure. */
 import type { Family } from "../../ip/address.ts";
+import type { DataType } from "../../linux/nftables/data-type.ts";
+import type { KeyRange } from "../../linux/nftables/intervals.ts";
 import type { Direction, NamedPortReference, SetReference } from "../effective-rule.ts";
 
 /** Anything that a kernel set holds. */
@@ -7,6 +9,12 @@ export type AnyReference = SetReference | NamedPortReference;
 
 /** `prefixes`: the networks of network sets, which need a set of ranges. */
 export type SetContent = "members" | "prefixes";
+
+/** Ranges that do not overlap or touch, in ascending order. */
+export interface RangeList {
+  readonly key: DataType;
+  readonly ranges: readonly KeyRange[];
+}
 
 interface ReferenceNames {
   readonly text: string;
@@ -46,6 +54,16 @@ const LETTER = { selected: "s", service: "v", "named port": "p" } as const;
 export function setName(reference: AnyReference, family: Family, content: SetContent = "members"): string {
   const letter = content === "prefixes" ? "n" : LETTER[reference.kind];
   return `${letter}_${namesOf(reference).digest}_${family}`;
+}
+
+/** The set with the single addresses of what the given set has the networks of; `undefined` for sets of another kind. */
+export function membersTwin(name: string): string | undefined {
+  return name.startsWith("n_") ? `${LETTER.selected}${name.slice(1)}` : undefined;
+}
+
+/** The set of a long list of ports or networks. */
+export function rangeSetName({ key, ranges }: RangeList): string {
+  return `r_${digestOf(`${key} ${ranges.map(({ first, last }) => `${first.toHex()}-${last.toHex()}`).join(" ")}`)}`;
 }
 
 /** The chain of a policy in one direction. `rest`: the chain where Pass continues, if a rule has this action. */

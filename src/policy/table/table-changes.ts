@@ -1,29 +1,98 @@
 /**
- * What changed of the table -> the steps of one batch, each after what it refers to:
+ * What changed of the table -> at most three batches, each of which the kernel applies as a whole:
  *
- *   new chains, empty -> new sets with their elements -> rules -> elements of other sets -> old sets -> old chains
+ *   1. new chains -> new sets with their elements -> the rules of the new chains
+ *   2. new base chains -> the rules of changed chains -> elements of other sets -> old sets -> old chains
+ *   3. removal of single addresses that are part of a network in the new twin of their set
+ *
+ * No packet reaches what the first batch creates. Only the second makes rules and verdict maps refer to it: while a batch
+ * takes effect, a packet can be in a new chain whose rules are not there yet, or look up ranges that are not there yet.
+ * Until the third, packets that still follow the former rules find the addresses where these look them up.
+ * Why: docs/decisions/policy-batches.md.
  */
+import { containsKey } from "../../linux/nftables/intervals.ts";
 import type { NftChange, TableReference } from "../../linux/nftables/ruleset.ts";
+import type { NftElement } from "../../linux/nftables/set.ts";
 import type { DesiredTable, TableDelta } from "./desired-table.ts";
+import { membersTwin } from "./names.ts";
 
-export function tableChanges(reference: TableReference, table: DesiredTable, delta: TableDelta): NftChange[] {
-  const chainsThat = (...kinds: readonly string[]) =>
-    Array.from(delta.chains).flatMap(([name, kind]) => (kinds.includes(kind) ? [name] : []));
-  const setsThat = (wanted: string) =>
-    Array.from(delta.sets).flatMap(([name, kind]) => (kind === wanted ? [name] : []));
-  const gone = chainsThat("deleted");
+export type Batch = readonly NftChange[];
+
+/** To be sent one after another, each after the former was acknowledged. None is empty. */
+export function tableBatches(reference: TableReference, table: DesiredTable, delta: TableDelta): readonly Batch[] {
+  const { now, later } = splitRemovals(table, delta);
+  const batches = [
+    additions(reference, table, delta),
+    otherChanges(reference, table, delta, now),
+    removeElements(reference, later),
+  ];
+  return batches.filter(({ length }) => length > 0);
+}
+
+type ElementsOfSets = ReadonlyMap<string, readonly NftElement[]>;
+
+function splitRemovals(
+  table: DesiredTable,
+  delta: TableDelta,
+): { readonly now: ElementsOfSets; readonly later: ElementsOfSets } {
+  const now = new Map(Array.from(delta.elements, ([set, { removed }]) => [set, removed]));
+  const later = new Map<string, readonly NftElement[]>();
+  for (const name of namesOf(delta.sets, "created")) {
+    const set = membersTwin(name);
+    const removed = set === undefined ? undefined : now.get(set);
+    if (set === undefined || removed === undefined) continue;
+    const isCovered = containsKey(table.sets.get(name)?.elements.values() ?? []);
+    later.set(
+      set,
+      removed.filter(({ key }) => isCovered(key)),
+    );
+    now.set(
+      set,
+      removed.filter(({ key }) => !isCovered(key)),
+    );
+  }
+  return { now, later };
+}
+
+function additions(reference: TableReference, table: DesiredTable, delta: TableDelta): Batch {
+  const chains = namesOf(delta.chains, "created").filter((name) => !isBaseChain(table, name));
   return [
-    ...chainsThat("created").flatMap((name) => addChain(reference, table, name)),
-    ...setsThat("created").flatMap((name) => addSet(reference, table, name)),
-    ...chainsThat("changed").map((chain): NftChange => ({ kind: "flush-chain", table: reference, chain })),
-    ...chainsThat("created", "changed").flatMap((name) => addRules(reference, table, name)),
-    ...elementChanges(reference, delta),
+    ...chains.flatMap((name) => addChain(reference, table, name)),
+    ...namesOf(delta.sets, "created").flatMap((name) => addSet(reference, table, name)),
+    ...chains.flatMap((name) => addRules(reference, table, name)),
+  ];
+}
+
+function otherChanges(
+  reference: TableReference,
+  table: DesiredTable,
+  delta: TableDelta,
+  removals: ElementsOfSets,
+): Batch {
+  const created = namesOf(delta.chains, "created").filter((name) => isBaseChain(table, name));
+  const changed = namesOf(delta.chains, "changed");
+  const gone = namesOf(delta.chains, "deleted");
+  return [
+    ...created.flatMap((name) => addChain(reference, table, name)),
+    ...changed.map((chain): NftChange => ({ kind: "flush-chain", table: reference, chain })),
+    ...[...created, ...changed].flatMap((name) => addRules(reference, table, name)),
+    ...removeElements(reference, removals),
+    ...addElements(reference, delta),
     // Old chains refer to each other.
     ...gone.map((chain): NftChange => ({ kind: "flush-chain", table: reference, chain })),
     // The elements of an old verdict map refer to old chains.
-    ...setsThat("deleted").map((set): NftChange => ({ kind: "delete-set", table: reference, set })),
+    ...namesOf(delta.sets, "deleted").map((set): NftChange => ({ kind: "delete-set", table: reference, set })),
     ...gone.map((chain): NftChange => ({ kind: "delete-chain", table: reference, chain })),
   ];
+}
+
+function namesOf<Kind>(changes: ReadonlyMap<string, Kind>, wanted: Kind): readonly string[] {
+  return Array.from(changes).flatMap(([name, kind]) => (kind === wanted ? [name] : []));
+}
+
+/** Packets enter it as soon as it exists. */
+function isBaseChain(table: DesiredTable, name: string): boolean {
+  return table.chains.get(name)?.chain.base !== undefined;
 }
 
 /** Replaces the whole table: until the batch takes effect the former one does. */
@@ -62,10 +131,14 @@ function addSet(reference: TableReference, table: DesiredTable, name: string): N
   ];
 }
 
-function elementChanges(reference: TableReference, { elements }: TableDelta): NftChange[] {
-  const list = (kind: "delete-elements" | "add-elements", field: "removed" | "added"): NftChange[] =>
-    Array.from(elements).flatMap(([set, changes]) =>
-      changes[field].length === 0 ? [] : [{ kind, table: reference, set, elements: changes[field] }],
-    );
-  return [...list("delete-elements", "removed"), ...list("add-elements", "added")];
+function removeElements(reference: TableReference, sets: ElementsOfSets): Batch {
+  return Array.from(sets).flatMap(([set, elements]) =>
+    elements.length === 0 ? [] : [{ kind: "delete-elements", table: reference, set, elements }],
+  );
+}
+
+function addElements(reference: TableReference, delta: TableDelta): Batch {
+  return Array.from(delta.elements).flatMap(([set, { added }]) =>
+    added.length === 0 ? [] : [{ kind: "add-elements", table: reference, set, elements: added }],
+  );
 }

@@ -1,0 +1,101 @@
+/** What packets meet between the batches of a change. */
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { ImitatedTable } from "../../../test/support/imitated-table.ts";
+import { changesBetween, NO_RESOURCES } from "../../../test/support/policy-changes.ts";
+import { proofSize } from "../../../test/support/proof-size.ts";
+import { histories, LOCAL_NODE, packets, passages } from "../../../test/support/random-cluster.ts";
+import { PolicyCompiler } from "../compile/compiler.ts";
+import { elementsOfRanges } from "../compile/range-elements.ts";
+import { interpretPassage } from "../interpret/interpret-passage.ts";
+import { packetBytes } from "../interpret/packet-bytes.ts";
+import type { PolicyResources } from "../judge/resources.ts";
+import type { DesiredTable } from "./desired-table.ts";
+import { TableBuilder } from "./table-builder.ts";
+import { type Batch, tableBatches, wholeTable } from "./table-changes.ts";
+
+const TABLE = { family: "inet", name: "policy" } as const;
+const RUNS = proofSize({ everyDay: 150, soak: 5_000 });
+
+interface AppliedBatch {
+  readonly kernel: ImitatedTable;
+  readonly batch: Batch;
+  /** The number of the state of the history that it leads to. */
+  readonly step: number;
+}
+
+/** Applies the changes of a random history; `visit` is called after each batch. */
+function play(history: readonly PolicyResources[], visit: (applied: AppliedBatch) => void): void {
+  const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
+  const kernel = new ImitatedTable();
+  kernel.apply(wholeTable(TABLE, compiler.table, ""));
+  compiler.takeDelta();
+  let before: PolicyResources = NO_RESOURCES;
+  for (const [step, cluster] of history.entries()) {
+    compiler.update(changesBetween(before, cluster));
+    for (const batch of tableBatches(TABLE, compiler.table, compiler.takeDelta())) {
+      kernel.apply(batch);
+      visit({ kernel, batch, step });
+    }
+    before = cluster;
+  }
+}
+
+function tableOf(cluster: PolicyResources): DesiredTable {
+  const compiler = new PolicyCompiler({ node: LOCAL_NODE, hasServices: true });
+  compiler.update(changesBetween(NO_RESOURCES, cluster));
+  return compiler.table;
+}
+
+test("after each batch, every packet has the verdict of before the change or of after it", () => {
+  const questions = fc.array(fc.tuple(packets, passages), { minLength: 30, maxLength: 30 });
+  fc.assert(
+    fc.property(histories, questions, (history, asked) => {
+      const verdictsOf = (table: DesiredTable) =>
+        asked.map(([packet, passage]) => interpretPassage(table, passage, packetBytes(packet)).verdict);
+      const expected = [NO_RESOURCES, ...history].map((cluster) => verdictsOf(tableOf(cluster)));
+      play(history, ({ kernel, step }) => {
+        for (const [index, verdict] of verdictsOf(kernel).entries())
+          expect([expected[step]?.[index], expected[step + 1]?.[index]]).toContain(verdict);
+      });
+    }),
+    { numRuns: RUNS },
+  );
+});
+
+test("no packet reaches a chain or looks up a set that is created in the same batch", () => {
+  fc.assert(
+    fc.property(histories, (history) => {
+      play(history, ({ kernel, batch }) => {
+        const created = batch.flatMap((change) => {
+          if (change.kind === "add-set") return [change.set.name];
+          return change.kind === "add-chain" && change.chain.base === undefined ? [change.chain.name] : [];
+        });
+        const reachable = kernel.reachable();
+        expect(created.filter((name) => reachable.has(name))).toEqual([]);
+      });
+    }),
+    { numRuns: RUNS },
+  );
+});
+
+test("a set gets its first network: the address in it is removed last, and another one at once", () => {
+  const address = (last: number) => ({ key: Uint8Array.of(10, 0, 0, last) });
+  const builder = new TableBuilder();
+  builder.createSet({ name: "s_x_4", key: ["ipv4_addr"] });
+  for (const last of [1, 200]) builder.putElement("s_x_4", `${last}`, address(last));
+  builder.takeDelta();
+  builder.createSet({ name: "n_x_4", key: ["ipv4_addr"], holdsIntervals: true });
+  for (const [identity, element] of elementsOfRanges([{ first: address(0).key, last: address(127).key }]))
+    builder.putElement("n_x_4", identity, element);
+  for (const last of [1, 200]) builder.deleteElement("s_x_4", `${last}`);
+
+  const batches = tableBatches(TABLE, builder, builder.takeDelta());
+
+  expect(batches.map((batch) => batch.map(({ kind }) => kind))).toEqual([
+    ["add-set", "add-elements"],
+    ["delete-elements"],
+    ["delete-elements"],
+  ]);
+  expect(batches.slice(1).flat()).toMatchObject([{ elements: [address(200)] }, { elements: [address(1)] }]);
+});

@@ -1,0 +1,109 @@
+/**
+ * Two pods, as network namespaces, behind a host: one floods an open and a closed port of the other while a test changes
+ * the rules of the host. Packets are counted where they arrive, before any socket.
+ */
+import { identity } from "../../src/identity.ts";
+import { writeSysctl } from "../../src/linux/sysctl.ts";
+import { insideNetns } from "../support/namespace-sockets.ts";
+import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
+
+export const OPEN = 5301;
+const CLOSED = 5302;
+export const CLIENT = "10.91.1.2";
+export const SERVER = "10.91.2.2";
+/** The host's interfaces to the client and to the server. */
+export const INTERFACES = ["0", "1"].map((index) => identity.interfacePrefix + index);
+
+export const floodProblem =
+  canMakeNetns && Bun.which("nft") !== null && Bun.which("taskset") !== null
+    ? undefined
+    : "needs root, ip, nsenter, nft and taskset";
+
+export interface Flooded {
+  readonly lost: number;
+  readonly leaked: number;
+  /** Packets to the open port. */
+  readonly sent: number;
+  readonly changes: number;
+}
+
+export interface FloodSite extends Disposable {
+  readonly host: TestNetns;
+  /** Calls `change` again and again beside the flood. */
+  flood(milliseconds: number, change: () => void): Promise<Flooded>;
+}
+
+export function openFloodSite(): FloodSite {
+  const area = new NetnsArea("packetflood");
+  area.sweep();
+  const [host, client, server] = [area.create("host"), area.create("client"), area.create("server")];
+  connect(host, client, INTERFACES[0] ?? "", CLIENT);
+  connect(host, server, INTERFACES[1] ?? "", SERVER);
+  insideNetns(host.path, () => writeSysctl("net/ipv4/ip_forward", "1"));
+  // Packets meet a change only if they are sent on another processor than the one that makes it.
+  const [first = "0", last = "0"] = processors();
+  pin(first);
+  return {
+    host,
+    async flood(milliseconds, change) {
+      runIn(server, ["nft", "-f", "-"], COUNTERS);
+      const program = [process.execPath, `${import.meta.dir}/flood-sender.process.ts`];
+      const sender = Bun.spawn(
+        [
+          ...["taskset", "-c", last, "nsenter", `--net=${client.path}`, ...program],
+          ...[SERVER, String(milliseconds), String(OPEN), String(CLOSED)],
+        ],
+        { stdout: "pipe", stderr: "inherit" },
+      );
+      const output = sender.stdout.getReader();
+      await output.read();
+      let changes = 0;
+      for (const end = performance.now() + milliseconds; performance.now() < end; changes++) change();
+      const [sent = 0] = new TextDecoder()
+        .decode((await output.read()).value)
+        .split(" ")
+        .map(Number);
+      await sender.exited;
+      const counters = runIn(server, ["nft", "list", "counters"]).matchAll(/packets (\d+)/g);
+      const [arrived = 0, leaked = 0] = Array.from(counters, ([, count]) => Number(count));
+      return { lost: sent - arrived, leaked, sent, changes };
+    },
+    [Symbol.dispose]() {
+      pin(`${first}-${last}`);
+      area.sweep();
+    },
+  };
+}
+
+const COUNTERS = `
+table inet seen
+delete table inet seen
+table inet seen {
+  counter open {}
+  counter shut {}
+  chain arrivals {
+    type filter hook prerouting priority -300;
+    udp dport ${OPEN} counter name open drop
+    udp dport ${CLOSED} counter name shut drop
+  }
+}`;
+
+function connect(host: TestNetns, pod: TestNetns, name: string, address: string): void {
+  const gateway = address.replace(/\.2$/, ".1");
+  runIn(host, ["ip", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", pod.name]);
+  runIn(host, ["ip", "addr", "add", `${gateway}/24`, "dev", name]);
+  runIn(host, ["ip", "link", "set", name, "up"]);
+  runIn(pod, ["ip", "addr", "add", `${address}/24`, "dev", "eth0"]);
+  runIn(pod, ["ip", "link", "set", "eth0", "up"]);
+  runIn(pod, ["ip", "route", "add", "default", "via", gateway]);
+}
+
+/** The first and the last one of this machine. */
+function processors(): readonly string[] {
+  return ["0", String(navigator.hardwareConcurrency - 1)];
+}
+
+/** The main thread of this process. */
+function pin(list: string): void {
+  Bun.spawnSync(["taskset", "-pc", list, String(process.pid)], { stdout: "ignore" });
+}

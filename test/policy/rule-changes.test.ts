@@ -1,0 +1,168 @@
+/** No packet that the rules allow before and after a change is lost during it, and none that they deny passes. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { type KernelTable, openKernelTable } from "../../src/agent/policy/kernel-table.ts";
+import { POLICY_TABLE } from "../../src/firewall/policy-table.ts";
+import { identity } from "../../src/identity.ts";
+import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../../src/linux/netlink-socket.ts";
+import { commit } from "../../src/linux/nftables/commit.ts";
+import { globalNetworkSet } from "../../src/model/global-network-set.ts";
+import { type NetworkPolicySpec, networkPolicy } from "../../src/model/network-policy.ts";
+import { type WorkloadEndpoint, workloadEndpoint } from "../../src/model/workload-endpoint.ts";
+import { PolicyCompiler } from "../../src/policy/compile/compiler.ts";
+import type { PolicyResources } from "../../src/policy/judge/resources.ts";
+import { tableBatches } from "../../src/policy/table/table-changes.ts";
+import { insideNetns } from "../support/namespace-sockets.ts";
+import { changesBetween, NO_RESOURCES } from "../support/policy-changes.ts";
+import { proofSize } from "../support/proof-size.ts";
+import { CLIENT, type FloodSite, floodProblem, INTERFACES, OPEN, openFloodSite, SERVER } from "./packet-flood.ts";
+
+const DURATION = proofSize({ everyDay: 500, soak: 5_000 });
+const NODE = "here";
+
+type Rule = NonNullable<NetworkPolicySpec["ingress"]>[number];
+type State = Partial<PolicyResources>;
+
+const endpoint = (index: number, address: string): WorkloadEndpoint =>
+  workloadEndpoint.make(
+    {
+      name: `${NODE}-k8s-pod${index}-eth0`,
+      namespace: "shop",
+      labels: { [`${identity.labelPrefix}namespace`]: "shop", [`${identity.labelPrefix}orchestrator`]: "k8s" },
+    },
+    {
+      ...{ node: NODE, orchestrator: "k8s", pod: `pod${index}`, endpoint: "eth0" },
+      ...{ ipNetworks: [`${address}/32`], interfaceName: INTERFACES[index] ?? "" },
+    },
+  );
+const policy = (name: string, spec: Partial<NetworkPolicySpec>) =>
+  networkPolicy.make({ name, namespace: "shop" }, { tier: "default", ...spec });
+const ingress = (...rules: readonly Rule[]) => policy("in", { ingress: [...rules] });
+const allow = (rule: Partial<Rule>): Rule => ({ action: "Allow", protocol: "UDP", ...rule });
+const toOpen = { destination: { ports: [OPEN] } };
+
+const BASE: State = {
+  endpoints: [endpoint(0, CLIENT), endpoint(1, SERVER)],
+  networkPolicies: [policy("out", { types: ["Egress"], egress: [{ action: "Allow" }] })],
+};
+const withPolicies = (...policies: NonNullable<State["networkPolicies"]>): State => ({
+  ...BASE,
+  networkPolicies: [...(BASE.networkPolicies ?? []), ...policies],
+});
+
+/** Too many to be compared one by one, and none can be merged with another. */
+const ports = (round: number) => [OPEN, ...Array.from({ length: 20 }, (_, index) => 7_000 + (round % 2) + 2 * index)];
+const nets = (round: number) => Array.from({ length: 20 }, (_, index) => `10.${92 + (round % 5)}.${2 * index}.0/24`);
+const clients = (...addresses: readonly string[]) => ({
+  globalNetworkSets: [globalNetworkSet.make({ name: "clients", labels: { role: "client" } }, { nets: [...addresses] })],
+});
+const fromClients = ingress(
+  allow({ ...toOpen, source: { selector: "role == 'client'", namespaceSelector: "global()" } }),
+);
+
+/** What the resources are in each round: the client may always reach the open port, and nothing else. */
+const CHANGES: readonly (readonly [string, (round: number) => State])[] = [
+  [
+    "the long list of ports of a rule",
+    (round) => withPolicies(ingress(allow({ destination: { ports: ports(round) } }))),
+  ],
+  [
+    "the long list of networks of a rule",
+    (round) => withPolicies(ingress(allow({ ...toOpen, source: { nets: [`${CLIENT}/31`, ...nets(round)] } }))),
+  ],
+  [
+    "the long lists of networks in rules that deny",
+    (round) => {
+      const listed = [`${CLIENT}/31`, ...nets(round)];
+      return withPolicies(
+        ingress(
+          { action: "Deny", protocol: "UDP", source: { notNets: listed } },
+          { action: "Deny", protocol: "UDP", source: { nets: listed }, destination: { notPorts: [OPEN] } },
+          { action: "Allow" },
+        ),
+      );
+    },
+  ],
+  [
+    "the policy of a pod, and the set that its rule needs",
+    (round) => {
+      const source = { selector: `!has(label${round % 3})` };
+      return withPolicies(policy(`in-${round % 3}`, { ingress: [allow({ ...toOpen, source })] }));
+    },
+  ],
+  [
+    "a network set, from single addresses to networks and back",
+    (round) => ({ ...withPolicies(fromClients), ...clients(round % 2 === 0 ? CLIENT : "10.91.1.0/24", "10.99.0.1") }),
+  ],
+  [
+    "the networks of a network set",
+    (round) => {
+      const around = ["10.91.0.0/16", "10.91.1.0/24", "10.91.0.0/22"][round % 3] ?? "";
+      return { ...withPolicies(fromClients), ...clients(around, ...nets(round)) };
+    },
+  ],
+];
+
+describe.skipIf(floodProblem !== undefined)(
+  `packets while rules change${floodProblem === undefined ? "" : ` (skipped: ${floodProblem})`}`,
+  () => {
+    let site: FloodSite;
+    let kernel: KernelTable;
+    let socket: NetlinkSocket;
+    beforeAll(() => {
+      site = openFloodSite();
+    });
+    afterAll(() => site[Symbol.dispose]());
+    beforeEach(() => {
+      kernel = insideNetns(site.host.path, openKernelTable);
+      socket = insideNetns(site.host.path, () => openNetlinkSocket("netfilter"));
+    });
+    afterEach(() => {
+      kernel.close();
+      closeNetlinkSocket(socket);
+    });
+
+    /** A compiler at the first state, whose table is in the kernel, and how to go on to the next. */
+    const begin = (of: (round: number) => State) => {
+      const compiler = new PolicyCompiler({ node: NODE });
+      let [round, before] = [0, NO_RESOURCES];
+      const next = () => {
+        const after = { ...NO_RESOURCES, ...of(round++) };
+        compiler.update(changesBetween(before, after));
+        before = after;
+        return compiler.takeDelta();
+      };
+      next();
+      insideNetns(site.host.path, () => kernel.replace(compiler.table));
+      return { compiler, next };
+    };
+    const expectNoGap = async (change: () => void) => {
+      const { lost, leaked, sent, changes } = await site.flood(DURATION, change);
+      expect({ lost, leaked }).toEqual({ lost: 0, leaked: 0 });
+      expect(Math.min(sent, changes)).toBeGreaterThan(20);
+    };
+
+    for (const [title, of] of CHANGES) {
+      test(`nothing is lost and nothing passes while this changes: ${title}`, async () => {
+        const { compiler, next } = begin(of);
+
+        await expectNoGap(() => {
+          const refusal = kernel.change(compiler.table, next());
+          if (refusal !== undefined) throw refusal.error;
+        });
+      });
+    }
+
+    test("nor when agent after agent is killed after its first batch, and the next takes over", async () => {
+      let kind = 0;
+      const { compiler, next } = begin((round) => CHANGES[kind++ % CHANGES.length]?.[1](round) ?? BASE);
+
+      await expectNoGap(() => {
+        const [first = []] = tableBatches(POLICY_TABLE, compiler.table, next());
+        commit(socket, first);
+        expect(insideNetns(site.host.path, () => kernel.adopt(compiler.table))).toBe(true);
+      });
+
+      expect(kernel.difference(compiler.table)).toBeUndefined();
+    });
+  },
+);
