@@ -5,6 +5,9 @@
  *   record   a patch of pods/status sets the annotations
  *   remove   blanks the addresses; the pod and its other annotations stay
  *
+ * A pod without these annotations was not connected by the plugin. It is an
+ * endpoint with the addresses that its kubelet reports, so that rules can select it.
+ *
  * A patch tests the UID and the container that was recorded last, not the
  * version of the pod: the kubelet writes the status of the pod all the time.
  */
@@ -25,9 +28,8 @@ import type { ApiObject } from "./api.ts";
 import { type Operation, patchOf } from "./json-patch.ts";
 import type { Collection, Existing, KindMapping, Writing } from "./kind-mapping.ts";
 import { isObjectName } from "./object-names.ts";
+import { POD_IP, POD_IPS, recordedAddresses, reportedAddresses } from "./pod-addresses.ts";
 
-const POD_IP = recordedAnnotation("podIP");
-const POD_IPS = recordedAnnotation("podIPs");
 const CONTAINER_ID = recordedAnnotation("containerID");
 /** Which network the addresses belong to: GC of another one leaves them alone. */
 const NETWORK = recordedAnnotation("network");
@@ -88,11 +90,12 @@ function recordOf(pod: ApiObject) {
   return endpoint === undefined ? { key } : { key, value: JSON.stringify(endpoint) };
 }
 
-/** `undefined` if no addresses are recorded. */
+/** `undefined` if it has no addresses. */
 function endpointOf(pod: ApiObject, { name, node }: { readonly name: string; readonly node: string }) {
   const { metadata } = pod;
   const { namespace = "", annotations = {} } = metadata;
-  const addresses = (annotations[POD_IPS] || annotations[POD_IP] || "").split(",").filter((text) => text !== "");
+  const recorded = recordedAddresses(annotations);
+  const addresses = recorded ?? reportedAddresses(partOf(pod, "status"));
   if (addresses.length === 0) return undefined;
   const ofPod = podEndpointOf({ metadata, spec: partOf(pod, "spec") });
   const { phase } = partOf(pod, "status");
@@ -110,6 +113,7 @@ function endpointOf(pod: ApiObject, { name, node }: { readonly name: string; rea
       annotations: {
         ...(annotations[NETWORK] === undefined ? {} : { [NETWORK_ANNOTATION]: annotations[NETWORK] }),
         ...copied(annotations, [MAC_ANNOTATION, WITHOUT_IPAM_ANNOTATION]),
+        ...(recorded === undefined ? { [WITHOUT_IPAM_ANNOTATION]: JSON.stringify(addresses.map(withoutLength)) } : {}),
       },
     },
     spec: {
@@ -126,6 +130,10 @@ function endpointOf(pod: ApiObject, { name, node }: { readonly name: string; rea
     },
     ...(isFinishedPhase(phase) ? { status: { phase } } : {}),
   };
+}
+
+function withoutLength(address: string): string {
+  return address.replace(/\/\d+$/, "");
 }
 
 function copied(

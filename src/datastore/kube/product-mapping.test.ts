@@ -307,6 +307,65 @@ describe("the endpoint of a pod", () => {
     expect(await readOne(key)).toBeUndefined();
   });
 
+  describe("without annotations of the plugin", () => {
+    const reported = { podIP: "10.9.0.1", podIPs: [{ ip: "10.9.0.1" }, { ip: "fd09::1" }] };
+    const PHASES = [
+      ["Running", undefined],
+      ["Succeeded", { phase: "Succeeded" }],
+      ["Failed", { phase: "Failed" }],
+    ] as const;
+
+    test.each(PHASES)("has the addresses that the kubelet of a %s pod reports", async (phase, status) => {
+      await make(PODS, { ...pod(), status: { phase, ...reported } });
+      const found = JSON.parse((await readOne(key))?.value ?? "");
+
+      expect(found.spec).toMatchObject({ node: "n-1", ipNetworks: ["10.9.0.1/32", "fd09::1/128"] });
+      expect(found.spec.containerID).toBeUndefined();
+      expect(found.metadata.annotations).toEqual({ "cni.vendor.org/ipAddrsNoIpam": '["10.9.0.1","fd09::1"]' });
+      expect(found.status).toEqual(status);
+    });
+
+    test("has one address if the kubelet reports only one, and is not an endpoint without addresses", async () => {
+      await make(PODS, { ...pod(), status: { podIP: "10.9.0.1", podIPs: [] } });
+      expect(JSON.parse((await readOne(key))?.value ?? "").spec.ipNetworks).toEqual(["10.9.0.1/32"]);
+      await make(PODS, { ...pod({ name: "web-1" }), status: { podIP: "", podIPs: [{ ip: "?" }] } });
+      expect(await readOne(key.replace("--0", "--1"))).toBeUndefined();
+    });
+
+    test.each([
+      ["recorded", { "cni.vendor.org/podIP": "10.0.0.1/32" }, ["10.0.0.1/32"]],
+      ["blank, as after a DEL", { "cni.vendor.org/podIP": "", "cni.vendor.org/podIPs": "" }, undefined],
+    ])("is not meant if the annotations are %s", async (_, annotations, networks) => {
+      await make(PODS, { ...pod({ annotations }), status: reported });
+      const entry = await readOne(key);
+
+      expect(entry && JSON.parse(entry.value).spec.ipNetworks).toEqual(networks);
+    });
+
+    test.each([
+      ["in the network of its host", { nodeName: "n-1", hostNetwork: true, containers: [] }],
+      ["without a node", { containers: [] }],
+    ])("is not an endpoint %s", async (_, spec) => {
+      await make(PODS, { ...pod(), spec, status: reported });
+
+      expect((await store.read([{ kind: "prefix", prefix: resourcesPrefix("workloadendpoints") }])).answers).toEqual([
+        [],
+      ]);
+    });
+
+    test("is replaced by what an ADD records", async () => {
+      await make(PODS, { ...pod(), status: reported });
+      const before = await readOne(key);
+      const value = endpoint("c1", ["10.0.0.1/32"]);
+      await store.commit([{ kind: "update", key, value, revision: before?.revision ?? "" }]);
+
+      expect(JSON.parse((await readOne(key))?.value ?? "").spec).toMatchObject({
+        containerID: "c1",
+        ipNetworks: ["10.0.0.1/32"],
+      });
+    });
+  });
+
   test("of a newer sandbox, or of a newer pod of the same name, is left alone", async () => {
     await make(PODS, pod());
     await store.commit([{ kind: "create", key, value: endpoint("c1", ["10.0.0.1/32"]) }]);

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { HistoryGone } from "../datastore.ts";
 import { openMemory } from "../memory/memory.ts";
 import { MemoryTable } from "../memory/table.ts";
-import { type Replica, startReplica } from "../replica.ts";
+import { type Replica, type ReplicaOptions, startReplica } from "../replica.ts";
 import type { Clock } from "./clock.ts";
 import type { FollowedStore } from "./feed.ts";
 
@@ -82,8 +82,9 @@ describe("startReplica()", () => {
     await started?.ended;
     stop = new AbortController();
   });
-  const start = (store: FollowedStore, clock: Clock, pageSize = 500) => {
-    const options = { signal: stop.signal, clock, random: () => 1, limits: { ...limits, pageSize } };
+  const start = (store: FollowedStore, clock: Clock, pageSize = 500, report?: ReplicaOptions["report"]) => {
+    const sized = { limits: { ...limits, pageSize }, ...(report === undefined ? {} : { report }) };
+    const options = { signal: stop.signal, clock, random: () => 1, ...sized };
     const replica = startReplica(store, kinds, options);
     started = replica;
     return replica;
@@ -196,6 +197,38 @@ describe("startReplica()", () => {
       "put /k/changed",
     ]);
   });
+
+  test.each([
+    { times: 1, reads: 2, reported: [], state: "in sync" },
+    { times: 3, reads: 2, reported: ["try-again-later"], state: "stale" },
+  ])(
+    "lists again at once if the history is gone, and pauses only if it is gone again: $times times",
+    async ({ times, reads, reported, state }) => {
+      const clock = new ManualClock();
+      const memory: FollowedStore = openMemory();
+      let left = times;
+      const { store, traffic } = counted({
+        read: (...asked) => memory.read(...asked),
+        async *watch(prefix, from, signal) {
+          yield { kind: "bookmark", revision: from };
+          if (left-- > 0) throw new HistoryGone(from);
+          yield* memory.watch(prefix, from, signal);
+        },
+      });
+      const problems: string[] = [];
+      const replica = start(store, clock, 500, ({ kind }) => void problems.push(kind));
+      await settled();
+
+      expect({ reads: traffic.reads, reported: problems, state: replica.status.state }).toEqual({
+        reads,
+        reported: [...reported],
+        state,
+      });
+      await clock.advance(100);
+      await clock.advance(200);
+      expect([traffic.reads, replica.status.state]).toEqual([times + 1, "in sync"]);
+    },
+  );
 
   test("lists again if the revision of its first page is compacted before the last page", async () => {
     const clock = new ManualClock();

@@ -33,6 +33,7 @@ export class Feed {
   readonly status: FeedStatus;
   private readonly copy: FeedCopy;
   private readonly backoff: Backoff;
+  private historyGoneAt = Number.NEGATIVE_INFINITY;
 
   constructor(
     private readonly plan: FeedPlan,
@@ -52,9 +53,27 @@ export class Feed {
         await this.watch();
       } catch (error) {
         if (stop.aborted) return;
-        await clock.wait(this.fail(error), stop);
+        if (error instanceof HistoryGone && this.isRoutine()) this.listAgain(error);
+        else await clock.wait(this.fail(error), stop);
       }
     }
+  }
+
+  /**
+   * The history ends whenever etcd is compacted, or the API server starts again or opens the storage of a changed CRD. If it ends
+   * again soon, something else is wrong.
+   */
+  private isRoutine(): boolean {
+    const { clock, limits } = this.means;
+    const isFirst = clock.now() - this.historyGoneAt >= limits.longestPauseMilliseconds;
+    this.historyGoneAt = clock.now();
+    return isFirst;
+  }
+
+  /** At once: what has changed meanwhile is not known. */
+  private listAgain(gone: HistoryGone): void {
+    this.copy.startOver();
+    this.status.lose(this.means.clock.now(), gone);
   }
 
   /** Returns how long to wait before the next attempt. */

@@ -1,0 +1,24 @@
+/** The addresses of a pod: those that the plugin recorded in annotations, and those that the kubelet reports. Pure. */
+import { parseAddress } from "../../ip/address.ts";
+import { formatPrefix, singlePrefix } from "../../ip/prefix.ts";
+import { recordedAnnotation } from "../../model/recorded-annotations.ts";
+import { isObject } from "../../model/shape.ts";
+
+export const POD_IP = recordedAnnotation("podIP");
+export const POD_IPS = recordedAnnotation("podIPs");
+
+/** `undefined` if the plugin has never recorded any; none after a DEL, whatever the kubelet still reports. */
+export function recordedAddresses(annotations: Readonly<Record<string, string>>): readonly string[] | undefined {
+  const { [POD_IPS]: all, [POD_IP]: first } = annotations;
+  if (all === undefined && first === undefined) return undefined;
+  return (all || first || "").split(",").filter((text) => text !== "");
+}
+
+/** By the kubelet, in the status of the pod. */
+export function reportedAddresses({ podIPs, podIP }: Readonly<Record<string, unknown>>): readonly string[] {
+  const listed = Array.isArray(podIPs) ? podIPs.map((each) => (isObject(each) ? each["ip"] : undefined)) : [];
+  return (listed.length > 0 ? listed : [podIP]).flatMap((text) => {
+    const address = typeof text === "string" ? parseAddress(text) : undefined;
+    return address === undefined ? [] : formatPrefix(singlePrefix(address));
+  });
+}
