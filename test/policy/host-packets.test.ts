@@ -10,7 +10,9 @@ import { nodeAgentSettings } from "../../src/model/node-agent-configuration.ts";
 import { judgeAtHost, type Passage } from "../../src/policy/judge/host-judge.ts";
 import { judge } from "../../src/policy/judge/judge.ts";
 import type { Packet } from "../../src/policy/judge/packet.ts";
+import { startAgent } from "../agent/agent.ts";
 import { hostProblem } from "../support/host.ts";
+import { hearUdp, openUdpClient } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
 import { HOST_NODE, type HostSite, openHostSite } from "./host-site.ts";
@@ -79,6 +81,33 @@ describe("host endpoints on packets", () => {
       await becomes(true, family);
     }
     expect(site.policies.agent.log()).not.toContain("Writing the whole policy table again");
+  });
+
+  test("the rules of an agent that ends stay, and the next one takes them over: nothing else passes meanwhile", async () => {
+    const expectedIPs = ["198.51.100.1", "2001:db8:1::1"];
+    await site.apply({ hostEndpoints: [hostEndpoint.make({ name: "out" }, { node: HOST_NODE, expectedIPs })] });
+    const [outside, host] = [site.end("outside"), site.end("host")];
+    using listener = await hearUdp(host.netns, CLIENT_PORT);
+    using client = await openUdpClient(outside.netns, "0.0.0.0", 1);
+    let isOver = false;
+    let sent = 0;
+    const sending = (async () => {
+      for (; !isOver; sent++) await client.ask(host.addresses[0], CLIENT_PORT);
+    })();
+
+    await site.policies.agent.signal("TERM");
+    expect(await site.policies.agent.ended).toBe(0);
+    const second = await startAgent(site.policies.site.host);
+    await site.policies.untilApplied();
+    await second.signal("KILL");
+    await second.ended;
+    await startAgent(site.policies.site.host);
+    await site.policies.untilApplied();
+    isOver = true;
+    await sending;
+
+    expect(sent).toBeGreaterThan(100);
+    expect(listener.senders).toEqual([]);
   });
 
   /** What the judge says about the connection, with the resources in the datastore. */

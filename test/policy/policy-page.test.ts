@@ -1,0 +1,37 @@
+/** The examples of docs/policy.md: the built tool accepts the resources, and explains the host endpoint as the page says. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { identity } from "../../src/identity.ts";
+import { builtProgram, runPlugin } from "../support/run-plugin.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+
+const page = readFileSync(join(import.meta.dir, "../../docs/policy.md"), "utf8");
+const examples = [...page.matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map(([, text = ""]) => text);
+
+describe("the examples of the page about policy", () => {
+  const directory = temporaryDirectory("policy-page");
+  afterAll(() => directory.remove());
+  const env = { DATASTORE_TYPE: "embedded", DATASTORE_PATH: join(directory.path, "store.db") };
+  const run = (words: string, stdin = "") =>
+    runPlugin(builtProgram(identity.adminTool), { args: words.split(" "), env, stdin });
+
+  beforeAll(async () => {
+    await run("datastore init");
+  });
+
+  test("are accepted", async () => {
+    expect(examples.length).toBeGreaterThan(1);
+    for (const example of examples) {
+      const { exitCode, stderr } = await run("apply -f -", example);
+      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+    }
+  });
+
+  test("of a host endpoint is explained as the page shows", async () => {
+    const [, words = "", expected = ""] =
+      /^\$ \S+ (policy explain \S.* hostendpoint\/.*)\n([\s\S]*?)^```$/m.exec(page) ?? [];
+
+    expect((await run(words)).stdout).toBe(expected);
+  });
+});
