@@ -14,8 +14,8 @@ import { openDatastore } from "../datastore/open.ts";
 import { startReplica, type Update } from "../datastore/replica.ts";
 import { applyFloating } from "../firewall/apply-floating.ts";
 import type { FloatingAddress } from "../firewall/floating-addresses.ts";
+import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import { closeNetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
-import { shareNetfilter } from "../linux/shared-netfilter.ts";
 import { nodeAgentSettings } from "../model/node-agent-configuration.ts";
 import { PolicyCompiler } from "../policy/compile/compiler.ts";
 import { POLICY_KINDS, type PolicyValues } from "../policy/inputs.ts";
@@ -26,12 +26,15 @@ export interface EnforceMeans {
   readonly signal: AbortSignal;
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
   readonly log: (message: string, level: "INFO" | "WARNING" | "ERROR") => void;
+  /** For the floating IPs. */
+  readonly netfilter: NetfilterAccess;
 }
 
-const netfilter = shareNetfilter();
-
 /** Rejects if it cannot go on. The kernel keeps the rules that it has. */
-export async function enforcePolicy(network: PolicyNetwork, { signal, wait, log }: EnforceMeans): Promise<void> {
+export async function enforcePolicy(
+  network: PolicyNetwork,
+  { signal, wait, log, netfilter }: EnforceMeans,
+): Promise<void> {
   const warn = (message: string) => log(message, "WARNING");
   const ending = new AbortController();
   const stop = AbortSignal.any([signal, ending.signal]);

@@ -5,6 +5,7 @@
  */
 import type { AgentPart } from "../agent/supervise.ts";
 import { statusAt } from "../file-status.ts";
+import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import { say } from "./node-log.ts";
 import { onceEach } from "./once-each.ts";
 import type { PolicyNetwork } from "./policy-network.ts";
@@ -22,10 +23,14 @@ export function policyPart({ wait }: Means): AgentPart {
     endsLast: true,
     async run(signal) {
       const reader = networkReader();
+      let netfilter: NetfilterAccess | undefined;
       while (!signal.aborted) {
         const network = await reader();
         if (network === undefined) await wait(POLL_MILLISECONDS, signal);
-        else await enforceUntilChanged(network, { signal, wait, reader });
+        else {
+          netfilter ??= await openNetfilter();
+          await enforceUntilChanged(network, { signal, wait, reader, netfilter });
+        }
       }
     },
   };
@@ -36,14 +41,24 @@ type ReadNetwork = () => Promise<PolicyNetwork | undefined>;
 interface EnforceMeans extends Means {
   readonly signal: AbortSignal;
   readonly reader: ReadNetwork;
+  readonly netfilter: NetfilterAccess;
 }
 
-async function enforceUntilChanged(network: PolicyNetwork, { signal, wait, reader }: EnforceMeans): Promise<void> {
+/** Loaded only if a network is installed. */
+async function openNetfilter(): Promise<NetfilterAccess> {
+  const { shareNetfilter } = await import("../linux/shared-netfilter.ts");
+  return shareNetfilter();
+}
+
+async function enforceUntilChanged(
+  network: PolicyNetwork,
+  { signal, wait, reader, netfilter }: EnforceMeans,
+): Promise<void> {
   const { enforcePolicy } = await import("./enforce-policy.ts");
   const changed = new AbortController();
   const stop = AbortSignal.any([signal, changed.signal]);
   const log = (message: string, level: "INFO" | "WARNING" | "ERROR") => say(message, {}, level);
-  const enforcing = enforcePolicy(network, { signal: stop, wait, log }).finally(() => changed.abort());
+  const enforcing = enforcePolicy(network, { signal: stop, wait, log, netfilter }).finally(() => changed.abort());
   while (!stop.aborted) {
     await wait(POLL_MILLISECONDS, stop);
     const now = stop.aborted ? network : await reader();

@@ -78,32 +78,6 @@ describe("requests to the API server", () => {
     });
   });
 
-  testSite("of a steady ADD without the node agent: 9, three of them writes", async () => {
-    await site.add(podNumber(0));
-    const { requests, total, writes } = await counted(() => site.add(podNumber(1)));
-
-    expect({ total, writes }).toEqual({ total: 9, writes: 3 });
-    expect(requests).toEqual({
-      "get pods": 1,
-      "get namespaces": 1,
-      "get clusterinformations": 1,
-      "list ippools": 1,
-      "list ipreservations": 1,
-      "get ipamblocks": 1,
-      "create ipamhandles": 1,
-      "update ipamblocks": 1,
-      "patch pods/status": 1,
-    });
-  });
-
-  testSite("of a DEL without the node agent: 8, three of them writes", async () => {
-    const { requests, total, writes } = await counted(() => site.del(podNumber(1)));
-
-    expect(total).toBeLessThanOrEqual(9);
-    expect(writes).toBe(3);
-    expect(Object.keys(requests).filter((what) => what.startsWith("list "))).toEqual([]);
-  });
-
   testSite("of a steady ADD with the node agent: 5, three of them writes; its copies follow changes", async () => {
     await startAgent(site.host);
     await site.add(podNumber(2));

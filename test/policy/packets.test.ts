@@ -6,8 +6,10 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { readPolicy } from "../../src/admin/policy/read-resources.ts";
 import { nodeAgentSettings } from "../../src/model/node-agent-configuration.ts";
 import { explain, type Verdict } from "../../src/policy/judge/explain.ts";
+import { hasEtcd } from "../support/etcd.ts";
 import { hostProblem } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
+import { proofSize } from "../support/proof-size.ts";
 import { firstPacket, readRows, unreadable } from "./packet-rows.ts";
 import { SCENARIOS, type Scenario } from "./packet-table.ts";
 import { type End, type Labels, openPolicySite, type PolicySite, type Ports } from "./policy-site.ts";
@@ -25,15 +27,23 @@ const PODS: readonly (readonly [name: string, labels: Labels, ports?: Ports])[] 
   ["z/a", { pod: "a" }],
 ];
 
-const needs = [hostProblem(), program("nft"), program("ping")];
-const test = testNeeding(...needs);
+/** On etcd every day a part: the rules that the agent writes do not depend on the datastore. */
+const SCENARIOS_ON = {
+  embedded: SCENARIOS,
+  etcd: proofSize({ everyDay: SCENARIOS.filter((_, index) => index % 5 === 1), soak: SCENARIOS }),
+} as const;
 
-describe("the packet table", () => {
+describe.each(["embedded", "etcd"] as const)("the packet table, on %s", (kind) => {
+  const needs = [
+    ...[hostProblem(), program("nft"), program("ping")],
+    kind === "etcd" && !hasEtcd ? "needs etcd" : undefined,
+  ];
+  const test = testNeeding(...needs);
   let policies: PolicySite;
   let servers: readonly Disposable[];
   beforeAll(async () => {
     if (needs.some((need) => need !== undefined)) return;
-    policies = await openPolicySite();
+    policies = await openPolicySite({ kind });
     await Promise.all(NAMESPACES.map((name) => policies.labelNamespace(name, { ns: name })));
     for (const [name, labels, ports] of PODS) await policies.addPod(name, labels, ports);
     servers = (await Promise.all([...policies.ends.values()].map((end) => serve(end, PORTS)))).flat();
@@ -43,7 +53,7 @@ describe("the packet table", () => {
     await policies?.[Symbol.asyncDispose]();
   });
 
-  for (const scenario of SCENARIOS) {
+  for (const scenario of SCENARIOS_ON[kind]) {
     test(scenario.title, async () => {
       await prepare(scenario);
       const rows = readRows(scenario.rows, endOf);

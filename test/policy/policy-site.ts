@@ -14,7 +14,7 @@ import { workloadEndpointName } from "../../src/model/workload-endpoint-name.ts"
 import { type Agent, launchAgent } from "../agent/agent.ts";
 import { openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
 import { pollUntil } from "../support/poll.ts";
-import type { TestStore } from "../support/test-store.ts";
+import { openReadableStore, type StoreKind, type TestStore } from "../support/test-store.ts";
 
 const LABEL = identity.labelPrefix;
 const HOST_ADDRESSES = ["192.0.2.1", "2001:db8::1"] as const;
@@ -60,20 +60,30 @@ export interface PolicySite extends AsyncDisposable {
 
 export interface PolicySiteOptions {
   readonly node?: string;
+  /** Embedded if absent. */
+  readonly kind?: StoreKind;
   /** The datastore of another site, which must be closed later. */
   readonly sharedStore?: TestStore;
 }
 
 export async function openPolicySite({
   node: nodeName = "node-1",
+  kind = "embedded",
   sharedStore,
 }: PolicySiteOptions = {}): Promise<PolicySite> {
   const site = await openPluginSite(
-    sharedStore === undefined ? "embedded" : async () => ({ ...sharedStore, close: async () => {} }),
+    sharedStore === undefined
+      ? (host) => openReadableStore(host, kind)
+      : async () => ({ ...sharedStore, close: async () => {} }),
   );
   const { host } = site;
   const config = site.config({ nodename: nodeName });
-  const store = await openDatastore({ kind: "embedded", path: String(site.store.config["datastore_path"]) });
+  const { datastore_path: path, etcd_endpoints: endpoint } = site.store.config;
+  const store = await openDatastore(
+    site.store.kind === "embedded"
+      ? { kind: "embedded", path: String(path) }
+      : { kind: "etcd", source: { kind: "endpoints", endpoints: [String(endpoint)] } },
+  );
   const { name: network, cniVersion, ...plugin } = config;
   host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name: network, cniVersion, plugins: [plugin] }));
   const ends = new Map<string, End>([
@@ -85,6 +95,10 @@ export async function openPolicySite({
 
   const put = async (...records: readonly { readonly key: string; readonly value: string }[]) => {
     await store.commit(records.map((record) => ({ kind: "put" as const, ...record })));
+  };
+  const remove = async (key: string) => {
+    const { answers } = await store.read([{ kind: "key", key }]);
+    await store.commit([{ kind: "delete", key, revision: answers[0]?.[0]?.revision ?? "" }]);
   };
   const labelNamespace: PolicySite["labelNamespace"] = (namespace, labels) => {
     const own = { ...labels, [`${LABEL}name`]: namespace };
@@ -129,7 +143,7 @@ export async function openPolicySite({
         value: networkPolicy.write(networkPolicy.make({ namespace, name }, { tier: "default", ...spec })),
       }));
       const kept = new Set(records.map(({ key }) => key));
-      for (const key of written.filter((each) => !kept.has(each))) await site.store.remove(key);
+      for (const key of written.filter((each) => !kept.has(each))) await remove(key);
       if (records.length > 0) await put(...records);
       written = [...kept];
     },

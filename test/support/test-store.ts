@@ -1,10 +1,12 @@
 /** A datastore on a private host, read and written by the test. */
 import { join } from "node:path";
-import type { Change } from "../../src/datastore/datastore.ts";
+import type { Change, Datastore } from "../../src/datastore/datastore.ts";
 import { openDatastore } from "../../src/datastore/open.ts";
 import { ROOT_PREFIX } from "../../src/model/keys.ts";
+import { startEtcd } from "./etcd.ts";
 import { startEtcdOnHost } from "./etcd-on-host.ts";
 import type { Host } from "./host.ts";
+import { relayIntoNetns } from "./tcp-relay.ts";
 import { temporaryDirectory } from "./temporary-directory.ts";
 
 export type StoreKind = "embedded" | "etcd";
@@ -36,6 +38,16 @@ async function openEmbeddedStore(): Promise<TestStore> {
   return {
     kind: "embedded",
     config: { datastore_type: "embedded", datastore_path: path },
+    ...accessOf(store),
+    close: async () => {
+      await store.close();
+      directory.remove();
+    },
+  };
+}
+
+function accessOf(store: Datastore): Pick<TestStore, "put" | "remove" | "list"> {
+  return {
     put: async (changes) => void (await store.commit(changes)),
     remove: async (key) => {
       const { answers } = await store.read([{ kind: "key", key }]);
@@ -46,9 +58,28 @@ async function openEmbeddedStore(): Promise<TestStore> {
       const { answers } = await store.read([{ kind: "prefix", prefix: ROOT_PREFIX }]);
       return new Map((answers[0] ?? []).map(({ key, value }) => [key, value]));
     },
+  };
+}
+
+/** Its config opens it in the test itself too. */
+export async function openReadableStore(host: Host, kind: StoreKind): Promise<TestStore> {
+  return kind === "embedded" ? openEmbeddedStore() : openRelayedEtcdStore(host);
+}
+
+/** On this machine's loopback, and at the same address in the host's network. */
+async function openRelayedEtcdStore(host: Host): Promise<TestStore> {
+  const etcd = await startEtcd();
+  const [endpoint = ""] = etcd.endpoints;
+  const relay = await relayIntoNetns(host.netns, Number(new URL(endpoint).port));
+  const store = await openDatastore({ kind: "etcd", source: { kind: "endpoints", endpoints: [endpoint] } });
+  return {
+    kind: "etcd",
+    config: { etcd_endpoints: endpoint },
+    ...accessOf(store),
     close: async () => {
       await store.close();
-      directory.remove();
+      relay[Symbol.dispose]();
+      await etcd.stop();
     },
   };
 }
