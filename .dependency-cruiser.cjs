@@ -22,7 +22,7 @@ const LAYERS = [
   ["model", "cni", "config"],
   ["linux", "kube", "log"],
   ["datastore"],
-  ["ipam", "policy", "firewall"],
+  ["ipam", "policy", "firewall", "routing"],
   ["plugin", "chained", "agent", "controllers", "operator", "admin", "upgrade"],
   ["bin"],
 ];

@@ -1,4 +1,7 @@
-/** Enforces the policies and floating IPs of one datastore on this host until the signal is aborted. Loaded only if a network is installed. */
+/**
+ * Enforces the policies and floating IPs of one datastore on this host, and keeps the routes to its workloads, until the
+ * signal is aborted. Loaded only if a network is installed.
+ */
 import { followFloating } from "../agent/floating/follow-floating.ts";
 import { countBatches } from "../agent/policy/counted-kernel.ts";
 import { millisecondsOf } from "../agent/policy/duration.ts";
@@ -10,12 +13,16 @@ import { applyUpdates, guardTable } from "../agent/policy/policy-loop.ts";
 import { serveFacts } from "../agent/policy/serve-facts.ts";
 import { StatusFiles } from "../agent/policy/status-files.ts";
 import { TableKeeper } from "../agent/policy/table-keeper.ts";
+import { followRoutes } from "../agent/routes/follow-routes.ts";
+import { openKernelRoutes } from "../agent/routes/kernel-routes.ts";
+import { readRoutedEndpoints } from "../agent/routes/recorded-endpoints.ts";
 import { openDatastore } from "../datastore/open.ts";
 import { startReplica, type Update } from "../datastore/replica.ts";
 import { applyFloating } from "../firewall/apply-floating.ts";
 import type { FloatingAddress } from "../firewall/floating-addresses.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import { closeNetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
+import { watchRoutes } from "../linux/rtnetlink/route-monitor.ts";
 import { nodeAgentSettings } from "../model/node-agent-configuration.ts";
 import { PolicyCompiler } from "../policy/compile/compiler.ts";
 import { POLICY_KINDS, type PolicyValues } from "../policy/inputs.ts";
@@ -103,7 +110,13 @@ export async function enforcePolicy(
   const checked = () => {
     checkedAt = elapsed();
   };
+  const routes = openKernelRoutes();
+  const recorded = () => readRoutedEndpoints(store, node);
   const loops = [
+    followRoutes(replica.updates(), {
+      ...{ node, network: network.name, kernel: routes, recorded, report: warn, elapsed },
+      ...{ events: watchRoutes, wait, signal: stop },
+    }),
     followFloating(replica.updates(), { node, write, report: warn, wait, signal: stop }),
     applyUpdates(replica.updates(), { keeper, wait, signal: stop, applied }),
     guardTable({ keeper, wait, signal: stop, elapsed, refreshMilliseconds, checked }),
@@ -117,6 +130,7 @@ export async function enforcePolicy(
     await Promise.allSettled([...loops, replica.ended]);
     kernel.close();
     closeNetlinkSocket(links);
+    routes.close();
     await store.close();
   }
 }

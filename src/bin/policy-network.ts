@@ -6,6 +6,7 @@ import { type DatastoreSettings, datastoreSettings } from "../config/datastore-s
 import { hostName } from "./host-name.ts";
 
 export interface PolicyNetwork {
+  readonly name: string;
   readonly settings: DatastoreSettings;
   readonly node: string;
   /** With `policy.type`: there must be a policy table, even if there is no policy. */
@@ -24,6 +25,7 @@ export async function readPolicyNetwork(stderr: (text: string) => void): Promise
   if (installed === undefined) return undefined;
   const { config } = installed.decoded;
   return {
+    name: config.name,
     settings: datastoreSettings(config),
     // The registration writes the file if there is none yet.
     node: await readNodeName({ node: { ...config.node, nameFileOptional: true } }, hostName),

@@ -31,6 +31,12 @@ export function isMarkOfInterface(ifname: string, alias: string): boolean {
   return alias.endsWith(`/${ifname}`);
 }
 
+/** Whether it marks an attachment of the container by this interface, whatever its network. */
+export function isMarkOfContainer({ containerId, ifname }: Omit<LinkMark, "network">, alias: string): boolean {
+  const parts = alias.split("/");
+  return parts.length === 3 && parts[1] === shortened(containerId, LONGEST_CONTAINER_ID) && parts[2] === ifname;
+}
+
 /** Whether the marks include the attachment's; without an interface, that of any interface of the container. */
 export function includesMarkOf(
   marks: ReadonlySet<string>,

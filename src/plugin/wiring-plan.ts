@@ -15,6 +15,7 @@ import { type Address, addressBits, addressOf, type Family } from "../ip/address
 import { type InterfaceAddress, type Prefix, singlePrefix } from "../ip/prefix.ts";
 import type { Ipv4Settings } from "../linux/rtnetlink/link.ts";
 import type { Route } from "../linux/rtnetlink/route.ts";
+import { workloadRoute } from "../routing/workload-route.ts";
 
 export interface WiringPlan {
   /** Of both ends; absent: the kernel's default. */
@@ -120,7 +121,7 @@ export function planWiring(wiring: Wiring): WiringPlan {
       sourcePrefixes,
       sysctls: hostSysctls(wiring.hostInterface, families, reversePathFilter),
       neighbours: wiring.addresses.map((address) => ({ address, mac: wiring.mac })),
-      routes: wiring.addresses.map((address) => ({ destination: singlePrefix(address), scope: scopeOfLink(address) })),
+      routes: wiring.addresses.map(workloadRoute),
     },
     container: {
       name: wiring.ifname,
@@ -140,11 +141,6 @@ export function gatewayOf(family: Family): Address {
 
 export function defaultRoute(family: Family): WantedRoute {
   return { destination: { network: addressOf(family, 0n) ?? GATEWAY[family], length: 0 } };
-}
-
-/** IPv6 has only one scope. */
-function scopeOfLink({ family }: Address): "link" | "universe" {
-  return family === 4 ? "link" : "universe";
 }
 
 function hostSysctls(link: string, families: readonly Family[], reversePath: number): readonly PlannedSysctl[] {

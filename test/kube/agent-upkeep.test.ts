@@ -1,6 +1,8 @@
 /** The node agent keeps the records of its node up to date on a real API server, under the plugin's role. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
+import { recordedAnnotation } from "../../src/model/recorded-annotations.ts";
 import { type Agent, startAgent } from "../agent/agent.ts";
 import { hostProblem } from "../support/host.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";
@@ -10,6 +12,9 @@ import { pollUntil } from "../support/poll.ts";
 
 const problem = hostProblem() ?? apiServerProblem();
 const testSite = testNeeding(problem);
+const ROLE = `${identity.nodeAgent}-kubernetes`;
+const ROLES = join(import.meta.dir, `../../deploy/rbac/${ROLE}.yaml`);
+const [IP, IPS] = [recordedAnnotation("podIP"), recordedAnnotation("podIPs")];
 const MACHINE = "0123456789abcdef0123456789abcdef";
 
 let site: KubeSite;
@@ -69,6 +74,31 @@ describe("the upkeep by the node agent with the orchestrator's API as the datast
 
     expect(agent.log()).toContain(`no machine has registered node "${NODE}"`);
     expect(await handles()).toContain(pod.containerId);
+    await stop(agent);
+    await site.del(pod);
+  });
+});
+
+describe("the node agent under its role", () => {
+  testSite("restores the routes of its pods, and removes stale ones", async () => {
+    await site.server.apply(await Bun.file(ROLES).text());
+    const { kubeconfig } = await site.server.serviceAccount({ name: "agent", clusterRole: ROLE });
+    const { name, cniVersion, ...plugin } = site.config({ kubernetes: { kubeconfig } });
+    site.host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name, cniVersion, plugins: [plugin] }));
+    const pod = await site.makePod("routed");
+    const addresses = (await site.add(pod)).map((text) => text.split("/")[0] ?? "");
+    const routes = (address: string) =>
+      site.host.must(["ip", address.includes(":") ? "-6" : "-4", "route", "show", address]);
+    const links = await Promise.all(addresses.map(async (address) => / dev (\S+)/.exec(await routes(address))?.[1]));
+    const agent = await startAgent(site.host);
+    for (const address of addresses) await site.host.must(["ip", "route", "del", address]);
+    for (const [index, address] of addresses.entries()) {
+      await pollUntil(async () => (await routes(address)).includes(` dev ${links[index]} `), `a route to ${address}`);
+    }
+    await site.server.kubectl(["annotate", "pod", "--namespace", pod.namespace, pod.name, `${IPS}-`, `${IP}-`]);
+    for (const address of addresses) {
+      await pollUntil(async () => (await routes(address)) === "", `no route to ${address}`);
+    }
     await stop(agent);
     await site.del(pod);
   });

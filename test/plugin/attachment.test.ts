@@ -56,7 +56,7 @@ for (const { kind, test } of STORES) {
       const outside = (command: string) => site.host.must(command.split(" "));
 
       expect(host).toBe(`${identity.interfacePrefix}${pod.containerId.slice(0, 11)}`);
-      expect(await outside(`ip route show ${ipv4}`)).toBe(`${ipv4} dev ${host} scope link \n`);
+      expect(await outside(`ip route show ${ipv4}`)).toBe(`${ipv4} dev ${host} proto 86 scope link \n`);
       expect(await outside(`ip -6 route show ${ipv6}`)).toStartWith(`${ipv6} dev ${host} `);
       expect((await inside("ip route")).split("\n").map((line) => line.trim())).toEqual([
         `default via ${GATEWAY} dev eth0`,

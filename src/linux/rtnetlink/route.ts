@@ -30,8 +30,8 @@ const KIND = { unicast: 1, local: 2, blackhole: 6, unreachable: 7, prohibit: 8, 
 
 export const MAIN_TABLE = 254;
 
-/** The origin of a route: the kernel and the usual tools use the numbers below 8. */
-export const ROUTE_PROTOCOL = { kernel: 2, boot: 3, static: 4 } as const;
+/** The origin of a route: the kernel and the usual tools use the numbers below 8; `own` is not used by a known program. */
+export const ROUTE_PROTOCOL = { kernel: 2, boot: 3, static: 4, own: 86 } as const;
 
 export type RouteScope = keyof typeof SCOPE;
 export type RouteKind = keyof typeof KIND;
@@ -142,11 +142,20 @@ export function listRoutes(socket: NetlinkSocket, family?: Family): Route[] {
       writer.raw(bytes);
     },
   };
-  return dump(socket, request, readRoute);
+  return dump(socket, request, (message) => (message.type === RTM.newRoute ? decodeRoute(message) : undefined));
 }
 
-function readRoute(message: MessageCursor): Route | undefined {
-  if (message.type !== RTM.newRoute) return undefined;
+/** A change of a route, as the kernel reports it to those who joined its group; `undefined` for other messages. */
+export function readRouteChange(
+  message: MessageCursor,
+): { readonly kind: "put" | "delete"; readonly route: Route } | undefined {
+  if (message.type !== RTM.newRoute && message.type !== RTM.deleteRoute) return undefined;
+  const route = decodeRoute(message);
+  return route && { kind: message.type === RTM.newRoute ? "put" : "delete", route };
+}
+
+/** `undefined` for a cached route. */
+function decodeRoute(message: MessageCursor): Route | undefined {
   const { view, start } = message;
   const family = familyOfNumber(view.getUint8(start));
   const flags = view.getUint32(start + 8, true);

@@ -1,0 +1,112 @@
+/**
+ * Feeds endpoints and events of the kernel to the route keeper, and lets it look when something may differ: soon after it
+ * changed, and from time to time without a reason. Never fails: routes that cannot be corrected do not affect policy.
+ */
+import type { RecordChange } from "../../datastore/replica/subscription.ts";
+import type { RouteEvent } from "../../linux/rtnetlink/route-monitor.ts";
+import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import { CONFIRM_MILLISECONDS, RouteKeeper, type RouteMeans } from "./route-keeper.ts";
+
+/** Changes that come within this time after the first are looked at together. */
+const SETTLE_MILLISECONDS = 200;
+/** How often everything is compared without a reason. */
+const REFRESH_MILLISECONDS = 90_000;
+/** After the kernel's events could not be followed. */
+const RETRY_MILLISECONDS = 1_000;
+
+interface EndpointUpdate {
+  readonly changes: { readonly endpoints: readonly RecordChange<WorkloadEndpoint>[] };
+}
+
+export interface FollowMeans extends RouteMeans {
+  readonly events: (signal: AbortSignal) => AsyncIterable<readonly RouteEvent[] | "lost">;
+  /** Resolves early if the signal is aborted. */
+  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+  readonly signal: AbortSignal;
+}
+
+/** Resolves when the updates have ended and the signal is aborted. */
+export async function followRoutes(updates: AsyncIterable<EndpointUpdate>, means: FollowMeans): Promise<void> {
+  const keeper = new RouteKeeper(means);
+  const bell = new Bell();
+  const ring = () => {
+    if (keeper.isDoubtful) bell.ring();
+  };
+  await Promise.all([
+    followUpdates(updates, keeper, ring),
+    followEvents(keeper, ring, means),
+    lookWhenDoubtful(keeper, bell, means),
+  ]);
+}
+
+async function followUpdates(
+  updates: AsyncIterable<EndpointUpdate>,
+  keeper: RouteKeeper,
+  ring: () => void,
+): Promise<void> {
+  for await (const { changes } of updates) {
+    keeper.update(changes.endpoints);
+    ring();
+  }
+}
+
+async function followEvents(
+  keeper: RouteKeeper,
+  ring: () => void,
+  { events, wait, signal, report }: FollowMeans,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      for await (const batch of events(signal)) {
+        if (batch === "lost") keeper.distrust();
+        else keeper.notice(batch);
+        ring();
+      }
+    } catch (failure) {
+      report(`Cannot follow changes of routes: ${reasonOf(failure)}`);
+    }
+    await wait(RETRY_MILLISECONDS, signal);
+    keeper.distrust();
+    ring();
+  }
+}
+
+async function lookWhenDoubtful(keeper: RouteKeeper, bell: Bell, { wait, signal, report }: FollowMeans): Promise<void> {
+  while (!signal.aborted) {
+    // It may have been rung during the last look.
+    if (!bell.isRung) await wait(REFRESH_MILLISECONDS, AbortSignal.any([signal, bell.signal]));
+    if (bell.isRung) await wait(SETTLE_MILLISECONDS, signal);
+    else keeper.distrust();
+    bell.reset();
+    try {
+      while (!signal.aborted && (await keeper.look()) === "unsettled") await wait(CONFIRM_MILLISECONDS, signal);
+    } catch (failure) {
+      report(`Cannot compare the routes of pods: ${reasonOf(failure)}`);
+    }
+  }
+}
+
+/** Wakes the one who waits. */
+class Bell {
+  private controller = new AbortController();
+
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  get isRung(): boolean {
+    return this.controller.signal.aborted;
+  }
+
+  ring(): void {
+    this.controller.abort();
+  }
+
+  reset(): void {
+    if (this.isRung) this.controller = new AbortController();
+  }
+}
+
+function reasonOf(failure: unknown): string {
+  return failure instanceof Error ? failure.message : String(failure);
+}

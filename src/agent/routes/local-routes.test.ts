@@ -1,0 +1,97 @@
+import { describe, expect, test } from "bun:test";
+import { address } from "../../../test/support/ip.ts";
+import { API_VERSION, identity } from "../../identity.ts";
+import { formatPrefix } from "../../ip/prefix.ts";
+import type { Link } from "../../linux/rtnetlink/link.ts";
+import type { Route } from "../../linux/rtnetlink/route.ts";
+import type { WorkloadEndpointSpec } from "../../model/workload-endpoint.ts";
+import { workloadRoute } from "../../routing/workload-route.ts";
+import { localRouteDifferences, type RoutedEndpoint, routedEndpoint } from "./local-routes.ts";
+
+const PREFIX = identity.interfacePrefix;
+const link = (index: number, more: Partial<Link> = {}): Link => ({
+  ...{ index, name: `${PREFIX}${index}`, isUp: true, mtu: 1500, mac: new Uint8Array(6), kind: "veth" },
+  ...{ transmitQueues: 1, receiveQueues: 1, alias: `net/c${index}/eth0` },
+  ...more,
+});
+const endpoint = (index: number, ...addresses: readonly string[]): RoutedEndpoint => ({
+  ...{ interfaceName: `${PREFIX}${index}`, containerId: `c${index}`, ifname: "eth0" },
+  addresses: addresses.map(address),
+});
+const route = (text: string, linkIndex: number): Route => ({ ...workloadRoute(address(text)), linkIndex, table: 254 });
+
+const difference = (endpoints: readonly RoutedEndpoint[], links: readonly Link[], routes: readonly Route[] = []) =>
+  localRouteDifferences(endpoints, { links, routes }, "net").map((each) => {
+    const { destination, linkIndex } = each.kind === "stale" ? each.present : each.wanted;
+    return `${each.kind} ${formatPrefix(destination)} ${linkIndex}`;
+  });
+
+describe("localRouteDifferences()", () => {
+  test("wants a route to each address of each endpoint, on its link", () => {
+    const endpoints = [endpoint(3, "10.0.0.3", "fd00::3"), endpoint(4, "10.0.0.4")];
+    expect(difference(endpoints, [link(3), link(4)], [route("10.0.0.4", 4)])).toEqual([
+      "missing 10.0.0.3/32 3",
+      "missing fd00::3/128 3",
+    ]);
+  });
+
+  test("finds routes to addresses that the endpoint does not have, on links with and without an endpoint", () => {
+    const routes = [route("10.0.0.3", 3), route("10.0.0.9", 3), route("fd00::9", 4)];
+    expect(difference([endpoint(3, "10.0.0.3")], [link(3), link(4)], routes)).toEqual([
+      "stale 10.0.0.9/32 3",
+      "stale fd00::9/128 4",
+    ]);
+  });
+
+  const UNTOUCHED: readonly (readonly [title: string, links: readonly Link[], endpoints: readonly RoutedEndpoint[]])[] =
+    [
+      [
+        "a link of another container than the endpoint's",
+        [link(3, { alias: "net/c2/eth0" })],
+        [endpoint(3, "10.0.0.3")],
+      ],
+      ["a link of another interface of the container", [link(3, { alias: "net/c3/eth1" })], [endpoint(3, "10.0.0.3")]],
+      ["a link without a mark", [link(3, { alias: "mine" })], [endpoint(3, "10.0.0.3")]],
+      ["a link that does not exist", [], [endpoint(3, "10.0.0.3")]],
+      ["a link of another network without an endpoint", [link(3, { alias: "other/c3/eth0" })], []],
+      ["a link with a foreign name", [link(3, { name: "eth0" })], []],
+      ["a link that is not a veth", [link(3, { kind: "vxlan" })], []],
+    ];
+  for (const [title, links, endpoints] of UNTOUCHED) {
+    test(`touches nothing of ${title}`, () => {
+      expect(difference(endpoints, links, [route("10.0.0.9", 3)])).toEqual([]);
+    });
+  }
+
+  test("wants nothing of a link that is down", () => {
+    expect(difference([endpoint(3, "10.0.0.3")], [link(3, { isUp: false })])).toEqual([]);
+  });
+
+  test("decides nothing about an address that two endpoints have", () => {
+    const endpoints = [endpoint(3, "10.0.0.3"), endpoint(4, "10.0.0.3")];
+    expect(difference(endpoints, [link(3), link(4)])).toEqual([]);
+    expect(difference(endpoints, [link(3), link(4)], [route("10.0.0.3", 4)])).toEqual([]);
+  });
+
+  test("ignores routes to networks and of other tables", () => {
+    const network: Route = { ...route("10.0.0.9", 3), destination: { network: address("10.0.0.0"), length: 24 } };
+    const elsewhere: Route = { ...route("10.0.0.9", 3), table: 100 };
+    expect(difference([endpoint(3)], [link(3)], [network, elsewhere])).toEqual([]);
+  });
+});
+
+describe("routedEndpoint()", () => {
+  const read = (spec: WorkloadEndpointSpec) =>
+    routedEndpoint({ apiVersion: API_VERSION, kind: "WorkloadEndpoint", metadata: { name: "a" }, spec }, "node-1");
+  const whole = { node: "node-1", interfaceName: `${PREFIX}3`, containerID: "c3", endpoint: "eth0" };
+
+  test("reads interface, container and addresses", () => {
+    expect(read({ ...whole, ipNetworks: ["10.0.0.3/32", "fd00::3/128"] })).toEqual(endpoint(3, "10.0.0.3", "fd00::3"));
+  });
+
+  test("is nothing for another node, and for an endpoint that no ADD recorded", () => {
+    expect([read({ ...whole, node: "node-2" }), read({ ...whole, containerID: "" }), read({ node: "node-1" })]).toEqual(
+      [undefined, undefined, undefined],
+    );
+  });
+});

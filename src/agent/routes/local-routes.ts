@@ -1,0 +1,89 @@
+/**
+ * The routes from this host to its own workloads: what their endpoints say, compared with links and routes of the
+ * kernel. Pure.
+ *
+ *   link of a workload (name, veth, mark)
+ *     ├─ its endpoint is of the same container   ──▶ a route to each address of the endpoint, and to no other
+ *     ├─ its endpoint is of another container    ──▶ nothing is touched: the record is older or newer than the link
+ *     ├─ no endpoint, of the installed network   ──▶ no route
+ *     └─ no endpoint, of another network         ──▶ nothing is touched: its datastore may be another one
+ */
+import { identity } from "../../identity.ts";
+import { type Address, addressBits, formatAddress } from "../../ip/address.ts";
+import { parseInterfaceAddress } from "../../ip/prefix.ts";
+import { isMarkOf, isMarkOfContainer } from "../../ipam/link-mark.ts";
+import type { Link } from "../../linux/rtnetlink/link.ts";
+import { MAIN_TABLE, ROUTE_PROTOCOL, type Route } from "../../linux/rtnetlink/route.ts";
+import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import { compareRoutes, type RouteDifference } from "../../routing/compare-routes.ts";
+import { workloadRoute } from "../../routing/workload-route.ts";
+
+/** What an endpoint of this node says about routes. */
+export interface RoutedEndpoint {
+  readonly interfaceName: string;
+  readonly containerId: string;
+  /** Of the interface in the container. */
+  readonly ifname: string;
+  readonly addresses: readonly Address[];
+}
+
+export interface HostState {
+  readonly links: readonly Link[];
+  readonly routes: readonly Route[];
+}
+
+/** `undefined` if the endpoint belongs to another node, or was not recorded by an ADD. */
+export function routedEndpoint({ spec }: WorkloadEndpoint, node: string): RoutedEndpoint | undefined {
+  const { interfaceName, containerID: containerId, endpoint: ifname, ipNetworks = [] } = spec;
+  if (spec.node !== node || !interfaceName || !containerId || !ifname) return undefined;
+  const addresses = ipNetworks.flatMap((text) => parseInterfaceAddress(text)?.address ?? []);
+  return { interfaceName, containerId, ifname, addresses };
+}
+
+export function isWorkloadLink({ name, kind }: Link): boolean {
+  return name.startsWith(identity.interfacePrefix) && kind === "veth";
+}
+
+/** Whether it is the link that the ADD of this endpoint made. */
+export function isLinkOf({ containerId, ifname }: RoutedEndpoint, link: Link): boolean {
+  return isWorkloadLink(link) && link.alias !== undefined && isMarkOfContainer({ containerId, ifname }, link.alias);
+}
+
+/** A route to a single address in the main table. */
+export function isHostRoute({ destination, table = MAIN_TABLE }: Route): boolean {
+  return table === MAIN_TABLE && destination.length === addressBits(destination.network.family);
+}
+
+export function localRouteDifferences(
+  endpoints: readonly RoutedEndpoint[],
+  { links, routes }: HostState,
+  network: string,
+): readonly RouteDifference[] {
+  const owners = new Map(endpoints.map((endpoint) => [endpoint.interfaceName, endpoint]));
+  const claims = Map.groupBy(
+    endpoints.flatMap(({ addresses }) => addresses.map(formatAddress)),
+    (address) => address,
+  );
+  // Two endpoints with one address: which of them is right is not decided here.
+  const isClaimedTwice = (address: Address) => (claims.get(formatAddress(address))?.length ?? 0) > 1;
+  const wanted: Route[] = [];
+  const ownLinks = new Set<number>();
+  for (const link of links.filter(isWorkloadLink)) {
+    const owner = owners.get(link.name);
+    if (owner === undefined) {
+      if (link.alias !== undefined && isMarkOf(network, link.alias)) ownLinks.add(link.index);
+      continue;
+    }
+    if (!isLinkOf(owner, link)) continue;
+    ownLinks.add(link.index);
+    // A link that is down cannot have routes.
+    const routed = link.isUp ? owner.addresses.filter((address) => !isClaimedTwice(address)) : [];
+    wanted.push(...routed.map((address) => ({ ...workloadRoute(address), linkIndex: link.index })));
+  }
+  const isOwn = ({ protocol, linkIndex, destination }: Route) =>
+    protocol === ROUTE_PROTOCOL.own &&
+    linkIndex !== undefined &&
+    ownLinks.has(linkIndex) &&
+    !isClaimedTwice(destination.network);
+  return compareRoutes(wanted, { routes: routes.filter(isHostRoute), isOwn });
+}

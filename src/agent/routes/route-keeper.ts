@@ -1,0 +1,190 @@
+/**
+ * Keeps the routes from this host to its own workloads as their endpoints say.
+ *
+ *   changes of endpoints ┐
+ *   events of the kernel ┴─▶ suspect addresses ─▶ all as it should be? ─▶ done
+ *                                                 └─ no ─▶ compare everything ─▶ seen twice? ─▶ restore or remove
+ *
+ * A call in progress records its endpoint before it makes the link and its routes, and the record may reach this process
+ * after the kernel's event: so a difference counts only if it is seen again some time later. A route is removed only if the
+ * datastore itself confirms that it is stale: a watch may be behind without anybody noticing. What the plugin does at the
+ * same time is not disturbed: it accepts that a route of its link is there already, or is already gone.
+ */
+import type { RecordChange } from "../../datastore/replica/subscription.ts";
+import { type Address, formatAddress, parseAddress } from "../../ip/address.ts";
+import { isKernelError } from "../../linux/kernel-error.ts";
+import { ROUTE_PROTOCOL } from "../../linux/rtnetlink/route.ts";
+import type { RouteEvent } from "../../linux/rtnetlink/route-monitor.ts";
+import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import { identityOf, type RouteDifference } from "../../routing/compare-routes.ts";
+import { describeClash, describeRefusal, describeResolved } from "./describe-routes.ts";
+import { EndpointIndex } from "./endpoint-index.ts";
+import type { RouteKernel } from "./kernel-routes.ts";
+import {
+  type HostState,
+  isHostRoute,
+  isLinkOf,
+  isWorkloadLink,
+  localRouteDifferences,
+  type RoutedEndpoint,
+  routedEndpoint,
+} from "./local-routes.ts";
+
+export interface RouteMeans {
+  readonly node: string;
+  /** The name of the installed network. */
+  readonly network: string;
+  readonly kernel: RouteKernel;
+  /** The endpoints of this node as the datastore has them now; `undefined` if they cannot all be read. */
+  readonly recorded: () => Promise<readonly RoutedEndpoint[] | undefined>;
+  readonly report: (message: string) => void;
+  /** Monotonic milliseconds. */
+  readonly elapsed: () => number;
+}
+
+/** How long a difference must last. */
+export const CONFIRM_MILLISECONDS = 400;
+/** After the datastore has contradicted, it is not read again for this long. */
+const TRUST_MILLISECONDS = 10_000;
+/** The same message is not repeated within this time: another program may change a route again and again. */
+const SILENCE_MILLISECONDS = 60_000;
+
+export class RouteKeeper {
+  private readonly endpoints = new EndpointIndex();
+  private readonly suspects = new Set<string>();
+  /** The endpoints are known. */
+  private isReady = false;
+  private mustCompare = false;
+  /** The differences of the last comparison, and when each was first seen. */
+  private seen: ReadonlyMap<string, number> = new Map();
+  /** When each message was reported. */
+  private reported = new Map<string, number>();
+  private readBefore = Number.NEGATIVE_INFINITY;
+
+  constructor(private readonly means: RouteMeans) {}
+
+  /** Whether something may differ. */
+  get isDoubtful(): boolean {
+    return this.isReady && (this.mustCompare || this.suspects.size > 0);
+  }
+
+  /** The first call has every endpoint. */
+  update(changes: readonly RecordChange<WorkloadEndpoint>[]): void {
+    if (!this.isReady) this.distrust();
+    this.isReady = true;
+    for (const change of changes) {
+      const endpoint = change.kind === "put" ? routedEndpoint(change.value, this.means.node) : undefined;
+      const former = this.endpoints.set(change.key, endpoint);
+      // The annotations or labels of an endpoint change more often than its addresses.
+      if (Bun.deepEquals(former, endpoint)) continue;
+      this.suspect([...(former?.addresses ?? []), ...(endpoint?.addresses ?? [])]);
+    }
+  }
+
+  notice(events: readonly RouteEvent[]): void {
+    for (const event of events) {
+      if (event.kind === "link") {
+        for (const { addresses } of this.endpoints.ofInterface(event.link.name)) this.suspect(addresses);
+      } else if (isHostRoute(event.route)) {
+        const { network } = event.route.destination;
+        const isNewOfOurs = event.kind === "put" && event.route.protocol === ROUTE_PROTOCOL.own;
+        if (isNewOfOurs || this.endpoints.ofAddress(formatAddress(network)).length > 0) this.suspect([network]);
+      }
+    }
+  }
+
+  /** The next look compares everything. */
+  distrust(): void {
+    this.mustCompare = true;
+  }
+
+  /** `unsettled`: something differs, and must be looked at again after `CONFIRM_MILLISECONDS`. */
+  async look(): Promise<"settled" | "unsettled"> {
+    if (!this.isReady || this.isFine()) return "settled";
+    const state = this.means.kernel.state();
+    const differences = this.differences(this.endpoints.all(), state);
+    const now = this.means.elapsed();
+    const firstSeen = differences
+      .map(identityOf)
+      .map((identity) => [identity, this.seen.get(identity) ?? now] as const);
+    this.seen = new Map(firstSeen);
+    const due = differences.filter((_, index) => now - (firstSeen[index]?.[1] ?? now) >= CONFIRM_MILLISECONDS);
+    if (due.length > 0) await this.resolve(due, state);
+    return differences.length > due.length ? "unsettled" : "settled";
+  }
+
+  private suspect(addresses: readonly Address[]): void {
+    for (const address of addresses) this.suspects.add(formatAddress(address));
+  }
+
+  private isFine(): boolean {
+    const isFine = !this.mustCompare && this.seen.size === 0 && [...this.suspects].every((text) => this.isRouted(text));
+    this.mustCompare = false;
+    this.suspects.clear();
+    return isFine;
+  }
+
+  /** Whether packets to the address go to the link of its endpoint, or to no workload if it has none. */
+  private isRouted(text: string): boolean {
+    const { kernel } = this.means;
+    const address = parseAddress(text);
+    const [owner, second] = this.endpoints.ofAddress(text);
+    if (address === undefined || second !== undefined) return true;
+    if (owner === undefined) {
+      const serving = kernel.linkServing(address);
+      return serving === undefined || !isWorkloadLink(serving);
+    }
+    const link = kernel.linkNamed(owner.interfaceName);
+    if (link === undefined || !link.isUp || !isLinkOf(owner, link)) return true;
+    return kernel.linkServing(address)?.index === link.index;
+  }
+
+  private differences(endpoints: readonly RoutedEndpoint[], state: HostState): readonly RouteDifference[] {
+    return localRouteDifferences(endpoints, state, this.means.network);
+  }
+
+  private async resolve(due: readonly RouteDifference[], state: HostState): Promise<void> {
+    const { kernel } = this.means;
+    const stale = due.filter(({ kind }) => kind === "stale");
+    const wrong = [...due.filter(({ kind }) => kind !== "stale"), ...(await this.confirmed(stale, state))];
+    const done: RouteDifference[] = [];
+    for (const difference of wrong) {
+      const refusal = kernel.resolve(difference);
+      if (difference.kind === "clash") this.report(describeClash(difference.wanted, difference.present, state.links));
+      else if (refusal === undefined) done.push(difference);
+      else if (!isOvertaken(refusal)) this.report(describeRefusal(difference, refusal.message, state.links));
+    }
+    const resolved = new Set(done.map(identityOf));
+    this.seen = new Map([...this.seen].filter(([identity]) => !resolved.has(identity)));
+    for (const message of describeResolved(done, state.links)) this.report(message);
+  }
+
+  private report(message: string): void {
+    const now = this.means.elapsed();
+    const recent = [...this.reported].filter(([, at]) => now - at < SILENCE_MILLISECONDS);
+    this.reported = new Map(recent);
+    if (this.reported.has(message)) return;
+    this.reported.set(message, now);
+    this.means.report(message);
+  }
+
+  /** Those that are stale by the datastore's own answer, and still are when it arrives. */
+  private async confirmed(stale: readonly RouteDifference[], state: HostState): Promise<readonly RouteDifference[]> {
+    const { elapsed, recorded } = this.means;
+    if (stale.length === 0 || elapsed() < this.readBefore) return [];
+    const endpoints = await recorded();
+    const identities = (known: readonly RoutedEndpoint[]) => new Set(this.differences(known, state).map(identityOf));
+    const [byDatastore, byReplica] = [identities(endpoints ?? []), identities(this.endpoints.all())];
+    const confirmed = stale.filter((each) => {
+      const identity = identityOf(each);
+      return endpoints !== undefined && byDatastore.has(identity) && byReplica.has(identity);
+    });
+    if (confirmed.length < stale.length) this.readBefore = elapsed() + TRUST_MILLISECONDS;
+    return confirmed;
+  }
+}
+
+/** The link has gone, or the plugin has done it first. */
+function isOvertaken(refusal: unknown): boolean {
+  return isKernelError(refusal, "ENODEV", "ENETDOWN", "ENETUNREACH", "ESRCH", "EEXIST");
+}
