@@ -11,7 +11,7 @@ export const OPEN = 5301;
 const CLOSED = 5302;
 export const CLIENT = "10.91.1.2";
 export const SERVER = "10.91.2.2";
-/** The host's interfaces to the client and to the server. */
+/** Interfaces of pods: to the client and to the server. */
 export const INTERFACES = ["0", "1"].map((index) => identity.interfacePrefix + index);
 
 export const floodProblem =
@@ -33,12 +33,13 @@ export interface FloodSite extends Disposable {
   flood(milliseconds: number, change: () => void): Promise<Flooded>;
 }
 
-export function openFloodSite(): FloodSite {
-  const area = new NetnsArea("packetflood");
-  area.sweep();
-  const [host, client, server] = [area.create("host"), area.create("client"), area.create("server")];
-  connect(host, client, INTERFACES[0] ?? "", CLIENT);
-  connect(host, server, INTERFACES[1] ?? "", SERVER);
+/** `area`: a short word that no other test file uses. `interfaces`: the host's, to the client and to the server. */
+export function openFloodSite(area: string, interfaces: readonly string[] = INTERFACES): FloodSite {
+  const namespaces = new NetnsArea(area);
+  namespaces.sweep();
+  const [host, client, server] = [namespaces.create("host"), namespaces.create("client"), namespaces.create("server")];
+  connect(host, client, interfaces[0] ?? "", CLIENT);
+  connect(host, server, interfaces[1] ?? "", SERVER);
   insideNetns(host.path, () => writeSysctl("net/ipv4/ip_forward", "1"));
   // Packets meet a change only if they are sent on another processor than the one that makes it.
   const [first = "0", last = "0"] = processors();
@@ -70,7 +71,7 @@ export function openFloodSite(): FloodSite {
     },
     [Symbol.dispose]() {
       pin(`${first}-${last}`);
-      area.sweep();
+      namespaces.sweep();
     },
   };
 }

@@ -109,7 +109,7 @@ describe.skipIf(floodProblem !== undefined)(
     let kernel: KernelTable;
     let socket: NetlinkSocket;
     beforeAll(() => {
-      site = openFloodSite();
+      site = openFloodSite("packetflood");
     });
     afterAll(() => site[Symbol.dispose]());
     beforeEach(() => {

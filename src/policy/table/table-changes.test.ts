@@ -5,6 +5,7 @@ import { ImitatedTable } from "../../../test/support/imitated-table.ts";
 import { changesBetween, NO_RESOURCES } from "../../../test/support/policy-changes.ts";
 import { proofSize } from "../../../test/support/proof-size.ts";
 import { histories, LOCAL_NODE, packets, passages } from "../../../test/support/random-cluster.ts";
+import { hostEndpoint } from "../../model/host-endpoint.ts";
 import { PolicyCompiler } from "../compile/compiler.ts";
 import { elementsOfRanges } from "../compile/range-elements.ts";
 import { interpretPassage } from "../interpret/interpret-passage.ts";
@@ -98,4 +99,23 @@ test("a set gets its first network: the address in it is removed last, and anoth
     ["delete-elements"],
   ]);
   expect(batches.slice(1).flat()).toMatchObject([{ elements: [address(200)] }, { elements: [address(1)] }]);
+});
+
+test("a host endpoint for all interfaces replaces one that names its interface: the interface is removed last", () => {
+  const named = (interfaceName: string) => ({
+    ...NO_RESOURCES,
+    hostEndpoints: [hostEndpoint.make({ name: "one" }, { node: LOCAL_NODE, interfaceName })],
+  });
+  const compiler = new PolicyCompiler({ node: LOCAL_NODE });
+  compiler.update(changesBetween(NO_RESOURCES, named("eth0")));
+  compiler.takeDelta();
+  compiler.update(changesBetween(named("eth0"), named("*")));
+
+  const batches = tableBatches(TABLE, compiler.table, compiler.takeDelta());
+
+  const isRemoval = ({ kind }: Batch[number]) => kind.startsWith("delete-");
+  expect(batches.map((batch) => batch.filter(isRemoval).map(({ kind }) => kind))).toEqual([
+    [],
+    ["delete-elements", "delete-elements"],
+  ]);
 });
