@@ -58,6 +58,36 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
       "50 pods start and end while API server and etcd are killed and restarted: no address is used twice, none is lost",
   },
   {
+    place: "src/policy/agreement.test.ts",
+    proves: "policy of 20,000 random clusters: the compiled rules and the judge agree on every packet",
+  },
+  {
+    place: "src/policy/compile/incremental.test.ts",
+    proves: "5,000 random histories of policies: changed step by step, the rules equal those of the final state",
+  },
+  {
+    place: "src/policy/table/table-changes.test.ts",
+    proves:
+      "5,000 random histories of policies: after each batch, packets are judged as before the change or as after it",
+  },
+  {
+    place: "test/policy/kernel-table.test.ts",
+    proves: "random changes of policy in the real kernel, and tables that the next agent takes over",
+  },
+  {
+    place: "test/policy/rule-changes.test.ts",
+    proves:
+      "5 s of each kind of change beside a flood of packets: none that is allowed is lost, none that is denied passes",
+  },
+  {
+    place: "test/policy/no-gap.test.ts",
+    proves: "the same with the built node agent, restarted and killed, on each datastore",
+  },
+  {
+    place: "test/policy/packets.test.ts",
+    proves: "every row of the packet table of network policy on each datastore",
+  },
+  {
     place: "test/bandwidth/rates.test.ts",
     proves: "bandwidth limits from 1 Mbit/s to 1 Gbit/s in both directions, measured with iperf3",
   },

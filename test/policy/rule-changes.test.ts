@@ -1,12 +1,14 @@
 /** No packet that the rules allow before and after a change is lost during it, and none that they deny passes. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type KernelTable, openKernelTable } from "../../src/agent/policy/kernel-table.ts";
+import { TableKeeper } from "../../src/agent/policy/table-keeper.ts";
 import { POLICY_TABLE } from "../../src/firewall/policy-table.ts";
 import { identity } from "../../src/identity.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../../src/linux/netlink-socket.ts";
 import { commit } from "../../src/linux/nftables/commit.ts";
 import { globalNetworkSet } from "../../src/model/global-network-set.ts";
 import { type NetworkPolicySpec, networkPolicy } from "../../src/model/network-policy.ts";
+import { nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "../../src/model/workload-endpoint.ts";
 import { PolicyCompiler } from "../../src/policy/compile/compiler.ts";
 import type { PolicyResources } from "../../src/policy/judge/resources.ts";
@@ -151,6 +153,36 @@ describe.skipIf(floodProblem !== undefined)(
         });
       });
     }
+
+    test("nor while agent after agent takes over the table, each with another setting", async () => {
+      const tables = (["Accept", "Drop"] as const).map((defaultEndpointToHostAction) => {
+        const compiler = new PolicyCompiler({ node: NODE });
+        const configuration = nodeAgentConfiguration.make({ name: "default" }, { defaultEndpointToHostAction });
+        const state = { ...NO_RESOURCES, ...withPolicies(ingress(allow(toOpen))) };
+        compiler.update(changesBetween(NO_RESOURCES, state, configuration));
+        return compiler.table;
+      });
+      let round = 0;
+      insideNetns(site.host.path, () => kernel.replace(tables[0] ?? { chains: new Map(), sets: new Map() }));
+
+      await expectNoGap(() => {
+        const table = tables[round++ % tables.length];
+        expect(insideNetns(site.host.path, () => table && kernel.adopt(table))).toBe(true);
+      });
+    });
+
+    test("nor while the changes of another program are reverted", async () => {
+      const { compiler } = begin(() => withPolicies(ingress(allow(toOpen))));
+      const keeper = new TableKeeper({ compiler, kernel, isWanted: () => true, report: () => {} });
+      insideNetns(site.host.path, () => keeper.update(changesBetween(NO_RESOURCES, NO_RESOURCES)));
+
+      await expectNoGap(() => {
+        commit(socket, [{ kind: "add-chain", table: POLICY_TABLE, chain: { name: "foreign" } }]);
+        insideNetns(site.host.path, () => keeper.revertForeignChanges());
+      });
+
+      expect(kernel.difference(compiler.table)).toBeUndefined();
+    });
 
     test("nor when agent after agent is killed after its first batch, and the next takes over", async () => {
       let kind = 0;

@@ -1,37 +1,24 @@
 /**
- * What must change in the table of a former agent so that it becomes the desired one.
+ * What must change in the table of a former agent, or in one that another program has edited, so that it becomes the
+ * desired one.
  *
  * Replacing the whole table would lose packets that are being judged at this moment: they are in the old chains, whose
- * verdict maps are empty from one instant to the next. So chains that look up an anonymous verdict map are left as they
- * are, and so are the named maps but for the elements that differ; all other chains are filled again, since their rules
- * may have been edited meanwhile.
+ * verdict maps are empty from one instant to the next. So the maps stay, except for the elements that differ. All chains
+ * are filled again, since their rules may be others.
  */
 import { POLICY_TABLE } from "../../firewall/policy-table.ts";
 import { identity } from "../../identity.ts";
 import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
-import { findTable, listChains, listElements, listRuleHeads, listSets } from "../../linux/nftables/read.ts";
+import { findTable, listChains, listElements, listSets } from "../../linux/nftables/read.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
-import type {
-  DesiredChain,
-  DesiredSet,
-  DesiredTable,
-  ElementChanges,
-  TableDelta,
-} from "../../policy/table/desired-table.ts";
-import { hasComments, keyText } from "./table-difference.ts";
+import type { DesiredSet, DesiredTable, ElementChanges, TableDelta } from "../../policy/table/desired-table.ts";
+import { keyText } from "./table-difference.ts";
 
-/** The comment of the table: a digest of the chains that cannot be filled again without losing packets. */
-export function tableComment({ chains }: DesiredTable): string {
-  const fixed = [...chains.values()]
-    .filter(isFixed)
-    .toSorted((left, right) => compare(left.chain.name, right.chain.name));
-  const digest = new Bun.CryptoHasher("sha256").update(JSON.stringify(fixed)).digest("base64url").slice(0, 20);
-  return `written by ${identity.nodeAgent}, which reverts other changes; ${digest}`;
-}
+export const TABLE_COMMENT = `written by ${identity.nodeAgent}, which reverts other changes`;
 
-/** `undefined` if there is no table, or if its fixed chains or the types of its sets are others: it must be replaced. */
+/** `undefined` if there is no table, or if its base chains or the types of its sets are others: it must be replaced. */
 export function changesOfFormer(socket: NetlinkSocket, table: DesiredTable): TableDelta | undefined {
-  if (findTable(socket, POLICY_TABLE)?.comment !== tableComment(table)) return undefined;
+  if (findTable(socket, POLICY_TABLE)?.comment !== TABLE_COMMENT) return undefined;
   const chains = chainChanges(socket, table);
   const found = new Map(listSets(socket, POLICY_TABLE).map((set) => [set.name, set]));
   if (chains === undefined) return undefined;
@@ -52,24 +39,14 @@ export function changesOfFormer(socket: NetlinkSocket, table: DesiredTable): Tab
 
 function chainChanges(socket: NetlinkSocket, { chains }: DesiredTable): TableDelta["chains"] | undefined {
   const found = new Map(listChains(socket, POLICY_TABLE).map((chain) => [chain.name, chain]));
-  const rules = Map.groupBy(listRuleHeads(socket, POLICY_TABLE), ({ chain }) => chain);
   const changes = new Map<string, "created" | "changed" | "deleted">();
   for (const name of found.keys()) if (!chains.has(name)) changes.set(name, "deleted");
   for (const [name, desired] of chains) {
     const former = found.get(name);
     if (former !== undefined && !Bun.deepEquals(former.base, desired.chain.base)) return undefined;
-    if (former === undefined) changes.set(name, "created");
-    else if (!isFixed(desired)) changes.set(name, "changed");
-    else if (!hasComments(desired, rules.get(name) ?? [])) return undefined;
+    changes.set(name, former === undefined ? "created" : "changed");
   }
   return changes;
-}
-
-/** Whether it looks up an anonymous map of verdicts. */
-function isFixed({ rules }: DesiredChain): boolean {
-  return rules.some(({ expressions }) =>
-    expressions.some((each) => each.kind === "lookup" && typeof each.set !== "string" && each.set.data === "verdict"),
-  );
 }
 
 function shapeOf({ set }: DesiredSet) {
@@ -88,8 +65,4 @@ function elementChanges({ set, elements }: DesiredSet, former: readonly NftEleme
 
 function isSame(element: NftElement, other: NftElement | undefined): boolean {
   return other !== undefined && Bun.deepEquals(element.data, other.data);
-}
-
-function compare(left: string, right: string): number {
-  return left < right ? -1 : 1;
 }

@@ -6,11 +6,11 @@ import { commit, type Refusal, readGeneration, tryCommit } from "../../linux/nft
 import { type Noticed, TableMonitor } from "../../linux/nftables/monitor.ts";
 import type { DesiredTable, TableDelta } from "../../policy/table/desired-table.ts";
 import { tableBatches, wholeTable } from "../../policy/table/table-changes.ts";
-import { changesOfFormer, tableComment } from "./former-table.ts";
+import { changesOfFormer, TABLE_COMMENT } from "./former-table.ts";
 import { findDifference } from "./table-difference.ts";
 
 export interface KernelTable {
-  /** Changes the table of a former agent to this one. Returns `false` if it must be replaced. */
+  /** Changes the table that is there, of a former agent or edited by another program, to this one. Returns `false` if it must be replaced. */
   adopt(table: DesiredTable): boolean;
   /** The former table is in effect until the new one is. Throws if the kernel refuses it. */
   replace(table: DesiredTable): void;
@@ -53,7 +53,7 @@ class NetfilterTable implements KernelTable {
     // The messages about all that follows would not fit into its buffer.
     this.stopListening();
     const generation = readGeneration(this.socket);
-    commit(this.socket, wholeTable(POLICY_TABLE, table, tableComment(table)));
+    commit(this.socket, wholeTable(POLICY_TABLE, table, TABLE_COMMENT));
     this.monitor = new TableMonitor(POLICY_TABLE, portOf(this.socket));
     this.mayHaveMissed = readGeneration(this.socket) !== generation + 1;
   }

@@ -46,7 +46,7 @@ function differenceOfElements(socket: NetlinkSocket, { sets }: DesiredTable): st
 }
 
 /** Whether these are the rules of the chain, as far as comments tell. */
-export function hasComments({ rules }: DesiredChain, found: readonly { readonly comment?: string }[]): boolean {
+function hasComments({ rules }: DesiredChain, found: readonly { readonly comment?: string }[]): boolean {
   return rules.length === found.length && rules.every(({ comment }, index) => comment === found[index]?.comment);
 }
 

@@ -83,7 +83,7 @@ describe("TableKeeper", () => {
     isRefusing = false;
     keeper.update(NOTHING);
 
-    expect(calls).toEqual(["adopt", "replace", "change", "replace", "change"]);
+    expect(calls).toEqual(["adopt", "replace", "change", "adopt", "replace", "change"]);
     expect(reports).toEqual([expect.stringContaining("add an element")]);
   });
 
@@ -104,13 +104,28 @@ describe("TableKeeper", () => {
     keeper.update(NOTHING);
     keeper.revertForeignChanges();
 
-    expect(calls).toEqual(["adopt", "replace", "replace"]);
+    expect(calls).toEqual(["adopt", "replace", "adopt", "replace"]);
     expect(reports).toEqual([expect.stringContaining('"nft" (process 7)')]);
   });
 
   test.each([
+    [undefined, ["adopt", "adopt", "compare"]],
+    ['chain "a" is missing', ["adopt", "adopt", "compare", "replace"]],
+  ])(
+    "replaces a changed table only if changing it back does not help; difference after that: %p",
+    (difference, expected) => {
+      const noticed = { kind: "changed", by: '"nft" (process 7)' } as const;
+      const { keeper, calls } = keeperOf({ noticed, isAdopted: true, ...(difference && { difference }) });
+      keeper.update(NOTHING);
+      keeper.revertForeignChanges();
+
+      expect(calls).toEqual(expected);
+    },
+  );
+
+  test.each([
     [undefined, ["adopt", "replace", "compare", "compare"]],
-    ['chain "a" is missing', ["adopt", "replace", "compare", "replace", "compare", "replace"]],
+    ['chain "a" is missing', ["adopt", "replace", "compare", "adopt", "replace", "compare", "adopt", "replace"]],
   ])("compares the table if messages were lost and when it is due; difference: %p", (difference, expected) => {
     const { keeper, calls } = keeperOf({ noticed: { kind: "unknown" }, ...(difference && { difference }) });
     keeper.compare();

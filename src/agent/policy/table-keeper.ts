@@ -60,8 +60,8 @@ export class TableKeeper {
     const { compiler, kernel, isWanted } = this.means;
     const delta = compiler.takeDelta();
     if (isWanted()) {
-      const isDone = this.state === "present" ? this.change(delta) : this.state === "unknown" && this.adopt();
-      if (!isDone) this.replace();
+      if (this.state === "present") this.change(delta);
+      else if (this.state === "absent" || !this.adopt()) this.replace();
     } else if (this.state !== "absent") {
       kernel.remove();
       this.state = "absent";
@@ -69,20 +69,18 @@ export class TableKeeper {
   }
 
   private repair(reason: string): void {
-    this.means.report(`Writing the whole policy table again: ${reason}`);
-    this.replace();
-  }
-
-  /** Returns `false` if the kernel refused it. */
-  private change(delta: TableDelta): boolean {
     const { compiler, kernel, report } = this.means;
-    const refusal = kernel.change(compiler.table, delta);
-    if (refusal === undefined) return true;
-    report(`Writing the whole policy table again: ${refusal.error.message}`);
-    return false;
+    report(`Writing the whole policy table again: ${reason}`);
+    if (!this.adopt() || kernel.difference(compiler.table) !== undefined) this.replace();
   }
 
-  /** Takes over the table of a former agent. Returns `false` if it must be replaced. */
+  private change(delta: TableDelta): void {
+    const { compiler, kernel } = this.means;
+    const refusal = kernel.change(compiler.table, delta);
+    if (refusal !== undefined) this.repair(refusal.error.message);
+  }
+
+  /** Takes over the table that is in the kernel, without losing a packet. Returns `false` if it must be replaced. */
   private adopt(): boolean {
     if (!this.means.kernel.adopt(this.means.compiler.table)) return false;
     this.state = "present";

@@ -47,7 +47,7 @@ export function workloadBaseChains({ defaultEndpointToHostAction }: BaseSettings
     ...(defaultEndpointToHostAction === "Drop"
       ? [
           baseChain("input_host", { hook: "input", priority: 1 }, [from("no_host")]),
-          chain("no_host", [neighbourDiscovery(), knownConnections(), drop("workload to host")]),
+          chain("no_host", [neighbourDiscovery(), ...knownConnections(), drop("workload to host")]),
         ]
       : []),
     chain("workload_to_host", [
@@ -56,12 +56,12 @@ export function workloadBaseChains({ defaultEndpointToHostAction }: BaseSettings
     ]),
     chain("from_workload", [
       ...noTunnels(),
-      knownConnections(),
+      ...knownConnections(),
       byInterface("iifname", FROM_WORKLOADS),
       drop("unknown workload interface, egress"),
     ]),
     chain("to_workload", [
-      knownConnections(),
+      ...knownConnections(),
       byInterface("oifname", TO_WORKLOADS),
       drop("unknown workload interface, ingress"),
     ]),

@@ -3,7 +3,6 @@ import type { Expression } from "../../linux/nftables/expression.ts";
 import { matchProtocol, verdict } from "../../linux/nftables/match.ts";
 import type { BaseChain } from "../../linux/nftables/ruleset.ts";
 import { hostNumber } from "../../linux/nftables/value.ts";
-import type { Verdict } from "../../linux/nftables/verdict.ts";
 import type { DesiredChain, DesiredRule } from "../table/desired-table.ts";
 
 const ICMPV6 = 58;
@@ -38,21 +37,20 @@ export function byInterface(key: InterfaceKey, map: string): DesiredRule {
 /**
  * Packets of accepted connections, and errors about them, pass; what belongs to no connection is dropped.
  * `untracked`: what happens to packets without connection tracking; without it they continue.
+ *
+ * Not a map of verdicts: packets in a chain that is filled again would miss it.
  */
-export function knownConnections({ untracked }: { readonly untracked?: "accept" } = {}): DesiredRule {
-  const verdicts: readonly (readonly [keyof typeof STATE, Verdict["kind"] & ("accept" | "drop")])[] = [
-    ["established", "accept"],
-    ["related", "accept"],
-    ["invalid", "drop"],
-    ...(untracked === undefined ? [] : [["untracked", untracked] as const]),
+export function knownConnections({ untracked }: { readonly untracked?: "accept" } = {}): readonly DesiredRule[] {
+  const accepted = STATE.established | STATE.related | (untracked === undefined ? 0 : STATE.untracked);
+  const isOneOf = (states: number): readonly Expression[] => [
+    { kind: "ct", key: "state", to: 0 },
+    { kind: "bitwise", from: 0, to: 0, mask: hostNumber(states), flip: hostNumber(0) },
+    { kind: "compare", operator: "different", from: 0, value: hostNumber(0) },
   ];
-  const elements = verdicts.map(([state, kind]) => ({ key: hostNumber(STATE[state]), data: { kind } }));
-  return {
-    expressions: [
-      { kind: "ct", key: "state", to: 0 },
-      { kind: "lookup", set: { key: ["ct_state"], data: "verdict", elements }, from: 0, to: "verdict" },
-    ],
-  };
+  return [
+    { expressions: [...isOneOf(accepted), verdict({ kind: "accept" })] },
+    { expressions: [...isOneOf(STATE.invalid), verdict({ kind: "drop" })] },
+  ];
 }
 
 export function neighbourDiscovery(): DesiredRule {

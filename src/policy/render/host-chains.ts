@@ -116,7 +116,10 @@ function toOtherInterfaces(key: InterfaceKey, target: string): readonly DesiredR
   ];
 }
 
-function preludeRules(stage: HostStage, { failsafes: { inbound, outbound }, used }: StageOptions): DesiredRule[] {
+function preludeRules(
+  stage: HostStage,
+  { failsafes: { inbound, outbound }, used }: StageOptions,
+): readonly DesiredRule[] {
   const direction = directionAt(stage);
   const own = direction === "ingress" ? inbound : outbound;
   const other = direction === "ingress" ? outbound : inbound;
@@ -126,26 +129,30 @@ function preludeRules(stage: HostStage, { failsafes: { inbound, outbound }, used
       // Replies too: here no packet belongs to a connection yet, and half of one must not be untracked.
       return [neighbourDiscovery(), ...acceptPorts(own, "destination"), ...acceptPorts(other, "source")];
     case "pre_dnat":
-      return [neighbourDiscovery(), connectionsAfter("untracked_in", used), ...acceptPorts(inbound, "destination")];
+      return [neighbourDiscovery(), ...connectionsAfter("untracked_in", used), ...acceptPorts(inbound, "destination")];
     case "input":
       return [
         neighbourDiscovery(),
-        connectionsAfter("untracked_in", used),
+        ...connectionsAfter("untracked_in", used),
         ...acceptMarked(used),
         ...acceptPorts(inbound, "destination"),
       ];
     case "output":
-      return [neighbourDiscovery(), connectionsAfter("untracked_out", used), ...acceptPorts(outbound, "destination")];
+      return [
+        neighbourDiscovery(),
+        ...connectionsAfter("untracked_out", used),
+        ...acceptPorts(outbound, "destination"),
+      ];
     case "forward_in":
-      return [connectionsAfter("untracked_in", used), ...acceptMarked(used)];
+      return [...connectionsAfter("untracked_in", used), ...acceptMarked(used)];
     case "forward_out":
       // What an earlier stage accepted, it accepted for the interface that the packet came from.
-      return [knownConnections()];
+      return knownConnections();
   }
 }
 
 /** Packets that the earlier stage accepted are not tracked. */
-function connectionsAfter(earlier: HostStage, used: ReadonlySet<HostStage>): DesiredRule {
+function connectionsAfter(earlier: HostStage, used: ReadonlySet<HostStage>): readonly DesiredRule[] {
   return knownConnections(used.has(earlier) ? { untracked: "accept" } : {});
 }
 
