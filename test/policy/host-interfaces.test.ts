@@ -67,7 +67,7 @@ describe.skipIf(!canMakeNetns)(`HostInterfaces in a private namespace${why}`, ()
 
   test("reports neither interfaces of workloads nor changes that do not matter", async () => {
     follow(true);
-    const names = Array.from({ length: 50 }, (_, index) => `${identity.interfacePrefix}${index}`);
+    const names = Array.from({ length: 10 }, (_, index) => `${identity.interfacePrefix}${index}`);
     ip(...names.flatMap((name) => [`link add ${name} type ifb`, `link set ${name} up`]));
     ip(...names.map((name) => `link delete ${name}`));
     ip("link set eth0 mtu 1400", "link set eth0 up", "link set eth0 down");

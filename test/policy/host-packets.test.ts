@@ -1,12 +1,14 @@
 /**
  * Host endpoints on packets: real interfaces, the real agent, the real kernel. Each row has its outcome from a
- * hand-written list, from the judge, and from a packet; all three must agree.
+ * hand-written list, from the judge, and from a packet; all three must agree. `policy explain`, which does not know the
+ * interfaces, must agree too, or say that it depends on them.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { readPolicy } from "../../src/admin/policy/read-resources.ts";
 import { type Address, parseAddress } from "../../src/ip/address.ts";
 import { hostEndpoint } from "../../src/model/host-endpoint.ts";
 import { nodeAgentSettings } from "../../src/model/node-agent-configuration.ts";
+import { explain } from "../../src/policy/judge/explain.ts";
 import { judgeAtHost, type Passage } from "../../src/policy/judge/host-judge.ts";
 import { judge } from "../../src/policy/judge/judge.ts";
 import type { Packet } from "../../src/policy/judge/packet.ts";
@@ -136,7 +138,17 @@ describe("host endpoints on packets", () => {
           : []),
       ];
       const isStateless = atHost.by?.stage === "doNotTrack" && packet.sourcePort === CLIENT_PORT;
-      return sides.every((each) => each === "allow") && (!isStateless || isAllowed(replyTo(packet), to, from));
+      const isPassing = sides.every((each) => each === "allow");
+      expect([isPassing ? "allow" : "deny", "depends"]).toContain(explained(packet, from, to));
+      return isPassing && (!isStateless || isAllowed(replyTo(packet), to, from));
+    };
+    const endOf = ({ name }: End) => (name === "x/a" ? { workload: pod } : name === "host" ? { node: HOST_NODE } : {});
+    const explained = (packet: Packet, from: End, to: End) => {
+      const settingsOf = () => facts.settings;
+      const { verdict } = explain({ packet, source: endOf(from), destination: endOf(to), settingsOf }, resources);
+      // It does not know the host between two ends outside, and takes the interface that has the host's address: out0.
+      const isOther = from.name === "side" || to.name === "side";
+      return isOther && !("workload" in endOf(from) || "workload" in endOf(to)) ? "depends" : verdict;
     };
     return (probe) => (isAllowed(packetOf(probe), probe.from, probe.to) ? "allow" : "deny");
   }

@@ -17,8 +17,8 @@ export const policyExplain: Command = {
   description: [
     "Evaluates the policies in the datastore for the first packet of a connection: the egress policies of its source, then the ingress",
     "policies of its destination. Replies and later packets of an allowed connection always pass.",
-    "On the way, the host endpoints of the nodes are evaluated too. By which interface a connection enters or leaves a node is known if a host",
-    "endpoint has the address (expectedIPs), or is named as hostendpoint/NAME; otherwise all host endpoints of the node are shown.",
+    "On the way, the host endpoints of the nodes are evaluated too. A connection from or to a node passes the interface of hostendpoint/NAME, if",
+    "that is given, otherwise of the host endpoint that expects the address; otherwise all host endpoints of the node are shown.",
     "An address that is not that of a workload or a node is outside the network: no policy applies on its side.",
     "What the kernel of a node holds is not read: it follows the datastore within a second while the node agent runs.",
   ].join("\n"),
