@@ -31,7 +31,10 @@ export interface KubeSite extends AsyncDisposable {
   readonly user: string;
   config(more?: Json): Json;
   /** Creates the pod in the API, and a namespace on the host as its sandbox. */
-  makePod(name: string, more?: { readonly metadata?: Json; readonly spec?: Json }): Promise<KubePod>;
+  makePod(
+    name: string,
+    more?: { readonly namespace?: string; readonly metadata?: Json; readonly spec?: Json },
+  ): Promise<KubePod>;
   /** A new sandbox of the same pod. */
   newSandbox(pod: KubePod): Promise<KubePod>;
   call(command: "ADD" | "DEL" | "CHECK" | "STATUS" | "GC", pod: KubePod, config?: Json): Promise<Finished>;
@@ -108,11 +111,12 @@ export async function openKubeSite(plan: ApiServerPlan = {}): Promise<KubeSite> 
     call,
     admin,
     async makePod(name, more = {}) {
-      const metadata = { name, namespace: NAMESPACE, ...more.metadata };
+      const { namespace = NAMESPACE } = more;
+      const metadata = { name, namespace, ...more.metadata };
       const spec = { nodeName: NODE, containers: [{ name: "main", image: "none" }], ...more.spec };
       await server.apply(JSON.stringify({ apiVersion: "v1", kind: "Pod", metadata, spec }));
-      const made = await server.get<{ metadata: { uid: string } }>("pod", name, `--namespace=${NAMESPACE}`);
-      return { namespace: NAMESPACE, name, uid: made.metadata.uid, ...(await sandbox()) };
+      const made = await server.get<{ metadata: { uid: string } }>("pod", name, `--namespace=${namespace}`);
+      return { namespace, name, uid: made.metadata.uid, ...(await sandbox()) };
     },
     newSandbox: async (pod) => ({ ...pod, ...(await sandbox()) }),
     async add(pod, given) {

@@ -1,0 +1,210 @@
+/** Policy with the orchestrator's API as the datastore: kubectl changes it, the node agent under its role enforces it. */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { permissionsOf } from "../../scripts/deploy/roles.ts";
+import { API_VERSION, identity } from "../../src/identity.ts";
+import { type Agent, startAgent } from "../agent/agent.ts";
+import { hostProblem } from "../support/host.ts";
+import { apiServerProblem } from "../support/kube-apiserver.ts";
+import type { Audit } from "../support/kube-audit.ts";
+import { type KubePod, type KubeSite, openKubeSite } from "../support/kube-store-site.ts";
+import { askTcpWithin, serveTcp } from "../support/namespace-sockets.ts";
+import { program, testNeeding } from "../support/needs.ts";
+import { pollUntil } from "../support/poll.ts";
+
+const needs = [hostProblem() ?? apiServerProblem(), program("nft")];
+const isPossible = needs.every((need) => need === undefined);
+const testSite = testNeeding(...needs);
+const ROLE = readFileSync(join(import.meta.dir, `../../deploy/rbac/${identity.product}-node-kubernetes.yaml`), "utf8");
+const POLICY = { policy: { type: "k8s" } };
+const [PORT, OTHER_PORT] = [8080, 8081];
+const WITHIN_MILLISECONDS = 1_000;
+const PATIENCE_MILLISECONDS = 100;
+
+interface AttachedPod extends KubePod {
+  readonly addresses: readonly string[];
+}
+
+let site: KubeSite;
+let agent: Agent;
+let audit: Audit;
+let [web, client, other]: AttachedPod[] = [];
+let listeners: readonly Disposable[] = [];
+
+beforeAll(async () => {
+  if (!isPossible) return;
+  site = await openKubeSite();
+  audit = site.server.startAudit();
+  const { name, cniVersion, ...plugin } = site.config(POLICY);
+  site.host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name, cniVersion, plugins: [plugin] }));
+  await site.server.createNamespace("blue");
+}, 120_000);
+afterAll(async () => {
+  for (const listener of listeners) listener[Symbol.dispose]();
+  await site?.[Symbol.asyncDispose]();
+});
+
+async function attach(name: string, more: Parameters<KubeSite["makePod"]>[1]): Promise<AttachedPod> {
+  const pod = await site.makePod(name, more);
+  const addresses = await site.add(pod, site.config(POLICY));
+  return { ...pod, addresses: addresses.map((each) => each.split("/")[0] ?? "") };
+}
+
+/** Whether each address of the pod can be reached. */
+async function reaches(from: AttachedPod | undefined, to: AttachedPod | undefined, port = PORT): Promise<string> {
+  const netns = site.host.view(from?.netns ?? "");
+  const ask = async (address: string) => {
+    const reply = await askTcpWithin(PATIENCE_MILLISECONDS, netns, address, port);
+    return reply.startsWith("web ") ? "open" : "closed";
+  };
+  return [...new Set(await Promise.all((to?.addresses ?? []).map(ask)))].join();
+}
+
+type Expected = readonly [from: AttachedPod | undefined, port: number, outcome: "open" | "closed"];
+
+/** Within a second after the change, on both families. */
+async function soon(...expected: readonly Expected[]): Promise<void> {
+  const wanted = expected.map(([, , outcome]) => outcome).join(" ");
+  const found = async () =>
+    (await Promise.all(expected.map(([from, port]) => reaches(from, web, port)))).join(" ");
+  let last = "";
+  await pollUntil(
+    async () => {
+      last = await found();
+      return last === wanted;
+    },
+    `${wanted}, not ${last}`,
+    WITHIN_MILLISECONDS,
+  );
+}
+
+const apply = (apiVersion: string, kind: string, name: string, more: object) =>
+  site.server.apply(JSON.stringify({ apiVersion, kind, metadata: { name, namespace: "red" }, ...more }));
+const networkPolicy = (name: string, spec: object) =>
+  apply("networking.k8s.io/v1", "NetworkPolicy", name, { spec: { podSelector: { matchLabels: { app: "web" } }, ...spec } });
+const remove = (kind: string, name: string) => site.server.kubectl(["delete", kind, name, "--namespace=red"]);
+const label = (kind: string, name: string, ...labels: readonly string[]) =>
+  site.server.kubectl(["label", kind, name, "--namespace=red", "--overwrite", ...labels]);
+
+describe("policy with the orchestrator's API as the datastore", () => {
+  testSite("without its role the agent names the missing permission and ADD is refused; with it, it enforces", async () => {
+    agent = await startAgent(site.host);
+    const words = "the role lacks the permission to list networkpolicies";
+    await pollUntil(() => agent.log().includes(words), `the agent to say "${words}"`);
+    const pod = await site.makePod("web", {
+      metadata: { labels: { app: "web" } },
+      spec: { containers: [{ name: "main", image: "none", ports: [{ name: "http", containerPort: PORT }] }] },
+    });
+    const refused = await site.call("ADD", pod, site.config(POLICY));
+    expect(JSON.parse(refused.stdout)).toMatchObject({ code: 11 });
+
+    await site.server.apply(ROLE);
+    const table = () => site.host.run(["nft", `list table inet ${identity.policyTable}`]);
+    await pollUntil(async () => (await table()).code === 0, "the agent to write its table");
+    const addresses = await site.add(pod, site.config(POLICY));
+    web = { ...pod, addresses: addresses.map((each) => each.split("/")[0] ?? "") };
+    client = await attach("client", { metadata: { labels: { app: "client" } } });
+    other = await attach("other", { namespace: "blue" });
+    const netns = site.host.view(web.netns);
+    listeners = [PORT, OTHER_PORT].map((port) => serveTcp(netns, "web", port));
+    await soon([client, PORT, "open"], [other, PORT, "open"]);
+  });
+
+  testSite("a NetworkPolicy closes and opens pods by labels of pods and namespaces, and by named ports", async () => {
+    await networkPolicy("web", { policyTypes: ["Ingress"] });
+    await soon([client, PORT, "closed"], [other, PORT, "closed"]);
+    const from = [{ podSelector: { matchLabels: { app: "client" } } }, { namespaceSelector: { matchLabels: { team: "b" } } }];
+    await networkPolicy("web", { ingress: [{ from }] });
+    await soon([client, PORT, "open"], [other, PORT, "closed"]);
+    await site.server.kubectl(["label", "namespace", "blue", "team=b"]);
+    await soon([client, PORT, "open"], [other, PORT, "open"]);
+    await site.server.kubectl(["label", "namespace", "blue", "team-"]);
+    await label("pod", "client", "app=former");
+    await soon([client, PORT, "closed"], [other, PORT, "closed"]);
+    await label("pod", "client", "app=client");
+    await soon([client, PORT, "open"]);
+    await networkPolicy("web", { ingress: [{ from, ports: [{ port: "http" }] }] });
+    await soon([client, PORT, "open"], [client, OTHER_PORT, "closed"]);
+    await remove("networkpolicy.networking.k8s.io", "web");
+    await soon([other, PORT, "open"], [client, OTHER_PORT, "open"]);
+  });
+
+  testSite("policies of this product match services by their EndpointSlices, and go before the others by order", async () => {
+    const slice = (name: string, addresses: readonly string[], port: number) =>
+      apply("discovery.k8s.io/v1", "EndpointSlice", name, {
+        metadata: { name, namespace: "red", labels: { "kubernetes.io/service-name": "web" } },
+        addressType: addresses[0]?.includes(":") ? "IPv6" : "IPv4",
+        endpoints: [{ addresses, conditions: { ready: true } }],
+        ports: [{ port, protocol: "TCP" }],
+      });
+    const slices = (port: number) =>
+      Promise.all((web?.addresses ?? []).map((address, index) => slice(`web-${index}`, [address], port)));
+    await slices(PORT);
+    await apply(API_VERSION, "NetworkPolicy", "to-web", {
+      spec: {
+        ...{ tier: "default", order: 10, selector: "app == 'client'", types: ["Egress"] },
+        egress: [{ action: "Allow", protocol: "TCP", destination: { services: { name: "web", namespace: "red" } } }],
+      },
+    });
+    await soon([client, PORT, "open"], [client, OTHER_PORT, "closed"]);
+    await slices(OTHER_PORT);
+    await soon([client, PORT, "closed"], [client, OTHER_PORT, "open"]);
+    await remove(`networkpolicy.${identity.apiGroup}`, "to-web");
+    await soon([client, PORT, "open"], [client, OTHER_PORT, "open"]);
+  });
+
+  testSite("a changed CRD ends its watches: the agent lists again, and says nothing", async () => {
+    const crd = `networkpolicies.${identity.apiGroup}`;
+    const lists = () =>
+      audit
+        .requests(site.user)
+        .filter(({ verb, uri }) => verb === "list" && uri.includes(`/${API_VERSION}/networkpolicies?limit=500`)).length;
+    const [logged, listed] = [agent.log().length, lists()];
+    const patch = JSON.stringify({ spec: { names: { shortNames: ["np", "vnp"] } } });
+    await site.server.kubectl(["patch", "crd", crd, "--type=merge", `--patch=${patch}`]);
+    await pollUntil(() => lists() > listed, "the agent to list again");
+
+    await apply(API_VERSION, "NetworkPolicy", "closed", {
+      spec: { tier: "default", selector: "app == 'web'", types: ["Ingress"] },
+    });
+    await soon([client, PORT, "closed"]);
+    await remove(crd, "closed");
+    await soon([client, PORT, "open"]);
+    expect(agent.log().slice(logged)).not.toContain("Cannot");
+  });
+
+  testSite("its role has exactly the permissions that it needs", () => {
+    const asked = audit.requests(site.user);
+    const used = (verb: string, resource: string, group: string) =>
+      asked.some(
+        (request) =>
+          request.verb === verb &&
+          request.resource === resource &&
+          request.status === 200 &&
+          request.name === "" &&
+          request.uri.startsWith(group === "" ? "/api/v1/" : `/apis/${group}/`),
+      );
+    const unused = permissionsOf("node-kubernetes").filter(({ verb, resource, group }) => !used(verb, resource, group));
+    expect(unused).toEqual([]);
+  });
+
+  testSite("the rules stay while the API server is away, and follow it when it is back", async () => {
+    await networkPolicy("web", { policyTypes: ["Ingress"] });
+    await soon([client, PORT, "closed"]);
+    await site.server.apiServer.kill();
+    await pollUntil(() => /\[WARNING\].*API server|\[WARNING\].*Cannot/.test(agent.log()), "the agent to notice");
+    expect(await reaches(client, web)).toBe("closed");
+    // A new agent without a datastore leaves the rules as well.
+    await agent.signal("KILL");
+    await agent.ended;
+    agent = await startAgent(site.host);
+    expect(await reaches(client, web)).toBe("closed");
+
+    await site.server.apiServer.restart();
+    await remove("networkpolicy.networking.k8s.io", "web");
+    await pollUntil(async () => (await reaches(client, web)) === "open", "the agent to catch up");
+    await networkPolicy("web", { policyTypes: ["Ingress"] });
+    await soon([client, PORT, "closed"]);
+  });
+});
