@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { permissionsOf } from "../../scripts/deploy/roles.ts";
 import { API_VERSION, identity } from "../../src/identity.ts";
+import { expectLives, policyResources, type RunAdmin } from "../admin/policy-kind-commands.ts";
 import { type Agent, startAgent } from "../agent/agent.ts";
 import { hostProblem } from "../support/host.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";
@@ -12,6 +13,7 @@ import { type KubePod, type KubeSite, openKubeSite } from "../support/kube-store
 import { askTcpWithin, serveTcp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
+import { builtProgram } from "../support/run-plugin.ts";
 
 const needs = [hostProblem() ?? apiServerProblem(), program("nft")];
 const isPossible = needs.every((need) => need === undefined);
@@ -66,8 +68,7 @@ type Expected = readonly [from: AttachedPod | undefined, port: number, outcome: 
 /** Within a second after the change, on both families. */
 async function soon(...expected: readonly Expected[]): Promise<void> {
   const wanted = expected.map(([, , outcome]) => outcome).join(" ");
-  const found = async () =>
-    (await Promise.all(expected.map(([from, port]) => reaches(from, web, port)))).join(" ");
+  const found = async () => (await Promise.all(expected.map(([from, port]) => reaches(from, web, port)))).join(" ");
   let last = "";
   await pollUntil(
     async () => {
@@ -79,42 +80,59 @@ async function soon(...expected: readonly Expected[]): Promise<void> {
   );
 }
 
+/** As the administrator of the cluster. */
+function adminOf({ host, server }: KubeSite): RunAdmin {
+  const environment = { DATASTORE_TYPE: "kubernetes", KUBECONFIG: server.adminKubeconfig };
+  return async (args, stdin = "") => {
+    const run = await host.run([builtProgram(identity.adminTool), ...args], { environment, stdin });
+    return run.code === 0 ? run.stdout : `failed: ${run.stderr}`;
+  };
+}
+
 const apply = (apiVersion: string, kind: string, name: string, more: object) =>
   site.server.apply(JSON.stringify({ apiVersion, kind, metadata: { name, namespace: "red" }, ...more }));
 const networkPolicy = (name: string, spec: object) =>
-  apply("networking.k8s.io/v1", "NetworkPolicy", name, { spec: { podSelector: { matchLabels: { app: "web" } }, ...spec } });
+  apply("networking.k8s.io/v1", "NetworkPolicy", name, {
+    spec: { podSelector: { matchLabels: { app: "web" } }, ...spec },
+  });
 const remove = (kind: string, name: string) => site.server.kubectl(["delete", kind, name, "--namespace=red"]);
 const label = (kind: string, name: string, ...labels: readonly string[]) =>
   site.server.kubectl(["label", kind, name, "--namespace=red", "--overwrite", ...labels]);
 
 describe("policy with the orchestrator's API as the datastore", () => {
-  testSite("without its role the agent names the missing permission and ADD is refused; with it, it enforces", async () => {
-    agent = await startAgent(site.host);
-    const words = "the role lacks the permission to list networkpolicies";
-    await pollUntil(() => agent.log().includes(words), `the agent to say "${words}"`);
-    const pod = await site.makePod("web", {
-      metadata: { labels: { app: "web" } },
-      spec: { containers: [{ name: "main", image: "none", ports: [{ name: "http", containerPort: PORT }] }] },
-    });
-    const refused = await site.call("ADD", pod, site.config(POLICY));
-    expect(JSON.parse(refused.stdout)).toMatchObject({ code: 11 });
+  testSite(
+    "without its role the agent names the missing permission and ADD is refused; with it, it enforces",
+    async () => {
+      agent = await startAgent(site.host);
+      const words = "the role lacks the permission to list networkpolicies";
+      await pollUntil(() => agent.log().includes(words), `the agent to say "${words}"`);
+      const pod = await site.makePod("web", {
+        metadata: { labels: { app: "web" } },
+        spec: { containers: [{ name: "main", image: "none", ports: [{ name: "http", containerPort: PORT }] }] },
+      });
+      const refused = await site.call("ADD", pod, site.config(POLICY));
+      expect(JSON.parse(refused.stdout)).toMatchObject({ code: 11 });
 
-    await site.server.apply(ROLE);
-    const table = () => site.host.run(["nft", `list table inet ${identity.policyTable}`]);
-    await pollUntil(async () => (await table()).code === 0, "the agent to write its table");
-    const addresses = await site.add(pod, site.config(POLICY));
-    web = { ...pod, addresses: addresses.map((each) => each.split("/")[0] ?? "") };
-    client = await attach("client", { metadata: { labels: { app: "client" } } });
-    other = await attach("other", { namespace: "blue" });
-    const netns = site.host.view(web.netns);
-    listeners = [PORT, OTHER_PORT].map((port) => serveTcp(netns, "web", port));
-    await soon([client, PORT, "open"], [other, PORT, "open"]);
-  });
+      await site.server.apply(ROLE);
+      const table = () => site.host.run(["nft", `list table inet ${identity.policyTable}`]);
+      await pollUntil(async () => (await table()).code === 0, "the agent to write its table");
+      const addresses = await site.add(pod, site.config(POLICY));
+      web = { ...pod, addresses: addresses.map((each) => each.split("/")[0] ?? "") };
+      client = await attach("client", { metadata: { labels: { app: "client" } } });
+      other = await attach("other", { namespace: "blue" });
+      const netns = site.host.view(web.netns);
+      listeners = [PORT, OTHER_PORT].map((port) => serveTcp(netns, "web", port));
+      await soon([client, PORT, "open"], [other, PORT, "open"]);
+    },
+  );
 
   testSite("a NetworkPolicy closes and opens pods by labels of pods and namespaces, and by named ports", async () => {
     await networkPolicy("web", { policyTypes: ["Ingress"] });
     await soon([client, PORT, "closed"], [other, PORT, "closed"]);
-    const from = [{ podSelector: { matchLabels: { app: "client" } } }, { namespaceSelector: { matchLabels: { team: "b" } } }];
+    const from = [
+      { podSelector: { matchLabels: { app: "client" } } },
+      { namespaceSelector: { matchLabels: { team: "b" } } },
+    ];
     await networkPolicy("web", { ingress: [{ from }] });
     await soon([client, PORT, "open"], [other, PORT, "closed"]);
     await site.server.kubectl(["label", "namespace", "blue", "team=b"]);
@@ -130,29 +148,32 @@ describe("policy with the orchestrator's API as the datastore", () => {
     await soon([other, PORT, "open"], [client, OTHER_PORT, "open"]);
   });
 
-  testSite("policies of this product match services by their EndpointSlices, and go before the others by order", async () => {
-    const slice = (name: string, addresses: readonly string[], port: number) =>
-      apply("discovery.k8s.io/v1", "EndpointSlice", name, {
-        metadata: { name, namespace: "red", labels: { "kubernetes.io/service-name": "web" } },
-        addressType: addresses[0]?.includes(":") ? "IPv6" : "IPv4",
-        endpoints: [{ addresses, conditions: { ready: true } }],
-        ports: [{ port, protocol: "TCP" }],
+  testSite(
+    "policies of this product match services by their EndpointSlices, and go before the others by order",
+    async () => {
+      const slice = (name: string, addresses: readonly string[], port: number) =>
+        apply("discovery.k8s.io/v1", "EndpointSlice", name, {
+          metadata: { name, namespace: "red", labels: { "kubernetes.io/service-name": "web" } },
+          addressType: addresses[0]?.includes(":") ? "IPv6" : "IPv4",
+          endpoints: [{ addresses, conditions: { ready: true } }],
+          ports: [{ port, protocol: "TCP" }],
+        });
+      const slices = (port: number) =>
+        Promise.all((web?.addresses ?? []).map((address, index) => slice(`web-${index}`, [address], port)));
+      await slices(PORT);
+      await apply(API_VERSION, "NetworkPolicy", "to-web", {
+        spec: {
+          ...{ tier: "default", order: 10, selector: "app == 'client'", types: ["Egress"] },
+          egress: [{ action: "Allow", protocol: "TCP", destination: { services: { name: "web", namespace: "red" } } }],
+        },
       });
-    const slices = (port: number) =>
-      Promise.all((web?.addresses ?? []).map((address, index) => slice(`web-${index}`, [address], port)));
-    await slices(PORT);
-    await apply(API_VERSION, "NetworkPolicy", "to-web", {
-      spec: {
-        ...{ tier: "default", order: 10, selector: "app == 'client'", types: ["Egress"] },
-        egress: [{ action: "Allow", protocol: "TCP", destination: { services: { name: "web", namespace: "red" } } }],
-      },
-    });
-    await soon([client, PORT, "open"], [client, OTHER_PORT, "closed"]);
-    await slices(OTHER_PORT);
-    await soon([client, PORT, "closed"], [client, OTHER_PORT, "open"]);
-    await remove(`networkpolicy.${identity.apiGroup}`, "to-web");
-    await soon([client, PORT, "open"], [client, OTHER_PORT, "open"]);
-  });
+      await soon([client, PORT, "open"], [client, OTHER_PORT, "closed"]);
+      await slices(OTHER_PORT);
+      await soon([client, PORT, "closed"], [client, OTHER_PORT, "open"]);
+      await remove(`networkpolicy.${identity.apiGroup}`, "to-web");
+      await soon([client, PORT, "open"], [client, OTHER_PORT, "open"]);
+    },
+  );
 
   testSite("a changed CRD ends its watches: the agent lists again, and says nothing", async () => {
     const crd = `networkpolicies.${identity.apiGroup}`;
@@ -187,6 +208,20 @@ describe("policy with the orchestrator's API as the datastore", () => {
       );
     const unused = permissionsOf("node-kubernetes").filter(({ verb, resource, group }) => !used(verb, resource, group));
     expect(unused).toEqual([]);
+  });
+
+  testSite("the admin tool creates, shows, changes, labels and deletes each policy kind", async () => {
+    await expectLives(adminOf(site), policyResources({ hasServices: true }));
+  });
+
+  testSite("the admin tool shows the policies of Kubernetes, and says where they can be changed", async () => {
+    await networkPolicy("shown", { policyTypes: ["Ingress"] });
+    const admin = adminOf(site);
+
+    expect(await admin(["get", "np", "knp.default.shown", "-n", "red"])).toContain("app == 'web'");
+    const refused = await admin(["delete", "np", "knp.default.shown", "-n", "red"]);
+    expect(refused).toContain("derived from its own NetworkPolicies");
+    await remove("networkpolicy.networking.k8s.io", "shown");
   });
 
   testSite("the rules stay while the API server is away, and follow it when it is back", async () => {

@@ -1,0 +1,45 @@
+import type { KindDescriptions } from "./fields.ts";
+
+export const ENDPOINT_KINDS: KindDescriptions = {
+  WorkloadEndpoint: {
+    "": "One interface of a workload: its addresses, and its interface on the host",
+    spec: "The endpoint",
+    "spec.orchestrator": "Orchestrator of the workload",
+    "spec.workload": "Name of the workload",
+    "spec.node": "Node that the workload runs on",
+    "spec.containerID": "ID of the workload's container",
+    "spec.pod": "Name of the workload's pod",
+    "spec.endpoint": "Name of the interface in the workload",
+    "spec.serviceAccountName": "Service account of the workload",
+    "spec.ipNetworks": "Addresses of the endpoint, each with its full prefix length",
+    "spec.ipNATs": "Addresses under which the endpoint can be reached from outside",
+    "spec.ipNATs.internalIP": "Address of the endpoint",
+    "spec.ipNATs.externalIP": "Address that is translated to it",
+    "spec.ipv4Gateway": "IPv4 gateway of the workload",
+    "spec.ipv6Gateway": "IPv6 gateway of the workload",
+    "spec.profiles": "Profiles that the endpoint inherits from",
+    "spec.interfaceName": "Name of the endpoint's interface on the host",
+    "spec.mac": "MAC address of the workload's interface",
+    "spec.ports": "Named ports and host ports of the workload",
+    "spec.ports.name": "Name of the port",
+    "spec.ports.protocol": "Protocol of the port",
+    "spec.ports.port": "Port of the workload",
+    "spec.ports.hostPort": "Port of the host that is forwarded to it",
+    "spec.ports.hostIP": "Address of the host to which the host port is limited",
+    "spec.allowSpoofedSourcePrefixes":
+      "CIDRs that the workload may send from beside its own addresses; written by ADD from the pod's annotation allowedSourcePrefixes",
+  },
+  HostEndpoint: {
+    "": "An interface of a host, or all of them, that policies apply to",
+    spec: "The interface",
+    "spec.node": "Name of the host's node",
+    "spec.interfaceName": 'Name of the interface, or "*" for all interfaces that are not those of workloads',
+    "spec.expectedIPs":
+      "Addresses of the interface; they find it if it has no name here, and rules select them by labels",
+    "spec.profiles": "Profiles that the endpoint inherits from",
+    "spec.ports": "Named ports of the host",
+    "spec.ports.name": "Name of the port",
+    "spec.ports.protocol": "Protocol of the port",
+    "spec.ports.port": "Port of the host",
+  },
+};

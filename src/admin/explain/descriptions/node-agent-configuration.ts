@@ -1,0 +1,30 @@
+import { below, type Descriptions, type KindDescriptions } from "./fields.ts";
+
+const HOST_PORT: Descriptions = { protocol: "TCP or UDP", port: "Number of the port" };
+
+export const NODE_AGENT_CONFIGURATION: KindDescriptions = {
+  NodeAgentConfiguration: {
+    "": "Settings of the node agent: default for all nodes, node.NAME overrides single fields for one node",
+    spec: "The settings; what is absent has its built-in value",
+    "spec.defaultEndpointToHostAction":
+      "What happens to packets from workloads to their own host that their policies allow (default: Accept); Return leaves them to the host's other rules",
+    ...below(
+      "spec.failsafeInboundHostPorts",
+      "Ports of hosts that no policy closes (default: SSH, DHCP, BGP, etcd, the API server)",
+      HOST_PORT,
+    ),
+    ...below(
+      "spec.failsafeOutboundHostPorts",
+      "Ports of others that no policy closes for hosts (default: DNS, DHCP, BGP, etcd, the API server)",
+      HOST_PORT,
+    ),
+    "spec.healthEnabled": "Serve /liveness and /readiness (default: true)",
+    "spec.healthHost": "Address to serve them at (default: localhost)",
+    "spec.healthPort": "Port to serve them at (default: 9099)",
+    "spec.prometheusMetricsEnabled": "Serve metrics for Prometheus (default: false)",
+    "spec.prometheusMetricsHost": "Address to serve them at (default: all addresses)",
+    "spec.prometheusMetricsPort": "Port to serve them at (default: 9091)",
+    "spec.tablesRefreshInterval":
+      "How often the rules in the kernel are compared with the expected ones (default: 180s; 0s: never)",
+  },
+};
