@@ -13,6 +13,9 @@ import type { RecordedSources } from "../firewall/recorded-sources.ts";
 import type { Address } from "../ip/address.ts";
 import type { HostLinks as KnownLinks } from "../ipam/leaks/find.ts";
 import type { KubeClient } from "../kube/api.ts";
+import type { Expression } from "../linux/nftables/expression.ts";
+import type { RuleCount } from "../linux/nftables/rule-counts.ts";
+import type { Tracer } from "../linux/nftables/trace.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
 import type { Interruption } from "./interruption.ts";
 import type { HostAddress } from "./node/host-addresses.ts";
@@ -108,6 +111,10 @@ export interface Context {
   openKubeClient(access: KubeAccess): Promise<KubeClient>;
   /** Of the host that the tool runs on. */
   readHostFacts(): Promise<HostFacts>;
+  /** The counters of the policy table of the host; `undefined` if it has no such table. */
+  readPolicyCounts(): Promise<readonly RuleCount[] | undefined>;
+  /** Watches packets of the host that meet one of the lists of conditions, until it is closed. */
+  openTracer(alternatives: readonly (readonly Expression[])[]): Promise<Tracer>;
   /** Writes the nftables tables that all pods of the host share; returns the names of those that were not up to date. */
   restoreTables(wanted: WantedTables, warn: (message: string) => void): Promise<readonly string[]>;
   /** Removes what the host tracks of connections of these addresses, which have no link any more. */

@@ -16,7 +16,9 @@ import { ipamShow } from "./ipam/show.ts";
 import { nodeCheck } from "./node/check.ts";
 import { nodeRegister } from "./node/register.ts";
 import { nodeRestore } from "./node/restore.ts";
+import { policyCounters } from "./policy/counters.ts";
 import { policyExplain } from "./policy/explain.ts";
+import { policyTrace } from "./policy/trace.ts";
 import { apiResourcesCommand } from "./resources/api-resources.ts";
 import { deleteCommand } from "./resources/delete.ts";
 import { describeCommand } from "./resources/describe.ts";
@@ -60,8 +62,8 @@ export const COMMANDS: CommandGroup = {
     {
       kind: "group",
       name: "policy",
-      summary: "Explain what network policy does with a connection",
-      commands: [policyExplain],
+      summary: "Explain and watch what network policy does with connections",
+      commands: [policyExplain, policyTrace, policyCounters],
     },
     {
       kind: "group",

@@ -59,6 +59,8 @@ export async function run(args: readonly string[]): Promise<number> {
       return (await import("../kube/client.ts")).openKubeClient(access, { ...means, program: identity.adminTool });
     },
     readHostFacts: async () => (await import("./host-facts.ts")).readHostFacts(),
+    readPolicyCounts: async () => (await import("./policy-kernel.ts")).readPolicyCounts(),
+    openTracer: async (alternatives) => (await import("./policy-kernel.ts")).openTracer(alternatives, process.pid),
     restoreTables: async (wanted, warn) => (await import("./restore-tables.ts")).restoreTables(wanted, warn),
     forgetConnections: async (addresses) => {
       const [{ trackedConnections }, { directNetfilter }] = await Promise.all([

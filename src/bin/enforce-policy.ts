@@ -13,6 +13,7 @@ import { applyUpdates, guardTable } from "../agent/policy/policy-loop.ts";
 import { serveFacts } from "../agent/policy/serve-facts.ts";
 import { StatusFiles } from "../agent/policy/status-files.ts";
 import { TableKeeper } from "../agent/policy/table-keeper.ts";
+import { sumTraffic } from "../agent/policy/traffic.ts";
 import { followRoutes } from "../agent/routes/follow-routes.ts";
 import { openKernelRoutes } from "../agent/routes/kernel-routes.ts";
 import { readRoutedEndpoints } from "../agent/routes/recorded-endpoints.ts";
@@ -26,6 +27,7 @@ import { watchRoutes } from "../linux/rtnetlink/route-monitor.ts";
 import { nodeAgentSettings } from "../model/node-agent-configuration.ts";
 import { PolicyCompiler } from "../policy/compile/compiler.ts";
 import { POLICY_KINDS, type PolicyValues } from "../policy/inputs.ts";
+import { atMostEvery } from "./at-most-every.ts";
 import { onceEach } from "./once-each.ts";
 import type { PolicyNetwork } from "./policy-network.ts";
 
@@ -36,6 +38,9 @@ export interface EnforceMeans {
   /** For the floating IPs. */
   readonly netfilter: NetfilterAccess;
 }
+
+/** However often metrics are read, the rules are not read more often. */
+const TRAFFIC_MILLISECONDS = 1_000;
 
 /** Rejects if it cannot go on. The kernel keeps the rules that it has. */
 export async function enforcePolicy(
@@ -95,6 +100,10 @@ export async function enforcePolicy(
       refused.report(`Policy or profile "${title}" denies more than it says: ${reason}`);
   };
   const refreshMilliseconds = () => millisecondsOf(settings.tablesRefreshInterval);
+  const readTraffic = atMostEvery(TRAFFIC_MILLISECONDS, elapsed, () => {
+    const titles = compiler.policyTitles;
+    return sumTraffic(kernel.counts(), (policy) => titles.has(policy));
+  });
   const facts = (): PolicyFacts => ({
     endpoints: compiler.localEndpoints.size,
     hostEndpoints: compiler.hostEndpointCount,
@@ -103,6 +112,7 @@ export async function enforcePolicy(
     table: compiler.table,
     datastore: replica.status,
     batches: counts(),
+    traffic: readTraffic,
     isApplied,
     now: elapsed(),
     checkedAt,

@@ -3,7 +3,7 @@ import type { HostFacts, PodLinkFacts } from "../admin/node/host-facts.ts";
 import { readHostPortState } from "../chained/portmap/read-table.ts";
 import { PluginError } from "../errors.ts";
 import { type AllowedSource, familiesOf } from "../firewall/allowed-sources.ts";
-import { findAllDrops } from "../firewall/forward-chains.ts";
+import { findAllDrops, findPartialDrops } from "../firewall/forward-chains.ts";
 import { ALLOWED_SOURCES_GROUP } from "../firewall/guard-table.ts";
 import { readAllowedSources } from "../firewall/source-prefixes.ts";
 import { readFloatingState, readGuardState, readNatState } from "../firewall/table-states.ts";
@@ -39,6 +39,7 @@ async function readFacts(): Promise<HostFacts> {
     ...(await directNetfilter.withSocket((socket) => ({
       podLinks: readPodLinks(readAllowedSources(socket)),
       droppingChains: findAllDrops(socket),
+      partlyDroppingChains: findPartialDrops(socket),
       tables: {
         nat: readNatState(socket),
         floating: readFloatingState(socket),

@@ -3,6 +3,7 @@
  * packet needs the consent of every table, so nothing in our own tables can
  * override them; all we can do is name the chain and what to do about it.
  */
+import { counted } from "../counted.ts";
 import { identity } from "../identity.ts";
 import type { Family } from "../ip/address.ts";
 import type { NetlinkSocket } from "../linux/netlink-socket.ts";
@@ -47,6 +48,47 @@ export function findAllDrops(socket: NetlinkSocket): readonly DroppingChain[] {
     .map(({ table, chain }) => ({ table, chain: chain.name }));
 }
 
+/** A base chain that drops some forwarded packets, by itself or in chains that it jumps to, and has no rule about our interfaces. */
+export interface PartlyDroppingChain extends DroppingChain {
+  /** How many rules drop or reject. */
+  readonly rules: number;
+}
+
+const OWN_TABLES: ReadonlySet<string> = new Set([
+  identity.policyTable,
+  identity.guardTable,
+  identity.natTable,
+  identity.floatingTable,
+  identity.hostPortTable,
+]);
+
+/** For a thorough check: chains of other programs that drop some forwarded packets, not all. */
+export function findPartialDrops(socket: NetlinkSocket): readonly PartlyDroppingChain[] {
+  return listAllChains(socket)
+    .filter(({ table, chain }) => isForward(chain) && concerns(table.family, [4, 6]) && !OWN_TABLES.has(table.name))
+    .filter(({ table, chain }) => !drops(socket, table, chain))
+    .map(({ table, chain }) => ({ table, chain: chain.name, rules: countRefusals(socket, table, chain.name) }))
+    .filter(({ rules }) => rules > 0);
+}
+
+/** 0 if a rule is about our interfaces. */
+function countRefusals(socket: NetlinkSocket, table: TableReference, first: string): number {
+  const seen = new Set([first]);
+  let refusals = 0;
+  for (const chain of seen) {
+    const rules = listRules(socket, table, chain);
+    if (namesOurLinks(rules)) return 0;
+    refusals += rules.filter(({ expressions }) => expressions.some(isRefusal)).length;
+    for (const target of jumpTargets(rules)) seen.add(target);
+  }
+  return refusals;
+}
+
+export function describePartialDrop({ table, chain, rules }: PartlyDroppingChain): string {
+  const place = `chain "${chain}" of table ${table.family} "${table.name}"`;
+  return `${counted(rules, "rule")} of ${place} and the chains that it jumps to can drop forwarded packets, those of pods too`;
+}
+
 /** As a sentence, for a log. */
 export function describeDrop({ table, chain }: DroppingChain): string {
   const place = `chain "${chain}" of table ${table.family} "${table.name}"`;
@@ -86,9 +128,13 @@ function drops(socket: NetlinkSocket, table: TableReference, chain: NftChain): b
 function endsWithRefusal(rules: readonly NftRule[]): boolean {
   const last = rules.at(-1)?.expressions.filter(({ kind }) => kind !== "counter") ?? [];
   const [only] = last;
-  if (last.length !== 1 || only === undefined) return false;
-  if (only.kind === "target") return only.name === "REJECT";
-  return (only.kind === "verdict" && only.verdict.kind === "drop") || (only.kind === "other" && only.name === "reject");
+  return last.length === 1 && only !== undefined && isRefusal(only);
+}
+
+function isRefusal(expression: Expression): boolean {
+  if (expression.kind === "target") return expression.name === "REJECT";
+  if (expression.kind === "verdict") return expression.verdict.kind === "drop";
+  return expression.kind === "other" && expression.name === "reject";
 }
 
 /** Someone thought of them: what the rule does is their decision. */

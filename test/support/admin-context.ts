@@ -5,6 +5,7 @@ import type { HostFacts } from "../../src/admin/node/host-facts.ts";
 import { runAdmin } from "../../src/admin/run.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openMemory } from "../../src/datastore/memory/memory.ts";
+import type { RuleCount } from "../../src/linux/nftables/rule-counts.ts";
 import { VERSION } from "../../src/version.ts";
 import { storeAround } from "./wrapped-store.ts";
 
@@ -35,6 +36,8 @@ export interface AdminSurroundings {
   readonly wait?: Context["wait"];
   readonly hostName?: string;
   readonly version?: string;
+  readonly policyCounts?: readonly RuleCount[];
+  readonly openTracer?: Context["openTracer"];
   readonly uplinkMtu?: number;
   readonly replaceFile?: Context["replaceFile"];
   readonly hostAddresses?: readonly HostAddress[];
@@ -89,6 +92,8 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
     openDatastore: surroundings.openDatastore ?? (async () => keptOpen(store)),
     openKubeClient: surroundings.openKubeClient ?? (() => Promise.reject(new Error("there is no cluster"))),
     readHostFacts: async () => surroundings.hostFacts ?? WELL,
+    readPolicyCounts: async () => surroundings.policyCounts,
+    openTracer: surroundings.openTracer ?? (() => Promise.reject(new Error("nothing can be traced"))),
     restoreTables: surroundings.restoreTables ?? (async () => []),
     forgetConnections: surroundings.forgetConnections ?? (async () => {}),
     now: () => now,
@@ -104,6 +109,7 @@ const WELL: HostFacts = {
   forwarding: { ipv4: true, ipv6: true },
   hasLegacyFilter: false,
   droppingChains: [],
+  partlyDroppingChains: [],
   tables: { nat: "missing", floating: "missing", guard: "missing", hostPorts: "missing" },
   podLinks: [],
 };

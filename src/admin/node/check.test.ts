@@ -16,6 +16,7 @@ const well: HostFacts = {
   forwarding: { ipv4: true, ipv6: true },
   hasLegacyFilter: false,
   droppingChains: [],
+  partlyDroppingChains: [],
   tables: { nat: "intact", guard: "intact", hostPorts: "intact", floating: "intact" },
   podLinks: [link],
 };
@@ -43,6 +44,14 @@ describe("node check", () => {
     const states = findingsOf(hostFacts).map(({ state }) => state);
     expect(states).toEqual(["warning", "ok", "ok", "warning", "ok", "ok", "ok", "ok", "ok"]);
     expect((await runInside(["node", "check"], { hostFacts })).code).toBe(0);
+  });
+
+  test("warns of a chain of another program that drops some packets, and names the command that shows it", async () => {
+    const hostFacts = { ...well, partlyDroppingChains: [{ ...docker, rules: 2 }] };
+    const { code, stdout } = await runInside(["node", "check"], { hostFacts });
+    expect(code).toBe(0);
+    expect(stdout).toContain('2 rules of chain "FORWARD" of table ip "filter"');
+    expect(stdout).toContain("run: nft list table ip filter\n");
   });
 
   test("prints JSON for scripts", async () => {

@@ -1,4 +1,4 @@
-import { describeDrop, remedyOf } from "../../firewall/forward-chains.ts";
+import { describeDrop, describePartialDrop, remedyOf } from "../../firewall/forward-chains.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
 import { paint } from "../paint.ts";
 import type { Finding } from "./finding.ts";
@@ -28,7 +28,7 @@ export const nodeCheck: Command = {
 };
 
 export function findingsOf(facts: HostFacts): readonly Finding[] {
-  const { forwarding, droppingChains, hasLegacyFilter } = facts;
+  const { forwarding, droppingChains, partlyDroppingChains, hasLegacyFilter } = facts;
   return [
     forwardingFinding("IPv4", forwarding.ipv4, "net.ipv4.ip_forward"),
     forwardingFinding("IPv6", forwarding.ipv6, "net.ipv6.conf.all.forwarding"),
@@ -42,6 +42,14 @@ export function findingsOf(facts: HostFacts): readonly Finding[] {
             remedy: remedyOf(chain),
           }),
         )),
+    ...partlyDroppingChains.map(
+      (chain): Finding => ({
+        check: "firewall",
+        state: "warning",
+        message: describePartialDrop(chain),
+        remedy: `nft list table ${chain.table.family} ${chain.table.name}`,
+      }),
+    ),
     ...(hasLegacyFilter
       ? [
           {

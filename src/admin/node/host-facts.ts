@@ -1,5 +1,5 @@
 /** What the admin tool reads from the kernel of the host that it runs on. */
-import type { DroppingChain } from "../../firewall/forward-chains.ts";
+import type { DroppingChain, PartlyDroppingChain } from "../../firewall/forward-chains.ts";
 import type { TableState } from "../../firewall/table-states.ts";
 import type { Family } from "../../ip/address.ts";
 
@@ -8,6 +8,8 @@ export interface HostFacts {
   /** Whether the old `iptables-legacy` has a filter table, which nftables does not show. */
   readonly hasLegacyFilter: boolean;
   readonly droppingChains: readonly DroppingChain[];
+  /** Chains of other firewalls that drop some forwarded packets. */
+  readonly partlyDroppingChains: readonly PartlyDroppingChain[];
   /** Of the product itself. */
   readonly tables: {
     readonly nat: TableState;

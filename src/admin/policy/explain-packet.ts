@@ -20,8 +20,8 @@ export const PACKET_OPTIONS: readonly Option[] = [
   { name: "ip-version", value: "4|6", oneOf: ["4", "6"], summary: "Default: every version that both ends have" },
 ];
 
-const WITH_PORTS: ReadonlySet<number> = new Set([6, 17, 132]);
-const ICMP = { 4: 1, 6: 58 } as const;
+export const WITH_PORTS: ReadonlySet<number> = new Set([6, 17, 132]);
+export const ICMP = { 4: 1, 6: 58 } as const;
 const ECHO_REQUEST = { 4: 8, 6: 128 } as const;
 
 export type PacketShape = (source: Address, destination: Address) => Packet;
@@ -74,7 +74,7 @@ export function packetWords({ protocol, destinationPort, sourcePort, icmp, desti
   ].join(" ");
 }
 
-function readProtocol(text: string): number | "icmp" {
+export function readProtocol(text: string): number | "icmp" {
   if (text.toLowerCase() === "icmp") return "icmp";
   const number = protocolNumber(text);
   if (number !== undefined && number >= 0 && number <= 255 && text.trim() !== "") return number;
@@ -82,7 +82,7 @@ function readProtocol(text: string): number | "icmp" {
   throw new UsageError(`"--protocol" is ${quoted(text)}: must be ${names} or a number from 0 to 255`);
 }
 
-function readNumber(option: string, text: string | undefined, most: number): number | undefined {
+export function readNumber(option: string, text: string | undefined, most: number): number | undefined {
   if (text === undefined) return undefined;
   const number = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
   if (number <= most) return number;

@@ -28,6 +28,7 @@ export function countBatches(kernel: KernelTable, elapsed: () => number): Counte
       change: (table, delta) => measure(() => kernel.change(table, delta)),
       remove: () => measure(() => kernel.remove()),
       notice: () => kernel.notice(),
+      counts: () => kernel.counts(),
       difference: (table) => kernel.difference(table),
       close: () => kernel.close(),
     },

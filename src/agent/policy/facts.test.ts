@@ -10,6 +10,10 @@ const FACTS: PolicyFacts = {
   table: { chains: new Map(), sets: new Map() },
   datastore: { state: "in sync", since: 0, heardAt: 0 },
   batches: { count: 4, milliseconds: 250, replacements: 1 },
+  traffic: () => ({
+    policies: [{ policy: "shop/db", direction: "ingress", action: "deny", packets: 3, bytes: 180 }],
+    drops: [{ reason: 'the end of tier "default"', packets: 1, bytes: 60 }],
+  }),
   isApplied: true,
   now: 40_000,
   checkedAt: 39_500,
@@ -49,5 +53,8 @@ describe("metricsText()", () => {
     expect(lines).toContain("vendor_node_batch_seconds_total 0.25");
     expect(lines).toContain("vendor_node_datastore_in_sync 0");
     expect(lines).toContain("vendor_node_datastore_lag_seconds 2");
+    expect(lines).toContain('vendor_node_policy_packets_total{policy="shop/db",direction="ingress",action="deny"} 3');
+    expect(lines).toContain('vendor_node_policy_bytes_total{policy="shop/db",direction="ingress",action="deny"} 180');
+    expect(lines).toContain('vendor_node_other_dropped_packets_total{reason="the end of tier \\"default\\""} 1');
   });
 });

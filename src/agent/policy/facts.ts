@@ -2,6 +2,7 @@
 import type { ReplicaStatus } from "../../datastore/replica/status.ts";
 import { identity } from "../../identity.ts";
 import type { DesiredTable } from "../../policy/table/desired-table.ts";
+import type { SummedTraffic } from "./traffic.ts";
 
 export interface PolicyFacts {
   readonly endpoints: number;
@@ -11,6 +12,8 @@ export interface PolicyFacts {
   readonly table: DesiredTable;
   readonly datastore: ReplicaStatus;
   readonly batches: BatchCounts;
+  /** What the rules have counted. Reads all of them from the kernel. */
+  readonly traffic: () => SummedTraffic;
   /** The kernel has acknowledged what the datastore said first. */
   readonly isApplied: boolean;
   /** Monotonic milliseconds, as those of the status. */
@@ -67,13 +70,42 @@ export function metricsText(facts: PolicyFacts): string {
     ["datastore_in_sync", "gauge", "1 if the datastore is followed", datastore.state === "in sync" ? 1 : 0],
     ["datastore_lag_seconds", "gauge", "Time without a connection to the datastore", lagOf(datastore, now)],
   ];
-  const prefix = identity.nodeAgent.replaceAll("-", "_");
-  return rows
-    .map(([name, type, help, value]) => {
-      const full = `${prefix}_${name}`;
-      return `# HELP ${full} ${help}\n# TYPE ${full} ${type}\n${full} ${value}\n`;
-    })
-    .join("");
+  const plain = rows.map(([name, type, help, value]) => metric(name, type, help, [["", value]]));
+  return [...plain, ...trafficMetrics(facts.traffic())].join("");
+}
+
+/** Counters go back to zero when the agent starts or the policy is created again, not when its rules are written again. */
+function trafficMetrics({ policies, drops }: SummedTraffic): readonly string[] {
+  const ofPolicy = (field: "packets" | "bytes") =>
+    policies.map(
+      ({ policy, direction, action, ...row }) => [labels({ policy, direction, action }), row[field]] as const,
+    );
+  const dropped = (field: "packets" | "bytes") =>
+    drops.map(({ reason, ...row }) => [labels({ reason }), row[field]] as const);
+  return [
+    metric("policy_packets_total", "counter", "Packets that rules of the policy decided about", ofPolicy("packets")),
+    metric("policy_bytes_total", "counter", "Bytes of these packets", ofPolicy("bytes")),
+    metric(
+      "other_dropped_packets_total",
+      "counter",
+      "Packets dropped because nothing allowed them",
+      dropped("packets"),
+    ),
+    metric("other_dropped_bytes_total", "counter", "Bytes of these packets", dropped("bytes")),
+  ];
+}
+
+type Sample = readonly [labels: string, value: number];
+
+function metric(name: string, type: "gauge" | "counter", help: string, samples: readonly Sample[]): string {
+  const full = `${identity.nodeAgent.replaceAll("-", "_")}_${name}`;
+  const lines = samples.map(([labelled, value]) => `${full}${labelled} ${value}\n`).join("");
+  return `# HELP ${full} ${help}\n# TYPE ${full} ${type}\n${lines}`;
+}
+
+function labels(values: Readonly<Record<string, string>>): string {
+  const pairs = Object.entries(values).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
+  return `{${pairs.join(",")}}`;
 }
 
 function lagOf({ state, since }: ReplicaStatus, now: number): number {

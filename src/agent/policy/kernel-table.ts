@@ -4,8 +4,11 @@ import { portOf } from "../../linux/netlink-group.ts";
 import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
 import { commit, type Refusal, readGeneration, tryCommit } from "../../linux/nftables/commit.ts";
 import { type Noticed, TableMonitor } from "../../linux/nftables/monitor.ts";
+import { listRuleCounts } from "../../linux/nftables/read.ts";
+import type { RuleCount } from "../../linux/nftables/rule-counts.ts";
 import type { DesiredTable, TableDelta } from "../../policy/table/desired-table.ts";
-import { tableBatches, wholeTable } from "../../policy/table/table-changes.ts";
+import { type Batch, tableBatches, wholeTable } from "../../policy/table/table-changes.ts";
+import { carryCounts, DepartedCounts } from "./carried-counts.ts";
 import { changesOfFormer, TABLE_COMMENT } from "./former-table.ts";
 import { findDifference } from "./table-difference.ts";
 
@@ -23,6 +26,8 @@ export interface KernelTable {
   remove(): void;
   /** What other programs changed in the table since the last call. */
   notice(): Noticed;
+  /** What each rule has counted since the agent began, and before if it took over the table: a sum never falls. */
+  counts(): readonly RuleCount[];
   /** How the kernel's table differs from this one; `undefined` if it does not. Reads all of it. */
   difference(table: DesiredTable): string | undefined;
   close(): void;
@@ -33,10 +38,15 @@ export function openKernelTable(): KernelTable {
   return new NetfilterTable(openNetlinkSocket("netfilter"));
 }
 
+/** More chains than this are read with the whole table. */
+const MOST_READ_ALONE = 8;
+
 class NetfilterTable implements KernelTable {
   private monitor: TableMonitor | undefined;
   /** Something was changed just before the monitor began to listen: perhaps this table. */
   private mayHaveMissed = false;
+  /** Of rules that are gone. */
+  private readonly departed = new DepartedCounts();
 
   constructor(private readonly socket: NetlinkSocket) {}
 
@@ -53,17 +63,42 @@ class NetfilterTable implements KernelTable {
     // The messages about all that follows would not fit into its buffer.
     this.stopListening();
     const generation = readGeneration(this.socket);
-    commit(this.socket, wholeTable(POLICY_TABLE, table, TABLE_COMMENT));
+    const { changes, left } = carryCounts(wholeTable(POLICY_TABLE, table, TABLE_COMMENT), this.readCounts());
+    commit(this.socket, changes);
+    this.departed.add(left);
     this.monitor = new TableMonitor(POLICY_TABLE, portOf(this.socket));
     this.mayHaveMissed = readGeneration(this.socket) !== generation + 1;
   }
 
   change(table: DesiredTable, delta: TableDelta): Refusal | undefined {
     for (const batch of tableBatches(POLICY_TABLE, table, delta)) {
-      const [refusal] = tryCommit(this.socket, batch);
+      const { changes, left } = carryCounts(batch, this.countsOfOld(batch));
+      const [refusal] = tryCommit(this.socket, changes);
       if (refusal !== undefined) return refusal;
+      this.departed.add(left);
     }
     return undefined;
+  }
+
+  counts(): readonly RuleCount[] {
+    return [...listRuleCounts(this.socket, POLICY_TABLE), ...this.departed.all()];
+  }
+
+  /** Of the rules that the batch removes. */
+  private countsOfOld(batch: Batch): readonly RuleCount[] {
+    const old = batch.flatMap((change) => (change.kind === "flush-chain" ? [change.chain] : []));
+    if (old.length > MOST_READ_ALONE) return this.readCounts(new Set(old));
+    return old.flatMap((chain) => this.readCounts(new Set([chain]), chain));
+  }
+
+  /** What cannot be read is not worth a policy that is not enforced. */
+  private readCounts(wanted?: ReadonlySet<string>, only?: string): readonly RuleCount[] {
+    try {
+      const counts = listRuleCounts(this.socket, POLICY_TABLE, only);
+      return wanted === undefined ? counts : counts.filter(({ chain }) => wanted.has(chain));
+    } catch {
+      return [];
+    }
   }
 
   remove(): void {

@@ -38,6 +38,7 @@ function keeperOf({
       return refusing() ? { error: new KernelError("add an element", 2) } : undefined;
     },
     remove: () => void calls.push("remove"),
+    counts: () => [],
     notice: () => noticed ?? { kind: "nothing" },
     difference: () => {
       calls.push("compare");

@@ -32,6 +32,11 @@ export function encodeBatch(changes: readonly NftChange[], firstSequence: number
   return batch.finish();
 }
 
+interface TableOptions {
+  readonly comment?: string;
+  readonly isOwned?: true;
+}
+
 // Well below the 64 KiB of one attribute, whatever the size of the last element.
 const FULL_LIST = 60_000;
 
@@ -70,10 +75,10 @@ class BatchWriter {
     const { table } = change;
     switch (change.kind) {
       case "add-table":
-        this.#table(table, change.comment, 0);
+        this.#table(table, change, 0);
         break;
       case "create-table":
-        this.#table(table, change.comment, FLAG.create | FLAG.exclusive);
+        this.#table(table, change, FLAG.create | FLAG.exclusive);
         break;
       case "delete-table":
         this.#named(wire.MESSAGE.deleteTable, table, {});
@@ -124,10 +129,10 @@ class BatchWriter {
     }
   }
 
-  #table(table: TableReference, comment: string | undefined, flags: number): void {
+  #table(table: TableReference, { comment, isOwned }: TableOptions, flags: number): void {
     this.#message(wire.MESSAGE.newTable, flags, table, (writer) => {
       writer.text(wire.TABLE.name, table.name);
-      writer.u32Big(wire.TABLE.flags, 0);
+      writer.u32Big(wire.TABLE.flags, isOwned ? wire.TABLE_OWNED : 0);
       writeComment(writer, wire.TABLE.userdata, comment);
     });
   }

@@ -58,7 +58,7 @@ function readMeta(fields: Fields): Expression | undefined {
   const from = fields.register(EXPRESSION.meta.from);
   if (key === undefined) return undefined;
   if (to !== undefined) return { kind: "meta", key, to };
-  return from !== undefined && key === "mark" ? { kind: "set-meta", key, from } : undefined;
+  return from !== undefined && (key === "mark" || key === "nftrace") ? { kind: "set-meta", key, from } : undefined;
 }
 
 function readCt(fields: Fields): Expression | undefined {

@@ -11,6 +11,7 @@ export const EXPRESSION = {
   lookup: { set: 1, from: 2, to: 3, setId: 4, flags: 5 },
   immediate: { to: 1, data: 2 },
   nat: { type: 1, family: 2, address: 3, port: 5 },
+  counter: { bytes: 1, packets: 2 },
   fib: { to: 1, result: 2, flags: 3 },
   log: { group: 1, prefix: 2, level: 5 },
   /** A target of iptables. */

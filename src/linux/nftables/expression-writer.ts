@@ -109,8 +109,11 @@ function writeBody(writer: MessageWriter, expression: Expression, set: SetHandle
     case "limit":
       writeLimit(writer, expression);
       break;
-    case "masquerade":
     case "counter":
+      if (expression.bytes !== undefined) writer.u64Big(EXPRESSION.counter.bytes, BigInt(expression.bytes));
+      if (expression.packets !== undefined) writer.u64Big(EXPRESSION.counter.packets, BigInt(expression.packets));
+      break;
+    case "masquerade":
     case "notrack":
     case "target":
     case "other":

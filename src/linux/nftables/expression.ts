@@ -24,6 +24,7 @@ export const META_KEY = {
   oif: 5,
   iifname: 6,
   oifname: 7,
+  nftrace: 12,
   nfproto: 15,
   l4proto: 16,
 } as const;
@@ -37,7 +38,7 @@ export const LIMIT_UNIT = { second: 1, minute: 60, hour: 3600, day: 86400 } as c
 
 export type Expression =
   | { readonly kind: "meta"; readonly key: keyof typeof META_KEY; readonly to: Register }
-  | { readonly kind: "set-meta"; readonly key: "mark"; readonly from: Register }
+  | { readonly kind: "set-meta"; readonly key: "mark" | "nftrace"; readonly from: Register }
   | { readonly kind: "ct"; readonly key: keyof typeof CT_KEY; readonly to: Register }
   | { readonly kind: "set-ct"; readonly key: "mark"; readonly from: Register }
   | {
@@ -94,7 +95,8 @@ export type Expression =
       readonly by: readonly (keyof typeof FIB_FLAG)[];
       readonly to: Register;
     }
-  | { readonly kind: "counter" }
+  /** Only when writing: what it begins with, by default 0. */
+  | { readonly kind: "counter"; readonly packets?: number; readonly bytes?: number }
   /** With a group: to a netlink listener; otherwise to the kernel log. */
   | { readonly kind: "log"; readonly prefix: string; readonly group?: number; readonly level?: number }
   | {

@@ -10,6 +10,7 @@ import type { NetlinkRequest } from "../netlink/request.ts";
 import { attempt, dump, type NetlinkSocket } from "../netlink-socket.ts";
 import { writeElement } from "./element-writer.ts";
 import { readChain, readElements, readFamily, readRule, readRuleHead, readSet, readTable } from "./object-reader.ts";
+import { type RuleCount, readRuleCount } from "./rule-counts.ts";
 import type { NftChain, NftRule, NftTable, TableReference } from "./ruleset.ts";
 import type { NftElement, NftSet } from "./set.ts";
 import * as wire from "./wire.ts";
@@ -78,6 +79,12 @@ export function listRules(socket: NetlinkSocket, table: TableReference, chain?: 
 /** The rules without their instructions, to check whether they exist, at a tenth of the cost. */
 export function listRuleHeads(socket: NetlinkSocket, table: TableReference): Pick<NftRule, "chain" | "comment">[] {
   return orNone(() => dump(socket, named("list rules of", wire.MESSAGE.getRule, table, {}), readRuleHead));
+}
+
+/** The counters of rules that have one; of one chain if it is given. */
+export function listRuleCounts(socket: NetlinkSocket, table: TableReference, chain?: string): RuleCount[] {
+  const names = chain === undefined ? {} : { [wire.RULE.chain]: chain };
+  return orNone(() => dump(socket, named("list rules of", wire.MESSAGE.getRule, table, names), readRuleCount));
 }
 
 export function listSets(socket: NetlinkSocket, table: TableReference): NftSet[] {

@@ -49,8 +49,10 @@ export interface Ruleset {
 }
 
 /** One step of a batch. */
-export type NftChange = { readonly table: TableReference } & (
-  | { readonly kind: "add-table"; readonly comment?: string }
+export type NftChange = {
+  readonly table: TableReference;
+} /** `isOwned`: it is gone when the socket is closed, and nobody else can change it. */ & (
+  | { readonly kind: "add-table"; readonly comment?: string; readonly isOwned?: true }
   /** EEXIST if the table exists. */
   | { readonly kind: "create-table"; readonly comment?: string }
   | { readonly kind: "delete-table" }

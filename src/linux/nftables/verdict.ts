@@ -36,7 +36,8 @@ export function readData(data: AttributeCursor): Uint8Array | Verdict | undefine
   return undefined;
 }
 
-function readVerdict(attributes: AttributeCursor): Verdict | undefined {
+/** The content of a verdict attribute; `undefined` if this program does not know it. */
+export function readVerdict(attributes: AttributeCursor): Verdict | undefined {
   let code = 0;
   let chain = "";
   while (attributes.next()) {

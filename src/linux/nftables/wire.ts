@@ -21,6 +21,7 @@ export const MESSAGE = {
   deleteElement: SUBSYSTEM | 14,
   newGeneration: SUBSYSTEM | 15,
   getGeneration: SUBSYSTEM | 16,
+  trace: SUBSYSTEM | 17,
   destroyElement: SUBSYSTEM | 30,
 } as const;
 
@@ -30,6 +31,8 @@ export const HEADER_LENGTH = 4;
 export const FAMILY = { inet: 1, ip: 2, netdev: 5, bridge: 7, ip6: 10 } as const;
 
 export const TABLE = { name: 1, flags: 2, handle: 4, userdata: 6 } as const;
+/** It is deleted when the socket that created it is closed, and nobody else can change it. */
+export const TABLE_OWNED = 2;
 export const CHAIN = { table: 1, handle: 2, name: 3, hook: 4, policy: 5, type: 7, userdata: 12 } as const;
 export const HOOK = { number: 1, priority: 2 } as const;
 export const RULE = { table: 1, chain: 2, handle: 3, expressions: 4, userdata: 7 } as const;

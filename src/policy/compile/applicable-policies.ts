@@ -30,6 +30,10 @@ export class ApplicablePolicies {
     return this.policies.size;
   }
 
+  titles(): ReadonlySet<string> {
+    return new Set(Array.from(this.policies.values(), ({ title }) => title));
+  }
+
   policy(key: string): PolicyRecord | undefined {
     return this.policies.get(key);
   }

@@ -75,6 +75,11 @@ export class PolicyCompiler {
     return this.policies.policyCount;
   }
 
+  /** `NAMESPACE/NAME`, or `NAME` of a global policy. */
+  get policyTitles(): ReadonlySet<string> {
+    return this.policies.titles();
+  }
+
   /** Of this node. Each restricts its interfaces, also without any policy. */
   get hostEndpointCount(): number {
     return this.hosts.local.size;

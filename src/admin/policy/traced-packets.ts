@@ -1,0 +1,112 @@
+/** Joins what the kernel reports about packets: who decided about each of them. Pure. */
+import { addressFromBytes, formatAddress } from "../../ip/address.ts";
+import type { TableReference } from "../../linux/nftables/ruleset.ts";
+import type { TraceEvent } from "../../linux/nftables/trace.ts";
+import { protocolWords } from "../../policy/judge/rule-words.ts";
+
+export interface TracedPacket {
+  /** `TCP 10.0.0.5:40000 -> 10.0.0.6:80`: as it arrived at this host. */
+  readonly title: string;
+  readonly outcome: "dropped" | "passed";
+  /** The rules and policies of chains that accepted or dropped it, in order; the last one dropped it if it was. */
+  readonly decisions: readonly Decision[];
+}
+
+export interface Decision {
+  readonly table: TableReference;
+  readonly chain: string;
+  /** Of the rule; absent if the policy of the base chain decided. */
+  readonly handle?: bigint;
+  readonly verdict: "accept" | "drop";
+}
+
+interface OpenPacket {
+  readonly title: string;
+  readonly markedIn: string;
+  readonly decisions: Decision[];
+  isDropped: boolean;
+  quietRounds: number;
+}
+
+/** So many rounds without an event: the packet has left the last chain. */
+const QUIET_ROUNDS = 4;
+
+export class TracedPackets {
+  private readonly open = new Map<number, OpenPacket>();
+  private readonly done: TracedPacket[] = [];
+
+  /** `marking`: the table where the trace of each packet begins. Other packets are those of another tracer. */
+  constructor(private readonly marking: TableReference) {}
+
+  /** Call it in regular rounds, also without events. Returns the packets that are decided. */
+  round(events: readonly TraceEvent[]): readonly TracedPacket[] {
+    for (const packet of this.open.values()) packet.quietRounds += 1;
+    for (const event of events) this.add(event);
+    for (const [id, packet] of this.open) if (packet.isDropped || packet.quietRounds >= QUIET_ROUNDS) this.finish(id);
+    return this.done.splice(0);
+  }
+
+  /** Those that are not decided yet, as far as they are known. */
+  rest(): readonly TracedPacket[] {
+    for (const id of [...this.open.keys()]) this.finish(id);
+    return this.done.splice(0);
+  }
+
+  private add(event: TraceEvent): void {
+    const { packet: id, table, kind, chain, handle, verdict } = event;
+    if (table.name === this.marking.name && table.family === this.marking.family) {
+      if (handle !== undefined) this.begin(event);
+      return;
+    }
+    const packet = this.open.get(id);
+    if (packet === undefined) return;
+    packet.quietRounds = 0;
+    const isDecision = verdict === "drop" || (verdict === "accept" && kind === "rule");
+    if (!isDecision) return;
+    packet.decisions.push({ table, chain, verdict, ...(kind === "rule" && handle !== undefined ? { handle } : {}) });
+    if (verdict === "drop") packet.isDropped = true;
+  }
+
+  private begin(event: TraceEvent): void {
+    const { packet: id, chain } = event;
+    const known = this.open.get(id);
+    // A packet of the host to itself is marked twice: where it leaves, and where it arrives.
+    if (known !== undefined && known.markedIn !== chain) return;
+    // The kernel may use the number of an earlier packet again.
+    this.finish(id);
+    this.open.set(id, { title: titleOf(event), markedIn: chain, decisions: [], isDropped: false, quietRounds: 0 });
+  }
+
+  private finish(id: number): void {
+    const packet = this.open.get(id);
+    if (packet === undefined) return;
+    this.open.delete(id);
+    const { title, decisions, isDropped } = packet;
+    this.done.push({ title, outcome: isDropped ? "dropped" : "passed", decisions });
+  }
+}
+
+const WITH_PORTS: ReadonlySet<number> = new Set([6, 17, 132, 136]);
+const PLACES = {
+  4: { protocol: 9, source: 12, destination: 16, length: 4 },
+  6: { protocol: 6, source: 8, destination: 24, length: 16 },
+} as const;
+
+function titleOf({ networkHeader: network, transportHeader: transport }: TraceEvent): string {
+  const family = network === undefined ? undefined : (network[0] ?? 0) >> 4;
+  if (network === undefined || (family !== 4 && family !== 6)) return "packet";
+  const places = PLACES[family];
+  const protocol = network[places.protocol] ?? 0;
+  const ports = transport !== undefined && transport.length >= 4 && WITH_PORTS.has(protocol) ? portsOf(transport) : [];
+  const end = (start: number, port: number | undefined) => {
+    const address = addressFromBytes(network.slice(start, start + places.length));
+    const text = address === undefined ? "?" : formatAddress(address);
+    return port === undefined ? text : family === 6 ? `[${text}]:${port}` : `${text}:${port}`;
+  };
+  return `${protocolWords(protocol)} ${end(places.source, ports[0])} -> ${end(places.destination, ports[1])}`;
+}
+
+function portsOf(transport: Uint8Array): readonly number[] {
+  const view = new DataView(transport.buffer, transport.byteOffset, transport.length);
+  return [view.getUint16(0), view.getUint16(2)];
+}

@@ -1,0 +1,70 @@
+import { describe, expect, test } from "bun:test";
+import type { Expression } from "../../linux/nftables/expression.ts";
+import type { RuleCount } from "../../linux/nftables/rule-counts.ts";
+import type { NftChange } from "../../linux/nftables/ruleset.ts";
+import { carryCounts, DepartedCounts } from "./carried-counts.ts";
+import { sumTraffic } from "./traffic.ts";
+
+const table = { family: "inet", name: "t" } as const;
+const rule = (chain: string, comment: string, kind: "accept" | "drop"): NftChange => {
+  const expressions: Expression[] = [{ kind: "counter" }, { kind: "verdict", verdict: { kind } }];
+  return { kind: "add-rule", table, rule: { chain, comment, expressions } };
+};
+const count = (comment: string, verdict: "accept" | "drop", packets: number, chain = "c"): RuleCount => ({
+  chain,
+  comment,
+  verdict,
+  packets,
+  bytes: packets * 100,
+});
+const startsOf = (changes: readonly NftChange[]) =>
+  changes.map((change) => (change.kind === "add-rule" ? change.rule.expressions[0] : undefined));
+
+describe("carryCounts()", () => {
+  test("lets the first rule with the same comment and verdict continue, whatever its chain is called", () => {
+    const counts = [count("a/p ingress 0", "accept", 1), count("a/p ingress 0", "accept", 2, "d")];
+    const changes = [
+      rule("new", "a/p ingress 0", "drop"),
+      rule("new", "a/p ingress 0", "accept"),
+      rule("new", "a/p ingress 0", "accept"),
+    ];
+    const { changes: carried, left } = carryCounts(changes, counts);
+
+    expect(startsOf(carried)).toEqual([
+      { kind: "counter" },
+      { kind: "counter", packets: 3, bytes: 300 },
+      { kind: "counter" },
+    ]);
+    expect(left).toEqual([]);
+  });
+
+  test("returns what no rule continues", () => {
+    const { left } = carryCounts([rule("c", "a/p ingress 0", "drop")], [count("a/p ingress 1", "drop", 5)]);
+    expect(left).toEqual([count("a/p ingress 1", "drop", 5)]);
+  });
+});
+
+describe("sumTraffic()", () => {
+  test("sums by policy, direction and action, with the rules that are gone, and only of policies that exist", () => {
+    const departed = new DepartedCounts();
+    departed.add([
+      count("a/p ingress 1", "drop", 5),
+      count("a/p ingress 1", "drop", 1),
+      count("a/old egress 0", "drop", 9),
+    ]);
+    const counts = [
+      count("a/p ingress 0", "drop", 2),
+      count("a/p egress 0", "accept", 4),
+      count("profile ingress", "accept", 7),
+      count("tier default ingress default", "drop", 3),
+      ...departed.all(),
+    ];
+    expect(sumTraffic(counts, (policy) => policy === "a/p")).toEqual({
+      policies: [
+        { policy: "a/p", direction: "ingress", action: "deny", packets: 8, bytes: 800 },
+        { policy: "a/p", direction: "egress", action: "allow", packets: 4, bytes: 400 },
+      ],
+      drops: [{ reason: 'the end of tier "default": no ingress rule of its policies matches', packets: 3, bytes: 300 }],
+    });
+  });
+});

@@ -1,0 +1,15 @@
+import { describe, expect, test } from "bun:test";
+import { originWords, readRuleComment } from "./rule-comment.ts";
+
+describe("readRuleComment()", () => {
+  test.each([
+    ["shop/db ingress 0", 'NetworkPolicy "shop/db", ingress rule 1 (spec.ingress[0])'],
+    ["profile egress 2", 'GlobalNetworkPolicy "profile", egress rule 3 (spec.egress[2])'],
+    ["tier default ingress default", 'the end of tier "default": no ingress rule of its policies matches'],
+    ["profile egress", "an egress rule of a profile"],
+    ["no profile allows it, ingress", "the end of the profiles: no ingress rule of them allows it"],
+    ["VXLAN of a workload", "VXLAN of a workload"],
+  ])("of %p: %s", (comment, words) => {
+    expect(originWords(readRuleComment(comment))).toBe(words);
+  });
+});

@@ -1,0 +1,56 @@
+/**
+ * What the comment of a rule in the policy table says: which rule of which policy it carries out. The comments are written
+ * in src/policy/compile/evaluations.ts and src/policy/render. Pure.
+ */
+import type { Direction } from "../effective-rule.ts";
+
+export type RuleOrigin =
+  /** `policy`: `NAMESPACE/NAME`, or `NAME` of a global policy; a very long one lacks its beginning. `rule`: from 0. */
+  | { readonly kind: "policy"; readonly policy: string; readonly direction: Direction; readonly rule: number }
+  /** No rule of the tier's policies matched. */
+  | { readonly kind: "tier"; readonly tier: string; readonly direction: Direction }
+  | { readonly kind: "profile"; readonly direction: Direction }
+  | { readonly kind: "no profile"; readonly direction: Direction }
+  /** In words. */
+  | { readonly kind: "other"; readonly text: string };
+
+const OF_POLICY = /^(\S+) (ingress|egress) (\d+)$/;
+const OF_TIER = /^tier (\S+) (ingress|egress) default$/;
+const OF_PROFILE = /^profile (ingress|egress)$/;
+const NO_PROFILE = /^no profile allows it, (ingress|egress)$/;
+
+export function readRuleComment(comment: string): RuleOrigin {
+  const [, policy, ofPolicy, rule] = OF_POLICY.exec(comment) ?? [];
+  if (policy !== undefined) return { kind: "policy", policy, direction: directionOf(ofPolicy), rule: Number(rule) };
+  const [, tier, ofTier] = OF_TIER.exec(comment) ?? [];
+  if (tier !== undefined) return { kind: "tier", tier, direction: directionOf(ofTier) };
+  const [, ofProfile] = OF_PROFILE.exec(comment) ?? [];
+  if (ofProfile !== undefined) return { kind: "profile", direction: directionOf(ofProfile) };
+  const [, ofNone] = NO_PROFILE.exec(comment) ?? [];
+  return ofNone === undefined
+    ? { kind: "other", text: comment }
+    : { kind: "no profile", direction: directionOf(ofNone) };
+}
+
+/** For people: `NetworkPolicy "shop/db", ingress rule 1 (spec.ingress[0])`. */
+export function originWords(origin: RuleOrigin): string {
+  switch (origin.kind) {
+    case "policy": {
+      const { policy, direction, rule } = origin;
+      const kind = policy.includes("/") ? "NetworkPolicy" : "GlobalNetworkPolicy";
+      return `${kind} "${policy}", ${direction} rule ${rule + 1} (spec.${direction}[${rule}])`;
+    }
+    case "tier":
+      return `the end of tier "${origin.tier}": no ${origin.direction} rule of its policies matches`;
+    case "profile":
+      return `an ${origin.direction} rule of a profile`;
+    case "no profile":
+      return `the end of the profiles: no ${origin.direction} rule of them allows it`;
+    case "other":
+      return origin.text;
+  }
+}
+
+function directionOf(text: string | undefined): Direction {
+  return text === "egress" ? "egress" : "ingress";
+}
