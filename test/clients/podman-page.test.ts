@@ -12,10 +12,10 @@ import { openDocsPage } from "../support/docs-page.ts";
 import { type Host, openHost } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { BIN_DIRECTORY } from "../support/network-under-test.ts";
+import { packageRequest } from "../support/package-request.ts";
 import { podmanProblem } from "../support/podman.ts";
 import { pollUntil } from "../support/poll.ts";
 import { makeRootfs } from "../support/rootfs.ts";
-import { builtProgram } from "../support/run-plugin.ts";
 
 const needs = [podmanProblem(), program("dpkg-deb"), program("curl"), program("tc")];
 const testPage = testNeeding(...needs);
@@ -98,15 +98,7 @@ async function prepare(host: Host): Promise<void> {
   host.writeFile("/usr/local/bin/podman", podmanInCgroup(host.name));
   const folder = join(host.directory, "dist");
   await host.must(["sh", "-ec", `chmod 755 /usr/local/bin/podman; mkdir ${folder}`]);
-  await buildPackage({
-    names: identity,
-    version: "1.2.3",
-    architecture: process.arch === "x64" ? "amd64" : process.arch,
-    maintainer: "Test <test@example.org>",
-    executable: builtProgram(identity.product),
-    folder: host.view(folder),
-    time: 1_700_000_000,
-  });
+  await buildPackage(packageRequest(host.view(folder)));
   const archive = join(host.directory, "image.tar");
   await host.must(["tar", "--numeric-owner", "-C", makeRootfs(host), "-cf", archive, "."]);
   await host.must(["podman", "import", archive, "docker.io/library/busybox:latest"]);

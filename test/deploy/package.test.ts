@@ -6,12 +6,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { buildPackage, type PackageRequest } from "../../scripts/deb/build-package.ts";
+import { buildPackage } from "../../scripts/deb/build-package.ts";
 import { programNames } from "../../src/bin/programs.ts";
 import { identity } from "../../src/identity.ts";
 import { VERSION } from "../../src/version.ts";
 import { program, root, testNeeding } from "../support/needs.ts";
 import { BIN_DIRECTORY } from "../support/network-under-test.ts";
+import { packageRequest } from "../support/package-request.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -23,15 +24,7 @@ const testInstallation = testNeeding(root, program("dpkg"), program("systemctl")
 const directory = temporaryDirectory("package-test");
 afterAll(() => directory.remove());
 
-const REQUEST: PackageRequest = {
-  names: identity,
-  version: "1.2.3",
-  architecture: process.arch === "x64" ? "amd64" : process.arch,
-  maintainer: "Test <test@example.org>",
-  executable: builtProgram(product),
-  folder: directory.path,
-  time: 1_700_000_000,
-};
+const REQUEST = packageRequest(directory.path);
 
 let file = "";
 let newer = "";

@@ -15,6 +15,7 @@ import { AGNHOST_IMAGE } from "../support/kube-images.ts";
 import type { KubeNode } from "../support/kube-node.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { anyUpstreamPlugins, BIN_DIRECTORY } from "../support/network-under-test.ts";
+import { packageRequest } from "../support/package-request.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 
 const needs = [kubeClusterProblem(), program("dpkg-deb")];
@@ -135,13 +136,5 @@ ln -s ${builtProgram(identity.adminTool)} /usr/local/bin/${identity.adminTool}
     "/etc/kubernetes/kubelet.conf",
     readFileSync(join(server.directory, `node-${name}.kubeconfig`), "utf8"),
   );
-  await buildPackage({
-    names: identity,
-    version: "1.2.3",
-    architecture: process.arch === "x64" ? "amd64" : process.arch,
-    maintainer: "Test <test@example.org>",
-    executable: builtProgram(identity.product),
-    folder: host.view(join(host.directory, "dist")),
-    time: 1_700_000_000,
-  });
+  await buildPackage(packageRequest(host.view(join(host.directory, "dist"))));
 }

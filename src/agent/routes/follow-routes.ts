@@ -53,7 +53,7 @@ async function followUpdates(
 async function followEvents(
   keeper: RouteKeeper,
   ring: () => void,
-  { events, wait, signal, report }: FollowMeans,
+  { events, wait, signal }: FollowMeans,
 ): Promise<void> {
   while (!signal.aborted) {
     try {
@@ -63,7 +63,7 @@ async function followEvents(
         ring();
       }
     } catch (failure) {
-      report(`Cannot follow changes of routes: ${reasonOf(failure)}`);
+      keeper.report(`Cannot follow changes of routes: ${reasonOf(failure)}`);
     }
     await wait(RETRY_MILLISECONDS, signal);
     keeper.distrust();
@@ -71,7 +71,7 @@ async function followEvents(
   }
 }
 
-async function lookWhenDoubtful(keeper: RouteKeeper, bell: Bell, { wait, signal, report }: FollowMeans): Promise<void> {
+async function lookWhenDoubtful(keeper: RouteKeeper, bell: Bell, { wait, signal }: FollowMeans): Promise<void> {
   while (!signal.aborted) {
     // It may have been rung during the last look.
     if (!bell.isRung) await wait(REFRESH_MILLISECONDS, AbortSignal.any([signal, bell.signal]));
@@ -81,7 +81,7 @@ async function lookWhenDoubtful(keeper: RouteKeeper, bell: Bell, { wait, signal,
     try {
       while (!signal.aborted && (await keeper.look()) === "unsettled") await wait(CONFIRM_MILLISECONDS, signal);
     } catch (failure) {
-      report(`Cannot compare the routes of pods: ${reasonOf(failure)}`);
+      keeper.report(`Cannot compare the routes of pods: ${reasonOf(failure)}`);
     }
   }
 }

@@ -46,7 +46,6 @@ export interface RouteMeans {
 export const CONFIRM_MILLISECONDS = 400;
 /** After the datastore has contradicted, it is not read again for this long. */
 const TRUST_MILLISECONDS = 10_000;
-/** The same message is not repeated within this time: another program may change a route again and again. */
 const SILENCE_MILLISECONDS = 60_000;
 
 export class RouteKeeper {
@@ -96,6 +95,16 @@ export class RouteKeeper {
   /** The next look compares everything. */
   distrust(): void {
     this.mustCompare = true;
+  }
+
+  /** Not the same message again within a minute: another program may change a route again and again. */
+  report(message: string): void {
+    const now = this.means.elapsed();
+    const recent = [...this.reported].filter(([, at]) => now - at < SILENCE_MILLISECONDS);
+    this.reported = new Map(recent);
+    if (this.reported.has(message)) return;
+    this.reported.set(message, now);
+    this.means.report(message);
   }
 
   /** `unsettled`: something differs, and must be looked at again after `CONFIRM_MILLISECONDS`. */
@@ -157,15 +166,6 @@ export class RouteKeeper {
     const resolved = new Set(done.map(identityOf));
     this.seen = new Map([...this.seen].filter(([identity]) => !resolved.has(identity)));
     for (const message of describeResolved(done, state.links)) this.report(message);
-  }
-
-  private report(message: string): void {
-    const now = this.means.elapsed();
-    const recent = [...this.reported].filter(([, at]) => now - at < SILENCE_MILLISECONDS);
-    this.reported = new Map(recent);
-    if (this.reported.has(message)) return;
-    this.reported.set(message, now);
-    this.means.report(message);
   }
 
   /** Those that are stale by the datastore's own answer, and still are when it arrives. */
