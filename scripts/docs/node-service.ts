@@ -1,14 +1,8 @@
 /** Generates the systemd unit of the node agent. Pure. */
 import type { Identity } from "../../src/identity.ts";
 
-/**
- * The environment that the agent is always started with. Its code is compiled after a tenth of the usual number of calls,
- * which saves 0.1 to 0.2 ms per call, but not by the last compiler, which takes 30 MB.
- */
-export const NODE_ENVIRONMENT = {
-  BUN_JSC_jitPolicyScale: "0.1",
-  BUN_JSC_useFTLJIT: "0",
-} as const;
+/** The environment that the agent is always started with. Its code is not compiled by the last compiler, which takes 30 MB. */
+export const NODE_ENVIRONMENT = { BUN_JSC_useFTLJIT: "0" } as const;
 
 /** `programs`: the plugin directory. The agent is the same executable, so both are always of the same release. */
 export function nodeService({ nodeAgent, title, runDirectory }: Identity, programs: string): string {
@@ -23,7 +17,7 @@ Before=containerd.service crio.service kubelet.service podman.service podman-res
 [Service]
 Type=exec
 ExecStart=${programs}/${nodeAgent}
-# Code is compiled early.
+# Code is not compiled by the last compiler of the language runtime, which takes much memory.
 ${environment.join("\n")}
 Restart=always
 # So seldom that systemd never counts it as too often, and gives up.

@@ -17,7 +17,7 @@ import { sumTraffic } from "../agent/policy/traffic.ts";
 import { followRoutes } from "../agent/routes/follow-routes.ts";
 import { openKernelRoutes } from "../agent/routes/kernel-routes.ts";
 import { readRoutedEndpoints } from "../agent/routes/recorded-endpoints.ts";
-import { openDatastore } from "../datastore/open.ts";
+import { openDatastoreToFollow } from "../datastore/open.ts";
 import { startReplica, type Update } from "../datastore/replica.ts";
 import { applyFloating } from "../firewall/apply-floating.ts";
 import type { FloatingAddress } from "../firewall/floating-addresses.ts";
@@ -50,7 +50,7 @@ export async function enforcePolicy(
   const warn = (message: string) => log(message, "WARNING");
   const ending = new AbortController();
   const stop = AbortSignal.any([signal, ending.signal]);
-  const store = await openDatastore(network.settings, { environment: process.env, warn });
+  const store = await openDatastoreToFollow(network.settings, { environment: process.env, warn });
   const elapsed = () => performance.now();
   const { kernel, counts } = countBatches(openKernelTable(), elapsed);
   const lost = onceEach(warn);

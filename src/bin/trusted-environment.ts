@@ -27,7 +27,7 @@ export function removeUntrustedVariables(): Environment {
   return given;
 }
 
-/** What the unit of the node agent sets to tune the language runtime. */
+/** By which the node agent and its unit tune the language runtime. */
 export const TUNING_VARIABLES = ["BUN_JSC_jitPolicyScale", "BUN_JSC_useFTLJIT"] as const;
 /** Set by Bun's installer in many shells; it has no effect on a compiled program. */
 const HARMLESS = new Set<string>([...TUNING_VARIABLES, "BUN_INSTALL"]);

@@ -53,6 +53,12 @@ const DIRECT: Openers = {
 /** Opens it for the caller alone. `close()` leaves nothing open. */
 export const openDatastore: OpenDatastore = openBy(DIRECT);
 
+/** For a process that follows the datastore for a long time. */
+export const openDatastoreToFollow: OpenDatastore = openBy({
+  ...DIRECT,
+  etcd: async (settings, options) => (await loadEtcd()).openEtcd(settings, { ...options, upgradesToGrpc: true }),
+});
+
 /** For a process that exits right after `close()`: cleanup that is not urgent is left to the next process. */
 export const openDatastoreUntilExit: OpenDatastore = openBy({
   ...DIRECT,

@@ -65,11 +65,12 @@ export function defineResource<const Kind extends string, Schema extends v.Gener
   const { kind, api } = definition;
   const apiVersion = apiVersionOf(api);
   const whole = wholeSchema(apiVersion, definition.spec);
-  const readObject = (value: unknown, key: string): Resource<Kind, Spec> => {
-    const shape = decodeWhole(definition, whole, withoutNulls(value));
+  const readWithoutNulls = (value: unknown, key: string): Resource<Kind, Spec> => {
+    const shape = decodeWhole(definition, whole, value);
     if (shape.ok) return shape.value;
     throw new PluginError("record-malformed", `Cannot read ${kind} at "${key}": ${formatProblems(shape.problems)}`);
   };
+  const readObject = (value: unknown, key: string) => readWithoutNulls(withoutNulls(value), key);
   return {
     kind,
     api,
@@ -78,7 +79,8 @@ export function defineResource<const Kind extends string, Schema extends v.Gener
     ...(definition.onlyName === undefined ? {} : { onlyName: definition.onlyName }),
     specSchema: definition.spec,
     decode: (value) => decodeApplied(definition, whole, withoutNulls(value)),
-    read: (text, key) => readObject(parseStored(text, kind, key), key),
+    // Our own programs write no nulls.
+    read: (text, key) => (text.includes("null") ? readObject : readWithoutNulls)(parseStored(text, kind, key), key),
     readObject,
     write: (resource, before) => writeResource(resource, whole, before),
     make: (metadata, spec) => ({ apiVersion, kind, metadata, spec }),

@@ -1,6 +1,7 @@
 /** Variables by which the language runtime would load code or print secrets: every program of the product refuses to run. */
 import { describe, expect, test } from "bun:test";
 import { NODE_ENVIRONMENT } from "../../scripts/docs/node-service.ts";
+import { CALL_SERVER_TUNING } from "../../src/bin/call-server-process.ts";
 import { TUNING_VARIABLES } from "../../src/bin/trusted-environment.ts";
 import { identity } from "../../src/identity.ts";
 import { builtProgram } from "../support/run-plugin.ts";
@@ -34,15 +35,17 @@ describe.each(["BUN_OPTIONS", "BUN_CONFIG_VERBOSE_FETCH", "BUN_INSPECT_NOTIFY"])
   });
 });
 
+const TUNING = { ...CALL_SERVER_TUNING, ...NODE_ENVIRONMENT };
+
 describe("a variable without effect on code", () => {
   test.each([...TUNING_VARIABLES, "BUN_INSTALL"])("%s is accepted", (name) => {
-    const value = Object.entries(NODE_ENVIRONMENT).find(([each]) => each === name)?.[1] ?? "/root/.bun";
+    const value = Object.entries(TUNING).find(([each]) => each === name)?.[1] ?? "/root/.bun";
 
     expect(run(identity.product, [], { CNI_COMMAND: "VERSION", [name]: value }).exitCode).toBe(0);
   });
 
-  test("is every tuning of the node agent's unit", () => {
-    const tuning = Object.keys(NODE_ENVIRONMENT).filter((name) => name.startsWith("BUN_"));
+  test("is every tuning of the node agent", () => {
+    const tuning = Object.keys(TUNING).filter((name) => name.startsWith("BUN_"));
 
     expect(tuning).toEqual([...TUNING_VARIABLES]);
   });

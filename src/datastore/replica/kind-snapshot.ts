@@ -9,7 +9,7 @@ interface Origin {
   readonly key: string;
   readonly revision: string;
   /** Digest of the text it was decoded from: after a restore from an older copy the same revision may have another text. */
-  readonly digest: bigint;
+  readonly digest: number;
 }
 
 /** A record in the replica; the same object until the record is written. */
@@ -36,8 +36,9 @@ export function holdEntry<Value>(
   }
 }
 
-function digestOf(text: string): bigint {
-  return BigInt(Bun.hash(text));
+/** The 53 bits that a number holds: a bigint takes more memory, for each record. */
+function digestOf(text: string): number {
+  return Number(Bun.hash(text));
 }
 
 /** One record must not stop the others, not even if its decoder fails with an unexpected error. */

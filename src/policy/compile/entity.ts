@@ -24,6 +24,8 @@ export interface EntityPort {
   readonly port: number;
 }
 
+const NONE: readonly never[] = [];
+
 export function workloadEntity({ metadata, spec, status }: WorkloadEndpoint): Entity {
   return {
     labels: metadata.labels ?? {},
@@ -31,7 +33,7 @@ export function workloadEntity({ metadata, spec, status }: WorkloadEndpoint): En
     addresses: (isFinished({ status }) ? [] : (spec.ipNetworks ?? [])).flatMap(
       (text) => parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? [],
     ),
-    prefixes: [],
+    prefixes: NONE,
     ports: portsOf(spec.ports),
   };
 }
@@ -41,7 +43,7 @@ export function hostEntity({ metadata, spec }: HostEndpoint): Entity {
     labels: metadata.labels ?? {},
     parents: spec.profiles ?? [],
     addresses: (spec.expectedIPs ?? []).flatMap((text) => parseAddress(text) ?? []),
-    prefixes: [],
+    prefixes: NONE,
     ports: portsOf(spec.ports),
   };
 }
@@ -57,13 +59,15 @@ export function networkSetEntity({ metadata, spec }: NetworkSet | GlobalNetworkS
     parents: namespace === undefined ? [] : [`kns.${namespace}`],
     addresses: nets.filter(isSingle).map(({ network }) => network),
     prefixes: nets.filter((prefix) => !isSingle(prefix)),
-    ports: [],
+    ports: NONE,
   };
 }
 
 function portsOf(ports: WorkloadEndpoint["spec"]["ports"]): readonly EntityPort[] {
-  return (ports ?? []).flatMap(({ name, protocol, port }) => {
-    const number = protocolNumber(protocol);
-    return name === undefined || number === undefined ? [] : [{ name, protocol: number, port }];
-  });
+  return ports === undefined
+    ? NONE
+    : ports.flatMap(({ name, protocol, port }) => {
+        const number = protocolNumber(protocol);
+        return name === undefined || number === undefined ? [] : [{ name, protocol: number, port }];
+      });
 }

@@ -97,7 +97,7 @@ describe("LabelIndex", () => {
     index.register("has(app)");
     index.put("one", { labels: { app: "a" }, parents: [] });
     index.unregister("has(app)");
-    expect(index.matchesOf("one").size).toBe(0);
+    expect(index.matchesOf("one")).toEqual([]);
 
     index.register("has(app)");
     index.delete("one");

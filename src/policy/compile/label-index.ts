@@ -25,7 +25,8 @@ export interface MatchListener {
 interface Entity extends LabelledEntity {
   /** Own and inherited. */
   effective: Labels;
-  readonly matches: Set<SelectorText>;
+  /** The selectors that select it. Few as a rule: a set for each entity would take more memory than all else. */
+  readonly matches: SelectorText[];
 }
 
 interface Registered {
@@ -44,7 +45,8 @@ const NONE: ReadonlySet<string> = new Set();
 
 export class LabelIndex {
   private readonly entities = new Map<string, Entity>();
-  private readonly byLabel = new LabelTable();
+  /** Of the labels that a selector has required: names by value. */
+  private readonly byLabel = new Map<string, Map<string, Set<string>>>();
   private readonly parents = new Map<string, Labels>();
   private readonly children = new Map<string, Set<string>>();
   private readonly selectors = new Map<SelectorText, Registered>();
@@ -59,8 +61,8 @@ export class LabelIndex {
   }
 
   /** The registered selectors that select the entity. */
-  matchesOf(entity: string): ReadonlySet<SelectorText> {
-    return this.entities.get(entity)?.matches ?? NONE;
+  matchesOf(entity: string): readonly SelectorText[] {
+    return this.entities.get(entity)?.matches ?? [];
   }
 
   register(text: SelectorText): void {
@@ -84,17 +86,20 @@ export class LabelIndex {
     this.selectors.delete(text);
     this.unfiled.delete(text);
     for (const requirement of registered.filedUnder) this.filed.remove(requirement.label, requirement.value, text);
-    for (const name of registered.members) this.entities.get(name)?.matches.delete(text);
+    for (const name of registered.members) removeItem(this.entities.get(name)?.matches ?? [], text);
   }
 
   put(name: string, { labels, parents }: LabelledEntity): void {
     const before = this.entities.get(name);
     if (before !== undefined) this.unfile(name, before);
     const effective = this.effectiveLabels(labels, parents);
-    const entity: Entity = { labels, parents, effective, matches: before?.matches ?? new Set() };
+    const entity: Entity = { labels, parents, effective, matches: before?.matches ?? [] };
     this.entities.set(name, entity);
     for (const parent of parents) addTo(this.children, parent, name);
-    for (const label of Object.keys(effective)) this.byLabel.add(label, effective[label] ?? "", name);
+    for (const label of Object.keys(effective)) {
+      const names = this.byLabel.get(label);
+      if (names !== undefined) addTo(names, effective[label] ?? "", name);
+    }
     this.evaluate(name, entity);
   }
 
@@ -122,7 +127,10 @@ export class LabelIndex {
 
   private unfile(name: string, { parents, effective }: Entity): void {
     for (const parent of parents) removeFrom(this.children, parent, name);
-    for (const label of Object.keys(effective)) this.byLabel.remove(label, effective[label] ?? "", name);
+    for (const label of Object.keys(effective)) {
+      const names = this.byLabel.get(label);
+      if (names !== undefined) removeFrom(names, effective[label] ?? "", name);
+    }
   }
 
   private effectiveLabels(own: Labels, parents: readonly string[]): Labels {
@@ -133,14 +141,14 @@ export class LabelIndex {
 
   private evaluate(name: string, entity: Entity): void {
     const { effective } = entity;
-    for (const text of entity.matches) {
+    for (const text of [...entity.matches]) {
       const registered = this.selectors.get(text);
       if (registered === undefined || selects(registered.selector, effective)) continue;
       this.unmatch(text, registered, name, entity);
     }
     const tryMatch = (text: SelectorText) => {
       const registered = this.selectors.get(text);
-      if (registered === undefined || entity.matches.has(text) || !selects(registered.selector, effective)) return;
+      if (registered === undefined || registered.members.has(name) || !selects(registered.selector, effective)) return;
       this.match(text, registered, name, entity);
     };
     if (this.selectors.size === this.unfiled.size) this.unfiled.forEach(tryMatch);
@@ -152,21 +160,32 @@ export class LabelIndex {
 
   private match(text: SelectorText, { members }: Registered, name: string, entity: Entity): void {
     members.add(name);
-    entity.matches.add(text);
+    entity.matches.push(text);
     this.listener.matched(text, name);
   }
 
   private unmatch(text: SelectorText, { members }: Registered, name: string, entity: Entity): void {
     members.delete(name);
-    entity.matches.delete(text);
+    removeItem(entity.matches, text);
     this.listener.unmatched(text, name);
   }
 
   private candidates(filedUnder: readonly Requirement[]): Iterable<string> {
     const [first, ...more] = filedUnder;
     if (first === undefined) return this.entities.keys();
-    if (more.length === 0) return this.byLabel.get(first.label, first.value) ?? NONE;
-    return new Set(filedUnder.flatMap(({ label, value }) => [...(this.byLabel.get(label, value) ?? NONE)]));
+    if (more.length === 0) return this.namesWith(first);
+    return new Set(filedUnder.flatMap((requirement) => [...this.namesWith(requirement)]));
+  }
+
+  private namesWith({ label, value }: Requirement): ReadonlySet<string> {
+    const known = this.byLabel.get(label);
+    if (known !== undefined) return known.get(value) ?? NONE;
+    const names = new Map<string, Set<string>>();
+    for (const [name, { effective }] of this.entities) {
+      if (Object.hasOwn(effective, label)) addTo(names, effective[label] ?? "", name);
+    }
+    this.byLabel.set(label, names);
+    return names.get(value) ?? NONE;
   }
 
   private bestRequirement(selector: Selector): readonly Requirement[] {
@@ -176,10 +195,7 @@ export class LabelIndex {
     for (const operand of operands) {
       const alternatives = requirementOf(operand);
       if (alternatives.length === 0) continue;
-      const count = alternatives.reduce(
-        (sum, { label, value }) => sum + (this.byLabel.get(label, value)?.size ?? 0),
-        0,
-      );
+      const count = alternatives.reduce((sum, requirement) => sum + this.namesWith(requirement).size, 0);
       if (count < fewest) [best, fewest] = [alternatives, count];
     }
     return best;
@@ -195,7 +211,14 @@ function requirementOf(operand: Selector): readonly Requirement[] {
   return [];
 }
 
-/** Names by label and value. */
+/** Does not keep the order. */
+function removeItem<Item>(items: Item[], item: Item): void {
+  const place = items.indexOf(item);
+  const last = place === -1 ? undefined : items.pop();
+  if (last !== undefined && place < items.length) items[place] = last;
+}
+
+/** Selectors by label and value. */
 class LabelTable {
   private readonly values = new Map<string, Map<string, Set<string>>>();
 

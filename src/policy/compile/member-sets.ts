@@ -27,10 +27,15 @@ export interface ServiceMember {
   readonly ports: readonly { readonly protocol: number; readonly port: number }[];
 }
 
-interface Member {
+/** An element of a set of this family. */
+interface Member extends NftElement {
   readonly family: Family;
   readonly identity: string;
-  readonly element: NftElement;
+}
+
+/** What an entity adds to the sets of the selectors that select it. */
+interface Contribution extends Pick<Entity, "prefixes" | "ports"> {
+  readonly addresses: readonly Member[];
 }
 
 interface ActiveSet {
@@ -44,11 +49,11 @@ interface ActiveSet {
 }
 
 const FAMILIES = [4, 6] as const;
-const NOTHING: Entity = { labels: {}, parents: [], addresses: [], prefixes: [], ports: [] };
+const NOTHING: Contribution = { addresses: [], prefixes: [], ports: [] };
 
 export class MemberSets {
   private readonly index: LabelIndex;
-  private readonly entities = new Map<string, Entity>();
+  private readonly contributions = new Map<string, Contribution>();
   private readonly services = new Map<string, readonly ServiceMember[]>();
   private readonly active = new Map<string, ActiveSet>();
   private readonly bySelector = new Map<SelectorText, Set<ActiveSet>>();
@@ -63,16 +68,18 @@ export class MemberSets {
     const eachSet = (selector: SelectorText, visit: (set: ActiveSet) => void) =>
       this.bySelector.get(selector)?.forEach(visit);
     this.index = new LabelIndex({
-      matched: (selector, name) => eachSet(selector, (set) => this.contribute(set, this.entityOf(name), 1)),
-      unmatched: (selector, name) => eachSet(selector, (set) => this.contribute(set, this.entityOf(name), -1)),
+      matched: (selector, name) => eachSet(selector, (set) => this.contribute(set, this.contributionOf(name), 1)),
+      unmatched: (selector, name) => eachSet(selector, (set) => this.contribute(set, this.contributionOf(name), -1)),
     });
   }
 
   putEntity(name: string, entity: Entity): void {
     this.withdraw(name);
     this.index.put(name, entity);
-    this.entities.set(name, entity);
-    this.contributeEverywhere(name, entity, 1);
+    const { addresses, prefixes, ports } = entity;
+    const contribution = { addresses: addresses.map(addressMember), prefixes, ports };
+    this.contributions.set(name, contribution);
+    this.contributeEverywhere(name, contribution, 1);
   }
 
   deleteEntity(name: string): void {
@@ -121,7 +128,7 @@ export class MemberSets {
     const { selector } = reference;
     // What the index reports while it registers the selector is for sets that exist already: there are none.
     this.index.register(selector);
-    for (const name of this.index.membersOf(selector)) this.contribute(set, this.entityOf(name), 1);
+    for (const name of this.index.membersOf(selector)) this.contribute(set, this.contributionOf(name), 1);
     addTo(this.bySelector, selector, set);
   }
 
@@ -149,47 +156,49 @@ export class MemberSets {
     this.rangesToWrite.clear();
   }
 
-  private entityOf(name: string): Entity {
-    return this.entities.get(name) ?? NOTHING;
+  private contributionOf(name: string): Contribution {
+    return this.contributions.get(name) ?? NOTHING;
   }
 
   private withdraw(name: string): void {
-    const before = this.entities.get(name);
+    const before = this.contributions.get(name);
     if (before === undefined) return;
     this.contributeEverywhere(name, before, -1);
-    this.entities.delete(name);
+    this.contributions.delete(name);
   }
 
-  private contributeEverywhere(name: string, entity: Entity, sign: 1 | -1): void {
+  private contributeEverywhere(name: string, contribution: Contribution, sign: 1 | -1): void {
     for (const selector of this.index.matchesOf(name)) {
-      for (const set of this.bySelector.get(selector) ?? []) this.contribute(set, entity, sign);
+      for (const set of this.bySelector.get(selector) ?? []) this.contribute(set, contribution, sign);
     }
   }
 
-  private contribute(set: ActiveSet, entity: Entity, sign: 1 | -1): void {
+  private contribute(set: ActiveSet, contribution: Contribution, sign: 1 | -1): void {
     if (set.reference.kind === "named port") {
-      for (const member of namedPortMembers(set.reference, entity)) this.count(set, member, sign);
+      for (const member of namedPortMembers(set.reference, contribution)) this.count(set, member, sign);
       return;
     }
-    for (const address of entity.addresses) this.count(set, addressMember(address), sign);
-    for (const prefix of entity.prefixes) this.countPrefix(set, prefix, sign);
+    for (const address of contribution.addresses) this.count(set, address, sign);
+    for (const prefix of contribution.prefixes) this.countPrefix(set, prefix, sign);
   }
 
   private contributeService(set: ActiveSet, members: readonly ServiceMember[], sign: 1 | -1): void {
     if (set.reference.kind !== "service") return;
     const { withPorts } = set.reference;
     for (const { address, ports } of members) {
-      if (!withPorts) this.count(set, addressMember(address), sign);
-      else for (const port of ports) this.count(set, portMember(address, port), sign);
+      const member = addressMember(address);
+      if (!withPorts) this.count(set, member, sign);
+      else for (const port of ports) this.count(set, portMember(member, port), sign);
     }
   }
 
-  private count(set: ActiveSet, { family, identity, element }: Member, sign: 1 | -1): void {
-    const name = set.names[family];
+  private count(set: ActiveSet, member: Member, sign: 1 | -1): void {
+    const { identity } = member;
+    const name = set.names[member.family];
     const repeats = set.repeats.get(identity) ?? 0;
     if (sign === 1) {
       if (this.table.hasElement(name, identity)) set.repeats.set(identity, repeats + 1);
-      else this.table.putElement(name, identity, element);
+      else this.table.putElement(name, identity, member);
     } else if (repeats > 1) set.repeats.set(identity, repeats - 1);
     else if (repeats === 1) set.repeats.delete(identity);
     else this.table.deleteElement(name, identity);
@@ -235,32 +244,23 @@ function keyOf(reference: AnyReference, family: Family): readonly DataType[] {
   return withPorts ? [address, "inet_proto", "inet_service"] : [address];
 }
 
-function namedPortMembers({ name, protocol }: NamedPortReference, entity: Entity): readonly Member[] {
-  return entity.ports
+function namedPortMembers({ name, protocol }: NamedPortReference, contribution: Contribution): readonly Member[] {
+  return contribution.ports
     .filter((port) => port.name === name && port.protocol === protocol)
-    .flatMap((port) => entity.addresses.map((address) => portMember(address, port)));
+    .flatMap((port) => contribution.addresses.map((address) => portMember(address, port)));
 }
 
-/** An endpoint is a member of many sets. */
-const members = new WeakMap<Address, Member>();
-
 function addressMember(address: Address): Member {
-  const known = members.get(address);
-  if (known !== undefined) return known;
-  const { family } = address;
-  const member = { family, identity: formatAddress(address), element: { key: addressBytes(address) } };
-  members.set(address, member);
-  return member;
+  return { family: address.family, identity: formatAddress(address), key: addressBytes(address) };
 }
 
 function portMember(
-  address: Address,
+  { family, identity, key }: Member,
   { protocol, port }: { readonly protocol: number; readonly port: number },
 ): Member {
-  const { family, identity, element } = addressMember(address);
   return {
     family,
     identity: `${identity} ${protocol} ${port}`,
-    element: { key: concatenate(element.key, protocolValue(protocol), portValue(port)) },
+    key: concatenate(key, protocolValue(protocol), portValue(port)),
   };
 }
