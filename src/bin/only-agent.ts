@@ -15,28 +15,36 @@ import { closeStream, connectUnix, fitsUnixAddress, receiveSome } from "../linux
 import { quoted } from "../quote.ts";
 import { agentDirectory, callSocketPath, runDirectoryOf } from "./agent-socket.ts";
 
-/** How long an agent that still serves calls may take to stop. */
-const STOP_MILLISECONDS = 1_000;
-/** How long an agent that no longer serves calls may take to end. */
-const END_MILLISECONDS = 30_000;
+export interface TakeOverLimits {
+  /** How long an agent that still serves calls may take to stop. */
+  readonly stopMilliseconds: number;
+  /** How long an agent that no longer serves calls may take to end. */
+  readonly endMilliseconds: number;
+}
+
+const LIMITS: TakeOverLimits = { stopMilliseconds: 1_000, endMilliseconds: 30_000 };
 const GREETING_MILLISECONDS = 500;
 
 /** Returns why it cannot be the only agent. Rejects with the reason of the signal if that is aborted while it waits. */
-export async function becomeOnlyAgent(environment: Environment, signal: AbortSignal): Promise<string | undefined> {
+export async function becomeOnlyAgent(
+  environment: Environment,
+  signal: AbortSignal,
+  { stopMilliseconds, endMilliseconds }: TakeOverLimits = LIMITS,
+): Promise<string | undefined> {
   const path = callSocketPath(environment);
   if (!fitsUnixAddress(path)) return `${quoted(path)} is too long for a socket: choose a shorter run directory`;
   const directory = agentDirectory(environment);
   try {
     makeAgentDirectory(environment);
     const lock = `${directory}/lock`;
-    const deadline = performance.now() + END_MILLISECONDS;
+    const deadline = performance.now() + endMilliseconds;
     while (performance.now() < deadline) {
-      if (await isLocked(lock, signal)) return undefined;
+      if (await isLocked(lock, { limitMilliseconds: stopMilliseconds, signal })) return undefined;
       if (isServing(path)) return `another agent serves this host (${quoted(directory)})`;
     }
     return (
       `${holderOf(lock)} holds the lock ${quoted(lock)} but serves no calls, ` +
-      `and has not ended within ${END_MILLISECONDS / 1000} s: kill it`
+      `and has not ended within ${endMilliseconds / 1000} s: kill it`
     );
   } catch (failure) {
     if (signal.aborted) throw failure;
@@ -55,9 +63,9 @@ function makeAgentDirectory(environment: Environment): void {
 }
 
 /** Whether the lock could be taken in time. It is never given back. */
-async function isLocked(path: string, signal: AbortSignal): Promise<boolean> {
+async function isLocked(path: string, wait: Parameters<typeof lockFile>[1]): Promise<boolean> {
   try {
-    await lockFile(path, { limitMilliseconds: STOP_MILLISECONDS, signal });
+    await lockFile(path, wait);
     return true;
   } catch (failure) {
     if (failure instanceof PluginError && failure.kind === "try-again-later") return false;

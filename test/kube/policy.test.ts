@@ -31,6 +31,7 @@ interface AttachedPod extends KubePod {
 let site: KubeSite;
 let agent: Agent;
 let audit: Audit;
+let auditWithRole: Audit;
 let [web, client, other]: AttachedPod[] = [];
 let listeners: readonly Disposable[] = [];
 
@@ -123,6 +124,7 @@ describe("policy with the orchestrator's API as the datastore", () => {
       const netns = site.host.view(web.netns);
       listeners = [PORT, OTHER_PORT].map((port) => serveTcp(netns, "web", port));
       await soon([client, PORT, "open"], [other, PORT, "open"]);
+      auditWithRole = site.server.startAudit();
     },
   );
 
@@ -208,6 +210,7 @@ describe("policy with the orchestrator's API as the datastore", () => {
       );
     const unused = permissionsOf("node-kubernetes").filter(({ verb, resource, group }) => !used(verb, resource, group));
     expect(unused).toEqual([]);
+    expect(auditWithRole.requests(site.user).filter(({ status }) => status === 403)).toEqual([]);
   });
 
   testSite("the admin tool creates, shows, changes, labels and deletes each policy kind", async () => {
