@@ -4,7 +4,7 @@ import type { KernelError } from "../../linux/kernel-error.ts";
 import type { NetlinkRequest } from "../../linux/netlink/request.ts";
 import { attempt, closeNetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
 import { findLink, findLinkByIndex, type Link, listLinks } from "../../linux/rtnetlink/link.ts";
-import { addRoute, deleteRoute, listRoutes, type Route } from "../../linux/rtnetlink/route.ts";
+import { addRoute, deleteRoute, listHostRoutes, type Route } from "../../linux/rtnetlink/route.ts";
 import { routeTowards } from "../../linux/rtnetlink/route-lookup.ts";
 import type { RouteDifference } from "../../routing/compare-routes.ts";
 import type { HostState } from "./local-routes.ts";
@@ -23,7 +23,7 @@ export interface RouteKernel {
 export function openKernelRoutes(): RouteKernel {
   const socket = openNetlinkSocket("route");
   return {
-    state: () => ({ links: listLinks(socket), routes: listRoutes(socket) }),
+    state: () => ({ links: listLinks(socket), routes: listHostRoutes(socket) }),
     linkNamed: (name) => findLink(socket, name),
     linkServing(address) {
       const route = routeTowards(socket, address);

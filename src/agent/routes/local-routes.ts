@@ -9,7 +9,7 @@
  *     └─ no endpoint, of another network         ──▶ nothing is touched: its datastore may be another one
  */
 import { identity } from "../../identity.ts";
-import { type Address, addressBits, formatAddress } from "../../ip/address.ts";
+import { type Address, addressBits } from "../../ip/address.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
 import { isMarkOf, isMarkOfContainer } from "../../ipam/link-mark.ts";
 import type { Link } from "../../linux/rtnetlink/link.ts";
@@ -29,6 +29,7 @@ export interface RoutedEndpoint {
 
 export interface HostState {
   readonly links: readonly Link[];
+  /** At least those to single addresses in the main table. */
   readonly routes: readonly Route[];
 }
 
@@ -60,12 +61,8 @@ export function localRouteDifferences(
   network: string,
 ): readonly RouteDifference[] {
   const owners = new Map(endpoints.map((endpoint) => [endpoint.interfaceName, endpoint]));
-  const claims = Map.groupBy(
-    endpoints.flatMap(({ addresses }) => addresses.map(formatAddress)),
-    (address) => address,
-  );
-  // Two endpoints with one address: which of them is right is not decided here.
-  const isClaimedTwice = (address: Address) => (claims.get(formatAddress(address))?.length ?? 0) > 1;
+  const claimedTwice = addressesClaimedTwice(endpoints);
+  const isClaimedTwice = (address: Address) => claimedTwice.has(keyOf(address));
   const wanted: Route[] = [];
   const ownLinks = new Set<number>();
   for (const link of links.filter(isWorkloadLink)) {
@@ -86,4 +83,15 @@ export function localRouteDifferences(
     ownLinks.has(linkIndex) &&
     !isClaimedTwice(destination.network);
   return compareRoutes(wanted, { routes: routes.filter(isHostRoute), isOwn });
+}
+
+/** Two endpoints with one address: which of them is right is not decided here. */
+function addressesClaimedTwice(endpoints: readonly RoutedEndpoint[]): ReadonlySet<string> {
+  const once = new Set<string>();
+  const addresses = endpoints.flatMap((endpoint) => endpoint.addresses.map(keyOf));
+  return new Set(addresses.filter((key) => once.size === once.add(key).size));
+}
+
+function keyOf({ family, value }: Address): string {
+  return `${family} ${value.toString(16)}`;
 }

@@ -2,7 +2,7 @@
  * Routes, in any table. The same type is used for writing and reading, so that wanted
  * routes can be compared with existing ones.
  */
-import { type Address, addressBytes, addressFromBytes, type Family } from "../../ip/address.ts";
+import { type Address, addressBits, addressBytes, addressFromBytes, type Family } from "../../ip/address.ts";
 import { formatPrefix, type Prefix } from "../../ip/prefix.ts";
 import type { AttributeCursor, MessageCursor } from "../netlink/message-reader.ts";
 import type { MessageWriter } from "../netlink/message-writer.ts";
@@ -132,7 +132,24 @@ function writeAttributes(writer: MessageWriter, route: Route): void {
 
 /** Every route of every table, without the kernel's caches. */
 export function listRoutes(socket: NetlinkSocket, family?: Family): Route[] {
-  const request: NetlinkRequest = {
+  return dump(socket, listRequest(family), (message) =>
+    message.type === RTM.newRoute ? decodeRoute(message) : undefined,
+  );
+}
+
+/** Those to single addresses in the main table. The others, several for each link, are not even decoded. */
+export function listHostRoutes(socket: NetlinkSocket): Route[] {
+  return dump(socket, listRequest(), (message) => {
+    if (message.type !== RTM.newRoute) return undefined;
+    const { view, start } = message;
+    const family = familyOfNumber(view.getUint8(start));
+    const isOfHost = family !== undefined && view.getUint8(start + 1) === addressBits(family);
+    return isOfHost && view.getUint8(start + 4) === MAIN_TABLE ? decodeRoute(message) : undefined;
+  });
+}
+
+function listRequest(family?: Family): NetlinkRequest {
+  return {
     action: "list routes",
     type: RTM.getRoute,
     flags: 0,
@@ -142,7 +159,6 @@ export function listRoutes(socket: NetlinkSocket, family?: Family): Route[] {
       writer.raw(bytes);
     },
   };
-  return dump(socket, request, (message) => (message.type === RTM.newRoute ? decodeRoute(message) : undefined));
 }
 
 /** A change of a route, as the kernel reports it to those who joined its group; `undefined` for other messages. */
