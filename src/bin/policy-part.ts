@@ -10,7 +10,10 @@ import { say } from "./node-log.ts";
 import { onceEach } from "./once-each.ts";
 import type { PolicyNetwork } from "./policy-network.ts";
 
-const POLL_MILLISECONDS = 2_000;
+/** How often an installed network is looked for. */
+const INSTALLED_MILLISECONDS = 2_000;
+/** How often it is looked whether the network in use has changed. */
+const CHANGED_MILLISECONDS = 10_000;
 
 interface Means {
   wait(milliseconds: number, signal: AbortSignal): Promise<void>;
@@ -26,7 +29,7 @@ export function policyPart({ wait }: Means): AgentPart {
       let netfilter: NetfilterAccess | undefined;
       while (!signal.aborted) {
         const network = await reader();
-        if (network === undefined) await wait(POLL_MILLISECONDS, signal);
+        if (network === undefined) await wait(INSTALLED_MILLISECONDS, signal);
         else {
           netfilter ??= await openNetfilter();
           await enforceUntilChanged(network, { signal, wait, reader, netfilter });
@@ -60,7 +63,7 @@ async function enforceUntilChanged(
   const log = (message: string, level: "INFO" | "WARNING" | "ERROR") => say(message, {}, level);
   const enforcing = enforcePolicy(network, { signal: stop, wait, log, netfilter }).finally(() => changed.abort());
   while (!stop.aborted) {
-    await wait(POLL_MILLISECONDS, stop);
+    await wait(CHANGED_MILLISECONDS, stop);
     const now = stop.aborted ? network : await reader();
     // A config that was removed or damaged does not open anything.
     if (now !== undefined && !Bun.deepEquals(now, network)) changed.abort();

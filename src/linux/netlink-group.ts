@@ -3,14 +3,15 @@
  *
  * Either the owner looks now and then at what has arrived (`drain`), or it is woken (`arrivals`).
  */
-import { isKernelError, KernelError } from "./kernel-error.ts";
+import { errnoOf } from "./errno.ts";
+import { KernelError } from "./kernel-error.ts";
 import * as libc from "./libc.ts";
 import { MessageCursor } from "./netlink/message-reader.ts";
 import {
   AF_NETLINK,
   type NetlinkSocket,
   type OnMessage,
-  receive,
+  receiveOrErrno,
   SO_RCVBUFFORCE,
   SOL_NETLINK,
   SOL_SOCKET,
@@ -40,14 +41,11 @@ export function joinGroups(socket: NetlinkSocket, groups: readonly number[], buf
 export function drain(socket: NetlinkSocket, onMessage: OnMessage): "complete" | "lost" {
   let outcome: "complete" | "lost" = "complete";
   for (;;) {
-    try {
-      const messages = receive(socket);
-      while (messages.next()) onMessage(messages);
-    } catch (error) {
-      if (isKernelError(error, "EAGAIN")) return outcome;
-      if (!isKernelError(error, "ENOBUFS")) throw error;
-      outcome = "lost";
-    }
+    const received = receiveOrErrno(socket);
+    if (typeof received !== "number") while (received.next()) onMessage(received);
+    else if (received === errnoOf("EAGAIN")) return outcome;
+    else if (received === errnoOf("ENOBUFS")) outcome = "lost";
+    else throw new KernelError("read the kernel's messages", received);
   }
 }
 

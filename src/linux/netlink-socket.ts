@@ -254,14 +254,20 @@ function sendBytes(socket: NetlinkSocket, bytes: Uint8Array<ArrayBuffer>, action
 let receiveBuffer: Uint8Array<ArrayBuffer> | undefined;
 
 /** The next datagram. Valid until the next call, on any socket. */
-export function receive(socket: NetlinkSocket): MessageCursor {
+function receive(socket: NetlinkSocket): MessageCursor {
+  const received = receiveOrErrno(socket);
+  if (typeof received === "number") throw new KernelError("read the kernel's reply", received);
+  return received;
+}
+
+/** For a caller that expects an error: creating one takes longer than the system call. */
+export function receiveOrErrno(socket: NetlinkSocket): MessageCursor | number {
   receiveBuffer ??= new Uint8Array(RECEIVE_BUFFER);
   for (;;) {
     const length = libc.recv(socket.fd, receiveBuffer, RECEIVE_BUFFER, MSG_TRUNC | MSG_DONTWAIT);
     if (length >= 0 && length <= RECEIVE_BUFFER) return new MessageCursor(receiveBuffer, length);
-    if (length >= 0) throw new KernelError("read the kernel's reply", errnoOf("EMSGSIZE"));
-    const errno = libc.lastErrno();
-    if (errno !== errnoOf("EINTR")) throw new KernelError("read the kernel's reply", errno);
+    const errno = length >= 0 ? errnoOf("EMSGSIZE") : libc.lastErrno();
+    if (errno !== errnoOf("EINTR")) return errno;
   }
 }
 

@@ -9,7 +9,7 @@ import type { TableKeeper } from "./table-keeper.ts";
 /** Changes that come within this time after another are merged into one batch. */
 const PACE_MILLISECONDS = 10;
 /** How often it is checked whether other programs changed the table. */
-const CHECK_MILLISECONDS = 500;
+const CHECK_MILLISECONDS = 1_000;
 
 interface LoopMeans {
   readonly keeper: TableKeeper;
