@@ -61,8 +61,15 @@ const FOLLOW_POLICY: readonly Rule[] = [
   },
 ];
 
+/** Its release on its Node, and on ClusterInformation when all nodes have it. */
+const RECORD_VERSION: readonly Rule[] = [
+  { apiGroups: [CORE], resources: ["nodes"], verbs: ["list"] },
+  { apiGroups: [CORE], resources: ["nodes/status"], verbs: ["patch"] },
+  { apiGroups: [PRODUCT_API.group], resources: ["clusterinformations"], verbs: ["update"] },
+];
+
 function rulesFor(datastore: RoleDatastore): readonly Rule[] {
-  if (datastore === "node-kubernetes") return FOLLOW_POLICY;
+  if (datastore === "node-kubernetes") return [...FOLLOW_POLICY, ...RECORD_VERSION];
   return datastore === "etcd" ? [READ_FACTS] : [READ_FACTS, ...STORE];
 }
 
@@ -102,7 +109,7 @@ const TITLES: Readonly<Record<RoleDatastore, string>> = {
   etcd: "What the plugin may do on the orchestrator's API if its datastore is etcd: read, nothing else.",
   kubernetes: "What the plugin may do on the orchestrator's API if that is its datastore.",
   "node-kubernetes":
-    "What the node agent may do beside, to enforce policies if the orchestrator's API is the datastore: read.",
+    "What the node agent may do beside, if the orchestrator's API is the datastore: read policies, and record its release.",
 };
 
 /** The account, the role, and the binding of both, as `kubectl apply` takes them. */

@@ -2,7 +2,9 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
+import { AGENT_VERSION_ANNOTATION } from "../../src/model/agent-version-annotation.ts";
 import { recordedAnnotation } from "../../src/model/recorded-annotations.ts";
+import { VERSION } from "../../src/version.ts";
 import { type Agent, startAgent } from "../agent/agent.ts";
 import { hostProblem } from "../support/host.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";
@@ -77,6 +79,38 @@ describe("the upkeep by the node agent with the orchestrator's API as the datast
     await stop(agent);
     await site.del(pod);
   });
+});
+
+describe("the release of the node agent", () => {
+  testSite(
+    "is on its Node, and the version of the cluster when all nodes have it, if its role allows that",
+    async () => {
+      const field = `${identity.product}Version`;
+      const clusterVersion = () =>
+        site.server.kubectl(["get", "clusterinformations", "default", `--output=jsonpath={.spec.${field}}`]);
+      await reportMachine(MACHINE);
+      await site.server.kubectl([
+        "patch",
+        "clusterinformations",
+        "default",
+        "--type=merge",
+        `--patch={"spec":{"${field}":"v0.0.1"}}`,
+      ]);
+      await site.server.apply(await Bun.file(ROLES).text());
+      await site.server.apply(JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name: "node-2" } }));
+      const first = await startAgent(site.host);
+      await pollUntil(() => first.log().includes(`node/${NODE} updated`), "the agent to record its release");
+      expect((await nodeOfCluster()).metadata.annotations).toMatchObject({ [AGENT_VERSION_ANNOTATION]: VERSION });
+      expect(await clusterVersion()).toBe("v0.0.1");
+      await stop(first);
+
+      await site.server.kubectl(["delete", "node", "node-2"]);
+      const second = await startAgent(site.host);
+      await pollUntil(async () => (await clusterVersion()) === VERSION, "the agent to raise the version");
+      expect(second.log()).not.toContain("[ERROR]");
+      await stop(second);
+    },
+  );
 });
 
 describe("the node agent under its role", () => {

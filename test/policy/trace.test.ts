@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { resourceKey } from "../../src/model/keys.ts";
 import { nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
+import { launchAgent } from "../agent/agent.ts";
 import { fetchFromHost } from "../support/connectivity.ts";
 import { hostProblem } from "../support/host.ts";
 import { askTcpWithin, serveTcp } from "../support/namespace-sockets.ts";
@@ -177,5 +178,13 @@ describe("a node with a policy", () => {
     expect(after[2]?.packets).toBeLessThan(denied);
     expect(await metric("allow")).toBe(allowed);
     expect(await metric("deny")).toBeGreaterThanOrEqual(metrics[1] ?? 0);
+
+    await policySite.agent.signal("TERM");
+    await policySite.agent.ended;
+    const next = launchAgent(host);
+    await policySite.untilApplied();
+    expect((await counters())[0]?.packets).toBe(allowed);
+    await next.signal("TERM");
+    expect(await next.ended).toBe(0);
   });
 });

@@ -30,7 +30,7 @@ export const nodeRegister: Command = {
     "The name is the one that the plugins use: that of the installed network config or its node name file, otherwise the",
     "host name in lower case. The addresses are those of the links with a default route, or all if there is none.",
     "Labels and other fields of an existing Node are kept.",
-    "On the orchestrator's API the agent (--for-agent) does not write: it checks that the Node is this machine's.",
+    "On the orchestrator's API the agent (--for-agent) checks that the Node is this machine's, and adds only its release.",
     "The identity of this machine is recorded: plugins refuse to work under a node name that another machine has registered.",
     "For the agent, the node name file and the release of the agent are written too, and the version of the cluster is raised if",
     "all nodes have it.",
@@ -60,7 +60,7 @@ export const nodeRegister: Command = {
         all: [{ kind: NODE, name: { name } }],
         act: () => (isOfCluster ? confirm(store, host) : register(store, host, context).catch(explainForbidden)),
       });
-      if (code === EXIT_OK && isForAgent && !isOfCluster) await raiseVersion(store, context);
+      if (code === EXIT_OK && isForAgent) await raiseVersion(store, context).catch(ignoreForbidden);
       return code;
     });
   },
@@ -79,8 +79,8 @@ async function raiseVersion(store: Datastore, { version, stdout }: Context): Pro
   if (raised !== undefined) stdout(`The agents of all nodes have ${raised}: it is the version of the cluster now\n`);
 }
 
-/** A node of the cluster belongs to its kubelet, and the role of the agent does not allow to change it: reads only. */
-async function confirm(store: Datastore, { name, machine }: ThisHost): Promise<ActionResult> {
+/** A node of the cluster belongs to its kubelet: the agent only adds its release, if its role allows it. */
+async function confirm(store: Datastore, { name, machine, agentVersion }: ThisHost): Promise<ActionResult> {
   const { answers } = await store.read([wantedNode(name)]);
   const entry = answers[0]?.[0];
   if (entry === undefined) throw notInCluster(name);
@@ -88,7 +88,22 @@ async function confirm(store: Datastore, { name, machine }: ThisHost): Promise<A
   const registered = node.machine;
   if (registered !== undefined && registered !== machine) throw taken(name, registered, machine);
   if (registered === undefined && !isOfKubelet(node, machine)) throw unknownMachine(name);
-  return { action: "unchanged", revision: entry.revision };
+  const unchanged: ActionResult = { action: "unchanged", revision: entry.revision };
+  const before = NODE.codec.read(entry.value, entry.key);
+  const { annotations } = before.metadata;
+  if (agentVersion === undefined || annotations?.[AGENT_VERSION_ANNOTATION] === agentVersion) return unchanged;
+  const metadata = { ...before.metadata, annotations: { ...annotations, [AGENT_VERSION_ANNOTATION]: agentVersion } };
+  const value = NODE.codec.write({ ...before, metadata }, entry.value);
+  const written = await store
+    .commit([{ kind: "update", key: entry.key, value, revision: entry.revision }])
+    .catch(ignoreForbidden);
+  // If its kubelet changed it meanwhile: in the next round.
+  return written?.ok ? { action: "updated", revision: written.revision } : unchanged;
+}
+
+/** With the role of the plugin alone the agent works too; then nobody knows its release. */
+function ignoreForbidden(failure: unknown): undefined {
+  if (!isForbidden(failure)) throw failure;
 }
 
 /** Where kubeadm puts it. */

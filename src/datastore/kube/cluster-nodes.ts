@@ -1,7 +1,8 @@
 /**
  * A Node is the node of the cluster: its labels and its existence belong to the
  * cluster. What this product adds is in annotations: those of the record, and
- * its spec as JSON in one of its own. The machine that its kubelet reported is
+ * its spec as JSON in one of its own. They are written with its status, which a role
+ * can allow without the rest of the node. The machine that its kubelet reported is
  * part of the record too, but cannot be written.
  */
 import { PluginError } from "../../errors.ts";
@@ -77,7 +78,11 @@ function annotate(key: string, value: string, existing: ApiObject): Writing {
   if (!Bun.deepEquals(labels, existing.metadata.labels ?? {})) {
     throw notOurs(key, "change the labels of", 'use "kubectl label node"');
   }
-  const wanted: Texts = { ...(isObject(annotations) ? textsIn(annotations) : {}), [SPEC]: JSON.stringify(spec) };
+  const hasSpec = !Bun.deepEquals(spec, {}) || existing.metadata.annotations?.[SPEC] !== undefined;
+  const wanted: Texts = {
+    ...(isObject(annotations) ? textsIn(annotations) : {}),
+    ...(hasSpec ? { [SPEC]: JSON.stringify(spec) } : {}),
+  };
   const removed = Object.keys(existing.metadata.annotations ?? {}).filter((name) => wanted[name] === undefined);
   const patch = {
     metadata: {
@@ -89,7 +94,7 @@ function annotate(key: string, value: string, existing: ApiObject): Writing {
   return {
     request: {
       method: "PATCH",
-      path: pathOf(key) ?? PATH,
+      path: `${pathOf(key) ?? PATH}/status`,
       contentType: "application/merge-patch+json",
       body: JSON.stringify(patch),
     },
