@@ -5,17 +5,31 @@ import { hasEtcd } from "../support/etcd.ts";
 import { hostProblem } from "../support/host.ts";
 import { askUdp, askUdpWithin, hearUdp, serveUdp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
+import { pollUntil } from "../support/poll.ts";
+import { proofSize } from "../support/proof-size.ts";
 import { type EnforcedPod, type EnforcedSite, openEnforcedSite } from "./enforced-site.ts";
+import { ruleOfRound, setOfRound } from "./no-gap-rules.ts";
+import { OPEN as FLOODED, startFlood } from "./packet-flood.ts";
 
-const [OPEN, CLOSED] = [5301, 5302];
-const DURATION = 5_000;
+/** A server replies at the first one. */
+const [OPEN, CLOSED] = [5321, 5322];
+const DURATION = proofSize({ everyDay: 5_000, soak: 30_000 });
 const ASKERS = 6;
 /** Longer than an overloaded machine may keep this process waiting. */
 const PATIENCE = 10_000;
 
+type Rule = ReturnType<typeof ruleOfRound>;
+
+const asNetwork = (address: string) => `${address}/${address.includes(":") ? 128 : 32}`;
+
 for (const kind of ["embedded", "etcd"] as const) {
   describe(`no gap, on ${kind}`, () => {
-    const needs = [hostProblem(), program("nft"), kind === "etcd" && !hasEtcd ? "needs etcd" : undefined];
+    const needs = [
+      hostProblem(),
+      program("nft"),
+      program("taskset"),
+      kind === "etcd" && !hasEtcd ? "needs etcd" : undefined,
+    ];
     const test = testNeeding(...needs);
     let policies: EnforcedSite;
     let agent: Agent;
@@ -23,64 +37,79 @@ for (const kind of ["embedded", "etcd"] as const) {
     beforeAll(async () => {
       if (needs.some((need) => need !== undefined)) return;
       policies = await openEnforcedSite(kind, { policy_setup_timeout_seconds: 30 });
-      await allow([OPEN]);
+      await policies.put("shop", "ports", { ingress: [others] });
       agent = await policies.startAgent();
       client = await policies.attach(await policies.makePod("shop", "client"));
       server = await policies.attach(await policies.makePod("shop", "server"));
     });
     afterAll(() => policies?.[Symbol.asyncDispose]());
 
-    const allow = (ports: readonly number[]) =>
-      policies.put("shop", "ports", {
-        ingress: [{ action: "Allow", protocol: "UDP", destination: { ports: [...ports] } }],
-      });
+    /** Allows all pods but the client, which depends on the rules that change. */
+    const others: Rule = { action: "Allow", protocol: "UDP", destination: { ports: [OPEN] } };
 
-    test("5 s of rewrites, restarts and kills lose no allowed packet and pass no denied one", async () => {
-      const [target4 = "", target6 = ""] = server?.addresses ?? [];
-      using _open = await serveUdp(server?.path ?? "", "open", OPEN);
-      using denied = await hearUdp(server?.path ?? "", CLOSED);
-      const end = performance.now() + DURATION;
-      const until = async (work: (round: number) => Promise<void>) => {
-        let round = 0;
-        for (; performance.now() < end; round++) await work(round);
-        return round;
-      };
-      let lost = 0;
-      // Each question comes from another port, so that each is a new flow.
-      const asking = Array.from({ length: ASKERS }, (_, index) =>
-        until(async () => {
-          const reply = await askUdpWithin(PATIENCE, client?.path ?? "", index % 2 === 0 ? target4 : target6, OPEN);
-          if (!reply.startsWith("open ")) lost++;
-        }),
-      );
-      const probing = until(async () => {
-        await Promise.race([askUdp(client?.path ?? "", target4, CLOSED), Bun.sleep(20)]);
-      });
-      const rewriting = until(async (round) => {
-        await allow(round % 2 === 0 ? [OPEN, 9_000 + (round % 100)] : [OPEN]);
-        await Bun.sleep(10);
-      });
-      let restarts = 0;
-      const restarting = until(async (round) => {
-        await Bun.sleep(150);
-        await agent.signal(round % 2 === 0 ? "KILL" : "TERM");
-        await agent.ended;
-        agent = await policies.startAgent();
-        restarts++;
-      });
-      const joining = until(async (round) => {
-        const pod = await policies.makePod("shop", `joins-${round}`);
-        const { path } = await policies.attach(pod);
-        if (!(await askUdpWithin(PATIENCE, path, target4, OPEN)).startsWith("open ")) lost++;
-        await policies.site.quietly("DEL", pod);
-      });
-      const [asked] = await Promise.all([Promise.all(asking), probing, rewriting, restarting]);
-      const joined = await joining;
+    test(
+      "5 s of rewrites in every form, restarts and kills lose no allowed packet and pass no denied one",
+      async () => {
+        const [target4 = "", target6 = ""] = server?.addresses ?? [];
+        using _open = await serveUdp(server?.path ?? "", "open", OPEN);
+        using denied = await hearUdp(server?.path ?? "", CLOSED);
+        const allowed = { addresses: client?.addresses ?? [], ports: [OPEN, FLOODED] };
+        const notClient = { ...others, source: { notNets: allowed.addresses.map(asNetwork) } };
+        const rewrite = async (round: number) => {
+          await policies.site.store.put([setOfRound(round, allowed)]);
+          await policies.put("shop", "ports", { ingress: [ruleOfRound(round, allowed), notClient] });
+        };
+        await rewrite(0);
+        const port = String(FLOODED);
+        await pollUntil(async () => (await policies.table()).includes(port), "the agent to allow the client");
+        const [from, to] = [client?.path ?? "", server?.path ?? ""];
+        const flooded = await startFlood({ from, to, address: target4, milliseconds: DURATION });
+        const end = performance.now() + DURATION;
+        const until = async (work: (round: number) => Promise<void>) => {
+          let round = 0;
+          for (; performance.now() < end; round++) await work(round);
+          return round;
+        };
+        let lost = 0;
+        // Each question comes from another port, so that each is a new flow.
+        const asking = Array.from({ length: ASKERS }, (_, index) =>
+          until(async () => {
+            const reply = await askUdpWithin(PATIENCE, client?.path ?? "", index % 2 === 0 ? target4 : target6, OPEN);
+            if (!reply.startsWith("open ")) lost++;
+          }),
+        );
+        const probing = until(async () => {
+          await Promise.race([askUdp(client?.path ?? "", target4, CLOSED), Bun.sleep(20)]);
+        });
+        const rewriting = until(async (round) => {
+          await rewrite(round);
+          await Bun.sleep(10);
+        });
+        let restarts = 0;
+        const restarting = until(async (round) => {
+          await Bun.sleep(150);
+          await agent.signal(round % 2 === 0 ? "KILL" : "TERM");
+          await agent.ended;
+          agent = await policies.startAgent();
+          restarts++;
+        });
+        const joining = until(async (round) => {
+          const pod = await policies.makePod("shop", `joins-${round}`);
+          const { path } = await policies.attach(pod);
+          if (!(await askUdpWithin(PATIENCE, path, target4, OPEN)).startsWith("open ")) lost++;
+          await policies.site.quietly("DEL", pod);
+        });
+        const [asked] = await Promise.all([Promise.all(asking), probing, rewriting, restarting]);
+        const joined = await joining;
+        const flood = await flooded();
 
-      expect({ lost, leaked: denied.senders.length }).toEqual({ lost: 0, leaked: 0 });
-      expect(asked.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(100);
-      expect(Math.min(restarts, joined)).toBeGreaterThan(0);
-    }, 60_000);
+        expect({ lost, leaked: denied.senders.length }).toEqual({ lost: 0, leaked: 0 });
+        expect(flood).toEqual({ lost: 0, leaked: 0, sent: expect.any(Number) });
+        expect(asked.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(100);
+        expect(Math.min(restarts, joined)).toBeGreaterThan(0);
+      },
+      DURATION + 60_000,
+    );
 
     test("a pod that sends from the moment its interface exists reaches nothing that is forbidden", async () => {
       await policies.put("locked", "out", { types: ["Egress"], egress: [] });

@@ -1,12 +1,13 @@
 /**
- * Two pods, as network namespaces, behind a host: one floods an open and a closed port of the other while a test changes
- * the rules of the host. Packets are counted where they arrive, before any socket.
+ * A flood of packets from one network namespace to an open and a closed port of another, while the rules between them
+ * change. Packets are counted where they arrive, before any socket.
  */
 import { identity } from "../../src/identity.ts";
 import { writeSysctl } from "../../src/linux/sysctl.ts";
 import { insideNetns } from "../support/namespace-sockets.ts";
 import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
 
+/** The flooded ports. */
 export const OPEN = 5301;
 const CLOSED = 5302;
 export const CLIENT = "10.91.1.2";
@@ -19,18 +20,50 @@ export const floodProblem =
     ? undefined
     : "needs root, ip, nsenter, nft and taskset";
 
-export interface Flooded {
-  readonly lost: number;
-  readonly leaked: number;
-  /** Packets to the open port. */
-  readonly sent: number;
-  readonly changes: number;
+export interface Flood {
+  /** Paths of the namespaces. */
+  readonly from: string;
+  readonly to: string;
+  readonly address: string;
+  readonly milliseconds: number;
 }
 
+export interface Flooded {
+  /** Of those to the open port. */
+  readonly lost: number;
+  readonly leaked: number;
+  /** To the open port. */
+  readonly sent: number;
+}
+
+/** Resolves when the flood has begun, to what becomes of it. */
+export async function startFlood({ from, to, address, milliseconds }: Flood): Promise<() => Promise<Flooded>> {
+  runIn({ name: "", path: to }, ["nft", "-f", "-"], COUNTERS);
+  const program = [process.execPath, `${import.meta.dir}/flood-sender.process.ts`];
+  const numbers = [milliseconds, OPEN, CLOSED].map(String);
+  const sender = Bun.spawn(
+    ["taskset", "-c", lastProcessor(), "nsenter", `--net=${from}`, ...program, address, ...numbers],
+    { stdout: "pipe", stderr: "inherit" },
+  );
+  const output = sender.stdout.getReader();
+  await output.read();
+  return async () => {
+    const [sent = 0] = new TextDecoder()
+      .decode((await output.read()).value)
+      .split(" ")
+      .map(Number);
+    await sender.exited;
+    const counters = runIn({ name: "", path: to }, ["nft", "list", "counters"]).matchAll(/packets (\d+)/g);
+    const [arrived = 0, leaked = 0] = Array.from(counters, ([, count]) => Number(count));
+    return { lost: sent - arrived, leaked, sent };
+  };
+}
+
+/** Two pods, as network namespaces, behind a host. */
 export interface FloodSite extends Disposable {
   readonly host: TestNetns;
   /** Calls `change` again and again beside the flood. */
-  flood(milliseconds: number, change: () => void): Promise<Flooded>;
+  flood(milliseconds: number, change: () => void): Promise<Flooded & { readonly changes: number }>;
 }
 
 /** `area`: a short word that no other test file uses. `interfaces`: the host's, to the client and to the server. */
@@ -42,35 +75,18 @@ export function openFloodSite(area: string, interfaces: readonly string[] = INTE
   connect(host, server, interfaces[1] ?? "", SERVER);
   insideNetns(host.path, () => writeSysctl("net/ipv4/ip_forward", "1"));
   // Packets meet a change only if they are sent on another processor than the one that makes it.
-  const [first = "0", last = "0"] = processors();
-  pin(first);
+  pin("0");
   return {
     host,
     async flood(milliseconds, change) {
-      runIn(server, ["nft", "-f", "-"], COUNTERS);
-      const program = [process.execPath, `${import.meta.dir}/flood-sender.process.ts`];
-      const sender = Bun.spawn(
-        [
-          ...["taskset", "-c", last, "nsenter", `--net=${client.path}`, ...program],
-          ...[SERVER, String(milliseconds), String(OPEN), String(CLOSED)],
-        ],
-        { stdout: "pipe", stderr: "inherit" },
-      );
-      const output = sender.stdout.getReader();
-      await output.read();
+      const result = await startFlood({ from: client.path, to: server.path, address: SERVER, milliseconds });
+      const end = performance.now() + milliseconds;
       let changes = 0;
-      for (const end = performance.now() + milliseconds; performance.now() < end; changes++) change();
-      const [sent = 0] = new TextDecoder()
-        .decode((await output.read()).value)
-        .split(" ")
-        .map(Number);
-      await sender.exited;
-      const counters = runIn(server, ["nft", "list", "counters"]).matchAll(/packets (\d+)/g);
-      const [arrived = 0, leaked = 0] = Array.from(counters, ([, count]) => Number(count));
-      return { lost: sent - arrived, leaked, sent, changes };
+      for (; performance.now() < end; changes++) change();
+      return { ...(await result()), changes };
     },
     [Symbol.dispose]() {
-      pin(`${first}-${last}`);
+      pin(`0-${lastProcessor()}`);
       namespaces.sweep();
     },
   };
@@ -99,9 +115,8 @@ function connect(host: TestNetns, pod: TestNetns, name: string, address: string)
   runIn(pod, ["ip", "route", "add", "default", "via", gateway]);
 }
 
-/** The first and the last one of this machine. */
-function processors(): readonly string[] {
-  return ["0", String(navigator.hardwareConcurrency - 1)];
+function lastProcessor(): string {
+  return String(navigator.hardwareConcurrency - 1);
 }
 
 /** The main thread of this process. */

@@ -140,7 +140,7 @@ describe.skipIf(floodProblem !== undefined)(
     const expectNoGap = async (change: () => void) => {
       const { lost, leaked, sent, changes } = await site.flood(DURATION, change);
       expect({ lost, leaked }).toEqual({ lost: 0, leaked: 0 });
-      expect(Math.min(sent, changes)).toBeGreaterThan(20);
+      expect(Math.min(sent, changes)).toBeGreaterThan(3);
     };
 
     for (const [title, of] of CHANGES) {
