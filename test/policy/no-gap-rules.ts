@@ -1,5 +1,7 @@
 /** Rules that all allow the same packets of one pod to two ports, in every form that a list of peers or ports can have. */
 
+import { type Family, parseAddress } from "../../src/ip/address.ts";
+import { formatPrefix, prefixAround } from "../../src/ip/prefix.ts";
 import { globalNetworkSet } from "../../src/model/global-network-set.ts";
 import { GLOBAL_NETWORK_SET } from "../../src/model/kinds.ts";
 import type { NetworkPolicySpec } from "../../src/model/network-policy.ts";
@@ -41,18 +43,25 @@ export function ruleOfRound(round: number, { addresses, ports }: AllowedPod): Ru
 
 /** A network set that always contains the pod: as single addresses, in small networks, in larger ones. */
 export function setOfRound(round: number, { addresses }: AllowedPod) {
-  const nets = [addresses, pairsOf(addresses), [...largeNetworks(addresses), ...networks(round, LONG)]][round % 3];
+  const nets = [
+    addresses,
+    pairsOf(addresses),
+    [...networksAround(addresses, { 4: 24, 6: 120 }), ...networks(round, LONG)],
+  ][round % 3];
   const metadata = { name: "clients", labels: { role: "client" } };
   const value = globalNetworkSet.write(globalNetworkSet.make(metadata, { nets: [...(nets ?? [])] }));
   return { kind: "put" as const, key: GLOBAL_NETWORK_SET.key({ name: "clients" }), value };
 }
 
 function pairsOf(addresses: readonly string[]): readonly string[] {
-  return addresses.map((address) => `${address}/${address.includes(":") ? 127 : 31}`);
+  return networksAround(addresses, { 4: 31, 6: 127 });
 }
 
-function largeNetworks(addresses: readonly string[]): readonly string[] {
-  return addresses.map((address) => `${address}/${address.includes(":") ? 120 : 24}`);
+function networksAround(addresses: readonly string[], lengths: Readonly<Record<Family, number>>): readonly string[] {
+  return addresses.flatMap((text) => {
+    const address = parseAddress(text);
+    return address === undefined ? [] : [formatPrefix(prefixAround(address, lengths[address.family]))];
+  });
 }
 
 function networks(round: number, count: number): readonly string[] {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { groupChainName, membersTwin, policyChainName, rangeSetName, setName } from "./names.ts";
+import { groupChainName, policyChainName, prefixesTwin, rangeSetName, setName } from "./names.ts";
 
 const LONGEST_NAME = 127;
 
@@ -43,11 +43,11 @@ describe("names in the policy table", () => {
     expect(names[0]).toMatch(/^r_[a-z2-7]{20}$/);
   });
 
-  test("tell which set has the single addresses of a selector", () => {
+  test("tell which set has the networks of a selector", () => {
     const selected = { kind: "selected", selector: "has(app)" } as const;
 
-    expect(membersTwin(setName(selected, 6, "prefixes"))).toBe(setName(selected, 6));
-    expect(membersTwin(setName(selected, 6))).toBeUndefined();
+    expect(prefixesTwin(setName(selected, 6))).toBe(setName(selected, 6, "prefixes"));
+    expect(prefixesTwin(setName(selected, 6, "prefixes"))).toBe("");
   });
 
   test("are short however long the name of the policy is", () => {

@@ -56,9 +56,9 @@ export function setName(reference: AnyReference, family: Family, content: SetCon
   return `${letter}_${namesOf(reference).digest}_${family}`;
 }
 
-/** The set with the single addresses of what the given set has the networks of; `undefined` for sets of another kind. */
-export function membersTwin(name: string): string | undefined {
-  return name.startsWith("n_") ? `${LETTER.selected}${name.slice(1)}` : undefined;
+/** The set with the networks of what the given set has the single addresses of. Sets of other kinds have none. */
+export function prefixesTwin(name: string): string {
+  return name.startsWith("s_") ? `n${name.slice(1)}` : "";
 }
 
 /** The set of a long list of ports or networks. */

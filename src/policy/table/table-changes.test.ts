@@ -48,10 +48,18 @@ function tableOf(cluster: PolicyResources): DesiredTable {
   return compiler.table;
 }
 
+/** Host endpoints change apart from the rest: until the last batch their interfaces can have the former chains. */
+function withHostsApart(history: readonly PolicyResources[]): readonly PolicyResources[] {
+  return history.flatMap((cluster, index) => {
+    const before = history[index - 1];
+    return before === undefined ? [cluster] : [{ ...cluster, hostEndpoints: before.hostEndpoints }, cluster];
+  });
+}
+
 test("after each batch, every packet has the verdict of before the change or of after it", () => {
   const questions = fc.array(fc.tuple(packets, passages), { minLength: 30, maxLength: 30 });
   fc.assert(
-    fc.property(histories, questions, (history, asked) => {
+    fc.property(histories.map(withHostsApart), questions, (history, asked) => {
       const verdictsOf = (table: DesiredTable) =>
         asked.map(([packet, passage]) => interpretPassage(table, passage, packetBytes(packet)).verdict);
       const expected = [NO_RESOURCES, ...history].map((cluster) => verdictsOf(tableOf(cluster)));

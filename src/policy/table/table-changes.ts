@@ -3,7 +3,7 @@
  *
  *   1. new chains -> new sets with their elements -> the rules of the new chains
  *   2. new base chains -> the rules of changed chains -> elements of other sets -> old sets -> old chains
- *   3. removal of single addresses that are part of a network in the new twin of their set, and of interfaces from a
+ *   3. removal of single addresses that are part of a network in the twin of their set, and of interfaces from a
  *      verdict map whose chain has changed, with all old sets and chains
  *
  * No packet reaches what the first batch creates. Only the second makes rules and verdict maps refer to it: while a batch
@@ -15,7 +15,7 @@ import { containsKey } from "../../linux/nftables/intervals.ts";
 import type { NftChange, TableReference } from "../../linux/nftables/ruleset.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import type { DesiredTable, TableDelta } from "./desired-table.ts";
-import { membersTwin } from "./names.ts";
+import { prefixesTwin } from "./names.ts";
 
 export type Batch = readonly NftChange[];
 
@@ -54,10 +54,9 @@ function splitRemovals(table: DesiredTable, delta: TableDelta): Removals {
 
 function laterRemovals(table: DesiredTable, delta: TableDelta): (set: string, element: NftElement) => boolean {
   const covering = new Map(
-    namesOf(delta.sets, "created").flatMap((name) => {
-      const set = membersTwin(name);
-      if (set === undefined || !delta.elements.has(set)) return [];
-      return [[set, containsKey(table.sets.get(name)?.elements.values() ?? [])] as const];
+    [...delta.elements.keys()].flatMap((name) => {
+      const twin = table.sets.get(prefixesTwin(name));
+      return twin === undefined ? [] : [[name, containsKey(twin.elements.values())] as const];
     }),
   );
   const changedMaps = new Map(
