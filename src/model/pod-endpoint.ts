@@ -33,7 +33,7 @@ export function podEndpointOf({ metadata, spec }: PodObject): PodEndpoint {
   return {
     metadata: {
       labels: {
-        ...endpointLabels(textsIn(metadata, "labels"), { namespace, orchestrator: "k8s" }),
+        ...endpointLabels(withoutAccount(textsIn(metadata, "labels")), { namespace, orchestrator: "k8s" }),
         ...accountLabel(account),
       },
       ...(generateName === undefined ? {} : { generateName }),
@@ -46,9 +46,15 @@ export function podEndpointOf({ metadata, spec }: PodObject): PodEndpoint {
   };
 }
 
+const ACCOUNT_LABEL = `${identity.labelPrefix}serviceaccount`;
+
 function accountLabel(account: string | undefined): Texts {
-  if (account === undefined || account.length >= LONGEST_LABEL) return {};
-  return { [`${identity.labelPrefix}serviceaccount`]: account };
+  return account === undefined || account.length >= LONGEST_LABEL ? {} : { [ACCOUNT_LABEL]: account };
+}
+
+/** The author of a pod does not choose this label. */
+function withoutAccount({ [ACCOUNT_LABEL]: _, ...labels }: Texts): Texts {
+  return labels;
 }
 
 /** The text in a field; `undefined` if it is absent or empty. */

@@ -2,10 +2,7 @@
 import { parsePrefixOrAddress } from "../ip/prefix.ts";
 import type { EntityRule, PolicyRule } from "./policy-rule.ts";
 import type { Problem } from "./problem.ts";
-import { protocolNumber } from "./protocols.ts";
-
-const WITH_PORTS: ReadonlySet<number> = new Set([6, 17, 132]);
-const ICMP: ReadonlySet<number> = new Set([1, 58]);
+import { ICMP_PROTOCOLS, PROTOCOLS_WITH_PORTS, protocolNumber } from "./protocols.ts";
 
 /** The CRDs have rules with the same messages. */
 export const RULE_MESSAGES = {
@@ -61,7 +58,7 @@ function checkIcmp(rule: PolicyRule, path: string): readonly Problem[] {
     const at = { path: `${path}.${field}`, value };
     return [
       ...(value.type === undefined ? [{ ...at, message: RULE_MESSAGES.icmpType }] : []),
-      ...(isProtocolOf(rule, ICMP) ? [] : [{ ...at, message: RULE_MESSAGES.icmpProtocol }]),
+      ...(isProtocolOf(rule, ICMP_PROTOCOLS) ? [] : [{ ...at, message: RULE_MESSAGES.icmpProtocol }]),
     ];
   });
 }
@@ -76,7 +73,7 @@ function checkEntity(rule: PolicyRule, entity: EntityRule, list: RuleList): read
 }
 
 function checkPorts(rule: PolicyRule, entity: EntityRule, { path }: RuleList): readonly Problem[] {
-  if (isProtocolOf(rule, WITH_PORTS)) return [];
+  if (isProtocolOf(rule, PROTOCOLS_WITH_PORTS)) return [];
   return (["ports", "notPorts"] as const).flatMap((field): Problem[] => {
     const ports = entity[field];
     if (ports === undefined || ports.length === 0) return [];

@@ -144,7 +144,10 @@ describe("endpointOf() with annotations", () => {
 
   test("has no label for a service account whose name does not fit into one, and lets no label of the pod replace its own", () => {
     const { labels } = podEndpointOf({
-      metadata: { namespace: "ns", labels: { [`${identity.labelPrefix}namespace`]: "other" } },
+      metadata: {
+        namespace: "ns",
+        labels: { [`${identity.labelPrefix}namespace`]: "other", [`${identity.labelPrefix}serviceaccount`]: "admin" },
+      },
       spec: { serviceAccountName: "a".repeat(63) },
     }).metadata;
 

@@ -2,7 +2,7 @@
 import type { Prefix } from "../ip/prefix.ts";
 import { parsePrefixOrAddress } from "../ip/prefix.ts";
 import { type EntityRule, type PolicyRule, unknownCriterion } from "../model/policy-rule.ts";
-import { protocolNumber } from "../model/protocols.ts";
+import { ICMP_PROTOCOLS, PROTOCOLS_WITH_PORTS, protocolNumber } from "../model/protocols.ts";
 import type {
   Direction,
   EffectivePeer,
@@ -35,8 +35,8 @@ export function effectiveRule(rule: PolicyRule, direction: Direction, owner: Rul
   if (unknown !== undefined) throw new UnsupportedRule(`unknown field "${unknown}"`);
   const protocol = optionalNumber(rule.protocol);
   const notProtocol = optionalNumber(rule.notProtocol);
-  const icmp = icmpMatch(rule.icmp);
-  const notIcmp = icmpMatch(rule.notICMP);
+  const icmp = icmpMatch(rule.icmp, protocol);
+  const notIcmp = icmpMatch(rule.notICMP, protocol);
   const ownSide = direction === "ingress" ? "destination" : "source";
   const peer = (side: "source" | "destination") =>
     effectivePeer(rule[side] ?? {}, { side, protocol, owner, isOwnSide: side === ownSide });
@@ -96,6 +96,7 @@ function portMatch(
 ): PortMatch | undefined {
   if (ports === undefined || ports.length === 0) return undefined;
   if (protocol === undefined) throw new UnsupportedRule("ports without a protocol");
+  if (!PROTOCOLS_WITH_PORTS.has(protocol)) throw new UnsupportedRule(`ports of protocol ${protocol}`);
   const ranges: { first: number; last: number }[] = [];
   const named: NamedPortReference[] = [];
   for (const port of ports) {
@@ -123,8 +124,11 @@ function optionalNumber(protocol: number | string | undefined): number | undefin
   return number;
 }
 
-function icmpMatch(match: PolicyRule["icmp"]): IcmpMatch | undefined {
+/** Other packets have something else at the place of the type. */
+function icmpMatch(match: PolicyRule["icmp"], protocol: number | undefined): IcmpMatch | undefined {
   if (match === undefined) return undefined;
+  if (protocol === undefined || !ICMP_PROTOCOLS.has(protocol))
+    throw new UnsupportedRule("ICMP types without the protocol ICMP or ICMPv6");
   if (match.type === undefined) throw new UnsupportedRule("an ICMP code without a type");
   return { type: match.type, ...(match.code === undefined ? {} : { code: match.code }) };
 }

@@ -7,8 +7,9 @@ import { identity } from "../identity.ts";
 import { parseAddress } from "../ip/address.ts";
 import { encodeBatch } from "../linux/nftables/batch-writer.ts";
 import { globalNetworkSet } from "../model/global-network-set.ts";
-import { GLOBAL_NETWORK_POLICY, NETWORK_POLICY } from "../model/kinds.ts";
+import { GLOBAL_NETWORK_POLICY, NETWORK_POLICY, TIER } from "../model/kinds.ts";
 import { networkPolicy } from "../model/network-policy.ts";
+import { networkSet } from "../model/network-set.ts";
 import { profile } from "../model/profile.ts";
 import { tier } from "../model/tier.ts";
 import { type WorkloadEndpoint, workloadEndpoint } from "../model/workload-endpoint.ts";
@@ -193,6 +194,34 @@ describe("what cannot be carried out fails closed", () => {
     expect([interpreted(compiler), interpreted(compiler, other)]).toEqual(["deny", "deny"]);
   });
 
+  test("an unreadable policy denies also what a policy of an earlier tier allows", () => {
+    const early = tier.make({ name: "early" }, { order: 1, defaultAction: "Deny" });
+    const allow = globalPolicy("early.x", { tier: "early", ingress: [{ action: "Allow" }] });
+    const compiler = compiled({ ...BASE, tiers: [early], globalNetworkPolicies: [allow] });
+    expect(interpreted(compiler)).toBe("allow");
+    compiler.update({ ...none, globalNetworkPolicies: [unreadable(GLOBAL_NETWORK_POLICY.key({ name: "broken" }))] });
+
+    expect(interpreted(compiler)).toBe("deny");
+  });
+
+  test("the policies of a tier that could never be read deny, whatever others allow", () => {
+    const allow = { ingress: [{ action: "Allow" }] };
+    const policies = [globalPolicy("early.x", { tier: "early", ...allow }), globalPolicy("x", allow)];
+    const key = TIER.key({ name: "early" });
+    const compiler = new PolicyCompiler({ node: NODE });
+    const first = changesBetween(NO_RESOURCES, { ...BASE, globalNetworkPolicies: policies });
+    compiler.update({ ...first, tiers: [unreadable(key)] });
+
+    expect(interpreted(compiler)).toBe("deny");
+    expect(compiler.problems.map(({ title }) => title)).toEqual(["early"]);
+
+    const readable = tier.make({ name: "early" }, { order: 1, defaultAction: "Deny" });
+    compiler.update({ ...none, tiers: [{ kind: "put", key, value: readable, previous: undefined }] });
+    expect(interpreted(compiler)).toBe("allow");
+    compiler.update({ ...none, tiers: [unreadable(key)] });
+    expect(interpreted(compiler)).toBe("allow");
+  });
+
   test("a policy with a rule that is not supported denies what it selects, in both directions", () => {
     const allow = { action: "Allow" };
     const broken = namespaced("broken", { selector: "has(app)", egress: [allow, { ...allow, http: {} }] });
@@ -206,6 +235,9 @@ describe("what cannot be carried out fails closed", () => {
   test.each([
     ["an ICMP code without a type", { protocol: "ICMP", icmp: { code: 1 } }],
     ["ports without a protocol", { destination: { ports: [80] } }],
+    ["ports of a protocol without ports", { protocol: "ICMP", destination: { notPorts: [80] } }],
+    ["ICMP types without the protocol", { icmp: { type: 4_000 >> 8 } }],
+    ["ICMP types of another protocol", { protocol: "TCP", notICMP: { type: 1 } }],
     ["a service without a namespace", { destination: { services: { name: "web" } } }],
   ])("so does %s", (_, criteria) => {
     const compiler = compiled({
@@ -228,6 +260,27 @@ describe("what cannot be carried out fails closed", () => {
 
     expect(interpreted(compiler)).toBe("deny");
     expect(compiler.problems).toEqual([{ title: "bad", reason: failure.message }]);
+  });
+});
+
+describe("labels of namespaces and service accounts", () => {
+  const policy = (source: object) => namespaced("x", { ingress: [{ action: "Allow", source }] });
+  const profiles = [allowing("red"), allowing("blue", { "pcns.team": "tenants" })];
+  const labels = { "pcns.team": "admins", "pcsa.role": "root" };
+
+  test("are not those that a pod gives itself", () => {
+    const endpoints = [SUBJECT, pod("tenant", { namespace: "blue", address: "10.0.0.9", labels })];
+    const allowed = (source: object) => verdict({ ...BASE, endpoints, profiles, networkPolicies: [policy(source)] });
+
+    expect(allowed({ namespaceSelector: "team == 'admins'" })).toBe("deny");
+    expect(allowed({ namespaceSelector: "team == 'tenants'" })).toBe("allow");
+    expect(allowed({ namespaceSelector: "all()", serviceAccounts: { selector: "has(role)" } })).toBe("deny");
+  });
+
+  test("are not those that a network set gives itself", () => {
+    const networkSets = [networkSet.make({ name: "set", namespace: "blue", labels }, { nets: ["10.0.0.9"] })];
+    const networkPolicies = [policy({ namespaceSelector: "team == 'admins'" })];
+    expect(verdict({ ...BASE, profiles, networkSets, networkPolicies })).toBe("deny");
   });
 });
 

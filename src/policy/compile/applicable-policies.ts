@@ -7,16 +7,19 @@ import type { Direction, EffectiveRule } from "../effective-rule.ts";
 import type { SelectorText } from "../effective-selector.ts";
 import type { EvaluatedTier } from "./evaluations.ts";
 import { LabelIndex, type LabelledEntity } from "./label-index.ts";
-import { comparePolicies, isSameButRules, type PolicyRecord } from "./policy-record.ts";
+import { comparePolicies, FIRST_TIER, isSameButRules, type PolicyRecord } from "./policy-record.ts";
 import type { ProfileRecord } from "./profile-record.ts";
 import { addTo, removeFrom } from "./sets-by-key.ts";
 
 const BUILT_IN_DEFAULT_TIER: TierSpec = { order: 1_000_000, defaultAction: "Deny" };
+const BEFORE_OTHERS: TierSpec = { order: Number.NEGATIVE_INFINITY, defaultAction: "Deny" };
 
 export class ApplicablePolicies {
   private readonly policies = new Map<string, PolicyRecord>();
   private readonly ofSelector = new Map<SelectorText, Set<string>>();
   private readonly tiers = new Map<string, TierSpec>();
+  /** Tiers that could never be read. */
+  private readonly unreadableTiers = new Set<string>();
   private readonly profiles = new Map<string, ProfileRecord>();
   private readonly endpoints = new Map<string, readonly string[]>();
   private readonly selection: LabelIndex;
@@ -61,8 +64,16 @@ export class ApplicablePolicies {
 
   /** `undefined`: the tier is gone. */
   changeTier(name: string, tier: TierSpec | undefined): void {
+    this.unreadableTiers.delete(name);
     if (tier === undefined) this.tiers.delete(name);
     else this.tiers.set(name, tier);
+    for (const endpoint of this.endpoints.keys()) this.touch(endpoint);
+  }
+
+  /** A tier that was read before stays as it was. */
+  markUnreadableTier(name: string): void {
+    if (this.tiers.has(name) || name === DEFAULT_TIER) return;
+    this.unreadableTiers.add(name);
     for (const endpoint of this.endpoints.keys()) this.touch(endpoint);
   }
 
@@ -89,8 +100,12 @@ export class ApplicablePolicies {
     const policies = this.policiesOf(endpoint).filter((each) => each.rules[direction] !== undefined && isWanted(each));
     return Array.from(
       Map.groupBy(policies, ({ tier }) => tier),
-      ([name, members]) => ({ name, ...this.tierOf(name), policies: members.toSorted(comparePolicies) }),
-    ).toSorted((left, right) => orderOf(left) - orderOf(right) || (left.name < right.name ? -1 : 1));
+      // Nobody knows whether an unreadable tier comes before others that allow: it denies everything, before all of them.
+      ([name, members]) =>
+        this.unreadableTiers.has(name)
+          ? { name, ...BEFORE_OTHERS, policies: [] }
+          : { name, ...this.tierOf(name), policies: members.toSorted(comparePolicies) },
+    ).toSorted(compareTiers);
   }
 
   /** The rules of the endpoint's profiles, one after the other. */
@@ -115,6 +130,7 @@ export class ApplicablePolicies {
 
   /** A tier that does not exist is evaluated last, and denies what its policies do not allow. */
   private tierOf(name: string): TierSpec {
+    if (name === FIRST_TIER) return BEFORE_OTHERS;
     const tier = this.tiers.get(name);
     if (name === DEFAULT_TIER) return { ...BUILT_IN_DEFAULT_TIER, ...tier };
     return tier ?? { defaultAction: "Deny" };
@@ -135,6 +151,12 @@ export class ApplicablePolicies {
   }
 }
 
-function orderOf({ order }: { readonly order?: number }): number {
+function compareTiers(left: EvaluatedTier & TierSpec, right: EvaluatedTier & TierSpec): number {
+  const [leftOrder, rightOrder] = [orderOf(left), orderOf(right)];
+  if (leftOrder !== rightOrder) return leftOrder < rightOrder ? -1 : 1;
+  return left.name < right.name ? -1 : 1;
+}
+
+function orderOf({ order }: TierSpec): number {
   return order ?? Number.MAX_VALUE;
 }

@@ -139,8 +139,9 @@ export class PolicyCompiler {
   }
 
   private changeTier(change: Change<"tiers">): void {
-    if (this.isKeptUnreadable(change)) return;
-    this.policies.changeTier(nameIn(change.key), change.kind === "put" ? change.value.spec : undefined);
+    const name = nameIn(change.key);
+    if (this.isKeptUnreadable(change)) this.policies.markUnreadableTier(name);
+    else this.policies.changeTier(name, change.kind === "put" ? change.value.spec : undefined);
   }
 
   private changeNetworkSet(change: Change<"networkSets"> | Change<"globalNetworkSets">): void {

@@ -9,6 +9,7 @@ import type { HostEndpoint } from "../../model/host-endpoint.ts";
 import type { NetworkSet } from "../../model/network-set.ts";
 import { protocolNumber } from "../../model/protocols.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import type { Labels } from "../../selector/selector.ts";
 import type { LabelledEntity } from "./label-index.ts";
 
 export interface Entity extends LabelledEntity {
@@ -26,9 +27,19 @@ export interface EntityPort {
 
 const NONE: readonly never[] = [];
 
+/** Of the labels that endpoints inherit from their namespace and their service account. */
+const INHERITED = /^pc(ns|sa)\./;
+
+/** Without those that only a profile may give: otherwise the author of a pod could choose the labels of its namespace. */
+function ownLabels(labels: Labels = {}): Labels {
+  const names = Object.keys(labels);
+  if (!names.some((name) => INHERITED.test(name))) return labels;
+  return Object.fromEntries(Object.entries(labels).filter(([name]) => !INHERITED.test(name)));
+}
+
 export function workloadEntity({ metadata, spec, status }: WorkloadEndpoint): Entity {
   return {
-    labels: metadata.labels ?? {},
+    labels: ownLabels(metadata.labels),
     parents: spec.profiles ?? [],
     addresses: (isFinished({ status }) ? [] : (spec.ipNetworks ?? [])).flatMap(
       (text) => parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? [],
@@ -40,7 +51,7 @@ export function workloadEntity({ metadata, spec, status }: WorkloadEndpoint): En
 
 export function hostEntity({ metadata, spec }: HostEndpoint): Entity {
   return {
-    labels: metadata.labels ?? {},
+    labels: ownLabels(metadata.labels),
     parents: spec.profiles ?? [],
     addresses: (spec.expectedIPs ?? []).flatMap((text) => parseAddress(text) ?? []),
     prefixes: NONE,
@@ -51,7 +62,7 @@ export function hostEntity({ metadata, spec }: HostEndpoint): Entity {
 /** A network set of a namespace has the labels of the namespace, like a pod in it. */
 export function networkSetEntity({ metadata, spec }: NetworkSet | GlobalNetworkSet): Entity {
   const { namespace } = metadata;
-  const own = metadata.labels ?? {};
+  const own = ownLabels(metadata.labels);
   const nets = (spec.nets ?? []).flatMap((text) => parsePrefixOrAddress(text) ?? []);
   const isSingle = ({ network, length }: Prefix) => length === addressBits(network.family);
   return {

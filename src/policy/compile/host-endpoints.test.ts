@@ -6,7 +6,7 @@ import { parseAddress } from "../../ip/address.ts";
 import { hostEndpoint } from "../../model/host-endpoint.ts";
 import { nodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
 import { profile } from "../../model/profile.ts";
-import { interpret } from "../interpret/interpret.ts";
+import { interpret, unmarked } from "../interpret/interpret.ts";
 import { interpretPassage } from "../interpret/interpret-passage.ts";
 import { packetBytes } from "../interpret/packet-bytes.ts";
 import type { Passage } from "../judge/host-judge.ts";
@@ -180,6 +180,16 @@ describe("preDNAT policies", () => {
     expect(pass(compiler, forwarded("eth0", "eth1"))).toBe("drop");
     expect(pass(compiler, toHost("eth0"), packet(81))).toBe("accept");
     expect(pass(compiler, toHost("eth0"), packet(22))).toBe("accept");
+  });
+
+  test("what comes out of a tunnel is judged itself, although it has the mark of the packet that it was in", () => {
+    const compiler = compile({ hostEndpoints: [ALL], globalNetworkPolicies: [preDNAT("Allow", [80])] });
+    const marks = unmarked();
+    const at = (hook: "prerouting" | "input", iifname: string, port: number) =>
+      interpret(compiler.table, { hook, iifname, packet: packetBytes(packet(port)) }, marks).verdict;
+
+    expect(at("prerouting", "eth0", 80)).toBe("accept");
+    expect([at("prerouting", "tunnel", 81), at("input", "tunnel", 81)]).toEqual(["accept", "drop"]);
   });
 
   test("only they set and read the mark of packets", () => {

@@ -4,13 +4,15 @@ import type { NetworkPolicy } from "../../model/network-policy.ts";
 import { NOT_CONVERTED_ANNOTATION } from "../../model/orchestrator-policy.ts";
 import type { PolicyRule } from "../../model/policy-rule.ts";
 import { typesOf } from "../../model/policy-spec.ts";
-import { DEFAULT_TIER } from "../../model/tier.ts";
 import { effectiveRule, type RuleOwner, UnsupportedRule } from "../effective-policy.ts";
 import type { Direction, EffectivePeer, EffectiveRule } from "../effective-rule.ts";
 import { policySelector, type SelectorText } from "../effective-selector.ts";
 
 /** When the rules are evaluated. All but `normal` concern host endpoints only. */
 export type PolicyStage = "normal" | "preDNAT" | "untracked";
+
+/** Of unreadable policies, before every tier: no tier can have this name. */
+export const FIRST_TIER = "unreadable policies";
 
 export interface PolicyRecord {
   readonly key: string;
@@ -70,7 +72,7 @@ export function unreadablePolicy(
     key,
     title,
     selector: policySelector({ namespace }),
-    tier: DEFAULT_TIER,
+    tier: FIRST_TIER,
     order: Number.NEGATIVE_INFINITY,
     stage: "normal",
     appliesOnForward: namespace === undefined,

@@ -56,11 +56,21 @@ function problemOfRule(rule: PolicyRule, namespace: string | undefined): string 
   const unknown = unknownCriterion(rule);
   if (unknown !== undefined) return `a rule has the unknown field "${unknown}"`;
   if (rule.http !== undefined) return '"http" is not supported';
-  if (hasPorts && rule.protocol === undefined) return "a rule has ports without a protocol";
+  if (hasPorts && !isProtocol(rule, WITH_PORTS)) return "a rule has ports without a protocol that has ports";
+  if ((rule.icmp ?? rule.notICMP) !== undefined && !isProtocol(rule, ICMP)) {
+    return "a rule has ICMP types without the protocol ICMP or ICMPv6";
+  }
   if ([rule.icmp, rule.notICMP].some((match) => match !== undefined && match.type === undefined)) {
     return "a rule has an ICMP code without a type";
   }
   return isWithoutNamespace ? "a rule has a service without a namespace" : undefined;
+}
+
+const WITH_PORTS: readonly unknown[] = [6, 17, 132, "tcp", "udp", "sctp"];
+const ICMP: readonly unknown[] = [1, 58, "icmp", "icmpv6"];
+
+function isProtocol({ protocol }: PolicyRule, wanted: readonly unknown[]): boolean {
+  return wanted.includes(typeof protocol === "string" ? protocol.toLowerCase() : protocol);
 }
 
 function problemOfServices(

@@ -16,7 +16,7 @@ const ACCOUNT_LABEL = `${identity.labelPrefix}serviceaccount`;
 const OF_NAMESPACE = "pcns.";
 const OF_ACCOUNT = "pcsa.";
 
-/** Its own labels, and those of its profiles. */
+/** Its own labels, and those of its profiles, which alone decide what the labels of its namespace and account are. */
 function labelsOf(member: AnyMember, { profiles }: PolicyResources): Labels {
   const { namespace, labels = {} } = member.metadata;
   const isSet = member.kind === "NetworkSet" || member.kind === "GlobalNetworkSet";
@@ -25,7 +25,9 @@ function labelsOf(member: AnyMember, { profiles }: PolicyResources): Labels {
   const inherited = names.map(
     (name) => profiles.find(({ metadata }) => metadata.name === name)?.spec.labelsToApply ?? {},
   );
-  return Object.assign({}, ...inherited.toReversed(), own);
+  const isInherited = (label: string) => label.startsWith(OF_NAMESPACE) || label.startsWith(OF_ACCOUNT);
+  const trusted = Object.fromEntries(Object.entries(own).filter(([label]) => !isInherited(label)));
+  return Object.assign({}, ...inherited.toReversed(), trusted);
 }
 
 function profilesOf(member: AnyMember): readonly string[] {

@@ -17,6 +17,13 @@ export const MARK_ACCEPTED: readonly Expression[] = [
   { kind: "set-meta", key: "mark", from: 0 },
 ];
 
+/** What comes out of a tunnel has the mark of the packet that it was in. */
+export const UNMARK: readonly Expression[] = [
+  LOAD,
+  { kind: "bitwise", from: 0, to: 0, mask: hostNumber(OTHER_BITS), flip: hostNumber(0) },
+  { kind: "set-meta", key: "mark", from: 0 },
+];
+
 export const IS_MARKED_ACCEPTED: readonly Expression[] = [
   LOAD,
   { kind: "bitwise", from: 0, to: 0, mask: hostNumber(ACCEPTED), flip: hostNumber(0) },

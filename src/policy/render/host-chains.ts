@@ -19,7 +19,7 @@ import { concatenate, portValue, protocolValue } from "../../linux/nftables/valu
 import { protocolNumber } from "../../model/protocols.ts";
 import type { Direction } from "../effective-rule.ts";
 import type { DesiredChain, DesiredRule } from "../table/desired-table.ts";
-import { IS_MARKED_ACCEPTED } from "./accepted-mark.ts";
+import { IS_MARKED_ACCEPTED, UNMARK } from "./accepted-mark.ts";
 import {
   baseChain,
   byInterface,
@@ -95,8 +95,9 @@ export function stageChains(stage: HostStage, options: StageOptions): readonly D
   const { otherInterfaces } = options;
   const key = directionAt(stage) === "ingress" ? "iifname" : "oifname";
   const others = otherInterfaces === undefined ? [] : toOtherInterfaces(key, otherInterfaces);
+  const first = stage === "pre_dnat" ? [{ expressions: UNMARK }] : [];
   return [
-    baseChain(baseName(stage), HOOK[stage], [byInterface(key, mapName(stage)), ...others]),
+    baseChain(baseName(stage), HOOK[stage], [...first, byInterface(key, mapName(stage)), ...others]),
     chain(preludeName(stage), preludeRules(stage, options)),
   ];
 }
