@@ -15,7 +15,14 @@ export interface TreeMemory {
 
 /** Includes processes that have ended, as soon as their parent has noticed. */
 export function treeCpuMilliseconds(pid: number): number {
-  return sum(treeOf(pid), (each) => processorMilliseconds(each) + endedChildren(each));
+  for (;;) {
+    try {
+      return sum(treeOf(pid), (each) => processorMilliseconds(each) + endedChildren(each));
+    } catch (error) {
+      // A child has ended meanwhile: its parent counts its time from now on.
+      if (!isRunning(pid)) throw error;
+    }
+  }
 }
 
 export function treeMemory(pid: number): TreeMemory {
