@@ -29,13 +29,13 @@ export async function readHostFacts(): Promise<HostFacts> {
   }
 }
 
+/** Netfilter first: its refusal is the one that tells a missing permission. */
 async function readFacts(): Promise<HostFacts> {
   return {
     forwarding: {
       ipv4: readSysctl("net/ipv4/ip_forward") === "1",
       ipv6: readSysctl("net/ipv6/conf/all/forwarding") === "1",
     },
-    hasLegacyFilter: LEGACY_TABLES.some((path) => readText(path)?.split("\n").includes("filter") === true),
     ...(await directNetfilter.withSocket((socket) => ({
       podLinks: readPodLinks(readAllowedSources(socket)),
       droppingChains: findAllDrops(socket),
@@ -47,6 +47,7 @@ async function readFacts(): Promise<HostFacts> {
         hostPorts: readHostPortState(socket),
       },
     }))),
+    hasLegacyFilter: LEGACY_TABLES.some((path) => readText(path)?.split("\n").includes("filter") === true),
   };
 }
 

@@ -48,7 +48,8 @@ export async function becomeOnlyAgent(
     );
   } catch (failure) {
     if (signal.aborted) throw failure;
-    return `the directory ${quoted(directory)} cannot be used: ${reasonOf(failure)}`;
+    const remedy = process.getuid?.() === 0 ? "" : " (run it as root)";
+    return `the directory ${quoted(directory)} cannot be used: ${reasonOf(failure)}${remedy}`;
   }
 }
 

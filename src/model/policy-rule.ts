@@ -13,8 +13,8 @@ import { findUnknownFields } from "./shape.ts";
 
 /** `443` or `1000:2000`. */
 const PORT_RANGE = /^(\d{1,5})(?::(\d{1,5}))?$/;
-/** Not digits alone, which are a number. */
-const PORT_NAME = /^(?=.*[^0-9])[a-zA-Z0-9_.-]{1,128}$/;
+/** With a letter: digits alone are a number, and `80-90` is meant to be a range. */
+const PORT_NAME = /^(?=.*[a-zA-Z])[a-zA-Z0-9_.-]{1,128}$/;
 const LAST_PORT = 65_535;
 
 /** A number, a range `1000:2000`, or the name of a port of the endpoint. */

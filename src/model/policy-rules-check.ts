@@ -8,8 +8,8 @@ import { ICMP_PROTOCOLS, PROTOCOLS_WITH_PORTS, protocolNumber } from "./protocol
 export const RULE_MESSAGES = {
   http: "is not supported: rules match addresses, protocols and ports only; remove it",
   icmpType: "has no type; add the type of the messages, for example 8",
-  icmpProtocol: 'needs "protocol" to be ICMP or ICMPv6; add it',
-  ports: 'needs "protocol" to be TCP, UDP or SCTP; add it',
+  icmpProtocol: 'needs "protocol" to be ICMP or ICMPv6; set it',
+  ports: 'needs "protocol" to be TCP, UDP or SCTP; set it',
   serviceNamespace: "has no namespace; add the namespace of the service",
   pass: "is not allowed in a profile, which is evaluated after all tiers; use Allow or Deny",
 } as const;

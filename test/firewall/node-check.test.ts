@@ -2,7 +2,7 @@
 import { describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { launchAgent } from "../agent/agent.ts";
-import { hostProblem } from "../support/host.ts";
+import { hostProblem, openHost } from "../support/host.ts";
 import { nodeChange, poolChange } from "../support/ipam.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { openPluginSite } from "../support/plugin-site.ts";
@@ -13,6 +13,18 @@ const OWN = ["NAT", "spoofing", "host ports", "rp_filter"];
 const POOLS = [poolChange("blue", "10.50.0.0/16", { natOutgoing: true }), nodeChange("node-1")];
 
 describe("the check of a node", () => {
+  testNeeding(hostProblem(), program("setpriv"))("and the agent ask another user to run them as root", async () => {
+    await using host = await openHost();
+    await host.must(["mkdir", "-p", identity.runDirectory]);
+    const asUser = async (...command: readonly string[]) =>
+      (await host.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", ...command])).stderr;
+
+    expect(await asUser(builtProgram(identity.adminTool), "node", "check")).toContain(
+      "permission denied (run it as root)",
+    );
+    expect(await asUser(builtProgram(identity.nodeAgent))).toContain("(run it as root)");
+  });
+
   testNeeding(hostProblem(), program("nft"))(
     "reports tables that another program flushed, and the way back",
     async () => {

@@ -14,8 +14,8 @@ export interface BadResource {
 const POLICY = "NetworkPolicy";
 const GLOBAL = "GlobalNetworkPolicy";
 const allow = (match: object) => ({ ingress: [{ action: "Allow", ...match }] });
-const PORTS = 'needs "protocol" to be TCP, UDP or SCTP; add it';
-const ICMP = 'needs "protocol" to be ICMP or ICMPv6; add it';
+const PORTS = 'needs "protocol" to be TCP, UDP or SCTP; set it';
+const ICMP = 'needs "protocol" to be ICMP or ICMPv6; set it';
 const NO_PORT = 'is not a port; use a number from 0 to 65535, a range like "1000:2000", or a name';
 const NO_PROTOCOL = "is not a protocol; use TCP, UDP, ICMP, ICMPv6, SCTP, UDPLite or a number from 1 to 255";
 const port = (value: unknown, onServer: string): BadResource => ({
@@ -70,6 +70,7 @@ export const BAD_POLICIES: readonly BadResource[] = [
   port("a b", "should match"),
   port("", "should match"),
   port("1:2:3", "should match"),
+  port("80-90", "should match"),
   protocol("ICMPv5", "should match"),
   protocol(0, "should be greater than or equal to 1"),
   protocol(256, "should be less than or equal to 255"),

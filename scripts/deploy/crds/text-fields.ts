@@ -57,7 +57,7 @@ const IS_SELECTOR: CelRule = {
   message: `is not a valid selector; use for example all(), has(zone) or zone == "a" && !has(edge)`,
 };
 
-const PORT_PATTERN = "^([0-9]{1,5}(:[0-9]{1,5})?|[a-zA-Z0-9_.-]*[a-zA-Z_.-][a-zA-Z0-9_.-]*)$";
+const PORT_PATTERN = "^([0-9]{1,5}(:[0-9]{1,5})?|[a-zA-Z0-9_.-]*[a-zA-Z][a-zA-Z0-9_.-]*)$";
 
 /** In any case, as the model reads it. */
 const PROTOCOL_PATTERN = `^(${PROTOCOL_NAMES.map(inAnyCase).join("|")})$`;

@@ -1,3 +1,4 @@
+import { identity } from "../../identity.ts";
 import type { RuleCount } from "../../linux/nftables/rule-counts.ts";
 import { originWords, readRuleComment } from "../../policy/table/rule-comment.ts";
 import { quoted } from "../../quote.ts";
@@ -12,7 +13,8 @@ export const policyCounters: Command = {
     "Runs on the node, as root. Reads the counters of the rules in the kernel. Counted are the packets that a rule decides about: the first",
     "of a connection, and those that are dropped; later packets of an allowed connection pass before all rules.",
     "A counter continues when the agent writes its rule again, also after a restart of the agent. It begins at 0 when the policy is created,",
-    "when the first workload that it selects starts on this node, and after a reboot.",
+    "when the first workload that it selects starts on this node, and after a reboot. The lines about the end of a tier and about profiles",
+    "begin at 0 also when the list of policies that apply to a workload changes; the metrics of the agent do not.",
   ].join("\n"),
   operands: "[POLICY]",
   options: [{ name: "dropped", summary: "Show only rules that dropped packets" }],
@@ -27,7 +29,10 @@ export const policyCounters: Command = {
     if (more.length > 0) throw new UsageError(`Give one policy at most: got ${given.operands.map(quoted).join(", ")}`);
     const counts = await context.readPolicyCounts();
     if (counts === undefined) {
-      context.stderr("This host has no policy table: no policy is enforced here\n");
+      const agent = identity.nodeAgent;
+      context.stderr(
+        `This host has no policy table: there is no policy, or ${agent} does not run (systemctl status ${agent})\n`,
+      );
       return EXIT_FAILED;
     }
     const rows = countedRules(counts).filter(

@@ -15,11 +15,13 @@ export interface ExplainedFamily extends Explanation {
   readonly packet: Packet;
   readonly from: PeerPlace;
   readonly to: PeerPlace;
+  /** What the verdict depends on besides the policies. */
+  readonly note?: string;
 }
 
 type Line = readonly [title: string, text: string];
 
-export function explanationText({ packet, from, to, verdict, sides }: ExplainedFamily, context: Context): string {
+export function explanationText({ packet, from, to, verdict, note, sides }: ExplainedFamily, context: Context): string {
   const { bold, green, red, yellow } = paint(context);
   const colours = { allow: green, deny: red, depends: yellow };
   const outcome = colours[verdict](VERDICTS[verdict]);
@@ -30,6 +32,7 @@ export function explanationText({ packet, from, to, verdict, sides }: ExplainedF
       ["To", placeText(to)],
     ]),
     `${"Verdict:".padEnd(12)}${bold(outcome)}\n`,
+    linesOf(note === undefined ? [] : [["Note", note]]),
   ].join("");
   if (sides.length === 0) {
     return `${head}\nNeither end is a workload or on a node with a host endpoint: no policy applies.\n`;

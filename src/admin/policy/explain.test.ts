@@ -75,6 +75,19 @@ describe("policy explain", () => {
     );
   });
 
+  test("without any policy, notes that what no profile allows passes all the same", async () => {
+    await put("profiles", "Profile", "kns.default", { egress: [{ action: "Allow" }] });
+    const note = "there is no policy";
+
+    const { stdout } = await explain(WEB);
+    expect(stdout).toContain("Verdict:    denied\n");
+    expect(stdout).toContain(`Note:       ${note}`);
+    expect(JSON.parse((await explain(`${WEB} -o json`)).stdout).packets[0].note).toContain(note);
+
+    await policy("other", { selector: "app == 'other'" });
+    expect((await explain(WEB)).stdout).not.toContain(note);
+  });
+
   test("names the policy that isolates the destination, and that no rule of it matches", async () => {
     await policy("deny-all", { types: ["Ingress"] });
 

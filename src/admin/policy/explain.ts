@@ -61,7 +61,9 @@ export const policyExplain: Command = {
       const known = { endpoints, hostEndpoints, nodes: read.nodes };
       const [source, destination] = [findPeer(from, known), findPeer(to, known)];
       const families = commonFamilies(source, destination, wantedFamily(given));
-      const explained = families.map((family) => explainFamily(family, { source, destination, shape, read }));
+      const explained = families.map((family) =>
+        noted(explainFamily(family, { source, destination, shape, read }), read),
+      );
       context.stdout(
         wantsJson(given)
           ? `${JSON.stringify({ packets: explained.map(asJson) }, undefined, 2)}\n`
@@ -95,7 +97,20 @@ function explainFamily(family: Family, { source, destination, shape, read }: Que
   return { packet, from, to, verdict, sides };
 }
 
-function asJson({ packet, from, to, verdict, sides }: ExplainedFamily): object {
+/** Without any policy there is no policy table, so even what no profile allows passes. */
+function noted(explained: ExplainedFamily, { resources }: ReadPolicy): ExplainedFamily {
+  const nodes = [explained.from, explained.to].map(({ endpoint, node }) => endpoint?.spec.node ?? node);
+  const isEnforced =
+    resources.networkPolicies.length + resources.globalNetworkPolicies.length > 0 ||
+    resources.hostEndpoints.some(({ spec }) => nodes.includes(spec.node));
+  if (isEnforced || explained.verdict === "allow") return explained;
+  return { ...explained, note: NOTHING_ENFORCED };
+}
+
+const NOTHING_ENFORCED =
+  'there is no policy: nodes without "policy.type" in their network config enforce nothing, and let it pass';
+
+function asJson({ packet, from, to, verdict, note, sides }: ExplainedFamily): object {
   const place = ({ address, endpoint, node, hostEndpoint }: PeerPlace) => ({
     address: formatAddress(address),
     ...(endpoint === undefined ? {} : { workload: titleOf(endpoint), node: endpoint.spec.node }),
@@ -105,6 +120,7 @@ function asJson({ packet, from, to, verdict, sides }: ExplainedFamily): object {
   const { protocol, sourcePort, destinationPort, icmp, destination } = packet;
   return {
     verdict,
+    note,
     from: place(from),
     to: place(to),
     packet: { ipVersion: destination.family, protocol, sourcePort, destinationPort, icmp },

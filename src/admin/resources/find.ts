@@ -3,6 +3,9 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import type { ReadEach } from "../../datastore/read-each.ts";
 import { PluginError } from "../../errors.ts";
 import { nearestName } from "../../model/nearest-name.ts";
+import type { Resource } from "../../model/resource.ts";
+import { type WorkloadEndpoint, workloadEndpoint } from "../../model/workload-endpoint.ts";
+import { quoted } from "../../quote.ts";
 import { type Context, type Given, UsageError } from "../command.ts";
 import type { Option } from "../option.ts";
 import {
@@ -76,9 +79,23 @@ export async function notFound(
   { kind, name }: { kind: Selection["kind"]; name: Selection["names"][number] },
 ): Promise<PluginError> {
   const { readable } = await findAll(store, kind, name.namespace);
-  const others = readable.map(({ resource }) => resource.metadata.name);
-  const nearest = nearestName(name.name, others);
+  const resources = readable.map(({ resource }) => resource);
+  const nearest = nearestName(
+    name.name,
+    resources.map(({ metadata }) => metadata.name),
+  );
+  const guess = nearest === undefined ? "" : `did you mean "${nearest}"?`;
   return new PluginError("resource-missing", `Cannot find ${referenceText(kind, name)}: it does not exist`, {
-    details: nearest === undefined ? "" : `did you mean "${nearest}"?`,
+    details: endpointOfWorkload(resources, name.name) ?? guess,
   });
+}
+
+/** Endpoints have long names, so an operator may give the name of the pod or the container instead. */
+function endpointOfWorkload(resources: readonly Resource[], word: string): string | undefined {
+  const endpoint = resources.filter(isWorkloadEndpoint).find(({ spec }) => [spec.pod, spec.workload].includes(word));
+  return endpoint && `${quoted(word)} is a workload; its endpoint is ${quoted(endpoint.metadata.name)}`;
+}
+
+function isWorkloadEndpoint(resource: Resource): resource is WorkloadEndpoint {
+  return resource.kind === workloadEndpoint.kind;
 }

@@ -119,6 +119,20 @@ describe("get", () => {
     expect(code).toBe(EXIT_FAILED);
     expect(stderr).toContain("more than 32 directories deep");
   });
+
+  test("of a workload instead of its endpoint names the endpoint", async () => {
+    const spec = { orchestrator: "cni", node: "n1", workload: "web", containerID: "4f2a", endpoint: "eth0" };
+    const endpoint = {
+      apiVersion: API_VERSION,
+      kind: "WorkloadEndpoint",
+      metadata: { name: "n1-cni-4f2a-eth0" },
+      spec,
+    };
+    expect(await ctl(["apply", "-f", "-"], { stdin: JSON.stringify(endpoint) })).toMatchObject({ stderr: "" });
+
+    const { stderr } = await ctl(["label", "workloadendpoint", "web", "role=web"]);
+    expect(stderr).toContain('"web" is a workload; its endpoint is "n1-cni-4f2a-eth0"');
+  });
 });
 
 describe("get -w", () => {

@@ -93,7 +93,11 @@ function decodeDocument(document: unknown, place: string, namespace: string | un
       : decoded.problems.map(formatProblem).filter((text) => !text.startsWith("apiVersion"));
     return refuse(`apiVersion: is missing; write "${kind.codec.apiVersion}"`, ...others);
   }
-  if (!decoded.ok) return refuse(...decoded.problems.map(formatProblem));
+  if (!decoded.ok) {
+    // A resource of another program may have any fields.
+    const foreign = decoded.problems.filter(({ path }) => path === "apiVersion");
+    return refuse(...(foreign.length > 0 ? foreign : decoded.problems).map(formatProblem));
+  }
   const { namespace: own } = decoded.value.metadata;
   if (own !== undefined && namespace !== undefined && own !== namespace) {
     const message = `does not match --namespace ${namespace}; use --namespace ${own}, or leave it out`;

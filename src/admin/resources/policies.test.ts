@@ -33,6 +33,15 @@ describe("apply of a policy", () => {
     },
   );
 
+  test("refuses the orchestrator's own NetworkPolicy by its apiVersion, not by fields that it may well have", async () => {
+    const own = { apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy", metadata: { name: "web" } };
+    const { code, stderr } = await ctl("apply -f -", JSON.stringify({ ...own, spec: { podSelector: {} } }));
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain(`apiVersion: "networking.k8s.io/v1" is not supported; use "${API_VERSION}"`);
+    expect(stderr).not.toContain("podSelector");
+  });
+
   test("needs its tier", async () => {
     const refused = await apply("NetworkPolicy", "security.web", { tier: "security" });
     expect(refused).toMatchObject({ code: EXIT_FAILED });
