@@ -27,13 +27,13 @@ describe("effectiveRule()", () => {
         { first: 1000, last: 2000 },
         { first: 443, last: 443 },
       ],
-      named: [{ kind: "named port", selector: "has(own)", protocol: 6, name: "web" }],
+      named: { kind: "named port", selector: "has(own)", protocol: 6, names: ["web"] },
     });
   });
 
   test("looks named ports up among the peers that the rule selects, then among the endpoints of the policy", () => {
     const named = (rule: object, direction: Direction, side: "source" | "destination") =>
-      resolve({ protocol: "TCP", ...rule }, direction)[side].ports?.named[0]?.selector;
+      resolve({ protocol: "TCP", ...rule }, direction)[side].ports?.named?.selector;
     const web = { ports: ["web"] };
     expect(named({ destination: web }, "ingress", "destination")).toBe("has(own)");
     expect(named({ destination: web }, "egress", "destination")).toBe("all()");

@@ -3,15 +3,7 @@ import type { Prefix } from "../ip/prefix.ts";
 import { parsePrefixOrAddress } from "../ip/prefix.ts";
 import { type EntityRule, type PolicyRule, unknownCriterion } from "../model/policy-rule.ts";
 import { ICMP_PROTOCOLS, PROTOCOLS_WITH_PORTS, protocolNumber } from "../model/protocols.ts";
-import type {
-  Direction,
-  EffectivePeer,
-  EffectiveRule,
-  IcmpMatch,
-  NamedPortReference,
-  PortMatch,
-  SetReference,
-} from "./effective-rule.ts";
+import type { Direction, EffectivePeer, EffectiveRule, IcmpMatch, PortMatch, SetReference } from "./effective-rule.ts";
 import { canonicalSelector, EVERYTHING, entitySelector, type SelectorText } from "./effective-selector.ts";
 
 /** Whose rules they are. */
@@ -98,14 +90,14 @@ function portMatch(
   if (protocol === undefined) throw new UnsupportedRule("ports without a protocol");
   if (!PROTOCOLS_WITH_PORTS.has(protocol)) throw new UnsupportedRule(`ports of protocol ${protocol}`);
   const ranges: { first: number; last: number }[] = [];
-  const named: NamedPortReference[] = [];
+  const names = new Set<string>();
   for (const port of ports) {
     const [first, last = first] = typeof port === "number" ? [port] : rangeOf(port);
-    if (first === undefined || last === undefined)
-      named.push({ kind: "named port", selector, protocol, name: String(port) });
+    if (first === undefined || last === undefined) names.add(String(port));
     else ranges.push({ first, last });
   }
-  return { ranges, named };
+  if (names.size === 0) return { ranges };
+  return { ranges, named: { kind: "named port", selector, protocol, names: [...names].sort() } };
 }
 
 /** Empty for a name. */

@@ -36,7 +36,7 @@ export interface EffectivePeer {
   readonly members: readonly SetReference[];
   /** A member of none. */
   readonly notMembers: readonly SetReference[];
-  /** One of these numbers, or a member of one of the named ports. */
+  /** One of these numbers, or a member of the named ports. */
   readonly ports?: PortMatch;
   /** None of them. */
   readonly notPorts?: PortMatch;
@@ -45,7 +45,7 @@ export interface EffectivePeer {
 export interface PortMatch {
   /** Both ends included. */
   readonly ranges: readonly { readonly first: number; readonly last: number }[];
-  readonly named: readonly NamedPortReference[];
+  readonly named?: NamedPortReference;
 }
 
 /** Addresses that change with the cluster: the content of a kernel set of each family. */
@@ -55,10 +55,11 @@ export type SetReference =
   /** The addresses behind a service, each with its protocols and ports if it is a destination. */
   | { readonly kind: "service"; readonly namespace: string; readonly name: string; readonly withPorts: boolean };
 
-/** Address, protocol and port of each selected endpoint that declares a port of this name and protocol. */
+/** Address, protocol and port of each selected endpoint that declares a port of one of these names and this protocol. */
 export interface NamedPortReference {
   readonly kind: "named port";
   readonly selector: string;
   readonly protocol: number;
-  readonly name: string;
+  /** Sorted, each once: however many there are, a rule looks up one set. */
+  readonly names: readonly string[];
 }

@@ -360,6 +360,30 @@ describe("protocols and ports", () => {
     expect(verdict(resources, packet({ destinationPort: 81 }), subject)).toBe("allow");
   });
 
+  test("many names of ports, beside networks and ports that combine with them", () => {
+    const names = (beginning: string) => Array.from({ length: 40 }, (_, index) => `${beginning}${index}`);
+    const nets = Array.from({ length: 8 }, (_, index) => `10.0.${index * 2}.0/24`);
+    const rule = (destination: object) => ({
+      action: "Allow",
+      protocol: "TCP",
+      source: { nets, ports: [4_000, ...names("client")] },
+      destination: { nets, ...destination },
+    });
+    const ports = [{ name: "server39", protocol: "TCP", port: 80 }] as const;
+    const subject = pod("subject", { ports: [...ports] });
+    const decide = (destination: object, given = packet()) =>
+      verdict(
+        { ...BASE, endpoints: [subject], globalNetworkPolicies: [globalPolicy("x", { ingress: [rule(destination)] })] },
+        given,
+        subject,
+      );
+
+    expect(decide({ ports: names("server") })).toBe("allow");
+    expect(decide({ ports: names("server") }, packet({ destinationPort: 81 }))).toBe("deny");
+    expect(decide({ notPorts: names("server") })).toBe("deny");
+    expect(decide({ notPorts: names("server") }, packet({ destinationPort: 81 }))).toBe("allow");
+  });
+
   test("a named port of another protocol matches nothing", () => {
     const subject = pod("subject", { ports: [{ name: "web", protocol: "UDP", port: 80 }] });
     const resources = { ...allowing1({ protocol: "TCP", destination: { ports: ["web"] } }), endpoints: [subject] };

@@ -3,9 +3,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import fc from "fast-check";
 import { type KernelTable, openKernelTable } from "../../src/agent/policy/kernel-table.ts";
 import { POLICY_TABLE } from "../../src/firewall/policy-table.ts";
+import { identity } from "../../src/identity.ts";
 import { closeNetlinkSocket, openNetlinkSocket } from "../../src/linux/netlink-socket.ts";
 import { commit } from "../../src/linux/nftables/commit.ts";
+import { tier } from "../../src/model/tier.ts";
+import { workloadEndpoint } from "../../src/model/workload-endpoint.ts";
 import { PolicyCompiler } from "../../src/policy/compile/compiler.ts";
+import { globalPolicy } from "../support/global-policy.ts";
 import { insideNetns } from "../support/namespace-sockets.ts";
 import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
 import { changesBetween, NO_RESOURCES } from "../support/policy-changes.ts";
@@ -13,6 +17,10 @@ import { proofSize } from "../support/proof-size.ts";
 import { clusters, LOCAL_NODE } from "../support/random-cluster.ts";
 
 const area = new NetnsArea("policytable");
+const ENDPOINT = workloadEndpoint.make(
+  { name: "pod", namespace: "red" },
+  { node: LOCAL_NODE, endpoint: "eth0", interfaceName: `${identity.interfacePrefix}pod`, ipNetworks: ["10.0.0.1/32"] },
+);
 const able = canMakeNetns && Bun.which("nft") !== null;
 const why = able ? "" : " (skipped: needs root, ip, nsenter and nft)";
 
@@ -94,6 +102,31 @@ describe.skipIf(!able)(`the policy table in a private namespace${why}`, () => {
     expect(kernel.difference(compiler.table)).toContain(difference);
     expect(kernel.notice()).toEqual({ kind: "changed", by: expect.stringMatching(/^"nft" \(process \d+\)$/) });
     expect(kernel.notice()).toEqual({ kind: "nothing" });
+  });
+
+  test("finds that another program changed the verdict of an interface", () => {
+    const compiler = new PolicyCompiler({ node: LOCAL_NODE });
+    compiler.update(changesBetween(NO_RESOURCES, { ...NO_RESOURCES, endpoints: [ENDPOINT] }));
+    replace(compiler);
+    const [element, map] = [`"${ENDPOINT.spec.interfaceName}"`, `element ${table} workloads_to`];
+    nft(`delete ${map} { ${element} }; add ${map} { ${element} : accept }`);
+
+    expect(kernel.difference(compiler.table)).toContain("elements of set");
+  });
+
+  test("has policies with very many names of ports, and tiers with very long names", () => {
+    const names = Array.from({ length: 100 }, (_, index) => `port${index}`);
+    const name = "t".repeat(200);
+    const tiers = [tier.make({ name }, { defaultAction: "Deny" })];
+    const rules = [{ notPorts: names }, { ports: names }];
+    const ingress = rules.map((each) => ({ action: "Allow", protocol: "TCP", source: each, destination: each }));
+    const globalNetworkPolicies = [globalPolicy(`${name}.x`, { tier: name, ingress })];
+    const compiler = new PolicyCompiler({ node: LOCAL_NODE });
+    const resources = { ...NO_RESOURCES, endpoints: [ENDPOINT], tiers, globalNetworkPolicies };
+    compiler.update(changesBetween(NO_RESOURCES, resources));
+    replace(compiler);
+
+    expect(kernel.difference(compiler.table)).toBeUndefined();
   });
 
   test("does not notice changes of other tables", () => {

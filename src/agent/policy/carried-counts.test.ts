@@ -68,3 +68,19 @@ describe("sumTraffic()", () => {
     });
   });
 });
+
+describe("DepartedCounts", () => {
+  test("forgets the oldest of very many", () => {
+    const departed = new DepartedCounts();
+    departed.add([count("a/kept ingress 0", "drop", 1), count("a/old ingress 0", "drop", 1)]);
+    for (let number = 0; number < 9_999; number++) {
+      departed.add([count(`a/p${number} ingress 0`, "drop", 1)]);
+      if (number === 5_000) departed.add([count("a/kept ingress 0", "drop", 1)]);
+    }
+
+    const left = departed.all();
+    expect(left).toHaveLength(10_000);
+    expect(left.filter(({ comment }) => comment?.includes("old"))).toEqual([]);
+    expect(left.find(({ comment }) => comment === "a/kept ingress 0")?.packets).toBe(2);
+  });
+});

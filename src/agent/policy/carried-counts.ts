@@ -30,12 +30,17 @@ export function carryCounts(changes: readonly NftChange[], counts: readonly Rule
   return { changes: carried, left: [...open.values()] };
 }
 
+/** Beyond this many the oldest are forgotten: namespaces come and go for years. */
+const MOST_DEPARTED = 10_000;
+
 /** Sums by comment and verdict. */
 export class DepartedCounts {
   private readonly sums = new Map<string, RuleCount>();
 
   add(counts: readonly RuleCount[]): void {
     for (const count of counts) add(this.sums, keyOf(count), count);
+    const oldest = this.sums.keys();
+    while (this.sums.size > MOST_DEPARTED) this.sums.delete(oldest.next().value ?? "");
   }
 
   all(): readonly RuleCount[] {
@@ -46,6 +51,8 @@ export class DepartedCounts {
 function add(sums: Map<string, RuleCount>, key: string, count: RuleCount): void {
   const before = sums.get(key);
   const { packets = 0, bytes = 0 } = before ?? {};
+  // The last ones come last.
+  sums.delete(key);
   sums.set(key, { ...count, packets: packets + count.packets, bytes: bytes + count.bytes });
 }
 

@@ -12,7 +12,7 @@ import type { NetlinkSocket } from "../../linux/netlink-socket.ts";
 import { findTable, listChains, listElements, listSets } from "../../linux/nftables/read.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import type { DesiredSet, DesiredTable, ElementChanges, TableDelta } from "../../policy/table/desired-table.ts";
-import { keyText } from "./table-difference.ts";
+import { hasSameData, keyText } from "./table-difference.ts";
 
 export const TABLE_COMMENT = `written by ${identity.nodeAgent}, which reverts other changes`;
 
@@ -56,13 +56,9 @@ function shapeOf({ set }: DesiredSet) {
 function elementChanges({ set, elements }: DesiredSet, former: readonly NftElement[]): ElementChanges | undefined {
   const before = new Map(former.map((element) => [keyText(element), element]));
   const now = new Map(Array.from(elements.values(), (element) => [keyText(element), element]));
-  const removed = former.filter((element) => !isSame(element, now.get(keyText(element))));
-  const added = [...elements.values()].filter((element) => !isSame(element, before.get(keyText(element))));
+  const removed = former.filter((element) => !hasSameData(element, now.get(keyText(element))));
+  const added = [...elements.values()].filter((element) => !hasSameData(element, before.get(keyText(element))));
   if (removed.length + added.length === 0) return undefined;
   // The ends of a range belong together.
   return set.holdsIntervals ? { removed: former, added: [...elements.values()] } : { removed, added };
-}
-
-function isSame(element: NftElement, other: NftElement | undefined): boolean {
-  return other !== undefined && Bun.deepEquals(element.data, other.data);
 }

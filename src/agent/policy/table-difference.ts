@@ -1,6 +1,6 @@
 /**
  * Compares the policy table in the kernel with the desired one: chains, the rules of each chain by their comments, sets
- * and their elements. Does not compare the instructions of rules: a rule that was replaced by another with the same
+ * and their elements with their verdicts. Does not compare the instructions of rules: a rule that was replaced by another with the same
  * comment is not found.
  */
 import { POLICY_TABLE } from "../../firewall/policy-table.ts";
@@ -38,8 +38,8 @@ function differenceOfRules(socket: NetlinkSocket, { chains }: DesiredTable): str
 
 function differenceOfElements(socket: NetlinkSocket, { sets }: DesiredTable): string | undefined {
   for (const [name, { elements }] of sets) {
-    const found = new Set(listElements(socket, POLICY_TABLE, name).map(keyText));
-    if (found.size !== elements.size || elements.values().some((element) => !found.has(keyText(element))))
+    const found = new Map(listElements(socket, POLICY_TABLE, name).map((element) => [keyText(element), element]));
+    if (found.size !== elements.size || !elements.values().every((each) => hasSameData(each, found.get(keyText(each)))))
       return `the elements of set "${name}" were changed`;
   }
   return undefined;
@@ -53,4 +53,9 @@ function hasComments({ rules }: DesiredChain, found: readonly { readonly comment
 /** The same text for equal keys. */
 export function keyText({ key, interval }: NftElement): string {
   return interval === "end" ? `${key.toHex()}-` : key.toHex();
+}
+
+/** Of elements with the same key: the verdict of an element of a verdict map, for example. */
+export function hasSameData(element: NftElement, other: NftElement | undefined): boolean {
+  return other !== undefined && (element.data === other.data || Bun.deepEquals(element.data, other.data));
 }

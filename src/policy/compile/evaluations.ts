@@ -155,7 +155,7 @@ export class Evaluations {
     this.held.set(name, { uses: 1, chains: [...chains, rest], sets: [], lists: [] });
     const end: DesiredRule =
       tier.defaultAction === "Deny"
-        ? endRule("drop", `tier ${tier.name} ${direction} default`)
+        ? endRule("drop", `tier ${tier.name.slice(-LONGEST_TIER)} ${direction} default`)
         : { expressions: [verdict({ kind: "goto", chain: rest })] };
     this.table.putChain({
       chain: { name },
@@ -244,7 +244,9 @@ const ON_ALLOW: Readonly<Record<PolicyStage, readonly Expression[]>> = {
   untracked: [{ kind: "notrack" }],
 };
 
+/** The kernel keeps no more than 128 bytes. */
 const LONGEST_COMMENT = 120;
+const LONGEST_TIER = 100;
 const LONGEST_LOG_PREFIX = 100;
 
 function passes(policy: PolicyRecord, direction: Direction): boolean {
@@ -264,8 +266,9 @@ function referencesOf(rules: readonly EffectiveRule[]): readonly AnyReference[] 
   const found = new Map<string, AnyReference>();
   for (const { source, destination } of rules) {
     for (const { members, notMembers, ports, notPorts } of [source, destination]) {
-      const all = [...members, ...notMembers, ...(ports?.named ?? []), ...(notPorts?.named ?? [])];
-      for (const reference of all) found.set(referenceText(reference), reference);
+      for (const reference of [...members, ...notMembers, ports?.named, notPorts?.named]) {
+        if (reference !== undefined) found.set(referenceText(reference), reference);
+      }
     }
   }
   return [...found.values()];

@@ -98,7 +98,7 @@ describe("MemberSets", () => {
 
   test("a named port has address, protocol and port of the endpoints that declare it", () => {
     const { sets, table } = memberSets();
-    const web = { kind: "named port", selector: "has(app)", protocol: 6, name: "web" } as const;
+    const web = { kind: "named port", selector: "has(app)", protocol: 6, names: ["web"] } as const;
     sets.retain(web);
     sets.putEntity("one", { ...entity("10.0.0.1"), ports: [{ name: "web", protocol: 6, port: 80 }] });
     sets.putEntity("two", { ...entity("10.0.0.2"), ports: [{ name: "web", protocol: 17, port: 80 }] });

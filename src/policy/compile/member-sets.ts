@@ -100,7 +100,8 @@ export class MemberSets {
       this.contributeService(set, members, 1);
       this.contributeService(set, this.services.get(service) ?? [], -1);
     }
-    this.services.set(service, members);
+    if (members.length === 0) this.services.delete(service);
+    else this.services.set(service, members);
   }
 
   hasPrefixes(reference: SetReference): boolean {
@@ -244,9 +245,9 @@ function keyOf(reference: AnyReference, family: Family): readonly DataType[] {
   return withPorts ? [address, "inet_proto", "inet_service"] : [address];
 }
 
-function namedPortMembers({ name, protocol }: NamedPortReference, contribution: Contribution): readonly Member[] {
+function namedPortMembers({ names, protocol }: NamedPortReference, contribution: Contribution): readonly Member[] {
   return contribution.ports
-    .filter((port) => port.name === name && port.protocol === protocol)
+    .filter((port) => names.includes(port.name) && port.protocol === protocol)
     .flatMap((port) => contribution.addresses.map((address) => portMember(address, port)));
 }
 

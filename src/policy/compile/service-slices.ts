@@ -2,6 +2,7 @@
 import { parseAddress } from "../../ip/address.ts";
 import type { ServiceEndpoints } from "../../model/service-endpoints.ts";
 import type { ServiceMember } from "./member-sets.ts";
+import { addTo, removeFrom } from "./sets-by-key.ts";
 
 export interface ServiceName {
   readonly namespace: string;
@@ -15,13 +16,11 @@ export class ServiceSlices {
   /** `undefined`: the slice is gone. Returns the services that have changed. */
   put(key: string, slice: ServiceEndpoints | undefined): readonly ServiceName[] {
     const before = this.slices.get(key);
-    if (before !== undefined) this.keysOf.get(textOf(before))?.delete(key);
+    if (before !== undefined) removeFrom(this.keysOf, textOf(before), key);
     if (slice === undefined) this.slices.delete(key);
     else {
       this.slices.set(key, slice);
-      const keys = this.keysOf.get(textOf(slice));
-      if (keys === undefined) this.keysOf.set(textOf(slice), new Set([key]));
-      else keys.add(key);
+      addTo(this.keysOf, textOf(slice), key);
     }
     const changed = [before, slice].filter((each) => each !== undefined);
     return [...new Map(changed.map((each) => [textOf(each), each])).values()];

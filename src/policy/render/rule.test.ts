@@ -7,7 +7,7 @@ import { renderRule } from "./rule.ts";
 
 const ANYBODY: EffectivePeer = { notNets: [], members: [], notMembers: [] };
 const SELECTED = { kind: "selected", selector: "has(app)" } as const;
-const WEB = { kind: "named port", selector: "has(app)", protocol: 6, name: "web" } as const;
+const WEB = { kind: "named port", selector: "has(app)", protocol: 6, names: ["web"] } as const;
 
 interface Options {
   readonly hasPrefixes?: boolean;
@@ -40,9 +40,7 @@ const nets = (...texts: readonly string[]) => texts.flatMap((text) => parsePrefi
 
 describe("renderRule()", () => {
   test("writes one rule for both families if nothing depends on the family", () => {
-    expect(
-      render({ protocol: 6, destination: { ...ANYBODY, ports: { ranges: [{ first: 80, last: 80 }], named: [] } } }),
-    ).toEqual([
+    expect(render({ protocol: 6, destination: { ...ANYBODY, ports: { ranges: [{ first: 80, last: 80 }] } } })).toEqual([
       {
         comment: "red/x ingress 0",
         expressions: [
@@ -70,7 +68,7 @@ describe("renderRule()", () => {
   });
 
   test("writes one rule for numbers and one for each name of a port", () => {
-    const ports = { ranges: [{ first: 80, last: 90 }], named: [WEB] };
+    const ports = { ranges: [{ first: 80, last: 90 }], named: WEB };
     expect(lookups(render({ family: 4, protocol: 6, destination: { ...ANYBODY, ports } }))).toEqual([
       [],
       [setName(WEB, 4)],
@@ -82,7 +80,7 @@ describe("renderRule()", () => {
 
   test("looks up long lists of ports and networks in a set, and compares short ones", () => {
     const odd = (count: number) => Array.from({ length: count }, (_, index) => ({ first: 2 * index, last: 2 * index }));
-    const ofPorts = (count: number) => ({ ...ANYBODY, ports: { ranges: odd(count), named: [] } });
+    const ofPorts = (count: number) => ({ ...ANYBODY, ports: { ranges: odd(count) } });
     expect(lookups(render({ protocol: 6, destination: ofPorts(9) }))).toEqual([["9 of inet_service"]]);
     expect(lookups(render({ protocol: 6, destination: ofPorts(8) }))).toEqual(Array.from({ length: 8 }, () => []));
     const many = nets(...Array.from({ length: 9 }, (_, index) => `10.0.${2 * index}.0/24`));
@@ -111,9 +109,24 @@ describe("renderRule()", () => {
   });
 
   test("rules do not share what is appended to them", () => {
-    const ports = { ranges: [{ first: 80, last: 80 }], named: [WEB] };
+    const ports = { ranges: [{ first: 80, last: 80 }], named: WEB };
     const first = render({ protocol: 6, destination: { ...ANYBODY, ports } });
     const second = render({ protocol: 6, destination: { ...ANYBODY, ports } });
     expect(second).toEqual(first);
+  });
+
+  test("writes few rules if many short lists combine: each is a set then", () => {
+    const list = nets("10.0.0.0/24", "10.2.0.0/24", "10.4.0.0/24");
+    const ports = { ranges: [1, 3, 5].map((port) => ({ first: port, last: port })), named: WEB };
+    const peer = { ...ANYBODY, nets: list, ports };
+    expect(render({ family: 4, protocol: 6, destination: peer })).toHaveLength(12);
+
+    const both = lookups(render({ family: 4, protocol: 6, source: peer, destination: peer }));
+    const [addresses, numbers, names] = ["3 of ipv4_addr", "3 of inet_service", setName(WEB, 4)];
+    expect(both).toEqual(
+      [numbers, names].flatMap((source) =>
+        [numbers, names].map((destination) => [addresses, source, addresses, destination]),
+      ),
+    );
   });
 });

@@ -3,7 +3,7 @@
  *
  * A rule about addresses is written once for each family. A positive match of a set that has networks too is written
  * twice, for its single addresses and for its networks; a short list of networks or ports once for each of them, and
- * once for each name of a port. So a rule can become several.
+ * once for all names of ports. So a rule can become several, but not more than `MOST_RULES` for each family.
  */
 import type { Family } from "../../ip/address.ts";
 import { mergedRanges } from "../../ip/merged-ranges.ts";
@@ -50,12 +50,19 @@ const DROP = verdict({ kind: "drop" });
 
 export function renderRule(rule: EffectiveRule, context: RuleContext): readonly DesiredRule[] {
   return familiesOf(rule).flatMap((family) => {
-    const conditions = conditionsOf(rule, family, context);
+    const usual = conditionsOf(rule, family, { ...context, mostCompared: MOST_COMPARED });
+    const isTooLong = usual.reduce((count, { length }) => count * length, 1) > MOST_RULES;
+    const conditions = isTooLong ? conditionsOf(rule, family, { ...context, mostCompared: 1 }) : usual;
     return combine(conditions).map((expressions) => {
       expressions.push(...actionOf(rule.action, context));
       return { expressions, comment: context.comment };
     });
   });
+}
+
+/** How many ranges of a list are compared one by one. */
+interface ListContext extends RuleContext {
+  readonly mostCompared: number;
 }
 
 /** `undefined`: one rule for both, since nothing in it depends on the family. */
@@ -65,11 +72,11 @@ function familiesOf({ family, source, destination }: EffectiveRule): readonly (F
 }
 
 function hasAddresses({ nets, notNets, members, notMembers, ports, notPorts }: EffectivePeer): boolean {
-  const named = [...(ports?.named ?? []), ...(notPorts?.named ?? [])];
-  return nets !== undefined || notNets.length + members.length + notMembers.length + named.length > 0;
+  const isNamed = (ports?.named ?? notPorts?.named) !== undefined;
+  return nets !== undefined || isNamed || notNets.length + members.length + notMembers.length > 0;
 }
 
-function conditionsOf(rule: EffectiveRule, family: Family | undefined, context: RuleContext): readonly Alternatives[] {
+function conditionsOf(rule: EffectiveRule, family: Family | undefined, context: ListContext): readonly Alternatives[] {
   const { protocol, notProtocol } = rule;
   return [
     family === undefined ? ALWAYS : [OF_FAMILY[family]],
@@ -109,7 +116,7 @@ function peerConditions(
   peer: EffectivePeer,
   side: Side,
   family: Family | undefined,
-  context: RuleContext,
+  context: ListContext,
 ): readonly Alternatives[] {
   const withFamily = family === undefined ? [] : addressConditions(peer, side, family, context);
   return [...withFamily, ...portConditions(peer, { side, family }, context)];
@@ -119,7 +126,7 @@ function addressConditions(
   peer: EffectivePeer,
   side: Side,
   family: Family,
-  context: RuleContext,
+  context: ListContext,
 ): readonly Alternatives[] {
   const load = ADDRESS[family][side];
   const field = { load, key: ADDRESS_TYPE[family] };
@@ -137,7 +144,7 @@ function addressConditions(
   ];
 }
 
-function memberAlternatives(reference: SetReference, side: Side, family: Family, context: RuleContext): Alternatives {
+function memberAlternatives(reference: SetReference, side: Side, family: Family, context: ListContext): Alternatives {
   if (reference.kind === "service" && reference.withPorts)
     return [matchAddressAndPort(setName(reference, family), side, family, false)];
   const load = ADDRESS[family][side];
@@ -159,15 +166,19 @@ interface Field {
  * would be empty for the first packets of a rule that is replaced: docs/decisions/policy-batches.md.
  */
 const MOST_COMPARED = 8;
+/** If the lists of a rule combine to more rules than this, each is looked up in a set, however short it is. */
+const MOST_RULES = 64;
 
 /** Without a range nothing can match: no alternative. */
-function within(field: Field, ranges: readonly KeyRange[], context: RuleContext): Alternatives {
-  if (ranges.length > MOST_COMPARED) return [lookUp(field, context.nameOfRanges({ key: field.key, ranges }), false)];
+function within(field: Field, ranges: readonly KeyRange[], context: ListContext): Alternatives {
+  if (ranges.length > context.mostCompared)
+    return [lookUp(field, context.nameOfRanges({ key: field.key, ranges }), false)];
   return ranges.map((range) => [field.load, compareRange(range, false)]);
 }
 
-function outside(field: Field, ranges: readonly KeyRange[], context: RuleContext): Conditions {
-  if (ranges.length > MOST_COMPARED) return lookUp(field, context.nameOfRanges({ key: field.key, ranges }), true);
+function outside(field: Field, ranges: readonly KeyRange[], context: ListContext): Conditions {
+  if (ranges.length > context.mostCompared)
+    return lookUp(field, context.nameOfRanges({ key: field.key, ranges }), true);
   return ranges.flatMap((range) => [field.load, compareRange(range, true)]);
 }
 
@@ -189,7 +200,7 @@ interface PortPlace {
 function portConditions(
   { ports, notPorts }: EffectivePeer,
   place: PortPlace,
-  context: RuleContext,
+  context: ListContext,
 ): readonly Alternatives[] {
   return [
     ports === undefined ? ALWAYS : portAlternatives(ports, place, context),
@@ -200,22 +211,22 @@ function portConditions(
 function portAlternatives(
   { ranges, named }: PortMatch,
   { side, family }: PortPlace,
-  context: RuleContext,
+  context: ListContext,
 ): Alternatives {
   return [
     ...within({ load: PORT[side], key: "inet_service" }, mergePorts(ranges), context),
-    ...(family === undefined
+    ...(family === undefined || named === undefined
       ? []
-      : named.map((each) => matchAddressAndPort(setName(each, family), side, family, false))),
+      : [matchAddressAndPort(setName(named, family), side, family, false)]),
   ];
 }
 
-function matchNoPort({ ranges, named }: PortMatch, { side, family }: PortPlace, context: RuleContext): Conditions {
+function matchNoPort({ ranges, named }: PortMatch, { side, family }: PortPlace, context: ListContext): Conditions {
   return [
     ...outside({ load: PORT[side], key: "inet_service" }, mergePorts(ranges), context),
-    ...(family === undefined
+    ...(family === undefined || named === undefined
       ? []
-      : named.flatMap((each) => matchAddressAndPort(setName(each, family), side, family, true))),
+      : matchAddressAndPort(setName(named, family), side, family, true)),
   ];
 }
 

@@ -13,7 +13,7 @@ describe("names in the policy table", () => {
   test("differ by reference, family, content and direction", () => {
     const selected = { kind: "selected", selector: "has(app)" } as const;
     const service = { kind: "service", namespace: "red", name: "web", withPorts: true } as const;
-    const port = { kind: "named port", selector: "has(app)", protocol: 6, name: "web" } as const;
+    const port = { kind: "named port", selector: "has(app)", protocol: 6, names: ["web"] } as const;
     const names = [
       setName(selected, 4),
       setName(selected, 6),

@@ -45,7 +45,7 @@ function describe(reference: AnyReference): string {
     case "service":
       return `service ${reference.namespace}/${reference.name} ${reference.withPorts ? "with ports" : "without ports"}`;
     case "named port":
-      return `named port ${reference.protocol} ${reference.name} ${reference.selector}`;
+      return `named port ${reference.protocol} ${reference.names.join()} ${reference.selector}`;
   }
 }
 
