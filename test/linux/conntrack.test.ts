@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { forgetConnections } from "../../src/linux/conntrack.ts";
 import { closeNetlinkSocket } from "../../src/linux/netlink-socket.ts";
-import { closeNetns, type Netns, openNetlinkSocketIn, openNetns, runInNetns } from "../../src/linux/netns.ts";
+import { closeNetns, type Netns, openNetlinkSocketIn, runInNetns } from "../../src/linux/netns.ts";
 import { readSysctl } from "../../src/linux/sysctl.ts";
+import { requireNetns } from "../support/namespace-sockets.ts";
 import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
 
 const area = new NetnsArea("ct");
@@ -16,9 +17,7 @@ describe.skipIf(!able)(`forgetConnections()${able ? "" : " (skipped: needs root,
   beforeAll(() => {
     area.sweep();
     place = area.create();
-    const opened = openNetns(place.path);
-    if (opened === undefined) throw new Error("the namespace was not created");
-    netns = opened;
+    netns = requireNetns(place.path);
     // Nothing is tracked until a rule needs it.
     runIn(
       place,

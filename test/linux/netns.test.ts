@@ -9,6 +9,7 @@ import {
   runInNetns,
 } from "../../src/linux/netns.ts";
 import { readSysctl, writeSysctl } from "../../src/linux/sysctl.ts";
+import { requireNetns } from "../support/namespace-sockets.ts";
 import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
 import { thrownBy } from "../support/thrown-by.ts";
 
@@ -22,9 +23,7 @@ describe.skipIf(!canMakeNetns)(`network namespaces${why}`, () => {
   beforeAll(() => {
     area.sweep();
     place = area.create();
-    const opened = openNetns(place.path);
-    if (opened === undefined) throw new Error("the namespace was not created");
-    netns = opened;
+    netns = requireNetns(place.path);
   });
   afterAll(() => {
     closeNetns(netns);

@@ -1,8 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { addressBytes } from "../../src/ip/address.ts";
 import { isKernelError } from "../../src/linux/kernel-error.ts";
-import { closeNetlinkSocket, type NetlinkSocket } from "../../src/linux/netlink-socket.ts";
-import { closeNetns, openNetlinkSocketIn, openNetns } from "../../src/linux/netns.ts";
+import { closeNetlinkSocket, type NetlinkSocket, openNetlinkSocket } from "../../src/linux/netlink-socket.ts";
 import { commit, readGeneration, tryCommit } from "../../src/linux/nftables/commit.ts";
 import type { Expression } from "../../src/linux/nftables/expression.ts";
 import { prefixElements, rangeElements } from "../../src/linux/nftables/intervals.ts";
@@ -31,6 +30,7 @@ import { changesOf, type NftChange, type Ruleset } from "../../src/linux/nftable
 import type { NftElement } from "../../src/linux/nftables/set.ts";
 import { concatenate, hostNumber, interfaceValue, portValue, protocolValue } from "../../src/linux/nftables/value.ts";
 import { address, prefix } from "../support/ip.ts";
+import { insideNetns } from "../support/namespace-sockets.ts";
 import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
 import { thrownBy } from "../support/thrown-by.ts";
 import { hostportListing, hostportRuleset, hostportTable } from "./hostport-ruleset.ts";
@@ -48,10 +48,7 @@ describe.skipIf(!able)(`nf_tables in a private namespace${why}`, () => {
 
   beforeEach(() => {
     place = area.create();
-    const netns = openNetns(place.path);
-    if (netns === undefined) throw new Error("the namespace was not created");
-    socket = openNetlinkSocketIn(netns, "netfilter");
-    closeNetns(netns);
+    socket = insideNetns(place.path, () => openNetlinkSocket("netfilter"));
   });
   afterEach(() => {
     closeNetlinkSocket(socket);

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { formatPrefix } from "../../src/ip/prefix.ts";
-import { closeNetns, type Netns, openNetns, runInNetns } from "../../src/linux/netns.ts";
+import { closeNetns, type Netns, runInNetns } from "../../src/linux/netns.ts";
 import { type RouteEvent, watchRoutes } from "../../src/linux/rtnetlink/route-monitor.ts";
+import { requireNetns } from "../support/namespace-sockets.ts";
 import { canMakeNetns, NetnsArea, runIn, type TestNetns } from "../support/netns.ts";
 
 const area = new NetnsArea("rm");
@@ -12,9 +13,7 @@ describe.skipIf(!canMakeNetns)(`watchRoutes()${canMakeNetns ? "" : " (skipped: n
   beforeAll(() => {
     area.sweep();
     place = area.create();
-    const opened = openNetns(place.path);
-    if (opened === undefined) throw new Error("the namespace was not created");
-    netns = opened;
+    netns = requireNetns(place.path);
   });
   afterAll(() => {
     closeNetns(netns);

@@ -3,12 +3,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { type KernelTable, openKernelTable } from "../../src/agent/policy/kernel-table.ts";
 import type { GlobalNetworkPolicy } from "../../src/model/global-network-policy.ts";
 import { hostEndpoint } from "../../src/model/host-endpoint.ts";
-import { PolicyCompiler } from "../../src/policy/compile/compiler.ts";
 import { globalPolicy } from "../support/global-policy.ts";
 import { insideNetns } from "../support/namespace-sockets.ts";
-import { changesBetween, NO_RESOURCES } from "../support/policy-changes.ts";
 import { proofSize } from "../support/proof-size.ts";
 import { type FloodSite, floodProblem, OPEN, openFloodSite } from "./packet-flood.ts";
+import { steppedCompiler } from "./stepped-compiler.ts";
 
 const DURATION = proofSize({ everyDay: 500, soak: 5_000 });
 const NODE = "here";
@@ -85,15 +84,7 @@ describe.skipIf(floodProblem !== undefined)(
 
     for (const [title, of] of CHANGES) {
       test(`nothing is lost and nothing passes: ${title}`, async () => {
-        const compiler = new PolicyCompiler({ node: NODE });
-        let [round, before] = [0, NO_RESOURCES];
-        const next = () => {
-          const after = { ...NO_RESOURCES, ...of(round++) };
-          compiler.update(changesBetween(before, after));
-          before = after;
-          return compiler.takeDelta();
-        };
-        next();
+        const { compiler, next } = steppedCompiler(NODE, of);
         insideNetns(site.host.path, () => kernel.replace(compiler.table));
 
         const { lost, leaked, sent, changes } = await site.flood(DURATION, () => {

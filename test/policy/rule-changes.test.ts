@@ -17,6 +17,7 @@ import { insideNetns } from "../support/namespace-sockets.ts";
 import { changesBetween, NO_RESOURCES } from "../support/policy-changes.ts";
 import { proofSize } from "../support/proof-size.ts";
 import { CLIENT, type FloodSite, floodProblem, INTERFACES, OPEN, openFloodSite, SERVER } from "./packet-flood.ts";
+import { steppedCompiler } from "./stepped-compiler.ts";
 
 const DURATION = proofSize({ everyDay: 500, soak: 5_000 });
 const NODE = "here";
@@ -125,17 +126,9 @@ describe.skipIf(floodProblem !== undefined)(
 
     /** A compiler at the first state, whose table is in the kernel, and how to go on to the next. */
     const begin = (of: (round: number) => State) => {
-      const compiler = new PolicyCompiler({ node: NODE });
-      let [round, before] = [0, NO_RESOURCES];
-      const next = () => {
-        const after = { ...NO_RESOURCES, ...of(round++) };
-        compiler.update(changesBetween(before, after));
-        before = after;
-        return compiler.takeDelta();
-      };
-      next();
-      insideNetns(site.host.path, () => kernel.replace(compiler.table));
-      return { compiler, next };
+      const stepped = steppedCompiler(NODE, of);
+      insideNetns(site.host.path, () => kernel.replace(stepped.compiler.table));
+      return stepped;
     };
     const expectNoGap = async (change: () => void) => {
       const { lost, leaked, sent, changes } = await site.flood(DURATION, change);

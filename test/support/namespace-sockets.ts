@@ -2,7 +2,7 @@
  * Sockets of the test itself inside network namespaces: a socket stays in the
  * namespace it was created in, so servers and clients need no process of their own.
  */
-import { closeNetns, openNetns, runInNetns } from "../../src/linux/netns.ts";
+import { closeNetns, type Netns, openNetns, runInNetns } from "../../src/linux/netns.ts";
 
 /** The outcome of a request. */
 export type Reply = string;
@@ -10,10 +10,16 @@ export type Reply = string;
 /** How long to wait before reporting silence. */
 const PATIENCE_MILLISECONDS = 1_000;
 
+/** The caller closes it. */
+export function requireNetns(path: string): Netns {
+  const opened = openNetns(path);
+  if (opened === undefined) throw new Error(`no namespace ${path}`);
+  return opened;
+}
+
 /** Runs a function that opens a socket inside the namespace. */
 export function insideNetns<T>(netns: string, open: () => T): T {
-  const opened = openNetns(netns);
-  if (opened === undefined) throw new Error(`no namespace ${netns}`);
+  const opened = requireNetns(netns);
   try {
     return runInNetns(opened, () => ({ value: open() })).value;
   } finally {

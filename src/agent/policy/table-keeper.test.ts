@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { changesBetween, NO_RESOURCES } from "../../../test/support/policy-changes.ts";
+import { errnoOf } from "../../linux/errno.ts";
 import { KernelError } from "../../linux/kernel-error.ts";
 import type { Noticed } from "../../linux/nftables/monitor.ts";
 import { PolicyCompiler } from "../../policy/compile/compiler.ts";
@@ -15,6 +16,8 @@ interface Imitation {
   readonly difference?: string;
   readonly isAdopted?: boolean;
   readonly isHooked?: boolean;
+  /** The table cannot be read. */
+  readonly isBusy?: () => boolean;
 }
 
 function keeperOf({
@@ -24,12 +27,17 @@ function keeperOf({
   difference,
   isAdopted = false,
   isHooked = false,
+  isBusy = () => false,
 }: Imitation = {}) {
+  const failIfBusy = () => {
+    if (isBusy()) throw new KernelError("list rules: it kept changing", errnoOf("EINTR"));
+  };
   const calls: string[] = [];
   const reports: string[] = [];
   const kernel: KernelTable = {
     adopt: () => {
       calls.push("adopt");
+      failIfBusy();
       return isAdopted;
     },
     replace: () => void calls.push("replace"),
@@ -42,6 +50,7 @@ function keeperOf({
     notice: () => noticed ?? { kind: "nothing" },
     difference: () => {
       calls.push("compare");
+      failIfBusy();
       return difference;
     },
     close: () => {},
@@ -135,5 +144,18 @@ describe("TableKeeper", () => {
     keeper.compare();
 
     expect(calls).toEqual(expected);
+  });
+
+  test("compares again later if other programs change rules so fast that the table cannot be read", () => {
+    let isBusy = true;
+    const { keeper, calls } = keeperOf({ isBusy: () => isBusy, difference: "chain missing" });
+    keeper.update(NOTHING);
+    keeper.compare();
+    keeper.revertForeignChanges();
+    expect(calls).toEqual(["adopt", "replace", "compare", "compare"]);
+
+    isBusy = false;
+    keeper.revertForeignChanges();
+    expect(calls.slice(4)).toEqual(["compare", "adopt", "replace"]);
   });
 });

@@ -6,6 +6,7 @@
  * If the kernel refuses a change, its content is not what was expected: the whole table is written again. If that fails
  * too, the former rules stay, and the caller gets the error.
  */
+import { isKernelError } from "../../linux/kernel-error.ts";
 import type { PolicyCompiler } from "../../policy/compile/compiler.ts";
 import type { HostInterface } from "../../policy/host-interface.ts";
 import type { PolicyChanges } from "../../policy/inputs.ts";
@@ -25,6 +26,8 @@ export interface TableMeans {
 export class TableKeeper {
   /** Of the table in the kernel. At the start a former agent's table may be there. */
   private state: "unknown" | "present" | "absent" = "unknown";
+  /** The table could not be compared when it should have been. */
+  private isDoubtful = false;
 
   constructor(private readonly means: TableMeans) {}
 
@@ -45,15 +48,29 @@ export class TableKeeper {
   revertForeignChanges(): void {
     if (this.state !== "present") return;
     const noticed = this.means.kernel.notice();
-    if (noticed.kind === "unknown") this.compare();
     if (noticed.kind === "changed") this.repair(`it was changed by ${noticed.by}`);
+    else if (noticed.kind === "unknown" || this.isDoubtful) this.compare();
   }
 
   /** Reads the whole table, and writes it again if it differs. */
   compare(): void {
     if (this.state !== "present") return;
-    const difference = this.means.kernel.difference(this.means.compiler.table);
+    const difference = this.findDifference();
     if (difference !== undefined) this.repair(difference);
+  }
+
+  /** While others change rules all the time, the table cannot be read: then it is compared at the next occasion. */
+  private findDifference(): string | undefined {
+    const { kernel, compiler } = this.means;
+    try {
+      const difference = kernel.difference(compiler.table);
+      this.isDoubtful = false;
+      return difference;
+    } catch (failure) {
+      if (!isBusy(failure)) throw failure;
+      this.isDoubtful = true;
+      return undefined;
+    }
   }
 
   private write(): void {
@@ -69,9 +86,8 @@ export class TableKeeper {
   }
 
   private repair(reason: string): void {
-    const { compiler, kernel, report } = this.means;
-    report(`Writing the whole policy table again: ${reason}`);
-    if (!this.adopt() || kernel.difference(compiler.table) !== undefined) this.replace();
+    this.means.report(`Writing the whole policy table again: ${reason}`);
+    if (!this.adopt() || this.findDifference() !== undefined) this.replace();
   }
 
   private change(delta: TableDelta): void {
@@ -82,7 +98,12 @@ export class TableKeeper {
 
   /** Takes over the table that is in the kernel, without losing a packet. Returns `false` if it must be replaced. */
   private adopt(): boolean {
-    if (!this.means.kernel.adopt(this.means.compiler.table)) return false;
+    try {
+      if (!this.means.kernel.adopt(this.means.compiler.table)) return false;
+    } catch (failure) {
+      if (isBusy(failure)) return false;
+      throw failure;
+    }
     this.state = "present";
     return true;
   }
@@ -91,4 +112,9 @@ export class TableKeeper {
     this.means.kernel.replace(this.means.compiler.table);
     this.state = "present";
   }
+}
+
+/** The ruleset changed whenever it was read. */
+function isBusy(failure: unknown): boolean {
+  return isKernelError(failure, "EINTR", "EAGAIN");
 }
