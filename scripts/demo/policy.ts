@@ -1,5 +1,6 @@
 /** Network policy: the node agent enforces a policy that closes a connection, the admin tool says why, and a label opens it. */
 import { existsSync, readFileSync } from "node:fs";
+import { formatYaml } from "../../src/admin/yaml.ts";
 import { identity } from "../../src/identity.ts";
 import { askTcpWithin, serveTcp } from "../../test/support/namespace-sockets.ts";
 import { pollUntil } from "../../test/support/poll.ts";
@@ -48,8 +49,8 @@ export async function closeByPolicy(demo: DemoEnvironment, pods: readonly Pod[])
   await demo.admin(["apply", "-f", "-"], JSON.stringify(policy));
   await connection.until("closed");
   return {
-    summary: `"${server.name}" now accepts clients only: "${client.name}" cannot connect any more`,
-    details: `${JSON.stringify(policy.spec)}\n`,
+    summary: `"${server.name}" now accepts only pods labelled role=client: "${client.name}" cannot connect any more`,
+    details: formatYaml(policy.spec),
   };
 }
 

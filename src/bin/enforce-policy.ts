@@ -28,6 +28,7 @@ import { nodeAgentSettings } from "../model/node-agent-configuration.ts";
 import { PolicyCompiler } from "../policy/compile/compiler.ts";
 import { POLICY_KINDS, type PolicyValues } from "../policy/inputs.ts";
 import { atMostEvery } from "./at-most-every.ts";
+import { enforcementLog } from "./enforcement-log.ts";
 import { onceEach } from "./once-each.ts";
 import type { PolicyNetwork } from "./policy-network.ts";
 
@@ -83,6 +84,7 @@ export async function enforcePolicy(
   let settings = nodeAgentSettings([], node);
   let isApplied = false;
   let checkedAt = elapsed();
+  const noteEnforcement = enforcementLog((message) => log(message, "INFO"));
   const applied = ({ snapshot, changes }: Update<PolicyValues>) => {
     lost.forget();
     isApplied = true;
@@ -90,7 +92,9 @@ export async function enforcePolicy(
       Array.from(snapshot.configurations, ([, value]) => value),
       node,
     );
-    if (isWanted()) {
+    const isEnforced = isWanted();
+    noteEnforcement({ isEnforced, policies: compiler.policyCount, workloads: compiler.localEndpoints.size });
+    if (isEnforced) {
       status.update(
         changes.endpoints.map(({ key }) => key),
         compiler.localEndpoints,

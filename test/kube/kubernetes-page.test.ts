@@ -16,6 +16,7 @@ import type { KubeNode } from "../support/kube-node.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { anyUpstreamPlugins, BIN_DIRECTORY } from "../support/network-under-test.ts";
 import { packageRequest } from "../support/package-request.ts";
+import { pollUntil } from "../support/poll.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 
 const needs = [kubeClusterProblem(), program("dpkg-deb")];
@@ -87,6 +88,13 @@ describe("the page about Kubernetes", () => {
     expect(printed).toMatch(/^web +1\/1 +Running .* 10\.244\.\d+\.\d+ /m);
     expect(printed).toMatch(/^default .* web +node-1 +10\.244\.\d+\.\d+\/32,fd00:244::\S+\/128 /m);
     expect(printed).toContain("2 addresses in use, 1 handle: no problems");
+  });
+
+  testPage("closes the pod by a policy, which the agent enforces under its role", async () => {
+    const printed = await typeAsAdministrator("Network policy");
+
+    expect(printed).toMatch(/^Verdict: +denied$/m);
+    await pollUntil(() => agent.log().includes("Network policy: enforced (policies: 1"), "the agent to enforce it");
   });
 
   testPage("removes it, and leaves nothing in the cluster and on the node", async () => {

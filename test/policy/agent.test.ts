@@ -82,6 +82,11 @@ for (const { kind, problem } of STORES) {
       await site.store.remove(KEY);
       await pollUntil(async () => (await table()) === "", "the table to be removed with the last policy");
       expect(await connections()).toEqual(["server", "server"]);
+      expect(agent.log().match(/Network policy: (enforced|there is none)/g)).toEqual([
+        "Network policy: there is none",
+        "Network policy: enforced",
+        "Network policy: there is none",
+      ]);
     });
 
     test("the agent answers probes, and serves metrics if its configuration says so", async () => {
