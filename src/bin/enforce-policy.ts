@@ -100,8 +100,7 @@ export async function enforcePolicy(
         compiler.localEndpoints,
       );
     } else status.clear();
-    for (const { title, reason } of compiler.problems)
-      refused.report(`Policy or profile "${title}" denies more than it says: ${reason}`);
+    for (const { title, effect, reason } of compiler.problems) refused.report(`"${title}" ${effect}: ${reason}`);
   };
   const refreshMilliseconds = () => millisecondsOf(settings.tablesRefreshInterval);
   const readTraffic = atMostEvery(TRAFFIC_MILLISECONDS, elapsed, () => {

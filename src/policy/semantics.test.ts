@@ -180,7 +180,9 @@ describe("what cannot be carried out fails closed", () => {
 
     expect(interpreted(compiler)).toBe("deny");
     expect(interpreted(compiler, other)).toBe("allow");
-    expect(compiler.problems).toEqual([{ title: "red/broken", reason: failure.message }]);
+    expect(compiler.problems).toEqual([
+      { title: "red/broken", reason: failure.message, effect: "denies more than it says" },
+    ]);
 
     compiler.update({ ...none, networkPolicies: [{ kind: "delete", key, previous: undefined }] });
     expect(interpreted(compiler)).toBe("allow");
@@ -213,7 +215,8 @@ describe("what cannot be carried out fails closed", () => {
     compiler.update({ ...first, tiers: [unreadable(key)] });
 
     expect(interpreted(compiler)).toBe("deny");
-    expect(compiler.problems.map(({ title }) => title)).toEqual(["early"]);
+    const effect = expect.stringContaining("its policies deny everything");
+    expect(compiler.problems).toEqual([{ title: "early", reason: failure.message, effect }]);
 
     const readable = tier.make({ name: "early" }, { order: 1, defaultAction: "Deny" });
     compiler.update({ ...none, tiers: [{ kind: "put", key, value: readable, previous: undefined }] });
@@ -259,7 +262,8 @@ describe("what cannot be carried out fails closed", () => {
     compiler.update({ ...none, globalNetworkSets: [unreadable(change?.key ?? "")] });
 
     expect(interpreted(compiler)).toBe("deny");
-    expect(compiler.problems).toEqual([{ title: "bad", reason: failure.message }]);
+    const effect = expect.stringContaining("if it never could, it has no effect");
+    expect(compiler.problems).toEqual([{ title: "bad", reason: failure.message, effect }]);
   });
 });
 

@@ -60,7 +60,12 @@ export function metricsText(facts: PolicyFacts): string {
     ["endpoints", "gauge", "Workload endpoints of this node", facts.endpoints],
     ["host_endpoints", "gauge", "Host endpoints of this node", facts.hostEndpoints],
     ["policies", "gauge", "Policies in the datastore", facts.policies],
-    ["policy_problems", "gauge", "Policies and profiles that deny because they cannot be carried out", facts.problems],
+    [
+      "policy_problems",
+      "gauge",
+      "Resources that cannot be read, and policies and profiles that deny because they cannot be carried out",
+      facts.problems,
+    ],
     ["chains", "gauge", "Chains of the policy table", table.chains.size],
     ["sets", "gauge", "Sets and maps of the policy table", table.sets.size],
     ["set_elements", "gauge", "Elements of all sets and maps", elements],

@@ -30,7 +30,19 @@ export interface PolicyProblem {
   /** `NAMESPACE/NAME` of a policy or a network set; the name of any other resource. */
   readonly title: string;
   readonly reason: string;
+  readonly effect: ProblemEffect;
 }
+
+/** In words that follow the title. */
+export type ProblemEffect = (typeof EFFECT)[keyof typeof EFFECT];
+
+const EFFECT = {
+  denies: "denies more than it says",
+  kept: "stays as it was when it could be read; if it never could, it has no effect",
+  allowsNothing: "stays as it was when it could be read; if it never could, it allows nothing",
+  unknown: "is unknown, so that nothing passes its interface",
+  closed: "stays as it was when it could be read; if it never could, its policies deny everything",
+} as const;
 
 type Change<Kind extends keyof PolicyChanges> = PolicyChanges[Kind][number];
 type AnyChange = Change<keyof PolicyChanges>;
@@ -130,7 +142,7 @@ export class PolicyCompiler {
   }
 
   private changeProfile(change: Change<"profiles">): void {
-    if (this.isKeptUnreadable(change)) return;
+    if (this.isKeptUnreadable(change, EFFECT.allowsNothing)) return;
     const name = nameIn(change.key);
     const record = change.kind === "put" ? profileRecord(change.value, this.options) : undefined;
     this.note(change.key, record?.problem);
@@ -140,7 +152,7 @@ export class PolicyCompiler {
 
   private changeTier(change: Change<"tiers">): void {
     const name = nameIn(change.key);
-    if (this.isKeptUnreadable(change)) this.policies.markUnreadableTier(name);
+    if (this.isKeptUnreadable(change, EFFECT.closed)) this.policies.markUnreadableTier(name);
     else this.policies.changeTier(name, change.kind === "put" ? change.value.spec : undefined);
   }
 
@@ -169,7 +181,7 @@ export class PolicyCompiler {
   /** An unreadable endpoint is unknown: nothing passes its interface. */
   private changeEndpoint(change: Change<"endpoints">): void {
     const { key } = change;
-    this.noteUnreadable(change);
+    this.noteUnreadable(change, EFFECT.unknown);
     if (change.kind !== "put") {
       this.sets.deleteEntity(key);
       this.workloads.delete(key);
@@ -208,18 +220,18 @@ export class PolicyCompiler {
   }
 
   /** What cannot be read any more stays as it was: to forget it could open what it closed. */
-  private isKeptUnreadable(change: AnyChange): boolean {
-    this.noteUnreadable(change);
+  private isKeptUnreadable(change: AnyChange, effect: ProblemEffect = EFFECT.kept): boolean {
+    this.noteUnreadable(change, effect);
     return change.kind === "unreadable";
   }
 
-  private noteUnreadable(change: AnyChange): void {
-    this.note(change.key, change.kind === "unreadable" ? change.failure.message : undefined);
+  private noteUnreadable(change: AnyChange, effect: ProblemEffect): void {
+    this.note(change.key, change.kind === "unreadable" ? change.failure.message : undefined, effect);
   }
 
-  private note(key: string, reason: string | undefined): void {
+  private note(key: string, reason: string | undefined, effect: ProblemEffect = EFFECT.denies): void {
     if (reason === undefined) this.problemOf.delete(key);
-    else this.problemOf.set(key, { title: titleIn(key), reason });
+    else this.problemOf.set(key, { title: titleIn(key), reason, effect });
   }
 }
 

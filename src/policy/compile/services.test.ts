@@ -96,7 +96,11 @@ describe("a rule that matches a service", () => {
 
     expect(verdictOf(compiler, "10.0.0.4", 80)).toBe("drop");
     expect(compiler.problems).toEqual([
-      { title: "egress", reason: 'the datastore does not contain services, such as "web"' },
+      {
+        title: "egress",
+        reason: 'the datastore does not contain services, such as "web"',
+        effect: "denies more than it says",
+      },
     ]);
   });
 });
