@@ -12,13 +12,14 @@ import type { Peer } from "./explain-peer.ts";
 export const FLOW_OPTIONS: readonly Option[] = [
   {
     name: "from",
-    value: "WORKLOAD|ADDRESS",
-    summary: "Source: NAMESPACE/POD, a container or an address; default: any",
+    value: "WORKLOAD|HOST|ADDRESS",
+    summary: "Source: NAMESPACE/POD, a container, hostendpoint/NAME or an address; default: any",
   },
   {
     name: "to",
-    value: "WORKLOAD|ADDRESS",
-    summary: "Destination, as the sender writes it: NAMESPACE/POD, a container or an address; default: any",
+    value: "WORKLOAD|HOST|ADDRESS",
+    summary:
+      "Destination, as the sender writes it: NAMESPACE/POD, a container, hostendpoint/NAME or an address; default: any",
   },
   {
     name: "protocol",

@@ -62,7 +62,9 @@ export const policyTrace: Command = {
 async function endsOf(context: Context, given: Given): Promise<{ readonly from?: Peer; readonly to?: Peer }> {
   const [from, to] = [given.values.get("from"), given.values.get("to")];
   if (from === undefined && to === undefined)
-    throw new UsageError(`"--from" or "--to" is missing: give NAMESPACE/POD, a container or an address`);
+    throw new UsageError(
+      `"--from" or "--to" is missing: give NAMESPACE/POD, a container, hostendpoint/NAME or an address`,
+    );
   const words = [from, to].filter((word) => word !== undefined);
   const peers = new Map(words.map((word) => [word, addressPeer(word)]));
   if ([...peers.values()].includes(undefined)) {
