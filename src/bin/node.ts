@@ -109,8 +109,8 @@ function usage(): string {
   const { nodeAgent, title, environmentPrefix, runDirectory } = identity;
   return `Usage: ${nodeAgent} [${HOST_NAMESPACES} DIRECTORY] | -v | -h
 
-The node agent of ${title}: serves the calls of the CNI plugins on this host until it is stopped.
-If it does not run, the plugins do their work themselves.
+The node agent of ${title}: enforces network policy on this host, and serves the calls of the CNI plugins, until it is stopped.
+If it does not run, the plugins do their work themselves, and the kernel keeps the last rules of the policies.
 
   ${HOST_NAMESPACES} DIRECTORY   run in the mount, network and UTS namespaces in this directory, for example
                                 /proc/1/ns; needed if the agent runs in a container

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
-import { API_VERSION } from "../../identity.ts";
+import { API_VERSION, identity } from "../../identity.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
 import { Interruption, STOP_EXIT_CODES } from "../interruption.ts";
@@ -133,6 +133,16 @@ describe("get", () => {
     const { stderr } = await ctl(["label", "workloadendpoint", "web", "role=web"]);
     expect(stderr).toContain('"web" is a workload; its endpoint is "n1-cni-4f2a-eth0"');
   });
+
+  test.each(["namespace-", "namespace=other", "serviceaccount=root"])(
+    "keeps the labels of an endpoint that its namespace's policies select by: %s",
+    async (change) => {
+      const { code, stderr } = await ctl(["label", "workloadendpoint", "any", `${identity.labelPrefix}${change}`]);
+
+      expect(code).toBe(EXIT_USAGE);
+      expect(stderr).toContain(`Label "${identity.labelPrefix}`);
+    },
+  );
 });
 
 describe("get -w", () => {

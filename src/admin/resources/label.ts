@@ -1,5 +1,7 @@
 import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
 import type { Resource } from "../../model/resource.ts";
+import { workloadEndpoint } from "../../model/workload-endpoint.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, UsageError } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
@@ -45,6 +47,7 @@ export const labelCommand: Command = {
   async run(context, given) {
     const { kind, name, rest } = parseReference(given);
     const change = parseLabelChange(rest);
+    if (kind.kind === workloadEndpoint.kind) refuseOwnLabels(change);
     const mayOverwrite = given.switches.has("overwrite");
     return withDatastore(context, given, (store) => {
       const work = surroundingsOf(given, { store, context });
@@ -83,6 +86,17 @@ function parseLabelChange(words: readonly string[]): LabelChange {
   const both = [...set.keys()].find((key) => remove.has(key));
   if (both !== undefined) throw new UsageError(`Label ${quoted(both)} cannot be both set and removed`);
   return { set, remove };
+}
+
+/** Policies of its namespace select an endpoint by them: without them it would leave its policies. */
+const OWN_LABELS = ["namespace", "orchestrator", "serviceaccount"].map((name) => `${identity.labelPrefix}${name}`);
+
+function refuseOwnLabels({ set, remove }: LabelChange): void {
+  const own = OWN_LABELS.find((label) => set.has(label) || remove.has(label));
+  if (own === undefined) return;
+  throw new UsageError(
+    `Label ${quoted(own)} of a workload endpoint cannot be changed: policies of its namespace and service account rely on it`,
+  );
 }
 
 /** An optional domain with a slash, then a name. */
