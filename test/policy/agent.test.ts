@@ -67,6 +67,7 @@ for (const { kind, problem } of STORES) {
     test("no policy: the agent writes no table, and all traffic passes", async () => {
       agent = launchAgent(site.host);
       await pollUntil(() => agent.log().includes("serves the plugins' calls"), "the agent to serve");
+      await pollUntil(() => agent.log().includes("Network policy: there is none"), "the agent to read the datastore");
       expect([await connections(), await table()]).toEqual([["server", "server"], ""]);
     });
 
