@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -103,6 +104,18 @@ describe("StatusFiles", () => {
     expect(files()).toEqual(["k8s shop%2Fa eth0"]);
     await Bun.sleep(20);
     expect(readFileSync(join(directory, "k8s shop%2Fa eth0"), "utf8")).toContain("kept");
+  });
+
+  test("removes the files of an earlier agent if there are no rules any more", () => {
+    const { status } = startFiles(new Set());
+    status.clear();
+    expect(existsSync(directory)).toBe(false);
+    mkdirSync(directory);
+    writeFileSync(join(directory, "k8s shop%2Fa eth0"), '{"containerID":"container-of-a"}');
+
+    const { status: next } = startFiles(new Set());
+    next.clear();
+    expect(files()).toEqual([]);
   });
 
   test("removes the file of an earlier sandbox at once, and writes it again for the new one", async () => {

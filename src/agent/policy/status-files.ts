@@ -40,6 +40,7 @@ export class StatusFiles {
   /** The keys of endpoints whose file is not written yet. */
   private readonly pending = new Set<string>();
   private isFirst = true;
+  private isCleared = false;
   /** When the folder was changed last, at the last comparison. */
   private seenChange: bigint | undefined;
   /** The files of a folder that was changed last at this time are right. */
@@ -57,13 +58,16 @@ export class StatusFiles {
     }
     if (this.isFirst) this.compare();
     this.isFirst = false;
+    this.isCleared = false;
     if (this.pending.size > 0) this.nap.abort();
   }
 
-  /** All endpoints lose their file: there are no rules. */
+  /** All endpoints lose their file, also those that an earlier agent wrote: there are no rules. */
   clear(): void {
     for (const key of [...this.files.keys()]) this.remove(key);
+    if (!this.isCleared && this.changeOfFolder() !== undefined) this.compare();
     this.isFirst = true;
+    this.isCleared = true;
   }
 
   /** Writes the files of pending endpoints until the signal is aborted. */
