@@ -34,7 +34,8 @@ describe.skipIf(!hasEtcd)(`gRPC instead of the gateway${hasEtcd ? "" : " (skippe
     await using wire = await startWire(serverPort());
     const store = await openAt(wire.endpoint);
     await store.read([]);
-    expect(wire.count(GATEWAY)).toBe(1);
+    // A server that responds late is asked again.
+    expect(wire.count(GATEWAY)).toBeGreaterThanOrEqual(1);
 
     await untilTakenOver(store, wire);
     const before = wire.count(GATEWAY);
