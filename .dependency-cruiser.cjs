@@ -20,7 +20,7 @@ const LAYERS = [
   ],
   ["ip", "selector"],
   ["model", "cni", "config"],
-  ["linux", "kube", "log"],
+  ["linux", "kube", "log", "health"],
   ["datastore"],
   ["ipam", "policy", "firewall", "routing"],
   ["plugin", "chained", "agent", "controllers", "operator", "admin", "upgrade"],

@@ -39,6 +39,8 @@ const PAGES: Readonly<Record<string, () => string>> = {
   ...rolePage("etcd"),
   ...rolePage("kubernetes"),
   ...rolePage("node-kubernetes"),
+  ...rolePage("controllers-etcd"),
+  ...rolePage("controllers-kubernetes"),
   "docs/annotations.md": annotationsPage,
   "docs/errors.md": errorsPage,
   "docs/network-config.md": networkConfigPage,

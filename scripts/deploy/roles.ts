@@ -6,8 +6,11 @@
 import { formatYaml } from "../../src/admin/yaml.ts";
 import { type Identity, PRODUCT_API } from "../../src/identity.ts";
 
-/** "node-kubernetes": what the node agent needs beside the plugin's role, to enforce policy with that datastore. With etcd it needs nothing more. */
-export type RoleDatastore = "etcd" | "kubernetes" | "node-kubernetes";
+/**
+ * "node-kubernetes": what the node agent needs beside the plugin's role, to enforce policy with that datastore. With etcd it
+ * needs nothing more. "controllers-…": of the controllers, which have an account of their own.
+ */
+export type RoleDatastore = "etcd" | "kubernetes" | "node-kubernetes" | "controllers-etcd" | "controllers-kubernetes";
 
 interface Rule {
   readonly apiGroups: readonly string[];
@@ -17,6 +20,7 @@ interface Rule {
 
 const CORE = "";
 const NAMESPACE = "kube-system";
+const RBAC_GROUP = "rbac.authorization.k8s.io";
 
 const READ_FACTS: Rule = { apiGroups: [CORE], resources: ["pods", "namespaces", "nodes"], verbs: ["get"] };
 
@@ -68,9 +72,58 @@ const RECORD_VERSION: readonly Rule[] = [
   { apiGroups: [PRODUCT_API.group], resources: ["clusterinformations"], verbs: ["update"] },
 ];
 
+/** Before a leaked address or a node is given up, pod and node are asked for again. */
+const FOLLOW_CLUSTER: Rule = { apiGroups: [CORE], resources: ["pods", "nodes"], verbs: ["get", "list", "watch"] };
+
+const FOLLOW_COPIED: readonly Rule[] = [
+  { apiGroups: [CORE], resources: ["namespaces", "serviceaccounts"], verbs: ["list", "watch"] },
+  { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], verbs: ["list", "watch"] },
+];
+
+const KEEP_RECORDS: readonly Rule[] = [
+  {
+    apiGroups: [PRODUCT_API.group],
+    resources: ["kubecontrollersconfigurations"],
+    verbs: ["get", "list", "watch", "create", "update"],
+  },
+  {
+    apiGroups: [PRODUCT_API.group],
+    resources: ["hostendpoints"],
+    verbs: ["get", "list", "watch", "create", "update", "delete"],
+  },
+  { apiGroups: [PRODUCT_API.group], resources: ["ippools"], verbs: ["list", "watch"] },
+  {
+    apiGroups: [PRODUCT_API.group],
+    resources: ["ipamblocks", "blockaffinities"],
+    verbs: ["get", "list", "watch", "update", "delete"],
+  },
+  { apiGroups: [PRODUCT_API.group], resources: ["ipamhandles"], verbs: ["get", "update", "delete"] },
+];
+
+/** In the namespace of the controllers alone. */
+const HOLD_LEASE: Rule = {
+  apiGroups: ["coordination.k8s.io"],
+  resources: ["leases"],
+  verbs: ["get", "create", "update"],
+};
+
 function rulesFor(datastore: RoleDatastore): readonly Rule[] {
-  if (datastore === "node-kubernetes") return [...FOLLOW_POLICY, ...RECORD_VERSION];
-  return datastore === "etcd" ? [READ_FACTS] : [READ_FACTS, ...STORE];
+  switch (datastore) {
+    case "etcd":
+      return [READ_FACTS];
+    case "kubernetes":
+      return [READ_FACTS, ...STORE];
+    case "node-kubernetes":
+      return [...FOLLOW_POLICY, ...RECORD_VERSION];
+    case "controllers-etcd":
+      return [FOLLOW_CLUSTER, ...FOLLOW_COPIED];
+    case "controllers-kubernetes":
+      return [FOLLOW_CLUSTER, ...KEEP_RECORDS];
+  }
+}
+
+function isOfControllers(datastore: RoleDatastore): boolean {
+  return datastore.startsWith("controllers-");
 }
 
 /** `vendor-etcd`: the name of the role, and of its file. */
@@ -110,23 +163,42 @@ const TITLES: Readonly<Record<RoleDatastore, string>> = {
   kubernetes: "What the plugin may do on the orchestrator's API if that is its datastore.",
   "node-kubernetes":
     "What the node agent may do beside, if the orchestrator's API is the datastore: read policies, and record its release.",
+  "controllers-etcd": "What the controllers may do on the orchestrator's API if their datastore is etcd.",
+  "controllers-kubernetes": "What the controllers may do on the orchestrator's API if that is their datastore.",
 };
 
 /** The account, the role, and the binding of both, as `kubectl apply` takes them. */
 export function roleManifest(datastore: RoleDatastore, names: Identity): string {
   const name = roleName(datastore, names);
-  const account = { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: names.product, namespace: NAMESPACE } };
+  const account = isOfControllers(datastore) ? names.controllers : names.product;
+  const subjects = [{ kind: "ServiceAccount", name: account, namespace: NAMESPACE }];
   const objects = [
-    ...(datastore === "node-kubernetes" ? [] : [account]),
-    { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: { name }, rules: rulesFor(datastore) },
-    {
-      apiVersion: "rbac.authorization.k8s.io/v1",
-      kind: "ClusterRoleBinding",
-      metadata: { name },
-      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name },
-      subjects: [{ kind: "ServiceAccount", name: names.product, namespace: NAMESPACE }],
-    },
+    ...(datastore === "node-kubernetes"
+      ? []
+      : [{ apiVersion: "v1", kind: "ServiceAccount", metadata: { name: account, namespace: NAMESPACE } }]),
+    ...roleObjects("Cluster", { metadata: { name }, rules: rulesFor(datastore), subjects }),
+    ...(isOfControllers(datastore)
+      ? roleObjects("", { metadata: { name, namespace: NAMESPACE }, rules: [HOLD_LEASE], subjects })
+      : []),
   ];
   const title = TITLES[datastore];
   return `# ${title}\n# Generated from scripts/deploy/roles.ts; see docs/kubernetes-access.md.\n${objects.map(formatYaml).join("---\n")}`;
+}
+
+/** A role and its binding: of the cluster, or of a namespace. */
+function roleObjects(
+  scope: "Cluster" | "",
+  role: {
+    readonly metadata: { readonly name: string; readonly namespace?: string };
+    readonly rules: readonly Rule[];
+    readonly subjects: object;
+  },
+): readonly object[] {
+  const { metadata, rules, subjects } = role;
+  const apiVersion = `${RBAC_GROUP}/v1`;
+  const roleRef = { apiGroup: RBAC_GROUP, kind: `${scope}Role`, name: metadata.name };
+  return [
+    { apiVersion, kind: `${scope}Role`, metadata, rules },
+    { apiVersion, kind: `${scope}RoleBinding`, metadata, roleRef, subjects },
+  ];
 }

@@ -4,7 +4,6 @@
  */
 import { followFloating } from "../agent/floating/follow-floating.ts";
 import { countBatches } from "../agent/policy/counted-kernel.ts";
-import { millisecondsOf } from "../agent/policy/duration.ts";
 import type { PolicyFacts } from "../agent/policy/facts.ts";
 import { HostInterfaces } from "../agent/policy/host-interfaces.ts";
 import { openKernelTable } from "../agent/policy/kernel-table.ts";
@@ -24,6 +23,7 @@ import type { FloatingAddress } from "../firewall/floating-addresses.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import { closeNetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
 import { watchRoutes } from "../linux/rtnetlink/route-monitor.ts";
+import { millisecondsOf } from "../model/duration.ts";
 import { nodeAgentSettings } from "../model/node-agent-configuration.ts";
 import { PolicyCompiler } from "../policy/compile/compiler.ts";
 import { POLICY_KINDS, type PolicyValues } from "../policy/inputs.ts";

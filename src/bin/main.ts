@@ -6,7 +6,7 @@
  */
 import { identity } from "../identity.ts";
 import { runCall } from "./call.ts";
-import { type Part, partNamed } from "./programs.ts";
+import { type Part, type PluginPart, partNamed, programNames } from "./programs.ts";
 import { codeLoadingVariable } from "./trusted-environment.ts";
 import { writeTextAndExit } from "./write-and-exit.ts";
 
@@ -16,13 +16,13 @@ process.exitCode = forbidden === undefined ? await run(part, args) : await refus
 
 /** Not async: a call usually ends the process before there is anything to wait for. */
 function run(part: Part, args: readonly string[]): Promise<number> {
-  return part === "admin" || part === "node" ? runPart(part, args) : runCall(part, args);
+  return isPlugin(part) ? runCall(part, args) : runPart(part, args);
 }
 
 /** The variable has acted already: no later line of this program can be relied on. */
 async function refuseVariable(part: Part, name: string): Promise<number> {
   const message = `Cannot run: the environment variable "${name}" is set; remove it from the environment of the caller`;
-  if (part === "admin" || part === "node") {
+  if (!isPlugin(part)) {
     console.error(message);
     return 1;
   }
@@ -34,15 +34,29 @@ async function refuseVariable(part: Part, name: string): Promise<number> {
   return writeTextAndExit(errorReply(new PluginError("environment-invalid", message), NEWEST_VERSION));
 }
 
-async function runPart(part: "admin" | "node", args: readonly string[]): Promise<number> {
-  const { run } = part === "admin" ? await import("./admin.ts") : await import("./node.ts");
+function isPlugin(part: Part): part is PluginPart {
+  return part !== "admin" && part !== "node" && part !== "controllers";
+}
+
+async function runPart(part: Exclude<Part, PluginPart>, args: readonly string[]): Promise<number> {
+  const { run } = await loadPart(part);
   try {
     return await run(args);
   } catch (failure) {
     // A stack trace tells its reader nothing that the message does not.
-    const name = part === "admin" ? identity.adminTool : identity.nodeAgent;
-    console.error(`${name}: ${failure instanceof Error ? failure.message : String(failure)}`);
+    console.error(`${programNames(identity)[part]}: ${failure instanceof Error ? failure.message : String(failure)}`);
     return 1;
+  }
+}
+
+function loadPart(part: Exclude<Part, PluginPart>): Promise<{ run(args: readonly string[]): Promise<number> }> {
+  switch (part) {
+    case "admin":
+      return import("./admin.ts");
+    case "node":
+      return import("./node.ts");
+    case "controllers":
+      return import("./controllers.ts");
   }
 }
 

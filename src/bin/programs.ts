@@ -9,7 +9,7 @@ import type { Identity } from "../identity.ts";
 /** Started by a container runtime, one process per call. */
 export type PluginPart = "plugin" | "ipam" | "hostLocal" | "portmap" | "bandwidth";
 
-export type Part = PluginPart | "node" | "admin";
+export type Part = PluginPart | "node" | "controllers" | "admin";
 
 export function programNames(names: Identity): Readonly<Record<Part, string>> {
   return {
@@ -19,6 +19,7 @@ export function programNames(names: Identity): Readonly<Record<Part, string>> {
     portmap: "portmap",
     bandwidth: "bandwidth",
     node: names.nodeAgent,
+    controllers: names.controllers,
     admin: names.adminTool,
   };
 }
@@ -38,6 +39,8 @@ export function partNamed(name: string, names: Identity): Part | undefined {
       return "bandwidth";
     case names.nodeAgent:
       return "node";
+    case names.controllers:
+      return "controllers";
     case names.adminTool:
       return "admin";
     default:

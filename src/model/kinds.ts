@@ -15,6 +15,7 @@ import { checkPoolOverlap, checkPoolUpdate, type IPPool, ipPool } from "./ip-poo
 import { type IPReservation, ipReservation } from "./ip-reservation.ts";
 import { type IPAMConfiguration, ipamConfiguration } from "./ipam-configuration.ts";
 import { type Keys, PRODUCT_KEYS, type ResourceName } from "./keys.ts";
+import { type KubeControllersConfiguration, kubeControllersConfiguration } from "./kube-controllers-configuration.ts";
 import { type NetworkPolicy, networkPolicy } from "./network-policy.ts";
 import { type NetworkSet, networkSet } from "./network-set.ts";
 import { type Node, node } from "./node.ts";
@@ -113,6 +114,12 @@ export const NODE_AGENT_CONFIGURATION: PublicKind<NodeAgentConfiguration> = publ
   ["nodeagentconfig", "nodeagentconfigs"],
 );
 
+export const KUBE_CONTROLLERS_CONFIGURATION: PublicKind<KubeControllersConfiguration> = publicKind(
+  kubeControllersConfiguration,
+  "kubecontrollersconfigurations",
+  ["kubecontrollersconfig", "kubecontrollersconfigs"],
+);
+
 export const PUBLIC_KINDS: readonly PublicKind[] = [
   POOL,
   RESERVATION,
@@ -128,6 +135,7 @@ export const PUBLIC_KINDS: readonly PublicKind[] = [
   TIER,
   HOST_ENDPOINT,
   NODE_AGENT_CONFIGURATION,
+  KUBE_CONTROLLERS_CONFIGURATION,
 ];
 
 export const INTERNAL_KINDS: readonly InternalKind[] = [

@@ -4,6 +4,7 @@
  */
 import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
+import { durationField } from "./duration.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
@@ -13,10 +14,6 @@ const hostPort = v.object({
   protocol: v.optional(v.picklist(["TCP", "UDP", "tcp", "udp"]), "TCP"),
   port: portNumber,
 });
-const seconds = v.pipe(
-  v.string(),
-  v.regex(/^\d{1,6}(\.\d+)?(s|m|h)$/, 'is not a duration; use for example "180s", or "0s" for never'),
-);
 
 const specSchema = v.object({
   defaultEndpointToHostAction: v.exactOptional(v.picklist(["Accept", "Drop", "Return"])),
@@ -28,7 +25,7 @@ const specSchema = v.object({
   prometheusMetricsEnabled: v.exactOptional(v.boolean()),
   prometheusMetricsHost: v.exactOptional(v.string()),
   prometheusMetricsPort: v.exactOptional(portNumber),
-  tablesRefreshInterval: v.exactOptional(seconds),
+  tablesRefreshInterval: v.exactOptional(durationField("180s")),
 });
 
 export type NodeAgentConfigurationSpec = Readonly<v.InferOutput<typeof specSchema>>;

@@ -1,11 +1,15 @@
 /** Profile: labels and rules that many endpoints inherit, such as those of their namespace. */
 import * as v from "valibot";
-import { PRODUCT_API } from "../identity.ts";
+import { identity, PRODUCT_API } from "../identity.ts";
 import { checkLabels } from "./metadata.ts";
 import { nameMap } from "./name-map.ts";
 import { ruleSchema } from "./policy-rule.ts";
 import { checkRules } from "./policy-rules-check.ts";
+import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
+
+/** The built-in profile of `default-allow-profile.ts`. */
+export const DEFAULT_ALLOW_PROFILE = `${identity.product}-default-allow`;
 
 const specSchema = v.object({
   ingress: v.exactOptional(v.array(ruleSchema)),
@@ -21,9 +25,15 @@ export const profile = defineResource({
   namespaced: false,
   spec: v.optional(specSchema, {}),
   complete: (spec): Profile["spec"] => spec,
-  check: ({ labelsToApply = {}, ingress, egress }) => [
+  check: ({ labelsToApply = {}, ingress, egress }, { name }) => [
+    ...checkName(name),
     ...checkRules(ingress, { path: "spec.ingress", owner: "profile" }),
     ...checkRules(egress, { path: "spec.egress", owner: "profile" }),
     ...checkLabels(labelsToApply, "spec.labelsToApply"),
   ],
 });
+
+function checkName(name: string): readonly Problem[] {
+  if (name !== DEFAULT_ALLOW_PROFILE) return [];
+  return [{ path: "metadata.name", value: name, message: "is the name of a built-in profile; use another one" }];
+}

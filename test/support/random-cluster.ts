@@ -8,7 +8,7 @@ import { hostEndpoint } from "../../src/model/host-endpoint.ts";
 import { networkPolicy } from "../../src/model/network-policy.ts";
 import { networkSet } from "../../src/model/network-set.ts";
 import { type NodeAgentConfiguration, nodeAgentConfiguration } from "../../src/model/node-agent-configuration.ts";
-import { profile } from "../../src/model/profile.ts";
+import { DEFAULT_ALLOW_PROFILE, profile } from "../../src/model/profile.ts";
 import { tier } from "../../src/model/tier.ts";
 import { workloadEndpoint } from "../../src/model/workload-endpoint.ts";
 import type { HostInterface } from "../../src/policy/host-interface.ts";
@@ -228,7 +228,7 @@ const hostEndpoints = fc.array(
     labels,
     interfaceName: optional(pick(["eth0", "eth1", "*", "*", `${identity.interfacePrefix}0`])),
     expectedIPs: fc.uniqueArray(pick(ADDRESSES), { minLength: 1, maxLength: 2 }),
-    profiles: pick([[], ["kns.red"], ["kns.blue", "ksa.red.reader"]]),
+    profiles: pick([[], ["kns.red"], ["kns.blue", "ksa.red.reader"], [DEFAULT_ALLOW_PROFILE]]),
     ports: some(fc.record({ name: pick(["web", "dns"]), protocol: pick(["TCP", "UDP"]), port: pick(PORTS) }), 1),
   }),
   { minLength: 1, maxLength: 3 },

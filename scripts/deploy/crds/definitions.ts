@@ -53,7 +53,7 @@ function printerColumn({ name, path, type = undefined, isWide = undefined }: Col
   return { name, type: type ?? "string", jsonPath: path, ...(isWide ? { priority: 1 } : {}) };
 }
 
-function wholeSchema({ row, rules = {}, describe }: CustomResource): StructuralSchema {
+function wholeSchema({ row, rules = {}, statusIsWritten, describe }: CustomResource): StructuralSchema {
   const notes = { describe, rules: (path: string) => rules[path] ?? [] };
   const nameRules = [...onlyNameRules(row), ...(rules[""] ?? [])];
   return {
@@ -65,10 +65,14 @@ function wholeSchema({ row, rules = {}, describe }: CustomResource): StructuralS
       kind: { type: "string", description: describe("kind") ?? "" },
       metadata: { type: "object" },
       spec: structuralSchema(specSchemaOf(row), "spec", notes),
+      ...(statusIsWritten ? { status: { ...ANYTHING, description: describe("status") ?? "" } } : {}),
     },
     ...(nameRules.length === 0 ? {} : { "x-kubernetes-validations": nameRules }),
   };
 }
+
+/** The API server removes fields that are not in the schema. */
+const ANYTHING: StructuralSchema = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
 
 function onlyNameRules(row: PublicKind | InternalKind): readonly CelRule[] {
   const onlyName = row.visibility === "public" ? row.codec.onlyName : undefined;

@@ -32,6 +32,8 @@ interface CustomResourceRow {
   readonly columns: readonly Column[];
   /** By the path of the field: `spec.cidr`, or "" for the whole object. */
   readonly rules?: Readonly<Record<string, readonly CelRule[]>>;
+  /** The product writes a status. */
+  readonly statusIsWritten?: true;
 }
 
 export interface CustomResource extends CustomResourceRow {
@@ -117,6 +119,10 @@ const ROWS: Readonly<Record<string, CustomResourceRow>> = {
       { name: "Metrics", path: ".spec.prometheusMetricsEnabled", type: "boolean" },
     ],
     rules: { "": NODE_AGENT_NAME_RULES },
+  },
+  KubeControllersConfiguration: {
+    columns: [{ name: "Auto Host Endpoints", path: ".spec.controllers.node.hostEndpoint.autoCreate" }],
+    statusIsWritten: true,
   },
   IPAMBlock: {
     columns: [

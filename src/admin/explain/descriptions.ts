@@ -3,6 +3,7 @@ import { ADDRESS_KINDS } from "./descriptions/address-kinds.ts";
 import { CLUSTER_KINDS } from "./descriptions/cluster-kinds.ts";
 import { ENDPOINT_KINDS } from "./descriptions/endpoint-kinds.ts";
 import type { KindDescriptions } from "./descriptions/fields.ts";
+import { KUBE_CONTROLLERS_CONFIGURATION } from "./descriptions/kube-controllers-configuration.ts";
 import { ALL_KINDS } from "./descriptions/metadata.ts";
 import { NODE_AGENT_CONFIGURATION } from "./descriptions/node-agent-configuration.ts";
 import { POLICY_KINDS } from "./descriptions/policy-kinds.ts";
@@ -13,6 +14,7 @@ const KINDS: KindDescriptions = {
   ...ENDPOINT_KINDS,
   ...POLICY_KINDS,
   ...NODE_AGENT_CONFIGURATION,
+  ...KUBE_CONTROLLERS_CONFIGURATION,
 };
 
 /** `path`: "" for the kind itself, "spec.cidr". */

@@ -1,7 +1,7 @@
 import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { formatAddress } from "../../ip/address.ts";
-import { describeNodeAllocation } from "../../ipam/leaks/node-records.ts";
+import { describeNodeAllocation } from "../../ipam/leaks/allocations.ts";
 import { releaseLeaks } from "../../ipam/leaks/release.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";

@@ -3,7 +3,16 @@ import { identity } from "../../identity.ts";
 import { type ClusterInformation, clusterVersion } from "../../model/cluster-information.ts";
 import type { IPReservation } from "../../model/ip-reservation.ts";
 import type { IPAMConfiguration } from "../../model/ipam-configuration.ts";
-import { CLUSTER_INFORMATION, ENDPOINT, IPAM_CONFIGURATION, NODE, PROFILE, RESERVATION } from "../../model/kinds.ts";
+import {
+  CLUSTER_INFORMATION,
+  ENDPOINT,
+  IPAM_CONFIGURATION,
+  KUBE_CONTROLLERS_CONFIGURATION,
+  NODE,
+  PROFILE,
+  RESERVATION,
+} from "../../model/kinds.ts";
+import type { KubeControllersConfiguration } from "../../model/kube-controllers-configuration.ts";
 import type { Node } from "../../model/node.ts";
 import type { Profile } from "../../model/profile.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
@@ -22,6 +31,11 @@ import {
   TIER_ROW,
 } from "./policy.ts";
 import { POOL_ROW } from "./pool.ts";
+
+const KUBE_CONTROLLERS_CONFIGURATION_ROW: AdminKind<KubeControllersConfiguration> = {
+  ...KUBE_CONTROLLERS_CONFIGURATION,
+  columns: [{ header: "CONTROLLERS", cell: ({ spec }) => Object.keys(spec.controllers ?? {}).join(",") || "all" }],
+};
 
 const RESERVATION_ROW: AdminKind<IPReservation> = {
   ...RESERVATION,
@@ -103,4 +117,5 @@ export const ADMIN_KINDS: readonly AdminKind[] = [
   TIER_ROW,
   HOST_ENDPOINT_ROW,
   NODE_AGENT_CONFIGURATION_ROW,
+  KUBE_CONTROLLERS_CONFIGURATION_ROW,
 ];

@@ -1,5 +1,7 @@
 /** What the agent says about its policy work: health and metrics, as text. Pure. */
 import type { ReplicaStatus } from "../../datastore/replica/status.ts";
+import type { HealthReply } from "../../health/local-server.ts";
+import { labelsOf, type MetricType, metricText, type Sample } from "../../health/metrics.ts";
 import { identity } from "../../identity.ts";
 import type { DesiredTable } from "../../policy/table/desired-table.ts";
 import type { SummedTraffic } from "./traffic.ts";
@@ -27,11 +29,6 @@ export interface BatchCounts {
   readonly milliseconds: number;
   /** How often the whole table was written. */
   readonly replacements: number;
-}
-
-export interface HealthReply {
-  readonly status: 200 | 503;
-  readonly text: string;
 }
 
 /** A loop that has not looked at its table for this long hangs. */
@@ -83,10 +80,10 @@ export function metricsText(facts: PolicyFacts): string {
 function trafficMetrics({ policies, drops }: SummedTraffic): readonly string[] {
   const ofPolicy = (field: "packets" | "bytes") =>
     policies.map(
-      ({ policy, direction, action, ...row }) => [labels({ policy, direction, action }), row[field]] as const,
+      ({ policy, direction, action, ...row }) => [labelsOf({ policy, direction, action }), row[field]] as const,
     );
   const dropped = (field: "packets" | "bytes") =>
-    drops.map(({ reason, ...row }) => [labels({ reason }), row[field]] as const);
+    drops.map(({ reason, ...row }) => [labelsOf({ reason }), row[field]] as const);
   return [
     metric("policy_packets_total", "counter", "Packets that rules of the policy decided about", ofPolicy("packets")),
     metric("policy_bytes_total", "counter", "Bytes of these packets", ofPolicy("bytes")),
@@ -100,17 +97,8 @@ function trafficMetrics({ policies, drops }: SummedTraffic): readonly string[] {
   ];
 }
 
-type Sample = readonly [labels: string, value: number];
-
-function metric(name: string, type: "gauge" | "counter", help: string, samples: readonly Sample[]): string {
-  const full = `${identity.nodeAgent.replaceAll("-", "_")}_${name}`;
-  const lines = samples.map(([labelled, value]) => `${full}${labelled} ${value}\n`).join("");
-  return `# HELP ${full} ${help}\n# TYPE ${full} ${type}\n${lines}`;
-}
-
-function labels(values: Readonly<Record<string, string>>): string {
-  const pairs = Object.entries(values).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
-  return `{${pairs.join(",")}}`;
+function metric(name: string, type: MetricType, help: string, samples: readonly Sample[]): string {
+  return metricText(identity.nodeAgent, { name, type, help }, samples);
 }
 
 function lagOf({ state, since }: ReplicaStatus, now: number): number {

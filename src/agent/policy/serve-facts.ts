@@ -1,7 +1,8 @@
 /** Serves health and metrics where the configuration of the agent says, and follows its changes. */
+
+import { LocalServer } from "../../health/local-server.ts";
 import type { NodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { livenessOf, metricsText, type PolicyFacts, readinessOf } from "./facts.ts";
-import { LocalServer } from "./local-server.ts";
 
 const FOLLOW_MILLISECONDS = 5_000;
 

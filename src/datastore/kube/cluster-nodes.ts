@@ -52,7 +52,7 @@ function nodeOf({ metadata, status }: ApiObject) {
     apiVersion: API_VERSION,
     kind: "Node",
     metadata: { name, uid, creationTimestamp, labels, annotations },
-    spec: specIn(spec),
+    spec: { ...reportedAddresses(status), ...specIn(spec) },
     ...kubeletStatusOf(status),
   };
 }
@@ -63,12 +63,29 @@ function kubeletStatusOf(status: unknown): object {
   return typeof machineID === "string" && machineID !== "" ? { status: { kubeletMachineID: machineID } } : {};
 }
 
-function specIn(text: string | undefined): unknown {
+/** What the kubelet reported; nothing if it has not yet. */
+function reportedAddresses(status: unknown): object {
+  const { addresses } = isObject(status) ? status : {};
+  const internal = Array.isArray(addresses)
+    ? addresses.filter(isObject).filter(({ type }) => type === "InternalIP")
+    : [];
+  return internal.length === 0 ? {} : { addresses: internal.map(({ address, type }) => ({ address, type })) };
+}
+
+function specIn(text: string | undefined): Readonly<Record<string, unknown>> {
   try {
-    return text === undefined ? {} : parseJson(text);
+    const spec: unknown = text === undefined ? {} : parseJson(text);
+    return isObject(spec) ? spec : {};
   } catch {
     return {};
   }
+}
+
+/** Without the addresses that the kubelet reports: they would be old soon. */
+function ownSpec(spec: unknown, status: unknown): object {
+  const { addresses, ...own } = isObject(spec) ? spec : {};
+  const isReported = Bun.deepEquals({ addresses }, reportedAddresses(status));
+  return addresses === undefined || isReported ? own : { ...own, addresses };
 }
 
 function annotate(key: string, value: string, existing: ApiObject): Writing {
@@ -78,10 +95,11 @@ function annotate(key: string, value: string, existing: ApiObject): Writing {
   if (!Bun.deepEquals(labels, existing.metadata.labels ?? {})) {
     throw notOurs(key, "change the labels of", 'use "kubectl label node"');
   }
-  const hasSpec = !Bun.deepEquals(spec, {}) || existing.metadata.annotations?.[SPEC] !== undefined;
+  const own = ownSpec(spec, existing["status"]);
+  const hasSpec = !Bun.deepEquals(own, {}) || existing.metadata.annotations?.[SPEC] !== undefined;
   const wanted: Texts = {
     ...(isObject(annotations) ? textsIn(annotations) : {}),
-    ...(hasSpec ? { [SPEC]: JSON.stringify(spec) } : {}),
+    ...(hasSpec ? { [SPEC]: JSON.stringify(own) } : {}),
   };
   const removed = Object.keys(existing.metadata.annotations ?? {}).filter((name) => wanted[name] === undefined);
   const patch = {

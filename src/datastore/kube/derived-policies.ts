@@ -30,6 +30,22 @@ export function withDerivedPolicies(own: KindMapping): KindMapping {
   };
 }
 
+/** The orchestrator's policies alone, for whoever copies them. `prefix`: of the kind. */
+export function orchestratorPolicies(prefix: string): KindMapping {
+  const refuse = (key: string): never => {
+    throw new PluginError("internal", `Cannot write ${quoted(key)}: it is a policy of the orchestrator`);
+  };
+  return {
+    prefix,
+    path: derivedPath,
+    collections: (wanted) => [derivedCollection(wanted, prefix)],
+    record: derivedRecord,
+    create: refuse,
+    update: refuse,
+    remove: refuse,
+  };
+}
+
 /** The members of a list of the orchestrator's own objects have no `apiVersion`. */
 function isOwn(object: ApiObject): boolean {
   return object["apiVersion"] === API_VERSION;

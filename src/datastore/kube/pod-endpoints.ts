@@ -17,6 +17,7 @@ import { MAC_ANNOTATION, NETWORK_ANNOTATION, WITHOUT_IPAM_ANNOTATION } from "../
 import { isFinishedPhase } from "../../model/finished-pods.ts";
 import { hostInterfaceName } from "../../model/host-interface-name.ts";
 import { parseKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
+import { POD_IP, POD_IPS, recordedAddresses, reportedAddresses } from "../../model/pod-addresses.ts";
 import { podEndpointOf } from "../../model/pod-endpoint.ts";
 import { recordedAnnotation } from "../../model/recorded-annotations.ts";
 import { isObject } from "../../model/shape.ts";
@@ -28,7 +29,6 @@ import type { ApiObject } from "./api.ts";
 import { type Operation, patchOf } from "./json-patch.ts";
 import type { Collection, Existing, KindMapping, Writing } from "./kind-mapping.ts";
 import { isObjectName } from "./object-names.ts";
-import { POD_IP, POD_IPS, recordedAddresses, reportedAddresses } from "./pod-addresses.ts";
 
 const CONTAINER_ID = recordedAnnotation("containerID");
 /** Which network the addresses belong to: GC of another one leaves them alone. */

@@ -26,6 +26,7 @@ export function productMapping(newMark: () => string): readonly KindMapping[] {
     resourceKind("tiers", "Tier", means),
     resourceKind("hostendpoints", "HostEndpoint", means),
     resourceKind("nodeagentconfigurations", "NodeAgentConfiguration", means),
+    resourceKind("kubecontrollersconfigurations", "KubeControllersConfiguration", means),
   ];
   return [
     ...[...resources, ...IPAM_KINDS].map((kind) => customObjects(kind, means)),

@@ -29,6 +29,7 @@ export function planFeeds<Values>(table: KindTable<Values>, grouping: WatchGroup
   const kinds: readonly [string, KindSource<unknown>][] = Object.entries(table);
   const prefixes = kinds.map(([, { prefix }]) => prefix);
   requireApart(prefixes);
+  if (kinds.length === 0) return [];
   if (grouping === "together") return [{ watched: commonPrefix(prefixes), kinds: new Map(kinds) }];
   return kinds.map((kind) => ({ watched: kind[1].prefix, kinds: new Map([kind]) }));
 }

@@ -13,7 +13,8 @@ import { prefixCovers } from "../../ip/prefix.ts";
 import { affineNode, type IPAMBlock } from "../../model/ipam-block.ts";
 import { isEmpty } from "../block.ts";
 import { formatMark } from "../link-mark.ts";
-import type { NodeAllocation, NodeRecords } from "./node-records.ts";
+import type { NodeAllocation } from "./allocations.ts";
+import type { NodeRecords } from "./node-records.ts";
 
 /** What the kernel of this host says. */
 export interface HostLinks {

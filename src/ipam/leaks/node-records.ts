@@ -11,31 +11,16 @@
 import type { Datastore, Entry, Wanted } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { MOST_IN_ONE_REQUEST } from "../../datastore/preconditions.ts";
-import { type Address, formatAddress } from "../../ip/address.ts";
+import type { Address } from "../../ip/address.ts";
 import { blockOf } from "../../ip/block.ts";
 import { type Prefix, parseInterfaceAddress, prefixContains } from "../../ip/prefix.ts";
 import { affineNode, type IPAMBlock } from "../../model/ipam-block.ts";
-import { affinitiesPrefix, blockKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
-import { workloadEndpointName } from "../../model/workload-endpoint-name.ts";
-import { addressAt, attributesOf, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE, NODE_ATTRIBUTE } from "../block.ts";
+import { affinitiesPrefix, blockKey, resourcesPrefix } from "../../model/keys.ts";
+import { NODE_ATTRIBUTE } from "../block.ts";
 import type { Pool } from "../pools.ts";
 import { decodeAffinity, decodeBlock, decodePool } from "../records.ts";
+import { allocationsIn, type NodeAllocation, OTHER_NAMESPACE } from "./allocations.ts";
 import { readBorrowings } from "./borrowings.ts";
-
-/** An address that is recorded for the node. */
-export interface NodeAllocation {
-  readonly address: Address;
-  readonly block: Prefix;
-  readonly handle: string;
-  readonly sequenceNumber: bigint | undefined;
-  readonly network: string;
-  readonly containerId: string;
-  /** Absent if the address was given to another plugin, which has no link of ours. */
-  readonly ifname: string | undefined;
-  readonly assignedAt: Date | undefined;
-  /** Where its endpoint is, if it has one. */
-  readonly endpointKey: string | undefined;
-}
 
 export interface NodeRecords {
   readonly pools: readonly Pool[];
@@ -47,9 +32,6 @@ export interface NodeRecords {
   /** By their keys. */
   readonly endpoints: ReadonlyMap<string, Entry>;
 }
-
-/** The namespace of containers without a pod. */
-const OTHER_NAMESPACE = "default";
 
 export async function readNodeRecords(store: Datastore, node: string): Promise<NodeRecords> {
   const affinities = (await readAllEntries(store, affinitiesPrefix(node))).flatMap(
@@ -125,58 +107,11 @@ function addressesOfEntry({ value }: Entry): readonly Address[] {
 }
 
 function allocationsOfNode(block: IPAMBlock, node: string): readonly NodeAllocation[] {
-  return [...block.allocations.keys()].flatMap((ordinal): NodeAllocation[] => {
-    const attributes = attributesOf(block, ordinal);
-    const {
-      [NETWORK_ATTRIBUTE]: network,
-      [INTERFACE_ATTRIBUTE]: ifname,
-      timestamp,
-      pod,
-      namespace,
-    } = attributes?.secondary ?? {};
-    const handle = attributes?.handleId;
-    if (attributes?.secondary[NODE_ATTRIBUTE] !== node || handle === undefined) return [];
-    if (network === undefined || !handle.startsWith(`${network}.`)) return [];
-    const containerId = handle.slice(network.length + 1);
-    const assignedAt = new Date(timestamp ?? "");
-    return [
-      {
-        address: addressAt(block, ordinal),
-        block: block.cidr,
-        handle,
-        sequenceNumber: block.sequenceNumberForAllocation[ordinal],
-        network,
-        containerId,
-        ifname,
-        assignedAt: Number.isNaN(assignedAt.getTime()) ? undefined : assignedAt,
-        endpointKey: ifname === undefined ? undefined : endpointKeyOf({ node, containerId, ifname, pod, namespace }),
-      },
-    ];
-  });
-}
-
-function endpointKeyOf(of: {
-  readonly node: string;
-  readonly containerId: string;
-  readonly ifname: string;
-  readonly pod: string | undefined;
-  readonly namespace: string | undefined;
-}): string | undefined {
-  const { node, containerId, ifname, pod, namespace } = of;
-  const orchestrator = pod === undefined ? "cni" : "k8s";
-  const named = workloadEndpointName({ node, orchestrator, workload: pod ?? containerId, endpoint: ifname });
-  return named.ok
-    ? resourceKey("workloadendpoints", { namespace: namespace ?? OTHER_NAMESPACE, name: named.name })
-    : undefined;
+  return allocationsIn(block).filter((allocation) => allocation.node === node);
 }
 
 function namespacesOfNode(block: IPAMBlock, node: string): readonly string[] {
   return block.attributes.flatMap(({ secondary }) =>
     secondary[NODE_ATTRIBUTE] === node && secondary["namespace"] !== undefined ? secondary["namespace"] : [],
   );
-}
-
-/** `10.0.0.5 (container "4f6c", interface "eth0" of network "pods")` */
-export function describeNodeAllocation({ address, containerId, ifname, network }: NodeAllocation): string {
-  return `${formatAddress(address)} (container "${containerId}", interface "${ifname ?? ""}" of network "${network}")`;
 }

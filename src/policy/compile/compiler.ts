@@ -8,8 +8,11 @@
  *
  * No effects: `table` is what the kernel must hold, `takeDelta()` what changed since the last call.
  */
+
+import { defaultAllowProfile } from "../../model/default-allow-profile.ts";
 import { parseKey } from "../../model/keys.ts";
 import { type NodeAgentConfiguration, nodeAgentSettings } from "../../model/node-agent-configuration.ts";
+import { DEFAULT_ALLOW_PROFILE } from "../../model/profile.ts";
 import type { HostInterface } from "../host-interface.ts";
 import type { PolicyChanges } from "../inputs.ts";
 import { workloadBaseChains } from "../render/base-chains.ts";
@@ -71,6 +74,7 @@ export class PolicyCompiler {
     this.evaluations = new Evaluations(this.builder, this.sets, (key) => this.policies.policy(key));
     this.workloads = new WorkloadEndpoints(this.builder, this.evaluations, this.policies);
     this.hosts = new HostEndpoints(this.builder, this.evaluations, this.policies);
+    this.policies.changeProfile(DEFAULT_ALLOW_PROFILE, profileRecord(defaultAllowProfile, this.options));
     this.applySettings();
   }
 
@@ -144,6 +148,7 @@ export class PolicyCompiler {
   private changeProfile(change: Change<"profiles">): void {
     if (this.isKeptUnreadable(change, EFFECT.allowsNothing)) return;
     const name = nameIn(change.key);
+    if (name === DEFAULT_ALLOW_PROFILE) return;
     const record = change.kind === "put" ? profileRecord(change.value, this.options) : undefined;
     this.note(change.key, record?.problem);
     this.sets.putParent(name, record?.labels);

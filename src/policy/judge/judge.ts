@@ -4,8 +4,11 @@
  */
 import { type Address, isSameAddress, parseAddress } from "../../ip/address.ts";
 import { parsePrefixOrAddress, prefixContains } from "../../ip/prefix.ts";
+import { defaultAllowProfile } from "../../model/default-allow-profile.ts";
 import type { EntityRule, PolicyRule } from "../../model/policy-rule.ts";
 import { typesOf } from "../../model/policy-spec.ts";
+import type { Profile } from "../../model/profile.ts";
+import { DEFAULT_ALLOW_PROFILE } from "../../model/profile.ts";
 import { protocolNumber } from "../../model/protocols.ts";
 import { DEFAULT_TIER, type Tier } from "../../model/tier.ts";
 import type { Direction } from "../effective-rule.ts";
@@ -56,7 +59,7 @@ export function judge(
   });
   if (decided !== undefined) return judgement(...decided);
   for (const name of endpoint.spec.profiles ?? []) {
-    const profile = resources.profiles.find(({ metadata }) => metadata.name === name);
+    const profile = profileNamed(name, resources);
     const rules = profile === undefined ? [] : profileRules(profile, direction, resources);
     for (const [index, rule] of rules.entries()) {
       if (rule.action === "Log" || !matches(rule, packet, { direction, namespace: undefined, own: {} }, resources))
@@ -65,6 +68,11 @@ export function judge(
     }
   }
   return judgement("deny", { kind: "no profile allows it" });
+}
+
+function profileNamed(name: string, { profiles }: PolicyResources): Profile | undefined {
+  if (name === DEFAULT_ALLOW_PROFILE) return defaultAllowProfile;
+  return profiles.find(({ metadata }) => metadata.name === name);
 }
 
 /** In the order of their evaluation: tier by tier. */

@@ -7,6 +7,7 @@ import { type Address, isSameAddress, parseAddress } from "../../ip/address.ts";
 import { parseInterfaceAddress, parsePrefixOrAddress, prefixContains } from "../../ip/prefix.ts";
 import { isFinished } from "../../model/finished-pods.ts";
 import type { EntityRule } from "../../model/policy-rule.ts";
+import { DEFAULT_ALLOW_PROFILE } from "../../model/profile.ts";
 import { parseSelector } from "../../selector/parse.ts";
 import { type Labels, type Selector, selects } from "../../selector/selector.ts";
 import type { AnyMember, PolicyResources } from "./resources.ts";
@@ -22,9 +23,9 @@ function labelsOf(member: AnyMember, { profiles }: PolicyResources): Labels {
   const isSet = member.kind === "NetworkSet" || member.kind === "GlobalNetworkSet";
   const own = isSet && namespace !== undefined ? { ...labels, [NAMESPACE_LABEL]: namespace } : labels;
   const names = isSet ? (namespace === undefined ? [] : [`kns.${namespace}`]) : profilesOf(member);
-  const inherited = names.map(
-    (name) => profiles.find(({ metadata }) => metadata.name === name)?.spec.labelsToApply ?? {},
-  );
+  const inherited = names
+    .filter((name) => name !== DEFAULT_ALLOW_PROFILE)
+    .map((name) => profiles.find(({ metadata }) => metadata.name === name)?.spec.labelsToApply ?? {});
   const isInherited = (label: string) => label.startsWith(OF_NAMESPACE) || label.startsWith(OF_ACCOUNT);
   const trusted = Object.fromEntries(Object.entries(own).filter(([label]) => !isInherited(label)));
   return Object.assign({}, ...inherited.toReversed(), trusted);

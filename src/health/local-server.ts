@@ -1,5 +1,8 @@
 /** A small HTTP server whose address may change or be switched off while it runs. */
-import type { HealthReply } from "./facts.ts";
+export interface HealthReply {
+  readonly status: 200 | 503;
+  readonly text: string;
+}
 
 export interface ServerAddress {
   readonly host: string;

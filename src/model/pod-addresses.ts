@@ -1,8 +1,8 @@
 /** The addresses of a pod: those that the plugin recorded in annotations, and those that the kubelet reports. Pure. */
-import { parseAddress } from "../../ip/address.ts";
-import { formatPrefix, singlePrefix } from "../../ip/prefix.ts";
-import { recordedAnnotation } from "../../model/recorded-annotations.ts";
-import { isObject } from "../../model/shape.ts";
+import { parseAddress } from "../ip/address.ts";
+import { formatPrefix, singlePrefix } from "../ip/prefix.ts";
+import { recordedAnnotation } from "./recorded-annotations.ts";
+import { isObject } from "./shape.ts";
 
 export const POD_IP = recordedAnnotation("podIP");
 export const POD_IPS = recordedAnnotation("podIPs");

@@ -1,0 +1,162 @@
+/** The controllers: one process for the whole cluster; further ones are warm standbys. */
+import { hostname } from "node:os";
+import { chooseDatastore, environmentLayer } from "../admin/datastore/choice.ts";
+import type { DatastoreSettings } from "../config/datastore-settings.ts";
+import { Elector } from "../controllers/elector.ts";
+import { followConfiguration } from "../controllers/follow-configuration.ts";
+import { liveObjects } from "../controllers/live-objects.ts";
+import type { RunningControllers } from "../controllers/run-controllers.ts";
+import { ReportServer } from "../controllers/serve-report.ts";
+import { type ControllerSettings, controllerSettings } from "../controllers/settings.ts";
+import { orchestratorMapping } from "../datastore/kube/orchestrator-mapping.ts";
+import { openKubeStore } from "../datastore/kube/store.ts";
+import { openDatastore } from "../datastore/open.ts";
+import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
+import { PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
+import { openAllocator } from "../ipam/allocator.ts";
+import { openKubeClient } from "../kube/client.ts";
+import { formatLine } from "../log/line.ts";
+import { quoted } from "../quote.ts";
+import { VERSION } from "../version.ts";
+import { STOP_SIGNALS } from "./write-and-exit.ts";
+
+export async function run(args: readonly string[]): Promise<number> {
+  const [first, ...others] = args;
+  if (first === "-v" && others.length === 0) return print(`${identity.controllers} ${VERSION}`);
+  if ((first === "-h" || first === "--help") && others.length === 0) return print(usage());
+  if (first !== undefined) {
+    console.error(`${identity.controllers}: unknown argument ${quoted(first)}\n\n${usage()}`);
+    return 2;
+  }
+  const stop = new AbortController();
+  for (const name of STOP_SIGNALS) process.on(name, () => stop.abort());
+  await runUntil(stop.signal);
+  return 0;
+}
+
+function print(text: string): number {
+  console.log(text);
+  return 0;
+}
+
+async function runUntil(signal: AbortSignal): Promise<void> {
+  Bun.unsafe.setJITPolicy(1);
+  const environment = process.env;
+  const elapsed = () => performance.now();
+  const { wait } = SYSTEM_CLOCK;
+  const warn = (message: string) => log(message, "WARNING");
+  const settings = storeSettings(environment);
+  const client = await openKubeClient(kubeAccessIn(environment), {
+    environment,
+    warn,
+    now: () => new Date(),
+    elapsed,
+    program: identity.controllers,
+  });
+  const orchestrator = openKubeStore({ api: client, mappings: orchestratorMapping(), close: () => client.close() });
+  const store = await openDatastore(settings, { environment, warn });
+  const elector = new Elector({
+    client,
+    namespace: environment["POD_NAMESPACE"] ?? "kube-system",
+    name: identity.controllers,
+    identity: `${environment["POD_NAME"] ?? hostname()}_${crypto.randomUUID()}`,
+    now: () => new Date(),
+    elapsed,
+    wait,
+    log,
+  });
+  const allocator = openAllocator(store, {
+    now: () => new Date(),
+    random: Math.random,
+    wait: (milliseconds) => wait(milliseconds, signal),
+  });
+  let running: RunningControllers | undefined;
+  const server = new ReportServer(
+    () => ({
+      controllers: running?.states,
+      collector: running?.collectorState,
+      usage: running?.usage,
+      isLeading: elector.isLeading(),
+      electedAt: elector.askedAt,
+      now: elapsed(),
+    }),
+    healthPortIn(environment),
+    warn,
+  );
+  const started = (settings: ControllerSettings, controllers: RunningControllers) => {
+    running = controllers;
+    server.listen(settings.running);
+  };
+  const isEtcd = settings.kind === "etcd";
+  server.listen(controllerSettings(environment, undefined, { isEtcd }).running);
+  // The lease outlives the writers.
+  const written = new AbortController();
+  const electing = elector.run(written.signal);
+  try {
+    const means = { store, allocator, isEtcd, orchestrator, leadership: elector, ...liveObjects(client), environment };
+    await followConfiguration({ ...means, signal, elapsed, wait, log, started });
+  } finally {
+    server.close();
+    written.abort();
+    await electing;
+    await store.close();
+    await orchestrator.close();
+  }
+}
+
+const HEALTH_PORT = 9095;
+
+function healthPortIn({ HEALTH_PORT: text }: Readonly<Record<string, string | undefined>>): number {
+  if (text === undefined || text === "") return HEALTH_PORT;
+  const port = Number(text);
+  if (Number.isInteger(port) && port >= 1 && port <= 65_535) return port;
+  throw new PluginError(
+    "config-invalid",
+    `Cannot use the environment variable HEALTH_PORT: ${quoted(text)} is not a port; use a number from 1 to 65535`,
+  );
+}
+
+/** Those of the admin tool's variables. */
+function storeSettings(environment: Readonly<Record<string, string | undefined>>): DatastoreSettings {
+  const { settings } = chooseDatastore([environmentLayer(environment)]);
+  if (settings.kind !== "embedded") return settings;
+  throw new PluginError(
+    "config-invalid",
+    `Cannot run with the embedded datastore, which is of one host: there is no cluster to keep`,
+    { details: "set DATASTORE_TYPE to etcdv3 or kubernetes" },
+  );
+}
+
+/** Without a kubeconfig: the account of the pod. */
+function kubeAccessIn({ KUBECONFIG }: Readonly<Record<string, string | undefined>>) {
+  const kubeconfigs = (KUBECONFIG ?? "").split(":").filter((file) => file !== "");
+  return kubeconfigs.length === 0 ? {} : { kubeconfigs };
+}
+
+function log(message: string, level: "INFO" | "WARNING" | "ERROR"): void {
+  const entry = { time: new Date(), level, processId: process.pid, component: identity.controllers, fields: {} };
+  process.stderr.write(formatLine({ ...entry, message }));
+}
+
+function usage(): string {
+  const { controllers, title, adminTool } = identity;
+  return `Usage: ${controllers} [-v | -h]
+
+The controllers of ${title}: keep the records of the cluster in its datastore true. Several may run: one of them writes.
+
+Environment:
+  ENABLED_CONTROLLERS   policy, profile (or namespace, serviceaccount), workloadendpoint, node; takes precedence
+                        over the KubeControllersConfiguration "default"
+  RECONCILER_PERIOD     how often everything is compared, for example 5m
+  SYNC_NODE_LABELS      copy the labels of nodes: enabled or disabled
+  AUTO_HOST_ENDPOINTS   keep a host endpoint of each node: enabled or disabled
+  HEALTH_ENABLED        serve /liveness and /readiness: true or false
+  HEALTH_PORT           where to serve them (default ${HEALTH_PORT})
+  KUBECONFIG            access to the orchestrator's API; by default the account of the pod
+  POD_NAMESPACE         namespace of the Lease (default kube-system)
+  DATASTORE_TYPE, ETCD_ENDPOINTS and the other variables of ${adminTool} select the datastore
+
+  -v           print the version
+  -h, --help   print this help`;
+}

@@ -1,0 +1,39 @@
+/**
+ * A controller keeps records of the datastore as they should be. It only decides; `run-controller.ts` follows, writes and
+ * tries again.
+ *
+ *   orchestrator's objects ─┐
+ *                           ├─ change of a key ──> queue ──> decide(key) ──> commit, guarded by the revisions it was decided from
+ *   the datastore's records ┘                        ^
+ *                every key, once in each period ─────┘
+ */
+import type { OrderedChange } from "../datastore/datastore.ts";
+import type { Facts, FactsUpdate, OrchestratorKind, StoredKind } from "./facts.ts";
+
+/** What to write, and why, in words for the log. */
+export interface Proposal {
+  readonly changes: readonly OrderedChange[];
+  readonly reason: string;
+  /**
+   * A fact that must still hold at the orchestrator's API itself, not in the copy of it, which may be old: asked just
+   * before the commit. For what cannot be undone, like the deletion of a node.
+   */
+  readonly confirm?: Confirmation;
+}
+
+/** There is no object at this path now. */
+export interface Confirmation {
+  readonly absent: string;
+}
+
+export interface Controller {
+  /** As in the settings and in metrics: `policy`. */
+  readonly name: string;
+  readonly follows: { readonly orchestrator: readonly OrchestratorKind[]; readonly stored: readonly StoredKind[] };
+  /** The keys that a change may concern. */
+  keysOf(update: FactsUpdate): Iterable<string>;
+  /** Every key that exists, or should. */
+  allKeys(facts: Facts): Iterable<string>;
+  /** Pure. `undefined`: the key is as it should be. */
+  decide(key: string, facts: Facts): Proposal | undefined;
+}

@@ -1,0 +1,151 @@
+/** Acquires the Lease, renews it, and gives it back at the end. */
+import type { KubeClient, KubeRequest } from "../kube/api.ts";
+import { requireOk } from "../kube/require-ok.ts";
+import { parseJson } from "../parse-json.ts";
+import type { Leadership } from "./leadership.ts";
+import { claimOf, LEASE_TIMES, type Lease, type LeaseSpec, leaseIn, releaseOf, type SeenLease } from "./lease.ts";
+
+export interface ElectorMeans {
+  readonly client: Pick<KubeClient, "request">;
+  readonly namespace: string;
+  /** Of the Lease. */
+  readonly name: string;
+  /** Of this process; unique. */
+  readonly identity: string;
+  readonly now: () => Date;
+  readonly elapsed: () => number;
+  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+  readonly log: (message: string, level: "INFO" | "WARNING") => void;
+}
+
+export class Elector implements Leadership {
+  private seen: SeenLease | undefined;
+  private seenText = "";
+  /** When the last successful renewal was sent. */
+  private renewedAt: number | undefined;
+  private askedTime: number;
+  private waiting: (() => void)[] = [];
+  private problem = "";
+
+  constructor(private readonly means: ElectorMeans) {
+    this.askedTime = means.elapsed();
+  }
+
+  /** When it last tried, with or without success. */
+  get askedAt(): number {
+    return this.askedTime;
+  }
+
+  /** Counted from when the renewal was sent: others count from when they see it, which is later. */
+  isLeading(): boolean {
+    if (this.renewedAt === undefined) return false;
+    return this.means.elapsed() - this.renewedAt < LEASE_TIMES.renewDeadlineMilliseconds;
+  }
+
+  /** The identity of the present leader; empty if nobody is. */
+  get holder(): string {
+    return this.seen?.lease.spec.holderIdentity ?? "";
+  }
+
+  async whenLeading(signal: AbortSignal): Promise<void> {
+    while (!this.isLeading() && !signal.aborted) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.waiting.push(resolve);
+      signal.addEventListener("abort", () => resolve(), { once: true });
+      await promise;
+    }
+  }
+
+  /** Resolves when the signal is aborted and the lease is given back. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.attempt(signal);
+      await this.means.wait(LEASE_TIMES.retryMilliseconds, signal);
+    }
+    await this.giveBack();
+  }
+
+  private async attempt(signal: AbortSignal): Promise<void> {
+    const wasLeading = this.isLeading();
+    this.askedTime = this.means.elapsed();
+    try {
+      await this.read(signal);
+      await this.claim(signal);
+      this.problem = "";
+    } catch (failure) {
+      this.reportOnce(failure instanceof Error ? failure.message : String(failure));
+    }
+    if (wasLeading && !this.isLeading())
+      this.means.log("Lost the lease: another replica writes from now on", "WARNING");
+    if (!wasLeading && this.isLeading()) this.means.log("Acquired the lease: this replica writes from now on", "INFO");
+  }
+
+  private async read(signal: AbortSignal): Promise<void> {
+    const request: KubeRequest = { method: "GET", path: this.path, signal };
+    const response = await this.means.client.request(request);
+    if (response.status === 404) this.seen = undefined;
+    else this.see(requireOk(response, request));
+  }
+
+  private see(text: string): void {
+    if (this.seen !== undefined && text === this.seenText) return;
+    this.seenText = text;
+    this.seen = { lease: leaseIn(parseJson(text)), since: this.means.elapsed() };
+  }
+
+  private async claim(signal: AbortSignal): Promise<void> {
+    const { identity, now, elapsed } = this.means;
+    const sentAt = elapsed();
+    const spec = claimOf(this.seen, { identity, now: now(), elapsed: sentAt });
+    if (spec === undefined) {
+      this.renewedAt = undefined;
+      return;
+    }
+    if (!(await this.write(this.seen?.lease, spec, signal))) return;
+    this.renewedAt = sentAt;
+    for (const wake of this.waiting.splice(0)) wake();
+  }
+
+  /** `false` if another was faster. */
+  private async write(lease: Lease | undefined, spec: LeaseSpec, signal?: AbortSignal): Promise<boolean> {
+    const { namespace, name } = this.means;
+    const request: KubeRequest = {
+      method: lease === undefined ? "POST" : "PUT",
+      path: lease === undefined ? this.collection : this.path,
+      body: JSON.stringify({
+        apiVersion: "coordination.k8s.io/v1",
+        kind: "Lease",
+        // With the resourceVersion that was read: a write in between is refused.
+        metadata: lease?.metadata ?? { namespace, name },
+        spec,
+      }),
+      ...(signal === undefined ? {} : { signal }),
+    };
+    const response = await this.means.client.request(request);
+    if (response.status === 409) return false;
+    this.see(requireOk(response, request));
+    return true;
+  }
+
+  private async giveBack(): Promise<void> {
+    const { seen } = this;
+    this.renewedAt = undefined;
+    const spec = seen && releaseOf(seen.lease, this.means.identity, this.means.now());
+    if (seen === undefined || spec === undefined) return;
+    // If it fails, the lease expires.
+    await this.write(seen.lease, spec).catch(() => {});
+  }
+
+  private reportOnce(message: string): void {
+    if (message !== this.problem) this.means.log(`Cannot renew the lease: ${message}`, "WARNING");
+    this.problem = message;
+  }
+
+  private get collection(): string {
+    return `/apis/coordination.k8s.io/v1/namespaces/${this.means.namespace}/leases`;
+  }
+
+  private get path(): string {
+    return `${this.collection}/${this.means.name}`;
+  }
+}

@@ -1,0 +1,132 @@
+/**
+ * What the controllers compute from: the orchestrator's objects and the records of the datastore, each as a replica
+ * follows it. Kinds that no enabled controller needs are not followed, and are empty.
+ */
+import type { Entry } from "../datastore/datastore.ts";
+import { KindSnapshot } from "../datastore/replica/kind-snapshot.ts";
+import type { KindSource, KindTable } from "../datastore/replica/kinds.ts";
+import type { RecordChange } from "../datastore/replica/subscription.ts";
+import type { Replica, ReplicaSnapshot } from "../datastore/replica.ts";
+import type { Prefix } from "../ip/prefix.ts";
+import type { Pool } from "../ipam/pools.ts";
+import { decodeBlock, decodePool } from "../ipam/records.ts";
+import type { HostEndpoint } from "../model/host-endpoint.ts";
+import type { IPAMBlock } from "../model/ipam-block.ts";
+import { ALL_AFFINITIES_PREFIX, blocksPrefix, parseKey } from "../model/keys.ts";
+import {
+  ENDPOINT,
+  HOST_ENDPOINT,
+  KUBE_CONTROLLERS_CONFIGURATION,
+  NETWORK_POLICY,
+  NODE,
+  POOL,
+  PROFILE,
+  type PublicKind,
+} from "../model/kinds.ts";
+import type { KubeControllersConfiguration } from "../model/kube-controllers-configuration.ts";
+import type { NetworkPolicy } from "../model/network-policy.ts";
+import type { Node } from "../model/node.ts";
+import { POD_RECORDS_PREFIX, type PodRecord, readPodRecord } from "../model/pod-record.ts";
+import type { Profile } from "../model/profile.ts";
+import type { Resource } from "../model/resource.ts";
+import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
+
+/** The orchestrator's objects, converted (datastore/kube/orchestrator-mapping.ts). */
+export interface OrchestratorValues {
+  readonly policies: NetworkPolicy;
+  readonly profiles: Profile;
+  readonly pods: PodRecord;
+  readonly nodes: Node;
+}
+
+/** Records of the product's datastore. */
+export interface StoredValues {
+  readonly policies: NetworkPolicy;
+  readonly profiles: Profile;
+  readonly endpoints: WorkloadEndpoint;
+  readonly nodes: Node;
+  readonly hostEndpoints: HostEndpoint;
+  readonly configurations: KubeControllersConfiguration;
+  readonly pools: Pool;
+  readonly blocks4: IPAMBlock;
+  readonly blocks6: IPAMBlock;
+  readonly claims: BlockClaim;
+}
+
+/** A node's claim on a block. */
+export interface BlockClaim {
+  readonly node: string;
+  readonly cidr: Prefix;
+}
+
+export type OrchestratorKind = keyof OrchestratorValues;
+export type StoredKind = keyof StoredValues;
+
+export interface Facts {
+  readonly orchestrator: ReplicaSnapshot<OrchestratorValues>;
+  readonly stored: ReplicaSnapshot<StoredValues>;
+}
+
+type Changes<Values> = { readonly [Kind in keyof Values]?: readonly RecordChange<Values[Kind]>[] };
+
+/** What changed, of one of the two sides at a time. */
+export interface FactsUpdate {
+  readonly orchestrator: Changes<OrchestratorValues>;
+  readonly stored: Changes<StoredValues>;
+}
+
+export interface Replicas {
+  readonly orchestrator: Replica<OrchestratorValues>;
+  readonly stored: Replica<StoredValues>;
+}
+
+/** `undefined` until everything has been listed once. */
+export function factsOf({ orchestrator, stored }: Replicas): Facts | undefined {
+  const [objects, records] = [orchestrator.snapshot, stored.snapshot];
+  if (objects === undefined || records === undefined) return undefined;
+  return { orchestrator: completed(ORCHESTRATOR_KINDS, objects), stored: completed(STORED_KINDS, records) };
+}
+
+export const ORCHESTRATOR_KINDS: KindTable<OrchestratorValues> = {
+  policies: sourceOf(NETWORK_POLICY),
+  profiles: sourceOf(PROFILE),
+  pods: { prefix: POD_RECORDS_PREFIX, decode: ({ key, value }) => readPodRecord(value, key) },
+  nodes: sourceOf(NODE),
+};
+
+export const STORED_KINDS: KindTable<StoredValues> = {
+  policies: sourceOf(NETWORK_POLICY),
+  profiles: sourceOf(PROFILE),
+  endpoints: sourceOf(ENDPOINT),
+  nodes: sourceOf(NODE),
+  hostEndpoints: sourceOf(HOST_ENDPOINT),
+  configurations: sourceOf(KUBE_CONTROLLERS_CONFIGURATION),
+  pools: { prefix: POOL.prefix(), decode: decodePool },
+  blocks4: { prefix: blocksPrefix(4), decode: decodeBlock },
+  blocks6: { prefix: blocksPrefix(6), decode: decodeBlock },
+  claims: { prefix: ALL_AFFINITIES_PREFIX, decode: claimOf },
+};
+
+function claimOf({ key }: Entry): BlockClaim | undefined {
+  const parts = parseKey(key);
+  return parts?.kind === "affinity" ? { node: parts.node, cidr: parts.cidr } : undefined;
+}
+
+function sourceOf<R extends Resource>(kind: PublicKind<R>): KindSource<R> {
+  return { prefix: kind.prefix(), decode: ({ key, value }: Entry): R => kind.codec.read(value, key) };
+}
+
+/** The rows of the kinds that are followed: a replica of them has the others neither in its snapshots nor in its changes. */
+export function followedKinds<Values>(
+  table: KindTable<Values>,
+  followed: ReadonlySet<keyof Values>,
+): KindTable<Values> {
+  const rows = Object.entries(table).filter(([kind]) => followed.has(kind as keyof Values));
+  return Object.fromEntries(rows) as KindTable<Values>;
+}
+
+/** With an empty snapshot of each kind that is not followed. */
+function completed<Values>(table: KindTable<Values>, snapshot: ReplicaSnapshot<Values>): ReplicaSnapshot<Values> {
+  const empty = Object.keys(table).map((kind) => [kind, KindSnapshot.empty()] as const);
+  return { ...Object.fromEntries(empty), ...snapshot };
+}

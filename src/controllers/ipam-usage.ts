@@ -1,0 +1,50 @@
+/** How many addresses are assigned: of each pool, and on each node. Pure. */
+import { prefixCovers } from "../ip/prefix.ts";
+import { attributesOf, NODE_ATTRIBUTE } from "../ipam/block.ts";
+import type { Pool } from "../ipam/pools.ts";
+import { affineNode, type IPAMBlock } from "../model/ipam-block.ts";
+
+export interface IpamUsage {
+  readonly pools: readonly { readonly pool: string; readonly size: number; readonly inUse: number }[];
+  readonly nodes: readonly NodeUsage[];
+}
+
+interface NodeUsage {
+  readonly node: string;
+  readonly inUse: number;
+  /** In blocks of other nodes. */
+  readonly borrowed: number;
+  readonly blocks: number;
+}
+
+export function ipamUsage(pools: readonly Pool[], blocks: readonly IPAMBlock[]): IpamUsage {
+  const nodes = new Map<string, { inUse: number; borrowed: number; blocks: number }>();
+  const usageOf = (node: string) => {
+    const usage = nodes.get(node) ?? { inUse: 0, borrowed: 0, blocks: 0 };
+    nodes.set(node, usage);
+    return usage;
+  };
+  for (const block of blocks) {
+    const owner = affineNode(block);
+    if (owner !== undefined) usageOf(owner).blocks += 1;
+    for (const ordinal of block.allocations.keys()) {
+      const node = attributesOf(block, ordinal)?.secondary[NODE_ATTRIBUTE];
+      if (node === undefined) continue;
+      usageOf(node).inUse += 1;
+      if (node !== owner) usageOf(node).borrowed += 1;
+    }
+  }
+  return {
+    pools: pools.map(({ name, cidr }) => ({
+      pool: name,
+      // Large pools of IPv6 exceed what a number can hold exactly; the ratio is still right.
+      size: 2 ** ((cidr.network.family === 4 ? 32 : 128) - cidr.length),
+      inUse: blocks.filter((block) => prefixCovers(cidr, block.cidr)).reduce((sum, block) => sum + countOf(block), 0),
+    })),
+    nodes: Array.from(nodes, ([node, usage]) => ({ node, ...usage })).toSorted((a, b) => (a.node < b.node ? -1 : 1)),
+  };
+}
+
+function countOf({ allocations }: IPAMBlock): number {
+  return allocations.filter((index) => index !== undefined).length;
+}

@@ -1,0 +1,26 @@
+/** Objects as the orchestrator's API has them now, for decisions that cannot be undone. */
+import type { KubeClient } from "../kube/api.ts";
+import { requireOk } from "../kube/require-ok.ts";
+import { type PodRecord, podRecordOf } from "../model/pod-record.ts";
+import { parseJson } from "../parse-json.ts";
+
+export interface LiveObjects {
+  /** Whether there is no object at the path. */
+  isAbsent(path: string): Promise<boolean>;
+  readPod(pod: { readonly namespace: string; readonly name: string }): Promise<PodRecord | undefined>;
+}
+
+export function liveObjects(client: Pick<KubeClient, "request">): LiveObjects {
+  const read = async (path: string): Promise<string | undefined> => {
+    const request = { method: "GET", path } as const;
+    const response = await client.request(request);
+    return response.status === 404 ? undefined : requireOk(response, request);
+  };
+  return {
+    isAbsent: async (path) => (await read(path)) === undefined,
+    readPod: async ({ namespace, name }) => {
+      const text = await read(`/api/v1/namespaces/${namespace}/pods/${name}`);
+      return text === undefined ? undefined : podRecordOf(parseJson(text) as Parameters<typeof podRecordOf>[0]);
+    },
+  };
+}

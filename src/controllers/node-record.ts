@@ -1,0 +1,85 @@
+/**
+ * Our records of the orchestrator's nodes (etcd): they have the labels of the node, and go when it is gone.
+ *
+ * An annotation holds the labels that were copied last: one that disappears there disappears here, and labels that users
+ * set here stay. A record that does not name a node of the orchestrator belongs to another host, and is left alone. What a
+ * deleted node held, addresses and claims, is given back by the leak collection.
+ */
+import { identity } from "../identity.ts";
+import { resourceKey } from "../model/keys.ts";
+import { NODE } from "../model/kinds.ts";
+import type { Node } from "../model/node.ts";
+import { isObject } from "../model/shape.ts";
+import { parseJson } from "../parse-json.ts";
+import type { Controller, Proposal } from "./controller.ts";
+import type { Facts, FactsUpdate } from "./facts.ts";
+import { orchestratorReference } from "./node-names.ts";
+import { NodeReferences } from "./node-references.ts";
+
+const SYNCED_ANNOTATION = `${identity.labelPrefix}kube-labels`;
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Its keys are those of our records. */
+export class NodeRecordController implements Controller {
+  readonly name = "node";
+  readonly follows = { orchestrator: ["nodes"], stored: ["nodes"] } as const;
+  private readonly references = new NodeReferences();
+
+  constructor(private readonly syncsLabels: boolean) {}
+
+  keysOf(update: FactsUpdate): Iterable<string> {
+    return this.references.recordsIn(update);
+  }
+
+  allKeys({ stored }: Facts): Iterable<string> {
+    return stored.nodes.keys();
+  }
+
+  decide(key: string, { orchestrator, stored }: Facts): Proposal | undefined {
+    const held = stored.nodes.held(key);
+    if (held?.kind !== "readable") return undefined;
+    const reference = orchestratorReference(held.value.spec);
+    if (reference === undefined) return undefined;
+    const node = orchestrator.nodes.get(resourceKey("nodes", { name: reference }));
+    if (node === undefined) {
+      return {
+        changes: [{ kind: "delete", key, revision: held.revision }],
+        confirm: { absent: `/api/v1/nodes/${reference}` },
+        reason: `deleted node ${held.value.metadata.name}: the orchestrator has no node ${reference} any more`,
+      };
+    }
+    if (!this.syncsLabels) return undefined;
+    const wanted = withLabels(held.value, node.metadata.labels ?? {});
+    if (Bun.deepEquals(wanted, held.value)) return undefined;
+    return {
+      changes: [{ kind: "update", key, value: NODE.codec.write(wanted), revision: held.revision }],
+      reason: `copied the labels of node ${held.value.metadata.name}`,
+    };
+  }
+}
+
+function withLabels(node: Node, labels: Labels): Node {
+  const { labels: present = {}, annotations = {} } = node.metadata;
+  const copiedBefore = labelsIn(annotations[SYNCED_ANNOTATION]);
+  const own = Object.entries(present).filter(([name]) => !Object.hasOwn(copiedBefore, name));
+  const synced = JSON.stringify(Object.fromEntries(Object.entries(labels).toSorted()));
+  return {
+    ...node,
+    metadata: {
+      ...node.metadata,
+      labels: { ...Object.fromEntries(own), ...labels },
+      annotations: { ...annotations, [SYNCED_ANNOTATION]: synced },
+    },
+  };
+}
+
+/** What cannot be read was not copied by us: the labels stay. */
+function labelsIn(text: string | undefined): Readonly<Record<string, unknown>> {
+  try {
+    const labels: unknown = parseJson(text ?? "{}");
+    return isObject(labels) ? labels : {};
+  } catch {
+    return {};
+  }
+}

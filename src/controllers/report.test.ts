@@ -1,0 +1,52 @@
+import { describe, expect, test } from "bun:test";
+import { type ControllersReport, livenessOf, metricsText, readinessOf } from "./report.ts";
+
+const REPORT: ControllersReport = {
+  controllers: [
+    { name: "policy", queueDepth: 3, failingKeys: 1, writes: 7, errors: 2, isListed: true, isSynced: false },
+  ],
+  collector: { candidates: 1, releasedAddresses: 4, releasedBlocks: 2, errors: 0 },
+  usage: {
+    pools: [{ pool: "blue", size: 256, inUse: 12 }],
+    nodes: [{ node: "n1", inUse: 12, borrowed: 1, blocks: 2 }],
+  },
+  isLeading: true,
+  electedAt: 1_000,
+  now: 2_000,
+};
+
+describe("the report of the controllers", () => {
+  test("is live while the lease is asked for", () => {
+    expect(livenessOf(REPORT).status).toBe(200);
+    expect(livenessOf({ ...REPORT, now: 62_000 })).toEqual({
+      status: 503,
+      text: "the lease has not been asked for since 61 s",
+    });
+  });
+
+  test("is ready once everything is known, also as a standby", () => {
+    expect(readinessOf({ ...REPORT, isLeading: false }).status).toBe(200);
+    expect(readinessOf({ ...REPORT, controllers: undefined }).status).toBe(503);
+    const [policy] = REPORT.controllers ?? [];
+    const waiting = { ...REPORT, controllers: policy === undefined ? [] : [{ ...policy, isListed: false }] };
+    expect(readinessOf(waiting)).toEqual({ status: 503, text: "not everything is known yet to: policy" });
+  });
+
+  test.each([
+    "vendor_controllers_leader 1",
+    'vendor_controllers_queue_depth{controller="policy"} 3',
+    'vendor_controllers_failing_keys{controller="policy"} 1',
+    'vendor_controllers_writes_total{controller="policy"} 7',
+    'vendor_controllers_errors_total{controller="policy"} 2',
+    "vendor_controllers_leak_candidates 1",
+    "vendor_controllers_leaked_addresses_released_total 4",
+    "vendor_controllers_block_claims_released_total 2",
+    'vendor_controllers_pool_addresses{pool="blue"} 256',
+    'vendor_controllers_pool_addresses_in_use{pool="blue"} 12',
+    'vendor_controllers_node_addresses_in_use{node="n1"} 12',
+    'vendor_controllers_node_addresses_borrowed{node="n1"} 1',
+    'vendor_controllers_node_blocks{node="n1"} 2',
+  ])("has the metric %s", (line) => {
+    expect(metricsText(REPORT).split("\n")).toContain(line);
+  });
+});

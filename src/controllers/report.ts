@@ -1,0 +1,122 @@
+/** What the controllers say about themselves: health and metrics, as text. Pure. */
+import type { HealthReply } from "../health/local-server.ts";
+import { labelsOf, type MetricType, metricText, type Sample } from "../health/metrics.ts";
+import { identity } from "../identity.ts";
+import type { IpamUsage } from "./ipam-usage.ts";
+import type { CollectorState } from "./leaks/collector.ts";
+import type { ControllerState } from "./run-controller.ts";
+
+export interface ControllersReport {
+  /** `undefined` until their configuration is known. */
+  readonly controllers: readonly ControllerState[] | undefined;
+  readonly collector: CollectorState | undefined;
+  /** `undefined` until the blocks are known, or if nobody follows them. */
+  readonly usage: IpamUsage | undefined;
+  readonly isLeading: boolean;
+  /** When the lease was last asked for, in milliseconds. */
+  readonly electedAt: number;
+  /** Monotonic milliseconds. */
+  readonly now: number;
+}
+
+/** Every replica asks for the lease all the time, whoever holds it. */
+const HANGING_MILLISECONDS = 60_000;
+
+export function livenessOf({ now, electedAt }: ControllersReport): HealthReply {
+  const seconds = Math.round((now - electedAt) / 1_000);
+  if (now - electedAt <= HANGING_MILLISECONDS) return { status: 200, text: "live" };
+  return { status: 503, text: `the lease has not been asked for since ${seconds} s` };
+}
+
+/** A standby is ready too: it knows everything, and only does not write. */
+export function readinessOf({ controllers }: ControllersReport): HealthReply {
+  if (controllers === undefined) return { status: 503, text: "the configuration is not known yet" };
+  const waiting = controllers.filter(({ isListed }) => !isListed).map(({ name }) => name);
+  if (waiting.length === 0) return { status: 200, text: "ready" };
+  return { status: 503, text: `not everything is known yet to: ${waiting.join(", ")}` };
+}
+
+export function metricsText(report: ControllersReport): string {
+  const { controllers = [], collector, usage, isLeading } = report;
+  const each = (value: (state: ControllerState) => number): readonly Sample[] =>
+    controllers.map((state) => [labelsOf({ controller: state.name }), value(state)]);
+  return [
+    metric("leader", "gauge", "1 if this process writes", [["", isLeading ? 1 : 0]]),
+    metric(
+      "queue_depth",
+      "gauge",
+      "Keys that wait for work",
+      each(({ queueDepth }) => queueDepth),
+    ),
+    metric(
+      "failing_keys",
+      "gauge",
+      "Keys whose last attempt failed",
+      each(({ failingKeys }) => failingKeys),
+    ),
+    metric(
+      "writes_total",
+      "counter",
+      "Changes that were written",
+      each(({ writes }) => writes),
+    ),
+    metric(
+      "errors_total",
+      "counter",
+      "Attempts that failed",
+      each(({ errors }) => errors),
+    ),
+    ...(collector === undefined ? [] : leakMetrics(collector)),
+    ...(usage === undefined ? [] : usageMetrics(usage)),
+  ].join("");
+}
+
+function leakMetrics({ candidates, releasedAddresses, releasedBlocks, errors }: CollectorState): readonly string[] {
+  return [
+    metric("leak_candidates", "gauge", "Handles that look leaked", [["", candidates]]),
+    metric("leaked_addresses_released_total", "counter", "Leaked addresses that were released", [
+      ["", releasedAddresses],
+    ]),
+    metric("block_claims_released_total", "counter", "Claims on blocks that were released", [["", releasedBlocks]]),
+    metric("leak_errors_total", "counter", "Looks for leaks that failed", [["", errors]]),
+  ];
+}
+
+function usageMetrics({ pools, nodes }: IpamUsage): readonly string[] {
+  return [
+    metric(
+      "pool_addresses",
+      "gauge",
+      "Addresses of the pool",
+      pools.map(({ pool, size }) => [labelsOf({ pool }), size]),
+    ),
+    metric(
+      "pool_addresses_in_use",
+      "gauge",
+      "Addresses of the pool that are assigned",
+      pools.map(({ pool, inUse }) => [labelsOf({ pool }), inUse]),
+    ),
+    metric(
+      "node_addresses_in_use",
+      "gauge",
+      "Addresses that are assigned on the node",
+      nodes.map(({ node, inUse }) => [labelsOf({ node }), inUse]),
+    ),
+    metric(
+      "node_addresses_borrowed",
+      "gauge",
+      "Those of them in blocks of other nodes",
+      nodes.map(({ node, borrowed }) => [labelsOf({ node }), borrowed]),
+    ),
+    metric(
+      "node_blocks",
+      "gauge",
+      "Blocks of the node",
+      nodes.map(({ node, blocks }) => [labelsOf({ node }), blocks]),
+    ),
+  ];
+}
+
+function metric(name: string, type: MetricType, help: string, samples: readonly Sample[]): string {
+  return metricText(identity.controllers, { name, type, help }, samples);
+}

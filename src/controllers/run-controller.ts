@@ -1,0 +1,132 @@
+/**
+ * Runs one controller: follows the facts, and works off the keys that they concern, one after another.
+ *
+ * A standby does all of this but the writing: its queue is full and its facts are fresh when it becomes the leader.
+ */
+import type { Datastore } from "../datastore/datastore.ts";
+import type { Controller, Proposal } from "./controller.ts";
+import { type FactsUpdate, factsOf, type Replicas } from "./facts.ts";
+import type { Leadership } from "./leadership.ts";
+import { WorkQueue } from "./work-queue.ts";
+
+export interface ControllerMeans {
+  readonly store: Pick<Datastore, "commit">;
+  readonly replicas: Replicas;
+  readonly leadership: Leadership;
+  /** Whether the orchestrator's API has no object at the path. */
+  readonly isAbsent: (path: string) => Promise<boolean>;
+  readonly periodMilliseconds: number;
+  readonly signal: AbortSignal;
+  readonly elapsed: () => number;
+  /** Resolves early if the signal is aborted. */
+  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+  readonly log: (message: string, level: "INFO" | "WARNING") => void;
+}
+
+/** What a controller has done, for health and metrics. */
+export interface ControllerState {
+  readonly name: string;
+  readonly queueDepth: number;
+  readonly failingKeys: number;
+  readonly writes: number;
+  readonly errors: number;
+  /** Everything that it follows was listed once. */
+  readonly isListed: boolean;
+  /** All keys of the first list were worked off, or are waiting after a failure. */
+  readonly isSynced: boolean;
+}
+
+export class RunningController {
+  private readonly queue: WorkQueue;
+  private writes = 0;
+  private errors = 0;
+  private isSynced = false;
+  /** Both sides were listed: what is missing in one of them is missing. */
+  private readonly listed = Promise.withResolvers<void>();
+
+  constructor(
+    private readonly controller: Controller,
+    private readonly means: ControllerMeans,
+  ) {
+    this.queue = new WorkQueue(means);
+  }
+
+  get state(): ControllerState {
+    const { writes, errors, isSynced } = this;
+    const { depth, failing } = this.queue;
+    const isListed = factsOf(this.means.replicas) !== undefined;
+    return { name: this.controller.name, queueDepth: depth, failingKeys: failing, writes, errors, isListed, isSynced };
+  }
+
+  /** Resolves when the signal is aborted. */
+  async run(): Promise<void> {
+    await Promise.all([this.followOrchestrator(), this.followStored(), this.reconcile(), this.work()]);
+  }
+
+  private async followOrchestrator(): Promise<void> {
+    const { replicas, signal } = this.means;
+    for await (const { changes } of replicas.orchestrator.updates(signal))
+      this.add({ orchestrator: changes, stored: {} });
+  }
+
+  private async followStored(): Promise<void> {
+    const { replicas, signal } = this.means;
+    for await (const { changes } of replicas.stored.updates(signal)) this.add({ orchestrator: {}, stored: changes });
+  }
+
+  private add(update: FactsUpdate): void {
+    for (const key of this.controller.keysOf(update)) this.queue.add(key);
+    if (factsOf(this.means.replicas) !== undefined) this.listed.resolve();
+  }
+
+  /** Every key again, whatever the watches reported. */
+  private async reconcile(): Promise<void> {
+    const { replicas, wait, signal, periodMilliseconds } = this.means;
+    while (!signal.aborted && periodMilliseconds > 0) {
+      await wait(periodMilliseconds, signal);
+      const facts = factsOf(replicas);
+      if (signal.aborted || facts === undefined) continue;
+      for (const key of this.controller.allKeys(facts)) this.queue.add(key);
+    }
+  }
+
+  private async work(): Promise<void> {
+    const { leadership, signal } = this.means;
+    signal.addEventListener("abort", () => this.listed.resolve(), { once: true });
+    await this.listed.promise;
+    while (!signal.aborted) {
+      if (this.queue.isWorkedOff) this.isSynced = true;
+      const key = await this.queue.take(signal);
+      if (key === undefined) return;
+      await leadership.whenLeading(signal);
+      if (!signal.aborted) await this.workOn(key);
+    }
+  }
+
+  private async workOn(key: string): Promise<void> {
+    const facts = factsOf(this.means.replicas);
+    const proposal = facts === undefined ? undefined : this.controller.decide(key, facts);
+    if (proposal === undefined) return this.queue.succeeded(key);
+    try {
+      await this.carryOut(key, proposal);
+    } catch (failure) {
+      this.errors += 1;
+      const pause = this.queue.failed(key);
+      const message = failure instanceof Error ? failure.message : String(failure);
+      this.means.log(`${this.controller.name}: ${message}; trying again in ${pause} ms`, "WARNING");
+    }
+  }
+
+  private async carryOut(key: string, { changes, reason, confirm }: Proposal): Promise<void> {
+    const { store, leadership, isAbsent, log } = this.means;
+    if (confirm !== undefined && !(await isAbsent(confirm.absent))) return void this.queue.failed(key);
+    // The last moment: a leader that lost its lease while it asked does not write.
+    if (!leadership.isLeading()) return this.queue.add(key);
+    const written = await store.commit(changes);
+    // Another wrote meanwhile: the facts will show what, and the key is decided again.
+    if (!written.ok) return void this.queue.failed(key);
+    this.writes += 1;
+    this.queue.succeeded(key);
+    log(`${this.controller.name}: ${reason}`, "INFO");
+  }
+}

@@ -1,0 +1,178 @@
+/** The controllers that copy, on two datastores in memory. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { ControllersInMemory } from "../../test/support/controllers-in-memory.ts";
+import { storeAround } from "../../test/support/wrapped-store.ts";
+import { API_VERSION } from "../identity.ts";
+import { resourceKey } from "../model/keys.ts";
+import { convertPolicy } from "../model/orchestrator-policy.ts";
+import { namespaceProfile } from "../model/orchestrator-profile.ts";
+import { podRecordKey, podRecordOf } from "../model/pod-record.ts";
+
+let site: ControllersInMemory;
+
+beforeEach(() => {
+  site = new ControllersInMemory();
+});
+afterEach(() => site.end());
+
+const POLICY_KEY = resourceKey("networkpolicies", { namespace: "red", name: "knp.default.deny" });
+const policy = (selector: object = {}) =>
+  convertPolicy({ metadata: { namespace: "red", name: "deny" }, spec: { podSelector: selector } });
+const PROFILE_KEY = resourceKey("profiles", { name: "kns.red" });
+const profile = (labels = {}) => namespaceProfile({ metadata: { name: "red", labels } });
+
+describe("the controllers that copy", () => {
+  test("create, change and delete a copy as the object is created, changed and deleted", async () => {
+    site.start();
+    await site.putObject(POLICY_KEY, policy());
+    await site.until(POLICY_KEY, (found) => found?.spec.selector.includes("k8s"));
+    await site.putObject(POLICY_KEY, policy({ matchLabels: { app: "db" } }));
+    await site.until(POLICY_KEY, (found) => found?.spec.selector.includes("app == 'db'"));
+    await site.deleteObject(POLICY_KEY);
+    await site.until(POLICY_KEY, (found) => found === undefined);
+  });
+
+  test("put back what a user changed or deleted, and overwrite what cannot be read", async () => {
+    site.start();
+    await site.putObject(PROFILE_KEY, profile({ team: "a" }));
+    const isRight = (found: Awaited<ReturnType<typeof site.record>>) => found?.spec.labelsToApply["pcns.team"] === "a";
+    await site.until(PROFILE_KEY, isRight);
+
+    await site.putRecord(PROFILE_KEY, profile({ team: "b" }));
+    await site.until(PROFILE_KEY, isRight);
+    await site.deleteRecord(PROFILE_KEY);
+    await site.until(PROFILE_KEY, isRight);
+    await site.putRecord(PROFILE_KEY, { kind: "Profile", metadata: { name: "kns.red" }, spec: { ingress: 7 } });
+    await site.until(PROFILE_KEY, isRight);
+  });
+
+  test("delete copies whose object was deleted while nobody looked, and nothing of users", async () => {
+    const own = resourceKey("networkpolicies", { namespace: "red", name: "mine" });
+    const ownProfile = resourceKey("profiles", { name: "mine" });
+    await site.putRecord(POLICY_KEY, policy());
+    await site.putRecord(own, {
+      apiVersion: API_VERSION,
+      kind: "NetworkPolicy",
+      metadata: { namespace: "red", name: "mine" },
+    });
+    await site.putRecord(ownProfile, { apiVersion: API_VERSION, kind: "Profile", metadata: { name: "mine" } });
+    const controllers = site.start();
+
+    await site.until(POLICY_KEY, (found) => found === undefined);
+    await site.untilSynced(controllers);
+    expect(await site.record(own)).toBeDefined();
+    expect(await site.record(ownProfile)).toBeDefined();
+  });
+
+  test("write nothing while nothing changes", async () => {
+    await site.putObject(POLICY_KEY, policy());
+    await site.putObject(PROFILE_KEY, profile());
+    const controllers = site.start({ environment: { RECONCILER_PERIOD: "0.05s" } });
+    await site.untilSynced(controllers);
+    await site.until(PROFILE_KEY, (found) => found !== undefined);
+    await site.until(POLICY_KEY, (found) => found !== undefined);
+    await Bun.sleep(100);
+    const before = controllers.states.map(({ writes }) => writes);
+    await Bun.sleep(300);
+
+    expect(controllers.states.map(({ writes }) => writes)).toEqual(before);
+  });
+
+  test("try again after a failure of the datastore, and say so", async () => {
+    let failures = 3;
+    const failing = storeAround(site.store, {
+      commit: (changes) => {
+        if (failures === 0) return site.store.commit(changes);
+        failures -= 1;
+        throw new Error("the datastore is away");
+      },
+    });
+    site.start({ store: failing });
+    await site.putObject(POLICY_KEY, policy());
+
+    await site.until(POLICY_KEY, (found) => found !== undefined);
+    expect(site.logged.join("\n")).toContain("the datastore is away; trying again in 50 ms");
+  });
+
+  test("write nothing while another leads, and everything as soon as they do", async () => {
+    site.isLeader = false;
+    site.start();
+    await site.putObject(POLICY_KEY, policy());
+    await Bun.sleep(100);
+    expect(await site.record(POLICY_KEY)).toBeUndefined();
+
+    site.isLeader = true;
+    await site.until(POLICY_KEY, (found) => found !== undefined);
+  });
+});
+
+describe("the workloadEndpoint controller", () => {
+  const KEY = resourceKey("workloadendpoints", { namespace: "red", name: "n1-k8s-web-eth0" });
+  const endpoint = (profiles: readonly string[]) => ({
+    apiVersion: API_VERSION,
+    kind: "WorkloadEndpoint",
+    metadata: { namespace: "red", name: "n1-k8s-web-eth0", labels: { app: "old" } },
+    spec: {
+      orchestrator: "k8s",
+      node: "n1",
+      pod: "web",
+      endpoint: "eth0",
+      containerID: "c1",
+      ipNetworks: ["10.0.0.1/32"],
+      profiles,
+    },
+  });
+  const pod = (labels: Record<string, string>) =>
+    podRecordOf({
+      metadata: { namespace: "red", name: "web", uid: "u1", labels },
+      spec: {
+        nodeName: "n1",
+        serviceAccountName: "shop",
+        containers: [{ ports: [{ name: "http", containerPort: 80 }] }],
+      },
+    });
+  const POD_KEY = podRecordKey({ namespace: "red", name: "web" });
+
+  test("copies labels, account and ports of a pod, and leaves the rest", async () => {
+    await site.putRecord(KEY, endpoint(["kns.red"]));
+    await site.putObject(POD_KEY, pod({ app: "new" }));
+    site.start();
+
+    await site.until(KEY, (found) => found.metadata.labels.app === "new");
+    expect((await site.record(KEY)).spec).toEqual({
+      orchestrator: "k8s",
+      node: "n1",
+      pod: "web",
+      endpoint: "eth0",
+      containerID: "c1",
+      ipNetworks: ["10.0.0.1/32"],
+      serviceAccountName: "shop",
+      profiles: ["kns.red", "ksa.red.shop"],
+      ports: [{ name: "http", protocol: "TCP", port: 80 }],
+    });
+    await site.putObject(POD_KEY, pod({}));
+    await site.until(KEY, (found) => found.metadata.labels.app === undefined);
+  });
+
+  test("never creates an endpoint, and never deletes one", async () => {
+    await site.putObject(POD_KEY, pod({ app: "new" }));
+    const controllers = site.start();
+    await site.untilSynced(controllers);
+    expect(await site.record(KEY)).toBeUndefined();
+
+    await site.putRecord(KEY, endpoint(["kns.red"]));
+    await site.until(KEY, (found) => found.metadata.labels.app === "new");
+    await site.deleteObject(POD_KEY);
+    await Bun.sleep(100);
+    expect(await site.record(KEY)).toBeDefined();
+  });
+
+  test("leaves an endpoint alone that was recorded without the orchestrator's policy", async () => {
+    await site.putRecord(KEY, endpoint(["my-network"]));
+    await site.putObject(POD_KEY, pod({ app: "new" }));
+    const controllers = site.start();
+    await site.untilSynced(controllers);
+
+    expect((await site.record(KEY)).metadata.labels).toEqual({ app: "old" });
+  });
+});

@@ -1,0 +1,98 @@
+/**
+ * Runs the controllers that the settings enable:
+ *
+ *   settings ──> controllers of this datastore ──> two replicas, of the kinds that they follow
+ *                                              └─> each with its own queue
+ */
+import type { Datastore } from "../datastore/datastore.ts";
+import { startReplica } from "../datastore/replica.ts";
+import type { Allocator } from "../ipam/allocator.ts";
+import { millisecondsOf } from "../model/duration.ts";
+import { chooseControllers } from "./choose-controllers.ts";
+import type { Controller } from "./controller.ts";
+import { factsOf, followedKinds, ORCHESTRATOR_KINDS, type Replicas, STORED_KINDS } from "./facts.ts";
+import { type IpamUsage, ipamUsage } from "./ipam-usage.ts";
+import type { Leadership } from "./leadership.ts";
+import { type CollectorMeans, type CollectorState, followedByCollector, LeakCollector } from "./leaks/collector.ts";
+import { blocksIn } from "./leaks/gone-nodes.ts";
+import { type ControllerMeans, type ControllerState, RunningController } from "./run-controller.ts";
+import type { ControllerSettings } from "./settings.ts";
+
+export interface ControllersMeans
+  extends Omit<ControllerMeans, "replicas" | "periodMilliseconds">,
+    Pick<CollectorMeans, "readPod"> {
+  /** The product's datastore. */
+  readonly store: Datastore;
+  readonly allocator: Allocator;
+  readonly isEtcd: boolean;
+  /** The orchestrator's objects, as `orchestratorMapping()` converts them. */
+  readonly orchestrator: Datastore;
+  readonly leadership: Leadership;
+}
+
+export class RunningControllers {
+  private readonly running: readonly RunningController[];
+  private readonly collector: LeakCollector | undefined;
+  private readonly replicas: Replicas;
+
+  constructor(settings: ControllerSettings, means: ControllersMeans) {
+    const { controllers, idle } = chooseControllers(settings, means.isEtcd);
+    if (idle.length > 0) {
+      const reason = "with the orchestrator's API as the datastore, policies, profiles and pods are read directly";
+      means.log(`The controllers ${idle.join(", ")} have nothing to do: ${reason}`, "INFO");
+    }
+    const { node } = settings.running.controllers;
+    const followers = controllers.map(({ controller }) => controller.follows);
+    const all = node === undefined ? followers : [...followers, followedByCollector(means.isEtcd)];
+    this.replicas = startReplicas(all, means);
+    const common = { ...means, replicas: this.replicas };
+    this.running = controllers.map(
+      ({ controller, period }) =>
+        new RunningController(controller, { ...common, periodMilliseconds: millisecondsOf(period) }),
+    );
+    this.collector = node && new LeakCollector({ ...common, graceMilliseconds: millisecondsOf(node.leakGracePeriod) });
+  }
+
+  get states(): readonly ControllerState[] {
+    return this.running.map(({ state }) => state);
+  }
+
+  /** `undefined` if it does not run. */
+  get collectorState(): CollectorState | undefined {
+    return this.collector?.state;
+  }
+
+  /** `undefined` until the blocks are known, or if nobody follows them. */
+  get usage(): IpamUsage | undefined {
+    const facts = this.collector === undefined ? undefined : factsOf(this.replicas);
+    if (facts === undefined) return undefined;
+    const pools = Array.from(facts.stored.pools, ([, pool]) => pool);
+    return ipamUsage(pools, blocksIn(facts));
+  }
+
+  /** Resolves when the signal of the means is aborted and nothing is left open. */
+  async run(): Promise<void> {
+    const { orchestrator, stored } = this.replicas;
+    const loops = this.running.map((each) => each.run());
+    await Promise.all([...loops, this.collector?.run(), orchestrator.ended, stored.ended]);
+  }
+}
+
+function startReplicas(followers: readonly Controller["follows"][], means: ControllersMeans): Replicas {
+  const { store, orchestrator, isEtcd, signal, log } = means;
+  const objects = new Set(followers.flatMap((follows) => follows.orchestrator));
+  const records = new Set(followers.flatMap((follows) => follows.stored));
+  const report = ({ message }: Error) => log(message, "WARNING");
+  return {
+    orchestrator: startReplica(orchestrator, followedKinds(ORCHESTRATOR_KINDS, objects), {
+      signal,
+      watches: "per kind",
+      report,
+    }),
+    stored: startReplica(store, followedKinds(STORED_KINDS, records), {
+      signal,
+      watches: isEtcd ? "together" : "per kind",
+      report,
+    }),
+  };
+}

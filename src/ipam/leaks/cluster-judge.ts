@@ -1,0 +1,56 @@
+/**
+ * Whether a recorded address is in use, by what the cluster says about its pod and its node. Pure.
+ *
+ * Only what is certain counts: a pod that does not exist, is on another node, was evicted, or has other addresses. What
+ * the orchestrator does not know (containers without a pod, further interfaces of a pod) is kept: the host's own search
+ * for leaks, which sees its links, judges those.
+ */
+import { formatAddress } from "../../ip/address.ts";
+import { type PodRecord, podRecordKey } from "../../model/pod-record.ts";
+import type { NodeAllocation } from "./allocations.ts";
+
+export interface ClusterView {
+  /** By `podRecordKey()`. */
+  readonly podAt: (key: string) => PodRecord | undefined;
+  /** The orchestrator's name of one of our nodes; `undefined` if the node is gone. */
+  readonly nodeNamed: (node: string) => string | undefined;
+  /** The container that the endpoint at the key is recorded for; `undefined` if the datastore has no such records. */
+  readonly containerAt: (endpointKey: string) => string | undefined;
+}
+
+export type Judgement =
+  | { readonly kind: "in use" | "not judged"; readonly reason: string }
+  /** `isNodeGone`: nobody can use it again, so there is nothing to wait for. */
+  | { readonly kind: "unused"; readonly reason: string; readonly isNodeGone: boolean };
+
+/** The interface that the runtime of the orchestrator gives every pod: its addresses are those of the pod. */
+const POD_INTERFACE = "eth0";
+
+export function judge(allocation: NodeAllocation, { podAt, nodeNamed, containerAt }: ClusterView): Judgement {
+  const { node, pod, ifname, address, containerId, endpointKey } = allocation;
+  if (pod === undefined) return { kind: "not judged", reason: "it does not belong to a pod" };
+  const title = `pod ${pod.namespace}/${pod.name}`;
+  const nodeName = nodeNamed(node);
+  const isNodeGone = nodeName === undefined;
+  const unused = (reason: string): Judgement => ({
+    kind: "unused",
+    reason: isNodeGone ? `node ${node} is gone, and ${reason}` : reason,
+    isNodeGone,
+  });
+  const found = podAt(podRecordKey(pod));
+  if (found === undefined) return unused(`${title} does not exist`);
+  if (found.isEvicted) return unused(`${title} was evicted`);
+  const isItsOwn = found.addresses.includes(formatAddress(address));
+  // Without a record of the node its name in the orchestrator is not known: the pod itself decides.
+  if (isItsOwn && (isNodeGone || found.node === nodeName)) return { kind: "in use", reason: `${title} has it` };
+  if (found.node !== nodeName)
+    return unused(`${title} is ${found.node === "" ? "not scheduled" : `on node ${found.node}`}`);
+  // A kubelet that cannot report the addresses of a new sandbox may still start one.
+  if (endpointKey !== undefined && containerAt(endpointKey) === containerId) {
+    return { kind: "in use", reason: `the endpoint of ${title} is of this container` };
+  }
+  if (ifname !== POD_INTERFACE)
+    return { kind: "not judged", reason: `${title} exists, and may have it on interface ${ifname}` };
+  if (found.addresses.length === 0) return { kind: "in use", reason: `${title} has not reported its addresses yet` };
+  return unused(`${title} has ${found.addresses.join(", ")}`);
+}

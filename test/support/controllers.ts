@@ -1,0 +1,38 @@
+/** The real controllers, as a process, against a real API server. */
+import { join } from "node:path";
+import { identity } from "../../src/identity.ts";
+import { DYING_WITH_PARENT } from "./etcd.ts";
+import { pollUntil } from "./poll.ts";
+
+const PROGRAM = join(import.meta.dir, "../../dist/bin", identity.controllers);
+
+export interface Controllers {
+  /** What it has logged so far. */
+  log(): string;
+  /** Waits until the log contains the text. */
+  untilLogged(text: string): Promise<void>;
+  kill(signal?: NodeJS.Signals): Promise<number>;
+}
+
+export function startControllers(environment: Readonly<Record<string, string>>): Controllers {
+  const child = Bun.spawn([...DYING_WITH_PARENT, PROGRAM], {
+    env: { PATH: process.env["PATH"] ?? "", ...environment },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  let text = "";
+  const reading = (async () => {
+    const decoder = new TextDecoder();
+    for await (const bytes of child.stderr) text += decoder.decode(bytes, { stream: true });
+  })();
+  return {
+    log: () => text,
+    untilLogged: (wanted) =>
+      pollUntil(() => text.includes(wanted), `the controllers to log "${wanted}"; so far:\n${text}`),
+    async kill(signal = "SIGKILL") {
+      child.kill(signal);
+      const code = await child.exited;
+      await reading;
+      return code;
+    },
+  };
+}
