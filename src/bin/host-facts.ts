@@ -5,12 +5,14 @@ import { PluginError } from "../errors.ts";
 import { type AllowedSource, familiesOf } from "../firewall/allowed-sources.ts";
 import { findAllDrops, findPartialDrops } from "../firewall/forward-chains.ts";
 import { ALLOWED_SOURCES_GROUP } from "../firewall/guard-table.ts";
+import { POLICY_TABLE } from "../firewall/policy-table.ts";
 import { readAllowedSources } from "../firewall/source-prefixes.ts";
 import { readFloatingState, readGuardState, readNatState } from "../firewall/table-states.ts";
 import { identity } from "../identity.ts";
 import { readText } from "../linux/files.ts";
 import { isKernelError } from "../linux/kernel-error.ts";
 import { directNetfilter } from "../linux/netfilter-access.ts";
+import { findTable } from "../linux/nftables/read.ts";
 import { type Link, listLinks } from "../linux/rtnetlink/link.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 import { readSysctl } from "../linux/sysctl.ts";
@@ -40,6 +42,7 @@ async function readFacts(): Promise<HostFacts> {
       podLinks: readPodLinks(readAllowedSources(socket)),
       droppingChains: findAllDrops(socket),
       partlyDroppingChains: findPartialDrops(socket),
+      hasPolicyTable: findTable(socket, POLICY_TABLE) !== undefined,
       tables: {
         nat: readNatState(socket),
         floating: readFloatingState(socket),

@@ -111,6 +111,7 @@ const WELL: HostFacts = {
   droppingChains: [],
   partlyDroppingChains: [],
   tables: { nat: "missing", floating: "missing", guard: "missing", hostPorts: "missing" },
+  hasPolicyTable: false,
   podLinks: [],
 };
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { runInside } from "../../../test/support/admin-context.ts";
-import { findingsOf } from "./check.ts";
+import { findingsOf, policyFinding } from "./check.ts";
 import type { HostFacts, PodLinkFacts } from "./host-facts.ts";
 
 const link: PodLinkFacts = {
@@ -19,6 +19,7 @@ const well: HostFacts = {
   partlyDroppingChains: [],
   tables: { nat: "intact", guard: "intact", hostPorts: "intact", floating: "intact" },
   podLinks: [link],
+  hasPolicyTable: true,
 };
 const docker = { table: { family: "ip", name: "filter" }, chain: "FORWARD" } as const;
 const custom = { table: { family: "inet", name: "site" }, chain: "forward" } as const;
@@ -56,7 +57,17 @@ describe("node check", () => {
 
   test("prints JSON for scripts", async () => {
     const { stdout } = await runInside(["node", "check", "-o", "json"], { hostFacts: well });
-    expect(JSON.parse(stdout)).toEqual({ ok: true, findings: [...findingsOf(well)] });
+    expect(JSON.parse(stdout)).toEqual({ ok: true, findings: [...findingsOf(well), policyFinding(well, false)] });
+  });
+
+  test.each([
+    [true, true, "ok", "the node agent has set its rules"],
+    [false, false, "ok", "no table: no policy is enforced on this host"],
+    [false, true, "failed", "the node agent has not set its rules: pods are not added"],
+  ])("with a policy table %p and policy.type %p: %s", (hasPolicyTable, isRequired, state, message) => {
+    const finding = policyFinding({ hasPolicyTable }, isRequired);
+    expect(finding.state).toBe(state as "ok");
+    expect(finding.message).toContain(message);
   });
 
   test("fails if another program changed the table of floating IPs", () => {

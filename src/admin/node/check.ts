@@ -1,5 +1,7 @@
 import { describeDrop, describePartialDrop, remedyOf } from "../../firewall/forward-chains.ts";
+import { identity } from "../../identity.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
+import { findInstalledNetwork } from "../installed-network.ts";
 import { paint } from "../paint.ts";
 import type { Finding } from "./finding.ts";
 import type { HostFacts } from "./host-facts.ts";
@@ -11,7 +13,7 @@ export const nodeCheck: Command = {
   summary: "Check whether this host forwards the packets of pods",
   description: [
     "Runs on the node, as root. Checks IP forwarding, looks for firewall chains that drop forwarded packets, and checks whether",
-    "the product's own tables (NAT, floating IPs, spoofing, host ports) and the reverse path filters of pods are in place.",
+    "the product's own tables (NAT, floating IPs, spoofing, host ports, policy) and the reverse path filters of pods are in place.",
     "Reports each problem with the commands that fix it; changes nothing. The exit code is 1 if a check has failed.",
   ].join("\n"),
   examples: [
@@ -19,7 +21,10 @@ export const nodeCheck: Command = {
     { command: "node check -o json", does: "Check it in a script" },
   ],
   async run(context, given) {
-    const findings = findingsOf(await context.readHostFacts());
+    const facts = await context.readHostFacts();
+    const network = await findInstalledNetwork(context).catch(() => undefined);
+    const isPolicyRequired = network?.decoded.config.policyType !== undefined;
+    const findings = [...findingsOf(facts), policyFinding(facts, isPolicyRequired)];
     const ok = findings.every(({ state }) => state !== "failed");
     if (wantsJson(given)) context.stdout(`${JSON.stringify({ ok, findings }, undefined, 2)}\n`);
     else print(findings, context);
@@ -62,6 +67,19 @@ export function findingsOf(facts: HostFacts): readonly Finding[] {
       : []),
     ...ownTableFindings(facts),
   ];
+}
+
+/** `isRequired`: the installed network config has `policy.type`. One that cannot be read is reported by `config check`. */
+export function policyFinding({ hasPolicyTable }: Pick<HostFacts, "hasPolicyTable">, isRequired: boolean): Finding {
+  const check = "network policy";
+  if (hasPolicyTable) return { check, state: "ok", message: "the node agent has set its rules" };
+  if (!isRequired) return { check, state: "ok", message: "no table: no policy is enforced on this host" };
+  return {
+    check,
+    state: "failed",
+    message: `the network config has policy.type, but the node agent has not set its rules: pods are not added`,
+    remedy: `systemctl enable --now ${identity.nodeAgent}   # its log names the reason if it runs already`,
+  };
 }
 
 /** Off is only a warning: ADD of the first pod of the family switches it on. */

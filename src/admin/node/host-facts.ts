@@ -17,6 +17,8 @@ export interface HostFacts {
     readonly guard: TableState;
     readonly hostPorts: TableState;
   };
+  /** Whether the node agent has set rules of network policy. */
+  readonly hasPolicyTable: boolean;
   readonly podLinks: readonly PodLinkFacts[];
 }
 
