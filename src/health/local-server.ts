@@ -25,17 +25,27 @@ export class LocalServer {
     if (address === this.address) return;
     this.close();
     if (wanted === undefined) return;
+    const [first, ...others] = namesOf(wanted.host);
+    const failure = this.tryListening(first, wanted.port);
+    // A kernel without IPv6 has no addresses of both families.
+    if (failure !== undefined && others.every((host) => this.tryListening(host, wanted.port) !== undefined)) {
+      this.report(`Cannot listen at ${address}: ${failure}`);
+    } else this.address = address;
+  }
+
+  /** Returns why it cannot. */
+  private tryListening(hostname: string, port: number): string | undefined {
     try {
       this.server = Bun.serve({
-        hostname: wanted.host === "localhost" ? "127.0.0.1" : wanted.host || "0.0.0.0",
-        port: wanted.port,
+        hostname,
+        port,
         development: false,
         // A request of HTTP 1.0 has no host, and its URL is the path alone.
         fetch: ({ url }) => this.respond(new URL(url, "http://localhost").pathname),
       });
-      this.address = address;
+      return undefined;
     } catch (failure) {
-      this.report(`Cannot listen at ${address}: ${failure instanceof Error ? failure.message : failure}`);
+      return failure instanceof Error ? failure.message : String(failure);
     }
   }
 
@@ -50,4 +60,10 @@ export class LocalServer {
     if (reply === undefined) return new Response("not found\n", { status: 404 });
     return new Response(reply.text.endsWith("\n") ? reply.text : `${reply.text}\n`, { status: reply.status });
   }
+}
+
+/** What to listen at, in order of preference: "" is all addresses of both families. */
+function namesOf(host: string): readonly [string, ...string[]] {
+  if (host === "localhost") return ["127.0.0.1"];
+  return host === "" ? ["::", "0.0.0.0"] : [host];
 }
