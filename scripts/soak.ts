@@ -88,6 +88,11 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
     proves: "every row of the packet table of network policy on each datastore",
   },
   {
+    place: "test/controllers/copies.test.ts",
+    proves:
+      "the controllers killed 100 times while the cluster is at work end with the records of an undisturbed run; a leader that is paused for longer than its lease; datastore and API away for a minute",
+  },
+  {
     place: "test/bandwidth/rates.test.ts",
     proves: "bandwidth limits from 1 Mbit/s to 1 Gbit/s in both directions, measured with iperf3",
   },

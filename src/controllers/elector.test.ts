@@ -100,7 +100,11 @@ describe("the election", () => {
     expect(second.elector.isLeading()).toBe(true);
     await first.next();
     expect(first.elector.isLeading()).toBe(false);
-    expect(first.logged).toContain("Cannot renew the lease: the API server is away");
+    expect(first.logged).toEqual([
+      "Acquired the lease: this replica writes from now on",
+      "Cannot renew the lease: the API server is away",
+      "Lost the lease: this replica does not write until it has it again",
+    ]);
     await Promise.all([first.end(), second.end()]);
   });
 

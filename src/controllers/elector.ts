@@ -26,6 +26,7 @@ export class Elector implements Leadership {
   private askedTime: number;
   private waiting: (() => void)[] = [];
   private problem = "";
+  private reportedLeading = false;
 
   constructor(private readonly means: ElectorMeans) {
     this.askedTime = means.elapsed();
@@ -66,7 +67,6 @@ export class Elector implements Leadership {
   }
 
   private async attempt(signal: AbortSignal): Promise<void> {
-    const wasLeading = this.isLeading();
     this.askedTime = this.means.elapsed();
     try {
       await this.read(signal);
@@ -75,9 +75,16 @@ export class Elector implements Leadership {
     } catch (failure) {
       this.reportOnce(failure instanceof Error ? failure.message : String(failure));
     }
-    if (wasLeading && !this.isLeading())
-      this.means.log("Lost the lease: another replica writes from now on", "WARNING");
-    if (!wasLeading && this.isLeading()) this.means.log("Acquired the lease: this replica writes from now on", "INFO");
+    this.reportLeadership();
+  }
+
+  /** Compared with the last report: the time to renew may have run out between two attempts. */
+  private reportLeadership(): void {
+    const isLeading = this.isLeading();
+    if (isLeading === this.reportedLeading) return;
+    this.reportedLeading = isLeading;
+    if (isLeading) this.means.log("Acquired the lease: this replica writes from now on", "INFO");
+    else this.means.log("Lost the lease: this replica does not write until it has it again", "WARNING");
   }
 
   private async read(signal: AbortSignal): Promise<void> {

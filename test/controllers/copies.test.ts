@@ -2,55 +2,50 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { CONFIGURATION_KEY } from "../../src/controllers/configuration.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
-import { openDatastore } from "../../src/datastore/open.ts";
-import { resourceKey, resourcesPrefix } from "../../src/model/keys.ts";
+import { resourceKey } from "../../src/model/keys.ts";
 import { type Controllers, startControllers } from "../support/controllers.ts";
-import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
-import { testNeeding } from "../support/needs.ts";
+import { hasEtcd } from "../support/etcd.ts";
+import { hostProblem } from "../support/host.ts";
+import { apiServerProblem } from "../support/kube-apiserver.ts";
+import { program, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
+import { type EtcdSite, namesOf, openEtcdSite, recordAt } from "./etcd-site.ts";
+import { KILLS, killUnderChurn } from "./killed-tests.ts";
+import { enforceOnPackets } from "./packet-tests.ts";
+import { AWAY_SECONDS, loseDatastore, pauseLeader } from "./trouble-tests.ts";
 
-const problem = apiServerProblem();
+const problem = apiServerProblem() ?? (hasEtcd ? undefined : "needs etcd");
 const testServer = testNeeding(problem);
+const testPackets = testNeeding(problem ?? hostProblem(), program("nft"));
+/** With 100 kills, or a minute without a datastore. */
+const LIMIT_MILLISECONDS = 580_000;
 
-let server: ApiServer;
+let site: EtcdSite;
 let store: Datastore;
-let first: Controllers;
-let second: Controllers | undefined;
-let environment: Readonly<Record<string, string>>;
+let calm: Controllers;
+let disturbed: Controllers;
 
 beforeAll(async () => {
   if (problem !== undefined) return;
-  server = await startApiServer();
-  store = await openDatastore({ kind: "etcd", source: { kind: "endpoints", endpoints: [server.etcdEndpoint] } });
-  environment = {
-    KUBECONFIG: server.adminKubeconfig,
-    DATASTORE_TYPE: "etcdv3",
-    ETCD_ENDPOINTS: server.etcdEndpoint,
-  };
-  first = startControllers(environment);
-  await server.createNamespace("red");
+  site = await openEtcdSite();
+  store = site.calm.store;
+  calm = startControllers(site.calm.environment);
+  await site.server.createNamespace("red");
 }, 120_000);
 afterAll(async () => {
-  await first?.kill();
-  await second?.kill();
-  await store?.close();
-  await server?.stop();
+  await calm?.kill();
+  await disturbed?.kill();
+  await site?.[Symbol.asyncDispose]();
 });
-
-async function namesOf(plural: string): Promise<readonly string[]> {
-  const prefix = resourcesPrefix(plural);
-  const { answers } = await store.read([{ kind: "prefix", prefix }]);
-  return (answers[0] ?? []).map(({ key }) => key.slice(prefix.length));
-}
 
 const until = (plural: string, name: string, state: "there" | "gone" = "there") =>
   pollUntil(
-    async () => (await namesOf(plural)).includes(name) === (state === "there"),
+    async () => (await namesOf(store, plural)).includes(name) === (state === "there"),
     `${plural} ${name} to be ${state}`,
   );
 
 const applyPolicy = (name: string) =>
-  server.apply(
+  site.server.apply(
     JSON.stringify({
       apiVersion: "networking.k8s.io/v1",
       kind: "NetworkPolicy",
@@ -58,12 +53,6 @@ const applyPolicy = (name: string) =>
       spec: { podSelector: {} },
     }),
   );
-
-// biome-ignore lint/suspicious/noExplicitAny: a record has the fields that its test expects.
-async function record(key: string): Promise<any> {
-  const text = (await store.read([{ kind: "key", key }])).answers[0]?.[0]?.value;
-  return text === undefined ? undefined : JSON.parse(text);
-}
 
 describe("the controllers on etcd", () => {
   testServer(
@@ -73,13 +62,17 @@ describe("the controllers on etcd", () => {
       await until("profiles", "ksa.red.default");
       await applyPolicy("deny");
       await until("networkpolicies", "red/knp.default.deny");
-      await server.kubectl(["label", "namespace", "red", "team=a"]);
+      await site.server.kubectl(["label", "namespace", "red", "team=a"]);
       const key = resourceKey("profiles", { name: "kns.red" });
       await pollUntil(
-        async () => (await record(key))?.spec.labelsToApply["pcns.team"] === "a",
+        async () => (await recordAt(store, key))?.spec.labelsToApply["pcns.team"] === "a",
         "the label of the profile",
       );
-      await server.kubectl(["delete", "networkpolicy", "-n", "red", "deny"]);
+      await site.server.kubectl(["create", "serviceaccount", "robot", "--namespace=red"]);
+      await until("profiles", "ksa.red.robot");
+      await site.server.kubectl(["delete", "serviceaccount", "robot", "--namespace=red"]);
+      await until("profiles", "ksa.red.robot", "gone");
+      await site.server.kubectl(["delete", "networkpolicy", "-n", "red", "deny"]);
       await until("networkpolicies", "red/knp.default.deny", "gone");
     },
     60_000,
@@ -88,8 +81,8 @@ describe("the controllers on etcd", () => {
   testServer(
     "say in the configuration what runs, and follow it without a restart",
     async () => {
-      await pollUntil(async () => (await record(CONFIGURATION_KEY))?.status !== undefined, "the status");
-      const configuration = await record(CONFIGURATION_KEY);
+      await pollUntil(async () => (await recordAt(store, CONFIGURATION_KEY))?.status !== undefined, "the status");
+      const configuration = await recordAt(store, CONFIGURATION_KEY);
       expect(Object.keys(configuration.status.runningConfig.controllers)).toEqual([
         "policy",
         "namespace",
@@ -100,13 +93,14 @@ describe("the controllers on etcd", () => {
       const only = { ...configuration, spec: { controllers: { namespace: {}, serviceAccount: {} } } };
       await store.commit([{ kind: "put", key: CONFIGURATION_KEY, value: JSON.stringify(only) }]);
       await pollUntil(
-        async () => Object.keys((await record(CONFIGURATION_KEY)).status.runningConfig.controllers).length === 2,
+        async () =>
+          Object.keys((await recordAt(store, CONFIGURATION_KEY)).status.runningConfig.controllers).length === 2,
         "the new status",
       );
       await applyPolicy("ignored");
-      await server.createNamespace("blue");
+      await site.server.createNamespace("blue");
       await until("profiles", "kns.blue");
-      expect(await namesOf("networkpolicies")).not.toContain("red/knp.default.ignored");
+      expect(await namesOf(store, "networkpolicies")).not.toContain("red/knp.default.ignored");
 
       await store.commit([
         { kind: "put", key: CONFIGURATION_KEY, value: JSON.stringify({ ...configuration, spec: {} }) },
@@ -117,35 +111,30 @@ describe("the controllers on etcd", () => {
   );
 
   testServer(
-    "are taken over by a second process when the first stops, and when it is killed",
+    `reach the state of an undisturbed run if they are killed ${KILLS} times while the cluster is at work`,
     async () => {
-      second = startControllers(environment);
-      await Bun.sleep(2_000);
-      expect(second.log()).not.toContain("Acquired the lease");
-      await first.kill("SIGTERM");
-      await second.untilLogged("Acquired the lease");
-      await applyPolicy("second");
-      await until("networkpolicies", "red/knp.default.second");
-
-      first = startControllers(environment);
-      await second.kill("SIGKILL");
-      await first.untilLogged("Acquired the lease");
-      await server.kubectl(["delete", "networkpolicy", "-n", "red", "second"]);
-      await until("networkpolicies", "red/knp.default.second", "gone");
+      disturbed = await killUnderChurn(site);
     },
-    120_000,
+    LIMIT_MILLISECONDS,
   );
 
   testServer(
-    "catch up after the API server was away",
-    async () => {
-      await server.apiServer.kill();
-      await Bun.sleep(1_000);
-      await server.apiServer.restart();
-      await applyPolicy("later");
+    "write nothing without the lease, and catch up when they have it: watches broke, and histories were compacted",
+    () => pauseLeader(site, disturbed),
+    LIMIT_MILLISECONDS,
+  );
 
-      await until("networkpolicies", "red/knp.default.later");
+  testServer(
+    `catch up with a datastore that was away for ${AWAY_SECONDS} s, and can be stopped meanwhile`,
+    async () => {
+      expect(await loseDatastore(site, disturbed)).toBe(0);
     },
-    120_000,
+    LIMIT_MILLISECONDS,
+  );
+
+  testPackets(
+    "make the node agent enforce what kubectl changes, on packets",
+    () => enforceOnPackets(site),
+    LIMIT_MILLISECONDS,
   );
 });

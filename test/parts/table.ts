@@ -49,6 +49,13 @@ export const PARTS = {
     program: "calico-felix",
     linkerFlags: `-X ${CALICO}/pkg/buildinfo.Version=v3.31.0`,
   },
+  /** The controllers of Calico 3.31.0: only the benchmark of controllers builds them. */
+  "kube-controllers": {
+    module: "kube-controllers",
+    packages: [`${CALICO}/kube-controllers/cmd/kube-controllers`],
+    program: "kube-controllers",
+    linkerFlags: `-X ${CALICO}/pkg/buildinfo.Version=v3.31.0`,
+  },
   cnitool: {
     module: "cnitool",
     packages: ["github.com/containernetworking/cni/cnitool"],

@@ -7,10 +7,13 @@ import { pollUntil } from "./poll.ts";
 const PROGRAM = join(import.meta.dir, "../../dist/bin", identity.controllers);
 
 export interface Controllers {
+  readonly pid: number;
   /** What it has logged so far. */
   log(): string;
   /** Waits until the log contains the text. */
   untilLogged(text: string): Promise<void>;
+  signal(name: NodeJS.Signals): void;
+  /** Ends it; returns its exit code. */
   kill(signal?: NodeJS.Signals): Promise<number>;
 }
 
@@ -25,9 +28,11 @@ export function startControllers(environment: Readonly<Record<string, string>>):
     for await (const bytes of child.stderr) text += decoder.decode(bytes, { stream: true });
   })();
   return {
+    pid: child.pid,
     log: () => text,
     untilLogged: (wanted) =>
       pollUntil(() => text.includes(wanted), `the controllers to log "${wanted}"; so far:\n${text}`),
+    signal: (name) => child.kill(name),
     async kill(signal = "SIGKILL") {
       child.kill(signal);
       const code = await child.exited;
