@@ -18,6 +18,7 @@ import {
   addressPoliciesManifest,
   addressPoliciesName,
 } from "./deploy/admission.ts";
+import { alertsManifest, alertsName } from "./deploy/alerts.ts";
 import { crdFiles } from "./deploy/crds/definitions.ts";
 import { type RoleDatastore, roleManifest, roleName } from "./deploy/roles.ts";
 import { adminPage } from "./docs/admin-page.ts";
@@ -35,6 +36,7 @@ const PAGES: Readonly<Record<string, () => string>> = {
   [`deploy/${identity.nodeAgent}.service`]: () => nodeService(identity, CNI_BIN_DIRECTORY),
   [`deploy/admission/${addressListName(identity)}.yaml`]: () => addressListManifest(identity),
   [`deploy/admission/${addressPoliciesName(identity)}.yaml`]: () => addressPoliciesManifest(identity),
+  [`deploy/alerts/${alertsName(identity)}.yaml`]: () => alertsManifest(identity),
   ...crdPages(),
   ...rolePage("etcd"),
   ...rolePage("kubernetes"),

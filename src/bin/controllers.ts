@@ -4,7 +4,6 @@ import { chooseDatastore, environmentLayer } from "../admin/datastore/choice.ts"
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
 import { Elector } from "../controllers/elector.ts";
 import { followConfiguration } from "../controllers/follow-configuration.ts";
-import { liveObjects } from "../controllers/live-objects.ts";
 import type { RunningControllers } from "../controllers/run-controllers.ts";
 import { ReportServer } from "../controllers/serve-report.ts";
 import { type ControllerSettings, controllerSettings } from "../controllers/settings.ts";
@@ -16,6 +15,7 @@ import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { openAllocator } from "../ipam/allocator.ts";
 import { openKubeClient } from "../kube/client.ts";
+import { liveObjects } from "../kube/live-objects.ts";
 import { formatLine } from "../log/line.ts";
 import { quoted } from "../quote.ts";
 import { VERSION } from "../version.ts";

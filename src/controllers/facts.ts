@@ -7,12 +7,12 @@ import { KindSnapshot } from "../datastore/replica/kind-snapshot.ts";
 import type { KindSource, KindTable } from "../datastore/replica/kinds.ts";
 import type { RecordChange } from "../datastore/replica/subscription.ts";
 import type { Replica, ReplicaSnapshot } from "../datastore/replica.ts";
-import type { Prefix } from "../ip/prefix.ts";
+import { type BlockClaim, claimOf } from "../ipam/leaks/cluster-records.ts";
 import type { Pool } from "../ipam/pools.ts";
 import { decodeBlock, decodePool } from "../ipam/records.ts";
 import type { HostEndpoint } from "../model/host-endpoint.ts";
 import type { IPAMBlock } from "../model/ipam-block.ts";
-import { ALL_AFFINITIES_PREFIX, blocksPrefix, parseKey } from "../model/keys.ts";
+import { ALL_AFFINITIES_PREFIX, blocksPrefix } from "../model/keys.ts";
 import {
   ENDPOINT,
   HOST_ENDPOINT,
@@ -51,12 +51,6 @@ export interface StoredValues {
   readonly blocks4: IPAMBlock;
   readonly blocks6: IPAMBlock;
   readonly claims: BlockClaim;
-}
-
-/** A node's claim on a block. */
-export interface BlockClaim {
-  readonly node: string;
-  readonly cidr: Prefix;
 }
 
 export type OrchestratorKind = keyof OrchestratorValues;
@@ -106,11 +100,6 @@ export const STORED_KINDS: KindTable<StoredValues> = {
   blocks6: { prefix: blocksPrefix(6), decode: decodeBlock },
   claims: { prefix: ALL_AFFINITIES_PREFIX, decode: claimOf },
 };
-
-function claimOf({ key }: Entry): BlockClaim | undefined {
-  const parts = parseKey(key);
-  return parts?.kind === "affinity" ? { node: parts.node, cidr: parts.cidr } : undefined;
-}
 
 function sourceOf<R extends Resource>(kind: PublicKind<R>): KindSource<R> {
   return { prefix: kind.prefix(), decode: ({ key, value }: Entry): R => kind.codec.read(value, key) };

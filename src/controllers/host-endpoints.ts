@@ -7,10 +7,10 @@ import { ALL_INTERFACES, type HostEndpoint } from "../model/host-endpoint.ts";
 import { parseKey, resourceKey } from "../model/keys.ts";
 import { HOST_ENDPOINT } from "../model/kinds.ts";
 import type { Node } from "../model/node.ts";
+import { orchestratorName } from "../model/node-orchestrator-name.ts";
 import { DEFAULT_ALLOW_PROFILE } from "../model/profile.ts";
 import type { Controller, Proposal } from "./controller.ts";
 import type { Facts, FactsUpdate } from "./facts.ts";
-import { orchestratorName } from "./node-names.ts";
 import { NodeReferences } from "./node-references.ts";
 
 const SUFFIX = "-auto-hep";

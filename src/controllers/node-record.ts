@@ -9,11 +9,11 @@ import { identity } from "../identity.ts";
 import { resourceKey } from "../model/keys.ts";
 import { NODE } from "../model/kinds.ts";
 import type { Node } from "../model/node.ts";
+import { orchestratorReference } from "../model/node-reference.ts";
 import { isObject } from "../model/shape.ts";
 import { parseJson } from "../parse-json.ts";
 import type { Controller, Proposal } from "./controller.ts";
 import type { Facts, FactsUpdate } from "./facts.ts";
-import { orchestratorReference } from "./node-names.ts";
 import { NodeReferences } from "./node-references.ts";
 
 const SYNCED_ANNOTATION = `${identity.labelPrefix}kube-labels`;

@@ -1,7 +1,7 @@
 /** Which of our node records refer to a node of the orchestrator: their names may differ. */
 import { resourceKey } from "../model/keys.ts";
+import { orchestratorReference } from "../model/node-reference.ts";
 import type { FactsUpdate } from "./facts.ts";
-import { orchestratorReference } from "./node-names.ts";
 
 export class NodeReferences {
   /** By the key of the orchestrator's node. What was deleted or changed stays: a key too many is decided again, and no more. */

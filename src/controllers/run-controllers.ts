@@ -14,7 +14,7 @@ import { factsOf, followedKinds, ORCHESTRATOR_KINDS, type Replicas, STORED_KINDS
 import { type IpamUsage, ipamUsage } from "./ipam-usage.ts";
 import type { Leadership } from "./leadership.ts";
 import { type CollectorMeans, type CollectorState, followedByCollector, LeakCollector } from "./leaks/collector.ts";
-import { blocksIn } from "./leaks/gone-nodes.ts";
+import { recordsIn } from "./leaks/records.ts";
 import { type ControllerMeans, type ControllerState, RunningController } from "./run-controller.ts";
 import type { ControllerSettings } from "./settings.ts";
 
@@ -66,8 +66,8 @@ export class RunningControllers {
   get usage(): IpamUsage | undefined {
     const facts = this.collector === undefined ? undefined : factsOf(this.replicas);
     if (facts === undefined) return undefined;
-    const pools = Array.from(facts.stored.pools, ([, pool]) => pool);
-    return ipamUsage(pools, blocksIn(facts));
+    const { pools, blocks } = recordsIn(facts);
+    return ipamUsage(pools, blocks);
   }
 
   /** Resolves when the signal of the means is aborted and nothing is left open. */

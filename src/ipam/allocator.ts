@@ -41,6 +41,7 @@ import type {
   RecountRequest,
   Released,
   ReleaseHandleRequest,
+  ReleaseRule,
 } from "./request.ts";
 import { baseWanted, blockName, LISTED_PREFIXES, View, wantedBlocks } from "./view.ts";
 
@@ -54,7 +55,7 @@ export interface Allocator {
   assign(request: AssignRequest, alongside?: Alongside<Assignment>): Promise<Assignment>;
   releaseHandle(request: ReleaseHandleRequest, alongside?: Alongside<readonly Address[]>): Promise<readonly Address[]>;
   /** Each only if it still belongs to whom it is thought to belong. */
-  releaseAddresses(addresses: readonly GuardedAddress[]): Promise<Released>;
+  releaseAddresses(addresses: readonly GuardedAddress[], rule?: ReleaseRule): Promise<Released>;
   /** Ends a host's claim on a block. */
   releaseAffinity(request: AffinityRequest): Promise<AffinityOutcome>;
   /** Makes a handle count what its blocks hold; no address is released. */
@@ -75,7 +76,7 @@ export function openAllocator(store: Datastore, means: AllocatorMeans): Allocato
       return turn((leave) => assign({ store, means: { ...means, leave }, hints }, request, alongside));
     },
     releaseHandle: (request, alongside) => turn(() => releaseHandle({ store, means, hints }, request, alongside)),
-    releaseAddresses: (addresses) => turn(() => releaseAddresses(store, means, addresses)),
+    releaseAddresses: (addresses, rule) => turn(() => releaseAddresses(store, means, addresses, rule)),
     releaseAffinity: (request) =>
       turn(async () => {
         await forgetBlock(hints, request.block);

@@ -97,6 +97,9 @@ export interface GuardedAddress {
   readonly sequenceNumber?: bigint;
 }
 
+/** "all or none": if one of them belongs to another by now, none is released. */
+export type ReleaseRule = "each" | "all or none";
+
 export interface Released {
   readonly released: readonly Address[];
   /** Free already, or in no block. */

@@ -20,6 +20,7 @@ import { pollUntil } from "../support/poll.ts";
 const problem = apiServerProblem();
 const testServer = testNeeding(problem);
 const ROLE = "controllers-kubernetes";
+const TOOL = join(import.meta.dir, "../../dist/bin", identity.adminTool);
 
 let server: ApiServer;
 let store: Datastore;
@@ -67,8 +68,8 @@ const configure = (node: object) =>
   );
 
 /** Assigns an address as the plugin does; the pod need not exist. */
-async function assign(pod: string, node: string): Promise<readonly string[]> {
-  const assigned = await openAllocator(store, means()).assign(
+async function assign(pod: string, node: string, at = new Date()): Promise<readonly string[]> {
+  const assigned = await openAllocator(store, means({ now: () => at })).assign(
     request(`net.${pod}`, {
       network: "net",
       interface: "eth0",
@@ -155,6 +156,25 @@ describe("the controllers on the orchestrator's API", () => {
         return ![...affinities, ...blocks].some((each) => JSON.stringify(each, bigints).includes("n2"));
       }, "the claims of the node to go");
       await pollUntil(async () => (await hostEndpoints()).length === 1, "its host endpoint to go");
+    },
+    60_000,
+  );
+
+  testServer(
+    "leave to vendorctl ipam gc --cluster what it releases at once, by the time of the assignment",
+    async () => {
+      // The grace period of the controllers is an hour, from the moment that they notice.
+      const leaked = await assign("old", "n1", new Date(Date.now() - 3_600_000));
+      const recent = await assign("recent", "n1");
+      const environment = { DATASTORE_TYPE: "kubernetes", KUBECONFIG: server.adminKubeconfig };
+      const { stdout } = await Bun.$`${TOOL} ipam gc --cluster`.env(environment).quiet();
+      const text = String(stdout);
+      for (const address of leaked) expect(text).toContain(`released ${address} (pod red/old`);
+      for (const address of recent) expect(text).toContain(`kept ${address} (pod red/recent`);
+      expect(await recorded()).not.toEqual(expect.arrayContaining([...leaked]));
+      expect(await recorded()).toEqual(expect.arrayContaining([...recent]));
+      const check = await Bun.$`${TOOL} ipam check`.env(environment).quiet();
+      expect(check.exitCode).toBe(0);
     },
     60_000,
   );

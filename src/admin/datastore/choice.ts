@@ -33,6 +33,14 @@ export interface DatastoreChoice {
   readonly files: readonly NamedFile[];
   /** Whether no source selects a datastore. */
   readonly isDefault: boolean;
+  /** Of an option, of the environment or of the file, whatever the datastore is. */
+  readonly kubeconfigs?: readonly string[];
+}
+
+/** What a command uses besides the datastore. */
+export interface OtherNeeds {
+  /** The orchestrator's API: a kubeconfig is then an option of every datastore. */
+  readonly api?: true;
 }
 
 const KINDS: ReadonlyMap<string, DatastoreSettings["kind"]> = new Map([
@@ -43,12 +51,12 @@ const KINDS: ReadonlyMap<string, DatastoreSettings["kind"]> = new Map([
 
 const SOURCES_OF_ENDPOINTS: ReadonlySet<string> = new Set(["etcd_endpoints", "etcd_discovery_srv"]);
 
-export function chooseDatastore(layers: readonly Layer[]): DatastoreChoice {
+export function chooseDatastore(layers: readonly Layer[], needs: OtherNeeds = {}): DatastoreChoice {
   const merged = mergeLayers(layers);
   const kind = KINDS.get(merged.get("datastore_type")?.value ?? "") ?? "etcd";
   // The environment may also serve other tools: settings of other datastore types are ignored.
   const chosen = new Map([...merged].filter(([, { setting }]) => setting.of === undefined || setting.of === kind));
-  refuseUnusedOptions(merged, kind);
+  refuseUnusedOptions(merged, kind, needs);
   const { kubeconfig: _, ...values } = Object.fromEntries([...chosen].map(([wire, { value }]) => [wire, value]));
   const decoded = decodeNetworkConfig({
     ...values,
@@ -64,7 +72,12 @@ export function chooseDatastore(layers: readonly Layer[]): DatastoreChoice {
     });
   }
   const settings = withKubeconfigs(datastoreSettings(decoded.config), chosen.get("kubeconfig"));
-  return { settings, files: decoded.files, isDefault: !isDatastoreSelected(layers) };
+  return { settings, files: decoded.files, isDefault: !isDatastoreSelected(layers), ...givenKubeconfigs(merged) };
+}
+
+function givenKubeconfigs(merged: ReadonlyMap<string, Chosen>): Pick<DatastoreChoice, "kubeconfigs"> {
+  const given = merged.get("kubeconfig");
+  return given === undefined ? {} : { kubeconfigs: kubeconfigsIn(given) };
 }
 
 /** The variable may name several files, as for kubectl; an option names one. */
@@ -99,12 +112,18 @@ export function datastoreOf({ config, files }: Extract<DecodedConfig, { ok: true
 }
 
 /** As another user than the plugin: with the kubeconfig of an option, of the environment or of the file. */
-export function withGivenKubeconfig(choice: DatastoreChoice, layers: readonly Layer[]): GivenKubeconfig {
+export function withGivenKubeconfig(
+  choice: DatastoreChoice,
+  layers: readonly Layer[],
+  needs: OtherNeeds = {},
+): GivenKubeconfig {
   const { settings } = choice;
   const merged = mergeLayers(layers);
-  refuseUnusedOptions(merged, settings.kind);
+  refuseUnusedOptions(merged, settings.kind, needs);
   const given = merged.get("kubeconfig");
-  if (settings.kind !== "orchestrator" || given === undefined) return { choice };
+  if (settings.kind !== "orchestrator" || given === undefined) {
+    return { choice: { ...choice, ...givenKubeconfigs(merged) } };
+  }
   // What the network config says about credentials is the plugin's.
   const access = { kubeconfigs: kubeconfigsIn(given) };
   return { choice: { ...choice, settings: { ...settings, access }, files: [] }, source: given.name };
@@ -190,9 +209,14 @@ function mergeLayers(layers: readonly Layer[]): ReadonlyMap<string, Chosen> {
 }
 
 /** An option that has no effect is a mistake of the caller. */
-function refuseUnusedOptions(merged: ReadonlyMap<string, Chosen>, kind: DatastoreSettings["kind"]): void {
+function refuseUnusedOptions(
+  merged: ReadonlyMap<string, Chosen>,
+  kind: DatastoreSettings["kind"],
+  needs: OtherNeeds,
+): void {
   for (const { setting, name } of merged.values()) {
     if (setting.of === undefined || setting.of === kind || !name.startsWith("--")) continue;
+    if (setting.of === "orchestrator" && needs.api) continue;
     throw new UsageError(
       `${quoted(name)} applies only to the ${setting.of} datastore, but the datastore is ${kind}; see --datastore-type`,
     );

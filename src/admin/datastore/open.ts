@@ -1,10 +1,12 @@
 /** Opens the datastore of a command, and closes it when the command is done. */
 import { reasonOf, unreadableFiles } from "../../config/config-files.ts";
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
+import { type KubeAccess, kubeAccess } from "../../config/kube-access.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { EtcdFailure } from "../../datastore/etcd/failure.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
+import type { KubeClient } from "../../kube/api.ts";
 import { quoted } from "../../quote.ts";
 import type { Context, Given } from "../command.ts";
 import { findInstalledNetwork } from "../installed-network.ts";
@@ -17,6 +19,7 @@ import {
   fileLayer,
   isDatastoreSelected,
   type Layer,
+  type OtherNeeds,
   optionLayer,
   withGivenKubeconfig,
   withKubectlDefault,
@@ -59,6 +62,46 @@ function explainAbsence(cause: unknown): { readonly reason: string; readonly det
   return { reason: reasonOf(cause), details };
 }
 
+/** For a command that uses the orchestrator's API too, whatever the datastore is. */
+export async function withDatastoreAndApi<T>(
+  context: Context,
+  given: Given,
+  work: (store: Datastore, client: KubeClient, settings: DatastoreSettings) => Promise<T>,
+): Promise<T> {
+  const choice = await choiceOf(context, given, { api: true });
+  if (choice.settings.kind === "embedded") {
+    throw new PluginError(
+      "config-invalid",
+      "Cannot use the embedded datastore, which is of one host: there is no cluster",
+      {
+        details: "select the datastore of the cluster with --datastore-type etcdv3 or kubernetes",
+      },
+    );
+  }
+  const access = await accessTo(choice, context);
+  return withChosen(choice, context, async (store, settings) => {
+    const client = await context.openKubeClient(access);
+    try {
+      return await work(store, client, settings);
+    } finally {
+      await client.close();
+    }
+  });
+}
+
+/** That of the datastore, a given kubeconfig, that of the installed network config, or the account of the pod. */
+async function accessTo({ settings, kubeconfigs }: DatastoreChoice, context: Context): Promise<KubeAccess> {
+  if (settings.kind === "orchestrator") return settings.access;
+  if (kubeconfigs !== undefined) return { kubeconfigs };
+  const installed = await findInstalledNetwork(context);
+  const configured = installed && kubeAccess(installed.decoded.config);
+  if (configured !== undefined) return configured;
+  if (context.env["KUBERNETES_SERVICE_HOST"]) return {};
+  throw new PluginError("config-invalid", "Cannot reach the orchestrator's API: no access to it is configured", {
+    details: "name a kubeconfig with --kubeconfig or KUBECONFIG",
+  });
+}
+
 async function withChosen<T>(choice: DatastoreChoice, context: Context, work: Work<T>): Promise<T> {
   const problems = await unreadableFiles(choice.files);
   if (problems.length > 0) {
@@ -92,12 +135,12 @@ function variableOf(wire: string): string {
   return DATASTORE_SETTINGS.find((setting) => setting.wire === wire)?.variable ?? wire;
 }
 
-export async function choiceOf(context: Context, given: Given): Promise<DatastoreChoice> {
+export async function choiceOf(context: Context, given: Given, needs: OtherNeeds = {}): Promise<DatastoreChoice> {
   const layers = [optionLayer(given), environmentLayer(context.env), await layerOfFile(context, given)];
   const installed = isDatastoreSelected(layers) ? undefined : await findInstalledNetwork(context);
-  if (installed === undefined) return withKubectlDefault(chooseDatastore(layers), context.env);
+  if (installed === undefined) return withKubectlDefault(chooseDatastore(layers, needs), context.env);
 
-  const { choice, source } = withGivenKubeconfig(datastoreOf(installed.decoded), layers);
+  const { choice, source } = withGivenKubeconfig(datastoreOf(installed.decoded), layers, needs);
   const credentials = source === undefined ? "" : ` with the kubeconfig of ${source}`;
   context.stderr(`Using the ${choice.settings.kind} datastore of network config "${installed.file}"${credentials}\n`);
   return choice;

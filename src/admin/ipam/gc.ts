@@ -1,3 +1,4 @@
+import * as v from "valibot";
 import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
@@ -8,17 +9,23 @@ import { forgetBorrowings } from "../../ipam/leaks/borrowings.ts";
 import { surplusBlocks } from "../../ipam/leaks/find.ts";
 import { readNodeRecords } from "../../ipam/leaks/node-records.ts";
 import { releaseLeaks, releaseSurplus } from "../../ipam/leaks/release.ts";
-import { type Command, type Context, EXIT_OK, type Given, wantsJson } from "../command.ts";
-import { withDatastore } from "../datastore/open.ts";
+import { durationField, millisecondsOf } from "../../model/duration.ts";
+import { quoted } from "../../quote.ts";
+import { type Command, type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../command.ts";
+import { withDatastore, withDatastoreAndApi } from "../datastore/open.ts";
 import { findInstalledNetwork } from "../installed-network.ts";
 import { NODE_NAME_OPTION, nameOfNode } from "../node/node-name.ts";
 import { allocatorFor } from "./allocator.ts";
 import { searchHost } from "./host-leaks.ts";
+import { reportUnreadable } from "./report-unreadable.ts";
+
+const DEFAULT_GRACE = "15m";
+const SHORTEST_GRACE = 60_000;
 
 export const ipamGc: Command = {
   kind: "command",
   name: "gc",
-  summary: "Release addresses of containers that no longer exist on this host",
+  summary: "Release addresses of containers that no longer exist, on this host or in the cluster",
   description: [
     "Compares the addresses that are recorded for this host's node with the links of the host. An address is released, with",
     "its endpoint, if the host has no link and no route for it and it was assigned more than 5 minutes ago or before the host",
@@ -27,6 +34,14 @@ export const ipamGc: Command = {
     "With a datastore that several hosts share, the node must be registered by this machine (node register), and addresses",
     "that were assigned before that are kept: another machine may have used the name then.",
     "Run it on the host itself: in another network namespace the links of the host are not visible.",
+    "",
+    "With --cluster it compares all recorded addresses with the pods and nodes of the orchestrator, once, as the controllers do",
+    "all the time, and can be run anywhere. An address is leaked if its pod does not exist, is on another node, was evicted, or",
+    "has other addresses. It is released, with all others of its container, if all of them were assigned longer ago than the",
+    "grace period, or at once if its node is gone. Just before that the pod and the node are read again, and an address that",
+    "was assigned again is kept. Claims on blocks of nodes that are gone are released too, and empty blocks, except one of each",
+    "pool and node. Unlike the controllers it does not know how long a pod has been gone: do not run it while pods that were",
+    "deleted by force, or evicted, may still be running.",
   ].join("\n"),
   options: [
     NODE_NAME_OPTION,
@@ -37,13 +52,22 @@ export const ipamGc: Command = {
     },
     { name: "for-agent", summary: "Do nothing without an installed network config, and print only changes" },
     { name: "any-namespace", summary: "Run in a network namespace other than that of process 1" },
+    { name: "cluster", summary: "Search the whole cluster, by the pods and nodes of the orchestrator" },
+    {
+      name: "grace",
+      value: "DURATION",
+      summary: `With --cluster: keep addresses that were assigned more recently (default: ${DEFAULT_GRACE}, at least 1m)`,
+    },
   ],
   needsDatastore: true,
   examples: [
     { command: "ipam gc --dry-run", does: "Show leaked addresses of this host" },
     { command: "ipam gc", does: "Release them" },
+    { command: "ipam gc --cluster --dry-run", does: "Show leaked addresses of all nodes" },
   ],
   async run(context, given) {
+    if (given.switches.has("cluster")) return collectInCluster(context, given);
+    if (given.values.has("grace")) throw new UsageError('"--grace" applies only to --cluster');
     const isForAgent = given.switches.has("for-agent");
     if (isForAgent && (await findInstalledNetwork(context)) === undefined) return EXIT_OK;
     const node = await nameOfNode(context, given);
@@ -54,6 +78,30 @@ export const ipamGc: Command = {
     return EXIT_OK;
   },
 };
+
+async function collectInCluster(context: Context, given: Given): Promise<ExitCode> {
+  const other = ["for-agent", "before-registration", "any-namespace", "name"].find(
+    (name) => given.switches.has(name) || given.values.has(name),
+  );
+  if (other !== undefined) throw new UsageError(`"--cluster" and "--${other}" cannot be combined`);
+  const graceMilliseconds = graceOf(given);
+  const isDryRun = given.switches.has("dry-run");
+  const { searchCluster } = await import("./gc-cluster.ts");
+  const { reportJson, reportText } = await import("./gc-cluster-report.ts");
+  const report = await withDatastoreAndApi(context, given, (store, client, { kind }) =>
+    searchCluster({ store, client, hasEndpointRecords: kind === "etcd", graceMilliseconds, isDryRun }, context),
+  );
+  context.stdout(wantsJson(given) ? reportJson(report, isDryRun) : reportText(report));
+  return reportUnreadable(context, report.unreadable);
+}
+
+function graceOf({ values }: Given): number {
+  const text = values.get("grace") ?? DEFAULT_GRACE;
+  const isDuration = v.is(durationField(DEFAULT_GRACE), text);
+  if (isDuration && millisecondsOf(text) >= SHORTEST_GRACE) return millisecondsOf(text);
+  const state = isDuration ? "shorter than a minute" : "not a duration";
+  throw new UsageError(`"--grace" is ${quoted(text)}: ${state}; use for example "${DEFAULT_GRACE}"`);
+}
 
 interface Search {
   readonly node: string;

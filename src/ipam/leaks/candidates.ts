@@ -1,9 +1,10 @@
 /**
  * Which handles are leaked: all addresses of a handle are unused, and were at every look for the grace period, or its node
- * is gone. Any other finding in between starts the period again. Pure, but for what it remembers between two looks.
+ * is gone. Any other finding in between, and any other reason, starts the period again. Pure, but for what it remembers between two looks.
  */
 import type { NodeAllocation } from "./allocations.ts";
 import { type ClusterView, judge } from "./cluster-judge.ts";
+import { type LookTime, UnusedSince } from "./unused-since.ts";
 
 export interface LeakCandidate {
   readonly handle: string;
@@ -11,35 +12,57 @@ export interface LeakCandidate {
   readonly allocations: readonly NodeAllocation[];
   readonly reason: string;
   readonly isNodeGone: boolean;
-  /** How long it has been unused. */
-  readonly milliseconds: number;
+  /** How long it has been unused; `undefined` if that is not known. */
+  readonly milliseconds: number | undefined;
   readonly isConfirmed: boolean;
 }
 
 export class Candidates {
-  /** Since when a handle is unused, by the handle and what it holds: a container that gets another address is another matter. */
-  private since = new Map<string, number>();
+  /** By the handle, what it holds and the reason: another address, or another reason, is another matter. */
+  private readonly since = new UnusedSince();
 
   /** `graceMilliseconds`: 0 for "never release addresses of existing nodes". */
-  look(
-    allocations: Iterable<NodeAllocation>,
-    view: ClusterView,
-    { now, graceMilliseconds }: { readonly now: number; readonly graceMilliseconds: number },
-  ): readonly LeakCandidate[] {
-    const before = this.since;
-    this.since = new Map();
-    return Array.from(byHandle(allocations).values()).flatMap((held): LeakCandidate[] => {
-      const found = unusedReason(held, view);
-      const [first] = held;
-      if (found === undefined || first === undefined) return [];
-      const identity = identityOf(held);
-      const since = before.get(identity) ?? now;
-      this.since.set(identity, since);
-      const isOver = graceMilliseconds > 0 && now - since >= graceMilliseconds;
-      const isConfirmed = found.isNodeGone || isOver;
-      return [{ handle: first.handle, allocations: held, ...found, milliseconds: now - since, isConfirmed }];
-    });
+  look(allocations: Iterable<NodeAllocation>, view: ClusterView, time: LookTime): readonly LeakCandidate[] {
+    const { graceMilliseconds } = time;
+    const found = findCandidates(allocations, view, { graceMilliseconds, ageOf: () => undefined });
+    const ages = this.since.look(found.map(identityOf), time);
+    return found.map((candidate, index) => withAge(candidate, ages[index], graceMilliseconds));
   }
+}
+
+interface Grace {
+  readonly graceMilliseconds: number;
+  /** How long a handle has been unused; `undefined` if that is not known: it is then confirmed only if its node is gone. */
+  readonly ageOf: (held: readonly NodeAllocation[]) => number | undefined;
+}
+
+export function findCandidates(
+  allocations: Iterable<NodeAllocation>,
+  view: ClusterView,
+  { graceMilliseconds, ageOf }: Grace,
+): readonly LeakCandidate[] {
+  return Array.from(byHandle(allocations).values()).flatMap((held): LeakCandidate[] => {
+    const found = unusedReason(held, view);
+    const [first] = held;
+    if (found === undefined || first === undefined) return [];
+    return [withAge({ handle: first.handle, allocations: held, ...found }, ageOf(held), graceMilliseconds)];
+  });
+}
+
+/** How long ago the last address of a handle was assigned, for a search without a memory. */
+export function sinceAssigned(held: readonly NodeAllocation[], now: Date): number | undefined {
+  const times = held.map(({ assignedAt }) => assignedAt?.getTime());
+  const known = times.filter((time) => time !== undefined);
+  return known.length < times.length ? undefined : now.getTime() - Math.max(...known);
+}
+
+function withAge(
+  candidate: Omit<LeakCandidate, "milliseconds" | "isConfirmed">,
+  milliseconds: number | undefined,
+  graceMilliseconds: number,
+): LeakCandidate {
+  const isOver = graceMilliseconds > 0 && milliseconds !== undefined && milliseconds >= graceMilliseconds;
+  return { ...candidate, milliseconds, isConfirmed: candidate.isNodeGone || isOver };
 }
 
 /** `undefined` if any of them is in use, or cannot be judged. */
@@ -58,7 +81,9 @@ function byHandle(allocations: Iterable<NodeAllocation>): ReadonlyMap<string, re
   return Map.groupBy(allocations, ({ handle }) => handle);
 }
 
-function identityOf(held: readonly NodeAllocation[]): string {
-  const parts = held.map(({ address, sequenceNumber }) => `${address.value}:${sequenceNumber}`);
-  return `${held[0]?.handle} ${parts.toSorted().join(" ")}`;
+function identityOf({ handle, allocations, reason }: LeakCandidate): string {
+  const parts = allocations.map(
+    ({ address, sequenceNumber }) => `${address.family}/${address.value}:${sequenceNumber}`,
+  );
+  return `${handle} ${parts.toSorted().join(" ")} ${reason}`;
 }

@@ -49,7 +49,9 @@ describe("an address is", () => {
     ["in use", "pod red/web has it", ALLOCATION, view(here(), NONE)],
     ["unused", "pod red/web does not exist", ALLOCATION, view(undefined)],
     ["unused", "node n1 is gone, and pod red/web does not exist", ALLOCATION, view(undefined, NONE)],
-    ["unused", "pod red/web is on node host-2", ALLOCATION, view(here({ node: "host-2" }))],
+    ["unused", "pod red/web is on node host-2", ALLOCATION, view(here({ node: "host-2", ips: ["10.0.0.2"] }))],
+    // Our record of the node does not say what the orchestrator calls it.
+    ["in use", "pod red/web has it", ALLOCATION, view(here(), { n1: "n1" })],
     ["unused", "pod red/web is not scheduled", ALLOCATION, view({ ips: [] })],
     ["unused", "pod red/web has 10.0.0.2, fd00::2", ALLOCATION, view(here({ ips: ["10.0.0.2", "fd00::2"] }))],
     ["unused", "pod red/web was evicted", ALLOCATION, view(here({ status: { phase: "Failed", reason: "Evicted" } }))],

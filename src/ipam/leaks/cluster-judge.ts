@@ -18,10 +18,14 @@ export interface ClusterView {
   readonly containerAt: (endpointKey: string) => string | undefined;
 }
 
-export type Judgement =
-  | { readonly kind: "in use" | "not judged"; readonly reason: string }
-  /** `isNodeGone`: nobody can use it again, so there is nothing to wait for. */
-  | { readonly kind: "unused"; readonly reason: string; readonly isNodeGone: boolean };
+export type Judgement = { readonly kind: "in use" | "not judged"; readonly reason: string } | Unused;
+
+interface Unused {
+  readonly kind: "unused";
+  readonly reason: string;
+  /** Nobody can use it again, so there is nothing to wait for. */
+  readonly isNodeGone: boolean;
+}
 
 /** The interface that the runtime of the orchestrator gives every pod: its addresses are those of the pod. */
 const POD_INTERFACE = "eth0";
@@ -32,7 +36,7 @@ export function judge(allocation: NodeAllocation, { podAt, nodeNamed, containerA
   const title = `pod ${pod.namespace}/${pod.name}`;
   const nodeName = nodeNamed(node);
   const isNodeGone = nodeName === undefined;
-  const unused = (reason: string): Judgement => ({
+  const unused = (reason: string): Unused => ({
     kind: "unused",
     reason: isNodeGone ? `node ${node} is gone, and ${reason}` : reason,
     isNodeGone,
@@ -40,11 +44,14 @@ export function judge(allocation: NodeAllocation, { podAt, nodeNamed, containerA
   const found = podAt(podRecordKey(pod));
   if (found === undefined) return unused(`${title} does not exist`);
   if (found.isEvicted) return unused(`${title} was evicted`);
-  const isItsOwn = found.addresses.includes(formatAddress(address));
-  // Without a record of the node its name in the orchestrator is not known: the pod itself decides.
-  if (isItsOwn && (isNodeGone || found.node === nodeName)) return { kind: "in use", reason: `${title} has it` };
-  if (found.node !== nodeName)
-    return unused(`${title} is ${found.node === "" ? "not scheduled" : `on node ${found.node}`}`);
+  // Whatever its node is called: without a reference in our record, its name in the orchestrator is not known.
+  if (found.addresses.includes(formatAddress(address))) return { kind: "in use", reason: `${title} has it` };
+  if (found.node !== nodeName) {
+    const elsewhere = unused(`${title} is ${found.node === "" ? "not scheduled" : `on node ${found.node}`}`);
+    // Its sandbox may be starting on a node of that other name.
+    const mayStart = found.node !== "" && found.addresses.length === 0;
+    return mayStart ? { ...elsewhere, isNodeGone: false } : elsewhere;
+  }
   // A kubelet that cannot report the addresses of a new sandbox may still start one.
   if (endpointKey !== undefined && containerAt(endpointKey) === containerId) {
     return { kind: "in use", reason: `the endpoint of ${title} is of this container` };

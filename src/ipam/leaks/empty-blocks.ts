@@ -7,6 +7,7 @@ import { affineNode, type IPAMBlock } from "../../model/ipam-block.ts";
 import { isEmpty } from "../block.ts";
 import type { Pool } from "../pools.ts";
 import { surplusBlocks } from "./find.ts";
+import { type LookTime, UnusedSince } from "./unused-since.ts";
 
 export interface SurplusBlock {
   readonly node: string;
@@ -15,26 +16,24 @@ export interface SurplusBlock {
 
 export class EmptyBlocks {
   /** By CIDR and sequence number: a block that was used in between is another matter. */
-  private since = new Map<string, number>();
+  private readonly since = new UnusedSince();
 
-  look(
-    blocks: readonly IPAMBlock[],
-    pools: readonly Pool[],
-    { now, graceMilliseconds }: { readonly now: number; readonly graceMilliseconds: number },
-  ): readonly SurplusBlock[] {
-    const before = this.since;
-    this.since = new Map();
-    if (graceMilliseconds === 0) return [];
-    const empty = blocks.filter(isEmpty);
-    for (const block of empty) this.since.set(identityOf(block), before.get(identityOf(block)) ?? now);
-    const isOld = (block: IPAMBlock) => now - (this.since.get(identityOf(block)) ?? now) >= graceMilliseconds;
-    const nodes = new Set(empty.flatMap((block) => affineNode(block) ?? []));
-    return [...nodes].flatMap((node) =>
-      surplusBlocks({ pools, blocks: empty }, node)
-        .filter(isOld)
-        .map((block) => ({ node, block })),
-    );
+  look(blocks: readonly IPAMBlock[], pools: readonly Pool[], time: LookTime): readonly SurplusBlock[] {
+    const { graceMilliseconds } = time;
+    const empty = graceMilliseconds === 0 ? [] : blocks.filter(isEmpty);
+    const ages = this.since.look(empty.map(identityOf), time);
+    const isOld = new Set(empty.filter((_, index) => (ages[index] ?? 0) >= graceMilliseconds));
+    return surplusInCluster({ blocks: empty, pools }).filter(({ block }) => isOld.has(block));
   }
+}
+
+/** However long they have been empty. */
+export function surplusInCluster(records: {
+  readonly blocks: readonly IPAMBlock[];
+  readonly pools: readonly Pool[];
+}): readonly SurplusBlock[] {
+  const nodes = new Set(records.blocks.flatMap((block) => affineNode(block) ?? []));
+  return [...nodes].flatMap((node) => surplusBlocks(records, node).map((block) => ({ node, block })));
 }
 
 function identityOf({ cidr, sequenceNumber }: IPAMBlock): string {

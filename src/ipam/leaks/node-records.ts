@@ -8,19 +8,19 @@
  * names of a node's endpoints begin with its own name, in each namespace. Addresses
  * that other releases borrowed without a record are found through their endpoints.
  */
-import type { Datastore, Entry, Wanted } from "../../datastore/datastore.ts";
+import type { Datastore, Entry } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
-import { MOST_IN_ONE_REQUEST } from "../../datastore/preconditions.ts";
 import type { Address } from "../../ip/address.ts";
 import { blockOf } from "../../ip/block.ts";
 import { type Prefix, parseInterfaceAddress, prefixContains } from "../../ip/prefix.ts";
 import { affineNode, type IPAMBlock } from "../../model/ipam-block.ts";
-import { affinitiesPrefix, blockKey, resourcesPrefix } from "../../model/keys.ts";
+import { affinitiesPrefix, resourcesPrefix } from "../../model/keys.ts";
 import { NODE_ATTRIBUTE } from "../block.ts";
 import type { Pool } from "../pools.ts";
-import { decodeAffinity, decodeBlock, decodePool } from "../records.ts";
+import { decodeAffinity, decodePool } from "../records.ts";
 import { allocationsIn, type NodeAllocation, OTHER_NAMESPACE } from "./allocations.ts";
 import { readBorrowings } from "./borrowings.ts";
+import { readBlocks } from "./read-keys.ts";
 
 export interface NodeRecords {
   readonly pools: readonly Pool[];
@@ -39,7 +39,10 @@ export async function readNodeRecords(store: Datastore, node: string): Promise<N
   );
   const borrowings = await readBorrowings(store, node);
   const pools = (await readAllEntries(store, resourcesPrefix("ippools"))).map(decodePool);
-  const claimed = await readBlocks(store, [...affinities, ...borrowings]);
+  const claimed = await readBlocks(
+    store,
+    [...affinities, ...borrowings].map(({ cidr }) => cidr),
+  );
   const endpoints = await readEndpoints(store, { node, blocks: claimed });
   const further = await readBlocks(store, blocksOfOthers(endpoints.values(), { pools, known: claimed }));
   const [own, others] = split([...claimed, ...further], (block) => affineNode(block) === node);
@@ -50,19 +53,6 @@ export async function readNodeRecords(store: Datastore, node: string): Promise<N
     allocations: [...own, ...others].flatMap((block) => allocationsOfNode(block, node)),
     endpoints,
   };
-}
-
-async function readBlocks(
-  store: Datastore,
-  wanted: readonly { readonly cidr: Prefix }[],
-): Promise<readonly IPAMBlock[]> {
-  const keys = [...new Set(wanted.map(({ cidr }) => blockKey(cidr)))];
-  const blocks: IPAMBlock[] = [];
-  for (let start = 0; start < keys.length; start += MOST_IN_ONE_REQUEST) {
-    const some = keys.slice(start, start + MOST_IN_ONE_REQUEST).map((key): Wanted => ({ kind: "key", key }));
-    blocks.push(...(await store.read(some)).answers.flat().map(decodeBlock));
-  }
-  return blocks;
 }
 
 /** Names of endpoints begin with the node and the orchestrator. */
@@ -92,11 +82,11 @@ function split<Item>(items: readonly Item[], isFirst: (item: Item) => boolean): 
 function blocksOfOthers(
   endpoints: Iterable<Entry>,
   { pools, known }: { readonly pools: readonly Pool[]; readonly known: readonly IPAMBlock[] },
-): readonly { readonly cidr: Prefix }[] {
+): readonly Prefix[] {
   return [...endpoints].flatMap(addressesOfEntry).flatMap((address) => {
     if (known.some(({ cidr }) => prefixContains(cidr, address))) return [];
     const pool = pools.find(({ cidr }) => prefixContains(cidr, address));
-    return pool === undefined ? [] : { cidr: blockOf(address, pool.blockLength) };
+    return pool === undefined ? [] : blockOf(address, pool.blockLength);
   });
 }
 

@@ -6,6 +6,7 @@ import { blockKey } from "../../model/keys.ts";
 import type { Allocator } from "../allocator.ts";
 import { ordinalsOf } from "../block.ts";
 import { decodeBlock } from "../records.ts";
+import type { ReleaseRule } from "../request.ts";
 import type { Leak } from "./find.ts";
 import type { NodeRecords } from "./node-records.ts";
 
@@ -14,13 +15,15 @@ interface ReleaseMeans {
   readonly allocator: Allocator;
   /** Called with the addresses before they are released: their connections must not be tracked any more. */
   readonly forget: (addresses: readonly Address[]) => Promise<void>;
+  /** Whether one that was assigned again keeps the others. */
+  readonly rule?: ReleaseRule;
 }
 
 /** Each only if it has not been assigned again; with its endpoint, if that has not changed. Returns what was released. */
 export async function releaseLeaks(
   leaks: readonly Leak[],
   { endpoints }: Pick<NodeRecords, "endpoints">,
-  { store, allocator, forget }: ReleaseMeans,
+  { store, allocator, forget, rule }: ReleaseMeans,
 ): Promise<readonly Address[]> {
   await forget(leaks.map(({ allocation: { address } }) => address));
   const { released } = await allocator.releaseAddresses(
@@ -29,6 +32,7 @@ export async function releaseLeaks(
       handle,
       ...(sequenceNumber === undefined ? {} : { sequenceNumber }),
     })),
+    rule,
   );
   const texts = new Set(released.map(formatAddress));
   for (const leaksOfOne of byEndpoint(leaks).values()) {

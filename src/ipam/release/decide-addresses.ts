@@ -15,7 +15,7 @@ import * as keys from "../../model/keys.ts";
 import { attributesOf, isAllocated, ordinalIn, ordinalsOf, releaseOrdinals, touched } from "../block.ts";
 import type { Facts } from "../facts.ts";
 import { changesToGiveOf } from "../handle.ts";
-import type { GuardedAddress, Released } from "../request.ts";
+import type { GuardedAddress, Released, ReleaseRule } from "../request.ts";
 import { blockName, type KnownBlock, View } from "../view.ts";
 import { leftBlockChange } from "./left-block.ts";
 
@@ -30,9 +30,17 @@ export function wantedBlocksOf(addresses: readonly GuardedAddress[]): readonly W
   });
 }
 
-export function decideReleaseAddresses(addresses: readonly GuardedAddress[], facts: Facts): Decision<Released> {
+export function decideReleaseAddresses(
+  addresses: readonly GuardedAddress[],
+  facts: Facts,
+  rule: ReleaseRule = "each",
+): Decision<Released> {
   const view = new View(facts, "");
   const sorted = addresses.map((wish) => ({ wish, verdict: judgeAll(wish, view) }));
+  if (rule === "all or none" && sorted.some(({ verdict }) => verdict.kind === "refused")) {
+    const refused = addresses.map(({ address }) => address);
+    return { kind: "commit", changes: [], outcome: { released: [], absent: [], refused } };
+  }
   const leaving = sorted.flatMap(({ verdict }) => (verdict.kind === "release" ? verdict : []));
   const released = sorted.flatMap(({ verdict }) =>
     verdict.kind === "absent" && verdict.released ? verdict.released : [],

@@ -10,7 +10,7 @@ import { handlesOf, isEmpty, type Owner } from "../block.ts";
 import { type Alongside, type Pace, settle } from "../commit-loop.ts";
 import { changesToGive } from "../handle.ts";
 import { blocksToReleaseFrom, hasSpareBeside, hintOf, withSeenBlocks } from "../hints.ts";
-import type { GuardedAddress, RecountRequest, Released, ReleaseHandleRequest } from "../request.ts";
+import type { GuardedAddress, RecountRequest, Released, ReleaseHandleRequest, ReleaseRule } from "../request.ts";
 import { blockName, View, wantedBlocks } from "../view.ts";
 import { ADDRESSES_AT_ONCE, decideReleaseAddresses, wantedBlocksOf } from "./decide-addresses.ts";
 import { type AffinityOutcome, type AffinityRequest, decideReleaseAffinity } from "./decide-affinity.ts";
@@ -69,6 +69,7 @@ export async function releaseAddresses(
   store: Datastore,
   pace: Pace,
   addresses: readonly GuardedAddress[],
+  rule: ReleaseRule = "each",
 ): Promise<Released> {
   let all: Released = { released: [], absent: [], refused: [] };
   for (let start = 0; start < addresses.length; start += ADDRESSES_AT_ONCE) {
@@ -79,7 +80,7 @@ export async function releaseAddresses(
       {
         action: `release ${counted(some.length, "address", "addresses")}`,
         first: () => wantedBlocksOf(some),
-        decide: (facts) => decideReleaseAddresses(some, facts),
+        decide: (facts) => decideReleaseAddresses(some, facts, rule),
         partly: ({ released }) => before.push(...released),
       },
       pace,

@@ -1,8 +1,9 @@
 /** Objects as the orchestrator's API has them now, for decisions that cannot be undone. */
-import type { KubeClient } from "../kube/api.ts";
-import { requireOk } from "../kube/require-ok.ts";
+
 import { type PodRecord, podRecordOf } from "../model/pod-record.ts";
 import { parseJson } from "../parse-json.ts";
+import type { KubeClient } from "./api.ts";
+import { requireOk } from "./require-ok.ts";
 
 export interface LiveObjects {
   /** Whether there is no object at the path. */

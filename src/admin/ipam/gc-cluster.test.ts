@@ -1,0 +1,234 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
+import { means, nodeChange, poolChange, request, seed } from "../../../test/support/ipam.ts";
+import { startFakeApi } from "../../datastore/kube/fake-api.ts";
+import { openMemory } from "../../datastore/memory/memory.ts";
+import { formatAddress } from "../../ip/address.ts";
+import { openAllocator } from "../../ipam/allocator.ts";
+import { findProblems } from "../../ipam/invariants.ts";
+import { readWorld } from "../../ipam/world.ts";
+import type { KubeClient } from "../../kube/api.ts";
+import { resourceKey } from "../../model/keys.ts";
+import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
+
+const NOW = new Date("2026-01-02T12:00:00Z");
+const before = (minutes: number) => new Date(NOW.getTime() - minutes * 60_000);
+
+let store = openMemory();
+let api = startFakeApi();
+let lists = 0;
+let client: KubeClient;
+
+beforeEach(async () => {
+  store = openMemory();
+  api = startFakeApi();
+  lists = 0;
+  client = api.connect(async ({ query }, send) => {
+    if (query?.["limit"] !== undefined) lists += 1;
+    return send();
+  });
+  await seed(
+    store,
+    poolChange("blue", "10.0.0.0/24", { blockSize: 30 }),
+    poolChange("green", "fd00::/120", { blockSize: 126 }),
+    ...["n1", "n2"].map((name) => nodeChange(name)),
+  );
+  for (const name of ["n1", "n2"]) await post("/api/v1/nodes", { metadata: { name } });
+});
+
+const post = (path: string, object: object) => client.request({ method: "POST", path, body: JSON.stringify(object) });
+
+async function createPod(name: string, node: string, ips: readonly string[]): Promise<void> {
+  await post("/api/v1/namespaces/red/pods", {
+    metadata: { name, namespace: "red" },
+    spec: { nodeName: node },
+    status: { podIPs: ips.map((ip) => ({ ip })) },
+  });
+}
+
+/** Assigns addresses of both families, as the plugin does. */
+async function assign(pod: string, node: string, at = before(60)): Promise<readonly string[]> {
+  const { addresses } = await openAllocator(store, means({ now: () => at })).assign(
+    request(`net.${pod}-c`, {
+      network: "net",
+      interface: "eth0",
+      node,
+      attributes: { pod, namespace: "red" },
+      wishes: [
+        { kind: "automatic", family: 4 },
+        { kind: "automatic", family: 6 },
+      ],
+    }),
+  );
+  return addresses.map(({ address }) => formatAddress(address));
+}
+
+const ETCD = { DATASTORE_TYPE: "etcdv3", KUBECONFIG: "/kubeconfig" };
+
+const gc = (words = "", surroundings: AdminSurroundings = {}) =>
+  runInside(`ipam gc --cluster ${words}`.trim().split(" "), {
+    store,
+    now: NOW,
+    env: ETCD,
+    openKubeClient: async () => client,
+    ...surroundings,
+  });
+
+const handles = async () => (await readWorld(store)).handles.map(({ handleId }) => handleId).sort();
+
+describe("ipam gc --cluster", () => {
+  test("releases the addresses of pods that do not exist, and explains each candidate", async () => {
+    const [gone4, gone6] = await assign("gone", "n1");
+    await createPod("runs", "n2", await assign("runs", "n2"));
+    const [new4] = await assign("new", "n1", before(3));
+
+    const dry = await gc("--dry-run");
+    expect(dry.stdout).toContain(
+      `would release ${gone4} (pod red/gone, container "gone-c" on node n1): pod red/gone does not exist\n`,
+    );
+    expect(await handles()).toEqual(["net.gone-c", "net.new-c", "net.runs-c"]);
+
+    const { code, stdout } = await gc();
+    expect(code).toBe(EXIT_OK);
+    for (const address of [gone4, gone6]) {
+      expect(stdout).toContain(
+        `released ${address} (pod red/gone, container "gone-c" on node n1): pod red/gone does not exist\n`,
+      );
+    }
+    expect(stdout).toContain(
+      `kept ${new4} (pod red/new, container "new-c" on node n1): pod red/new does not exist; assigned 3 minutes ago, grace period 15 minutes\n`,
+    );
+    expect(stdout).toContain("Cluster: 2 leaked addresses, 2 kept for now");
+    expect(await handles()).toEqual(["net.new-c", "net.runs-c"]);
+    expect(findProblems(await readWorld(store))).toEqual([]);
+  });
+
+  test("counts the grace period from the assignment, however long it is", async () => {
+    await assign("gone", "n1", before(60));
+    expect((await gc("--grace 2h")).stdout).toContain("assigned 60 minutes ago, grace period 120 minutes");
+    expect(await handles()).toEqual(["net.gone-c"]);
+
+    await gc("--grace 1h");
+    expect(await handles()).toEqual([]);
+  });
+
+  test("releases everything of a node that is gone at once, with its claims", async () => {
+    await assign("gone", "n2", before(1));
+    await store.commit([{ kind: "delete", key: resourceKey("nodes", { name: "n2" }), revision: await nodeRevision() }]);
+    await client.request({ method: "DELETE", path: "/api/v1/nodes/n2" });
+    expect((await gc("--dry-run")).stdout).toContain("would release block 10.0.0.");
+
+    const { stdout } = await gc();
+    expect(stdout).toContain("node n2 is gone, and pod red/gone does not exist");
+    expect(stdout).toContain("of node n2: the node is gone");
+    const { blocks, affinities } = await readWorld(store);
+    expect([blocks, affinities, await handles()]).toEqual([[], [], []]);
+  });
+
+  test("gives empty blocks back, except one of each pool and node", async () => {
+    const pods = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+    for (const pod of pods) await assign(pod, "n1");
+    await gc();
+    await gc();
+
+    const { blocks } = await readWorld(store);
+    expect(blocks.map(({ cidr }) => cidr.network.family).sort()).toEqual([4, 6]);
+  });
+
+  test("judges again by the live state", async () => {
+    const addresses = await assign("late", "n1");
+    // The pod is created between the list and the release.
+    const racing = api.connect(async ({ method, path }, send) => {
+      if (method === "GET" && path.endsWith("/pods/late")) await createPod("late", "n1", addresses);
+      return send();
+    });
+    const { stdout } = await gc("", { openKubeClient: async () => racing });
+
+    expect(stdout).toContain("pod red/late does not exist; it is in use by now");
+    expect(await handles()).toEqual(["net.late-c"]);
+  });
+
+  test("reads pods page by page", async () => {
+    for (let pod = 0; pod < 1_001; pod += 1) await createPod(`p${pod}`, "n1", []);
+    await gc();
+
+    expect(lists).toBeGreaterThanOrEqual(4);
+  });
+
+  test("prints JSON", async () => {
+    await assign("gone", "n1");
+    const { addresses, dryRun } = JSON.parse((await gc("--dry-run -o json")).stdout);
+
+    expect(dryRun).toBe(true);
+    expect(addresses[0]).toMatchObject({
+      address: expect.stringContaining("10.0.0."),
+      pod: "gone",
+      namespace: "red",
+      node: "n1",
+      state: "would release",
+      reason: "pod red/gone does not exist",
+      assignedAt: "2026-01-02T11:00:00.000Z",
+    });
+  });
+
+  test("uses the given kubeconfig on etcd, that of the installed network config, or says that there is none", async () => {
+    const asked: unknown[] = [];
+    const openKubeClient: AdminSurroundings["openKubeClient"] = async (access) => {
+      asked.push(access);
+      return client;
+    };
+    await gc("--kubeconfig /given", { openKubeClient });
+    await gc("", { openKubeClient });
+    const config = {
+      name: "net",
+      cniVersion: "1.0.0",
+      plugins: [{ type: "vendor", ipam: { type: "vendor-ipam" }, kubernetes: { kubeconfig: "/of-plugin" } }],
+    };
+    const files = { "/etc/cni/net.d/10-vendor.conflist": JSON.stringify(config) };
+    await gc("", { openKubeClient, files, env: { DATASTORE_TYPE: "etcdv3" } });
+    expect(asked).toEqual([
+      { kubeconfigs: ["/given"] },
+      { kubeconfigs: ["/kubeconfig"] },
+      { kubeconfigs: ["/of-plugin"] },
+    ]);
+
+    const { code, stderr } = await gc("", { env: { DATASTORE_TYPE: "etcdv3" } });
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain("no access to it is configured");
+    expect(stderr).toContain("--kubeconfig");
+  });
+
+  test.each([
+    ["--grace 30s", "shorter than a minute"],
+    ["--grace soon", "not a duration"],
+    ["--name n1", "cannot be combined"],
+    ["--for-agent", "cannot be combined"],
+  ])("refuses %s", async (words, reason) => {
+    const { code, stderr } = await gc(words);
+
+    expect(code).toBe(EXIT_USAGE);
+    expect(stderr).toContain(reason);
+  });
+
+  test("is refused on the embedded datastore", async () => {
+    const { code, stderr } = await gc("", { env: { DATASTORE_TYPE: "embedded", DATASTORE_PATH: import.meta.path } });
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain("there is no cluster");
+  });
+
+  test("judges the others if a record cannot be read, and reports it", async () => {
+    await assign("gone", "n1");
+    await seed(store, { kind: "put", key: resourceKey("nodes", { name: "n3" }), value: "{" });
+    const { code, stdout, stderr } = await gc();
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stdout).toContain("released 10.0.0.");
+    expect(stderr).toContain("n3");
+  });
+});
+
+async function nodeRevision(): Promise<string> {
+  const { answers } = await store.read([{ kind: "key", key: resourceKey("nodes", { name: "n2" }) }]);
+  return answers[0]?.[0]?.revision ?? "";
+}

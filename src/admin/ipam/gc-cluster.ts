@@ -1,0 +1,155 @@
+/**
+ * One search for leaks in the whole cluster, as the leak collection of the controllers does it. It has no memory: the grace
+ * period counts from the time that the addresses were assigned.
+ */
+import type { Datastore } from "../../datastore/datastore.ts";
+import { orchestratorMapping } from "../../datastore/kube/orchestrator-mapping.ts";
+import { openKubeStore } from "../../datastore/kube/store.ts";
+import { PluginError } from "../../errors.ts";
+import { formatAddress } from "../../ip/address.ts";
+import { formatPrefix } from "../../ip/prefix.ts";
+import type { NodeAllocation } from "../../ipam/leaks/allocations.ts";
+import { findCandidates, type LeakCandidate, sinceAssigned } from "../../ipam/leaks/candidates.ts";
+import { judge } from "../../ipam/leaks/cluster-judge.ts";
+import { allocationsOf, type ClusterRecords, type GoneNode, goneNodes } from "../../ipam/leaks/cluster-records.ts";
+import { surplusInCluster } from "../../ipam/leaks/empty-blocks.ts";
+import { type ReadCluster, readCluster } from "../../ipam/leaks/read-cluster.ts";
+import {
+  type ClusterReleaseMeans,
+  releaseCandidate,
+  releaseGoneNode,
+  releaseSurplusBlock,
+} from "../../ipam/leaks/release-in-cluster.ts";
+import type { KubeClient } from "../../kube/api.ts";
+import { liveObjects } from "../../kube/live-objects.ts";
+import type { Context } from "../command.ts";
+import { allocatorFor } from "./allocator.ts";
+
+export type State = "released" | "would release" | "kept";
+
+export interface JudgedAddress {
+  readonly allocation: NodeAllocation;
+  readonly state: State;
+  readonly reason: string;
+  /** Why it is kept though it looks leaked. */
+  readonly kept?: string;
+}
+
+export interface JudgedBlock {
+  readonly block: string;
+  readonly node: string;
+  readonly state: State;
+  readonly reason: string;
+}
+
+export interface ClusterReport {
+  readonly addresses: readonly JudgedAddress[];
+  readonly blocks: readonly JudgedBlock[];
+  /** How many addresses the orchestrator knows nothing about: the search of their own host judges them. */
+  readonly unjudged: number;
+  readonly unreadable: ReadCluster["unreadable"];
+}
+
+interface ClusterSearch {
+  readonly store: Datastore;
+  readonly client: KubeClient;
+  readonly hasEndpointRecords: boolean;
+  readonly graceMilliseconds: number;
+  readonly isDryRun: boolean;
+}
+
+export async function searchCluster(search: ClusterSearch, context: Context): Promise<ClusterReport> {
+  const { store, client, hasEndpointRecords, graceMilliseconds } = search;
+  const orchestrator = openKubeStore({ api: client, mappings: orchestratorMapping(), close: async () => {} });
+  const { records, unreadable } = await readCluster({ store, orchestrator, hasEndpointRecords });
+  const means: ClusterReleaseMeans = {
+    store,
+    allocator: allocatorFor(store, context),
+    ...liveObjects(client),
+    mayWrite: () => !context.signal.aborted,
+  };
+  const now = context.now();
+  const ageOf = (held: readonly NodeAllocation[]) => sinceAssigned(held, now);
+  const all = allocationsOf(records);
+  const addresses: JudgedAddress[] = [];
+  for (const candidate of findCandidates(all, records.view, { graceMilliseconds, ageOf })) {
+    addresses.push(...(await judgeCandidate(candidate, search, means)));
+  }
+  const leaving = new Set(addresses.filter(({ state }) => state !== "kept").map(({ allocation }) => allocation));
+  const left = all.filter((allocation) => !leaving.has(allocation));
+  const blocks = [
+    ...(await judgeSurplus(records, search, means)),
+    ...(await judgeGoneNodes(goneNodes(records, left), search, means)),
+  ];
+  const unjudged = all.filter((allocation) => judge(allocation, records.view).kind === "not judged").length;
+  return { addresses, blocks, unjudged, unreadable };
+}
+
+async function judgeCandidate(
+  candidate: LeakCandidate,
+  { isDryRun, graceMilliseconds }: ClusterSearch,
+  means: ClusterReleaseMeans,
+): Promise<readonly JudgedAddress[]> {
+  const { allocations, isConfirmed, milliseconds, reason } = candidate;
+  const each = (state: State, kept?: string) =>
+    allocations.map((allocation) => ({ allocation, state, reason, ...(kept === undefined ? {} : { kept }) }));
+  if (!isConfirmed) return each("kept", graceText(milliseconds, graceMilliseconds));
+  if (isDryRun) return each("would release");
+  const outcome = await releaseCandidate(candidate, means).catch(keptIfUnreadable);
+  if (outcome.kind === "kept") return each("kept", outcome.reason);
+  const released = new Set(outcome.released.map(({ address }) => formatAddress(address)));
+  return allocations.map((allocation) =>
+    released.has(formatAddress(allocation.address))
+      ? { allocation, state: "released", reason: outcome.reason }
+      : { allocation, state: "kept", reason, kept: "it was assigned again in the meantime" },
+  );
+}
+
+/** One record must not stop the others. */
+function keptIfUnreadable(failure: unknown) {
+  if (!(failure instanceof PluginError) || failure.kind !== "record-malformed") throw failure;
+  return { kind: "kept", reason: failure.message } as const;
+}
+
+function graceText(milliseconds: number | undefined, graceMilliseconds: number): string {
+  if (milliseconds === undefined) return "the time of its assignment is not recorded";
+  return `assigned ${minutes(milliseconds)} ago, grace period ${minutes(graceMilliseconds)}`;
+}
+
+function minutes(milliseconds: number): string {
+  const count = Math.floor(milliseconds / 60_000);
+  return `${count} ${count === 1 ? "minute" : "minutes"}`;
+}
+
+async function judgeSurplus(
+  records: ClusterRecords,
+  { isDryRun }: ClusterSearch,
+  means: ClusterReleaseMeans,
+): Promise<readonly JudgedBlock[]> {
+  const reason = "it is empty, and the node has another";
+  // All blocks of a node that is gone are released with it.
+  const surplus = surplusInCluster(records).filter(({ node }) => records.view.nodeNamed(node) !== undefined);
+  const judged: JudgedBlock[] = [];
+  for (const each of surplus) {
+    const named = { block: formatPrefix(each.block.cidr), node: each.node, reason };
+    if (isDryRun) judged.push({ ...named, state: "would release" });
+    else if (await releaseSurplusBlock(each, records, means)) judged.push({ ...named, state: "released" });
+  }
+  return judged;
+}
+
+async function judgeGoneNodes(
+  gone: readonly GoneNode[],
+  { isDryRun }: ClusterSearch,
+  means: ClusterReleaseMeans,
+): Promise<readonly JudgedBlock[]> {
+  const judged: JudgedBlock[] = [];
+  for (const each of gone) {
+    const blocks = isDryRun
+      ? each.claims.map(({ cidr }) => formatPrefix(cidr))
+      : ((await releaseGoneNode(each, means))?.blocks ?? []);
+    const state = isDryRun ? "would release" : "released";
+    judged.push(...blocks.map((block) => ({ block, node: each.node, state, reason: "the node is gone" }) as const));
+  }
+  return judged;
+}

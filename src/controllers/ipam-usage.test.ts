@@ -1,0 +1,74 @@
+import { describe, expect, test } from "bun:test";
+import { runInside } from "../../test/support/admin-context.ts";
+import { means, nodeChange, poolChange, request, seed } from "../../test/support/ipam.ts";
+import { openMemory } from "../datastore/memory/memory.ts";
+import { readAllEntries } from "../datastore/pages.ts";
+import { openAllocator } from "../ipam/allocator.ts";
+import { decodeBlock, decodePool } from "../ipam/records.ts";
+import { blocksPrefix } from "../model/keys.ts";
+import { POOL } from "../model/kinds.ts";
+import { ipamUsage } from "./ipam-usage.ts";
+
+interface Shown {
+  readonly pools: readonly {
+    readonly pool: string;
+    readonly size: number;
+    readonly used: number;
+    readonly blocks: readonly { readonly node: string; readonly used: number; readonly borrowed: number }[];
+  }[];
+  readonly addresses: readonly { readonly node: string }[];
+}
+
+/** Two pools; node n2 has to borrow, since n1 has claimed the whole pool. */
+async function cluster() {
+  const store = openMemory();
+  await seed(
+    store,
+    poolChange("blue", "10.0.0.0/29", { blockSize: 29 }),
+    poolChange("green", "fd00::/64", { blockSize: 122 }),
+    ...["n1", "n2"].map((name) => nodeChange(name)),
+  );
+  const allocator = openAllocator(store, means());
+  for (const [index, node] of ["n1", "n1", "n2"].entries()) {
+    await allocator.assign(
+      request(`net.c${index}`, {
+        network: "net",
+        interface: "eth0",
+        node,
+        wishes: [
+          { kind: "automatic", family: 4 },
+          { kind: "automatic", family: 6 },
+        ],
+      }),
+    );
+  }
+  return store;
+}
+
+describe("ipamUsage()", () => {
+  test("has the figures of ipam show", async () => {
+    const store = await cluster();
+    const show = async (words: string): Promise<Shown> =>
+      JSON.parse((await runInside(`ipam show ${words} -o json`.split(" "), { store })).stdout);
+    const entries = [
+      ...(await readAllEntries(store, blocksPrefix(4))),
+      ...(await readAllEntries(store, blocksPrefix(6))),
+    ];
+    const pools = (await readAllEntries(store, POOL.prefix())).map(decodePool);
+    const usage = ipamUsage(pools, entries.map(decodeBlock));
+
+    const shown = await show("--show-blocks");
+    expect(usage.pools.map(({ pool, size, inUse }) => [pool, size, inUse])).toEqual(
+      shown.pools.map(({ pool, size, used }) => [pool, Number(size), used]),
+    );
+    const { addresses } = await show("--addresses");
+    const blocks = shown.pools.flatMap((pool) => pool.blocks);
+    for (const { node, inUse, blocks: count } of usage.nodes) {
+      expect([node, inUse]).toEqual([node, addresses.filter((each) => each.node === node).length]);
+      expect([node, count]).toEqual([node, blocks.filter((block) => block.node === node).length]);
+    }
+    const borrowed = usage.nodes.reduce((sum, each) => sum + each.borrowed, 0);
+    expect(borrowed).toBe(blocks.reduce((sum, block) => sum + block.borrowed, 0));
+    expect(usage.nodes.find(({ node }) => node === "n2")).toMatchObject({ inUse: 2, borrowed: 1, blocks: 1 });
+  });
+});

@@ -1,0 +1,106 @@
+/** What API and datastore say now about a handle that looks leaked: the search may have seen an old state. */
+import type { Datastore, Entry } from "../../datastore/datastore.ts";
+import { PluginError } from "../../errors.ts";
+import { type Address, formatAddress } from "../../ip/address.ts";
+import { parsePrefix } from "../../ip/prefix.ts";
+import type { IPAMBlock } from "../../model/ipam-block.ts";
+import { affinitiesPrefix, handleKey, resourceKey } from "../../model/keys.ts";
+import { ENDPOINT, NODE } from "../../model/kinds.ts";
+import { type PodRecord, podRecordKey } from "../../model/pod-record.ts";
+import { addressAt, ordinalsOf } from "../block.ts";
+import { decodeAffinity, decodeHandle } from "../records.ts";
+import type { NodeAllocation } from "./allocations.ts";
+import type { LeakCandidate } from "./candidates.ts";
+import type { ClusterView } from "./cluster-judge.ts";
+import { nameInOrchestrator } from "./node-names.ts";
+import { readBlocks, readKeys } from "./read-keys.ts";
+
+export interface LiveObjects {
+  /** The pod as the orchestrator's API has it now. */
+  readonly readPod: (name: { readonly namespace: string; readonly name: string }) => Promise<PodRecord | undefined>;
+  /** Whether the orchestrator's API has no object at the path. */
+  readonly isAbsent: (path: string) => Promise<boolean>;
+}
+
+interface LiveMeans extends LiveObjects {
+  readonly store: Datastore;
+}
+
+export async function endpointsOf(
+  allocations: readonly NodeAllocation[],
+  store: Datastore,
+): Promise<ReadonlyMap<string, Entry>> {
+  const keys = [...new Set(allocations.flatMap(({ endpointKey }) => endpointKey ?? []))];
+  return new Map((await readKeys(store, keys)).map((entry) => [entry.key, entry]));
+}
+
+/** Pods, nodes and endpoints as they are now. */
+export async function liveView(
+  allocations: readonly NodeAllocation[],
+  endpoints: ReadonlyMap<string, Entry>,
+  means: LiveMeans,
+): Promise<ClusterView> {
+  const pods = new Map<string, PodRecord | undefined>();
+  const nodes = new Map<string, string | undefined>();
+  for (const { pod, node } of allocations) {
+    if (pod !== undefined && !pods.has(podRecordKey(pod))) pods.set(podRecordKey(pod), await means.readPod(pod));
+    if (!nodes.has(node)) nodes.set(node, await liveNodeName(node, means));
+  }
+  return {
+    podAt: (key) => pods.get(key),
+    nodeNamed: (node) => nodes.get(node),
+    containerAt: (key) => containerIn(endpoints.get(key)),
+  };
+}
+
+export async function liveNodeName(
+  node: string,
+  { store, isAbsent }: Pick<LiveMeans, "store" | "isAbsent">,
+): Promise<string | undefined> {
+  const [entry] = await readKeys(store, [resourceKey("nodes", { name: node })]);
+  const isInOrchestrator = entry === undefined && !(await isAbsent(`/api/v1/nodes/${encodeURIComponent(node)}`));
+  return nameInOrchestrator(node, entry && nodeIn(entry), () => isInOrchestrator);
+}
+
+function nodeIn({ value, key }: Entry) {
+  try {
+    return NODE.codec.read(value, key);
+  } catch (failure) {
+    if (failure instanceof PluginError) return "unreadable";
+    throw failure;
+  }
+}
+
+/** On the orchestrator's API an endpoint is its pod, and has the container that its pod has. */
+function containerIn(entry: Entry | undefined): string | undefined {
+  return entry && ENDPOINT.codec.read(entry.value, entry.key).spec.containerID;
+}
+
+/** Whether the handle holds exactly what was judged. */
+export async function isUnchanged({ handle, allocations }: LeakCandidate, store: Datastore): Promise<boolean> {
+  const [entry] = await readKeys(store, [handleKey(handle)]);
+  const named = Object.keys(entry === undefined ? {} : decodeHandle(entry).blocks).flatMap(
+    (name) => parsePrefix(name) ?? [],
+  );
+  const blocks = await readBlocks(store, [...allocations.map(({ block }) => block), ...named]);
+  const held = blocks.flatMap((block) =>
+    ordinalsOf(block, { handle }).map((ordinal) =>
+      identityOf(addressAt(block, ordinal), block.sequenceNumberForAllocation[ordinal]),
+    ),
+  );
+  const judged = allocations.map(({ address, sequenceNumber }) => identityOf(address, sequenceNumber));
+  return new Set(held).symmetricDifference(new Set(judged)).size === 0;
+}
+
+function identityOf(address: Address, sequenceNumber: bigint | undefined): string {
+  return `${formatAddress(address)} ${sequenceNumber}`;
+}
+
+export async function blocksOfNode(store: Datastore, node: string): Promise<readonly IPAMBlock[]> {
+  const { answers } = await store.read([{ kind: "prefix", prefix: affinitiesPrefix(node) }]);
+  const claims = (answers[0] ?? []).flatMap((entry) => decodeAffinity(entry) ?? []);
+  return readBlocks(
+    store,
+    claims.map(({ cidr }) => cidr),
+  );
+}

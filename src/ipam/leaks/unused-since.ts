@@ -1,0 +1,29 @@
+/** How long things have been unused, at every look. Pure, but for what it remembers between two looks. */
+export interface LookTime {
+  /** Monotonic milliseconds. */
+  readonly now: number;
+  readonly graceMilliseconds: number;
+}
+
+export class UnusedSince {
+  private since = new Map<string, number>();
+  private last: number | undefined;
+
+  /**
+   * The age of each of these, in milliseconds; what is missing here begins again when it returns. After a longer pause than
+   * the usual half of the grace period, for example of a standby, everything begins again: nobody knows what happened in
+   * between.
+   */
+  look(identities: readonly string[], { now, graceMilliseconds }: LookTime): readonly number[] {
+    const isContinuous = this.last !== undefined && now - this.last <= longestPause(graceMilliseconds);
+    const before = isContinuous ? this.since : new Map<string, number>();
+    this.last = now;
+    this.since = new Map(identities.map((identity) => [identity, before.get(identity) ?? now]));
+    return identities.map((identity) => now - (this.since.get(identity) ?? now));
+  }
+}
+
+/** A look takes time too. */
+function longestPause(graceMilliseconds: number): number {
+  return graceMilliseconds / 2 + Math.max(graceMilliseconds / 10, 10_000);
+}
