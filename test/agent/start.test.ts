@@ -131,7 +131,7 @@ describe("the node agent", () => {
       why: "no permission",
       directory: "/run/vt/locked",
       under: ["setpriv", "--reuid=65534", "--clear-groups"],
-      reason: "permission denied",
+      reason: "permission denied (run it as root)",
     },
   ];
   for (const { why, directory, under, reason } of unusable) {

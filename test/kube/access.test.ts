@@ -1,5 +1,6 @@
 /** The client of the orchestrator's API on a real kube-apiserver: who is let in, and what is said to those who are not. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { KubeAccess } from "../../src/config/kube-access.ts";
 import type { KubeClient } from "../../src/kube/api.ts";
@@ -10,6 +11,7 @@ import { makeRoot, makeSigned } from "../support/certificates.ts";
 import { kubeconfigText, meansWith } from "../support/imitated-api.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import { testNeeding } from "../support/needs.ts";
+import { pollUntil } from "../support/poll.ts";
 import { rejectionOf } from "../support/thrown-by.ts";
 
 const problem = apiServerProblem();
@@ -158,6 +160,7 @@ describe("requests to the API", () => {
     const client = await openKubeClient({ kubeconfigs: [server.adminKubeconfig] }, meansWith({ limits }));
     expect(await client.request(NAMESPACE)).toMatchObject({ status: 200 });
     server.apiServer.signal("SIGSTOP");
+    await pollUntil(() => isStopped(server.apiServer.pid), "all threads of the API server to be stopped");
     const failure = await rejectionOf(() => client.request(NAMESPACE));
     expect(failure.message).toContain("no response within the time limit");
     server.apiServer.signal("SIGCONT");
@@ -188,3 +191,8 @@ describe("a watch of the API", () => {
     return undefined;
   }
 });
+
+function isStopped(pid: number): boolean {
+  const tasks = readdirSync(`/proc/${pid}/task`);
+  return tasks.every((task) => /^State:\tT/m.test(readFileSync(`/proc/${pid}/task/${task}/status`, "utf8")));
+}
