@@ -10,7 +10,7 @@ import { openAllocator } from "../../src/ipam/allocator.ts";
 import { allocationsIn } from "../../src/ipam/leaks/allocations.ts";
 import { readWorld } from "../../src/ipam/world.ts";
 import { type Controllers, startControllers } from "../support/controllers.ts";
-import { means, poolChange, request, seed } from "../support/ipam.ts";
+import { means, nodeChange, poolChange, request, seed } from "../support/ipam.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import type { Audit } from "../support/kube-audit.ts";
 import { installCrds } from "../support/kube-crds.ts";
@@ -175,6 +175,29 @@ describe("the controllers on the orchestrator's API", () => {
       expect(await recorded()).toEqual(expect.arrayContaining([...recent]));
       const check = await Bun.$`${TOOL} ipam check`.env(environment).quiet();
       expect(check.exitCode).toBe(0);
+    },
+    60_000,
+  );
+
+  testServer(
+    "have the same command on etcd, where it takes a kubeconfig",
+    async () => {
+      const etcd = await openDatastore({
+        kind: "etcd",
+        source: { kind: "endpoints", endpoints: [server.etcdEndpoint] },
+      });
+      await seed(etcd, poolChange("blue", "10.7.0.0/24", { blockSize: 29 }), nodeChange("n1"));
+      const owner = { network: "net", interface: "eth0", node: "n1", attributes: { pod: "old", namespace: "red" } };
+      const anHourAgo = means({ now: () => new Date(Date.now() - 3_600_000) });
+      await openAllocator(etcd, anHourAgo).assign(request("net.old", owner));
+      await etcd.close();
+      const environment = { DATASTORE_TYPE: "etcdv3", ETCD_ENDPOINTS: server.etcdEndpoint };
+      const words = ["ipam", "gc", "--cluster", "--kubeconfig", server.adminKubeconfig];
+      const { stdout } = await Bun.$`${TOOL} ${words}`.env(environment).quiet();
+
+      expect(String(stdout)).toMatch(
+        /^released 10\.7\.\S+ \(pod red\/old, .* on node n1\): pod red\/old does not exist$/m,
+      );
     },
     60_000,
   );

@@ -215,6 +215,37 @@ describe("the leak collection", () => {
     expect((await cluster.recorded()).size).toBe(2);
   });
 
+  test("keeps a surplus block that is used between judgement and release", async () => {
+    const site = await clusterWithPod();
+    const { cluster, collector } = site;
+    // Six pods need two blocks of four addresses of each family.
+    const pods = ["b", "c", "d", "e", "f"];
+    for (const name of pods) {
+      cluster.create(name, "n1");
+      await cluster.add(name);
+    }
+    // Without a DEL, so that both blocks stay; then nothing is left in them.
+    for (const name of ["a", ...pods]) await cluster.remove(name, false);
+    await waitForGrace(site);
+    await collector.look();
+    expect((await cluster.recorded()).size).toBe(0);
+    await waitForGrace(site);
+    let isUsed = false;
+    collector.beforeCommit = async () => {
+      if (isUsed) return;
+      isUsed = true;
+      for (const name of pods) {
+        cluster.create(name, "n1");
+        await cluster.add(name);
+      }
+    };
+    await collector.look();
+
+    expect([isUsed, collector.state.releasedBlocks]).toEqual([true, 0]);
+    expect([...(await cluster.recorded())].toSorted()).toEqual([...cluster.inUse].toSorted());
+    expect(findProblems(await readWorld(cluster.store))).toEqual([]);
+  });
+
   test("releases the others if an endpoint cannot be read", async () => {
     const site = await clusterWithPod();
     const { cluster, collector } = site;
