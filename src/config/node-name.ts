@@ -17,6 +17,19 @@ export function chooseNodeName({ nodename, fileText, hostName = "" }: NodeNameSo
   return nodename?.trim() || fileText?.trim() || hostName.trim().toLowerCase();
 }
 
+/**
+ * The names that this node may have in the orchestrator, the most likely one first: our node may be registered under
+ * another name.
+ */
+export async function orchestratorNodeNames(
+  { kubernetes }: { readonly kubernetes: { readonly nodeName: string | undefined } },
+  node: string,
+  hostName: () => Promise<string>,
+): Promise<readonly string[]> {
+  if (kubernetes.nodeName !== undefined) return [kubernetes.nodeName];
+  return [...new Set([node, chooseNodeName({ hostName: await hostName() })])];
+}
+
 /** Names are parts of keys: a slash would divide one in two, and not every piece of JSON text can be written down. */
 export function isNodeName(name: string): boolean {
   return name.length <= LONGEST_NAME && name.isWellFormed() && !name.includes("/") && !name.includes("\0");

@@ -5,7 +5,7 @@
  */
 import type { KubeAccess } from "../config/kube-access.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
-import { chooseNodeName } from "../config/node-name.ts";
+import { orchestratorNodeNames } from "../config/node-name.ts";
 import { PluginError } from "../errors.ts";
 import { readPodAndNamespace } from "../kube/pod.ts";
 import { type PodEndpoint, podEndpointOf, textOf, textsIn } from "../model/pod-endpoint.ts";
@@ -56,7 +56,7 @@ export async function readPodFacts(pod: PodOfCall, access: KubeAccess, session: 
   };
 }
 
-/** Our node may be registered under another name than the orchestrator's, unless the orchestrator's API is the datastore. */
+/** If the orchestrator's API is the datastore, our node is the orchestrator's. */
 async function nodeNames({
   config,
   node,
@@ -64,10 +64,8 @@ async function nodeNames({
   surroundings,
 }: Session): Promise<Pick<WantedPod, "nodes" | "nodeField">> {
   if (settings.kind === "orchestrator") return { nodes: [node], nodeField: "nodename" };
-  const { nodeName } = config.kubernetes;
-  const names =
-    nodeName === undefined ? [node, chooseNodeName({ hostName: await surroundings.hostName() })] : [nodeName];
-  return { nodes: [...new Set(names)], nodeField: "kubernetes.node_name" };
+  const nodes = await orchestratorNodeNames(config, node, () => surroundings.hostName());
+  return { nodes, nodeField: "kubernetes.node_name" };
 }
 
 function withoutNamespace({ namespace, name }: PodOfCall): PluginError {

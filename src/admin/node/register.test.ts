@@ -5,6 +5,7 @@ import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
+import type { KubeClient } from "../../kube/api.ts";
 import { MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "../../model/machine-annotation.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
 import type { HostAddress } from "./host-addresses.ts";
@@ -126,5 +127,108 @@ describe("node register", () => {
     written.length = 0;
     await site({ replaceFile }).run("node register");
     expect(written).toEqual([]);
+  });
+});
+
+describe("the orchestrator's name of a node", () => {
+  const KUBERNETES = { kubernetes: { kubeconfig: "/etc/vendor/kubeconfig" } };
+
+  /** A host with a network config, and an API that has these nodes. */
+  function cluster(
+    nodes: readonly string[],
+    { host = "Host-A", ...config }: { readonly host?: string } & Readonly<Record<string, unknown>> = KUBERNETES,
+  ) {
+    const plugin = { type: identity.product, nodename: "ours", ipam: { type: identity.ipamType }, ...config };
+    const list = JSON.stringify({ name: "pods", cniVersion: "1.0.0", plugins: [plugin] });
+    const files = { [`${NETWORK_CONFIG_DIRECTORY}/10-pods.conflist`]: list };
+    const requests: string[] = [];
+    const client: KubeClient = {
+      async request({ method, path }) {
+        requests.push(`${method} ${path}`);
+        const isThere = nodes.includes(path.slice("/api/v1/nodes/".length));
+        return isThere ? { status: 200, text: "{}" } : { status: 404, text: '{"kind":"Status"}' };
+      },
+      watch: () => {
+        throw new Error("nothing is watched");
+      },
+      close: async () => {},
+    };
+    return { surroundings: { files, hostName: host, openKubeClient: async () => client }, requests };
+  }
+  const UNREACHABLE = {
+    openKubeClient: () => Promise.reject(new PluginError("api-unavailable", "Cannot reach the API")),
+  };
+  const ref = (nodeName: string) => ({ nodeName, orchestrator: "k8s" });
+
+  async function registered(surroundings: AdminSurroundings, words = "node register --for-agent") {
+    const { run, nodes } = site();
+    const result = await run(words, surroundings);
+    return { ...result, orchRefs: (await nodes()).spec.orchRefs, run, nodes };
+  }
+
+  test.each([
+    [
+      "the one in the config, before all others",
+      ["configured", "ours"],
+      { ...KUBERNETES.kubernetes, node_name: "configured" },
+      "configured",
+    ],
+    ["ours, before the host's", ["ours", "host-a"], KUBERNETES.kubernetes, "ours"],
+    ["the host name in lower case", ["host-a"], KUBERNETES.kubernetes, "host-a"],
+  ])("is recorded: %s", async (_, nodes, kubernetes, expected) => {
+    const { surroundings } = cluster(nodes, { kubernetes });
+
+    for (const words of ["node register --for-agent", "node register"]) {
+      expect((await registered(surroundings, words)).orchRefs).toEqual([ref(expected)]);
+    }
+  });
+
+  test("is asked for once: no request while the most likely name is recorded", async () => {
+    const { surroundings, requests } = cluster(["ours"]);
+    const { run } = await registered(surroundings);
+    expect(requests).toEqual(["GET /api/v1/nodes/ours"]);
+
+    expect((await run("node register --for-agent", surroundings)).stdout).toBe("");
+    expect(requests).toHaveLength(1);
+  });
+
+  test("replaces that of another node, and leaves references of other orchestrators", async () => {
+    const { run, nodes } = site();
+    await run("node register --name ours");
+    const orchRefs = [{ nodeName: "vm-7", orchestrator: "openstack" }, ref("former")];
+    await run(`patch node ours -p ${JSON.stringify({ spec: { orchRefs } })}`);
+    await run("node register --for-agent", cluster(["former", "host-a"]).surroundings);
+
+    expect((await nodes()).spec.orchRefs).toEqual([orchRefs[0], ref("host-a")]);
+  });
+
+  test("stays as it is recorded if the API has none of the names, or cannot be reached", async () => {
+    const { run, nodes } = await registered(cluster(["host-a"]).surroundings);
+    const { surroundings } = cluster([]);
+    for (const more of [{}, UNREACHABLE]) {
+      const { code, stdout } = await run("node register --for-agent", { ...surroundings, ...more });
+      expect([code, stdout]).toEqual([EXIT_OK, ""]);
+      expect((await nodes()).spec.orchRefs).toEqual([ref("host-a")]);
+    }
+    expect((await run("node register", { ...surroundings, ...UNREACHABLE })).stderr).toContain("Cannot reach the API");
+  });
+
+  test.each([
+    ["without access to the orchestrator's API", {}],
+    ["with a name that the API cannot have", { kubernetes: { ...KUBERNETES.kubernetes, node_name: ".." } }],
+    ["with the embedded datastore", { ...KUBERNETES, datastore_type: "embedded" }],
+  ])("is not asked for on a host %s", async (_, config) => {
+    const { surroundings, requests } = cluster(["ours", "host-a", ".."], config);
+
+    expect((await registered(surroundings)).orchRefs).toBeUndefined();
+    expect(requests).toEqual([]);
+  });
+
+  test("a host that is registered under a given name needs no usable network config", async () => {
+    const files = { [`${NETWORK_CONFIG_DIRECTORY}/10-pods.conf`]: JSON.stringify({ type: identity.product }) };
+
+    expect(
+      (await registered({ files, env: { ETCD_ENDPOINTS: "http://127.0.0.1:1" } }, "node register --name a")).code,
+    ).toBe(EXIT_OK);
   });
 });

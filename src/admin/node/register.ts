@@ -10,9 +10,10 @@ import { AGENT_VERSION_ANNOTATION } from "../../model/agent-version-annotation.t
 import { NODE } from "../../model/kinds.ts";
 import { MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "../../model/machine-annotation.ts";
 import type { Node } from "../../model/node.ts";
+import { orchestratorReference, withOrchestratorReference } from "../../model/node-reference.ts";
 import { formatProblems } from "../../model/problem.ts";
 import { quoted } from "../../quote.ts";
-import { type Command, type Context, EXIT_OK } from "../command.ts";
+import { type Command, type Context, EXIT_OK, type Given } from "../command.ts";
 import { withNewDatastore } from "../datastore/open.ts";
 import { findInstalledNetwork, type InstalledNetwork } from "../installed-network.ts";
 import type { ActionResult } from "../resources/action-result.ts";
@@ -21,6 +22,7 @@ import { readOrExplain } from "../resources/unreadable-remedy.ts";
 import { raiseClusterVersion } from "../version/raise-cluster-version.ts";
 import { nodeAddresses, withAddresses } from "./host-addresses.ts";
 import { nameOfNode } from "./node-name.ts";
+import { findOrchestratorName } from "./orchestrator-name.ts";
 
 export const nodeRegister: Command = {
   kind: "command",
@@ -32,6 +34,8 @@ export const nodeRegister: Command = {
     "Labels and other fields of an existing Node are kept.",
     "On the orchestrator's API the agent (--for-agent) checks that the Node is this machine's, and adds only its release.",
     "The identity of this machine is recorded: plugins refuse to work under a node name that another machine has registered.",
+    "On etcd, the name of this host in the orchestrator is recorded, if the network config gives access to the orchestrator's API and",
+    "the API has a Node of that name: labels are then copied from it, and this Node is deleted with it (see docs/controllers.md).",
     "For the agent, the node name file and the release of the agent are written too, and the version of the cluster is raised if",
     "all nodes have it.",
   ].join("\n"),
@@ -46,15 +50,22 @@ export const nodeRegister: Command = {
   ],
   async run(context, given) {
     const isForAgent = given.switches.has("for-agent");
-    const installed = isForAgent ? await findInstalledNetwork(context) : undefined;
+    const installed = await findNetwork(context, given);
     if (isForAgent && installed === undefined) return EXIT_OK;
-    const name = installed === undefined ? await nameOfNode(context, given) : await agentNodeName(installed, context);
+    const name =
+      isForAgent && installed !== undefined
+        ? await agentNodeName(installed, context)
+        : await nameOfNode(context, given);
     const addresses = nodeAddresses(await context.hostAddresses());
     const machine = await context.machineIdentity();
     const whenTaken = given.switches.has("force") ? "replace" : "refuse";
     const agentVersion = isForAgent ? { agentVersion: context.version } : {};
-    const host = { name, addresses, machine, whenTaken, ...agentVersion } as const;
     return withNewDatastore(context, given, async (store, { kind }) => {
+      const nameIn = async (recorded: string | undefined) =>
+        kind === "etcd" && installed !== undefined
+          ? findOrchestratorName(installed.decoded.config, { node: name, recorded }, context)
+          : undefined;
+      const host = { name, addresses, machine, whenTaken, ...agentVersion, nameInOrchestrator: nameIn } as const;
       const isOfCluster = isForAgent && kind === "orchestrator";
       const code = await forEachResource(isForAgent ? printingChanges(context) : context, given, {
         all: [{ kind: NODE, name: { name } }],
@@ -65,6 +76,16 @@ export const nodeRegister: Command = {
     });
   },
 };
+
+/** An unusable config does not matter to a host that is registered under a given name. */
+async function findNetwork(context: Context, given: Given): Promise<InstalledNetwork | undefined> {
+  try {
+    return await findInstalledNetwork(context);
+  } catch (failure) {
+    if (!given.values.has("name") || !(failure instanceof PluginError)) throw failure;
+    return undefined;
+  }
+}
 
 /** Writes the name to the file where plugins look for it, also if the datastore cannot be reached now. */
 async function agentNodeName({ decoded }: InstalledNetwork, context: Context): Promise<string> {
@@ -132,13 +153,15 @@ interface ThisHost {
   readonly whenTaken: "refuse" | "replace";
   /** Absent if no agent registers it. */
   readonly agentVersion?: string;
+  /** `undefined`: what is recorded stays. */
+  readonly nameInOrchestrator: (recorded: string | undefined) => Promise<string | undefined>;
 }
 
 const ATTEMPTS = 5;
 
 async function register(
   store: Datastore,
-  { name, addresses, machine, whenTaken, agentVersion }: ThisHost,
+  { name, addresses, machine, whenTaken, agentVersion, nameInOrchestrator }: ThisHost,
   { now, uuid }: Pick<Context, "now" | "uuid">,
 ): Promise<ActionResult> {
   const key = NODE.key({ name });
@@ -156,7 +179,10 @@ async function register(
       ...(agentVersion === undefined ? {} : { [AGENT_VERSION_ANNOTATION]: agentVersion }),
     };
     const metadata = { ...origin, annotations: { ...origin.annotations, ...owner } };
-    const after = requireValid(NODE.codec.make(metadata, withAddresses(before?.spec ?? {}, addresses)));
+    const reference = await nameInOrchestrator(before && orchestratorReference(before.spec));
+    const spec = withAddresses(before?.spec ?? {}, addresses);
+    const referring = reference === undefined ? spec : withOrchestratorReference(spec, reference);
+    const after = requireValid(NODE.codec.make(metadata, referring));
     const value = NODE.codec.write(after, entry?.value);
     if (entry && before && value === NODE.codec.write(before, entry.value)) {
       return { action: "unchanged", revision: entry.revision };
