@@ -64,6 +64,8 @@ export interface KindHooks<R extends Resource = Resource> {
 
 export interface AdminKind<R extends Resource = Resource> extends PublicKind<R>, KindHooks<R> {
   readonly columns: readonly Column<R>[];
+  /** Why a resource of this name is not in the datastore, and need not be; `undefined` for any other name. */
+  absenceOf?(name: string): string | undefined;
   /** Note for the user after an unreadable resource was deleted. */
   readonly deletedUnreadNote?: string;
   /** How to repair an unreadable resource; `remove` says how to remove it. */

@@ -14,7 +14,7 @@ import {
 } from "../../model/kinds.ts";
 import type { KubeControllersConfiguration } from "../../model/kube-controllers-configuration.ts";
 import type { Node } from "../../model/node.ts";
-import type { Profile } from "../../model/profile.ts";
+import { DEFAULT_ALLOW_PROFILE, type Profile } from "../../model/profile.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { describeEndpoint, describeNode } from "../ipam/describe.ts";
 import { releaseNode } from "../resources/delete-node.ts";
@@ -83,6 +83,8 @@ const PROFILE_ROW: AdminKind<Profile> = {
     { header: "INGRESS", cell: ({ spec }) => `${spec.ingress?.length ?? 0}`, isWide: true },
     { header: "EGRESS", cell: ({ spec }) => `${spec.egress?.length ?? 0}`, isWide: true },
   ],
+  absenceOf: (name) =>
+    name === DEFAULT_ALLOW_PROFILE ? "it is built in, allows everything, and cannot be changed or deleted" : undefined,
 };
 
 const ENDPOINT_ROW: AdminKind<WorkloadEndpoint> = {

@@ -78,6 +78,11 @@ export async function notFound(
   store: Datastore,
   { kind, name }: { kind: Selection["kind"]; name: Selection["names"][number] },
 ): Promise<PluginError> {
+  const absence = kind.absenceOf?.(name.name);
+  if (absence !== undefined) {
+    const message = `Cannot find ${referenceText(kind, name)} in the datastore: ${absence}`;
+    return new PluginError("resource-missing", message);
+  }
   const { readable } = await findAll(store, kind, name.namespace);
   const resources = readable.map(({ resource }) => resource);
   const nearest = nearestName(

@@ -138,3 +138,28 @@ describe("delete tier", () => {
     expect(stderr).toContain("Cannot delete tier/default: policies without a tier are in it");
   });
 });
+
+describe("the built-in profile", () => {
+  const NAME = "vendor-default-allow";
+
+  test.each([
+    `get profile ${NAME}`,
+    `get profile ${NAME} -o yaml`,
+    `delete profile ${NAME}`,
+    `label profile ${NAME} a=b`,
+  ])('"%s" says that it is not in the datastore, but exists', async (words) => {
+    await apply("Profile", "vendor-default-allowed", {});
+    const { code, stderr } = await ctl(words);
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain(`profile/${NAME} in the datastore: it is built in, allows everything`);
+    expect(stderr).not.toContain("did you mean");
+  });
+
+  test.each(["apply", "create", "delete"])("cannot be replaced: %s -f is refused", async (command) => {
+    const { code, stderr } = await ctl(`${command} -f -`, resource("Profile", NAME, {}));
+
+    expect(code).toBe(EXIT_FAILED);
+    expect(stderr).toContain(`metadata.name: "${NAME}" is the name of a built-in profile; use another one`);
+  });
+});
