@@ -3,6 +3,8 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { ControllersInMemory } from "../../test/support/controllers-in-memory.ts";
 import { API_VERSION, identity } from "../identity.ts";
 import { resourceKey } from "../model/keys.ts";
+import { CONFIGURATION_KEY } from "./configuration.ts";
+import { CONTROLLERS, controllerSettings } from "./settings.ts";
 
 let site: ControllersInMemory;
 
@@ -155,5 +157,18 @@ describe("automatic host endpoints", () => {
     await site.until(ENDPOINT_KEY, (found) => found === undefined);
     await site.untilSynced(controllers);
     expect(await site.record(own)).toBeDefined();
+  });
+});
+
+describe("the configuration", () => {
+  test("is created with a section of each controller, so that a patch of one ends no other", async () => {
+    site.start();
+    await site.until(CONFIGURATION_KEY, (found) => found !== undefined);
+    const { spec } = await site.record(CONFIGURATION_KEY);
+
+    expect(spec).toEqual({ controllers: Object.fromEntries(CONTROLLERS.map((name) => [name, {}])) });
+    const node = { hostEndpoint: { autoCreate: "Enabled" } } as const;
+    const patched = controllerSettings({}, { controllers: { ...spec.controllers, node } }, { isEtcd: true });
+    expect(Object.keys(patched.running.controllers)).toEqual([...CONTROLLERS]);
   });
 });

@@ -113,7 +113,9 @@ describe("the controllers on the orchestrator's API", () => {
   });
 
   testServer("keep a host endpoint of each node, which follows its labels", async () => {
-    await configure({ leakGracePeriod: "2s", hostEndpoint: { autoCreate: "Enabled" } });
+    await configure({ leakGracePeriod: "2s" });
+    const patch = JSON.stringify({ spec: { controllers: { node: { hostEndpoint: { autoCreate: "Enabled" } } } } });
+    await server.kubectl(["patch", "kubecontrollersconfiguration", "default", "--type=merge", `--patch=${patch}`]);
     await pollUntil(async () => (await hostEndpoints()).length === 2, "two host endpoints");
     await applyNode("n1", "b");
     await pollUntil(

@@ -12,6 +12,7 @@ import { profile } from "../../src/model/profile.ts";
 import { type WorkloadEndpointSpec, workloadEndpoint } from "../../src/model/workload-endpoint.ts";
 import { workloadEndpointName } from "../../src/model/workload-endpoint-name.ts";
 import { type Agent, launchAgent } from "../agent/agent.ts";
+import type { Host } from "../support/host.ts";
 import { openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
 import { pollUntil } from "../support/poll.ts";
 import { openReadableStore, type StoreKind, type TestStore } from "../support/test-store.ts";
@@ -64,17 +65,18 @@ export interface PolicySiteOptions {
   readonly kind?: StoreKind;
   /** The datastore of another site, which must be closed later. */
   readonly sharedStore?: TestStore;
+  /** A datastore of its own. */
+  readonly openStore?: (host: Host) => Promise<TestStore>;
 }
 
 export async function openPolicySite({
   node: nodeName = "node-1",
   kind = "embedded",
   sharedStore,
+  openStore = (host) => openReadableStore(host, kind),
 }: PolicySiteOptions = {}): Promise<PolicySite> {
   const site = await openPluginSite(
-    sharedStore === undefined
-      ? (host) => openReadableStore(host, kind)
-      : async () => ({ ...sharedStore, close: async () => {} }),
+    sharedStore === undefined ? openStore : async () => ({ ...sharedStore, close: async () => {} }),
   );
   const { host } = site;
   const config = site.config({ nodename: nodeName });

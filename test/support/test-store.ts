@@ -71,17 +71,21 @@ async function openRelayedEtcdStore(host: Host): Promise<TestStore> {
   const etcd = await startEtcd();
   const [endpoint = ""] = etcd.endpoints;
   const relay = await relayIntoNetns(host.netns, Number(new URL(endpoint).port));
-  const store = await openDatastore({ kind: "etcd", source: { kind: "endpoints", endpoints: [endpoint] } });
+  const store = await openEtcdStoreAt(endpoint);
   return {
-    kind: "etcd",
-    config: { etcd_endpoints: endpoint },
-    ...accessOf(store),
+    ...store,
     close: async () => {
       await store.close();
       relay[Symbol.dispose]();
       await etcd.stop();
     },
   };
+}
+
+/** An etcd that the host can reach under the same endpoint as the test. */
+export async function openEtcdStoreAt(endpoint: string): Promise<TestStore> {
+  const store = await openDatastore({ kind: "etcd", source: { kind: "endpoints", endpoints: [endpoint] } });
+  return { kind: "etcd", config: { etcd_endpoints: endpoint }, ...accessOf(store), close: () => store.close() };
 }
 
 /** With etcd's own tool: it is only reachable in the host's network. */
