@@ -51,9 +51,8 @@ export async function measureControllers(system: ControllersSystem, plan: Contro
   const before = await revisionOf(endpoint);
   const started = performance.now();
   const controllers = start(system, plan);
-  const synced = await untilQuiet(system, plan);
+  const synced = await untilSynced(system, plan);
   const cpu = treeCpuMilliseconds(controllers.pid);
-  if ((await countOf(endpoint, system.policiesPrefix)) < policies) throw new Error(`${system.name} did not sync`);
   const memoryBytes = treeMemory(controllers.pid).residentBytes;
   const idleStart = treeCpuMilliseconds(controllers.pid);
   const idleWrites = await writesWithin(plan.idleSeconds, plan);
@@ -101,17 +100,18 @@ function start(
   });
 }
 
-/** When the last write was, once there was none for some seconds. */
-async function untilQuiet({ name }: ControllersSystem, { endpoint }: ControllersPlan) {
+/** When the last write was, once all policies are there and nothing was written for some seconds. */
+async function untilSynced({ name, policiesPrefix }: ControllersSystem, { endpoint, policies }: ControllersPlan) {
   const end = performance.now() + LIMIT_MILLISECONDS;
   let last = { revision: await revisionOf(endpoint), at: performance.now() };
-  while (performance.now() - last.at < QUIET_MILLISECONDS) {
+  for (;;) {
     await Bun.sleep(20);
     const revision = await revisionOf(endpoint);
     if (revision !== last.revision) last = { revision, at: performance.now() };
-    if (performance.now() > end) throw new Error(`${name} does not stop writing`);
+    const isQuiet = performance.now() - last.at > QUIET_MILLISECONDS;
+    if (isQuiet && (await countOf(endpoint, policiesPrefix)) >= policies) return last;
+    if (performance.now() > end) throw new Error(`${name} does not end its first sync`);
   }
-  return last;
 }
 
 async function untilCount(endpoint: string, key: string, count: number): Promise<void> {
