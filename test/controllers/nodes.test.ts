@@ -6,8 +6,9 @@
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
-import { roleName } from "../../scripts/deploy/roles.ts";
+import { permissionsOf, roleName } from "../../scripts/deploy/roles.ts";
 import { API_VERSION, identity } from "../../src/identity.ts";
+import { openAllocator } from "../../src/ipam/allocator.ts";
 import { AGENT_VERSION_ANNOTATION } from "../../src/model/agent-version-annotation.ts";
 import { GLOBAL_NETWORK_POLICY, HOST_ENDPOINT, NODE } from "../../src/model/kinds.ts";
 import { VERSION } from "../../src/version.ts";
@@ -15,7 +16,9 @@ import { openPolicySite, type PolicySite } from "../policy/policy-site.ts";
 import { type Outcome, outcomeOf, serve } from "../policy/probes.ts";
 import { type Controllers, startControllers } from "../support/controllers.ts";
 import { hostProblem } from "../support/host.ts";
+import { means, poolChange, request, seed, textsOf } from "../support/ipam.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
+import type { Audit } from "../support/kube-audit.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
 import { builtProgram } from "../support/run-plugin.ts";
@@ -25,6 +28,7 @@ const needs = [hostProblem(), apiServerProblem(), program("nft")];
 const test = testNeeding(...needs);
 const OWN_NAME = "node-1";
 const AUTOMATIC = `${OWN_NAME}-auto-hep`;
+const IN_LEAKING_POOL = { kind: "automatic", family: 4, pools: ["leaking"] } as const;
 const REPORTED = ["198.51.100.1", "2001:db8:1::1"] as const;
 
 const reported = (...addresses: readonly string[]) => addresses.map((address) => ({ type: "InternalIP", address }));
@@ -33,6 +37,7 @@ describe("nodes on etcd", () => {
   let server: ApiServer;
   let site: PolicySite;
   let controllers: Controllers;
+  let audit: Audit;
   let hostName: string;
   let servers: readonly Disposable[];
 
@@ -67,6 +72,7 @@ describe("nodes on etcd", () => {
     if (end === undefined) throw new Error("nobody is outside");
     servers = (await Promise.all([serve(host(), [80, 81]), serve(end, [80])])).flat();
     const account = await server.serviceAccount({ name: identity.controllers });
+    audit = server.startAudit();
     controllers = startControllers({
       KUBECONFIG: account.kubeconfig,
       DATASTORE_TYPE: "etcdv3",
@@ -229,14 +235,40 @@ describe("nodes on etcd", () => {
     const orchRefs = [{ nodeName: "n2", orchestrator: "k8s" }];
     await apply("Node", "n2", { annotations: { [AGENT_VERSION_ANNOTATION]: old }, spec: { orchRefs } });
     expect(await admin("version")).toContain('Held back by:     node "n2"');
+    await seed(site.store, poolChange("leaking", "10.61.0.0/24"));
+    const attributes = { pod: "lost", namespace: "default" };
+    const [leaked = ""] = textsOf(
+      await openAllocator(site.store, means()).assign(
+        request("net.lost", { network: "net", interface: "eth0", node: "n2", attributes, wishes: [IN_LEAKING_POOL] }),
+      ),
+    );
 
     await server.kubectl(["delete", "node", "n2"]);
     await pollUntil(async () => (await record(NODE.key({ name: "n2" }))) === undefined, "the deletion of n2");
     await pollUntil(async () => (await endpoint("n2-auto-hep")) === undefined, "the deletion of its host endpoint");
+    await controllers.untilLogged(`released ${leaked.split("/")[0]}`);
+    await controllers.untilLogged("released the claim of node n2");
     // As the agent does every few minutes.
     await admin("node", "register", "--for-agent");
     expect(await admin("version")).toMatch(new RegExp(`Cluster version:  ${VERSION}$`, "m"));
     // An administrator and the controller may delete the same node.
     expect(await admin("delete", "node", "n2", "--ignore-not-found")).toContain("not found");
+  });
+
+  test("the controllers have exactly the permissions that they need", () => {
+    const asked = audit.requests(`system:serviceaccount:kube-system:${identity.controllers}`);
+    const unused = permissionsOf("controllers-etcd").filter(
+      ({ verb, resource, group }) =>
+        !asked.some(
+          (each) =>
+            each.verb === verb &&
+            each.resource === resource &&
+            each.status !== 403 &&
+            each.uri.startsWith(group === "" ? "/api/v1/" : `/apis/${group}/`),
+        ),
+    );
+
+    expect(unused).toEqual([]);
+    expect(asked.filter(({ status }) => status === 403)).toEqual([]);
   });
 });
