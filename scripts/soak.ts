@@ -98,6 +98,11 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
       "the controllers killed 100 times while the cluster is at work end with the records of an undisturbed run; a leader that is paused for longer than its lease; datastore and API away for a minute",
   },
   {
+    place: "test/controllers/kubelets.test.ts",
+    proves:
+      "real kubelets end pods by force and by eviction, and a node is lost: IPAM is consistent, and running pods keep their addresses",
+  },
+  {
     place: "test/bandwidth/rates.test.ts",
     proves: "bandwidth limits from 1 Mbit/s to 1 Gbit/s in both directions, measured with iperf3",
   },

@@ -17,8 +17,12 @@ export interface Controllers {
   kill(signal?: NodeJS.Signals): Promise<number>;
 }
 
-export function startControllers(environment: Readonly<Record<string, string>>): Controllers {
-  const child = Bun.spawn([...DYING_WITH_PARENT, PROGRAM], {
+/** `enter`: prefix of the command, for a network namespace of its own. */
+export function startControllers(
+  environment: Readonly<Record<string, string>>,
+  enter: readonly string[] = [],
+): Controllers {
+  const child = Bun.spawn([...DYING_WITH_PARENT, ...enter, PROGRAM], {
     env: { PATH: process.env["PATH"] ?? "", ...environment },
     stdio: ["ignore", "ignore", "pipe"],
   });

@@ -31,6 +31,8 @@ export interface ProductCluster extends AsyncDisposable {
   /** The host of the control plane. */
   readonly host: Host;
   readonly node: KubeNode;
+  /** Adds another node with the same network. */
+  addNode(name: string): Promise<KubeNode>;
   readonly network: NetworkUnderTest;
   /** The node agent, if it serves the calls. */
   readonly agent?: HostDaemon;
@@ -58,8 +60,13 @@ export async function openProductCluster(plan: ProductClusterPlan): Promise<Prod
   const { server } = cluster;
   const store = await prepareStore(server, plan.datastore);
   const network = await networkOf(plan, store);
-  const node = await cluster.addNode({ name: NODE_NAME, install: (host) => installNetwork(host, network) });
-  await runAdmin(node.host, store.environment, ["node", "register"]);
+  const addNode = async (name: string): Promise<KubeNode> => {
+    const ofNode = name === NODE_NAME ? network : await networkOf(plan, store, name);
+    const added = await cluster.addNode({ name, install: (host) => installNetwork(host, ofNode) });
+    await runAdmin(added.host, store.environment, ["node", "register"]);
+    return added;
+  };
+  const node = await addNode(NODE_NAME);
   const startAgent = () => startHostDaemon(node.host, "agent", [join(BIN_DIRECTORY, identity.nodeAgent)]);
   const agent = plan.calls === "by the node agent" ? startAgent() : undefined;
   if (agent) await untilAgentServes(agent);
@@ -68,6 +75,7 @@ export async function openProductCluster(plan: ProductClusterPlan): Promise<Prod
     server,
     host: cluster.host,
     node,
+    addNode,
     network,
     ...(agent ? { agent } : {}),
     async startAgent() {
@@ -112,11 +120,11 @@ function deployed(name: string): string {
   return join(import.meta.dir, "../../deploy", name);
 }
 
-async function networkOf(plan: ProductClusterPlan, store: Store): Promise<NetworkUnderTest> {
+async function networkOf(plan: ProductClusterPlan, store: Store, nodename = NODE_NAME): Promise<NetworkUnderTest> {
   const name = "pods";
   const main = {
     type: identity.product,
-    nodename: NODE_NAME,
+    nodename,
     log_level: "INFO",
     log_file_path: "/var/log/vendor/cni/cni.log",
     ...store.config,
