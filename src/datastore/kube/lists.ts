@@ -49,7 +49,8 @@ export class Lists {
     const kept = after === undefined ? this.takePrefetched(wanted) : this.takeRest(wanted, after);
     const { revision, entries } = (await kept) ?? (await this.list(wanted));
     const following = after === undefined ? entries : entries.filter(({ key }) => compareKeys(key, after) > 0);
-    if (limit === undefined || following.length <= limit) return { revision, entries: following };
+    // After a full page the reader asks for another one, which may be empty: it belongs to the same list.
+    if (limit === undefined || following.length < limit) return { revision, entries: following };
     const page = following.slice(0, limit);
     this.keepRest(wanted, page.at(-1)?.key ?? "", { revision, entries: following.slice(limit) });
     return { revision, entries: page };
