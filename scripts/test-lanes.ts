@@ -19,7 +19,17 @@ interface LanePlan {
 export const ROUNDS: readonly (readonly LanePlan[])[] = [
   [{ name: "measuring", takes: ["test/bandwidth/rates.test.ts"] }],
   [
-    { name: "cluster", takes: ["test/kube/", "test/controllers/", "test/clients/", "test/datastore/kube"] },
+    {
+      name: "cluster",
+      takes: [
+        "test/kube/",
+        "test/controllers/",
+        "test/clients/",
+        "test/datastore/kube",
+        "test/portmap/",
+        "test/admin/",
+      ],
+    },
     { name: "host", takes: "the rest" },
   ],
 ];

@@ -9,7 +9,9 @@ import { formatAddress } from "../../src/ip/address.ts";
 import { openAllocator } from "../../src/ipam/allocator.ts";
 import { allocationsIn } from "../../src/ipam/leaks/allocations.ts";
 import { readWorld } from "../../src/ipam/world.ts";
+import { POD_IPS } from "../../src/model/pod-addresses.ts";
 import { type Controllers, startControllers } from "../support/controllers.ts";
+import { freePorts } from "../support/etcd.ts";
 import { means, nodeChange, poolChange, request, seed } from "../support/ipam.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import type { Audit } from "../support/kube-audit.ts";
@@ -26,6 +28,8 @@ let server: ApiServer;
 let store: Datastore;
 let controllers: Controllers;
 let audit: Audit;
+let healthPort: number;
+let metricsPort: number;
 const user = `system:serviceaccount:kube-system:${identity.controllers}`;
 
 beforeAll(async () => {
@@ -46,7 +50,12 @@ beforeAll(async () => {
   for (const name of ["n1", "n2"]) await applyNode(name, "a");
   await server.createNamespace("red");
   audit = server.startAudit();
-  controllers = startControllers({ KUBECONFIG: kubeconfig, DATASTORE_TYPE: "kubernetes" });
+  [healthPort = 0, metricsPort = 0] = await freePorts(2);
+  controllers = startControllers({
+    KUBECONFIG: kubeconfig,
+    DATASTORE_TYPE: "kubernetes",
+    HEALTH_PORT: `${healthPort}`,
+  });
 }, 120_000);
 afterAll(async () => {
   await controllers?.kill();
@@ -63,7 +72,7 @@ const configure = (node: object) =>
       apiVersion: API_VERSION,
       kind: "KubeControllersConfiguration",
       metadata: { name: "default" },
-      spec: { controllers: { policy: {}, node } },
+      spec: { prometheusMetricsPort: metricsPort, controllers: { policy: {}, node } },
     }),
   );
 
@@ -147,20 +156,40 @@ describe("the controllers on the orchestrator's API", () => {
   );
 
   testServer(
-    "give back everything of a deleted node at once",
+    "give back everything of a deleted node at once, as soon as its pods are deleted",
     async () => {
       await configure({ leakGracePeriod: "1h", hostEndpoint: { autoCreate: "Enabled" } });
-      await assign("gone", "n2");
+      const addresses = await assign("gone", "n2");
+      await server.apply(
+        JSON.stringify({
+          apiVersion: "v1",
+          kind: "Pod",
+          metadata: { name: "gone", namespace: "red", annotations: { [POD_IPS]: addresses.join(",") } },
+          spec: { nodeName: "n2", containers: [{ name: "c", image: "none" }] },
+        }),
+      );
       await server.kubectl(["delete", "node", "n2"]);
+      await pollUntil(async () => (await hostEndpoints()).length === 1, "its host endpoint to go");
+      expect(await recorded()).toEqual(expect.arrayContaining([...addresses]));
+      await server.kubectl(["delete", "pod", "gone", "-n", "red", "--force", "--grace-period=0"]);
 
       await pollUntil(async () => {
         const { affinities, blocks } = await readWorld(store);
         return ![...affinities, ...blocks].some((each) => JSON.stringify(each, bigints).includes("n2"));
       }, "the claims of the node to go");
-      await pollUntil(async () => (await hostEndpoints()).length === 1, "its host endpoint to go");
     },
     60_000,
   );
+
+  testServer("serve health, and metrics of queues, leaks, pools and nodes", async () => {
+    const page = async (port: number, path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).text();
+    expect([await page(healthPort, "/liveness"), await page(healthPort, "/readiness")]).toEqual(["live\n", "ready\n"]);
+    const metrics = await page(metricsPort, "/metrics");
+    expect(metrics).toContain("vendor_controllers_leader 1");
+    expect(metrics).toContain('vendor_controllers_queue_depth{controller="host endpoints"} 0');
+    expect(metrics).toContain('vendor_controllers_pool_addresses_in_use{pool="blue"} 1');
+    expect(metrics).toContain('vendor_controllers_node_addresses_in_use{node="n1"} 2');
+  });
 
   testServer(
     "leave to vendorctl ipam gc --cluster what it releases at once, by the time of the assignment",

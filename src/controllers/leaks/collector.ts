@@ -5,6 +5,7 @@
  *   twice in each grace period, and when a node disappears:
  *   snapshot ──> candidates (pure) ──> confirmed ──> judged again, live ──> released, guarded by sequence numbers
  */
+
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
@@ -15,6 +16,7 @@ import { allocationsOf, type GoneNode, goneNodes } from "../../ipam/leaks/cluste
 import { EmptyBlocks, type SurplusBlock } from "../../ipam/leaks/empty-blocks.ts";
 import type { LiveObjects } from "../../ipam/leaks/live-view.ts";
 import { releaseCandidate, releaseGoneNode, releaseSurplusBlock } from "../../ipam/leaks/release-in-cluster.ts";
+import { resourceKey } from "../../model/keys.ts";
 import type { Controller } from "../controller.ts";
 import { factsOf, type Replicas } from "../facts.ts";
 import type { Leadership } from "../leadership.ts";
@@ -76,7 +78,18 @@ export class LeakCollector {
         if (changes.nodes?.some(({ kind }) => kind === "delete")) this.nodeGone.abort();
       }
     };
-    await Promise.all([notice("orchestrator"), notice("stored")]);
+    await Promise.all([notice("orchestrator"), notice("stored"), this.noticeGonePods()]);
+  }
+
+  /** The orchestrator deletes the pods of a node that is gone some time after the node. */
+  private async noticeGonePods(): Promise<void> {
+    const { replicas, signal } = this.means;
+    for await (const { changes, snapshot } of replicas.orchestrator.updates(signal)) {
+      const isOfGoneNode = (node: string | undefined) =>
+        node !== undefined && node !== "" && snapshot.nodes.held(resourceKey("nodes", { name: node })) === undefined;
+      const isGone = changes.pods?.some(({ kind, previous }) => kind === "delete" && isOfGoneNode(previous?.node));
+      if (isGone) this.nodeGone.abort();
+    }
   }
 
   private async collectAgain(): Promise<void> {
