@@ -9,6 +9,7 @@
  * enters the host's namespaces first (enter-host.ts).
  */
 import { type AgentPart, StartRefused, superviseParts } from "../agent/supervise.ts";
+import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
 import { identity } from "../identity.ts";
 import { nameProcess } from "../linux/own-process.ts";
 import { quoted } from "../quote.ts";
@@ -22,6 +23,8 @@ import { policyPart } from "./policy-part.ts";
 import { removeUntrustedVariables } from "./trusted-environment.ts";
 import { upkeepPart } from "./upkeep-part.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
+
+const { wait } = SYSTEM_CLOCK;
 
 declare const FAULTS: boolean | undefined;
 
@@ -93,16 +96,6 @@ function stopSignal(): AbortSignal {
   const stop = new AbortController();
   for (const name of STOP_SIGNALS) process.on(name, () => stop.abort());
   return stop.signal;
-}
-
-async function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
-  const over = Promise.withResolvers<void>();
-  const end = () => over.resolve();
-  const timer = setTimeout(end, milliseconds);
-  signal.addEventListener("abort", end);
-  await over.promise;
-  clearTimeout(timer);
-  signal.removeEventListener("abort", end);
 }
 
 function usage(): string {

@@ -2,9 +2,8 @@
  * What the controllers compute from: the orchestrator's objects and the records of the datastore, each as a replica
  * follows it. Kinds that no enabled controller needs are not followed, and are empty.
  */
-import type { Entry } from "../datastore/datastore.ts";
 import { KindSnapshot } from "../datastore/replica/kind-snapshot.ts";
-import type { KindSource, KindTable } from "../datastore/replica/kinds.ts";
+import { type KindTable, sourceOf } from "../datastore/replica/kinds.ts";
 import type { RecordChange } from "../datastore/replica/subscription.ts";
 import type { Replica, ReplicaSnapshot } from "../datastore/replica.ts";
 import { type BlockClaim, claimOf } from "../ipam/leaks/cluster-records.ts";
@@ -21,14 +20,12 @@ import {
   NODE,
   POOL,
   PROFILE,
-  type PublicKind,
 } from "../model/kinds.ts";
 import type { KubeControllersConfiguration } from "../model/kube-controllers-configuration.ts";
 import type { NetworkPolicy } from "../model/network-policy.ts";
 import type { Node } from "../model/node.ts";
 import { POD_RECORDS_PREFIX, type PodRecord, readPodRecord } from "../model/pod-record.ts";
 import type { Profile } from "../model/profile.ts";
-import type { Resource } from "../model/resource.ts";
 import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
 
 /** The orchestrator's objects, converted (datastore/kube/orchestrator-mapping.ts). */
@@ -78,7 +75,7 @@ export interface Replicas {
 export function factsOf({ orchestrator, stored }: Replicas): Facts | undefined {
   const [objects, records] = [orchestrator.snapshot, stored.snapshot];
   if (objects === undefined || records === undefined) return undefined;
-  return { orchestrator: completed(ORCHESTRATOR_KINDS, objects), stored: completed(STORED_KINDS, records) };
+  return { orchestrator: { ...NO_OBJECTS, ...objects }, stored: { ...NO_RECORDS, ...records } };
 }
 
 export const ORCHESTRATOR_KINDS: KindTable<OrchestratorValues> = {
@@ -101,10 +98,6 @@ export const STORED_KINDS: KindTable<StoredValues> = {
   claims: { prefix: ALL_AFFINITIES_PREFIX, decode: claimOf },
 };
 
-function sourceOf<R extends Resource>(kind: PublicKind<R>): KindSource<R> {
-  return { prefix: kind.prefix(), decode: ({ key, value }: Entry): R => kind.codec.read(value, key) };
-}
-
 /** The rows of the kinds that are followed: a replica of them has the others neither in its snapshots nor in its changes. */
 export function followedKinds<Values>(
   table: KindTable<Values>,
@@ -114,8 +107,11 @@ export function followedKinds<Values>(
   return Object.fromEntries(rows) as KindTable<Values>;
 }
 
-/** With an empty snapshot of each kind that is not followed. */
-function completed<Values>(table: KindTable<Values>, snapshot: ReplicaSnapshot<Values>): ReplicaSnapshot<Values> {
-  const empty = Object.keys(table).map((kind) => [kind, KindSnapshot.empty()] as const);
-  return { ...Object.fromEntries(empty), ...snapshot };
+/** What a replica has of the kinds that it does not follow. */
+const NO_OBJECTS = emptySnapshots(ORCHESTRATOR_KINDS);
+const NO_RECORDS = emptySnapshots(STORED_KINDS);
+
+function emptySnapshots<Values>(table: KindTable<Values>): ReplicaSnapshot<Values> {
+  const rows = Object.keys(table).map((kind) => [kind, KindSnapshot.empty()] as const);
+  return Object.fromEntries(rows) as ReplicaSnapshot<Values>;
 }

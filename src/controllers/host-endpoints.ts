@@ -4,7 +4,7 @@
  */
 import { identity } from "../identity.ts";
 import { ALL_INTERFACES, type HostEndpoint } from "../model/host-endpoint.ts";
-import { parseKey, resourceKey } from "../model/keys.ts";
+import { nameInKey, resourceKey } from "../model/keys.ts";
 import { HOST_ENDPOINT } from "../model/kinds.ts";
 import type { Node } from "../model/node.ts";
 import { orchestratorName } from "../model/node-orchestrator-name.ts";
@@ -41,7 +41,7 @@ function decide(key: string, { orchestrator, stored }: Facts, isEnabled: boolean
   if (held?.kind === "readable" && held.value.metadata.labels?.[CREATED_BY] !== identity.controllers) return undefined;
   if (held?.kind === "unreadable") return undefined;
   const node = isEnabled ? stored.nodes.get(nodeKeyOf(key)) : undefined;
-  const name = nameIn(key);
+  const name = nameInKey(key);
   if (node === undefined) {
     if (held === undefined) return undefined;
     const reason = isEnabled ? "its node is gone" : "automatic host endpoints are disabled";
@@ -100,15 +100,10 @@ function isAutomaticName(key: string): boolean {
   return key.endsWith(SUFFIX);
 }
 
-function nameIn(key: string): string {
-  const parts = parseKey(key);
-  return parts?.kind === "resource" ? parts.name : "";
-}
-
 function endpointKeyOf(nodeKey: string): string {
-  return resourceKey("hostendpoints", { name: `${nameIn(nodeKey)}${SUFFIX}` });
+  return resourceKey("hostendpoints", { name: `${nameInKey(nodeKey)}${SUFFIX}` });
 }
 
 function nodeKeyOf(endpointKey: string): string {
-  return resourceKey("nodes", { name: nameIn(endpointKey).slice(0, -SUFFIX.length) });
+  return resourceKey("nodes", { name: nameInKey(endpointKey).slice(0, -SUFFIX.length) });
 }

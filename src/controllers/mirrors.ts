@@ -5,7 +5,7 @@
  *   namespace        Namespace        -> Profile kns.NAME
  *   serviceAccount   ServiceAccount   -> Profile ksa.NAMESPACE.NAME
  */
-import { parseKey } from "../model/keys.ts";
+import { titleInKey } from "../model/keys.ts";
 import { NETWORK_POLICY, PROFILE } from "../model/kinds.ts";
 import { ORCHESTRATOR_POLICY } from "../model/orchestrator-policy.ts";
 import { ACCOUNT_PROFILE, NAMESPACE_PROFILE } from "../model/orchestrator-profile.ts";
@@ -48,16 +48,9 @@ function mirrorController(name: string, kind: MirroredKind, mirror: Mirror): Con
         stored: facts.stored[kind].held(key),
       });
       if (change === undefined) return undefined;
-      return { changes: [change], reason: `${PAST[change.kind]} ${mirror.codec.kind} ${titleOf(key)}` };
+      return { changes: [change], reason: `${PAST[change.kind]} ${mirror.codec.kind} ${titleInKey(key)}` };
     },
   };
 }
 
 const PAST: Readonly<Record<string, string>> = { create: "created", update: "updated", delete: "deleted" };
-
-/** `NAMESPACE/NAME`, or `NAME`. */
-function titleOf(key: string): string {
-  const parts = parseKey(key);
-  if (parts?.kind !== "resource") return key;
-  return parts.namespace === undefined ? parts.name : `${parts.namespace}/${parts.name}`;
-}

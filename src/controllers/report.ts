@@ -1,6 +1,7 @@
 /** What the controllers say about themselves: health and metrics, as text. Pure. */
-import type { HealthReply } from "../health/local-server.ts";
+
 import { labelsOf, type MetricType, metricText, type Sample } from "../health/metrics.ts";
+import type { HealthReply } from "../health/pages.ts";
 import { identity } from "../identity.ts";
 import type { IpamUsage } from "./ipam-usage.ts";
 import type { CollectorState } from "./leaks/collector.ts";

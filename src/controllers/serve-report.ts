@@ -1,5 +1,6 @@
 /** Serves health and metrics, as the settings say. */
 import { LocalServer } from "../health/local-server.ts";
+import { healthPages, metricsPages } from "../health/pages.ts";
 import { type ControllersReport, livenessOf, metricsText, readinessOf } from "./report.ts";
 import type { RunningConfiguration } from "./settings.ts";
 
@@ -14,12 +15,10 @@ export class ReportServer {
     private readonly healthPort: number,
     problem: (message: string) => void,
   ) {
-    this.health = new LocalServer((path) => {
-      if (path === "/liveness") return livenessOf(reportNow());
-      return path === "/readiness" ? readinessOf(reportNow()) : undefined;
-    }, problem);
+    const pages = { liveness: () => livenessOf(reportNow()), readiness: () => readinessOf(reportNow()) };
+    this.health = new LocalServer(healthPages(pages), problem);
     this.metrics = new LocalServer(
-      (path) => (path === "/metrics" ? { status: 200, text: metricsText(reportNow()) } : undefined),
+      metricsPages(() => metricsText(reportNow())),
       problem,
     );
   }

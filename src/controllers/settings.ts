@@ -3,7 +3,7 @@
  * values. Pure.
  */
 import { PluginError } from "../errors.ts";
-import { millisecondsOf } from "../model/duration.ts";
+import { isDuration, millisecondsOf } from "../model/duration.ts";
 import type { KubeControllersConfigurationSpec } from "../model/kube-controllers-configuration.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { quoted } from "../quote.ts";
@@ -121,7 +121,7 @@ function controllersNamed(word: string): readonly ControllerName[] {
 
 function periodIn({ RECONCILER_PERIOD: period }: Variables): string | undefined {
   if (period === undefined) return undefined;
-  if (!/^\d{1,6}(\.\d+)?[smh]$/.test(period) || millisecondsOf(period) === 0) {
+  if (!isDuration(period) || millisecondsOf(period) === 0) {
     throw invalid("RECONCILER_PERIOD", period, 'is not a period; use for example "5m"');
   }
   return period;

@@ -17,6 +17,8 @@ export class WorkQueue {
   private readonly ready = new Set<string>();
   /** When a key that failed is ready again. */
   private readonly later = new Map<string, number>();
+  /** The earliest of these times. */
+  private soonest = Number.POSITIVE_INFINITY;
   private readonly failures = new Map<string, number>();
   private news = new AbortController();
 
@@ -53,8 +55,7 @@ export class WorkQueue {
         return key;
       }
       this.news = new AbortController();
-      const soonest = Math.min(...this.later.values());
-      const pause = Number.isFinite(soonest) ? Math.max(1, soonest - this.means.elapsed()) : LONGEST_PAUSE_MILLISECONDS;
+      const pause = Math.max(1, Math.min(this.soonest - this.means.elapsed(), LONGEST_PAUSE_MILLISECONDS));
       await this.means.wait(pause, AbortSignal.any([signal, this.news.signal]));
     }
     return undefined;
@@ -70,16 +71,22 @@ export class WorkQueue {
     this.failures.set(key, before + 1);
     const pause = Math.min(FIRST_PAUSE_MILLISECONDS * 2 ** before, LONGEST_PAUSE_MILLISECONDS);
     this.ready.delete(key);
-    this.later.set(key, this.means.elapsed() + pause);
+    const time = this.means.elapsed() + pause;
+    this.later.set(key, time);
+    this.soonest = Math.min(this.soonest, time);
     return pause;
   }
 
   private makeReady(): void {
     const now = this.means.elapsed();
+    if (now < this.soonest) return;
+    this.soonest = Number.POSITIVE_INFINITY;
     for (const [key, time] of this.later) {
-      if (time > now) continue;
-      this.later.delete(key);
-      this.ready.add(key);
+      if (time > now) this.soonest = Math.min(this.soonest, time);
+      else {
+        this.later.delete(key);
+        this.ready.add(key);
+      }
     }
   }
 }

@@ -1,8 +1,5 @@
 /** A small HTTP server whose address may change or be switched off while it runs. */
-export interface HealthReply {
-  readonly status: 200 | 503;
-  readonly text: string;
-}
+import type { Pages } from "./pages.ts";
 
 export interface ServerAddress {
   readonly host: string;
@@ -14,8 +11,7 @@ export class LocalServer {
   private address = "";
 
   constructor(
-    /** By path; `undefined`: there is no such page. */
-    private readonly pages: (path: string) => HealthReply | undefined,
+    private readonly pages: Pages,
     private readonly report: (message: string) => void,
   ) {}
 

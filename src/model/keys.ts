@@ -190,3 +190,16 @@ export const {
   resourcesPrefix,
   parseKey,
 } = PRODUCT_KEYS;
+
+/** The name in the key of a resource of this product; the key itself if it is another one. */
+export function nameInKey(key: string): string {
+  const parts = parseKey(key);
+  return parts?.kind === "resource" ? parts.name : key;
+}
+
+/** `NAMESPACE/NAME`, or `NAME` of a resource without a namespace. */
+export function titleInKey(key: string): string {
+  const parts = parseKey(key);
+  if (parts?.kind !== "resource") return key;
+  return parts.namespace === undefined ? parts.name : `${parts.namespace}/${parts.name}`;
+}

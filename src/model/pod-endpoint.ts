@@ -57,6 +57,12 @@ function withoutAccount({ [ACCOUNT_LABEL]: _, ...labels }: Texts): Texts {
   return labels;
 }
 
+/** The object in a field such as `spec` or `status`; empty if it is absent. */
+export function partOf(object: Fields, field: string): Fields {
+  const part = object[field];
+  return isObject(part) ? part : {};
+}
+
 /** The text in a field; `undefined` if it is absent or empty. */
 export function textOf(object: Fields, field: string): string | undefined {
   const value = object[field];

@@ -7,8 +7,7 @@ import { parseInterfaceAddress } from "../ip/prefix.ts";
 import { isFinishedPhase } from "./finished-pods.ts";
 import { type ResourceName, resourceKey, resourcesPrefix } from "./keys.ts";
 import { recordedAddresses, reportedAddresses } from "./pod-addresses.ts";
-import { type PodEndpoint, podEndpointOf, textOf, textsIn } from "./pod-endpoint.ts";
-import { isObject } from "./shape.ts";
+import { type PodEndpoint, partOf, podEndpointOf, textOf, textsIn } from "./pod-endpoint.ts";
 import { parseStored } from "./stored.ts";
 
 const PLURAL = "pods";
@@ -67,9 +66,4 @@ function addressesOf(metadata: Fields, status: Fields): readonly string[] {
   const listed = [...(recordedAddresses(textsIn(metadata, "annotations")) ?? []), ...reportedAddresses(status)];
   const parsed = listed.flatMap((text) => parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? []);
   return [...new Set(parsed.map(formatAddress))];
-}
-
-function partOf(object: Fields, name: string): Fields {
-  const part = object[name];
-  return isObject(part) ? part : {};
 }

@@ -1,6 +1,5 @@
 /** The kinds that policy is computed from, as a replica follows them. */
-import type { Entry } from "../datastore/datastore.ts";
-import type { KindTable } from "../datastore/replica/kinds.ts";
+import { type KindTable, sourceOf } from "../datastore/replica/kinds.ts";
 import type { Update } from "../datastore/replica.ts";
 import type { GlobalNetworkPolicy } from "../model/global-network-policy.ts";
 import type { GlobalNetworkSet } from "../model/global-network-set.ts";
@@ -14,14 +13,12 @@ import {
   NETWORK_SET,
   NODE_AGENT_CONFIGURATION,
   PROFILE,
-  type PublicKind,
   TIER,
 } from "../model/kinds.ts";
 import type { NetworkPolicy } from "../model/network-policy.ts";
 import type { NetworkSet } from "../model/network-set.ts";
 import type { NodeAgentConfiguration } from "../model/node-agent-configuration.ts";
 import type { Profile } from "../model/profile.ts";
-import type { Resource } from "../model/resource.ts";
 import { readServiceEndpoints, SERVICE_ENDPOINTS_PREFIX, type ServiceEndpoints } from "../model/service-endpoints.ts";
 import type { Tier } from "../model/tier.ts";
 import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
@@ -58,7 +55,3 @@ export const POLICY_KINDS: KindTable<PolicyValues> = {
     decode: ({ key, value }) => readServiceEndpoints(value, key),
   },
 };
-
-function sourceOf<R extends Resource>(kind: PublicKind<R>) {
-  return { prefix: kind.prefix(), decode: ({ key, value }: Entry): R => kind.codec.read(value, key) };
-}

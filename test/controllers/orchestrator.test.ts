@@ -1,7 +1,7 @@
 /** The controllers with the orchestrator's API as the datastore, under their own role: host endpoints and leaked addresses. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
-import { permissionsOf, roleName } from "../../scripts/deploy/roles.ts";
+import { roleName } from "../../scripts/deploy/roles.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openDatastore } from "../../src/datastore/open.ts";
 import { API_VERSION, identity } from "../../src/identity.ts";
@@ -12,12 +12,13 @@ import { readWorld } from "../../src/ipam/world.ts";
 import { POD_IPS } from "../../src/model/pod-addresses.ts";
 import { type Controllers, startControllers } from "../support/controllers.ts";
 import { freePorts } from "../support/etcd.ts";
-import { means, nodeChange, poolChange, request, seed } from "../support/ipam.ts";
+import { means, nodeChange, podRequest, poolChange, request, seed, textsOf } from "../support/ipam.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import type { Audit } from "../support/kube-audit.ts";
 import { installCrds } from "../support/kube-crds.ts";
 import { testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
+import { isForbidden, unusedPermissions } from "../support/role-use.ts";
 
 const problem = apiServerProblem();
 const testServer = testNeeding(problem);
@@ -78,19 +79,8 @@ const configure = (node: object) =>
 
 /** Assigns an address as the plugin does; the pod need not exist. */
 async function assign(pod: string, node: string, at = new Date()): Promise<readonly string[]> {
-  const assigned = await openAllocator(store, means({ now: () => at })).assign(
-    request(`net.${pod}`, {
-      network: "net",
-      interface: "eth0",
-      node,
-      attributes: { pod, namespace: "red" },
-      wishes: [
-        { kind: "automatic", family: 4 },
-        { kind: "automatic", family: 6 },
-      ],
-    }),
-  );
-  return assigned.addresses.map(({ address }) => formatAddress(address));
+  const allocator = openAllocator(store, means({ now: () => at }));
+  return textsOf(await allocator.assign(podRequest(pod, { pod, node })));
 }
 
 async function recorded(): Promise<readonly string[]> {
@@ -248,15 +238,9 @@ describe("the controllers on the orchestrator's API", () => {
 
   testServer("have exactly the permissions that they need", async () => {
     const asked = audit.requests(user);
-    const unused = permissionsOf(ROLE).filter(
-      ({ verb, resource, group }) =>
-        !asked.some(
-          (request) =>
-            request.verb === verb &&
-            request.resource === resource &&
-            request.status !== 403 &&
-            request.uri.startsWith(group === "" ? "/api/v1/" : `/apis/${group}/`),
-        ),
+    const unused = unusedPermissions(
+      ROLE,
+      asked.filter((request) => !isForbidden(request)),
     );
     // Needed after a lost response, for an object that was seen long ago, and for a handle whose count a crash left too high.
     const rare = ["get kubecontrollersconfigurations", "get hostendpoints", "update ipamhandles"];

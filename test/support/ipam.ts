@@ -75,6 +75,23 @@ export function request(handle: string, more: Partial<AssignRequest> = {}): Assi
   };
 }
 
+/** Addresses of both families for a container of a pod in the namespace "red", as the network plugin asks for them. */
+export function podRequest(
+  container: string,
+  { pod, node }: { readonly pod: string; readonly node: string },
+): AssignRequest {
+  return request(`net.${container}`, {
+    network: "net",
+    interface: "eth0",
+    node,
+    attributes: { pod, namespace: "red" },
+    wishes: [
+      { kind: "automatic", family: 4 },
+      { kind: "automatic", family: 6 },
+    ],
+  });
+}
+
 export function textsOf({ addresses }: Assignment): readonly string[] {
   return addresses.map((each) => formatAddress(each.address));
 }

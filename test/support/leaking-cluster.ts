@@ -16,7 +16,7 @@ import { allocationsIn } from "../../src/ipam/leaks/allocations.ts";
 import { readWorld } from "../../src/ipam/world.ts";
 import { resourceKey } from "../../src/model/keys.ts";
 import { type PodRecord, podRecordKey, podRecordOf } from "../../src/model/pod-record.ts";
-import { means as allocatorMeans, nodeChange, poolChange, request, seed } from "./ipam.ts";
+import { means as allocatorMeans, nodeChange, podRequest, poolChange, seed } from "./ipam.ts";
 import { storeAround } from "./wrapped-store.ts";
 
 export const GRACE = 15 * 60_000;
@@ -103,16 +103,7 @@ export class LeakingCluster {
   }
 
   requestOf(container: string, pod: string, node: string) {
-    return request(`net.${container}`, {
-      network: "net",
-      interface: "eth0",
-      node,
-      attributes: { pod, namespace: "red" },
-      wishes: [
-        { kind: "automatic", family: 4 },
-        { kind: "automatic", family: 6 },
-      ],
-    });
+    return podRequest(container, { pod, node });
   }
 
   /** The kubelet reports the addresses, or the first of them. */

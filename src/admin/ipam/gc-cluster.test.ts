@@ -1,9 +1,8 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
-import { means, nodeChange, poolChange, request, seed } from "../../../test/support/ipam.ts";
+import { means, nodeChange, podRequest, poolChange, seed, textsOf } from "../../../test/support/ipam.ts";
 import { startFakeApi } from "../../datastore/kube/fake-api.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
-import { formatAddress } from "../../ip/address.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import { findProblems } from "../../ipam/invariants.ts";
 import { readWorld } from "../../ipam/world.ts";
@@ -48,19 +47,8 @@ async function createPod(name: string, node: string, ips: readonly string[]): Pr
 
 /** Assigns addresses of both families, as the plugin does. */
 async function assign(pod: string, node: string, at = before(60)): Promise<readonly string[]> {
-  const { addresses } = await openAllocator(store, means({ now: () => at })).assign(
-    request(`net.${pod}-c`, {
-      network: "net",
-      interface: "eth0",
-      node,
-      attributes: { pod, namespace: "red" },
-      wishes: [
-        { kind: "automatic", family: 4 },
-        { kind: "automatic", family: 6 },
-      ],
-    }),
-  );
-  return addresses.map(({ address }) => formatAddress(address));
+  const allocator = openAllocator(store, means({ now: () => at }));
+  return textsOf(await allocator.assign(podRequest(`${pod}-c`, { pod, node })));
 }
 
 const ETCD = { DATASTORE_TYPE: "etcdv3", KUBECONFIG: "/kubeconfig" };

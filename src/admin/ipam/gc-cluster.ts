@@ -2,6 +2,7 @@
  * One search for leaks in the whole cluster, as the leak collection of the controllers does it. It has no memory: the grace
  * period counts from the time that the addresses were assigned.
  */
+import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { orchestratorMapping } from "../../datastore/kube/orchestrator-mapping.ts";
 import { openKubeStore } from "../../datastore/kube/store.ts";
@@ -117,8 +118,7 @@ function graceText(milliseconds: number | undefined, graceMilliseconds: number):
 }
 
 function minutes(milliseconds: number): string {
-  const count = Math.floor(milliseconds / 60_000);
-  return `${count} ${count === 1 ? "minute" : "minutes"}`;
+  return counted(Math.floor(milliseconds / 60_000), "minute");
 }
 
 async function judgeSurplus(

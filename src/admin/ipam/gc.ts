@@ -1,4 +1,3 @@
-import * as v from "valibot";
 import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
@@ -9,7 +8,7 @@ import { forgetBorrowings } from "../../ipam/leaks/borrowings.ts";
 import { surplusBlocks } from "../../ipam/leaks/find.ts";
 import { readNodeRecords } from "../../ipam/leaks/node-records.ts";
 import { releaseLeaks, releaseSurplus } from "../../ipam/leaks/release.ts";
-import { durationField, millisecondsOf } from "../../model/duration.ts";
+import { isDuration, millisecondsOf } from "../../model/duration.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastore, withDatastoreAndApi } from "../datastore/open.ts";
@@ -97,9 +96,9 @@ async function collectInCluster(context: Context, given: Given): Promise<ExitCod
 
 function graceOf({ values }: Given): number {
   const text = values.get("grace") ?? DEFAULT_GRACE;
-  const isDuration = v.is(durationField(DEFAULT_GRACE), text);
-  if (isDuration && millisecondsOf(text) >= SHORTEST_GRACE) return millisecondsOf(text);
-  const state = isDuration ? "shorter than a minute" : "not a duration";
+  const isWellFormed = isDuration(text);
+  if (isWellFormed && millisecondsOf(text) >= SHORTEST_GRACE) return millisecondsOf(text);
+  const state = isWellFormed ? "shorter than a minute" : "not a duration";
   throw new UsageError(`"--grace" is ${quoted(text)}: ${state}; use for example "${DEFAULT_GRACE}"`);
 }
 

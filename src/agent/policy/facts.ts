@@ -1,7 +1,7 @@
 /** What the agent says about its policy work: health and metrics, as text. Pure. */
 import type { ReplicaStatus } from "../../datastore/replica/status.ts";
-import type { HealthReply } from "../../health/local-server.ts";
 import { labelsOf, type MetricType, metricText, type Sample } from "../../health/metrics.ts";
+import type { HealthReply } from "../../health/pages.ts";
 import { identity } from "../../identity.ts";
 import type { DesiredTable } from "../../policy/table/desired-table.ts";
 import type { SummedTraffic } from "./traffic.ts";

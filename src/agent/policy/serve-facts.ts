@@ -1,6 +1,6 @@
 /** Serves health and metrics where the configuration of the agent says, and follows its changes. */
-
 import { LocalServer } from "../../health/local-server.ts";
+import { healthPages, metricsPages } from "../../health/pages.ts";
 import type { NodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { livenessOf, metricsText, type PolicyFacts, readinessOf } from "./facts.ts";
 
@@ -17,12 +17,10 @@ export interface ServeMeans {
 
 /** Resolves when the signal is aborted. */
 export async function serveFacts({ facts, settings, wait, signal, report }: ServeMeans): Promise<void> {
-  const health = new LocalServer((path) => {
-    if (path === "/liveness") return livenessOf(facts());
-    return path === "/readiness" ? readinessOf(facts()) : undefined;
-  }, report);
+  const pages = { liveness: () => livenessOf(facts()), readiness: () => readinessOf(facts()) };
+  const health = new LocalServer(healthPages(pages), report);
   const metrics = new LocalServer(
-    (path) => (path === "/metrics" ? { status: 200, text: metricsText(facts()) } : undefined),
+    metricsPages(() => metricsText(facts())),
     report,
   );
   while (!signal.aborted) {

@@ -2,11 +2,12 @@
  * Gives back what nobody uses any more: addresses of pods and nodes that are gone, surplus blocks, and the claims of
  * nodes that are gone.
  *
- *   twice in each grace period, and when a node disappears:
+ *   twice in each grace period, and when a node disappears, or a pod of such a node:
  *   snapshot ──> candidates (pure) ──> confirmed ──> judged again, live ──> released, guarded by sequence numbers
  */
-
 import type { Datastore } from "../../datastore/datastore.ts";
+import type { RecordChange } from "../../datastore/replica/subscription.ts";
+import type { Update } from "../../datastore/replica.ts";
 import { PluginError } from "../../errors.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import type { Allocator } from "../../ipam/allocator.ts";
@@ -18,7 +19,7 @@ import type { LiveObjects } from "../../ipam/leaks/live-view.ts";
 import { releaseCandidate, releaseGoneNode, releaseSurplusBlock } from "../../ipam/leaks/release-in-cluster.ts";
 import { resourceKey } from "../../model/keys.ts";
 import type { Controller } from "../controller.ts";
-import { factsOf, type Replicas } from "../facts.ts";
+import { factsOf, type OrchestratorValues, type Replicas } from "../facts.ts";
 import type { Leadership } from "../leadership.ts";
 import { recordsIn } from "./records.ts";
 
@@ -58,7 +59,7 @@ export class LeakCollector {
   private readonly candidates = new Candidates();
   private readonly emptyBlocks = new EmptyBlocks();
   private current = { candidates: 0, releasedAddresses: 0, releasedBlocks: 0, errors: 0 };
-  private nodeGone = new AbortController();
+  private gone = new AbortController();
 
   constructor(private readonly means: CollectorMeans) {}
 
@@ -68,35 +69,28 @@ export class LeakCollector {
 
   /** Resolves when the signal is aborted. */
   async run(): Promise<void> {
-    await Promise.all([this.noticeGoneNodes(), this.collectAgain()]);
+    await Promise.all([this.noticeGone(), this.collectAgain()]);
   }
 
-  private async noticeGoneNodes(): Promise<void> {
-    const { replicas, signal } = this.means;
-    const notice = async (side: "orchestrator" | "stored") => {
-      for await (const { changes } of replicas[side].updates(signal)) {
-        if (changes.nodes?.some(({ kind }) => kind === "delete")) this.nodeGone.abort();
+  private async noticeGone(): Promise<void> {
+    const { orchestrator, stored } = this.means.replicas;
+    const { signal } = this.means;
+    const inOrchestrator = async () => {
+      for await (const update of orchestrator.updates(signal)) {
+        if (isNodeDeleted(update.changes) || isPodOfGoneNodeDeleted(update)) this.gone.abort();
       }
     };
-    await Promise.all([notice("orchestrator"), notice("stored"), this.noticeGonePods()]);
-  }
-
-  /** The orchestrator deletes the pods of a node that is gone some time after the node. */
-  private async noticeGonePods(): Promise<void> {
-    const { replicas, signal } = this.means;
-    for await (const { changes, snapshot } of replicas.orchestrator.updates(signal)) {
-      const isOfGoneNode = (node: string | undefined) =>
-        node !== undefined && node !== "" && snapshot.nodes.held(resourceKey("nodes", { name: node })) === undefined;
-      const isGone = changes.pods?.some(({ kind, previous }) => kind === "delete" && isOfGoneNode(previous?.node));
-      if (isGone) this.nodeGone.abort();
-    }
+    const inStore = async () => {
+      for await (const { changes } of stored.updates(signal)) if (isNodeDeleted(changes)) this.gone.abort();
+    };
+    await Promise.all([inOrchestrator(), inStore()]);
   }
 
   private async collectAgain(): Promise<void> {
     const { leadership, signal, wait, graceMilliseconds } = this.means;
     while (!signal.aborted) {
       await leadership.whenLeading(signal);
-      this.nodeGone = new AbortController();
+      this.gone = new AbortController();
       let pause = graceMilliseconds === 0 ? USUAL_INTERVAL : graceMilliseconds / 2;
       const before = this.current.releasedAddresses;
       try {
@@ -106,7 +100,7 @@ export class LeakCollector {
         this.reportFailure(failure);
         pause = Math.min(pause, AFTER_FAILURE);
       }
-      await wait(pause, AbortSignal.any([signal, this.nodeGone.signal]));
+      await wait(pause, AbortSignal.any([signal, this.gone.signal]));
     }
   }
 
@@ -182,3 +176,14 @@ export class LeakCollector {
 }
 
 const GONE = "the node is gone";
+
+/** Kinds that are not followed have no changes. */
+function isNodeDeleted({ nodes }: { readonly nodes?: readonly RecordChange<unknown>[] }): boolean {
+  return nodes?.some(({ kind }) => kind === "delete") === true;
+}
+
+/** The orchestrator deletes the pods of a node that is gone some time after the node. */
+function isPodOfGoneNodeDeleted({ changes, snapshot }: Update<OrchestratorValues>): boolean {
+  const isGone = (node: string) => snapshot.nodes.held(resourceKey("nodes", { name: node })) === undefined;
+  return changes.pods.some(({ kind, previous }) => kind === "delete" && !!previous?.node && isGone(previous.node));
+}

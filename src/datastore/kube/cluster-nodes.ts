@@ -7,7 +7,7 @@
  */
 import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
-import { parseKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
+import { nameInKey, parseKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
 import { isObject } from "../../model/shape.ts";
 import { parseStored } from "../../model/stored.ts";
 import { parseJson } from "../../parse-json.ts";
@@ -124,15 +124,10 @@ function textsIn(fields: Readonly<Record<string, unknown>>): Texts {
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, String(value)]));
 }
 
-function nameIn(key: string): string {
-  const parts = parseKey(key);
-  return parts?.kind === "resource" ? parts.name : key;
-}
-
 function notOurs(key: string, action: string, fix: string): PluginError {
   return new PluginError(
     "resource-invalid",
-    `Cannot ${action} Node ${quoted(nameIn(key))}: with the orchestrator's API as the datastore, a Node is the node of the cluster`,
+    `Cannot ${action} Node ${quoted(nameInKey(key))}: with the orchestrator's API as the datastore, a Node is the node of the cluster`,
     { details: fix },
   );
 }

@@ -1,6 +1,6 @@
 /** The profiles of namespaces and service accounts, derived from them on every read. They cannot be written, and there are no others. */
 import { PluginError } from "../../errors.ts";
-import { parseKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
+import { nameInKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
 import {
   ACCOUNT_PROFILE,
   accountProfile,
@@ -17,13 +17,13 @@ const PREFIX = resourcesPrefix("profiles");
 export const derivedProfiles: readonly KindMapping[] = [
   {
     ...readOnly(`${PREFIX}${NAMESPACE_PROFILE}`),
-    path: (key) => pathOf(nameIn(key)),
+    path: (key) => pathOf(nameInKey(key)),
     collections: () => [{ path: "/api/v1/namespaces" }],
     record: (namespace) => recordOf(namespaceProfile(namespace)),
   },
   {
     ...readOnly(`${PREFIX}${ACCOUNT_PROFILE}`),
-    path: (key) => pathOf(nameIn(key)),
+    path: (key) => pathOf(nameInKey(key)),
     collections: () => [{ path: "/api/v1/serviceaccounts" }],
     record: (account) => recordOf(accountProfile(account)),
   },
@@ -32,11 +32,6 @@ export const derivedProfiles: readonly KindMapping[] = [
 
 function recordOf(profile: Profile): ObjectRecord {
   return { key: resourceKey("profiles", { name: profile.metadata.name }), value: JSON.stringify(profile) };
-}
-
-function nameIn(key: string): string {
-  const parts = parseKey(key);
-  return parts?.kind === "resource" ? parts.name : "";
 }
 
 /** The name of a namespace contains no dot. */

@@ -18,7 +18,7 @@ import { isFinishedPhase } from "../../model/finished-pods.ts";
 import { hostInterfaceName } from "../../model/host-interface-name.ts";
 import { parseKey, resourceKey, resourcesPrefix } from "../../model/keys.ts";
 import { POD_IP, POD_IPS, recordedAddresses, reportedAddresses } from "../../model/pod-addresses.ts";
-import { podEndpointOf } from "../../model/pod-endpoint.ts";
+import { partOf, podEndpointOf } from "../../model/pod-endpoint.ts";
 import { recordedAnnotation } from "../../model/recorded-annotations.ts";
 import { isObject } from "../../model/shape.ts";
 import { parseStored } from "../../model/stored.ts";
@@ -215,11 +215,6 @@ function writing(key: string, existing: Existing, wanted: Readonly<Record<string
 
 function escaped(name: string): string {
   return name.replaceAll("~", "~0").replaceAll("/", "~1");
-}
-
-function partOf(object: Fields, field: string): Fields {
-  const part = object[field];
-  return isObject(part) ? part : {};
 }
 
 function withoutPod(key: string): PluginError {

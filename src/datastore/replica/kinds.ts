@@ -1,6 +1,8 @@
 /**
  * The table of the kinds that a replica follows, and the watches they need. Pure.
  */
+import type { PublicKind } from "../../model/kinds.ts";
+import type { Resource } from "../../model/resource.ts";
 import type { Entry } from "../datastore.ts";
 
 /** The key prefix of a kind, and its decoder. */
@@ -8,6 +10,11 @@ export interface KindSource<Value> {
   readonly prefix: string;
   /** Returns `undefined` for a key that is not of this kind; throws for an unreadable record. */
   readonly decode: (entry: Entry) => Value | undefined;
+}
+
+/** Resources of a kind, each under its own key. */
+export function sourceOf<R extends Resource>(kind: PublicKind<R>): KindSource<R> {
+  return { prefix: kind.prefix(), decode: ({ key, value }) => kind.codec.read(value, key) };
 }
 
 /** `Values` maps the name of each kind to the type of its values. */

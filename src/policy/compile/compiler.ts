@@ -10,7 +10,7 @@
  */
 
 import { defaultAllowProfile } from "../../model/default-allow-profile.ts";
-import { parseKey } from "../../model/keys.ts";
+import { nameInKey, parseKey, titleInKey } from "../../model/keys.ts";
 import { type NodeAgentConfiguration, nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { DEFAULT_ALLOW_PROFILE } from "../../model/profile.ts";
 import type { HostInterface } from "../host-interface.ts";
@@ -147,7 +147,7 @@ export class PolicyCompiler {
 
   private changeProfile(change: Change<"profiles">): void {
     if (this.isKeptUnreadable(change, EFFECT.allowsNothing)) return;
-    const name = nameIn(change.key);
+    const name = nameInKey(change.key);
     if (name === DEFAULT_ALLOW_PROFILE) return;
     const record = change.kind === "put" ? profileRecord(change.value, this.options) : undefined;
     this.note(change.key, record?.problem);
@@ -156,7 +156,7 @@ export class PolicyCompiler {
   }
 
   private changeTier(change: Change<"tiers">): void {
-    const name = nameIn(change.key);
+    const name = nameInKey(change.key);
     if (this.isKeptUnreadable(change, EFFECT.closed)) this.policies.markUnreadableTier(name);
     else this.policies.changeTier(name, change.kind === "put" ? change.value.spec : undefined);
   }
@@ -236,7 +236,7 @@ export class PolicyCompiler {
 
   private note(key: string, reason: string | undefined, effect: ProblemEffect = EFFECT.denies): void {
     if (reason === undefined) this.problemOf.delete(key);
-    else this.problemOf.set(key, { title: titleIn(key), reason, effect });
+    else this.problemOf.set(key, { title: titleInKey(key), reason, effect });
   }
 }
 
@@ -255,22 +255,12 @@ function recordOf(
       return undefined;
     case "unreadable": {
       const namespace = namespaceIn(change.key);
-      return unreadablePolicy(change.key, { title: titleIn(change.key), namespace, reason: change.failure.message });
+      return unreadablePolicy(change.key, { title: titleInKey(change.key), namespace, reason: change.failure.message });
     }
   }
-}
-
-function nameIn(key: string): string {
-  const parts = parseKey(key);
-  return parts?.kind === "resource" ? parts.name : key;
 }
 
 function namespaceIn(key: string): string | undefined {
   const parts = parseKey(key);
   return parts?.kind === "resource" ? parts.namespace : undefined;
-}
-
-function titleIn(key: string): string {
-  const namespace = namespaceIn(key);
-  return namespace === undefined ? nameIn(key) : `${namespace}/${nameIn(key)}`;
 }
