@@ -22,6 +22,10 @@ const preDNAT = (...ingress: readonly object[]) =>
   globalPolicy("pre", { preDNAT: true, applyOnForward: true, types: ["Ingress"], ingress });
 const doNotTrack = (...ingress: readonly object[]) =>
   globalPolicy("raw", { doNotTrack: true, applyOnForward: true, types: ["Ingress"], ingress });
+const labelled = (name: string, interfaceName: string) =>
+  hostEndpoint.make({ name, labels: { name } }, { node: NODE, interfaceName });
+const selecting = (name: string, ...ingress: readonly object[]) =>
+  globalPolicy(name, { selector: `name == '${name}'`, applyOnForward: true, types: ["Ingress"], ingress });
 const every = (round: number, ...policies: readonly GlobalNetworkPolicy[]) => (round % 2 === 0 ? [] : policies);
 const other = (round: number) => 6_000 + (round % 2);
 
@@ -47,6 +51,13 @@ const CHANGES = [
     (round: number) => ({
       hostEndpoints: [host("all", "*"), ...(round % 2 === 0 ? [] : [ETH0])],
       globalNetworkPolicies: [OPENED],
+    }),
+  ],
+  [
+    'the host endpoint of the interface, or "*", each with policies of its own',
+    (round: number) => ({
+      hostEndpoints: round % 2 === 0 ? [labelled("named", "eth0")] : [labelled("others", "*")],
+      globalNetworkPolicies: ["named", "others"].map((name) => selecting(name, rule("Allow", OPEN))),
     }),
   ],
   [

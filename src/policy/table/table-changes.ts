@@ -4,80 +4,30 @@
  *   1. new chains -> new sets with their elements -> the rules of the new chains
  *   2. new base chains -> the rules of changed chains -> elements of other sets -> old sets -> old chains
  *   3. removal of single addresses that are part of a network in the twin of their set, and of interfaces from a
- *      verdict map whose chain has changed, with all old sets and chains
+ *      verdict map whose chain has changed
  *
  * No packet reaches what the first batch creates. Only the second makes rules and verdict maps refer to it: while a batch
  * takes effect, a packet can be in a new chain whose rules are not there yet, or look up ranges that are not there yet.
- * Until the third, packets that still follow the former rules find what these look up.
+ * After it every packet has its new verdict: what the third removes is needed only by packets that still follow the former
+ * rules (see element-steps.ts).
  * Why: docs/decisions/policy-batches.md.
  */
-import { containsKey } from "../../linux/nftables/intervals.ts";
 import type { NftChange, TableReference } from "../../linux/nftables/ruleset.ts";
 import type { NftElement } from "../../linux/nftables/set.ts";
 import type { DesiredTable, TableDelta } from "./desired-table.ts";
-import { prefixesTwin } from "./names.ts";
+import { elementSteps } from "./element-steps.ts";
 
 export type Batch = readonly NftChange[];
 
 /** To be sent one after another, each after the former was acknowledged. None is empty. */
 export function tableBatches(reference: TableReference, table: DesiredTable, delta: TableDelta): readonly Batch[] {
-  const { now, later } = splitRemovals(table, delta);
-  const old = removeOld(reference, delta);
-  // The elements of verdict maps refer to old chains.
-  const areOldKept = [...later.keys()].some((name) => isVerdictMap(table, name));
+  const { now, removedLater } = elementSteps(table, delta);
   const batches = [
     additions(reference, table, delta),
-    [...otherChanges(reference, table, delta, now), ...(areOldKept ? [] : old)],
-    [...removeElements(reference, later), ...(areOldKept ? old : [])],
+    [...otherChanges(reference, table, { ...delta, elements: now }), ...removeOld(reference, delta)],
+    removeElements(reference, removedLater),
   ];
   return batches.filter(({ length }) => length > 0);
-}
-
-type ElementsOfSets = ReadonlyMap<string, readonly NftElement[]>;
-
-interface Removals {
-  readonly now: ElementsOfSets;
-  readonly later: ElementsOfSets;
-}
-
-function splitRemovals(table: DesiredTable, delta: TableDelta): Removals {
-  const now = new Map<string, readonly NftElement[]>();
-  const later = new Map<string, readonly NftElement[]>();
-  const isLater = laterRemovals(table, delta);
-  for (const [set, { removed }] of delta.elements) {
-    const parts = Object.groupBy(removed, (element) => (isLater(set, element) ? "later" : "now"));
-    if (parts.now !== undefined) now.set(set, parts.now);
-    if (parts.later !== undefined) later.set(set, parts.later);
-  }
-  return { now, later };
-}
-
-function laterRemovals(table: DesiredTable, delta: TableDelta): (set: string, element: NftElement) => boolean {
-  const covering = new Map(
-    [...delta.elements.keys()].flatMap((name) => {
-      const twin = table.sets.get(prefixesTwin(name));
-      return twin === undefined ? [] : [[name, containsKey(twin.elements.values())] as const];
-    }),
-  );
-  const changedMaps = new Map(
-    namesOf(delta.chains, "changed")
-      .flatMap((name) => verdictMapsIn(table, name))
-      .map((set) => [set, new Set(delta.elements.get(set)?.added.map(({ key }) => key.toHex()))] as const),
-  );
-  // An element with another verdict is replaced at once.
-  return (set, { key }) => covering.get(set)?.(key) === true || changedMaps.get(set)?.has(key.toHex()) === false;
-}
-
-/** Those that the rules of the chain look up. */
-function verdictMapsIn(table: DesiredTable, chain: string): readonly string[] {
-  const expressions = (table.chains.get(chain)?.rules ?? []).flatMap((rule) => rule.expressions);
-  return expressions.flatMap((each) =>
-    each.kind === "lookup" && typeof each.set === "string" && isVerdictMap(table, each.set) ? [each.set] : [],
-  );
-}
-
-function isVerdictMap(table: DesiredTable, name: string): boolean {
-  return table.sets.get(name)?.set.data === "verdict";
 }
 
 function additions(reference: TableReference, table: DesiredTable, delta: TableDelta): Batch {
@@ -89,19 +39,14 @@ function additions(reference: TableReference, table: DesiredTable, delta: TableD
   ];
 }
 
-function otherChanges(
-  reference: TableReference,
-  table: DesiredTable,
-  delta: TableDelta,
-  removals: ElementsOfSets,
-): Batch {
+function otherChanges(reference: TableReference, table: DesiredTable, delta: TableDelta): Batch {
   const created = namesOf(delta.chains, "created").filter((name) => isBaseChain(table, name));
   const changed = namesOf(delta.chains, "changed");
   return [
     ...created.flatMap((name) => addChain(reference, table, name)),
     ...changed.map((chain): NftChange => ({ kind: "flush-chain", table: reference, chain })),
     ...[...created, ...changed].flatMap((name) => addRules(reference, table, name)),
-    ...removeElements(reference, removals),
+    ...removeElements(reference, new Map(Array.from(delta.elements, ([set, { removed }]) => [set, removed]))),
     ...addElements(reference, delta),
   ];
 }
@@ -162,7 +107,7 @@ function addSet(reference: TableReference, table: DesiredTable, name: string): N
   ];
 }
 
-function removeElements(reference: TableReference, sets: ElementsOfSets): Batch {
+function removeElements(reference: TableReference, sets: ReadonlyMap<string, readonly NftElement[]>): Batch {
   return Array.from(sets).flatMap(([set, elements]) =>
     elements.length === 0 ? [] : [{ kind: "delete-elements", table: reference, set, elements }],
   );
