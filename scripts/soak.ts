@@ -48,6 +48,10 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
     proves: "60 calls at once and 3,000 in a row through the node agent on each datastore, which leaks nothing",
   },
   {
+    place: "test/kube/node.test.ts",
+    proves: "the nodes of the tests with upstream's plugins: restarts, a reboot, static pods, an IPv6 cluster",
+  },
+  {
     place: "test/kube/pods.test.ts",
     proves:
       "a real kubelet with containerd: 30 pods, annotations, restarts, reboots, lost sandboxes; on etcd and on the orchestrator's API, IPv4, dual stack and IPv6 only, with and without the node agent",

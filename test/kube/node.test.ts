@@ -13,6 +13,7 @@ import {
 import { testNeeding } from "../support/needs.ts";
 import { installNetwork, type NetworkUnderTest, upstreamNetwork } from "../support/network-under-test.ts";
 import { pollUntil } from "../support/poll.ts";
+import { proofSize } from "../support/proof-size.ts";
 import { expectTraces, tracesOf } from "../support/traces.ts";
 
 const network = await upstreamNetwork();
@@ -25,6 +26,8 @@ const onlyIpv6: NetworkUnderTest = {
 };
 const problem = kubeClusterProblem() ?? network.missing;
 const testNode = testNeeding(problem);
+/** What nodes with the product's network show every day: see pods.test.ts. */
+const testLong = proofSize({ everyDay: () => {}, soak: testNode });
 
 const NAMESPACE = "pods";
 const podOf = (name: string) => podManifest({ name, namespace: NAMESPACE });
@@ -56,7 +59,7 @@ describe("a node with upstream's plugins", () => {
     await expectTraces(node.host, network, before);
   });
 
-  testNode("keeps a pod running while kubelet and containerd are killed and started again", async () => {
+  testLong("keeps a pod running while kubelet and containerd are killed and started again", async () => {
     await cluster.server.apply(podOf("kept"));
     const before = await untilPodReady("kept");
 
@@ -71,7 +74,7 @@ describe("a node with upstream's plugins", () => {
     await cluster.server.kubectl(["delete", "pods", "--all", "--namespace=pods", "--timeout=60s"]);
   });
 
-  testNode("loses its sandboxes by a reboot, starts the pod in a new one, and gives the old address back", async () => {
+  testLong("loses its sandboxes by a reboot, starts the pod in a new one, and gives the old address back", async () => {
     const empty = await tracesOf(node.host, network);
     await cluster.server.apply(podOf("again"));
     await untilPodReady("again");
@@ -87,7 +90,7 @@ describe("a node with upstream's plugins", () => {
     await expectTraces(node.host, network, empty);
   });
 
-  testNode("runs a static pod", async () => {
+  testLong("runs a static pod", async () => {
     node.host.writeFile(`${MANIFESTS}/static.json`, podOf("static"));
     const { metadata } = await untilPodReady("static-node-1");
 
@@ -98,7 +101,7 @@ describe("a node with upstream's plugins", () => {
 });
 
 describe("a node of an IPv6 cluster", () => {
-  testNode("runs a pod with an IPv6 address only, scaled by a Deployment", async () => {
+  testLong("runs a pod with an IPv6 address only, scaled by a Deployment", async () => {
     await using cluster = await openKubeCluster({ families: ["ipv6"] });
     await cluster.addNode({ name: "node-6", install: (host) => installNetwork(host, onlyIpv6) });
     await cluster.server.createNamespace(NAMESPACE);
