@@ -4,6 +4,7 @@
  */
 import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
+import { ipv4DetectionField, ipv6DetectionField } from "./address-detection.ts";
 import { durationField } from "./duration.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
@@ -16,12 +17,15 @@ const hostPort = v.object({
 });
 
 const specSchema = v.object({
+  bgp: v.exactOptional(v.picklist(["Enabled", "Disabled"])),
   defaultEndpointToHostAction: v.exactOptional(v.picklist(["Accept", "Drop", "Return"])),
   failsafeInboundHostPorts: v.exactOptional(v.array(hostPort)),
   failsafeOutboundHostPorts: v.exactOptional(v.array(hostPort)),
   healthEnabled: v.exactOptional(v.boolean()),
   healthHost: v.exactOptional(v.string()),
   healthPort: v.exactOptional(portNumber),
+  ipv4AddressDetection: v.exactOptional(ipv4DetectionField),
+  ipv6AddressDetection: v.exactOptional(ipv6DetectionField),
   prometheusMetricsEnabled: v.exactOptional(v.boolean()),
   prometheusMetricsHost: v.exactOptional(v.string()),
   prometheusMetricsPort: v.exactOptional(portNumber),
@@ -53,6 +57,7 @@ const TCP = (...ports: readonly number[]) => ports.map((number) => ({ protocol: 
 const UDP = (...ports: readonly number[]) => ports.map((number) => ({ protocol: "UDP" as const, port: number }));
 
 const DEFAULTS: NodeAgentSettings = {
+  bgp: "Enabled",
   defaultEndpointToHostAction: "Accept",
   // SSH, BGP, etcd, the API server: a wrong policy must not lock the operator out of a host.
   failsafeInboundHostPorts: [...TCP(22, 179, 2379, 2380, 5473, 6443, 6666, 6667), ...UDP(68)],
@@ -60,6 +65,8 @@ const DEFAULTS: NodeAgentSettings = {
   healthEnabled: true,
   healthHost: "localhost",
   healthPort: 9099,
+  ipv4AddressDetection: "first-found",
+  ipv6AddressDetection: "first-found",
   prometheusMetricsEnabled: false,
   prometheusMetricsHost: "",
   prometheusMetricsPort: 9091,

@@ -2,7 +2,7 @@
 import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
 import { checkFamily } from "./family-check.ts";
-import { addressField, interfaceAddressField, macField } from "./fields.ts";
+import { addressField, interfaceAddressField, macField, prefixField } from "./fields.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
@@ -22,6 +22,7 @@ const specSchema = v.object({
   vxlanTunnelMACAddr: v.exactOptional(macField),
   ipv6VXLANTunnelAddr: v.exactOptional(addressField),
   vxlanTunnelMACAddrV6: v.exactOptional(macField),
+  podCIDRs: v.exactOptional(v.array(prefixField)),
   orchRefs: v.exactOptional(
     v.array(v.object({ nodeName: v.exactOptional(v.string()), orchestrator: v.exactOptional(v.string()) })),
   ),

@@ -296,6 +296,38 @@ export const BAD_POLICIES: readonly BadResource[] = [
     path: "spec.failsafeInboundHostPorts[0].port",
     message: "is not a port; use a whole number from 1 to 65535",
   },
+  {
+    what: "an unknown method to find the node's address",
+    kind: "NodeAgentConfiguration",
+    name: "default",
+    spec: { ipv4AddressDetection: "can-ping=192.0.2.1" },
+    path: "spec.ipv4AddressDetection",
+    message: 'is not a method to find an address; use "first-found"',
+  },
+  {
+    what: "a network of the other family to find the node's address in",
+    kind: "NodeAgentConfiguration",
+    name: "default",
+    spec: { ipv4AddressDetection: "cidr=192.0.2.0/24, 2001:db8::/64" },
+    path: "spec.ipv4AddressDetection",
+    message: 'not an IPv4 CIDR; use for example "cidr=192.0.2.0/24"',
+  },
+  {
+    what: "a destination of the other family to find the node's address by",
+    kind: "NodeAgentConfiguration",
+    name: "default",
+    spec: { ipv6AddressDetection: "can-reach=192.0.2.1" },
+    path: "spec.ipv6AddressDetection",
+    message: 'neither an IPv6 address nor a host name; use for example "can-reach=2001:db8::1"',
+  },
+  {
+    what: "a half-enabled BGP",
+    kind: "NodeAgentConfiguration",
+    name: "default",
+    spec: { bgp: "Half" },
+    path: "spec.bgp",
+    message: "Enabled",
+  },
 ];
 
 /** Of each kind one with everything that it can have. */
@@ -351,10 +383,13 @@ export const GOOD_POLICIES: readonly Pick<BadResource, "kind" | "name" | "spec">
     kind: "NodeAgentConfiguration",
     name: "node.node-1",
     spec: {
+      bgp: "Disabled",
       defaultEndpointToHostAction: "Return",
       failsafeInboundHostPorts: [{ port: 22 }],
       failsafeOutboundHostPorts: [{ protocol: "udp", port: 53 }],
       healthEnabled: false,
+      ipv4AddressDetection: "interface=eth.*,ens3",
+      ipv6AddressDetection: "cidr=2001:db8::/64",
       prometheusMetricsPort: 9091,
       tablesRefreshInterval: "90s",
     },

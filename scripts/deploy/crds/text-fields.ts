@@ -3,6 +3,12 @@
  * the same messages. A test on a real API server compares both.
  */
 
+import {
+  DETECTION_PATTERN,
+  ipv4DetectionField,
+  ipv6DetectionField,
+  NOT_A_DETECTION,
+} from "../../../src/model/address-detection.ts";
 import { endpointProtocol } from "../../../src/model/endpoint-port.ts";
 import {
   addressField,
@@ -19,6 +25,7 @@ import type { CelRule, StructuralSchema } from "./crd-schema.ts";
 import { formatted } from "./formatted-message.ts";
 
 const LONGEST_PREFIX = "0000:0000:0000:0000:0000:0000:255.255.255.255/128".length;
+const LONGEST_DETECTION = 256;
 const LONGEST_SELECTOR = 1024;
 const LONGEST_SELECTOR_IN_RULE = 512;
 
@@ -74,6 +81,8 @@ export const MARKED_FIELDS: ReadonlyMap<unknown, StructuralSchema> = new Map<unk
       { rule: "isIP(self)", message: 'is not an IP address; use for example "10.0.0.1" or "fd00::1"' },
     ]),
   ],
+  [ipv4DetectionField, text(LONGEST_DETECTION, detectionRules(4, "192.0.2.0/24", "192.0.2.1"))],
+  [ipv6DetectionField, text(LONGEST_DETECTION, detectionRules(6, "2001:db8::/64", "2001:db8::1"))],
   [sequenceField, { type: "integer", format: "int64" }],
   [orderField, { type: "number" }],
   [endpointProtocol, { "x-kubernetes-int-or-string": true, enum: [6, 17, 132, ...spellings(["TCP", "UDP", "SCTP"])] }],
@@ -101,6 +110,22 @@ export function isProtocolOf(value: string, numbers: readonly number[], names: r
   return `(type(${value}) == int ? ${value} in [${numbers.join(", ")}] : ${value} in [${spellings(names)
     .map((name) => `'${name}'`)
     .join(", ")}])`;
+}
+
+/** Whether a regular expression is one cannot be said in CEL; the agent reports it. */
+function detectionRules(family: 4 | 6, cidr: string, address: string): readonly CelRule[] {
+  const each = "self.substring(5).split(',').all(part, isCIDR(part.trim())";
+  return [
+    { rule: `self.matches(${celText(DETECTION_PATTERN.source)})`, message: NOT_A_DETECTION },
+    {
+      rule: `!self.startsWith('cidr=') || ${each} && cidr(part.trim()).ip().family() == ${family} && cidr(part.trim()) == cidr(part.trim()).masked())`,
+      message: `has a part that is not an IPv${family} CIDR; use for example "cidr=${cidr}"`,
+    },
+    {
+      rule: `!self.startsWith('can-reach=') || (isIP(self.substring(10)) ? ip(self.substring(10)).family() == ${family} : self.matches(${celText("^can-reach=[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?[.]?$")}))`,
+      message: `has a destination that is neither an IPv${family} address nor a host name; use for example "can-reach=${address}"`,
+    },
+  ];
 }
 
 function inAnyCase(name: string): string {

@@ -24,6 +24,7 @@ export const CLUSTER_KINDS: KindDescriptions = {
     "spec.vxlanTunnelMACAddr": "MAC address of the node's IPv4 VXLAN tunnel",
     "spec.ipv6VXLANTunnelAddr": "IPv6 address of the node's VXLAN tunnel",
     "spec.vxlanTunnelMACAddrV6": "MAC address of the node's IPv6 VXLAN tunnel",
+    "spec.podCIDRs": "Networks of the node's pods, if they get their addresses from host-local with usePodCidr",
     "spec.orchRefs": "The node as orchestrators know it",
     "spec.orchRefs.nodeName": "Name of the node in the orchestrator",
     "spec.orchRefs.orchestrator": "The orchestrator",

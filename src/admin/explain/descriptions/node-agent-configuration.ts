@@ -6,6 +6,8 @@ export const NODE_AGENT_CONFIGURATION: KindDescriptions = {
   NodeAgentConfiguration: {
     "": "Settings of the node agent: default for all nodes, node.NAME overrides single fields for one node",
     spec: "The settings; what is absent has its built-in value",
+    "spec.bgp":
+      "Exchange routes with other nodes and routers by BGP (default: Enabled); Disabled gives nodes of the same subnet static routes instead",
     "spec.defaultEndpointToHostAction":
       "What happens to packets from workloads to their own host that their policies allow (default: Accept); Return leaves them to the host's other rules",
     ...below(
@@ -21,6 +23,10 @@ export const NODE_AGENT_CONFIGURATION: KindDescriptions = {
     "spec.healthEnabled": "Serve /liveness and /readiness (default: true)",
     "spec.healthHost": "Address to serve them at (default: localhost)",
     "spec.healthPort": "Port to serve them at (default: 9099)",
+    "spec.ipv4AddressDetection":
+      "How the agent finds the IPv4 address of its node: first-found, kubernetes-internal-ip, interface=REGEX, skip-interface=REGEX, can-reach=DESTINATION, cidr=CIDR or none (default: first-found)",
+    "spec.ipv6AddressDetection":
+      "How the agent finds the IPv6 address of its node: first-found, kubernetes-internal-ip, interface=REGEX, skip-interface=REGEX, can-reach=DESTINATION, cidr=CIDR or none (default: first-found)",
     "spec.prometheusMetricsEnabled": "Serve metrics for Prometheus (default: false)",
     "spec.prometheusMetricsHost": "Address to serve them at (default: all addresses)",
     "spec.prometheusMetricsPort": "Port to serve them at (default: 9091)",
