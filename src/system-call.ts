@@ -24,6 +24,7 @@ export const SYSTEM_CALLS = {
   getppid: [110, 173],
   getsockname: [51, 204],
   getsockopt: [55, 209],
+  ioctl: [16, 29],
   openat: [257, 56],
   ppoll: [271, 73],
   prctl: [157, 167],

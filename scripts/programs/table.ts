@@ -50,6 +50,7 @@ const TABLE = {
 
   // Networks of the tests, and tools to inspect them.
   ip: "iproute2",
+  bridge: "iproute2",
   ss: "iproute2",
   tc: "iproute2",
   nft: "nftables",

@@ -21,6 +21,8 @@ export const sendto = (socket: number, buffer: Bytes, length: number, flags: num
   systemCall("sendto", socket, buffer, length, flags);
 export const recv = (socket: number, buffer: Bytes, length: number, flags: number) =>
   systemCall("recvfrom", socket, buffer, length, flags);
+export const ioctl = (file: number, request: number, argument: Bytes) =>
+  systemCall("ioctl", file, request, addressOf(argument));
 export const setns = (file: number, kind: number) => systemCall("setns", file, kind);
 export const unshare = (kinds: number) => systemCall("unshare", kinds);
 export const prctl = (option: number, value: Bytes | number) => systemCall("prctl", option, value);

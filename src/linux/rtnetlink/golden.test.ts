@@ -3,13 +3,17 @@ import { describe, expect, test } from "bun:test";
 import { address, prefix } from "../../../test/support/ip.ts";
 import { encodeRequests, type NetlinkRequest } from "../netlink/request.ts";
 import { addAddress } from "./address.ts";
+import { deleteForwardingEntry, setForwardingEntry } from "./forwarding-entry.ts";
+import { createIpip } from "./ipip.ts";
 import { changeLink, deleteLink } from "./link.ts";
 import { setNeighbour } from "./neighbour.ts";
-import { addRoute, deleteRoute, replaceRoute } from "./route.ts";
+import { addRoute, deleteRoute, ROUTE_PROTOCOL, replaceRoute } from "./route.ts";
 import { createVeth } from "./veth.ts";
+import { changeVxlan, createVxlan } from "./vxlan.ts";
 
 const link = { index: 2, name: "vt0" };
 const hostMac = Uint8Array.fromHex("eeeeeeeeeeee");
+const peerMac = Uint8Array.fromHex("66aabbccddee");
 const gateway = address("169.254.1.1");
 const block = { destination: prefix("10.9.0.0/26") };
 
@@ -97,6 +101,60 @@ const GOLDEN: readonly (readonly [command: string, request: NetlinkRequest, byte
     "ip neigh replace 169.254.1.1 lladdr ee:ee:ee:ee:ee:ee nud permanent dev vt0",
     setNeighbour({ linkIndex: 2, address: gateway, mac: hostMac }),
     "300000001c000505000000000000000002000000020000008000000008000100a9fe01010a000200eeeeeeeeeeee0000",
+  ],
+  [
+    "ip link add vx4 address 66:01:02:03:04:05 mtu 1450 type vxlan id 4096 local 192.168.5.1 dev eth0 dstport 4789 nolearning",
+    createVxlan({
+      ...{ name: "vx4", mac: Uint8Array.fromHex("660102030405"), mtu: 1450, state: "down" },
+      ...{ id: 4096, local: address("192.168.5.1"), underlyingIndex: 3, port: 4789 },
+    }),
+    "78000000100005060000000000000000000000000000000000000000000000000a000100660102030405000008000400aa05000008000300767834003c0012000900010076786c616e0000002c0002000800030003000000080001000010000008000400c0a80501050007000000000006000f0012b50000",
+  ],
+  [
+    "ip link add vx6 address 66:01:02:03:04:06 mtu 1430 type vxlan id 4096 local fd05::1 dev eth0 dstport 4789 nolearning",
+    createVxlan({
+      ...{ name: "vx6", mac: Uint8Array.fromHex("660102030406"), mtu: 1430, state: "down" },
+      ...{ id: 4096, local: address("fd05::1"), underlyingIndex: 3, port: 4789 },
+    }),
+    "84000000100005060000000000000000000000000000000000000000000000000a000100660102030406000008000400960500000800030076783600480012000900010076786c616e000000380002000800030003000000080001000010000014001100fd050000000000000000000000000001050007000000000006000f0012b50000",
+  ],
+  [
+    "ip link set vx4 type vxlan local 192.168.5.9",
+    changeVxlan({ name: "vx4", index: 4 }, { local: address("192.168.5.9") }),
+    "3c000000100005000000000000000000000000000400000000000000000000001c0012000900010076786c616e0000000c00020008000400c0a80509",
+  ],
+  [
+    "ip link add tunl0 mtu 1480 type ipip",
+    createIpip({ name: "tunl0", mtu: 1480, state: "down" }),
+    "400000001000050600000000000000000000000000000000000000000000000008000400c80500000a00030074756e6c300000000c0012000800010069706970",
+  ],
+  [
+    "bridge fdb replace 66:aa:bb:cc:dd:ee dev vx4 dst 192.168.5.2 self permanent",
+    setForwardingEntry({ linkIndex: 4, mac: peerMac, remote: address("192.168.5.2") }),
+    "300000001c00050500000000000000000700000004000000c00002000a00020066aabbccddee000008000100c0a80502",
+  ],
+  [
+    "bridge fdb del 66:aa:bb:cc:dd:ee dev vx4 dst 192.168.5.2 self",
+    deleteForwardingEntry({ linkIndex: 4, mac: peerMac, remote: address("192.168.5.2") }),
+    "300000001d00050000000000000000000700000004000000c00002000a00020066aabbccddee000008000100c0a80502",
+  ],
+  [
+    "bridge fdb replace 66:aa:bb:cc:dd:ee dev vx6 dst fd05::2 self permanent",
+    setForwardingEntry({ linkIndex: 5, mac: peerMac, remote: address("fd05::2") }),
+    "3c0000001c00050500000000000000000700000005000000c00002000a00020066aabbccddee000014000100fd050000000000000000000000000002",
+  ],
+  [
+    "ip route replace 10.9.1.0/26 via 10.9.1.7 dev vx4 onlink proto 86",
+    replaceRoute({
+      ...{ destination: prefix("10.9.1.0/26"), gateway: address("10.9.1.7"), linkIndex: 4, isOnLink: true },
+      protocol: ROUTE_PROTOCOL.own,
+    }),
+    "34000000180005050000000000000000021a0000fe56000104000000080001000a090100080005000a0901070800040004000000",
+  ],
+  [
+    "ip route replace blackhole 10.9.2.0/26 proto 86",
+    replaceRoute({ destination: prefix("10.9.2.0/26"), kind: "blackhole", protocol: ROUTE_PROTOCOL.own }),
+    "24000000180005050000000000000000021a0000fe56000600000000080001000a090200",
   ],
 ];
 

@@ -4,7 +4,7 @@
  * The requests are plain data for `perform`, so that several can be sent in one
  * system call. Error messages contain names, not indexes.
  */
-import type { MessageCursor } from "../netlink/message-reader.ts";
+import type { AttributeCursor, MessageCursor } from "../netlink/message-reader.ts";
 import type { MessageWriter } from "../netlink/message-writer.ts";
 import type { NetlinkRequest } from "../netlink/request.ts";
 import { FLAG } from "../netlink/wire.ts";
@@ -36,18 +36,28 @@ const SKIP_STATISTICS = 1 << 3;
 
 /** The link of that name in the socket's namespace. */
 export function findLink(socket: NetlinkSocket, name: string): Link | undefined {
-  return readOneLink(socket, {
+  return describeLink(socket, name, readLink);
+}
+
+/** What `read` returns for the description of the link of that name. */
+export function describeLink<Description>(
+  socket: NetlinkSocket,
+  name: string,
+  read: (message: MessageCursor) => Description | undefined,
+): Description | undefined {
+  const request: NetlinkRequest = {
     ...readLinkRequest(`read link "${name}"`, 0),
     write(writer) {
       writer.raw(linkHeader(0));
       writer.u32(LINK.extensionMask, SKIP_STATISTICS);
       writer.text(LINK.name, name);
     },
-  });
+  };
+  return readOneLink(socket, request, read);
 }
 
 export function findLinkByIndex(socket: NetlinkSocket, index: number): Link | undefined {
-  return readOneLink(socket, readLinkRequest(`read link ${index}`, index));
+  return readOneLink(socket, readLinkRequest(`read link ${index}`, index), readLink);
 }
 
 /** Whether the link exists. The kernel replies when changes of links in progress are done. */
@@ -63,10 +73,14 @@ export function listLinks(socket: NetlinkSocket): Link[] {
   return dump(socket, readLinkRequest("list links", 0), readLink);
 }
 
-function readOneLink(socket: NetlinkSocket, request: NetlinkRequest): Link | undefined {
-  let found: Link | undefined;
+function readOneLink<Description>(
+  socket: NetlinkSocket,
+  request: NetlinkRequest,
+  read: (message: MessageCursor) => Description | undefined,
+): Description | undefined {
+  let found: Description | undefined;
   const [error] = attempt(socket, [request], (message) => {
-    found = readLink(message);
+    found = read(message);
   });
   if (error !== undefined) throw error;
   return found;
@@ -115,6 +129,21 @@ export function readLink(message: MessageCursor): Link | undefined {
     }
   }
   return link;
+}
+
+/** The settings of the kind in the description of a link, if it is of that kind. */
+export function readInfoData(message: MessageCursor, kind: string): AttributeCursor | undefined {
+  const attributes = message.attributes(HEADER_LENGTH);
+  while (attributes.next()) {
+    if (attributes.type !== LINK.info) continue;
+    const info = attributes.nested();
+    let isOfKind = false;
+    while (info.next()) {
+      if (info.type === INFO.kind) isOfKind = info.text() === kind;
+      else if (info.type === INFO.data && isOfKind) return info.nested();
+    }
+  }
+  return undefined;
 }
 
 /** What can be changed on an existing link. */
