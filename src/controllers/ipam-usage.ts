@@ -1,8 +1,8 @@
 /** How many addresses are assigned: of each pool, and on each node. Pure. */
 import { prefixCovers } from "../ip/prefix.ts";
-import { attributesOf, NODE_ATTRIBUTE } from "../ipam/block.ts";
+import { attributesOf } from "../ipam/block.ts";
 import type { Pool } from "../ipam/pools.ts";
-import { affineNode, type IPAMBlock } from "../model/ipam-block.ts";
+import { affineNode, type IPAMBlock, NODE_ATTRIBUTE } from "../model/ipam-block.ts";
 
 export interface IpamUsage {
   readonly pools: readonly { readonly pool: string; readonly size: number; readonly inUse: number }[];

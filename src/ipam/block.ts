@@ -13,7 +13,7 @@
 import { type Address, formatAddress } from "../ip/address.ts";
 import { blockSize, nthAddress, ordinalOf } from "../ip/block.ts";
 import { type Prefix, prefixContains } from "../ip/prefix.ts";
-import type { BlockAttribute, IPAMBlock } from "../model/ipam-block.ts";
+import { type BlockAttribute, type IPAMBlock, NODE_ATTRIBUTE } from "../model/ipam-block.ts";
 import type { FormerHandle } from "./former-handle.ts";
 
 /** Who an allocation belongs to. Two interfaces of one container share a handle and differ in `interface`. */
@@ -39,7 +39,6 @@ export interface Taken {
 /** The secondary attributes that tell apart what shares a handle. */
 export const INTERFACE_ATTRIBUTE = "interface";
 export const NETWORK_ATTRIBUTE = "network";
-export const NODE_ATTRIBUTE = "node";
 
 /** An empty block. Its sequence numbers begin at `sequenceNumber`, the time in nanoseconds, so that no block ever reuses one. */
 export function emptyBlock(cidr: Prefix, affinity: string | undefined, sequenceNumber: bigint): IPAMBlock {

@@ -14,6 +14,9 @@ import { quoteSequenceNumbers, readSequenceNumber } from "./sequence-numbers.ts"
 import { isObject } from "./shape.ts";
 import { parseStored } from "./stored.ts";
 
+/** The secondary attribute with the node that an address was assigned on. */
+export const NODE_ATTRIBUTE = "node";
+
 /** The owner of an allocation; several ordinals may share one. */
 export interface BlockAttribute {
   readonly handleId?: string;

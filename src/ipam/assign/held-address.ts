@@ -4,7 +4,8 @@
  * for the former name of this host is recorded for its new name.
  */
 
-import { assignOrdinal, attributesOf, NODE_ATTRIBUTE, ordinalsOf, releaseOrdinals } from "../block.ts";
+import { NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
+import { assignOrdinal, attributesOf, ordinalsOf, releaseOrdinals } from "../block.ts";
 import type { KnownBlock } from "../view.ts";
 import { type Choice, type Search, takeFrom } from "./choice.ts";
 

@@ -1,10 +1,10 @@
 /** The addresses of a block that attachments hold, and whose they are. Pure. */
 import { type Address, formatAddress } from "../../ip/address.ts";
 import type { Prefix } from "../../ip/prefix.ts";
-import type { IPAMBlock } from "../../model/ipam-block.ts";
+import { type IPAMBlock, NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { workloadEndpointName } from "../../model/workload-endpoint-name.ts";
-import { addressAt, attributesOf, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE, NODE_ATTRIBUTE } from "../block.ts";
+import { addressAt, attributesOf, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE } from "../block.ts";
 
 /** An address that is recorded for a container of a node. */
 export interface NodeAllocation {

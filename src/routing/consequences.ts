@@ -1,0 +1,144 @@
+/** The entries of the plan of one node that follow from one fact. Pure. */
+import { type Address, addressBits, formatAddress, isSameAddress } from "../ip/address.ts";
+import { formatPrefix, type Prefix, prefixContains, singlePrefix } from "../ip/prefix.ts";
+import type { BlockTable } from "./block-table.ts";
+import type { AnnouncedEndpoint, PoolMode, RoutedBlock, RoutedNode } from "./facts.ts";
+import { chooseHop, type tunnelName, type Viewpoint } from "./next-hop.ts";
+import type { NextHop, PlannedPeer, PlannedRoute } from "./plan.ts";
+import type { PoolTable } from "./pool-table.ts";
+import { keyOfUnreachable, type UnreachableNode } from "./unreachable-nodes.ts";
+
+/** Keys and values as in the plan. */
+export interface Consequences {
+  readonly routes: [string, PlannedRoute][];
+  readonly peers: [string, PlannedPeer][];
+  readonly senders: [string, Address][];
+  readonly announced: [string, Prefix][];
+  readonly unreachable: [string, UnreachableNode][];
+}
+
+/** All other facts. */
+export interface Surroundings extends Viewpoint {
+  /** The name of the planned node. */
+  readonly node: string;
+  readonly nodes: ReadonlyMap<string, RoutedNode>;
+  readonly pools: PoolTable;
+  readonly blocks: BlockTable;
+}
+
+/** Blocks outside every pool: their pool was deleted without its blocks. The network between nodes may know them. */
+const OUTSIDE_POOLS: PoolMode = { kind: "unencapsulated" };
+const FAMILIES = [4, 6] as const;
+
+export function noConsequences(): Consequences {
+  return { routes: [], peers: [], senders: [], announced: [], unreachable: [] };
+}
+
+export function followBlock({ prefix, node, borrowed }: RoutedBlock, around: Surroundings): Consequences {
+  const made = noConsequences();
+  // The only address of such a block is not on the node of the block.
+  const isElsewhere = isSingle(prefix) && borrowed.size > 0;
+  if (node !== undefined && !isElsewhere) followNetwork(made, { prefix, node }, around);
+  for (const { address, node: holder } of borrowed.values()) {
+    // Single addresses of the planned node itself have the route of their pod.
+    followNetwork(made, { prefix: singlePrefix(address), node: holder, block: prefix }, around);
+  }
+  return made;
+}
+
+export function followNode(node: RoutedNode, around: Surroundings): Consequences {
+  const made = noConsequences();
+  for (const prefix of node.podCidrs) followNetwork(made, { prefix, node: node.name }, around);
+  for (const family of FAMILIES) {
+    const at = node.addresses[family]?.address;
+    if (at === undefined) continue;
+    made.senders.push([formatAddress(at), at]);
+    const own = around.own?.addresses[family]?.address;
+    if (node.name === around.node || own === undefined || isSameAddress(own, at)) continue;
+    followVxlanEnd(made, { node, family, remote: at }, around);
+    if (family === 4 && node.ipip !== undefined && around.tunnels.has("ipip4")) {
+      followTunnelAddress(made, { node, address: node.ipip, gateway: at, tunnel: "ipip4" }, around);
+    }
+  }
+  return made;
+}
+
+/**
+ * Addresses that IPAM does not know (`ipAddrsNoIpam`) and floating ones are announced if they are in a pool without a
+ * tunnel. Those of a block, or of a pod CIDR, are announced with it.
+ */
+export function followEndpoint({ addresses, floating }: AnnouncedEndpoint, around: Surroundings): Consequences {
+  const made = noConsequences();
+  if (!around.isBgpEnabled) return made;
+  for (const address of [...addresses, ...floating]) {
+    const single = singlePrefix(address);
+    const pool = around.pools.around(single);
+    if (pool?.mode.kind !== "unencapsulated" || !pool.isExported) continue;
+    if (!isAnnouncedWithOthers(address, around)) made.announced.push([formatPrefix(single), single]);
+  }
+  return made;
+}
+
+function isAnnouncedWithOthers(address: Address, { node, own, blocks }: Surroundings): boolean {
+  return blocks.hasAddress(node, address) || (own?.podCidrs.some((cidr) => prefixContains(cidr, address)) ?? false);
+}
+
+/** `block`: the block of a borrowed address, whose pool counts. */
+interface NetworkOnNode {
+  readonly prefix: Prefix;
+  readonly node: string;
+  readonly block?: Prefix;
+}
+
+function followNetwork(
+  made: Consequences,
+  { prefix, node, block = prefix }: NetworkOnNode,
+  around: Surroundings,
+): void {
+  const key = formatPrefix(prefix);
+  const pool = around.pools.around(block);
+  if (node === around.node) {
+    if (!isSingle(prefix)) made.routes.push([key, { destination: prefix, hop: { kind: "blackhole" } }]);
+    if (around.isBgpEnabled && (pool === undefined || pool.isExported)) made.announced.push([key, prefix]);
+    return;
+  }
+  const { family } = prefix.network;
+  const choice = chooseHop(around, around.nodes.get(node), { family, mode: pool?.mode ?? OUTSIDE_POOLS });
+  if (choice.kind === "route") made.routes.push([key, { destination: prefix, hop: choice.hop }]);
+  if (choice.kind !== "unreachable") return;
+  const unreachable: UnreachableNode = { pool: pool?.name, family, node, reason: choice.reason };
+  made.unreachable.push([keyOfUnreachable(unreachable), unreachable]);
+}
+
+interface VxlanPeer {
+  readonly node: RoutedNode;
+  readonly family: 4 | 6;
+  readonly remote: Address;
+}
+
+function followVxlanEnd(made: Consequences, { node, family, remote }: VxlanPeer, around: Surroundings): void {
+  const end = node.vxlan[family];
+  const tunnel = family === 4 ? "vxlan4" : "vxlan6";
+  if (end === undefined || !around.tunnels.has(tunnel)) return;
+  made.peers.push([`${tunnel} ${node.name}`, { tunnel, address: end.address, mac: end.mac, remote }]);
+  followTunnelAddress(made, { node, address: end.address, gateway: end.address, tunnel }, around);
+}
+
+interface TunnelAddress {
+  readonly node: RoutedNode;
+  readonly address: Address;
+  readonly gateway: Address;
+  readonly tunnel: ReturnType<typeof tunnelName>;
+}
+
+/** Replies to the host of that node go to its tunnel address. Usually the route of its block leads there. */
+function followTunnelAddress(made: Consequences, { node, address, ...hop }: TunnelAddress, around: Surroundings): void {
+  if (around.blocks.hasAddress(node.name, address)) return;
+  const destination = singlePrefix(address);
+  const next: NextHop = { kind: "tunnel", ...hop };
+  made.routes.push([formatPrefix(destination), { destination, hop: next }]);
+}
+
+function isSingle({ network, length }: Prefix): boolean {
+  return length === addressBits(network.family);
+}

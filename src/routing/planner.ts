@@ -1,0 +1,207 @@
+/**
+ * The plan of one node, kept up to date with the changes of facts. Pure: reads and writes nothing else.
+ *
+ *   block ────────────▶ its entries, and those of the nodes that have addresses in it
+ *   node ─────────────▶ its entries, and the blocks in which it has addresses
+ *   own endpoint ─────▶ its entries
+ *   own address, pool ▶ everything
+ *
+ * A change costs as much as what follows from it (`consequences.ts`); facts equal to the known ones cost nothing.
+ */
+import type { Address } from "../ip/address.ts";
+import type { Prefix } from "../ip/prefix.ts";
+import { BlockTable } from "./block-table.ts";
+import { Claims } from "./claims.ts";
+import {
+  type Consequences,
+  followBlock,
+  followEndpoint,
+  followNode,
+  noConsequences,
+  type Surroundings,
+} from "./consequences.ts";
+import type { AnnouncedEndpoint, RoutedBlock, RoutedNode, RoutedPool } from "./facts.ts";
+import type { PlanChange, PlannedPeer, PlannedRoute, PlannedTunnel, RoutePlan, TunnelName } from "./plan.ts";
+import { PoolTable } from "./pool-table.ts";
+import { type OwnTunnels, planTunnels } from "./tunnels.ts";
+import { describeUnreachable, type UnreachableNode } from "./unreachable-nodes.ts";
+
+export interface RoutingSettings {
+  /** Otherwise the network between nodes is flat: nodes of one subnet are the gateways of each other. */
+  readonly isBgpEnabled: boolean;
+}
+
+/** A `RecordChange` of a replica is one. */
+export type FactChange<Value> =
+  | { readonly kind: "put"; readonly key: string; readonly value: Value }
+  | { readonly kind: "delete"; readonly key: string }
+  /** What was known of it stays. */
+  | { readonly kind: "unreadable"; readonly key: string };
+
+export interface FactChanges {
+  readonly settings?: RoutingSettings;
+  readonly nodes?: readonly FactChange<RoutedNode>[];
+  readonly pools?: readonly FactChange<RoutedPool>[];
+  readonly blocks?: readonly FactChange<RoutedBlock>[];
+  /** Of the planned node. */
+  readonly endpoints?: readonly FactChange<AnnouncedEndpoint>[];
+}
+
+/** The facts whose consequences must be computed again. */
+interface Due {
+  all: boolean;
+  readonly nodes: Set<string>;
+  readonly blocks: Set<string>;
+  readonly endpoints: Set<string>;
+  allEndpoints: boolean;
+}
+
+export class RoutePlanner {
+  private readonly nodeNames = new Map<string, string>();
+  private readonly nodes = new Map<string, RoutedNode>();
+  private readonly pools = new PoolTable();
+  private readonly blocks = new BlockTable();
+  private readonly endpoints = new Map<string, AnnouncedEndpoint>();
+  private ownTunnels: OwnTunnels = { tunnels: new Map(), problems: [] };
+  private readonly routes = new Claims<PlannedRoute>();
+  private readonly peers = new Claims<PlannedPeer>();
+  private readonly senders = new Claims<Address>();
+  private readonly announced = new Claims<Prefix>();
+  private readonly unreachable = new Claims<UnreachableNode>();
+  private problems: readonly string[] = [];
+
+  /** `node`: the name of the planned node. */
+  constructor(
+    private readonly node: string,
+    private settings: RoutingSettings,
+  ) {}
+
+  /** Its maps change with every update; `problems` is the same list until it differs. */
+  get plan(): RoutePlan {
+    return {
+      tunnels: this.ownTunnels.tunnels,
+      peers: this.peers.entries,
+      routes: this.routes.entries,
+      senders: this.senders.entries,
+      announced: this.announced.entries,
+      problems: this.problems,
+    };
+  }
+
+  update({ settings = this.settings, nodes = [], pools = [], blocks = [], endpoints = [] }: FactChanges): PlanChange {
+    const due: Due = { all: false, nodes: new Set(), blocks: new Set(), endpoints: new Set(), allEndpoints: false };
+    if (settings.isBgpEnabled !== this.settings.isBgpEnabled) due.all = true;
+    this.settings = settings;
+    forEachValue(pools, (key, pool) => {
+      if (this.pools.set(key, pool)) due.all = true;
+    });
+    forEachValue(nodes, (key, node) => this.setNode(key, node, due));
+    forEachValue(blocks, (key, block) => this.setBlock(key, block, due));
+    forEachValue(endpoints, (key, endpoint) => this.setEndpoint(key, endpoint, due));
+    return this.followAll(due);
+  }
+
+  private setNode(key: string, node: RoutedNode | undefined, due: Due): void {
+    const name = node?.name ?? this.nodeNames.get(key);
+    if (name === undefined) return;
+    const former = this.nodes.get(name);
+    if (node === undefined) {
+      this.nodes.delete(name);
+      this.nodeNames.delete(key);
+    } else {
+      this.nodes.set(name, node);
+      this.nodeNames.set(key, name);
+    }
+    if (Bun.deepEquals(routedParts(former), routedParts(node))) return;
+    due.nodes.add(name);
+    if (name === this.node) due.allEndpoints = true;
+    if (Bun.deepEquals(endsOf(former), endsOf(node))) return;
+    if (name === this.node) due.all = true;
+    for (const block of this.blocks.keysOf(name)) due.blocks.add(block);
+  }
+
+  private setBlock(key: string, block: RoutedBlock | undefined, due: Due): void {
+    const affected = this.blocks.set(key, block);
+    if (affected === undefined) return;
+    due.blocks.add(key);
+    for (const node of affected) due.nodes.add(node);
+    if (affected.has(this.node)) due.allEndpoints = true;
+  }
+
+  private setEndpoint(key: string, endpoint: AnnouncedEndpoint | undefined, due: Due): void {
+    if (Bun.deepEquals(this.endpoints.get(key), endpoint)) return;
+    if (endpoint === undefined) this.endpoints.delete(key);
+    else this.endpoints.set(key, endpoint);
+    due.endpoints.add(key);
+  }
+
+  private followAll(due: Due): PlanChange {
+    const formerTunnels = this.ownTunnels;
+    if (due.all) this.ownTunnels = planTunnels(this.nodes.get(this.node), this.pools.all());
+    const around = this.surroundings();
+    for (const name of due.all ? new Set(this.nodes.keys()).union(due.nodes) : due.nodes) {
+      this.follow(`node ${name}`, this.nodes.get(name), (node) => followNode(node, around));
+    }
+    for (const key of due.all ? new Set(this.blocks.keys()).union(due.blocks) : due.blocks) {
+      this.follow(`block ${key}`, this.blocks.get(key), (block) => followBlock(block, around));
+    }
+    const areAllDue = due.all || due.allEndpoints;
+    for (const key of areAllDue ? new Set(this.endpoints.keys()).union(due.endpoints) : due.endpoints) {
+      this.follow(`endpoint ${key}`, this.endpoints.get(key), (endpoint) => followEndpoint(endpoint, around));
+    }
+    if (this.unreachable.takeChanged().size > 0 || formerTunnels !== this.ownTunnels) this.describeProblems();
+    return {
+      tunnels: differentTunnels(formerTunnels.tunnels, this.ownTunnels.tunnels),
+      peers: this.peers.takeChanged(),
+      routes: this.routes.takeChanged(),
+      senders: this.senders.takeChanged(),
+      announced: this.announced.takeChanged(),
+    };
+  }
+
+  private follow<Fact>(source: string, fact: Fact | undefined, consequencesOf: (fact: Fact) => Consequences): void {
+    const { routes, peers, senders, announced, unreachable } =
+      fact === undefined ? noConsequences() : consequencesOf(fact);
+    this.routes.replace(source, routes);
+    this.peers.replace(source, peers);
+    this.senders.replace(source, senders);
+    this.announced.replace(source, announced);
+    this.unreachable.replace(source, unreachable);
+  }
+
+  private surroundings(): Surroundings {
+    const { node, nodes, pools, blocks, settings } = this;
+    return { node, nodes, pools, blocks, ...settings, own: nodes.get(node), tunnels: this.ownTunnels.tunnels };
+  }
+
+  private describeProblems(): void {
+    const problems = [...this.ownTunnels.problems, ...describeUnreachable(this.unreachable.entries.values())];
+    if (!Bun.deepEquals(problems, this.problems)) this.problems = problems;
+  }
+}
+
+function forEachValue<Value>(
+  changes: readonly FactChange<Value>[],
+  apply: (key: string, value: Value | undefined) => void,
+): void {
+  for (const change of changes) {
+    if (change.kind !== "unreadable") apply(change.key, change.kind === "put" ? change.value : undefined);
+  }
+}
+
+/** What routes depend on; not the labels. */
+function routedParts(node: RoutedNode | undefined) {
+  return node && { ...endsOf(node), podCidrs: node.podCidrs };
+}
+
+function endsOf(node: RoutedNode | undefined) {
+  return node && { addresses: node.addresses, vxlan: node.vxlan, ipip: node.ipip };
+}
+
+function differentTunnels(
+  former: ReadonlyMap<TunnelName, PlannedTunnel>,
+  current: ReadonlyMap<TunnelName, PlannedTunnel>,
+): ReadonlySet<TunnelName> {
+  const names = new Set([...former.keys(), ...current.keys()]);
+  return new Set([...names].filter((name) => !Bun.deepEquals(former.get(name), current.get(name))));
+}
