@@ -10,15 +10,15 @@ import type { Datastore } from "../datastore/datastore.ts";
 import type { FloatingAddress } from "../firewall/floating-addresses.ts";
 import type { NatPool } from "../firewall/nat-table.ts";
 import type { RecordedSources } from "../firewall/recorded-sources.ts";
-import type { Address } from "../ip/address.ts";
+import type { Address, Family } from "../ip/address.ts";
 import type { HostLinks as KnownLinks } from "../ipam/leaks/find.ts";
 import type { KubeClient } from "../kube/api.ts";
 import type { Expression } from "../linux/nftables/expression.ts";
 import type { RuleCount } from "../linux/nftables/rule-counts.ts";
 import type { Tracer } from "../linux/nftables/trace.ts";
+import type { HostAddress } from "../routing/node-address.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
 import type { Interruption } from "./interruption.ts";
-import type { HostAddress } from "./node/host-addresses.ts";
 import type { HostFacts } from "./node/host-facts.ts";
 import type { Option } from "./option.ts";
 
@@ -101,6 +101,8 @@ export interface Context {
   /** The smallest MTU of the links to other hosts; `undefined` if there is none. */
   uplinkMtu(): Promise<number | undefined>;
   hostAddresses(): Promise<readonly HostAddress[]>;
+  /** The source address of packets to an address or a name; `undefined` if there is no route, or no such name. */
+  readonly sourceTowards: (destination: string, family: Family) => Promise<Address | undefined>;
   hostLinks(): Promise<HostLinks>;
   /** Identity of the machine that the tool runs on; an ID is generated if it has none. */
   machineIdentity(): Promise<string>;

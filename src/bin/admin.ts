@@ -49,6 +49,8 @@ export async function run(args: readonly string[]): Promise<number> {
     replaceFile: async (path, text) => (await import("../linux/replace-file.ts")).replaceFile(path, text),
     uplinkMtu: async () => (await import("./uplink-mtu.ts")).uplinkMtu(),
     hostAddresses: async () => (await import("./host-addresses.ts")).hostAddresses(),
+    sourceTowards: async (destination, family) =>
+      (await import("./host-addresses.ts")).sourceTowards(destination, family),
     hostLinks: async () => (await import("./host-links.ts")).readHostLinks(),
     machineIdentity: async () =>
       (await import("../linux/machine-identity.ts")).ensureMachineIdentity(identity, () => crypto.randomUUID()),

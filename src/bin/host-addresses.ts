@@ -1,14 +1,44 @@
-/** The host's own addresses, as the admin tool registers them. */
-import type { HostAddress } from "../admin/node/host-addresses.ts";
+/** The host's own addresses, and by which of them it reaches others. */
+import type { Address, Family } from "../ip/address.ts";
+import { parseAddress } from "../ip/address.ts";
 import { listAddresses } from "../linux/rtnetlink/address.ts";
+import { listLinks } from "../linux/rtnetlink/link.ts";
+import { routeTowards } from "../linux/rtnetlink/route-lookup.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
+import type { HostAddress } from "../routing/node-address.ts";
 import { uplinksOf } from "./uplinks.ts";
 
+/** Those that other hosts may use, in the order of their links. */
 export function hostAddresses(): readonly HostAddress[] {
   return withRouteSocket((socket) => {
     const uplinks = uplinksOf(socket);
-    return listAddresses(socket)
-      .filter(({ scope, isTentative }) => scope === "universe" && !isTentative)
-      .map(({ address, length, linkIndex }) => ({ address, length, isOfUplink: uplinks.has(linkIndex) }));
+    const links = new Map(listLinks(socket).map(({ index, name, mtu }) => [index, { name, mtu }]));
+    const usable = listAddresses(socket).filter(
+      ({ scope, isTentative, isShortLived }) => scope === "universe" && !isTentative && !isShortLived,
+    );
+    return usable
+      .toSorted((left, right) => left.linkIndex - right.linkIndex)
+      .flatMap(({ address, length, linkIndex }): HostAddress[] => {
+        const link = links.get(linkIndex);
+        const defaultRoutes = FAMILIES.filter((family) => uplinks[family] === linkIndex);
+        return link === undefined ? [] : [{ address, length, link: { ...link, defaultRoutes } }];
+      });
   });
+}
+
+const FAMILIES: readonly Family[] = [4, 6];
+
+/** The source address of packets to an address or a name; `undefined` if there is no route, or no such name. */
+export async function sourceTowards(destination: string, family: Family): Promise<Address | undefined> {
+  const address = parseAddress(destination) ?? (await resolve(destination, family));
+  return address === undefined ? undefined : withRouteSocket((socket) => routeTowards(socket, address)?.source);
+}
+
+async function resolve(name: string, family: Family): Promise<Address | undefined> {
+  try {
+    const { lookup } = await import("node:dns/promises");
+    return parseAddress((await lookup(name, { family })).address);
+  } catch {
+    return undefined;
+  }
 }

@@ -9,11 +9,11 @@ const LOOPBACK = "lo";
 
 export function uplinkMtu(): number | undefined {
   return withRouteSocket((socket) => {
-    const uplinks = uplinksOf(socket);
+    const uplinks = Object.values(uplinksOf(socket)).filter((index) => index !== undefined);
     const addressed = listAddresses(socket).flatMap(({ scope, linkIndex }) =>
       scope === "universe" ? [linkIndex] : [],
     );
-    const chosen = new Set(uplinks.size === 0 ? addressed : uplinks);
+    const chosen = new Set(uplinks.length === 0 ? addressed : uplinks);
     const mtus = listLinks(socket)
       .filter(({ index, name }) => chosen.has(index) && name !== LOOPBACK && !name.startsWith(identity.interfacePrefix))
       .map(({ mtu }) => mtu);

@@ -8,9 +8,7 @@ import type { JsonObject } from "../cni/json.ts";
 import { kubeAccess } from "../config/kube-access.ts";
 import { PluginError } from "../errors.ts";
 import { type NodeRanges, type PodCidrPlace, withAnyAddress, withPodCidrs } from "../ipam/hostlocal/pod-cidr.ts";
-import { requireOk } from "../kube/require-ok.ts";
-import { isObject } from "../model/shape.ts";
-import { parseJson } from "../parse-json.ts";
+import { readOrchestratorNode } from "../kube/orchestrator-node.ts";
 import { quoted } from "../quote.ts";
 import type { IpamPlugin } from "./ipam-plugin.ts";
 import type { Session } from "./session.ts";
@@ -47,26 +45,17 @@ async function readNodeRanges(place: PodCidrPlace, session: Session): Promise<No
   const { environment = {}, elapsed, now, host } = surroundings;
   const client = await host.openKubeClient(access, { environment, elapsed, now, warn: (text) => log.warning(text) });
   try {
-    const request = { method: "GET", path: `/api/v1/nodes/${encodeURIComponent(node)}`, signal } as const;
-    const response = await client.request(request);
-    if (response.status === 404) {
+    const found = await readOrchestratorNode(client, node, signal);
+    if (found === undefined) {
       throw cannotUse(place, "resource-missing", {
         state: `there is no Node "${node}"`,
         details: 'set "kubernetes.node_name" to the name of the Node of this host',
       });
     }
-    return { node, podCidrs: podCidrsIn(requireOk(response, request)) };
+    return { node, podCidrs: found.podCidrs };
   } finally {
     await client.close();
   }
-}
-
-/** A Node of an old cluster has only the field for a single range. */
-function podCidrsIn(text: string): readonly string[] {
-  const object = parseJson(text);
-  const spec = isObject(object) && isObject(object["spec"]) ? object["spec"] : {};
-  const { podCIDRs, podCIDR } = spec;
-  return (Array.isArray(podCIDRs) ? podCIDRs : [podCIDR]).filter((each) => typeof each === "string" && each !== "");
 }
 
 function cannotUse(

@@ -1,11 +1,11 @@
 /** Runs the admin tool inside the test: files are a table, output is text. */
 import type { Context, HostLinks } from "../../src/admin/command.ts";
-import type { HostAddress } from "../../src/admin/node/host-addresses.ts";
 import type { HostFacts } from "../../src/admin/node/host-facts.ts";
 import { runAdmin } from "../../src/admin/run.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openMemory } from "../../src/datastore/memory/memory.ts";
 import type { RuleCount } from "../../src/linux/nftables/rule-counts.ts";
+import type { HostAddress } from "../../src/routing/node-address.ts";
 import { VERSION } from "../../src/version.ts";
 import { storeAround } from "./wrapped-store.ts";
 
@@ -41,6 +41,7 @@ export interface AdminSurroundings {
   readonly uplinkMtu?: number;
   readonly replaceFile?: Context["replaceFile"];
   readonly hostAddresses?: readonly HostAddress[];
+  readonly sourceTowards?: Context["sourceTowards"];
   readonly machineIdentity?: string;
   readonly hostLinks?: Partial<HostLinks>;
   readonly readStdin?: Context["readStdin"];
@@ -75,6 +76,7 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
     replaceFile: surroundings.replaceFile ?? (async () => false),
     uplinkMtu: async () => surroundings.uplinkMtu,
     hostAddresses: async () => surroundings.hostAddresses ?? [],
+    sourceTowards: surroundings.sourceTowards ?? (async () => undefined),
     hostLinks: async () => ({
       marks: new Set(),
       marksWithSources: new Set(),

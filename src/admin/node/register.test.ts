@@ -3,18 +3,19 @@ import { type AdminSurroundings, runInside } from "../../../test/support/admin-c
 import { NETWORK_CONFIG_DIRECTORY } from "../../config/installed-network-list.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { PluginError } from "../../errors.ts";
-import { identity } from "../../identity.ts";
+import { API_VERSION, identity } from "../../identity.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "../../model/machine-annotation.ts";
+import type { HostAddress } from "../../routing/node-address.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
-import type { HostAddress } from "./host-addresses.ts";
 
 function addresses(...given: readonly (readonly [text: string, isOfUplink: boolean])[]): readonly HostAddress[] {
   return given.map(([text, isOfUplink]) => {
     const parsed = parseInterfaceAddress(text);
     if (parsed === undefined) throw new Error(`not an address: ${text}`);
-    return { ...parsed, isOfUplink };
+    const defaultRoutes = isOfUplink ? ([4, 6] as const) : [];
+    return { ...parsed, link: { name: isOfUplink ? "eth0" : "eth1", mtu: 1500, defaultRoutes } };
   });
 }
 
@@ -65,6 +66,35 @@ describe("node register", () => {
       metadata: { labels: { rack: "r1" } },
       spec: { bgp: { asNumber: 64512, ipv4Address: "10.0.0.6/24" }, addresses: [{ address: "10.0.0.6/24" }] },
     });
+  });
+
+  test("finds the addresses by the methods of NodeAgentConfiguration, and warns if one finds nothing", async () => {
+    const { run, nodes } = site({ hostName: "a", hostAddresses: UPLINK });
+    const configure = (name: string, spec: object) => {
+      const resource = { apiVersion: API_VERSION, kind: "NodeAgentConfiguration", metadata: { name }, spec };
+      return run("apply -f -", { stdin: JSON.stringify(resource) });
+    };
+    const sourceTowards = async (destination: string) =>
+      destination === "gateway.example.org" ? parseInterfaceAddress("172.17.0.1/16")?.address : undefined;
+    await configure("default", { ipv4AddressDetection: "interface=eth1", ipv6AddressDetection: "none" });
+    await run("node register");
+    expect((await nodes()).spec.bgp).toEqual({ ipv4Address: "172.17.0.1/16" });
+
+    await configure("node.a", { ipv4AddressDetection: "first-found" });
+    await run("node register");
+    expect((await nodes()).spec.bgp).toEqual({ ipv4Address: "10.0.0.5/24" });
+
+    await configure("node.a", { ipv4AddressDetection: "can-reach=gateway.example.org" });
+    await run("node register", { sourceTowards });
+    expect((await nodes()).spec.bgp).toEqual({ ipv4Address: "172.17.0.1/16" });
+
+    await configure("node.a", { ipv4AddressDetection: "kubernetes-internal-ip" });
+    const warned = await run("node register");
+    expect(warned.code).toBe(EXIT_OK);
+    expect(warned.stderr).toContain(
+      'by "kubernetes-internal-ip": the orchestrator\'s Node cannot be read; 172.17.0.1/16 stays',
+    );
+    expect((await nodes()).spec.bgp).toEqual({ ipv4Address: "172.17.0.1/16" });
   });
 
   test("refuses a name that another machine has registered, unless forced", async () => {

@@ -2,7 +2,6 @@ import { DEFAULT_NODE_NAME_FILE, readNodeName } from "../../config/config-files.
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
-import type { InterfaceAddress } from "../../ip/prefix.ts";
 import { isOfKubelet, wantedNode } from "../../ipam/node-machine.ts";
 import { decodeNode } from "../../ipam/records.ts";
 import { isForbidden } from "../../kube/require-ok.ts";
@@ -20,9 +19,9 @@ import type { ActionResult } from "../resources/action-result.ts";
 import { forEachResource } from "../resources/for-each-resource.ts";
 import { readOrExplain } from "../resources/unreadable-remedy.ts";
 import { raiseClusterVersion } from "../version/raise-cluster-version.ts";
-import { nodeAddresses, withAddresses } from "./host-addresses.ts";
 import { nameOfNode } from "./node-name.ts";
 import { findOrchestratorName } from "./orchestrator-name.ts";
+import { withHostAddresses } from "./registered-addresses.ts";
 
 export const nodeRegister: Command = {
   kind: "command",
@@ -30,7 +29,8 @@ export const nodeRegister: Command = {
   summary: "Create or update the Node resource of this host",
   description: [
     "The name is the one that the plugins use: that of the installed network config or its node name file, otherwise the",
-    "host name in lower case. The addresses are those of the links with a default route, or all if there is none.",
+    "host name in lower case. Its addresses are found by the methods that ipv4AddressDetection and ipv6AddressDetection of",
+    "NodeAgentConfiguration name; the usual one, first-found, prefers links with a default route.",
     "Labels and other fields of an existing Node are kept.",
     "On the orchestrator's API the agent (--for-agent) checks that the Node is this machine's, and adds only its release.",
     "The identity of this machine is recorded: plugins refuse to work under a node name that another machine has registered.",
@@ -56,7 +56,6 @@ export const nodeRegister: Command = {
       isForAgent && installed !== undefined
         ? await agentNodeName(installed, context)
         : await nameOfNode(context, given);
-    const addresses = nodeAddresses(await context.hostAddresses());
     const machine = await context.machineIdentity();
     const whenTaken = given.switches.has("force") ? "replace" : "refuse";
     const agentVersion = isForAgent ? { agentVersion: context.version } : {};
@@ -65,7 +64,9 @@ export const nodeRegister: Command = {
         kind === "etcd" && installed !== undefined
           ? findOrchestratorName(installed.decoded.config, { node: name, recorded }, context)
           : undefined;
-      const host = { name, addresses, machine, whenTaken, ...agentVersion, nameInOrchestrator: nameIn } as const;
+      const addressed = (before: Node["spec"], referred: string | undefined) =>
+        withHostAddresses(before, { store, context, name, referred, kind, installed });
+      const host = { name, addressed, machine, whenTaken, ...agentVersion, nameInOrchestrator: nameIn } as const;
       const isOfCluster = isForAgent && kind === "orchestrator";
       const code = await forEachResource(isForAgent ? printingChanges(context) : context, given, {
         all: [{ kind: NODE, name: { name } }],
@@ -147,7 +148,8 @@ function printingChanges(context: Context): Context {
 
 interface ThisHost {
   readonly name: string;
-  readonly addresses: readonly InterfaceAddress[];
+  /** The record with the addresses of this host. `referred`: its name in the orchestrator, if it is recorded. */
+  readonly addressed: (before: Node["spec"], referred: string | undefined) => Promise<Node["spec"]>;
   readonly machine: string;
   /** If another machine has registered the name. */
   readonly whenTaken: "refuse" | "replace";
@@ -161,7 +163,7 @@ const ATTEMPTS = 5;
 
 async function register(
   store: Datastore,
-  { name, addresses, machine, whenTaken, agentVersion, nameInOrchestrator }: ThisHost,
+  { name, addressed, machine, whenTaken, agentVersion, nameInOrchestrator }: ThisHost,
   { now, uuid }: Pick<Context, "now" | "uuid">,
 ): Promise<ActionResult> {
   const key = NODE.key({ name });
@@ -180,7 +182,7 @@ async function register(
     };
     const metadata = { ...origin, annotations: { ...origin.annotations, ...owner } };
     const reference = await nameInOrchestrator(before && orchestratorReference(before.spec));
-    const spec = withAddresses(before?.spec ?? {}, addresses);
+    const spec = await addressed(before?.spec ?? {}, reference);
     const referring = reference === undefined ? spec : withOrchestratorReference(spec, reference);
     const after = requireValid(NODE.codec.make(metadata, referring));
     const value = NODE.codec.write(after, entry?.value);

@@ -6,7 +6,7 @@ import { parseInterfaceAddress } from "../../ip/prefix.ts";
 const hostAddresses = ["192.168.1.5/24", "fd00:1::5/64"].map((text) => {
   const address = parseInterfaceAddress(text);
   if (address === undefined) throw new Error(text);
-  return { ...address, isOfUplink: true };
+  return { ...address, link: { name: "eth0", mtu: 1500, defaultRoutes: [4, 6] as const } };
 });
 
 const apply = (cidr: string) =>

@@ -11,7 +11,8 @@ import { familyNumber } from "./family.ts";
 export const RTM = { newAddress: 20, deleteAddress: 21, getAddress: 22 } as const;
 const ATTRIBUTE = { address: 1, local: 2, flags: 8 } as const;
 const HEADER_LENGTH = 8;
-const ADDRESS_FLAG = { noDuplicateDetection: 0x02, tentative: 0x40 } as const;
+const ADDRESS_FLAG = { temporary: 0x01, noDuplicateDetection: 0x02, deprecated: 0x20, tentative: 0x40 } as const;
+const IPV6 = 10;
 const SCOPE = { universe: 0, link: 253, host: 254 } as const;
 
 export interface LinkAddress extends InterfaceAddress {
@@ -22,6 +23,8 @@ export interface KnownAddress extends LinkAddress {
   readonly scope: "universe" | "link" | "host" | "other";
   /** Not usable yet: duplicate address detection is running. */
   readonly isTentative: boolean;
+  /** Only if it is deprecated, or a privacy address of IPv6: it is not there for long. */
+  readonly isShortLived?: true;
 }
 
 /** An IPv6 address is usable at once: without duplicate address detection. */
@@ -93,7 +96,14 @@ function readAddress(message: MessageCursor): KnownAddress | undefined {
     length: view.getUint8(start + 1),
     scope: scopeOf(view.getUint8(start + 3)),
     isTentative: (flags & ADDRESS_FLAG.tentative) !== 0,
+    ...(isShortLived(view.getUint8(start), flags) ? { isShortLived: true } : {}),
   };
+}
+
+/** Of IPv4 the flag of temporary ones says that it is not the first address of its network. */
+function isShortLived(family: number, flags: number): boolean {
+  const relevant = family === IPV6 ? ADDRESS_FLAG.deprecated | ADDRESS_FLAG.temporary : ADDRESS_FLAG.deprecated;
+  return (flags & relevant) !== 0;
 }
 
 function scopeOf(scope: number): KnownAddress["scope"] {

@@ -7,7 +7,7 @@ import { familyNumber } from "./family.ts";
 
 const GET_ROUTE = 26;
 const NEW_ROUTE = 24;
-const ATTRIBUTE = { destination: 1, link: 4, gateway: 5 } as const;
+const ATTRIBUTE = { destination: 1, link: 4, gateway: 5, source: 7 } as const;
 const KIND = { local: 2, broadcast: 3 } as const;
 const KIND_PLACE = 7;
 const HEADER_LENGTH = 12;
@@ -15,6 +15,8 @@ const HEADER_LENGTH = 12;
 export interface FoundRoute {
   readonly linkIndex: number | undefined;
   readonly gateway: Address | undefined;
+  /** Of packets whose sender does not choose it. */
+  readonly source: Address | undefined;
   /** Whether the address is one of this host, or a broadcast address of one of its networks. */
   readonly isLocal: boolean;
 }
@@ -52,10 +54,12 @@ function readFoundRoute(message: MessageCursor): FoundRoute {
   const kind = message.view.getUint8(message.start + KIND_PLACE);
   let linkIndex: number | undefined;
   let gateway: Address | undefined;
+  let source: Address | undefined;
   const attributes = message.attributes(HEADER_LENGTH);
   while (attributes.next()) {
     if (attributes.type === ATTRIBUTE.link) linkIndex = attributes.u32();
     else if (attributes.type === ATTRIBUTE.gateway) gateway = addressFromBytes(attributes.copy());
+    else if (attributes.type === ATTRIBUTE.source) source = addressFromBytes(attributes.copy());
   }
-  return { linkIndex, gateway, isLocal: kind === KIND.local || kind === KIND.broadcast };
+  return { linkIndex, gateway, source, isLocal: kind === KIND.local || kind === KIND.broadcast };
 }
