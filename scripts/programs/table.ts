@@ -58,6 +58,8 @@ const TABLE = {
   curl: "curl",
   dnsmasq: "dnsmasq-base",
   iperf3: "iperf3",
+  bird: "bird2",
+  birdc: "bird2",
   // Upstream's portmap, a peer, uses iptables.
   iptables: "iptables",
   "iptables-legacy": "iptables",

@@ -1,0 +1,98 @@
+/**
+ * Keeps BIRD as the plan of BGP wants it: after a change of the plan, after an end of BIRD, and after a failure from time
+ * to time. Many changes at once become one.
+ */
+import type { BgpPlan } from "../../routing/bgp/plan.ts";
+import { type BirdSettings, renderBird, renderEmptyBird } from "../../routing/bird/render.ts";
+import { BirdDaemon, type DaemonMeans } from "./bird-daemon.ts";
+import { type BirdState, writeBirdState } from "./bird-state.ts";
+
+export interface KeeperMeans extends Omit<DaemonMeans, "report"> {
+  readonly settings: BirdSettings;
+  /** A message is reported once for as long as it is true. */
+  readonly report: (message: string, level: "INFO" | "WARNING") => void;
+}
+
+/** A plan, or why there is none: "no BGP peer is configured". */
+export type WantedBgp = { readonly plan: BgpPlan } | { readonly reason: string };
+
+/** Changes that arrive within this time after another are applied together. */
+const PAUSE_MILLISECONDS = 50;
+const RETRY_MILLISECONDS = 2_000;
+const LONG = 2 ** 31 - 1;
+
+export class BirdKeeper {
+  readonly #means: KeeperMeans;
+  readonly #daemon: BirdDaemon;
+  #wanted: WantedBgp | undefined;
+  #changed = Promise.withResolvers<void>();
+  #written = "";
+  #reported: readonly string[] = [];
+
+  constructor(means: KeeperMeans) {
+    this.#means = means;
+    this.#daemon = new BirdDaemon({ ...means, report: (message) => means.report(message, "INFO") });
+  }
+
+  /** What is wanted from now on. Returns at once. */
+  update(wanted: WantedBgp): void {
+    this.#wanted = wanted;
+    this.#changed.resolve();
+  }
+
+  /** Until the signal is aborted. BIRD goes on. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      this.#changed = Promise.withResolvers<void>();
+      const state = this.#wanted === undefined ? undefined : await this.#apply(this.#wanted, signal);
+      if (state !== undefined) this.#announce(state);
+      await this.#means.wait(PAUSE_MILLISECONDS, signal);
+      await this.#somethingToDo(state, signal);
+    }
+    this.#daemon.release();
+  }
+
+  async #apply(wanted: WantedBgp, signal: AbortSignal): Promise<BirdState> {
+    const { settings } = this.#means;
+    let problems: readonly string[] = [];
+    try {
+      if ("reason" in wanted) {
+        await this.#daemon.bringDown(renderEmptyBird(settings), signal);
+        return { kind: "not needed", reason: wanted.reason, problems: [] };
+      }
+      const { text, problems: unrendered } = renderBird(wanted.plan, settings);
+      problems = [...wanted.plan.problems, ...unrendered];
+      await this.#daemon.bringUp(text, signal);
+      return { kind: "running", problems: [...problems] };
+    } catch (failure) {
+      const reason = failure instanceof Error ? failure.message : String(failure);
+      return { kind: "failed", reason, problems: [...problems] };
+    }
+  }
+
+  #announce(state: BirdState): void {
+    const { report, program } = this.#means;
+    const messages = [...(state.kind === "failed" ? [`BGP does not work: ${state.reason}`] : []), ...state.problems];
+    for (const message of messages) if (!this.#reported.includes(message)) report(message, "WARNING");
+    this.#reported = messages;
+    const text = writeBirdState(state);
+    if (text === this.#written) return;
+    try {
+      program.writeState(text);
+      this.#written = text;
+    } catch (failure) {
+      report(`Cannot write the state of BIRD: ${failure}`, "WARNING");
+    }
+  }
+
+  async #somethingToDo(state: BirdState | undefined, signal: AbortSignal): Promise<void> {
+    const { ended } = this.#daemon;
+    // BIRD has ended already.
+    if (state?.kind === "running" && ended === undefined) return;
+    const over = new AbortController();
+    const pause = state?.kind === "failed" ? RETRY_MILLISECONDS : LONG;
+    const waited = this.#means.wait(pause, AbortSignal.any([signal, over.signal]));
+    await Promise.race([this.#changed.promise, waited, ...(ended === undefined ? [] : [ended])]);
+    over.abort();
+  }
+}

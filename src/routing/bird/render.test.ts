@@ -1,0 +1,157 @@
+import { describe, expect, test } from "bun:test";
+import { bgpPlan, bgpSession, prefixes } from "../../../test/support/bgp-plan.ts";
+import { address, prefix } from "../../../test/support/ip.ts";
+import type { BgpRule } from "../bgp/plan.ts";
+import { renderBird, renderEmptyBird } from "./render.ts";
+
+const settings = { logFile: "/var/log/bird.log", ownInterfaces: ["pod*"], agentProtocol: 86 };
+const rule: BgpRule = { action: "accept", network: undefined, onlyLearned: false, interface: undefined };
+const network = prefix("10.9.0.0/16");
+
+/** The block that starts with this line. */
+function part(text: string, head: string): string {
+  const from = text.indexOf(`${head} {`);
+  return text.slice(from, text.indexOf("\n}", from) + 2);
+}
+
+describe("renderBird()", () => {
+  test("writes the whole configuration of a node of a mesh", async () => {
+    const plan = bgpPlan("10.0.0.1", {
+      announced: prefixes("10.244.1.0/26", "fd10::40/122"),
+      exported: prefixes("10.244.0.0/16", "fd10::/48"),
+      withheld: prefixes("10.244.9.0/24"),
+      tunnelled: prefixes("10.245.0.0/16"),
+      advertisements: [
+        {
+          prefix: network,
+          communities: [
+            [65000, 1],
+            [1, 2, 3],
+          ],
+        },
+      ],
+      ignoredInterfaces: ["docker*"],
+      sessions: [bgpSession("10.0.0.2", { source: address("10.0.0.1"), passive: true })],
+    });
+
+    const golden = await Bun.file(`${import.meta.dir}/mesh-node.conf`).text();
+    expect(renderBird(plan, settings)).toEqual({ text: golden, problems: [] });
+  });
+
+  test("writes every option of a session", () => {
+    const session = bgpSession("fd00::2", {
+      ...{ kind: "global", from: "tor", name: "Global_fd00__2", port: 1790, localAs: 64513, peerAs: 64513 },
+      ...{ password: "pass#word;", reflector: { clusterId: "1.2.3.4" }, nextHop: "keep", restartSeconds: 30 },
+      ...{ allowedOwnAs: 2, ttlSecurityHops: 1 },
+    });
+    const { text } = renderBird(
+      bgpPlan("10.0.0.1", {
+        sessions: [session],
+        listenOn: "node",
+        listenPort: 1179,
+        addresses: { 6: address("fd00::1") },
+      }),
+      settings,
+    );
+
+    expect(part(text, "protocol bgp Global_fd00__2")).toBe(`protocol bgp Global_fd00__2 {
+  description "global: tor";
+  local fd00::1 port 1179 as 64513;
+  neighbor fd00::2 port 1790 as 64513;
+  multihop 1;
+  ttl security on;
+  strict bind on;
+  password "pass#word;";
+  rr client;
+  rr cluster id 1.2.3.4;
+  allow local as 2;
+  graceful restart on;
+  graceful restart time 30;
+  connect delay time 1;
+  connect retry time 5;
+  error wait time 1, 10;
+  ipv6 {
+    import filter {
+      accept;
+    };
+    export filter {
+      add_communities6();
+      if is_sent6() then accept;
+      reject;
+    };
+    gateway recursive;
+    add paths on;
+    next hop keep;
+  };
+}`);
+  });
+
+  test("writes rules in their order, and leaves out those of the other family", () => {
+    const ipv6 = prefix("fd10::/48");
+    const importRules: readonly BgpRule[] = [
+      { ...rule, network: { prefix: network, lengths: { from: 16, to: 16 }, isNegated: false } },
+      { ...rule, network: { prefix: ipv6, lengths: { from: 48, to: 128 }, isNegated: false } },
+      { ...rule, network: { prefix: network, lengths: { from: 0, to: 24 }, isNegated: true }, onlyLearned: true },
+      { ...rule, action: "reject", interface: "eth*" },
+      { ...rule, action: "reject" },
+    ];
+    const { text } = renderBird(bgpPlan("10.0.0.1", { sessions: [bgpSession("10.0.0.2", { importRules })] }), settings);
+
+    expect(part(text, "protocol bgp Mesh_10_0_0_2")).toContain(`
+      if net ~ [ 10.9.0.0/16{16, 16} ] then accept;
+      if !(net ~ [ 10.9.0.0/16{16, 24} ]) && source = RTS_BGP then accept;
+      if ifname ~ "eth*" then reject;
+      reject;
+`);
+  });
+
+  test("does not make the peer of another AS a client of the reflector, which BIRD refuses", () => {
+    const sessions = [bgpSession("10.0.0.2", { peerAs: 65000, reflector: { clusterId: "1.1.1.1" } })];
+
+    expect(renderBird(bgpPlan("10.0.0.1", { sessions }), settings).text).not.toContain("rr c");
+  });
+
+  test.each([
+    ["a password with a quotation mark", { password: 'a"; protocol bgp Evil { }' }, "quotation mark"],
+    ["a password with a line break", { password: "a\nb" }, "line break"],
+    ["a password that the kernel cannot use", { password: "x".repeat(81) }, "81 bytes"],
+    ["an interface with a quotation mark", { importRules: [{ ...rule, interface: 'e"' }] }, "interface"],
+    ["a name that is a keyword", { name: "base" }, "not a name"],
+  ])("leaves out a session with %s, and says so without the password", (_, more, reason) => {
+    const { text, problems } = renderBird(
+      bgpPlan("10.0.0.1", { sessions: [bgpSession("10.0.0.2", more), bgpSession("10.0.0.3")] }),
+      settings,
+    );
+
+    expect(problems).toEqual([expect.stringContaining(reason)]);
+    if ("password" in more) expect(problems.join()).not.toContain(more.password);
+    expect([...text.matchAll(/^protocol bgp (\S+)/gm)].map(([, name]) => name)).toEqual(["Mesh_10_0_0_3"]);
+  });
+
+  test("replaces what cannot be quoted in a text for people", () => {
+    const { text } = renderBird(
+      bgpPlan("10.0.0.1", { sessions: [bgpSession("10.0.0.2", { from: 'a"\nb' })] }),
+      settings,
+    );
+
+    expect(text).toContain('description "node-to-node mesh: a__b";');
+  });
+
+  test("does not ignore an interface whose name cannot be quoted, and says so", () => {
+    const { text, problems } = renderBird(bgpPlan("10.0.0.1", { ignoredInterfaces: ['x"', "ok"] }), settings);
+
+    expect(text).toContain('interface -"pod*", -"ok", "*";');
+    expect(problems).toEqual([expect.stringContaining("is not ignored")]);
+  });
+});
+
+describe("renderEmptyBird()", () => {
+  test("has no session and announces nothing, and keeps the kernel's protocol, which removes the learned routes", () => {
+    const text = renderEmptyBird(settings);
+
+    expect(text).not.toContain("protocol bgp");
+    expect(text).not.toContain("blackhole");
+    expect(text).toContain("protocol kernel kernel4");
+    expect(text).toContain("protocol kernel kernel6");
+  });
+});

@@ -1,0 +1,29 @@
+/**
+ * What the node agent does with BIRD, for a plan in a file: `bun bird-keeper.process.ts DIRECTORY`. Follows `plan.json` in
+ * the directory until it is killed; BIRD goes on.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { birdFiles } from "../../src/agent/bird/bird-files.ts";
+import { BirdKeeper } from "../../src/agent/bird/bird-keeper.ts";
+import { birdProgram } from "../../src/agent/bird/bird-program.ts";
+import { SYSTEM_CLOCK } from "../../src/datastore/replica/clock.ts";
+import { readPlan } from "./planned-bgp.ts";
+
+const [, , directory = ""] = process.argv;
+const POLL_MILLISECONDS = 20;
+const logFile = join(directory, "log", "bird.log");
+const { signal } = new AbortController();
+const keeper = new BirdKeeper({
+  program: birdProgram(birdFiles(directory), { logFile, path: "" }),
+  settings: { logFile, ownInterfaces: ["pod*"], agentProtocol: 86 },
+  report: (message, level) => console.log(level, message),
+  elapsed: () => performance.now(),
+  wait: SYSTEM_CLOCK.wait,
+});
+void keeper.run(signal);
+for (let last = ""; ; await Bun.sleep(POLL_MILLISECONDS)) {
+  const text = readFileSync(join(directory, "plan.json"), "utf8");
+  if (text !== last) keeper.update(readPlan(text));
+  last = text;
+}
