@@ -49,7 +49,7 @@ function tableOf(cluster: PolicyResources): DesiredTable {
   return compiler.table;
 }
 
-test("after each batch, every packet has the verdict of before the change or of after it", () => {
+test("after each batch, all packets have the verdicts of before the change or all have those of after it", () => {
   const questions = fc.array(fc.tuple(packets, passages), { minLength: 30, maxLength: 30 });
   fc.assert(
     fc.property(histories, questions, (history, asked) => {
@@ -57,8 +57,7 @@ test("after each batch, every packet has the verdict of before the change or of 
         asked.map(([packet, passage]) => interpretPassage(table, passage, packetBytes(packet)).verdict);
       const expected = [NO_RESOURCES, ...history].map((cluster) => verdictsOf(tableOf(cluster)));
       play(history, ({ kernel, step }) => {
-        for (const [index, verdict] of verdictsOf(kernel).entries())
-          expect([expected[step]?.[index], expected[step + 1]?.[index]]).toContain(verdict);
+        expect([expected[step], expected[step + 1]]).toContainEqual(verdictsOf(kernel));
       });
     }),
     { numRuns: RUNS },
