@@ -20,6 +20,7 @@ import type { HostAddress } from "../routing/node-address.ts";
 import { DATASTORE_OPTIONS } from "./datastore/options.ts";
 import type { Interruption } from "./interruption.ts";
 import type { HostFacts } from "./node/host-facts.ts";
+import type { RoutingFacts } from "./node/routing-facts.ts";
 import type { Option } from "./option.ts";
 
 export type ExitCode = typeof EXIT_OK | typeof EXIT_FAILED | typeof EXIT_USAGE | Interruption["exitCode"];
@@ -113,6 +114,8 @@ export interface Context {
   openKubeClient(access: KubeAccess): Promise<KubeClient>;
   /** Of the host that the tool runs on. */
   readHostFacts(): Promise<HostFacts>;
+  /** Sessions of BGP, and routes between nodes. */
+  readRoutingFacts(): Promise<RoutingFacts>;
   /** The counters of the policy table of the host; `undefined` if it has no such table. */
   readPolicyCounts(): Promise<readonly RuleCount[] | undefined>;
   /** Watches packets of the host that meet one of the lists of conditions, until it is closed. */

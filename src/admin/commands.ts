@@ -1,5 +1,6 @@
 /** Every command of the admin tool: one row each. */
 import { identity } from "../identity.ts";
+import { bgpRoutes } from "./bgp/routes.ts";
 import type { CommandGroup } from "./command.ts";
 import { completionCommand } from "./completion-command.ts";
 import { completionNames } from "./completion-names.ts";
@@ -16,6 +17,7 @@ import { ipamShow } from "./ipam/show.ts";
 import { nodeCheck } from "./node/check.ts";
 import { nodeRegister } from "./node/register.ts";
 import { nodeRestore } from "./node/restore.ts";
+import { nodeStatus } from "./node/status.ts";
 import { policyCounters } from "./policy/counters.ts";
 import { policyExplain } from "./policy/explain.ts";
 import { policyTrace } from "./policy/trace.ts";
@@ -69,7 +71,13 @@ export const COMMANDS: CommandGroup = {
       kind: "group",
       name: "node",
       summary: "Manage this host as a node of the network",
-      commands: [nodeRegister, nodeCheck, nodeRestore],
+      commands: [nodeStatus, nodeRegister, nodeCheck, nodeRestore],
+    },
+    {
+      kind: "group",
+      name: "bgp",
+      summary: "Show what BGP does on this node",
+      commands: [bgpRoutes],
     },
     {
       kind: "group",

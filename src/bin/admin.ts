@@ -61,6 +61,7 @@ export async function run(args: readonly string[]): Promise<number> {
       return (await import("../kube/client.ts")).openKubeClient(access, { ...means, program: identity.adminTool });
     },
     readHostFacts: async () => (await import("./host-facts.ts")).readHostFacts(),
+    readRoutingFacts: async () => (await import("./routing-facts.ts")).readRoutingFacts(environment),
     readPolicyCounts: async () => (await import("./policy-kernel.ts")).readPolicyCounts(),
     openTracer: async (alternatives) => (await import("./policy-kernel.ts")).openTracer(alternatives, process.pid),
     restoreTables: async (wanted, warn) => (await import("./restore-tables.ts")).restoreTables(wanted, warn),

@@ -1,12 +1,14 @@
 /** BIRD as the node agent runs it: a mesh of three hosts, with real packets between their pods. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readBirdState } from "../../src/agent/bird/bird-state.ts";
+import { identity } from "../../src/identity.ts";
 import type { BgpRule } from "../../src/routing/bgp/plan.ts";
+import { readBirdState } from "../../src/routing/bird/state.ts";
 import { bgpSession, prefixes } from "../support/bgp-plan.ts";
 import { hostProblem } from "../support/host.ts";
 import { address, prefix } from "../support/ip.ts";
 import { program } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
+import { builtProgram } from "../support/run-plugin.ts";
 import { type BirdHost, type BirdSite, established, meshPlan, openBirdSite, steadyPing } from "./bird-site.ts";
 
 const missing = [hostProblem(), program("bird"), program("ping")].filter((problem) => problem !== undefined);
@@ -35,6 +37,28 @@ describe.skipIf(missing.length > 0)(title, () => {
         await reaches(from, `fd10:${to.number}::5`);
       }
     }
+  });
+
+  test("vendorctl shows the sessions and routes", async () => {
+    const { code, stdout } = await vendorctl(one, "node", "status");
+    for (const peer of ["10.0.0.2", "10.0.0.3", "fd00::2", "fd00::3"]) {
+      expect(stdout).toMatch(
+        new RegExp(`^${peer} +node-to-node mesh +up +\\S+ \\S+ +Established +node-${peer} +1 +1$`, "m"),
+      );
+    }
+    expect(stdout).toMatch(/^IPv4 +BIRD +eth0 +2$/m);
+    expect(stdout).toMatch(/^IPv6 +node agent +own blocks +1$/m);
+    // The keeper alone is not an agent.
+    expect(stdout).toContain("Node agent: not running");
+    expect(code).toBe(1);
+
+    const routes = await vendorctl(one, "bgp", "routes");
+    expect(routes.code).toBe(0);
+    expect(routes.stdout).toMatch(
+      /^10\.244\.2\.0\/26 +10\.0\.0\.2 +eth0 +node-to-node mesh 10\.0\.0\.2 \(node-10\.0\.0\.2\) +yes$/m,
+    );
+    expect(routes.stdout).toMatch(/^fd10:1::\/122 +this node +no$/m);
+    expect(routes.stdout.split("\n")).toHaveLength(8);
   });
 
   test("a new block is announced, and a removed one withdrawn, without a reset of a session", async () => {
@@ -223,6 +247,11 @@ function ruleFor(network: string): BgpRule {
     onlyLearned: false,
     interface: undefined,
   };
+}
+
+function vendorctl({ host }: BirdHost, ...words: readonly string[]) {
+  const environment = { [`${identity.environmentPrefix}RUN_DIRECTORY`]: "/run/bird-test" };
+  return host.run([builtProgram(identity.adminTool), ...words], { environment });
 }
 
 async function reaches(from: BirdHost, to: string): Promise<void> {

@@ -1,6 +1,7 @@
 /** Runs the admin tool inside the test: files are a table, output is text. */
 import type { Context, HostLinks } from "../../src/admin/command.ts";
 import type { HostFacts } from "../../src/admin/node/host-facts.ts";
+import type { RoutingFacts } from "../../src/admin/node/routing-facts.ts";
 import { runAdmin } from "../../src/admin/run.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openMemory } from "../../src/datastore/memory/memory.ts";
@@ -27,6 +28,7 @@ export interface AdminSurroundings {
   readonly openDatastore?: Context["openDatastore"];
   readonly openKubeClient?: Context["openKubeClient"];
   readonly hostFacts?: HostFacts;
+  readonly routingFacts?: RoutingFacts;
   readonly restoreTables?: Context["restoreTables"];
   readonly forgetConnections?: Context["forgetConnections"];
   readonly now?: Date;
@@ -94,6 +96,7 @@ export async function runInside(args: readonly string[], surroundings: AdminSurr
     openDatastore: surroundings.openDatastore ?? (async () => keptOpen(store)),
     openKubeClient: surroundings.openKubeClient ?? (() => Promise.reject(new Error("there is no cluster"))),
     readHostFacts: async () => surroundings.hostFacts ?? WELL,
+    readRoutingFacts: async () => surroundings.routingFacts ?? WITHOUT_ROUTES,
     readPolicyCounts: async () => surroundings.policyCounts,
     openTracer: surroundings.openTracer ?? (() => Promise.reject(new Error("nothing can be traced"))),
     restoreTables: surroundings.restoreTables ?? (async () => []),
@@ -116,6 +119,8 @@ const WELL: HostFacts = {
   hasPolicyTable: false,
   podLinks: [],
 };
+
+const WITHOUT_ROUTES: RoutingFacts = { isAgentRunning: true, state: undefined, bird: undefined, kernelRoutes: [] };
 
 function missing(): never {
   throw Object.assign(new Error("missing"), { code: "ENOENT" });

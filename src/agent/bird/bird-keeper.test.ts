@@ -2,10 +2,10 @@ import { describe, expect, test } from "bun:test";
 import { bgpPlan, bgpSession, prefixes } from "../../../test/support/bgp-plan.ts";
 import { pollUntil } from "../../../test/support/poll.ts";
 import { SYSTEM_CLOCK } from "../../datastore/replica/clock.ts";
+import { readBirdState } from "../../routing/bird/state.ts";
 import { NO_PROGRAM } from "./bird-daemon.ts";
 import { BirdKeeper, type WantedBgp } from "./bird-keeper.ts";
 import type { BirdProgram } from "./bird-program.ts";
-import { readBirdState } from "./bird-state.ts";
 
 const settings = { logFile: "/bird.log", ownInterfaces: [], agentProtocol: 86 };
 

@@ -4,8 +4,8 @@
  */
 import type { BgpPlan } from "../../routing/bgp/plan.ts";
 import { type BirdSettings, renderBird, renderEmptyBird } from "../../routing/bird/render.ts";
+import { type BirdState, writeBirdState } from "../../routing/bird/state.ts";
 import { BirdDaemon, type DaemonMeans } from "./bird-daemon.ts";
-import { type BirdState, writeBirdState } from "./bird-state.ts";
 
 export interface KeeperMeans extends Omit<DaemonMeans, "report"> {
   readonly settings: BirdSettings;

@@ -1,0 +1,33 @@
+/** What the admin tool reads about routes between nodes on the host that it runs on. */
+import type { BirdRoute } from "../../routing/bird/routes-status.ts";
+import type { SessionStatus } from "../../routing/bird/sessions-status.ts";
+import type { BirdState } from "../../routing/bird/state.ts";
+
+export interface RoutingFacts {
+  readonly isAgentRunning: boolean;
+  /** What the node agent says about BIRD; `undefined` if it has never said anything since the host started. */
+  readonly state: BirdState | undefined;
+  /** What BIRD itself says; `undefined` if it does not run. */
+  readonly bird: BirdFacts | undefined;
+  /** Of the main table: those of BIRD and of the node agent. */
+  readonly kernelRoutes: readonly KernelRoute[];
+}
+
+export interface BirdFacts {
+  readonly version: string;
+  readonly routerId: string;
+  readonly startedAt: string;
+  /** It was killed, and waits for its peers before it changes routes. */
+  readonly isRecovering: boolean;
+  readonly sessions: readonly SessionStatus[];
+  readonly routes: readonly BirdRoute[];
+}
+
+export interface KernelRoute {
+  readonly family: 4 | 6;
+  readonly destination: string;
+  readonly writer: "BIRD" | "node agent";
+  readonly kind: string;
+  readonly gateway?: string;
+  readonly link?: string;
+}

@@ -1,0 +1,133 @@
+import { identity } from "../../identity.ts";
+import type { SessionStatus } from "../../routing/bird/sessions-status.ts";
+import { type Command, type Context, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
+import { formatTable } from "../table.ts";
+import type { KernelRoute, RoutingFacts } from "./routing-facts.ts";
+
+export const nodeStatus: Command = {
+  kind: "command",
+  name: "status",
+  summary: "Show the BGP sessions and the routes between nodes of this host",
+  description: [
+    "Runs on the node, as root. Asks BIRD for its sessions (a session that works is up, with the info Established), and counts",
+    "the routes in the kernel by who made them and by their way: BIRD those it learned by BGP, the node agent those through",
+    "tunnels and all others. If BIRD does not run, the reason is shown: a node without peers needs none.",
+    "The exit code is 1 if the node agent does not run, or if BIRD should run and does not.",
+  ].join("\n"),
+  examples: [
+    { command: "node status", does: "Are the sessions of this node up?" },
+    { command: "node status -o json", does: "As JSON for a script" },
+  ],
+  async run(context, given) {
+    const facts = await context.readRoutingFacts();
+    const isFailed = !facts.isAgentRunning || isBirdMissing(facts) || facts.state?.kind === "failed";
+    if (wantsJson(given)) context.stdout(`${JSON.stringify(jsonOf(facts), undefined, 2)}\n`);
+    else print(facts, context);
+    return isFailed ? EXIT_FAILED : EXIT_OK;
+  },
+};
+
+function isBirdMissing({ bird, state }: RoutingFacts): boolean {
+  return bird === undefined && state?.kind === "running";
+}
+
+function jsonOf({ isAgentRunning, state, bird, kernelRoutes }: RoutingFacts) {
+  return {
+    nodeAgent: isAgentRunning ? "running" : "not running",
+    bgp: {
+      state: bird === undefined ? "not running" : "running",
+      ...(state?.reason !== undefined && { reason: state.reason }),
+      ...(bird && {
+        version: bird.version,
+        routerID: bird.routerId,
+        since: bird.startedAt,
+        isRecovering: bird.isRecovering,
+      }),
+      problems: state?.problems ?? [],
+      sessions: bird?.sessions ?? [],
+    },
+    routes: summaryOf(kernelRoutes),
+  };
+}
+
+function print(facts: RoutingFacts, { stdout }: Context): void {
+  const { isAgentRunning, state, bird, kernelRoutes } = facts;
+  const { nodeAgent } = identity;
+  stdout(`Node agent: ${isAgentRunning ? "running" : `not running (systemctl status ${nodeAgent})`}\n`);
+  stdout(`BGP: ${birdLine(facts)}\n`);
+  for (const problem of state?.problems ?? []) stdout(`Problem: ${problem}\n`);
+  for (const family of [4, 6] as const) {
+    const sessions = (bird?.sessions ?? []).filter(({ address }) => address.includes(":") === (family === 6));
+    stdout(`\nIPv${family} BGP status\n`);
+    stdout(sessions.length === 0 ? `No IPv${family} peers found.\n` : sessionTable(sessions));
+  }
+  stdout("\nRoutes\n");
+  const summary = summaryOf(kernelRoutes);
+  stdout(
+    summary.length === 0
+      ? "None of BIRD or the node agent.\n"
+      : formatTable(
+          ["FAMILY", "MADE BY", "WAY", "ROUTES"],
+          summary.map(({ family, madeBy, way, routes }) => [family, madeBy, way, String(routes)]),
+        ),
+  );
+}
+
+function birdLine({ isAgentRunning, state, bird }: RoutingFacts): string {
+  if (bird !== undefined) {
+    const recovering = bird.isRecovering ? "; it was restarted, and waits for its peers before it changes routes" : "";
+    const failed = state?.kind === "failed" ? `; ${state.reason}` : "";
+    return `BIRD ${bird.version} is running, router ID ${bird.routerId}, since ${bird.startedAt}${recovering}${failed}`;
+  }
+  if (state === undefined) return "BIRD is not running: the node agent has not started it on this host yet";
+  if (state.kind === "not needed") return `BIRD is not running: not needed, ${state.reason}`;
+  if (state.kind === "failed") return `BIRD is not running: ${state.reason}`;
+  const starter = isAgentRunning ? "the node agent starts it again" : "nothing starts it again without the node agent";
+  return `BIRD is not running: it has ended, and ${starter}`;
+}
+
+function sessionTable(sessions: readonly SessionStatus[]): string {
+  return formatTable(
+    ["PEER ADDRESS", "PEER TYPE", "STATE", "SINCE", "INFO", "PEER", "RECEIVED", "SENT"],
+    sessions.map(({ address, type, state, since, info, peer, routes }) => [
+      address,
+      type,
+      state,
+      since,
+      info,
+      peer,
+      String(routes.imported),
+      String(routes.exported),
+    ]),
+  );
+}
+
+interface RouteSummary {
+  readonly family: string;
+  readonly madeBy: string;
+  readonly way: string;
+  readonly routes: number;
+}
+
+function summaryOf(routes: readonly KernelRoute[]): readonly RouteSummary[] {
+  const groups = Map.groupBy(routes, (route) => `${route.family} ${route.writer} ${wayOf(route)}`);
+  return [...groups.values()]
+    .flatMap((group): RouteSummary[] => {
+      const [first] = group;
+      if (first === undefined) return [];
+      const { family, writer } = first;
+      return [{ family: `IPv${family}`, madeBy: writer, way: wayOf(first), routes: group.length }];
+    })
+    .sort((left, right) => (keyOf(left) < keyOf(right) ? -1 : 1));
+}
+
+function keyOf({ family, madeBy, way }: RouteSummary): string {
+  return `${family} ${madeBy} ${way}`;
+}
+
+function wayOf({ writer, kind, gateway, link }: KernelRoute): string {
+  if (kind === "blackhole") return "own blocks";
+  if (kind !== "unicast") return kind;
+  if (writer === "node agent" && gateway === undefined) return "pods of this node";
+  return link ?? "several paths";
+}
