@@ -31,6 +31,14 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
       "two allocators at once in every order of up to four turns, at both levels of atomicity: never a corrupt record",
   },
   {
+    place: "src/routing/reachability.test.ts",
+    proves: "the plans of all nodes lead every packet to its pod, in 20,000 random clusters of every mode",
+  },
+  {
+    place: "src/routing/incremental.test.ts",
+    proves: "the plan of a node is the same after any history of changes, in 20,000 random histories",
+  },
+  {
     place: "test/plugin/storm.test.ts",
     proves: "100 sandboxes at once on each datastore, three rounds of ADD, CHECK, and DEL concurrently with ADD",
   },

@@ -87,6 +87,7 @@ describe("resourceFacts()", () => {
       vxlanTunnelMACAddr: "66-04-00-00-00-61",
       ipv6VXLANTunnelAddr: "fd00::",
       vxlanTunnelMACAddrV6: "66:06:00:00:00:61",
+      podCIDRs: ["10.244.1.0/24", "fd00:244::/80"],
     };
     const { nodes = [] } = resourceFacts({ ...none, nodes: [put("k", node.make({ name: "node-a" }, spec))] }, "x");
     const expected = nodeFact("node-a", {
@@ -95,6 +96,7 @@ describe("resourceFacts()", () => {
       vxlan4: "10.0.0.0",
       vxlan6: "fd00::",
       ipip: "10.0.0.1",
+      podCidrs: ["10.244.1.0/24", "fd00:244::/80"],
     });
     expect(nodes).toEqual([
       { kind: "put", key: "k", value: { ...expected, asNumber: 65_546, routeReflectorClusterId: "244.0.0.1" } },

@@ -16,7 +16,8 @@ export type Unreachable =
   | "unknown node"
   | "without address"
   | "address of this node"
-  | "without tunnel address"
+  | "without VXLAN address"
+  | "without IPIP address"
   | "other subnet without BGP";
 
 export type HopChoice =
@@ -52,8 +53,10 @@ export function chooseHop(
 
   const tunnel = tunnelName(mode.kind, family);
   if (!tunnels.has(tunnel)) return NONE;
+  // Without an address the other node has no device that would receive the packets.
+  if (tunnel === "ipip4" && remote.ipip === undefined) return unreachable("without IPIP address");
   const gateway = tunnel === "ipip4" ? to.address : remote.vxlan[family]?.address;
-  if (gateway === undefined) return unreachable("without tunnel address");
+  if (gateway === undefined) return unreachable("without VXLAN address");
   return { kind: "route", hop: { kind: "tunnel", tunnel, gateway } };
 }
 

@@ -170,8 +170,9 @@ export class RoutePlanner {
   }
 
   private surroundings(): Surroundings {
-    const { node, nodes, pools, blocks, settings } = this;
-    return { node, nodes, pools, blocks, ...settings, own: nodes.get(node), tunnels: this.ownTunnels.tunnels };
+    const { node, nodes, pools, blocks } = this;
+    const { isBgpEnabled } = this.settings;
+    return { node, nodes, pools, blocks, isBgpEnabled, own: nodes.get(node), tunnels: this.ownTunnels.tunnels };
   }
 
   private describeProblems(): void {

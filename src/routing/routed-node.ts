@@ -1,7 +1,7 @@
 /** What routes need to know of a Node. Pure. */
 import { addressBits, type Family, parseAddress } from "../ip/address.ts";
 import { formatMac, parseMac } from "../ip/mac.ts";
-import { type InterfaceAddress, parseInterfaceAddress } from "../ip/prefix.ts";
+import { type InterfaceAddress, parseInterfaceAddress, parsePrefix } from "../ip/prefix.ts";
 import type { Node } from "../model/node.ts";
 import type { ByFamily, RoutedNode, VxlanEnd } from "./facts.ts";
 
@@ -19,7 +19,7 @@ export function routedNode({ metadata, spec }: Node): RoutedNode {
       vxlanEnd(spec.ipv6VXLANTunnelAddr, spec.vxlanTunnelMACAddrV6),
     ),
     ...(ipip === undefined ? {} : { ipip }),
-    podCidrs: [],
+    podCidrs: (spec.podCIDRs ?? []).flatMap((text) => parsePrefix(text) ?? []),
     ...(asNumber === undefined ? {} : { asNumber }),
     ...(clusterId === undefined || clusterId === "" ? {} : { routeReflectorClusterId: clusterId }),
   };

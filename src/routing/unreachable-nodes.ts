@@ -18,8 +18,9 @@ const REASONS: Readonly<Record<Unreachable, (family: Family) => string>> = {
   "unknown node": () => "there is no Node of that name",
   "without address": (family) => `no IPv${family} address is recorded in the Node (spec.bgp.ipv${family}Address)`,
   "address of this node": (family) => `the recorded IPv${family} address is the one of this node`,
-  "without tunnel address": (family) =>
-    `no tunnel address is recorded in the Node (spec.ipv${family}VXLANTunnelAddr and its MAC)`,
+  "without VXLAN address": (family) =>
+    `no VXLAN tunnel address is recorded in the Node (spec.ipv${family}VXLANTunnelAddr and its MAC)`,
+  "without IPIP address": () => "no IPIP tunnel address is recorded in the Node (spec.bgp.ipv4IPIPTunnelAddr)",
   "other subnet without BGP": () =>
     "it is in another subnet, the pool has no encapsulation, and BGP is disabled; use vxlanMode CrossSubnet, or enable BGP",
 };
