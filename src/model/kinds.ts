@@ -6,6 +6,9 @@
  */
 import type * as v from "valibot";
 import { type GroupVersion, PRODUCT_API } from "../identity.ts";
+import { type BGPConfiguration, bgpConfiguration } from "./bgp-configuration.ts";
+import { type BGPFilter, bgpFilter } from "./bgp-filter.ts";
+import { type BGPPeer, bgpPeer } from "./bgp-peer.ts";
 import { type ClusterInformation, clusterInformation } from "./cluster-information.ts";
 import { type GlobalNetworkPolicy, globalNetworkPolicy } from "./global-network-policy.ts";
 import { type GlobalNetworkSet, globalNetworkSet } from "./global-network-set.ts";
@@ -120,6 +123,15 @@ export const KUBE_CONTROLLERS_CONFIGURATION: PublicKind<KubeControllersConfigura
   ["kubecontrollersconfig", "kubecontrollersconfigs"],
 );
 
+export const BGP_CONFIGURATION: PublicKind<BGPConfiguration> = publicKind(bgpConfiguration, "bgpconfigurations", [
+  "bgpconfig",
+  "bgpconfigs",
+]);
+
+export const BGP_PEER: PublicKind<BGPPeer> = publicKind(bgpPeer, "bgppeers", ["bgpp"]);
+
+export const BGP_FILTER: PublicKind<BGPFilter> = publicKind(bgpFilter, "bgpfilters", ["bgpf"]);
+
 export const PUBLIC_KINDS: readonly PublicKind[] = [
   POOL,
   RESERVATION,
@@ -136,6 +148,9 @@ export const PUBLIC_KINDS: readonly PublicKind[] = [
   HOST_ENDPOINT,
   NODE_AGENT_CONFIGURATION,
   KUBE_CONTROLLERS_CONFIGURATION,
+  BGP_CONFIGURATION,
+  BGP_PEER,
+  BGP_FILTER,
 ];
 
 export const INTERNAL_KINDS: readonly InternalKind[] = [

@@ -1,6 +1,7 @@
 /** Node: a host of the network. The node selectors of pools match its labels. */
 import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
+import { NOT_AN_AS_NUMBER, parseAsNumber } from "./as-number.ts";
 import { checkFamily } from "./family-check.ts";
 import { addressField, interfaceAddressField, macField, prefixField } from "./fields.ts";
 import type { Problem } from "./problem.ts";
@@ -46,19 +47,10 @@ export const node = defineResource({
   check: (spec) => [...checkAsNumber(spec), ...checkFamilies(spec)],
 });
 
-const LARGEST_AS_NUMBER = 2 ** 32 - 1;
-const LARGEST_HALF = 2 ** 16 - 1;
-
 function checkAsNumber({ bgp }: Node["spec"]): readonly Problem[] {
   const given = bgp?.asNumber;
-  if (given === undefined || isAsNumber(String(given))) return [];
-  const message = `is not an AS number; use a whole number from 0 to ${LARGEST_AS_NUMBER}, or dotted notation like "1.10"`;
-  return [{ path: "spec.bgp.asNumber", value: given, message }];
-}
-
-function isAsNumber(text: string): boolean {
-  if (/^\d+$/.test(text)) return Number(text) <= LARGEST_AS_NUMBER;
-  return /^\d+\.\d+$/.test(text) && text.split(".").every((half) => Number(half) <= LARGEST_HALF);
+  if (given === undefined || parseAsNumber(given) !== undefined) return [];
+  return [{ path: "spec.bgp.asNumber", value: given, message: NOT_AN_AS_NUMBER }];
 }
 
 function checkFamilies({ bgp, wireguard, ...spec }: Node["spec"]): readonly Problem[] {

@@ -8,6 +8,7 @@ import { API_VERSION, identity } from "../../src/identity.ts";
 import { parsePrefix } from "../../src/ip/prefix.ts";
 import { ipPool } from "../../src/model/ip-pool.ts";
 import { writeBlock } from "../../src/model/ipam-block.ts";
+import { BAD_BGP, GOOD_BGP } from "../support/bad-bgp.ts";
 import { BAD_POLICIES, GOOD_POLICIES } from "../support/bad-policies.ts";
 import { type ApiServer, apiServerProblem, startApiServer } from "../support/kube-apiserver.ts";
 import { installCrds } from "../support/kube-crds.ts";
@@ -282,6 +283,41 @@ describe("policies and what they refer to", () => {
       ["NAME", "ORDER", "DEFAULT ACTION"],
       ["printed", "10", "Deny"],
     ]);
+  });
+});
+
+interface Stored {
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  readonly spec: object;
+}
+
+describe("the kinds of BGP", () => {
+  testServer("are refused if they are not valid, with the messages of vendorctl", async () => {
+    const text = await refusal(
+      BAD_BGP.map(({ kind, name = "bad", spec }) => resource(kind, name, spec)).join("\n---\n"),
+    );
+    const refusals = text.split(/^/m).filter((line) => line.includes("is invalid"));
+
+    expect(refusals.length, text).toBe(BAD_BGP.length);
+    BAD_BGP.forEach(({ what, path, message, onServer }, index) => {
+      const said = refusals[index] ?? "";
+      const wanted = onServer === undefined ? [path, message] : [onServer];
+      expect({ what, missing: wanted.filter((words) => !said.includes(words)), said }).toEqual({
+        what,
+        missing: [],
+        said,
+      });
+    });
+  });
+
+  testServer("are accepted and keep every field", async () => {
+    await server.apply(GOOD_BGP.map(({ kind, name = "", spec }) => resource(kind, name, spec)).join("\n---\n"));
+    const kinds = ["bgpconfigurations", "bgppeers", "bgpfilters"].map((plural) => `${plural}.${identity.apiGroup}`);
+    const { items } = await server.get<{ items: readonly Stored[] }>(kinds.join(","));
+    const stored = new Map(items.map(({ kind, metadata, spec }) => [`${kind} ${metadata.name}`, spec]));
+
+    for (const { kind, name, spec } of GOOD_BGP) expect(stored.get(`${kind} ${name}`)).toMatchObject(spec);
   });
 });
 

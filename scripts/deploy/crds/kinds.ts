@@ -7,6 +7,7 @@ import { descriptionOf } from "../../../src/admin/explain/descriptions.ts";
 import { identity } from "../../../src/identity.ts";
 import { INTERNAL_KINDS, type InternalKind, PUBLIC_KINDS, type PublicKind } from "../../../src/model/kinds.ts";
 import { FIELDS_WITHOUT_EFFECT } from "../../../src/model/without-effect.ts";
+import { BGP_CONFIGURATION_RULES, BGP_FILTER_RULES, BGP_PEER_RULES } from "./bgp-rules.ts";
 import type { CelRule } from "./crd-schema.ts";
 import { INTERNAL_DESCRIPTIONS } from "./internal-descriptions.ts";
 import {
@@ -124,6 +125,25 @@ const ROWS: Readonly<Record<string, CustomResourceRow>> = {
     columns: [{ name: "Auto Host Endpoints", path: ".spec.controllers.node.hostEndpoint.autoCreate" }],
     statusIsWritten: true,
   },
+  BGPConfiguration: {
+    columns: [
+      { name: "Mesh", path: ".spec.nodeToNodeMeshEnabled", type: "boolean" },
+      { name: "AS Number", path: ".spec.asNumber" },
+    ],
+    rules: BGP_CONFIGURATION_RULES,
+  },
+  BGPPeer: {
+    columns: [
+      { name: "Peer", path: ".spec.peerIP" },
+      { name: "Peer Nodes", path: ".spec.peerSelector" },
+      { name: "AS Number", path: ".spec.asNumber" },
+      { name: "Node", path: ".spec.node" },
+      { name: "Nodes", path: ".spec.nodeSelector" },
+      { name: "Filters", path: ".spec.filters", isWide: true },
+    ],
+    rules: BGP_PEER_RULES,
+  },
+  BGPFilter: { columns: [], rules: BGP_FILTER_RULES },
   IPAMBlock: {
     columns: [
       { name: "CIDR", path: ".spec.cidr" },

@@ -65,7 +65,7 @@ function shapeOf(schema: Members, path: string, notes: FieldNotes): StructuralSc
       return picklistShape(Array.isArray(options) ? options : []);
     case "string":
       requireNoCheck(schema, path);
-      return { type: "string", maxLength: LONGEST_TEXT };
+      return { type: "string", maxLength: longestText(schema) };
     case "boolean":
       return { type: "boolean" };
     case "number":
@@ -79,9 +79,32 @@ function isInRule(path: string): boolean {
   return /^spec\.(ingress|egress)\[\]/.test(path);
 }
 
+/** Lists that a rule compares with each other, or whose members have rules: of BGP. */
+const SHORT_LISTS: Readonly<Record<string, number>> = {
+  "spec.serviceClusterIPs": 128,
+  "spec.serviceExternalIPs": 128,
+  "spec.serviceLoadBalancerIPs": 128,
+  "spec.ignoredInterfaces": 64,
+  "spec.filters": 64,
+  "spec.communities": 64,
+  "spec.prefixAdvertisements": 64,
+  "spec.prefixAdvertisements[].communities": 16,
+  "spec.exportV4": 128,
+  "spec.importV4": 128,
+  "spec.exportV6": 128,
+  "spec.importV6": 128,
+};
+
 function longestList(path: string): number {
+  const short = SHORT_LISTS[path];
+  if (short !== undefined) return short;
   if (isInRule(path)) return LONGEST_LIST_IN_RULE;
   return path === "spec.ingress" || path === "spec.egress" ? MOST_RULES : LONGEST_LIST;
+}
+
+function longestText({ pipe }: Members): number {
+  const steps = Array.isArray(pipe) ? pipe.filter(isObject) : [];
+  return Number(steps.find((step) => step["type"] === "max_length")?.["requirement"] ?? LONGEST_TEXT);
 }
 
 /** A check is code: without rules of its own, the API server would accept everything. */

@@ -9,6 +9,16 @@ import {
   ipv6DetectionField,
   NOT_A_DETECTION,
 } from "../../../src/model/address-detection.ts";
+import { asNumberField } from "../../../src/model/as-number.ts";
+import {
+  IPV4_WITH_PORT,
+  IPV6_WITH_PORT,
+  NOT_A_PEER_ADDRESS,
+  NOT_A_RESTART_TIME,
+  peerAddressField,
+  RESTART_TIME_PATTERN,
+  restartTimeField,
+} from "../../../src/model/bgp-fields.ts";
 import { endpointProtocol } from "../../../src/model/endpoint-port.ts";
 import {
   addressField,
@@ -69,6 +79,24 @@ const PORT_PATTERN = "^([0-9]{1,5}(:[0-9]{1,5})?|[a-zA-Z0-9_.-]*[a-zA-Z][a-zA-Z0
 /** In any case, as the model reads it. */
 const PROTOCOL_PATTERN = `^(${PROTOCOL_NAMES.map(inAnyCase).join("|")})$`;
 
+const AS_NUMBER_PATTERN = "^([0-9]{1,10}|[0-9]{1,5}\\.[0-9]{1,5})$";
+
+const IS_PEER_ADDRESS: CelRule = {
+  rule: [
+    "isIP(self)",
+    `(self.matches(${celText(IPV4_WITH_PORT)}) && isIP(self.split(':')[0]))`,
+    `(self.matches(${celText(IPV6_WITH_PORT)}) && isIP(self.substring(1, self.indexOf(']'))))`,
+  ].join(" || "),
+  message: NOT_A_PEER_ADDRESS,
+};
+
+const LONGEST_DURATION = "99h9999m9999s".length;
+
+const IS_RESTART_TIME: CelRule = {
+  rule: `self != '' && self.matches(${celText(RESTART_TIME_PATTERN)}) && duration(self) >= duration('1s') && duration(self) <= duration('4095s')`,
+  message: NOT_A_RESTART_TIME,
+};
+
 export const MARKED_FIELDS: ReadonlyMap<unknown, StructuralSchema> = new Map<unknown, StructuralSchema>([
   [prefixField, text(LONGEST_PREFIX, [IS_PREFIX, HAS_NO_HOST_BITS])],
   [prefixOrAddressField, text(LONGEST_PREFIX, [IS_PREFIX_OR_ADDRESS, HAS_NO_HOST_BITS])],
@@ -89,6 +117,12 @@ export const MARKED_FIELDS: ReadonlyMap<unknown, StructuralSchema> = new Map<unk
   // Not CEL: in its estimate of costs a number or text is a text without a limit.
   [protocolField, { "x-kubernetes-int-or-string": true, minimum: 1, maximum: 255, pattern: PROTOCOL_PATTERN }],
   [portField, { "x-kubernetes-int-or-string": true, minimum: 0, maximum: 65_535, pattern: PORT_PATTERN }],
+  [
+    asNumberField,
+    { "x-kubernetes-int-or-string": true, minimum: 1, maximum: 4_294_967_295, pattern: AS_NUMBER_PATTERN },
+  ],
+  [peerAddressField, text(LONGEST_PREFIX, [IS_PEER_ADDRESS])],
+  [restartTimeField, text(LONGEST_DURATION, [IS_RESTART_TIME])],
   [httpField, { type: "object", "x-kubernetes-preserve-unknown-fields": true }],
 ]);
 

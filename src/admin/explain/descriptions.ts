@@ -1,5 +1,6 @@
 /** What each field means, by its kind and path: one file in `descriptions/` for related kinds. */
 import { ADDRESS_KINDS } from "./descriptions/address-kinds.ts";
+import { BGP_KINDS } from "./descriptions/bgp-kinds.ts";
 import { CLUSTER_KINDS } from "./descriptions/cluster-kinds.ts";
 import { ENDPOINT_KINDS } from "./descriptions/endpoint-kinds.ts";
 import type { KindDescriptions } from "./descriptions/fields.ts";
@@ -15,6 +16,7 @@ const KINDS: KindDescriptions = {
   ...POLICY_KINDS,
   ...NODE_AGENT_CONFIGURATION,
   ...KUBE_CONTROLLERS_CONFIGURATION,
+  ...BGP_KINDS,
 };
 
 /** `path`: "" for the kind itself, "spec.cidr". */

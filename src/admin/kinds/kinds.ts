@@ -19,6 +19,7 @@ import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { describeEndpoint, describeNode } from "../ipam/describe.ts";
 import { releaseNode } from "../resources/delete-node.ts";
 import { usersOfEndpoint, usersOfNode } from "../resources/uses.ts";
+import { BGP_CONFIGURATION_ROW, BGP_FILTER_ROW, BGP_PEER_ROW } from "./bgp.ts";
 import type { AdminKind } from "./kind.ts";
 import { formatLabels } from "./labels.ts";
 import {
@@ -120,4 +121,7 @@ export const ADMIN_KINDS: readonly AdminKind[] = [
   HOST_ENDPOINT_ROW,
   NODE_AGENT_CONFIGURATION_ROW,
   KUBE_CONTROLLERS_CONFIGURATION_ROW,
+  BGP_CONFIGURATION_ROW,
+  BGP_PEER_ROW,
+  BGP_FILTER_ROW,
 ];

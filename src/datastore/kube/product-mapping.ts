@@ -27,6 +27,9 @@ export function productMapping(newMark: () => string): readonly KindMapping[] {
     resourceKind("hostendpoints", "HostEndpoint", means),
     resourceKind("nodeagentconfigurations", "NodeAgentConfiguration", means),
     resourceKind("kubecontrollersconfigurations", "KubeControllersConfiguration", means),
+    resourceKind("bgpconfigurations", "BGPConfiguration", means),
+    resourceKind("bgppeers", "BGPPeer", means),
+    resourceKind("bgpfilters", "BGPFilter", means),
   ];
   return [
     ...[...resources, ...IPAM_KINDS].map((kind) => customObjects(kind, means)),

@@ -1,0 +1,48 @@
+/** What the plan of BGP is computed from. */
+import type { Prefix } from "../../ip/prefix.ts";
+import type { BGPConfiguration } from "../../model/bgp-configuration.ts";
+import type { PasswordReference } from "../../model/bgp-fields.ts";
+import type { BGPFilter } from "../../model/bgp-filter.ts";
+import type { BGPPeer } from "../../model/bgp-peer.ts";
+import type { RoutedNode, RoutedPool } from "../facts.ts";
+
+export interface BgpFacts {
+  /** The name of the planned node. */
+  readonly node: string;
+  readonly nodes: Iterable<RoutedNode>;
+  readonly pools: Iterable<RoutedPool>;
+  /** Of the plan of routes: blocks, single addresses and pod CIDRs of this node. */
+  readonly announced: Iterable<Prefix>;
+  readonly configurations: Iterable<BGPConfiguration>;
+  readonly peers: Iterable<BGPPeer>;
+  readonly filters: Iterable<BGPFilter>;
+  /** By `passwordKey()`. One that is not in it has not been read yet. */
+  readonly passwords: ReadonlyMap<string, Password>;
+}
+
+export type Password =
+  | { readonly kind: "read"; readonly text: string }
+  /** For people: `secret "bgp-passwords" does not exist`. */
+  | { readonly kind: "unknown"; readonly reason: string };
+
+/** What the reference refers to, for people and as a key. */
+export function passwordKey({ secretKeyRef, file }: PasswordReference): string {
+  if (file !== undefined) return `file "${file}"`;
+  return `key "${secretKeyRef?.key ?? ""}" of Secret "${secretKeyRef?.name ?? ""}"`;
+}
+
+export type ResolvedPassword =
+  | { readonly ok: true; readonly text: string | undefined }
+  | { readonly ok: false; readonly problem: string };
+
+/** Without a reference there is no password. */
+export function resolvePassword(
+  reference: PasswordReference | undefined,
+  passwords: BgpFacts["passwords"],
+): ResolvedPassword {
+  if (reference === undefined) return { ok: true, text: undefined };
+  const password = passwords.get(passwordKey(reference));
+  if (password?.kind === "read") return { ok: true, text: password.text };
+  const reason = password?.reason ?? `${passwordKey(reference)} has not been read yet`;
+  return { ok: false, problem: `the password is missing: ${reason}` };
+}
