@@ -8,16 +8,24 @@ export async function readIdentity(file: string, model: Identity): Promise<Ident
   return given as Identity;
 }
 
+const LONGEST_INTERFACE_NAME = 15;
+
 function identityProblems(given: unknown, model: Identity): readonly string[] {
   if (typeof given !== "object" || given === null) return ["it is not a JSON object"];
   const names: Readonly<Record<string, unknown>> = { ...given };
   const missing = Object.keys(model).filter((key) => typeof names[key] !== "string" || names[key] === "");
   const unknown = Object.keys(names).filter((key) => !(key in model));
   const prefix = names["interfacePrefix"];
+  const long = ["vxlanDevice", "vxlanDeviceIpv6"].filter((key) => isLongerThan(names[key], LONGEST_INTERFACE_NAME));
   return [
     ...missing.map((key) => `"${key}" must be a non-empty string`),
     ...unknown.map((key) => `"${key}" is not a known field`),
-    // An interface name has at most 15 bytes; 11 of them are the hash that identifies the pod.
-    ...(typeof prefix === "string" && prefix.length > 4 ? [`"interfacePrefix" is longer than 4 characters`] : []),
+    // 11 characters are the hash that identifies the pod.
+    ...(isLongerThan(prefix, LONGEST_INTERFACE_NAME - 11) ? [`"interfacePrefix" is longer than 4 characters`] : []),
+    ...long.map((key) => `"${key}" is longer than ${LONGEST_INTERFACE_NAME} characters`),
   ];
+}
+
+function isLongerThan(name: unknown, length: number): boolean {
+  return typeof name === "string" && name.length > length;
 }

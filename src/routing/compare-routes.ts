@@ -53,14 +53,19 @@ export function identityOf(difference: RouteDifference): string {
   return `${difference.kind} ${placeOf(route)} ${route.linkIndex}`;
 }
 
+/** Whether the kernel has room for only one of them. */
+export function hasSamePlace(left: Route, right: Route): boolean {
+  return placeOf(left) === placeOf(right);
+}
+
 /** Not for people: formatting the addresses of thousands of routes would take most of the time. */
 function placeOf({ destination: { network, length }, table = MAIN_TABLE, priority }: Route): string {
   const { family, value } = network;
   return `${family} ${value.toString(16)} ${length} ${table} ${priority ?? DEFAULT_PRIORITY[family]}`;
 }
 
-/** Attributes that do not change where packets go are left to the operator. */
-function isServedBy(wanted: Route, present: Route): boolean {
+/** Whether the present route does what is wanted. Attributes that do not change where packets go are left to the operator. */
+export function isServedBy(wanted: Route, present: Route): boolean {
   if ((present.kind ?? "unicast") !== (wanted.kind ?? "unicast") || present.linkIndex !== wanted.linkIndex)
     return false;
   if (wanted.gateway === undefined || present.gateway === undefined) return wanted.gateway === present.gateway;

@@ -5,6 +5,7 @@
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import type { RouteEvent } from "../../linux/rtnetlink/route-monitor.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
+import { Bell } from "../bell.ts";
 import { CONFIRM_MILLISECONDS, RouteKeeper, type RouteMeans } from "./route-keeper.ts";
 
 /** Changes that come within this time after the first are looked at together. */
@@ -83,27 +84,6 @@ async function lookWhenDoubtful(keeper: RouteKeeper, bell: Bell, { wait, signal 
     } catch (failure) {
       keeper.report(`Cannot compare the routes of pods: ${reasonOf(failure)}`);
     }
-  }
-}
-
-/** Wakes the one who waits. */
-class Bell {
-  private controller = new AbortController();
-
-  get signal(): AbortSignal {
-    return this.controller.signal;
-  }
-
-  get isRung(): boolean {
-    return this.controller.signal.aborted;
-  }
-
-  ring(): void {
-    this.controller.abort();
-  }
-
-  reset(): void {
-    if (this.isRung) this.controller = new AbortController();
   }
 }
 

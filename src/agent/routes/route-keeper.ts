@@ -17,6 +17,7 @@ import { ROUTE_PROTOCOL } from "../../linux/rtnetlink/route.ts";
 import type { RouteEvent } from "../../linux/rtnetlink/route-monitor.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { identityOf, type RouteDifference } from "../../routing/compare-routes.ts";
+import { quietReport } from "../quiet-report.ts";
 import { describeClash, describeRefusal, describeResolved } from "./describe-routes.ts";
 import { EndpointIndex } from "./endpoint-index.ts";
 import type { RouteKernel } from "./kernel-routes.ts";
@@ -46,7 +47,6 @@ export interface RouteMeans {
 export const CONFIRM_MILLISECONDS = 400;
 /** After the datastore has contradicted, it is not read again for this long. */
 const TRUST_MILLISECONDS = 10_000;
-const SILENCE_MILLISECONDS = 60_000;
 
 export class RouteKeeper {
   private readonly endpoints = new EndpointIndex();
@@ -56,11 +56,13 @@ export class RouteKeeper {
   private mustCompare = false;
   /** The differences of the last comparison, and when each was first seen. */
   private seen: ReadonlyMap<string, number> = new Map();
-  /** When each message was reported. */
-  private reported = new Map<string, number>();
   private readBefore = Number.NEGATIVE_INFINITY;
 
-  constructor(private readonly means: RouteMeans) {}
+  readonly report: (message: string) => void;
+
+  constructor(private readonly means: RouteMeans) {
+    this.report = quietReport(means);
+  }
 
   /** Whether something may differ. */
   get isDoubtful(): boolean {
@@ -95,16 +97,6 @@ export class RouteKeeper {
   /** The next look compares everything. */
   distrust(): void {
     this.mustCompare = true;
-  }
-
-  /** Not the same message again within a minute: another program may change a route again and again. */
-  report(message: string): void {
-    const now = this.means.elapsed();
-    const recent = [...this.reported].filter(([, at]) => now - at < SILENCE_MILLISECONDS);
-    this.reported = new Map(recent);
-    if (this.reported.has(message)) return;
-    this.reported.set(message, now);
-    this.means.report(message);
   }
 
   /** `unsettled`: something differs, and must be looked at again after `CONFIRM_MILLISECONDS`. */

@@ -137,6 +137,14 @@ export function listRoutes(socket: NetlinkSocket, family?: Family): Route[] {
   );
 }
 
+/** Those of the main table. The others, several for each address of the host, are not even decoded. */
+export function listMainRoutes(socket: NetlinkSocket): Route[] {
+  return dump(socket, listRequest(), (message) => {
+    const isOfMain = message.type === RTM.newRoute && message.view.getUint8(message.start + 4) === MAIN_TABLE;
+    return isOfMain ? decodeRoute(message) : undefined;
+  });
+}
+
 /** Those to single addresses in the main table. The others, several for each link, are not even decoded. */
 export function listHostRoutes(socket: NetlinkSocket): Route[] {
   return dump(socket, listRequest(), (message) => {

@@ -1,0 +1,100 @@
+/**
+ * The tunnel devices of this host: what they must be, and what has to be changed. Pure.
+ *
+ *   missing ───────────────────────────────▶ created
+ *   MTU, MAC, address of this host, state ─▶ changed in place: entries and routes stay
+ *   VNI, port, learning ───────────────────▶ created again: the kernel cannot change them
+ *   a link of another kind has the name ───▶ a problem: it is not ours
+ */
+import { VXLAN_PORT } from "../../firewall/tunnel-table.ts";
+import { identity } from "../../identity.ts";
+import { type Address, isSameAddress } from "../../ip/address.ts";
+import { parseMac } from "../../ip/mac.ts";
+import type { NetlinkRequest } from "../../linux/netlink/request.ts";
+import { createIpip } from "../../linux/rtnetlink/ipip.ts";
+import { changeLink, deleteLink, type Link } from "../../linux/rtnetlink/link.ts";
+import { changeVxlan, createVxlan, type LinkWithVxlan, type VxlanSettings } from "../../linux/rtnetlink/vxlan.ts";
+import type { PlannedTunnel, TunnelName } from "../../routing/plan.ts";
+
+const VXLAN_ID = 4096;
+
+interface TunnelKind {
+  readonly kind: "vxlan" | "ipip";
+  readonly title: string;
+  readonly deviceName: string;
+  /** What it adds to each packet. */
+  readonly headerLength: number;
+}
+
+export const TUNNELS: Readonly<Record<TunnelName, TunnelKind>> = {
+  vxlan4: { kind: "vxlan", title: "VXLAN", deviceName: identity.vxlanDevice, headerLength: 50 },
+  vxlan6: { kind: "vxlan", title: "VXLAN over IPv6", deviceName: identity.vxlanDeviceIpv6, headerLength: 70 },
+  ipip4: { kind: "ipip", title: "IPIP", deviceName: "tunl0", headerLength: 20 },
+};
+
+export const TUNNEL_NAMES = ["vxlan4", "vxlan6", "ipip4"] as const satisfies readonly TunnelName[];
+
+export type DeviceStep =
+  | { readonly kind: "requests"; readonly requests: readonly NetlinkRequest[]; readonly isNew: boolean }
+  | { readonly kind: "problem"; readonly reason: string };
+
+/** `underlying`: the link that has the address of this node. */
+export function deviceStep(tunnel: PlannedTunnel, underlying: Link, present: LinkWithVxlan | undefined): DeviceStep {
+  const { kind, deviceName } = TUNNELS[tunnel.name];
+  if (present !== undefined && present.link.kind !== kind)
+    return { kind: "problem", reason: `another interface has the name "${deviceName}"` };
+  return kind === "ipip" ? ipipStep(tunnel, underlying, present?.link) : vxlanStep(tunnel, underlying, present);
+}
+
+function deviceMtu(tunnel: TunnelName, underlying: Link): number {
+  return underlying.mtu - TUNNELS[tunnel].headerLength;
+}
+
+function ipipStep({ name }: PlannedTunnel, underlying: Link, link: Link | undefined): DeviceStep {
+  const mtu = deviceMtu(name, underlying);
+  if (link === undefined) return created([createIpip({ name: TUNNELS[name].deviceName, mtu, state: "up" })]);
+  return changed(link, { mtu });
+}
+
+function vxlanStep(
+  { name, local, mac: macText = "" }: PlannedTunnel,
+  underlying: Link,
+  present: LinkWithVxlan | undefined,
+): DeviceStep {
+  const { deviceName } = TUNNELS[name];
+  const mac = parseMac(macText);
+  if (mac === undefined) return { kind: "problem", reason: `"${macText}" is not a MAC address` };
+  const mtu = deviceMtu(name, underlying);
+  const wanted: VxlanSettings = { id: VXLAN_ID, local, underlyingIndex: underlying.index, port: VXLAN_PORT };
+  const create = createVxlan({ ...wanted, name: deviceName, mac, mtu, state: "up" });
+  if (present?.vxlan === undefined) return created([create]);
+  const { link, vxlan } = present;
+  const mustBeNew =
+    vxlan.id !== wanted.id || vxlan.port !== wanted.port || vxlan.learns || vxlan.local?.family !== local.family;
+  if (mustBeNew) return created([deleteLink(link), create]);
+  const moved = {
+    ...(vxlan.underlyingIndex === wanted.underlyingIndex ? {} : { underlyingIndex: wanted.underlyingIndex }),
+    ...(isSame(vxlan.local, local) ? {} : { local }),
+  };
+  const { requests } = changed(link, { mtu, mac });
+  const moves = Object.keys(moved).length === 0 ? [] : [changeVxlan(link, moved)];
+  return { kind: "requests", requests: [...moves, ...requests], isNew: false };
+}
+
+function created(requests: readonly NetlinkRequest[]): DeviceStep {
+  return { kind: "requests", requests, isNew: true };
+}
+
+function changed(link: Link, { mtu, mac }: { readonly mtu: number; readonly mac?: Uint8Array }) {
+  const change = {
+    ...(link.mtu === mtu ? {} : { mtu }),
+    ...(mac === undefined || Bun.deepEquals(link.mac, mac) ? {} : { mac }),
+    ...(link.isUp ? {} : { state: "up" as const }),
+  };
+  const requests = Object.keys(change).length === 0 ? [] : [changeLink(link, change)];
+  return { kind: "requests" as const, requests, isNew: false };
+}
+
+function isSame(left: Address | undefined, right: Address): boolean {
+  return left !== undefined && isSameAddress(left, right);
+}

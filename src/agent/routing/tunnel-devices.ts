@@ -1,0 +1,116 @@
+/** Makes the tunnel devices of this host as they are planned, with their addresses. */
+import { addressBits, formatAddress, isSameAddress } from "../../ip/address.ts";
+import { isKernelError, type KernelError } from "../../linux/kernel-error.ts";
+import type { NetlinkRequest } from "../../linux/netlink/request.ts";
+import { deleteAddress, ensureAddress, type KnownAddress } from "../../linux/rtnetlink/address.ts";
+import { deleteLink, type Link } from "../../linux/rtnetlink/link.ts";
+import type { PlannedTunnel, TunnelName } from "../../routing/plan.ts";
+import { HostLinks } from "./host-links.ts";
+import type { NetworkKernel } from "./kernel-network.ts";
+import { deviceStep, TUNNEL_NAMES, TUNNELS } from "./tunnel-device.ts";
+
+export interface DeviceMeans {
+  readonly kernel: NetworkKernel;
+  /** The pools that need the tunnel, for messages. */
+  readonly poolsOf: (tunnel: TunnelName) => readonly string[];
+  /** Whether the kernel sends wrong checksums through a VXLAN device if it leaves them to the device below. */
+  readonly needsOwnChecksums: boolean;
+}
+
+export interface PreparedDevices {
+  readonly devices: ReadonlyMap<TunnelName, Link>;
+  readonly host: HostLinks;
+  readonly problems: readonly string[];
+  /** The names of devices that were created or changed. */
+  readonly corrected: readonly string[];
+}
+
+export function prepareDevices(tunnels: ReadonlyMap<TunnelName, PlannedTunnel>, means: DeviceMeans): PreparedDevices {
+  const { links, addresses } = means.kernel.addresses();
+  const host = new HostLinks(links, addresses);
+  const devices = new Map<TunnelName, Link>();
+  const problems: string[] = [];
+  const corrected: string[] = [];
+  for (const tunnel of tunnels.values()) {
+    const outcome = prepareDevice(tunnel, { ...means, host, addresses });
+    if (typeof outcome === "string") {
+      const pools = means.poolsOf(tunnel.name).map((pool) => `"${pool}"`);
+      const needed =
+        pools.length === 0 ? "" : ` that ${pools.length === 1 ? "pool" : "pools"} ${pools.join(", ")} needs`;
+      problems.push(`Cannot set up the ${TUNNELS[tunnel.name].title} tunnel${needed}: ${outcome}`);
+      continue;
+    }
+    devices.set(tunnel.name, outcome.link);
+    if (outcome.isCorrected) corrected.push(TUNNELS[tunnel.name].deviceName);
+  }
+  return { devices, host, problems, corrected };
+}
+
+/** Removes the devices that no pool needs any more. `tunl0` stays: it may be used by others. */
+export function removeUnplanned(
+  tunnels: ReadonlyMap<TunnelName, PlannedTunnel>,
+  kernel: NetworkKernel,
+): readonly string[] {
+  const unplanned = TUNNEL_NAMES.filter((name) => TUNNELS[name].kind === "vxlan" && !tunnels.has(name));
+  return unplanned.flatMap((name) => {
+    const { deviceName } = TUNNELS[name];
+    const present = kernel.device(deviceName);
+    if (present?.vxlan === undefined) return [];
+    const [refusal] = kernel.attempt([deleteLink(present.link)]);
+    return refusal === undefined ? [deviceName] : [];
+  });
+}
+
+interface PrepareMeans extends DeviceMeans {
+  readonly host: HostLinks;
+  readonly addresses: readonly KnownAddress[];
+}
+
+/** Returns why the device cannot be as planned. */
+function prepareDevice(
+  tunnel: PlannedTunnel,
+  { kernel, host, addresses, needsOwnChecksums }: PrepareMeans,
+): { readonly link: Link; readonly isCorrected: boolean } | string {
+  const { deviceName, kind } = TUNNELS[tunnel.name];
+  const underlying = host.withAddress(tunnel.local);
+  if (underlying === undefined) return `no interface of this host has the address ${formatAddress(tunnel.local)}`;
+  const step = deviceStep(tunnel, underlying, kernel.device(deviceName));
+  if (step.kind === "problem") return step.reason;
+  const refusal = send(kernel, step.requests);
+  const link = kernel.device(deviceName)?.link;
+  // Loading the module of IPIP creates the device, and then there is nothing to create.
+  if (refusal !== undefined && !(isKernelError(refusal, "EEXIST") && link?.kind === kind))
+    return describeRefusal(refusal, tunnel.name);
+  if (link === undefined) return `interface "${deviceName}" was removed at once`;
+  if (step.isNew && kind === "vxlan" && needsOwnChecksums) kernel.turnOffChecksumOffload(deviceName);
+  const wrong = addressRequests(tunnel, link, addresses);
+  const refusedAddress = send(kernel, wrong);
+  if (refusedAddress !== undefined) return refusedAddress.message;
+  return { link, isCorrected: step.requests.length + wrong.length > 0 };
+}
+
+/** The new address first: a link that loses its last one loses its neighbours too. Only VXLAN devices are all ours. */
+function addressRequests(
+  { name, address }: PlannedTunnel,
+  link: Link,
+  addresses: readonly KnownAddress[],
+): readonly NetlinkRequest[] {
+  const length = addressBits(address.family);
+  const present = addresses.filter(({ linkIndex, scope }) => linkIndex === link.index && scope === "universe");
+  const isWanted = (each: KnownAddress) => isSameAddress(each.address, address) && each.length === length;
+  const others = TUNNELS[name].kind === "vxlan" ? present.filter((each) => !isWanted(each)) : [];
+  return [
+    ...(present.some(isWanted) ? [] : [ensureAddress({ linkIndex: link.index, address, length })]),
+    ...others.map(deleteAddress),
+  ];
+}
+
+function send(kernel: NetworkKernel, requests: readonly NetlinkRequest[]): KernelError | undefined {
+  return requests.length === 0 ? undefined : kernel.attempt(requests).find((refusal) => refusal !== undefined);
+}
+
+function describeRefusal(refusal: KernelError, tunnel: TunnelName): string {
+  const { kind, title } = TUNNELS[tunnel];
+  const { message } = refusal;
+  return isKernelError(refusal, "EOPNOTSUPP") ? `the kernel of this host has no ${title} (module "${kind}")` : message;
+}

@@ -1,0 +1,61 @@
+/**
+ * The only writer of the table that guards tunnels. It compares what the kernel has with what is wanted, so that it also
+ * repairs what other programs did: an intact table gets elements, any other is replaced in one batch.
+ */
+import { type Address, formatAddress } from "../ip/address.ts";
+import { isKernelError } from "../linux/kernel-error.ts";
+import type { NetlinkSocket } from "../linux/netlink-socket.ts";
+import { tryCommit } from "../linux/nftables/commit.ts";
+import { findTable, listElements, listRuleHeads } from "../linux/nftables/read.ts";
+import type { NftChange } from "../linux/nftables/ruleset.ts";
+import {
+  type GuardedTunnel,
+  ruleComment,
+  senderChanges,
+  senderOfElement,
+  senderSet,
+  TUNNEL_TABLE,
+  tunnelTableChanges,
+  tunnelTableRemoval,
+} from "./tunnel-table.ts";
+
+/** Another program may change the table at the same time. */
+const ATTEMPTS = 5;
+
+export interface GuardedTunnels {
+  /** Without any there is no table. */
+  readonly tunnels: readonly GuardedTunnel[];
+  /** The addresses of all nodes. */
+  readonly senders: readonly Address[];
+}
+
+/** Returns whether something was written. */
+export function applyTunnelGuard(socket: NetlinkSocket, wanted: GuardedTunnels): boolean {
+  for (let attempt = 1; ; attempt++) {
+    const changes = changesFor(socket, wanted);
+    const [refusal] = tryCommit(socket, changes);
+    if (refusal === undefined) return changes.length > 0;
+    if (attempt === ATTEMPTS || !isKernelError(refusal.error, "ENOENT", "EEXIST")) throw refusal.error;
+  }
+}
+
+/** Without reading. Returns `false` if the kernel's table is not what was expected; then nothing is changed. */
+export function changeSenders(socket: NetlinkSocket, removed: readonly Address[], added: readonly Address[]): boolean {
+  const changes = senderChanges(removed, added);
+  return changes.length === 0 || tryCommit(socket, changes).length === 0;
+}
+
+function changesFor(socket: NetlinkSocket, { tunnels, senders }: GuardedTunnels): readonly NftChange[] {
+  if (tunnels.length === 0) return findTable(socket, TUNNEL_TABLE) === undefined ? [] : tunnelTableRemoval();
+  const comments = listRuleHeads(socket, TUNNEL_TABLE).map(({ comment }) => comment);
+  if (!Bun.deepEquals(comments, tunnels.map(ruleComment))) return tunnelTableChanges(tunnels, senders);
+  const present = ([4, 6] as const)
+    .flatMap((family) => listElements(socket, TUNNEL_TABLE, senderSet(family)))
+    .flatMap((element) => senderOfElement(element) ?? []);
+  return senderChanges(without(present, senders), without(senders, present));
+}
+
+function without(addresses: readonly Address[], others: readonly Address[]): readonly Address[] {
+  const known = new Set(others.map(formatAddress));
+  return addresses.filter((address) => !known.has(formatAddress(address)));
+}

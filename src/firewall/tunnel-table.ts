@@ -1,0 +1,105 @@
+/**
+ * The table that drops tunnelled packets of hosts that are not nodes, as data. Pure.
+ *
+ *   packet to this host ─▶ VXLAN or IPIP, and its source is not the address of a node? ──▶ counted, dropped
+ *
+ * Without it anybody who reaches this host could send packets to its pods past the policy of the sender. A node that joins
+ * or leaves changes one element.
+ */
+import { identity } from "../identity.ts";
+import { type Address, addressBytes, addressFromBytes, type Family } from "../ip/address.ts";
+import type { Expression } from "../linux/nftables/expression.ts";
+import { loadAddress, matchFamily, matchPorts, matchProtocol, verdict } from "../linux/nftables/match.ts";
+import { changesOf, type NftChange, type Ruleset, type TableReference } from "../linux/nftables/ruleset.ts";
+import type { NftElement } from "../linux/nftables/set.ts";
+
+export const TUNNEL_TABLE: TableReference = { family: "inet", name: identity.tunnelTable };
+
+/** As the plan of routes names them. */
+export type GuardedTunnel = "vxlan4" | "vxlan6" | "ipip4";
+
+const CHAIN = "input";
+/** Before the tables that filter. */
+const PRIORITY = -10;
+const FAMILIES = [4, 6] as const;
+const UDP = 17;
+const IPIP = 4;
+export const VXLAN_PORT = 4789;
+
+export function senderSet(family: Family): string {
+  return `senders${family}`;
+}
+
+/** Changes with every change of the rules, so that an upgrade replaces them. */
+export function ruleComment(tunnel: GuardedTunnel): string {
+  return `${tunnel}: only from nodes, version 1`;
+}
+
+function tunnelRuleset(tunnels: readonly GuardedTunnel[], senders: readonly Address[]): Ruleset {
+  return {
+    table: TUNNEL_TABLE,
+    sets: FAMILIES.map((family) => ({ name: senderSet(family), key: [family === 4 ? "ipv4_addr" : "ipv6_addr"] })),
+    chains: [{ name: CHAIN, base: { type: "filter", hook: "input", priority: PRIORITY, policy: "accept" } }],
+    rules: tunnels.map((tunnel) => ({
+      chain: CHAIN,
+      expressions: [...matchTunnel(tunnel), ...dropStrangers(tunnel === "vxlan6" ? 6 : 4)],
+      comment: ruleComment(tunnel),
+    })),
+    elements: elementsOf(senders),
+  };
+}
+
+/** Replaces the table, whatever it was, in one batch. */
+export function tunnelTableChanges(
+  tunnels: readonly GuardedTunnel[],
+  senders: readonly Address[],
+): readonly NftChange[] {
+  return [...tunnelTableRemoval(), ...changesOf(tunnelRuleset(tunnels, senders))];
+}
+
+/** Succeeds whether or not the table exists. */
+export function tunnelTableRemoval(): readonly NftChange[] {
+  const table = TUNNEL_TABLE;
+  return [
+    { kind: "add-table", table },
+    { kind: "delete-table", table },
+  ];
+}
+
+/** Elements to remove and to add, in one batch. */
+export function senderChanges(removed: readonly Address[], added: readonly Address[]): readonly NftChange[] {
+  const table = TUNNEL_TABLE;
+  return [
+    ...elementsOf(removed).map((list): NftChange => ({ kind: "delete-elements", table, ...list })),
+    ...elementsOf(added).map((list): NftChange => ({ kind: "add-elements", table, ...list })),
+  ];
+}
+
+export function senderOfElement({ key }: NftElement): Address | undefined {
+  return addressFromBytes(key);
+}
+
+/** Packets of the tunnel, before they are unpacked. */
+function matchTunnel(tunnel: GuardedTunnel): readonly Expression[] {
+  if (tunnel === "ipip4") return [...matchFamily(4), ...matchProtocol(IPIP)];
+  const family = tunnel === "vxlan4" ? 4 : 6;
+  return [...matchFamily(family), ...matchProtocol(UDP), ...matchPorts("destination", VXLAN_PORT)];
+}
+
+function dropStrangers(family: Family): readonly Expression[] {
+  return [
+    loadAddress(family, "source", 0),
+    { kind: "lookup", set: senderSet(family), from: 0, isInverted: true },
+    { kind: "counter" },
+    verdict({ kind: "drop" }),
+  ];
+}
+
+function elementsOf(
+  addresses: readonly Address[],
+): readonly { readonly set: string; readonly elements: readonly NftElement[] }[] {
+  return FAMILIES.map((family) => ({
+    set: senderSet(family),
+    elements: addresses.filter((each) => each.family === family).map((each) => ({ key: addressBytes(each) })),
+  })).filter(({ elements }) => elements.length > 0);
+}
