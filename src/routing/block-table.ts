@@ -6,7 +6,8 @@ import { isSameBlock } from "./routed-block.ts";
 
 export class BlockTable {
   private readonly byKey = new Map<string, RoutedBlock>();
-  private readonly keysByNode = new Map<string, Set<string>>();
+  /** Lists: a node has few blocks. */
+  private readonly keysByNode = new Map<string, readonly string[]>();
 
   /** `undefined` removes the block. Returns the nodes that had or have addresses in it; `undefined` if nothing has changed. */
   set(key: string, block: RoutedBlock | undefined): ReadonlySet<string> | undefined {
@@ -16,7 +17,7 @@ export class BlockTable {
     const before = nodesOf(former);
     const after = nodesOf(block);
     for (const node of before) if (!after.has(node)) this.exclude(node, key);
-    for (const node of after) this.include(node, key);
+    for (const node of after) if (!before.has(node)) this.include(node, key);
     if (block === undefined) this.byKey.delete(key);
     else this.byKey.set(key, block);
     return before.union(after);
@@ -31,7 +32,7 @@ export class BlockTable {
   }
 
   /** The blocks that belong to the node, or in which it has borrowed addresses. */
-  keysOf(node: string): Iterable<string> {
+  keysOf(node: string): readonly string[] {
     return this.keysByNode.get(node) ?? [];
   }
 
@@ -46,15 +47,13 @@ export class BlockTable {
   }
 
   private include(node: string, key: string): void {
-    const keys = this.keysByNode.get(node);
-    if (keys === undefined) this.keysByNode.set(node, new Set([key]));
-    else keys.add(key);
+    this.keysByNode.set(node, [...(this.keysByNode.get(node) ?? []), key]);
   }
 
   private exclude(node: string, key: string): void {
-    const keys = this.keysByNode.get(node);
-    keys?.delete(key);
-    if (keys?.size === 0) this.keysByNode.delete(node);
+    const others = (this.keysByNode.get(node) ?? []).filter((each) => each !== key);
+    if (others.length === 0) this.keysByNode.delete(node);
+    else this.keysByNode.set(node, others);
   }
 }
 

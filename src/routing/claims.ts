@@ -10,11 +10,14 @@
  */
 type Entries<Value> = readonly (readonly [key: string, value: Value])[];
 
+/** There are tens of thousands of entries: nothing is stored twice. */
 export class Claims<Value> {
-  private readonly bySource = new Map<string, Entries<Value>>();
-  /** The source of each entry; all of them, in order, if there are several. */
-  private readonly sources = new Map<string, string | readonly string[]>();
+  private readonly keysBySource = new Map<string, readonly string[]>();
   private readonly winners = new Map<string, Value>();
+  /** The source of each winner. */
+  private readonly owners = new Map<string, string>();
+  /** By source, what others claim for the same key. Usually nothing. */
+  private readonly losers = new Map<string, Map<string, Value>>();
   /** What changed entries were before. */
   private readonly before = new Map<string, Value | undefined>();
 
@@ -23,46 +26,69 @@ export class Claims<Value> {
     return this.winners;
   }
 
-  /** The keys of a source must be different. */
   replace(source: string, entries: Entries<Value>): void {
-    const former = this.bySource.get(source) ?? [];
-    if (former.length === 0 && entries.length === 0) return;
-    if (entries.length === 0) this.bySource.delete(source);
-    else this.bySource.set(source, entries);
-    const present = new Set(entries.map(([key]) => key));
-    for (const [key] of former) if (!present.has(key)) this.settle(key, withoutSource(this.sources.get(key), source));
-    for (const [key] of entries) this.settle(key, withSource(this.sources.get(key), source));
+    const former = this.keysBySource.get(source);
+    if (former !== undefined) {
+      for (const key of former) if (!entries.some((entry) => entry[0] === key)) this.withdraw(key, source);
+    }
+    for (const [key, value] of entries) this.claim(key, source, value);
+    if (entries.length > 0)
+      this.keysBySource.set(
+        source,
+        Array.from(entries, ([key]) => key),
+      );
+    else if (former !== undefined) this.keysBySource.delete(source);
   }
 
   takeChanged(): ReadonlySet<string> {
     const changed = new Set<string>();
-    for (const [key, value] of this.before) if (!Bun.deepEquals(this.winners.get(key), value)) changed.add(key);
+    for (const [key, value] of this.before) if (!isSame(this.winners.get(key), value)) changed.add(key);
     this.before.clear();
     return changed;
   }
 
-  private settle(key: string, sources: string | readonly string[] | undefined): void {
-    if (sources === undefined) this.sources.delete(key);
-    else this.sources.set(key, sources);
-    const first = typeof sources === "object" ? sources[0] : sources;
-    const value = first === undefined ? undefined : this.bySource.get(first)?.find((entry) => entry[0] === key)?.[1];
+  private claim(key: string, source: string, value: Value): void {
+    const owner = this.owners.get(key) ?? source;
+    if (owner < source) {
+      this.lose(key, source, value);
+      return;
+    }
     const former = this.winners.get(key);
-    if (Bun.deepEquals(former, value)) return;
+    if (owner > source && former !== undefined) this.lose(key, owner, former);
+    this.owners.set(key, source);
+    this.win(key, value);
+  }
+
+  private withdraw(key: string, source: string): void {
+    const others = this.losers.get(key);
+    if (this.owners.get(key) !== source) {
+      others?.delete(source);
+    } else {
+      const [next] = [...(others?.keys() ?? [])].toSorted();
+      this.win(key, next === undefined ? undefined : others?.get(next));
+      if (next === undefined) this.owners.delete(key);
+      else this.owners.set(key, next);
+      if (next !== undefined) others?.delete(next);
+    }
+    if (others?.size === 0) this.losers.delete(key);
+  }
+
+  private win(key: string, value: Value | undefined): void {
+    const former = this.winners.get(key);
+    if (isSame(former, value)) return;
     if (!this.before.has(key)) this.before.set(key, former);
     if (value === undefined) this.winners.delete(key);
     else this.winners.set(key, value);
   }
+
+  private lose(key: string, source: string, value: Value): void {
+    const others = this.losers.get(key);
+    if (others === undefined) this.losers.set(key, new Map([[source, value]]));
+    else others.set(source, value);
+  }
 }
 
-function withSource(sources: string | readonly string[] | undefined, source: string): string | readonly string[] {
-  if (sources === undefined || sources === source) return source;
-  const several = typeof sources === "string" ? [sources] : sources;
-  return several.includes(source) ? several : [...several, source].toSorted();
-}
-
-function withoutSource(sources: string | readonly string[] | undefined, source: string) {
-  if (sources === undefined || sources === source) return undefined;
-  if (typeof sources === "string") return sources;
-  const others = sources.filter((each) => each !== source);
-  return others.length === 1 ? others[0] : others;
+function isSame(left: unknown, right: unknown): boolean {
+  if (left === undefined || right === undefined) return left === right;
+  return Bun.deepEquals(left, right);
 }
