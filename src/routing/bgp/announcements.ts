@@ -1,5 +1,5 @@
 /** Which networks the nodes of a cluster send to their peers, and with which communities. Pure. */
-import { comparePrefixes, formatPrefix, type Prefix, parsePrefix } from "../../ip/prefix.ts";
+import { comparePrefixes, formatPrefix, type Prefix, parsePrefix, prefixCovers } from "../../ip/prefix.ts";
 import { type BgpSettings, isCommunity } from "../../model/bgp-configuration.ts";
 import { quoted } from "../../quote.ts";
 import type { RoutedNode, RoutedPool } from "../facts.ts";
@@ -19,13 +19,16 @@ export interface AnnouncementFacts {
 export function planAnnouncements(
   facts: AnnouncementFacts,
 ): Pick<BgpPlan, "announced" | "exported" | "withheld" | "tunnelled"> {
-  const { self, nodes, pools, announced, settings } = facts;
+  const { self, nodes, pools, settings } = facts;
+  const announced = [...facts.announced];
   const services = serviceNetworks(settings);
   const own = self?.labels[EXCLUDED_FROM_SERVICES] === "true" ? [] : services;
   return {
     announced: sorted([...announced, ...own]),
     exported: sorted([
       ...pools.flatMap((pool) => (pool.isExported ? [pool.prefix] : [])),
+      // Blocks whose pool was deleted: their pods keep their addresses.
+      ...announced.filter((prefix) => !pools.some((pool) => prefixCovers(pool.prefix, prefix))),
       ...nodes.flatMap(({ podCidrs }) => podCidrs),
       ...services,
     ]),

@@ -24,7 +24,7 @@ export interface BgpPlan {
   readonly announced: readonly Prefix[];
   /**
    * Of all routes, own or learned from a peer, those within these networks are sent to peers; other routes only if an
-   * export rule of the session accepts them. Pools, pod CIDRs of all nodes, service CIDRs.
+   * export rule of the session accepts them. Pools, pod CIDRs of all nodes, service CIDRs, own blocks outside every pool.
    */
   readonly exported: readonly Prefix[];
   /** Routes within these networks are sent to nobody, unless an export rule of the session accepts them: `disableBGPExport`. */

@@ -470,6 +470,12 @@ describe("announcements", () => {
     expect(texts(tunnelled)).toEqual(["10.30.0.0/16", "10.40.0.0/16"]);
   });
 
+  test("of a block whose pool was deleted are sent too", () => {
+    const { exported } = plan({ ...facts, configurations: [], announced: [prefixOf("10.7.0.0/26")] });
+
+    expect(texts(exported)).toEqual(["10.7.0.0/26", "10.10.0.0/16", "10.30.0.0/16", "10.244.1.0/24", "10.244.2.0/24"]);
+  });
+
   test("of services do not come from a node that is excluded from load balancers", () => {
     const labels = { "node.kubernetes.io/exclude-from-external-load-balancers": "true" };
 
