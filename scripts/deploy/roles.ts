@@ -45,7 +45,7 @@ const STORE: readonly Rule[] = [
   },
 ];
 
-/** The kinds of `POLICY_KINDS`, as a replica follows them. */
+/** The kinds of `POLICY_KINDS`, as a replica follows them; those of `ROUTING_KINDS` are below, or in the plugin's role. */
 const FOLLOW_POLICY: readonly Rule[] = [
   { apiGroups: [CORE], resources: ["pods", "namespaces", "serviceaccounts"], verbs: ["list", "watch"] },
   { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], verbs: ["list", "watch"] },
@@ -65,9 +65,9 @@ const FOLLOW_POLICY: readonly Rule[] = [
   },
 ];
 
-/** Its release on its Node, and on ClusterInformation when all nodes have it. */
-const RECORD_VERSION: readonly Rule[] = [
-  { apiGroups: [CORE], resources: ["nodes"], verbs: ["list"] },
+/** Its release and its addresses on its Node; its release on ClusterInformation when all nodes have it. */
+const RECORD_NODE: readonly Rule[] = [
+  { apiGroups: [CORE], resources: ["nodes"], verbs: ["list", "watch"] },
   { apiGroups: [CORE], resources: ["nodes/status"], verbs: ["patch"] },
   { apiGroups: [PRODUCT_API.group], resources: ["clusterinformations"], verbs: ["update"] },
 ];
@@ -114,7 +114,7 @@ function rulesFor(datastore: RoleDatastore): readonly Rule[] {
     case "kubernetes":
       return [READ_FACTS, ...STORE];
     case "node-kubernetes":
-      return [...FOLLOW_POLICY, ...RECORD_VERSION];
+      return [...FOLLOW_POLICY, ...RECORD_NODE];
     case "controllers-etcd":
       return [FOLLOW_CLUSTER, ...FOLLOW_COPIED];
     case "controllers-kubernetes":
@@ -162,7 +162,7 @@ const TITLES: Readonly<Record<RoleDatastore, string>> = {
   etcd: "What the plugin may do on the orchestrator's API if its datastore is etcd: read, nothing else.",
   kubernetes: "What the plugin may do on the orchestrator's API if that is its datastore.",
   "node-kubernetes":
-    "What the node agent may do beside, if the orchestrator's API is the datastore: read policies, and record its release.",
+    "What the node agent may do beside, if the orchestrator's API is the datastore: read policies and nodes, and record its release and its addresses.",
   "controllers-etcd": "What the controllers may do on the orchestrator's API if their datastore is etcd.",
   "controllers-kubernetes": "What the controllers may do on the orchestrator's API if that is their datastore.",
 };

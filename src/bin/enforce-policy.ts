@@ -27,8 +27,10 @@ import { millisecondsOf } from "../model/duration.ts";
 import { nodeAgentSettings } from "../model/node-agent-configuration.ts";
 import { PolicyCompiler } from "../policy/compile/compiler.ts";
 import { POLICY_KINDS, type PolicyValues } from "../policy/inputs.ts";
+import { ROUTING_KINDS } from "../routing/inputs.ts";
 import { atMostEvery } from "./at-most-every.ts";
 import { enforcementLog } from "./enforcement-log.ts";
+import { keepNodeRecord } from "./keep-node-record.ts";
 import { onceEach } from "./once-each.ts";
 import type { PolicyNetwork } from "./policy-network.ts";
 
@@ -56,11 +58,15 @@ export async function enforcePolicy(
   const { kernel, counts } = countBatches(openKernelTable(), elapsed);
   const lost = onceEach(warn);
   const refused = onceEach((message) => log(message, "ERROR"));
-  const replica = startReplica(store, POLICY_KINDS, {
-    signal: stop,
-    watches: network.settings.kind === "orchestrator" ? "per kind" : "together",
-    report: ({ message }) => lost.report(message),
-  });
+  const replica = startReplica(
+    store,
+    { ...POLICY_KINDS, ...ROUTING_KINDS },
+    {
+      signal: stop,
+      watches: network.settings.kind === "orchestrator" ? "per kind" : "together",
+      report: ({ message }) => lost.report(message),
+    },
+  );
   const { node } = network;
   const write = (addresses: readonly FloatingAddress[]) =>
     netfilter.withSocket((socket) => void applyFloating(socket, addresses));
@@ -133,6 +139,7 @@ export async function enforcePolicy(
     followFloating(replica.updates(), { node, write, report: warn, wait, signal: stop }),
     applyUpdates(replica.updates(), { keeper, wait, signal: stop, applied }),
     guardTable({ keeper, wait, signal: stop, elapsed, refreshMilliseconds, checked }),
+    keepNodeRecord(replica.updates(), network, { store, signal: stop, wait, log }),
     interfaces.run(stop),
     status.run(stop),
     serveFacts({ facts, settings: () => settings, wait, signal: stop, report: onceEach(warn).report }),

@@ -3,6 +3,10 @@ import { readdir, readFile } from "node:fs/promises";
 import { findInstalledNetwork } from "../admin/installed-network.ts";
 import { readNodeName } from "../config/config-files.ts";
 import { type DatastoreSettings, datastoreSettings } from "../config/datastore-settings.ts";
+import { type KubeAccess, kubeAccess } from "../config/kube-access.ts";
+import type { NetworkConfig } from "../config/network-config.ts";
+import type { Family } from "../ip/address.ts";
+import { podCidrPlaces } from "../ipam/hostlocal/pod-cidr.ts";
 import { hostName } from "./host-name.ts";
 
 export interface PolicyNetwork {
@@ -13,6 +17,14 @@ export interface PolicyNetwork {
   readonly isPolicyRequired: boolean;
   /** Where the plugin looks for the status of endpoints. */
   readonly statusDirectory: string;
+  readonly orchestrator: {
+    /** `undefined` if the config does not give access to its API. */
+    readonly access: KubeAccess | undefined;
+    /** Of this host, if the config names it. */
+    readonly nodeName: string | undefined;
+    /** The families of ranges that pods get from the orchestrator's Node: host-local with `usePodCidr`. */
+    readonly podCidrFamilies: readonly Family[];
+  };
 }
 
 /** `undefined` if no network is installed. Throws if the plugin would refuse its config. */
@@ -31,5 +43,17 @@ export async function readPolicyNetwork(stderr: (text: string) => void): Promise
     node: await readNodeName({ node: { ...config.node, nameFileOptional: true } }, hostName),
     isPolicyRequired: config.policyType !== undefined,
     statusDirectory: config.endpointStatusDirectory,
+    orchestrator: {
+      access: kubeAccess(config),
+      nodeName: config.kubernetes.nodeName,
+      podCidrFamilies: podCidrFamilies(config.ipam),
+    },
   };
+}
+
+const HOST_LOCAL = "host-local";
+
+function podCidrFamilies({ type, asGiven }: NetworkConfig["ipam"]): readonly Family[] {
+  if (type !== HOST_LOCAL) return [];
+  return [...new Set(podCidrPlaces({ ipam: asGiven }).map(({ family }) => family))];
 }

@@ -1,16 +1,17 @@
 /** The links with a default route: by them the host reaches others. */
 import { type Family, parseAddress } from "../ip/address.ts";
 import type { NetlinkSocket } from "../linux/netlink-socket.ts";
-import { linkTowards } from "../linux/rtnetlink/route-lookup.ts";
+import { routeTowards } from "../linux/rtnetlink/route-lookup.ts";
 
 /** Addresses for documentation (RFC 5737, RFC 3849): no host has them, so that only a default route leads there. */
-const ELSEWHERE = { 4: "203.0.113.1", 6: "2001:db8::1" } as const;
+const ELSEWHERE = { 4: "203.0.113.1", 6: "2001:db8:ffff::1" } as const;
 
 /** Their indexes, by the family of the default route. */
 export function uplinksOf(socket: NetlinkSocket): Readonly<Record<Family, number | undefined>> {
   const towards = (text: string) => {
     const address = parseAddress(text);
-    return address === undefined ? undefined : linkTowards(socket, address);
+    const route = address === undefined ? undefined : routeTowards(socket, address);
+    return route?.isLocal === true ? undefined : route?.linkIndex;
   };
   return { 4: towards(ELSEWHERE[4]), 6: towards(ELSEWHERE[6]) };
 }

@@ -78,9 +78,10 @@ export function chooseNodeAddress(
   }
 }
 
+const LOOPBACK = "lo";
+
 /** Links that lead to containers and virtual machines of this host, or that only exist between nodes. */
 const NOT_TO_OTHER_HOSTS = [
-  /^lo$/,
   /^docker/,
   /^cbr/,
   /^cni/,
@@ -99,7 +100,7 @@ const NOT_TO_OTHER_HOSTS = [
 
 /** Whether other hosts may reach this one by the link of the address. */
 export function isOfHost({ link }: Pick<HostAddress, "link">): boolean {
-  if (link.name.startsWith(identity.interfacePrefix)) return false;
+  if (link.name === LOOPBACK || link.name.startsWith(identity.interfacePrefix)) return false;
   // Whatever its name: by a link with a default route the host reaches others.
   return link.defaultRoutes.length > 0 || !isNamed(link, NOT_TO_OTHER_HOSTS);
 }

@@ -1,5 +1,5 @@
 /** The addresses in the record of a node: `spec.bgp` has those that other nodes reach it at, `spec.addresses` all. Pure. */
-import { type Family, parseAddress } from "../ip/address.ts";
+import { type Address, type Family, parseAddress } from "../ip/address.ts";
 import { formatInterfaceAddress, parseInterfaceAddress } from "../ip/prefix.ts";
 import { parseAddressDetection } from "../model/address-detection.ts";
 import type { Node } from "../model/node.ts";
@@ -58,7 +58,12 @@ export function nodeAddresses(
 const USUAL = "first-found";
 const FIELD = { 4: "ipv4Address", 6: "ipv6Address" } as const;
 
-function recordedAddress(bgp: Node["spec"]["bgp"], family: Family) {
+/** Those that other nodes reach it at. */
+export function recordedAddresses(bgp: Node["spec"]["bgp"]): readonly Address[] {
+  return FAMILIES.flatMap((family) => recordedAddress(bgp, family) ?? []);
+}
+
+function recordedAddress(bgp: Node["spec"]["bgp"], family: Family): Address | undefined {
   const text = bgp?.[FIELD[family]];
   return text === undefined ? undefined : (parseInterfaceAddress(text)?.address ?? parseAddress(text));
 }

@@ -11,11 +11,12 @@ import { apiServerProblem } from "../support/kube-apiserver.ts";
 import { type KubePod, type KubeSite, NODE, openKubeSite } from "../support/kube-store-site.ts";
 import { testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
+import { isForbidden } from "../support/role-use.ts";
 
 const problem = hostProblem() ?? apiServerProblem();
 const testSite = testNeeding(problem);
-const ROLE = `${identity.nodeAgent}-kubernetes`;
-const ROLES = join(import.meta.dir, `../../deploy/rbac/${ROLE}.yaml`);
+/** Beside that of the plugin, whose account the agent has. */
+const ROLES = join(import.meta.dir, `../../deploy/rbac/${identity.nodeAgent}-kubernetes.yaml`);
 const [IP, IPS] = [recordedAnnotation("podIP"), recordedAnnotation("podIPs")];
 const MACHINE = "0123456789abcdef0123456789abcdef";
 
@@ -116,9 +117,6 @@ describe("the release of the node agent", () => {
 describe("the node agent under its role", () => {
   testSite("restores the routes of its pods, and removes stale ones", async () => {
     await site.server.apply(await Bun.file(ROLES).text());
-    const { kubeconfig } = await site.server.serviceAccount({ name: "agent", clusterRole: ROLE });
-    const { name, cniVersion, ...plugin } = site.config({ kubernetes: { kubeconfig } });
-    site.host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name, cniVersion, plugins: [plugin] }));
     const pod = await site.makePod("routed");
     const addresses = (await site.add(pod)).map((text) => text.split("/")[0] ?? "");
     const routes = (address: string) =>
@@ -136,7 +134,55 @@ describe("the node agent under its role", () => {
     await stop(agent);
     await site.del(pod);
   });
+
+  testSite("records addresses and tunnel addresses on its Node, and follows changes", async () => {
+    await site.server.apply(await Bun.file(ROLES).text());
+    await reportMachine(MACHINE);
+    await run(
+      "ip link add eth0 type veth peer name eth0-peer; ip link set eth0-peer up; ip link set eth0 up; ip addr add 198.51.100.5/24 dev eth0",
+    );
+    const audit = site.server.startAudit();
+    const agent = await startAgent(site.host);
+    const until = (what: string, holds: (spec: RecordedSpec) => boolean) =>
+      pollUntil(async () => holds(await recordedSpec()), what, 5_000);
+    await until("the address", ({ bgp }) => bgp?.ipv4Address === "198.51.100.5/24");
+    await run("ip addr add 198.51.100.6/25 dev eth0; ip addr del 198.51.100.5/24 dev eth0");
+    await until("the new address", ({ bgp }) => bgp?.ipv4Address === "198.51.100.6/25");
+    await setMode("Always");
+    await until("a tunnel address", (spec) => spec.ipv4VXLANTunnelAddr?.startsWith("10.60.") === true);
+    expect(await handles()).toContain(`vxlan-tunnel-addr-${NODE}`);
+    await setMode("Never");
+    await until("no tunnel address", (spec) => spec.ipv4VXLANTunnelAddr === undefined);
+    await pollUntil(async () => !(await handles()).includes("tunnel"), "the address to be released");
+
+    expect(audit.requests(site.user).filter(isForbidden)).toEqual([]);
+    expect(await nodeOfCluster()).toMatchObject({ metadata: { labels: { zone: "a" } } });
+    await stop(agent);
+  });
 });
+
+interface RecordedSpec {
+  readonly bgp?: { readonly ipv4Address?: string };
+  readonly ipv4VXLANTunnelAddr?: string;
+}
+
+async function recordedSpec(): Promise<RecordedSpec> {
+  return JSON.parse((await nodeOfCluster()).metadata.annotations?.[`${identity.labelPrefix}node-spec`] ?? "{}");
+}
+
+function run(script: string): Promise<string> {
+  return site.host.must(["sh", "-ec", script]);
+}
+
+async function setMode(vxlanMode: "Always" | "Never"): Promise<void> {
+  await site.server.kubectl([
+    "patch",
+    "ippool",
+    "four",
+    "--type=merge",
+    `--patch={"spec":{"vxlanMode":"${vxlanMode}"}}`,
+  ]);
+}
 
 /** As after a power loss: its sandbox is gone, and the host was booted after the ADD. */
 async function leakedPod(name: string): Promise<KubePod> {

@@ -8,6 +8,7 @@ import { addressAt, attributesOf } from "../../ipam/block.ts";
 import { decodeBlock } from "../../ipam/records.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
 import { blocksPrefix, parseKey } from "../../model/keys.ts";
+import { tunnelTitle } from "../../model/tunnel-address.ts";
 
 /** An address in use, and what is known about its owner. */
 export interface Allocation {
@@ -61,9 +62,11 @@ export function allocationsOf(block: IPAMBlock): readonly Allocation[] {
   });
 }
 
-/** `10.0.0.5 (pod prod/web-0 on node n1)`, or with the container's name, or with its handle if it has neither. */
+/** `10.0.0.5 (pod prod/web-0 on node n1)`, or with the container's name, or with its handle if it has neither; the tunnel of a node by its title. */
 export function describeAllocation({ address, handle, secondary }: Allocation): string {
   const { pod, namespace, container, node } = secondary;
+  const tunnel = tunnelTitle(secondary);
+  if (tunnel !== undefined) return `${formatAddress(address)} (${tunnel} of node ${node ?? "?"})`;
   const unnamed = container === undefined ? `handle "${handle ?? "none"}"` : `container "${container}"`;
   const owner = pod === undefined ? unnamed : `pod ${namespace ?? "?"}/${pod}`;
   return `${formatAddress(address)} (${owner}${node === undefined ? "" : ` on node ${node}`})`;

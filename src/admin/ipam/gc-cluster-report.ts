@@ -2,7 +2,7 @@
 import { counted } from "../../counted.ts";
 import { identity } from "../../identity.ts";
 import { formatAddress } from "../../ip/address.ts";
-import type { NodeAllocation } from "../../ipam/leaks/allocations.ts";
+import { describeNodeAllocation, type NodeAllocation } from "../../ipam/leaks/allocations.ts";
 import type { ClusterReport } from "./gc-cluster.ts";
 
 export function reportText({ addresses, blocks, unjudged }: ClusterReport): string {
@@ -25,7 +25,9 @@ export function reportText({ addresses, blocks, unjudged }: ClusterReport): stri
 }
 
 /** `10.0.0.5 (pod red/web, container "4f6c" on node n1)` */
-function titleOf({ address, pod, containerId, node }: NodeAllocation): string {
+function titleOf(allocation: NodeAllocation): string {
+  const { address, pod, containerId, node, tunnel } = allocation;
+  if (tunnel !== undefined) return describeNodeAllocation(allocation);
   const owner = pod === undefined ? "" : `pod ${pod.namespace}/${pod.name}, `;
   return `${formatAddress(address)} (${owner}container "${containerId}" on node ${node})`;
 }
@@ -37,7 +39,8 @@ export function reportJson({ addresses, blocks, unjudged }: ClusterReport, isDry
       address: formatAddress(allocation.address),
       namespace: allocation.pod?.namespace,
       pod: allocation.pod?.name,
-      container: allocation.containerId,
+      container: allocation.tunnel === undefined ? allocation.containerId : undefined,
+      tunnel: allocation.tunnel,
       node: allocation.node,
       assignedAt: allocation.assignedAt?.toISOString(),
       state,

@@ -137,6 +137,15 @@ describe("ipam show", () => {
     expect((await ctl("ipam show")).stdout).toContain("1.2e+24");
   });
 
+  test("names the addresses of tunnels", async () => {
+    const address = await assign("vxlan-tunnel-addr-node-1", { attributes: { type: "vxlanTunnelAddress" } });
+
+    expect((await ctl(`ipam show --ip ${address}`)).stdout).toContain("VXLAN tunnel of node node-1");
+    expect((await ctl("ipam show --addresses")).stdout).toContain("VXLAN tunnel");
+    expect((await json("ipam show --addresses")).addresses).toMatchObject([{ address, tunnel: "VXLAN tunnel" }]);
+    expect((await ctl("ipam check --no-grace")).code).toBe(EXIT_OK);
+  });
+
   test("shows the owner of an address, its node and the time of assignment", async () => {
     const address = await assign("net.a", { attributes: { pod: "web-0", namespace: "prod" } });
 

@@ -3,6 +3,7 @@ import type { Datastore } from "../../datastore/datastore.ts";
 import { type Address, formatAddress, parseAddress } from "../../ip/address.ts";
 import { formatPrefix, prefixContains } from "../../ip/prefix.ts";
 import { affineNode } from "../../model/ipam-block.ts";
+import { tunnelTitle } from "../../model/tunnel-address.ts";
 import { quoted } from "../../quote.ts";
 import { type Context, type ExitCode, type Given, UsageError, wantsJson } from "../command.ts";
 import { printable } from "../printable.ts";
@@ -71,10 +72,12 @@ const OWN_LINES: ReadonlySet<string> = new Set(["node", "timestamp"]);
 
 function asText(facts: Facts, noPool: string): string {
   const { address, state, pool, block, blockOf: owner, handle, node, since, attributes = {} } = facts;
+  const tunnel = tunnelTitle(attributes);
   const lines: readonly (readonly [string, string | undefined])[] = [
     ["Address", `${address} (${state})`],
     ["Pool", pool ?? noPool],
     ["Block", block && `${block} (${owner === undefined ? "no node" : `node ${owner}`})`],
+    ["Use", tunnel === undefined ? undefined : `${tunnel} of node ${node ?? "?"}`],
     ["Handle", handle],
     ["Node", node],
     ["Since", since],

@@ -2,6 +2,7 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { type Address, formatAddress } from "../../ip/address.ts";
 import { formatPrefix, prefixContains } from "../../ip/prefix.ts";
+import { tunnelTitle } from "../../model/tunnel-address.ts";
 import { type Context, type ExitCode, type Given, wantsJson } from "../command.ts";
 import { formatTable } from "../table.ts";
 import { type Allocation, allocationsOf, findBlocks } from "./blocks.ts";
@@ -20,6 +21,8 @@ interface UsedAddress {
   readonly namespace?: string;
   readonly pod?: string;
   readonly container?: string;
+  /** "VXLAN tunnel" */
+  readonly tunnel?: string;
   readonly since?: string;
 }
 
@@ -43,18 +46,29 @@ export async function showAddresses(
 
 const HEADER = ["ADDRESS", "POOL", "BLOCK", "NODE", "HANDLE", "NAMESPACE", "WORKLOAD"];
 
-function rowOf({ address, pool, block, node, handle, namespace, pod, container }: UsedAddress): readonly string[] {
+function rowOf({
+  address,
+  pool,
+  block,
+  node,
+  handle,
+  namespace,
+  pod,
+  container,
+  tunnel,
+}: UsedAddress): readonly string[] {
   return [
     address,
     pool ?? "(no pool)",
     block,
-    ...[node, handle, namespace, pod ?? container].map((cell) => cell ?? ""),
+    ...[node, handle, namespace, pod ?? container ?? tunnel].map((cell) => cell ?? ""),
   ];
 }
 
 function usedAddress({ address, block, handle, secondary }: Allocation, pools: readonly NamedPool[]): UsedAddress {
   const pool = pools.find(({ cidr }) => prefixContains(cidr, address))?.name;
   const { node, namespace, pod, container, timestamp } = secondary;
+  const tunnel = tunnelTitle(secondary);
   return {
     address: formatAddress(address),
     ...(pool === undefined ? {} : { pool }),
@@ -64,6 +78,7 @@ function usedAddress({ address, block, handle, secondary }: Allocation, pools: r
     ...(namespace === undefined ? {} : { namespace }),
     ...(pod === undefined ? {} : { pod }),
     ...(container === undefined ? {} : { container }),
+    ...(tunnel === undefined ? {} : { tunnel }),
     ...(timestamp === undefined ? {} : { since: timestamp }),
   };
 }

@@ -1,16 +1,17 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { readAllEntries } from "../../datastore/pages.ts";
 import { readEach } from "../../datastore/read-each.ts";
-import { identity } from "../../identity.ts";
 import { type IPPool, ipPool } from "../../model/ip-pool.ts";
 import { resourcesPrefix } from "../../model/keys.ts";
+import { NODE } from "../../model/kinds.ts";
+import type { Node } from "../../model/node.ts";
+import { nodeLinkMtu, POD_MTU_FILE, podMtu } from "../../routing/pod-mtu.ts";
 import { type Command, type Context, EXIT_OK, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { findInstalledNetwork } from "../installed-network.ts";
 import { findPools } from "../ipam/pools.ts";
 import { withRemedy } from "../resources/unreadable-remedy.ts";
 import { NODE_NAME_OPTION, nameOfNode } from "./node-name.ts";
-import { podMtu } from "./pod-mtu.ts";
 import { readFloating } from "./recorded-floating.ts";
 import { readRecordedSources } from "./recorded-sources.ts";
 
@@ -38,9 +39,10 @@ export const nodeRestore: Command = {
     if (isForAgent && (await findInstalledNetwork(context)) === undefined) return EXIT_OK;
     const { marksWithSources: marks } = await context.hostLinks();
     const warn = (message: string) => context.stderr(`warning: ${message}\n`);
-    const { pools, tunnels, sources, floating } = await withDatastore(context, given, async (store) => ({
+    const { pools, tunnels, node, sources, floating } = await withDatastore(context, given, async (store) => ({
       pools: await findPools(store),
       tunnels: isForAgent ? await readPoolSpecs(store) : [],
+      node: isForAgent ? await readNode(store, await nameOfNode(context, given)) : undefined,
       sources:
         marks.size === 0 ? [] : await readRecordedSources(store, { node: await nameOfNode(context, given), marks }),
       // The agent itself writes them as soon as an endpoint changes: what is read here might be older.
@@ -52,7 +54,7 @@ export const nodeRestore: Command = {
     if (first) throw withRemedy(first.key, first.failure);
     const wanted = { pools: readable, sources, ...(floating === undefined ? {} : { floating }) };
     const written = await context.restoreTables(wanted, warn);
-    if (isForAgent) await writeMtu(tunnels, context);
+    if (isForAgent) await writeMtu(tunnels, node, context);
     if (wantsJson(given)) context.stdout(`${JSON.stringify({ written })}\n`);
     else if (written.length > 0)
       context.stdout(`Wrote the nftables tables of this host again: ${written.join(", ")}\n`);
@@ -61,16 +63,21 @@ export const nodeRestore: Command = {
   },
 };
 
-const MTU_FILE = `${identity.stateDirectory}/mtu`;
-
 /** Of the readable ones. */
 async function readPoolSpecs(store: Datastore): Promise<readonly IPPool["spec"][]> {
   const entries = await readAllEntries(store, resourcesPrefix("ippools"));
   return readEach(entries, ({ value, key }) => ipPool.read(value, key)).readable.map(({ spec }) => spec);
 }
 
-async function writeMtu(pools: readonly IPPool["spec"][], context: Context): Promise<void> {
-  const mtu = podMtu(await context.uplinkMtu(), pools);
-  if (mtu === undefined || !(await context.replaceFile(MTU_FILE, `${mtu}\n`))) return;
+/** `undefined` also if it is unreadable: then the links with a default route count. */
+async function readNode(store: Datastore, name: string): Promise<Node | undefined> {
+  const { answers } = await store.read([{ kind: "key", key: NODE.key({ name }) }]);
+  return readEach(answers.flat(), ({ value, key }) => NODE.codec.read(value, key)).readable[0];
+}
+
+async function writeMtu(pools: readonly IPPool["spec"][], node: Node | undefined, context: Context): Promise<void> {
+  const underlying = nodeLinkMtu(await context.hostAddresses(), node?.spec.bgp) ?? (await context.uplinkMtu());
+  const mtu = podMtu(underlying, pools);
+  if (mtu === undefined || !(await context.replaceFile(POD_MTU_FILE, `${mtu}\n`))) return;
   context.stdout(`New pods get an MTU of ${mtu} bytes unless the network config sets another\n`);
 }

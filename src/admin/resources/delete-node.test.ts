@@ -78,6 +78,19 @@ describe("delete node", () => {
     expect(await owners()).toEqual({ blocks: [], claims: [] });
   });
 
+  test("releases the addresses of its tunnels, and is not kept by them", async () => {
+    const tunnel = (node: string) =>
+      request(`vxlan-tunnel-addr-${node}`, {
+        ...{ node, attributes: { type: "vxlanTunnelAddress" }, intendedUse: "Tunnel" },
+      });
+    await allocator().assign(tunnel("node-1"));
+    await allocator().assign(tunnel("node-10"));
+
+    expect((await ctl("delete node node-1")).code).toBe(EXIT_OK);
+    expect(await owners()).toEqual({ blocks: ["node-10"], claims: ["node-10"] });
+    expect(await problems()).toEqual([]);
+  });
+
   test("prints no note for a node without claims", async () => {
     expect(await ctl("delete node node-1")).toEqual({ code: EXIT_OK, stdout: "node/node-1 deleted\n", stderr: "" });
   });
@@ -135,3 +148,16 @@ function overtaken(happening: () => Promise<unknown>): Datastore {
     },
   });
 }
+
+describe("delete ippool", () => {
+  test("releases the addresses of tunnels, and is not kept by them", async () => {
+    const attributes = { type: "vxlanTunnelAddress" };
+    await allocator().assign(request("vxlan-tunnel-addr-node-1", { attributes, intendedUse: "Tunnel" }));
+    const [pool = ""] = (await ctl("get ippools -o name")).stdout.split("\n");
+    const [kind = "", name = ""] = pool.split("/");
+
+    expect((await ctl(`delete ${kind} ${name}`)).code).toBe(EXIT_OK);
+    expect(await owners()).toEqual({ blocks: [], claims: [] });
+    expect(await problems()).toEqual([]);
+  });
+});

@@ -1,6 +1,6 @@
 /**
- * Cleans up the IPAM records of a deleted node: its claims and its empty blocks
- * are deleted. A block in use stays without a node and is deleted with its last
+ * Cleans up the IPAM records of a deleted node: the addresses of its tunnels are
+ * released, its claims and its empty blocks are deleted. A block in use stays without a node and is deleted with its last
  * address. A node that still runs may claim blocks again.
  */
 import { counted } from "../../counted.ts";
@@ -10,7 +10,9 @@ import { PluginError } from "../../errors.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import { forgetBorrowings } from "../../ipam/leaks/borrowings.ts";
 import type { ResourceName } from "../../model/keys.ts";
+import { TUNNEL_ADDRESSES } from "../../model/tunnel-address.ts";
 import type { Context } from "../command.ts";
+import { allocatorFor } from "../ipam/allocator.ts";
 import { allocationsOf, findBlocks } from "../ipam/blocks.ts";
 import type { ActionResult } from "./action-result.ts";
 import { type Claim, claimsOfNode, releaseClaims } from "./claims.ts";
@@ -22,6 +24,9 @@ export async function releaseNode(
   { name: node }: ResourceName,
   context: Context,
 ): Promise<Pick<ActionResult, "note">> {
+  const allocator = allocatorFor(store, context);
+  for (const { handlePrefix } of TUNNEL_ADDRESSES)
+    await allocator.releaseHandle({ handle: `${handlePrefix}${node}`, node });
   const { claims, unreadable } = await claimsOfNode(store, node);
   const released = await releaseClaims(store, claims, { context, inUse: "release" });
   if (unreadable[0]) throw claimLeft(node, unreadable[0]);

@@ -2,12 +2,13 @@
  * Deletes a pool without leaving orphaned blocks behind.
  *
  *   in use? ──> refuse          (unless forced: addresses in use then stay, outside all pools)
- *   disable ──> short delay ──> release its blocks from their nodes ──> delete
+ *   disable ──> short delay ──> release the addresses of tunnels ──> release its blocks from their nodes ──> delete
  *
  * Once the pool is disabled, no more addresses are assigned from it: a commit
  * that was decided while it was enabled fails. The delay is for a store that
  * cannot guarantee that, and for writers of other releases; a second look finds
- * what they wrote.
+ * what they wrote. Addresses of tunnels are no obstacle: the agents of their
+ * nodes take others when the pool is gone, or none if no pool needs the tunnel.
  */
 import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
@@ -15,7 +16,10 @@ import type { ReadEach, Unreadable } from "../../datastore/read-each.ts";
 import { PluginError } from "../../errors.ts";
 import { type IPPool, ipPool, poolPrefix } from "../../model/ip-pool.ts";
 import type { IPAMBlock } from "../../model/ipam-block.ts";
-import { allocationsOf, blocksWithin, describeAllocation } from "../ipam/blocks.ts";
+import { tunnelTitle } from "../../model/tunnel-address.ts";
+import type { Context } from "../command.ts";
+import { allocatorFor } from "../ipam/allocator.ts";
+import { type Allocation, allocationsOf, blocksWithin, describeAllocation } from "../ipam/blocks.ts";
 import type { Deletion, StoredResource } from "../kinds/kind.ts";
 import type { ActionResult } from "./action-result.ts";
 import { claimsWithin, releaseClaims } from "./claims.ts";
@@ -41,6 +45,7 @@ export async function deletePool(
   const disabled = await setDisabled(store, stored, true);
   try {
     if (wasEnabled) await context.wait(DISABLE_DELAY_MILLISECONDS);
+    await releaseTunnels(store, await blocksWithin(store, range), context);
     const { claims } = await claimsWithin(store, range);
     await releaseClaims(store, claims, { context, inUse: inUse === "release" ? "release" : "keep" });
     const left = await blocksWithin(store, range);
@@ -55,6 +60,22 @@ export async function deletePool(
   }
 }
 
+async function releaseTunnels(store: Datastore, { readable }: ReadEach<IPAMBlock>, context: Context): Promise<void> {
+  const tunnels = readable.flatMap(allocationsOf).filter(isOfTunnel);
+  if (tunnels.length === 0) return;
+  await allocatorFor(store, context).releaseAddresses(
+    tunnels.map(({ address, handle, sequenceNumber }) => ({
+      address,
+      ...(handle === undefined ? {} : { handle }),
+      ...(sequenceNumber === undefined ? {} : { sequenceNumber }),
+    })),
+  );
+}
+
+function isOfTunnel({ secondary }: Allocation): boolean {
+  return tunnelTitle(secondary) !== undefined;
+}
+
 async function setDisabled(store: Datastore, stored: StoredPool, disabled: boolean): Promise<StoredPool> {
   const pool = stored.resource;
   if (pool.spec.disabled === disabled) return stored;
@@ -66,7 +87,7 @@ async function setDisabled(store: Datastore, stored: StoredPool, disabled: boole
 }
 
 function requireUnused(name: string, { readable, unreadable }: ReadEach<IPAMBlock>): void {
-  const users = readable.flatMap(allocationsOf);
+  const users = readable.flatMap(allocationsOf).filter((each) => !isOfTunnel(each));
   if (users.length === 0 && unreadable[0]) throw usageUnknown(name, unreadable[0]);
   if (users.length === 0) return;
   const shown = users.slice(0, SHOWN_USERS).map(describeAllocation).join(", ");

@@ -3,6 +3,7 @@ import { counted } from "../../counted.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import type { Node } from "../../model/node.ts";
+import { tunnelTitle } from "../../model/tunnel-address.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { allocationAt, blocksOf } from "../ipam/address-blocks.ts";
 import { addressesOfEndpoint, describeUser, findEndpoints } from "../ipam/address-users.ts";
@@ -11,14 +12,17 @@ import type { StoredResource } from "../kinds/kind.ts";
 
 const SHOWN_USERS = 10;
 
-/** The workloads on the node: its endpoints, and addresses that are recorded for it and have no endpoint. */
+/**
+ * The workloads on the node: its endpoints, and addresses that are recorded for it and have no endpoint. Those of its
+ * tunnels are released with it.
+ */
 export async function usersOfNode(store: Datastore, { resource }: StoredResource<Node>): Promise<readonly string[]> {
   const { name } = resource.metadata;
   const endpoints = (await findEndpoints(store)).filter(({ endpoint }) => endpoint.spec.node === name);
   const known = new Set(endpoints.flatMap(({ addresses }) => addresses));
   const allocations = (await findBlocks(store)).readable
     .flatMap(allocationsOf)
-    .filter(({ secondary }) => secondary["node"] === name)
+    .filter(({ secondary }) => secondary["node"] === name && tunnelTitle(secondary) === undefined)
     .map(describeAllocation)
     .filter((text) => !known.has(text.split(" ")[0] ?? ""));
   return [...endpoints.map(describeUser), ...allocations];

@@ -127,6 +127,27 @@ describe("the leak collection", () => {
     expect([world.blocks, world.affinities, world.handles]).toEqual([[], [], []]);
   });
 
+  test("keeps the tunnel address of a node as long as the node exists, and then releases it with its claims", async () => {
+    const { cluster, collector } = await clusterWithPod();
+    await cluster.remove("a", true);
+    await cluster.allocator.assign({
+      ...{ handle: "vxlan-tunnel-addr-n1", node: "n1", attributes: { type: "vxlanTunnelAddress" } },
+      ...{ intendedUse: "Tunnel", wishes: [{ kind: "automatic", family: 4 }] },
+    });
+    await waitForGrace({ cluster, collector });
+    await collector.look();
+    expect((await cluster.recorded()).size).toBe(1);
+
+    await cluster.loseNode("n1");
+    for (let look = 0; look < 2; look += 1) {
+      await collector.catchUp();
+      await collector.look();
+    }
+    const world = await readWorld(cluster.store);
+    expect([world.blocks, world.affinities, world.handles]).toEqual([[], [], []]);
+    expect(collector.logged.join()).toContain("(VXLAN tunnel of node n1): node n1 is gone");
+  });
+
   test("does nothing about a node that only its copy lacks", async () => {
     const { cluster, collector } = await clusterWithPod();
     const [kept] = cluster.pods.entries().toArray();

@@ -1,12 +1,13 @@
-/** The addresses of a block that attachments hold, and whose they are. Pure. */
+/** The addresses of a block that attachments and tunnels of nodes hold, and whose they are. Pure. */
 import { type Address, formatAddress } from "../../ip/address.ts";
 import type { Prefix } from "../../ip/prefix.ts";
 import { type IPAMBlock, NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
 import { resourceKey } from "../../model/keys.ts";
+import { tunnelTitle } from "../../model/tunnel-address.ts";
 import { workloadEndpointName } from "../../model/workload-endpoint-name.ts";
 import { addressAt, attributesOf, INTERFACE_ATTRIBUTE, NETWORK_ATTRIBUTE } from "../block.ts";
 
-/** An address that is recorded for a container of a node. */
+/** An address that is recorded for a container of a node, or for a tunnel of it. */
 export interface NodeAllocation {
   readonly address: Address;
   readonly block: Prefix;
@@ -22,6 +23,8 @@ export interface NodeAllocation {
   readonly pod?: { readonly namespace: string; readonly name: string };
   /** Where its endpoint is, if it has one. */
   readonly endpointKey: string | undefined;
+  /** "VXLAN tunnel": then it belongs to no container, and network and container are empty. */
+  readonly tunnel?: string;
 }
 
 /** The namespace of containers without a pod. */
@@ -40,20 +43,26 @@ export function allocationsIn(block: IPAMBlock): readonly NodeAllocation[] {
     } = attributes?.secondary ?? {};
     const handle = attributes?.handleId;
     if (node === undefined || handle === undefined) return [];
+    const assignedAt = new Date(timestamp ?? "");
+    const common = {
+      address: addressAt(block, ordinal),
+      block: block.cidr,
+      handle,
+      sequenceNumber: block.sequenceNumberForAllocation[ordinal],
+      node,
+      assignedAt: Number.isNaN(assignedAt.getTime()) ? undefined : assignedAt,
+    };
+    const tunnel = tunnelTitle(attributes?.secondary ?? {});
+    if (tunnel !== undefined)
+      return [{ ...common, network: "", containerId: "", ifname: undefined, endpointKey: undefined, tunnel }];
     if (network === undefined || !handle.startsWith(`${network}.`)) return [];
     const containerId = handle.slice(network.length + 1);
-    const assignedAt = new Date(timestamp ?? "");
     return [
       {
-        address: addressAt(block, ordinal),
-        block: block.cidr,
-        handle,
-        sequenceNumber: block.sequenceNumberForAllocation[ordinal],
+        ...common,
         network,
-        node,
         containerId,
         ifname,
-        assignedAt: Number.isNaN(assignedAt.getTime()) ? undefined : assignedAt,
         ...(pod === undefined || namespace === undefined ? {} : { pod: { namespace, name: pod } }),
         endpointKey: ifname === undefined ? undefined : endpointKeyOf({ node, containerId, ifname, pod, namespace }),
       },
@@ -76,10 +85,11 @@ function endpointKeyOf(of: {
     : undefined;
 }
 
-/** `10.0.0.5 (container "4f6c", interface "eth0" of network "pods")` */
+/** `10.0.0.5 (container "4f6c", interface "eth0" of network "pods")`, `10.0.0.6 (VXLAN tunnel of node n1)` */
 export function describeNodeAllocation(
-  allocation: Pick<NodeAllocation, "address" | "containerId" | "ifname" | "network">,
+  allocation: Pick<NodeAllocation, "address" | "containerId" | "ifname" | "network" | "node" | "tunnel">,
 ): string {
-  const { address, containerId, ifname, network } = allocation;
+  const { address, containerId, ifname, network, node, tunnel } = allocation;
+  if (tunnel !== undefined) return `${formatAddress(address)} (${tunnel} of node ${node})`;
   return `${formatAddress(address)} (container "${containerId}", interface "${ifname ?? ""}" of network "${network}")`;
 }

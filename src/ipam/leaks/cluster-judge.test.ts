@@ -19,6 +19,7 @@ const ALLOCATION: NodeAllocation = {
   endpointKey: undefined,
 };
 const { pod: _, ...WITHOUT_POD } = ALLOCATION;
+const TUNNEL: NodeAllocation = { ...WITHOUT_POD, handle: "vxlan-tunnel-addr-n1", tunnel: "VXLAN tunnel" };
 
 /** A cluster with one pod, red/web, and node n1, which the orchestrator calls host-1. */
 function view(
@@ -56,6 +57,8 @@ describe("an address is", () => {
     ["unused", "pod red/web has 10.0.0.2, fd00::2", ALLOCATION, view(here({ ips: ["10.0.0.2", "fd00::2"] }))],
     ["unused", "pod red/web was evicted", ALLOCATION, view(here({ status: { phase: "Failed", reason: "Evicted" } }))],
     ["not judged", "it does not belong to a pod", WITHOUT_POD, view(undefined, NONE)],
+    ["in use", "it is that of the VXLAN tunnel of node n1", TUNNEL, view(undefined)],
+    ["unused", "node n1 is gone", TUNNEL, view(undefined, NONE)],
     [
       "not judged",
       "pod red/web exists, and may have it on interface net1",

@@ -31,7 +31,8 @@ interface Unused {
 const POD_INTERFACE = "eth0";
 
 export function judge(allocation: NodeAllocation, { podAt, nodeNamed, containerAt }: ClusterView): Judgement {
-  const { node, pod, ifname, address, containerId, endpointKey } = allocation;
+  const { node, pod, ifname, address, containerId, endpointKey, tunnel } = allocation;
+  if (tunnel !== undefined) return judgeTunnel(tunnel, nodeNamed(node), node);
   if (pod === undefined) return { kind: "not judged", reason: "it does not belong to a pod" };
   const title = `pod ${pod.namespace}/${pod.name}`;
   const nodeName = nodeNamed(node);
@@ -60,4 +61,10 @@ export function judge(allocation: NodeAllocation, { podAt, nodeNamed, containerA
     return { kind: "not judged", reason: `${title} exists, and may have it on interface ${ifname}` };
   if (found.addresses.length === 0) return { kind: "in use", reason: `${title} has not reported its addresses yet` };
   return unused(`${title} has ${found.addresses.join(", ")}`);
+}
+
+/** The agent of a node gives its tunnels' addresses back itself, as long as the node exists. */
+function judgeTunnel(tunnel: string, nodeName: string | undefined, node: string): Judgement {
+  if (nodeName !== undefined) return { kind: "in use", reason: `it is that of the ${tunnel} of node ${node}` };
+  return { kind: "unused", reason: `node ${node} is gone`, isNodeGone: true };
 }

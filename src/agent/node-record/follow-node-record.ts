@@ -1,0 +1,140 @@
+/**
+ * Lets the keeper of the node's record look when something may differ: soon after records or the host have changed, and
+ * from time to time without a reason. Never fails: what cannot be done now is tried again.
+ */
+import type { RecordChange } from "../../datastore/replica/subscription.ts";
+import { PluginError } from "../../errors.ts";
+import type { NetworkEvent } from "../../linux/rtnetlink/network-monitor.ts";
+import type { IPPool } from "../../model/ip-pool.ts";
+import { NODE } from "../../model/kinds.ts";
+import type { Node } from "../../model/node.ts";
+import type { NodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
+import { Bell } from "../bell.ts";
+import { HostChanges } from "./host-change.ts";
+import { NodeRecordKeeper, type RecordFacts, type RecordMeans } from "./node-record-keeper.ts";
+
+/** Changes that come within this time after the first are looked at together. */
+const SETTLE_MILLISECONDS = 100;
+/** How often everything is compared without a reason. */
+const REFRESH_MILLISECONDS = 15 * 60_000;
+/** While the orchestrator has not assigned the ranges of this node. */
+const INCOMPLETE_MILLISECONDS = 5_000;
+const FIRST_RETRY_MILLISECONDS = 500;
+const LAST_RETRY_MILLISECONDS = 30_000;
+
+interface Values {
+  readonly nodes: Node;
+  readonly pools: IPPool;
+  readonly configurations: NodeAgentConfiguration;
+}
+
+export interface RecordUpdate {
+  readonly snapshot: {
+    readonly [Kind in keyof Values]: Iterable<readonly [string, Values[Kind]]> & Lookup<Values[Kind]>;
+  };
+  readonly changes: { readonly [Kind in keyof Values]: readonly RecordChange<Values[Kind]>[] };
+}
+
+interface Lookup<Value> {
+  get(key: string): Value | undefined;
+}
+
+export interface FollowMeans extends RecordMeans {
+  readonly events: (signal: AbortSignal) => AsyncIterable<readonly NetworkEvent[] | "lost">;
+  /** Resolves early if the signal is aborted. */
+  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+  readonly signal: AbortSignal;
+  /** Called after a look without a problem. */
+  readonly forgetProblems: () => void;
+}
+
+/** Resolves when the updates have ended and the signal is aborted. */
+export async function followNodeRecord(updates: AsyncIterable<RecordUpdate>, means: FollowMeans): Promise<void> {
+  const follower = new Follower(means);
+  await Promise.all([follower.followUpdates(updates), follower.followHost(), follower.lookWhenRung()]);
+}
+
+class Follower {
+  private readonly bell = new Bell();
+  private facts: RecordFacts | undefined;
+  private hasProblem = false;
+  private readonly keeper: NodeRecordKeeper;
+
+  constructor(private readonly means: FollowMeans) {
+    const report = (problem: string) => {
+      this.hasProblem = true;
+      means.report(problem);
+    };
+    this.keeper = new NodeRecordKeeper({ ...means, report });
+  }
+
+  async followUpdates(updates: AsyncIterable<RecordUpdate>): Promise<void> {
+    const key = NODE.key({ name: this.means.node });
+    for await (const { snapshot, changes } of updates) {
+      const isOwn = changes.nodes.some((change) => change.key === key);
+      if (this.facts !== undefined && !isOwn && changes.pools.length + changes.configurations.length === 0) continue;
+      this.facts = {
+        node: snapshot.nodes.get(key),
+        pools: Array.from(snapshot.pools, ([, pool]) => pool),
+        configurations: Array.from(snapshot.configurations, ([, configuration]) => configuration),
+      };
+      this.bell.ring();
+    }
+  }
+
+  async followHost(): Promise<void> {
+    const { events, wait, signal, report } = this.means;
+    while (!signal.aborted) {
+      const changes = new HostChanges();
+      try {
+        for await (const batch of events(signal)) {
+          if (batch === "lost" || batch.some((event) => changes.isRelevant(event))) this.bell.ring();
+        }
+      } catch (failure) {
+        report(`Cannot follow the addresses of this host: ${reasonOf(failure)}`);
+      }
+      await wait(FIRST_RETRY_MILLISECONDS, signal);
+      this.bell.ring();
+    }
+  }
+
+  async lookWhenRung(): Promise<void> {
+    const { wait, signal } = this.means;
+    let retryMilliseconds = FIRST_RETRY_MILLISECONDS;
+    let pause = REFRESH_MILLISECONDS;
+    while (!signal.aborted) {
+      if (!this.bell.isRung) await wait(pause, AbortSignal.any([signal, this.bell.signal]));
+      if (this.bell.isRung) await wait(SETTLE_MILLISECONDS, signal);
+      else if (pause === REFRESH_MILLISECONDS) this.keeper.distrust();
+      this.bell.reset();
+      if (signal.aborted || this.facts === undefined) continue;
+      const outcome = await this.look(this.facts);
+      if (outcome === "failed") {
+        pause = retryMilliseconds;
+        retryMilliseconds = Math.min(2 * retryMilliseconds, LAST_RETRY_MILLISECONDS);
+      } else {
+        pause = this.keeper.isIncomplete ? INCOMPLETE_MILLISECONDS : REFRESH_MILLISECONDS;
+        retryMilliseconds = FIRST_RETRY_MILLISECONDS;
+      }
+    }
+  }
+
+  private async look(facts: RecordFacts): Promise<"done" | "failed"> {
+    const { report, forgetProblems } = this.means;
+    this.hasProblem = false;
+    try {
+      await this.keeper.look(facts);
+      if (!this.hasProblem) forgetProblems();
+      return "done";
+    } catch (failure) {
+      this.keeper.forget();
+      report(`Cannot keep the record of this node: ${reasonOf(failure)}`);
+      return "failed";
+    }
+  }
+}
+
+function reasonOf(failure: unknown): string {
+  if (failure instanceof PluginError) return [failure.message, failure.details].filter(Boolean).join("; ");
+  return failure instanceof Error ? failure.message : String(failure);
+}

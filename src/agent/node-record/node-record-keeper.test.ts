@@ -1,0 +1,353 @@
+import { describe, expect, test } from "bun:test";
+import { means, nodeChange, poolChange, seed } from "../../../test/support/ipam.ts";
+import { isStopped, LEVELS, stoppingMemory } from "../../../test/support/stopping-memory.ts";
+import type { Datastore } from "../../datastore/datastore.ts";
+import { openMemory } from "../../datastore/memory/memory.ts";
+import { MemoryTable } from "../../datastore/memory/table.ts";
+import { parseInterfaceAddress } from "../../ip/prefix.ts";
+import { openAllocator } from "../../ipam/allocator.ts";
+import { findProblems } from "../../ipam/invariants.ts";
+import { readWorld } from "../../ipam/world.ts";
+import type { OrchestratorNode } from "../../kube/orchestrator-node.ts";
+import { resourceKey } from "../../model/keys.ts";
+import { NODE, POOL } from "../../model/kinds.ts";
+import { MACHINE_ANNOTATION } from "../../model/machine-annotation.ts";
+import { nodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
+import type { HostAddress } from "../../routing/node-address.ts";
+import { NodeRecordKeeper, type RecordFacts, type RecordMeans } from "./node-record-keeper.ts";
+import { OwnOrchestratorNode } from "./own-orchestrator-node.ts";
+import { vxlanMac } from "./record-change.ts";
+
+const NODE_KEY = resourceKey("nodes", { name: "node-1" });
+
+function host(...texts: readonly string[]): readonly HostAddress[] {
+  return texts.flatMap((text) => {
+    const read = parseInterfaceAddress(text);
+    return read === undefined
+      ? []
+      : [{ ...read, link: { name: "eth0", mtu: 1500, defaultRoutes: [read.address.family] } }];
+  });
+}
+
+interface Around extends Partial<RecordMeans> {
+  readonly store?: Datastore;
+  readonly podCidrs?: { readonly node: OrchestratorNode | undefined };
+}
+
+/** A node agent on the store: `look()` reads the records as its replica would have them. */
+function agent(table: MemoryTable, around: Around = {}) {
+  const { store = openMemory(table), podCidrs, ...more } = around;
+  const site = { problems: [] as string[], logged: [] as string[], mtu: 0, addresses: host("192.0.2.5/24") };
+  const report = (problem: string) => void site.problems.push(problem);
+  const orchestratorNode = new OwnOrchestratorNode({
+    name: "node-1",
+    families: podCidrs === undefined ? [] : [4],
+    read: podCidrs && (async () => podCidrs.node),
+    report,
+  });
+  const keeper = new NodeRecordKeeper({
+    node: "node-1",
+    store,
+    datastore: "etcd",
+    allocator: openAllocator(store, means()),
+    machineIdentity: () => "this machine",
+    hostAddresses: () => site.addresses,
+    sourceTowards: async () => undefined,
+    uplinkMtu: () => 1400,
+    writeMtu: (mtu) => {
+      const isNew = site.mtu !== mtu;
+      site.mtu = mtu;
+      return isNew;
+    },
+    orchestratorNode,
+    report,
+    log: (message) => void site.logged.push(message),
+    ...more,
+  });
+  const look = async (change: Partial<RecordFacts> = {}) =>
+    keeper.look({ ...(await factsIn(openMemory(table))), ...change });
+  return Object.assign(site, { keeper, look });
+}
+
+async function factsIn(store: Datastore): Promise<RecordFacts> {
+  const { answers } = await store.read([
+    { kind: "key", key: NODE_KEY },
+    { kind: "prefix", prefix: POOL.prefix() },
+  ]);
+  const [node] = answers[0] ?? [];
+  return {
+    node: node && NODE.codec.read(node.value, node.key),
+    pools: (answers[1] ?? []).map(({ key, value }) => POOL.codec.read(value, key)),
+    configurations: [],
+  };
+}
+
+async function specOf(table: MemoryTable) {
+  return (await factsIn(openMemory(table))).node?.spec;
+}
+
+/** Of all tunnels: what IPAM has recorded. */
+async function taken(table: MemoryTable): Promise<readonly string[]> {
+  const { handles } = await readWorld(openMemory(table));
+  return handles.map(({ handleId }) => handleId).toSorted();
+}
+
+async function cluster(...pools: readonly Readonly<Parameters<typeof poolChange>>[]) {
+  const table = new MemoryTable();
+  await seed(openMemory(table), nodeChange("node-1", { rack: "a" }), ...pools.map((pool) => poolChange(...pool)));
+  return table;
+}
+
+const VXLAN = ["blue", "10.0.0.0/24", { vxlanMode: "Always", blockSize: 29 }] as const;
+const VXLAN_6 = ["six", "fd00::/112", { vxlanMode: "CrossSubnet" }] as const;
+const IPIP = ["green", "10.1.0.0/24", { ipipMode: "Always" }] as const;
+
+describe("the record of a node", () => {
+  test("has the addresses of the host, and follows them", async () => {
+    const table = await cluster();
+    const site = agent(table);
+    await site.look();
+    expect((await specOf(table))?.bgp).toEqual({ ipv4Address: "192.0.2.5/24" });
+
+    site.addresses = host("192.0.2.6/25", "2001:db8::6/64");
+    await site.look();
+    expect((await specOf(table))?.bgp).toEqual({ ipv4Address: "192.0.2.6/25", ipv6Address: "2001:db8::6/64" });
+    expect(site.logged.at(-1)).toContain("ipv4Address 192.0.2.6/25 (was 192.0.2.5/24)");
+
+    site.addresses = [];
+    await site.look();
+    expect((await specOf(table))?.bgp?.ipv4Address).toBe("192.0.2.6/25");
+    expect(site.problems.join()).toContain("192.0.2.6/25 stays recorded");
+  });
+
+  test("is neither read nor written while nothing changes", async () => {
+    const table = await cluster(VXLAN, VXLAN_6, IPIP);
+    const store = openMemory(table);
+    const site = agent(table, { store });
+    await site.look();
+    const before = store.roundTrips;
+    for (let round = 0; round < 3; round += 1) await site.look();
+
+    expect(store.roundTrips).toBe(before);
+  });
+
+  test("has the addresses and MACs of the tunnels that pools need", async () => {
+    const table = await cluster(VXLAN, VXLAN_6, IPIP);
+    const site = agent(table);
+    await site.look();
+    const spec = await specOf(table);
+
+    expect(spec?.ipv4VXLANTunnelAddr).toStartWith("10.0.0.");
+    expect(spec?.ipv6VXLANTunnelAddr).toStartWith("fd00::");
+    expect(spec?.bgp?.ipv4IPIPTunnelAddr).toStartWith("10.1.0.");
+    expect([spec?.vxlanTunnelMACAddr, spec?.vxlanTunnelMACAddrV6]).toEqual([
+      vxlanMac("node-1", 4),
+      vxlanMac("node-1", 6),
+    ]);
+    expect(await taken(table)).toEqual([
+      "ipip-tunnel-addr-node-1",
+      "vxlan-tunnel-addr-node-1",
+      "vxlan-v6-tunnel-addr-node-1",
+    ]);
+    const world = await readWorld(openMemory(table));
+    const attributes = world.blocks.flatMap(({ attributes }) => attributes.map(({ secondary }) => secondary));
+    expect(attributes.map(({ node, type }) => `${node} ${type}`).toSorted()).toEqual([
+      "node-1 ipipTunnelAddress",
+      "node-1 vxlanTunnelAddress",
+      "node-1 vxlanV6TunnelAddress",
+    ]);
+  });
+
+  test("keeps its tunnel addresses after a restart, and while their pool is disabled", async () => {
+    const table = await cluster(VXLAN);
+    await agent(table).look();
+    const first = await specOf(table);
+    await seed(openMemory(table), poolChange("blue", "10.0.0.0/24", { ...VXLAN[2], disabled: true }));
+    await agent(table).look();
+
+    expect(await specOf(table)).toEqual(first);
+  });
+
+  test.each([
+    ["its pool has no tunnel any more", { vxlanMode: "Never" }],
+    ["its pool does not select the node any more", { nodeSelector: "rack == 'b'", vxlanMode: "Always" }],
+  ] as const)("gives a tunnel address back if %s", async (_, change) => {
+    const table = await cluster(VXLAN);
+    const site = agent(table);
+    await site.look();
+    await seed(openMemory(table), poolChange("blue", "10.0.0.0/24", { blockSize: 29, ...change }));
+    await site.look();
+    const spec = await specOf(table);
+
+    expect([spec?.ipv4VXLANTunnelAddr, spec?.vxlanTunnelMACAddr, await taken(table)]).toEqual([
+      undefined,
+      undefined,
+      [],
+    ]);
+  });
+
+  test("takes another tunnel address if its own is in no pool of the tunnel any more", async () => {
+    const table = await cluster(VXLAN);
+    const site = agent(table);
+    await site.look();
+    await seed(
+      openMemory(table),
+      poolChange("blue", "10.0.0.0/24", { blockSize: 29 }),
+      poolChange("red", "10.2.0.0/24", { vxlanMode: "Always" }),
+    );
+    await site.look();
+
+    expect((await specOf(table))?.ipv4VXLANTunnelAddr).toStartWith("10.2.0.");
+    expect(await taken(table)).toEqual(["vxlan-tunnel-addr-node-1"]);
+  });
+
+  test("takes the address again if another has released it, or removed it from the record", async () => {
+    const table = await cluster(VXLAN);
+    const site = agent(table);
+    await site.look();
+    const store = openMemory(table);
+    await openAllocator(store, means()).releaseHandle({ handle: "vxlan-tunnel-addr-node-1", node: "node-1" });
+    site.keeper.distrust();
+    await site.look();
+    expect(await taken(table)).toEqual(["vxlan-tunnel-addr-node-1"]);
+
+    await seed(store, nodeChange("node-1"));
+    await site.look();
+    expect((await specOf(table))?.ipv4VXLANTunnelAddr).toStartWith("10.0.0.");
+    expect(await taken(table)).toEqual(["vxlan-tunnel-addr-node-1"]);
+  });
+
+  test("names a pool that is full, and has everything else", async () => {
+    const table = await cluster(["tiny", "10.0.0.0/32", { vxlanMode: "Always", blockSize: 32 }], IPIP);
+    await openAllocator(openMemory(table), means()).assign({
+      ...{ handle: "other", node: "node-1", attributes: {}, intendedUse: "Workload" },
+      wishes: [{ kind: "automatic", family: 4, pools: ["tiny"] }],
+    });
+    const site = agent(table);
+    await site.look();
+
+    expect(site.problems.join()).toContain("The VXLAN tunnel of this node has no address: ");
+    expect((await specOf(table))?.bgp?.ipv4IPIPTunnelAddr).toStartWith("10.1.0.");
+  });
+
+  test("is not created, and nothing is taken for a node without one", async () => {
+    const table = new MemoryTable();
+    await seed(openMemory(table), poolChange(...VXLAN));
+    await agent(table).look();
+
+    expect([await specOf(table), await taken(table)]).toEqual([undefined, []]);
+  });
+
+  test("is not touched if another machine has registered it", async () => {
+    const table = await cluster(VXLAN);
+    const site = agent(table, { machineIdentity: () => "this machine" });
+    const { node } = await factsIn(openMemory(table));
+    if (node === undefined) throw new Error("no node");
+    const metadata = { ...node.metadata, annotations: { [MACHINE_ANNOTATION]: "another" } };
+    const value = NODE.codec.write({ ...node, metadata });
+    await seed(openMemory(table), { kind: "put", key: NODE_KEY, value });
+
+    expect(await isRefused(site.look())).toBe(true);
+    expect([(await specOf(table))?.bgp, await taken(table)]).toEqual([undefined, []]);
+  });
+
+  test("has no tunnel addresses in an embedded datastore, which is of one host", async () => {
+    const table = await cluster(VXLAN);
+    await agent(table, { datastore: "embedded" }).look();
+
+    expect((await specOf(table))?.bgp).toEqual({ ipv4Address: "192.0.2.5/24" });
+    expect(await taken(table)).toEqual([]);
+  });
+
+  test("has the ranges of the orchestrator's Node if the network uses them", async () => {
+    const table = await cluster();
+    const podCidrs = { node: { internalAddresses: [], podCidrs: [] as string[] } };
+    const site = agent(table, { podCidrs });
+    await site.look();
+    expect([(await specOf(table))?.podCIDRs, site.keeper.isIncomplete]).toEqual([undefined, true]);
+
+    podCidrs.node.podCidrs = ["10.244.3.0/24", "fd00:10:244::/64"];
+    await site.look();
+    expect([(await specOf(table))?.podCIDRs, site.keeper.isIncomplete]).toEqual([["10.244.3.0/24"], false]);
+
+    await agent(table).look();
+    expect((await specOf(table))?.podCIDRs).toBeUndefined();
+  });
+
+  test("is found by the method of the settings", async () => {
+    const table = await cluster();
+    const site = agent(table);
+    const configuration = nodeAgentConfiguration.make(
+      { name: "node.node-1" },
+      { ipv4AddressDetection: "cidr=198.51.100.0/24" },
+    );
+    site.addresses = host("192.0.2.5/24", "198.51.100.5/24");
+    await site.look({ configurations: [configuration] });
+
+    expect((await specOf(table))?.bgp).toEqual({ ipv4Address: "198.51.100.5/24" });
+  });
+
+  test("has one address of each tunnel wherever an agent is killed, and none is left when the pools have no tunnel", async () => {
+    for (const atomicity of LEVELS) {
+      for (let after = 0, isDone = false; !isDone; after += 1) {
+        const table = await cluster(VXLAN, VXLAN_6);
+        const killed = agent(table, { store: stoppingMemory(table, atomicity, after) });
+        isDone = !(await isStopped(killed.look()));
+        await agent(table).look();
+        const spec = await specOf(table);
+        const { blocks } = await readWorld(openMemory(table));
+        const used = blocks.flatMap(({ allocations }) => allocations.filter((each) => each !== undefined));
+        expect({ after, count: used.length, handles: await taken(table) }).toEqual({
+          after,
+          count: 2,
+          handles: ["vxlan-tunnel-addr-node-1", "vxlan-v6-tunnel-addr-node-1"],
+        });
+        expect([spec?.ipv4VXLANTunnelAddr, spec?.ipv6VXLANTunnelAddr]).not.toContain(undefined);
+
+        await seed(
+          openMemory(table),
+          poolChange("blue", "10.0.0.0/24", { blockSize: 29 }),
+          poolChange("six", "fd00::/112"),
+        );
+        const second = agent(table, { store: stoppingMemory(table, atomicity, after) });
+        await isStopped(second.look());
+        await agent(table).look();
+        expect([await taken(table), (await specOf(table))?.ipv4VXLANTunnelAddr]).toEqual([[], undefined]);
+        const problems = findProblems(await readWorld(openMemory(table)));
+        expect(problems.filter(({ severity }) => severity === "corrupt")).toEqual([]);
+      }
+    }
+  });
+});
+
+describe("the MTU of new pods", () => {
+  test("is that of the link with the node's address, less the tunnels of the pools", async () => {
+    const table = await cluster(VXLAN);
+    const site = agent(table);
+    await site.look();
+    expect(site.mtu).toBe(1450);
+
+    site.addresses = site.addresses.map((each) => ({ ...each, link: { ...each.link, mtu: 9000 } }));
+    await site.look();
+    expect(site.mtu).toBe(8950);
+
+    await seed(openMemory(table), poolChange("blue", "10.0.0.0/24", { blockSize: 29 }));
+    await site.look();
+    expect(site.mtu).toBe(9000);
+  });
+
+  test("is that of the links with a default route as long as the node has no address", async () => {
+    const site = agent(new MemoryTable());
+    site.addresses = [];
+    await site.look();
+
+    expect(site.mtu).toBe(1400);
+  });
+});
+
+async function isRefused(work: Promise<unknown>): Promise<boolean> {
+  return work.then(
+    () => false,
+    () => true,
+  );
+}

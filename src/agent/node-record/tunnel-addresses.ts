@@ -1,0 +1,150 @@
+/**
+ * Takes the addresses of a node's tunnels from IPAM, and gives them back.
+ *
+ *   take        IPAM, then the record of the node
+ *   give back   the record of the node, then IPAM
+ *
+ * So the record never names an address that another may have. After a crash between the two, IPAM has an address that
+ * the record lacks: its handle is read at the next start, and the address is used, or given back.
+ */
+import { type ErrorKind, PluginError } from "../../errors.ts";
+import { type Address, formatAddress, isSameAddress } from "../../ip/address.ts";
+import type { Allocator } from "../../ipam/allocator.ts";
+import type { IPPool } from "../../model/ip-pool.ts";
+import type { Node } from "../../model/node.ts";
+import {
+  recordedTunnelAddress,
+  TUNNEL_ADDRESSES,
+  TUNNEL_TYPE_ATTRIBUTE,
+  type TunnelAddressKind,
+  type TunnelKind,
+} from "../../model/tunnel-address.ts";
+import { decideTunnel, tunnelPools } from "./tunnel-pools.ts";
+
+/** Pools may have changed since they were seen, or be full. */
+const EXHAUSTED: ReadonlySet<ErrorKind> = new Set(["addresses-exhausted", "pool-unknown"]);
+
+export type OwnTunnels = ReadonlyMap<TunnelKind, string>;
+
+interface TunnelMeans {
+  readonly node: string;
+  readonly allocator: Pick<Allocator, "assign" | "held" | "releaseAddresses" | "releaseHandle">;
+  readonly report: (problem: string) => void;
+}
+
+export class TunnelAddresses {
+  /** What IPAM has recorded for each tunnel, as read or written last; absent if it must be read again. */
+  private readonly held = new Map<TunnelKind, readonly Address[]>();
+  /** The tunnels without anything in IPAM, not even an unfinished release. */
+  private readonly isReleased = new Set<TunnelKind>();
+
+  constructor(private readonly means: TunnelMeans) {}
+
+  /** What IPAM is thought to have is read again before it is relied on. */
+  distrust(): void {
+    for (const [kind, held] of this.held) if (held.length > 0) this.held.delete(kind);
+  }
+
+  /** Also of tunnels that are not needed: something may have failed half way. */
+  forget(): void {
+    this.held.clear();
+    this.isReleased.clear();
+  }
+
+  /** Takes what is needed. Returns the addresses that the record must name; what it must not name is still held. */
+  async take({ spec, metadata }: Node, pools: readonly IPPool[]): Promise<OwnTunnels> {
+    const own = new Map<TunnelKind, string>();
+    for (const tunnel of TUNNEL_ADDRESSES) {
+      const recorded = recordedTunnelAddress(spec, tunnel.kind);
+      const address = await this.takeOne(tunnel, recorded, { pools, labels: metadata.labels ?? {} });
+      if (address !== undefined) own.set(tunnel.kind, formatAddress(address));
+    }
+    return own;
+  }
+
+  /** Releases what the record does not name any more. */
+  async giveBack(own: OwnTunnels): Promise<void> {
+    for (const { kind, handlePrefix } of TUNNEL_ADDRESSES) {
+      if (!own.has(kind) && !this.isReleased.has(kind)) await this.release(kind, handlePrefix);
+    }
+  }
+
+  private async takeOne(
+    tunnel: TunnelAddressKind,
+    recorded: string | undefined,
+    { pools, labels }: { readonly pools: readonly IPPool[]; readonly labels: Readonly<Record<string, string>> },
+  ): Promise<Address | undefined> {
+    const { kind, handlePrefix } = tunnel;
+    const usable = tunnelPools(tunnel, pools, labels);
+    const held = await this.heldBy(tunnel, recorded);
+    const decision = decideTunnel(recorded, held, usable);
+    switch (decision.kind) {
+      case "give back":
+        return undefined;
+      case "keep":
+        await this.releaseOthers(tunnel, held, decision.address);
+        return decision.address;
+      case "take":
+        if (held.length > 0) await this.release(kind, handlePrefix);
+        return this.assign(tunnel, usable.open).catch((failure) => this.reportExhausted(tunnel, failure));
+    }
+  }
+
+  /** Read again if the record says something else: it may have been written by others, or restored. */
+  private async heldBy(
+    { kind, handlePrefix }: TunnelAddressKind,
+    recorded: string | undefined,
+  ): Promise<readonly Address[]> {
+    const { node, allocator } = this.means;
+    const known = this.held.get(kind);
+    const first = known?.[0];
+    if (known !== undefined && (first === undefined ? undefined : formatAddress(first)) === recorded) return known;
+    const likely = recorded === undefined ? [] : [recorded];
+    const held = (await allocator.held({ handle: `${handlePrefix}${node}`, node, likely })).map(
+      ({ address }) => address,
+    );
+    this.held.set(kind, held);
+    if (held.length > 0) this.isReleased.delete(kind);
+    return held;
+  }
+
+  private async assign(tunnel: TunnelAddressKind, pools: readonly string[]): Promise<Address | undefined> {
+    const { node, allocator } = this.means;
+    const { kind, family, handlePrefix, type } = tunnel;
+    this.held.delete(kind);
+    this.isReleased.delete(kind);
+    const { addresses } = await allocator.assign({
+      handle: `${handlePrefix}${node}`,
+      node,
+      attributes: { [TUNNEL_TYPE_ATTRIBUTE]: type },
+      intendedUse: "Tunnel",
+      wishes: [{ kind: "automatic", family, pools }],
+    });
+    const held = addresses.map(({ address }) => address);
+    this.held.set(kind, held);
+    return held[0];
+  }
+
+  /** The other tunnels and the addresses of the node do not wait for it. */
+  private reportExhausted({ title }: TunnelAddressKind, failure: unknown): undefined {
+    if (!(failure instanceof PluginError) || !EXHAUSTED.has(failure.kind)) throw failure;
+    this.means.report(`The ${title} of this node has no address: ${failure.message}`);
+  }
+
+  private async releaseOthers({ kind, handlePrefix }: TunnelAddressKind, held: readonly Address[], kept: Address) {
+    const others = held.filter((address) => !isSameAddress(address, kept));
+    if (others.length === 0) return;
+    const handle = `${handlePrefix}${this.means.node}`;
+    this.held.delete(kind);
+    await this.means.allocator.releaseAddresses(others.map((address) => ({ address, handle })));
+    this.held.set(kind, [kept]);
+  }
+
+  private async release(kind: TunnelKind, handlePrefix: string): Promise<void> {
+    const { node, allocator } = this.means;
+    this.held.delete(kind);
+    await allocator.releaseHandle({ handle: `${handlePrefix}${node}`, node });
+    this.held.set(kind, []);
+    this.isReleased.add(kind);
+  }
+}
