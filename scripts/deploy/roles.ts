@@ -16,6 +16,7 @@ interface Rule {
   readonly apiGroups: readonly string[];
   readonly resources: readonly string[];
   readonly verbs: readonly string[];
+  readonly resourceNames?: readonly string[];
 }
 
 const CORE = "";
@@ -107,6 +108,14 @@ const HOLD_LEASE: Rule = {
   verbs: ["get", "create", "update"],
 };
 
+/** In the namespace of the agent alone. A Secret of another name needs a Role of its own. */
+const READ_PASSWORDS: Rule = {
+  apiGroups: [CORE],
+  resources: ["secrets"],
+  verbs: ["get"],
+  resourceNames: ["bgp-passwords"],
+};
+
 function rulesFor(datastore: RoleDatastore): readonly Rule[] {
   switch (datastore) {
     case "etcd":
@@ -120,6 +129,12 @@ function rulesFor(datastore: RoleDatastore): readonly Rule[] {
     case "controllers-kubernetes":
       return [FOLLOW_CLUSTER, ...KEEP_RECORDS];
   }
+}
+
+/** What is permitted in the own namespace alone. */
+function namespacedRules(datastore: RoleDatastore): readonly (readonly Rule[])[] {
+  if (isOfControllers(datastore)) return [[HOLD_LEASE]];
+  return datastore === "kubernetes" ? [] : [[READ_PASSWORDS]];
 }
 
 function isOfControllers(datastore: RoleDatastore): boolean {
@@ -159,7 +174,7 @@ export function roleObject(datastore: RoleDatastore, names: Identity, permission
 }
 
 const TITLES: Readonly<Record<RoleDatastore, string>> = {
-  etcd: "What the plugin may do on the orchestrator's API if its datastore is etcd: read, nothing else.",
+  etcd: "What the plugin may do on the orchestrator's API if its datastore is etcd: read, nothing else; the node agent also reads passwords of BGP.",
   kubernetes: "What the plugin may do on the orchestrator's API if that is its datastore.",
   "node-kubernetes":
     "What the node agent may do beside, if the orchestrator's API is the datastore: read policies and nodes, and record its release and its addresses.",
@@ -177,9 +192,9 @@ export function roleManifest(datastore: RoleDatastore, names: Identity): string 
       ? []
       : [{ apiVersion: "v1", kind: "ServiceAccount", metadata: { name: account, namespace: NAMESPACE } }]),
     ...roleObjects("Cluster", { metadata: { name }, rules: rulesFor(datastore), subjects }),
-    ...(isOfControllers(datastore)
-      ? roleObjects("", { metadata: { name, namespace: NAMESPACE }, rules: [HOLD_LEASE], subjects })
-      : []),
+    ...namespacedRules(datastore).flatMap((rules) =>
+      roleObjects("", { metadata: { name, namespace: NAMESPACE }, rules, subjects }),
+    ),
   ];
   const title = TITLES[datastore];
   return `# ${title}\n# Generated from scripts/deploy/roles.ts; see docs/kubernetes-access.md.\n${objects.map(formatYaml).join("---\n")}`;

@@ -11,6 +11,7 @@ const pool = (name: string, cidr: string, createdAt = ""): Pool => ({
   createdAt,
   natOutgoing: false,
   withoutEffect: [],
+  unannounced: undefined,
   allowedUses: ["Workload"],
   nodeSelector: "all()",
   selects: () => true,

@@ -11,6 +11,7 @@ const pool = (name: string, cidr: string, more: Partial<Pool> = {}): Pool => ({
   createdAt: "",
   natOutgoing: false,
   withoutEffect: [],
+  unannounced: undefined,
   allowedUses: ["Workload", "Tunnel"],
   nodeSelector: "all()",
   selects: () => true,

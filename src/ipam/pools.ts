@@ -25,6 +25,8 @@ export interface Pool {
   readonly natOutgoing: boolean;
   /** What it requests and nothing carries out: one message for each field. */
   readonly withoutEffect: readonly string[];
+  /** Why BGP does not announce single addresses of it: `is in VXLAN mode`. */
+  readonly unannounced: string | undefined;
   readonly allowedUses: readonly string[];
   readonly nodeSelector: string;
   readonly selects: (labels: Readonly<Record<string, string>>) => boolean;

@@ -3,6 +3,7 @@ import { type Prefix, parsePrefix, parsePrefixOrAddress } from "../ip/prefix.ts"
 import { defaultBlockSize } from "./block-sizes.ts";
 import type { IPAMConfiguration } from "./ipam-configuration.ts";
 import { MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "./machine-annotation.ts";
+import { whyUnannounced } from "./pool-announcement.ts";
 import { readStored } from "./stored.ts";
 import { withoutEffect } from "./without-effect.ts";
 
@@ -18,6 +19,8 @@ export interface StoredPool {
   readonly allowedUses: readonly string[];
   /** What it requests and nothing carries out: one message for each field. */
   readonly withoutEffect: readonly string[];
+  /** Why BGP does not announce single addresses of it: `is in VXLAN mode`. */
+  readonly unannounced: string | undefined;
 }
 
 const ALL_USES = ["Workload", "Tunnel"];
@@ -39,6 +42,11 @@ export function readStoredPool(text: string, key: string): StoredPool {
     nodeSelector: spec.text("nodeSelector", "").trim() === "" ? "all()" : spec.text("nodeSelector"),
     allowedUses: uses.length === 0 ? ALL_USES : uses,
     withoutEffect: withoutEffect("IPPool", spec.all()),
+    unannounced: whyUnannounced({
+      vxlanMode: spec.text("vxlanMode", "Never"),
+      ipipMode: spec.text("ipipMode", "Never"),
+      disableBGPExport: spec.flag("disableBGPExport", false),
+    }),
   };
 }
 

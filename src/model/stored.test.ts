@@ -8,6 +8,7 @@ import { ipPool } from "./ip-pool.ts";
 import { ipReservation, reservedPrefixes } from "./ip-reservation.ts";
 import { ipamConfiguration } from "./ipam-configuration.ts";
 import { node } from "./node.ts";
+import { whyUnannounced } from "./pool-announcement.ts";
 import { profile } from "./profile.ts";
 import { readStored } from "./stored.ts";
 import {
@@ -67,6 +68,7 @@ const PAIRS: readonly Pair[] = [
         nodeSelector,
         allowedUses,
         withoutEffect: withoutEffect("IPPool", spec),
+        unannounced: whyUnannounced(spec),
       };
     },
   },

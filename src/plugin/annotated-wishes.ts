@@ -1,6 +1,4 @@
-/** What the annotations of a pod mean for IPAM and its pools. Pure. */
-import { formatAddress } from "../ip/address.ts";
-import { type Prefix, prefixContains } from "../ip/prefix.ts";
+/** What the annotations of a pod mean for IPAM. Pure. */
 import type { AnnotatedWishes } from "../ipam/wishes.ts";
 import type { AnnotationRequests } from "./annotations.ts";
 
@@ -8,15 +6,4 @@ export function wishesIn({ addresses, pools }: AnnotationRequests): AnnotatedWis
   if (addresses === undefined) return { pools };
   const { value, place } = addresses;
   return { pools, addresses: value.map((address) => ({ address, place })) };
-}
-
-/** Only addresses of pools are advertised to other hosts. To be logged at WARNING. */
-export function floatingWarnings(
-  { floatingAddresses }: AnnotationRequests,
-  pools: readonly { readonly cidr: Prefix }[],
-): readonly string[] {
-  const { value = [], place = "" } = floatingAddresses ?? {};
-  return value
-    .filter((address) => !pools.some(({ cidr }) => prefixContains(cidr, address)))
-    .map((address) => `"${formatAddress(address)}" (${place}) is in no pool: it is not advertised to other hosts`);
 }

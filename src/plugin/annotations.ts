@@ -64,7 +64,8 @@ export const ANNOTATIONS = {
     on: "pod",
     value: "one IPv4 address, one IPv6 address, or one of each",
     example: '["192.0.2.5"]',
-    effect: "The pod gets these addresses and no others; IPAM neither checks nor records them",
+    effect:
+      "The pod gets these addresses and no others; IPAM neither checks nor records them. Other hosts learn a route to them only if they are in a [pool in BGP mode](routing.md#what-is-announced), not in VXLAN or IPIP mode or outside pools; the log of the ADD and `ipam explain` say so",
     feature: "ip_addrs_no_ipam",
     restricted: true,
     needs: "own IPAM",
@@ -74,7 +75,7 @@ export const ANNOTATIONS = {
     value: "addresses",
     example: '["192.0.2.80"]',
     effect:
-      "Connections to these addresses lead to the pod's address of the same family ([floating IPs](nat.md#floating-ips)); they are recorded as `ipNATs` of its WorkloadEndpoint. Needs the node agent",
+      "Connections to these addresses lead to the pod's address of the same family ([floating IPs](nat.md#floating-ips)); they are recorded as `ipNATs` of its WorkloadEndpoint. Needs the node agent. Other hosts learn a route to them as to those of `ipAddrsNoIpam`",
     feature: "floating_ips",
     restricted: true,
   },

@@ -11,8 +11,8 @@ import type { RequestedAddress } from "../ipam/requested-addresses.ts";
 import { resourcesPrefix } from "../model/keys.ts";
 import { quoted } from "../quote.ts";
 import type { AddRequest, Registered } from "./add-request.ts";
-import { floatingWarnings } from "./annotated-wishes.ts";
 import type { IpamPlugin } from "./ipam-plugin.ts";
+import { logAnnouncements } from "./log-announcements.ts";
 import { HOST_LOCAL, openIpamPlugin } from "./open-ipam-plugin.ts";
 import type { PodFacts } from "./pod-facts.ts";
 import { record, requireUsable, undoRegistration } from "./registration.ts";
@@ -42,7 +42,7 @@ export async function registerWithDelegate(
     requireRequested(requested, addresses, session);
     const isRecorded = found.kind === "nothing" || (await requireSame(addresses, workload, session));
     await record({ workload, podFacts, addresses }, session);
-    await warnOfFloating(podFacts, session);
+    await logFloating(podFacts, session);
     if (!isRecorded) {
       const { removeEndpointOfFormerNode } = await import("./former-node.ts");
       await removeEndpointOfFormerNode(workload, session, [...addresses, ...found.addresses]);
@@ -58,11 +58,10 @@ export async function registerWithDelegate(
   }
 }
 
-async function warnOfFloating({ requests }: PodFacts, session: Session): Promise<void> {
+async function logFloating({ requests }: PodFacts, session: Session): Promise<void> {
   if (requests.floatingAddresses === undefined) return;
   const { answers } = await (await session.store()).read([{ kind: "prefix", prefix: resourcesPrefix("ippools") }]);
-  const warnings = floatingWarnings(requests, (answers[0] ?? []).map(decodePool));
-  for (const message of warnings) session.log.warning(message);
+  logAnnouncements(requests, (answers[0] ?? []).map(decodePool), session.log);
 }
 
 /** Not every plugin knows all the places in which an address can be requested. */

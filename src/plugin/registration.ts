@@ -16,8 +16,9 @@ import { requireOwnNodeEntry, wantedNode } from "../ipam/node-machine.ts";
 import { assignmentFields, poolWarnings, type ReleaseHandleRequest } from "../ipam/request.ts";
 import { thisMachine } from "../ipam/session.ts";
 import type { AddRequest, IpamResult } from "./add-request.ts";
-import { floatingWarnings, wishesIn } from "./annotated-wishes.ts";
+import { wishesIn } from "./annotated-wishes.ts";
 import { type EndpointSources, endpointChanges, endpointOf, profileChanges, profileKey } from "./endpoint.ts";
+import { logAnnouncements } from "./log-announcements.ts";
 import type { PodFacts } from "./pod-facts.ts";
 import type { Session } from "./session.ts";
 import { endpointRemoval, readStoredEndpoint } from "./stored-endpoint.ts";
@@ -50,9 +51,8 @@ export async function registerWithOwnIpam(
   const { addresses, pools } = assignment;
   const renamed = addresses.filter(({ formerNode }) => formerNode !== undefined).map(({ address }) => address);
   if (renamed.length > 0) await removeEndpointOfFormerNode(workload, session, renamed);
-  for (const message of [...poolWarnings(assignment), ...floatingWarnings(podFacts.requests, pools)]) {
-    session.log.warning(message);
-  }
+  for (const message of poolWarnings(assignment)) session.log.warning(message);
+  logAnnouncements(podFacts.requests, pools, session.log);
   session.note(assignmentFields(assignment));
   const { routes, dns } = EMPTY_RESULT;
   return { addresses: addresses.map(({ address }) => address), routes, dns, pools };

@@ -14,8 +14,8 @@ import { thisMachine } from "../ipam/session.ts";
 import { isHostAddress } from "../linux/rtnetlink/host-address.ts";
 import { resourcesPrefix } from "../model/keys.ts";
 import type { AddRequest, Registered } from "./add-request.ts";
-import { floatingWarnings } from "./annotated-wishes.ts";
 import type { Annotated } from "./annotations.ts";
+import { logAnnouncements } from "./log-announcements.ts";
 import { record, undoRegistration } from "./registration.ts";
 import type { Session } from "./session.ts";
 import { readStoredEndpoint } from "./stored-endpoint.ts";
@@ -42,7 +42,7 @@ export async function registerWithoutIpam(
   }
   await record({ workload, podFacts, addresses }, session);
   const pools = poolEntries.map(decodePool);
-  for (const message of floatingWarnings(podFacts.requests, pools)) session.log.warning(message);
+  logAnnouncements(podFacts.requests, pools, session.log);
   session.note({ addresses: addresses.map(formatAddress), ipam: "none" });
   const { routes, dns } = EMPTY_RESULT;
   return { addresses, routes, dns, pools, undo: () => undoRegistration(workload, session) };

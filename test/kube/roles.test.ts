@@ -114,6 +114,16 @@ describe.each<RoleDatastore>(["etcd", "kubernetes", "node-kubernetes"])("role %s
     }
   });
 
+  testServer("allows the agent to read the Secret with the passwords of BGP, and no other", async () => {
+    const path = "/api/v1/namespaces/kube-system/secrets";
+    const status = async (name: string) => (await plugin.request({ method: "GET", path: `${path}/${name}` })).status;
+
+    expect([await status("bgp-passwords"), await status("other")]).toEqual([
+      datastore === "kubernetes" ? 403 : 404,
+      403,
+    ]);
+  });
+
   testServer("without one of them, the error names it", async () => {
     for (const missing of permissions) {
       await setRole(permissions.filter((each) => each !== missing));

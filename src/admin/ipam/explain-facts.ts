@@ -3,16 +3,19 @@ import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { decodeNetworkConfig } from "../../config/decode.ts";
 import { type KubeAccess, kubeAccess } from "../../config/kube-access.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
-import type { Unreadable } from "../../datastore/read-each.ts";
+import { readAllEntries } from "../../datastore/pages.ts";
+import { readEach, type Unreadable } from "../../datastore/read-each.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
-import { parseAddress } from "../../ip/address.ts";
+import { type Address, parseAddress } from "../../ip/address.ts";
 import { formatPrefix, parseInterfaceAddress } from "../../ip/prefix.ts";
 import { decodeNode } from "../../ipam/records.ts";
 import { readPodAndNamespace } from "../../kube/pod.ts";
 import { NETWORK_ANNOTATION } from "../../model/endpoint-labels.ts";
 import { affineNode } from "../../model/ipam-block.ts";
 import { resourceKey } from "../../model/keys.ts";
+import { NODE_AGENT_CONFIGURATION } from "../../model/kinds.ts";
+import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { type PodObject, textOf, textsIn } from "../../model/pod-endpoint.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import type { AnnotatedPod } from "../../plugin/annotations.ts";
@@ -58,6 +61,9 @@ export async function gatherFacts(subject: Subject, sources: Sources): Promise<G
   const node = endpoint?.spec.node ?? textOf(found.object?.spec ?? {}, "nodeName");
   const labels = node === undefined ? undefined : await labelsOf(store, node);
   const { config, configName, notes } = configOf(network);
+  const configurations = readEach(await readAllEntries(store, NODE_AGENT_CONFIGURATION.prefix()), ({ key, value }) =>
+    NODE_AGENT_CONFIGURATION.codec.read(value, key),
+  );
   const addresses = await Promise.all(endpoints.readable.map((each) => addressesOf(store, each)));
   return {
     facts: {
@@ -68,10 +74,12 @@ export async function gatherFacts(subject: Subject, sources: Sources): Promise<G
       node: node ?? "",
       labels: labels ?? {},
       addresses: addresses.flat(),
+      floating: endpoints.readable.flatMap(floatingOf),
+      bgp: nodeAgentSettings(configurations.readable, node ?? "").bgp,
     },
     endpoints: endpoints.readable,
     notes: [...found.notes, ...notes, ...networkNotes(endpoint, network), ...nodeNotes(node, labels)],
-    unreadable: [...endpoints.unreadable, ...pools.unreadable],
+    unreadable: [...endpoints.unreadable, ...pools.unreadable, ...configurations.unreadable],
   };
 }
 
@@ -153,6 +161,10 @@ function nodeNotes(node: string | undefined, labels: Readonly<Record<string, str
   return [`Node ${quoted(node)} is not registered: node selectors are evaluated without labels`];
 }
 
+function floatingOf({ spec }: WorkloadEndpoint): readonly Address[] {
+  return (spec.ipNATs ?? []).flatMap(({ externalIP }) => parseAddress(externalIP) ?? []);
+}
+
 async function addressesOf(store: Datastore, endpoint: WorkloadEndpoint): Promise<readonly FoundAddress[]> {
   const { ipNetworks = [], endpoint: ifname } = endpoint.spec;
   const addresses = ipNetworks.flatMap((text) => parseInterfaceAddress(text)?.address ?? parseAddress(text) ?? []);
@@ -162,7 +174,10 @@ async function addressesOf(store: Datastore, endpoint: WorkloadEndpoint): Promis
       const block = readable.find((each) => allocationAt(each, address));
       const allocation = block && allocationAt(block, address);
       const place = { address, ...(ifname === undefined ? {} : { interface: ifname }) };
-      if (block === undefined || allocation === undefined || !isAllocatedTo(endpoint, allocation)) return place;
+      if (block === undefined || allocation === undefined || !isAllocatedTo(endpoint, allocation)) {
+        const around = readable.find((each) => affineNode(each) === endpoint.spec.node);
+        return { ...place, ...(around === undefined ? {} : { insideBlock: formatPrefix(around.cidr) }) };
+      }
       const { handle, secondary } = allocation;
       const [blockOf, since] = [affineNode(block), secondary["timestamp"]];
       return {

@@ -3,6 +3,7 @@ import type { NetworkConfig } from "../../config/network-config.ts";
 import { PluginError } from "../../errors.ts";
 import { type Address, type Family, formatAddress } from "../../ip/address.ts";
 import { prefixContains } from "../../ip/prefix.ts";
+import { announcementOf, notAnnounced } from "../../ipam/announcement.ts";
 import { type ExplainedWish, explainWish, type RequestSource } from "../../ipam/explain-pools.ts";
 import type { Pool } from "../../ipam/pools.ts";
 import { wishesOf } from "../../ipam/wishes.ts";
@@ -27,6 +28,8 @@ export interface FoundAddress {
     readonly handle?: string;
     readonly since?: string;
   };
+  /** The block that contains it, if it belongs to the node of the workload and IPAM has not assigned the address. */
+  readonly insideBlock?: string;
 }
 
 export interface ExplainFacts {
@@ -39,6 +42,10 @@ export interface ExplainFacts {
   readonly node: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly addresses: readonly FoundAddress[];
+  /** The floating IPs of the workload. */
+  readonly floating: readonly Address[];
+  /** Of the agent of the node. */
+  readonly bgp: "Enabled" | "Disabled";
 }
 
 export interface ExplainedAddress extends Omit<FoundAddress, "address"> {
@@ -46,6 +53,13 @@ export interface ExplainedAddress extends Omit<FoundAddress, "address"> {
   readonly pool?: string;
   /** What does not match the decision with today's facts. */
   readonly difference?: string;
+  /** Whether other hosts learn a route to it, if IPAM has not assigned it. */
+  readonly routes?: string;
+}
+
+export interface ExplainedFloating {
+  readonly address: string;
+  readonly routes: string;
 }
 
 export interface ExplainedFamily extends ExplainedWish {
@@ -54,16 +68,21 @@ export interface ExplainedFamily extends ExplainedWish {
 
 export interface Explanation {
   readonly families: readonly ExplainedFamily[];
+  readonly floating: readonly ExplainedFloating[];
   /** Why an ADD with these facts is refused; absent if it is not. */
   readonly problem?: string;
 }
 
 export function explainAddresses(facts: ExplainFacts): Explanation {
+  const floating = facts.floating.map((address) => ({
+    address: formatAddress(address),
+    routes: routesTo({ address }, facts),
+  }));
   try {
-    return { families: decisionsOf(facts).map((decision) => withAddresses(decision, facts)) };
+    return { families: decisionsOf(facts).map((decision) => withAddresses(decision, facts)), floating };
   } catch (failure) {
     if (!(failure instanceof PluginError)) throw failure;
-    return { families: [], problem: failure.message };
+    return { families: [], floating, problem: failure.message };
   }
 }
 
@@ -103,11 +122,23 @@ function configPlace(family: Family, configName: string): string {
   return `"ipam.ipv${family}_pools" of ${configName}`;
 }
 
-function withAddresses(decision: ExplainedWish, { addresses, pools }: ExplainFacts): ExplainedFamily {
+/** Blocks of a node are routed in every mode. */
+function routesTo(
+  { address, insideBlock }: Pick<FoundAddress, "address" | "insideBlock">,
+  { pools, bgp }: ExplainFacts,
+): string {
+  if (insideBlock !== undefined) return `in block ${insideBlock} of this node, which is routed`;
+  const announcement = announcementOf(address, pools);
+  if (!announcement.isAnnounced || bgp === "Enabled") return announcement.text;
+  return notAnnounced("BGP is disabled in NodeAgentConfiguration").text;
+}
+
+function withAddresses(decision: ExplainedWish, facts: ExplainFacts): ExplainedFamily {
+  const { addresses, pools } = facts;
   const own = addresses.filter(({ address }) => address.family === decision.family);
   return {
     ...decision,
-    addresses: own.map(({ address, ...found }) => {
+    addresses: own.map(({ address, insideBlock, ...found }) => {
       const pool = pools.find(({ cidr }) => prefixContains(cidr, address))?.name;
       const isExpected = decision.pools.some(({ name, passedOver }) => name === pool && passedOver === undefined);
       const hasDecision = decision.pools.length > 0;
@@ -116,6 +147,9 @@ function withAddresses(decision: ExplainedWish, { addresses, pools }: ExplainFac
         address: formatAddress(address),
         ...(pool === undefined ? {} : { pool }),
         ...(hasDecision && !isExpected ? { difference: DIFFERENCE } : {}),
+        ...(found.allocation === undefined
+          ? { routes: routesTo({ address, ...(insideBlock && { insideBlock }) }, facts) }
+          : {}),
       };
     }),
   };

@@ -19,7 +19,10 @@ export function explanationText({ workload, node, network }: ExplainedWorkload, 
     ...(network === undefined ? [] : [["Network", network] as const]),
     ...(explanation.problem === undefined ? [] : [["Refused", explanation.problem] as const]),
   ];
-  return [linesOf(head, ""), ...explanation.families.map((family) => familyText(family, node))].join("\n");
+  const floating = explanation.floating.map(
+    ({ address, routes }) => `Floating IP: ${printable(address)}\n${linesOf([["Routes", routes]], "  ")}`,
+  );
+  return [linesOf(head, ""), ...explanation.families.map((family) => familyText(family, node)), ...floating].join("\n");
 }
 
 function familyText(family: ExplainedFamily, node: string): string {
@@ -51,7 +54,7 @@ function poolLines({ pools, addresses }: ExplainedFamily): readonly Line[] {
 }
 
 function addressLines(
-  { address, interface: ifname, allocation, difference }: ExplainedAddress,
+  { address, interface: ifname, allocation, difference, routes }: ExplainedAddress,
   node: string,
 ): readonly Line[] {
   const lines: Line[] = [];
@@ -64,6 +67,7 @@ function addressLines(
     if (since !== undefined) lines.push(["Since", since]);
     if (handle !== undefined) lines.push(["Handle", handle]);
   }
+  if (routes !== undefined) lines.push(["Routes", routes]);
   if (difference !== undefined) lines.push(["Difference", `${address} is ${difference}`]);
   return lines;
 }

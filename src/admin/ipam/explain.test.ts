@@ -6,7 +6,7 @@ import { API_VERSION, identity } from "../../identity.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
 import type { AssignRequest } from "../../ipam/request.ts";
 import type { KubeClient } from "../../kube/api.ts";
-import { resourceKey } from "../../model/keys.ts";
+import { blocksPrefix, resourceKey } from "../../model/keys.ts";
 import { workloadEndpointName } from "../../model/workload-endpoint-name.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
 
@@ -45,15 +45,24 @@ async function attach(containerId: string, { pod, workload, wishes, node = "node
 
 async function putEndpoint(
   containerID: string,
-  place: { pod?: string | undefined; workload?: string | undefined; node: string; addresses: readonly string[] },
+  place: {
+    pod?: string | undefined;
+    workload?: string | undefined;
+    node: string;
+    addresses: readonly string[];
+    floating?: readonly string[];
+  },
 ): Promise<void> {
-  const { pod, workload, node, addresses } = place;
+  const { pod, workload, node, addresses, floating = [] } = place;
   const orchestrator = pod === undefined ? "cni" : "k8s";
   const named = workloadEndpointName({ node, orchestrator, workload: pod ?? containerID, endpoint: "eth0" });
   const name = named.ok ? named.name : "";
   const spec = {
     ...{ orchestrator, node, containerID, endpoint: "eth0" },
     ...{ ipNetworks: addresses.map((address) => `${address}/${address.includes(":") ? 128 : 32}`) },
+    ...(floating.length === 0
+      ? {}
+      : { ipNATs: floating.map((externalIP) => ({ internalIP: addresses[0], externalIP })) }),
     ...(pod === undefined ? {} : { pod }),
     ...(workload === undefined ? {} : { workload }),
   };
@@ -192,6 +201,63 @@ describe("ipam explain", () => {
       `Decided by: annotation "${CNI}ipAddrsNoIpam" of pod "default/web": ["10.1.0.5"]`,
     );
     expect(bypassing.stdout).toContain("Block:      none: IPAM has not assigned 10.1.0.5 to this workload");
+  });
+
+  describe("of addresses that IPAM has not assigned", () => {
+    const PLACE = { pod: "web", node: "node-1" } as const;
+    const without = (addresses: readonly string[]) =>
+      explain(
+        "default/web",
+        { pod: { [`${CNI}ipAddrsNoIpam`]: JSON.stringify(addresses) } },
+        { files: configWith({}, { ...KUBERNETES, feature_control: { ip_addrs_no_ipam: true } }) },
+      );
+    beforeEach(() => seed(store, poolChange("overlay", "10.7.0.0/16", { vxlanMode: "Always" })));
+
+    test.each([
+      ["10.1.0.5", 'announced to other hosts by BGP: pool "blue" has no tunnel'],
+      ["10.7.0.5", 'not announced to other hosts: pool "overlay" is in VXLAN mode; arrange a route to it yourself'],
+      ["192.0.2.5", "not announced to other hosts: it is in no pool; arrange a route to it yourself"],
+    ])("says whether other hosts learn a route to %s", async (address, routes) => {
+      await putEndpoint("c1", { ...PLACE, addresses: [address] });
+
+      expect((await without([address])).stdout).toContain(`  Routes:     ${routes}\n`);
+    });
+
+    test("says that one in a block of the node is routed with the block", async () => {
+      await attach("other", { wishes: [{ kind: "automatic", family: 4, pools: ["overlay"] }] });
+      const [block] = (await store.read([{ kind: "prefix", prefix: blocksPrefix(4) }])).answers.flat();
+      const cidr = JSON.parse(block?.value ?? "{}").cidr as string;
+      const address = cidr.replace(/\d+\/26$/, (end) => `${Number.parseInt(end, 10) + 60}`);
+      await putEndpoint("c1", { ...PLACE, addresses: [address] });
+
+      expect((await without([address])).stdout).toContain(`Routes:     in block ${cidr} of this node, which is routed`);
+    });
+
+    test("says that nothing is announced if the agent does not speak BGP", async () => {
+      const key = resourceKey("nodeagentconfigurations", { name: "default" });
+      const value = JSON.stringify({
+        apiVersion: API_VERSION,
+        kind: "NodeAgentConfiguration",
+        metadata: { name: "default" },
+        spec: { bgp: "Disabled" },
+      });
+      await seed(store, { kind: "put", key, value });
+      await putEndpoint("c1", { ...PLACE, addresses: ["10.1.0.5"] });
+
+      expect((await without(["10.1.0.5"])).stdout).toContain(
+        "Routes:     not announced to other hosts: BGP is disabled in NodeAgentConfiguration; arrange a route to it yourself",
+      );
+    });
+
+    test("says it of floating IPs", async () => {
+      await putEndpoint("c1", { ...PLACE, addresses: ["10.1.0.5"], floating: ["10.1.9.9", "192.0.2.9"] });
+
+      const { stdout } = await explain("default/web", {});
+      expect(stdout).toContain("Floating IP: 10.1.9.9\n  Routes:     announced to other hosts by BGP");
+      expect(stdout).toContain("Floating IP: 192.0.2.9\n  Routes:     not announced to other hosts: it is in no pool");
+      const { floating } = JSON.parse((await explain("default/web -o json", {})).stdout);
+      expect(floating).toMatchObject([{ address: "10.1.9.9" }, { address: "192.0.2.9" }]);
+    });
   });
 
   test.each([

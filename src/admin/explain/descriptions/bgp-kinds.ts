@@ -4,7 +4,7 @@ const PASSWORD: Descriptions = {
   secretKeyRef: "A key of a Secret in the namespace of the agent",
   "secretKeyRef.name": "Name of the Secret; the agent is permitted to read bgp-passwords, others need a Role",
   "secretKeyRef.key": "Key of the password in the Secret",
-  file: "Absolute path of a file on each node; its first line is the password",
+  file: "Absolute path of a file on each node, which contains the password",
 };
 
 const RULE: Descriptions = {
