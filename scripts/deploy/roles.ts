@@ -66,6 +66,9 @@ const FOLLOW_POLICY: readonly Rule[] = [
   },
 ];
 
+/** The kinds of `ROUTED_BLOCK_KINDS`, beside what the plugin's role has; those of `ROUTING_KINDS` are there and below. */
+const FOLLOW_BLOCKS: Rule = { apiGroups: [PRODUCT_API.group], resources: ["ipamblocks"], verbs: ["watch"] };
+
 /** Its release and its addresses on its Node; its release on ClusterInformation when all nodes have it. */
 const RECORD_NODE: readonly Rule[] = [
   { apiGroups: [CORE], resources: ["nodes"], verbs: ["list", "watch"] },
@@ -123,7 +126,7 @@ function rulesFor(datastore: RoleDatastore): readonly Rule[] {
     case "kubernetes":
       return [READ_FACTS, ...STORE];
     case "node-kubernetes":
-      return [...FOLLOW_POLICY, ...RECORD_NODE];
+      return [...FOLLOW_POLICY, FOLLOW_BLOCKS, ...RECORD_NODE];
     case "controllers-etcd":
       return [FOLLOW_CLUSTER, ...FOLLOW_COPIED];
     case "controllers-kubernetes":
@@ -177,7 +180,7 @@ const TITLES: Readonly<Record<RoleDatastore, string>> = {
   etcd: "What the plugin may do on the orchestrator's API if its datastore is etcd: read, nothing else; the node agent also reads passwords of BGP.",
   kubernetes: "What the plugin may do on the orchestrator's API if that is its datastore.",
   "node-kubernetes":
-    "What the node agent may do beside, if the orchestrator's API is the datastore: read policies and nodes, and record its release and its addresses.",
+    "What the node agent may do beside, if the orchestrator's API is the datastore: read policies, nodes and blocks, and record its release and its addresses.",
   "controllers-etcd": "What the controllers may do on the orchestrator's API if their datastore is etcd.",
   "controllers-kubernetes": "What the controllers may do on the orchestrator's API if that is their datastore.",
 };

@@ -1,6 +1,6 @@
 /**
  * Enforces the policies and floating IPs of one datastore on this host, and keeps the routes to its workloads, until the
- * signal is aborted. Loaded only if a network is installed.
+ * signal is aborted.
  */
 import { followFloating } from "../agent/floating/follow-floating.ts";
 import { countBatches } from "../agent/policy/counted-kernel.ts";
@@ -16,8 +16,8 @@ import { sumTraffic } from "../agent/policy/traffic.ts";
 import { followRoutes } from "../agent/routes/follow-routes.ts";
 import { openKernelRoutes } from "../agent/routes/kernel-routes.ts";
 import { readRoutedEndpoints } from "../agent/routes/recorded-endpoints.ts";
-import { openDatastoreToFollow } from "../datastore/open.ts";
-import { startReplica, type Update } from "../datastore/replica.ts";
+import type { RoutingFacts } from "../agent/routing/routing-facts.ts";
+import type { Update } from "../datastore/replica.ts";
 import { applyFloating } from "../firewall/apply-floating.ts";
 import type { FloatingAddress } from "../firewall/floating-addresses.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
@@ -26,20 +26,17 @@ import { watchRoutes } from "../linux/rtnetlink/route-monitor.ts";
 import { millisecondsOf } from "../model/duration.ts";
 import { nodeAgentSettings } from "../model/node-agent-configuration.ts";
 import { PolicyCompiler } from "../policy/compile/compiler.ts";
-import { POLICY_KINDS, type PolicyValues } from "../policy/inputs.ts";
-import { ROUTING_KINDS } from "../routing/inputs.ts";
+import type { PolicyValues } from "../policy/inputs.ts";
 import { atMostEvery } from "./at-most-every.ts";
 import { enforcementLog } from "./enforcement-log.ts";
-import { keepNodeRecord } from "./keep-node-record.ts";
+import type { FollowedNetwork } from "./followed-network.ts";
 import { onceEach } from "./once-each.ts";
-import type { PolicyNetwork } from "./policy-network.ts";
 
-export interface EnforceMeans {
-  readonly signal: AbortSignal;
-  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
-  readonly log: (message: string, level: "INFO" | "WARNING" | "ERROR") => void;
+export interface EnforceMeans extends FollowedNetwork {
   /** For the floating IPs. */
   readonly netfilter: NetfilterAccess;
+  /** For metrics. */
+  readonly routing: () => RoutingFacts | undefined;
 }
 
 /** However often metrics are read, the rules are not read more often. */
@@ -47,26 +44,15 @@ const TRAFFIC_MILLISECONDS = 1_000;
 
 /** Rejects if it cannot go on. The kernel keeps the rules that it has. */
 export async function enforcePolicy(
-  network: PolicyNetwork,
-  { signal, wait, log, netfilter }: EnforceMeans,
+  { network, store, replica, heard, wait, log, netfilter, routing }: EnforceMeans,
+  signal: AbortSignal,
 ): Promise<void> {
   const warn = (message: string) => log(message, "WARNING");
   const ending = new AbortController();
   const stop = AbortSignal.any([signal, ending.signal]);
-  const store = await openDatastoreToFollow(network.settings, { environment: process.env, warn });
   const elapsed = () => performance.now();
   const { kernel, counts } = countBatches(openKernelTable(), elapsed);
-  const lost = onceEach(warn);
   const refused = onceEach((message) => log(message, "ERROR"));
-  const replica = startReplica(
-    store,
-    { ...POLICY_KINDS, ...ROUTING_KINDS },
-    {
-      signal: stop,
-      watches: network.settings.kind === "orchestrator" ? "per kind" : "together",
-      report: ({ message }) => lost.report(message),
-    },
-  );
   const { node } = network;
   const write = (addresses: readonly FloatingAddress[]) =>
     netfilter.withSocket((socket) => void applyFloating(socket, addresses));
@@ -92,7 +78,7 @@ export async function enforcePolicy(
   let checkedAt = elapsed();
   const noteEnforcement = enforcementLog((message) => log(message, "INFO"));
   const applied = ({ snapshot, changes }: Update<PolicyValues>) => {
-    lost.forget();
+    heard();
     isApplied = true;
     settings = nodeAgentSettings(
       Array.from(snapshot.configurations, ([, value]) => value),
@@ -132,25 +118,23 @@ export async function enforcePolicy(
   const routes = openKernelRoutes();
   const recorded = () => readRoutedEndpoints(store, node);
   const loops = [
-    followRoutes(replica.updates(), {
+    followRoutes(replica.updates(stop), {
       ...{ node, network: network.name, kernel: routes, recorded, report: warn, elapsed },
       ...{ events: watchRoutes, wait, signal: stop },
     }),
-    followFloating(replica.updates(), { node, write, report: warn, wait, signal: stop }),
-    applyUpdates(replica.updates(), { keeper, wait, signal: stop, applied }),
+    followFloating(replica.updates(stop), { node, write, report: warn, wait, signal: stop }),
+    applyUpdates(replica.updates(stop), { keeper, wait, signal: stop, applied }),
     guardTable({ keeper, wait, signal: stop, elapsed, refreshMilliseconds, checked }),
-    keepNodeRecord(replica.updates(), network, { store, signal: stop, wait, log }),
     interfaces.run(stop),
     status.run(stop),
-    serveFacts({ facts, settings: () => settings, wait, signal: stop, report: onceEach(warn).report }),
+    serveFacts({ facts, routing, settings: () => settings, wait, signal: stop, report: onceEach(warn).report }),
   ];
   try {
     await Promise.all(loops.map((loop) => loop.finally(() => ending.abort())));
   } finally {
-    await Promise.allSettled([...loops, replica.ended]);
+    await Promise.allSettled(loops);
     kernel.close();
     closeNetlinkSocket(links);
     routes.close();
-    await store.close();
   }
 }

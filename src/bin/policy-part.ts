@@ -1,7 +1,7 @@
 /**
- * The part of the node agent that enforces network policy, with the datastore and the node name of the installed
- * network config. Waits until one is installed, and starts again when it changes. Whatever happens to this part, the
- * kernel keeps the rules that it has.
+ * The part of the node agent that enforces network policy and routes between nodes, with the datastore and the node name of
+ * the installed network config. Waits until one is installed, and starts again when it changes. Whatever happens to this
+ * part, the kernel keeps the rules and routes that it has.
  */
 import type { AgentPart } from "../agent/supervise.ts";
 import { statusAt } from "../file-status.ts";
@@ -57,18 +57,18 @@ async function enforceUntilChanged(
   network: PolicyNetwork,
   { signal, wait, reader, netfilter }: EnforceMeans,
 ): Promise<void> {
-  const { enforcePolicy } = await import("./enforce-policy.ts");
+  const { runNetwork } = await import("./run-network.ts");
   const changed = new AbortController();
   const stop = AbortSignal.any([signal, changed.signal]);
   const log = (message: string, level: "INFO" | "WARNING" | "ERROR") => say(message, {}, level);
-  const enforcing = enforcePolicy(network, { signal: stop, wait, log, netfilter }).finally(() => changed.abort());
+  const running = runNetwork(network, { signal: stop, wait, log, netfilter }).finally(() => changed.abort());
   while (!stop.aborted) {
     await wait(CHANGED_MILLISECONDS, stop);
     const now = stop.aborted ? network : await reader();
     // A config that was removed or damaged does not open anything.
     if (now !== undefined && !Bun.deepEquals(now, network)) changed.abort();
   }
-  await enforcing;
+  await running;
 }
 
 /** What cannot be read is reported once. */

@@ -1,6 +1,6 @@
 /** Tunnel devices, entries, routes and the guard of one node in the kernel, from the plan of a small cluster. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { followNetwork, type PlanUpdate } from "../../src/agent/routing/follow-network.ts";
+import { followNetwork } from "../../src/agent/routing/follow-network.ts";
 import { openKernelGuard } from "../../src/agent/routing/kernel-guard.ts";
 import { openKernelNetwork } from "../../src/agent/routing/kernel-network.ts";
 import { NetworkKeeper } from "../../src/agent/routing/network-keeper.ts";
@@ -314,10 +314,10 @@ describe.skipIf(!canMakeNetns)(`NetworkKeeper${canMakeNetns ? "" : " (skipped: n
     const follow = (opened: ReturnType<typeof open>) => {
       const stop = new AbortController();
       const { keeper, guard, planner } = opened;
-      const change = planner.update(CLUSTER);
-      async function* updates(): AsyncGenerator<PlanUpdate> {
-        yield { plan: planner.plan, change };
+      async function* facts(...changes: readonly FactChanges[]): AsyncGenerator<FactChanges> {
+        yield* changes;
       }
+      const { blocks, ...resources } = CLUSTER;
       const events = (signal: AbortSignal) => {
         const iterator = watchNetwork({ signal, hasNeighbours: (index) => keeper.hasNeighbours(index) });
         const first = runInNetns(netns, () => ({ value: iterator.next() })).value;
@@ -325,8 +325,8 @@ describe.skipIf(!canMakeNetns)(`NetworkKeeper${canMakeNetns ? "" : " (skipped: n
           for (let next = await first; !next.done; next = await iterator.next()) yield next.value;
         })();
       };
-      const running = followNetwork(updates(), {
-        ...{ keeper, events, isGuardSuspect: () => guard.isSuspect(), applied: () => {} },
+      const running = followNetwork([facts(resources), facts({ blocks: blocks ?? [] })], {
+        ...{ planner, keeper, events, isGuardSuspect: () => guard.isSuspect(), planned: () => {}, applied: () => {} },
         ...{ report: (message) => void opened.reports.push(message), wait: SYSTEM_CLOCK.wait, signal: stop.signal },
       });
       return async () => {

@@ -1,13 +1,16 @@
 /** Serves health and metrics where the configuration of the agent says, and follows its changes. */
 import { LocalServer } from "../../health/local-server.ts";
-import { healthPages, metricsPages } from "../../health/pages.ts";
+import { type HealthReply, healthPages, metricsPages } from "../../health/pages.ts";
 import type { NodeAgentSettings } from "../../model/node-agent-configuration.ts";
+import { type RoutingFacts, routingMetrics, routingReadiness } from "../routing/routing-facts.ts";
 import { livenessOf, metricsText, type PolicyFacts, readinessOf } from "./facts.ts";
 
 const FOLLOW_MILLISECONDS = 5_000;
 
 export interface ServeMeans {
   readonly facts: () => PolicyFacts;
+  /** `undefined`: there are no other nodes in this datastore. */
+  readonly routing: () => RoutingFacts | undefined;
   readonly settings: () => NodeAgentSettings;
   /** Resolves early if the signal is aborted. */
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
@@ -16,11 +19,11 @@ export interface ServeMeans {
 }
 
 /** Resolves when the signal is aborted. */
-export async function serveFacts({ facts, settings, wait, signal, report }: ServeMeans): Promise<void> {
-  const pages = { liveness: () => livenessOf(facts()), readiness: () => readinessOf(facts()) };
+export async function serveFacts({ facts, routing, settings, wait, signal, report }: ServeMeans): Promise<void> {
+  const pages = { liveness: () => livenessOf(facts()), readiness: () => bothReady(facts(), routing()) };
   const health = new LocalServer(healthPages(pages), report);
   const metrics = new LocalServer(
-    metricsPages(() => metricsText(facts())),
+    metricsPages(() => metricsOf(facts(), routing())),
     report,
   );
   while (!signal.aborted) {
@@ -32,4 +35,13 @@ export async function serveFacts({ facts, settings, wait, signal, report }: Serv
   }
   health.close();
   metrics.close();
+}
+
+function bothReady(facts: PolicyFacts, routing: RoutingFacts | undefined): HealthReply {
+  const policy = readinessOf(facts);
+  return policy.status !== 200 || routing === undefined ? policy : (routingReadiness(routing) ?? policy);
+}
+
+function metricsOf(facts: PolicyFacts, routing: RoutingFacts | undefined): string {
+  return `${metricsText(facts)}${routing === undefined ? "" : routingMetrics(routing, facts.now)}`;
 }

@@ -1,9 +1,11 @@
 /**
- * Gives plans and events of the kernel to the keeper of routes between nodes, and lets it look when something may differ:
- * soon after it changed, and from time to time without a reason. Never fails: what cannot be corrected affects nothing else.
+ * Gives facts and events of the kernel to the planner and the keeper of routes between nodes, and lets the keeper look when
+ * something may differ: soon after it changed, and from time to time without a reason. Never fails: what cannot be corrected
+ * affects nothing else.
  */
 import type { NetworkEvent } from "../../linux/rtnetlink/network-monitor.ts";
 import type { PlanChange, RoutePlan } from "../../routing/plan.ts";
+import type { FactChanges, RoutePlanner } from "../../routing/planner.ts";
 import { Bell } from "../bell.ts";
 import type { NetworkKeeper } from "./network-keeper.ts";
 
@@ -18,17 +20,15 @@ const GUARD_MILLISECONDS = 500;
 /** What could not be corrected is tried again after this time, then after twice the time, and so on. */
 const UNSETTLED_MILLISECONDS = { first: 1_000, longest: 30_000 } as const;
 
-export interface PlanUpdate {
-  readonly plan: RoutePlan;
-  readonly change: PlanChange;
-}
-
 export interface FollowNetworkMeans {
+  readonly planner: RoutePlanner;
   readonly keeper: NetworkKeeper;
   readonly events: (signal: AbortSignal) => AsyncIterable<readonly NetworkEvent[] | "lost">;
   /** Whether other programs may have changed the guard of the tunnels since the last call. */
   readonly isGuardSuspect: () => boolean;
-  /** The kernel has been given a plan, or compared with it. */
+  /** The kernel has been given this plan; the first change is everything. */
+  readonly planned: (plan: RoutePlan, change: PlanChange) => void;
+  /** The kernel has been compared with the plan, or was given one. */
   readonly applied: () => void;
   readonly report: (message: string) => void;
   /** Resolves early if the signal is aborted. */
@@ -36,30 +36,41 @@ export interface FollowNetworkMeans {
   readonly signal: AbortSignal;
 }
 
-/** Resolves when the updates have ended and the signal is aborted. */
-export async function followNetwork(updates: AsyncIterable<PlanUpdate>, means: FollowNetworkMeans): Promise<void> {
-  const bell = new Bell();
+/** Facts that come from several places: nothing is planned before all have sent theirs, or routes would be removed at each start. */
+export type FactSources = readonly AsyncIterable<FactChanges>[];
+
+/** Resolves when the facts have ended and the signal is aborted. */
+export async function followNetwork(sources: FactSources, means: FollowNetworkMeans): Promise<void> {
+  const [doubt, retry] = [new Bell(), new Bell()];
   const ring = () => {
-    if (means.keeper.isDoubtful) bell.ring();
+    if (means.keeper.isDoubtful) doubt.ring();
   };
-  const retry = new Bell();
+  const silent = new Set(sources);
   await Promise.all([
-    followPlans(updates, retry, means),
+    ...sources.map((source) => followFacts(source, { silent, retry, ...means })),
     followEvents(ring, means),
     followGuard(ring, means),
-    lookWhenDoubtful(bell, retry, means),
+    lookWhenDoubtful({ doubt, retry }, means),
   ]);
 }
 
+interface FactMeans extends FollowNetworkMeans {
+  /** Those that have sent nothing yet. */
+  readonly silent: Set<AsyncIterable<FactChanges>>;
+  readonly retry: Bell;
+}
+
 /** At once: a pod of another node waits for its route. */
-async function followPlans(
-  updates: AsyncIterable<PlanUpdate>,
-  retry: Bell,
-  { keeper, applied }: FollowNetworkMeans,
-): Promise<void> {
-  for await (const { plan, change } of updates) {
+async function followFacts(source: AsyncIterable<FactChanges>, means: FactMeans): Promise<void> {
+  const { planner, keeper, silent, retry, planned, applied } = means;
+  for await (const facts of source) {
+    silent.delete(source);
+    const change = planner.update(facts);
+    if (silent.size > 0) continue;
     const wasSettled = keeper.problems.size === 0;
+    const { plan } = planner;
     if (keeper.update(plan, change) === "unsettled" && wasSettled) retry.ring();
+    planned(plan, change);
     applied();
   }
 }
@@ -94,20 +105,23 @@ async function followGuard(
   }
 }
 
-async function lookWhenDoubtful(bell: Bell, retry: Bell, means: FollowNetworkMeans): Promise<void> {
+async function lookWhenDoubtful(
+  { doubt, retry }: { readonly doubt: Bell; readonly retry: Bell },
+  means: FollowNetworkMeans,
+): Promise<void> {
   const { keeper, applied, wait, signal } = means;
   let pause: number = REFRESH_MILLISECONDS;
   while (!signal.aborted) {
     // It may have been rung during the last look.
-    if (!bell.isRung) await wait(pause, AbortSignal.any([signal, bell.signal, retry.signal]));
-    if (bell.isRung) await wait(SETTLE_MILLISECONDS, signal);
+    if (!doubt.isRung) await wait(pause, AbortSignal.any([signal, doubt.signal, retry.signal]));
+    if (doubt.isRung) await wait(SETTLE_MILLISECONDS, signal);
     else if (retry.isRung) {
       retry.reset();
       pause = Math.min(pause, UNSETTLED_MILLISECONDS.first);
       continue;
     } else keeper.distrust();
-    const isForReason = bell.isRung;
-    bell.reset();
+    const isForReason = doubt.isRung;
+    doubt.reset();
     if (signal.aborted) return;
     const outcome = keeper.look();
     applied();

@@ -1,0 +1,40 @@
+/**
+ * Reports the problems of a plan that last: the record of a node that has just joined is completed within moments. Each
+ * problem is reported once, until it has gone.
+ */
+const LASTING_MILLISECONDS = 5_000;
+
+export interface ProblemMeans {
+  readonly report: (problem: string) => void;
+  /** Without other nodes nobody misses a route. */
+  readonly isOfInterest: () => boolean;
+}
+
+export class ProblemReport {
+  private before: ReadonlySet<string> = new Set();
+  private reported: ReadonlySet<string> = new Set();
+
+  constructor(private readonly means: ProblemMeans) {}
+
+  /** Reports those that were there at the last call too. */
+  look(problems: readonly string[]): void {
+    const lasting = this.means.isOfInterest() ? problems.filter((problem) => this.before.has(problem)) : [];
+    for (const problem of lasting) if (!this.reported.has(problem)) this.means.report(problem);
+    this.reported = new Set(lasting);
+    this.before = new Set(problems);
+  }
+
+  /** Resolves when the signal is aborted. */
+  async run(
+    problems: () => readonly string[],
+    {
+      wait,
+      signal,
+    }: { readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>; readonly signal: AbortSignal },
+  ): Promise<void> {
+    while (!signal.aborted) {
+      await wait(LASTING_MILLISECONDS, signal);
+      if (!signal.aborted) this.look(problems());
+    }
+  }
+}

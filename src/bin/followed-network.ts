@@ -1,0 +1,21 @@
+/** The datastore of the installed network, and the copy of its resources that all loops of the agent share. */
+import type { Datastore } from "../datastore/datastore.ts";
+import type { KindTable } from "../datastore/replica/kinds.ts";
+import type { Replica } from "../datastore/replica.ts";
+import { POLICY_KINDS, type PolicyValues } from "../policy/inputs.ts";
+import { ROUTING_KINDS, type RoutingValues } from "../routing/inputs.ts";
+import type { PolicyNetwork } from "./policy-network.ts";
+
+export type NetworkValues = PolicyValues & RoutingValues;
+
+export const NETWORK_KINDS: KindTable<NetworkValues> = { ...POLICY_KINDS, ...ROUTING_KINDS };
+
+export interface FollowedNetwork {
+  readonly network: PolicyNetwork;
+  readonly store: Datastore;
+  readonly replica: Replica<NetworkValues>;
+  /** An update has arrived: if the datastore is lost again, that is news. */
+  readonly heard: () => void;
+  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+  readonly log: (message: string, level: "INFO" | "WARNING" | "ERROR") => void;
+}

@@ -1,0 +1,110 @@
+/** Keeps the tunnels and routes of this host to the other nodes as the datastore says. */
+import { followNetwork } from "../agent/routing/follow-network.ts";
+import { openKernelGuard } from "../agent/routing/kernel-guard.ts";
+import { openKernelNetwork } from "../agent/routing/kernel-network.ts";
+import { NetworkKeeper } from "../agent/routing/network-keeper.ts";
+import { ProblemReport } from "../agent/routing/problem-report.ts";
+import type { RoutingFacts } from "../agent/routing/routing-facts.ts";
+import { startReplica } from "../datastore/replica.ts";
+import { readText } from "../linux/files.ts";
+import { watchNetwork } from "../linux/rtnetlink/network-monitor.ts";
+import { nodeAgentSettings } from "../model/node-agent-configuration.ts";
+import { sendsWrongVxlanChecksums } from "../routing/checksum-release.ts";
+import { blockFacts, ROUTED_BLOCK_KINDS, resourceFacts } from "../routing/inputs.ts";
+import { tunnelName } from "../routing/next-hop.ts";
+import type { TunnelName } from "../routing/plan.ts";
+import { type FactChanges, RoutePlanner } from "../routing/planner.ts";
+import { routedPool } from "../routing/routed-pool.ts";
+import type { FollowedNetwork } from "./followed-network.ts";
+import { onceEach } from "./once-each.ts";
+
+const KERNEL_RELEASE = "/proc/sys/kernel/osrelease";
+
+export interface BetweenNodes {
+  /** An embedded datastore has one node only. */
+  readonly isNeeded: boolean;
+  readonly facts: () => RoutingFacts | undefined;
+  /** Until the signal is aborted. The kernel keeps what it has. */
+  readonly run: (signal: AbortSignal) => Promise<void>;
+}
+
+export function betweenNodes(followed: FollowedNetwork): BetweenNodes {
+  const isNeeded = followed.network.settings.kind !== "embedded";
+  let facts: RoutingFacts = { routes: 0, peers: 0, problems: 0, appliedAt: undefined };
+  const note = (now: RoutingFacts) => {
+    facts = now;
+  };
+  return { isNeeded, facts: () => (isNeeded ? facts : undefined), run: (signal) => route(followed, note, signal) };
+}
+
+async function route(
+  followed: FollowedNetwork,
+  note: (facts: RoutingFacts) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const { network, replica, wait, log } = followed;
+  const warn = (message: string) => log(message, "WARNING");
+  const elapsed = () => performance.now();
+  const ending = new AbortController();
+  const stop = AbortSignal.any([signal, ending.signal]);
+  const lost = onceEach(warn);
+  const blocks = startReplica(followed.store, ROUTED_BLOCK_KINDS, {
+    signal: stop,
+    watches: network.settings.kind === "orchestrator" ? "per kind" : "together",
+    report: ({ message }) => lost.report(message),
+  });
+  const [kernel, guard] = [openKernelNetwork(), openKernelGuard()];
+  const keeper = new NetworkKeeper({
+    ...{ kernel, guard, elapsed, report: warn },
+    poolsOf: (tunnel) => poolsWith(tunnel, followed),
+    needsOwnChecksums: sendsWrongVxlanChecksums(readText(KERNEL_RELEASE) ?? ""),
+  });
+  const planner = new RoutePlanner(network.node, { isBgpEnabled: true });
+  const hasOtherNodes = () => (replica.snapshot?.nodes.size ?? 0) > 1;
+  const problems = new ProblemReport({ report: warn, isOfInterest: hasOtherNodes });
+  const applied = () => {
+    const count = planner.plan.problems.length + keeper.problems.size;
+    note({ routes: keeper.routeCount, peers: keeper.peerCount, problems: count, appliedAt: elapsed() });
+    lost.forget();
+  };
+  const loops = [
+    followNetwork([resources(followed, stop), blocksOf(blocks.updates(stop))], {
+      ...{ planner, keeper, applied, wait, report: warn, signal: stop },
+      events: (until) => watchNetwork({ signal: until, hasNeighbours: (linkIndex) => keeper.hasNeighbours(linkIndex) }),
+      isGuardSuspect: () => guard.isSuspect(),
+      planned: () => {},
+    }),
+    problems.run(() => planner.plan.problems, { wait, signal: stop }),
+  ];
+  try {
+    await Promise.all(loops.map((loop) => loop.finally(() => ending.abort())));
+  } finally {
+    await Promise.allSettled([...loops, blocks.ended]);
+    kernel.close();
+    guard.close();
+  }
+}
+
+async function* resources({ network, replica }: FollowedNetwork, signal: AbortSignal): AsyncGenerator<FactChanges> {
+  for await (const { snapshot, changes } of replica.updates(signal)) {
+    const configurations = Array.from(snapshot.configurations, ([, value]) => value);
+    const { bgp } = nodeAgentSettings(configurations, network.node);
+    yield { settings: { isBgpEnabled: bgp === "Enabled" }, ...resourceFacts(changes, network.node) };
+  }
+}
+
+type BlockUpdates = AsyncIterable<{ readonly changes: Parameters<typeof blockFacts>[0] }>;
+
+async function* blocksOf(updates: BlockUpdates): AsyncGenerator<FactChanges> {
+  for await (const { changes } of updates) yield blockFacts(changes);
+}
+
+/** The names of the pools that need the tunnel. */
+function poolsWith(tunnel: TunnelName, { replica }: FollowedNetwork): readonly string[] {
+  const pools = Array.from(replica.snapshot?.pools ?? [], ([, pool]) => routedPool(pool));
+  return pools.flatMap((pool) => {
+    const needed =
+      pool.mode.kind === "unencapsulated" ? undefined : tunnelName(pool.mode.kind, pool.prefix.network.family);
+    return needed === tunnel ? [pool.name] : [];
+  });
+}

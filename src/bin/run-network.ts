@@ -1,0 +1,55 @@
+/**
+ * Everything that the agent does with the installed network. Loaded only if there is one.
+ *
+ *   datastore ── one replica of resources ──┬─▶ policy, floating IPs, routes to local pods    (enforce-policy.ts)
+ *                                           ├─▶ the record of this node, the MTU of pods      (keep-node-record.ts)
+ *                                           └─▶ routes between nodes                          (route-between-nodes.ts)
+ *
+ * A part that fails is started again, and does not affect the others.
+ */
+import { superviseParts } from "../agent/supervise.ts";
+import { openDatastoreToFollow } from "../datastore/open.ts";
+import { startReplica } from "../datastore/replica.ts";
+import type { NetfilterAccess } from "../linux/netfilter-access.ts";
+import { enforcePolicy } from "./enforce-policy.ts";
+import { type FollowedNetwork, NETWORK_KINDS } from "./followed-network.ts";
+import { keepNodeRecord } from "./keep-node-record.ts";
+import { onceEach } from "./once-each.ts";
+import type { PolicyNetwork } from "./policy-network.ts";
+import { betweenNodes } from "./route-between-nodes.ts";
+
+interface RunMeans extends Pick<FollowedNetwork, "wait" | "log"> {
+  readonly signal: AbortSignal;
+  readonly netfilter: NetfilterAccess;
+}
+
+/** Rejects if the datastore cannot be opened. The kernel keeps the rules and routes that it has. */
+export async function runNetwork(network: PolicyNetwork, { signal, wait, log, netfilter }: RunMeans): Promise<void> {
+  const warn = (message: string) => log(message, "WARNING");
+  const store = await openDatastoreToFollow(network.settings, { environment: process.env, warn });
+  const lost = onceEach(warn);
+  const replica = startReplica(store, NETWORK_KINDS, {
+    signal,
+    watches: network.settings.kind === "orchestrator" ? "per kind" : "together",
+    report: ({ message }) => lost.report(message),
+  });
+  const followed: FollowedNetwork = { network, store, replica, heard: lost.forget, wait, log };
+  const routing = betweenNodes(followed);
+  const parts = [
+    {
+      name: "the enforcement of network policy",
+      run: (stop: AbortSignal) => enforcePolicy({ ...followed, netfilter, routing: routing.facts }, stop),
+    },
+    {
+      name: "the record of this node",
+      run: (stop: AbortSignal) => keepNodeRecord(replica.updates(stop), network, { store, signal: stop, wait, log }),
+    },
+    ...(routing.isNeeded ? [{ name: "the routes between nodes", run: routing.run }] : []),
+  ];
+  try {
+    await superviseParts(parts, { signal, report: warn, elapsed: () => performance.now(), wait });
+  } finally {
+    await replica.ended;
+    await store.close();
+  }
+}
