@@ -87,7 +87,7 @@ export const NODE_FIELDS = [
 export const CONFIGURATION_MESSAGES = {
   onlyDefault: `applies to all nodes; move it to "${OF_ALL_NODES}"`,
   asNumber: `applies to all nodes; move it to "${OF_ALL_NODES}", or set spec.bgp.asNumber of the Node`,
-  needsMesh: "needs the mesh of nodes; remove it, or nodeToNodeMeshEnabled: false",
+  needsMesh: (field: string) => `ends the mesh that ${field} is for; remove one of the two`,
   community: "is neither a community nor the name of one; add it to communities",
 } as const;
 
@@ -117,8 +117,10 @@ function checkFieldsOfNode(spec: BGPConfigurationSpec): readonly Problem[] {
   return Object.entries(spec)
     .filter(([field]) => !known.includes(field))
     .map(([field, value]) => ({
-      path: `spec.${field}`,
-      value: field === "nodeMeshPassword" ? undefined : value,
+      // Whatever follows the name of a password is redacted.
+      ...(field === "nodeMeshPassword"
+        ? { path: `spec.${field}.${Object.keys(value)[0]}`, value: undefined }
+        : { path: `spec.${field}`, value }),
       message: field === "asNumber" ? CONFIGURATION_MESSAGES.asNumber : CONFIGURATION_MESSAGES.onlyDefault,
     }));
 }
@@ -127,7 +129,11 @@ function checkMesh(spec: BGPConfigurationSpec): readonly Problem[] {
   if (spec.nodeToNodeMeshEnabled !== false) return [];
   return (["nodeMeshPassword", "nodeMeshMaxRestartTime"] as const)
     .filter((field) => spec[field] !== undefined)
-    .map((field) => ({ path: `spec.${field}`, value: undefined, message: CONFIGURATION_MESSAGES.needsMesh }));
+    .map((field) => ({
+      path: "spec.nodeToNodeMeshEnabled",
+      value: false,
+      message: CONFIGURATION_MESSAGES.needsMesh(field),
+    }));
 }
 
 function checkCommunities({ communities = [], prefixAdvertisements = [] }: BGPConfigurationSpec): readonly Problem[] {

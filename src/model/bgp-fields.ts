@@ -69,11 +69,17 @@ export const passwordField = v.object({
 });
 export type PasswordReference = Readonly<v.InferOutput<typeof passwordField>>;
 
-export const PASSWORD_MESSAGE = "needs exactly one of secretKeyRef and file";
+/** The CRDs have rules with the same messages. */
+export const PASSWORD_MESSAGES = {
+  none: "is missing, and file too; add one of them",
+  both: "cannot be combined with file; remove one of them",
+} as const;
 
+/** The problem is one of `secretKeyRef`: whatever follows the name of a password is redacted. */
 export function checkPassword(password: PasswordReference | undefined, path: string): readonly Problem[] {
   if (password === undefined || (password.secretKeyRef === undefined) !== (password.file === undefined)) return [];
-  return [{ path, value: undefined, message: PASSWORD_MESSAGE }];
+  const message = password.file === undefined ? PASSWORD_MESSAGES.none : PASSWORD_MESSAGES.both;
+  return [{ path: `${path}.secretKeyRef`, value: undefined, message }];
 }
 
 /** Fields of the same kind in other products that this one refuses by name. */

@@ -63,6 +63,15 @@ export const BAD_BGP: readonly BadResource[] = [
     path: "spec.asNumber",
     message: 'applies to all nodes; move it to "default", or set spec.bgp.asNumber of the Node',
   },
+  {
+    what: "a password for one node",
+    kind: CONFIGURATION,
+    name: "node.a",
+    spec: { nodeMeshPassword: { file: "/etc/mesh" } },
+    path: "spec.nodeMeshPassword.file",
+    message: 'applies to all nodes; move it to "default"',
+    onServer: 'spec.nodeMeshPassword: applies to all nodes; move it to "default"',
+  },
   configuration("an AS number of 0", { asNumber: 0 }, "asNumber", {
     message: NOT_AN_AS_NUMBER,
     onServer: "spec.asNumber: Invalid value: 0",
@@ -103,11 +112,11 @@ export const BAD_BGP: readonly BadResource[] = [
   configuration(
     "a password without a mesh",
     { nodeToNodeMeshEnabled: false, nodeMeshPassword: { file: "/etc/password" } },
-    "nodeMeshPassword",
-    { message: "needs the mesh of nodes; remove it, or nodeToNodeMeshEnabled: false" },
+    "nodeToNodeMeshEnabled",
+    { message: "ends the mesh that nodeMeshPassword is for; remove one of the two" },
   ),
-  configuration("an empty password", { nodeMeshPassword: {} }, "nodeMeshPassword", {
-    message: "needs exactly one of secretKeyRef and file",
+  configuration("an empty password", { nodeMeshPassword: {} }, "nodeMeshPassword.secretKeyRef", {
+    message: "is missing, and file too; add one of them",
   }),
   configuration("an endless restart time", { nodeMeshMaxRestartTime: "2h" }, "nodeMeshMaxRestartTime", {
     message: 'is not a restart time; use "1s" to "4095s", for example "120s" or "2m"',
@@ -152,9 +161,12 @@ export const BAD_BGP: readonly BadResource[] = [
     onServer: "spec.asNumber: Invalid value",
   }),
   peer("a bad selector", { peerSelector: "zone = a" }, "peerSelector", { message: "is not a valid selector" }),
-  peer("two passwords", { ...ROUTER, password: { file: "/a", secretKeyRef: { name: "a", key: "b" } } }, "password", {
-    message: "needs exactly one of secretKeyRef and file",
-  }),
+  peer(
+    "two passwords",
+    { ...ROUTER, password: { file: "/a", secretKeyRef: { name: "a", key: "b" } } },
+    "password.secretKeyRef",
+    { message: "cannot be combined with file; remove one of them" },
+  ),
   peer("a relative file", { ...ROUTER, password: { file: "password" } }, "password.file", {
     message: "is not an absolute path; begin it with /",
   }),

@@ -5,7 +5,7 @@ import {
   NODE_FIELDS,
   REFUSED_CONFIGURATION_FIELDS,
 } from "../../../src/model/bgp-configuration.ts";
-import { PASSWORD_MESSAGE, type RefusedFields } from "../../../src/model/bgp-fields.ts";
+import { PASSWORD_MESSAGES, type RefusedFields } from "../../../src/model/bgp-fields.ts";
 import { FILTER_MESSAGES, RULE_LISTS } from "../../../src/model/bgp-filter.ts";
 import { PEER_MESSAGES, REFUSED_PEER_FIELDS } from "../../../src/model/bgp-peer.ts";
 import type { CelRule } from "./crd-schema.ts";
@@ -13,7 +13,10 @@ import { NODE_AGENT_NAME_RULES } from "./policy-rules.ts";
 
 type RulesByPath = Readonly<Record<string, readonly CelRule[]>>;
 
-const PASSWORD: readonly CelRule[] = [{ rule: "has(self.secretKeyRef) != has(self.file)", message: PASSWORD_MESSAGE }];
+const PASSWORD: readonly CelRule[] = [
+  { rule: "has(self.secretKeyRef) || has(self.file)", fieldPath: ".secretKeyRef", message: PASSWORD_MESSAGES.none },
+  { rule: "!has(self.secretKeyRef) || !has(self.file)", fieldPath: ".secretKeyRef", message: PASSWORD_MESSAGES.both },
+];
 
 /** Fields of BGPConfiguration that only `default` may have. */
 const ONLY_DEFAULT = [
@@ -40,8 +43,8 @@ export const BGP_CONFIGURATION_RULES: RulesByPath = {
     ...refusals(REFUSED_CONFIGURATION_FIELDS),
     ...["nodeMeshPassword", "nodeMeshMaxRestartTime"].map((field) => ({
       rule: `!has(self.${field}) || !has(self.nodeToNodeMeshEnabled) || self.nodeToNodeMeshEnabled`,
-      fieldPath: `.${field}`,
-      message: CONFIGURATION_MESSAGES.needsMesh,
+      fieldPath: ".nodeToNodeMeshEnabled",
+      message: CONFIGURATION_MESSAGES.needsMesh(field),
     })),
     {
       rule: `!has(self.prefixAdvertisements) || self.prefixAdvertisements.all(each, each.communities.all(text, text.matches(r'${COMMUNITY_PATTERN}') || (has(self.communities) && self.communities.exists(known, known.name == text))))`,
