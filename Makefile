@@ -47,8 +47,8 @@ bare: node_modules/.installed ## demo, package and tests of a fresh clone on a b
 soak: node_modules/.installed ## the long proofs at full size, an hour or so; SOAK=word chooses among them
 	@$(BUN) scripts/soak.ts $(SOAK)
 
-demo: build ## the product at work on a private host, as root; DATASTORE=etcd on a real etcd
-	@$(BUN) scripts/demo.ts --datastore "$(or $(DATASTORE),embedded)"
+demo: build ## the product at work on a private host, as root; DATASTORE=etcd on a real etcd; CLUSTER=1 on two nodes of a real Kubernetes
+	@$(BUN) scripts/demo.ts $(if $(filter-out 0,$(CLUSTER)),--cluster) --datastore "$(DATASTORE)"
 
 bench: node_modules/.installed ## side by side with the peers; prints ratios
 	@$(BUN) scripts/bench.ts $(BENCH)

@@ -12,6 +12,8 @@ export interface Compilation {
   readonly target?: Target | undefined;
   /** `with`: a test build that can be stopped at any point of its work; a release is without. */
   readonly crashPoints?: "with" | "without";
+  /** Replaces the version of package.json, for tests of upgrades. */
+  readonly version?: string;
 }
 
 export async function compileExecutable({
@@ -20,6 +22,7 @@ export async function compileExecutable({
   identityFile,
   target,
   crashPoints,
+  version,
 }: Compilation): Promise<void> {
   const unfinished = `${executable}.new`;
   const built = await Bun.build({
@@ -42,7 +45,10 @@ export async function compileExecutable({
       execArgv: ["--use-system-ca"],
       ...(target === undefined ? {} : { target }),
     },
-    plugins: identityFile === undefined ? [] : [identityPlugin(identityFile)],
+    plugins: [
+      ...(identityFile === undefined ? [] : [identityPlugin(identityFile)]),
+      ...(version === undefined ? [] : [versionPlugin(version)]),
+    ],
   });
   if (!built.success) throw new AggregateError(built.logs, `Cannot build "${executable}"`);
 
@@ -55,6 +61,15 @@ function identityPlugin(identityFile: string): Bun.BunPlugin {
     name: "identity",
     setup(builder) {
       builder.onResolve({ filter: /identity\/vendor\.json$/ }, () => ({ path: identityFile }));
+    },
+  };
+}
+
+function versionPlugin(version: string): Bun.BunPlugin {
+  return {
+    name: "version",
+    setup(builder) {
+      builder.onLoad({ filter: /\/package\.json$/ }, () => ({ contents: JSON.stringify({ version }), loader: "json" }));
     },
   };
 }

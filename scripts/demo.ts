@@ -1,37 +1,55 @@
 /**
- * `make demo`: shows the product on a private host that is removed afterwards.
+ * `make demo`: shows the product on a private host, or on a cluster of them, that is removed afterwards.
  *   bun scripts/demo.ts --datastore embedded|etcd
- * However it ends (success, failure, Ctrl-C, even SIGKILL), the private host and
- * everything in it are removed.
+ *   bun scripts/demo.ts --cluster --datastore kubernetes|etcd
+ * However it ends (success, failure, Ctrl-C, even SIGKILL), the private hosts and
+ * everything in them are removed.
  */
 import { parseArgs } from "node:util";
 import { identity } from "../src/identity.ts";
 import type { StoreKind } from "../test/support/test-store.ts";
+import type { ClusterStore } from "./demo/cluster/environment.ts";
+import { missingForCluster } from "./demo/cluster/requirements.ts";
+import { superviseClusterDemo } from "./demo/cluster/supervise.ts";
 import { openEnvironment } from "./demo/environment.ts";
 import { type Output, openOutput } from "./demo/output.ts";
 import { missingRequirements } from "./demo/requirements.ts";
 import { runSteps } from "./demo/steps.ts";
 
 const STORES: readonly StoreKind[] = ["embedded", "etcd"];
+const CLUSTER_STORES: readonly ClusterStore[] = ["kubernetes", "etcd"];
 const EXIT_USAGE = 2;
 const EXIT_INTERRUPTED = 130;
 
-const { values } = parseArgs({ options: { datastore: { type: "string", default: "embedded" } } });
-process.exit(await demo(values.datastore));
+const { values } = parseArgs({
+  options: { cluster: { type: "boolean", default: false }, datastore: { type: "string", default: "" } },
+});
+process.exit(await (values.cluster ? demoOfCluster(values.datastore) : demo(values.datastore)));
+
+async function demoOfCluster(wanted: string): Promise<number> {
+  const store = storeNamed(wanted, CLUSTER_STORES);
+  if (store === undefined) return EXIT_USAGE;
+  return isMissing(await missingForCluster()) ? 1 : superviseClusterDemo(store);
+}
 
 async function demo(wanted: string): Promise<number> {
-  const store = STORES.find((kind) => kind === wanted);
-  if (store === undefined) {
-    console.error(`Unknown DATASTORE "${wanted}"; use ${STORES.join(" or ")}`);
-    return EXIT_USAGE;
-  }
-  const missing = await missingRequirements(store);
-  if (missing.length > 0) {
-    console.error(`The demo cannot run: ${missing.join("; ")}`);
-    return 1;
-  }
+  const store = storeNamed(wanted, STORES);
+  if (store === undefined) return EXIT_USAGE;
+  if (isMissing(await missingRequirements(store))) return 1;
   const stop = stopOnSignals();
   return runOn(store, openOutput(stop), stop);
+}
+
+/** The first if none is wanted; undefined, and a message, if it is unknown. */
+function storeNamed<Store extends string>(wanted: string, known: readonly Store[]): Store | undefined {
+  const store = wanted === "" ? known[0] : known.find((kind) => kind === wanted);
+  if (store === undefined) console.error(`Unknown DATASTORE "${wanted}"; use ${known.join(" or ")}`);
+  return store;
+}
+
+function isMissing(missing: readonly string[]): boolean {
+  if (missing.length > 0) console.error(`The demo cannot run: ${missing.join("; ")}`);
+  return missing.length > 0;
 }
 
 async function runOn(store: StoreKind, output: Output, stop: AbortSignal): Promise<number> {

@@ -65,6 +65,11 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
       "a real kubelet with containerd: 30 pods, annotations, restarts, reboots, lost sandboxes; on etcd and on the orchestrator's API, IPv4, dual stack and IPv6 only, with and without the node agent",
   },
   {
+    place: "test/kube/two-nodes.test.ts",
+    proves:
+      "two real nodes with agents, controllers and kube-proxy, on etcd and on the orchestrator's API: pods, Services and NetworkPolicies across nodes, an upgrade of the agents without a lost packet, a node that restarts, a node that is deleted, pod CIDRs by static routes and by BGP",
+  },
+  {
     place: "test/kube/control-plane-killed.test.ts",
     proves:
       "50 pods start and end while API server and etcd are killed and restarted: no address is used twice, none is lost",

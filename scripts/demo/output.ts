@@ -23,7 +23,7 @@ export function openOutput(stop: AbortSignal): Output {
   let failures = 0;
   const print = (mark: string, title: string, text: string, started: number) => {
     if (stop.aborted) return;
-    const taken = `${(performance.now() - started).toFixed(0)} ms`;
+    const taken = durationText(performance.now() - started);
     console.log(`  ${mark} ${colours.bold(title.padEnd(TITLE_WIDTH))} ${taken.padStart(TIME_WIDTH)}  ${text}`);
   };
   return {
@@ -44,6 +44,10 @@ export function openOutput(stop: AbortSignal): Output {
     failed: () => failures > 0,
     end: (text) => console.log(`\n${text}`),
   };
+}
+
+function durationText(milliseconds: number): string {
+  return milliseconds < 10_000 ? `${milliseconds.toFixed(0)} ms` : `${(milliseconds / 1000).toFixed(1)} s`;
 }
 
 function indented(text: string, { bold }: Paint): string {

@@ -18,13 +18,18 @@ const NEEDED: Readonly<Record<StoreKind, readonly Program[]>> = {
 };
 
 /** Messages for the user; empty if the demo can start. */
-export async function missingRequirements(store: StoreKind): Promise<readonly string[]> {
+export function missingRequirements(store: StoreKind): Promise<readonly string[]> {
+  return missingOnHost(NEEDED[store]);
+}
+
+/** What every private host needs, and these programs. */
+export async function missingOnHost(programs: readonly Program[]): Promise<readonly string[]> {
   if (process.getuid?.() !== 0) return ["only root may create network namespaces: sudo make demo"];
   if (HIDDEN.some((folder) => REPOSITORY.startsWith(folder))) {
     return [`its private host has its own ${HIDDEN.join(", ")}: clone the repository to another directory`];
   }
-  await installPrograms(NEEDED[store]);
-  const missing = NEEDED[store].filter((program) => Bun.which(program) === null);
+  await installPrograms(programs);
+  const missing = programs.filter((program) => Bun.which(program) === null);
   const problem = hostProblem();
   return [
     ...missing.map((program) => `the program "${program}" is missing`),

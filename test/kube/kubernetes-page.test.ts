@@ -87,7 +87,8 @@ describe("the page about Kubernetes", () => {
 
     expect(printed).toMatch(/^web +1\/1 +Running .* 10\.244\.\d+\.\d+ /m);
     expect(printed).toMatch(/^default .* web +node-1 +10\.244\.\d+\.\d+\/32,fd00:244::\S+\/128 /m);
-    expect(printed).toContain("2 addresses in use, 1 handle: no problems");
+    // Two of them are those of the tunnels of the node.
+    expect(printed).toContain("4 addresses in use, 3 handles: no problems");
   });
 
   testPage("closes the pod by a policy, which the agent enforces under its role", async () => {
@@ -108,6 +109,7 @@ describe("the page about Kubernetes", () => {
     ).not.toContain(identity.apiGroup);
     const left = ["/etc/cni/net.d", BIN_DIRECTORY].flatMap((directory) => readdirSync(node.host.view(directory)));
     expect(left).toEqual(["loopback"]);
+    expect(await node.host.must(["ip", "-o", "link"])).not.toContain("vxlan");
   });
 
   testPage("does the same with etcd, without the node agent", async () => {

@@ -1,12 +1,9 @@
 /** The product is the network of a real node: what a kubelet and containerd do to it, from the first pod to a reboot. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
 import { rmSync } from "node:fs";
-import { join } from "node:path";
 import type { JsonObject } from "../../src/cni/json.ts";
-import { identity } from "../../src/identity.ts";
 import { fetchFromHost } from "../support/connectivity.ts";
 import type { Host } from "../support/host.ts";
-import { startHostDaemon } from "../support/host-daemon.ts";
 import { poolsOf } from "../support/kube-families.ts";
 import { addressesOf, POD_PORT, type Pod } from "../support/kube-pods.ts";
 import {
@@ -19,9 +16,11 @@ import { testNeeding } from "../support/needs.ts";
 import { BIN_DIRECTORY } from "../support/network-under-test.ts";
 import { NAMESPACE, type Pods } from "../support/pods-in-namespace.ts";
 import { pollUntil } from "../support/poll.ts";
+import { type ProductNode, startProductNode } from "../support/product-nodes.ts";
 import { openProductPods, type ProductPods } from "../support/product-pods.ts";
 import { proofSize } from "../support/proof-size.ts";
 import { startRuntime } from "../support/runtime-driver.ts";
+import { acrossNodesTests, startPodsOfTwoNodes } from "./across-nodes-tests.ts";
 import { expectAddresses } from "./annotated-pods.ts";
 import { annotationTests } from "./annotation-tests.ts";
 
@@ -29,7 +28,7 @@ const SERVED = "by the node agent";
 const ALONE = "by themselves";
 
 /** What is done to the node, besides two pods. */
-type Part = "30 pods" | "annotations" | "policy" | "restarts" | "lost sandboxes";
+type Part = "30 pods" | "annotations" | "restarts" | "lost sandboxes" | "two nodes";
 const ALL_PARTS: readonly Part[] = ["30 pods", "annotations", "restarts", "lost sandboxes"];
 
 interface Row {
@@ -40,7 +39,10 @@ interface Row {
 const ROWS = proofSize<readonly Row[]>({
   everyDay: [
     { plan: { datastore: "etcd", families: "IPv4", calls: SERVED }, parts: ["30 pods", "restarts"] },
-    { plan: { datastore: "kubernetes", families: "dual stack", calls: ALONE }, parts: ["annotations", "policy"] },
+    {
+      plan: { datastore: "kubernetes", families: "dual stack", calls: ALONE, tunnels: "VXLAN" },
+      parts: ["annotations", "two nodes"],
+    },
     { plan: { datastore: "etcd", families: "IPv6 only", calls: ALONE }, parts: [] },
   ],
   soak: (["etcd", "kubernetes"] as const).flatMap((datastore) =>
@@ -98,43 +100,6 @@ describe.each(ROWS.map((row) => ({ title: titleOf(row.plan), row })))("a real no
   });
 
   if (parts.includes("annotations")) annotationTests(plan, () => opened);
-
-  testPart("policy")("closes and opens a pod by a NetworkPolicy, and its probes go on", async () => {
-    const agent = startHostDaemon(cluster.node.host, "agent", [join(BIN_DIRECTORY, identity.nodeAgent)]);
-    await pods.create({ name: "server", labels: { app: "server" } }, { name: "client", labels: { app: "client" } });
-    const [server] = await Promise.all([pods.ready("server"), pods.ready("client")]);
-    const connects = (address: string) =>
-      pods.exec("client", "/agnhost", "connect", `${bracketed(address)}:${POD_PORT}`, "--timeout=1s").then(
-        () => "open",
-        () => "closed",
-      );
-    const until = (wanted: "open" | "closed") =>
-      pollUntil(
-        async () => (await Promise.all(addressesOf(server).map(connects))).every((outcome) => outcome === wanted),
-        `connections to be ${wanted}`,
-      );
-    const policy = (ingress: readonly object[]) =>
-      cluster.server.apply(
-        JSON.stringify({
-          apiVersion: "networking.k8s.io/v1",
-          kind: "NetworkPolicy",
-          metadata: { name: "server", namespace: NAMESPACE },
-          spec: { podSelector: { matchLabels: { app: "server" } }, policyTypes: ["Ingress"], ingress },
-        }),
-      );
-
-    await until("open");
-    await policy([]);
-    await until("closed");
-    await pods.ready("server");
-    await policy([{ from: [{ podSelector: { matchLabels: { app: "client" } } }] }]);
-    await until("open");
-    await cluster.server.kubectl(["delete", "networkpolicy.networking.k8s.io", "server", `--namespace=${NAMESPACE}`]);
-    const table = () => cluster.node.host.run(["nft", `list table inet ${identity.policyTable}`]);
-    await pollUntil(async () => (await table()).code !== 0, "the table to be removed with the last policy");
-    await agent.kill();
-    await expectNothingLeft();
-  });
 
   testPart("restarts")(
     "keeps the pods while kubelet, containerd and node agent are killed and started again",
@@ -196,6 +161,22 @@ describe.each(ROWS.map((row) => ({ title: titleOf(row.plan), row })))("a real no
     await opened.untilOnlyRecorded(names);
     await expectNothingLeft();
   });
+
+  if (parts.includes("two nodes")) {
+    // The last part of its row: the agents that it starts go on.
+    describe("and another one", () => {
+      let first: ProductNode;
+      let second: ProductNode;
+      beforeAll(async () => {
+        if (problem !== undefined) return;
+        const added = await cluster.addNode("node-2");
+        first = await startProductNode(cluster.controlPlane, cluster.node);
+        second = await startProductNode(cluster.controlPlane, added);
+        await startPodsOfTwoNodes(pods);
+      });
+      acrossNodesTests(testCluster, () => ({ server: cluster.server, outside: cluster.host, first, second, pods }));
+    });
+  }
 
   const untilRestarted = async () => {
     const haveRestarted = async () =>

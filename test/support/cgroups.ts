@@ -9,10 +9,15 @@ const ROOT = "/sys/fs/cgroup";
 
 /** Removes what killed tests left behind. */
 export function sweepCgroups(): void {
-  for (const name of new Set(hierarchies().flatMap(hostNames))) {
+  for (const name of leftCgroups()) removeCgroups(name);
+}
+
+/** The names of those whose owner has ended. */
+export function leftCgroups(): readonly string[] {
+  return [...new Set(hierarchies().flatMap(hostNames))].filter((name) => {
     const owner = /^vt-(\d+)-/.exec(name)?.[1];
-    if (owner !== undefined && !existsSync(`/proc/${owner}`)) removeCgroups(name);
-  }
+    return owner !== undefined && !existsSync(`/proc/${owner}`);
+  });
 }
 
 /** Creates the cgroup in every hierarchy, for programs that expect it to be there. */

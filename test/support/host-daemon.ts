@@ -6,6 +6,8 @@ import type { Host } from "./host.ts";
 export interface HostDaemon {
   /** Ends it at once, and waits until it has ended. */
   kill(): Promise<void>;
+  /** Asks it to end (SIGTERM), and waits until it has ended. */
+  stop(): Promise<void>;
   /** Starts it; it must have ended. */
   start(): void;
   /** The end of what it has logged since it was started. */
@@ -22,14 +24,16 @@ export function startHostDaemon(host: Host, name: string, command: readonly stri
     return host.start(command, logName());
   };
   let child = start();
+  const end = async (signal: "SIGKILL" | "SIGTERM") => {
+    // The child has entered the host's process namespace and waits for the daemon, its own only child.
+    const children = `/proc/${child.pid}/task/${child.pid}/children`;
+    const pid = existsSync(children) ? Number(readFileSync(children, "utf8").trim()) : 0;
+    if (pid > 0) process.kill(pid, signal);
+    await child.exited;
+  };
   return {
-    async kill() {
-      // The child has entered the host's process namespace and waits for the daemon, its own only child.
-      const children = `/proc/${child.pid}/task/${child.pid}/children`;
-      const pid = existsSync(children) ? Number(readFileSync(children, "utf8").trim()) : 0;
-      if (pid > 0) process.kill(pid, "SIGKILL");
-      await child.exited;
-    },
+    kill: () => end("SIGKILL"),
+    stop: () => end("SIGTERM"),
     start() {
       child = start();
     },

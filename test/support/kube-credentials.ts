@@ -25,6 +25,8 @@ export interface KubeCredentials {
   kubeconfig(user: KnownUser): string;
   /** Writes a kubeconfig; returns its path. */
   writeKubeconfig(name: string, proof: Proof): string;
+  /** A certificate of another user. */
+  makeUser(name: string, subject: string): Certificate;
   /** A certificate for the kubelet of a node, as client and as server. */
   makeNode(name: string, names: readonly string[]): Certificate;
 }
@@ -57,6 +59,7 @@ export function makeKubeCredentials(directory: string, url: string, address: str
     admin: user("admin").certificate,
     kubeconfig: (name) => user(name).kubeconfig,
     writeKubeconfig,
+    makeUser: (name, subject) => signed(name, subject),
     makeNode: (name, more) =>
       signed(`node-${name}`, `/O=system:nodes/CN=system:node:${name}`, [`DNS:${name}`, ...more]),
   };

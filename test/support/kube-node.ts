@@ -61,6 +61,8 @@ export async function startKubeNode(server: ApiServer, plan: KubeNodePlan, place
   await using undo = new AsyncDisposableStack();
   const host = undo.use(await openHost());
   await place.connect(host);
+  // The kubelet reports it, and the product tells machines apart by it.
+  host.writeFile("/etc/machine-id", `${crypto.randomUUID().replaceAll("-", "")}\n`);
   makeCgroups(host.name);
   const images = await kubeImages();
   await plan.install?.(host);

@@ -20,13 +20,37 @@ import { anyUpstreamPlugins, BIN_DIRECTORY, installNetwork, type NetworkUnderTes
 import { pollUntil } from "./poll.ts";
 import { recordedBy } from "./product-network.ts";
 
-export interface ProductClusterPlan {
+export interface ProductNetworkPlan {
   readonly datastore: "etcd" | "kubernetes";
   readonly families: Families;
+  /** Encapsulation of the pools; absent: none. */
+  readonly tunnels?: "VXLAN";
+  /** Whether pods wait for the rules of the cluster's NetworkPolicies, which the node agent enforces; on etcd the plugin records what those select by. */
+  readonly policy?: "k8s";
+  /** Where addresses come from: the pools, which is the default, or the range that the cluster has assigned to the node. */
+  readonly addresses?: "of pools" | "of the node";
+}
+
+export interface ProductClusterPlan extends ProductNetworkPlan {
   readonly calls: "by themselves" | "by the node agent";
 }
 
+export interface ProductControlPlane extends AsyncDisposable {
+  readonly server: ApiServer;
+  /** The host of the control plane. */
+  readonly host: Host;
+  /** The ranges of the addresses of pods. */
+  readonly podRanges: readonly string[];
+  /** Adds a node with the network of this name. */
+  addNode(name: string): Promise<KubeNode>;
+  /** The network of the node of this name. */
+  networkOf(name: string): Promise<NetworkUnderTest>;
+  /** Runs the admin tool on a node, as the administrator of the cluster. */
+  adminOn(node: KubeNode, args: readonly string[], stdin?: string): Promise<string>;
+}
+
 export interface ProductCluster extends AsyncDisposable {
+  readonly controlPlane: ProductControlPlane;
   readonly server: ApiServer;
   /** The host of the control plane. */
   readonly host: Host;
@@ -54,26 +78,51 @@ export function titleOf({ datastore, families, calls }: ProductClusterPlan): str
 const KUBECONFIG = `/etc/cni/net.d/${identity.product}-kubeconfig`;
 export const NODE_NAME = "node-1";
 
-export async function openProductCluster(plan: ProductClusterPlan): Promise<ProductCluster> {
+export async function openProductControlPlane(plan: ProductNetworkPlan): Promise<ProductControlPlane> {
   await using undo = new AsyncDisposableStack();
-  const cluster: KubeCluster = undo.use(await openKubeCluster({ families: FAMILIES[plan.families].families }));
-  const { server } = cluster;
+  const podRanges = podRangesOf(plan);
+  const cluster: KubeCluster = undo.use(
+    await openKubeCluster({
+      families: FAMILIES[plan.families].families,
+      controllerManagerFlags: plan.addresses === "of the node" ? nodeRangeFlags(podRanges) : [],
+    }),
+  );
+  const { server, host } = cluster;
   const store = await prepareStore(server, plan.datastore);
-  const network = await networkOf(plan, store);
-  const addNode = async (name: string): Promise<KubeNode> => {
-    const ofNode = name === NODE_NAME ? network : await networkOf(plan, store, name);
-    const added = await cluster.addNode({ name, install: (host) => installNetwork(host, ofNode) });
-    await runAdmin(added.host, store.environment, ["node", "register"]);
-    return added;
-  };
-  const node = await addNode(NODE_NAME);
-  const startAgent = () => startHostDaemon(node.host, "agent", [join(BIN_DIRECTORY, identity.nodeAgent)]);
-  const agent = plan.calls === "by the node agent" ? startAgent() : undefined;
-  if (agent) await untilAgentServes(agent);
+  const networkOf = (name: string) => productNetworkOf(plan, store, name);
   const all = undo.move();
   return {
     server,
-    host: cluster.host,
+    host,
+    podRanges,
+    networkOf,
+    async addNode(name) {
+      const network = await networkOf(name);
+      return cluster.addNode({ name, install: (nodeHost) => installNetwork(nodeHost, network) });
+    },
+    adminOn: (node, args, stdin) => runAdmin(node.host, store.environment, args, stdin),
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+export async function openProductCluster(plan: ProductClusterPlan): Promise<ProductCluster> {
+  await using undo = new AsyncDisposableStack();
+  const controlPlane = undo.use(await openProductControlPlane(plan));
+  const { server, host, networkOf, adminOn } = controlPlane;
+  const addNode = async (name: string): Promise<KubeNode> => {
+    const added = await controlPlane.addNode(name);
+    // Every agent does this for its own node.
+    if (plan.calls === "by themselves") await adminOn(added, ["node", "register"]);
+    return added;
+  };
+  const node = await addNode(NODE_NAME);
+  const agent = plan.calls === "by the node agent" ? await startAgentOn(node) : undefined;
+  const network = await networkOf(NODE_NAME);
+  const all = undo.move();
+  return {
+    controlPlane,
+    server,
+    host,
     node,
     addNode,
     network,
@@ -82,9 +131,28 @@ export async function openProductCluster(plan: ProductClusterPlan): Promise<Prod
       agent?.start();
       if (agent) await untilAgentServes(agent);
     },
-    admin: (...args) => runAdmin(node.host, store.environment, args),
+    admin: (...args) => adminOn(node, args),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+/** Starts the node agent, as the host's init would: it reads the installed network config, and has no other rights. */
+export async function startAgentOn({ host }: KubeNode): Promise<HostDaemon> {
+  const agent = startHostDaemon(host, "agent", [join(BIN_DIRECTORY, identity.nodeAgent)]);
+  await untilAgentServes(agent);
+  return agent;
+}
+
+function podRangesOf({ families, addresses = "of pools" }: ProductNetworkPlan): readonly string[] {
+  return addresses === "of pools"
+    ? poolsOf(families, "usual").map(({ cidr }) => cidr)
+    : FAMILIES[families].families.flatMap((family) => (family === undefined ? [] : [NODE_RANGES[family]]));
+}
+
+const NODE_RANGES = { ipv4: "10.244.0.0/16", ipv6: "fd00:244::/56" };
+
+function nodeRangeFlags(ranges: readonly string[]): readonly string[] {
+  return ["--allocate-node-cidrs=true", `--cluster-cidr=${ranges.join(",")}`];
 }
 
 interface Store {
@@ -96,7 +164,7 @@ interface Store {
   readonly kubeconfig: string;
 }
 
-async function prepareStore(server: ApiServer, datastore: ProductClusterPlan["datastore"]): Promise<Store> {
+async function prepareStore(server: ApiServer, datastore: ProductNetworkPlan["datastore"]): Promise<Store> {
   if (datastore === "kubernetes") await server.kubectl(["apply", `--filename=${deployed("crds")}`]);
   await server.kubectl(["apply", `--filename=${deployed(`rbac/${identity.product}-${datastore}.yaml`)}`]);
   if (datastore === "kubernetes") {
@@ -120,7 +188,7 @@ function deployed(name: string): string {
   return join(import.meta.dir, "../../deploy", name);
 }
 
-async function networkOf(plan: ProductClusterPlan, store: Store, nodename = NODE_NAME): Promise<NetworkUnderTest> {
+async function productNetworkOf(plan: ProductNetworkPlan, store: Store, nodename: string): Promise<NetworkUnderTest> {
   const name = "pods";
   const main = {
     type: identity.product,
@@ -130,13 +198,14 @@ async function networkOf(plan: ProductClusterPlan, store: Store, nodename = NODE
     ...store.config,
     kubernetes: { kubeconfig: KUBECONFIG },
     feature_control: { ip_addrs_no_ipam: true, floating_ips: true },
-    ipam: { type: identity.ipamType, ...FAMILIES[plan.families].ipam },
+    ipam: ipamOf(plan),
+    ...(plan.policy === undefined ? {} : { policy: { type: plan.policy } }),
   };
   const portmap = { type: "portmap", capabilities: { portMappings: true }, snat: true };
   const plugins = [main, portmap, { type: "bandwidth", capabilities: { bandwidth: true } }];
   const admin = (host: Host, args: readonly string[], stdin?: string) => runAdmin(host, store.environment, args, stdin);
   return {
-    title: titleOf(plan),
+    title: `${plan.families}, datastore ${plan.datastore}`,
     name,
     addressPrefixes: poolsOf(plan.families, "usual").map(({ prefix }) => prefix),
     versions: ["1.0.0"],
@@ -147,14 +216,34 @@ async function networkOf(plan: ProductClusterPlan, store: Store, nodename = NODE
     async prepare(host) {
       host.writeFile(KUBECONFIG, store.kubeconfig);
       await admin(host, ["datastore", "init"]);
-      await admin(host, ["apply", "-f", "-"], poolsOf(plan.families, "all").map(poolText).join("\n---\n"));
+      await admin(
+        host,
+        ["apply", "-f", "-"],
+        poolsOf(plan.families, "all")
+          .map((pool) => poolText(pool, plan))
+          .join("\n---\n"),
+      );
     },
     kept: (host) => recordedBy((...args) => admin(host, args)),
   };
 }
 
-function poolText({ name, cidr, onlyIfAsked }: TestPool): string {
-  const spec = { cidr, natOutgoing: true, ...(onlyIfAsked ? { nodeSelector: "!all()" } : {}) };
+function ipamOf({ families, addresses = "of pools" }: ProductNetworkPlan): object {
+  if (addresses === "of pools") return { type: identity.ipamType, ...FAMILIES[families].ipam };
+  const subnets = { ipv4: "usePodCidr", ipv6: "usePodCidrIPv6" };
+  const ranges = FAMILIES[families].families.flatMap((family) =>
+    family === undefined ? [] : [[{ subnet: subnets[family] }]],
+  );
+  return { type: "host-local", ranges };
+}
+
+function poolText({ name, cidr, onlyIfAsked }: TestPool, { tunnels }: ProductNetworkPlan): string {
+  const spec = {
+    cidr,
+    natOutgoing: true,
+    ...(tunnels === "VXLAN" ? { vxlanMode: "Always" } : {}),
+    ...(onlyIfAsked ? { nodeSelector: "!all()" } : {}),
+  };
   return JSON.stringify({ apiVersion: `${identity.apiGroup}/v3`, kind: "IPPool", metadata: { name }, spec });
 }
 

@@ -31,7 +31,8 @@ export function temporaryDirectory(area: string, place = tmpdir()): TemporaryDir
   return { path, remove };
 }
 
-function sweepDirectories(place: string): void {
+/** Removes what killed processes left. */
+export function sweepDirectories(place = tmpdir()): void {
   for (const name of readdirSync(place)) if (isLeftOver(name, place)) removeTree(join(place, name));
 }
 

@@ -1,0 +1,40 @@
+/** A NetworkPolicy closes a pod to the pods of the other node, and opens it to one of them. */
+import { formatYaml } from "../../../src/admin/yaml.ts";
+import { policyManifest, untilConnects } from "../../../test/support/across-nodes.ts";
+import { addressesOf, POD_PORT } from "../../../test/support/kube-pods.ts";
+import type { StepResult } from "../output.ts";
+import type { ClusterEnvironment, TwoNodes } from "./environment.ts";
+
+const SERVER = "web";
+const CLIENT = "shop";
+const STRANGER = "cart";
+
+export async function closeByPolicy({ cluster, pods }: ClusterEnvironment): Promise<StepResult> {
+  const to = addressesOf(await pods.get(SERVER));
+  await untilConnects(pods, { from: CLIENT, to }, "open");
+  await cluster.server.apply(policyManifest(SERVER, []));
+  await untilConnects(pods, { from: CLIENT, to }, "closed");
+  return { summary: `nobody may connect to "${SERVER}" any more: "${CLIENT}" cannot` };
+}
+
+export async function explainPolicy({ cluster, pods }: ClusterEnvironment, [{ node }]: TwoNodes): Promise<StepResult> {
+  const [from, to] = await Promise.all(
+    [CLIENT, SERVER].map(async (name) => addressesOf(await pods.get(name))[0] ?? ""),
+  );
+  const words = ["--from", from ?? "", "--to", to ?? "", "--port", String(POD_PORT)];
+  const details = await cluster.adminOn(node, ["policy", "explain", ...words]);
+  if (!/^Verdict: +denied$/m.test(details)) throw new Error(`The policy does not deny the connection:\n${details}`);
+  return { summary: "why it cannot connect", details };
+}
+
+export async function openByPolicy({ cluster, pods }: ClusterEnvironment): Promise<StepResult> {
+  const to = addressesOf(await pods.get(SERVER));
+  const ingress = [{ from: [{ podSelector: { matchLabels: { app: CLIENT } } }] }];
+  await cluster.server.apply(policyManifest(SERVER, ingress));
+  await untilConnects(pods, { from: CLIENT, to }, "open");
+  await untilConnects(pods, { from: STRANGER, to }, "closed");
+  return {
+    summary: `"${CLIENT}" of the other node connects again, "${STRANGER}" does not`,
+    details: formatYaml({ ingress }),
+  };
+}

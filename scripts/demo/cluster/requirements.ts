@@ -1,0 +1,34 @@
+/** What the demo of a cluster requires: installed or built if possible, reported as missing otherwise. */
+import { part, partIfBuilt } from "../../../test/parts/build.ts";
+import { kubeClusterProblem } from "../../../test/support/kube-cluster.ts";
+import type { Program } from "../../programs/table.ts";
+import { missingOnHost } from "../requirements.ts";
+
+const NEEDED: readonly Program[] = [
+  "ip",
+  "nft",
+  "busybox",
+  "containerd",
+  "ctr",
+  "runc",
+  "openssl",
+  "curl",
+  "kill",
+  "setpriv",
+];
+
+/** Messages for the user; empty if the demo can start. */
+export async function missingForCluster(): Promise<readonly string[]> {
+  const missing = await missingOnHost(NEEDED);
+  if (missing.length > 0) return missing;
+  if ("missing" in partIfBuilt("kubernetes")) {
+    console.log("Kubernetes is built from source first, once: about 10 minutes with 2 cores (test/parts/README.md)");
+  }
+  // The programs of Kubernetes, and the plugin `loopback` that container runtimes call.
+  for (const name of ["kubernetes", "cni-plugins"] as const) {
+    const built = await part(name);
+    if ("missing" in built) return [built.missing];
+  }
+  const problem = kubeClusterProblem();
+  return problem === undefined ? [] : [problem];
+}

@@ -1,0 +1,38 @@
+/** The demo of a cluster; it ends when its stdin closes (supervise.ts). Its argument is the datastore. */
+import { join } from "node:path";
+import { identity } from "../../../src/identity.ts";
+import { openOutput } from "../output.ts";
+import { type ClusterEnvironment, type ClusterStore, openCluster } from "./environment.ts";
+import { runClusterSteps } from "./steps.ts";
+
+const store: ClusterStore = process.argv[2] === "etcd" ? "etcd" : "kubernetes";
+void Bun.stdin.text().finally(endAtOnce);
+process.exit(await show());
+
+async function show(): Promise<number> {
+  const output = openOutput(new AbortController().signal);
+  const started = performance.now();
+  output.title(`${identity.title} demo on a cluster of two nodes, with the datastore "${store}"`);
+  let demo: ClusterEnvironment | undefined;
+  try {
+    demo = await output.step("Control plane", () => openCluster(store));
+    await runClusterSteps(demo, output);
+  } catch (failure) {
+    console.error(failure);
+  } finally {
+    await demo?.close();
+  }
+  if (output.failed()) return 1;
+  const seconds = ((performance.now() - started) / 1000).toFixed(1);
+  output.end(`Everything was cleaned up: no host, link, route, process or file is left (${seconds} s)`);
+  return 0;
+}
+
+/** The private hosts and the control plane end with this process. */
+function endAtOnce(): void {
+  Bun.spawn([process.execPath, join(import.meta.dir, "remove-leftovers.process.ts"), String(process.pid)], {
+    stdio: ["ignore", "ignore", "ignore"],
+    detached: true,
+  }).unref();
+  process.exit(1);
+}
