@@ -110,6 +110,16 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
     proves: "every row of the packet table of network policy on each datastore",
   },
   {
+    place: "test/routing/packets.test.ts",
+    proves:
+      "packets between four nodes in two subnets in every mode, with natOutgoing, policy and ports of nodes in each of them",
+  },
+  {
+    place: "test/routing/faults.test.ts",
+    proves:
+      "the agent killed 100 times while pods come and go, a node cut off for a minute, the datastore gone for a minute, damage by hand: packets that it does not concern are never lost",
+  },
+  {
     place: "test/controllers/copies.test.ts",
     proves:
       "the controllers killed 100 times while the cluster is at work end with the records of an undisturbed run; a leader that is paused for longer than its lease; datastore and API away for a minute",

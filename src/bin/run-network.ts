@@ -2,14 +2,17 @@
  * Everything that the agent does with the installed network. Loaded only if there is one.
  *
  *   datastore ── one replica of resources ──┬─▶ policy, floating IPs, routes to local pods    (enforce-policy.ts)
+ *                                           ├─▶ outgoing NAT                                  (agent/nat)
  *                                           ├─▶ the record of this node, the MTU of pods      (keep-node-record.ts)
  *                                           └─▶ routes between nodes                          (route-between-nodes.ts)
  *
  * A part that fails is started again, and does not affect the others.
  */
+import { followNat } from "../agent/nat/follow-nat.ts";
 import { superviseParts } from "../agent/supervise.ts";
 import { openDatastoreToFollow } from "../datastore/open.ts";
 import { startReplica } from "../datastore/replica.ts";
+import { applyNat } from "../firewall/apply-nat.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import { enforcePolicy } from "./enforce-policy.ts";
 import { type FollowedNetwork, NETWORK_KINDS } from "./followed-network.ts";
@@ -43,6 +46,14 @@ export async function runNetwork(network: PolicyNetwork, { signal, wait, log, ne
     {
       name: "the record of this node",
       run: (stop: AbortSignal) => keepNodeRecord(replica.updates(stop), network, { store, signal: stop, wait, log }),
+    },
+    {
+      name: "outgoing NAT",
+      run: (stop: AbortSignal) =>
+        followNat(replica.updates(stop), {
+          write: (pools) => netfilter.withSocket((socket) => applyNat(socket, pools)),
+          log,
+        }),
     },
     ...(routing.isNeeded ? [{ name: "the routes between nodes", run: routing.run }] : []),
   ];

@@ -1,0 +1,52 @@
+/**
+ * Keeps the table of outgoing NAT equal to the pools: a change of `natOutgoing` takes effect at once, not with the next ADD.
+ *
+ * ADD and `node restore` write the same table from the same pools; the latter repairs it after other programs.
+ */
+import type { RecordChange } from "../../datastore/replica/subscription.ts";
+import type { NatPool } from "../../firewall/nat-table.ts";
+import { type IPPool, poolPrefix } from "../../model/ip-pool.ts";
+
+interface PoolUpdate {
+  readonly changes: { readonly pools: readonly RecordChange<IPPool>[] };
+}
+
+interface FollowMeans {
+  /** Masquerades for exactly these pools; returns whether anything had to be changed. */
+  readonly write: (pools: readonly NatPool[]) => Promise<boolean>;
+  readonly log: (message: string, level: "INFO" | "WARNING") => void;
+}
+
+/** Until the updates end. */
+export async function followNat(updates: AsyncIterable<PoolUpdate>, { write, log }: FollowMeans): Promise<void> {
+  const pools = new Map<string, NatPool | "unreadable">();
+  let isFirst = true;
+  for await (const { changes } of updates) {
+    const isChanged = changes.pools.map((change) => note(pools, change)).some((changed) => changed);
+    if (!isChanged && !isFirst) continue;
+    isFirst = false;
+    const known = [...pools.values()].filter((pool) => pool !== "unreadable");
+    // The table must not forget a pool that may have natOutgoing.
+    if (known.length < pools.size) continue;
+    try {
+      if (await write(known)) log("Outgoing NAT follows the changed pools", "INFO");
+    } catch (failure) {
+      log(failure instanceof Error ? failure.message : String(failure), "WARNING");
+    }
+  }
+}
+
+/** Returns whether something changed that NAT depends on. */
+function note(pools: Map<string, NatPool | "unreadable">, change: RecordChange<IPPool>): boolean {
+  const { kind, key } = change;
+  if (kind === "delete") return pools.delete(key);
+  const before = pools.get(key);
+  // Of an unreadable pool the former value counts.
+  const now = kind === "put" ? natPool(change.value) : (before ?? "unreadable");
+  pools.set(key, now);
+  return !Bun.deepEquals(before, now);
+}
+
+function natPool(pool: IPPool): NatPool {
+  return { cidr: poolPrefix(pool), natOutgoing: pool.spec.natOutgoing };
+}
