@@ -19,7 +19,8 @@ import type { RoutedBlock } from "./facts.ts";
 import type { PlanChange, RoutePlan } from "./plan.ts";
 import { type FactChange, type FactChanges, RoutePlanner } from "./planner.ts";
 
-const RUNS = { numRuns: proofSize({ everyDay: 300, soak: 20_000 }) };
+const RUNS = { numRuns: proofSize({ everyDay: 300, soak: 5_000 }) };
+const LIMIT_MILLISECONDS = proofSize({ everyDay: 60_000, soak: 1_800_000 });
 const NAMES = ["node-0", "node-1", "node-2"];
 const PARTS = ["tunnels", "peers", "routes", "senders", "announced"] as const;
 
@@ -73,50 +74,58 @@ const anyChange: fc.Arbitrary<FactChanges> = fc.oneof(
 const beginnings = fc.tuple(fc.array(nodes, { minLength: 2, maxLength: 4 }), pools, fc.array(small, { maxLength: 4 }));
 
 describe("RoutePlanner", () => {
-  test("plans the same after any history, and reports exactly what differs", () => {
-    fc.assert(
-      fc.property(beginnings, fc.array(anyChange, { maxLength: 20 }), ([someNodes, pool, others], changes) => {
-        const planner = new RoutePlanner("node-0", { isBgpEnabled: true });
-        const history: FactChanges[] = [];
-        for (const facts of [merged([...someNodes, pool, ...others]), ...changes]) {
-          history.push(facts);
-          const before = copyOf(planner.plan);
-          const change = planner.update(facts);
-          expect(textOf(change)).toEqual(differenceOf(before, planner.plan));
+  test(
+    "plans the same after any history, and reports exactly what differs",
+    () => {
+      fc.assert(
+        fc.property(beginnings, fc.array(anyChange, { maxLength: 20 }), ([someNodes, pool, others], changes) => {
+          const planner = new RoutePlanner("node-0", { isBgpEnabled: true });
+          const history: FactChanges[] = [];
+          for (const facts of [merged([...someNodes, pool, ...others]), ...changes]) {
+            history.push(facts);
+            const before = copyOf(planner.plan);
+            const change = planner.update(facts);
+            expect(textOf(change)).toEqual(differenceOf(before, planner.plan));
 
-          const again = new RoutePlanner("node-0", { isBgpEnabled: true });
-          again.update(reversed(latest(merged(history))));
-          expect(planLines(planner.plan)).toEqual(planLines(again.plan));
-          expect(planner.plan.problems).toEqual(again.plan.problems);
-        }
-      }),
-      RUNS,
-    );
-  });
-
-  test("a change of one block changes only what follows from it", () => {
-    fc.assert(
-      fc.property(routedClusters, fc.nat(), fc.nat(6), fc.boolean(), (cluster, chosen, owner, isDeleted) => {
-        const block = cluster.blocks[chosen % cluster.blocks.length];
-        if (block === undefined) return;
-        const key = `block ${formatPrefix(block.prefix)}`;
-        const after: RoutedBlock = { ...block, node: owner < 5 ? `node-${owner}` : undefined };
-        for (const { name } of cluster.nodes) {
-          const planner = new RoutePlanner(name, cluster);
-          planner.update(factsOf(cluster, name));
-          const before = copyOf(planner.plan);
-          const change = planner.update({ blocks: [isDeleted ? deleteFact(key) : putFact(key, after)] });
-          expect([change.tunnels.size, change.peers.size, change.senders.size]).toEqual([0, 0, 0]);
-          const possible = followingFrom(cluster, [block, after]);
-          for (const text of [...change.routes, ...change.announced]) expect(possible).toContain(text);
-          for (const [text, route] of before.routes) {
-            if (!change.routes.has(text)) expect(planner.plan.routes.get(text)).toBe(route);
+            const again = new RoutePlanner("node-0", { isBgpEnabled: true });
+            again.update(reversed(latest(merged(history))));
+            expect(planLines(planner.plan)).toEqual(planLines(again.plan));
+            expect(planner.plan.problems).toEqual(again.plan.problems);
           }
-        }
-      }),
-      RUNS,
-    );
-  });
+        }),
+        RUNS,
+      );
+    },
+    LIMIT_MILLISECONDS,
+  );
+
+  test(
+    "a change of one block changes only what follows from it",
+    () => {
+      fc.assert(
+        fc.property(routedClusters, fc.nat(), fc.nat(6), fc.boolean(), (cluster, chosen, owner, isDeleted) => {
+          const block = cluster.blocks[chosen % cluster.blocks.length];
+          if (block === undefined) return;
+          const key = `block ${formatPrefix(block.prefix)}`;
+          const after: RoutedBlock = { ...block, node: owner < 5 ? `node-${owner}` : undefined };
+          for (const { name } of cluster.nodes) {
+            const planner = new RoutePlanner(name, cluster);
+            planner.update(factsOf(cluster, name));
+            const before = copyOf(planner.plan);
+            const change = planner.update({ blocks: [isDeleted ? deleteFact(key) : putFact(key, after)] });
+            expect([change.tunnels.size, change.peers.size, change.senders.size]).toEqual([0, 0, 0]);
+            const possible = followingFrom(cluster, [block, after]);
+            for (const text of [...change.routes, ...change.announced]) expect(possible).toContain(text);
+            for (const [text, route] of before.routes) {
+              if (!change.routes.has(text)) expect(planner.plan.routes.get(text)).toBe(route);
+            }
+          }
+        }),
+        RUNS,
+      );
+    },
+    LIMIT_MILLISECONDS,
+  );
 });
 
 /** The destinations of the blocks, and the tunnel addresses of nodes that got or lost one of them. */

@@ -8,70 +8,90 @@ import { RoutedNetwork } from "../../test/support/routed-network.ts";
 import { type InterfaceAddress, prefixAround, prefixContains } from "../ip/prefix.ts";
 import type { RoutedNode, RoutedPool } from "./facts.ts";
 
-const RUNS = { numRuns: proofSize({ everyDay: 300, soak: 20_000 }) };
+const RUNS = { numRuns: proofSize({ everyDay: 300, soak: 5_000 }) };
+const LIMIT_MILLISECONDS = proofSize({ everyDay: 60_000, soak: 1_800_000 });
 
 describe("the plans of all nodes", () => {
-  test("lead from every node to every address, directly, exactly where its pool and the nodes allow it", () => {
-    fc.assert(
-      fc.property(routedClusters, (cluster) => {
-        const network = new RoutedNetwork(cluster);
-        for (const { name } of cluster.nodes) {
-          for (const target of cluster.targets) {
-            const { end, nodes } = network.follow(name, target.address);
-            const way = name === target.node ? [name] : [name, target.node];
-            const isReached = end === "delivered" && Bun.deepEquals(nodes, way);
-            expect({ name, target, nodes, end, isReached }).toMatchObject({
-              isReached: isReachable(cluster, name, target),
-            });
-            expect(end).not.toBe("circle");
+  test(
+    "lead from every node to every address, directly, exactly where its pool and the nodes allow it",
+    () => {
+      fc.assert(
+        fc.property(routedClusters, (cluster) => {
+          const network = new RoutedNetwork(cluster);
+          for (const { name } of cluster.nodes) {
+            for (const target of cluster.targets) {
+              const { end, nodes } = network.follow(name, target.address);
+              const way = name === target.node ? [name] : [name, target.node];
+              const isReached = end === "delivered" && Bun.deepEquals(nodes, way);
+              expect({ name, target, nodes, end, isReached }).toMatchObject({
+                isReached: isReachable(cluster, name, target),
+              });
+              expect(end).not.toBe("circle");
+            }
           }
-        }
-      }),
-      RUNS,
-    );
-  });
+        }),
+        RUNS,
+      );
+    },
+    LIMIT_MILLISECONDS,
+  );
 
-  test("never lead in a circle, and packets to an address that nobody has end at the node of its block at the latest", () => {
-    fc.assert(
-      fc.property(routedClusters, (cluster) => {
-        const network = new RoutedNetwork(cluster);
-        for (const { name } of cluster.nodes) {
-          for (const free of cluster.free) {
-            expect(["blackhole", "no route"]).toContain(network.follow(name, free, "leave").end);
+  test(
+    "never lead in a circle, and packets to an address that nobody has end at the node of its block at the latest",
+    () => {
+      fc.assert(
+        fc.property(routedClusters, (cluster) => {
+          const network = new RoutedNetwork(cluster);
+          for (const { name } of cluster.nodes) {
+            for (const free of cluster.free) {
+              expect(["blackhole", "no route"]).toContain(network.follow(name, free, "leave").end);
+            }
           }
-        }
-      }),
-      RUNS,
-    );
-  });
+        }),
+        RUNS,
+      );
+    },
+    LIMIT_MILLISECONDS,
+  );
 
-  test("have one route at most for each destination, with those of BIRD and of own pods", () => {
-    fc.assert(
-      fc.property(routedClusters, (cluster) => {
-        const network = new RoutedNetwork(cluster);
-        for (const { name } of cluster.nodes) expect(network.ambiguous(name)).toEqual([]);
-      }),
-      RUNS,
-    );
-  });
+  test(
+    "have one route at most for each destination, with those of BIRD and of own pods",
+    () => {
+      fc.assert(
+        fc.property(routedClusters, (cluster) => {
+          const network = new RoutedNetwork(cluster);
+          for (const { name } of cluster.nodes) expect(network.ambiguous(name)).toEqual([]);
+        }),
+        RUNS,
+      );
+    },
+    LIMIT_MILLISECONDS,
+  );
 
-  test("lead back the same way: by a tunnel if the request came by it, and directly otherwise", () => {
-    fc.assert(
-      fc.property(routedClusters, (cluster) => {
-        const network = new RoutedNetwork(cluster);
-        const pods = cluster.targets.filter(({ kind }) => kind === "pod");
-        for (const left of pods) {
-          for (const right of pods.filter(({ node }) => node !== left.node)) {
-            if (poolOf(cluster, left.address) !== poolOf(cluster, right.address)) continue;
-            const [there, back] = [network.follow(left.node, right.address), network.follow(right.node, left.address)];
-            const areDirect = [there, back].every(({ end, nodes }) => end === "delivered" && nodes.length === 2);
-            if (areDirect) expect(back.first).toBe(there.first as "bgp");
+  test(
+    "lead back the same way: by a tunnel if the request came by it, and directly otherwise",
+    () => {
+      fc.assert(
+        fc.property(routedClusters, (cluster) => {
+          const network = new RoutedNetwork(cluster);
+          const pods = cluster.targets.filter(({ kind }) => kind === "pod");
+          for (const left of pods) {
+            for (const right of pods.filter(({ node }) => node !== left.node)) {
+              if (poolOf(cluster, left.address) !== poolOf(cluster, right.address)) continue;
+              const [there, back] = [
+                network.follow(left.node, right.address),
+                network.follow(right.node, left.address),
+              ];
+              const areDirect = [there, back].every(({ end, nodes }) => end === "delivered" && nodes.length === 2);
+              if (areDirect) expect(back.first).toBe(there.first as "bgp");
+            }
           }
-        }
-      }),
-      RUNS,
-    );
-  });
+        }),
+        RUNS,
+      );
+    },
+    LIMIT_MILLISECONDS,
+  );
 });
 
 /** The rules of docs/routing.md, for one pair of nodes. */
