@@ -64,15 +64,27 @@ interface FactMeans extends FollowNetworkMeans {
 async function followFacts(source: AsyncIterable<FactChanges>, means: FactMeans): Promise<void> {
   const { planner, keeper, silent, retry, planned, applied } = means;
   for await (const facts of source) {
-    silent.delete(source);
-    const change = planner.update(facts);
+    const isNew = silent.delete(source);
+    const difference = planner.update(facts);
     if (silent.size > 0) continue;
     const wasSettled = keeper.problems.size === 0;
     const { plan } = planner;
+    const change = isNew ? wholeChange(plan) : difference;
     if (keeper.update(plan, change) === "unsettled" && wasSettled) retry.ring();
     planned(plan, change);
     applied();
   }
+}
+
+/** The differences of those that sent their facts before the last one were not applied. */
+function wholeChange({ tunnels, peers, routes, senders, announced }: RoutePlan): PlanChange {
+  return {
+    tunnels: new Set(tunnels.keys()),
+    peers: new Set(peers.keys()),
+    routes: new Set(routes.keys()),
+    senders: new Set(senders.keys()),
+    announced: new Set(announced.keys()),
+  };
 }
 
 async function followEvents(ring: () => void, means: FollowNetworkMeans): Promise<void> {
