@@ -44,7 +44,7 @@ Architecture: ${architecture}
 Maintainer: ${maintainer}
 Installed-Size: ${Math.ceil(size / 1024)}
 Depends: ${C_LIBRARY}
-Suggests: podman | containerd
+Suggests: bird2, podman | containerd
 Section: net
 Priority: optional
 Description: container network for Linux hosts and Kubernetes clusters

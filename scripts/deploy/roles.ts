@@ -69,6 +69,13 @@ const FOLLOW_POLICY: readonly Rule[] = [
 /** The kinds of `ROUTED_BLOCK_KINDS`, beside what the plugin's role has; those of `ROUTING_KINDS` are there and below. */
 const FOLLOW_BLOCKS: Rule = { apiGroups: [PRODUCT_API.group], resources: ["ipamblocks"], verbs: ["watch"] };
 
+/** The kinds of `BGP_KINDS`. */
+const FOLLOW_BGP: Rule = {
+  apiGroups: [PRODUCT_API.group],
+  resources: ["bgpconfigurations", "bgppeers", "bgpfilters"],
+  verbs: ["list", "watch"],
+};
+
 /** Its release and its addresses on its Node; its release on ClusterInformation when all nodes have it. */
 const RECORD_NODE: readonly Rule[] = [
   { apiGroups: [CORE], resources: ["nodes"], verbs: ["list", "watch"] },
@@ -126,7 +133,7 @@ function rulesFor(datastore: RoleDatastore): readonly Rule[] {
     case "kubernetes":
       return [READ_FACTS, ...STORE];
     case "node-kubernetes":
-      return [...FOLLOW_POLICY, FOLLOW_BLOCKS, ...RECORD_NODE];
+      return [...FOLLOW_POLICY, FOLLOW_BLOCKS, FOLLOW_BGP, ...RECORD_NODE];
     case "controllers-etcd":
       return [FOLLOW_CLUSTER, ...FOLLOW_COPIED];
     case "controllers-kubernetes":

@@ -22,9 +22,10 @@ ${environment.join("\n")}
 Restart=always
 # So seldom that systemd never counts it as too often, and gives up.
 RestartSec=5s
-# The agent's first process alone is told to stop, and tells the one that serves the calls. Whatever that one runs for a call,
-# another IPAM plugin perhaps, is left to finish it. If the first process dies, systemd ends all others before it starts a new one.
-KillMode=mixed
+# The agent's first process alone is told to stop, and tells the one that serves the calls, which the kernel ends if the first
+# one dies. BIRD, which it has started, goes on with its BGP sessions, as pods go on: the next agent adopts it. To end it without
+# an agent: birdc -s ${runDirectory}/bird/bird.ctl down
+KillMode=process
 
 # What is missing here is missing on purpose:
 # - PrivateMounts, PrivateNetwork, PrivateTmp, ProtectSystem and all else that gives a service a mount or network

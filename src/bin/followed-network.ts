@@ -3,12 +3,13 @@ import type { Datastore } from "../datastore/datastore.ts";
 import type { KindTable } from "../datastore/replica/kinds.ts";
 import type { Replica } from "../datastore/replica.ts";
 import { POLICY_KINDS, type PolicyValues } from "../policy/inputs.ts";
+import { BGP_KINDS, type BgpValues } from "../routing/bgp/inputs.ts";
 import { ROUTING_KINDS, type RoutingValues } from "../routing/inputs.ts";
 import type { PolicyNetwork } from "./policy-network.ts";
 
-export type NetworkValues = PolicyValues & RoutingValues;
+export type NetworkValues = PolicyValues & RoutingValues & BgpValues;
 
-export const NETWORK_KINDS: KindTable<NetworkValues> = { ...POLICY_KINDS, ...ROUTING_KINDS };
+export const NETWORK_KINDS: KindTable<NetworkValues> = { ...POLICY_KINDS, ...ROUTING_KINDS, ...BGP_KINDS };
 
 export interface FollowedNetwork {
   readonly network: PolicyNetwork;

@@ -15,6 +15,7 @@ import { tunnelName } from "../routing/next-hop.ts";
 import type { TunnelName } from "../routing/plan.ts";
 import { type FactChanges, RoutePlanner } from "../routing/planner.ts";
 import { routedPool } from "../routing/routed-pool.ts";
+import { followerOfBgp } from "./follow-bgp.ts";
 import type { FollowedNetwork } from "./followed-network.ts";
 import { onceEach } from "./once-each.ts";
 
@@ -60,6 +61,7 @@ async function route(
     needsOwnChecksums: sendsWrongVxlanChecksums(readText(KERNEL_RELEASE) ?? ""),
   });
   const planner = new RoutePlanner(network.node, { isBgpEnabled: true });
+  const bgp = followerOfBgp({ node: network.node, kube: network.orchestrator.access, wait, log });
   const hasOtherNodes = () => (replica.snapshot?.nodes.size ?? 0) > 1;
   const problems = new ProblemReport({ report: warn, isOfInterest: hasOtherNodes });
   const applied = () => {
@@ -72,8 +74,11 @@ async function route(
       ...{ planner, keeper, applied, wait, report: warn, signal: stop },
       events: (until) => watchNetwork({ signal: until, hasNeighbours: (linkIndex) => keeper.hasNeighbours(linkIndex) }),
       isGuardSuspect: () => guard.isSuspect(),
-      planned: () => {},
+      planned: (plan, change) => {
+        if (change.announced.size > 0 || !bgp.isAnnouncing) bgp.announce(plan.announced.values());
+      },
     }),
+    bgp.run(replica.updates(stop), stop),
     problems.run(() => planner.plan.problems, { wait, signal: stop }),
   ];
   try {

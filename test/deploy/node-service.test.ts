@@ -36,7 +36,7 @@ const FORBIDDEN = [
 describe("the unit of the node agent", () => {
   testNeeding(program("systemd-analyze"))("is valid for systemd", () => {
     expect(objectionsTo(unit)).toEqual([]);
-    expect(objectionsTo(unit.replace("KillMode=mixed", "KillMode=unheard-of"))).toHaveLength(1);
+    expect(objectionsTo(unit.replace("KillMode=process", "KillMode=unheard-of"))).toHaveLength(1);
   });
 
   test("starts the agent from the plugins' directory, and restarts it whenever it ends", () => {

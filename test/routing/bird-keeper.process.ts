@@ -24,6 +24,6 @@ const keeper = new BirdKeeper({
 void keeper.run(signal);
 for (let last = ""; ; await Bun.sleep(POLL_MILLISECONDS)) {
   const text = readFileSync(join(directory, "plan.json"), "utf8");
-  if (text !== last) keeper.update(readPlan(text));
+  if (text !== last) keeper.update(() => readPlan(text));
   last = text;
 }

@@ -69,7 +69,7 @@ function keep(program: BirdProgram, wanted: WantedBgp): Running {
     ...{ program, settings, elapsed: () => performance.now(), wait: SYSTEM_CLOCK.wait },
     report: (message) => reports.push(message),
   });
-  keeper.update(wanted);
+  keeper.update(() => wanted);
   const running = keeper.run(stop.signal);
   return {
     keeper,
@@ -90,7 +90,7 @@ describe("BirdKeeper", () => {
     const bird = new ImitatedBird();
     await using running = keep(bird, announcing("10.1.0.0/26"));
     await pollUntil(() => bird.running !== undefined, "BIRD");
-    running.keeper.update(announcing("10.1.0.0/26", "10.1.1.0/26"));
+    running.keeper.update(() => announcing("10.1.0.0/26", "10.1.1.0/26"));
     await pollUntil(() => bird.events.includes("configure"), "the new configuration");
 
     expect(bird.events).toEqual(["check", "start fresh", "check", "configure"]);
@@ -102,7 +102,7 @@ describe("BirdKeeper", () => {
     const bird = new ImitatedBird();
     await using running = keep(bird, announcing("10.1.0.0/26"));
     await pollUntil(() => bird.state !== "", "BIRD");
-    running.keeper.update(announcing("10.1.0.0/26"));
+    running.keeper.update(() => announcing("10.1.0.0/26"));
     await Bun.sleep(150);
 
     expect(bird.events).toEqual(["check", "start fresh"]);
@@ -112,7 +112,7 @@ describe("BirdKeeper", () => {
     const bird = new ImitatedBird();
     await using running = keep(bird, announcing());
     await pollUntil(() => bird.state !== "", "BIRD");
-    for (let third = 0; third < 100; third++) running.keeper.update(announcing(`10.1.${third}.0/26`));
+    for (let third = 0; third < 100; third++) running.keeper.update(() => announcing(`10.1.${third}.0/26`));
     await pollUntil(() => bird.file?.includes("10.1.99.0/26") === true, "the last change");
 
     expect(bird.events.filter((event) => event === "configure").length).toBeLessThanOrEqual(1);
@@ -142,7 +142,7 @@ describe("BirdKeeper", () => {
     await using running = keep(bird, announcing("10.1.0.0/26"));
     await pollUntil(() => bird.running !== undefined, "BIRD");
     bird.refusal = "bird.conf.new:7:1 syntax error";
-    running.keeper.update(announcing("10.2.0.0/26"));
+    running.keeper.update(() => announcing("10.2.0.0/26"));
     await pollUntil(() => readBirdState(bird.state)?.kind === "failed", "the failure");
 
     expect(bird.file).toContain("10.1.0.0/26");
@@ -166,7 +166,7 @@ describe("BirdKeeper", () => {
     const bird = new ImitatedBird();
     await using running = keep(bird, announcing("10.1.0.0/26"));
     await pollUntil(() => bird.running !== undefined, "BIRD");
-    running.keeper.update({ reason: "no BGP peer is configured" });
+    running.keeper.update(() => ({ reason: "no BGP peer is configured", problems: [] }));
     await pollUntil(() => readBirdState(bird.state)?.kind === "not needed", "the end");
 
     expect(bird.events.slice(2)).toEqual(["check", "configure", "show protocols", "down"]);
@@ -176,7 +176,7 @@ describe("BirdKeeper", () => {
 
   test("never starts BIRD on a node without BGP", async () => {
     const bird = new ImitatedBird();
-    await using _ = keep(bird, { reason: "no other node has an address" });
+    await using _ = keep(bird, { reason: "no other node has an address", problems: [] });
     await pollUntil(() => bird.state !== "", "the state");
 
     expect(bird.events).toEqual([]);
@@ -185,7 +185,7 @@ describe("BirdKeeper", () => {
   test("removes the routes of a killed BIRD if BGP is not needed any more", async () => {
     const bird = new ImitatedBird();
     bird.isKilled = true;
-    await using _ = keep(bird, { reason: "BGP is disabled" });
+    await using _ = keep(bird, { reason: "BGP is disabled", problems: [] });
     await pollUntil(() => bird.state !== "", "the state");
 
     expect(bird.events).toEqual(["check", "start fresh", "configure", "show protocols", "down"]);
@@ -199,7 +199,7 @@ describe("BirdKeeper", () => {
     });
     await using running = keep(bird, { plan });
     await pollUntil(() => bird.state !== "", "BIRD");
-    running.keeper.update({ plan: { ...plan, announced: prefixes("10.1.0.0/26") } });
+    running.keeper.update(() => ({ plan: { ...plan, announced: prefixes("10.1.0.0/26") } }));
     await pollUntil(() => bird.events.includes("configure"), "the change");
 
     expect(running.reports.filter((message) => !message.startsWith("BIRD has"))).toEqual([

@@ -14,7 +14,10 @@ export interface KeeperMeans extends Omit<DaemonMeans, "report"> {
 }
 
 /** A plan, or why there is none: "no BGP peer is configured". */
-export type WantedBgp = { readonly plan: BgpPlan } | { readonly reason: string };
+export type WantedBgp =
+  | { readonly plan: BgpPlan }
+  /** `problems`: what cannot be carried out of what the resources ask for. */
+  | { readonly reason: string; readonly problems: readonly string[] };
 
 /** Changes that arrive within this time after another are applied together. */
 const PAUSE_MILLISECONDS = 50;
@@ -24,7 +27,7 @@ const LONG = 2 ** 31 - 1;
 export class BirdKeeper {
   readonly #means: KeeperMeans;
   readonly #daemon: BirdDaemon;
-  #wanted: WantedBgp | undefined;
+  #wanted: (() => WantedBgp) | undefined;
   #changed = Promise.withResolvers<void>();
   #written = "";
   #reported: readonly string[] = [];
@@ -34,8 +37,8 @@ export class BirdKeeper {
     this.#daemon = new BirdDaemon({ ...means, report: (message) => means.report(message, "INFO") });
   }
 
-  /** What is wanted from now on. Returns at once. */
-  update(wanted: WantedBgp): void {
+  /** What is wanted from now on; computed when it is applied, once for many changes. Returns at once. */
+  update(wanted: () => WantedBgp): void {
     this.#wanted = wanted;
     this.#changed.resolve();
   }
@@ -52,13 +55,15 @@ export class BirdKeeper {
     this.#daemon.release();
   }
 
-  async #apply(wanted: WantedBgp, signal: AbortSignal): Promise<BirdState> {
+  async #apply(compute: () => WantedBgp, signal: AbortSignal): Promise<BirdState> {
     const { settings } = this.#means;
     let problems: readonly string[] = [];
     try {
+      const wanted = compute();
       if ("reason" in wanted) {
+        problems = wanted.problems;
         await this.#daemon.bringDown(renderEmptyBird(settings), signal);
-        return { kind: "not needed", reason: wanted.reason, problems: [] };
+        return { kind: "not needed", reason: wanted.reason, problems: [...problems] };
       }
       const { text, problems: unrendered } = renderBird(wanted.plan, settings);
       problems = [...wanted.plan.problems, ...unrendered];

@@ -38,8 +38,16 @@ export function importFilter({ importRules, address }: BgpSession): string {
   return block("import filter", [...rulesOf(importRules, address.family), "accept;"]);
 }
 
-export function exportFilter({ exportRules, address: { family } }: BgpSession): string {
+/**
+ * Blocks of other nodes are sent to routers of another AS too, with this node as next hop. A router that hears of a block
+ * from several nodes must prefer the one that has it, or packets may go in a circle: the higher value is the worse one.
+ */
+const MED_OF_OTHERS = 100;
+
+export function exportFilter({ exportRules, address: { family }, localAs, peerAs }: BgpSession): string {
+  const isExternal = localAs !== peerAs;
   return block("export filter", [
+    isExternal ? `if source = RTS_BGP && bgp_path.len = 0 then bgp_med = ${MED_OF_OTHERS};` : undefined,
     `add_communities${family}();`,
     ...rulesOf(exportRules, family),
     `if is_sent${family}() then accept;`,

@@ -105,6 +105,20 @@ describe("renderBird()", () => {
 `);
   });
 
+  test("listens on all addresses if the node has none of the family of the session, since BIRD must not refuse it", () => {
+    const plan = bgpPlan("10.0.0.1", { sessions: [bgpSession("fd00::2")], listenOn: "node" });
+
+    expect(renderBird(plan, settings).text).not.toContain("strict bind");
+  });
+
+  test("lets a router of another AS prefer the node that has a block", () => {
+    const sessions = [bgpSession("10.0.0.2"), bgpSession("10.0.0.3", { peerAs: 65000 })];
+    const { text } = renderBird(bgpPlan("10.0.0.1", { sessions }), settings);
+
+    expect(part(text, "protocol bgp Mesh_10_0_0_2")).not.toContain("bgp_med");
+    expect(part(text, "protocol bgp Mesh_10_0_0_3")).toContain("bgp_path.len = 0 then bgp_med = 100;");
+  });
+
   test("does not make the peer of another AS a client of the reflector, which BIRD refuses", () => {
     const sessions = [bgpSession("10.0.0.2", { peerAs: 65000, reflector: { clusterId: "1.1.1.1" } })];
 
@@ -117,6 +131,9 @@ describe("renderBird()", () => {
     ["a password that the kernel cannot use", { password: "x".repeat(81) }, "81 bytes"],
     ["an interface with a quotation mark", { importRules: [{ ...rule, interface: 'e"' }] }, "interface"],
     ["a name that is a keyword", { name: "base" }, "not a name"],
+    ["a link-local address", { address: address("fe80::1") }, "link-local"],
+    ["a link-local source", { address: address("fd00::9"), source: address("fe80::1") }, "link-local"],
+    ["no AS number", { peerAs: 0 }, "AS number"],
   ])("leaves out a session with %s, and says so without the password", (_, more, reason) => {
     const { text, problems } = renderBird(
       bgpPlan("10.0.0.1", { sessions: [bgpSession("10.0.0.2", more), bgpSession("10.0.0.3")] }),
@@ -134,7 +151,7 @@ describe("renderBird()", () => {
       settings,
     );
 
-    expect(text).toContain('description "node-to-node mesh: a__b";');
+    expect(text).toContain(`description "node-to-node mesh: a' b";`);
   });
 
   test("does not ignore an interface whose name cannot be quoted, and says so", () => {

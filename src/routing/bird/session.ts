@@ -1,5 +1,6 @@
 /** One BGP session as a protocol of BIRD. */
-import { formatAddress } from "../../ip/address.ts";
+import { type Address, formatAddress } from "../../ip/address.ts";
+import { prefixAround, prefixContains } from "../../ip/prefix.ts";
 import type { BgpPlan, BgpSession } from "../bgp/plan.ts";
 import { exportFilter, importFilter } from "./filters.ts";
 import { block, description, isProtocolName, isQuotable, quotedText } from "./text.ts";
@@ -9,37 +10,50 @@ const LONGEST_PASSWORD = 80;
 /** A peer that knows graceful restart keeps the routes of a killed BIRD for this long. */
 const RESTART_SECONDS = 120;
 
+const LINK_LOCAL = prefixAround({ family: 6, value: 0xfe80n << 112n }, 10);
+
 /** Between the kind of a session and the name of its peer, in the description that BIRD repeats in its status. */
 export const KIND_END = ": ";
 
 /** Why BIRD cannot hold the session; `undefined` if it can. For people: never shows a password. */
-export function sessionProblem({ name, from, password, importRules, exportRules }: BgpSession): string | undefined {
-  const of = `the BGP session with "${from}"`;
-  if (!isProtocolName(name)) return `${of} is left out: ${JSON.stringify(name)} is not a name that BIRD accepts`;
-  if (password !== undefined && !isQuotable(password)) {
-    return `${of} is left out: its password has a quotation mark or a line break, which BIRD cannot read: choose another one`;
+export function sessionProblem(session: BgpSession): string | undefined {
+  const reason = reasonAgainst(session);
+  return reason && `${session.from}: no session with ${formatAddress(session.address)}, because ${reason}`;
+}
+
+/** One that BIRD refused would keep all others from changing. */
+function reasonAgainst(session: BgpSession): string | undefined {
+  const { name, address, source = address, localAs, peerAs, password, importRules, exportRules } = session;
+  if (!isProtocolName(name)) return `${JSON.stringify(name)} is not a name that BIRD accepts`;
+  if (address.value === 0n || localAs === 0 || peerAs === 0) return "the address or an AS number is 0";
+  if ([address, source].some((each) => prefixContains(LINK_LOCAL, each))) {
+    return "link-local addresses are not supported; use other addresses of the two ends";
   }
-  if (password !== undefined && (password === "" || Buffer.byteLength(password) > LONGEST_PASSWORD)) {
-    return `${of} is left out: its password has ${Buffer.byteLength(password)} bytes: choose one with 1 to ${LONGEST_PASSWORD}`;
+  if (password !== undefined) {
+    const bytes = Buffer.byteLength(password);
+    if (!isQuotable(password))
+      return "BIRD cannot read a password with a quotation mark or a line break; use another one";
+    if (bytes === 0 || bytes > LONGEST_PASSWORD) {
+      return `the password has ${bytes} bytes; use one with 1 to ${LONGEST_PASSWORD}`;
+    }
   }
-  const pattern = [...importRules, ...exportRules]
-    .map((rule) => rule.interface ?? "")
-    .find((each) => !isQuotable(each));
-  if (pattern === undefined) return undefined;
-  return `${of} is left out: the interface ${JSON.stringify(pattern)} of a filter has a quotation mark or a line break`;
+  const patterns = [...importRules, ...exportRules].map((rule) => rule.interface ?? "");
+  const pattern = patterns.find((each) => !isQuotable(each));
+  return pattern && `the interface ${JSON.stringify(pattern)} of a filter has a quotation mark or a line break`;
 }
 
 /** `session` has no problem. */
 export function renderSession(session: BgpSession, plan: BgpPlan): string {
   const { address, port, localAs, peerAs, reflector, ttlSecurityHops } = session;
   const isInternal = localAs === peerAs;
+  const own = ownAddress(session, plan);
   return block(`protocol bgp ${session.name}`, [
     `description ${description(`${session.kind}${KIND_END}${session.from}`)};`,
-    localEnd(session, plan),
+    `local ${own === undefined ? "" : `${formatAddress(own)} `}port ${plan.listenPort} as ${localAs};`,
     `neighbor ${formatAddress(address)} port ${port} as ${peerAs};`,
     ttlSecurityHops === undefined ? "multihop;" : `multihop ${ttlSecurityHops};`,
     ttlSecurityHops === undefined ? undefined : "ttl security on;",
-    plan.listenOn === "node" ? "strict bind on;" : undefined,
+    plan.listenOn === "node" && own !== undefined ? "strict bind on;" : undefined,
     session.password === undefined ? undefined : `password ${quotedText(session.password)};`,
     session.passive ? "passive on;" : undefined,
     // Of another AS the peer needs no reflector: it gets the routes anyway.
@@ -61,7 +75,8 @@ export function renderSession(session: BgpSession, plan: BgpPlan): string {
   ]);
 }
 
-function localEnd({ source, address: { family }, localAs }: BgpSession, { listenOn, addresses, listenPort }: BgpPlan) {
-  const own = source ?? (listenOn === "node" ? addresses[family] : undefined);
-  return `local ${own === undefined ? "" : `${formatAddress(own)} `}port ${listenPort} as ${localAs};`;
+/** `undefined`: the kernel chooses it. */
+function ownAddress({ source, address }: BgpSession, { listenOn, addresses }: BgpPlan): Address | undefined {
+  const own = source ?? (listenOn === "node" ? addresses[address.family] : undefined);
+  return own?.value === 0n ? undefined : own;
 }

@@ -27,7 +27,7 @@ export function quotedText(text: string): string {
 
 /** A text for people only: what cannot be quoted is replaced. */
 export function description(text: string): string {
-  return quotedText(text.replace(/["\p{Cc}]/gu, "_"));
+  return quotedText(text.replaceAll('"', "'").replace(/\p{Cc}/gu, " "));
 }
 
 /** Matches the networks of this family, and everything within them; `undefined` if there are none. */

@@ -1,0 +1,63 @@
+/** Connects the BGP of this node with BIRD, the files and the Secrets of this host. Loaded only if a network is installed. */
+import { BgpFollower } from "../agent/bird/bgp-follower.ts";
+import { birdFiles } from "../agent/bird/bird-files.ts";
+import { BirdKeeper } from "../agent/bird/bird-keeper.ts";
+import { birdProgram } from "../agent/bird/bird-program.ts";
+import { Passwords } from "../agent/bird/passwords.ts";
+import type { KubeAccess } from "../config/kube-access.ts";
+import { identity } from "../identity.ts";
+import { openKubeClient } from "../kube/client.ts";
+import { readSecret } from "../kube/read-secret.ts";
+import { readText } from "../linux/files.ts";
+import { ROUTE_PROTOCOL } from "../linux/rtnetlink/route.ts";
+import { runDirectoryOf } from "./agent-socket.ts";
+
+interface BgpMeans {
+  readonly node: string;
+  /** To the orchestrator's API, if the network config gives it. */
+  readonly kube: KubeAccess | undefined;
+  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+  readonly log: (message: string, level: "INFO" | "WARNING" | "ERROR") => void;
+}
+
+/** Interfaces whose networks are not the host's: of pods, of tunnels, of service addresses. */
+const OWN_INTERFACES = [
+  `${identity.interfacePrefix}*`,
+  identity.vxlanDevice,
+  identity.vxlanDeviceIpv6,
+  "tunl0",
+  "kube-ipvs*",
+  "nodelocaldns",
+];
+
+export function followerOfBgp({ node, kube, wait, log }: BgpMeans): BgpFollower {
+  const logFile = `${identity.logDirectory}/bird/bird.log`;
+  const keeper = new BirdKeeper({
+    program: birdProgram(birdFiles(runDirectoryOf(process.env)), { logFile, path: process.env["PATH"] ?? "" }),
+    settings: { logFile, ownInterfaces: OWN_INTERFACES, agentProtocol: ROUTE_PROTOCOL.own },
+    report: log,
+    elapsed: () => performance.now(),
+    wait,
+  });
+  const passwords = new Passwords({
+    readFile: async (path) => readText(path),
+    async readSecret(name, key) {
+      if (kube === undefined) {
+        throw new Error("the network config gives no access to the orchestrator's API: use a file instead of a Secret");
+      }
+      const client = await openKubeClient(kube, {
+        environment: process.env,
+        warn: (message) => log(message, "WARNING"),
+        now: () => new Date(),
+        elapsed: () => performance.now(),
+        program: identity.nodeAgent,
+      });
+      try {
+        return await readSecret(client, { namespace: process.env["POD_NAMESPACE"] ?? "kube-system", name, key });
+      } finally {
+        await client.close();
+      }
+    },
+  });
+  return new BgpFollower({ node, keeper, passwords, wait });
+}
