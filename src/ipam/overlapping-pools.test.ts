@@ -10,7 +10,6 @@ const pool = (name: string, cidr: string, createdAt = ""): Pool => ({
   disabled: false,
   createdAt,
   natOutgoing: false,
-  withoutEffect: [],
   unannounced: undefined,
   allowedUses: ["Workload"],
   nodeSelector: "all()",

@@ -10,7 +10,6 @@ const pool = (name: string, cidr: string, more: Partial<Pool> = {}): Pool => ({
   disabled: false,
   createdAt: "",
   natOutgoing: false,
-  withoutEffect: [],
   unannounced: undefined,
   allowedUses: ["Workload", "Tunnel"],
   nodeSelector: "all()",

@@ -23,8 +23,6 @@ export interface Pool {
   /** Why nothing is assigned from it although it is not disabled: it shares addresses with an earlier pool. */
   readonly overlaps?: string;
   readonly natOutgoing: boolean;
-  /** What it requests and nothing carries out: one message for each field. */
-  readonly withoutEffect: readonly string[];
   /** Why BGP does not announce single addresses of it: `is in VXLAN mode`. */
   readonly unannounced: string | undefined;
   readonly allowedUses: readonly string[];

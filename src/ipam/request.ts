@@ -59,13 +59,11 @@ export interface Assignment {
   readonly pools: readonly Pool[];
 }
 
-/** What the pools of the addresses request and nothing carries out, and pools that cannot be used. */
-export function poolWarnings({ addresses, pools }: Assignment): readonly string[] {
-  const used = new Set(addresses.map(({ pool }) => pool));
-  return pools.flatMap(({ name, overlaps, withoutEffect }) => [
-    ...(overlaps === undefined ? [] : [`Pool ${quoted(name)} is not used: ${overlaps}`]),
-    ...(used.has(name) ? withoutEffect.map((message) => `Pool ${quoted(name)}: ${message}`) : []),
-  ]);
+/** Pools that cannot be used. */
+export function poolWarnings({ pools }: Pick<Assignment, "pools">): readonly string[] {
+  return pools.flatMap(({ name, overlaps }) =>
+    overlaps === undefined ? [] : [`Pool ${quoted(name)} is not used: ${overlaps}`],
+  );
 }
 
 /** For the log. */

@@ -5,7 +5,6 @@ import type { IPAMConfiguration } from "./ipam-configuration.ts";
 import { MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "./machine-annotation.ts";
 import { whyUnannounced } from "./pool-announcement.ts";
 import { readStored } from "./stored.ts";
-import { withoutEffect } from "./without-effect.ts";
 
 export interface StoredPool {
   readonly name: string;
@@ -17,8 +16,6 @@ export interface StoredPool {
   readonly natOutgoing: boolean;
   readonly nodeSelector: string;
   readonly allowedUses: readonly string[];
-  /** What it requests and nothing carries out: one message for each field. */
-  readonly withoutEffect: readonly string[];
   /** Why BGP does not announce single addresses of it: `is in VXLAN mode`. */
   readonly unannounced: string | undefined;
 }
@@ -41,7 +38,6 @@ export function readStoredPool(text: string, key: string): StoredPool {
     natOutgoing: spec.flag("natOutgoing", false),
     nodeSelector: spec.text("nodeSelector", "").trim() === "" ? "all()" : spec.text("nodeSelector"),
     allowedUses: uses.length === 0 ? ALL_USES : uses,
-    withoutEffect: withoutEffect("IPPool", spec.all()),
     unannounced: whyUnannounced({
       vxlanMode: spec.text("vxlanMode", "Never"),
       ipipMode: spec.text("ipipMode", "Never"),

@@ -18,7 +18,6 @@ import {
   readStoredReadiness,
   readStoredReservation,
 } from "./stored-resources.ts";
-import { withoutEffect } from "./without-effect.ts";
 
 const KEY = "/key";
 
@@ -67,7 +66,6 @@ const PAIRS: readonly Pair[] = [
         natOutgoing,
         nodeSelector,
         allowedUses,
-        withoutEffect: withoutEffect("IPPool", spec),
         unannounced: whyUnannounced(spec),
       };
     },

@@ -47,11 +47,6 @@ export class StoredFields {
     return new StoredFields(this.#fields[name] ?? {}, this.#placeOf(name));
   }
 
-  /** All fields as they are stored, unchecked. */
-  all(): Readonly<Record<string, unknown>> {
-    return this.#fields;
-  }
-
   text(name: string, absent?: string): string {
     const value = this.#fields[name] ?? absent;
     if (typeof value === "string") return value;

@@ -6,13 +6,12 @@ import { FIELDS_WITHOUT_EFFECT, withoutEffect } from "./without-effect.ts";
 
 describe("withoutEffect()", () => {
   test.each([
-    ["IPPool", { ipipMode: "Always", vxlanMode: "Never" }, ["spec.ipipMode"]],
-    ["IPPool", { vxlanMode: "CrossSubnet" }, ["spec.vxlanMode"]],
-    ["IPPool", { disableBGPExport: true }, ["spec.disableBGPExport"]],
-    ["IPPool", { ipipMode: "Never", vxlanMode: null, disableBGPExport: false, natOutgoing: true }, []],
+    ["IPPool", { ipipMode: "Always", vxlanMode: "CrossSubnet", disableBGPExport: true, natOutgoing: true }, []],
     ["Profile", { ingress: [{ action: "Deny" }], egress: [] }, []],
     ["WorkloadEndpoint", { ipNATs: [{ internalIP: "10.0.0.1", externalIP: "192.0.2.1" }] }, []],
-    ["Node", { bgp: { asNumber: 64512, ipv4Address: "192.0.2.1/24" } }, ["spec.bgp.asNumber"]],
+    ["Node", { bgp: { asNumber: 64512, routeReflectorClusterID: "192.0.2.1" } }, []],
+    ["Node", { wireguard: { interfaceIPv4Address: "10.0.0.1" } }, ["spec.wireguard"]],
+    ["Node", { wireguard: null }, []],
     ["Node", {}, []],
     ["Node", undefined, []],
   ])("of a %s with %j", (kind, spec, fields) => {
@@ -21,11 +20,6 @@ describe("withoutEffect()", () => {
 
   /** Of each field a value that requests something. */
   const REQUESTS: Readonly<Record<string, object>> = {
-    "IPPool ipipMode": { cidr: "10.0.0.0/24", ipipMode: "Always" },
-    "IPPool vxlanMode": { cidr: "10.0.0.0/24", vxlanMode: "Always" },
-    "IPPool disableBGPExport": { cidr: "10.0.0.0/24", disableBGPExport: true },
-    "Node bgp.asNumber": { bgp: { asNumber: 64_512 } },
-    "Node bgp.routeReflectorClusterID": { bgp: { routeReflectorClusterID: "192.0.2.1" } },
     "Node wireguard": { wireguard: { interfaceIPv4Address: "10.0.0.1" } },
   };
 

@@ -1,9 +1,9 @@
 /**
  * Fields of resources that are accepted and stored, and that no part of this release carries out yet.
  *
- * Every command that writes a resource (`apply`, `patch`, `edit` …) warns about those that it uses, and every ADD logs those of the pools that its addresses come
- * from: nobody should rely on a tunnel or a rule that does not exist. A row is removed when the part that acts on its
- * field exists. Fields of the network config are in `config/without-effect.ts`.
+ * Every command that writes a resource (`apply`, `patch`, `edit` …) warns about those that it uses: nobody should rely on
+ * something that does not exist. A row is removed when the part that acts on its field exists. Fields of the network
+ * config are in `config/without-effect.ts`.
  */
 interface FieldWithoutEffect {
   readonly kind: string;
@@ -13,15 +13,7 @@ interface FieldWithoutEffect {
   readonly consequence: string;
 }
 
-const NOT_ENCAPSULATED = "packets between nodes are not encapsulated, so the network between them must route the pool";
-const NO_BGP = "no routes are exchanged by BGP";
-
 export const FIELDS_WITHOUT_EFFECT: readonly FieldWithoutEffect[] = [
-  { kind: "IPPool", field: "ipipMode", consequence: NOT_ENCAPSULATED },
-  { kind: "IPPool", field: "vxlanMode", consequence: NOT_ENCAPSULATED },
-  { kind: "IPPool", field: "disableBGPExport", consequence: NO_BGP },
-  { kind: "Node", field: "bgp.asNumber", consequence: NO_BGP },
-  { kind: "Node", field: "bgp.routeReflectorClusterID", consequence: NO_BGP },
   { kind: "Node", field: "wireguard", consequence: "traffic between nodes is not encrypted" },
 ];
 

@@ -33,7 +33,7 @@ for (const { store, need, environment } of STORES) {
   describe(`the admin tool on ${store}`, () => {
     const test = testNeeding(need);
 
-    test("creates, shows, changes, labels and deletes each policy kind", () =>
+    test("creates, shows, changes, labels and deletes each kind of policy and BGP", () =>
       expectLives(adminWith(environment()), policyResources({ hasServices: false })));
   });
 }

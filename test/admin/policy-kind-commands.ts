@@ -1,6 +1,7 @@
-/** What an operator does with one resource of each policy kind, by the built admin tool: the same on every datastore. */
+/** What an operator does with one resource of each kind of policy and BGP, by the built admin tool: the same on every datastore. */
 import { expect } from "bun:test";
 import { API_VERSION, identity } from "../../src/identity.ts";
+import { GOOD_BGP } from "../support/bad-bgp.ts";
 import { GOOD_POLICIES } from "../support/bad-policies.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 
@@ -35,12 +36,15 @@ const CHANGES: Readonly<Record<string, SpecChange>> = {
     bad: { tablesRefreshInterval: "soon" },
     field: "spec.tablesRefreshInterval",
   },
+  BGPConfiguration: { patch: { listenPort: 1790 }, bad: { listenPort: 0 }, field: "spec.listenPort" },
+  BGPPeer: { patch: { maxRestartTime: "5s" }, bad: { maxRestartTime: "never" }, field: "spec.maxRestartTime" },
+  BGPFilter: { patch: { exportV6: [] }, bad: { importV6: [{ action: "Maybe" }] }, field: "spec.importV6[0].action" },
 };
 
 /** One of each kind; the tier first, as the policy needs it. */
 export function policyResources({ hasServices }: { readonly hasServices: boolean }): readonly PolicyResource[] {
   return Object.keys(CHANGES).map((kind) => {
-    const { name = "", spec } = GOOD_POLICIES.find((good) => good.kind === kind) ?? { spec: {} };
+    const { name = "", spec } = [...GOOD_POLICIES, ...GOOD_BGP].find((good) => good.kind === kind) ?? { spec: {} };
     const { egress: _, ...others } = spec as { readonly egress?: unknown };
     const isNamespaced = kind === "NetworkPolicy" || kind === "NetworkSet";
     return {

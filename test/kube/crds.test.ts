@@ -217,7 +217,6 @@ describe("an IP pool", () => {
     );
     const mode = (await server.kubectl(["explain", "ippool.spec.ipipMode"])).replace(/\s+/g, " ");
     expect(mode).toContain("ENUM: Never Always CrossSubnet");
-    expect(mode).toContain("No effect in this version: packets between nodes are not encapsulated");
   });
 });
 

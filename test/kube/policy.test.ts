@@ -208,7 +208,7 @@ describe("policy with the orchestrator's API as the datastore", () => {
     expect(auditWithRole.requests(site.user).filter(isForbidden)).toEqual([]);
   });
 
-  testSite("the admin tool creates, shows, changes, labels and deletes each policy kind", async () => {
+  testSite("the admin tool creates, shows, changes, labels and deletes each kind of policy and BGP", async () => {
     await expectLives(adminOf(site), policyResources({ hasServices: true }));
   });
 

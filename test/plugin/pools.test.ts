@@ -10,7 +10,6 @@ const POOLS = [
   poolChange("blue", "10.61.0.0/24"),
   poolChange("red", "10.62.0.0/24"),
   poolChange("rack-a", "10.63.0.0/24", { nodeSelector: 'rack == "a"' }),
-  poolChange("tunnelled", "10.64.0.0/24", { nodeSelector: 'rack == "b"', vxlanMode: "Always" }),
   poolChange("blue6", "fd61::/112"),
   poolChange("red6", "fd62::/112"),
   nodeChange("node-1"),
@@ -51,20 +50,6 @@ for (const { kind, test } of STORES) {
         expect([pool, failure.code]).toEqual([pool, 101]);
       }
       expect(await site.left()).toEqual([]);
-    });
-
-    test("whose fields have no effect are named in the log of each ADD that uses them", async () => {
-      const warnings = async (pool: string) => {
-        const pod = await site.makePod();
-        const { stderr } = await site.call("ADD", pod, withIpam({ ipv4_pools: [pool] }));
-        await site.quietly("DEL", pod, withIpam({ ipv4_pools: [pool] }));
-        return stderr.match(/\[WARNING\].*has no effect.*/g) ?? [];
-      };
-
-      expect(await warnings("tunnelled")).toEqual([
-        expect.stringContaining('Pool "tunnelled": spec.vxlanMode has no effect in this version'),
-      ]);
-      expect(await warnings("blue")).toEqual([]);
     });
 
     test("are by default those that select the node", async () => {

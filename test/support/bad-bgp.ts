@@ -239,6 +239,11 @@ export const GOOD_BGP: readonly Pick<BadResource, "kind" | "name" | "spec">[] = 
   },
   {
     kind: PEER,
+    name: "reflectors",
+    spec: { nodeSelector: "!has(reflector)", peerSelector: "has(reflector)", reversePeering: "Auto" },
+  },
+  {
+    kind: PEER,
     name: "router",
     spec: {
       nodeSelector: 'rack == "1"',
@@ -254,11 +259,6 @@ export const GOOD_BGP: readonly Pick<BadResource, "kind" | "name" | "spec">[] = 
       ttlSecurity: 1,
       filters: ["from-router"],
     },
-  },
-  {
-    kind: PEER,
-    name: "reflectors",
-    spec: { nodeSelector: "!has(reflector)", peerSelector: "has(reflector)", reversePeering: "Auto" },
   },
   { kind: PEER, name: "one-node", spec: { node: "a", peerIP: "192.0.2.1:1790", asNumber: "64512" } },
   {
