@@ -70,6 +70,11 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
       "two real nodes with agents, controllers and kube-proxy, on etcd and on the orchestrator's API: pods, Services and NetworkPolicies across nodes, an upgrade of the agents without a lost packet, a node that restarts, a node that is deleted, pod CIDRs by static routes and by BGP",
   },
   {
+    place: "test/demo/cluster.test.ts",
+    proves:
+      "make demo CLUSTER=1 on each datastore within two minutes; interrupted or killed it leaves no process, cgroup or file",
+  },
+  {
     place: "test/kube/control-plane-killed.test.ts",
     proves:
       "50 pods start and end while API server and etcd are killed and restarted: no address is used twice, none is lost",

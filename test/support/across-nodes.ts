@@ -5,33 +5,38 @@ import { pollUntil } from "./poll.ts";
 
 export type Outcome = "open" | "closed";
 
-export interface Pinged {
+interface Pinged {
   readonly sent: number;
   readonly received: number;
-  /** The slowest, in milliseconds. */
-  readonly slowest: number;
 }
 
-/** Pings from a pod; throws if there is no reply at all. */
-export async function pingFrom(pods: Pods, from: string, address: string, count = 1): Promise<Pinged> {
+/** Pings from a pod, 10 ms apart; throws if there is no reply at all. */
+export async function pingFrom(pods: Pods, from: string, address: string, count: number): Promise<Pinged> {
   const program = address.includes(":") ? "ping6" : "ping";
-  const interval = count === 1 ? [] : ["-i", "0.01"];
-  return pingedIn(await pods.exec(from, "/bin/busybox", program, ...interval, "-c", `${count}`, "-W", "1", address));
+  return pingedIn(await pods.exec(from, program, "-i", "0.01", "-c", `${count}`, "-W", "1", address));
 }
 
 /** From the summary of busybox's ping. */
 function pingedIn(text: string): Pinged {
   const [, sent, received] = /(\d+) packets transmitted, (\d+) packets received/.exec(text) ?? [];
-  const [, slowest] = /min\/avg\/max = [\d.]+\/[\d.]+\/([\d.]+) ms/.exec(text) ?? [];
   if (sent === undefined || received === undefined) throw new Error(`No summary of ping: ${text}`);
-  return { sent: Number(sent), received: Number(received), slowest: Number(slowest) };
+  return { sent: Number(sent), received: Number(received) };
 }
 
-/** Waits until each address replies: routes follow a new block soon, not at once. */
-export async function untilPings(pods: Pods, from: string, addresses: readonly string[]): Promise<void> {
-  for (const address of addresses) {
-    await pollUntil(async () => (await pingFrom(pods, from, address)).received === 1, `a reply from ${address}`);
-  }
+/**
+ * Waits until each address has replied to one ping; returns their round trips in milliseconds.
+ * Routes follow a new block soon, not at once.
+ */
+export async function untilPings(pods: Pods, from: string, addresses: readonly string[]): Promise<readonly number[]> {
+  const ping = (address: string) => `ping${address.includes(":") ? "6" : ""} -c 1 -W 1 ${address}`;
+  let times: readonly number[] = [];
+  const haveReplied = async () => {
+    const printed = await pods.exec(from, "sh", "-ec", addresses.map(ping).join("\n"));
+    times = [...printed.matchAll(/time=([\d.]+) ms/g)].map(([, time]) => Number(time));
+    return times.length === addresses.length;
+  };
+  await pollUntil(haveReplied, `replies to ${from} from ${addresses.join(", ")}`);
+  return times;
 }
 
 /** Waits until TCP connections from the pod to each address are all open, or all closed. */
