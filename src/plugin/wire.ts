@@ -29,10 +29,11 @@ import {
 } from "../linux/rtnetlink/link.ts";
 import type { LinkRemoval } from "../linux/rtnetlink/link-removal.ts";
 import { setNeighbour } from "../linux/rtnetlink/neighbour.ts";
-import { addRoute, listRoutes, MAIN_TABLE, type Route } from "../linux/rtnetlink/route.ts";
+import { addRoute, listRoutes, MAIN_TABLE, type Route, replaceRoute } from "../linux/rtnetlink/route.ts";
 import { addRule } from "../linux/rtnetlink/rule.ts";
 import { createVeth } from "../linux/rtnetlink/veth.ts";
 import { readSysctl, writeSysctl } from "../linux/sysctl.ts";
+import { leadsToNode } from "../routing/workload-route.ts";
 import { formerAddresses, unwireAddresses } from "./former-addresses.ts";
 import type { Found, Sandbox } from "./sandbox.ts";
 import type { PlannedRoute, PlannedSysctl, WiringPlan } from "./wiring-plan.ts";
@@ -185,8 +186,9 @@ interface RoutesOfLink {
   readonly link: LinkEnd;
   readonly planned: readonly PlannedRoute[];
   /**
-   * On the host, a destination that another link serves is refused: another container has the address. In a
-   * container with several interfaces, the first one keeps the route, and this one gets a lower priority.
+   * On the host, a destination that another link serves is refused: another container has the address. But a route to
+   * another node is replaced: IPAM has given the address to this container, and the node agent does not know it yet. In
+   * a container with several interfaces, the first one keeps the route, and this one gets a lower priority.
    */
   readonly whenTaken: "refuse" | "lower priority";
 }
@@ -202,17 +204,23 @@ function performWithRoutes(
   for (const refusal of refusals.slice(0, first.length)) if (refusal !== undefined) throw refusal;
 
   const again: Route[] = [];
+  const moved: Route[] = [];
   refusals.slice(first.length).forEach((refusal, index) => {
     const route = routes[index];
     if (refusal === undefined || route === undefined) return;
     if (isKernelError(refusal, "EEXIST")) {
-      const holders = linksServing(socket, route);
-      if (holders.includes(of.link.index)) return;
-      if (of.whenTaken === "refuse") throw takenBy(socket, route, holders[0]);
+      const holders = routesTo(socket, route);
+      if (holders.some(({ linkIndex }) => linkIndex === of.link.index)) return;
+      if (of.whenTaken === "refuse") {
+        if (!holders.some(leadsToNode)) throw takenBy(socket, route, holders[0]?.linkIndex);
+        moved.push(route);
+        return;
+      }
       // A route is also refused while the route to its gateway is missing.
     } else if (again.length === 0) throw refusal;
     again.push({ ...route, priority: route.priority ?? SECOND_PRIORITY + of.link.index });
   });
+  if (moved.length > 0) perform(socket, moved.map(replaceRoute));
   if (again.length > 0) perform(socket, again.map(addRoute));
   return again;
 }
@@ -238,15 +246,11 @@ function routeBySource(
   }
 }
 
-/** The links that already have a route to the destination. */
-function linksServing(
-  socket: NetlinkSocket,
-  { destination, table = MAIN_TABLE }: Route,
-): readonly (number | undefined)[] {
+/** The routes to the destination that exist already. */
+function routesTo(socket: NetlinkSocket, { destination, table = MAIN_TABLE }: Route): readonly Route[] {
   return listRoutes(socket, destination.network.family)
     .filter((route) => route.kind === "unicast" && route.table === table)
-    .filter((route) => isSamePrefix(route.destination, destination))
-    .map((route) => route.linkIndex);
+    .filter((route) => isSamePrefix(route.destination, destination));
 }
 
 function takenBy(socket: NetlinkSocket, { destination }: Route, holder: number | undefined): PluginError {

@@ -310,6 +310,24 @@ describe.skipIf(!canMakeNetns)(`NetworkKeeper${canMakeNetns ? "" : " (skipped: n
     expect(routes()).toContain(`10.60.0.64/26 via 10.60.0.128 dev ${DEVICE} onlink`);
   });
 
+  test("the route of a pod whose address was at another node stays, and is not a problem", () => {
+    const { update, reports, keeper } = open();
+    expect(update(CLUSTER)).toBe("settled");
+    const isOfPod = () => routes().some((route) => route.startsWith("10.60.0.70 dev other"));
+    ip("route replace 10.60.0.70 dev other proto 86 scope link");
+    keeper.distrust();
+    expect(keeper.look()).toBe("settled");
+    expect(isOfPod()).toBe(true);
+
+    // The plan follows; on its way it may name another node first.
+    update({ blocks: [putFact("b4", blockFact("10.60.0.64/26", "b", { "10.60.0.70": "a" }))] });
+    expect(isOfPod()).toBe(true);
+    ip("route del 10.60.0.70");
+    update({ blocks: [putFact("b4", blockFact("10.60.0.64/26", "b", { "10.60.0.70": "c" }))] });
+    expect(routes()).toEqual(ROUTES);
+    expect(reports).toEqual([]);
+  });
+
   describe("followNetwork()", () => {
     const follow = (opened: ReturnType<typeof open>) => {
       const stop = new AbortController();

@@ -3,6 +3,7 @@ import { formatPrefix } from "../../ip/prefix.ts";
 import { deleteRoute, type Route } from "../../linux/rtnetlink/route.ts";
 import { compareRoutes, type RouteDifference } from "../../routing/compare-routes.ts";
 import type { RoutePlan } from "../../routing/plan.ts";
+import { isOfWorkload } from "../../routing/workload-route.ts";
 import { describeClash, describeRefusals, describeUnreached } from "./describe-network.ts";
 import type { NetworkKernel } from "./kernel-network.ts";
 import { isBetweenNodes, kernelRoute, type RouteLinks } from "./planned-route.ts";
@@ -27,6 +28,8 @@ export function correctRoutes(
   const isOwn = (route: Route) => isBetweenNodes(route, tunnels);
   const differences = compareRoutes(wanted, { routes: kernel.routes(), isOwn });
   const clashes = differences.filter((each) => each.kind === "clash");
+  // The address of a pod has just come from another node: the pod's route stays, and the plan follows.
+  const foreign = clashes.filter(({ present }) => !isOfWorkload(present));
   const steps = stepsOf(differences);
   const outcomes = takeSteps(
     kernel,
@@ -47,7 +50,7 @@ export function correctRoutes(
     failed,
     problems: [
       ...(unreached.length === 0 ? [] : [describeUnreached(unreached)]),
-      ...clashes.map((clash) => describeClash(clash.wanted, clash.present)),
+      ...foreign.map((clash) => describeClash(clash.wanted, clash.present)),
       ...(refusals.length === 0 ? [] : [describeRefusals(refusals)]),
     ],
   };

@@ -85,7 +85,8 @@ export class NetworkKeeper {
     this.plan = plan;
     const { prepared } = this;
     if (prepared === undefined || change.tunnels.size > 0) this.mustCompare = true;
-    else if (!this.follow(plan, change, prepared)) this.mustCompare = true;
+    // In doubt only a comparison is right: a route to be replaced may have become that of a pod.
+    else if (!this.mustCompare && !this.follow(plan, change, prepared)) this.mustCompare = true;
     return this.look();
   }
 
