@@ -17,7 +17,6 @@ import { followRoutes } from "../agent/routes/follow-routes.ts";
 import { openKernelRoutes } from "../agent/routes/kernel-routes.ts";
 import { readRoutedEndpoints } from "../agent/routes/recorded-endpoints.ts";
 import type { RoutingFacts } from "../agent/routing/routing-facts.ts";
-import type { Update } from "../datastore/replica.ts";
 import { applyFloating } from "../firewall/apply-floating.ts";
 import type { FloatingAddress } from "../firewall/floating-addresses.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
@@ -26,7 +25,7 @@ import { watchRoutes } from "../linux/rtnetlink/route-monitor.ts";
 import { millisecondsOf } from "../model/duration.ts";
 import { nodeAgentSettings } from "../model/node-agent-configuration.ts";
 import { PolicyCompiler } from "../policy/compile/compiler.ts";
-import type { PolicyValues } from "../policy/inputs.ts";
+import type { PolicyUpdate } from "../policy/inputs.ts";
 import { atMostEvery } from "./at-most-every.ts";
 import { enforcementLog } from "./enforcement-log.ts";
 import type { FollowedNetwork } from "./followed-network.ts";
@@ -77,7 +76,7 @@ export async function enforcePolicy(
   let isApplied = false;
   let checkedAt = elapsed();
   const noteEnforcement = enforcementLog((message) => log(message, "INFO"));
-  const applied = ({ snapshot, changes }: Update<PolicyValues>) => {
+  const applied = ({ snapshot, changes }: PolicyUpdate) => {
     heard();
     isApplied = true;
     settings = nodeAgentSettings(

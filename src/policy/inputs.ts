@@ -1,9 +1,11 @@
 /** The kinds that policy is computed from, as a replica follows them. */
 import { type KindTable, sourceOf } from "../datastore/replica/kinds.ts";
+import type { RecordChange } from "../datastore/replica/subscription.ts";
 import type { Update } from "../datastore/replica.ts";
 import type { GlobalNetworkPolicy } from "../model/global-network-policy.ts";
 import type { GlobalNetworkSet } from "../model/global-network-set.ts";
 import type { HostEndpoint } from "../model/host-endpoint.ts";
+import type { IPPool } from "../model/ip-pool.ts";
 import {
   ENDPOINT,
   GLOBAL_NETWORK_POLICY,
@@ -37,8 +39,13 @@ export interface PolicyValues {
   readonly serviceEndpoints: ServiceEndpoints;
 }
 
-/** What changed of each kind, in no particular order. */
-export type PolicyChanges = Update<PolicyValues>["changes"];
+/** What changed of each kind, in no particular order. Pools, which routing follows: the tunnels that they need are not cut. */
+export type PolicyChanges = Update<PolicyValues>["changes"] & { readonly pools?: readonly RecordChange<IPPool>[] };
+
+export interface PolicyUpdate {
+  readonly snapshot: Update<PolicyValues>["snapshot"];
+  readonly changes: PolicyChanges;
+}
 
 export const POLICY_KINDS: KindTable<PolicyValues> = {
   endpoints: sourceOf(ENDPOINT),

@@ -2,8 +2,7 @@
  * The two sides of the policy loop: updates of the replica change the kernel's table, and what other programs change in
  * it is reverted. All work on the table is synchronous, so the two never interleave.
  */
-import type { Update } from "../../datastore/replica.ts";
-import type { PolicyValues } from "../../policy/inputs.ts";
+import type { PolicyUpdate } from "../../policy/inputs.ts";
 import type { TableKeeper } from "./table-keeper.ts";
 
 /** Changes that come within this time after another are merged into one batch. */
@@ -20,12 +19,12 @@ interface LoopMeans {
 
 export interface UpdateMeans extends LoopMeans {
   /** The kernel has acknowledged the update. */
-  readonly applied: (update: Update<PolicyValues>) => void;
+  readonly applied: (update: PolicyUpdate) => void;
 }
 
 /** Resolves when the updates end. Rejects if the kernel refuses the whole table: what it contains stays. */
 export async function applyUpdates(
-  updates: AsyncIterable<Update<PolicyValues>>,
+  updates: AsyncIterable<PolicyUpdate>,
   { keeper, wait, signal, applied }: UpdateMeans,
 ): Promise<void> {
   for await (const update of updates) {

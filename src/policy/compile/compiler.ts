@@ -10,12 +10,14 @@
  */
 
 import { defaultAllowProfile } from "../../model/default-allow-profile.ts";
+import type { IPPool } from "../../model/ip-pool.ts";
 import { nameInKey, parseKey, titleInKey } from "../../model/keys.ts";
 import { type NodeAgentConfiguration, nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { DEFAULT_ALLOW_PROFILE } from "../../model/profile.ts";
 import type { HostInterface } from "../host-interface.ts";
-import type { PolicyChanges } from "../inputs.ts";
+import type { PolicyChanges, PolicyValues } from "../inputs.ts";
 import { workloadBaseChains } from "../render/base-chains.ts";
+import type { TunnelKind } from "../render/tunnel-packets.ts";
 import type { DesiredTable, TableDelta } from "../table/desired-table.ts";
 import { TableBuilder } from "../table/table-builder.ts";
 import { ApplicablePolicies } from "./applicable-policies.ts";
@@ -47,8 +49,8 @@ const EFFECT = {
   closed: "stays as it was when it could be read; if it never could, its policies deny everything",
 } as const;
 
-type Change<Kind extends keyof PolicyChanges> = PolicyChanges[Kind][number];
-type AnyChange = Change<keyof PolicyChanges>;
+type Change<Kind extends keyof PolicyValues> = PolicyChanges[Kind][number];
+type AnyChange = Change<keyof PolicyValues>;
 
 export class PolicyCompiler {
   private readonly node: string;
@@ -59,6 +61,8 @@ export class PolicyCompiler {
   private readonly workloads: WorkloadEndpoints;
   private readonly hosts: HostEndpoints;
   private readonly configurations = new Map<string, NodeAgentConfiguration>();
+  /** The tunnels that each pool needs. */
+  private readonly pools = new Map<string, readonly TunnelKind[]>();
   /** By the key of the resource. */
   private readonly problemOf = new Map<string, PolicyProblem>();
 
@@ -131,6 +135,7 @@ export class PolicyCompiler {
     for (const change of changes.networkPolicies) this.changePolicy(change);
     for (const change of changes.globalNetworkPolicies) this.changePolicy(change);
     for (const change of changes.configurations) this.changeConfiguration(change);
+    this.changePools(changes.pools ?? []);
     this.finish();
   }
 
@@ -214,6 +219,14 @@ export class PolicyCompiler {
     this.applySettings();
   }
 
+  private changePools(changes: NonNullable<PolicyChanges["pools"]>): void {
+    for (const change of changes) {
+      if (change.kind === "put") this.pools.set(change.key, tunnelsOf(change.value));
+      else if (change.kind === "delete") this.pools.delete(change.key);
+    }
+    this.hosts.setTunnels(new Set([...this.pools.values()].flat()));
+  }
+
   private applySettings(): void {
     const settings = nodeAgentSettings(this.configurations.values(), this.node);
     const wanted = workloadBaseChains(settings);
@@ -238,6 +251,10 @@ export class PolicyCompiler {
     if (reason === undefined) this.problemOf.delete(key);
     else this.problemOf.set(key, { title: titleInKey(key), reason, effect });
   }
+}
+
+function tunnelsOf({ spec: { vxlanMode, ipipMode } }: IPPool): readonly TunnelKind[] {
+  return [...(vxlanMode === "Never" ? [] : (["vxlan"] as const)), ...(ipipMode === "Never" ? [] : (["ipip"] as const))];
 }
 
 const BASE_CHAIN_NAMES: readonly string[] = workloadBaseChains({ defaultEndpointToHostAction: "Drop" }).map(

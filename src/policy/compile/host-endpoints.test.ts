@@ -4,8 +4,10 @@ import { changesBetween, NO_RESOURCES } from "../../../test/support/policy-chang
 import { identity } from "../../identity.ts";
 import { parseAddress } from "../../ip/address.ts";
 import { hostEndpoint } from "../../model/host-endpoint.ts";
+import { type IPPoolSpec, ipPool } from "../../model/ip-pool.ts";
 import { nodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
 import { profile } from "../../model/profile.ts";
+import type { PolicyChanges } from "../inputs.ts";
 import { interpret, unmarked } from "../interpret/interpret.ts";
 import { interpretPassage } from "../interpret/interpret-passage.ts";
 import { packetBytes } from "../interpret/packet-bytes.ts";
@@ -245,4 +247,41 @@ describe("doNotTrack policies", () => {
     };
     expect([packet(80, 17), packet(68, 17), packet(4_000, 17, 53)].map(isUntracked)).toEqual([true, false, false]);
   });
+});
+
+describe("tunnels between nodes", () => {
+  const VXLAN = packet(4789, 17);
+  const IPIP = { ...packet(0, 4), sourcePort: 0 };
+  const DENY_ALL = globalPolicy("deny", {
+    ...{ doNotTrack: true, applyOnForward: true, types: ["Ingress", "Egress"] },
+    ...{ ingress: [{ action: "Deny" }], egress: [{ action: "Deny" }] },
+  });
+  const POOL: IPPoolSpec = {
+    ...{ cidr: "10.60.0.0/16", ipipMode: "Never", vxlanMode: "Never", natOutgoing: false, nodeSelector: "all()" },
+    ...{ disabled: false, disableBGPExport: false, allowedUses: [], blockSize: 26 },
+  };
+  const poolOf = (name: string, modes: Partial<IPPoolSpec>) => ({
+    kind: "put" as const,
+    key: name,
+    value: ipPool.make({ name }, { ...POOL, ...modes }),
+    previous: undefined,
+  });
+  const withPools = (compiler: PolicyCompiler, ...pools: NonNullable<PolicyChanges["pools"]>) =>
+    compiler.update({ ...changesBetween(NO_RESOURCES, NO_RESOURCES), pools });
+  const verdicts = (compiler: PolicyCompiler, given: Packet) =>
+    [toHost("eth0"), fromHost("eth0")].map((passage) => pass(compiler, passage, given));
+
+  for (const globalNetworkPolicies of [[], [DENY_ALL]]) {
+    const title = globalNetworkPolicies.length === 0 ? "without a policy" : "with a policy that denies everything";
+    test(`pass a host endpoint ${title}, as long as a pool needs them`, () => {
+      const compiler = compile({ hostEndpoints: [ETH0], globalNetworkPolicies });
+      expect([verdicts(compiler, VXLAN), verdicts(compiler, IPIP)].flat()).toEqual(["drop", "drop", "drop", "drop"]);
+      withPools(compiler, poolOf("a", { vxlanMode: "CrossSubnet" }));
+      expect(verdicts(compiler, VXLAN)).toEqual(["accept", "accept"]);
+      expect([verdicts(compiler, IPIP), verdicts(compiler, packet(4788, 17))].flat()).not.toContain("accept");
+      withPools(compiler, poolOf("b", { ipipMode: "Always" }), { kind: "delete", key: "a", previous: undefined });
+      expect(verdicts(compiler, IPIP)).toEqual(["accept", "accept"]);
+      expect(verdicts(compiler, VXLAN)).toEqual(["drop", "drop"]);
+    });
+  }
 });

@@ -15,6 +15,7 @@ import {
   stageChains,
   stageMap,
 } from "../render/host-chains.ts";
+import type { TunnelKind } from "../render/tunnel-packets.ts";
 import { verdictElement } from "../render/verdict-element.ts";
 import type { TableBuilder } from "../table/table-builder.ts";
 import type { ApplicablePolicies } from "./applicable-policies.ts";
@@ -32,6 +33,7 @@ export class HostEndpoints {
   readonly local = new Map<string, HostEndpoint>();
   private interfaces: readonly HostInterface[] = [];
   private failsafes: Failsafes = { inbound: [], outbound: [] };
+  private tunnels: ReadonlySet<TunnelKind> = new Set();
   private chains: ReadonlyMap<HostStage, ChainsOfStage> = new Map();
   private isTouched = false;
 
@@ -52,6 +54,12 @@ export class HostEndpoints {
 
   setFailsafes(failsafes: Failsafes): void {
     this.failsafes = failsafes;
+    this.touch();
+  }
+
+  setTunnels(tunnels: ReadonlySet<TunnelKind>): void {
+    if (Bun.deepEquals(tunnels, this.tunnels)) return;
+    this.tunnels = tunnels;
     this.touch();
   }
 
@@ -124,7 +132,8 @@ export class HostEndpoints {
       for (const name of stageChainNames(stage)) this.builder.deleteChain(name);
       return;
     }
-    const options = { failsafes: this.failsafes, otherInterfaces: chains.get(ALL_INTERFACES), used };
+    const { failsafes, tunnels } = this;
+    const options = { failsafes, tunnels, otherInterfaces: chains.get(ALL_INTERFACES), used };
     for (const chain of stageChains(stage, options)) this.builder.putChain(chain);
   }
 }

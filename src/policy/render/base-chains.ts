@@ -11,10 +11,11 @@
  * workloads (probes) pass no forward chain. Pure.
  */
 import { identity } from "../../identity.ts";
-import { matchInterfacePrefix, matchPorts, matchProtocol, verdict } from "../../linux/nftables/match.ts";
+import { matchInterfacePrefix, verdict } from "../../linux/nftables/match.ts";
 import type { NftSet } from "../../linux/nftables/set.ts";
 import type { DesiredChain, DesiredRule } from "../table/desired-table.ts";
 import { baseChain, byInterface, chain, drop, knownConnections, neighbourDiscovery } from "./chain-parts.ts";
+import { matchTunnel, TUNNEL_KINDS, TUNNEL_TITLES } from "./tunnel-packets.ts";
 
 export const FROM_WORKLOADS = "workloads_from";
 export const TO_WORKLOADS = "workloads_to";
@@ -25,9 +26,6 @@ export const WORKLOAD_MAPS: readonly NftSet[] = [FROM_WORKLOADS, TO_WORKLOADS].m
   key: ["ifname"],
   data: "verdict",
 }));
-
-const PROTOCOL = { ipip: 4, udp: 17 } as const;
-const VXLAN_PORT = 4789;
 
 export interface BaseSettings {
   readonly defaultEndpointToHostAction: "Accept" | "Drop" | "Return";
@@ -77,6 +75,5 @@ function jump(target: string) {
  * also reply to what another host sends from the port of VXLAN.
  */
 function noTunnels(): readonly DesiredRule[] {
-  const vxlan = [...matchProtocol(PROTOCOL.udp), ...matchPorts("destination", VXLAN_PORT)];
-  return [drop("VXLAN of a workload", vxlan), drop("IPIP of a workload", matchProtocol(PROTOCOL.ipip))];
+  return TUNNEL_KINDS.map((kind) => drop(`${TUNNEL_TITLES[kind]} of a workload`, matchTunnel(kind)));
 }

@@ -28,6 +28,7 @@ import {
   knownConnections,
   neighbourDiscovery,
 } from "./chain-parts.ts";
+import { acceptTunnels, type TunnelKind } from "./tunnel-packets.ts";
 
 export const HOST_STAGES = [
   "untracked_in",
@@ -68,6 +69,8 @@ export interface Failsafes {
 
 export interface StageOptions {
   readonly failsafes: Failsafes;
+  /** The tunnels between nodes that pools need: the policies of hosts do not cut them. */
+  readonly tunnels: ReadonlySet<TunnelKind>;
   /** The chain of the host endpoint "*". */
   readonly otherInterfaces?: string | undefined;
   /** The stages that exist: a packet that an earlier one accepted is not judged again. */
@@ -119,8 +122,9 @@ function toOtherInterfaces(key: InterfaceKey, target: string): readonly DesiredR
 
 function preludeRules(
   stage: HostStage,
-  { failsafes: { inbound, outbound }, used }: StageOptions,
+  { failsafes: { inbound, outbound }, tunnels, used }: StageOptions,
 ): readonly DesiredRule[] {
+  const always = [neighbourDiscovery(), ...acceptTunnels(tunnels)];
   const direction = directionAt(stage);
   const own = direction === "ingress" ? inbound : outbound;
   const other = direction === "ingress" ? outbound : inbound;
@@ -128,22 +132,18 @@ function preludeRules(
     case "untracked_in":
     case "untracked_out":
       // Replies too: here no packet belongs to a connection yet, and half of one must not be untracked.
-      return [neighbourDiscovery(), ...acceptPorts(own, "destination"), ...acceptPorts(other, "source")];
+      return [...always, ...acceptPorts(own, "destination"), ...acceptPorts(other, "source")];
     case "pre_dnat":
-      return [neighbourDiscovery(), ...connectionsAfter("untracked_in", used), ...acceptPorts(inbound, "destination")];
+      return [...always, ...connectionsAfter("untracked_in", used), ...acceptPorts(inbound, "destination")];
     case "input":
       return [
-        neighbourDiscovery(),
+        ...always,
         ...connectionsAfter("untracked_in", used),
         ...acceptMarked(used),
         ...acceptPorts(inbound, "destination"),
       ];
     case "output":
-      return [
-        neighbourDiscovery(),
-        ...connectionsAfter("untracked_out", used),
-        ...acceptPorts(outbound, "destination"),
-      ];
+      return [...always, ...connectionsAfter("untracked_out", used), ...acceptPorts(outbound, "destination")];
     case "forward_in":
       return [...connectionsAfter("untracked_in", used), ...acceptMarked(used)];
     case "forward_out":
