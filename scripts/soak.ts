@@ -39,6 +39,10 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
     proves: "the plan of a node is the same after any history of changes, in 5,000 random histories",
   },
   {
+    place: "test/routing/bird.test.ts",
+    proves: "BIRD and the node agent killed 100 times while blocks come and go: no packet is lost",
+  },
+  {
     place: "test/plugin/storm.test.ts",
     proves: "100 sandboxes at once on each datastore, three rounds of ADD, CHECK, and DEL concurrently with ADD",
   },

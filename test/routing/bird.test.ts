@@ -8,11 +8,16 @@ import { hostProblem } from "../support/host.ts";
 import { address, prefix } from "../support/ip.ts";
 import { program } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
+import { proofSize } from "../support/proof-size.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 import { type BirdHost, type BirdSite, established, meshPlan, openBirdSite, steadyPing } from "./bird-site.ts";
 
 const missing = [hostProblem(), program("bird"), program("ping")].filter((problem) => problem !== undefined);
 const title = missing.length === 0 ? "BIRD on three hosts" : `BIRD on three hosts (skipped: ${missing.join(", ")})`;
+const KILLS = proofSize({ everyDay: 4, soak: 100 });
+const LONGEST_CALM_MILLISECONDS = 500;
+const CHURN_MILLISECONDS = 70;
+const FIRST_CHANGING = 20;
 /** The kernel is looked at every 2 s; the rest is for a loaded machine. */
 const SCAN_MILLISECONDS = 3_000;
 
@@ -132,6 +137,38 @@ describe.skipIf(missing.length > 0)(title, () => {
     expect((await one.sessions()).map((session) => session.since)).toEqual(since);
     one.want({ plan: meshPlan(1) });
   });
+
+  test(
+    `BIRD and the agent killed ${KILLS} times at random moments, while blocks come and go: no packet is lost`,
+    async () => {
+      const pings = [steadyPing(one, "10.244.2.5"), steadyPing(three, "10.244.1.5"), steadyPing(two, "fd10:1::5")];
+      const churn = { isOver: false, blocks: 0 };
+      const changing = changeBlocks(one, churn);
+      for (let kill = 0; kill < KILLS; kill++) {
+        await Bun.sleep(Math.random() * LONGEST_CALM_MILLISECONDS);
+        if (kill % 2 === 0) {
+          const before = one.birdPid();
+          one.killBird();
+          await pollUntil(() => one.birdPid() !== before, "another BIRD");
+          // BGP keeps the routes of a peer that restarts, but not of one that restarts again before it has recovered.
+          await established(one, 4);
+          await pollUntil(async () => !(await one.ask("show status")).includes("recovery"), "the end of the recovery");
+        } else {
+          await one.keeper.kill();
+          one.keeper.start();
+        }
+      }
+      churn.isOver = true;
+      await changing;
+      await learns(two, `10.244.${FIRST_CHANGING + churn.blocks}.0/26`);
+      await forgets(two, `10.244.${FIRST_CHANGING + 1 - churn.blocks}.0/26`);
+      one.want({ plan: meshPlan(1) });
+      await forgets(two, `10.244.${FIRST_CHANGING + churn.blocks}.0/26`);
+
+      for (const ping of pings) expect(await ping.stop()).toBe(0);
+    },
+    KILLS * 10_000 + 60_000,
+  );
 
   test("a password: the session needs the same one on both sides", async () => {
     const secret = { password: "correct horse; # {battery}" };
@@ -263,6 +300,16 @@ function ruleFor(network: string): BgpRule {
 function vendorctl({ host }: BirdHost, ...words: readonly string[]) {
   const environment = { [`${identity.environmentPrefix}RUN_DIRECTORY`]: "/run/bird-test" };
   return host.run([builtProgram(identity.adminTool), ...words], { environment });
+}
+
+/** Replaces one announced block by the other, again and again. */
+async function changeBlocks(host: BirdHost, churn: { isOver: boolean; blocks: number }): Promise<void> {
+  while (!churn.isOver) {
+    churn.blocks = 1 - churn.blocks;
+    const announced = prefixes("10.244.1.0/26", `10.244.${FIRST_CHANGING + churn.blocks}.0/26`, "fd10:1::/122");
+    host.want({ plan: meshPlan(1, { announced }) });
+    await Bun.sleep(CHURN_MILLISECONDS);
+  }
 }
 
 async function reaches(from: BirdHost, to: string): Promise<void> {
