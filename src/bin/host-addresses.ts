@@ -6,6 +6,7 @@ import { listLinks } from "../linux/rtnetlink/link.ts";
 import { routeTowards } from "../linux/rtnetlink/route-lookup.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 import type { HostAddress } from "../routing/node-address.ts";
+import { isOwnDevice } from "./own-devices.ts";
 import { uplinksOf } from "./uplinks.ts";
 
 /** Those that other hosts may use, in the order of their links. */
@@ -21,7 +22,9 @@ export function hostAddresses(): readonly HostAddress[] {
       .flatMap(({ address, length, linkIndex }): HostAddress[] => {
         const link = links.get(linkIndex);
         const defaultRoutes = FAMILIES.filter((family) => uplinks[family] === linkIndex);
-        return link === undefined ? [] : [{ address, length, link: { ...link, defaultRoutes } }];
+        return link === undefined || isOwnDevice(link.name)
+          ? []
+          : [{ address, length, link: { ...link, defaultRoutes } }];
       });
   });
 }

@@ -1,8 +1,8 @@
 /** The smallest MTU of the links with a default route; without one, of all links that have an address of their own. */
-import { identity } from "../identity.ts";
 import { listAddresses } from "../linux/rtnetlink/address.ts";
 import { listLinks } from "../linux/rtnetlink/link.ts";
 import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
+import { isOwnDevice } from "./own-devices.ts";
 import { uplinksOf } from "./uplinks.ts";
 
 const LOOPBACK = "lo";
@@ -15,7 +15,7 @@ export function uplinkMtu(): number | undefined {
     );
     const chosen = new Set(uplinks.length === 0 ? addressed : uplinks);
     const mtus = listLinks(socket)
-      .filter(({ index, name }) => chosen.has(index) && name !== LOOPBACK && !name.startsWith(identity.interfacePrefix))
+      .filter(({ index, name }) => chosen.has(index) && name !== LOOPBACK && !isOwnDevice(name))
       .map(({ mtu }) => mtu);
     return mtus.length === 0 ? undefined : Math.min(...mtus);
   });

@@ -161,9 +161,25 @@ describe("the node agent under its role", () => {
   });
 });
 
+describe("the node agent of a network with host-local", () => {
+  testSite("records the range of its Node, once the orchestrator has assigned one", async () => {
+    await site.server.apply(await Bun.file(ROLES).text());
+    await reportMachine(MACHINE);
+    const { name, cniVersion, ...plugin } = site.config({ ipam: { type: "host-local", subnet: "usePodCidr" } });
+    site.host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name, cniVersion, plugins: [plugin] }));
+    const agent = await startAgent(site.host);
+    const ranges = ["10.244.3.0/24", "fd00:10:244:3::/64"];
+    const patch = JSON.stringify({ spec: { podCIDR: ranges[0], podCIDRs: ranges } });
+    await site.server.kubectl(["patch", "node", NODE, "--type=merge", `--patch=${patch}`]);
+    await pollUntil(async () => Bun.deepEquals((await recordedSpec()).podCIDRs, ranges.slice(0, 1)), "the range");
+    await stop(agent);
+  });
+});
+
 interface RecordedSpec {
   readonly bgp?: { readonly ipv4Address?: string };
   readonly ipv4VXLANTunnelAddr?: string;
+  readonly podCIDRs?: readonly string[];
 }
 
 async function recordedSpec(): Promise<RecordedSpec> {

@@ -1,6 +1,15 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { type AdminRun, type AdminSurroundings, runInside } from "../../../test/support/admin-context.ts";
-import { means, poolChange, prefix, request, reservationChange, seed, textsOf } from "../../../test/support/ipam.ts";
+import {
+  means,
+  nodeChange,
+  poolChange,
+  prefix,
+  request,
+  reservationChange,
+  seed,
+  textsOf,
+} from "../../../test/support/ipam.ts";
 import { LEVELS } from "../../../test/support/stopping-memory.ts";
 import { storeAround } from "../../../test/support/wrapped-store.ts";
 import type { Change } from "../../datastore/datastore.ts";
@@ -137,13 +146,21 @@ describe("ipam show", () => {
     expect((await ctl("ipam show")).stdout).toContain("1.2e+24");
   });
 
-  test("names the addresses of tunnels", async () => {
+  test("names the addresses of tunnels, which are released only if their node is gone, or by force", async () => {
+    await seed(store, nodeChange("node-1"));
     const address = await assign("vxlan-tunnel-addr-node-1", { attributes: { type: "vxlanTunnelAddress" } });
 
     expect((await ctl(`ipam show --ip ${address}`)).stdout).toContain("VXLAN tunnel of node node-1");
     expect((await ctl("ipam show --addresses")).stdout).toContain("VXLAN tunnel");
     expect((await json("ipam show --addresses")).addresses).toMatchObject([{ address, tunnel: "VXLAN tunnel" }]);
     expect((await ctl("ipam check --no-grace")).code).toBe(EXIT_OK);
+    const refused = await ctl(`ipam release --ip ${address}`);
+    expect([refused.code, refused.stderr]).toEqual([
+      EXIT_FAILED,
+      expect.stringContaining("VXLAN tunnel of node node-1"),
+    ]);
+    expect((await ctl("ipam release --handle vxlan-tunnel-addr-node-1")).code).toBe(EXIT_FAILED);
+    expect((await ctl(`ipam release --ip ${address} --force`)).code).toBe(EXIT_OK);
   });
 
   test("shows the owner of an address, its node and the time of assignment", async () => {

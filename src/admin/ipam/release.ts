@@ -6,7 +6,9 @@ import { formatPrefix, prefixContains } from "../../ip/prefix.ts";
 import { decodeBlock, requirePrefix } from "../../ipam/records.ts";
 import type { GuardedAddress } from "../../ipam/request.ts";
 import { readHandleEntry } from "../../ipam/world.ts";
-import { blockKey, handleKey } from "../../model/keys.ts";
+import { NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
+import { blockKey, handleKey, resourceKey } from "../../model/keys.ts";
+import { tunnelTitle } from "../../model/tunnel-address.ts";
 import { quoted } from "../../quote.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
@@ -16,7 +18,7 @@ import { refuseInUse } from "../resources/uses.ts";
 import { allocationAt, blocksOf } from "./address-blocks.ts";
 import { type AddressUser, describeUser, findEndpoints, nameOfEndpoint, usersOfAddresses } from "./address-users.ts";
 import { allocatorFor } from "./allocator.ts";
-import { allocationsOf } from "./blocks.ts";
+import { allocationsOf, describeAllocation } from "./blocks.ts";
 import { isHandleOf } from "./endpoint-owner.ts";
 import { findPools } from "./pools.ts";
 import { requireAddress } from "./show-address.ts";
@@ -26,7 +28,8 @@ export const ipamRelease: Command = {
   name: "release",
   summary: "Release addresses that are no longer in use",
   description: [
-    "An address that an endpoint names is released only if --force is given. Its endpoint is deleted if all of its addresses",
+    "An address that an endpoint names, or that of a tunnel of a node, is released only if --force is given; the agent of the",
+    "node then takes another for its tunnel. The endpoint is deleted if all of its addresses",
     "are released, as with --handle; otherwise it stays, which is reported.",
     "A released address can be assigned to another workload.",
     "With both --ip and --handle, the address is released only if it belongs to the handle.",
@@ -106,7 +109,7 @@ async function releaseHandle(
   }
   const addresses = await addressesOfHandle(store, handle, blocks);
   const endpoints = ofHandle(await findEndpoints(store), handle);
-  const users = inUse === "refuse" ? usersOfAddresses(endpoints, addresses).map(describeUser) : [];
+  const users = inUse === "refuse" ? await usersOf(store, endpoints, addresses) : [];
   if (users.length > 0) {
     const failure = refuseInUse(`Cannot release handle ${quoted(handle)}`, users, END_OR_FORCE);
     return { released: [], failures: [failure], deleted: [], left: [] };
@@ -162,7 +165,7 @@ async function releaseAddresses(
   for (const address of addresses) {
     try {
       const found = await lookUp(store, address, handle);
-      if (inUse === "refuse") requireUnused(address, endpoints);
+      if (inUse === "refuse") await requireUnused(store, address, endpoints);
       guarded.push(found);
     } catch (failure) {
       if (!(failure instanceof PluginError) || !REPORTED.has(failure.kind)) throw failure;
@@ -174,10 +177,28 @@ async function releaseAddresses(
   return { released, failures: [...failures, ...refused.map(otherOwner)], ...changed };
 }
 
-function requireUnused(address: Address, endpoints: readonly AddressUser[]): void {
-  const users = usersOfAddresses(endpoints, [address]).map(describeUser);
+async function requireUnused(store: Datastore, address: Address, endpoints: readonly AddressUser[]): Promise<void> {
+  const users = await usersOf(store, endpoints, [address]);
   if (users.length === 0) return;
   throw refuseInUse(`Cannot release ${formatAddress(address)}`, users, END_OR_FORCE);
+}
+
+/** The endpoints, and the tunnels of nodes that exist. */
+async function usersOf(
+  store: Datastore,
+  endpoints: readonly AddressUser[],
+  addresses: readonly Address[],
+): Promise<readonly string[]> {
+  const users = usersOfAddresses(endpoints, addresses).map(describeUser);
+  for (const address of addresses) {
+    const { readable } = await blocksOf(store, address);
+    const [allocation] = readable.flatMap((block) => allocationAt(block, address) ?? []);
+    const node = allocation?.secondary[NODE_ATTRIBUTE];
+    if (allocation === undefined || node === undefined || tunnelTitle(allocation.secondary) === undefined) continue;
+    const { answers } = await store.read([{ kind: "key", key: resourceKey("nodes", { name: node }) }]);
+    if (answers.flat().length > 0) users.push(describeAllocation(allocation));
+  }
+  return users;
 }
 
 /** Without those of other containers, which may name the same address. */

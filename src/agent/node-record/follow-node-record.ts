@@ -2,15 +2,11 @@
  * Lets the keeper of the node's record look when something may differ: soon after records or the host have changed, and
  * from time to time without a reason. Never fails: what cannot be done now is tried again.
  */
-import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import { PluginError } from "../../errors.ts";
 import type { NetworkEvent } from "../../linux/rtnetlink/network-monitor.ts";
-import type { IPPool } from "../../model/ip-pool.ts";
-import { NODE } from "../../model/kinds.ts";
-import type { Node } from "../../model/node.ts";
-import type { NodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
 import { Bell } from "../bell.ts";
 import { HostChanges } from "./host-change.ts";
+import { KnownRecords, type RecordChanges } from "./known-records.ts";
 import { NodeRecordKeeper, type RecordFacts, type RecordMeans } from "./node-record-keeper.ts";
 
 /** Changes that come within this time after the first are looked at together. */
@@ -22,21 +18,8 @@ const INCOMPLETE_MILLISECONDS = 5_000;
 const FIRST_RETRY_MILLISECONDS = 500;
 const LAST_RETRY_MILLISECONDS = 30_000;
 
-interface Values {
-  readonly nodes: Node;
-  readonly pools: IPPool;
-  readonly configurations: NodeAgentConfiguration;
-}
-
 export interface RecordUpdate {
-  readonly snapshot: {
-    readonly [Kind in keyof Values]: Iterable<readonly [string, Values[Kind]]> & Lookup<Values[Kind]>;
-  };
-  readonly changes: { readonly [Kind in keyof Values]: readonly RecordChange<Values[Kind]>[] };
-}
-
-interface Lookup<Value> {
-  get(key: string): Value | undefined;
+  readonly changes: RecordChanges;
 }
 
 export interface FollowMeans extends RecordMeans {
@@ -56,7 +39,7 @@ export async function followNodeRecord(updates: AsyncIterable<RecordUpdate>, mea
 
 class Follower {
   private readonly bell = new Bell();
-  private facts: RecordFacts | undefined;
+  private readonly records: KnownRecords;
   private hasProblem = false;
   private readonly keeper: NodeRecordKeeper;
 
@@ -66,20 +49,11 @@ class Follower {
       means.report(problem);
     };
     this.keeper = new NodeRecordKeeper({ ...means, report });
+    this.records = new KnownRecords(means.node);
   }
 
   async followUpdates(updates: AsyncIterable<RecordUpdate>): Promise<void> {
-    const key = NODE.key({ name: this.means.node });
-    for await (const { snapshot, changes } of updates) {
-      const isOwn = changes.nodes.some((change) => change.key === key);
-      if (this.facts !== undefined && !isOwn && changes.pools.length + changes.configurations.length === 0) continue;
-      this.facts = {
-        node: snapshot.nodes.get(key),
-        pools: Array.from(snapshot.pools, ([, pool]) => pool),
-        configurations: Array.from(snapshot.configurations, ([, configuration]) => configuration),
-      };
-      this.bell.ring();
-    }
+    for await (const { changes } of updates) if (this.records.update(changes)) this.bell.ring();
   }
 
   async followHost(): Promise<void> {
@@ -107,8 +81,9 @@ class Follower {
       if (this.bell.isRung) await wait(SETTLE_MILLISECONDS, signal);
       else if (pause === REFRESH_MILLISECONDS) this.keeper.distrust();
       this.bell.reset();
-      if (signal.aborted || this.facts === undefined) continue;
-      const outcome = await this.look(this.facts);
+      const { facts } = this.records;
+      if (signal.aborted || facts === undefined) continue;
+      const outcome = await this.look(facts);
       if (outcome === "failed") {
         pause = retryMilliseconds;
         retryMilliseconds = Math.min(2 * retryMilliseconds, LAST_RETRY_MILLISECONDS);

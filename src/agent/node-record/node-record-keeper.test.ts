@@ -78,6 +78,7 @@ async function factsIn(store: Datastore): Promise<RecordFacts> {
   return {
     node: node && NODE.codec.read(node.value, node.key),
     pools: (answers[1] ?? []).map(({ key, value }) => POOL.codec.read(value, key)),
+    hasUnknownPool: false,
     configurations: [],
   };
 }
@@ -249,6 +250,15 @@ describe("the record of a node", () => {
 
     expect(await isRefused(site.look())).toBe(true);
     expect([(await specOf(table))?.bgp, await taken(table)]).toEqual([undefined, []]);
+  });
+
+  test("keeps its tunnel addresses while a pool cannot be read, which may need them", async () => {
+    const table = await cluster(VXLAN);
+    await agent(table).look();
+    await agent(table).look({ pools: [], hasUnknownPool: true });
+
+    expect((await specOf(table))?.ipv4VXLANTunnelAddr).toStartWith("10.0.0.");
+    expect(await taken(table)).toEqual(["vxlan-tunnel-addr-node-1"]);
   });
 
   test("has no tunnel addresses in an embedded datastore, which is of one host", async () => {

@@ -52,6 +52,8 @@ export interface RecordMeans {
 export interface RecordFacts {
   readonly node: Node | undefined;
   readonly pools: readonly IPPool[];
+  /** Whether a pool cannot be read, and never could: it may need the tunnels that no other needs. */
+  readonly hasUnknownPool: boolean;
   readonly configurations: readonly NodeAgentConfiguration[];
 }
 
@@ -83,7 +85,7 @@ export class NodeRecordKeeper {
 
   /** Whether it should look again soon without a reason. */
   get isIncomplete(): boolean {
-    return this.means.orchestratorNode.isIncomplete;
+    return this.means.datastore !== "embedded" && this.means.orchestratorNode.isIncomplete;
   }
 
   /** Compares and corrects. Fails if it should be tried again. */
@@ -98,8 +100,10 @@ export class NodeRecordKeeper {
     const addressed = await this.addressed(record, addresses, facts);
     this.keepMtu(addresses, addressed(record.spec), facts);
     await this.requireOwn(record);
-    const tunnels = datastore === "embedded" ? undefined : await this.tunnels.take(record, facts.pools);
-    const podCidrs = await orchestratorNode.podCidrs(record.spec);
+    // An embedded datastore is of one host: there are no others to reach.
+    const isAlone = datastore === "embedded";
+    const tunnels = isAlone || facts.hasUnknownPool ? undefined : await this.tunnels.take(record, facts.pools);
+    const podCidrs = isAlone ? undefined : await orchestratorNode.podCidrs(record.spec);
     const change = (before: Spec): Spec => {
       const spec = withPodCidrs(addressed(before), podCidrs);
       return tunnels === undefined ? spec : withTunnels(spec, node, tunnels);
