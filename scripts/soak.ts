@@ -126,7 +126,7 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
   {
     place: "test/routing/faults.test.ts",
     proves:
-      "the agent killed 100 times while pods come and go, a node cut off for a minute, the datastore gone for a minute, damage by hand: packets that it does not concern are never lost",
+      "the agent killed 100 times while pods come and go, BIRD killed, a node cut off for a minute, the datastore gone for a minute, damage by hand: packets that it does not concern are never lost, the others flow again within two seconds",
   },
   {
     place: "test/controllers/copies.test.ts",

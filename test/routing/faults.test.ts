@@ -7,20 +7,25 @@ import { identity } from "../../src/identity.ts";
 import { hasEtcd } from "../support/etcd.ts";
 import { hostProblem } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
+import { pollUntil } from "../support/poll.ts";
 import { proofSize } from "../support/proof-size.ts";
+import { MODES, routePodsByHand, setMode } from "./modes.ts";
 import { type Pair, pairsOf, untilReachable } from "./reachability.ts";
+import type { NodeName } from "./routed-network.ts";
 import { openRoutedSite, type RoutedPod, type RoutedSite } from "./routed-site.ts";
 import { type RouterEtcd, startRouterEtcd } from "./router-datastore.ts";
 import { type Delivery, startTraffic } from "./steady-traffic.ts";
 
-const needs = [hostProblem(), hasEtcd ? undefined : "needs etcd", program("nft")];
+const needs = [hostProblem(), hasEtcd ? undefined : "needs etcd", program("nft"), program("bird")];
 const test = testNeeding(...needs);
 const PODS = ["node-1/a", "node-2/a", "node-3/a", "node-4/a"] as const;
 type PodName = (typeof PODS)[number];
 /** What is damaged by hand is right again after this time. */
 const HEALED_MILLISECONDS = 2_000;
+/** How often BIRD compares its routes with the kernel's. */
+const SCAN_MILLISECONDS = 2_000;
 const KILLS = proofSize({ everyDay: 5, soak: 100 });
-const OUTAGE_MILLISECONDS = proofSize({ everyDay: 3_000, soak: 60_000 });
+const OUTAGE_MILLISECONDS = proofSize({ everyDay: 2_000, soak: 60_000 });
 const LIMIT_MILLISECONDS = proofSize({ everyDay: 60_000, soak: 600_000 });
 
 describe("packets between nodes", () => {
@@ -56,6 +61,13 @@ describe("packets between nodes", () => {
   const longestGap = (deliveries: readonly Delivery[]) =>
     Math.round(Math.max(...deliveries.map((each) => each.longestGapMilliseconds)));
   const report = (what: string, milliseconds: number) => console.log(`${what}: ${Math.round(milliseconds)} ms`);
+
+  const killAgent = async (node: NodeName) => {
+    const agent = site.agent(node);
+    await pollUntil(() => agent.pid > 0, "the agent to start");
+    await agent.signal("KILL");
+    await agent.ended;
+  };
 
   const DAMAGES = {
     "routes that were flushed": "ip route flush proto 86; ip -6 route flush proto 86",
@@ -99,8 +111,7 @@ describe("packets between nodes", () => {
       const deliveries = await deliveriesDuring(["node-1/a -> node-3/a", "node-2/a -> node-1/a"], async () => {
         for (let kill = 0; kill < KILLS; kill++) {
           await Bun.sleep(Math.random() * 600);
-          await site.agent("node-1").signal("KILL");
-          await site.agent("node-1").ended;
+          await killAgent("node-1");
           await Bun.sleep(Math.random() * 50);
           site.startAgent("node-1");
         }
@@ -153,4 +164,66 @@ describe("packets between nodes", () => {
     },
     LIMIT_MILLISECONDS,
   );
+
+  describe("by BGP", () => {
+    let routes: AsyncDisposable | undefined;
+    beforeAll(async () => {
+      if (needs.some((need) => need !== undefined)) return;
+      routes = await routePodsByHand(site, [...pods.values()]);
+      await setMode(site, MODES.bgpMesh);
+      await pollUntil(async () => (await birdRoutes()).length > 0, "routes of BIRD");
+      await untilReachable(pairs);
+    }, 60_000);
+    afterAll(() => routes?.[Symbol.asyncDispose]());
+
+    const birdRoutes = () => pod("node-1/a").host.must(["ip", "route", "show", "proto", "bird"]);
+    const birdOf = async () =>
+      (await pod("node-1/a").host.must(["cat", `${identity.runDirectory}/bird/bird.pid`])).trim();
+
+    test(
+      "are not lost if BIRD is killed",
+      async () => {
+        const before = await birdRoutes();
+        const rows = ["node-1/a -> node-2/a", "node-3/a -> node-1/a", "node-2/a -> node-4/a"] as const;
+        const deliveries = await deliveriesDuring(rows, async () => {
+          const killed = await birdOf();
+          await pod("node-1/a").host.must(["kill", "-KILL", killed]);
+          await pollUntil(async () => (await birdOf()) !== killed, "another BIRD");
+          await Bun.sleep(OUTAGE_MILLISECONDS);
+        });
+        expect(lost(deliveries)).toEqual([0, 0, 0, 0, 0, 0]);
+        expect(await birdRoutes()).toBe(before);
+      },
+      LIMIT_MILLISECONDS,
+    );
+
+    test(
+      "recover within the scan time of BIRD from routes that were flushed",
+      async () => {
+        const before = await birdRoutes();
+        const affected = await deliveriesDuring(["node-1/a -> node-2/a", "node-1/a -> node-3/a"], async () => {
+          await pod("node-1/a").host.must(["sh", "-c", "ip route flush proto bird; ip -6 route flush proto bird"]);
+          await pollUntil(async () => (await birdRoutes()) === before, "the routes to return");
+          await untilReachable(pairs);
+        });
+        report("routes of BIRD that were flushed: the longest gap", longestGap(affected));
+        expect(longestGap(affected)).toBeLessThan(SCAN_MILLISECONDS + HEALED_MILLISECONDS);
+      },
+      LIMIT_MILLISECONDS,
+    );
+
+    test(
+      "of other nodes are not lost while a node is cut off",
+      async () => {
+        const deliveries = await deliveriesDuring(["node-1/a -> node-2/a", "node-2/a -> node-4/a"], async () => {
+          await site.network.cut("node-3");
+          await Bun.sleep(OUTAGE_MILLISECONDS);
+          await site.network.mend("node-3");
+          report("by BGP, after a node was cut off: all reach each other", await untilReachable(pairs));
+        });
+        expect(lost(deliveries)).toEqual([0, 0, 0, 0]);
+      },
+      LIMIT_MILLISECONDS,
+    );
+  });
 });

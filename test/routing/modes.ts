@@ -13,7 +13,11 @@ export interface Mode {
 
 export const MODES = {
   vxlanAlways: { vxlan: "Always", bgp: "Disabled" },
+  /** BIRD runs as well, and leaves the pools to the agent. */
   vxlanCrossSubnet: { vxlan: "CrossSubnet", bgp: "Enabled" },
+  bgpMesh: { vxlan: "Never", bgp: "Enabled" },
+  /** Peers must be added. */
+  bgpPeers: { vxlan: "Never", bgp: "Enabled", mesh: false },
   none: { vxlan: "Never", bgp: "Disabled" },
 } as const satisfies Readonly<Record<string, Mode>>;
 

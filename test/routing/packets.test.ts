@@ -3,24 +3,30 @@
  * TCP and ICMP, every pair of pods, and every node to every pod.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { dirname } from "node:path";
+import { identity } from "../../src/identity.ts";
+import { openDocsPage } from "../support/docs-page.ts";
 import { hasEtcd } from "../support/etcd.ts";
 import { hostProblem } from "../support/host.ts";
 import { askTcp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
 import { proofSize } from "../support/proof-size.ts";
+import { builtProgram } from "../support/run-plugin.ts";
+import { areRoutedByBird } from "./bird-routes.ts";
 import { expectLargePackets } from "./large-packets.ts";
 import { MODES, type Mode, routePodsByHand, setMode } from "./modes.ts";
 import { type Pair, pairsOf, unreachable, untilReachable } from "./reachability.ts";
 import { resource } from "./resource.ts";
 import { openRoutedSite, type RoutedPod, type RoutedSite } from "./routed-site.ts";
 import { startRouterEtcd } from "./router-datastore.ts";
-import { endpointOf, publishPort, sourcesSeenOutside } from "./ways-in.ts";
+import { endpointOf, giveFloatingAddresses, publishPort, sourcesSeenOutside } from "./ways-in.ts";
 
-const needs = [hostProblem(), hasEtcd ? undefined : "needs etcd", program("nft")];
+const needs = [hostProblem(), hasEtcd ? undefined : "needs etcd", program("nft"), program("bird")];
 const test = testNeeding(...needs);
 const PODS = ["node-1/a", "node-1/b", "node-2/a", "node-3/a", "node-4/a"] as const;
 const HOST_PORT = 8080;
+const FLOATING = ["203.0.113.7", "2001:db8:80::7"] as const;
 
 interface TestedMode {
   readonly title: string;
@@ -29,6 +35,8 @@ interface TestedMode {
   readonly tunnelled: "all" | "across subnets" | "none";
   /** Somebody adds routes to the pods to the router, which forwards from one subnet to another only. */
   readonly isRouterTold?: boolean;
+  /** The routes to the pods of other nodes are BIRD's. */
+  readonly isByBird?: boolean;
   /** Also natOutgoing, policy and ports of nodes. */
   readonly isThorough: boolean;
 }
@@ -41,12 +49,22 @@ const TESTED: readonly TestedMode[] = [
     isThorough: proofSize({ everyDay: false, soak: true }),
   },
   {
+    title: "a mesh of BGP",
+    ...{ mode: MODES.bgpMesh, tunnelled: "none", isRouterTold: true, isByBird: true },
+    isThorough: true,
+  },
+  {
     title: "static routes and a router that knows the pods",
     ...{ mode: MODES.none, tunnelled: "none", isRouterTold: true },
     isThorough: proofSize({ everyDay: false, soak: true }),
   },
 ];
 
+/** Floating addresses are announced if they lie in a pool without a tunnel; no pod gets an address of it. */
+const FLOATING_POOLS = [
+  resource("IPPool", "floating", { cidr: "203.0.113.0/24", disabled: true }),
+  resource("IPPool", "floating6", { cidr: "2001:db8:80::/112", disabled: true }),
+];
 const ALLOWED = {
   action: "Allow",
   source: { selector: "role == 'client'" },
@@ -92,6 +110,7 @@ describe("pods of different nodes reach each other", () => {
   const wayOfPackets = async () => ({
     beside: await isTunnelled(pairs.filter(isBeside)),
     across: await isTunnelled(pairs.filter(isAcross)),
+    bird: await areRoutedByBird(pairs),
   });
   /** From every pod, the pod itself too. */
   const untilAnswered = (name: string, address: string, port: number) =>
@@ -104,14 +123,14 @@ describe("pods of different nodes reach each other", () => {
     return JSON.parse(links)[0].mtu as number;
   };
 
-  for (const { title, mode, tunnelled, isRouterTold = false, isThorough } of TESTED) {
+  for (const { title, mode, tunnelled, isRouterTold = false, isByBird = false, isThorough } of TESTED) {
     describe(`by ${title}`, () => {
       let routes: AsyncDisposable | undefined;
       beforeAll(async () => {
         if (needs.some((need) => need !== undefined)) return;
         if (isRouterTold) routes = await routePodsByHand(site, pods);
         await setMode(site, mode);
-        const expected = { beside: tunnelled === "all", across: tunnelled !== "none" };
+        const expected = { beside: tunnelled === "all", across: tunnelled !== "none", bird: isByBird };
         const isSet = async () => Bun.deepEquals(await wayOfPackets(), expected);
         await pollUntil(isSet, `the way of packets: ${JSON.stringify(expected)}`);
       }, 60_000);
@@ -128,6 +147,30 @@ describe("pods of different nodes reach each other", () => {
         await expectLargePackets(site.network, { from, to });
         for (const each of [from, to]) await site.removePod(each);
       });
+
+      if (mode === MODES.vxlanCrossSubnet) {
+        test("which the commands of the page about routes show", async () => {
+          const { addresses, node } = pod("node-3/a");
+          const { spec } = JSON.parse(await site.admin(`get node ${node.name} -o json`));
+          const output = await openDocsPage("routing.md").type("If a ping fails", {
+            host: pod("node-1/a").host,
+            environment: { ...site.datastore.environment, PATH: `${dirname(builtProgram())}:${process.env["PATH"]}` },
+            replacing: { "10.50.157.64": addresses[0], "10.50.157.65": spec.ipv4VXLANTunnelAddr },
+          });
+          for (const expected of [
+            `(node ${node.name})`,
+            `${addresses[0]} via ${spec.ipv4VXLANTunnelAddr} dev ${identity.vxlanDevice}`,
+            `${spec.ipv4VXLANTunnelAddr} lladdr ${spec.vxlanTunnelMACAddr} PERMANENT`,
+            `${spec.vxlanTunnelMACAddr} dst ${node.addresses[0]} self permanent`,
+            "counter packets 0 bytes 0 drop",
+            `1410 bytes from ${addresses[0]}`,
+            "message too long, mtu=1450",
+            "node-to-node mesh",
+          ]) {
+            expect(output).toContain(expected);
+          }
+        });
+      }
 
       if (!isThorough) return;
 
@@ -162,6 +205,15 @@ describe("pods of different nodes reach each other", () => {
       });
     });
   }
+
+  test("through floating addresses that BGP announces", async () => {
+    const target = pod("node-3/a");
+    await site.apply(...FLOATING_POOLS);
+    await giveFloatingAddresses(site, target, FLOATING);
+    await using _routes = await routePodsByHand(site, [...pods, { ...target, addresses: FLOATING }]);
+    await setMode(site, MODES.bgpMesh);
+    for (const address of FLOATING) await untilAnswered(target.name, address, 80);
+  });
 
   test("only within a subnet, if there are static routes and the router knows no pod", async () => {
     await setMode(site, MODES.none);

@@ -44,7 +44,7 @@ const NAMES: readonly NodeName[] = ["node-1", "node-2", "node-3", "node-4"];
 const SUBNETS: Readonly<Record<Subnet, number>> = { west: 1, east: 2 };
 
 /** The addresses of the router in a subnet. */
-function gatewaysOf(subnet: Subnet): readonly [string, string] {
+export function gatewaysOf(subnet: Subnet): readonly [string, string] {
   return [`10.1.${SUBNETS[subnet]}.254`, `fd01:${SUBNETS[subnet]}::fe`];
 }
 

@@ -51,6 +51,8 @@ export async function openRoutedSite<Datastore extends RouterDatastore>({
   const network = undo.use(await openRoutedNetwork());
   const datastore = undo.use(await startDatastore(network.router));
   const agents = new Map<NodeName, Agent>();
+  const servers = new Map<RoutedPod, Disposable>();
+  undo.defer(() => servers.forEach((server) => void server[Symbol.dispose]()));
   let containers = 0;
 
   const startAgent: RoutedSite["startAgent"] = (name) => {
@@ -126,10 +128,12 @@ export async function openRoutedSite<Datastore extends RouterDatastore>({
       const [ipv4 = "", ipv6 = ""] = ips.map(({ address }) => address.split("/")[0] ?? "");
       const netns = node.host.view(inner);
       const pod: RoutedPod = { name, node, host: node.host, inner, netns, containerId, addresses: [ipv4, ipv6] };
-      all.use(servePlace(pod));
+      servers.set(pod, servePlace(pod));
       return pod;
     },
     async removePod(pod) {
+      servers.get(pod)?.[Symbol.dispose]();
+      servers.delete(pod);
       await call("DEL", pod);
       await pod.host.must(["ip", "netns", "delete", pod.inner.replace("/run/netns/", "")]);
     },

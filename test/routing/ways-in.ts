@@ -1,4 +1,4 @@
-/** Other ways to a pod: a port of its node; and which address of a pod a place outside sees. */
+/** Other ways to a pod: a port of its node, and floating addresses; and which address of a pod a place outside sees. */
 import { hearUdp, insideNetns } from "../support/namespace-sockets.ts";
 import { pollUntil } from "../support/poll.ts";
 import { builtProgram } from "../support/run-plugin.ts";
@@ -29,6 +29,17 @@ export async function endpointOf(site: RoutedSite, { addresses }: RoutedPod): Pr
   const found = list.items.find(({ spec }) => spec.ipNetworks.includes(`${addresses[0]}/32`));
   if (found === undefined) throw new Error(`no endpoint with ${addresses[0]}`);
   return found.metadata.name;
+}
+
+/** IPv4, IPv6. */
+export async function giveFloatingAddresses(
+  site: RoutedSite,
+  pod: RoutedPod,
+  floating: readonly [string, string],
+): Promise<void> {
+  const ipNATs = pod.addresses.map((internalIP, index) => ({ internalIP, externalIP: floating[index] }));
+  const patch = JSON.stringify({ spec: { ipNATs } });
+  await site.admin(`patch workloadendpoint ${await endpointOf(site, pod)} -n routed -p ${patch}`);
 }
 
 const PORT = 9;
