@@ -2,13 +2,14 @@
 import { addressBits, type Family, parseAddress } from "../ip/address.ts";
 import { formatMac, parseMac } from "../ip/mac.ts";
 import { type InterfaceAddress, parseInterfaceAddress, parsePrefix } from "../ip/prefix.ts";
+import { parseAsNumber } from "../model/as-number.ts";
 import type { Node } from "../model/node.ts";
 import type { ByFamily, RoutedNode, VxlanEnd } from "./facts.ts";
 
 export function routedNode({ metadata, spec }: Node): RoutedNode {
   const { bgp = {} } = spec;
   const ipip = bgp.ipv4IPIPTunnelAddr === undefined ? undefined : parseAddress(bgp.ipv4IPIPTunnelAddr);
-  const asNumber = bgp.asNumber === undefined ? undefined : asNumberOf(bgp.asNumber);
+  const asNumber = bgp.asNumber === undefined ? undefined : parseAsNumber(bgp.asNumber);
   const clusterId = bgp.routeReflectorClusterID;
   return {
     name: metadata.name,
@@ -41,11 +42,4 @@ function vxlanEnd(addressText: string | undefined, macText: string | undefined):
   const address = addressText === undefined ? undefined : parseAddress(addressText);
   const mac = macText === undefined ? undefined : parseMac(macText);
   return address === undefined || mac === undefined ? undefined : { address, mac: formatMac(mac) };
-}
-
-/** `64512`, or `1.10` in dotted notation. */
-function asNumberOf(value: number | string): number | undefined {
-  const [high = 0, low] = String(value).split(".").map(Number);
-  const number = low === undefined ? high : high * 2 ** 16 + low;
-  return Number.isInteger(number) ? number : undefined;
 }

@@ -138,6 +138,8 @@ describe.skipIf(!canMakeNetns)(`tunnel devices${canMakeNetns ? "" : " (skipped: 
     const [gateway, remote] = [address("10.9.1.7"), FAMILIES[0].remote];
     runIn(host, ["ip", "neigh", "add", "192.168.5.3", "lladdr", "02:00:00:00:00:01", "dev", "eth0"]);
     runIn(host, ["ip", "addr", "add", "10.9.0.1/32", "dev", "vx"]);
+    // The kernel gives every link such an address, and reports it again a second later.
+    runIn(host, ["ip", "addr", "add", "fe80::77/64", "dev", "vx", "nodad"]);
     perform(socket, [
       setForwardingEntry({ linkIndex, mac: peerMac, remote }),
       setNeighbour({ linkIndex, address: gateway, mac: peerMac }),
@@ -160,6 +162,7 @@ describe.skipIf(!canMakeNetns)(`tunnel devices${canMakeNetns ? "" : " (skipped: 
     ]) {
       expect(seen).toContainEqual(expected as NetworkEvent);
     }
+    expect(seen.filter((event) => event.kind === "address" && event.linkIndex === linkIndex)).toHaveLength(2);
     expect(seen.some((event) => event.kind === "neighbour" && event.neighbour.linkIndex === underlyingIndex)).toBe(
       false,
     );

@@ -13,7 +13,7 @@ const ATTRIBUTE = { address: 1, local: 2, flags: 8 } as const;
 const HEADER_LENGTH = 8;
 const ADDRESS_FLAG = { temporary: 0x01, noDuplicateDetection: 0x02, deprecated: 0x20, tentative: 0x40 } as const;
 const IPV6 = 10;
-const SCOPE = { universe: 0, link: 253, host: 254 } as const;
+export const SCOPE = { universe: 0, link: 253, host: 254 } as const;
 
 export interface LinkAddress extends InterfaceAddress {
   readonly linkIndex: number;

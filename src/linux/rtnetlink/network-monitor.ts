@@ -5,7 +5,7 @@
 import type { MessageCursor } from "../netlink/message-reader.ts";
 import { arrivals, joinGroups } from "../netlink-group.ts";
 import { closeNetlinkSocket, openNetlinkSocket } from "../netlink-socket.ts";
-import { RTM as ADDRESS } from "./address.ts";
+import { RTM as ADDRESS, SCOPE } from "./address.ts";
 import { type KnownForwardingEntry, readForwardingChange } from "./forwarding-entry.ts";
 import { type Link, readLink } from "./link.ts";
 import { RTM as LINK } from "./link-wire.ts";
@@ -19,6 +19,8 @@ const GROUPS = [1, 3, 5, 7, 9, 11];
 const BUFFER_BYTES = 8 * 1024 * 1024;
 /** Where messages about links, addresses and neighbours contain the index of the link. */
 const INDEX_AT = 4;
+/** Where messages about addresses contain the scope. */
+const SCOPE_AT = 3;
 
 export type NetworkEvent =
   | { readonly kind: "route"; readonly change: "put" | "delete"; readonly route: Route }
@@ -69,7 +71,7 @@ function readEvent(message: MessageCursor, hasNeighbours: (linkIndex: number) =>
       return { kind: "link", change: "delete", linkIndex: indexIn(message) };
     case ADDRESS.newAddress:
     case ADDRESS.deleteAddress:
-      return { kind: "address", linkIndex: indexIn(message) };
+      return isLinkLocal(message) ? undefined : { kind: "address", linkIndex: indexIn(message) };
     case RTM_NEIGHBOUR.new:
     case RTM_NEIGHBOUR.delete:
       return hasNeighbours(indexIn(message)) ? readNeighbourEvent(message) : undefined;
@@ -85,6 +87,11 @@ function readNeighbourEvent(message: MessageCursor): NetworkEvent | undefined {
   if (forwarding !== undefined) return { kind: "forwarding", change: forwarding.kind, entry: forwarding.entry };
   const change = readNeighbourChange(message);
   return change && { kind: "neighbour", change: change.kind, neighbour: change.neighbour };
+}
+
+/** Every link has such an address: it is reported twice, and nobody routes by it. */
+function isLinkLocal({ view, start }: MessageCursor): boolean {
+  return view.getUint8(start + SCOPE_AT) === SCOPE.link;
 }
 
 function indexIn(message: MessageCursor): number {
