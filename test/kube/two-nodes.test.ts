@@ -95,19 +95,38 @@ describe.each(PLANS.map((plan) => ({ ...plan, plan })))("two nodes, datastore $d
     expect(forbidden.map(({ verb, uri, user }) => `${user} ${verb} ${uri}`)).toEqual([]);
   });
 
-  testNodes("a node that is deleted leaves no route, neighbour or forwarding entry on the others", async () => {
-    await second.agent.stop();
-    await second.node.kubelet.kill();
-    await cluster.server.kubectl(["delete", "node", "node-2"]);
-    let left: readonly string[] = [];
-    const isClean = async () => {
-      left = await tracesOfOtherNode(first, second);
-      return left.length === 0;
-    };
-    await pollUntil(isClean, "the traces of the node to be removed", 60_000).catch(() => expect(left).toEqual([]));
-    expect(controllers.log()).not.toContain("[ERROR]");
-  });
+  testNodes(
+    "a node that is deleted leaves no route, neighbour or forwarding entry, and no address of its tunnels",
+    async () => {
+      const tunnels = await tunnelAddresses("node-2");
+      expect(tunnels).toHaveLength(2);
+      await second.agent.stop();
+      await second.node.kubelet.kill();
+      await cluster.server.kubectl(["delete", "node", "node-2"]);
+      let left: readonly string[] = [];
+      const isClean = async () => {
+        left = await tracesOfOtherNode(first, second);
+        return left.length === 0;
+      };
+      await pollUntil(isClean, "the traces of the node to be removed", 60_000).catch(() => expect(left).toEqual([]));
+      const uses = () =>
+        Promise.all(tunnels.map((ip) => cluster.adminOn(first.node, ["ipam", "show", `--ip=${ip}`, "-o", "json"])));
+      const areFree = async () => (await uses()).every((text) => JSON.parse(text).state === "free");
+      await pollUntil(areFree, "the addresses of its tunnels to be released", 120_000);
+      expect(controllers.log()).not.toContain("[ERROR]");
+    },
+  );
+
+  /** Of both families, from the record of the node. */
+  const tunnelAddresses = async (node: string) => {
+    const { spec } = JSON.parse(await cluster.adminOn(first.node, ["get", "node", node, "-o", "json"])) as NodeRecord;
+    return [spec.ipv4VXLANTunnelAddr, spec.ipv6VXLANTunnelAddr].filter((address) => address !== undefined);
+  };
 });
+
+interface NodeRecord {
+  readonly spec: { readonly ipv4VXLANTunnelAddr?: string; readonly ipv6VXLANTunnelAddr?: string };
+}
 
 describe.each(["etcd", "kubernetes"] as const)(
   "pods with addresses of the range of their node, datastore %s",
