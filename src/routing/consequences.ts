@@ -2,7 +2,7 @@
 import { type Address, addressBits, formatAddress, isSameAddress } from "../ip/address.ts";
 import { formatPrefix, type Prefix, prefixContains, singlePrefix } from "../ip/prefix.ts";
 import type { BlockTable } from "./block-table.ts";
-import type { AnnouncedEndpoint, PoolMode, RoutedBlock, RoutedNode } from "./facts.ts";
+import type { AnnouncedEndpoint, RoutedBlock, RoutedNode, RoutedPool } from "./facts.ts";
 import { chooseHop, type tunnelName, type Viewpoint } from "./next-hop.ts";
 import type { NextHop, PlannedPeer, PlannedRoute } from "./plan.ts";
 import type { PoolTable } from "./pool-table.ts";
@@ -27,7 +27,7 @@ export interface Surroundings extends Viewpoint {
 }
 
 /** Blocks outside every pool: their pool was deleted without its blocks. The network between nodes may know them. */
-const OUTSIDE_POOLS: PoolMode = { kind: "unencapsulated" };
+const OUTSIDE_POOLS: Pick<RoutedPool, "mode" | "isExported"> = { mode: { kind: "unencapsulated" }, isExported: true };
 const FAMILIES = [4, 6] as const;
 
 export function noConsequences(): Consequences {
@@ -103,7 +103,7 @@ function followNetwork(
     return;
   }
   const { family } = prefix.network;
-  const choice = chooseHop(around, around.nodes.get(node), { family, mode: pool?.mode ?? OUTSIDE_POOLS });
+  const choice = chooseHop(around, around.nodes.get(node), { family, ...(pool ?? OUTSIDE_POOLS) });
   if (choice.kind === "route") made.routes.push([key, { destination: prefix, hop: choice.hop }]);
   if (choice.kind !== "unreachable") return;
   const unreachable: UnreachableNode = { pool: pool?.name, family, node, reason: choice.reason };

@@ -5,11 +5,12 @@
  *   vxlan, ipip             tunnel                             tunnel
  *   … only across subnets   its address                        tunnel
  *   unencapsulated, BGP     nothing: BIRD learns the route     nothing: BIRD learns the route
+ *   … not exported          unreachable: nobody announces it   unreachable
  *   unencapsulated          its address                        unreachable
  */
 import { type Family, isSameAddress } from "../ip/address.ts";
 import { type InterfaceAddress, prefixAround, prefixContains } from "../ip/prefix.ts";
-import type { PoolMode, RoutedNode } from "./facts.ts";
+import type { RoutedNode, RoutedPool } from "./facts.ts";
 import type { NextHop, PlannedTunnel, TunnelName } from "./plan.ts";
 
 export type Unreachable =
@@ -18,7 +19,8 @@ export type Unreachable =
   | "address of this node"
   | "without VXLAN address"
   | "without IPIP address"
-  | "other subnet without BGP";
+  | "other subnet without BGP"
+  | "not exported";
 
 export type HopChoice =
   | { readonly kind: "route"; readonly hop: NextHop }
@@ -38,10 +40,11 @@ const NONE: HopChoice = { kind: "none" };
 export function chooseHop(
   { own, tunnels, isBgpEnabled }: Viewpoint,
   remote: RoutedNode | undefined,
-  { family, mode }: { readonly family: Family; readonly mode: PoolMode },
+  { family, mode, isExported }: { readonly family: Family } & Pick<RoutedPool, "mode" | "isExported">,
 ): HopChoice {
   const from = own?.addresses[family];
-  if (from === undefined || (mode.kind === "unencapsulated" && isBgpEnabled)) return NONE;
+  if (from === undefined) return NONE;
+  if (mode.kind === "unencapsulated" && isBgpEnabled) return isExported ? NONE : unreachable("not exported");
   if (remote === undefined) return unreachable("unknown node");
   const to = remote.addresses[family];
   if (to === undefined) return unreachable("without address");

@@ -58,6 +58,11 @@ export function nodeAddresses(
 const USUAL = "first-found";
 const FIELD = { 4: "ipv4Address", 6: "ipv6Address" } as const;
 
+/** With the orchestrator's API as the datastore, the addresses that the kubelet reports are part of the record. */
+export function kubeletAddresses({ addresses = [] }: Node["spec"]): readonly Address[] {
+  return addresses.flatMap(({ address, type }) => (type === "InternalIP" ? (parseAddress(address) ?? []) : []));
+}
+
 /** Those that other nodes reach it at. */
 export function recordedAddresses(bgp: Node["spec"]["bgp"]): readonly Address[] {
   return FAMILIES.flatMap((family) => recordedAddress(bgp, family) ?? []);

@@ -271,6 +271,14 @@ describe("RoutePlanner, blocks", () => {
     expect(announced(planned({ ...facts, blocks: outside }, { node: "node-b" }))).toEqual(["10.7.0.0/26"]);
   });
 
+  test("a pool that BGP alone could route, and may not, is a problem", () => {
+    const facts = { nodes: nodes(), pools: only("none", false), blocks: blocks(BLOCKS.slice(0, 2)) };
+    expect(planned(facts).plan.problems).toEqual([
+      'Pool "blue" has no route to "node-b": the pool has no encapsulation, and disableBGPExport; use vxlanMode, or remove disableBGPExport',
+    ]);
+    expect(planned(facts, { isBgpEnabled: false }).plan.problems).toEqual([]);
+  });
+
   test("of overlapping pools the longest prefix wins, whatever the order", () => {
     const overlapping = [putFact("red", poolFact("red", "10.0.0.64/26", "none")), ...only("vxlan")];
     for (const order of [overlapping, overlapping.toReversed()]) {

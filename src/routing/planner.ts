@@ -23,7 +23,7 @@ import {
 import type { AnnouncedEndpoint, RoutedBlock, RoutedNode, RoutedPool } from "./facts.ts";
 import type { PlanChange, PlannedPeer, PlannedRoute, PlannedTunnel, RoutePlan, TunnelName } from "./plan.ts";
 import { PoolTable } from "./pool-table.ts";
-import { type OwnTunnels, planTunnels } from "./tunnels.ts";
+import { type PlannedTunnels, planTunnels } from "./tunnels.ts";
 import { describeUnreachable, type UnreachableNode } from "./unreachable-nodes.ts";
 
 export interface RoutingSettings {
@@ -62,7 +62,7 @@ export class RoutePlanner {
   private readonly pools = new PoolTable();
   private readonly blocks = new BlockTable();
   private readonly endpoints = new Map<string, AnnouncedEndpoint>();
-  private ownTunnels: OwnTunnels = { tunnels: new Map(), problems: [] };
+  private ownTunnels: PlannedTunnels = { tunnels: new Map(), problems: [] };
   private readonly routes = new Claims<PlannedRoute>();
   private readonly peers = new Claims<PlannedPeer>();
   private readonly senders = new Claims<Address>();

@@ -4,15 +4,15 @@ import type { PoolMode, RoutedNode, RoutedPool } from "./facts.ts";
 import { tunnelName } from "./next-hop.ts";
 import type { PlannedTunnel, TunnelName } from "./plan.ts";
 
-export interface OwnTunnels {
+export interface PlannedTunnels {
   readonly tunnels: ReadonlyMap<TunnelName, PlannedTunnel>;
   readonly problems: readonly string[];
 }
 
-type TunnelKind = Exclude<PoolMode["kind"], "unencapsulated">;
+type TunnelMode = Exclude<PoolMode["kind"], "unencapsulated">;
 
 /** A device exists as long as there is a pool that needs it and this node has an address for it. */
-export function planTunnels(own: RoutedNode | undefined, pools: readonly RoutedPool[]): OwnTunnels {
+export function planTunnels(own: RoutedNode | undefined, pools: readonly RoutedPool[]): PlannedTunnels {
   const tunnels = new Map<TunnelName, PlannedTunnel>();
   const problems: string[] = [];
   for (const { name: pool, mode, prefix } of pools) {
@@ -41,7 +41,7 @@ const END_TITLE: Readonly<Record<TunnelName, string>> = {
   ipip4: "IPIP tunnel address (spec.bgp.ipv4IPIPTunnelAddr of its Node)",
 };
 
-function ownEnd(own: RoutedNode, kind: TunnelKind, family: Family): Pick<PlannedTunnel, "address" | "mac"> | undefined {
+function ownEnd(own: RoutedNode, kind: TunnelMode, family: Family): Pick<PlannedTunnel, "address" | "mac"> | undefined {
   if (kind === "vxlan") return own.vxlan[family];
   return own.ipip && { address: own.ipip };
 }

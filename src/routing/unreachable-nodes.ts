@@ -23,6 +23,8 @@ const REASONS: Readonly<Record<Unreachable, (family: Family) => string>> = {
   "without IPIP address": () => "no IPIP tunnel address is recorded in the Node (spec.bgp.ipv4IPIPTunnelAddr)",
   "other subnet without BGP": () =>
     "it is in another subnet, the pool has no encapsulation, and BGP is disabled; use vxlanMode CrossSubnet, or enable BGP",
+  "not exported": () =>
+    "the pool has no encapsulation, and disableBGPExport; use vxlanMode, or remove disableBGPExport",
 };
 
 /** Equal nodes of one pool have the same text. */

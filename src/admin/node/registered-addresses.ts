@@ -4,14 +4,19 @@ import { kubeAccess } from "../../config/kube-access.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
 import { readEach } from "../../datastore/read-each.ts";
 import { PluginError } from "../../errors.ts";
-import { type Address, parseAddress } from "../../ip/address.ts";
+import type { Address } from "../../ip/address.ts";
 import { readOrchestratorNode } from "../../kube/orchestrator-node.ts";
 import { isForbidden } from "../../kube/require-ok.ts";
 import { NODE_AGENT_CONFIGURATION } from "../../model/kinds.ts";
 import type { Node } from "../../model/node.ts";
 import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { readHostFacts } from "../../routing/host-facts.ts";
-import { type DetectionSettings, nodeAddresses, withNodeAddresses } from "../../routing/node-addresses.ts";
+import {
+  type DetectionSettings,
+  kubeletAddresses,
+  nodeAddresses,
+  withNodeAddresses,
+} from "../../routing/node-addresses.ts";
 import type { Context } from "../command.ts";
 import { errorMessage } from "../error-message.ts";
 import type { InstalledNetwork } from "../installed-network.ts";
@@ -58,7 +63,7 @@ async function readInternal(
   before: Node["spec"],
   { kind, installed, name, referred = name, context }: AddressSources,
 ): Promise<readonly Address[] | undefined> {
-  if (kind === "orchestrator") return reportedAddresses(before);
+  if (kind === "orchestrator") return kubeletAddresses(before);
   const access = installed && kubeAccess(installed.decoded.config);
   if (access === undefined) return undefined;
   try {
@@ -70,9 +75,4 @@ async function readInternal(
     context.stderr(`Warning: the addresses of Node "${referred}" cannot be read: ${errorMessage(failure)}\n`);
     return undefined;
   }
-}
-
-/** With the orchestrator's API as the datastore, the addresses that the kubelet reports are part of the record. */
-function reportedAddresses({ addresses = [] }: Node["spec"]): readonly Address[] {
-  return addresses.flatMap(({ address, type }) => (type === "InternalIP" ? (parseAddress(address) ?? []) : []));
 }

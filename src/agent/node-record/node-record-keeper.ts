@@ -12,7 +12,6 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
 import type { Address, Family } from "../../ip/address.ts";
-import { parseAddress } from "../../ip/address.ts";
 import type { Allocator } from "../../ipam/allocator.ts";
 import { requireOwnNodeEntry, requireRegisteredByThis, wantedNode } from "../../ipam/node-machine.ts";
 import type { IPPool } from "../../model/ip-pool.ts";
@@ -23,7 +22,7 @@ import { type NodeAgentConfiguration, nodeAgentSettings } from "../../model/node
 import { quoted } from "../../quote.ts";
 import { readHostFacts } from "../../routing/host-facts.ts";
 import type { HostAddress } from "../../routing/node-address.ts";
-import { nodeAddresses, withNodeAddresses } from "../../routing/node-addresses.ts";
+import { kubeletAddresses, nodeAddresses, withNodeAddresses } from "../../routing/node-addresses.ts";
 import { nodeLinkMtu, podMtu } from "../../routing/pod-mtu.ts";
 import type { OwnOrchestratorNode } from "./own-orchestrator-node.ts";
 import { withPodCidrs, withTunnels } from "./record-change.ts";
@@ -120,7 +119,7 @@ export class NodeRecordKeeper {
     const { node, sourceTowards, datastore, orchestratorNode, report } = this.means;
     const settings = nodeAgentSettings(configurations, node);
     const internalAddresses = async () =>
-      datastore === "orchestrator" ? reportedAddresses(spec) : orchestratorNode.internalAddresses(spec);
+      datastore === "orchestrator" ? kubeletAddresses(spec) : orchestratorNode.internalAddresses(spec);
     const facts = await readHostFacts(settings, { addresses, sourceTowards, internalAddresses });
     for (const problem of nodeAddresses(spec.bgp, settings, facts).problems) report(problem);
     return (before) => {
@@ -168,11 +167,6 @@ export class NodeRecordKeeper {
     if (mtu !== undefined && writeMtu(mtu))
       log(`New pods get an MTU of ${mtu} bytes unless the network config sets another`);
   }
-}
-
-/** With the orchestrator's API as the datastore, the addresses that the kubelet reports are part of the record. */
-function reportedAddresses({ addresses = [] }: Spec): readonly Address[] {
-  return addresses.flatMap(({ address, type }) => (type === "InternalIP" ? (parseAddress(address) ?? []) : []));
 }
 
 /** The kubelet reports addresses without the length of their network; `node register` writes them with it. */

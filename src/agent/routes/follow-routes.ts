@@ -6,14 +6,13 @@ import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import type { RouteEvent } from "../../linux/rtnetlink/route-monitor.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { Bell } from "../bell.ts";
+import { followEvents } from "../follow-events.ts";
 import { CONFIRM_MILLISECONDS, RouteKeeper, type RouteMeans } from "./route-keeper.ts";
 
 /** Changes that come within this time after the first are looked at together. */
 const SETTLE_MILLISECONDS = 200;
 /** How often everything is compared without a reason. */
 const REFRESH_MILLISECONDS = 90_000;
-/** After the kernel's events could not be followed. */
-const RETRY_MILLISECONDS = 1_000;
 
 interface EndpointUpdate {
   readonly changes: { readonly endpoints: readonly RecordChange<WorkloadEndpoint>[] };
@@ -35,7 +34,7 @@ export async function followRoutes(updates: AsyncIterable<EndpointUpdate>, means
   };
   await Promise.all([
     followUpdates(updates, keeper, ring),
-    followEvents(keeper, ring, means),
+    followEvents(keeper, { ...means, report: (message) => keeper.report(message), ring }),
     lookWhenDoubtful(keeper, bell, means),
   ]);
 }
@@ -47,27 +46,6 @@ async function followUpdates(
 ): Promise<void> {
   for await (const { changes } of updates) {
     keeper.update(changes.endpoints);
-    ring();
-  }
-}
-
-async function followEvents(
-  keeper: RouteKeeper,
-  ring: () => void,
-  { events, wait, signal }: FollowMeans,
-): Promise<void> {
-  while (!signal.aborted) {
-    try {
-      for await (const batch of events(signal)) {
-        if (batch === "lost") keeper.distrust();
-        else keeper.notice(batch);
-        ring();
-      }
-    } catch (failure) {
-      keeper.report(`Cannot follow changes of routes: ${reasonOf(failure)}`);
-    }
-    await wait(RETRY_MILLISECONDS, signal);
-    keeper.distrust();
     ring();
   }
 }

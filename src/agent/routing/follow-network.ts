@@ -7,14 +7,13 @@ import type { NetworkEvent } from "../../linux/rtnetlink/network-monitor.ts";
 import type { PlanChange, RoutePlan } from "../../routing/plan.ts";
 import type { FactChanges, RoutePlanner } from "../../routing/planner.ts";
 import { Bell } from "../bell.ts";
+import { followEvents } from "../follow-events.ts";
 import type { NetworkKeeper } from "./network-keeper.ts";
 
 /** Events that come within this time after the first are looked at together. */
 const SETTLE_MILLISECONDS = 50;
 /** How often everything is compared without a reason. */
 const REFRESH_MILLISECONDS = 90_000;
-/** After the kernel's events could not be followed. */
-const RETRY_MILLISECONDS = 1_000;
 /** How often it is checked whether other programs changed the guard of the tunnels. */
 const GUARD_MILLISECONDS = 500;
 /** What could not be corrected is tried again after this time, then after twice the time, and so on. */
@@ -48,7 +47,7 @@ export async function followNetwork(sources: FactSources, means: FollowNetworkMe
   const silent = new Set(sources);
   await Promise.all([
     ...sources.map((source) => followFacts(source, { silent, retry, ...means })),
-    followEvents(ring, means),
+    followEvents(means.keeper, { ...means, ring }),
     followGuard(ring, means),
     lookWhenDoubtful({ doubt, retry }, means),
   ]);
@@ -85,24 +84,6 @@ function wholeChange({ tunnels, peers, routes, senders, announced }: RoutePlan):
     senders: new Set(senders.keys()),
     announced: new Set(announced.keys()),
   };
-}
-
-async function followEvents(ring: () => void, means: FollowNetworkMeans): Promise<void> {
-  const { keeper, events, wait, signal, report } = means;
-  while (!signal.aborted) {
-    try {
-      for await (const batch of events(signal)) {
-        if (batch === "lost") keeper.distrust();
-        else keeper.notice(batch);
-        ring();
-      }
-    } catch (failure) {
-      report(`Cannot follow changes of routes: ${failure instanceof Error ? failure.message : String(failure)}`);
-    }
-    await wait(RETRY_MILLISECONDS, signal);
-    keeper.distrust();
-    ring();
-  }
 }
 
 async function followGuard(

@@ -39,8 +39,7 @@ export function speakersOf(
     self,
     settings,
     others,
-    // A stored 0 means none.
-    asNumberOf: (node) => node.asNumber || common,
+    asNumberOf: (node) => node.asNumber ?? common,
     listenPortOf: (node) => ports.get(`node.${node.name}`) ?? listenPort,
     withAddress: (address) => byAddress.get(formatAddress(address)),
   };
