@@ -1,4 +1,5 @@
 /** From the commit of a new block on one node to the route in another node's kernel: starts the measurement, prints the times. */
+import { resource } from "../../test/routing/resource.ts";
 import type { NodeName } from "../../test/routing/routed-network.ts";
 import type { RoutedSite } from "../../test/routing/routed-site.ts";
 import type { BlockTimes, BlockTimesPlan } from "./block-times.process.ts";
@@ -14,6 +15,8 @@ interface Measured {
 }
 
 export async function measureBlockTimes(site: RoutedSite, { node, watched, count }: Measured): Promise<BlockTimes> {
+  // Nobody gets an address of it, so all of its blocks are those of the measurement.
+  await site.apply(resource("IPPool", "measured", { cidr: "10.70.0.0/16", vxlanMode: "Always", disabled: true }));
   const plan: BlockTimesPlan = {
     ...{
       settings: site.datastore.settings,
@@ -21,11 +24,7 @@ export async function measureBlockTimes(site: RoutedSite, { node, watched, count
       node,
       watched: site.network.node(watched).host.netns,
     },
-    // In the upper half of the pool, where no node has a block.
-    blocks: Array.from(
-      { length: WARM_UP_ROUNDS + count },
-      (_, index) => `10.50.${128 + (index >> 2)}.${(index % 4) * 64}/26`,
-    ),
+    blocks: Array.from({ length: WARM_UP_ROUNDS + count }, (_, index) => `10.70.${index >> 2}.${(index % 4) * 64}/26`),
   };
   const command = [process.execPath, `${import.meta.dir}/block-times.process.ts`, JSON.stringify(plan)];
   // Only its network: the namespaces of the nodes are named by process numbers of this machine.
