@@ -8,9 +8,8 @@ import type { RoutingFacts } from "../agent/routing/routing-facts.ts";
 import { startReplica } from "../datastore/replica.ts";
 import { readText } from "../linux/files.ts";
 import { watchNetwork } from "../linux/rtnetlink/network-monitor.ts";
-import { nodeAgentSettings } from "../model/node-agent-configuration.ts";
 import { sendsWrongVxlanChecksums } from "../routing/checksum-release.ts";
-import { blockFacts, ROUTED_BLOCK_KINDS, resourceFacts } from "../routing/inputs.ts";
+import { blockFacts, FollowedSettings, ROUTED_BLOCK_KINDS, resourceFacts } from "../routing/inputs.ts";
 import { tunnelName } from "../routing/next-hop.ts";
 import type { TunnelName } from "../routing/plan.ts";
 import { type FactChanges, RoutePlanner } from "../routing/planner.ts";
@@ -91,10 +90,9 @@ async function route(
 }
 
 async function* resources({ network, replica }: FollowedNetwork, signal: AbortSignal): AsyncGenerator<FactChanges> {
-  for await (const { snapshot, changes } of replica.updates(signal)) {
-    const configurations = Array.from(snapshot.configurations, ([, value]) => value);
-    const { bgp } = nodeAgentSettings(configurations, network.node);
-    yield { settings: { isBgpEnabled: bgp === "Enabled" }, ...resourceFacts(changes, network.node) };
+  const settings = new FollowedSettings(network.node);
+  for await (const { changes } of replica.updates(signal)) {
+    yield { ...settings.facts(changes.configurations), ...resourceFacts(changes, network.node) };
   }
 }
 

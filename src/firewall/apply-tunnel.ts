@@ -9,6 +9,7 @@ import { tryCommit } from "../linux/nftables/commit.ts";
 import { findTable, listElements, listRuleHeads } from "../linux/nftables/read.ts";
 import type { NftChange } from "../linux/nftables/ruleset.ts";
 import {
+  GUARDED_TUNNELS,
   type GuardedTunnel,
   ruleComment,
   senderChanges,
@@ -27,6 +28,8 @@ export interface GuardedTunnels {
   readonly tunnels: readonly GuardedTunnel[];
   /** The addresses of all nodes. */
   readonly senders: readonly Address[];
+  /** There may be more of both than are known: nothing is removed. */
+  readonly isPartial: boolean;
 }
 
 /** Returns whether something was written. */
@@ -45,14 +48,22 @@ export function changeSenders(socket: NetlinkSocket, removed: readonly Address[]
   return changes.length === 0 || tryCommit(socket, changes).length === 0;
 }
 
-function changesFor(socket: NetlinkSocket, { tunnels, senders }: GuardedTunnels): readonly NftChange[] {
-  if (tunnels.length === 0) return findTable(socket, TUNNEL_TABLE) === undefined ? [] : tunnelTableRemoval();
+function changesFor(socket: NetlinkSocket, wanted: GuardedTunnels): readonly NftChange[] {
   const comments = listRuleHeads(socket, TUNNEL_TABLE).map(({ comment }) => comment);
+  const present = presentSenders(socket);
+  const tunnels = GUARDED_TUNNELS.filter(
+    (name) => wanted.tunnels.includes(name) || (wanted.isPartial && comments.includes(ruleComment(name))),
+  );
+  const senders = wanted.isPartial ? [...wanted.senders, ...without(present, wanted.senders)] : wanted.senders;
+  if (tunnels.length === 0) return findTable(socket, TUNNEL_TABLE) === undefined ? [] : tunnelTableRemoval();
   if (!Bun.deepEquals(comments, tunnels.map(ruleComment))) return tunnelTableChanges(tunnels, senders);
-  const present = ([4, 6] as const)
+  return senderChanges(without(present, senders), without(senders, present));
+}
+
+function presentSenders(socket: NetlinkSocket): readonly Address[] {
+  return ([4, 6] as const)
     .flatMap((family) => listElements(socket, TUNNEL_TABLE, senderSet(family)))
     .flatMap((element) => senderOfElement(element) ?? []);
-  return senderChanges(without(present, senders), without(senders, present));
 }
 
 function without(addresses: readonly Address[], others: readonly Address[]): readonly Address[] {

@@ -16,7 +16,9 @@ import type { NftElement } from "../linux/nftables/set.ts";
 export const TUNNEL_TABLE: TableReference = { family: "inet", name: identity.tunnelTable };
 
 /** As the plan of routes names them. */
-export type GuardedTunnel = "vxlan4" | "vxlan6" | "ipip4";
+export const GUARDED_TUNNELS = ["vxlan4", "vxlan6", "ipip4"] as const;
+
+export type GuardedTunnel = (typeof GUARDED_TUNNELS)[number];
 
 const CHAIN = "input";
 /** Before the tables that filter. */

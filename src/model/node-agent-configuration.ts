@@ -73,6 +73,11 @@ const DEFAULTS: NodeAgentSettings = {
   tablesRefreshInterval: "180s",
 };
 
+/** The names of the records that the settings of a node follow from. */
+export function configurationNames(node: string): readonly string[] {
+  return [OF_ALL_NODES, `${OF_ONE_NODE}${node}`];
+}
+
 /** Each field as `node.NAME` sets it, otherwise `default`, otherwise the built-in value. */
 export function nodeAgentSettings(configurations: Iterable<NodeAgentConfiguration>, node: string): NodeAgentSettings {
   const byName = new Map(Array.from(configurations, (each) => [each.metadata.name, each.spec]));

@@ -23,6 +23,8 @@ export interface Surroundings extends Viewpoint {
   readonly node: string;
   readonly nodes: ReadonlyMap<string, RoutedNode>;
   readonly pools: PoolTable;
+  /** The mode of a block outside every known pool is not known then. */
+  readonly hasUnreadPools: boolean;
   readonly blocks: BlockTable;
 }
 
@@ -102,6 +104,7 @@ function followNetwork(
     if (around.isBgpEnabled && (pool === undefined || pool.isExported)) made.announced.push([key, prefix]);
     return;
   }
+  if (pool === undefined && around.hasUnreadPools) return;
   const { family } = prefix.network;
   const choice = chooseHop(around, around.nodes.get(node), { family, ...(pool ?? OUTSIDE_POOLS) });
   if (choice.kind === "route") made.routes.push([key, { destination: prefix, hop: choice.hop }]);

@@ -3,12 +3,14 @@ import { prefix } from "../../test/support/ip.ts";
 import { blockFact, endpointFact, nodeFact, poolFact } from "../../test/support/routing-facts.ts";
 import { planFeeds } from "../datastore/replica/kinds.ts";
 import type { RecordChange } from "../datastore/replica/subscription.ts";
+import { PluginError } from "../errors.ts";
 import { ipPool } from "../model/ip-pool.ts";
 import { type BlockAttribute, type IPAMBlock, writeBlock } from "../model/ipam-block.ts";
 import { blockKey } from "../model/keys.ts";
+import { NODE_AGENT_CONFIGURATION } from "../model/kinds.ts";
 import { node } from "../model/node.ts";
 import { workloadEndpoint } from "../model/workload-endpoint.ts";
-import { blockFacts, ROUTED_BLOCK_KINDS, ROUTING_KINDS, resourceFacts } from "./inputs.ts";
+import { blockFacts, FollowedSettings, ROUTED_BLOCK_KINDS, ROUTING_KINDS, resourceFacts } from "./inputs.ts";
 
 const put = <Value>(key: string, value: Value): RecordChange<Value> => ({
   kind: "put",
@@ -146,5 +148,30 @@ describe("blockFacts()", () => {
     const blocks4 = [put("four", blockFact("10.0.0.0/26"))];
     const blocks6 = [put("six", blockFact("fd00::/122"))];
     expect(blockFacts({ blocks4, blocks6 }).blocks?.map(({ key }) => key)).toEqual(["four", "six"]);
+  });
+});
+
+describe("FollowedSettings", () => {
+  const key = (name: string) => NODE_AGENT_CONFIGURATION.key({ name });
+  const disabled = (name: string) =>
+    put(key(name), NODE_AGENT_CONFIGURATION.codec.make({ name }, { bgp: "Disabled" as const }));
+  const unreadable = (name: string) =>
+    ({
+      kind: "unreadable",
+      key: key(name),
+      failure: new PluginError("decode-failure", "broken"),
+      previous: undefined,
+    }) as const;
+
+  test("keeps the last readable value, and names only records of this node", () => {
+    const settings = new FollowedSettings("n1");
+    expect(settings.facts([]).settings).toEqual({ isBgpEnabled: true });
+    expect(settings.facts([disabled("default")]).settings).toEqual({ isBgpEnabled: false });
+    const { settings: kept, settingRecords } = settings.facts([unreadable("default"), unreadable("node.n2")]);
+    expect(kept).toEqual({ isBgpEnabled: false });
+    expect(settingRecords?.map(({ key }) => key)).toEqual([key("default")]);
+    expect(settings.facts([{ kind: "delete", key: key("default"), previous: undefined }]).settings).toEqual({
+      isBgpEnabled: true,
+    });
   });
 });

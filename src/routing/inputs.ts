@@ -10,8 +10,13 @@ import type { RecordChange } from "../datastore/replica/subscription.ts";
 import type { IPPool } from "../model/ip-pool.ts";
 import { readBlock } from "../model/ipam-block.ts";
 import { blocksPrefix } from "../model/keys.ts";
-import { NODE, POOL } from "../model/kinds.ts";
+import { NODE, NODE_AGENT_CONFIGURATION, POOL } from "../model/kinds.ts";
 import type { Node } from "../model/node.ts";
+import {
+  configurationNames,
+  type NodeAgentConfiguration,
+  nodeAgentSettings,
+} from "../model/node-agent-configuration.ts";
 import type { WorkloadEndpoint } from "../model/workload-endpoint.ts";
 import { announcedEndpoint } from "./announced-endpoint.ts";
 import type { RoutedBlock } from "./facts.ts";
@@ -49,6 +54,24 @@ export function resourceFacts(
     pools: pools.map((change) => decoded(change, routedPool)),
     endpoints: endpoints.map((change) => decoded(change, (endpoint) => announcedEndpoint(endpoint, node))),
   };
+}
+
+/** The settings of one node, from the records that were readable last. */
+export class FollowedSettings {
+  private readonly records = new Map<string, NodeAgentConfiguration>();
+
+  constructor(private readonly node: string) {}
+
+  facts(changes: readonly RecordChange<NodeAgentConfiguration>[]): Pick<FactChanges, "settings" | "settingRecords"> {
+    const keys = new Set(configurationNames(this.node).map((name) => NODE_AGENT_CONFIGURATION.key({ name })));
+    const settingRecords = changes.filter(({ key }) => keys.has(key));
+    for (const change of settingRecords) {
+      if (change.kind === "put") this.records.set(change.key, change.value);
+      else if (change.kind === "delete") this.records.delete(change.key);
+    }
+    const { bgp } = nodeAgentSettings(this.records.values(), this.node);
+    return { settings: { isBgpEnabled: bgp === "Enabled" }, settingRecords };
+  }
 }
 
 export function blockFacts({ blocks4, blocks6 }: Changes<RoutedBlockValues>): FactChanges {

@@ -49,6 +49,8 @@ export interface RoutePlan {
   readonly announced: ReadonlyMap<string, Prefix>;
   /** For people: which pool cannot be served, and why. */
   readonly problems: readonly string[];
+  /** Whether records could not be read since the agent started: what is not planned may be needed, and must stay. */
+  readonly isPartial: boolean;
 }
 
 /** The keys of what differs from the plan before. */

@@ -400,6 +400,25 @@ describe("RoutePlanner.update()", () => {
     expect(changed(planner.update({ blocks: [unreadable], nodes: [{ ...unreadable, key: "node-b" }] }))).toEqual([]);
   });
 
+  test("a record that cannot be read since the start makes the plan partial, until it is readable or gone", () => {
+    const planner = new RoutePlanner("node-a", { isBgpEnabled: false });
+    const unreadable = (key: string) => ({ kind: "unreadable", key }) as const;
+    planner.update({ ...facts, pools: [unreadable("blue")], settingRecords: [unreadable("default")] });
+    expect(planner.plan.isPartial).toBe(true);
+    expect(planner.plan.problems.at(-1)).toContain(`cannot be read since the agent started: "blue", "default"`);
+    // The mode of its blocks is not known.
+    expect(held(planner)).toEqual(["10.0.0.0/26 blackhole"]);
+
+    planner.update({ settingRecords: [deleteFact("default")] });
+    expect(planner.plan.problems.at(-1)).toContain(`: "blue"; repair`);
+    planner.update({ pools: facts.pools ?? [] });
+    expect(planner.plan).toMatchObject({ isPartial: false, problems: [] });
+    expect(held(planner)).toEqual(held(planned(facts)));
+    // What a former agent has set follows from none of these.
+    planner.update({ pools: [unreadable("blue"), unreadable("new")], nodes: [unreadable("node-b")] });
+    expect(planner.plan.isPartial).toBe(false);
+  });
+
   test("a pool that goes makes its blocks unencapsulated and removes the tunnel", () => {
     const planner = planned(facts);
     planner.update({ pools: [deleteFact("blue")] });

@@ -25,6 +25,7 @@ import type { PlanChange, PlannedPeer, PlannedRoute, PlannedTunnel, RoutePlan, T
 import { PoolTable } from "./pool-table.ts";
 import { type PlannedTunnels, planTunnels } from "./tunnels.ts";
 import { describeUnreachable, type UnreachableNode } from "./unreachable-nodes.ts";
+import { describeUnread, UnreadRecords } from "./unread-records.ts";
 
 export interface RoutingSettings {
   /** Otherwise the network between nodes is flat: nodes of one subnet are the gateways of each other. */
@@ -40,6 +41,8 @@ export type FactChange<Value> =
 
 export interface FactChanges {
   readonly settings?: RoutingSettings;
+  /** The records that the settings follow from. */
+  readonly settingRecords?: readonly FactChange<unknown>[];
   readonly nodes?: readonly FactChange<RoutedNode>[];
   readonly pools?: readonly FactChange<RoutedPool>[];
   readonly blocks?: readonly FactChange<RoutedBlock>[];
@@ -68,6 +71,7 @@ export class RoutePlanner {
   private readonly senders = new Claims<Address>();
   private readonly announced = new Claims<Prefix>();
   private readonly unreachable = new Claims<UnreachableNode>();
+  private readonly unread = { pools: new UnreadRecords(), others: new UnreadRecords() };
   private problems: readonly string[] = [];
 
   /** `node`: the name of the planned node. */
@@ -85,20 +89,39 @@ export class RoutePlanner {
       senders: this.senders.entries,
       announced: this.announced.entries,
       problems: this.problems,
+      isPartial: this.unread.pools.keys.size + this.unread.others.keys.size > 0,
     };
   }
 
-  update({ settings = this.settings, nodes = [], pools = [], blocks = [], endpoints = [] }: FactChanges): PlanChange {
+  update(facts: FactChanges): PlanChange {
+    const { settings = this.settings, nodes = [], pools = [], blocks = [], endpoints = [] } = facts;
     const due: Due = { all: false, nodes: new Set(), blocks: new Set(), endpoints: new Set(), allEndpoints: false };
     if (settings.isBgpEnabled !== this.settings.isBgpEnabled) due.all = true;
     this.settings = settings;
+    const isReadAgain = this.noteUnread(facts, due);
     forEachValue(pools, (key, pool) => {
       if (this.pools.set(key, pool)) due.all = true;
     });
     forEachValue(nodes, (key, node) => this.setNode(key, node, due));
     forEachValue(blocks, (key, block) => this.setBlock(key, block, due));
     forEachValue(endpoints, (key, endpoint) => this.setEndpoint(key, endpoint, due));
-    return this.followAll(due);
+    const change = this.followAll(due);
+    if (isReadAgain) this.describeProblems();
+    return change;
+  }
+
+  /** Returns whether other records are unread than before. */
+  private noteUnread({ nodes, pools, blocks, settingRecords }: FactChanges, due: Due): boolean {
+    const { unread } = this;
+    const hadUnreadPools = unread.pools.keys.size > 0;
+    const areDifferent = [
+      unread.pools.note("pools", pools),
+      unread.others.note("nodes", nodes),
+      unread.others.note("blocks", blocks),
+      unread.others.note("settings", settingRecords),
+    ];
+    if (unread.pools.keys.size > 0 !== hadUnreadPools) due.all = true;
+    return areDifferent.includes(true);
   }
 
   private setNode(key: string, node: RoutedNode | undefined, due: Due): void {
@@ -172,11 +195,18 @@ export class RoutePlanner {
   private surroundings(): Surroundings {
     const { node, nodes, pools, blocks } = this;
     const { isBgpEnabled } = this.settings;
-    return { node, nodes, pools, blocks, isBgpEnabled, own: nodes.get(node), tunnels: this.ownTunnels.tunnels };
+    const hasUnreadPools = this.unread.pools.keys.size > 0;
+    const own = nodes.get(node);
+    return { node, nodes, pools, blocks, isBgpEnabled, hasUnreadPools, own, tunnels: this.ownTunnels.tunnels };
   }
 
   private describeProblems(): void {
-    const problems = [...this.ownTunnels.problems, ...describeUnreachable(this.unreachable.entries.values())];
+    const unread = describeUnread(this.unread.pools.keys.union(this.unread.others.keys));
+    const problems = [
+      ...this.ownTunnels.problems,
+      ...describeUnreachable(this.unreachable.entries.values()),
+      ...(unread === undefined ? [] : [unread]),
+    ];
     if (!Bun.deepEquals(problems, this.problems)) this.problems = problems;
   }
 }

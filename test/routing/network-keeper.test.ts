@@ -310,6 +310,52 @@ describe.skipIf(!canMakeNetns)(`NetworkKeeper${canMakeNetns ? "" : " (skipped: n
     expect(routes()).toContain(`10.60.0.64/26 via 10.60.0.128 dev ${DEVICE} onlink`);
   });
 
+  test("a start with unreadable records adds and removes nothing as stale; what is readable again counts", () => {
+    open().update(CLUSTER);
+    const senders = () => sh("nft list table inet vendor_tunnel").replace(/packets \d+ bytes \d+/g, "");
+    const before = senders();
+    const { update, reports } = open();
+    const unreadable = (key: string) => ({ kind: "unreadable", key }) as const;
+    update({
+      nodes: [...nodes("a", "b"), unreadable("c")],
+      pools: [unreadable("p4"), ...pools("vxlan").slice(1)],
+      blocks: [unreadable("c4"), ...BLOCKS.filter(({ key }) => key !== "c4")],
+    });
+    expect([routes(), entries(), senders()]).toEqual([ROUTES, ENTRIES, before]);
+
+    update({ blocks: [putFact("b7", blockFact("fd60::100/122", "b"))] });
+    const added = `fd60::100/122 via fd60::40 dev ${DEVICE6} onlink`;
+    expect(routes()).toEqual([...ROUTES, added].toSorted());
+    update({ nodes: [deleteFact("c")], blocks: [deleteFact("c4")] });
+    expect(routes()).toEqual([...ROUTES, added].toSorted());
+    update({ pools: pools("vxlan") });
+    const ofC = (line: string) => /10\.60\.0\.(128|70)|fd60::80|192\.168\.9\.3|:63/.test(line);
+    expect(routes()).toEqual([...ROUTES.filter((line) => !ofC(line)), added].toSorted());
+    expect(entries()).toEqual(ENTRIES.filter((line) => !ofC(line) && !line.includes("fd09::3")));
+    expect(senders()).not.toContain("192.168.9.3");
+    expect(reports.filter((line) => !line.startsWith("Removed stale"))).toEqual([]);
+  });
+
+  test("routes stay while their device or link cannot be prepared", () => {
+    const { update, keeper } = open();
+    update({ ...CLUSTER, pools: pools("vxlan-cross-subnet") });
+    const before = routes();
+    expect(before).toContain("10.60.0.64/26 via 192.168.5.2 dev eth0");
+    // The address of the node has gone for a moment; the kernel removes only routes of the subnet with it.
+    ip("addr add 192.168.6.1/24 dev eth0");
+    ip("route replace 10.60.0.64/26 via 192.168.6.2 dev eth0 proto 86");
+    ip("addr del 192.168.5.1/24 dev eth0");
+    keeper.distrust();
+    expect(keeper.look()).toBe("unsettled");
+    expect(routes()).toContain("10.60.0.64/26 via 192.168.6.2 dev eth0");
+    expect(routes()).toContain(`10.60.0.128/26 via 10.60.0.128 dev ${DEVICE} onlink`);
+
+    ip("addr add 192.168.5.1/24 dev eth0");
+    keeper.distrust();
+    expect(keeper.look()).toBe("settled");
+    expect(routes()).toEqual(before);
+  });
+
   test("the route of a pod whose address was at another node stays, and is not a problem", () => {
     const { update, reports, keeper } = open();
     expect(update(CLUSTER)).toBe("settled");

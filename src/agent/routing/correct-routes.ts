@@ -19,14 +19,17 @@ export interface CorrectedRoutes {
 }
 
 export function correctRoutes(
-  { routes }: Pick<RoutePlan, "routes">,
+  { routes, isPartial }: Pick<RoutePlan, "routes" | "isPartial">,
   links: RouteLinks,
   kernel: NetworkKernel,
 ): CorrectedRoutes {
   const { wanted, failed, unreached } = routesOf(routes, links);
   const tunnels = new Set(links.tunnels.values());
   const isOwn = (route: Route) => isBetweenNodes(route, tunnels);
-  const differences = compareRoutes(wanted, { routes: kernel.routes(), isOwn });
+  const found = compareRoutes(wanted, { routes: kernel.routes(), isOwn });
+  // A planned route without a link would only be missing: the present one may still lead there.
+  const mustStay = ({ destination }: Route) => isPartial || failed.has(formatPrefix(destination));
+  const differences = found.filter((each) => each.kind !== "stale" || !mustStay(each.present));
   const clashes = differences.filter((each) => each.kind === "clash");
   // The address of a pod has just come from another node: the pod's route stays, and the plan follows.
   const foreign = clashes.filter(({ present }) => !isOfWorkload(present));

@@ -5,8 +5,7 @@ import { parseAddress } from "../../ip/address.ts";
 import { portOf } from "../../linux/netlink-group.ts";
 import { closeNetlinkSocket, openNetlinkSocket } from "../../linux/netlink-socket.ts";
 import { TableMonitor } from "../../linux/nftables/monitor.ts";
-import type { RoutePlan } from "../../routing/plan.ts";
-import type { TunnelGuard } from "./network-keeper.ts";
+import type { Guarded, TunnelGuard } from "./network-keeper.ts";
 import { TUNNEL_NAMES } from "./tunnel-device.ts";
 
 export interface KernelGuard extends TunnelGuard {
@@ -19,7 +18,7 @@ export interface KernelGuard extends TunnelGuard {
 export function openKernelGuard(): KernelGuard {
   const socket = openNetlinkSocket("netfilter");
   let monitor: TableMonitor | undefined;
-  const apply = (plan: Pick<RoutePlan, "tunnels" | "senders">) => {
+  const apply = (plan: Guarded) => {
     const wanted = guardedTunnels(plan);
     const isWritten = applyTunnelGuard(socket, wanted);
     // A host without tunnels does not listen: rulesets of megabytes may be loaded on it.
@@ -45,6 +44,6 @@ export function openKernelGuard(): KernelGuard {
   };
 }
 
-function guardedTunnels({ tunnels, senders }: Pick<RoutePlan, "tunnels" | "senders">): GuardedTunnels {
-  return { tunnels: TUNNEL_NAMES.filter((name) => tunnels.has(name)), senders: [...senders.values()] };
+function guardedTunnels({ tunnels, senders, isPartial }: Guarded): GuardedTunnels {
+  return { tunnels: TUNNEL_NAMES.filter((name) => tunnels.has(name)), senders: [...senders.values()], isPartial };
 }

@@ -5,7 +5,8 @@
  *   event of the kernel ─▶ contradicts the plan? ─▶ soon after ──────────────────────────┴─▶ compare everything, correct
  *
  * At the start everything is compared too: what a former agent has left stays if it is right, so that no packet is lost.
- * Only devices with our names and routes with our protocol number are ours.
+ * Only devices with our names and routes with our protocol number are ours. While the plan is partial, nothing is removed
+ * as stale.
  */
 import type { NetworkEvent } from "../../linux/rtnetlink/network-monitor.ts";
 import type { PlanChange, RoutePlan, TunnelName } from "../../routing/plan.ts";
@@ -19,11 +20,11 @@ import type { RouteLinks } from "./planned-route.ts";
 import { refusalsOf } from "./steps.ts";
 import { type DeviceMeans, type PreparedDevices, prepareDevices, removeUnplanned } from "./tunnel-devices.ts";
 
-type Guarded = Pick<RoutePlan, "tunnels" | "senders">;
+export type Guarded = Pick<RoutePlan, "tunnels" | "senders" | "isPartial">;
 
 /** Keeps packets of strangers out of the tunnels. */
 export interface TunnelGuard {
-  /** Compares with the kernel, and corrects. Without a tunnel there is no guard. */
+  /** Compares with the kernel, and corrects. Without a tunnel there is no guard. Of a partial plan nothing is removed. */
   apply(plan: Guarded): void;
   /** Changes only the senders with these keys. */
   follow(plan: Guarded, changed: ReadonlySet<string>): void;
@@ -82,9 +83,10 @@ export class NetworkKeeper {
 
   /** Gives the kernel what the plan has changed. If it refuses, everything is compared. */
   update(plan: RoutePlan, change: PlanChange): "settled" | "unsettled" {
+    const isComplete = this.plan?.isPartial === true && !plan.isPartial;
     this.plan = plan;
     const { prepared } = this;
-    if (prepared === undefined || change.tunnels.size > 0) this.mustCompare = true;
+    if (prepared === undefined || change.tunnels.size > 0 || isComplete) this.mustCompare = true;
     // In doubt only a comparison is right: a route to be replaced may have become that of a pod.
     else if (!this.mustCompare && !this.follow(plan, change, prepared)) this.mustCompare = true;
     return this.look();
@@ -125,8 +127,8 @@ export class NetworkKeeper {
     const links = linksOf(prepared);
     const entries = correctEntries(plan, prepared.devices, kernel);
     const routes = correctRoutes(plan, links, kernel);
-    const removedEntries = removeEntries(entries.stale, kernel);
-    const removedDevices = removeUnplanned(plan.tunnels, kernel);
+    const removedEntries = plan.isPartial ? 0 : removeEntries(entries.stale, kernel);
+    const removedDevices = plan.isPartial ? [] : removeUnplanned(plan.tunnels, kernel);
     const unguarded = isTunnelled ? true : this.guard(() => guard.apply(plan));
     const problems = [
       ...[guarded, unguarded].filter((each) => each !== true),
