@@ -2,6 +2,7 @@
 import { formatTable } from "../../src/admin/table.ts";
 import { identity } from "../../src/identity.ts";
 import { pollUntil } from "../../test/support/poll.ts";
+import { routesOfPods } from "../../test/support/routes-of-pods.ts";
 import { type DemoEnvironment, NODE } from "./environment.ts";
 import type { Output, StepResult } from "./output.ts";
 import { reachOutside } from "./outside.ts";
@@ -121,16 +122,8 @@ async function expectNothingLeft(demo: DemoEnvironment): Promise<StepResult> {
 }
 
 async function linksAndRoutes({ host }: DemoEnvironment): Promise<readonly string[]> {
-  const [links, ...routes] = await Promise.all([
-    host.must(["ip", "-o", "link"]),
-    host.must(["ip", "-4", "route", "show", "table", "all"]),
-    host.must(["ip", "-6", "route", "show", "table", "all"]),
-  ]);
-  const lines = (text: string) => text.split("\n").filter((line) => line !== "");
-  return [
-    ...lines(links).filter((line) => !/^\d+: lo:/.test(line)),
-    ...routes.flatMap(lines).filter((line) => !line.includes(" dev lo ")),
-  ];
+  const [links, routes] = await Promise.all([host.must(["ip", "-o", "link"]), routesOfPods(host)]);
+  return [...links.split("\n").filter((line) => line !== "" && !/^\d+: lo:/.test(line)), ...routes];
 }
 
 async function records(demo: DemoEnvironment): Promise<readonly string[]> {

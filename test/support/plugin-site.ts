@@ -11,6 +11,7 @@ import { parseKey, resourceKey } from "../../src/model/keys.ts";
 import { type Finished, type Host, openHost, type RunOptions } from "./host.ts";
 import { nodeChange, poolChange } from "./ipam.ts";
 import { openKubeTestStore } from "./kube-test-store.ts";
+import { routesOfPods } from "./routes-of-pods.ts";
 import { builtProgram } from "./run-plugin.ts";
 import { type AnyStoreKind, openTestStore, type TestStore } from "./test-store.ts";
 
@@ -176,15 +177,10 @@ export function readyCluster(datastoreReady = true): Change {
 
 /** Without the link-local routes of a link, which the kernel adds later. */
 async function linksAndRoutes(host: Host): Promise<readonly string[]> {
-  const [links, routes, routes6] = await Promise.all([
-    host.must(["ip", "-o", "link"]),
-    host.must(["ip", "-4", "route", "show", "table", "all"]),
-    host.must(["ip", "-6", "route", "show", "table", "all"]),
-  ]);
-  const lines = (text: string) => text.split("\n").filter((line) => line !== "");
+  const [links, routes] = await Promise.all([host.must(["ip", "-o", "link"]), routesOfPods(host)]);
   return [
-    ...lines(links).filter((line) => !/^\d+: lo:/.test(line)),
-    ...[...lines(routes), ...lines(routes6)].filter((line) => !/ dev lo |^(\w+ )?(fe80|ff00):/.test(line)),
+    ...links.split("\n").filter((line) => line !== "" && !/^\d+: lo:/.test(line)),
+    ...routes.filter((line) => !/^(\w+ )?(fe80|ff00):/.test(line)),
   ];
 }
 

@@ -9,6 +9,7 @@ import type { Host } from "./host.ts";
 import { BOOT_TIME } from "./kube-node-reboot.ts";
 import type { NetworkUnderTest } from "./network-under-test.ts";
 import { pollUntil } from "./poll.ts";
+import { routesOfPods } from "./routes-of-pods.ts";
 
 export interface Traces {
   readonly links: readonly string[];
@@ -26,16 +27,15 @@ export interface Traces {
 
 export async function tracesOf(host: Host, network: NetworkUnderTest): Promise<Traces> {
   const kept = await network.kept(host);
-  const [links, routes, routes6, rules, processes] = await Promise.all([
+  const [links, routes, rules, processes] = await Promise.all([
     host.must(["ip", "-o", "link"]),
-    host.must(["ip", "-4", "route", "show", "table", "all"]),
-    host.must(["ip", "-6", "route", "show", "table", "all"]),
+    routesOfPods(host),
     host.must(["nft", "list", "ruleset"]),
     host.must(["ps", "-eo", "etimes=,comm="]),
   ]);
   return {
     links: linesOf(links).map((line) => line.split(": ")[1] ?? line),
-    routes: [...linesOf(routes), ...linesOf(routes6)].filter((route) => !route.includes(" dev lo ")),
+    routes: routes.map((route) => route.trim()),
     hostPorts: linesOf(rules).filter((line) => /CNI-DN-|elements = /.test(line)),
     namespaces: filesOf(host, "/run/netns"),
     mounts: mountsOf(host),
