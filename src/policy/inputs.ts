@@ -19,6 +19,7 @@ import {
 } from "../model/kinds.ts";
 import type { NetworkPolicy } from "../model/network-policy.ts";
 import type { NetworkSet } from "../model/network-set.ts";
+import type { Node } from "../model/node.ts";
 import type { NodeAgentConfiguration } from "../model/node-agent-configuration.ts";
 import type { Profile } from "../model/profile.ts";
 import { readServiceEndpoints, SERVICE_ENDPOINTS_PREFIX, type ServiceEndpoints } from "../model/service-endpoints.ts";
@@ -39,8 +40,12 @@ export interface PolicyValues {
   readonly serviceEndpoints: ServiceEndpoints;
 }
 
-/** What changed of each kind, in no particular order. Pools, which routing follows: the tunnels that they need are not cut. */
-export type PolicyChanges = Update<PolicyValues>["changes"] & { readonly pools?: readonly RecordChange<IPPool>[] };
+/** What changed of each kind, in no particular order. */
+export type PolicyChanges = Update<PolicyValues>["changes"] & {
+  /** Routing follows them. The tunnels that they need are not cut. */
+  readonly pools?: readonly RecordChange<IPPool>[];
+  readonly nodes?: readonly RecordChange<Node>[];
+};
 
 export interface PolicyUpdate {
   readonly snapshot: Update<PolicyValues>["snapshot"];

@@ -31,7 +31,9 @@ const CASES: readonly (readonly [
   present: LinkWithVxlan | undefined,
   actions: readonly string[],
 ])[] = [
-  ["a missing device is created", VXLAN, undefined, [CREATE]],
+  ["a missing device is created, with a loose reverse path filter", VXLAN, undefined, [CREATE, CHANGE]],
+  ["a strict reverse path filter is changed", VXLAN, { ...present(), reversePathFilter: 1 }, [CHANGE]],
+  ["a loose one stays", VXLAN, { ...present(), reversePathFilter: 2 }, []],
   ["a right one stays", VXLAN, present(), []],
   ["another address is changed", VXLAN, present({ local: address("192.168.5.9") }), [CHANGE]],
   ["another underlying link is changed", VXLAN, present({ underlyingIndex: 3 }), [CHANGE]],
@@ -43,10 +45,10 @@ const CASES: readonly (readonly [
         `one with ${Object.keys(wrong).join()} ${String(Object.values(wrong)[0])} is created again`,
         VXLAN,
         present(wrong),
-        [`delete link "${identity.vxlanDevice}"`, CREATE],
+        [`delete link "${identity.vxlanDevice}"`, CREATE, CHANGE],
       ] as const,
   ),
-  ["a missing IPIP device is created", IPIP, undefined, ['create link "tunl0"']],
+  ["a missing IPIP device is created", IPIP, undefined, ['create link "tunl0"', 'change link "tunl0"']],
   [
     "the one that the module made goes up, with its MTU",
     IPIP,

@@ -2,7 +2,7 @@
  * The tunnel devices of this host: what they must be, and what has to be changed. Pure.
  *
  *   missing ───────────────────────────────▶ created
- *   MTU, MAC, address of this host, state ─▶ changed in place: entries and routes stay
+ *   MTU, MAC, address of this host, state, reverse path filter ─▶ changed in place: entries and routes stay
  *   VNI, port, learning ───────────────────▶ created again: the kernel cannot change them
  *   a link of another kind has the name ───▶ a problem: it is not ours
  */
@@ -43,17 +43,18 @@ export function deviceStep(tunnel: PlannedTunnel, underlying: Link, present: Lin
   const { kind, deviceName } = TUNNELS[tunnel.name];
   if (present !== undefined && present.link.kind !== kind)
     return { kind: "problem", reason: `another interface has the name "${deviceName}"` };
-  return kind === "ipip" ? ipipStep(tunnel, underlying, present?.link) : vxlanStep(tunnel, underlying, present);
+  return kind === "ipip" ? ipipStep(tunnel, underlying, present) : vxlanStep(tunnel, underlying, present);
 }
 
 function deviceMtu(tunnel: TunnelName, underlying: Link): number {
   return underlying.mtu - TUNNELS[tunnel].headerLength;
 }
 
-function ipipStep({ name }: PlannedTunnel, underlying: Link, link: Link | undefined): DeviceStep {
+function ipipStep({ name }: PlannedTunnel, underlying: Link, present: LinkWithVxlan | undefined): DeviceStep {
+  const { deviceName } = TUNNELS[name];
   const mtu = deviceMtu(name, underlying);
-  if (link === undefined) return created([createIpip({ name: TUNNELS[name].deviceName, mtu, state: "up" })]);
-  return changed(link, { mtu });
+  if (present === undefined) return created(createIpip({ name: deviceName, mtu, state: "up" }), deviceName);
+  return changed(present, { mtu });
 }
 
 function vxlanStep(
@@ -67,29 +68,40 @@ function vxlanStep(
   const mtu = deviceMtu(name, underlying);
   const wanted: VxlanSettings = { id: VXLAN_ID, local, underlyingIndex: underlying.index, port: VXLAN_PORT };
   const create = createVxlan({ ...wanted, name: deviceName, mac, mtu, state: "up" });
-  if (present?.vxlan === undefined) return created([create]);
+  if (present?.vxlan === undefined) return created(create, deviceName);
   const { link, vxlan } = present;
   const mustBeNew =
     vxlan.id !== wanted.id || vxlan.port !== wanted.port || vxlan.learns || vxlan.local?.family !== local.family;
-  if (mustBeNew) return created([deleteLink(link), create]);
+  if (mustBeNew) return created(create, deviceName, [deleteLink(link)]);
   const moved = {
     ...(vxlan.underlyingIndex === wanted.underlyingIndex ? {} : { underlyingIndex: wanted.underlyingIndex }),
     ...(isSame(vxlan.local, local) ? {} : { local }),
   };
-  const { requests } = changed(link, { mtu, mac });
+  const { requests } = changed(present, { mtu, mac });
   const moves = Object.keys(moved).length === 0 ? [] : [changeVxlan(link, moved)];
   return { kind: "requests", requests: [...moves, ...requests], isNew: false };
 }
 
-function created(requests: readonly NetlinkRequest[]): DeviceStep {
-  return { kind: "requests", requests, isNew: true };
+/**
+ * Replies may come by a tunnel though this host would send by another way, for example to a node whose route is just being
+ * changed: a strict filter, which a host may have as the default of new interfaces, would drop them.
+ */
+const LOOSE = { reversePathFilter: 2 } as const;
+
+function created(creation: NetlinkRequest, deviceName: string, before: readonly NetlinkRequest[] = []): DeviceStep {
+  const loosening = changeLink({ name: deviceName }, { ipv4: LOOSE });
+  return { kind: "requests", requests: [...before, creation, loosening], isNew: true };
 }
 
-function changed(link: Link, { mtu, mac }: { readonly mtu: number; readonly mac?: Uint8Array }) {
+function changed(
+  { link, reversePathFilter = LOOSE.reversePathFilter }: LinkWithVxlan,
+  { mtu, mac }: { readonly mtu: number; readonly mac?: Uint8Array },
+) {
   const change = {
     ...(link.mtu === mtu ? {} : { mtu }),
     ...(mac === undefined || Bun.deepEquals(link.mac, mac) ? {} : { mac }),
     ...(link.isUp ? {} : { state: "up" as const }),
+    ...(reversePathFilter === LOOSE.reversePathFilter ? {} : { ipv4: LOOSE }),
   };
   const requests = Object.keys(change).length === 0 ? [] : [changeLink(link, change)];
   return { kind: "requests" as const, requests, isNew: false };

@@ -146,6 +146,25 @@ export function readInfoData(message: MessageCursor, kind: string): AttributeCur
   return undefined;
 }
 
+/** The reverse path filter of IPv4 in the description of a link: 0 off, 1 strict, 2 loose. */
+export function readReversePathFilter(message: MessageCursor): number | undefined {
+  const families = nestedIn(message.attributes(HEADER_LENGTH), LINK.families);
+  const ipv4 = families && nestedIn(families, IPV4_FAMILY.number);
+  while (ipv4?.next()) {
+    if (ipv4.type !== IPV4_FAMILY.settings) continue;
+    // Numbers of 32 bits; the first setting is number 1.
+    const values = ipv4.copy();
+    const place = (IPV4_SETTING.reversePathFilter - 1) * 4;
+    return values.length < place + 4 ? undefined : new DataView(values.buffer).getUint32(place, true);
+  }
+  return undefined;
+}
+
+function nestedIn(attributes: AttributeCursor, type: number): AttributeCursor | undefined {
+  while (attributes.next()) if (attributes.type === type) return attributes.nested();
+  return undefined;
+}
+
 /** What can be changed on an existing link. */
 export interface LinkChange {
   readonly state?: "up" | "down";

@@ -5,7 +5,7 @@ import type { MessageWriter } from "../netlink/message-writer.ts";
 import type { NetlinkRequest } from "../netlink/request.ts";
 import { FLAG } from "../netlink/wire.ts";
 import type { NetlinkSocket } from "../netlink-socket.ts";
-import { describeLink, type Link, type LinkReference, readInfoData, readLink } from "./link.ts";
+import { describeLink, type Link, type LinkReference, readInfoData, readLink, readReversePathFilter } from "./link.ts";
 import { IFF_UP, INFO, LINK, linkHeader, RTM } from "./link-wire.ts";
 
 const VXLAN = { id: 1, link: 3, localIpv4: 4, learning: 7, port: 15, localIpv6: 17 } as const;
@@ -80,6 +80,8 @@ export interface LinkWithVxlan {
   readonly link: Link;
   /** Absent if the link is of another kind. */
   readonly vxlan?: KnownVxlan;
+  /** Of IPv4: 0 off, 1 strict, 2 loose. */
+  readonly reversePathFilter?: number;
 }
 
 /** The link of that name, whatever its kind. */
@@ -88,7 +90,12 @@ export function findVxlan(socket: NetlinkSocket, name: string): LinkWithVxlan | 
     const link = readLink(message);
     if (link === undefined) return undefined;
     const data = readInfoData(message, "vxlan");
-    return data === undefined ? { link } : { link, vxlan: readSettings(data) };
+    const reversePathFilter = readReversePathFilter(message);
+    return {
+      link,
+      ...(data === undefined ? {} : { vxlan: readSettings(data) }),
+      ...(reversePathFilter === undefined ? {} : { reversePathFilter }),
+    };
   });
 }
 

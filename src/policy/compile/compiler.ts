@@ -10,14 +10,12 @@
  */
 
 import { defaultAllowProfile } from "../../model/default-allow-profile.ts";
-import type { IPPool } from "../../model/ip-pool.ts";
 import { nameInKey, parseKey, titleInKey } from "../../model/keys.ts";
 import { type NodeAgentConfiguration, nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { DEFAULT_ALLOW_PROFILE } from "../../model/profile.ts";
 import type { HostInterface } from "../host-interface.ts";
 import type { PolicyChanges, PolicyValues } from "../inputs.ts";
 import { workloadBaseChains } from "../render/base-chains.ts";
-import type { TunnelKind } from "../render/tunnel-packets.ts";
 import type { DesiredTable, TableDelta } from "../table/desired-table.ts";
 import { TableBuilder } from "../table/table-builder.ts";
 import { ApplicablePolicies } from "./applicable-policies.ts";
@@ -61,8 +59,6 @@ export class PolicyCompiler {
   private readonly workloads: WorkloadEndpoints;
   private readonly hosts: HostEndpoints;
   private readonly configurations = new Map<string, NodeAgentConfiguration>();
-  /** The tunnels that each pool needs. */
-  private readonly pools = new Map<string, readonly TunnelKind[]>();
   /** By the key of the resource. */
   private readonly problemOf = new Map<string, PolicyProblem>();
 
@@ -135,7 +131,7 @@ export class PolicyCompiler {
     for (const change of changes.networkPolicies) this.changePolicy(change);
     for (const change of changes.globalNetworkPolicies) this.changePolicy(change);
     for (const change of changes.configurations) this.changeConfiguration(change);
-    this.changePools(changes.pools ?? []);
+    this.hosts.updateTunnels(changes);
     this.finish();
   }
 
@@ -219,14 +215,6 @@ export class PolicyCompiler {
     this.applySettings();
   }
 
-  private changePools(changes: NonNullable<PolicyChanges["pools"]>): void {
-    for (const change of changes) {
-      if (change.kind === "put") this.pools.set(change.key, tunnelsOf(change.value));
-      else if (change.kind === "delete") this.pools.delete(change.key);
-    }
-    this.hosts.setTunnels(new Set([...this.pools.values()].flat()));
-  }
-
   private applySettings(): void {
     const settings = nodeAgentSettings(this.configurations.values(), this.node);
     const wanted = workloadBaseChains(settings);
@@ -251,10 +239,6 @@ export class PolicyCompiler {
     if (reason === undefined) this.problemOf.delete(key);
     else this.problemOf.set(key, { title: titleInKey(key), reason, effect });
   }
-}
-
-function tunnelsOf({ spec: { vxlanMode, ipipMode } }: IPPool): readonly TunnelKind[] {
-  return [...(vxlanMode === "Never" ? [] : (["vxlan"] as const)), ...(ipipMode === "Never" ? [] : (["ipip"] as const))];
 }
 
 const BASE_CHAIN_NAMES: readonly string[] = workloadBaseChains({ defaultEndpointToHostAction: "Drop" }).map(

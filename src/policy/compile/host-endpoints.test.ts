@@ -5,6 +5,7 @@ import { identity } from "../../identity.ts";
 import { parseAddress } from "../../ip/address.ts";
 import { hostEndpoint } from "../../model/host-endpoint.ts";
 import { type IPPoolSpec, ipPool } from "../../model/ip-pool.ts";
+import { node } from "../../model/node.ts";
 import { nodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
 import { profile } from "../../model/profile.ts";
 import type { PolicyChanges } from "../inputs.ts";
@@ -266,22 +267,41 @@ describe("tunnels between nodes", () => {
     value: ipPool.make({ name }, { ...POOL, ...modes }),
     previous: undefined,
   });
+  const change = (compiler: PolicyCompiler, changes: Pick<PolicyChanges, "pools" | "nodes">) =>
+    compiler.update({ ...changesBetween(NO_RESOURCES, NO_RESOURCES), ...changes });
   const withPools = (compiler: PolicyCompiler, ...pools: NonNullable<PolicyChanges["pools"]>) =>
-    compiler.update({ ...changesBetween(NO_RESOURCES, NO_RESOURCES), pools });
-  const verdicts = (compiler: PolicyCompiler, given: Packet) =>
-    [toHost("eth0"), fromHost("eth0")].map((passage) => pass(compiler, passage, given));
+    change(compiler, { pools });
+  const nodeAt = (name: string, ipv4Address: string) => ({
+    ...{ kind: "put" as const, key: name, previous: undefined },
+    value: node.make({ name }, { bgp: { ipv4Address } }),
+  });
+  /** To the host from 10.0.0.9, and from it to 10.0.0.9. */
+  const verdicts = (compiler: PolicyCompiler, given: Packet) => {
+    const { source: destination, destination: source } = given;
+    return [pass(compiler, toHost("eth0"), given), pass(compiler, fromHost("eth0"), { ...given, source, destination })];
+  };
 
   for (const globalNetworkPolicies of [[], [DENY_ALL]]) {
     const title = globalNetworkPolicies.length === 0 ? "without a policy" : "with a policy that denies everything";
-    test(`pass a host endpoint ${title}, as long as a pool needs them`, () => {
+    test(`pass a host endpoint ${title}, between nodes, as long as a pool needs them`, () => {
       const compiler = compile({ hostEndpoints: [ETH0], globalNetworkPolicies });
       expect([verdicts(compiler, VXLAN), verdicts(compiler, IPIP)].flat()).toEqual(["drop", "drop", "drop", "drop"]);
       withPools(compiler, poolOf("a", { vxlanMode: "CrossSubnet" }));
+      expect(verdicts(compiler, VXLAN)).toEqual(["drop", "drop"]);
+      change(compiler, { nodes: [nodeAt("there", "10.0.0.9/24")] });
       expect(verdicts(compiler, VXLAN)).toEqual(["accept", "accept"]);
       expect([verdicts(compiler, IPIP), verdicts(compiler, packet(4788, 17))].flat()).not.toContain("accept");
       withPools(compiler, poolOf("b", { ipipMode: "Always" }), { kind: "delete", key: "a", previous: undefined });
       expect(verdicts(compiler, IPIP)).toEqual(["accept", "accept"]);
       expect(verdicts(compiler, VXLAN)).toEqual(["drop", "drop"]);
+      change(compiler, { nodes: [nodeAt("there", "10.0.0.8/24")] });
+      expect(verdicts(compiler, IPIP)).toEqual(["drop", "drop"]);
+      change(compiler, { nodes: [nodeAt("there", "10.0.0.9")] });
+      expect(verdicts(compiler, IPIP)).toEqual(["accept", "accept"]);
+      change(compiler, { nodes: [{ kind: "delete", key: "there", previous: undefined }] });
+      expect(verdicts(compiler, IPIP)).toEqual(["drop", "drop"]);
+      withPools(compiler, { kind: "delete", key: "b", previous: undefined });
+      expect([...compiler.table.sets.keys()].filter((name) => name.startsWith("tunnel_ends"))).toEqual([]);
     });
   }
 });

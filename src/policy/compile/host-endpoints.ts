@@ -4,6 +4,7 @@
  */
 import { ALL_INTERFACES, type HostEndpoint } from "../../model/host-endpoint.ts";
 import type { HostInterface } from "../host-interface.ts";
+import type { PolicyChanges } from "../inputs.ts";
 import {
   directionAt,
   type Failsafes,
@@ -15,7 +16,6 @@ import {
   stageChains,
   stageMap,
 } from "../render/host-chains.ts";
-import type { TunnelKind } from "../render/tunnel-packets.ts";
 import { verdictElement } from "../render/verdict-element.ts";
 import type { TableBuilder } from "../table/table-builder.ts";
 import type { ApplicablePolicies } from "./applicable-policies.ts";
@@ -23,6 +23,7 @@ import { hostEntity } from "./entity.ts";
 import type { Evaluation, Evaluations } from "./evaluations.ts";
 import { interfaceOwners } from "./host-interfaces.ts";
 import type { PolicyRecord } from "./policy-record.ts";
+import { TunnelEnds } from "./tunnel-ends.ts";
 
 /** Interface, or "*", -> chain. */
 type ChainsOfStage = ReadonlyMap<string, string>;
@@ -33,15 +34,17 @@ export class HostEndpoints {
   readonly local = new Map<string, HostEndpoint>();
   private interfaces: readonly HostInterface[] = [];
   private failsafes: Failsafes = { inbound: [], outbound: [] };
-  private tunnels: ReadonlySet<TunnelKind> = new Set();
   private chains: ReadonlyMap<HostStage, ChainsOfStage> = new Map();
   private isTouched = false;
+  private readonly tunnelEnds: TunnelEnds;
 
   constructor(
     private readonly builder: TableBuilder,
     private readonly evaluations: Evaluations,
     private readonly policies: ApplicablePolicies,
-  ) {}
+  ) {
+    this.tunnelEnds = new TunnelEnds(builder);
+  }
 
   touch(): void {
     this.isTouched = true;
@@ -57,10 +60,9 @@ export class HostEndpoints {
     this.touch();
   }
 
-  setTunnels(tunnels: ReadonlySet<TunnelKind>): void {
-    if (Bun.deepEquals(tunnels, this.tunnels)) return;
-    this.tunnels = tunnels;
-    this.touch();
+  /** Pools and nodes, for the tunnels between them. */
+  updateTunnels(changes: Pick<PolicyChanges, "pools" | "nodes">): void {
+    if (this.tunnelEnds.update(changes)) this.touch();
   }
 
   put(key: string, endpoint: HostEndpoint): void {
@@ -82,6 +84,7 @@ export class HostEndpoints {
     const before = this.chains;
     this.chains = this.retainChains(owners);
     const used = new Set(this.chains.keys());
+    this.tunnelEnds.write(used.size > 0 && this.tunnelEnds.kinds.size > 0);
     for (const stage of HOST_STAGES) {
       this.writeMap(stage, before.get(stage), this.chains.get(stage));
       this.writeChains(stage, used);
@@ -132,7 +135,8 @@ export class HostEndpoints {
       for (const name of stageChainNames(stage)) this.builder.deleteChain(name);
       return;
     }
-    const { failsafes, tunnels } = this;
+    const { failsafes } = this;
+    const tunnels = this.tunnelEnds.kinds;
     const options = { failsafes, tunnels, otherInterfaces: chains.get(ALL_INTERFACES), used };
     for (const chain of stageChains(stage, options)) this.builder.putChain(chain);
   }

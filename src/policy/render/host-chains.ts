@@ -124,8 +124,9 @@ function preludeRules(
   stage: HostStage,
   { failsafes: { inbound, outbound }, tunnels, used }: StageOptions,
 ): readonly DesiredRule[] {
-  const always = [neighbourDiscovery(), ...acceptTunnels(tunnels)];
   const direction = directionAt(stage);
+  const otherEnd = direction === "ingress" ? "source" : "destination";
+  const always = [neighbourDiscovery(), ...acceptTunnels(tunnels, otherEnd)];
   const own = direction === "ingress" ? inbound : outbound;
   const other = direction === "ingress" ? outbound : inbound;
   switch (stage) {

@@ -1,6 +1,7 @@
 /** Packets of tunnels between nodes, before they are unpacked. Pure. */
+import type { Family } from "../../ip/address.ts";
 import type { Expression } from "../../linux/nftables/expression.ts";
-import { matchPorts, matchProtocol, verdict } from "../../linux/nftables/match.ts";
+import { loadAddress, matchFamily, matchPorts, matchProtocol, type Side, verdict } from "../../linux/nftables/match.ts";
 import type { DesiredRule } from "../table/desired-table.ts";
 
 const PROTOCOL = { ipip: 4, udp: 17 } as const;
@@ -16,10 +17,24 @@ export function matchTunnel(kind: TunnelKind): readonly Expression[] {
   return [...matchProtocol(PROTOCOL.udp), ...matchPorts("destination", VXLAN_PORT)];
 }
 
-/** Policy judges the packets inside. Who may send to this host is decided by the guard of the tunnels, in its own table. */
-export function acceptTunnels(kinds: ReadonlySet<TunnelKind>): readonly DesiredRule[] {
-  return TUNNEL_KINDS.filter((kind) => kinds.has(kind)).map((kind) => ({
-    expressions: [...matchTunnel(kind), { kind: "counter" }, verdict({ kind: "accept" })],
-    comment: `${TUNNEL_TITLES[kind]} between nodes`,
-  }));
+/** The addresses of all nodes. */
+export function tunnelEndSet(family: Family): string {
+  return `tunnel_ends${family}`;
+}
+
+/** Between nodes only; policy judges the packets inside. */
+export function acceptTunnels(kinds: ReadonlySet<TunnelKind>, otherEnd: Side): readonly DesiredRule[] {
+  return TUNNEL_KINDS.filter((kind) => kinds.has(kind)).flatMap((kind) =>
+    (kind === "ipip" ? ([4] as const) : ([4, 6] as const)).map((family) => ({
+      expressions: [
+        ...matchFamily(family),
+        ...matchTunnel(kind),
+        loadAddress(family, otherEnd, 0),
+        { kind: "lookup", set: tunnelEndSet(family), from: 0 },
+        { kind: "counter" },
+        verdict({ kind: "accept" }),
+      ] satisfies Expression[],
+      comment: `${TUNNEL_TITLES[kind]} between nodes`,
+    })),
+  );
 }
