@@ -62,7 +62,10 @@ describe.skipIf(missing.length > 0)(
 
     const leaderTroubles = ["the leader is killed", "the leader is frozen", "the leader is cut off"] as const;
     const served = ["processes", "an agent"] as const;
-    test.each(leaderTroubles.flatMap((trouble) => served.map((servedBy) => [trouble, servedBy] as const)))(
+    const rows = leaderTroubles.flatMap((trouble) => served.map((servedBy) => [trouble, servedBy] as const));
+    // Processes wait longest for a leader that does not reply.
+    const quick = rows.filter(([trouble, by]) => by === "an agent" || trouble === "the leader is killed");
+    test.each(proofSize({ everyDay: quick, soak: rows }))(
       "holds no address twice, loses none and never fails when %s, served by %s",
       async (trouble, servedBy) => {
         const report = await runTrial(trouble, servedBy);

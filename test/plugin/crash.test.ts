@@ -86,6 +86,7 @@ const PLACES: readonly Place[] = [
     passes: /^after datastore commit: create .*\/workloadendpoints\//,
     recoveries: NAMES,
     oneByOne: true,
+    everyDay: /datastore commit/,
   },
   {
     title: "embedded, one object at a time, by the first attachment of a node",
@@ -113,6 +114,7 @@ const PLACES: readonly Place[] = [
     passes: /^after datastore commit: create .*\/workloadendpoints\//,
     recoveries: NAMES,
     oneByOne: true,
+    everyDay: /datastore commit/,
   },
   {
     title: "the orchestrator's API",
