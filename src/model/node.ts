@@ -1,6 +1,7 @@
 /** Node: a host of the network. The node selectors of pools match its labels. */
 import * as v from "valibot";
 import { PRODUCT_API } from "../identity.ts";
+import { parseAddress } from "../ip/address.ts";
 import { NOT_AN_AS_NUMBER, parseAsNumber } from "./as-number.ts";
 import { checkFamily } from "./family-check.ts";
 import { addressField, interfaceAddressField, macField, prefixField } from "./fields.ts";
@@ -44,13 +45,25 @@ export const node = defineResource({
   namespaced: false,
   spec: v.optional(specSchema, {}),
   complete: (spec): Node["spec"] => spec,
-  check: (spec) => [...checkAsNumber(spec), ...checkFamilies(spec)],
+  check: (spec) => [...checkAsNumber(spec), ...checkClusterId(spec), ...checkFamilies(spec)],
 });
 
 function checkAsNumber({ bgp }: Node["spec"]): readonly Problem[] {
   const given = bgp?.asNumber;
   if (given === undefined || parseAsNumber(given) !== undefined) return [];
   return [{ path: "spec.bgp.asNumber", value: given, message: NOT_AN_AS_NUMBER }];
+}
+
+function checkClusterId({ bgp }: Node["spec"]): readonly Problem[] {
+  const given = bgp?.routeReflectorClusterID;
+  if (given === undefined || given === "" || isClusterId(given)) return [];
+  const message = 'is not a cluster ID of BGP; use one in the form of an IPv4 address, like "244.0.0.1"';
+  return [{ path: "spec.bgp.routeReflectorClusterID", value: given, message }];
+}
+
+/** BGP writes it as an IPv4 address, whatever it means. */
+export function isClusterId(text: string): boolean {
+  return parseAddress(text)?.family === 4;
 }
 
 function checkFamilies({ bgp, wireguard, ...spec }: Node["spec"]): readonly Problem[] {

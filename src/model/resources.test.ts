@@ -105,6 +105,8 @@ describe("node", () => {
     [{ bgp: { asNumber: -1 } }, "spec.bgp.asNumber"],
     [{ bgp: { asNumber: 4_294_967_296 } }, "spec.bgp.asNumber"],
     [{ bgp: { asNumber: "1.65536" } }, "spec.bgp.asNumber"],
+    [{ bgp: { routeReflectorClusterID: "rack-1" } }, "spec.bgp.routeReflectorClusterID"],
+    [{ bgp: { routeReflectorClusterID: "1.1.1.1;\n" } }, "spec.bgp.routeReflectorClusterID"],
     [{ bgp: { ipv4Address: "fd00::1/64" } }, "spec.bgp.ipv4Address"],
     [{ ipv6VXLANTunnelAddr: "10.0.0.1" }, "spec.ipv6VXLANTunnelAddr"],
     [{ wireguard: { interfaceIPv6Address: "10.0.0.1" } }, "spec.wireguard.interfaceIPv6Address"],

@@ -79,7 +79,18 @@ describe.skipIf(missing.length > 0)(title, () => {
 
   test("a route that was deleted or replaced by hand is back within the scan time", async () => {
     await two.host.must(["ip", "route", "del", "10.244.1.0/26"]);
-    await two.host.must(["ip", "-6", "route", "replace", "blackhole", "fd10:1::/122", "proto", "bird", "metric", "32"]);
+    await two.host.must([
+      "ip",
+      "-6",
+      "route",
+      "replace",
+      "blackhole",
+      "fd10:1::/122",
+      "proto",
+      "bird",
+      "metric",
+      "2048",
+    ]);
     await learns(two, "10.244.1.0/26 via 10.0.0.1", SCAN_MILLISECONDS);
     await learns(two, "fd10:1::/122 via fd00::1", SCAN_MILLISECONDS);
   });

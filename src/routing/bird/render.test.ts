@@ -105,6 +105,13 @@ describe("renderBird()", () => {
 `);
   });
 
+  test("gives its routes to the kernel behind those of the agent and of pods, in both families", () => {
+    const { text } = renderBird(bgpPlan("10.0.0.1"), settings);
+
+    expect(part(text, "protocol kernel kernel4")).toContain("metric 32;");
+    expect(part(text, "protocol kernel kernel6")).toContain("metric 2048;");
+  });
+
   test("listens on all addresses if the node has none of the family of the session, since BIRD must not refuse it", () => {
     const plan = bgpPlan("10.0.0.1", { sessions: [bgpSession("fd00::2")], listenOn: "node" });
 
@@ -134,6 +141,7 @@ describe("renderBird()", () => {
     ["a link-local address", { address: address("fe80::1") }, "link-local"],
     ["a link-local source", { address: address("fd00::9"), source: address("fe80::1") }, "link-local"],
     ["no AS number", { peerAs: 0 }, "AS number"],
+    ["a cluster ID that BIRD would read as more", { reflector: { clusterId: "1.1.1.1; }\nlog all" } }, "cluster ID"],
   ])("leaves out a session with %s, and says so without the password", (_, more, reason) => {
     const { text, problems } = renderBird(
       bgpPlan("10.0.0.1", { sessions: [bgpSession("10.0.0.2", more), bgpSession("10.0.0.3")] }),

@@ -108,6 +108,9 @@ function interfaceList(ignored: readonly string[]): string {
   return `interface ${[...ignored.map((name) => `-${quotedText(name)}`), `"*"`].join(", ")};`;
 }
 
+/** Behind the routes of the agent and of pods, which have 0 and 1024. */
+const METRIC = { 4: 32, 6: 2048 } as const;
+
 function kernelProtocol(plan: BgpPlan, { agentProtocol }: BirdSettings, family: Family): string {
   return block(`protocol kernel kernel${family}`, [
     "learn;",
@@ -115,6 +118,7 @@ function kernelProtocol(plan: BgpPlan, { agentProtocol }: BirdSettings, family: 
     `scan time ${SCAN_SECONDS};`,
     "graceful restart on;",
     "merge paths on;",
+    `metric ${METRIC[family]};`,
     `${block(`ipv${family}`, [`${kernelImport(agentProtocol)};`, `${kernelExport(plan, family)};`])};`,
   ]);
 }

@@ -1,6 +1,7 @@
 /** One BGP session as a protocol of BIRD. */
 import { type Address, formatAddress } from "../../ip/address.ts";
 import { prefixAround, prefixContains } from "../../ip/prefix.ts";
+import { isClusterId } from "../../model/node.ts";
 import type { BgpPlan, BgpSession } from "../bgp/plan.ts";
 import { exportFilter, importFilter } from "./filters.ts";
 import { block, description, isProtocolName, isQuotable, quotedText } from "./text.ts";
@@ -23,11 +24,15 @@ export function sessionProblem(session: BgpSession): string | undefined {
 
 /** One that BIRD refused would keep all others from changing. */
 function reasonAgainst(session: BgpSession): string | undefined {
-  const { name, address, source = address, localAs, peerAs, password, importRules, exportRules } = session;
+  const { name, address, source = address, localAs, peerAs, reflector, password } = session;
+  const { importRules, exportRules } = session;
   if (!isProtocolName(name)) return `${JSON.stringify(name)} is not a name that BIRD accepts`;
   if (address.value === 0n || localAs === 0 || peerAs === 0) return "the address or an AS number is 0";
   if ([address, source].some((each) => prefixContains(LINK_LOCAL, each))) {
     return "link-local addresses are not supported; use other addresses of the two ends";
+  }
+  if (reflector !== undefined && !isClusterId(reflector.clusterId)) {
+    return `${JSON.stringify(reflector.clusterId)} is not a cluster ID; use one in the form of an IPv4 address`;
   }
   if (password !== undefined) {
     const bytes = Buffer.byteLength(password);
