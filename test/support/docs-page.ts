@@ -28,12 +28,19 @@ export function openDocsPage(file: string, { without }: { readonly without?: Reg
       typed.add(title);
       const commands = sections.get(title);
       if (commands === undefined) throw new Error(`docs/${file} has no section "${title}"`);
-      const script = Object.entries(replacing).reduce((text, [from, to]) => text.replaceAll(from, to), commands);
+      const script = replaceEach(commands, replacing);
       const command = ["bash", "-eo", "pipefail", "-c", `exec 2>&1; cd ${host.directory}\n${script}`];
       return host.must(command, { environment, limitMilliseconds: LIMIT_MILLISECONDS });
     },
     untried: () => [...sections].flatMap(([title, script]) => (script.trim() === "" || typed.has(title) ? [] : title)),
   };
+}
+
+/** At once: what replaces one example may look like another. */
+function replaceEach(text: string, replacing: Readonly<Record<string, string>>): string {
+  const examples = Object.keys(replacing).map((example) => RegExp.escape(example));
+  if (examples.length === 0) return text;
+  return text.replaceAll(new RegExp(examples.join("|"), "g"), (example) => replacing[example] ?? example);
 }
 
 /** The commands below each heading, in their order. */
