@@ -5,6 +5,7 @@ import { BirdKeeper } from "../agent/bird/bird-keeper.ts";
 import { birdProgram } from "../agent/bird/bird-program.ts";
 import { Passwords } from "../agent/bird/passwords.ts";
 import type { KubeAccess } from "../config/kube-access.ts";
+import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { openKubeClient } from "../kube/client.ts";
 import { readSecret } from "../kube/read-secret.ts";
@@ -43,7 +44,10 @@ export function followerOfBgp({ node, kube, wait, log }: BgpMeans): BgpFollower 
     readFile: async (path) => readText(path),
     async readSecret(name, key) {
       if (kube === undefined) {
-        throw new Error("the network config gives no access to the orchestrator's API: use a file instead of a Secret");
+        throw new PluginError(
+          "config-invalid",
+          "the network config gives no access to the orchestrator's API: use a file instead of a Secret",
+        );
       }
       const client = await openKubeClient(kube, {
         environment: process.env,

@@ -13,7 +13,7 @@ export interface Mode {
 
 export const MODES = {
   vxlanAlways: { vxlan: "Always", bgp: "Disabled" },
-  /** BIRD runs as well, and leaves the pools to the agent. */
+  /** BGP is enabled, but not needed. */
   vxlanCrossSubnet: { vxlan: "CrossSubnet", bgp: "Enabled" },
   bgpMesh: { vxlan: "Never", bgp: "Enabled" },
   /** Peers must be added. */

@@ -3,6 +3,7 @@ import { prefixes } from "../../../test/support/bgp-plan.ts";
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import { PluginError } from "../../errors.ts";
 import { bgpPeer } from "../../model/bgp-peer.ts";
+import { type IPPool, ipPool } from "../../model/ip-pool.ts";
 import { node } from "../../model/node.ts";
 import { nodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
 import { BgpFollower, type BgpUpdate } from "./bgp-follower.ts";
@@ -18,32 +19,77 @@ const put = <Value extends { metadata: { name: string } }>(value: Value): Record
 });
 
 const nodeAt = (name: string, ipv4Address: string) => put(node.make({ name }, { bgp: { ipv4Address } }));
-const TWO_NODES = { nodes: [nodeAt("node-1", "10.0.0.1/24"), nodeAt("node-2", "10.0.0.2/24")] };
+const poolWith = (vxlanMode: IPPool["spec"]["vxlanMode"], name = "pods", cidr = "10.244.0.0/16") =>
+  put(
+    ipPool.make(
+      { name },
+      {
+        ...{ cidr, vxlanMode, ipipMode: "Never", natOutgoing: false, nodeSelector: "all()", disabled: false },
+        ...{ disableBGPExport: false, blockSize: 26, allowedUses: ["Workload", "Tunnel"] },
+      },
+    ),
+  );
+const POOLS = { pools: [poolWith("Never")] };
+const TWO_NODES = { nodes: [nodeAt("node-1", "10.0.0.1/24"), nodeAt("node-2", "10.0.0.2/24")], ...POOLS };
+const NODE_2 = { ipv4Address: "10.0.0.2/24" };
+const secretPeer = put(
+  bgpPeer.make(
+    { name: "router" },
+    { peerIP: "10.0.0.9", asNumber: 65000, password: { secretKeyRef: { name: "bgp-passwords", key: "tor" } } },
+  ),
+);
 const peer = put(
   bgpPeer.make({ name: "router" }, { peerIP: "10.0.0.9", asNumber: 65000, password: { file: "/etc/bgp-password" } }),
 );
 
+interface FollowOptions {
+  readonly hasRoutes?: boolean;
+  readonly files?: Readonly<Record<string, string>>;
+  readonly readSecret?: () => Promise<string>;
+  readonly wait?: (milliseconds: number) => Promise<void>;
+  readonly signal?: AbortSignal;
+  /** Everything that the keeper is told. */
+  readonly told?: unknown[];
+  /** When the keeper computes what is wanted. */
+  readonly evaluate?: "each" | "last";
+}
+
 /** What the keeper is told, after these updates. */
 async function follow(
   updates: readonly Partial<BgpUpdate["changes"]>[],
-  { hasRoutes = true, files = {} as Record<string, string> } = {},
+  {
+    hasRoutes = true,
+    files = {},
+    readSecret = () => Promise.reject(new PluginError("config-invalid", "there is no API")),
+    wait = async () => {},
+    signal = AbortSignal.abort(),
+    told = [],
+    evaluate = "last",
+  }: FollowOptions = {},
 ): Promise<WantedBgp | undefined> {
-  const told: (() => WantedBgp)[] = [];
+  let last: (() => WantedBgp) | undefined;
   const follower = new BgpFollower({
     node: "node-1",
-    keeper: { update: (wanted) => void told.push(wanted), run: async () => {} },
+    keeper: {
+      update(wanted) {
+        told.push(wanted);
+        last = wanted;
+        if (evaluate === "each") wanted();
+      },
+      run: async () => {},
+    },
     passwords: new Passwords({
       readFile: async (path) => files[path],
-      readSecret: () => Promise.reject(new Error("there is no API")),
+      readSecret,
     }),
-    wait: async () => {},
+    wait,
   });
   if (hasRoutes) follower.announce(prefixes("10.244.1.0/26"));
   async function* changes() {
     for (const each of updates) yield { changes: { ...NOTHING, ...each } };
   }
-  await follower.run(changes(), AbortSignal.abort());
-  return told.at(-1)?.();
+  await follower.run(changes(), signal);
+  return last?.();
 }
 
 function planOf(wanted: WantedBgp | undefined) {
@@ -75,9 +121,78 @@ describe("BgpFollower", () => {
   });
 
   test("a single node needs no BIRD", async () => {
-    const wanted = await follow([{ nodes: [nodeAt("node-1", "10.0.0.1/24")] }]);
+    const wanted = await follow([{ nodes: [nodeAt("node-1", "10.0.0.1/24")], ...POOLS }]);
 
     expect(wanted).toEqual({ reason: expect.stringContaining("no other node"), problems: [] });
+  });
+
+  test("needs no BIRD while all pools have a tunnel, and needs it from the change of a pool on", async () => {
+    const tunnelled = { ...TWO_NODES, pools: [poolWith("Always")] };
+
+    expect(await follow([tunnelled])).toEqual({
+      reason: "no pool without a tunnel is exported by BGP, and no BGPPeer selects this node",
+      problems: [],
+    });
+    expect(planOf(await follow([tunnelled, POOLS])).sessions.map(({ name }) => name)).toEqual(["Mesh_10_0_0_2"]);
+  });
+
+  test("does nothing for a change of a Node that BGP does not depend on", async () => {
+    const told: unknown[] = [];
+    const status = (key: string) => put(node.make({ name: "node-2", annotations: { key } }, { bgp: NODE_2 }));
+    await follow([TWO_NODES, { nodes: [status("a")] }, { nodes: [status("b")] }], { told });
+    expect(told).toHaveLength(1);
+
+    const labelled = put(node.make({ name: "node-2", labels: { rack: "1" } }, { bgp: NODE_2 }));
+    await follow([{ ...TWO_NODES, nodes: [...TWO_NODES.nodes, labelled] }, TWO_NODES], { told });
+    expect(told).toHaveLength(3);
+  });
+
+  test("leaves BIRD alone while a password cannot be read after a start", async () => {
+    const options = {
+      readSecret: () => Promise.reject(new PluginError("api-unavailable", "the API does not respond")),
+    };
+
+    await expect(follow([{ ...TWO_NODES, bgpPeers: [secretPeer] }], options)).rejects.toThrow("does not respond");
+  });
+
+  test("keeps the sessions while the password of another one cannot be read, and changes the rest", async () => {
+    const options = { readSecret: () => Promise.reject(new Error("timeout")), evaluate: "each" as const };
+    const third = nodeAt("node-3", "10.0.0.3/24");
+    const other = poolWith("Never", "other", "10.7.0.0/16");
+    const later = { nodes: [third], pools: [other], bgpPeers: [secretPeer] };
+    const plan = planOf(await follow([TWO_NODES, later], options));
+
+    expect(plan.sessions.map(({ name }) => name)).toEqual(["Mesh_10_0_0_2"]);
+    expect(plan.exported).toEqual(prefixes("10.7.0.0/16", "10.244.0.0/16"));
+    expect(plan.problems).toEqual([expect.stringContaining("timeout")]);
+  });
+
+  test("goes on without a session whose Secret or key does not exist", async () => {
+    const options = { readSecret: () => Promise.reject(new PluginError("resource-missing", "no key")) };
+    const plan = planOf(await follow([{ ...TWO_NODES, bgpPeers: [secretPeer] }], options));
+
+    expect(plan.sessions.map(({ name }) => name)).toEqual(["Mesh_10_0_0_2"]);
+  });
+
+  test("tries a password again soon", async () => {
+    const stop = new AbortController();
+    const waits: number[] = [];
+    let reads = 0;
+    const readSecret = async () => {
+      if (++reads < 3) throw new Error("timeout");
+      return "secret word";
+    };
+    const wait = async (milliseconds: number) => {
+      await Bun.sleep(1);
+      if (waits.push(milliseconds) === 5) stop.abort();
+    };
+    const plan = planOf(
+      await follow([{ ...TWO_NODES, bgpPeers: [secretPeer] }], { readSecret, wait, signal: stop.signal }),
+    );
+
+    expect(plan.sessions.map(({ password }) => password)).toEqual(["secret word", undefined]);
+    expect(Math.max(...waits)).toBeLessThanOrEqual(5_000);
+    expect(reads).toBe(3);
   });
 
   test("needs no BIRD if BGP is disabled for this node", async () => {

@@ -13,6 +13,8 @@ import type { IPPool } from "../../model/ip-pool.ts";
 import type { Node } from "../../model/node.ts";
 import { type NodeAgentConfiguration, nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import type { BgpValues } from "../../routing/bgp/inputs.ts";
+import { carriedFamilies } from "../../routing/bgp/mesh-sessions.ts";
+import type { BgpPlan } from "../../routing/bgp/plan.ts";
 import { planBgp } from "../../routing/bgp/sessions.ts";
 import type { RoutedNode, RoutedPool } from "../../routing/facts.ts";
 import { routedNode } from "../../routing/routed-node.ts";
@@ -38,7 +40,10 @@ export interface BgpFollowerMeans {
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
 }
 
-const PASSWORDS_MILLISECONDS = 30_000;
+/** While a password cannot be read it is tried again this often. */
+const RETRY_MILLISECONDS = 5_000;
+/** All passwords are read again after this many of these times. */
+const RETRIES_OF_REFRESH = 6;
 
 export class BgpFollower {
   readonly #means: BgpFollowerMeans;
@@ -50,6 +55,8 @@ export class BgpFollower {
   readonly #filters = new Map<string, BgpValues["bgpFilters"]>();
   #announced: readonly Prefix[] | undefined;
   #hasResources = false;
+  /** The last plan with all its passwords. */
+  #planned: BgpPlan | undefined;
 
   constructor(means: BgpFollowerMeans) {
     this.#means = means;
@@ -73,13 +80,15 @@ export class BgpFollower {
 
   async #follow(updates: AsyncIterable<BgpUpdate>): Promise<void> {
     for await (const { changes } of updates) {
-      if (this.#hasResources && !isOfBgp(changes)) continue;
-      keep(this.#nodes, changes.nodes, routedNode);
-      keep(this.#pools, changes.pools, routedPool);
-      keep(this.#settings, changes.configurations, itself);
-      keep(this.#configurations, changes.bgpConfigurations, itself);
-      keep(this.#peers, changes.bgpPeers, itself);
-      keep(this.#filters, changes.bgpFilters, itself);
+      const changed = [
+        keep(this.#nodes, changes.nodes, routedNode),
+        keep(this.#pools, changes.pools, routedPool),
+        keep(this.#settings, changes.configurations, itself),
+        keep(this.#configurations, changes.bgpConfigurations, itself),
+        keep(this.#peers, changes.bgpPeers, itself),
+        keep(this.#filters, changes.bgpFilters, itself),
+      ];
+      if (this.#hasResources && !changed.includes(true)) continue;
       await this.#means.passwords.require([
         ...[...this.#peers.values()].flatMap(({ spec }) => spec.password ?? []),
         ...[...this.#configurations.values()].flatMap(({ spec }) => spec.nodeMeshPassword ?? []),
@@ -91,9 +100,10 @@ export class BgpFollower {
 
   async #followPasswords(signal: AbortSignal): Promise<void> {
     const { wait, passwords } = this.#means;
-    while (!signal.aborted) {
-      await wait(PASSWORDS_MILLISECONDS, signal);
-      if (!signal.aborted && (await passwords.refresh())) this.#tell();
+    for (let times = 1; !signal.aborted; times++) {
+      await wait(RETRY_MILLISECONDS, signal);
+      const isDue = passwords.unreadable !== undefined || times % RETRIES_OF_REFRESH === 0;
+      if (!signal.aborted && isDue && (await passwords.refresh())) this.#tell();
     }
   }
 
@@ -117,29 +127,46 @@ export class BgpFollower {
       peers: this.#peers.values(),
       filters: this.#filters.values(),
     });
-    if (plan.sessions.length > 0) return { plan };
-    const reason = "there is no other node with an address in the mesh, and no BGPPeer for this node";
-    return { reason, problems: plan.problems };
+    const { unreadable } = passwords;
+    const wanted = unreadable === undefined ? plan : this.#withPlannedSessions(plan, unreadable);
+    if (unreadable === undefined) this.#planned = plan;
+    if (wanted.sessions.length > 0) return { plan: wanted };
+    return { reason: this.#reasonWithoutSessions(announced), problems: plan.problems };
+  }
+
+  /** Sessions stay as they are until all passwords can be read: BIRD must not end working ones for an outage of the API. */
+  #withPlannedSessions(plan: BgpPlan, unreadable: string): BgpPlan {
+    // BIRD may be running since before this agent. The keeper leaves it alone, and tries again.
+    if (this.#planned === undefined) throw new Error(`the passwords are not known yet: ${unreadable}`);
+    return { ...plan, sessions: this.#planned.sessions };
+  }
+
+  #reasonWithoutSessions(announced: readonly Prefix[]): string {
+    const carried = { nodes: [...this.#nodes.values()], pools: [...this.#pools.values()], announced };
+    const noMesh =
+      carriedFamilies(carried).size === 0
+        ? "no pool without a tunnel is exported by BGP"
+        : "there is no other node with an address in the mesh";
+    return `${noMesh}, and no BGPPeer selects this node`;
   }
 }
 
-function isOfBgp(changes: BgpUpdate["changes"]): boolean {
-  const { nodes, pools, configurations, bgpConfigurations, bgpPeers, bgpFilters } = changes;
-  return [nodes, pools, configurations, bgpConfigurations, bgpPeers, bgpFilters].some(({ length }) => length > 0);
-}
-
-/** What can no longer be read stays as it was. */
+/** Returns whether a fact has changed. What can no longer be read stays as it was. */
 function keep<Value, Fact>(
   facts: Map<string, Fact>,
   changes: readonly RecordChange<Value>[],
   factOf: (value: Value) => Fact | undefined,
-): void {
+): boolean {
+  let hasChanged = false;
   for (const change of changes) {
     if (change.kind === "unreadable") continue;
     const fact = change.kind === "put" ? factOf(change.value) : undefined;
+    if (Bun.deepEquals(fact, facts.get(change.key))) continue;
+    hasChanged = true;
     if (fact === undefined) facts.delete(change.key);
     else facts.set(change.key, fact);
   }
+  return hasChanged;
 }
 
 function itself<Value>(value: Value): Value {

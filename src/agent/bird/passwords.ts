@@ -2,13 +2,17 @@
  * The passwords of BGP sessions, read from files of this host and from Secrets. They are read when a resource refers to
  * them for the first time, and from time to time again. None of them ever enters a message.
  */
+import { PluginError } from "../../errors.ts";
 import type { PasswordReference } from "../../model/bgp-fields.ts";
 import { type Password, passwordKey } from "../../routing/bgp/facts.ts";
 
 export interface PasswordSources {
   /** `undefined` if there is no such file. */
   readFile(path: string): Promise<string | undefined>;
-  /** The value of a key of a Secret in the namespace of the agent. Rejects with the reason if it cannot be read. */
+  /**
+   * The value of a key of a Secret in the namespace of the agent. Rejects with the reason if it cannot be read: with a
+   * PluginError "resource-missing" or "config-invalid" if that stays so until somebody changes something.
+   */
   readSecret(name: string, key: string): Promise<string>;
 }
 
@@ -24,6 +28,16 @@ export class Passwords {
   /** By `passwordKey()`. */
   get all(): ReadonlyMap<string, Password> {
     return this.#read;
+  }
+
+  /** Why a needed password is not known for now, though it may exist; `undefined` if there is none of this kind. */
+  get unreadable(): string | undefined {
+    for (const key of this.#references.keys()) {
+      const password = this.#read.get(key);
+      if (password === undefined) return `${key} has not been read yet`;
+      if (password.kind === "unknown" && password.isTransient === true) return password.reason;
+    }
+    return undefined;
   }
 
   /** From now on these are needed. Those that have not been read yet are read. */
@@ -60,7 +74,13 @@ export class Passwords {
       // Editors end a file with a line break, which is not part of the password.
       return { kind: "read", text: text.replace(/\r?\n$/, "") };
     } catch (failure) {
-      return { kind: "unknown", reason: failure instanceof Error ? failure.message : String(failure) };
+      const reason = failure instanceof Error ? failure.message : String(failure);
+      return { kind: "unknown", reason, isTransient: !isLasting(failure) };
     }
   }
+}
+
+/** Whether the failure stays until somebody changes something: there is no such Secret or key, or no API to ask. */
+function isLasting(failure: unknown): boolean {
+  return failure instanceof PluginError && (failure.kind === "resource-missing" || failure.kind === "config-invalid");
 }

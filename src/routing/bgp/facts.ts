@@ -22,8 +22,13 @@ export interface BgpFacts {
 
 export type Password =
   | { readonly kind: "read"; readonly text: string }
-  /** For people: `secret "bgp-passwords" does not exist`. */
-  | { readonly kind: "unknown"; readonly reason: string };
+  | {
+      readonly kind: "unknown";
+      /** For people: `secret "bgp-passwords" does not exist`. */
+      readonly reason: string;
+      /** It may exist: the attempt to read it has failed. */
+      readonly isTransient?: boolean;
+    };
 
 /** What the reference refers to, for people and as a key. */
 export function passwordKey({ secretKeyRef, file }: PasswordReference): string {

@@ -2,16 +2,21 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { type Address, formatAddress } from "../../ip/address.ts";
-import { parseInterfaceAddress } from "../../ip/prefix.ts";
+import { parseInterfaceAddress, parsePrefix } from "../../ip/prefix.ts";
 import { bgpConfiguration } from "../../model/bgp-configuration.ts";
 import { bgpFilter } from "../../model/bgp-filter.ts";
 import { type BGPPeerSpec, bgpPeer } from "../../model/bgp-peer.ts";
-import type { RoutedNode } from "../facts.ts";
+import type { RoutedNode, RoutedPool } from "../facts.ts";
 import type { BgpFacts } from "./facts.ts";
 import type { BgpPlan } from "./plan.ts";
 import { planBgp } from "./sessions.ts";
 
 const NODES = ["a", "b", "c", "d", "e"];
+const POOLS: readonly RoutedPool[] = ["10.10.0.0/16", "fd10::/48"].map((name) => {
+  const prefix = parsePrefix(name);
+  if (prefix === undefined) throw new Error(name);
+  return { name, prefix, mode: { kind: "unencapsulated" }, isExported: true };
+});
 const SELECTORS = ["all()", "has(red)", "!has(red)", "has(blue)"];
 
 const address = (text: string) => {
@@ -60,7 +65,7 @@ const clusters: fc.Arbitrary<Omit<BgpFacts, "node">> = fc
   .record({ nodes, plans: peerPlans, isMesh: fc.boolean() })
   .map(({ nodes: all, plans, isMesh }) => ({
     nodes: all,
-    pools: [],
+    pools: POOLS,
     announced: [],
     configurations: [bgpConfiguration.make({ name: "default" }, { nodeToNodeMeshEnabled: isMesh })],
     peers: plans.map(({ scope, target, options }, index) =>

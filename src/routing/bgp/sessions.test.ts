@@ -46,16 +46,20 @@ function pool(name: string, cidr: string, mode: PoolMode["kind"] = "unencapsulat
   return { name, prefix: prefixOf(cidr), mode: kept, isExported };
 }
 
+const PLAIN_POOLS = [pool("plain", "10.10.0.0/16"), pool("plain6", "fd10::/48")];
 const peer = (name: string, spec: object) => bgpPeer.make({ name }, spec);
 const filter = (name: string, spec: object) => bgpFilter.make({ name }, spec);
 const configuration = (spec: object, name = "default") => bgpConfiguration.make({ name }, spec);
+const SERVICES = configuration({ serviceClusterIPs: [{ cidr: "10.96.0.0/12" }] });
+const DUAL_A = node("a", { ipv4: "10.0.0.1", ipv6: "fd00::1" });
+const DUAL_B = node("b", { ipv4: "10.0.0.2", ipv6: "fd00::2" });
 const NO_MESH = configuration({ nodeToNodeMeshEnabled: false });
 
 function plan(facts: Partial<BgpFacts>, of = "a") {
   return planBgp({
     node: of,
     nodes: [A, B, C],
-    pools: [],
+    pools: PLAIN_POOLS,
     announced: [],
     configurations: [],
     peers: [],
@@ -121,6 +125,25 @@ describe("the mesh", () => {
 
     expect(names(plan({ nodes }))).toEqual(["Mesh_10_0_0_2", "Mesh_fd00__2", "Mesh_fd00__3"]);
     expect(names(plan({ nodes }, "d"))).toEqual([]);
+  });
+
+  test.each<[string, Partial<BgpFacts>, readonly string[]]>([
+    ["only pools with a tunnel", { pools: [pool("v", "10.9.0.0/16", "vxlan"), pool("i", "10.8.0.0/16", "ipip")] }, []],
+    ["a pool that BGP does not export", { pools: [pool("p", "10.9.0.0/16", "unencapsulated", false)] }, []],
+    ["nothing but networks of services", { configurations: [SERVICES], pools: [] }, []],
+    ["a pool without a tunnel", { pools: [pool("v", "fd11::/48", "vxlan"), pool("p", "10.9.0.0/16")] }, ["4"]],
+    ["a node with pod CIDRs", { pools: [], nodes: [DUAL_A, { ...DUAL_B, podCidrs: [prefixOf("fd12::/64")] }] }, ["6"]],
+    ["a block whose pool was deleted", { pools: [], announced: [prefixOf("10.7.0.0/26")] }, ["4"]],
+  ])("has sessions only of the families that it carries routes of: %s", (_, facts, families) => {
+    const { sessions } = plan({ nodes: [DUAL_A, DUAL_B], ...facts });
+
+    expect(sessions.map(({ address }) => String(address.family))).toEqual([...families]);
+  });
+
+  test("is not needed by a BGPPeer", () => {
+    const peers = [peer("router", { peerIP: "192.0.2.1", asNumber: 1 })];
+
+    expect(names(plan({ pools: [], peers }))).toEqual(["Global_192_0_2_1"]);
   });
 
   test("ends with nodeToNodeMeshEnabled: false", () => {

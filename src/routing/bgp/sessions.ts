@@ -5,12 +5,12 @@
  * If several resources ask for a session with the same address and port, the first of these decides: a BGPPeer without
  * nodes, a BGPPeer with nodes, a BGPPeer whose peer this node is, the mesh; among equals the first by name.
  */
-import { formatAddress } from "../../ip/address.ts";
+import { type Family, formatAddress } from "../../ip/address.ts";
 import type { BGPPeer } from "../../model/bgp-peer.ts";
 import type { RoutedNode } from "../facts.ts";
 import { planAdvertisements, planAnnouncements } from "./announcements.ts";
 import type { BgpFacts } from "./facts.ts";
-import { meshSessions, type PlannedSessions } from "./mesh-sessions.ts";
+import { carriedFamilies, meshSessions, type PlannedSessions } from "./mesh-sessions.ts";
 import { type PeerFacts, peerSessions } from "./peer-sessions.ts";
 import type { BgpPlan, BgpSession } from "./plan.ts";
 import { routerId } from "./router-id.ts";
@@ -25,7 +25,10 @@ export function planBgp(facts: BgpFacts): BgpPlan {
   const { settings } = speakers;
   const pools = [...facts.pools];
   const filters = new Map(Array.from(facts.filters, (filter) => [filter.metadata.name, filter]));
-  const { sessions, problems } = planSessions(facts.peers, { speakers, filters, passwords: facts.passwords });
+  const announced = [...facts.announced];
+  const families = carriedFamilies({ nodes, pools, announced });
+  const peerFacts = { speakers, filters, passwords: facts.passwords };
+  const { sessions, problems } = planSessions(facts.peers, families, peerFacts);
   const advertised = planAdvertisements(settings);
   return {
     routerId: routerId(self.name, self.addresses[4]?.address),
@@ -34,7 +37,7 @@ export function planBgp(facts: BgpFacts): BgpPlan {
     listenPort: settings.listenPort,
     listenOn: settings.bindMode === "NodeIP" ? "node" : "all",
     log: settings.logSeverityScreen,
-    ...planAnnouncements({ self, nodes, pools, announced: facts.announced, settings }),
+    ...planAnnouncements({ self, nodes, pools, announced, settings }),
     advertisements: advertised.advertisements,
     ignoredInterfaces: [...new Set(settings.ignoredInterfaces ?? [])].sort(),
     sessions,
@@ -51,10 +54,10 @@ function addressesByFamily({ addresses }: RoutedNode): BgpPlan["addresses"] {
   );
 }
 
-function planSessions(peers: Iterable<BGPPeer>, facts: PeerFacts): PlannedSessions {
+function planSessions(peers: Iterable<BGPPeer>, meshFamilies: ReadonlySet<Family>, facts: PeerFacts): PlannedSessions {
   const ordered = [...peers].sort((left, right) => byName(left.metadata, right.metadata));
   const planned = ordered.map((peer) => peerSessions(peer, facts));
-  const mesh = meshSessions(facts.speakers, facts.passwords);
+  const mesh = meshSessions(facts.speakers, meshFamilies, facts.passwords);
   const problems = [...planned, mesh].flatMap((each) => each.problems);
 
   const chosen = new Map<string, BgpSession>();
