@@ -128,7 +128,8 @@ async function giveBack(
 ): Promise<void> {
   const [first] = written;
   if (first === undefined) return;
-  if (!first.addresses.some(({ held }) => held)) return void (await releaseHandle(parts, request, undefined));
+  const heldNothing = request.replaced === undefined && !first.addresses.some(({ held }) => held);
+  if (heldNothing) return void (await releaseHandle(parts, request, undefined));
   const taken = written.flatMap(({ addresses }) => addresses.filter(({ held }) => !held));
   await releaseAddresses(
     parts.store,

@@ -33,6 +33,8 @@ export interface AssignRequest extends Owner {
    * which judges by links, does not release it before the link is there.
    */
   readonly renewsHeld?: boolean;
+  /** Addresses that the owner holds and will release: it gets another although it has them. */
+  readonly replaced?: readonly Address[];
   readonly intendedUse: "Workload" | "Tunnel";
   /** All of them or none; at most one automatic wish per family. */
   readonly wishes: readonly Wish[];

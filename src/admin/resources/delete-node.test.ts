@@ -160,4 +160,23 @@ describe("delete ippool", () => {
     expect(await owners()).toEqual({ blocks: [], claims: [] });
     expect(await problems()).toEqual([]);
   });
+
+  test("keeps the addresses of tunnels if a workload got an address of the pool meanwhile", async () => {
+    const attributes = { type: "vxlanTunnelAddress" };
+    await allocator().assign(request("vxlan-tunnel-addr-node-1", { attributes, intendedUse: "Tunnel" }));
+    let isLate = false;
+    const late = storeAround(store, {
+      commit: async (changes) => {
+        if (!isLate) await allocator().assign(request("net.late"));
+        isLate = true;
+        return store.commit(changes);
+      },
+    });
+
+    expect((await ctl("delete ippool blue", late)).code).toBe(EXIT_FAILED);
+    expect((await readWorld(store)).handles.map(({ handleId }) => handleId).toSorted()).toEqual([
+      "net.late",
+      "vxlan-tunnel-addr-node-1",
+    ]);
+  });
 });

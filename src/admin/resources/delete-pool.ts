@@ -7,7 +7,7 @@
  * Once the pool is disabled, no more addresses are assigned from it: a commit
  * that was decided while it was enabled fails. The delay is for a store that
  * cannot guarantee that, and for writers of other releases; a second look finds
- * what they wrote. Addresses of tunnels are no obstacle: the agents of their
+ * what they wrote, before anything is released. Addresses of tunnels do not prevent the deletion: the agents of their
  * nodes take others when the pool is gone, or none if no pool needs the tunnel.
  */
 import { counted } from "../../counted.ts";
@@ -45,7 +45,9 @@ export async function deletePool(
   const disabled = await setDisabled(store, stored, true);
   try {
     if (wasEnabled) await context.wait(DISABLE_DELAY_MILLISECONDS);
-    await releaseTunnels(store, await blocksWithin(store, range), context);
+    const blocks = await blocksWithin(store, range);
+    if (inUse === "refuse") requireUnused(name, blocks);
+    await releaseTunnels(store, blocks, context);
     const { claims } = await claimsWithin(store, range);
     await releaseClaims(store, claims, { context, inUse: inUse === "release" ? "release" : "keep" });
     const left = await blocksWithin(store, range);

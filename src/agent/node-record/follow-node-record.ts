@@ -84,7 +84,7 @@ class Follower {
       const { facts } = this.records;
       if (signal.aborted || facts === undefined) continue;
       const outcome = await this.look(facts);
-      if (outcome === "failed") {
+      if (outcome === "failed" || this.keeper.lacksAddress) {
         pause = retryMilliseconds;
         retryMilliseconds = Math.min(2 * retryMilliseconds, LAST_RETRY_MILLISECONDS);
       } else {

@@ -41,4 +41,12 @@ describe("HostChanges", () => {
     expect(routes.map((event) => changes.isRelevant(event))).toEqual([true, true, false, false]);
     expect(changes.isRelevant(route("10.0.0.0/26", ROUTE_PROTOCOL.own))).toBe(false);
   });
+
+  test("ignores what routing programs learn, except default routes", () => {
+    const changes = new HostChanges();
+    const relevant = (destination: string, protocol: number) => changes.isRelevant(route(destination, protocol));
+
+    expect([relevant("10.0.0.0/26", ROUTE_PROTOCOL.bird), relevant("10.0.0.0/26", 186)]).toEqual([false, false]);
+    expect([relevant("0.0.0.0/0", ROUTE_PROTOCOL.bird), relevant("192.0.2.0/24", 16)]).toEqual([true, true]);
+  });
 });

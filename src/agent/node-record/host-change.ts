@@ -1,6 +1,7 @@
 /**
- * Which events of the kernel may change the addresses or the MTU of the node: those of the host's own links, and of routes
- * that lead to more than one address. Those of workloads come and go all the time, and are ignored.
+ * Which events of the kernel may change the addresses or the MTU of the node: those of the host's own links, of default
+ * routes, and of networks that the kernel or the configuration of the host routes. Those of workloads, and what routing
+ * programs learn, come and go all the time, and are ignored.
  */
 import { identity } from "../../identity.ts";
 import { addressBits } from "../../ip/address.ts";
@@ -19,7 +20,9 @@ export class HostChanges {
         return !this.isOfWorkload(event.linkIndex);
       case "route": {
         const { destination, protocol } = event.route;
-        return protocol !== ROUTE_PROTOCOL.own && destination.length < addressBits(destination.network.family);
+        if (protocol === ROUTE_PROTOCOL.own) return false;
+        if (destination.length === 0) return true;
+        return isOfConfiguration(protocol) && destination.length < addressBits(destination.network.family);
       }
       default:
         return false;
@@ -48,4 +51,11 @@ export class HostChanges {
   private isOfWorkload(index: number): boolean {
     return this.links.has(index) && this.links.get(index) === undefined;
   }
+}
+
+/** 9: of router advertisements; 16: of DHCP. */
+const CONFIGURED: readonly number[] = [ROUTE_PROTOCOL.kernel, ROUTE_PROTOCOL.boot, ROUTE_PROTOCOL.static, 9, 16];
+
+function isOfConfiguration(protocol: number | undefined): boolean {
+  return protocol === undefined || CONFIGURED.includes(protocol);
 }

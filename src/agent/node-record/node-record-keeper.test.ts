@@ -4,11 +4,14 @@ import { isStopped, LEVELS, stoppingMemory } from "../../../test/support/stoppin
 import type { Datastore } from "../../datastore/datastore.ts";
 import { openMemory } from "../../datastore/memory/memory.ts";
 import { MemoryTable } from "../../datastore/memory/table.ts";
+import { formatAddress } from "../../ip/address.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
 import { openAllocator } from "../../ipam/allocator.ts";
+import { addressAt } from "../../ipam/block.ts";
 import { findProblems } from "../../ipam/invariants.ts";
 import { readWorld } from "../../ipam/world.ts";
 import type { OrchestratorNode } from "../../kube/orchestrator-node.ts";
+import type { IPPool } from "../../model/ip-pool.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { NODE, POOL } from "../../model/kinds.ts";
 import { MACHINE_ANNOTATION } from "../../model/machine-annotation.ts";
@@ -93,6 +96,24 @@ async function taken(table: MemoryTable): Promise<readonly string[]> {
   return handles.map(({ handleId }) => handleId).toSorted();
 }
 
+/** The addresses in use. */
+async function used(table: MemoryTable): Promise<readonly string[]> {
+  const { blocks } = await readWorld(openMemory(table));
+  return blocks.flatMap((block) =>
+    block.allocations.flatMap((index, ordinal) =>
+      index === undefined ? [] : formatAddress(addressAt(block, ordinal)),
+    ),
+  );
+}
+
+/** Takes the only address of a pool. */
+async function fill(table: MemoryTable, pool: string): Promise<void> {
+  await openAllocator(openMemory(table), means()).assign({
+    ...{ handle: "other", node: "node-1", attributes: {}, intendedUse: "Workload" },
+    wishes: [{ kind: "automatic", family: 4, pools: [pool] }],
+  });
+}
+
 async function cluster(...pools: readonly Readonly<Parameters<typeof poolChange>>[]) {
   const table = new MemoryTable();
   await seed(openMemory(table), nodeChange("node-1", { rack: "a" }), ...pools.map((pool) => poolChange(...pool)));
@@ -101,6 +122,8 @@ async function cluster(...pools: readonly Readonly<Parameters<typeof poolChange>
 
 const VXLAN = ["blue", "10.0.0.0/24", { vxlanMode: "Always", blockSize: 29 }] as const;
 const VXLAN_6 = ["six", "fd00::/112", { vxlanMode: "CrossSubnet" }] as const;
+const NO_TUNNEL_USE: Partial<IPPool["spec"]> = { vxlanMode: "Always", allowedUses: ["Workload"] };
+const OUT_OF_USE = { vxlanMode: "Always", disabled: true } as const;
 const IPIP = ["green", "10.1.0.0/24", { ipipMode: "Always" }] as const;
 
 describe("the record of a node", () => {
@@ -169,14 +192,41 @@ describe("the record of a node", () => {
     expect(await specOf(table)).toEqual(first);
   });
 
-  test.each([
-    ["its pool has no tunnel any more", { vxlanMode: "Never" }],
-    ["its pool does not select the node any more", { nodeSelector: "rack == 'b'", vxlanMode: "Always" }],
-  ] as const)("gives a tunnel address back if %s", async (_, change) => {
+  test("keeps its tunnel address if its pool does not select the node any more: its pods must reach those of the pool", async () => {
     const table = await cluster(VXLAN);
     const site = agent(table);
     await site.look();
-    await seed(openMemory(table), poolChange("blue", "10.0.0.0/24", { blockSize: 29, ...change }));
+    const first = await specOf(table);
+    await seed(openMemory(table), poolChange("blue", "10.0.0.0/24", { ...VXLAN[2], nodeSelector: "rack == 'b'" }));
+    await site.look();
+
+    expect(await specOf(table)).toEqual(first);
+  });
+
+  test.each([
+    ["of a pool that does not select it, if no pool of the tunnel does", {}, "10.0.0.", "free"],
+    ["of a pool that selects it before others", { red: { vxlanMode: "Always" } }, "10.2.0.", "free"],
+    ["of another if the pools that select it allow no tunnels", { red: NO_TUNNEL_USE }, "10.0.0.", "free"],
+    ["of another if the pools that select it are disabled", { red: OUT_OF_USE }, "10.0.0.", "free"],
+    ["of another if the pools that select it are full", { red: { vxlanMode: "Always" } }, "10.0.0.", "full"],
+  ] as const)("has a tunnel address %s", async (_, pools, address, state) => {
+    const table = await cluster(
+      ["blue", "10.0.0.0/24", { ...VXLAN[2], nodeSelector: "rack == 'b'" }],
+      ...Object.entries(pools).map(([name, spec]) => [name, "10.2.0.0/32", { blockSize: 32, ...spec }] as const),
+    );
+    if (state === "full") await fill(table, "red");
+    const site = agent(table);
+    await site.look();
+
+    expect((await specOf(table))?.ipv4VXLANTunnelAddr).toStartWith(address);
+    expect(site.problems).toEqual([]);
+  });
+
+  test("gives a tunnel address back if its pool has no tunnel any more", async () => {
+    const table = await cluster(VXLAN);
+    const site = agent(table);
+    await site.look();
+    await seed(openMemory(table), poolChange("blue", "10.0.0.0/24", { blockSize: 29 }));
     await site.look();
     const spec = await specOf(table);
 
@@ -200,6 +250,49 @@ describe("the record of a node", () => {
 
     expect((await specOf(table))?.ipv4VXLANTunnelAddr).toStartWith("10.2.0.");
     expect(await taken(table)).toEqual(["vxlan-tunnel-addr-node-1"]);
+    expect(await used(table)).toHaveLength(1);
+  });
+
+  test("never names a tunnel address that IPAM may assign to others, wherever the agent is killed while it takes another", async () => {
+    for (const atomicity of LEVELS) {
+      for (let after = 0, isDone = false; !isDone; after += 1) {
+        const table = await cluster(VXLAN);
+        await agent(table).look();
+        await seed(
+          openMemory(table),
+          poolChange("blue", "10.0.0.0/24", { blockSize: 29 }),
+          poolChange("red", "10.2.0.0/24", { vxlanMode: "Always" }),
+        );
+        isDone = !(await isStopped(agent(table, { store: stoppingMemory(table, atomicity, after) }).look()));
+        expect(await used(table)).toContain((await specOf(table))?.ipv4VXLANTunnelAddr ?? "none");
+
+        await agent(table).look();
+        expect(await used(table)).toEqual([expect.stringMatching(/^10\.2\.0\./)]);
+        expect((await specOf(table))?.ipv4VXLANTunnelAddr).toStartWith("10.2.0.");
+        const problems = findProblems(await readWorld(openMemory(table)));
+        expect(problems.filter(({ severity }) => severity === "corrupt")).toEqual([]);
+      }
+    }
+  });
+
+  test("keeps the tunnel address that it has as long as another cannot be taken", async () => {
+    const table = await cluster(VXLAN);
+    const site = agent(table);
+    await site.look();
+    await seed(
+      openMemory(table),
+      poolChange("blue", "10.0.0.0/24", { blockSize: 29 }),
+      poolChange("red", "10.2.0.0/32", { vxlanMode: "Always", blockSize: 32 }),
+    );
+    await fill(table, "red");
+    await site.look();
+    expect((await specOf(table))?.ipv4VXLANTunnelAddr).toStartWith("10.0.0.");
+    expect([site.problems.length, site.keeper.lacksAddress]).toEqual([1, true]);
+
+    await openAllocator(openMemory(table), means()).releaseHandle({ handle: "other", node: "node-1" });
+    await site.look();
+    expect((await specOf(table))?.ipv4VXLANTunnelAddr).toBe("10.2.0.0");
+    expect([await used(table), site.keeper.lacksAddress]).toEqual([["10.2.0.0"], false]);
   });
 
   test("takes the address again if another has released it, or removed it from the record", async () => {
@@ -220,13 +313,11 @@ describe("the record of a node", () => {
 
   test("names a pool that is full, and has everything else", async () => {
     const table = await cluster(["tiny", "10.0.0.0/32", { vxlanMode: "Always", blockSize: 32 }], IPIP);
-    await openAllocator(openMemory(table), means()).assign({
-      ...{ handle: "other", node: "node-1", attributes: {}, intendedUse: "Workload" },
-      wishes: [{ kind: "automatic", family: 4, pools: ["tiny"] }],
-    });
+    await fill(table, "tiny");
     const site = agent(table);
     await site.look();
 
+    expect(site.keeper.lacksAddress).toBe(true);
     expect(site.problems.join()).toContain("The VXLAN tunnel of this node has no address: ");
     expect((await specOf(table))?.bgp?.ipv4IPIPTunnelAddr).toStartWith("10.1.0.");
   });

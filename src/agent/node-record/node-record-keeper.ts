@@ -82,6 +82,11 @@ export class NodeRecordKeeper {
     this.means.orchestratorNode.distrust();
   }
 
+  /** Whether a tunnel has no address, because the pools are full. */
+  get lacksAddress(): boolean {
+    return this.tunnels.lacksAddress;
+  }
+
   /** Whether it should look again soon without a reason. */
   get isIncomplete(): boolean {
     return this.means.datastore !== "embedded" && this.means.orchestratorNode.isIncomplete;

@@ -3,12 +3,13 @@
  *
  *   take        IPAM, then the record of the node
  *   give back   the record of the node, then IPAM
+ *   replace     the new one: IPAM, then the record of the node; then the old one: IPAM
  *
  * So the record never names an address that another may have. After a crash between the two, IPAM has an address that
  * the record lacks: its handle is read at the next start, and the address is used, or given back.
  */
 import { type ErrorKind, PluginError } from "../../errors.ts";
-import { type Address, formatAddress, isSameAddress } from "../../ip/address.ts";
+import { type Address, formatAddress } from "../../ip/address.ts";
 import type { Allocator } from "../../ipam/allocator.ts";
 import type { IPPool } from "../../model/ip-pool.ts";
 import type { Node } from "../../model/node.ts";
@@ -19,7 +20,7 @@ import {
   type TunnelAddressKind,
   type TunnelKind,
 } from "../../model/tunnel-address.ts";
-import { decideTunnel, tunnelPools } from "./tunnel-pools.ts";
+import { decideTunnel, type TunnelPools, tunnelPools } from "./tunnel-pools.ts";
 
 /** Pools may have changed since they were seen, or be full. */
 const EXHAUSTED: ReadonlySet<ErrorKind> = new Set(["addresses-exhausted", "pool-unknown"]);
@@ -37,6 +38,8 @@ export class TunnelAddresses {
   private readonly held = new Map<TunnelKind, readonly Address[]>();
   /** The tunnels without anything in IPAM, not even an unfinished release. */
   private readonly isReleased = new Set<TunnelKind>();
+  /** The tunnels that no pool had an address for at the last look. */
+  private readonly lacking = new Set<TunnelKind>();
 
   constructor(private readonly means: TunnelMeans) {}
 
@@ -49,6 +52,11 @@ export class TunnelAddresses {
   forget(): void {
     this.held.clear();
     this.isReleased.clear();
+  }
+
+  /** Whether a tunnel got no address, because the pools are full. */
+  get lacksAddress(): boolean {
+    return this.lacking.size > 0;
   }
 
   /** Takes what is needed. Returns the addresses that the record must name; what it must not name is still held. */
@@ -64,8 +72,11 @@ export class TunnelAddresses {
 
   /** Releases what the record does not name any more. */
   async giveBack(own: OwnTunnels): Promise<void> {
-    for (const { kind, handlePrefix } of TUNNEL_ADDRESSES) {
-      if (!own.has(kind) && !this.isReleased.has(kind)) await this.release(kind, handlePrefix);
+    for (const tunnel of TUNNEL_ADDRESSES) {
+      const { kind, handlePrefix } = tunnel;
+      const address = own.get(kind);
+      if (address !== undefined) await this.releaseOthers(tunnel, address);
+      else if (!this.isReleased.has(kind)) await this.release(kind, handlePrefix);
     }
   }
 
@@ -74,20 +85,38 @@ export class TunnelAddresses {
     recorded: string | undefined,
     { pools, labels }: { readonly pools: readonly IPPool[]; readonly labels: Readonly<Record<string, string>> },
   ): Promise<Address | undefined> {
-    const { kind, handlePrefix } = tunnel;
     const usable = tunnelPools(tunnel, pools, labels);
     const held = await this.heldBy(tunnel, recorded);
     const decision = decideTunnel(recorded, held, usable);
+    this.lacking.delete(tunnel.kind);
     switch (decision.kind) {
       case "give back":
         return undefined;
       case "keep":
-        await this.releaseOthers(tunnel, held, decision.address);
         return decision.address;
       case "take":
-        if (held.length > 0) await this.release(kind, handlePrefix);
-        return this.assign(tunnel, usable.open).catch((failure) => this.reportExhausted(tunnel, failure));
+        return (await this.takeNew(tunnel, usable.open, held)) ?? recordedAmong(held, recorded);
     }
+  }
+
+  /** `undefined` if there is none: the other tunnels and the addresses of the node do not wait for it. */
+  private async takeNew(
+    tunnel: TunnelAddressKind,
+    open: TunnelPools["open"],
+    held: readonly Address[],
+  ): Promise<Address | undefined> {
+    let refusal = "";
+    for (const pools of open) {
+      try {
+        return await this.assign(tunnel, pools, held);
+      } catch (failure) {
+        if (!(failure instanceof PluginError) || !EXHAUSTED.has(failure.kind)) throw failure;
+        refusal = failure.message;
+      }
+    }
+    this.lacking.add(tunnel.kind);
+    this.means.report(`The ${tunnel.title} of this node has no address: ${refusal}`);
+    return undefined;
   }
 
   /** Read again if the record says something else: it may have been written by others, or restored. */
@@ -108,7 +137,11 @@ export class TunnelAddresses {
     return held;
   }
 
-  private async assign(tunnel: TunnelAddressKind, pools: readonly string[]): Promise<Address | undefined> {
+  private async assign(
+    tunnel: TunnelAddressKind,
+    pools: readonly string[],
+    replaced: readonly Address[],
+  ): Promise<Address | undefined> {
     const { node, allocator } = this.means;
     const { kind, family, handlePrefix, type } = tunnel;
     this.held.delete(kind);
@@ -117,27 +150,26 @@ export class TunnelAddresses {
       handle: `${handlePrefix}${node}`,
       node,
       attributes: { [TUNNEL_TYPE_ATTRIBUTE]: type },
+      ...(replaced.length === 0 ? {} : { replaced }),
       intendedUse: "Tunnel",
       wishes: [{ kind: "automatic", family, pools }],
     });
-    const held = addresses.map(({ address }) => address);
-    this.held.set(kind, held);
-    return held[0];
+    const taken = addresses.map(({ address }) => address);
+    this.held.set(kind, [...taken, ...replaced]);
+    return taken[0];
   }
 
-  /** The other tunnels and the addresses of the node do not wait for it. */
-  private reportExhausted({ title }: TunnelAddressKind, failure: unknown): undefined {
-    if (!(failure instanceof PluginError) || !EXHAUSTED.has(failure.kind)) throw failure;
-    this.means.report(`The ${title} of this node has no address: ${failure.message}`);
-  }
-
-  private async releaseOthers({ kind, handlePrefix }: TunnelAddressKind, held: readonly Address[], kept: Address) {
-    const others = held.filter((address) => !isSameAddress(address, kept));
+  private async releaseOthers({ kind, handlePrefix }: TunnelAddressKind, kept: string): Promise<void> {
+    const held = this.held.get(kind) ?? [];
+    const others = held.filter((address) => formatAddress(address) !== kept);
     if (others.length === 0) return;
     const handle = `${handlePrefix}${this.means.node}`;
     this.held.delete(kind);
     await this.means.allocator.releaseAddresses(others.map((address) => ({ address, handle })));
-    this.held.set(kind, [kept]);
+    this.held.set(
+      kind,
+      held.filter((address) => !others.includes(address)),
+    );
   }
 
   private async release(kind: TunnelKind, handlePrefix: string): Promise<void> {
@@ -147,4 +179,8 @@ export class TunnelAddresses {
     this.held.set(kind, []);
     this.isReleased.add(kind);
   }
+}
+
+function recordedAmong(held: readonly Address[], recorded: string | undefined): Address | undefined {
+  return held.find((address) => formatAddress(address) === recorded);
 }

@@ -4,8 +4,10 @@
  * for the former name of this host is recorded for its new name.
  */
 
+import { isSameAddress } from "../../ip/address.ts";
 import { NODE_ATTRIBUTE } from "../../model/ipam-block.ts";
-import { assignOrdinal, attributesOf, ordinalsOf, releaseOrdinals } from "../block.ts";
+import { addressAt, assignOrdinal, attributesOf, ordinalsOf, releaseOrdinals } from "../block.ts";
+import type { AssignRequest } from "../request.ts";
 import type { KnownBlock } from "../view.ts";
 import { type Choice, type Search, takeFrom } from "./choice.ts";
 
@@ -15,10 +17,14 @@ export function heldAddress(search: Search): Choice | undefined {
   if (unread.length > 0) return { kind: "read", wanted: unread.map((cidr) => view.wantedBlock(cidr)) };
 
   for (const known of view.knownBlocks(family)) {
-    const [ordinal] = ordinalsOf(known.block, request);
+    const ordinal = ordinalsOf(known.block, request).find((each) => !isReplaced(known, each, request));
     if (ordinal !== undefined) return keepAddress(search, known, ordinal);
   }
   return undefined;
+}
+
+function isReplaced({ block }: KnownBlock, ordinal: number, { replaced = [] }: AssignRequest): boolean {
+  return replaced.length > 0 && replaced.some((address) => isSameAddress(address, addressAt(block, ordinal)));
 }
 
 /** The owner's own address, recorded for this node. */
