@@ -19,6 +19,7 @@ import {
   policyLoad,
 } from "../../test/support/policy-load.ts";
 import { connectAndClose, listenAt } from "./blocking-sockets.ts";
+import { measureThroughput, type PodPath } from "./pod-path.ts";
 import { markdown } from "./policy-table.ts";
 import { quantileOf } from "./statistics.ts";
 
@@ -46,7 +47,7 @@ const [SERVER, CLIENT] = [0, 1];
 export async function measurePassage({ rounds }: { readonly rounds: number }): Promise<readonly Passage[]> {
   for (const each of CASES) await makeHost(each);
   const connections = await timeConnections(rounds);
-  const throughput = await measureThroughput(Math.min(rounds, THROUGHPUT_ROUNDS));
+  const throughput = await measureRates(Math.min(rounds, THROUGHPUT_ROUNDS));
   return CASES.map(({ title, name }) => ({
     title,
     connectMicroseconds: connections.get(name) ?? [],
@@ -138,38 +139,20 @@ async function timeConnections(rounds: number): Promise<ReadonlyMap<string, numb
   return times;
 }
 
-async function measureThroughput(rounds: number): Promise<ReadonlyMap<string, number[]>> {
+async function measureRates(rounds: number): Promise<ReadonlyMap<string, number[]>> {
   const rates = new Map<string, number[]>(CASES.map(({ name }) => [name, []]));
   for (let round = 0; round < rounds; round++) {
     // Each round starts with another.
     const first = round % CASES.length;
     for (const one of [...CASES.slice(first), ...CASES.slice(0, first)])
-      rates.get(one.name)?.push(await throughputOf(one));
+      rates.get(one.name)?.push(await measureThroughput(loadPath(one), THROUGHPUT_SECONDS));
   }
   return rates;
 }
 
-async function throughputOf(one: Case): Promise<number> {
-  const inPod = (index: number) => ["nsenter", `--net=${pathOf(podOf(one, index))}`];
-  const port = String(LOAD_PORT);
-  const server = Bun.spawn([...inPod(SERVER), "iperf3", "-s", "-1", "-p", port], {
-    stdout: "ignore",
-    stderr: "ignore",
-  });
-  const client = [...inPod(CLIENT), "iperf3", "-J", "-t", String(THROUGHPUT_SECONDS), "-p", port];
-  try {
-    for (let attempt = 0; attempt < 50; attempt++) {
-      const { stdout } = Bun.spawnSync([...client, "-c", addressOf(LOAD_NODE, SERVER)]);
-      const received = JSON.parse(stdout.toString()).end?.sum_received;
-      if (received !== undefined) return received.bits_per_second / 1e9;
-      // The server does not listen yet.
-      await Bun.sleep(50);
-    }
-    throw new Error("Cannot measure the throughput: no connection");
-  } finally {
-    server.kill();
-    await server.exited;
-  }
+function loadPath(one: Case): PodPath {
+  const pod = (index: number) => pathOf(podOf(one, index));
+  return { name: one.name, from: pod(CLIENT), to: pod(SERVER), address: addressOf(LOAD_NODE, SERVER) };
 }
 
 function hostOf({ name }: Case): string {

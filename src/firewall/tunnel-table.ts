@@ -9,9 +9,10 @@
 import { identity } from "../identity.ts";
 import { type Address, addressBytes, addressFromBytes, type Family } from "../ip/address.ts";
 import type { Expression } from "../linux/nftables/expression.ts";
-import { loadAddress, matchFamily, matchPorts, matchProtocol, verdict } from "../linux/nftables/match.ts";
+import { loadAddress, matchFamily, verdict } from "../linux/nftables/match.ts";
 import { changesOf, type NftChange, type Ruleset, type TableReference } from "../linux/nftables/ruleset.ts";
 import type { NftElement } from "../linux/nftables/set.ts";
+import { matchTunnel } from "../linux/nftables/tunnel-match.ts";
 
 export const TUNNEL_TABLE: TableReference = { family: "inet", name: identity.tunnelTable };
 
@@ -24,9 +25,6 @@ const CHAIN = "input";
 /** Before the tables that filter. */
 const PRIORITY = -10;
 const FAMILIES = [4, 6] as const;
-const UDP = 17;
-const IPIP = 4;
-export const VXLAN_PORT = 4789;
 
 export function senderSet(family: Family): string {
   return `senders${family}`;
@@ -42,11 +40,11 @@ function tunnelRuleset(tunnels: readonly GuardedTunnel[], senders: readonly Addr
     table: TUNNEL_TABLE,
     sets: FAMILIES.map((family) => ({ name: senderSet(family), key: [family === 4 ? "ipv4_addr" : "ipv6_addr"] })),
     chains: [{ name: CHAIN, base: { type: "filter", hook: "input", priority: PRIORITY, policy: "accept" } }],
-    rules: tunnels.map((tunnel) => ({
-      chain: CHAIN,
-      expressions: [...matchTunnel(tunnel), ...dropStrangers(tunnel === "vxlan6" ? 6 : 4)],
-      comment: ruleComment(tunnel),
-    })),
+    rules: tunnels.map((tunnel) => {
+      const family = tunnel === "vxlan6" ? 6 : 4;
+      const match = [...matchFamily(family), ...matchTunnel(tunnel === "ipip4" ? "ipip" : "vxlan")];
+      return { chain: CHAIN, expressions: [...match, ...dropStrangers(family)], comment: ruleComment(tunnel) };
+    }),
     elements: elementsOf(senders),
   };
 }
@@ -79,13 +77,6 @@ export function senderChanges(removed: readonly Address[], added: readonly Addre
 
 export function senderOfElement({ key }: NftElement): Address | undefined {
   return addressFromBytes(key);
-}
-
-/** Packets of the tunnel, before they are unpacked. */
-function matchTunnel(tunnel: GuardedTunnel): readonly Expression[] {
-  if (tunnel === "ipip4") return [...matchFamily(4), ...matchProtocol(IPIP)];
-  const family = tunnel === "vxlan4" ? 4 : 6;
-  return [...matchFamily(family), ...matchProtocol(UDP), ...matchPorts("destination", VXLAN_PORT)];
 }
 
 function dropStrangers(family: Family): readonly Expression[] {

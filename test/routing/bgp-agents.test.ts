@@ -6,6 +6,7 @@ import { hostProblem } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
 import { builtProgram } from "../support/run-plugin.ts";
+import { birdRoutes } from "./bird-routes.ts";
 import { setMode } from "./modes.ts";
 import { resource } from "./resource.ts";
 import type { NetworkNode } from "./routed-network.ts";
@@ -49,7 +50,7 @@ describe("node agents with BIRD", () => {
   test("bgp: Disabled ends BIRD and its routes, and Enabled starts it again", async () => {
     await site.apply(resource("NodeAgentConfiguration", "default", { bgp: "Disabled" }));
     await pollUntil(async () => (await status(two)).stdout.includes("not needed"), "the end of BIRD");
-    await pollUntil(async () => (await learned(two)) === "", "no routes of BIRD");
+    await pollUntil(async () => (await birdRoutes(two.host)) === "", "no routes of BIRD");
     expect((await status(two)).code).toBe(0);
     expect((await two.host.run(["ps", "-C", "bird"])).code).toBe(1);
 
@@ -62,11 +63,6 @@ function status({ host }: NetworkNode) {
   return host.run([builtProgram(identity.adminTool), "node", "status"]);
 }
 
-async function learned({ host }: NetworkNode): Promise<string> {
-  const ipv4 = await host.must(["ip", "route", "show", "proto", "bird"]);
-  return ipv4 + (await host.must(["ip", "-6", "route", "show", "proto", "bird"]));
-}
-
 async function learns(node: NetworkNode, route: string): Promise<void> {
-  await pollUntil(async () => (await learned(node)).includes(route), `"${route}" on ${node.name}`);
+  await pollUntil(async () => (await birdRoutes(node.host)).includes(route), `"${route}" on ${node.name}`);
 }

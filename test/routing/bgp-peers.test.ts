@@ -7,7 +7,7 @@ import { hasEtcd } from "../support/etcd.ts";
 import { hostProblem } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
-import { areRoutedByBird } from "./bird-routes.ts";
+import { areRoutedByBird, birdRoutes } from "./bird-routes.ts";
 import { ANNOUNCED, FOREIGN_AS, PASSWORD, REFUSED, startForeignRouter } from "./foreign-router.ts";
 import { MODES, routePodsByHand, setMode } from "./modes.ts";
 import { type Pair, pairsOf, unreachable, untilReachable } from "./reachability.ts";
@@ -34,10 +34,6 @@ describe("pods reach each other by BGP", () => {
     await untilReachable(pairs);
   }, 60_000);
   afterAll(() => site?.[Symbol.asyncDispose]());
-
-  const bird = async (host: RoutedPod["host"]) =>
-    (await host.must(["ip", "route", "show", "proto", "bird"])) +
-    (await host.must(["ip", "-6", "route", "show", "proto", "bird"]));
 
   test("with a route reflector instead of the mesh", async () => {
     await using _routes = await routePodsByHand(site, pods);
@@ -74,7 +70,7 @@ describe("pods reach each other by BGP", () => {
     await untilReachable(pairs);
     expect(await router.ask("show protocols")).toContain("Established");
     for (const { host } of site.network.nodes) {
-      const has = async (network: string) => (await bird(host)).includes(network);
+      const has = async (network: string) => (await birdRoutes(host)).includes(network);
       for (const network of ANNOUNCED) await pollUntil(() => has(network), `a route to ${network}`);
       for (const network of REFUSED) expect(await has(network)).toBe(false);
     }

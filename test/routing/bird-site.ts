@@ -13,6 +13,7 @@ import { type Host, openHost } from "../support/host.ts";
 import { type HostDaemon, startHostDaemon } from "../support/host-daemon.ts";
 import { address } from "../support/ip.ts";
 import { pollUntil } from "../support/poll.ts";
+import { birdRoutes } from "./bird-routes.ts";
 import { writePlan } from "./planned-bgp.ts";
 
 const NUMBERS = [1, 2, 3] as const;
@@ -113,9 +114,7 @@ async function prepare(host: Host, number: number): Promise<BirdHost> {
   return {
     ...{ number, host, keeper, want, ask, birdPid },
     sessions: async () => readSessions((await ask("show protocols all")).split("\n")),
-    learned: async () =>
-      (await host.must(["ip", "route", "show", "proto", "bird"])) +
-      (await host.must(["ip", "-6", "route", "show", "proto", "bird"])),
+    learned: () => birdRoutes(host),
     killBird: () => void Bun.spawnSync([...host.enter, "kill", "-9", String(birdPid())]),
   };
 }

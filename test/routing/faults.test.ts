@@ -9,6 +9,7 @@ import { hostProblem } from "../support/host.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
 import { proofSize } from "../support/proof-size.ts";
+import { birdRoutes } from "./bird-routes.ts";
 import { MODES, routePodsByHand, setMode } from "./modes.ts";
 import { type Pair, pairsOf, untilReachable } from "./reachability.ts";
 import type { NodeName } from "./routed-network.ts";
@@ -171,19 +172,18 @@ describe("packets between nodes", () => {
       if (needs.some((need) => need !== undefined)) return;
       routes = await routePodsByHand(site, [...pods.values()]);
       await setMode(site, MODES.bgpMesh);
-      await pollUntil(async () => (await birdRoutes()).length > 0, "routes of BIRD");
+      await pollUntil(async () => (await birdRoutes(pod("node-1/a").host)).length > 0, "routes of BIRD");
       await untilReachable(pairs);
     }, 60_000);
     afterAll(() => routes?.[Symbol.asyncDispose]());
 
-    const birdRoutes = () => pod("node-1/a").host.must(["ip", "route", "show", "proto", "bird"]);
     const birdOf = async () =>
       (await pod("node-1/a").host.must(["cat", `${identity.runDirectory}/bird/bird.pid`])).trim();
 
     test(
       "are not lost if BIRD is killed",
       async () => {
-        const before = await birdRoutes();
+        const before = await birdRoutes(pod("node-1/a").host);
         const rows = ["node-1/a -> node-2/a", "node-3/a -> node-1/a", "node-2/a -> node-4/a"] as const;
         const deliveries = await deliveriesDuring(rows, async () => {
           const killed = await birdOf();
@@ -192,7 +192,7 @@ describe("packets between nodes", () => {
           await Bun.sleep(OUTAGE_MILLISECONDS);
         });
         expect(lost(deliveries)).toEqual([0, 0, 0, 0, 0, 0]);
-        expect(await birdRoutes()).toBe(before);
+        expect(await birdRoutes(pod("node-1/a").host)).toBe(before);
       },
       LIMIT_MILLISECONDS,
     );
@@ -200,10 +200,10 @@ describe("packets between nodes", () => {
     test(
       "recover within the scan time of BIRD from routes that were flushed",
       async () => {
-        const before = await birdRoutes();
+        const before = await birdRoutes(pod("node-1/a").host);
         const affected = await deliveriesDuring(["node-1/a -> node-2/a", "node-1/a -> node-3/a"], async () => {
           await pod("node-1/a").host.must(["sh", "-c", "ip route flush proto bird; ip -6 route flush proto bird"]);
-          await pollUntil(async () => (await birdRoutes()) === before, "the routes to return");
+          await pollUntil(async () => (await birdRoutes(pod("node-1/a").host)) === before, "the routes to return");
           await untilReachable(pairs);
         });
         report("routes of BIRD that were flushed: the longest gap", longestGap(affected));

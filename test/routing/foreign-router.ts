@@ -4,6 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import { pollUntil } from "../support/poll.ts";
+import { birdRoutes } from "./bird-routes.ts";
 import { gatewaysOf, type RoutedNetwork } from "./routed-network.ts";
 
 export const FOREIGN_AS = 65_001;
@@ -30,9 +31,7 @@ export async function startForeignRouter({ router, nodes }: RoutedNetwork): Prom
   await pollUntil(() => existsSync(router.view(socket)), "BIRD of the router");
   return {
     ask: (command) => router.must(["birdc", "-s", socket, ...command.split(" ")]),
-    learned: async () =>
-      (await router.must(["ip", "route", "show", "proto", "bird"])) +
-      (await router.must(["ip", "-6", "route", "show", "proto", "bird"])),
+    learned: () => birdRoutes(router),
   };
 }
 

@@ -6,11 +6,12 @@
  *   VNI, port, learning ───────────────────▶ created again: the kernel cannot change them
  *   a link of another kind has the name ───▶ a problem: it is not ours
  */
-import { VXLAN_PORT } from "../../firewall/tunnel-table.ts";
+
 import { identity } from "../../identity.ts";
 import { type Address, isSameAddress } from "../../ip/address.ts";
 import { parseMac } from "../../ip/mac.ts";
 import type { NetlinkRequest } from "../../linux/netlink/request.ts";
+import { VXLAN_PORT } from "../../linux/nftables/tunnel-match.ts";
 import { createIpip } from "../../linux/rtnetlink/ipip.ts";
 import { changeLink, deleteLink, type Link } from "../../linux/rtnetlink/link.ts";
 import { changeVxlan, createVxlan, type LinkWithVxlan, type VxlanSettings } from "../../linux/rtnetlink/vxlan.ts";

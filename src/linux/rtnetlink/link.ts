@@ -7,8 +7,8 @@
 import type { AttributeCursor, MessageCursor } from "../netlink/message-reader.ts";
 import type { MessageWriter } from "../netlink/message-writer.ts";
 import type { NetlinkRequest } from "../netlink/request.ts";
-import { FLAG } from "../netlink/wire.ts";
 import { attempt, dump, type NetlinkSocket, perform } from "../netlink-socket.ts";
+import { createLink } from "./create-link.ts";
 import { IFF_UP, INFO, IPV4_FAMILY, IPV4_SETTING, LINK, linkHeader, RTM } from "./link-wire.ts";
 
 export interface Link {
@@ -249,19 +249,12 @@ export function createIfb(ifb: {
   readonly mtu: number;
   readonly state: "up" | "down";
 }): NetlinkRequest {
-  return {
-    action: `create link "${ifb.name}"`,
-    type: RTM.newLink,
-    flags: FLAG.create | FLAG.exclusive,
-    write(writer) {
-      const flags = ifb.state === "up" ? IFF_UP : 0;
-      writer.raw(linkHeader(0, flags, flags));
+  return createLink({
+    ...ifb,
+    kind: "ifb",
+    attributes(writer) {
       writer.u32(LINK.mtu, ifb.mtu);
       writer.u32(LINK.transmitQueueLength, 0);
-      writer.text(LINK.name, ifb.name);
-      const info = writer.openUnmarked(LINK.info);
-      writer.bytes(INFO.kind, encoder.encode("ifb"));
-      writer.close(info);
     },
-  };
+  });
 }

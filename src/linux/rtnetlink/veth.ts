@@ -7,7 +7,8 @@
 import type { MessageWriter } from "../netlink/message-writer.ts";
 import type { NetlinkRequest } from "../netlink/request.ts";
 import { FLAG } from "../netlink/wire.ts";
-import { IFF_UP, INFO, LINK, linkHeader, RTM } from "./link-wire.ts";
+import { writeKind } from "./create-link.ts";
+import { IFF_UP, LINK, linkHeader, RTM } from "./link-wire.ts";
 
 const VETH_PEER = 1;
 
@@ -37,12 +38,7 @@ export function createVeth(pair: VethPair): NetlinkRequest {
       const flags = pair.host.state === "up" ? IFF_UP : 0;
       writer.raw(linkHeader(0, flags, flags));
       writeEnd(writer, pair, pair.host);
-      const info = writer.openUnmarked(LINK.info);
-      writer.bytes(INFO.kind, new TextEncoder().encode("veth"));
-      const data = writer.openUnmarked(INFO.data);
-      writePeer(writer, pair);
-      writer.close(data);
-      writer.close(info);
+      writeKind(writer, "veth", () => writePeer(writer, pair));
     },
   };
 }

@@ -3,13 +3,13 @@ import { type Address, addressBytes, addressFromBytes } from "../../ip/address.t
 import type { AttributeCursor } from "../netlink/message-reader.ts";
 import type { MessageWriter } from "../netlink/message-writer.ts";
 import type { NetlinkRequest } from "../netlink/request.ts";
-import { FLAG } from "../netlink/wire.ts";
 import type { NetlinkSocket } from "../netlink-socket.ts";
+import { createLink, writeKind } from "./create-link.ts";
 import { describeLink, type Link, type LinkReference, readInfoData, readLink, readReversePathFilter } from "./link.ts";
-import { IFF_UP, INFO, LINK, linkHeader, RTM } from "./link-wire.ts";
+import { LINK, linkHeader, RTM } from "./link-wire.ts";
 
 const VXLAN = { id: 1, link: 3, localIpv4: 4, learning: 7, port: 15, localIpv6: 17 } as const;
-const KIND = new TextEncoder().encode("vxlan");
+const KIND = "vxlan";
 
 export interface VxlanSettings {
   /** The network identifier (VNI). */
@@ -31,25 +31,21 @@ export interface NewVxlan extends VxlanSettings {
 
 /** It learns nothing from packets: only forwarding entries say where a MAC is. EEXIST if the name is in use. */
 export function createVxlan(device: NewVxlan): NetlinkRequest {
-  return {
-    action: `create link "${device.name}"`,
-    type: RTM.newLink,
-    flags: FLAG.create | FLAG.exclusive,
-    write(writer) {
-      const flags = device.state === "up" ? IFF_UP : 0;
-      writer.raw(linkHeader(0, flags, flags));
+  return createLink({
+    ...device,
+    kind: KIND,
+    attributes(writer) {
       writer.bytes(LINK.address, device.mac);
       writer.u32(LINK.mtu, device.mtu);
-      writer.text(LINK.name, device.name);
-      writeInfo(writer, () => {
-        writer.u32(VXLAN.link, device.underlyingIndex);
-        writer.u32(VXLAN.id, device.id);
-        writeLocal(writer, device.local);
-        writer.u8(VXLAN.learning, 0);
-        writer.u16Big(VXLAN.port, device.port);
-      });
     },
-  };
+    settings(writer) {
+      writer.u32(VXLAN.link, device.underlyingIndex);
+      writer.u32(VXLAN.id, device.id);
+      writeLocal(writer, device.local);
+      writer.u8(VXLAN.learning, 0);
+      writer.u16Big(VXLAN.port, device.port);
+    },
+  });
 }
 
 /** The kernel can change these of an existing device; entries and routes stay. The family of `local` must be the same. */
@@ -64,7 +60,7 @@ export function changeVxlan(
     write(writer) {
       writer.raw(linkHeader(link.index ?? 0));
       if (link.index === undefined) writer.text(LINK.name, link.name);
-      writeInfo(writer, () => {
+      writeKind(writer, KIND, () => {
         if (change.underlyingIndex !== undefined) writer.u32(VXLAN.link, change.underlyingIndex);
         if (change.local !== undefined) writeLocal(writer, change.local);
       });
@@ -89,7 +85,7 @@ export function findVxlan(socket: NetlinkSocket, name: string): LinkWithVxlan | 
   return describeLink(socket, name, (message) => {
     const link = readLink(message);
     if (link === undefined) return undefined;
-    const data = readInfoData(message, "vxlan");
+    const data = readInfoData(message, KIND);
     const reversePathFilter = readReversePathFilter(message);
     return {
       link,
@@ -112,15 +108,6 @@ function readSettings(data: AttributeCursor): KnownVxlan {
     }
   }
   return settings;
-}
-
-function writeInfo(writer: MessageWriter, writeData: () => void): void {
-  const info = writer.openUnmarked(LINK.info);
-  writer.bytes(INFO.kind, KIND);
-  const data = writer.openUnmarked(INFO.data);
-  writeData();
-  writer.close(data);
-  writer.close(info);
 }
 
 function writeLocal(writer: MessageWriter, local: Address): void {

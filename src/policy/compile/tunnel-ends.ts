@@ -4,10 +4,11 @@
  */
 import { type Address, addressBytes, formatAddress, parseAddress } from "../../ip/address.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
+import type { TunnelKind } from "../../linux/nftables/tunnel-match.ts";
 import type { IPPool } from "../../model/ip-pool.ts";
 import type { Node } from "../../model/node.ts";
 import type { PolicyChanges } from "../inputs.ts";
-import { type TunnelKind, tunnelEndSet } from "../render/tunnel-packets.ts";
+import { tunnelEndSet } from "../render/tunnel-packets.ts";
 import type { TableBuilder } from "../table/table-builder.ts";
 
 const FAMILIES = [4, 6] as const;

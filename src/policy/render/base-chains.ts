@@ -13,9 +13,10 @@
 import { identity } from "../../identity.ts";
 import { matchInterfacePrefix, verdict } from "../../linux/nftables/match.ts";
 import type { NftSet } from "../../linux/nftables/set.ts";
+import { matchTunnel, TUNNEL_KINDS } from "../../linux/nftables/tunnel-match.ts";
 import type { DesiredChain, DesiredRule } from "../table/desired-table.ts";
 import { baseChain, byInterface, chain, drop, knownConnections, neighbourDiscovery } from "./chain-parts.ts";
-import { matchTunnel, TUNNEL_KINDS, TUNNEL_TITLES } from "./tunnel-packets.ts";
+import { TUNNEL_TITLES } from "./tunnel-packets.ts";
 
 export const FROM_WORKLOADS = "workloads_from";
 export const TO_WORKLOADS = "workloads_to";

@@ -15,6 +15,7 @@ import type { Expression } from "../../linux/nftables/expression.ts";
 import { loadPort, matchInterface, matchInterfacePrefix, type Side, verdict } from "../../linux/nftables/match.ts";
 import type { BaseChain } from "../../linux/nftables/ruleset.ts";
 import type { NftSet } from "../../linux/nftables/set.ts";
+import type { TunnelKind } from "../../linux/nftables/tunnel-match.ts";
 import { concatenate, portValue, protocolValue } from "../../linux/nftables/value.ts";
 import { protocolNumber } from "../../model/protocols.ts";
 import type { Direction } from "../effective-rule.ts";
@@ -28,7 +29,7 @@ import {
   knownConnections,
   neighbourDiscovery,
 } from "./chain-parts.ts";
-import { acceptTunnels, type TunnelKind } from "./tunnel-packets.ts";
+import { acceptTunnels } from "./tunnel-packets.ts";
 
 export const HOST_STAGES = [
   "untracked_in",

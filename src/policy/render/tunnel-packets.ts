@@ -1,21 +1,11 @@
 /** Packets of tunnels between nodes, before they are unpacked. Pure. */
 import type { Family } from "../../ip/address.ts";
 import type { Expression } from "../../linux/nftables/expression.ts";
-import { loadAddress, matchFamily, matchPorts, matchProtocol, type Side, verdict } from "../../linux/nftables/match.ts";
+import { loadAddress, matchFamily, type Side, verdict } from "../../linux/nftables/match.ts";
+import { matchTunnel, TUNNEL_KINDS, type TunnelKind } from "../../linux/nftables/tunnel-match.ts";
 import type { DesiredRule } from "../table/desired-table.ts";
 
-const PROTOCOL = { ipip: 4, udp: 17 } as const;
-const VXLAN_PORT = 4789;
-
-export const TUNNEL_KINDS = ["vxlan", "ipip"] as const;
-export type TunnelKind = (typeof TUNNEL_KINDS)[number];
-
 export const TUNNEL_TITLES: Readonly<Record<TunnelKind, string>> = { vxlan: "VXLAN", ipip: "IPIP" };
-
-export function matchTunnel(kind: TunnelKind): readonly Expression[] {
-  if (kind === "ipip") return matchProtocol(PROTOCOL.ipip);
-  return [...matchProtocol(PROTOCOL.udp), ...matchPorts("destination", VXLAN_PORT)];
-}
 
 /** The addresses of all nodes. */
 export function tunnelEndSet(family: Family): string {

@@ -19,7 +19,8 @@ type Optional = Pick<
   | "exportRules"
 >;
 
-const USUAL: Optional = {
+/** Of a session about which nothing special is configured. */
+export const USUAL_SESSION: Optional = {
   source: undefined,
   password: undefined,
   nextHop: "automatic",
@@ -38,7 +39,7 @@ export function sessionOf(
 ): BgpSession {
   const own = self.addresses[session.address.family]?.address;
   return {
-    ...USUAL,
+    ...USUAL_SESSION,
     ...session,
     name: sessionName(session),
     passive: remote !== undefined && own !== undefined && compareAddresses(session.address, own) > 0,

@@ -72,10 +72,11 @@ export function renderBird(plan: BgpPlan, settings: BirdSettings): BirdConfigura
 
 /** The configuration that ends all sessions: the kernel loses the routes that were learned. */
 export function renderEmptyBird(settings: BirdSettings): string {
-  return renderBird(NOTHING, settings).text;
+  return renderBird(NO_BGP, settings).text;
 }
 
-const NOTHING: BgpPlan = {
+/** Announces nothing and has no session. */
+export const NO_BGP: BgpPlan = {
   routerId: { family: 4, value: 1n },
   asNumber: 0,
   addresses: {},
