@@ -153,7 +153,7 @@ describe.skipIf(!canMakeNetns)(`tunnel devices${canMakeNetns ? "" : " (skipped: 
     const entry = expect.objectContaining({ linkIndex, mac: peerMac, remote });
     for (const expected of [
       { kind: "link", change: "put", link: expect.objectContaining({ name: "vx" }) },
-      { kind: "address", linkIndex },
+      { kind: "address", change: "put", address: expect.objectContaining({ linkIndex, address: address("10.9.0.1") }) },
       { kind: "forwarding", change: "put", entry },
       { kind: "neighbour", change: "put", neighbour: { linkIndex, address: gateway, mac: peerMac, isPermanent: true } },
       { kind: "route", change: "put", route: expect.objectContaining({ destination: prefix("10.9.1.0/26"), gateway }) },
@@ -162,7 +162,7 @@ describe.skipIf(!canMakeNetns)(`tunnel devices${canMakeNetns ? "" : " (skipped: 
     ]) {
       expect(seen).toContainEqual(expected as NetworkEvent);
     }
-    expect(seen.filter((event) => event.kind === "address" && event.linkIndex === linkIndex)).toHaveLength(2);
+    expect(seen.filter((event) => event.kind === "address" && event.address.linkIndex === linkIndex)).toHaveLength(2);
     expect(seen.some((event) => event.kind === "neighbour" && event.neighbour.linkIndex === underlyingIndex)).toBe(
       false,
     );

@@ -215,6 +215,23 @@ describe.skipIf(!canMakeNetns)(`NetworkKeeper${canMakeNetns ? "" : " (skipped: n
     expect([routes(), entries()]).toEqual([ROUTES, ENTRIES]);
   });
 
+  test("a report of its own tunnel address needs no comparison, one of another address does", async () => {
+    const { update, keeper } = open();
+    update(CLUSTER);
+    const noticed = async (command: string) => {
+      const collected = collectEvents();
+      ip(command);
+      const events = await collected();
+      keeper.notice(events);
+      return [events.some(({ kind }) => kind === "address"), keeper.isDoubtful];
+    };
+    expect(await noticed(`addr change fd60::/128 dev ${DEVICE6} preferred_lft 1000 valid_lft 1000`)).toEqual([
+      true,
+      false,
+    ]);
+    expect(await noticed(`addr add fd60::7/128 dev ${DEVICE6} nodad`)).toEqual([true, true]);
+  });
+
   test("a tunnel address that passes from one node to another keeps its entries", () => {
     const { update } = open();
     update(CLUSTER);

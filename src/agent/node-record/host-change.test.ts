@@ -12,6 +12,11 @@ function link(index: number, name: string, mtu = 1500): NetworkEvent {
   return { kind: "link", change: "put", link: { index, name, mtu, ...rest } };
 }
 
+function newAddress(linkIndex: number): NetworkEvent {
+  const address = { linkIndex, address: prefix("192.0.2.7/32").network, length: 24, scope: "universe" } as const;
+  return { kind: "address", change: "put", address: { ...address, isTentative: false } };
+}
+
 function route(destination: string, protocol?: number): NetworkEvent {
   const given = { destination: prefix(destination), ...(protocol === undefined ? {} : { protocol }) };
   return { kind: "route", change: "put", route: given };
@@ -27,10 +32,10 @@ describe("HostChanges", () => {
       false,
       true,
     ]);
-    expect([relevant(link(7, POD)), relevant({ kind: "address", linkIndex: 7 })]).toEqual([false, false]);
+    expect([relevant(link(7, POD)), relevant(newAddress(7))]).toEqual([false, false]);
     expect(relevant({ kind: "link", change: "delete", linkIndex: 7 })).toBe(false);
-    expect(relevant({ kind: "address", linkIndex: 2 })).toBe(true);
-    expect(relevant({ kind: "address", linkIndex: 9 })).toBe(true);
+    expect(relevant(newAddress(2))).toBe(true);
+    expect(relevant(newAddress(9))).toBe(true);
     expect(relevant({ kind: "link", change: "delete", linkIndex: 2 })).toBe(true);
   });
 

@@ -17,7 +17,7 @@ export class HostChanges {
       case "link":
         return event.change === "put" ? this.putLink(event.link) : this.deleteLink(event.linkIndex);
       case "address":
-        return !this.isOfWorkload(event.linkIndex);
+        return !this.isOfWorkload(event.address.linkIndex);
       case "route": {
         const { destination, protocol } = event.route;
         if (protocol === ROUTE_PROTOCOL.own) return false;

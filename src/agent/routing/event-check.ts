@@ -1,5 +1,5 @@
 /** Whether an event of the kernel contradicts the plan. Events about our own changes do not, so they cost no comparison. Pure. */
-import { formatAddress, isSameAddress } from "../../ip/address.ts";
+import { type Address, formatAddress, isSameAddress } from "../../ip/address.ts";
 import { formatMac } from "../../ip/mac.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import type { Link } from "../../linux/rtnetlink/link.ts";
@@ -18,6 +18,8 @@ export interface CheckedState {
   /** By destination, as `formatPrefix` writes it: also if the kernel refused it. */
   readonly planned: (destination: string) => PlannedRoute | undefined;
   readonly tunnels: ReadonlyMap<TunnelName, Link>;
+  /** The planned address of the device. */
+  readonly tunnelAddress: (tunnel: TunnelName) => Address | undefined;
   /** Links of this host with addresses: tunnels and gateways are reached through them. */
   readonly hostLinks: readonly Link[];
   readonly links: RouteLinks;
@@ -53,7 +55,7 @@ export class EventCheck {
       case "forwarding":
         return this.isWrongForwarding(event);
       case "address":
-        return this.known.has(event.linkIndex) || this.state.isIncomplete;
+        return this.isWrongAddress(event);
       case "link":
         return event.change === "delete" ? this.known.has(event.linkIndex) : this.isWrongLink(event.link);
     }
@@ -69,8 +71,15 @@ export class EventCheck {
     return change === "delete" || !isServedBy(wanted, route);
   }
 
+  /** The own address of a tunnel is reported late: the kernel sets those of IPv6 when it has time. */
+  private isWrongAddress({ change, address }: EventOf<"address">): boolean {
+    const own = this.ofTunnel(address.linkIndex, this.state.tunnelAddress);
+    if (change === "put" && own !== undefined && isSameAddress(own, address.address)) return false;
+    return this.known.has(address.linkIndex) || this.state.isIncomplete;
+  }
+
   private isWrongNeighbour({ change, neighbour }: EventOf<"neighbour">): boolean {
-    const peer = this.peer(neighbour.linkIndex, (tunnel) =>
+    const peer = this.ofTunnel(neighbour.linkIndex, (tunnel) =>
       this.state.applied.peerOfAddress(tunnel, formatAddress(neighbour.address)),
     );
     if (change === "delete") return peer !== undefined;
@@ -79,13 +88,14 @@ export class EventCheck {
   }
 
   private isWrongForwarding({ change, entry }: EventOf<"forwarding">): boolean {
-    const peer = this.peer(entry.linkIndex, (tunnel) => this.state.applied.peerOfMac(tunnel, formatMac(entry.mac)));
+    const peer = this.ofTunnel(entry.linkIndex, (tunnel) => this.state.applied.peerOfMac(tunnel, formatMac(entry.mac)));
     const isSame = peer !== undefined && isSameAddress(peer.remote, entry.remote);
     if (change === "delete") return isSame;
     return peer === undefined ? entry.isPermanent : !isSame || !entry.isPermanent;
   }
 
-  private peer<Peer>(linkIndex: number, find: (tunnel: TunnelName) => Peer | undefined): Peer | undefined {
+  /** `undefined` if the link is not a tunnel. */
+  private ofTunnel<Found>(linkIndex: number, find: (tunnel: TunnelName) => Found | undefined): Found | undefined {
     const tunnel = this.tunnelOfIndex.get(linkIndex);
     return tunnel && find(tunnel);
   }

@@ -154,6 +154,7 @@ export class NetworkKeeper {
       applied: this.applied,
       planned: (destination) => this.plan?.routes.get(destination),
       tunnels: prepared.devices,
+      tunnelAddress: (tunnel) => this.plan?.tunnels.get(tunnel)?.address,
       hostLinks: prepared.host.links,
       ...{ links, isIncomplete },
     });

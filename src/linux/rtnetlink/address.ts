@@ -13,7 +13,7 @@ const ATTRIBUTE = { address: 1, local: 2, flags: 8 } as const;
 const HEADER_LENGTH = 8;
 const ADDRESS_FLAG = { temporary: 0x01, noDuplicateDetection: 0x02, deprecated: 0x20, tentative: 0x40 } as const;
 const IPV6 = 10;
-export const SCOPE = { universe: 0, link: 253, host: 254 } as const;
+const SCOPE = { universe: 0, link: 253, host: 254 } as const;
 
 export interface LinkAddress extends InterfaceAddress {
   readonly linkIndex: number;
@@ -76,7 +76,21 @@ export function listAddresses(socket: NetlinkSocket, family?: Family): KnownAddr
 }
 
 function readAddress(message: MessageCursor): KnownAddress | undefined {
-  if (message.type !== RTM.newAddress) return undefined;
+  return message.type === RTM.newAddress ? addressIn(message) : undefined;
+}
+
+export interface AddressChange {
+  readonly change: "put" | "delete";
+  readonly address: KnownAddress;
+}
+
+export function readAddressChange(message: MessageCursor): AddressChange | undefined {
+  if (message.type !== RTM.newAddress && message.type !== RTM.deleteAddress) return undefined;
+  const address = addressIn(message);
+  return address && { change: message.type === RTM.newAddress ? "put" : "delete", address };
+}
+
+function addressIn(message: MessageCursor): KnownAddress | undefined {
   const { view, start } = message;
   let address: Address | undefined;
   let local: Address | undefined;

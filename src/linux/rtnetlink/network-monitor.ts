@@ -5,7 +5,7 @@
 import type { MessageCursor } from "../netlink/message-reader.ts";
 import { arrivals, joinGroups } from "../netlink-group.ts";
 import { closeNetlinkSocket, openNetlinkSocket } from "../netlink-socket.ts";
-import { RTM as ADDRESS, SCOPE } from "./address.ts";
+import { type AddressChange, readAddressChange } from "./address.ts";
 import { type KnownForwardingEntry, readForwardingChange } from "./forwarding-entry.ts";
 import { type Link, readLink } from "./link.ts";
 import { RTM as LINK } from "./link-wire.ts";
@@ -17,10 +17,8 @@ import { type Route, readRouteChange } from "./route.ts";
 const GROUPS = [1, 3, 5, 7, 9, 11];
 /** Room for what arrives while the process does other work. Only what is queued takes memory. */
 const BUFFER_BYTES = 8 * 1024 * 1024;
-/** Where messages about links, addresses and neighbours contain the index of the link. */
+/** Where messages about links and neighbours contain the index of the link. */
 const INDEX_AT = 4;
-/** Where messages about addresses contain the scope. */
-const SCOPE_AT = 3;
 
 export type NetworkEvent =
   | { readonly kind: "route"; readonly change: "put" | "delete"; readonly route: Route }
@@ -28,7 +26,7 @@ export type NetworkEvent =
   | { readonly kind: "forwarding"; readonly change: "put" | "delete"; readonly entry: KnownForwardingEntry }
   | { readonly kind: "link"; readonly change: "put"; readonly link: Link }
   | { readonly kind: "link"; readonly change: "delete"; readonly linkIndex: number }
-  | { readonly kind: "address"; readonly linkIndex: number };
+  | ({ readonly kind: "address" } & AddressChange);
 
 export interface NetworkMonitorOptions {
   readonly signal: AbortSignal;
@@ -69,16 +67,11 @@ function readEvent(message: MessageCursor, hasNeighbours: (linkIndex: number) =>
     }
     case LINK.deleteLink:
       return { kind: "link", change: "delete", linkIndex: indexIn(message) };
-    case ADDRESS.newAddress:
-    case ADDRESS.deleteAddress:
-      return isLinkLocal(message) ? undefined : { kind: "address", linkIndex: indexIn(message) };
     case RTM_NEIGHBOUR.new:
     case RTM_NEIGHBOUR.delete:
       return hasNeighbours(indexIn(message)) ? readNeighbourEvent(message) : undefined;
-    default: {
-      const change = readRouteChange(message);
-      return change && { kind: "route", change: change.kind, route: change.route };
-    }
+    default:
+      return readAddressEvent(message) ?? readRouteEvent(message);
   }
 }
 
@@ -89,9 +82,15 @@ function readNeighbourEvent(message: MessageCursor): NetworkEvent | undefined {
   return change && { kind: "neighbour", change: change.kind, neighbour: change.neighbour };
 }
 
-/** Every link has such an address: it is reported twice, and nobody routes by it. */
-function isLinkLocal({ view, start }: MessageCursor): boolean {
-  return view.getUint8(start + SCOPE_AT) === SCOPE.link;
+/** Every link has an address of its own scope: it is reported twice, and nobody routes by it. */
+function readAddressEvent(message: MessageCursor): NetworkEvent | undefined {
+  const change = readAddressChange(message);
+  return change === undefined || change.address.scope === "link" ? undefined : { kind: "address", ...change };
+}
+
+function readRouteEvent(message: MessageCursor): NetworkEvent | undefined {
+  const change = readRouteChange(message);
+  return change && { kind: "route", change: change.kind, route: change.route };
 }
 
 function indexIn(message: MessageCursor): number {
