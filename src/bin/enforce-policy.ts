@@ -28,7 +28,7 @@ import { PolicyCompiler } from "../policy/compile/compiler.ts";
 import type { PolicyUpdate } from "../policy/inputs.ts";
 import { atMostEvery } from "./at-most-every.ts";
 import { enforcementLog } from "./enforcement-log.ts";
-import type { FollowedNetwork } from "./followed-network.ts";
+import { type FollowedNetwork, KINDS_OF_PARTS } from "./followed-network.ts";
 import { onceEach } from "./once-each.ts";
 
 export interface EnforceMeans extends FollowedNetwork {
@@ -43,9 +43,10 @@ const TRAFFIC_MILLISECONDS = 1_000;
 
 /** Rejects if it cannot go on. The kernel keeps the rules that it has. */
 export async function enforcePolicy(
-  { network, store, replica, heard, wait, log, netfilter, routing }: EnforceMeans,
+  { network, store, replica: whole, heard, wait, log, netfilter, routing }: EnforceMeans,
   signal: AbortSignal,
 ): Promise<void> {
+  const replica = whole.part(KINDS_OF_PARTS.policy);
   const warn = (message: string) => log(message, "WARNING");
   const ending = new AbortController();
   const stop = AbortSignal.any([signal, ending.signal]);

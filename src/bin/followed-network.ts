@@ -11,6 +11,20 @@ export type NetworkValues = PolicyValues & RoutingValues & BgpValues;
 
 export const NETWORK_KINDS: KindTable<NetworkValues> = { ...POLICY_KINDS, ...ROUTING_KINDS, ...BGP_KINDS };
 
+/** The kinds that each part of the agent needs: one that cannot be listed stops only the parts that need it. */
+export const KINDS_OF_PARTS = {
+  policy: [
+    ...(["endpoints", "hostEndpoints", "profiles", "networkPolicies", "globalNetworkPolicies"] as const),
+    ...(["networkSets", "globalNetworkSets", "tiers", "configurations", "serviceEndpoints"] as const),
+    // Tunnels between nodes are not cut.
+    ...(["pools", "nodes"] as const),
+  ],
+  nodeRecord: ["nodes", "pools", "configurations"],
+  nat: ["pools"],
+  routes: ["nodes", "pools", "endpoints", "configurations"],
+  bgp: ["nodes", "pools", "configurations", "bgpConfigurations", "bgpPeers", "bgpFilters"],
+} as const satisfies Record<string, readonly (keyof NetworkValues)[]>;
+
 export interface FollowedNetwork {
   readonly network: PolicyNetwork;
   readonly store: Datastore;

@@ -15,7 +15,7 @@ import type { TunnelName } from "../routing/plan.ts";
 import { type FactChanges, RoutePlanner } from "../routing/planner.ts";
 import { routedPool } from "../routing/routed-pool.ts";
 import { followerOfBgp } from "./follow-bgp.ts";
-import type { FollowedNetwork } from "./followed-network.ts";
+import { type FollowedNetwork, KINDS_OF_PARTS } from "./followed-network.ts";
 import { onceEach } from "./once-each.ts";
 
 const KERNEL_RELEASE = "/proc/sys/kernel/osrelease";
@@ -61,7 +61,7 @@ async function route(
   });
   const planner = new RoutePlanner(network.node, { isBgpEnabled: true });
   const bgp = followerOfBgp({ node: network.node, kube: network.orchestrator.access, wait, log });
-  const hasOtherNodes = () => (replica.snapshot?.nodes.size ?? 0) > 1;
+  const hasOtherNodes = () => (replica.part(["nodes"]).snapshot?.nodes.size ?? 0) > 1;
   const problems = new ProblemReport({ report: warn, isOfInterest: hasOtherNodes });
   const applied = () => {
     const count = planner.plan.problems.length + keeper.problems.size;
@@ -77,7 +77,7 @@ async function route(
         if (change.announced.size > 0 || !bgp.isAnnouncing) bgp.announce(plan.announced.values());
       },
     }),
-    bgp.run(replica.updates(stop), stop),
+    bgp.run(replica.part(KINDS_OF_PARTS.bgp).updates(stop), stop),
     problems.run(() => planner.plan.problems, { wait, signal: stop }),
   ];
   try {
@@ -91,7 +91,7 @@ async function route(
 
 async function* resources({ network, replica }: FollowedNetwork, signal: AbortSignal): AsyncGenerator<FactChanges> {
   const settings = new FollowedSettings(network.node);
-  for await (const { changes } of replica.updates(signal)) {
+  for await (const { changes } of replica.part(KINDS_OF_PARTS.routes).updates(signal)) {
     yield { ...settings.facts(changes.configurations), ...resourceFacts(changes, network.node) };
   }
 }
@@ -104,7 +104,7 @@ async function* blocksOf(updates: BlockUpdates): AsyncGenerator<FactChanges> {
 
 /** The names of the pools that need the tunnel. */
 function poolsWith(tunnel: TunnelName, { replica }: FollowedNetwork): readonly string[] {
-  const pools = Array.from(replica.snapshot?.pools ?? [], ([, pool]) => routedPool(pool));
+  const pools = Array.from(replica.part(["pools"]).snapshot?.pools ?? [], ([, pool]) => routedPool(pool));
   return pools.flatMap((pool) => {
     const needed =
       pool.mode.kind === "unencapsulated" ? undefined : tunnelName(pool.mode.kind, pool.prefix.network.family);

@@ -6,7 +6,8 @@
  *                                           ├─▶ the record of this node, the MTU of pods      (keep-node-record.ts)
  *                                           └─▶ routes between nodes                          (route-between-nodes.ts)
  *
- * A part that fails is started again, and does not affect the others.
+ * A part that fails is started again, and does not affect the others; nor does a kind that only it needs and that cannot be
+ * listed (on the orchestrator's API: no CRD, no role).
  */
 import { followNat } from "../agent/nat/follow-nat.ts";
 import { superviseParts } from "../agent/supervise.ts";
@@ -15,7 +16,7 @@ import { startReplica } from "../datastore/replica.ts";
 import { applyNat } from "../firewall/apply-nat.ts";
 import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import { enforcePolicy } from "./enforce-policy.ts";
-import { type FollowedNetwork, NETWORK_KINDS } from "./followed-network.ts";
+import { type FollowedNetwork, KINDS_OF_PARTS, NETWORK_KINDS } from "./followed-network.ts";
 import { keepNodeRecord } from "./keep-node-record.ts";
 import { onceEach } from "./once-each.ts";
 import type { PolicyNetwork } from "./policy-network.ts";
@@ -45,12 +46,15 @@ export async function runNetwork(network: PolicyNetwork, { signal, wait, log, ne
     },
     {
       name: "the record of this node",
-      run: (stop: AbortSignal) => keepNodeRecord(replica.updates(stop), network, { store, signal: stop, wait, log }),
+      run: (stop: AbortSignal) =>
+        keepNodeRecord(replica.part(KINDS_OF_PARTS.nodeRecord).updates(stop), network, {
+          ...{ store, signal: stop, wait, log },
+        }),
     },
     {
       name: "outgoing NAT",
       run: (stop: AbortSignal) =>
-        followNat(replica.updates(stop), {
+        followNat(replica.part(KINDS_OF_PARTS.nat).updates(stop), {
           write: (pools) => netfilter.withSocket((socket) => applyNat(socket, pools)),
           log,
         }),

@@ -8,7 +8,9 @@
  *             replica/feed-copy.ts: the state)
  *
  * A snapshot is immutable and of one revision of the store, for all kinds if
- * they are watched together, otherwise for each kind.
+ * they are watched together, otherwise for each kind. Consumers of some kinds
+ * only (`part`) do not wait for the others, if each kind has its own watch: a kind
+ * that cannot be listed (no CRD, no role) stops those who need it, and no others.
  */
 import type { PluginError } from "../errors.ts";
 import { type Clock, SYSTEM_CLOCK } from "./replica/clock.ts";
@@ -55,6 +57,8 @@ export interface Replica<Values> {
    * consumer gets one merged update. Ends with either signal. Any number of consumers may iterate at once.
    */
   updates(signal?: AbortSignal): AsyncIterable<Update<Values>>;
+  /** The same replica for those who need only these kinds: what they see does not depend on the others. */
+  part<Kind extends keyof Values>(kinds: readonly Kind[]): Replica<Pick<Values, Kind>>;
   /** Resolves after the signal has fired, when nothing is left open. Never rejects. */
   readonly ended: Promise<void>;
 }
@@ -70,9 +74,9 @@ export function startReplica<Values>(
 
 class StoreReplica<Values> implements Replica<Values> {
   readonly ended: Promise<void>;
-  private readonly feeds: readonly Feed[];
+  private readonly feeds: readonly { readonly kinds: ReadonlySet<PropertyKey>; readonly feed: Feed }[];
   private readonly snapshots = new Map<string, KindSnapshot<unknown>>();
-  private readonly kindCount: number;
+  private readonly kinds: ReadonlySet<PropertyKey>;
   private readonly subscriptions = new Set<Subscription>();
   private readonly report: (problem: PluginError) => void;
   private news = Promise.withResolvers<void>();
@@ -86,22 +90,41 @@ class StoreReplica<Values> implements Replica<Values> {
     const limits = { ...LIMITS, ...options.limits };
     const publish = (updates: readonly KindUpdate[]) => this.publish(updates);
     this.report = report;
-    this.kindCount = Object.keys(kinds).length;
-    this.feeds = planFeeds(kinds, options.watches ?? "together").map(
-      (plan) => new Feed(plan, { store, stop, clock, random, limits, publish, report }),
-    );
-    this.ended = Promise.all(this.feeds.map((feed) => feed.run())).then(() => {});
+    this.kinds = new Set(Object.keys(kinds));
+    this.feeds = planFeeds(kinds, options.watches ?? "together").map((plan) => ({
+      kinds: new Set<PropertyKey>(plan.kinds.keys()),
+      feed: new Feed(plan, { store, stop, clock, random, limits, publish, report }),
+    }));
+    this.ended = Promise.all(this.feeds.map(({ feed }) => feed.run())).then(() => {});
   }
 
   get snapshot(): ReplicaSnapshot<Values> | undefined {
-    return this.isComplete ? asTable<ReplicaSnapshot<Values>>(this.snapshots) : undefined;
+    return this.snapshotOf(this.kinds);
   }
 
   get status(): ReplicaStatus {
-    return worstOf(this.feeds.map(({ status }) => status.current));
+    return this.statusOf(this.kinds);
   }
 
-  async *updates(signal?: AbortSignal): AsyncGenerator<Update<Values>> {
+  updates(signal?: AbortSignal): AsyncGenerator<Update<Values>> {
+    return this.updatesOf(this.kinds, signal);
+  }
+
+  part<Kind extends keyof Values>(kinds: readonly Kind[]): Replica<Pick<Values, Kind>> {
+    return new ReplicaPart<Pick<Values, Kind>>(this, new Set<PropertyKey>(kinds));
+  }
+
+  snapshotOf<Part>(kinds: ReadonlySet<PropertyKey>): ReplicaSnapshot<Part> | undefined {
+    const listed = this.listed(kinds);
+    return listed.size === kinds.size ? asTable<ReplicaSnapshot<Part>>(listed) : undefined;
+  }
+
+  statusOf(kinds: ReadonlySet<PropertyKey>): ReplicaStatus {
+    const feeds = this.feeds.filter((each) => !each.kinds.isDisjointFrom(kinds));
+    return worstOf(feeds.map(({ feed }) => feed.status.current));
+  }
+
+  async *updatesOf<Part>(kinds: ReadonlySet<PropertyKey>, signal?: AbortSignal): AsyncGenerator<Update<Part>> {
     const stop = signal === undefined ? this.options.signal : AbortSignal.any([signal, this.options.signal]);
     const wake = () => this.wakeConsumers();
     stop.addEventListener("abort", wake, { once: true });
@@ -109,10 +132,10 @@ class StoreReplica<Values> implements Replica<Values> {
     try {
       while (!stop.aborted) {
         const { promise } = this.news;
-        subscription ??= this.subscribe();
+        subscription ??= this.subscribe(kinds);
         if (subscription?.isDue) {
           const changes = subscription.take();
-          yield { snapshot: asTable(this.snapshots), changes: asTable(changes) };
+          yield { snapshot: asTable(this.listed(kinds)), changes: asTable(changes) };
         } else await promise;
       }
     } finally {
@@ -121,13 +144,14 @@ class StoreReplica<Values> implements Replica<Values> {
     }
   }
 
-  private get isComplete(): boolean {
-    return this.snapshots.size === this.kindCount;
+  private listed(kinds: ReadonlySet<PropertyKey>): ReadonlyMap<string, KindSnapshot<unknown>> {
+    return new Map([...this.snapshots].filter(([kind]) => kinds.has(kind)));
   }
 
-  private subscribe(): Subscription | undefined {
-    if (!this.isComplete) return undefined;
-    const subscription = new Subscription(this.snapshots);
+  private subscribe(kinds: ReadonlySet<PropertyKey>): Subscription | undefined {
+    const listed = this.listed(kinds);
+    if (listed.size < kinds.size) return undefined;
+    const subscription = new Subscription(listed);
     this.subscriptions.add(subscription);
     return subscription;
   }
@@ -151,6 +175,33 @@ class StoreReplica<Values> implements Replica<Values> {
     const { resolve } = this.news;
     this.news = Promise.withResolvers<void>();
     resolve();
+  }
+}
+
+class ReplicaPart<Values> implements Replica<Values> {
+  constructor(
+    private readonly whole: Pick<StoreReplica<unknown>, "ended" | "snapshotOf" | "statusOf" | "updatesOf">,
+    private readonly kinds: ReadonlySet<PropertyKey>,
+  ) {}
+
+  get ended(): Promise<void> {
+    return this.whole.ended;
+  }
+
+  get snapshot(): ReplicaSnapshot<Values> | undefined {
+    return this.whole.snapshotOf(this.kinds);
+  }
+
+  get status(): ReplicaStatus {
+    return this.whole.statusOf(this.kinds);
+  }
+
+  updates(signal?: AbortSignal): AsyncIterable<Update<Values>> {
+    return this.whole.updatesOf(this.kinds, signal);
+  }
+
+  part<Kind extends keyof Values>(kinds: readonly Kind[]): Replica<Pick<Values, Kind>> {
+    return new ReplicaPart<Pick<Values, Kind>>(this.whole, new Set<PropertyKey>(kinds));
   }
 }
 

@@ -113,6 +113,28 @@ describe("startReplica()", () => {
     expect(replica.status).toMatchObject({ state: "listing", since: 0, failure: { kind: "datastore-unavailable" } });
   });
 
+  test("a part with other kinds goes on without a kind that cannot be listed, if each has its own watch", async () => {
+    const memory = openMemory();
+    const decode = kinds.things.decode;
+    const store: FollowedStore = {
+      read: (wanted) =>
+        Bun.inspect(wanted).includes("/absent/") ? Promise.reject(new Error("no such CRD")) : memory.read(wanted),
+      watch: (...asked) => memory.watch(...asked),
+    };
+    await memory.commit([{ kind: "put", key: "/k/1", value: "one" }]);
+    const table = { ...kinds, absent: { prefix: "/absent/", decode } };
+    const whole = startReplica(store, table, { signal: stop.signal, watches: "per kind", clock: new ManualClock() });
+    started = whole;
+    const part = whole.part(["things"]);
+    for await (const { snapshot, changes } of part.updates(stop.signal)) {
+      expect([...snapshot.things]).toEqual([["/k/1", "one"]]);
+      expect(Object.keys(changes)).toEqual(["things"]);
+      break;
+    }
+    expect([part.status.state, whole.status.state]).toEqual(["in sync", "listing"]);
+    expect([part.snapshot?.things.size, whole.snapshot]).toEqual([1, undefined]);
+  });
+
   test.each(["breaks", "ends"] as const)(
     "does not reset the backoff for a watch that opens and %s immediately",
     async (how) => {
