@@ -19,7 +19,9 @@ import { enterHost } from "./enter-host.ts";
 import { HOST_NAMESPACES, readNodeArguments, SERVE_CALLS } from "./node-arguments.ts";
 import { say, sayRefused } from "./node-log.ts";
 import { becomeOnlyAgent } from "./only-agent.ts";
+import { writePodKubeconfig } from "./pod-account.ts";
 import { policyPart } from "./policy-part.ts";
+import { runAdminTool } from "./run-admin-tool.ts";
 import { removeUntrustedVariables } from "./trusted-environment.ts";
 import { upkeepPart } from "./upkeep-part.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
@@ -66,7 +68,7 @@ async function runAgent({ hostNamespaces }: { readonly hostNamespaces?: string }
   try {
     // Before any part runs: two agents would write one policy table.
     if (!(await isOnlyAgent(signal))) return 1;
-    await superviseParts(await agentParts(), {
+    await superviseParts(await agentParts(writePodKubeconfig(process.env)), {
       signal,
       report: (message) => say(message, {}, "WARNING"),
       elapsed: () => performance.now(),
@@ -86,8 +88,10 @@ async function isOnlyAgent(signal: AbortSignal): Promise<boolean> {
   return refused === undefined;
 }
 
-async function agentParts(): Promise<readonly AgentPart[]> {
-  const parts = [callServerPart(), upkeepPart({ wait }), policyPart({ wait })];
+/** `account`: a kubeconfig for what the agent does itself. */
+async function agentParts(account: string | undefined): Promise<readonly AgentPart[]> {
+  const run: typeof runAdminTool = (command, signal) => runAdminTool(command, signal, account);
+  const parts = [callServerPart(), upkeepPart({ wait, run }), policyPart({ wait, account })];
   if (typeof FAULTS === "undefined" || !FAULTS) return parts;
   return [...parts, ...(await import("./blocking-part.ts")).blockingParts()];
 }

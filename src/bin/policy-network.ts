@@ -27,8 +27,14 @@ export interface PolicyNetwork {
   };
 }
 
-/** `undefined` if no network is installed. Throws if the plugin would refuse its config. */
-export async function readPolicyNetwork(stderr: (text: string) => void): Promise<PolicyNetwork | undefined> {
+/**
+ * `undefined` if no network is installed. Throws if the plugin would refuse its config. `account`: a kubeconfig, which
+ * replaces that of the plugin.
+ */
+export async function readPolicyNetwork(
+  stderr: (text: string) => void,
+  account: string | undefined,
+): Promise<PolicyNetwork | undefined> {
   const installed = await findInstalledNetwork({
     listFolder: async (path) => (await readdir(path)).sort(),
     readFile: (path) => readFile(path, "utf8"),
@@ -36,15 +42,19 @@ export async function readPolicyNetwork(stderr: (text: string) => void): Promise
   });
   if (installed === undefined) return undefined;
   const { config } = installed.decoded;
+  const settings = datastoreSettings(config);
+  const given = kubeAccess(config);
+  const ownAccess = account === undefined ? undefined : { kubeconfigs: [account] };
   return {
     name: config.name,
-    settings: datastoreSettings(config),
+    settings:
+      settings.kind === "orchestrator" && ownAccess !== undefined ? { ...settings, access: ownAccess } : settings,
     // The registration writes the file if there is none yet.
     node: await readNodeName({ node: { ...config.node, nameFileOptional: true } }, hostName),
     isPolicyRequired: config.policyType !== undefined,
     statusDirectory: config.endpointStatusDirectory,
     orchestrator: {
-      access: kubeAccess(config),
+      access: given && (ownAccess ?? given),
       nodeName: config.kubernetes.nodeName,
       podCidrFamilies: podCidrFamilies(config.ipam),
     },

@@ -17,15 +17,17 @@ const CHANGED_MILLISECONDS = 10_000;
 
 interface Means {
   wait(milliseconds: number, signal: AbortSignal): Promise<void>;
+  /** A kubeconfig: the account of the pod that the agent runs in. */
+  readonly account: string | undefined;
 }
 
-export function policyPart({ wait }: Means): AgentPart {
+export function policyPart({ wait, account }: Means): AgentPart {
   return {
     name: "the enforcement of network policy",
     // An ADD in progress may wait for the endpoint status that this part writes.
     endsLast: true,
     async run(signal) {
-      const reader = networkReader();
+      const reader = networkReader(account);
       let netfilter: NetfilterAccess | undefined;
       while (!signal.aborted) {
         const network = await reader();
@@ -41,7 +43,7 @@ export function policyPart({ wait }: Means): AgentPart {
 
 type ReadNetwork = () => Promise<PolicyNetwork | undefined>;
 
-interface EnforceMeans extends Means {
+interface EnforceMeans extends Pick<Means, "wait"> {
   readonly signal: AbortSignal;
   readonly reader: ReadNetwork;
   readonly netfilter: NetfilterAccess;
@@ -72,12 +74,12 @@ async function enforceUntilChanged(
 }
 
 /** What cannot be read is reported once. */
-function networkReader(): ReadNetwork {
+function networkReader(account: string | undefined): ReadNetwork {
   const problems = onceEach((message) => say(message, {}, "ERROR"));
   return async () => {
     const { readPolicyNetwork } = await import("./policy-network.ts");
     try {
-      const network = await readPolicyNetwork((text) => problems.report(text.trim()));
+      const network = await readPolicyNetwork((text) => problems.report(text.trim()), account);
       return network !== undefined && canOpen(network) ? network : undefined;
     } catch (failure) {
       problems.report(failure instanceof Error ? failure.message : String(failure));

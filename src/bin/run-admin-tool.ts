@@ -8,8 +8,17 @@ export interface AdminOutput {
   readonly output: string;
 }
 
-export async function runAdminTool(args: readonly string[], signal: AbortSignal): Promise<AdminOutput> {
-  const child = Bun.spawn([OWN_PROGRAM, ...args], { argv0: identity.adminTool, stdio: ["ignore", "pipe", "pipe"] });
+/** `account`: a kubeconfig, which replaces that of the network config. */
+export async function runAdminTool(
+  args: readonly string[],
+  signal: AbortSignal,
+  account?: string,
+): Promise<AdminOutput> {
+  const child = Bun.spawn([OWN_PROGRAM, ...args], {
+    argv0: identity.adminTool,
+    env: account === undefined ? process.env : { ...process.env, KUBECONFIG: account },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   const stop = () => child.kill("SIGTERM");
   signal.addEventListener("abort", stop);
   const [stdout, stderr, exitCode] = await Promise.all([

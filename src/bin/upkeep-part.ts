@@ -11,7 +11,7 @@
  */
 import type { AgentPart } from "../agent/supervise.ts";
 import { say } from "./node-log.ts";
-import { type AdminOutput, runAdminTool } from "./run-admin-tool.ts";
+import type { AdminOutput } from "./run-admin-tool.ts";
 
 const INTERVAL_MILLISECONDS = 5 * 60 * 1000;
 /** After a failure: the datastore may have started later than this host. */
@@ -24,11 +24,11 @@ const TABLES = [["node", "restore", "--for-agent"]] as const;
 
 interface Means {
   wait(milliseconds: number, signal: AbortSignal): Promise<void>;
-  readonly run?: (command: readonly string[], signal: AbortSignal) => Promise<AdminOutput>;
+  readonly run: (command: readonly string[], signal: AbortSignal) => Promise<AdminOutput>;
   readonly log?: typeof say;
 }
 
-export function upkeepPart({ wait, run = runAdminTool, log = say }: Means): AgentPart {
+export function upkeepPart({ wait, run, log = say }: Means): AgentPart {
   return {
     name: "the upkeep of the node's records",
     async run(signal) {

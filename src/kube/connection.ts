@@ -8,9 +8,10 @@ import type { ExecMeans } from "./exec-credential.ts";
 import { kubeconfigInvalid } from "./failure.ts";
 import { type ChosenContext, chooseContext } from "./kubeconfig.ts";
 import type { KubeCluster, KubeUser } from "./kubeconfig-entries.ts";
+import { serverFromEnvironment } from "./server-from-environment.ts";
 
 /** Where a pod finds the token and the CA of its service account. */
-const SERVICE_ACCOUNT_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount";
+export const SERVICE_ACCOUNT_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 export interface ConnectionMeans extends ExecMeans {
   /** Logs a warning. */
@@ -40,9 +41,7 @@ export async function openConnection(access: KubeAccess, means: ConnectionMeans)
 
 async function contextOf(access: KubeAccess, means: ConnectionMeans): Promise<ChosenContext> {
   if (access.kubeconfigs !== undefined) return readKubeconfigs(access.kubeconfigs);
-  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = means.environment;
-  const server =
-    access.apiRoot ?? (host && port ? `https://${host.includes(":") ? `[${host}]` : host}:${port}` : undefined);
+  const server = access.apiRoot ?? serverFromEnvironment(means.environment);
   if (server === undefined) {
     throw new PluginError("config-invalid", "Cannot use the orchestrator's API: the config does not say where it is", {
       details: 'set "kubernetes.kubeconfig" to a kubeconfig file, or "kubernetes.k8s_api_root" to the URL of the API',

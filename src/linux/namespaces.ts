@@ -28,6 +28,25 @@ export function joinNamespaces(folder: string): void {
   }
 }
 
+const PATH_ONLY = 0o10000000;
+const DIRECTORY = 0o200000;
+
+/**
+ * Keeps the root directory of this process open for the programs that replace it (`replaceProcess`), and the mount
+ * namespace, without which everything that is mounted below the root would be unmounted. Returns its path.
+ */
+export function keepRoot(): string {
+  openForSuccessors("/proc/self/ns/mnt", 0);
+  return `/proc/self/fd/${openForSuccessors("/", PATH_ONLY | DIRECTORY)}`;
+}
+
+/** Not closed by `execve`. */
+function openForSuccessors(path: string, flags: number): number {
+  const file = libc.open(path, flags, 0);
+  if (file < 0) throw new KernelError(`open ${quoted(path)}`, libc.lastErrno());
+  return file;
+}
+
 function openNamespace(path: string, kind: number) {
   const file = openToRead(path);
   if (file === undefined) throw new KernelError(`open namespace ${quoted(path)}`, errnoOf("ENOENT"));

@@ -4,6 +4,7 @@
  * that plugins use, its program is at a path that does not exist on the host, and
  * the directory of the host's programs is empty.
  */
+import { dirname } from "node:path";
 import { identity } from "../../src/identity.ts";
 import { type AgentOptions, BIN } from "./agent.ts";
 
@@ -24,11 +25,15 @@ export interface PodOptions {
   readonly hostNamespaces?: string | undefined;
   /** Directories of the host that are mounted at the same path. */
   readonly hostFolders?: readonly string[];
+  /** Files of the container, by their paths. */
+  readonly files?: Readonly<Record<string, string>>;
+  /** Arguments before the option. */
+  readonly command?: readonly string[];
 }
 
 export function podOptions(processes: keyof typeof PROCESSES, options: PodOptions = {}): AgentOptions {
   const { unshare, mount, namespaces } = PROCESSES[processes];
-  const { hostNamespaces, hostFolders = [] } = { hostNamespaces: namespaces, ...options };
+  const { hostNamespaces, hostFolders = [], files = {}, command = [] } = { hostNamespaces: namespaces, ...options };
   const script = `
 set -e
 hostname vt-agent-pod
@@ -39,12 +44,17 @@ mount -t tmpfs pod ${BIN}
 ${hostFolders.map((folder, index) => `mkdir -p /opt/folder-${index} ${folder}; mount --bind ${folder} /opt/folder-${index}`).join("\n")}
 for folder in /run /var/lib /var/log /tmp; do mount -t tmpfs pod $folder; done
 ${hostFolders.map((folder, index) => `mkdir -p ${folder}; mount --bind /opt/folder-${index} ${folder}`).join("\n")}
+${Object.entries(files).map(writeFile).join("\n")}
 ${mount}
 exec "$@"
 `;
   return {
     under: ["unshare", "--mount", "--propagation", "private", "--uts", ...unshare, "sh", "-c", script, "sh"],
     program: `${IMAGE}/${identity.nodeAgent}`,
-    args: hostNamespaces === undefined ? [] : ["--host-namespaces", hostNamespaces],
+    args: [...command, ...(hostNamespaces === undefined ? [] : ["--host-namespaces", hostNamespaces])],
   };
+}
+
+function writeFile([path, text]: readonly [string, string]): string {
+  return `mkdir -p ${dirname(path)}; printf %s '${text.replaceAll("'", "'\\''")}' > ${path}`;
 }

@@ -1,11 +1,13 @@
 /** The node agent keeps the records of its node up to date on a real API server, under the plugin's role. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
 import { AGENT_VERSION_ANNOTATION } from "../../src/model/agent-version-annotation.ts";
 import { recordedAnnotation } from "../../src/model/recorded-annotations.ts";
 import { VERSION } from "../../src/version.ts";
 import { type Agent, startAgent } from "../agent/agent.ts";
+import { podOptions } from "../agent/pod.ts";
 import { hostProblem } from "../support/host.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";
 import { type KubePod, type KubeSite, NODE, openKubeSite } from "../support/kube-store-site.ts";
@@ -172,6 +174,50 @@ describe("the node agent of a network with host-local", () => {
     const patch = JSON.stringify({ spec: { podCIDR: ranges[0], podCIDRs: ranges } });
     await site.server.kubectl(["patch", "node", NODE, "--type=merge", `--patch=${patch}`]);
     await pollUntil(async () => Bun.deepEquals((await recordedSpec()).podCIDRs, ranges.slice(0, 1)), "the range");
+    await stop(agent);
+  });
+});
+
+describe("the node agent in a pod", () => {
+  testSite("uses the account of its pod, while the calls that it serves use that of the network config", async () => {
+    await reportMachine(MACHINE);
+    const roles = await Bun.file(ROLES).text();
+    const ofAgent = (text: string) => text.replaceAll(` name: ${identity.product}\n`, ` name: ${identity.nodeAgent}\n`);
+    const account = await site.server.serviceAccount({
+      name: identity.nodeAgent,
+      clusterRole: `${identity.product}-kubernetes`,
+    });
+    await site.server.apply(ofAgent(roles));
+    const { name, cniVersion, ...plugin } = site.config();
+    site.host.writeFile("/etc/cni/net.d/10-net.conflist", JSON.stringify({ name, cniVersion, plugins: [plugin] }));
+    await site.server.kubectl(["annotate", "node", NODE, `${AGENT_VERSION_ANNOTATION}-`]);
+    const audit = site.server.startAudit();
+    const { hostname, port } = new URL(site.server.url);
+    const directory = "/var/run/secrets/kubernetes.io/serviceaccount";
+    const agent = await startAgent(site.host, {
+      ...podOptions("host's processes", {
+        files: {
+          [`${directory}/token`]: account.token,
+          [`${directory}/ca.crt`]: readFileSync(site.server.credentials.authority.cert, "utf8"),
+        },
+      }),
+      environment: { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port },
+    });
+    const verbsOf = (user: string) => Object.keys(audit.counts(user));
+    await pollUntil(() => verbsOf(account.user).includes("watch networkpolicies"), "the loops to follow policies");
+    await pollUntil(() => agent.log().includes(`node/${NODE} updated`), "the upkeep to record the release");
+    expect(verbsOf(site.user)).toEqual([]);
+
+    const pod = await site.makePod("served");
+    await site.add(pod);
+    await site.del(pod);
+    expect(await agent.hasServed(2)).toHaveLength(2);
+    expect(verbsOf(site.user)).toContain("patch pods/status");
+    expect(audit.requests().filter(isForbidden)).toEqual([]);
+
+    const kubeconfig = site.host.must(["cat", `/run/${identity.product}/agent/kubeconfig`]);
+    const { tokenFile } = JSON.parse(await kubeconfig).users[0].user;
+    expect(await site.host.must(["cat", tokenFile])).toBe(account.token);
     await stop(agent);
   });
 });
