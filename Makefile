@@ -7,7 +7,7 @@ OUT ?= dist
 PREFIX ?= /usr/local
 CNI_BIN_DIR ?= /opt/cni/bin
 
-.PHONY: build dist install uninstall deb test bare lint fmt generate bench soak demo clean
+.PHONY: build dist install uninstall deb image test bare lint fmt generate bench soak demo clean
 
 build: node_modules/.installed ## the executable and its names, in $(OUT)/bin
 	@$(BUN) scripts/build.ts --identity "$(IDENTITY)" --out "$(OUT)"
@@ -25,6 +25,9 @@ INSTALLATION = --identity "$(IDENTITY)" --destdir "$(DESTDIR)" --prefix "$(PREFI
 
 deb: build ## the Debian package, in $(OUT)
 	@$(BUN) scripts/deb.ts --identity "$(IDENTITY)" --out "$(OUT)" --maintainer "$(MAINTAINER)"
+
+image: dist ## the OCI images for x64 and arm64, in $(OUT)/image-*.tar: without a container engine, reproducible
+	@$(BUN) scripts/image.ts --identity "$(IDENTITY)" --out "$(OUT)"
 
 lint: node_modules/.installed ## the one gate: format, lint, types, layers, unused code, generated docs
 	@$(BUN) scripts/lint.ts

@@ -10,7 +10,7 @@ import { buildPackage } from "./deb/build-package.ts";
 import { readIdentity } from "./identity.ts";
 import { Refused } from "./install/install.ts";
 import { installPrograms } from "./programs/install.ts";
-import { run } from "./run.ts";
+import { sourceTime } from "./source-time.ts";
 
 const { values } = parseArgs({
   options: {
@@ -37,12 +37,4 @@ try {
   if (!(failure instanceof Refused)) throw failure;
   console.error(`make: ${failure.message}`);
   process.exit(1);
-}
-
-/** As given (reproducible-builds.org), else the time of the commit. */
-async function sourceTime(): Promise<number> {
-  const given = process.env["SOURCE_DATE_EPOCH"] ?? "";
-  if (/^\d+$/.test(given)) return Number(given);
-  const { code, output } = await run(["git", "log", "-1", "--format=%ct"]);
-  return code === 0 ? Number(output) : 0;
 }

@@ -45,6 +45,7 @@ const TABLE = {
   umount: "mount",
   "apt-config": "apt",
   "apt-get": "apt",
+  "/usr/lib/apt/apt-helper": "apt",
   git: "git",
   make: "make",
 
@@ -86,6 +87,9 @@ const TABLE = {
   busybox: "busybox-static",
   // Debian's version of the upstream plugins.
   "/usr/lib/cni/host-local": "containernetworking-plugins",
+
+  // Runs the programs of the image for arm64.
+  "qemu-aarch64-static": "qemu-user-static",
 
   // The shells that completion scripts are tested in.
   zsh: "zsh",

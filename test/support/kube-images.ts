@@ -3,8 +3,7 @@ import { chmodSync, copyFileSync, existsSync, mkdirSync, renameSync, rmSync } fr
 import { basename, dirname, join } from "node:path";
 import { cacheRoot } from "../parts/build.ts";
 import { kubeProgram } from "./kube-apiserver.ts";
-import { writeImageArchive } from "./oci-image.ts";
-import { fillRootfs } from "./rootfs.ts";
+import { fillRootfs, writeTestImage } from "./rootfs.ts";
 
 /** Only waits: the image of sandboxes. */
 export const PAUSE_IMAGE = "vt.invalid/pause:1";
@@ -27,13 +26,13 @@ export async function kubeImages(): Promise<readonly string[]> {
     copyFileSync(kubeProgram(name), join(rootfs(name), name));
     chmodSync(join(rootfs(name), name), 0o755);
   }
-  await writeImageArchive({
+  await writeTestImage({
     name: PAUSE_IMAGE,
     rootfs: rootfs("pause"),
     entrypoint: ["/pause"],
     archive: archive("pause"),
   });
-  await writeImageArchive({
+  await writeTestImage({
     name: AGNHOST_IMAGE,
     rootfs: rootfs("agnhost"),
     entrypoint: ["/agnhost"],

@@ -19,6 +19,8 @@ export interface KubeNodePlan {
   readonly name: string;
   /** Installs a network before the runtime starts. Without one the node is not Ready, and is not waited for. */
   readonly install?: (host: Host) => Promise<void>;
+  /** Archives of images that its pods use besides those of `kube-images.ts`. */
+  readonly images?: readonly string[];
   readonly labels?: Readonly<Record<string, string>>;
   /** Overrides fields of the kubelet's configuration. */
   readonly kubelet?: Readonly<Record<string, unknown>>;
@@ -64,7 +66,7 @@ export async function startKubeNode(server: ApiServer, plan: KubeNodePlan, place
   // The kubelet reports it, and the product tells machines apart by it.
   host.writeFile("/etc/machine-id", `${crypto.randomUUID().replaceAll("-", "")}\n`);
   makeCgroups(host.name);
-  const images = await kubeImages();
+  const images = [...(await kubeImages()), ...(plan.images ?? [])];
   await plan.install?.(host);
   const mountsOfBoot = mountPoints(host);
 

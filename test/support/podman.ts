@@ -1,6 +1,6 @@
 /** podman with its CNI backend, on a private host. */
 import { join } from "node:path";
-import { type Host, hostProblem } from "./host.ts";
+import { type Finished, type Host, hostProblem } from "./host.ts";
 import { makeRootfs, rootfsProblem } from "./rootfs.ts";
 
 export interface Podman {
@@ -19,6 +19,10 @@ export interface Podman {
   stop(name: string): Promise<void>;
   start(name: string): Promise<void>;
   remove(name: string): Promise<void>;
+  /** Loads the archive of an image; returns the names that podman gives to it. */
+  load(archive: string): Promise<string>;
+  /** Runs a container of an image, without a network, until it exits. */
+  runOnce(image: string, command: readonly string[]): Promise<Finished>;
   /** Connects a running container again: DEL and ADD. */
   reload(name: string): Promise<void>;
 }
@@ -63,6 +67,11 @@ export function usePodman(host: Host): Podman {
     },
     async remove(name) {
       await podman("rm", "-f", "-t", "0", name);
+    },
+    load: (archive) => podman("load", "--quiet", "--input", archive),
+    runOnce(image, command) {
+      const options = ["--rm", "--network", "none", "--cgroup-parent", `/${host.name}`];
+      return host.run(["podman", "run", ...options, image, ...command], { environment });
     },
     async reload(name) {
       await podman("network", "reload", name);

@@ -4,8 +4,8 @@
  */
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { OWN_ARCHITECTURE, writeImageArchive } from "../../scripts/image/archive.ts";
 import type { Host } from "./host.ts";
-import { writeImageArchive } from "./oci-image.ts";
 
 /** Named like an image of a local registry, so that no client adds a registry of its own. */
 export const IMAGE = "vt.invalid/busybox:1";
@@ -55,11 +55,30 @@ export function fillRootfs(outside: string): void {
 /** Creates the image's archive from the root file system; returns its path in the host. */
 export async function makeImageArchive(host: Host, rootfs: string): Promise<string> {
   const archive = join(host.directory, "image.tar");
-  await writeImageArchive({
-    name: IMAGE,
-    rootfs: host.view(rootfs),
-    entrypoint: PAUSE,
-    archive: host.view(archive),
-  });
+  await writeTestImage({ name: IMAGE, rootfs: host.view(rootfs), entrypoint: PAUSE, archive: host.view(archive) });
   return archive;
 }
+
+interface TestImage {
+  readonly name: string;
+  /** The directory whose content becomes the image. */
+  readonly rootfs: string;
+  readonly entrypoint: readonly string[];
+  readonly command?: readonly string[];
+  /** The file to write. */
+  readonly archive: string;
+}
+
+export async function writeTestImage({ rootfs, ...plan }: TestImage): Promise<void> {
+  const layers = [{ directory: rootfs, time: 0 }];
+  await writeImageArchive({
+    ...plan,
+    architecture: OWN_ARCHITECTURE,
+    layers,
+    path: "/bin",
+    time: 0,
+    compressionLevel: FASTEST,
+  });
+}
+
+const FASTEST = 1;

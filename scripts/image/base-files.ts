@@ -1,0 +1,67 @@
+/** Which files of Debian's packages are in the image, and where. Pure. */
+import { dirname, join, relative } from "node:path";
+
+/** `x86_64-linux-gnu`, `aarch64-linux-gnu`. */
+const LIBRARY = /^usr\/lib\/[^/]+-linux-gnu\/[^/]+\.so(\.[^/]+)?$/;
+/** Programs have the path of the dynamic loader compiled in. */
+const LOADER = /^usr\/lib(64)?\/ld-linux-[^/]+$/;
+const KEPT = [
+  LIBRARY,
+  LOADER,
+  /^usr\/sbin\/bird(cl)?$/,
+  /^usr\/lib\/os-release$/,
+  /^usr\/share\/doc\/[^/]+\/copyright$/,
+  /^usr\/share\/common-licenses\/[^/]+$/,
+];
+
+/** The path in the image of a file of a package; `undefined` if it is left out. In the image everything is below /usr. */
+export function pathInImage(path: string): string | undefined {
+  const merged = mergedPath(path);
+  return KEPT.some((pattern) => pattern.test(merged)) ? merged : undefined;
+}
+
+/** The target of a link of a package that is at `path` in the image: always relative, as those of `LINKS`. */
+export function linkInImage(path: string, target: string): string {
+  return target.startsWith("/") ? relative(dirname(join("/", path)), join("/", mergedPath(target.slice(1)))) : target;
+}
+
+function mergedPath(path: string): string {
+  return path.replace(/^(bin|sbin|lib|lib64)\//, "usr/$1/");
+}
+
+/** Links at the old places of what is below /usr. Relative, so that they also work if seen from another root. */
+export const LINKS: Readonly<Record<string, string>> = {
+  bin: "usr/bin",
+  sbin: "usr/sbin",
+  lib: "usr/lib",
+  lib64: "usr/lib64",
+  "etc/os-release": "../usr/lib/os-release",
+};
+
+/** Parents first. */
+export const DIRECTORIES: readonly string[] = [
+  "etc",
+  "etc/ssl",
+  "etc/ssl/certs",
+  "root",
+  "run",
+  "usr",
+  "usr/bin",
+  "usr/lib",
+  "usr/lib64",
+  "usr/sbin",
+  "var",
+  "var/lib",
+  "var/lib/dpkg",
+  "var/lib/dpkg/status.d",
+];
+
+export const TEXTS: Readonly<Record<string, string>> = {
+  "etc/passwd": "root:x:0:0:root:/root:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+  "etc/group": "root:x:0:\nnogroup:x:65534:\n",
+  "etc/nsswitch.conf": "hosts: files dns\n",
+};
+
+/** Authorities of the package `ca-certificates`, which Debian's own tool would put into the file below. */
+export const AUTHORITIES = "usr/share/ca-certificates/mozilla";
+export const AUTHORITIES_FILE = "etc/ssl/certs/ca-certificates.crt";
