@@ -1,0 +1,88 @@
+/**
+ * An Installation that is complete and valid: `default` with `overlay` merged over it and every default filled in.
+ * Everything else of the operator works on this; only the schema and the defaults know what a user may leave out.
+ */
+import type { IPPool } from "../model/ip-pool.ts";
+
+export interface EffectiveInstallation {
+  readonly image: ImageSource;
+  readonly kubernetesProvider: string;
+  readonly datastore: InstallationDatastore;
+  readonly cni: {
+    readonly ipam: "Vendor" | "HostLocal";
+    readonly binDir: string;
+    readonly confDir: string;
+  };
+  readonly network: EffectiveNetwork;
+  readonly logging: {
+    /** As `log_level` of the network config. */
+    readonly level: "ERROR" | "WARNING" | "INFO" | "DEBUG";
+    readonly maxSizeMegabytes: number;
+    readonly maxAgeDays: number;
+    readonly maxCount: number;
+  };
+  readonly controlPlane: {
+    readonly replicas: number;
+    readonly nodeSelector: Readonly<Record<string, string>>;
+    readonly tolerations: readonly object[];
+  };
+  /** Absent: the node agent serves no metrics. */
+  readonly nodeMetricsPort?: number;
+  /** Of the DaemonSet of the node agent: as the API has it. */
+  readonly nodeUpdateStrategy: {
+    readonly type: "RollingUpdate";
+    readonly rollingUpdate: { readonly maxUnavailable: number | string };
+  };
+  /** What an administrator overrides in the two workloads. */
+  readonly overrides: {
+    readonly node: WorkloadOverride;
+    readonly controllers: WorkloadOverride;
+  };
+}
+
+export interface ImageSource {
+  /** Ends with a slash, or is empty. */
+  readonly registry: string;
+  /** Without slashes at its ends; may be empty. */
+  readonly path: string;
+  readonly prefix: string;
+  /** Names of Secrets in the namespace of the operator. */
+  readonly pullSecrets: readonly string[];
+}
+
+export type InstallationDatastore =
+  | { readonly type: "Kubernetes" }
+  | {
+      readonly type: "Etcd";
+      /** As `etcd_endpoints` of the network config. */
+      readonly endpoints: string;
+      /** A Secret in the namespace of the operator with `etcd-ca`, `etcd-cert` and `etcd-key`. */
+      readonly secretName?: string;
+    };
+
+export interface EffectiveNetwork {
+  readonly bgp: "Enabled" | "Disabled";
+  /** Complete, with names; empty if the operator manages none. */
+  readonly ipPools: readonly IPPool[];
+  /** 0: detected on each node. */
+  readonly mtu: number;
+  /** As NodeAgentConfiguration spells a method. */
+  readonly ipv4AddressDetection?: string;
+  readonly ipv6AddressDetection?: string;
+  readonly hostPorts: "Enabled" | "Disabled";
+  readonly containerIPForwarding: "Enabled" | "Disabled";
+  readonly linuxPolicySetupTimeoutSeconds: number;
+  readonly featureControl: { readonly ipAddrsNoIpam: boolean; readonly floatingIPs: boolean };
+  readonly numQueues: number;
+  readonly readinessGates: readonly string[];
+  /** Names or CIDRs, for the network config; empty: all pools. */
+  readonly ipv4Pools: readonly string[];
+  readonly ipv6Pools: readonly string[];
+}
+
+export interface WorkloadOverride {
+  readonly resources?: object;
+  readonly nodeSelector?: Readonly<Record<string, string>>;
+  readonly tolerations?: readonly object[];
+  readonly affinity?: object;
+}
