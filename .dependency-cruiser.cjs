@@ -34,7 +34,8 @@ const SAME_LAYER = {
   config: ["model", "cni"],
   // `config check` decodes the options of the chained plugins, `ipam explain` annotations of pods: with the plugins' own
   // decoders, which are pure; see admin-decoders-only.
-  admin: ["upgrade", "chained", "plugin"],
+  // `install` and `status` render and complete an Installation exactly as the operator does; see admin-operator-pure-parts.
+  admin: ["upgrade", "chained", "plugin", "operator"],
 };
 
 const pathOf = (module) => `^src/${module}(/|\\.ts$|\\.test\\.ts$)`;
@@ -89,6 +90,13 @@ module.exports = {
         path: "^src/(chained|plugin)/",
         pathNot: "^src/(chained/(portmap/options|bandwidth/bandwidth)|plugin/(annotations|annotated-wishes))\\.ts$",
       },
+    },
+    {
+      name: "admin-operator-pure-parts",
+      comment: "of the operator, the admin tool imports what is pure: never the parts that follow the cluster and change it",
+      severity: "error",
+      from: { path: "^src/admin/" },
+      to: { path: "^src/operator/reconcile/" },
     },
     {
       name: "no-circular",
