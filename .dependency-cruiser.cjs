@@ -93,7 +93,8 @@ module.exports = {
     },
     {
       name: "admin-operator-pure-parts",
-      comment: "of the operator, the admin tool imports what is pure: never the parts that follow the cluster and change it",
+      comment:
+        "of the operator, the admin tool imports what is pure: never the parts that follow the cluster and change it",
       severity: "error",
       from: { path: "^src/admin/" },
       to: { path: "^src/operator/reconcile/" },

@@ -20,6 +20,7 @@ import {
 } from "./deploy/admission.ts";
 import { alertsManifest, alertsName } from "./deploy/alerts.ts";
 import { crdFiles } from "./deploy/crds/definitions.ts";
+import { manifestFiles } from "./deploy/manifests.ts";
 import { type RoleDatastore, roleManifest, roleName } from "./deploy/roles.ts";
 import { adminPage } from "./docs/admin-page.ts";
 import { annotationsPage } from "./docs/annotations-page.ts";
@@ -38,6 +39,7 @@ const PAGES: Readonly<Record<string, () => string>> = {
   [`deploy/admission/${addressPoliciesName(identity)}.yaml`]: () => addressPoliciesManifest(identity),
   [`deploy/alerts/${alertsName(identity)}.yaml`]: () => alertsManifest(identity),
   ...crdPages(),
+  ...manifestPages(),
   ...rolePage("etcd"),
   ...rolePage("kubernetes"),
   ...rolePage("node-kubernetes"),
@@ -96,4 +98,8 @@ function rolePage(datastore: RoleDatastore): Readonly<Record<string, () => strin
 
 function crdPages(): Readonly<Record<string, () => string>> {
   return Object.fromEntries([...crdFiles()].map(([name, text]) => [`deploy/crds/${name}`, () => text]));
+}
+
+function manifestPages(): Readonly<Record<string, () => string>> {
+  return Object.fromEntries(Object.entries(manifestFiles()).map(([name, text]) => [`deploy/${name}`, text]));
 }

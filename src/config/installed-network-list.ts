@@ -10,8 +10,8 @@ import type { Identity } from "../identity.ts";
 export const NETWORK_CONFIG_DIRECTORY = "/etc/cni/net.d";
 
 /** Runtimes that support `cniVersions` use the newest one they support, the others `cniVersion`. */
-const CNI_VERSION = "1.0.0";
-const CNI_VERSIONS = ["1.0.0", "1.1.0"];
+export const CNI_VERSION = "1.0.0";
+export const CNI_VERSIONS = ["1.0.0", "1.1.0"];
 
 /** The name of the network, which podman's `--network` takes. */
 const NETWORK_NAME = "pods";

@@ -14,4 +14,6 @@ export interface ClusterFacts {
   readonly apiEndpoint?: { readonly host: string; readonly port: string };
   /** Changes whenever the Secret of etcd's certificates does, so that the pods are replaced. */
   readonly etcdSecretHash?: string;
+  /** Which of `etcd-ca`, `etcd-cert` and `etcd-key` that Secret has, not empty; absent: all of them. */
+  readonly etcdSecretKeys?: readonly string[];
 }

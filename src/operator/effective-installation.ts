@@ -9,7 +9,8 @@ export interface EffectiveInstallation {
   readonly kubernetesProvider: string;
   readonly datastore: InstallationDatastore;
   readonly cni: {
-    readonly ipam: "Vendor" | "HostLocal";
+    /** "Pools": addresses of the product's own IP pools. */
+    readonly ipam: "Pools" | "HostLocal";
     readonly binDir: string;
     readonly confDir: string;
   };

@@ -1,0 +1,106 @@
+import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { EXAMPLES, type Example } from "../../../test/support/installations.ts";
+import { differenceText, findingsIn, networkListText, renderedText } from "../../../test/support/rendered-text.ts";
+import { identity } from "../../identity.ts";
+import type { KubeObject } from "../kube-object.ts";
+import { type Rendered, renderInstallation, renderUninstall } from "./installation.ts";
+
+const names = Object.keys(EXAMPLES);
+
+function render({ installation, facts }: Example): Rendered {
+  return renderInstallation(installation, facts);
+}
+
+function exampleNamed(name: string): Example {
+  const found = EXAMPLES[name];
+  if (found === undefined) throw new Error(`no example "${name}"`);
+  return found;
+}
+
+/** `GOLDEN=write` writes the files again. */
+async function expectText(name: string, text: string): Promise<void> {
+  const file = join(import.meta.dir, "golden", name);
+  if (process.env["GOLDEN"] === "write") await Bun.write(file, text);
+  expect(text).toBe(await Bun.file(file).text());
+}
+
+function podAnnotations({ objects }: Rendered, kind: "DaemonSet" | "Deployment"): unknown {
+  const found = objects.find((object) => object.kind === kind) as { readonly spec?: unknown } | undefined;
+  const spec = found?.spec as { readonly template: { readonly metadata: { readonly annotations?: unknown } } };
+  return spec.template.metadata.annotations;
+}
+
+describe("renderInstallation()", () => {
+  test("renders the default installation as its file has it", async () => {
+    await expectText("default.yaml", renderedText(render(exampleNamed("default"))));
+  });
+
+  test.each(names.filter((name) => name !== "default"))(
+    "differs from the default as the file says: %s",
+    async (name) => {
+      await expectText(`${name}.txt`, differenceText(render(exampleNamed("default")), render(exampleNamed(name))));
+    },
+  );
+
+  test.each(names)("writes a network config without any finding: %s", async (name) => {
+    const { findings } = await findingsIn(networkListText(render(exampleNamed(name))));
+    expect(findings).toEqual([]);
+  });
+
+  test("renders the same from the same", () => {
+    for (const name of names) {
+      expect(render(exampleNamed(name))).toEqual(render(structuredClone(exampleNamed(name))));
+    }
+  });
+
+  test("labels every object as the operator's", () => {
+    for (const name of names) {
+      const { installation, facts } = exampleNamed(name);
+      const objects = [...render({ installation, facts }).objects, renderUninstall(installation, facts)];
+      const labels = objects.map(({ metadata }) => metadata.labels?.["app.kubernetes.io/managed-by"]);
+      expect(new Set(labels)).toEqual(new Set([identity.operator]));
+    }
+  });
+
+  test("names every object once", () => {
+    const keyOf = ({ kind, metadata }: KubeObject) => `${kind} ${metadata.namespace} ${metadata.name}`;
+    for (const name of names) {
+      const keys = render(exampleNamed(name)).objects.map(keyOf);
+      expect(new Set(keys).size).toBe(keys.length);
+    }
+  });
+});
+
+describe("the annotations of pods", () => {
+  const { installation, facts } = exampleNamed("default");
+  const changed = (network: Partial<typeof installation.network>) => ({
+    ...installation,
+    network: { ...installation.network, ...network },
+  });
+  const before = renderInstallation(installation, facts);
+
+  test("change with the network config, so that the node agents are replaced", () => {
+    const after = renderInstallation(changed({ mtu: 1400 }), facts);
+    expect(podAnnotations(after, "DaemonSet")).not.toEqual(podAnnotations(before, "DaemonSet"));
+    expect(podAnnotations(after, "Deployment")).toEqual(podAnnotations(before, "Deployment"));
+  });
+
+  test("stay if the network config stays, whatever else changes", () => {
+    const pools = structuredClone(installation.network.ipPools);
+    for (const after of [
+      renderInstallation(changed({ bgp: "Disabled", ipPools: pools }), facts),
+      renderInstallation(installation, { ...facts, pools: installation.network.ipPools }),
+    ]) {
+      expect(podAnnotations(after, "DaemonSet")).toEqual(podAnnotations(before, "DaemonSet"));
+    }
+  });
+
+  test("change with the Secret of etcd, in both workloads", () => {
+    const etcd = exampleNamed("etcd-with-secret");
+    const renewed = renderInstallation(etcd.installation, { ...etcd.facts, etcdSecretHash: "other" });
+    for (const kind of ["DaemonSet", "Deployment"] as const) {
+      expect(podAnnotations(renewed, kind)).not.toEqual(podAnnotations(render(etcd), kind));
+    }
+  });
+});

@@ -1,0 +1,24 @@
+/** The names that the rendered objects, the installation of a node and the operator agree on. */
+import { identity, OPERATOR_API } from "../../identity.ts";
+
+/** Selects the pods of a workload; the selector of a workload cannot be changed later. */
+export function podLabels(workload: string): Readonly<Record<string, string>> {
+  return { "app.kubernetes.io/name": workload, "app.kubernetes.io/part-of": identity.product };
+}
+
+/** Annotations of pods: if one of them changes, the pods are replaced. */
+export const CONFIG_HASH = `${OPERATOR_API.group}/cni-config-hash`;
+export const ETCD_SECRET_HASH = `${OPERATOR_API.group}/etcd-secret-hash`;
+
+export const NETWORK_CONFIG_MAP = "cni-config";
+export const NETWORK_CONFIG_KEY = "config";
+/** Where the containers find the network config, and the certificates of etcd. */
+export const NETWORK_CONFIG_MOUNT = `/etc/${identity.product}-install`;
+export const ETCD_SECRETS_MOUNT = `/etc/${identity.product}-etcd-secrets`;
+
+/** The DaemonSet that removes the product from the nodes. */
+export const UNINSTALL = `${identity.nodeAgent}-uninstall`;
+
+/** Of the node agent (NodeAgentConfiguration `healthPort`) and the controllers (`HEALTH_PORT`). */
+export const NODE_HEALTH_PORT = 9099;
+export const CONTROLLERS_HEALTH_PORT = 9095;

@@ -1,0 +1,30 @@
+/** What the objects of every way of installation (the operator, a manifest) are rendered from. */
+import type { ClusterFacts } from "../cluster-facts.ts";
+import type { EffectiveInstallation } from "../effective-installation.ts";
+import type { KubeObject } from "../kube-object.ts";
+import type { Rule } from "../roles/rules.ts";
+
+export type EnvironmentVariable =
+  | { readonly name: string; readonly value: string }
+  | { readonly name: string; readonly valueFrom: object };
+
+/** Variables with which containers reach etcd; none with another datastore. */
+export interface EtcdAccess {
+  readonly endpoints: readonly EnvironmentVariable[];
+  /** The paths of certificates and key in the container. */
+  readonly files: readonly EnvironmentVariable[];
+}
+
+export interface RenderPlan {
+  readonly installation: EffectiveInstallation;
+  readonly facts: ClusterFacts;
+  /** Of every object. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly etcd: EtcdAccess;
+  /** Further variables of the containers of the node, and further rules of its account. */
+  readonly node: { readonly environment: readonly EnvironmentVariable[]; readonly rules: readonly Rule[] };
+}
+
+export function withLabels(object: KubeObject, labels: Readonly<Record<string, string>>): KubeObject {
+  return { ...object, metadata: { ...object.metadata, labels: { ...object.metadata.labels, ...labels } } };
+}

@@ -1,0 +1,63 @@
+/** What the pods of several workloads have in common. Pure. */
+import type { KubeObject } from "../kube-object.ts";
+import { imageName } from "./image.ts";
+import { ETCD_SECRET_HASH, ETCD_SECRETS_MOUNT, NETWORK_CONFIG_MAP, NETWORK_CONFIG_MOUNT } from "./names.ts";
+import type { EnvironmentVariable, RenderPlan } from "./plan.ts";
+
+export interface Volume {
+  readonly volume: { readonly name: string; readonly [source: string]: unknown };
+  readonly mount: { readonly name: string; readonly mountPath: string; readonly readOnly: true };
+}
+
+/** `image`, with `imagePullPolicy` as it is by default for a tag other than `latest`: of every container. */
+export function containerImage({ installation, facts }: RenderPlan) {
+  return { image: imageName(installation.image, facts.version), imagePullPolicy: "IfNotPresent" };
+}
+
+export function pullSecrets({ installation }: RenderPlan) {
+  const { pullSecrets: names } = installation.image;
+  return names.length === 0 ? {} : { imagePullSecrets: names.map((name) => ({ name })) };
+}
+
+/** Without kube-proxy, the address of the API server's Service leads nowhere. */
+export function apiEndpoint({ facts }: RenderPlan): readonly EnvironmentVariable[] {
+  if (facts.apiEndpoint === undefined) return [];
+  const { host, port } = facts.apiEndpoint;
+  return [
+    { name: "KUBERNETES_SERVICE_HOST", value: host },
+    { name: "KUBERNETES_SERVICE_PORT", value: port },
+  ];
+}
+
+export function fromField(name: string, fieldPath: string): EnvironmentVariable {
+  return { name, valueFrom: { fieldRef: { fieldPath } } };
+}
+
+export function networkConfigVolume(): Volume {
+  const name = "network-config";
+  return {
+    volume: { name, configMap: { name: NETWORK_CONFIG_MAP } },
+    mount: { name, mountPath: NETWORK_CONFIG_MOUNT, readOnly: true },
+  };
+}
+
+/** None, or the certificates of etcd: readable by the group of the pod, if it has one. */
+export function etcdVolumes({ installation: { datastore } }: RenderPlan): readonly Volume[] {
+  if (datastore.type !== "Etcd" || datastore.secretName === undefined) return [];
+  const name = "etcd-secrets";
+  return [
+    {
+      volume: { name, secret: { secretName: datastore.secretName, defaultMode: 0o440 } },
+      mount: { name, mountPath: ETCD_SECRETS_MOUNT, readOnly: true },
+    },
+  ];
+}
+
+/** Pods read the certificates once, at their start. */
+export function etcdSecretAnnotation({ facts }: RenderPlan): Readonly<Record<string, string>> {
+  return facts.etcdSecretHash === undefined ? {} : { [ETCD_SECRET_HASH]: facts.etcdSecretHash };
+}
+
+export function hashOf(object: KubeObject["data"]): string {
+  return new Bun.CryptoHasher("sha256").update(JSON.stringify(object)).digest("hex");
+}

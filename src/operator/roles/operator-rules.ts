@@ -1,0 +1,105 @@
+/**
+ * What the operator may do: what it needs itself, and exactly what it grants to others, because the API server refuses to
+ * let anybody grant more than they have. Changes of objects are limited to the names that it renders; this works because
+ * it creates by server-side apply, whose requests name the object.
+ */
+import { identity, OPERATOR_API, PRODUCT_API } from "../../identity.ts";
+import { NETWORK_CONFIG_MAP, UNINSTALL } from "../render/names.ts";
+import { combinedRules } from "./combined-rules.ts";
+import { RBAC_GROUP } from "./role-objects.ts";
+import {
+  controllersRules,
+  HOLD_LEASE,
+  nodeNamespaceRules,
+  nodeRules,
+  PLUGIN_ACCOUNT,
+  pluginRules,
+  type Rule,
+} from "./rules.ts";
+
+export const OPERATOR_ACCOUNT = { name: identity.operator, namespace: identity.operator } as const;
+
+/** Bound in the namespace of the components only, by the operator itself: Secrets, and what it grants there. */
+export const OPERATOR_SECRETS_ROLE = `${identity.operator}-secrets`;
+
+const CORE = "";
+const COMPONENTS = [identity.nodeAgent, PLUGIN_ACCOUNT, identity.controllers];
+const STATUSES = `${identity.product}statuses`;
+
+/** Each kind that is rendered, with the names of its objects. */
+const RENDERED: readonly (readonly [group: string, resource: string, names: readonly string[]])[] = [
+  [CORE, "namespaces", [identity.systemNamespace]],
+  [CORE, "serviceaccounts", COMPONENTS],
+  [CORE, "configmaps", [NETWORK_CONFIG_MAP]],
+  ["apps", "daemonsets", [identity.nodeAgent, UNINSTALL]],
+  ["apps", "deployments", [identity.controllers]],
+  ["policy", "poddisruptionbudgets", [identity.controllers]],
+  [RBAC_GROUP, "clusterroles", COMPONENTS],
+  [RBAC_GROUP, "clusterrolebindings", COMPONENTS],
+  [RBAC_GROUP, "roles", [identity.nodeAgent, identity.controllers]],
+  [RBAC_GROUP, "rolebindings", [identity.nodeAgent, identity.controllers, OPERATOR_SECRETS_ROLE]],
+];
+
+const CHANGE_RENDERED: readonly Rule[] = RENDERED.map(([group, resource, resourceNames]) => ({
+  apiGroups: [group],
+  resources: [resource],
+  verbs: ["create", "patch", "delete"],
+  resourceNames,
+}));
+
+const FOLLOW: readonly Rule[] = [
+  ...RENDERED.map(([group, resource]) => rule(group, [resource], ["get", "list", "watch"])),
+  rule(CORE, ["nodes", "pods"], ["get", "list", "watch"]),
+];
+
+const OWN: readonly Rule[] = [
+  rule(OPERATOR_API.group, ["installations"], ["get", "list", "watch", "patch"]),
+  rule(OPERATOR_API.group, ["installations/status"], ["patch"]),
+  rule(OPERATOR_API.group, [STATUSES], ["get", "list", "watch", "create", "patch", "delete"]),
+  rule(OPERATOR_API.group, [`${STATUSES}/status`], ["patch"]),
+  rule(PRODUCT_API.group, ["ippools"], ["get", "list", "watch", "create", "update", "patch"]),
+  rule(PRODUCT_API.group, ["nodeagentconfigurations"], ["get", "list", "watch", "create", "update", "patch", "delete"]),
+  rule(PRODUCT_API.group, ["clusterinformations"], ["get", "list", "watch"]),
+  rule(CORE, ["events"], ["create", "patch"]),
+];
+
+const BIND_SECRETS: Rule = {
+  apiGroups: [RBAC_GROUP],
+  resources: ["clusterroles"],
+  verbs: ["bind"],
+  resourceNames: [OPERATOR_SECRETS_ROLE],
+};
+
+const GRANTED: readonly Rule[] = (["kubernetes", "etcd"] as const).flatMap((datastore) => [
+  ...pluginRules(datastore),
+  ...nodeRules(datastore),
+  ...controllersRules(datastore),
+]);
+
+/** In the whole cluster. */
+export function operatorRules(): readonly Rule[] {
+  return [...CHANGE_RENDERED, BIND_SECRETS, ...combinedRules([...FOLLOW, ...OWN, ...GRANTED])];
+}
+
+/** In the namespace of the components. */
+export function operatorSecretsRules(): readonly Rule[] {
+  return [
+    rule(CORE, ["secrets"], ["get", "list", "watch", "create", "patch", "delete"]),
+    ...nodeNamespaceRules().filter(({ resources }) => !resources.includes("secrets")),
+    HOLD_LEASE,
+  ];
+}
+
+/** In its own namespace: its Lease, the Secrets that it copies, and the address of the API server. */
+export function operatorNamespaceRules(): readonly Rule[] {
+  return [HOLD_LEASE, rule(CORE, ["secrets", "configmaps"], ["get", "list", "watch"])];
+}
+
+/** In `kube-system`: what kubeadm recorded about the addresses of pods. */
+export function platformRules(): readonly Rule[] {
+  return [{ ...rule(CORE, ["configmaps"], ["get", "list", "watch"]), resourceNames: ["kubeadm-config"] }];
+}
+
+function rule(group: string, resources: readonly string[], verbs: readonly string[]): Rule {
+  return { apiGroups: [group], resources, verbs };
+}

@@ -1,0 +1,157 @@
+/**
+ * What each part of the product may do on the orchestrator's API: every permission that it uses, and no other. The roles
+ * of all ways of installation are made from this table; test/kube/roles.test.ts takes the permissions away one by one.
+ */
+import { identity, PRODUCT_API } from "../../identity.ts";
+
+export interface Rule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly verbs: readonly string[];
+  readonly resourceNames?: readonly string[];
+}
+
+export type RuleDatastore = "etcd" | "kubernetes";
+
+/** `vendor-cni-plugin`: the account of the plugin in a cluster, whose tokens the node agent requests. */
+export const PLUGIN_ACCOUNT = `${identity.product}-cni-plugin`;
+
+const CORE = "";
+
+const READ_FACTS: Rule = { apiGroups: [CORE], resources: ["pods", "namespaces", "nodes"], verbs: ["get"] };
+
+const STORE: readonly Rule[] = [
+  // GC looks for the pods of its node.
+  { apiGroups: [CORE], resources: ["pods"], verbs: ["list"] },
+  // The addresses of a pod are recorded in annotations of its status.
+  { apiGroups: [CORE], resources: ["pods/status"], verbs: ["patch"] },
+  // The node agent lists and watches what every assignment reads.
+  {
+    apiGroups: [PRODUCT_API.group],
+    resources: ["clusterinformations", "ipamconfigurations"],
+    verbs: ["get", "list", "watch"],
+  },
+  // The first block of a pool adds a finalizer to the pool.
+  { apiGroups: [PRODUCT_API.group], resources: ["ippools"], verbs: ["get", "list", "watch", "patch"] },
+  { apiGroups: [PRODUCT_API.group], resources: ["ipreservations"], verbs: ["list", "watch"] },
+  {
+    apiGroups: [PRODUCT_API.group],
+    resources: ["ipamblocks", "ipamhandles", "blockaffinities"],
+    verbs: ["get", "list", "create", "update", "delete"],
+  },
+];
+
+/** The kinds of `POLICY_KINDS`, as a replica follows them; those of `ROUTING_KINDS` are below, or in the plugin's role. */
+const FOLLOW_POLICY: readonly Rule[] = [
+  { apiGroups: [CORE], resources: ["pods", "namespaces", "serviceaccounts"], verbs: ["list", "watch"] },
+  { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], verbs: ["list", "watch"] },
+  { apiGroups: ["discovery.k8s.io"], resources: ["endpointslices"], verbs: ["list", "watch"] },
+  {
+    apiGroups: [PRODUCT_API.group],
+    resources: [
+      "networkpolicies",
+      "globalnetworkpolicies",
+      "networksets",
+      "globalnetworksets",
+      "tiers",
+      "hostendpoints",
+      "nodeagentconfigurations",
+    ],
+    verbs: ["list", "watch"],
+  },
+];
+
+/** The kinds of `ROUTED_BLOCK_KINDS`, beside what the plugin's role has; those of `ROUTING_KINDS` are there and below. */
+const FOLLOW_BLOCKS: Rule = { apiGroups: [PRODUCT_API.group], resources: ["ipamblocks"], verbs: ["watch"] };
+
+/** The kinds of `BGP_KINDS`. */
+const FOLLOW_BGP: Rule = {
+  apiGroups: [PRODUCT_API.group],
+  resources: ["bgpconfigurations", "bgppeers", "bgpfilters"],
+  verbs: ["list", "watch"],
+};
+
+/** Its release and its addresses on its Node; its release on ClusterInformation when all nodes have it. */
+const RECORD_NODE: readonly Rule[] = [
+  { apiGroups: [CORE], resources: ["nodes"], verbs: ["list", "watch"] },
+  { apiGroups: [CORE], resources: ["nodes/status"], verbs: ["patch"] },
+  { apiGroups: [PRODUCT_API.group], resources: ["clusterinformations"], verbs: ["update"] },
+];
+
+/** Before a leaked address or a node is given up, pod and node are asked for again. */
+const FOLLOW_CLUSTER: Rule = { apiGroups: [CORE], resources: ["pods", "nodes"], verbs: ["get", "list", "watch"] };
+
+const FOLLOW_COPIED: readonly Rule[] = [
+  { apiGroups: [CORE], resources: ["namespaces", "serviceaccounts"], verbs: ["list", "watch"] },
+  { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], verbs: ["list", "watch"] },
+];
+
+const KEEP_RECORDS: readonly Rule[] = [
+  {
+    apiGroups: [PRODUCT_API.group],
+    resources: ["kubecontrollersconfigurations"],
+    verbs: ["get", "list", "watch", "create", "update"],
+  },
+  {
+    apiGroups: [PRODUCT_API.group],
+    resources: ["hostendpoints"],
+    verbs: ["get", "list", "watch", "create", "update", "delete"],
+  },
+  { apiGroups: [PRODUCT_API.group], resources: ["ippools"], verbs: ["list", "watch"] },
+  {
+    apiGroups: [PRODUCT_API.group],
+    resources: ["ipamblocks", "blockaffinities"],
+    verbs: ["get", "list", "watch", "update", "delete"],
+  },
+  { apiGroups: [PRODUCT_API.group], resources: ["ipamhandles"], verbs: ["get", "update", "delete"] },
+];
+
+/** In the namespace of the controllers alone. */
+export const HOLD_LEASE: Rule = {
+  apiGroups: ["coordination.k8s.io"],
+  resources: ["leases"],
+  verbs: ["get", "create", "update"],
+};
+
+/** In the namespace of the agent alone. A Secret of another name needs a Role of its own. */
+export const READ_PASSWORDS: Rule = {
+  apiGroups: [CORE],
+  resources: ["secrets"],
+  verbs: ["get"],
+  resourceNames: ["bgp-passwords"],
+};
+
+/** In the namespace of the agent alone: short-lived tokens of the plugin's account. */
+const REQUEST_TOKEN: Rule = {
+  apiGroups: [CORE],
+  resources: ["serviceaccounts/token"],
+  verbs: ["create"],
+  resourceNames: [PLUGIN_ACCOUNT],
+};
+
+/** The node agent clears the condition NetworkUnavailable of its Node. */
+const REPORT_NETWORK: Rule = { apiGroups: [CORE], resources: ["nodes/status"], verbs: ["patch"] };
+
+/** The installation of the first node initializes the datastore. */
+const INITIALIZE: Rule = { apiGroups: [PRODUCT_API.group], resources: ["clusterinformations"], verbs: ["create"] };
+
+export function pluginRules(datastore: RuleDatastore): readonly Rule[] {
+  return datastore === "etcd" ? [READ_FACTS] : [READ_FACTS, ...STORE];
+}
+
+/** What the node agent needs beside the plugin's rules if the orchestrator's API is the datastore. */
+export const NODE_AGENT_RULES: readonly Rule[] = [...FOLLOW_POLICY, FOLLOW_BLOCKS, FOLLOW_BGP, ...RECORD_NODE];
+
+/** Of a node agent in a pod, which has an account of its own. */
+export function nodeRules(datastore: RuleDatastore): readonly Rule[] {
+  const rules = pluginRules(datastore);
+  return datastore === "etcd" ? [...rules, REPORT_NETWORK] : [...rules, ...NODE_AGENT_RULES, INITIALIZE];
+}
+
+export function nodeNamespaceRules(): readonly Rule[] {
+  return [READ_PASSWORDS, REQUEST_TOKEN];
+}
+
+export function controllersRules(datastore: RuleDatastore): readonly Rule[] {
+  return datastore === "etcd" ? [FOLLOW_CLUSTER, ...FOLLOW_COPIED] : [FOLLOW_CLUSTER, ...KEEP_RECORDS];
+}
