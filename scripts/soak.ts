@@ -64,6 +64,42 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
     proves: "cnitool with every network under test in every version that it supports",
   },
   {
+    place: "test/clients/podman.test.ts",
+    proves: "podman on every network under test",
+  },
+  {
+    place: "test/clients/containerd.test.ts",
+    proves: "containerd and ctr on every network under test",
+  },
+  {
+    place: "test/clients/runtime-driver.test.ts",
+    proves: "the runtime of the tests with every network under test",
+  },
+  {
+    place: "test/datastore/etcd-replica.test.ts",
+    proves: "copies of etcd in random histories of broken connections, with its gateway on and off",
+  },
+  {
+    place: "test/identity/identity.test.ts",
+    proves: "two builds under other names, none of which contains a name of the others",
+  },
+  {
+    place: "test/bandwidth/chain.test.ts",
+    proves: "bandwidth limits before and after host ports, after our main plugin, ptp and bridge",
+  },
+  {
+    place: "test/firewall/source-prefixes.test.ts",
+    proves: "source prefixes of pods on each datastore",
+  },
+  {
+    place: "test/policy/agent.test.ts",
+    proves: "the node agent enforces policy, and its rules outlive it, on each datastore",
+  },
+  {
+    place: "test/kube/annotations.test.ts",
+    proves: "annotations of pods and namespaces on each datastore, each with the node agent",
+  },
+  {
     place: "test/kube/node.test.ts",
     proves: "the nodes of the tests with upstream's plugins: restarts, a reboot, static pods, an IPv6 cluster",
   },

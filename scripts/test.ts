@@ -1,7 +1,7 @@
 /**
- * `make test`: runs the gate, then all tests, each group in its own process and the
- * system tests in lanes; prints every skipped test with its reason, and on the last
- * line the counts that the runner recorded.
+ * `make test`: runs the gate, then all tests in lanes, each in its own process;
+ * prints every skipped test with its reason, and on the last line the counts that
+ * the runner recorded.
  */
 import { installPrograms } from "./programs/install.ts";
 import { assignFiles } from "./test-lanes.ts";
@@ -25,17 +25,16 @@ const built = await step("build", [process.execPath, "scripts/build.ts"]);
 const parts = await step("parts", [process.execPath, "test/parts/build.ts", "cnitool", "cni-plugins", "kubernetes"]);
 if (!parts) console.log("the tests that need a missing part are skipped");
 
-const first = addReports(await testGroup({ name: "unit", places: ["src"] }), await systemTests());
-const { total, flaky } = await repeatFailedFiles(first);
+const { total, flaky } = await repeatFailedFiles(await allTests());
 
 if (!gate) console.log("not passed: the gate (lint) failed");
 if (!built) console.log("not passed: the build failed");
 printCounts(total, flaky);
 process.exit(gate && built && countsOf(total).failed === 0 ? 0 : 1);
 
-async function systemTests(): Promise<TestReport> {
+async function allTests(): Promise<TestReport> {
   let report = EMPTY_REPORT;
-  for (const lanes of assignFiles([...new Bun.Glob("test/**/*.test.ts").scanSync()])) {
+  for (const lanes of assignFiles([...new Bun.Glob("{src,test}/**/*.test.ts").scanSync()])) {
     const output = lanes.length > 1 ? "blocks of a file" : "at once";
     const reports = await Promise.all(lanes.map(({ name, files }) => testGroup({ name, places: files, output })));
     report = reports.reduce(addReports, report);

@@ -13,7 +13,7 @@ import { builtProgram } from "../support/run-plugin.ts";
 import { Churn, handleOf } from "./churn.ts";
 import { dropLease, type EtcdSite } from "./etcd-site.ts";
 
-export const KILLS = proofSize({ everyDay: 10, soak: 100 });
+export const KILLS = proofSize({ everyDay: 4, soak: 100 });
 const LONGEST_LIFE_MILLISECONDS = 1_200;
 
 /** The calm controllers run already. Returns those of the disturbed place, which run at the end. */

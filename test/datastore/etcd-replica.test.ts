@@ -8,6 +8,7 @@ import type { FollowedStore } from "../../src/datastore/replica/feed.ts";
 import { startReplica } from "../../src/datastore/replica.ts";
 import { type EtcdCluster, etcdctl, hasEtcd, startEtcd } from "../support/etcd.ts";
 import { pollUntil } from "../support/poll.ts";
+import { proofSize } from "../support/proof-size.ts";
 import { startProxy } from "../support/unreliable-proxy.ts";
 
 const openAt = (endpoints: readonly string[], options: EtcdOptions = {}) =>
@@ -39,7 +40,7 @@ for (const gateway of ["on", "off"] as const) {
           dispose: async () => {},
         };
       },
-      { histories: 3 },
+      { histories: proofSize({ everyDay: 1, soak: 6 }) },
     );
   });
 }

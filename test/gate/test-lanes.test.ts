@@ -32,11 +32,11 @@ describe("assignFiles()", () => {
     );
   });
 
-  test("has every system test of the repository in exactly one lane, and every lane has files", () => {
-    const files = [...new Bun.Glob("test/**/*.test.ts").scanSync()];
+  test("has every test of the repository in exactly one lane, and every lane has files", () => {
+    const files = [...new Bun.Glob("{src,test}/**/*.test.ts").scanSync()];
     const lanes = assignFiles(files).flat();
 
     expect(lanes.flatMap((lane) => lane.files).toSorted()).toEqual(files.toSorted());
-    expect(lanes.map(({ name }) => name)).toEqual(["measuring", "cluster", "host"]);
+    expect(lanes.map(({ name }) => name)).toEqual(["measuring", "cluster", "packet", "host"]);
   });
 });

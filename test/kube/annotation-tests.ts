@@ -9,6 +9,7 @@ import { testNeeding } from "../support/needs.ts";
 import { NAMESPACE } from "../support/pods-in-namespace.ts";
 import { pollUntil } from "../support/poll.ts";
 import { endpointName, type ProductPods } from "../support/product-pods.ts";
+import { proofSize } from "../support/proof-size.ts";
 import { expectAddresses, namespaceAnnotations, REFUSED, WISHES, type Wish } from "./annotated-pods.ts";
 
 type Creator = "Pod" | "static Pod" | "StatefulSet" | "Deployment";
@@ -29,9 +30,16 @@ const IS_CREATED_AS: Readonly<Record<Creator, (pod: string, name: string) => boo
   Deployment: (pod, name) => pod.startsWith(`${name}-`),
 };
 const CREATORS: readonly Creator[] = ["Pod", "static Pod", "StatefulSet", "Deployment"];
-const WANTED: readonly Wanted[] = WISHES.flatMap((wish) =>
+const EVERY_WAY: readonly Wanted[] = WISHES.flatMap((wish) =>
   CREATORS.map((creator, index) => ({ wish, creator, name: `${wish.name}-${index}`, number: index + 1 })),
 );
+/** In `make test` the creators take turns; an address that only one pod can have is asked for by all of them. */
+const WANTED = proofSize<readonly Wanted[]>({
+  everyDay: EVERY_WAY.filter(
+    ({ wish, creator }) => wish.isExclusive || CREATORS[WISHES.indexOf(wish) % CREATORS.length] === creator,
+  ),
+  soak: EVERY_WAY,
+});
 /** Long enough that the next pod asks for the address before it is free, on a busy machine too. */
 const SHUTDOWN_SECONDS = 12;
 
@@ -54,7 +62,7 @@ export function annotationTests(plan: ProductClusterPlan, opened: () => ProductP
       before.filter((_, index) => WANTED[index]?.creator === creator).map(({ metadata }) => metadata.name);
     await kubectl("delete", "pod", ...namesOf("StatefulSet"), "--force");
     await kubectl("delete", "pod", ...namesOf("Deployment"), "--wait=false");
-    const next = await pods.allReady(WANTED.length - WISHES.length);
+    const next = await pods.allReady(WANTED.filter(({ creator }) => creator !== "static Pod").length);
     const after = await Promise.all(ofControllers.map((wanted) => check(wanted, next)));
     const earlier = new Set(before.map(({ metadata }) => metadata.uid));
     expect(after.filter(({ metadata }) => earlier.has(metadata.uid))).toEqual([]);

@@ -124,6 +124,7 @@ const PLACES: readonly Place[] = [
     passes: /^after datastore commit: create .*\/workloadendpoints\//,
     recoveries: NAMES,
     oneByOne: true,
+    everyDay: /datastore commit/,
   },
   {
     title: "the orchestrator's API, by the first attachment of a node",
@@ -134,7 +135,7 @@ const PLACES: readonly Place[] = [
     recoveries: NAMES,
     oneByOne: true,
     first: true,
-    everyDay: /datastore commit/,
+    everyDay: /datastore commit: create .*\/block\//,
   },
   {
     title: "our own host-local and embedded",

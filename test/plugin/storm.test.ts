@@ -11,7 +11,7 @@ import { proofSize } from "../support/proof-size.ts";
 import { STORES } from "./stores.ts";
 
 const SANDBOXES = proofSize({ everyDay: 30, soak: 100 });
-const ROUNDS = 3;
+const ROUNDS = proofSize({ everyDay: 2, soak: 3 });
 const LIMIT = 300_000;
 
 for (const { kind, test } of STORES) {

@@ -13,11 +13,11 @@ import { askTcp, serveTcp } from "../support/namespace-sockets.ts";
 import { program, testNeeding } from "../support/needs.ts";
 import { openPluginSite, type PluginSite, type Pod } from "../support/plugin-site.ts";
 import { pollUntil } from "../support/poll.ts";
+import { proofSize } from "../support/proof-size.ts";
 
-const STORES = [
-  { kind: "embedded", problem: undefined },
-  { kind: "etcd", problem: hasEtcd ? undefined : "needs etcd" },
-] as const;
+const ETCD = { kind: "etcd", problem: hasEtcd ? undefined : "needs etcd" } as const;
+/** On the embedded store `make test` shows enforcement by the tables of packets. */
+const STORES = proofSize({ everyDay: [ETCD], soak: [{ kind: "embedded", problem: undefined } as const, ETCD] });
 const PORT = 8080;
 const KEY = resourceKey("networkpolicies", { namespace: "default", name: "isolate" });
 
