@@ -126,7 +126,7 @@ function plannerInMemory(size: PlannerSize, texts: readonly string[]) {
 }
 
 function newPlanner(): RoutePlanner {
-  return new RoutePlanner(`node-${OWN}`, { isBgpEnabled: true });
+  return new RoutePlanner(`node-${OWN}`, { isEnabled: true, isBgpEnabled: true });
 }
 
 function blockFactAt(index: number, nodes: number, assigned?: number): FactChange<RoutedBlock> {

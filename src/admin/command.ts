@@ -135,6 +135,8 @@ export interface Context {
 export interface WantedTables {
   readonly pools: readonly NatPool[];
   readonly sources: readonly RecordedSources[];
+  /** Against spoofed addresses of pods; not if another plugin connects all pods of the host. */
+  readonly hasGuard: boolean;
   /** Floating IPs of pods of this node; absent if the node agent follows them. */
   readonly floating?: readonly FloatingAddress[];
 }

@@ -1,7 +1,9 @@
 /**
  * The network config that is installed on this host: the first one, in the order
- * in which runtimes read their directory, that runs our plugin.
+ * in which runtimes read their directory, that runs our plugin. If none does, the
+ * one that the agent has beside another networking plugin.
  */
+import { basename } from "node:path";
 import { isJsonObject, type JsonObject } from "../cni/json.ts";
 import { reasonOf } from "../config/config-files.ts";
 import { type DecodedConfig, decodeNetworkConfig } from "../config/decode.ts";
@@ -13,6 +15,9 @@ import { quoted } from "../quote.ts";
 import type { Context } from "./command.ts";
 
 const FILE_NAME = /\.(conflist|conf|json)$/;
+
+/** The agent's own network config while another plugin connects the pods: no runtime reads this directory. */
+const AGENT_NETWORK_CONFIG = `${identity.stateDirectory}/agent.conflist`;
 
 export interface InstalledNetwork {
   readonly file: string;
@@ -28,7 +33,20 @@ export async function findInstalledNetwork(reader: Reader): Promise<InstalledNet
     const config = ownConfigIn(await textOf(file, reader));
     if (config !== undefined) return { file, decoded: decodeInstalled(config, file) };
   }
-  return undefined;
+  return findAgentNetwork(reader);
+}
+
+/** Whether another plugin connects the pods of this host: no runtime runs ours. */
+export function isForAgentOnly({ file }: InstalledNetwork): boolean {
+  return file === AGENT_NETWORK_CONFIG;
+}
+
+async function findAgentNetwork(reader: Reader): Promise<InstalledNetwork | undefined> {
+  const name = basename(AGENT_NETWORK_CONFIG);
+  if (!(await namesIn(identity.stateDirectory, reader)).includes(name)) return undefined;
+  const config = ownConfigIn(await textOf(AGENT_NETWORK_CONFIG, reader));
+  if (config === undefined) return undefined;
+  return { file: AGENT_NETWORK_CONFIG, decoded: decodeInstalled(config, AGENT_NETWORK_CONFIG) };
 }
 
 /** Of a file that the user names. */

@@ -13,6 +13,8 @@ import { serveFacts } from "../agent/policy/serve-facts.ts";
 import { StatusFiles } from "../agent/policy/status-files.ts";
 import { TableKeeper } from "../agent/policy/table-keeper.ts";
 import { sumTraffic } from "../agent/policy/traffic.ts";
+import { reportUnplaced } from "../agent/policy/unplaced-report.ts";
+import { WorkloadLinks } from "../agent/policy/workload-links.ts";
 import { followRoutes } from "../agent/routes/follow-routes.ts";
 import { openKernelRoutes } from "../agent/routes/kernel-routes.ts";
 import { readRoutedEndpoints } from "../agent/routes/recorded-endpoints.ts";
@@ -23,6 +25,7 @@ import type { NetfilterAccess } from "../linux/netfilter-access.ts";
 import { closeNetlinkSocket, openNetlinkSocket } from "../linux/netlink-socket.ts";
 import { watchRoutes } from "../linux/rtnetlink/route-monitor.ts";
 import { millisecondsOf } from "../model/duration.ts";
+import { workloadPrefixes } from "../model/interface-prefix.ts";
 import { nodeAgentSettings } from "../model/node-agent-configuration.ts";
 import { PolicyCompiler } from "../policy/compile/compiler.ts";
 import type { PolicyUpdate } from "../policy/inputs.ts";
@@ -62,8 +65,17 @@ export async function enforcePolicy(
   const compiled = () => {
     const found = interfaces.follow(compiler.dependsOnAddresses);
     if (found !== undefined) compiler.setHostInterfaces(found);
+    compiler.setWorkloadLinks(workloadLinks.follow(compiler.addressesToFind));
   };
   const keeper = new TableKeeper({ compiler, kernel, isWanted, report: warn, compiled });
+  const routes = openKernelRoutes();
+  const workloadLinks = new WorkloadLinks({
+    ...{ kernel: routes, events: watchRoutes, wait, report: onceEach(warn).report },
+    changed(now) {
+      const moved = keeper.updateWorkloadLinks(now);
+      if (isWanted()) status.update(moved, compiler.localEndpoints);
+    },
+  });
   const links = openNetlinkSocket("route");
   const upOf = (names: readonly string[]) => linksUp(links, names);
   const status = new StatusFiles({
@@ -94,6 +106,7 @@ export async function enforcePolicy(
     } else status.clear();
     for (const { title, effect, reason } of compiler.problems) refused.report(`"${title}" ${effect}: ${reason}`);
   };
+  const prefixes = () => workloadPrefixes(settings.interfacePrefix);
   const refreshMilliseconds = () => millisecondsOf(settings.tablesRefreshInterval);
   const readTraffic = atMostEvery(TRAFFIC_MILLISECONDS, elapsed, () => {
     const titles = compiler.policyTitles;
@@ -115,7 +128,6 @@ export async function enforcePolicy(
   const checked = () => {
     checkedAt = elapsed();
   };
-  const routes = openKernelRoutes();
   const recorded = () => readRoutedEndpoints(store, node);
   const loops = [
     followRoutes(replica.updates(stop), {
@@ -126,6 +138,8 @@ export async function enforcePolicy(
     applyUpdates(replica.updates(stop), { keeper, wait, signal: stop, applied }),
     guardTable({ keeper, wait, signal: stop, elapsed, refreshMilliseconds, checked }),
     interfaces.run(stop),
+    workloadLinks.run(stop),
+    reportUnplaced({ unplaced: () => compiler.unplacedEndpoints, prefixes, report: warn, wait, signal: stop }),
     status.run(stop),
     serveFacts({ facts, routing, settings: () => settings, wait, signal: stop, report: onceEach(warn).report }),
   ];

@@ -20,7 +20,7 @@ export const KINDS_OF_PARTS = {
     ...(["pools", "nodes"] as const),
   ],
   nodeRecord: ["nodes", "pools", "configurations"],
-  nat: ["pools"],
+  nat: ["pools", "configurations"],
   routes: ["nodes", "pools", "endpoints", "configurations"],
   bgp: ["nodes", "pools", "configurations", "bgpConfigurations", "bgpPeers", "bgpFilters"],
 } as const satisfies Record<string, readonly (keyof NetworkValues)[]>;

@@ -1,6 +1,6 @@
 /** What the installed network config says about policy: the datastore, the name of this node, and whether policy is required. */
 import { readdir, readFile } from "node:fs/promises";
-import { findInstalledNetwork } from "../admin/installed-network.ts";
+import { findInstalledNetwork, isForAgentOnly } from "../admin/installed-network.ts";
 import { readNodeName } from "../config/config-files.ts";
 import { type DatastoreSettings, datastoreSettings } from "../config/datastore-settings.ts";
 import { type KubeAccess, kubeAccess } from "../config/kube-access.ts";
@@ -15,6 +15,8 @@ export interface PolicyNetwork {
   readonly node: string;
   /** With `policy.type`: there must be a policy table, even if there is no policy. */
   readonly isPolicyRequired: boolean;
+  /** Another plugin connects the pods of this host. */
+  readonly isForAgentOnly: boolean;
   /** Where the plugin looks for the status of endpoints. */
   readonly statusDirectory: string;
   readonly orchestrator: {
@@ -52,6 +54,7 @@ export async function readPolicyNetwork(
     // The registration writes the file if there is none yet.
     node: await readNodeName({ node: { ...config.node, nameFileOptional: true } }, hostName),
     isPolicyRequired: config.policyType !== undefined,
+    isForAgentOnly: isForAgentOnly(installed),
     statusDirectory: config.endpointStatusDirectory,
     orchestrator: {
       access: given && (ownAccess ?? given),

@@ -17,14 +17,14 @@ import { withRouteSocket } from "../linux/rtnetlink/route-socket.ts";
 
 /** Returns the names of the tables that were written. A kernel that cannot do it is warned about unless a pool or a pod needs NAT. */
 export async function restoreTables(
-  { pools, sources, floating }: WantedTables,
+  { pools, sources, floating, hasGuard }: WantedTables,
   warn: (message: string) => void,
 ): Promise<readonly string[]> {
   try {
     return await directNetfilter.withSocket(async (socket) => {
       const nat = (await applyNat(socket, pools)) ? [NAT_TABLE] : [];
-      const isGuardNew = await applyGuard(socket, warn);
-      const guard = restoreSources(socket, sources) || isGuardNew ? [GUARD_TABLE] : [];
+      const isGuardNew = hasGuard && (await applyGuard(socket, warn));
+      const guard = hasGuard && (restoreSources(socket, sources) || isGuardNew) ? [GUARD_TABLE] : [];
       const translated = floating !== undefined && applyFloating(socket, floating) ? [FLOATING_TABLE] : [];
       return [...nat, ...translated, ...guard].map(({ family, name }) => `${family} ${name}`);
     });

@@ -59,7 +59,7 @@ async function route(
     poolsOf: (tunnel) => poolsWith(tunnel, followed),
     needsOwnChecksums: sendsWrongVxlanChecksums(readText(KERNEL_RELEASE) ?? ""),
   });
-  const planner = new RoutePlanner(network.node, { isBgpEnabled: true });
+  const planner = new RoutePlanner(network.node, { isEnabled: true, isBgpEnabled: true });
   const bgp = followerOfBgp({ node: network.node, kube: network.orchestrator.access, wait, log });
   const hasOtherNodes = () => (replica.part(["nodes"]).snapshot?.nodes.size ?? 0) > 1;
   const problems = new ProblemReport({ report: warn, isOfInterest: hasOtherNodes });

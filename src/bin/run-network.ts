@@ -55,6 +55,7 @@ export async function runNetwork(network: PolicyNetwork, { signal, wait, log, ne
       name: "outgoing NAT",
       run: (stop: AbortSignal) =>
         followNat(replica.part(KINDS_OF_PARTS.nat).updates(stop), {
+          node: network.node,
           write: (pools) => netfilter.withSocket((socket) => applyNat(socket, pools)),
           log,
         }),

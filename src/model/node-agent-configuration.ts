@@ -3,9 +3,10 @@
  * one node.
  */
 import * as v from "valibot";
-import { PRODUCT_API } from "../identity.ts";
+import { identity, PRODUCT_API } from "../identity.ts";
 import { ipv4DetectionField, ipv6DetectionField } from "./address-detection.ts";
 import { durationField } from "./duration.ts";
+import { interfacePrefixField } from "./interface-prefix.ts";
 import type { Problem } from "./problem.ts";
 import { defineResource, type Resource } from "./resource.ts";
 
@@ -24,11 +25,13 @@ const specSchema = v.object({
   healthEnabled: v.exactOptional(v.boolean()),
   healthHost: v.exactOptional(v.string()),
   healthPort: v.exactOptional(portNumber),
+  interfacePrefix: v.exactOptional(interfacePrefixField),
   ipv4AddressDetection: v.exactOptional(ipv4DetectionField),
   ipv6AddressDetection: v.exactOptional(ipv6DetectionField),
   prometheusMetricsEnabled: v.exactOptional(v.boolean()),
   prometheusMetricsHost: v.exactOptional(v.string()),
   prometheusMetricsPort: v.exactOptional(portNumber),
+  routing: v.exactOptional(v.picklist(["Enabled", "Disabled"])),
   tablesRefreshInterval: v.exactOptional(durationField("180s")),
 });
 
@@ -65,11 +68,13 @@ const DEFAULTS: NodeAgentSettings = {
   healthEnabled: true,
   healthHost: "localhost",
   healthPort: 9099,
+  interfacePrefix: identity.interfacePrefix,
   ipv4AddressDetection: "first-found",
   ipv6AddressDetection: "first-found",
   prometheusMetricsEnabled: false,
   prometheusMetricsHost: "",
   prometheusMetricsPort: 9091,
+  routing: "Enabled",
   tablesRefreshInterval: "180s",
 };
 

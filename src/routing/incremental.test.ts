@@ -63,7 +63,9 @@ const deletions = fc.oneof(
   oneOf("10.0.0.0/26", "10.0.0.64/26", "10.0.0.1/32").map((cidr) => ({ blocks: [deleteFact(`block ${cidr}`)] })),
   oneOf("x", "y").map((key) => ({ endpoints: [deleteFact(`endpoint ${key}`)] })),
 );
-const settings = fc.boolean().map((isBgpEnabled) => ({ settings: { isBgpEnabled } }));
+const settings = fc
+  .record({ isEnabled: fc.boolean(), isBgpEnabled: fc.boolean() })
+  .map((chosen) => ({ settings: chosen }));
 /** Changes after which everything is planned again are rare: they hide what smaller ones have left out. */
 const small = fc.oneof(blocks, endpoints, deletions);
 const anyChange: fc.Arbitrary<FactChanges> = fc.oneof(
@@ -79,7 +81,7 @@ describe("RoutePlanner", () => {
     () => {
       fc.assert(
         fc.property(beginnings, fc.array(anyChange, { maxLength: 20 }), ([someNodes, pool, others], changes) => {
-          const planner = new RoutePlanner("node-0", { isBgpEnabled: true });
+          const planner = new RoutePlanner("node-0", { isEnabled: true, isBgpEnabled: true });
           const history: FactChanges[] = [];
           for (const facts of [merged([...someNodes, pool, ...others]), ...changes]) {
             history.push(facts);
@@ -87,7 +89,7 @@ describe("RoutePlanner", () => {
             const change = planner.update(facts);
             expect(textOf(change)).toEqual(differenceOf(before, planner.plan));
 
-            const again = new RoutePlanner("node-0", { isBgpEnabled: true });
+            const again = new RoutePlanner("node-0", { isEnabled: true, isBgpEnabled: true });
             again.update(reversed(latest(merged(history))));
             expect(planLines(planner.plan)).toEqual(planLines(again.plan));
             expect(planner.plan.problems).toEqual(again.plan.problems);
@@ -109,7 +111,7 @@ describe("RoutePlanner", () => {
           const key = `block ${formatPrefix(block.prefix)}`;
           const after: RoutedBlock = { ...block, node: owner < 5 ? `node-${owner}` : undefined };
           for (const { name } of cluster.nodes) {
-            const planner = new RoutePlanner(name, cluster);
+            const planner = new RoutePlanner(name, { isEnabled: true, isBgpEnabled: cluster.isBgpEnabled });
             planner.update(factsOf(cluster, name));
             const before = copyOf(planner.plan);
             const change = planner.update({ blocks: [isDeleted ? deleteFact(key) : putFact(key, after)] });

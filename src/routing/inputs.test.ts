@@ -165,12 +165,13 @@ describe("FollowedSettings", () => {
 
   test("keeps the last readable value, and names only records of this node", () => {
     const settings = new FollowedSettings("n1");
-    expect(settings.facts([]).settings).toEqual({ isBgpEnabled: true });
-    expect(settings.facts([disabled("default")]).settings).toEqual({ isBgpEnabled: false });
+    expect(settings.facts([]).settings).toEqual({ isEnabled: true, isBgpEnabled: true });
+    expect(settings.facts([disabled("default")]).settings).toEqual({ isEnabled: true, isBgpEnabled: false });
     const { settings: kept, settingRecords } = settings.facts([unreadable("default"), unreadable("node.n2")]);
-    expect(kept).toEqual({ isBgpEnabled: false });
+    expect(kept).toEqual({ isEnabled: true, isBgpEnabled: false });
     expect(settingRecords?.map(({ key }) => key)).toEqual([key("default")]);
     expect(settings.facts([{ kind: "delete", key: key("default"), previous: undefined }]).settings).toEqual({
+      isEnabled: true,
       isBgpEnabled: true,
     });
   });

@@ -69,8 +69,8 @@ export class FollowedSettings {
       if (change.kind === "put") this.records.set(change.key, change.value);
       else if (change.kind === "delete") this.records.delete(change.key);
     }
-    const { bgp } = nodeAgentSettings(this.records.values(), this.node);
-    return { settings: { isBgpEnabled: bgp === "Enabled" }, settingRecords };
+    const { bgp, routing } = nodeAgentSettings(this.records.values(), this.node);
+    return { settings: { isEnabled: routing === "Enabled", isBgpEnabled: bgp === "Enabled" }, settingRecords };
   }
 }
 

@@ -51,7 +51,7 @@ const only = (mode: PoolModeName, isExported = true) => [
 ];
 
 function planned(facts: FactChanges, { isBgpEnabled = true, node = "node-a" } = {}) {
-  const planner = new RoutePlanner(node, { isBgpEnabled });
+  const planner = new RoutePlanner(node, { isEnabled: true, isBgpEnabled });
   planner.update(facts);
   return planner;
 }
@@ -127,8 +127,23 @@ describe("RoutePlanner, modes", () => {
       expect.stringContaining('Pool "blue" has no route to "node-c": it is in another subnet'),
       expect.stringContaining('Pool "six" has no route to "node-c": it is in another subnet'),
     ]);
-    planner.update({ settings: { isBgpEnabled: true } });
+    planner.update({ settings: { isEnabled: true, isBgpEnabled: true } });
     expect([planner.plan.problems, announced(planner)]).toEqual([[], ["10.0.0.0/26", "fd00::/122"]]);
+  });
+
+  test("nothing at all while routing is disabled, also with a record that cannot be read", () => {
+    const planner = planned({ nodes: nodes(), pools: pools("vxlan"), blocks: blocks() });
+    expect([planner.plan.tunnels.size, planner.plan.routes.size].includes(0)).toBe(false);
+    const change = planner.update({
+      settings: { isEnabled: false, isBgpEnabled: true },
+      pools: [{ kind: "unreadable", key: "broken" }],
+    });
+    const { tunnels, peers, routes, senders, announced, problems, isPartial } = planner.plan;
+    expect([tunnels, peers, routes, senders, announced].map(({ size }) => size)).toEqual([0, 0, 0, 0, 0]);
+    expect([problems.filter((text) => !text.includes("broken")), isPartial]).toEqual([[], false]);
+    expect([change.tunnels.size, change.routes.size].includes(0)).toBe(false);
+    planner.update({ settings: { isEnabled: true, isBgpEnabled: true }, pools: [{ kind: "delete", key: "broken" }] });
+    expect(planner.plan.tunnels.size).toBeGreaterThan(0);
   });
 
   test("two nodes are in one subnet only if both say so", () => {
@@ -355,7 +370,7 @@ describe("RoutePlanner.update()", () => {
   const facts = { nodes: nodes(), pools: only("vxlan"), blocks: blocks(BLOCKS.slice(0, 3)) };
 
   test("returns everything at first", () => {
-    const planner = new RoutePlanner("node-a", { isBgpEnabled: true });
+    const planner = new RoutePlanner("node-a", { isEnabled: true, isBgpEnabled: true });
     const { tunnels, peers, routes: routeKeys } = planner.update(facts);
     expect([[...tunnels], peers.size, routeKeys.size]).toEqual([["vxlan4"], 2, 3]);
   });
@@ -401,7 +416,7 @@ describe("RoutePlanner.update()", () => {
   });
 
   test("a record that cannot be read since the start makes the plan partial, until it is readable or gone", () => {
-    const planner = new RoutePlanner("node-a", { isBgpEnabled: false });
+    const planner = new RoutePlanner("node-a", { isEnabled: true, isBgpEnabled: false });
     const unreadable = (key: string) => ({ kind: "unreadable", key }) as const;
     planner.update({ ...facts, pools: [unreadable("blue")], settingRecords: [unreadable("default")] });
     expect(planner.plan.isPartial).toBe(true);

@@ -28,6 +28,8 @@ import { describeUnreachable, type UnreachableNode } from "./unreachable-nodes.t
 import { describeUnread, UnreadRecords } from "./unread-records.ts";
 
 export interface RoutingSettings {
+  /** Otherwise nothing is planned: others carry the packets of pods between nodes. */
+  readonly isEnabled: boolean;
   /** Otherwise the network between nodes is flat: nodes of one subnet are the gateways of each other. */
   readonly isBgpEnabled: boolean;
 }
@@ -89,14 +91,14 @@ export class RoutePlanner {
       senders: this.senders.entries,
       announced: this.announced.entries,
       problems: this.problems,
-      isPartial: this.unread.pools.keys.size + this.unread.others.keys.size > 0,
+      isPartial: this.settings.isEnabled && this.unread.pools.keys.size + this.unread.others.keys.size > 0,
     };
   }
 
   update(facts: FactChanges): PlanChange {
     const { settings = this.settings, nodes = [], pools = [], blocks = [], endpoints = [] } = facts;
     const due: Due = { all: false, nodes: new Set(), blocks: new Set(), endpoints: new Set(), allEndpoints: false };
-    if (settings.isBgpEnabled !== this.settings.isBgpEnabled) due.all = true;
+    if (!Bun.deepEquals(settings, this.settings)) due.all = true;
     this.settings = settings;
     const isReadAgain = this.noteUnread(facts, due);
     forEachValue(pools, (key, pool) => {
@@ -160,7 +162,11 @@ export class RoutePlanner {
 
   private followAll(due: Due): PlanChange {
     const formerTunnels = this.ownTunnels;
-    if (due.all) this.ownTunnels = planTunnels(this.nodes.get(this.node), this.pools.all());
+    if (due.all) {
+      this.ownTunnels = this.settings.isEnabled
+        ? planTunnels(this.nodes.get(this.node), this.pools.all())
+        : { tunnels: new Map(), problems: [] };
+    }
     const around = this.surroundings();
     for (const name of due.all ? new Set(this.nodes.keys()).union(due.nodes) : due.nodes) {
       this.follow(`node ${name}`, this.nodes.get(name), (node) => followNode(node, around));
@@ -184,7 +190,7 @@ export class RoutePlanner {
 
   private follow<Fact>(source: string, fact: Fact | undefined, consequencesOf: (fact: Fact) => Consequences): void {
     const { routes, peers, senders, announced, unreachable } =
-      fact === undefined ? noConsequences() : consequencesOf(fact);
+      fact === undefined || !this.settings.isEnabled ? noConsequences() : consequencesOf(fact);
     this.routes.replace(source, routes);
     this.peers.replace(source, peers);
     this.senders.replace(source, senders);

@@ -93,7 +93,7 @@ describe.skipIf(!canMakeNetns)(`NetworkKeeper${canMakeNetns ? "" : " (skipped: n
       report: (message) => void reports.push(message),
       elapsed: () => performance.now(),
     });
-    const planner = new RoutePlanner("a", { isBgpEnabled: false });
+    const planner = new RoutePlanner("a", { isEnabled: true, isBgpEnabled: false });
     const update = (changes: FactChanges) => {
       const change = planner.update(changes);
       return keeper.update(planner.plan, change);

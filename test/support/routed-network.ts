@@ -35,7 +35,7 @@ export class RoutedNetwork {
     const { nodes, isBgpEnabled } = cluster;
     this.plans = new Map(
       nodes.map(({ name }) => {
-        const planner = new RoutePlanner(name, { isBgpEnabled });
+        const planner = new RoutePlanner(name, { isEnabled: true, isBgpEnabled });
         planner.update(factsOf(cluster, name));
         return [name, planner.plan];
       }),

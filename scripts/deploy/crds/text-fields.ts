@@ -27,6 +27,13 @@ import {
   prefixOrAddressField,
   selectorField,
 } from "../../../src/model/fields.ts";
+import {
+  IS_LOOPBACK_PREFIX,
+  interfacePrefixField,
+  LOOPBACK_PREFIXES,
+  NOT_A_PREFIX_LIST,
+  PREFIX_LIST_PATTERN,
+} from "../../../src/model/interface-prefix.ts";
 import { sequenceField } from "../../../src/model/internal-kinds.ts";
 import { httpField, portField, protocolField } from "../../../src/model/policy-rule.ts";
 import { PROTOCOL_NAMES } from "../../../src/model/protocols.ts";
@@ -111,6 +118,16 @@ export const MARKED_FIELDS: ReadonlyMap<unknown, StructuralSchema> = new Map<unk
   ],
   [ipv4DetectionField, text(LONGEST_DETECTION, detectionRules(4, "192.0.2.0/24", "192.0.2.1"))],
   [ipv6DetectionField, text(LONGEST_DETECTION, detectionRules(6, "2001:db8::/64", "2001:db8::1"))],
+  [
+    interfacePrefixField,
+    text(LONGEST_DETECTION, [
+      { rule: `self.matches(${celText(PREFIX_LIST_PATTERN.source)})`, message: NOT_A_PREFIX_LIST },
+      {
+        rule: `!self.split(',').exists(part, part.trim() in [${LOOPBACK_PREFIXES.map((each) => `'${each}'`).join(", ")}])`,
+        message: IS_LOOPBACK_PREFIX,
+      },
+    ]),
+  ],
   [sequenceField, { type: "integer", format: "int64" }],
   [orderField, { type: "number" }],
   [endpointProtocol, { "x-kubernetes-int-or-string": true, enum: [6, 17, 132, ...spellings(["TCP", "UDP", "SCTP"])] }],

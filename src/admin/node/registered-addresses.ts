@@ -2,24 +2,16 @@
 import type { DatastoreSettings } from "../../config/datastore-settings.ts";
 import { kubeAccess } from "../../config/kube-access.ts";
 import type { Datastore } from "../../datastore/datastore.ts";
-import { readEach } from "../../datastore/read-each.ts";
 import { PluginError } from "../../errors.ts";
 import type { Address } from "../../ip/address.ts";
 import { readOrchestratorNode } from "../../kube/orchestrator-node.ts";
-import { isForbidden } from "../../kube/require-ok.ts";
-import { NODE_AGENT_CONFIGURATION } from "../../model/kinds.ts";
 import type { Node } from "../../model/node.ts";
-import { nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { readHostFacts } from "../../routing/host-facts.ts";
-import {
-  type DetectionSettings,
-  kubeletAddresses,
-  nodeAddresses,
-  withNodeAddresses,
-} from "../../routing/node-addresses.ts";
+import { kubeletAddresses, nodeAddresses, withNodeAddresses } from "../../routing/node-addresses.ts";
 import type { Context } from "../command.ts";
 import { errorMessage } from "../error-message.ts";
 import type { InstalledNetwork } from "../installed-network.ts";
+import { readSettings } from "./read-settings.ts";
 
 interface AddressSources {
   readonly store: Datastore;
@@ -41,21 +33,6 @@ export async function withHostAddresses(before: Node["spec"], sources: AddressSo
   const found = nodeAddresses(before.bgp, settings, facts);
   for (const problem of found.problems) context.stderr(`Warning: ${problem}\n`);
   return withNodeAddresses(before, found, addresses);
-}
-
-/** A kubelet's own role does not allow to read them. */
-async function readSettings(store: Datastore, node: string): Promise<DetectionSettings> {
-  const keys = ["default", `node.${node}`].map(
-    (name) => ({ kind: "key", key: NODE_AGENT_CONFIGURATION.key({ name }) }) as const,
-  );
-  const entries = await store.read(keys).then(({ answers }) => answers.flat(), noneIfForbidden);
-  const { readable } = readEach(entries, ({ value, key }) => NODE_AGENT_CONFIGURATION.codec.read(value, key));
-  return nodeAgentSettings(readable, node);
-}
-
-function noneIfForbidden(failure: unknown): readonly never[] {
-  if (isForbidden(failure)) return [];
-  throw failure;
 }
 
 /** `undefined` if nothing gives access to the orchestrator's API, or the API does not tell. */

@@ -8,10 +8,11 @@ import type { Node } from "../../model/node.ts";
 import { nodeLinkMtu, POD_MTU_FILE, podMtu } from "../../routing/pod-mtu.ts";
 import { type Command, type Context, EXIT_OK, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
-import { findInstalledNetwork } from "../installed-network.ts";
+import { findInstalledNetwork, isForAgentOnly } from "../installed-network.ts";
 import { findPools } from "../ipam/pools.ts";
 import { withRemedy } from "../resources/unreadable-remedy.ts";
 import { NODE_NAME_OPTION, nameOfNode } from "./node-name.ts";
+import { readSettings } from "./read-settings.ts";
 import { readFloating } from "./recorded-floating.ts";
 import { readRecordedSources } from "./recorded-sources.ts";
 
@@ -36,11 +37,13 @@ export const nodeRestore: Command = {
   examples: [{ command: "node restore", does: "Write the tables again after another program flushed them" }],
   async run(context, given) {
     const isForAgent = given.switches.has("for-agent");
-    if (isForAgent && (await findInstalledNetwork(context)) === undefined) return EXIT_OK;
-    const { marksWithSources: marks } = await context.hostLinks();
+    const installed = await findInstalledNetwork(context);
+    if (isForAgent && installed === undefined) return EXIT_OK;
+    const { marks: ownLinks, marksWithSources: marks } = await context.hostLinks();
     const warn = (message: string) => context.stderr(`warning: ${message}\n`);
-    const { pools, tunnels, node, sources, floating } = await withDatastore(context, given, async (store) => ({
+    const { pools, routing, tunnels, node, sources, floating } = await withDatastore(context, given, async (store) => ({
       pools: await findPools(store),
+      routing: (await readSettings(store, await nameOfNode(context, given))).routing,
       tunnels: isForAgent ? await readPoolSpecs(store) : [],
       node: isForAgent ? await readNode(store, await nameOfNode(context, given)) : undefined,
       sources:
@@ -51,10 +54,16 @@ export const nodeRestore: Command = {
     const { readable, unreadable } = pools;
     const [first] = unreadable;
     // The table must not forget a pool that may have natOutgoing.
-    if (first) throw withRemedy(first.key, first.failure);
-    const wanted = { pools: readable, sources, ...(floating === undefined ? {} : { floating }) };
+    if (first && routing === "Enabled") throw withRemedy(first.key, first.failure);
+    const isRouted = routing === "Enabled";
+    const wanted = {
+      pools: isRouted ? readable : [],
+      sources,
+      hasGuard: installed === undefined || !isForAgentOnly(installed) || ownLinks.size > 0,
+      ...(floating === undefined ? {} : { floating: isRouted ? floating : [] }),
+    };
     const written = await context.restoreTables(wanted, warn);
-    if (isForAgent) await writeMtu(tunnels, node, context);
+    if (isForAgent) await writeMtu(isRouted ? tunnels : [], node, context);
     if (wantsJson(given)) context.stdout(`${JSON.stringify({ written })}\n`);
     else if (written.length > 0)
       context.stdout(`Wrote the nftables tables of this host again: ${written.join(", ")}\n`);

@@ -203,6 +203,14 @@ describe("BgpFollower", () => {
     });
   });
 
+  test("needs no BIRD if routing is disabled", async () => {
+    const disabled = put(nodeAgentConfiguration.make({ name: "default" }, { routing: "Disabled" }));
+
+    expect(await follow([TWO_NODES, { configurations: [disabled] }])).toMatchObject({
+      reason: expect.stringContaining('"routing" is "Disabled"'),
+    });
+  });
+
   test("reads the password of a peer from its file, without the line break at its end", async () => {
     const files = { "/etc/bgp-password": "secret word\n" };
     const plan = planOf(await follow([TWO_NODES, { bgpPeers: [peer] }], { files }));

@@ -116,8 +116,10 @@ export class BgpFollower {
 
   #wanted(announced: readonly Prefix[]): WantedBgp {
     const { node, passwords } = this.#means;
-    if (nodeAgentSettings([...this.#settings.values()], node).bgp === "Disabled") {
-      return { reason: '"bgp" is "Disabled" in the NodeAgentConfiguration', problems: [] };
+    const settings = nodeAgentSettings([...this.#settings.values()], node);
+    const disabled = (["routing", "bgp"] as const).find((field) => settings[field] === "Disabled");
+    if (disabled !== undefined) {
+      return { reason: `"${disabled}" is "Disabled" in the NodeAgentConfiguration`, problems: [] };
     }
     const plan = planBgp({
       ...{ node, announced, passwords: passwords.all },

@@ -24,6 +24,8 @@ const put = (
 });
 const gone = (key: string): RecordChange<WorkloadEndpoint> => ({ kind: "delete", key, previous: undefined });
 
+const ON = { isEnabled: true };
+
 function keeperOf(refuses = () => false) {
   const written: string[][] = [];
   const reports: string[] = [];
@@ -41,38 +43,45 @@ function keeperOf(refuses = () => false) {
 describe("FloatingKeeper", () => {
   test("writes at the start, even if there are none: a former agent may have left some", async () => {
     const { keeper, written } = keeperOf();
-    await keeper.update([]);
+    await keeper.update([], ON);
     expect(written).toEqual([[]]);
   });
 
   test("writes only if floating IPs of this node have changed", async () => {
     const { keeper, written } = keeperOf();
-    await keeper.update([
-      put("a", "10.0.0.5", "192.0.2.80"),
-      put("b", "10.0.0.6"),
-      put("c", "10.0.0.7", "192.0.2.81", "x"),
-    ]);
-    await keeper.update([put("a", "10.0.0.5", "192.0.2.80"), put("b", "10.0.0.8"), gone("c")]);
-    await keeper.update([put("b", "10.0.0.6", "192.0.2.82"), put("a", "10.0.0.5")]);
-    await keeper.update([gone("b")]);
+    await keeper.update(
+      [put("a", "10.0.0.5", "192.0.2.80"), put("b", "10.0.0.6"), put("c", "10.0.0.7", "192.0.2.81", "x")],
+      ON,
+    );
+    await keeper.update([put("a", "10.0.0.5", "192.0.2.80"), put("b", "10.0.0.8"), gone("c")], ON);
+    await keeper.update([put("b", "10.0.0.6", "192.0.2.82"), put("a", "10.0.0.5")], ON);
+    await keeper.update([gone("b")], ON);
     expect(written).toEqual([["192.0.2.80 10.0.0.5"], ["192.0.2.82 10.0.0.6"], []]);
+  });
+
+  test("leads no address to a pod while it is not enabled", async () => {
+    const { keeper, written } = keeperOf();
+    await keeper.update([put("a", "10.0.0.5", "192.0.2.80")], { isEnabled: false });
+    await keeper.update([], ON);
+    await keeper.update([], { isEnabled: false });
+    expect(written).toEqual([[], ["192.0.2.80 10.0.0.5"], []]);
   });
 
   test("reports a conflict once, and again after it was gone", async () => {
     const { keeper, reports } = keeperOf();
     const both = [put("a", "10.0.0.5", "192.0.2.80"), put("b", "10.0.0.6", "192.0.2.80")];
-    await keeper.update(both);
+    await keeper.update(both, ON);
     await keeper.refresh();
     expect(reports).toHaveLength(1);
-    await keeper.update([gone("a")]);
-    await keeper.update(both);
+    await keeper.update([gone("a")], ON);
+    await keeper.update(both, ON);
     expect(reports).toHaveLength(2);
   });
 
   test("reports a kernel that refuses once, and tries again", async () => {
     let refuses = true;
     const { keeper, reports, written } = keeperOf(() => refuses);
-    await keeper.update([put("a", "10.0.0.5", "192.0.2.80")]);
+    await keeper.update([put("a", "10.0.0.5", "192.0.2.80")], ON);
     await keeper.refresh();
     refuses = false;
     await keeper.refresh();
@@ -85,8 +94,8 @@ describe("followFloating()", () => {
     const { means, written } = keeperOf();
     const stop = new AbortController();
     async function* updates() {
-      yield { changes: { endpoints: [put("a", "10.0.0.5", "192.0.2.80")] } };
-      yield { changes: { endpoints: [gone("a")] } };
+      yield { changes: { configurations: [], endpoints: [put("a", "10.0.0.5", "192.0.2.80")] } };
+      yield { changes: { configurations: [], endpoints: [gone("a")] } };
     }
     let waits = 0;
     const wait = async () => {

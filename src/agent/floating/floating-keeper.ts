@@ -26,14 +26,22 @@ export interface FloatingMeans {
 export class FloatingKeeper {
   private readonly claims = new Map<string, FloatingClaim>();
   private isKnown = false;
+  private isEnabled = true;
   private reported: ReadonlySet<string> = new Set();
 
   constructor(private readonly means: FloatingMeans) {}
 
-  /** The first call has every endpoint: what a former agent has left is corrected. */
-  async update(changes: readonly RecordChange<WorkloadEndpoint>[]): Promise<void> {
-    let isChanged = !this.isKnown;
+  /**
+   * The first call has every endpoint: what a former agent has left is corrected. While it is not enabled, no address leads
+   * to a pod.
+   */
+  async update(
+    changes: readonly RecordChange<WorkloadEndpoint>[],
+    { isEnabled }: { readonly isEnabled: boolean },
+  ): Promise<void> {
+    let isChanged = !this.isKnown || isEnabled !== this.isEnabled;
     this.isKnown = true;
+    this.isEnabled = isEnabled;
     for (const change of changes) if (this.note(change)) isChanged = true;
     if (isChanged) await this.write();
   }
@@ -54,7 +62,7 @@ export class FloatingKeeper {
   }
 
   private async write(): Promise<void> {
-    const { addresses, conflicts } = planFloating(this.claims.values());
+    const { addresses, conflicts } = planFloating(this.isEnabled ? this.claims.values() : []);
     const messages = conflicts.map(describeConflict);
     try {
       await this.means.write(addresses);

@@ -3,6 +3,8 @@ import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import { PluginError } from "../../errors.ts";
 import { formatPrefix } from "../../ip/prefix.ts";
 import { type IPPool, ipPool } from "../../model/ip-pool.ts";
+import { NODE_AGENT_CONFIGURATION } from "../../model/kinds.ts";
+import type { SettingChanges } from "../routing-setting.ts";
 import { followNat } from "./follow-nat.ts";
 
 const put = (key: string, cidr: string, spec: Partial<IPPool["spec"]>): RecordChange<IPPool> => {
@@ -21,11 +23,18 @@ const unreadable = (key: string): RecordChange<IPPool> => ({
 
 /** What is written for each of the updates. */
 async function written(...updates: readonly (readonly RecordChange<IPPool>[])[]): Promise<readonly string[]> {
+  return writtenFor(updates.map((pools) => ({ pools, configurations: [] })));
+}
+
+async function writtenFor(
+  updates: readonly (SettingChanges & { readonly pools: readonly RecordChange<IPPool>[] })[],
+): Promise<readonly string[]> {
   const tables: string[] = [];
   async function* all() {
-    for (const pools of updates) yield { changes: { pools } };
+    for (const changes of updates) yield { changes };
   }
   await followNat(all(), {
+    node: "node-1",
     write: async (pools) => {
       tables.push(pools.map(({ cidr, natOutgoing }) => `${formatPrefix(cidr)} ${natOutgoing}`).join(", "));
       return true;
@@ -67,18 +76,35 @@ describe("followNat()", () => {
     expect(await written([known, unreadable("b")], [gone("b")])).toEqual(["10.0.0.0/16 true"]);
   });
 
+  test("has no table while routing is disabled, and removes it once", async () => {
+    const routing = (value: "Enabled" | "Disabled") => ({
+      kind: "put" as const,
+      key: NODE_AGENT_CONFIGURATION.key({ name: "node.node-1" }),
+      value: NODE_AGENT_CONFIGURATION.codec.make({ name: "node.node-1" }, { routing: value }),
+      previous: undefined,
+    });
+    const pool = put("a", "10.0.0.0/16", { natOutgoing: true });
+    const tables = await writtenFor([
+      { pools: [pool], configurations: [routing("Disabled")] },
+      { pools: [put("b", "10.1.0.0/16", {})], configurations: [] },
+      { pools: [], configurations: [routing("Enabled")] },
+      { pools: [], configurations: [routing("Disabled")] },
+    ]);
+    expect(tables).toEqual(["", "10.0.0.0/16 true, 10.1.0.0/16 false", ""]);
+  });
+
   test("reports a kernel that refuses, and goes on", async () => {
     const messages: string[] = [];
     let attempts = 0;
     async function* all() {
-      yield { changes: { pools: [put("a", "10.0.0.0/16", { natOutgoing: true })] } };
-      yield { changes: { pools: [gone("a")] } };
+      yield { changes: { configurations: [], pools: [put("a", "10.0.0.0/16", { natOutgoing: true })] } };
+      yield { changes: { configurations: [], pools: [gone("a")] } };
     }
     const write = async () => {
       attempts += 1;
       throw new Error("no NAT in this kernel");
     };
-    await followNat(all(), { write, log: (message) => void messages.push(message) });
+    await followNat(all(), { node: "node-1", write, log: (message) => void messages.push(message) });
     expect([attempts, messages]).toEqual([2, ["no NAT in this kernel", "no NAT in this kernel"]]);
   });
 });

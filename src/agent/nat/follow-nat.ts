@@ -1,33 +1,38 @@
 /**
  * Keeps the table of outgoing NAT equal to the pools: a change of `natOutgoing` takes effect at once, not with the next ADD.
  *
- * ADD and `node restore` write the same table from the same pools; the latter repairs it after other programs.
+ * ADD and `node restore` write the same table from the same pools; the latter repairs it after other programs. While
+ * routing is disabled there is no such table.
  */
 import type { RecordChange } from "../../datastore/replica/subscription.ts";
 import type { NatPool } from "../../firewall/nat-table.ts";
 import { type IPPool, poolPrefix } from "../../model/ip-pool.ts";
+import { RoutingSetting, type SettingChanges } from "../routing-setting.ts";
 
 interface PoolUpdate {
-  readonly changes: { readonly pools: readonly RecordChange<IPPool>[] };
+  readonly changes: SettingChanges & { readonly pools: readonly RecordChange<IPPool>[] };
 }
 
 interface FollowMeans {
+  readonly node: string;
   /** Masquerades for exactly these pools; returns whether anything had to be changed. */
   readonly write: (pools: readonly NatPool[]) => Promise<boolean>;
   readonly log: (message: string, level: "INFO" | "WARNING") => void;
 }
 
 /** Until the updates end. */
-export async function followNat(updates: AsyncIterable<PoolUpdate>, { write, log }: FollowMeans): Promise<void> {
+export async function followNat(updates: AsyncIterable<PoolUpdate>, { node, write, log }: FollowMeans): Promise<void> {
   const pools = new Map<string, NatPool | "unreadable">();
+  const routing = new RoutingSetting(node);
   let isFirst = true;
   for await (const { changes } of updates) {
-    const isChanged = changes.pools.map((change) => note(pools, change)).some((changed) => changed);
-    if (!isChanged && !isFirst) continue;
+    const isSwitched = routing.update(changes);
+    const isPoolChanged = changes.pools.map((change) => note(pools, change)).some((changed) => changed);
+    if (!isSwitched && !isFirst && !(isPoolChanged && routing.isEnabled)) continue;
     isFirst = false;
-    const known = [...pools.values()].filter((pool) => pool !== "unreadable");
+    const known = routing.isEnabled ? [...pools.values()].filter((pool) => pool !== "unreadable") : [];
     // The table must not forget a pool that may have natOutgoing.
-    if (known.length < pools.size) continue;
+    if (routing.isEnabled && known.length < pools.size) continue;
     try {
       if (await write(known)) log("Outgoing NAT follows the changed pools", "INFO");
     } catch (failure) {

@@ -127,6 +127,17 @@ const OUT_OF_USE = { vxlanMode: "Always", disabled: true } as const;
 const IPIP = ["green", "10.1.0.0/24", { ipipMode: "Always" }] as const;
 
 describe("the record of a node", () => {
+  test("loses the addresses of its tunnels while routing is disabled, and new pods have the whole MTU", async () => {
+    const table = await cluster(VXLAN);
+    const site = agent(table);
+    await site.look();
+    expect([(await specOf(table))?.ipv4VXLANTunnelAddr, site.mtu]).toEqual([expect.any(String), 1450]);
+    const configurations = [nodeAgentConfiguration.make({ name: "default" }, { routing: "Disabled" })];
+    await site.look({ configurations });
+    expect([(await specOf(table))?.ipv4VXLANTunnelAddr, site.mtu]).toEqual([undefined, 1500]);
+    expect(await used(table)).toEqual([]);
+  });
+
   test("has the addresses of the host, and follows them", async () => {
     const table = await cluster();
     const site = agent(table);

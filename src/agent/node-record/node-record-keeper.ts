@@ -93,8 +93,9 @@ export class NodeRecordKeeper {
   }
 
   /** Compares and corrects. Fails if it should be tried again. */
-  async look(facts: RecordFacts): Promise<void> {
+  async look(known: RecordFacts): Promise<void> {
     const { node, hostAddresses, datastore, orchestratorNode } = this.means;
+    const facts = withoutTunnels(known, node);
     const addresses = hostAddresses();
     const record = facts.node;
     if (record === undefined) {
@@ -181,6 +182,12 @@ function listsOwnAddresses({ addresses = [] }: Spec): boolean {
 
 function withListOf({ addresses }: Spec, { addresses: _, ...after }: Spec): Spec {
   return addresses === undefined ? after : { ...after, addresses };
+}
+
+/** Pools have no tunnels while routing is disabled, and the packets of pods no headers of tunnels. */
+function withoutTunnels(facts: RecordFacts, node: string): RecordFacts {
+  const { routing } = nodeAgentSettings(facts.configurations, node);
+  return routing === "Enabled" ? facts : { ...facts, pools: [], hasUnknownPool: false };
 }
 
 /** `ipv4Address "10.0.0.6/24" instead of "10.0.0.5/24"`: for the log. */

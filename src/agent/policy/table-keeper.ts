@@ -44,6 +44,13 @@ export class TableKeeper {
     this.write();
   }
 
+  /** Pods that other plugins have connected are reached by other links. Returns the keys of endpoints that moved. */
+  updateWorkloadLinks(links: ReadonlyMap<string, string>): readonly string[] {
+    const moved = this.means.compiler.setWorkloadLinks(links);
+    this.write();
+    return moved;
+  }
+
   /** Undoes what other programs changed in the table. */
   revertForeignChanges(): void {
     if (this.state !== "present") return;

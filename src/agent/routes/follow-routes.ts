@@ -7,6 +7,7 @@ import type { RouteEvent } from "../../linux/rtnetlink/route-monitor.ts";
 import type { WorkloadEndpoint } from "../../model/workload-endpoint.ts";
 import { Bell } from "../bell.ts";
 import { followEvents } from "../follow-events.ts";
+import { RoutingSetting, type SettingChanges } from "../routing-setting.ts";
 import { CONFIRM_MILLISECONDS, RouteKeeper, type RouteMeans } from "./route-keeper.ts";
 
 /** Changes that come within this time after the first are looked at together. */
@@ -15,7 +16,7 @@ const SETTLE_MILLISECONDS = 200;
 const REFRESH_MILLISECONDS = 90_000;
 
 interface EndpointUpdate {
-  readonly changes: { readonly endpoints: readonly RecordChange<WorkloadEndpoint>[] };
+  readonly changes: SettingChanges & { readonly endpoints: readonly RecordChange<WorkloadEndpoint>[] };
 }
 
 export interface FollowMeans extends RouteMeans {
@@ -33,7 +34,7 @@ export async function followRoutes(updates: AsyncIterable<EndpointUpdate>, means
     if (keeper.isDoubtful) bell.ring();
   };
   await Promise.all([
-    followUpdates(updates, keeper, ring),
+    followUpdates(updates, { keeper, ring, routing: new RoutingSetting(means.node) }),
     followEvents(keeper, { ...means, report: (message) => keeper.report(message), ring }),
     lookWhenDoubtful(keeper, bell, means),
   ]);
@@ -41,10 +42,15 @@ export async function followRoutes(updates: AsyncIterable<EndpointUpdate>, means
 
 async function followUpdates(
   updates: AsyncIterable<EndpointUpdate>,
-  keeper: RouteKeeper,
-  ring: () => void,
+  {
+    keeper,
+    ring,
+    routing,
+  }: { readonly keeper: RouteKeeper; readonly ring: () => void; readonly routing: RoutingSetting },
 ): Promise<void> {
   for await (const { changes } of updates) {
+    routing.update(changes);
+    keeper.setEnabled(routing.isEnabled);
     keeper.update(changes.endpoints);
     ring();
   }

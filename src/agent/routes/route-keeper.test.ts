@@ -176,6 +176,25 @@ describe("RouteKeeper", () => {
   });
 });
 
+describe("RouteKeeper, while it is not enabled", () => {
+  test("changes no route, and compares all when it is enabled again", async () => {
+    const { keeper, routes, later } = openKeeper();
+    keeper.setEnabled(false);
+    keeper.update([put("10.0.0.3/32")]);
+    expect(keeper.isDoubtful).toBe(false);
+    expect(await keeper.look()).toBe("settled");
+    later(CONFIRM_MILLISECONDS);
+    await keeper.look();
+    expect(routes).toEqual([]);
+
+    keeper.setEnabled(true);
+    expect(await keeper.look()).toBe("unsettled");
+    later(CONFIRM_MILLISECONDS);
+    await keeper.look();
+    expect(routes).toEqual([route("10.0.0.3")]);
+  });
+});
+
 describe("followRoutes()", () => {
   test("looks after updates and after events, also if events were lost; ends with the signal", async () => {
     const { means, routes, later, reports } = openKeeper();
@@ -189,7 +208,7 @@ describe("followRoutes()", () => {
       await new Promise((resolve) => stop.signal.addEventListener("abort", resolve));
     }
     async function* updates() {
-      yield { changes: { endpoints: [put("10.0.0.3/32")] } };
+      yield { changes: { configurations: [], endpoints: [put("10.0.0.3/32")] } };
     }
     const wait = async (milliseconds: number, signal: AbortSignal) => {
       if (opened === 2 && routes.length > 0) stop.abort();

@@ -53,6 +53,7 @@ export class RouteKeeper {
   private readonly suspects = new Set<string>();
   /** The endpoints are known. */
   private isReady = false;
+  private isEnabled = true;
   private mustCompare = false;
   /** The differences of the last comparison, and when each was first seen. */
   private seen: ReadonlyMap<string, number> = new Map();
@@ -66,7 +67,13 @@ export class RouteKeeper {
 
   /** Whether something may differ. */
   get isDoubtful(): boolean {
-    return this.isReady && (this.mustCompare || this.suspects.size > 0);
+    return this.isReady && this.isEnabled && (this.mustCompare || this.suspects.size > 0);
+  }
+
+  /** While it is not enabled, no route is set or removed. */
+  setEnabled(isEnabled: boolean): void {
+    if (isEnabled && !this.isEnabled) this.distrust();
+    this.isEnabled = isEnabled;
   }
 
   /** The first call has every endpoint. */
@@ -101,7 +108,7 @@ export class RouteKeeper {
 
   /** `unsettled`: something differs, and must be looked at again after `CONFIRM_MILLISECONDS`. */
   async look(): Promise<"settled" | "unsettled"> {
-    if (!this.isReady || this.isFine()) return "settled";
+    if (!this.isReady || !this.isEnabled || this.isFine()) return "settled";
     const state = this.means.kernel.state();
     const differences = this.differences(this.endpoints.all(), state);
     const now = this.means.elapsed();

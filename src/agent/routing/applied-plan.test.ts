@@ -13,7 +13,7 @@ const CLUSTER: FactChanges = {
 };
 
 function openPlan(links = LINKS) {
-  const planner = new RoutePlanner("a", { isBgpEnabled: false });
+  const planner = new RoutePlanner("a", { isEnabled: true, isBgpEnabled: false });
   const applied = new AppliedPlan();
   const follow = (changes: FactChanges) => {
     const { steps, isComplete } = applied.follow(planner.plan, planner.update(changes), links);

@@ -44,7 +44,7 @@ describe("followNetwork()", () => {
     } as unknown as NetworkKeeper;
 
     await followNetwork(sourcesOf([BLOCKS], [RESOURCES, MORE]), {
-      planner: new RoutePlanner("node-a", { isBgpEnabled: true }),
+      planner: new RoutePlanner("node-a", { isEnabled: true, isBgpEnabled: true }),
       keeper,
       async *events() {},
       isGuardSuspect: () => false,

@@ -40,7 +40,7 @@ async function cluster() {
 
 /** Follows the store like the agent of the node. `next`: what the next change of blocks has changed. */
 async function follow(store: ReturnType<typeof openMemory>, node: string) {
-  const planner = new RoutePlanner(node, { isBgpEnabled: true });
+  const planner = new RoutePlanner(node, { isEnabled: true, isBgpEnabled: true });
   const kinds = { ...ROUTING_KINDS, endpoints: sourceOf(ENDPOINT) };
   const resources = startReplica(store, kinds, { signal: ending.signal });
   const blocks = startReplica(store, ROUTED_BLOCK_KINDS, { signal: ending.signal });

@@ -5,8 +5,9 @@
  *   record   a patch of pods/status sets the annotations
  *   remove   blanks the addresses; the pod and its other annotations stay
  *
- * A pod without these annotations was not connected by the plugin. It is an
- * endpoint with the addresses that its kubelet reports, so that rules can select it.
+ * A pod without these annotations was connected by another plugin. It is an
+ * endpoint with the addresses that its kubelet reports, so that rules can select it,
+ * and without an interface: the agent of its node finds it in the kernel.
  *
  * A patch tests the UID and the container that was recorded last, not the
  * version of the pod: the kubelet writes the status of the pod all the time.
@@ -125,11 +126,15 @@ function endpointOf(pod: ApiObject, { name, node }: { readonly name: string; rea
       ...ofPod.spec,
       ipNetworks: addresses,
       ...(nats.length === 0 ? {} : { ipNATs: nats }),
-      interfaceName: hostInterfaceName({ containerId: "", ifname: INTERFACE, pod: { namespace, name: metadata.name } }),
+      ...(recorded === undefined ? {} : { interfaceName: interfaceOf(namespace, metadata.name) }),
       ...(prefixes.length === 0 ? {} : { allowSpoofedSourcePrefixes: prefixes }),
     },
     ...(isFinishedPhase(phase) ? { status: { phase } } : {}),
   };
+}
+
+function interfaceOf(namespace: string, name: string): string {
+  return hostInterfaceName({ containerId: "", ifname: INTERFACE, pod: { namespace, name } });
 }
 
 function withoutLength(address: string): string {

@@ -320,7 +320,7 @@ describe("the endpoint of a pod", () => {
       const found = JSON.parse((await readOne(key))?.value ?? "");
 
       expect(found.spec).toMatchObject({ node: "n-1", ipNetworks: ["10.9.0.1/32", "fd09::1/128"] });
-      expect(found.spec.containerID).toBeUndefined();
+      expect([found.spec.containerID, found.spec.interfaceName]).toEqual([undefined, undefined]);
       expect(found.metadata.annotations).toEqual({ "cni.vendor.org/ipAddrsNoIpam": '["10.9.0.1","fd09::1"]' });
       expect(found.status).toEqual(status);
     });

@@ -10,6 +10,7 @@
  */
 
 import { defaultAllowProfile } from "../../model/default-allow-profile.ts";
+import { workloadPrefixes } from "../../model/interface-prefix.ts";
 import { nameInKey, parseKey, titleInKey } from "../../model/keys.ts";
 import { type NodeAgentConfiguration, nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { DEFAULT_ALLOW_PROFILE } from "../../model/profile.ts";
@@ -26,6 +27,7 @@ import { MemberSets } from "./member-sets.ts";
 import { type PolicyRecord, policyRecord, unreadablePolicy } from "./policy-record.ts";
 import { profileRecord } from "./profile-record.ts";
 import { ServiceSlices } from "./service-slices.ts";
+import { UnnamedInterfaces, type UnplacedEndpoint } from "./unnamed-interfaces.ts";
 import { type LocalEndpoint, WorkloadEndpoints } from "./workload-endpoints.ts";
 
 /** Why something is denied that its author may want to be allowed, or is not as its author wants it. */
@@ -57,6 +59,7 @@ export class PolicyCompiler {
   private readonly evaluations: Evaluations;
   private readonly policies: ApplicablePolicies;
   private readonly workloads: WorkloadEndpoints;
+  private readonly unnamed = new UnnamedInterfaces();
   private readonly hosts: HostEndpoints;
   private readonly configurations = new Map<string, NodeAgentConfiguration>();
   /** By the key of the resource. */
@@ -85,6 +88,16 @@ export class PolicyCompiler {
   /** The workload endpoints of this node. */
   get localEndpoints(): ReadonlyMap<string, LocalEndpoint> {
     return this.workloads.local;
+  }
+
+  /** Of pods that another plugin has connected: `setWorkloadLinks` says by which link packets to them leave. */
+  get addressesToFind(): ReadonlySet<string> {
+    return this.unnamed.addresses;
+  }
+
+  /** The workload endpoints of this node whose interface is not known. */
+  get unplacedEndpoints(): readonly UnplacedEndpoint[] {
+    return this.unnamed.unplaced;
   }
 
   get policyCount(): number {
@@ -120,6 +133,14 @@ export class PolicyCompiler {
     this.finish();
   }
 
+  /** Address -> name of the link. Returns the keys of the endpoints whose interface has changed. */
+  setWorkloadLinks(links: ReadonlyMap<string, string>): readonly string[] {
+    this.unnamed.setLinks(links);
+    const changed = this.placeUnnamed();
+    if (changed.length > 0) this.finish();
+    return changed;
+  }
+
   update(changes: PolicyChanges): void {
     for (const change of changes.profiles) this.changeProfile(change);
     for (const change of changes.tiers) this.changeTier(change);
@@ -132,6 +153,7 @@ export class PolicyCompiler {
     for (const change of changes.globalNetworkPolicies) this.changePolicy(change);
     for (const change of changes.configurations) this.changeConfiguration(change);
     this.hosts.updateTunnels(changes);
+    this.placeUnnamed();
     this.finish();
   }
 
@@ -191,14 +213,29 @@ export class PolicyCompiler {
     if (change.kind !== "put") {
       this.sets.deleteEntity(key);
       this.workloads.delete(key);
+      this.unnamed.delete(key);
       return;
     }
     const { value: endpoint } = change;
     const entity = workloadEntity(endpoint);
     this.sets.putEntity(key, entity);
     const { node, interfaceName } = endpoint.spec;
+    if (node === this.node && interfaceName === undefined) {
+      this.unnamed.put(key, endpoint, entity);
+      return;
+    }
+    this.unnamed.delete(key);
     if (node === this.node && interfaceName !== undefined) this.workloads.put(key, { endpoint, interfaceName }, entity);
     else this.workloads.delete(key);
+  }
+
+  private placeUnnamed(): readonly string[] {
+    const changed = this.unnamed.takeChanged();
+    for (const { key, endpoint, entity, interfaceName } of changed) {
+      if (interfaceName === undefined) this.workloads.delete(key);
+      else this.workloads.put(key, { endpoint, interfaceName }, entity);
+    }
+    return changed.map(({ key }) => key);
   }
 
   private changePolicy(change: Change<"networkPolicies"> | Change<"globalNetworkPolicies">): void {
@@ -217,12 +254,15 @@ export class PolicyCompiler {
 
   private applySettings(): void {
     const settings = nodeAgentSettings(this.configurations.values(), this.node);
-    const wanted = workloadBaseChains(settings);
+    const prefixes = workloadPrefixes(settings.interfacePrefix);
+    const wanted = workloadBaseChains({ ...settings, prefixes });
     const names = new Set(wanted.map(({ chain }) => chain.name));
     for (const name of BASE_CHAIN_NAMES) if (!names.has(name)) this.builder.deleteChain(name);
     for (const chain of wanted) this.builder.putChain(chain);
     const { failsafeInboundHostPorts: inbound, failsafeOutboundHostPorts: outbound } = settings;
     this.hosts.setFailsafes({ inbound, outbound });
+    this.hosts.setPrefixes(prefixes);
+    this.unnamed.setPrefixes(prefixes);
   }
 
   /** What cannot be read any more stays as it was: to forget it could open what it closed. */
@@ -241,9 +281,10 @@ export class PolicyCompiler {
   }
 }
 
-const BASE_CHAIN_NAMES: readonly string[] = workloadBaseChains({ defaultEndpointToHostAction: "Drop" }).map(
-  ({ chain }) => chain.name,
-);
+const BASE_CHAIN_NAMES: readonly string[] = workloadBaseChains({
+  defaultEndpointToHostAction: "Drop",
+  prefixes: [],
+}).map(({ chain }) => chain.name);
 
 function recordOf(
   change: Change<"networkPolicies"> | Change<"globalNetworkPolicies">,

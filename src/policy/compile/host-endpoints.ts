@@ -33,6 +33,7 @@ const NO_CHAINS: ChainsOfStage = new Map();
 export class HostEndpoints {
   readonly local = new Map<string, HostEndpoint>();
   private interfaces: readonly HostInterface[] = [];
+  private prefixes: readonly string[] = [];
   private failsafes: Failsafes = { inbound: [], outbound: [] };
   private chains: ReadonlyMap<HostStage, ChainsOfStage> = new Map();
   private isTouched = false;
@@ -52,6 +53,12 @@ export class HostEndpoints {
 
   setInterfaces(interfaces: readonly HostInterface[]): void {
     this.interfaces = interfaces;
+    this.touch();
+  }
+
+  /** How names of workloads' interfaces begin. */
+  setPrefixes(prefixes: readonly string[]): void {
+    this.prefixes = prefixes;
     this.touch();
   }
 
@@ -80,7 +87,7 @@ export class HostEndpoints {
   evaluate(): void {
     if (!this.isTouched) return;
     this.isTouched = false;
-    const owners = interfaceOwners(this.local, this.interfaces);
+    const owners = interfaceOwners(this.local, this.interfaces, this.prefixes);
     const before = this.chains;
     this.chains = this.retainChains(owners);
     const used = new Set(this.chains.keys());
@@ -135,9 +142,9 @@ export class HostEndpoints {
       for (const name of stageChainNames(stage)) this.builder.deleteChain(name);
       return;
     }
-    const { failsafes } = this;
+    const { failsafes, prefixes } = this;
     const tunnels = this.tunnelEnds.kinds;
-    const options = { failsafes, tunnels, otherInterfaces: chains.get(ALL_INTERFACES), used };
+    const options = { failsafes, tunnels, prefixes, otherInterfaces: chains.get(ALL_INTERFACES), used };
     for (const chain of stageChains(stage, options)) this.builder.putChain(chain);
   }
 }

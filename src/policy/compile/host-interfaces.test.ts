@@ -10,7 +10,7 @@ function owners(specs: Readonly<Record<string, object>>, interfaces = [ETH0]) {
   const endpoints = Object.entries(specs).map(
     ([name, spec]) => [name, hostEndpoint.make({ name }, { node: "here", ...spec })] as const,
   );
-  return Object.fromEntries(interfaceOwners(new Map(endpoints), interfaces));
+  return Object.fromEntries(interfaceOwners(new Map(endpoints), interfaces, [identity.interfacePrefix, "veth"]));
 }
 
 describe("interfaceOwners()", () => {
@@ -36,7 +36,7 @@ describe("interfaceOwners()", () => {
     },
     {
       name: "no interface of a workload",
-      specs: { a: { interfaceName: `${identity.interfacePrefix}1` } },
+      specs: { a: { interfaceName: `${identity.interfacePrefix}1` }, b: { interfaceName: "veth1" } },
       owned: {},
     },
   ])("decides by $name", ({ specs, owned }) => {

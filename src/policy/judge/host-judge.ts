@@ -2,9 +2,9 @@
  * What do the host endpoints of a node say about a packet? Slow and obvious like the judge of workloads, and independent
  * of the compiler. A packet passes the stages of its way one after another; the first that denies it decides.
  */
-import { identity } from "../../identity.ts";
 import { isSameAddress, parseAddress } from "../../ip/address.ts";
 import type { HostEndpoint } from "../../model/host-endpoint.ts";
+import { hasPrefix, workloadPrefixes } from "../../model/interface-prefix.ts";
 import type { NodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { protocolNumber } from "../../model/protocols.ts";
 import type { Direction } from "../effective-rule.ts";
@@ -32,7 +32,10 @@ export type Passage =
 export interface HostFacts {
   readonly node: string;
   readonly interfaces: readonly HostInterface[];
-  readonly settings: Pick<NodeAgentSettings, "failsafeInboundHostPorts" | "failsafeOutboundHostPorts">;
+  readonly settings: Pick<
+    NodeAgentSettings,
+    "failsafeInboundHostPorts" | "failsafeOutboundHostPorts" | "interfacePrefix"
+  >;
 }
 
 export interface HostJudgement {
@@ -174,10 +177,10 @@ function isNeighbourDiscovery({ protocol, icmp }: Packet): boolean {
 /** The host endpoint that names the interface, or expects an address of it, or is for all interfaces. */
 function endpointOf(
   interfaceName: string,
-  { node, interfaces }: HostFacts,
+  { node, interfaces, settings }: HostFacts,
   { hostEndpoints }: PolicyResources,
 ): HostEndpoint | undefined {
-  if (interfaceName.startsWith(identity.interfacePrefix)) return undefined;
+  if (hasPrefix(interfaceName, workloadPrefixes(settings.interfacePrefix))) return undefined;
   const here = hostEndpoints
     .filter(({ spec }) => spec.node === node)
     .toSorted((left, right) => (left.metadata.name < right.metadata.name ? -1 : 1));

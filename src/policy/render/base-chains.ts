@@ -10,12 +10,19 @@
  * accepted at priority 0 by the one and then judged at priority 1 by the other. Packets of the host itself to its
  * workloads (probes) pass no forward chain. Pure.
  */
-import { identity } from "../../identity.ts";
 import { matchInterfacePrefix, verdict } from "../../linux/nftables/match.ts";
 import type { NftSet } from "../../linux/nftables/set.ts";
 import { matchTunnel, TUNNEL_KINDS } from "../../linux/nftables/tunnel-match.ts";
 import type { DesiredChain, DesiredRule } from "../table/desired-table.ts";
-import { baseChain, byInterface, chain, drop, knownConnections, neighbourDiscovery } from "./chain-parts.ts";
+import {
+  baseChain,
+  byInterface,
+  chain,
+  drop,
+  type InterfaceKey,
+  knownConnections,
+  neighbourDiscovery,
+} from "./chain-parts.ts";
 import { TUNNEL_TITLES } from "./tunnel-packets.ts";
 
 export const FROM_WORKLOADS = "workloads_from";
@@ -30,22 +37,22 @@ export const WORKLOAD_MAPS: readonly NftSet[] = [FROM_WORKLOADS, TO_WORKLOADS].m
 
 export interface BaseSettings {
   readonly defaultEndpointToHostAction: "Accept" | "Drop" | "Return";
+  /** How names of workloads' interfaces begin. */
+  readonly prefixes: readonly string[];
 }
 
-export function workloadBaseChains({ defaultEndpointToHostAction }: BaseSettings): readonly DesiredChain[] {
-  const from = (target: string): DesiredRule => ({
-    expressions: [...matchInterfacePrefix("iifname", identity.interfacePrefix), jump(target)],
-  });
-  const to = (target: string): DesiredRule => ({
-    expressions: [...matchInterfacePrefix("oifname", identity.interfacePrefix), jump(target)],
-  });
+export function workloadBaseChains({ defaultEndpointToHostAction, prefixes }: BaseSettings): readonly DesiredChain[] {
+  const withPrefix = (key: InterfaceKey, target: string): readonly DesiredRule[] =>
+    prefixes.map((prefix) => ({ expressions: [...matchInterfacePrefix(key, prefix), jump(target)] }));
+  const from = (target: string) => withPrefix("iifname", target);
+  const to = (target: string) => withPrefix("oifname", target);
   return [
-    baseChain("forward_egress", { hook: "forward", priority: 0 }, [from("from_workload")]),
-    baseChain("forward_ingress", { hook: "forward", priority: 1 }, [to("to_workload")]),
-    baseChain("input_egress", { hook: "input", priority: 0 }, [from("workload_to_host")]),
+    baseChain("forward_egress", { hook: "forward", priority: 0 }, from("from_workload")),
+    baseChain("forward_ingress", { hook: "forward", priority: 1 }, to("to_workload")),
+    baseChain("input_egress", { hook: "input", priority: 0 }, from("workload_to_host")),
     ...(defaultEndpointToHostAction === "Drop"
       ? [
-          baseChain("input_host", { hook: "input", priority: 1 }, [from("no_host")]),
+          baseChain("input_host", { hook: "input", priority: 1 }, from("no_host")),
           chain("no_host", [neighbourDiscovery(), ...knownConnections(), drop("workload to host")]),
         ]
       : []),

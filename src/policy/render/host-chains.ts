@@ -10,7 +10,6 @@
  * host endpoint "*" if there is one, except those of workloads and the loopback interface. A stage other than input and
  * output exists only while a policy applies at it. Why: docs/decisions/host-endpoint-stages.md. Pure.
  */
-import { identity } from "../../identity.ts";
 import type { Expression } from "../../linux/nftables/expression.ts";
 import { loadPort, matchInterface, matchInterfacePrefix, type Side, verdict } from "../../linux/nftables/match.ts";
 import type { BaseChain } from "../../linux/nftables/ruleset.ts";
@@ -72,6 +71,8 @@ export interface StageOptions {
   readonly failsafes: Failsafes;
   /** The tunnels between nodes that pools need: the policies of hosts do not cut them. */
   readonly tunnels: ReadonlySet<TunnelKind>;
+  /** How names of workloads' interfaces begin. */
+  readonly prefixes: readonly string[];
   /** The chain of the host endpoint "*". */
   readonly otherInterfaces?: string | undefined;
   /** The stages that exist: a packet that an earlier one accepted is not judged again. */
@@ -96,9 +97,9 @@ export function stageChainNames(stage: HostStage): readonly string[] {
 }
 
 export function stageChains(stage: HostStage, options: StageOptions): readonly DesiredChain[] {
-  const { otherInterfaces } = options;
+  const { otherInterfaces, prefixes } = options;
   const key = directionAt(stage) === "ingress" ? "iifname" : "oifname";
-  const others = otherInterfaces === undefined ? [] : toOtherInterfaces(key, otherInterfaces);
+  const others = otherInterfaces === undefined ? [] : toOtherInterfaces(key, otherInterfaces, prefixes);
   const first = stage === "pre_dnat" ? [{ expressions: UNMARK }] : [];
   return [
     baseChain(baseName(stage), HOOK[stage], [...first, byInterface(key, mapName(stage)), ...others]),
@@ -112,10 +113,10 @@ function baseName(stage: HostStage): string {
 
 const LOOPBACK = "lo";
 
-function toOtherInterfaces(key: InterfaceKey, target: string): readonly DesiredRule[] {
+function toOtherInterfaces(key: InterfaceKey, target: string, prefixes: readonly string[]): readonly DesiredRule[] {
   const accept = verdict({ kind: "accept" });
   return [
-    { expressions: [...matchInterfacePrefix(key, identity.interfacePrefix), accept] },
+    ...prefixes.map((prefix) => ({ expressions: [...matchInterfacePrefix(key, prefix), accept] })),
     { expressions: [...matchInterface(key, "equal", LOOPBACK), accept] },
     { expressions: [verdict({ kind: "goto", chain: target })] },
   ];

@@ -15,6 +15,7 @@ function hostChain(otherInterfaces?: string): DesiredChain {
   const chains = stageChains("input", {
     failsafes: { inbound: [], outbound: [] },
     tunnels: new Set(),
+    prefixes: [identity.interfacePrefix],
     otherInterfaces,
     used: new Set(["input"]),
   });
@@ -38,7 +39,7 @@ describe("verdictWithoutElement()", () => {
   });
 
   test("of the workloads' chain drops", () => {
-    const chain = named(workloadBaseChains({ defaultEndpointToHostAction: "Drop" }), "from_workload");
+    const chain = named(workloadBaseChains({ defaultEndpointToHostAction: "Drop", prefixes: [] }), "from_workload");
 
     expect(verdictWithoutElement(chain, FROM_WORKLOADS, ETH0)).toEqual({ kind: "drop" });
   });

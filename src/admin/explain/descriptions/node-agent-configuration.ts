@@ -1,3 +1,4 @@
+import { identity } from "../../../identity.ts";
 import { below, type Descriptions, type KindDescriptions } from "./fields.ts";
 
 const HOST_PORT: Descriptions = { protocol: "TCP or UDP", port: "Number of the port" };
@@ -23,6 +24,7 @@ export const NODE_AGENT_CONFIGURATION: KindDescriptions = {
     "spec.healthEnabled": "Serve /liveness and /readiness (default: true)",
     "spec.healthHost": "Address to serve them at (default: localhost)",
     "spec.healthPort": "Port to serve them at (default: 9099)",
+    "spec.interfacePrefix": `How names of interfaces of workloads begin, separated by commas: "veth" if the plugin "ptp" connects pods (default: ${identity.interfacePrefix}, which always counts)`,
     "spec.ipv4AddressDetection":
       "How the agent finds the IPv4 address of its node: first-found, kubernetes-internal-ip, interface=REGEX, skip-interface=REGEX, can-reach=DESTINATION, cidr=CIDR or none (default: first-found)",
     "spec.ipv6AddressDetection":
@@ -30,6 +32,8 @@ export const NODE_AGENT_CONFIGURATION: KindDescriptions = {
     "spec.prometheusMetricsEnabled": "Serve metrics for Prometheus (default: false)",
     "spec.prometheusMetricsHost": "Address to serve them at (default: all addresses)",
     "spec.prometheusMetricsPort": "Port to serve them at (default: 9091)",
+    "spec.routing":
+      "Whether the agent sets routes, tunnels and NAT (default: Enabled); Disabled leaves them to another networking plugin or to the network between nodes",
     "spec.tablesRefreshInterval":
       "How often the rules in the kernel are compared with the expected ones (default: 180s; 0s: never)",
   },
