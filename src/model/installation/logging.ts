@@ -1,0 +1,25 @@
+/** `spec.logging`: the log of the plugin on every node. */
+import * as v from "valibot";
+import { wholeNumber } from "./fields.ts";
+
+const NOT_A_SIZE = 'is not a size of a file; use for example "100Mi" (Mi or Gi, at least 1Mi)';
+const NOT_DAYS = "is not a number of days; use a whole number of at least 1";
+const NOT_FILES = "is not a number of files; use a whole number of at least 1";
+
+const SIZE = /^([1-9][0-9]*)(Mi|Gi)$/;
+
+export const loggingSchema = v.object({
+  cni: v.exactOptional(
+    v.object({
+      logSeverity: v.exactOptional(v.picklist(["Error", "Warning", "Info", "Debug"])),
+      logFileMaxSize: v.exactOptional(v.pipe(v.string(), v.regex(SIZE, NOT_A_SIZE))),
+      logFileMaxAgeDays: v.exactOptional(wholeNumber(NOT_DAYS, 1, 36_500)),
+      logFileMaxCount: v.exactOptional(wholeNumber(NOT_FILES, 1, 10_000)),
+    }),
+  ),
+});
+
+export function megabytesOf(size: string): number {
+  const [, count = "0", unit = "Mi"] = SIZE.exec(size) ?? [];
+  return Number(count) * (unit === "Gi" ? 1024 : 1);
+}

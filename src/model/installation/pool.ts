@@ -1,0 +1,34 @@
+/** A pool as an Installation declares it. */
+import * as v from "valibot";
+import { prefixField, selectorField } from "../fields.ts";
+import { switchField } from "./fields.ts";
+
+export const ENCAPSULATIONS = ["VXLANCrossSubnet", "VXLAN", "IPIPCrossSubnet", "IPIP", "None"] as const;
+
+/** As upstream: more pools than this are applied as IPPool resources. */
+export const MOST_POOLS = 25;
+export const TOO_MANY_POOLS = `are too many pools; use at most ${MOST_POOLS}, and IPPool resources for further ones`;
+
+const NOT_A_NAME =
+  'is not a valid name; use lower-case letters, digits, "-" and ".", beginning and ending with a letter or digit, at most 253 characters';
+
+export const declaredPool = v.object({
+  name: v.exactOptional(
+    v.pipe(
+      v.string(),
+      v.regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/, NOT_A_NAME),
+      v.maxLength(253, NOT_A_NAME),
+    ),
+  ),
+  cidr: prefixField,
+  encapsulation: v.exactOptional(v.picklist(ENCAPSULATIONS)),
+  natOutgoing: v.exactOptional(switchField),
+  nodeSelector: v.exactOptional(selectorField),
+  blockSize: v.exactOptional(v.pipe(v.number(), v.integer("must be a whole number; use a prefix length"))),
+  disableBGPExport: v.exactOptional(v.boolean()),
+  disableNewAllocations: v.exactOptional(v.boolean()),
+  allowedUses: v.exactOptional(v.array(v.picklist(["Workload", "Tunnel"]))),
+});
+
+export type DeclaredPool = Readonly<v.InferOutput<typeof declaredPool>>;
+export type Encapsulation = (typeof ENCAPSULATIONS)[number];
