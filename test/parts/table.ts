@@ -90,6 +90,19 @@ export const PARTS = {
     ].join(" "),
     tags: "grpcnotrace,notest",
   },
+  /** Helm of both major versions, for the tests of the chart. A program without a version calls itself v3.22 or v4.3. */
+  helm3: {
+    module: "helm3",
+    packages: ["helm.sh/helm/v3/cmd/helm"],
+    program: "helm",
+    linkerFlags: "-X helm.sh/helm/v3/internal/version.version=v3.22.0",
+  },
+  helm4: {
+    module: "helm4",
+    packages: ["helm.sh/helm/v4/cmd/helm"],
+    program: "helm",
+    linkerFlags: "-X helm.sh/helm/v4/internal/version.version=v4.3.1",
+  },
 } as const satisfies Readonly<Record<string, Part>>;
 
 export type PartName = keyof typeof PARTS;
