@@ -2,7 +2,6 @@
 import { hostname } from "node:os";
 import { chooseDatastore, environmentLayer } from "../admin/datastore/choice.ts";
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
-import { Elector } from "../controllers/elector.ts";
 import { followConfiguration } from "../controllers/follow-configuration.ts";
 import type { RunningControllers } from "../controllers/run-controllers.ts";
 import { ReportServer } from "../controllers/serve-report.ts";
@@ -15,6 +14,7 @@ import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { openAllocator } from "../ipam/allocator.ts";
 import { openKubeClient } from "../kube/client.ts";
+import { Elector } from "../kube/election/elector.ts";
 import { liveObjects } from "../kube/live-objects.ts";
 import { formatLine } from "../log/line.ts";
 import { quoted } from "../quote.ts";

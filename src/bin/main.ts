@@ -35,7 +35,7 @@ async function refuseVariable(part: Part, name: string): Promise<number> {
 }
 
 function isPlugin(part: Part): part is PluginPart {
-  return part !== "admin" && part !== "node" && part !== "controllers";
+  return part !== "admin" && part !== "node" && part !== "controllers" && part !== "operator";
 }
 
 async function runPart(part: Exclude<Part, PluginPart>, args: readonly string[]): Promise<number> {
@@ -57,6 +57,8 @@ function loadPart(part: Exclude<Part, PluginPart>): Promise<{ run(args: readonly
       return import("./node.ts");
     case "controllers":
       return import("./controllers.ts");
+    case "operator":
+      return import("./operator.ts");
   }
 }
 

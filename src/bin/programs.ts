@@ -9,7 +9,7 @@ import type { Identity } from "../identity.ts";
 /** Started by a container runtime, one process per call. */
 export type PluginPart = "plugin" | "ipam" | "hostLocal" | "portmap" | "bandwidth";
 
-export type Part = PluginPart | "node" | "controllers" | "admin";
+export type Part = PluginPart | "node" | "controllers" | "operator" | "admin";
 
 export function programNames(names: Identity): Readonly<Record<Part, string>> {
   return {
@@ -20,6 +20,7 @@ export function programNames(names: Identity): Readonly<Record<Part, string>> {
     bandwidth: "bandwidth",
     node: names.nodeAgent,
     controllers: names.controllers,
+    operator: names.operator,
     admin: names.adminTool,
   };
 }
@@ -41,6 +42,8 @@ export function partNamed(name: string, names: Identity): Part | undefined {
       return "node";
     case names.controllers:
       return "controllers";
+    case names.operator:
+      return "operator";
     case names.adminTool:
       return "admin";
     default:

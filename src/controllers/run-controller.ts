@@ -4,9 +4,9 @@
  * A standby does all of this but the writing: its queue is full and its facts are fresh when it becomes the leader.
  */
 import type { Datastore } from "../datastore/datastore.ts";
+import type { Leadership } from "../kube/election/leadership.ts";
 import type { Controller, Proposal } from "./controller.ts";
 import { type FactsUpdate, factsOf, type Replicas } from "./facts.ts";
-import type { Leadership } from "./leadership.ts";
 import { WorkQueue } from "./work-queue.ts";
 
 export interface ControllerMeans {

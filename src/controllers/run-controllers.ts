@@ -7,12 +7,12 @@
 import type { Datastore } from "../datastore/datastore.ts";
 import { startReplica } from "../datastore/replica.ts";
 import type { Allocator } from "../ipam/allocator.ts";
+import type { Leadership } from "../kube/election/leadership.ts";
 import { millisecondsOf } from "../model/duration.ts";
 import { chooseControllers } from "./choose-controllers.ts";
 import type { Controller } from "./controller.ts";
 import { factsOf, followedKinds, ORCHESTRATOR_KINDS, type Replicas, STORED_KINDS } from "./facts.ts";
 import { type IpamUsage, ipamUsage } from "./ipam-usage.ts";
-import type { Leadership } from "./leadership.ts";
 import { type CollectorMeans, type CollectorState, followedByCollector, LeakCollector } from "./leaks/collector.ts";
 import { recordsIn } from "./leaks/records.ts";
 import { type ControllerMeans, type ControllerState, RunningController } from "./run-controller.ts";

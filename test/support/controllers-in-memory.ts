@@ -1,11 +1,12 @@
 /** The controllers on two datastores in memory: one with the orchestrator's objects, one of this product. */
-import type { Leadership } from "../../src/controllers/leadership.ts";
+
 import { RunningControllers } from "../../src/controllers/run-controllers.ts";
 import { controllerSettings } from "../../src/controllers/settings.ts";
 import type { Datastore } from "../../src/datastore/datastore.ts";
 import { openMemory } from "../../src/datastore/memory/memory.ts";
 import { SYSTEM_CLOCK } from "../../src/datastore/replica/clock.ts";
 import { openAllocator } from "../../src/ipam/allocator.ts";
+import type { Leadership } from "../../src/kube/election/leadership.ts";
 import { means } from "./ipam.ts";
 import { pollUntil } from "./poll.ts";
 

@@ -17,10 +17,10 @@ import { allocationsOf, type GoneNode, goneNodes } from "../../ipam/leaks/cluste
 import { EmptyBlocks, type SurplusBlock } from "../../ipam/leaks/empty-blocks.ts";
 import type { LiveObjects } from "../../ipam/leaks/live-view.ts";
 import { releaseCandidate, releaseGoneNode, releaseSurplusBlock } from "../../ipam/leaks/release-in-cluster.ts";
+import type { Leadership } from "../../kube/election/leadership.ts";
 import { resourceKey } from "../../model/keys.ts";
 import type { Controller } from "../controller.ts";
 import { factsOf, type OrchestratorValues, type Replicas } from "../facts.ts";
-import type { Leadership } from "../leadership.ts";
 import { recordsIn } from "./records.ts";
 
 export interface CollectorMeans extends LiveObjects {

@@ -1,6 +1,6 @@
 /** Two candidates for one Lease of an imitated API. */
 import { describe, expect, test } from "bun:test";
-import type { KubeRequest, KubeResponse } from "../kube/api.ts";
+import type { KubeRequest, KubeResponse } from "../api.ts";
 import { Elector } from "./elector.ts";
 
 /** The Lease of the API, with its version; a PUT of another version is refused. */

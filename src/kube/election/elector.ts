@@ -1,7 +1,8 @@
 /** Acquires the Lease, renews it, and gives it back at the end. */
-import type { KubeClient, KubeRequest } from "../kube/api.ts";
-import { requireOk } from "../kube/require-ok.ts";
-import { parseJson } from "../parse-json.ts";
+
+import { parseJson } from "../../parse-json.ts";
+import type { KubeClient, KubeRequest } from "../api.ts";
+import { requireOk } from "../require-ok.ts";
 import type { Leadership } from "./leadership.ts";
 import { claimOf, LEASE_TIMES, type Lease, type LeaseSpec, leaseIn, releaseOf, type SeenLease } from "./lease.ts";
 

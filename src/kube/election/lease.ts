@@ -4,7 +4,7 @@
  * Clocks of machines differ, so the times in a lease are not compared with ours: a lease has expired if it has not changed
  * for its duration while we looked on.
  */
-import { isObject } from "../model/shape.ts";
+import { isObject } from "../../model/shape.ts";
 
 export interface LeaseTimes {
   /** Others wait this long after the last renewal that they saw. */

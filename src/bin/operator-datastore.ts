@@ -1,0 +1,76 @@
+/** Opens the datastore that an Installation names, for the operator. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { DatastoreSettings } from "../config/datastore-settings.ts";
+import type { Datastore } from "../datastore/datastore.ts";
+import { productMapping } from "../datastore/kube/product-mapping.ts";
+import { openKubeStore } from "../datastore/kube/store.ts";
+import { openDatastoreToFollow } from "../datastore/open.ts";
+import { identity } from "../identity.ts";
+import type { KubeClient } from "../kube/api.ts";
+import type { InstallationDatastore } from "../operator/effective-installation.ts";
+import type { OpenPlace } from "../operator/reconcile/records.ts";
+
+export interface DatastoreMeans {
+  readonly client: KubeClient;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly warn: (message: string) => void;
+}
+
+export function openInstallationDatastore(means: DatastoreMeans): OpenPlace {
+  return async ({ datastore, files }) => {
+    if (datastore.type === "Etcd") return openEtcd(datastore, files, means);
+    const mappings = productMapping(() => crypto.randomUUID());
+    // The connection is the operator's own.
+    return openKubeStore({ api: means.client, mappings, close: async () => {} });
+  };
+}
+
+type Etcd = Extract<InstallationDatastore, { readonly type: "Etcd" }>;
+
+/** Certificates are read from files, which are removed when the datastore is closed. */
+async function openEtcd(
+  { endpoints }: Etcd,
+  files: Readonly<Record<string, string>>,
+  { environment, warn }: DatastoreMeans,
+): Promise<Datastore> {
+  const directory = mkdtempSync(join(tmpdir(), `${identity.operator}-etcd-`));
+  const fileOf = (key: string) => {
+    const text = files[key];
+    if (text === undefined) return undefined;
+    const path = join(directory, key);
+    writeFileSync(path, text, { mode: 0o600 });
+    return path;
+  };
+  const [caCertFile, certFile, keyFile] = ["etcd-ca", "etcd-cert", "etcd-key"].map(fileOf);
+  const settings: DatastoreSettings = {
+    kind: "etcd",
+    source: { kind: "endpoints", endpoints: endpoints.split(",") },
+    ...(caCertFile === undefined ? {} : { caCertFile }),
+    ...(certFile === undefined ? {} : { certFile }),
+    ...(keyFile === undefined ? {} : { keyFile }),
+  };
+  try {
+    const store = await openDatastoreToFollow(settings, { environment, warn });
+    return closingWith(store, () => rmSync(directory, { recursive: true, force: true }));
+  } catch (failure) {
+    rmSync(directory, { recursive: true, force: true });
+    throw failure;
+  }
+}
+
+function closingWith(store: Datastore, clean: () => void): Datastore {
+  const close = async () => {
+    await store.close();
+    clean();
+  };
+  return {
+    atomicity: store.atomicity,
+    read: (wanted, at) => store.read(wanted, at),
+    commit: (changes) => store.commit(changes),
+    transact: (wanted, decide) => store.transact(wanted, decide),
+    watch: (prefix, from, signal) => store.watch(prefix, from, signal),
+    close,
+  };
+}

@@ -1,0 +1,144 @@
+/** The operator: one process for the whole cluster; further ones are warm standbys. */
+import { hostname } from "node:os";
+import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
+import { PluginError } from "../errors.ts";
+import { LocalServer } from "../health/local-server.ts";
+import { healthPages, metricsPages } from "../health/pages.ts";
+import { identity } from "../identity.ts";
+import { openKubeClient } from "../kube/client.ts";
+import { Elector } from "../kube/election/elector.ts";
+import { formatLine } from "../log/line.ts";
+import { livenessOf, metricsText, readinessOf } from "../operator/reconcile/report.ts";
+import { RunningOperator } from "../operator/reconcile/run-operator.ts";
+import { quoted } from "../quote.ts";
+import { VERSION } from "../version.ts";
+import { openInstallationDatastore } from "./operator-datastore.ts";
+import { STOP_SIGNALS } from "./write-and-exit.ts";
+
+const HEALTH_PORT = 9096;
+const METRICS_PORT = 9097;
+const ALL_ADDRESSES = "";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export async function run(args: readonly string[]): Promise<number> {
+  const [first, ...others] = args;
+  if (first === "-v" && others.length === 0) return print(`${identity.operator} ${VERSION}`);
+  if ((first === "-h" || first === "--help") && others.length === 0) return print(usage());
+  if (first !== undefined) {
+    console.error(`${identity.operator}: unknown argument ${quoted(first)}\n\n${usage()}`);
+    return 2;
+  }
+  const stop = new AbortController();
+  for (const name of STOP_SIGNALS) process.on(name, () => stop.abort());
+  await runUntil(stop.signal, process.env);
+  return 0;
+}
+
+function print(text: string): number {
+  console.log(text);
+  return 0;
+}
+
+async function runUntil(signal: AbortSignal, environment: Environment): Promise<void> {
+  Bun.unsafe.setJITPolicy(1);
+  const elapsed = () => performance.now();
+  const now = () => new Date();
+  const { wait } = SYSTEM_CLOCK;
+  const warn = (message: string) => log(message, "WARNING");
+  const ports = {
+    health: portIn(environment, "HEALTH_PORT", HEALTH_PORT),
+    metrics: portIn(environment, "METRICS_PORT", METRICS_PORT),
+  };
+  const program = identity.operator;
+  const client = await openKubeClient(kubeAccessIn(environment), { environment, warn, now, elapsed, program });
+  const namespace = environment["POD_NAMESPACE"] ?? identity.operator;
+  const leadership = new Elector({
+    client,
+    namespace,
+    name: identity.operator,
+    identity: `${environment["POD_NAME"] ?? hostname()}_${crypto.randomUUID()}`,
+    now,
+    elapsed,
+    wait,
+    log,
+  });
+  const operator = new RunningOperator({
+    client,
+    openDatastore: openInstallationDatastore({ client, environment, warn }),
+    namespaces: { operator: namespace, components: identity.systemNamespace },
+    leadership,
+    signal,
+    now,
+    elapsed,
+    wait,
+    random: Math.random,
+    newName: () => crypto.randomUUID(),
+    log,
+  });
+  const report = () => ({
+    state: operator.state,
+    isLeading: leadership.isLeading(),
+    electedAt: leadership.askedAt,
+    now: elapsed(),
+  });
+  const pages = { liveness: () => livenessOf(report()), readiness: () => readinessOf(report()) };
+  const health = new LocalServer(healthPages(pages), warn);
+  const metrics = new LocalServer(
+    metricsPages(() => metricsText(report())),
+    warn,
+  );
+  health.listen({ host: ALL_ADDRESSES, port: ports.health });
+  metrics.listen({ host: ALL_ADDRESSES, port: ports.metrics });
+  // The lease outlives the writer.
+  const written = new AbortController();
+  const electing = leadership.run(written.signal);
+  try {
+    await operator.run();
+  } finally {
+    written.abort();
+    await electing;
+    health.close();
+    metrics.close();
+    await client.close();
+  }
+}
+
+function portIn(environment: Environment, name: string, otherwise: number): number {
+  const text = environment[name];
+  if (text === undefined || text === "") return otherwise;
+  const port = Number(text);
+  if (Number.isInteger(port) && port >= 1 && port <= 65_535) return port;
+  throw new PluginError(
+    "config-invalid",
+    `Cannot use the environment variable ${name}: ${quoted(text)} is not a port; use a number from 1 to 65535`,
+  );
+}
+
+/** Without a kubeconfig: the account of the pod. */
+function kubeAccessIn({ KUBECONFIG }: Environment) {
+  const kubeconfigs = (KUBECONFIG ?? "").split(":").filter((file) => file !== "");
+  return kubeconfigs.length === 0 ? {} : { kubeconfigs };
+}
+
+function log(message: string, level: "INFO" | "WARNING"): void {
+  const entry = { time: new Date(), level, processId: process.pid, component: identity.operator, fields: {} };
+  process.stderr.write(formatLine({ ...entry, message }));
+}
+
+function usage(): string {
+  const { operator, title, systemNamespace } = identity;
+  return `Usage: ${operator} [-v | -h]
+
+The operator of ${title}: installs and changes the network as the Installation "default" says. Several may run: one of
+them writes. The components are in namespace ${systemNamespace}.
+
+Environment:
+  KUBECONFIG      access to the orchestrator's API; by default the account of the pod
+  POD_NAMESPACE   namespace of the operator and of its Lease (default ${operator})
+  HEALTH_PORT     where to serve /liveness and /readiness (default ${HEALTH_PORT})
+  METRICS_PORT    where to serve /metrics (default ${METRICS_PORT})
+
+  -v           print the version
+  -h, --help   print this help`;
+}

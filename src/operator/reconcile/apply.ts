@@ -1,0 +1,135 @@
+/**
+ * Applies rendered objects: server-side apply with the operator's field manager, by force, so that a field changed by hand
+ * is put back; fields that are not rendered are left to others.
+ *
+ * An object that is as the operator left it is not sent again: what was applied last, and what the API made of it, is
+ * remembered. After a restart each object is sent once, which changes nothing if it is the same.
+ */
+import { effectOf } from "../../effect.ts";
+import type { KubeClient, KubeRequest, KubeResponse } from "../../kube/api.ts";
+import { requireOk } from "../../kube/require-ok.ts";
+import { parseJson } from "../../parse-json.ts";
+import type { KubeObject } from "../kube-object.ts";
+import { isIgnored, type LiveObject } from "./live-object.ts";
+import { FIELD_MANAGER } from "./names.ts";
+import { describeObject, objectPath } from "./object-kinds.ts";
+
+/** Others write the same object at the same time. */
+const ATTEMPTS = 5;
+/** Objects that are not followed are sent again after this time. */
+const UNFOLLOWED_MILLISECONDS = 60_000;
+
+export type Applied = "unchanged" | "ignored" | "applied" | "recreated";
+
+export interface ApplyMeans {
+  readonly client: Pick<KubeClient, "request">;
+  /** Throws if this process may not write any more. */
+  readonly requireLeading: () => void;
+  readonly elapsed: () => number;
+  readonly log: (message: string, level: "INFO" | "WARNING") => void;
+}
+
+interface Remembered {
+  readonly rendered: string;
+  readonly live: string;
+  readonly resourceVersion: string;
+  readonly at: number;
+}
+
+export class Applier {
+  private readonly remembered = new Map<string, Remembered>();
+
+  constructor(private readonly means: ApplyMeans) {}
+
+  /** `live`: the object as the replica has it; "not followed" if it has none of this kind. */
+  async apply(object: KubeObject, live: LiveObject | undefined | "not followed"): Promise<Applied> {
+    const path = objectPath(object);
+    const rendered = JSON.stringify(object);
+    if (this.isUnchanged(path, rendered, live)) return "unchanged";
+    // The replica does not have an object without our label, and may be behind.
+    const found = live === undefined || live === "not followed" ? await this.read(path) : live;
+    if (found !== undefined && isIgnored(found)) return "ignored";
+    const applied = await this.send(path, rendered, found);
+    this.remember(path, rendered, applied.object);
+    const hasChanged = found === undefined || digestOf(found) !== digestOf(applied.object);
+    if (hasChanged) this.means.log(`Applied ${describeObject(object)}`, "INFO");
+    return applied.isNew ? "recreated" : hasChanged ? "applied" : "unchanged";
+  }
+
+  /** Deletes it unless it has been replaced meanwhile; its dependents are deleted by the garbage collector. */
+  async remove(object: LiveObject, why: string): Promise<void> {
+    const { client, requireLeading, log } = this.means;
+    requireLeading();
+    const path = objectPath(object);
+    const request: KubeRequest = {
+      method: "DELETE",
+      path,
+      attempt: "retry",
+      body: JSON.stringify({
+        apiVersion: "v1",
+        kind: "DeleteOptions",
+        propagationPolicy: "Background",
+        preconditions: { uid: object.metadata.uid },
+      }),
+    };
+    const response = await effectOf(`delete ${describeObject(object)}`, () => client.request(request));
+    this.remembered.delete(path);
+    // 409: another object of the same name.
+    if (response.status === 404 || response.status === 409) return;
+    requireOk(response, request);
+    log(`Deleted ${describeObject(object)}: ${why}`, "INFO");
+  }
+
+  private isUnchanged(path: string, rendered: string, live: LiveObject | undefined | "not followed"): boolean {
+    const last = this.remembered.get(path);
+    if (last === undefined || last.rendered !== rendered || live === undefined) return false;
+    if (live === "not followed") return this.means.elapsed() - last.at < UNFOLLOWED_MILLISECONDS;
+    // The watch may be behind our own write.
+    return BigInt(live.metadata.resourceVersion) <= BigInt(last.resourceVersion) || digestOf(live) === last.live;
+  }
+
+  private remember(path: string, rendered: string, object: LiveObject): void {
+    const { resourceVersion } = object.metadata;
+    this.remembered.set(path, { rendered, live: digestOf(object), resourceVersion, at: this.means.elapsed() });
+  }
+
+  private async read(path: string): Promise<LiveObject | undefined> {
+    const request: KubeRequest = { method: "GET", path };
+    const response = await this.means.client.request(request);
+    return response.status === 404 ? undefined : (parseJson(requireOk(response, request)) as LiveObject);
+  }
+
+  private async send(path: string, rendered: string, found: LiveObject | undefined) {
+    const request: KubeRequest = {
+      method: "PATCH",
+      path,
+      query: { fieldManager: FIELD_MANAGER, force: "true" },
+      contentType: "application/apply-patch+yaml",
+      body: rendered,
+      attempt: "retry",
+    };
+    let isNew = false;
+    for (let attempt = 1; ; attempt++) {
+      this.means.requireLeading();
+      const response = await effectOf(`apply ${path}`, () => this.means.client.request(request));
+      if (response.status === 409 && attempt < ATTEMPTS) continue;
+      if (found !== undefined && !isNew && isImmutable(response)) {
+        await this.remove(found, "a field that must change is immutable; it is created again");
+        isNew = true;
+        continue;
+      }
+      return { object: parseJson(requireOk(response, request)) as LiveObject, isNew };
+    }
+  }
+}
+
+/** A selector, the role of a binding, the type of a Secret. */
+function isImmutable({ status, text }: KubeResponse): boolean {
+  return status === 422 && /immutable|cannot change roleRef/.test(text);
+}
+
+/** Everything that somebody could have edited: not what controllers report. */
+function digestOf({ status: _, metadata, ...object }: LiveObject): string {
+  const { resourceVersion: _version, managedFields: _fields, generation: _generation, ...edited } = metadata;
+  return Bun.hash(JSON.stringify({ ...object, metadata: edited })).toString(36);
+}

@@ -1,0 +1,81 @@
+/** What rendering depends on, from the objects that the operator follows. Pure. */
+import { parsePrefix } from "../../ip/prefix.ts";
+import type { IPPool } from "../../model/ip-pool.ts";
+import { VERSION } from "../../version.ts";
+import type { ClusterFacts } from "../cluster-facts.ts";
+import type { InstallationDatastore } from "../effective-installation.ts";
+import { type FollowedSnapshot, type Namespaces, objectNamed } from "./followed-objects.ts";
+import { type LiveObject, textAt, textsAt } from "./live-object.ts";
+
+/** An administrator writes it in a cluster without kube-proxy. */
+const API_ENDPOINT = "kubernetes-services-endpoint";
+const ETCD_KEYS = ["etcd-ca", "etcd-cert", "etcd-key"] as const;
+
+export function clusterFacts(
+  snapshot: FollowedSnapshot,
+  namespaces: Namespaces,
+  found: { readonly pools: readonly IPPool[]; readonly datastore: InstallationDatastore },
+): ClusterFacts {
+  const apiEndpoint = apiEndpointIn(snapshot, namespaces);
+  const secret = etcdSecretIn(snapshot, namespaces, found.datastore);
+  return {
+    version: VERSION,
+    namespace: namespaces.components,
+    pools: found.pools,
+    platformPodCidrs: platformPodCidrs(snapshot),
+    ...(apiEndpoint === undefined ? {} : { apiEndpoint }),
+    ...(secret === undefined ? {} : { etcdSecretHash: hashOf(secret["data"]), etcdSecretKeys: keysOf(secret) }),
+  };
+}
+
+/** `undefined` if none is needed, or it does not exist. */
+export function etcdSecretIn(
+  snapshot: FollowedSnapshot,
+  { operator }: Namespaces,
+  datastore: InstallationDatastore,
+): LiveObject | undefined {
+  if (datastore.type !== "Etcd" || datastore.secretName === undefined) return undefined;
+  return objectNamed(snapshot, "secrets", { namespace: operator, name: datastore.secretName });
+}
+
+/** The certificates and the key, decoded; only those that are not empty. */
+export function etcdFilesIn(secret: LiveObject | undefined): Readonly<Record<string, string>> {
+  const data = textsAt(secret, "data");
+  const files = ETCD_KEYS.map((key) => [key, Buffer.from(data[key] ?? "", "base64").toString("utf8")] as const);
+  return Object.fromEntries(files.filter(([, text]) => text.trim() !== ""));
+}
+
+function keysOf(secret: LiveObject): readonly string[] {
+  return Object.keys(etcdFilesIn(secret));
+}
+
+function hashOf(value: unknown): string {
+  return new Bun.CryptoHasher("sha256")
+    .update(JSON.stringify(value ?? {}))
+    .digest("hex")
+    .slice(0, 16);
+}
+
+function apiEndpointIn(snapshot: FollowedSnapshot, { operator }: Namespaces): ClusterFacts["apiEndpoint"] {
+  const settings = objectNamed(snapshot, "settings", { namespace: operator, name: API_ENDPOINT });
+  const { KUBERNETES_SERVICE_HOST: host = "", KUBERNETES_SERVICE_PORT: port = "" } = textsAt(settings, "data");
+  return host === "" || port === "" ? undefined : { host, port };
+}
+
+/** `networking.podSubnet` of kubeadm, without what is not a CIDR. */
+function platformPodCidrs(snapshot: FollowedSnapshot): readonly string[] {
+  const config = objectNamed(snapshot, "platform", { namespace: "kube-system", name: "kubeadm-config" });
+  const cidrs = textAt(yamlIn(textAt(config, "data", "ClusterConfiguration")), "networking", "podSubnet");
+  return cidrs
+    .split(",")
+    .map((cidr) => cidr.trim())
+    .filter((cidr) => parsePrefix(cidr) !== undefined);
+}
+
+function yamlIn(text: string): unknown {
+  try {
+    return Bun.YAML.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * The objects of the orchestrator's API that the operator follows: the Installation, what it applied before, what runs of
+ * it, and what the cluster says about itself. One row per collection; each is one list and one watch.
+ */
+import type { KindMapping } from "../../datastore/kube/kind-mapping.ts";
+import { openKubeStore } from "../../datastore/kube/store.ts";
+import type { KindTable } from "../../datastore/replica/kinds.ts";
+import { type Replica, type ReplicaSnapshot, startReplica } from "../../datastore/replica.ts";
+import { PluginError } from "../../errors.ts";
+import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
+import type { KubeClient } from "../../kube/api.ts";
+import { parseJson } from "../../parse-json.ts";
+import { quoted } from "../../quote.ts";
+import type { LiveObject } from "./live-object.ts";
+import { MANAGED_BY } from "./names.ts";
+import { groupPath, RENDERED_KINDS, type RenderedPlural } from "./object-kinds.ts";
+
+export type FollowedRow =
+  | RenderedPlural
+  | "installations"
+  | "statuses"
+  | "nodes"
+  | "pods"
+  /** ConfigMaps in the namespace of the operator: the address of the API server. */
+  | "settings"
+  /** In the namespace of the operator: to pull images, certificates of etcd. */
+  | "secrets"
+  /** What kubeadm wrote down about the cluster. */
+  | "platform";
+
+export type FollowedValues = Readonly<Record<FollowedRow, LiveObject>>;
+export type FollowedSnapshot = ReplicaSnapshot<FollowedValues>;
+
+export interface Namespaces {
+  /** Of the operator itself. */
+  readonly operator: string;
+  /** Of the components. */
+  readonly components: string;
+}
+
+const RENDERED_PLURALS = Object.keys(RENDERED_KINDS) as readonly RenderedPlural[];
+
+interface Row {
+  readonly apiVersion: string;
+  readonly kind: string;
+  /** Of the collection. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+}
+
+/** Everything with the operator's label, in no particular order. */
+export function labelledObjects(snapshot: FollowedSnapshot): readonly LiveObject[] {
+  return RENDERED_PLURALS.flatMap((row) => objectsOf(snapshot, row));
+}
+
+export function objectsOf(snapshot: FollowedSnapshot, row: FollowedRow): readonly LiveObject[] {
+  return Array.from(snapshot[row], ([, object]) => object);
+}
+
+export function objectNamed(
+  snapshot: FollowedSnapshot,
+  row: FollowedRow,
+  name: { readonly name: string; readonly namespace?: string },
+): LiveObject | undefined {
+  return snapshot[row].get(keyOf(row, name));
+}
+
+export interface FollowMeans {
+  readonly client: Pick<KubeClient, "request" | "watch">;
+  readonly namespaces: Namespaces;
+  readonly signal: AbortSignal;
+  readonly warn: (message: string) => void;
+}
+
+export function followObjects({ client, namespaces, signal, warn }: FollowMeans): Replica<FollowedValues> {
+  const rows = Object.entries(rowsIn(namespaces)) as readonly (readonly [FollowedRow, Row])[];
+  const mappings = rows.map(([name, row]) => mappingOf(name, row));
+  const store = openKubeStore({ api: client, mappings, close: async () => {} });
+  const sources = rows.map(([name]) => [name, { prefix: prefixOf(name), decode }] as const);
+  const table: KindTable<FollowedValues> = tableOf(sources);
+  return startReplica(store, table, { signal, watches: "per kind", report: ({ message }) => warn(message) });
+}
+
+function rowsIn({ operator, components }: Namespaces): Readonly<Record<FollowedRow, Row>> {
+  const own = apiVersionOf(OPERATOR_API);
+  const configMaps = { apiVersion: "v1", kind: "ConfigMap" };
+  return {
+    ...renderedRows(),
+    installations: { apiVersion: own, kind: "Installation", path: `/apis/${own}/installations` },
+    statuses: {
+      apiVersion: own,
+      kind: `${identity.title}Status`,
+      path: `/apis/${own}/${identity.product}statuses`,
+    },
+    nodes: { apiVersion: "v1", kind: "Node", path: "/api/v1/nodes" },
+    pods: { apiVersion: "v1", kind: "Pod", path: `/api/v1/namespaces/${components}/pods` },
+    settings: { ...configMaps, path: `/api/v1/namespaces/${operator}/configmaps` },
+    secrets: { apiVersion: "v1", kind: "Secret", path: `/api/v1/namespaces/${operator}/secrets` },
+    platform: {
+      ...configMaps,
+      path: "/api/v1/namespaces/kube-system/configmaps",
+      query: { fieldSelector: "metadata.name=kubeadm-config" },
+    },
+  };
+}
+
+function renderedRows(): Readonly<Record<RenderedPlural, Row>> {
+  const query = { labelSelector: `${MANAGED_BY}=${identity.operator}` };
+  const rows = RENDERED_PLURALS.map((plural) => {
+    const { apiVersion, kind } = RENDERED_KINDS[plural];
+    return [plural, { apiVersion, kind, path: `${groupPath(apiVersion)}/${plural}`, query }] as const;
+  });
+  return tableOf(rows);
+}
+
+function tableOf<Name extends string, Value>(rows: readonly (readonly [Name, Value])[]) {
+  return Object.fromEntries(rows) as Readonly<Record<Name, Value>>;
+}
+
+function mappingOf(name: FollowedRow, { apiVersion, kind, path, query }: Row): KindMapping {
+  return {
+    prefix: prefixOf(name),
+    path: () => undefined,
+    collections: () => [query === undefined ? { path } : { path, query }],
+    // The items of a list do not name their type.
+    record: (object) => ({
+      key: keyOf(name, object.metadata),
+      value: JSON.stringify({ ...object, apiVersion, kind }),
+    }),
+    create: refuse,
+    update: refuse,
+    remove: refuse,
+  };
+}
+
+function decode({ value }: { readonly value: string }): LiveObject {
+  return parseJson(value) as LiveObject;
+}
+
+function prefixOf(row: FollowedRow): string {
+  return `/followed/${row}/`;
+}
+
+function keyOf(row: FollowedRow, { name, namespace }: { readonly name: string; readonly namespace?: string }): string {
+  return `${prefixOf(row)}${namespace === undefined ? "" : `${namespace}/`}${name}`;
+}
+
+function refuse(key: string): never {
+  throw new PluginError("internal", `Cannot write ${quoted(key)}: objects that are followed are applied instead`);
+}

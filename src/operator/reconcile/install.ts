@@ -1,0 +1,103 @@
+/**
+ * From what there is to what the Installation asks for.
+ *
+ *   Installation + overlay + facts ── completeInstallation ──> complete and valid, or Degraded and nothing is rendered
+ *      -> defaults written back -> pools -> renderInstallation -> applied in order -> what is rendered no more is deleted
+ *      -> settings of the node agents -> states of the components
+ *
+ * If everything is as it should be, nothing is written.
+ */
+import { identity } from "../../identity.ts";
+import type { IPPool } from "../../model/ip-pool.ts";
+import { formatProblems, type Problem } from "../../model/problem.ts";
+import { VERSION } from "../../version.ts";
+import { completeInstallation } from "../complete.ts";
+import type { EffectiveInstallation } from "../effective-installation.ts";
+import type { KubeObject } from "../kube-object.ts";
+import { planPools } from "../pools.ts";
+import { renderInstallation } from "../render/installation.ts";
+import { poolsState, workloadStates } from "./component-states.ts";
+import { AVAILABLE, degraded } from "./conditions.ts";
+import { copiedSecrets } from "./copied-secrets.ts";
+import { datastoreOf, declaredIn } from "./declared.ts";
+import { clusterFacts, etcdFilesIn, etcdSecretIn } from "./facts.ts";
+import { labelledObjects } from "./followed-objects.ts";
+import { addFinalizer, prepareInstallation } from "./installation-writes.ts";
+import type { LiveObject } from "./live-object.ts";
+import { objectPath } from "./object-kinds.ts";
+import { noLongerRendered, ownedBy } from "./owned-objects.ts";
+import type { Found, Pass, PassMeans } from "./pass.ts";
+import { configurationChanges, poolChanges, poolsAfter } from "./record-changes.ts";
+import type { Records } from "./records.ts";
+
+export async function install(means: PassMeans, { snapshot, installation }: Pass): Promise<Found> {
+  const { namespaces } = means;
+  const finalized = await addFinalizer(means, installation);
+  const declared = declaredIn(snapshot, finalized);
+  const datastore = datastoreOf(declared);
+  const files = etcdFilesIn(etcdSecretIn(snapshot, namespaces, datastore));
+  const records = await means.records.read({ datastore, files });
+  const existing = records.pools.map(({ resource }) => resource);
+  const facts = clusterFacts(snapshot, namespaces, { pools: existing, datastore });
+  const completed = completeInstallation(declared, facts);
+  if (!completed.ok) {
+    const state = degraded("InvalidConfigurationError", formatProblems(completed.problems));
+    return { installation: finalized, components: { installation: state, ...workloadStates(snapshot, namespaces) } };
+  }
+  const prepared = await prepareInstallation(means, finalized, completed.defaults);
+  const effective = completed.installation;
+  const { pools, problems } = await writePools(effective, records);
+  const rendered = renderInstallation(effective, { ...facts, pools });
+  const secrets = copiedSecrets(effective, snapshot, namespaces);
+  const objects = inOrder(rendered.objects, secrets).map((object) => ownedBy(prepared, object));
+  await applyAll(means, { snapshot, installation: prepared }, objects);
+  const changes = configurationChanges(rendered.resources.nodeAgentConfiguration, records.configurations);
+  await records.commit(changes, "the settings of the node agents");
+  return {
+    installation: prepared,
+    components: {
+      installation: AVAILABLE,
+      ...workloadStates(snapshot, namespaces),
+      ippools: poolsState(effective, pools, problems),
+    },
+    status: {
+      computed: completed.computed,
+      mtu: effective.network.mtu,
+      variant: identity.title,
+      [`${identity.product}Version`]: VERSION,
+    },
+  };
+}
+
+interface WrittenPools {
+  /** All that there are now. */
+  readonly pools: readonly IPPool[];
+  readonly problems: readonly Problem[];
+}
+
+/** All of them, or none if there is a problem with one. */
+async function writePools({ network }: EffectiveInstallation, records: Records): Promise<WrittenPools> {
+  const existing = records.pools.map(({ resource }) => resource);
+  const { create, update, adopt, disable, problems } = planPools(network.ipPools, existing);
+  if (problems.length > 0) return { pools: existing, problems };
+  const changed = [...update, ...adopt, ...disable];
+  await records.commit(poolChanges({ create, update: changed }, records.pools), "the IP pools");
+  return { pools: poolsAfter(existing, [...create, ...changed]), problems };
+}
+
+/** Secrets right before the pods that use them. */
+function inOrder(objects: readonly KubeObject[], secrets: readonly KubeObject[]): readonly KubeObject[] {
+  const first = objects.findIndex(({ kind }) => kind === "DaemonSet" || kind === "Deployment");
+  return first === -1 ? [...objects, ...secrets] : [...objects.slice(0, first), ...secrets, ...objects.slice(first)];
+}
+
+async function applyAll(means: PassMeans, { snapshot }: Pass, objects: readonly KubeObject[]): Promise<void> {
+  const labelled = labelledObjects(snapshot);
+  const live = new Map<string, LiveObject>(labelled.map((object) => [objectPath(object), object]));
+  for (const object of objects) {
+    await means.applier.apply(object, object.kind === "Secret" ? "not followed" : live.get(objectPath(object)));
+  }
+  for (const object of noLongerRendered(labelled, objects)) {
+    await means.applier.remove(object, "the Installation does not ask for it any more");
+  }
+}

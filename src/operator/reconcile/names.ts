@@ -1,0 +1,19 @@
+/** Names that the operator gives to what it writes. */
+import { identity } from "../../identity.ts";
+
+/** The label of everything that the operator applies, pools included. */
+export const MANAGED_BY = "app.kubernetes.io/managed-by";
+
+export const FIELD_MANAGER = identity.operator;
+
+/** An administrator sets it to "true" on a rendered object that the operator must not touch. */
+export const IGNORE_ANNOTATION = `unsupported.${identity.operatorApiGroup}/ignore`;
+
+/** Keeps the Installation until nothing of it is left in the cluster. */
+export const FINALIZER = `${identity.operatorApiGroup}/installation`;
+
+/** On an Installation that is being deleted: do not wait for nodes that cannot be cleaned up. */
+export const SKIP_CLEANUP_ANNOTATION = `${identity.operatorApiGroup}/skip-node-cleanup`;
+
+export const INSTALLATION = "default";
+export const OVERLAY = "overlay";

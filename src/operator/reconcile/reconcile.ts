@@ -1,0 +1,64 @@
+/** One pass of the operator: installs, changes or removes, and reports what it found. */
+import type { Applier } from "./apply.ts";
+import { workloadStates } from "./component-states.ts";
+import { conditionsOf, degraded, summaryOf } from "./conditions.ts";
+import { type EventMeans, eventsOf, sendEvent } from "./events.ts";
+import { type FollowedSnapshot, objectNamed } from "./followed-objects.ts";
+import { install } from "./install.ts";
+import { isBeingDeleted } from "./live-object.ts";
+import { INSTALLATION } from "./names.ts";
+import type { Found, Pass, PassMeans } from "./pass.ts";
+import { removeInstallation } from "./remove-installation.ts";
+import { StatusWriter } from "./statuses.ts";
+
+export interface ReconcileMeans extends PassMeans {
+  readonly applier: Applier;
+  readonly events: EventMeans;
+  readonly now: () => Date;
+}
+
+export class Reconciler {
+  private readonly statuses: StatusWriter;
+  private failuresInARow = 0;
+
+  constructor(private readonly means: ReconcileMeans) {
+    this.statuses = new StatusWriter(means);
+  }
+
+  /** Throws if the pass has to be repeated soon; then the failure is in the status, unless it was the first. */
+  async reconcile(snapshot: FollowedSnapshot): Promise<void> {
+    const installation = objectNamed(snapshot, "installations", { name: INSTALLATION });
+    if (installation === undefined) {
+      await this.means.records.close();
+      await this.statuses.removeComponents(snapshot);
+      return;
+    }
+    const pass = { snapshot, installation };
+    try {
+      const found = await (isBeingDeleted(installation) ? removeInstallation : install)(this.means, pass);
+      this.failuresInARow = 0;
+      if (found !== "gone") await this.report(pass, found);
+    } catch (failure) {
+      this.failuresInARow += 1;
+      // A lost race, or a permission that is not in force yet, is over at the next attempt.
+      if (this.failuresInARow > 1) await this.report(pass, this.failed(pass, failure)).catch(() => {});
+      throw failure;
+    }
+  }
+
+  private failed({ snapshot, installation }: Pass, failure: unknown): Found {
+    const message = failure instanceof Error ? failure.message : String(failure);
+    const state = degraded("ResourceUpdateError", message);
+    return { installation, components: { installation: state, ...workloadStates(snapshot, this.means.namespaces) } };
+  }
+
+  private async report({ snapshot }: Pass, { installation, components, status = {} }: Found): Promise<void> {
+    const { now, events } = this.means;
+    const moment = { generation: installation.metadata.generation ?? 0, now: now() };
+    await this.statuses.writeComponents(snapshot, components, moment);
+    const before = this.statuses.conditionsOf(installation);
+    const conditions = conditionsOf(summaryOf(components), before, moment, "Ready");
+    await this.statuses.writeInstallation(installation, status, conditions);
+    for (const event of eventsOf(before, conditions)) await sendEvent(events, installation, event);
+  }
+}

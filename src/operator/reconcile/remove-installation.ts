@@ -1,0 +1,84 @@
+/** Carries out the next step in removing an Installation, and says what it is waiting for. */
+import { identity } from "../../identity.ts";
+import { quoted } from "../../quote.ts";
+import { completeInstallation } from "../complete.ts";
+import type { KubeObject } from "../kube-object.ts";
+import { renderUninstall } from "../render/installation.ts";
+import { type ComponentState, degraded, progressing } from "./conditions.ts";
+import { datastoreOf, declaredIn } from "./declared.ts";
+import { type DeletionStep, nextDeletionStep, uncleanedNodes } from "./deletion.ts";
+import { clusterFacts, etcdFilesIn, etcdSecretIn } from "./facts.ts";
+import { removeFinalizer } from "./installation-writes.ts";
+import { type LiveObject, memberAt } from "./live-object.ts";
+import { FINALIZER, SKIP_CLEANUP_ANNOTATION } from "./names.ts";
+import { ownedBy } from "./owned-objects.ts";
+import type { Found, Pass, PassMeans } from "./pass.ts";
+import { configurationRemoval } from "./record-changes.ts";
+
+/** "gone": nothing of it is left, and nothing to report on. */
+export async function removeInstallation(means: PassMeans, pass: Pass): Promise<Found | "gone"> {
+  const { snapshot, installation } = pass;
+  if (!installation.metadata.finalizers?.includes(FINALIZER)) return "gone";
+  const skipsNodes = installation.metadata.annotations?.[SKIP_CLEANUP_ANNOTATION] === "true";
+  const view = { snapshot, namespaces: means.namespaces, skipsNodes };
+  const step = nextDeletionStep(view);
+  await carryOut(means, pass, step);
+  if (step.kind === "finish") return "gone";
+  const left = uncleanedNodes(view);
+  if (step.kind === "delete" && left.length > 0) {
+    means.log(`Nodes that could not be cleaned up: ${left.map(quoted).join(", ")}`, "WARNING");
+  }
+  return { installation, components: { installation: stateOf(step) } };
+}
+
+async function carryOut(means: PassMeans, pass: Pass, step: DeletionStep): Promise<void> {
+  switch (step.kind) {
+    case "delete":
+      for (const object of step.objects) await means.applier.remove(object, step.why);
+      return;
+    case "clean up nodes":
+      await means.applier.apply(cleaner(means, pass), undefined);
+      return;
+    case "finish":
+      await removeRecords(means, pass);
+      await removeFinalizer(means, pass.installation);
+      return;
+    case "wait":
+      return;
+  }
+}
+
+/** By the Installation as it is, or as it was when it was last valid. */
+function cleaner({ namespaces }: PassMeans, { snapshot, installation }: Pass): KubeObject {
+  const computed = memberAt(installation, "status", "computed");
+  const former: LiveObject = { ...installation, spec: computed };
+  for (const candidate of [installation, ...(computed === undefined ? [] : [former])]) {
+    const declared = declaredIn(snapshot, candidate);
+    const datastore = datastoreOf(declared);
+    const facts = clusterFacts(snapshot, namespaces, { pools: [], datastore });
+    const completed = completeInstallation(declared, facts);
+    if (completed.ok) return ownedBy(installation, renderUninstall(completed.installation, facts));
+  }
+  throw new Error(
+    `Cannot clean up the nodes: the Installation is not valid; correct it, or annotate it with ${SKIP_CLEANUP_ANNOTATION}=true`,
+  );
+}
+
+/** The settings that the operator made. Pools and addresses stay; so does what cannot be reached. */
+async function removeRecords(means: PassMeans, { snapshot, installation }: Pass): Promise<void> {
+  try {
+    const datastore = datastoreOf(declaredIn(snapshot, installation));
+    const files = etcdFilesIn(etcdSecretIn(snapshot, means.namespaces, datastore));
+    const records = await means.records.read({ datastore, files });
+    await records.commit(configurationRemoval(records.configurations), "the settings of the node agents");
+  } catch (failure) {
+    const reason = failure instanceof Error ? failure.message : String(failure);
+    means.log(`NodeAgentConfiguration "default" of ${identity.title} stays: ${reason}`, "WARNING");
+  }
+}
+
+function stateOf(step: DeletionStep): ComponentState {
+  if (step.kind !== "wait") return progressing("Deleting", "the Installation is being deleted");
+  const waiting = progressing("Deleting", `the Installation is being deleted: ${step.message}`);
+  return step.problem === undefined ? waiting : degraded("PodFailure", step.problem, waiting);
+}

@@ -1,0 +1,181 @@
+/** The operator installs, keeps and changes what an Installation says. */
+import { describe, expect } from "bun:test";
+import { identity } from "../../src/identity.ts";
+import { IGNORE_ANNOTATION } from "../../src/operator/reconcile/names.ts";
+import type { testNeeding } from "../support/needs.ts";
+import {
+  ACCOUNT,
+  CONFIG,
+  condition,
+  createInstallation,
+  DAEMON_SET,
+  DAEMON_SETS,
+  DEFAULT,
+  NETWORK,
+  reportRunning,
+  SPEC,
+  UNINSTALL,
+  versions,
+} from "../support/operator-objects.ts";
+import { type Json, type OperatorSite, POOLS, STATUSES, type TestOperator } from "../support/operator-site.ts";
+
+export function installationTests(site: () => OperatorSite, testServer: ReturnType<typeof testNeeding>): void {
+  describe("an Installation", () => {
+    let operator: TestOperator;
+
+    testServer("installs everything from an Installation, and says what it waits for", async () => {
+      operator = await site().startOperator();
+      await createInstallation(site(), SPEC);
+      const found = await site().until(
+        DEFAULT,
+        (object) =>
+          condition(object, "Progressing").status === "True" && condition(object, "Degraded").status === "False",
+        "the Installation to progress",
+      );
+
+      expect(condition(found, "Ready").status).toBe("False");
+      expect(found.metadata.finalizers).toEqual([`${identity.operatorApiGroup}/installation`]);
+      expect(found.spec[NETWORK].ipPools[0].encapsulation).toBe("VXLANCrossSubnet");
+      expect(found.status.computed[NETWORK].bgp).toBe("Enabled");
+      const owned = await site().read(DAEMON_SET);
+      expect(owned.metadata.ownerReferences[0].uid).toBe(found.metadata.uid);
+      expect((await site().read(ACCOUNT)).metadata.ownerReferences).toBeUndefined();
+      const [pool] = await site().list(POOLS);
+      expect([pool.spec.cidr, pool.metadata.labels["app.kubernetes.io/managed-by"]]).toEqual([
+        "10.10.0.0/16",
+        identity.operator,
+      ]);
+    });
+
+    testServer("is Ready as soon as the orchestrator reports that everything runs", async () => {
+      await reportRunning(site());
+      await site().until(
+        DEFAULT,
+        (object) => condition(object, "Ready").status === "True",
+        "the Installation to be Ready",
+      );
+
+      const statuses = await site().list(STATUSES);
+      const available = statuses.map((each) => [each.metadata.name, condition(each, "Available").status]);
+      expect(Object.fromEntries(available)).toEqual({
+        controllers: "True",
+        installation: "True",
+        ippools: "True",
+        node: "True",
+      });
+    });
+
+    testServer("writes nothing if everything is as it should be, also after a restart", async () => {
+      await operator.untilIdle();
+      await operator.stop();
+      const before = await versions(site());
+      operator = await site().startOperator();
+      await operator.untilIdle();
+
+      expect(await versions(site())).toEqual(before);
+    });
+
+    testServer(
+      "puts back what is edited or deleted by hand, but leaves an object that an administrator keeps",
+      async () => {
+        const config = await site().read(CONFIG);
+        await site().patch(CONFIG, { data: { config: "edited" } });
+        await site().remove(ACCOUNT);
+        await site().until(
+          CONFIG,
+          (object) => object.data.config === config.data.config,
+          "the config to be put back",
+          5_000,
+        );
+        await site().until(ACCOUNT, (object) => object !== undefined, "the account to be created again", 5_000);
+
+        const annotations = { [IGNORE_ANNOTATION]: "true" };
+        await site().patch(CONFIG, { metadata: { annotations }, data: { config: "edited" } });
+        await operator.untilIdle();
+        expect((await site().read(CONFIG)).data.config).toBe("edited");
+
+        await site().patch(CONFIG, { metadata: { annotations: { [IGNORE_ANNOTATION]: null } } });
+        await site().until(
+          CONFIG,
+          (object) => object.data.config === config.data.config,
+          "the config to be put back",
+          5_000,
+        );
+      },
+    );
+
+    testServer("rolls out a change: of the config, of the pods that read it, of the pools", async () => {
+      const before = await site().read(DAEMON_SET);
+      const ipPools = [{ cidr: "10.10.0.0/16" }, { cidr: "fd00:10::/64" }];
+      await site().patch(DEFAULT, { spec: { [NETWORK]: { mtu: 1400, ipPools } } });
+      const rolled = (object: Json) => object.metadata.generation > before.metadata.generation;
+      await site().until(DAEMON_SET, rolled, "the pods to be replaced");
+      await operator.untilIdle();
+
+      const [plugin] = JSON.parse((await site().read(CONFIG)).data.config).plugins;
+      expect([plugin.mtu, plugin.ipam.assign_ipv4, plugin.ipam.assign_ipv6]).toEqual([1400, "true", "true"]);
+      expect((await site().list(POOLS)).map(({ spec }) => spec.cidr).toSorted()).toEqual([
+        "10.10.0.0/16",
+        "fd00:10::/64",
+      ]);
+      expect((await site().read(DEFAULT)).status.mtu).toBe(1400);
+    });
+
+    testServer("deletes what it applied and renders no more, and nothing else", async () => {
+      const labels = { "app.kubernetes.io/managed-by": identity.operator };
+      const { spec } = await site().read(DAEMON_SET);
+      const daemonSet = (name: string, fieldManager: string) =>
+        site().send({
+          method: "PATCH",
+          path: `${DAEMON_SETS}/${name}`,
+          query: { fieldManager, force: "true" },
+          contentType: "application/apply-patch+yaml",
+          body: JSON.stringify({ apiVersion: "apps/v1", kind: "DaemonSet", metadata: { name, labels }, spec }),
+        });
+      await daemonSet("somebody-elses", "somebody");
+      await daemonSet(`${identity.nodeAgent}-uninstall`, identity.operator);
+      await site().until(UNINSTALL, (object) => object === undefined, "the former DaemonSet to be deleted", 5_000);
+      await operator.untilIdle();
+
+      const others = `${DAEMON_SETS}/somebody-elses`;
+      expect(await site().read(others)).toBeDefined();
+      await site().remove(others);
+    });
+
+    testServer("changes nothing while the Installation is not valid, and says what to correct", async () => {
+      await operator.untilIdle();
+      const before = await versions(site());
+      await site().patch(DEFAULT, {
+        spec: { [NETWORK]: { bgp: "Disabled", ipPools: [{ cidr: "10.10.0.0/16", encapsulation: "None" }] } },
+      });
+      const found = await site().until(
+        DEFAULT,
+        (object) => condition(object, "Degraded").status === "True",
+        "Degraded",
+      );
+
+      const { reason, message } = condition(found, "Degraded");
+      expect(reason).toBe("InvalidConfigurationError");
+      expect(message).toContain(`spec.${NETWORK}.ipPools[0].encapsulation: "None" needs BGP`);
+      expect(await versions(site())).toEqual(before);
+      const events = await site().list("/api/v1/namespaces/default/events");
+      expect(events.some((event) => event.reason === reason && event.type === "Warning")).toBe(true);
+
+      await site().patch(DEFAULT, {
+        spec: { [NETWORK]: { bgp: "Enabled", mtu: 1300, ipPools: [{ cidr: "10.10.0.0/16" }] } },
+      });
+      await reportRunning(site());
+      await operator.untilIdle();
+      await reportRunning(site());
+      await site().until(
+        DEFAULT,
+        (object) => condition(object, "Ready").status === "True",
+        "the Installation to be Ready",
+      );
+      const pools = await site().list(POOLS);
+      expect(pools.filter(({ spec }) => spec.disabled).map(({ spec }) => spec.cidr)).toEqual(["fd00:10::/64"]);
+    });
+
+    testServer("ends at once", () => operator.stop());
+  });
+}
