@@ -3,22 +3,75 @@ import { formatYaml } from "../../src/admin/yaml.ts";
 import { identity } from "../../src/identity.ts";
 import type { KubeObject } from "../../src/operator/kube-object.ts";
 import { operatorObjects } from "../../src/operator/manifests/operator.ts";
+import {
+  type ManifestVariant,
+  uninstallObjects,
+  variantNotes,
+  variantObjects,
+} from "../../src/operator/manifests/variants.ts";
 import { imageName } from "../../src/operator/render/image.ts";
 import { VERSION } from "../../src/version.ts";
+import { crdFiles } from "./crds/definitions.ts";
 
 const IMAGE = imageName({ registry: identity.imageRegistry, path: "", prefix: "", pullSecrets: [] }, VERSION);
 
+interface Variant extends ManifestVariant {
+  readonly title: string;
+}
+
+const { product, title: name } = identity;
+const VARIANTS: Readonly<Record<string, Variant>> = {
+  [product]: {
+    datastore: "kubernetes",
+    network: "own",
+    title: `${name} for networking and policy, with the orchestrator's API as its datastore.`,
+  },
+  [`${product}-policy-other-network`]: {
+    datastore: "kubernetes",
+    network: "other",
+    title: `${name} for policy beside another networking plugin, with the orchestrator's API as its datastore.`,
+  },
+  [`${product}-policy-only`]: {
+    datastore: "kubernetes",
+    network: "fabric",
+    title: `${name} for policy on a network that routes the ranges of the Nodes itself (advanced); the plugin is host-local IPAM without routes.`,
+  },
+  [`${product}-etcd`]: {
+    datastore: "etcd",
+    network: "own",
+    title: `${name} for networking and policy, with etcd as its datastore.`,
+  },
+  [`${product}-etcd-policy-other-network`]: {
+    datastore: "etcd",
+    network: "other",
+    title: `${name} for policy beside another networking plugin, with etcd as its datastore.`,
+  },
+};
+
 /** By the names of their files. */
 export function manifestFiles(): Readonly<Record<string, () => string>> {
+  const operator = [
+    `The operator, which installs ${name} as the resource Installation says. Apply operator-crds.yaml first.`,
+  ];
+  const uninstall = [
+    `Removes ${name} from every node, after a manifest without the operator was deleted. When all its pods are ready, delete it too.`,
+  ];
   return {
-    "operator.yaml": () =>
-      manifest(
-        `The operator, which installs ${identity.title} as the resource Installation says. Apply operator-crds.yaml first.`,
-        operatorObjects({ image: IMAGE }),
-      ),
+    "operator.yaml": () => manifest(operator, operatorObjects({ image: IMAGE })),
+    [`${product}-uninstall.yaml`]: () => manifest(uninstall, uninstallObjects(VERSION)),
+    ...Object.fromEntries(Object.entries(VARIANTS).map(([file, variant]) => [`${file}.yaml`, () => textOf(variant)])),
   };
 }
 
-function manifest(title: string, objects: readonly KubeObject[]): string {
-  return `# ${title}\n# Generated from src/operator; see docs/kubernetes.md.\n${objects.map(formatYaml).join("---\n")}`;
+/** Settings come first, definitions before the pods that need them. With etcd, the orchestrator's API stores nothing. */
+function textOf(variant: Variant): string {
+  const { settings, components } = variantObjects(variant, VERSION);
+  const definitions = variant.datastore === "etcd" ? [] : crdFiles().values();
+  const notes = [variant.title, ...variantNotes(variant)];
+  return [manifest(notes, settings), ...definitions, ...components.map(formatYaml)].join("---\n");
+}
+
+function manifest(notes: readonly string[], objects: readonly KubeObject[]): string {
+  const lines = [...notes, "Generated from src/operator; see docs/kubernetes.md."];
+  return `${lines.map((line) => `# ${line}\n`).join("")}${objects.map(formatYaml).join("---\n")}`;
 }

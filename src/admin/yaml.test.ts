@@ -61,6 +61,14 @@ describe("formatYaml()", () => {
     expect(Bun.YAML.parse(formatYaml({ [text]: text }))).toEqual({ [text]: text });
   });
 
+  test("writes text of several lines as it is", () => {
+    const value = { a: '{\n  "b": 1\n}\n', list: ["x: y\n# z\n"] };
+    expect(formatYaml(value)).toBe(
+      ["a: |", "  {", '    "b": 1', "  }", "list:", "  - |", "      x: y", "      # z", ""].join("\n"),
+    );
+    expect(Bun.YAML.parse(formatYaml(value))).toEqual(value);
+  });
+
   test("writes numbers in a form that every parser reads", () => {
     expect(formatYaml([1e21, 1.5e-9, -2, 0.5])).toBe("- 1.0e+21\n- 1.5e-9\n- -2\n- 0.5\n");
   });
@@ -70,6 +78,7 @@ describe("formatYaml()", () => {
       fc.string({ unit: "binary" }),
       fc.string(),
       fc.constantFrom(...TRICKY, ...PLAIN, "__proto__"),
+      fc.array(fc.constantFrom(...TRICKY, ...PLAIN, "  x"), { maxLength: 3 }).map((lines) => `${lines.join("\n")}\n`),
     );
     const { value } = fc.letrec((tie) => ({
       value: fc.oneof(

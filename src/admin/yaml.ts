@@ -3,7 +3,8 @@
  * version 1.2, and of 1.1 (kubectl, Go, PyYAML), in which `yes`, `12:30:45`,
  * `1_000` and `2001-12-14` are not strings.
  *
- * A string is written without quotes only if no parser could read it as another type.
+ * A string is written without quotes only if no parser could read it as another type. Text of several lines, such as a
+ * network config in a ConfigMap, is written as a literal block, so that it can be read and edited.
  */
 export function formatYaml(value: unknown): string {
   return `${linesOf(value).join("\n")}\n`;
@@ -11,6 +12,7 @@ export function formatYaml(value: unknown): string {
 
 function linesOf(value: unknown): readonly string[] {
   if (Array.isArray(value) && value.length > 0) return value.flatMap((member) => indented("- ", linesOf(member)));
+  if (typeof value === "string" && LINES.test(value)) return ["|", ...indented("  ", value.slice(0, -1).split("\n"))];
   if (typeof value !== "object" || value === null || Array.isArray(value)) return [scalar(value)];
   const members = Object.entries(value).filter(([, member]) => member !== undefined);
   return members.length === 0 ? ["{}"] : members.flatMap(([name, member]) => memberLines(textOf(name), member));
@@ -19,7 +21,7 @@ function linesOf(value: unknown): readonly string[] {
 function memberLines(name: string, member: unknown): readonly string[] {
   const lines = linesOf(member);
   const isBlock = typeof member === "object" && member !== null && !/^[[{]/.test(lines[0] ?? "");
-  return isBlock ? [`${name}:`, ...indented("  ", lines)] : [`${name}: ${lines[0]}`];
+  return isBlock ? [`${name}:`, ...indented("  ", lines)] : [`${name}: ${lines[0]}`, ...lines.slice(1)];
 }
 
 /** The first line follows the sign, the others are indented below it. */
@@ -34,6 +36,8 @@ function scalar(value: unknown): string {
   return JSON.stringify(value) ?? "null";
 }
 
+/** Several lines of printable ASCII, none empty or with a space at its end, each with its line break: a literal block. */
+const LINES = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?\n(?: *[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?\n)+$/;
 /** One line of printable ASCII that begins like a word, without `: ` or ` #` inside and without a space or colon at the end. */
 const WORDS = /^(?!.*(?:: | #|[ :]$))[A-Za-z_/(][\x20-\x7e]*$/;
 /** Numbers and times begin with a digit, a sign or a point. Addresses do too, but no parser reads them as numbers. */

@@ -22,7 +22,7 @@ export interface OperatorOptions {
 }
 
 /** Overrides the address of the API server, in the namespace of the operator: for clusters without kube-proxy. */
-const API_ENDPOINT_CONFIG_MAP = "kubernetes-services-endpoint";
+export const API_ENDPOINT_CONFIG_MAP = "kubernetes-services-endpoint";
 
 const OPERATOR_HEALTH_PORT = 9096;
 

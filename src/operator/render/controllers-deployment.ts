@@ -3,7 +3,7 @@ import { identity } from "../../identity.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { CONTROLLERS_HEALTH_PORT, podLabels } from "./names.ts";
 import type { RenderPlan } from "./plan.ts";
-import { apiEndpoint, containerImage, etcdSecretAnnotation, etcdVolumes, fromField, pullSecrets } from "./pod-parts.ts";
+import { apiEndpoint, containerBase, etcdSecretAnnotation, etcdVolumes, fromField, pullSecrets } from "./pod-parts.ts";
 
 /** Of no account of the image: nothing in the container belongs to it. */
 const USER = 65_532;
@@ -64,7 +64,7 @@ function container(plan: RenderPlan) {
   const volumes = etcdVolumes(plan);
   return {
     name: identity.controllers,
-    ...containerImage(plan),
+    ...containerBase(plan),
     command: [identity.controllers],
     env: [
       { name: "DATASTORE_TYPE", value: datastore.type === "Etcd" ? "etcdv3" : "kubernetes" },

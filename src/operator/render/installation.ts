@@ -2,6 +2,7 @@
  * Everything that an Installation means: the objects to apply, in their order, and the settings for the datastore. Pure: it
  * depends on the Installation and on what was found in the cluster, and on nothing else.
  */
+import { identity } from "../../identity.ts";
 import type { NodeAgentConfigurationSpec } from "../../model/node-agent-configuration.ts";
 import type { ClusterFacts } from "../cluster-facts.ts";
 import type { EffectiveInstallation, InstallationDatastore } from "../effective-installation.ts";
@@ -36,7 +37,7 @@ export function renderInstallation(installation: EffectiveInstallation, facts: C
 
 /** The DaemonSet that removes the product from the nodes, when the one of the node agent is gone. */
 export function renderUninstall(installation: EffectiveInstallation, facts: ClusterFacts): KubeObject {
-  return withLabels(uninstallDaemonSet(planOf(installation, facts)), MANAGED_BY);
+  return withLabels(uninstallDaemonSet(planOf(installation, facts), identity.nodeAgent), MANAGED_BY);
 }
 
 function planOf(installation: EffectiveInstallation, facts: ClusterFacts): RenderPlan {
@@ -45,7 +46,8 @@ function planOf(installation: EffectiveInstallation, facts: ClusterFacts): Rende
     facts,
     labels: MANAGED_BY,
     etcd: etcdAccess(installation.datastore, facts),
-    node: { environment: [], rules: [] },
+    node: { environment: [], installEnvironment: [], rules: [] },
+    environmentFrom: [],
   };
 }
 

@@ -9,7 +9,7 @@ import { CONFIG_HASH, NODE_HEALTH_PORT, podLabels, UNINSTALL } from "./names.ts"
 import type { EnvironmentVariable, RenderPlan } from "./plan.ts";
 import {
   apiEndpoint,
-  containerImage,
+  containerBase,
   etcdSecretAnnotation,
   etcdVolumes,
   fromField,
@@ -40,13 +40,13 @@ export function nodeDaemonSet(plan: RenderPlan, config: KubeObject): KubeObject 
           annotations: { [CONFIG_HASH]: hashOf(config["data"]), ...etcdSecretAnnotation(plan) },
         },
         spec: {
-          ...nodePod(plan),
+          ...nodePod(plan, identity.nodeAgent),
           initContainers: [
             {
               name: "install",
-              ...containerImage(plan),
+              ...containerBase(plan),
               command: [identity.nodeAgent, "install", ...IN_HOST],
-              env: [...environment, ...plan.etcd.endpoints],
+              env: [...environment, ...plan.node.installEnvironment, ...plan.etcd.endpoints],
               securityContext: { privileged: true },
               volumeMounts,
             },
@@ -54,7 +54,7 @@ export function nodeDaemonSet(plan: RenderPlan, config: KubeObject): KubeObject 
           containers: [
             {
               name: identity.nodeAgent,
-              ...containerImage(plan),
+              ...containerBase(plan),
               command: [identity.nodeAgent, ...IN_HOST],
               env: environment,
               ...probes(),
@@ -71,10 +71,10 @@ export function nodeDaemonSet(plan: RenderPlan, config: KubeObject): KubeObject 
 }
 
 /** Removes the product from every node, and stays until it is deleted: a pod that is ready has removed everything. */
-export function uninstallDaemonSet(plan: RenderPlan): KubeObject {
+export function uninstallDaemonSet(plan: RenderPlan, account: string): KubeObject {
   const container = (name: string, more: readonly string[]) => ({
     name,
-    ...containerImage(plan),
+    ...containerBase(plan),
     command: [identity.nodeAgent, "uninstall", ...IN_HOST, ...more],
     env: nodeEnvironment(plan),
     securityContext: { privileged: true },
@@ -90,7 +90,7 @@ export function uninstallDaemonSet(plan: RenderPlan): KubeObject {
       template: {
         metadata: { labels: podLabels(UNINSTALL) },
         spec: {
-          ...nodePod(plan),
+          ...nodePod(plan, account),
           initContainers: [container("uninstall", [])],
           containers: [container("done", ["--stay"])],
         },
@@ -100,10 +100,10 @@ export function uninstallDaemonSet(plan: RenderPlan): KubeObject {
 }
 
 /** In the network and the process IDs of the host, on every node of Linux, whatever its taints are. */
-function nodePod(plan: RenderPlan) {
+function nodePod(plan: RenderPlan, account: string) {
   const { node: override } = plan.installation.overrides;
   return {
-    serviceAccountName: identity.nodeAgent,
+    serviceAccountName: account,
     ...pullSecrets(plan),
     priorityClassName: "system-node-critical",
     hostNetwork: true,

@@ -21,8 +21,15 @@ export interface RenderPlan {
   /** Of every object. */
   readonly labels: Readonly<Record<string, string>>;
   readonly etcd: EtcdAccess;
-  /** Further variables of the containers of the node, and further rules of its account. */
-  readonly node: { readonly environment: readonly EnvironmentVariable[]; readonly rules: readonly Rule[] };
+  /** Beside what every installation has. */
+  readonly node: {
+    /** Of both containers of the node, and of its init container alone. */
+    readonly environment: readonly EnvironmentVariable[];
+    readonly installEnvironment: readonly EnvironmentVariable[];
+    readonly rules: readonly Rule[];
+  };
+  /** `envFrom` of every container. */
+  readonly environmentFrom: readonly object[];
 }
 
 export function withLabels(object: KubeObject, labels: Readonly<Record<string, string>>): KubeObject {

@@ -9,9 +9,13 @@ export interface Volume {
   readonly mount: { readonly name: string; readonly mountPath: string; readonly readOnly: true };
 }
 
-/** `image`, with `imagePullPolicy` as it is by default for a tag other than `latest`: of every container. */
-export function containerImage({ installation, facts }: RenderPlan) {
-  return { image: imageName(installation.image, facts.version), imagePullPolicy: "IfNotPresent" };
+/** Of every container; `imagePullPolicy` is what it is by default for a tag other than `latest`. */
+export function containerBase({ installation, facts, environmentFrom }: RenderPlan) {
+  return {
+    image: imageName(installation.image, facts.version),
+    imagePullPolicy: "IfNotPresent",
+    ...(environmentFrom.length === 0 ? {} : { envFrom: environmentFrom }),
+  };
 }
 
 export function pullSecrets({ installation }: RenderPlan) {
@@ -47,7 +51,7 @@ export function etcdVolumes({ installation: { datastore } }: RenderPlan): readon
   const name = "etcd-secrets";
   return [
     {
-      volume: { name, secret: { secretName: datastore.secretName, defaultMode: 0o440 } },
+      volume: { name, secret: { secretName: datastore.secretName, defaultMode: 0o440, optional: true } },
       mount: { name, mountPath: ETCD_SECRETS_MOUNT, readOnly: true },
     },
   ];

@@ -135,6 +135,12 @@ const REPORT_NETWORK: Rule = { apiGroups: [CORE], resources: ["nodes/status"], v
 /** The installation of the first node initializes the datastore. */
 const INITIALIZE: Rule = { apiGroups: [PRODUCT_API.group], resources: ["clusterinformations"], verbs: ["create"] };
 
+/** Without the operator, the installation of the first node also creates what the manifest configures. */
+export const CREATE_CONFIGURED: readonly Rule[] = [
+  { apiGroups: [PRODUCT_API.group], resources: ["ippools"], verbs: ["create"] },
+  { apiGroups: [PRODUCT_API.group], resources: ["nodeagentconfigurations"], verbs: ["get", "create"] },
+];
+
 export function pluginRules(datastore: RuleDatastore): readonly Rule[] {
   return datastore === "etcd" ? [READ_FACTS] : [READ_FACTS, ...STORE];
 }
