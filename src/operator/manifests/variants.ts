@@ -10,7 +10,7 @@ import { ETCD_SECRETS_MOUNT, UNINSTALL } from "../render/names.ts";
 import { uninstallDaemonSet } from "../render/node-daemon-set.ts";
 import { type EnvironmentVariable, type RenderPlan, withLabels } from "../render/plan.ts";
 import { accountObject } from "../roles/role-objects.ts";
-import { CREATE_CONFIGURED } from "../roles/rules.ts";
+import { CREATE_CONFIGURED, FOLLOW_PODS, type Rule } from "../roles/rules.ts";
 import { API_ENDPOINT_CONFIG_MAP } from "./operator.ts";
 
 export interface ManifestVariant {
@@ -39,7 +39,10 @@ export function variantObjects(variant: ManifestVariant, version: string) {
     configMap(variant),
     ...(variant.datastore === "etcd" ? [{ ...secret, type: "Opaque", data: {} }] : []),
   ];
-  return { settings, components: componentObjects(planOf(variant, version)) };
+  return {
+    settings: settings.map((object) => withLabels(object, LABELS)),
+    components: componentObjects(planOf(variant, version)),
+  };
 }
 
 /** Removes the product from the nodes, with an account of its own: that of the node agent is deleted before. */
@@ -102,10 +105,16 @@ function planOf(variant: ManifestVariant, version: string): RenderPlan {
           ? fromSetting(`${prefix}DEFAULT_POOLS`, "default_pools")
           : fromSetting(`${prefix}NODE_AGENT_CONFIGURATION`, "node_agent_configuration"),
       ],
-      rules: isEtcd ? [] : CREATE_CONFIGURED,
+      rules: furtherRules(variant),
     },
     environmentFrom: [{ configMapRef: { name: API_ENDPOINT_CONFIG_MAP, optional: true } }],
   };
+}
+
+/** The plugin of another project writes no endpoints to etcd: the node agent does, from the pods of its node. */
+function furtherRules({ datastore, network }: ManifestVariant): readonly Rule[] {
+  if (datastore === "kubernetes") return CREATE_CONFIGURED;
+  return network === "other" ? [FOLLOW_PODS] : [];
 }
 
 /** The paths of the files in the pods of the controllers; the installation of a node finds them itself. */

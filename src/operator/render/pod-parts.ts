@@ -51,7 +51,7 @@ export function etcdVolumes({ installation: { datastore } }: RenderPlan): readon
   const name = "etcd-secrets";
   return [
     {
-      volume: { name, secret: { secretName: datastore.secretName, defaultMode: 0o440, optional: true } },
+      volume: { name, secret: { secretName: datastore.secretName, defaultMode: 0o440 } },
       mount: { name, mountPath: ETCD_SECRETS_MOUNT, readOnly: true },
     },
   ];

@@ -141,6 +141,9 @@ export const CREATE_CONFIGURED: readonly Rule[] = [
   { apiGroups: [PRODUCT_API.group], resources: ["nodeagentconfigurations"], verbs: ["get", "create"] },
 ];
 
+/** With etcd and another networking plugin. */
+export const FOLLOW_PODS: Rule = { apiGroups: [CORE], resources: ["pods"], verbs: ["list", "watch"] };
+
 export function pluginRules(datastore: RuleDatastore): readonly Rule[] {
   return datastore === "etcd" ? [READ_FACTS] : [READ_FACTS, ...STORE];
 }
