@@ -10,6 +10,10 @@ export function renderedText(rendered: Rendered): string {
   return [...readable(rendered).values()].map(formatYaml).join("---\n");
 }
 
+export function objectText(object: KubeObject): string {
+  return formatYaml(object);
+}
+
 /** Which fields differ from the other, one line for each, with the values before and after. */
 export function differenceText(before: Rendered, after: Rendered): string {
   const [old, now] = [readable(before), readable(after)];

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { findingsIn, networkListText } from "../../../test/support/rendered-text.ts";
 import { identity } from "../../identity.ts";
 import { ipPool } from "../../model/ip-pool.ts";
+import { nodeAgentConfiguration } from "../../model/node-agent-configuration.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { type ManifestVariant, uninstallObjects, variantObjects } from "./variants.ts";
 
@@ -92,6 +93,15 @@ describe("the manifests", () => {
     const [spec] = JSON.parse(settingsOf({ datastore: "kubernetes", network: "own" })["default_pools"] ?? "");
     const { apiVersion, kind } = ipPool;
     expect(ipPool.decode({ apiVersion, kind, metadata: { name: "default" }, spec })).toMatchObject({ ok: true });
+  });
+
+  test("have valid settings of the node agent if it sets no routes", () => {
+    const { apiVersion, kind } = nodeAgentConfiguration;
+    for (const network of ["other", "fabric"] as const) {
+      const spec = JSON.parse(settingsOf({ datastore: "kubernetes", network })["node_agent_configuration"] ?? "");
+      const decoded = nodeAgentConfiguration.decode({ apiVersion, kind, metadata: { name: "default" }, spec });
+      expect(decoded).toMatchObject({ ok: true, value: { spec: { routing: "Disabled" } } });
+    }
   });
 
   test("leave the CNI configuration alone if another plugin connects the pods", () => {

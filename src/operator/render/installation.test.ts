@@ -1,7 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { EXAMPLES, type Example } from "../../../test/support/installations.ts";
-import { differenceText, findingsIn, networkListText, renderedText } from "../../../test/support/rendered-text.ts";
+import {
+  differenceText,
+  findingsIn,
+  networkListText,
+  objectText,
+  renderedText,
+} from "../../../test/support/rendered-text.ts";
 import { identity } from "../../identity.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { type Rendered, renderInstallation, renderUninstall } from "./installation.ts";
@@ -25,6 +31,10 @@ async function expectText(name: string, text: string): Promise<void> {
   expect(text).toBe(await Bun.file(file).text());
 }
 
+function ipamOf(rendered: Rendered) {
+  return JSON.parse(networkListText(rendered)).plugins[0].ipam;
+}
+
 function podAnnotations({ objects }: Rendered, kind: "DaemonSet" | "Deployment"): unknown {
   const found = objects.find((object) => object.kind === kind) as { readonly spec?: unknown } | undefined;
   const spec = found?.spec as { readonly template: { readonly metadata: { readonly annotations?: unknown } } };
@@ -42,6 +52,34 @@ describe("renderInstallation()", () => {
       await expectText(`${name}.txt`, differenceText(render(exampleNamed("default")), render(exampleNamed(name))));
     },
   );
+
+  test("renders the removal from the nodes as its file has it", async () => {
+    const { installation, facts } = exampleNamed("private-registry");
+    await expectText("uninstall.yaml", objectText(renderUninstall(installation, facts)));
+  });
+
+  test("uses the families of the platform's ranges if there is no pool", () => {
+    const { installation, facts } = exampleNamed("host-local-both-families");
+    const network = { ...installation.network, ipPools: [] };
+    const rangesWith = (platformPodCidrs: readonly string[]) =>
+      ipamOf(renderInstallation({ ...installation, network }, { ...facts, platformPodCidrs })).ranges;
+
+    expect(rangesWith([])).toEqual([[{ subnet: "usePodCidr" }]]);
+    expect(rangesWith(["fd00:10::/48"])).toEqual([[{ subnet: "usePodCidrIPv6" }]]);
+    expect(rangesWith(["10.244.0.0/16", "fd00:10::/48"])).toEqual([
+      [{ subnet: "usePodCidr" }],
+      [{ subnet: "usePodCidrIPv6" }],
+    ]);
+  });
+
+  test("does not count pools that are disabled or not for workloads", () => {
+    const { installation, facts } = exampleNamed("features");
+    const pools = facts.pools.map((pool) =>
+      pool.spec.cidr.includes(":") ? { ...pool, spec: { ...pool.spec, allowedUses: ["Tunnel" as const] } } : pool,
+    );
+    expect(ipamOf(renderInstallation(installation, facts))).toMatchObject({ assign_ipv6: "true" });
+    expect(ipamOf(renderInstallation(installation, { ...facts, pools }))).toMatchObject({ assign_ipv6: "false" });
+  });
 
   test.each(names)("writes a network config without any finding: %s", async (name) => {
     const { findings } = await findingsIn(networkListText(render(exampleNamed(name))));

@@ -5,7 +5,8 @@
 import type { JsonObject } from "../../cni/json.ts";
 import { CNI_VERSION, CNI_VERSIONS } from "../../config/installed-network-list.ts";
 import { identity } from "../../identity.ts";
-import { type IPPool, poolPrefix } from "../../model/ip-pool.ts";
+import { parsePrefix } from "../../ip/prefix.ts";
+import type { IPPool } from "../../model/ip-pool.ts";
 import type { ClusterFacts } from "../cluster-facts.ts";
 import type { EffectiveInstallation, EffectiveNetwork, InstallationDatastore } from "../effective-installation.ts";
 
@@ -89,11 +90,15 @@ function podRanges({ ipv4, ipv6 }: Families): readonly unknown[] {
   return [...(ipv4 ? [[{ subnet: "usePodCidr" }]] : []), ...(ipv6 ? [[{ subnet: "usePodCidrIPv6" }]] : [])];
 }
 
-/** The families that pods get addresses of: those of the usable pools, declared ones included. Without any pool: IPv4. */
-function familiesOf({ ipPools }: EffectiveNetwork, { pools }: ClusterFacts): Families {
+/**
+ * The families that pods get addresses of: those of the usable pools, declared ones included. Without any pool, which
+ * HostLocal does not need, those of the platform's ranges; IPv4 if they are not known.
+ */
+function familiesOf({ ipPools }: EffectiveNetwork, { pools, platformPodCidrs }: ClusterFacts): Families {
   const declared = new Set(ipPools.map(({ metadata }) => metadata.name));
   const all = [...ipPools, ...pools.filter(({ metadata }) => !declared.has(metadata.name))];
-  const families = new Set(all.filter(isForPods).map((pool) => poolPrefix(pool).network.family));
+  const ranges = all.length === 0 ? platformPodCidrs : all.filter(isForPods).map(({ spec }) => spec.cidr);
+  const families = new Set(ranges.map((cidr) => parsePrefix(cidr)?.network.family));
   const ipv6 = families.has(6);
   return { ipv4: families.has(4) || !ipv6, ipv6 };
 }
