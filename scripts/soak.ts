@@ -109,6 +109,11 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
       "a real kubelet with containerd: 30 pods, annotations, restarts, reboots, lost sandboxes; on etcd and on the orchestrator's API, IPv4, dual stack and IPv6 only, with and without the node agent",
   },
   {
+    place: "test/kube/connectivity.test.ts",
+    proves:
+      "connectivity test on two real nodes: all well, a cut tunnel, a policy that closes all pods, an image that does not exist, Ctrl-C",
+  },
+  {
     place: "test/kube/two-nodes.test.ts",
     proves:
       "two real nodes with agents, controllers and kube-proxy, on etcd and on the orchestrator's API: pods, Services and NetworkPolicies across nodes, an upgrade of the agents without a lost packet, a node that restarts, a node that is deleted, pod CIDRs by static routes and by BGP",

@@ -5,6 +5,9 @@ import type { CommandGroup } from "./command.ts";
 import { completionCommand } from "./completion-command.ts";
 import { completionNames } from "./completion-names.ts";
 import { configCheck } from "./config-check.ts";
+import { connectivityProbe } from "./connectivity/probe-command.ts";
+import { connectivityServe } from "./connectivity/serve.ts";
+import { connectivityTest } from "./connectivity/test-command.ts";
 import { datastoreCheck } from "./datastore/check.ts";
 import { datastoreInit } from "./datastore/init.ts";
 import { explainCommand } from "./explain/explain.ts";
@@ -78,6 +81,12 @@ export const COMMANDS: CommandGroup = {
       name: "bgp",
       summary: "Show what BGP does on this node",
       commands: [bgpRoutes],
+    },
+    {
+      kind: "group",
+      name: "connectivity",
+      summary: "Test the connections of pods",
+      commands: [connectivityTest, connectivityServe, connectivityProbe],
     },
     {
       kind: "group",

@@ -5,6 +5,8 @@ import type { NetworkConfig } from "./network-config.ts";
 export interface KubeAccess {
   /** The first file with a setting wins, as in kubectl's KUBECONFIG. */
   readonly kubeconfigs?: readonly string[];
+  /** The context of the kubeconfigs; absent: their current one. */
+  readonly context?: string;
   /** URL of the API. Without a kubeconfig, the token and the CA of the pod are used if there are any. */
   readonly apiRoot?: string;
   readonly token?: string;

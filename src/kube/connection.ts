@@ -40,7 +40,7 @@ export async function openConnection(access: KubeAccess, means: ConnectionMeans)
 }
 
 async function contextOf(access: KubeAccess, means: ConnectionMeans): Promise<ChosenContext> {
-  if (access.kubeconfigs !== undefined) return readKubeconfigs(access.kubeconfigs);
+  if (access.kubeconfigs !== undefined) return readKubeconfigs(access.kubeconfigs, access.context);
   const server = access.apiRoot ?? serverFromEnvironment(means.environment);
   if (server === undefined) {
     throw new PluginError("config-invalid", "Cannot use the orchestrator's API: the config does not say where it is", {
@@ -62,9 +62,10 @@ function podContext(server: string, directory: string): ChosenContext {
 }
 
 /** Of several files, as in kubectl's KUBECONFIG, those that do not exist are skipped. */
-async function readKubeconfigs(files: readonly string[]): Promise<ChosenContext> {
+async function readKubeconfigs(files: readonly string[], context: string | undefined): Promise<ChosenContext> {
   const existing = files.filter((file) => statusAt(file) !== undefined);
-  return chooseContext(await Promise.all((existing.length === 0 ? files : existing).map(readKubeconfig)));
+  const texts = await Promise.all((existing.length === 0 ? files : existing).map(readKubeconfig));
+  return chooseContext(texts, context);
 }
 
 async function readKubeconfig(file: string) {

@@ -116,6 +116,17 @@ current-context: here
     expect(source).toBe('user "u" of "/b"');
   });
 
+  test("chooses another context than the current one by its name", () => {
+    const file = "/etc/kube/config";
+    const other = kubeconfig({ current: "other" });
+
+    expect(() => chooseContext([{ file, text: other }])).toThrow('"other", which is not in "contexts"');
+    expect(chooseContext([{ file, text: other }], "x").source).toBe(`user "u" of "${file}"`);
+    expect(() => chooseContext([{ file, text: other }], "missing")).toThrow(
+      'the chosen context is or names "missing", which is not in "contexts"',
+    );
+  });
+
   test.each<[string, string, string]>([
     ["text that is not YAML", "a: [", "not valid YAML"],
     ["text without an object", "just text", "does not contain an object"],

@@ -34,15 +34,23 @@ export interface KubeconfigText {
   readonly text: string;
 }
 
-/** Chooses the current context of several files: of everything with the same name, the first counts, as in kubectl. */
-export function chooseContext(texts: readonly KubeconfigText[]): ChosenContext {
+/**
+ * Chooses a context of several files, the current one unless `wanted` names another. Of everything with the same name,
+ * the first counts, as in kubectl.
+ */
+export function chooseContext(texts: readonly KubeconfigText[], wanted?: string): ChosenContext {
   const merged = merge(texts);
-  const { currentContext } = merged;
+  const currentContext = wanted ?? merged.currentContext;
   const files = merged.files.map((file) => `"${file}"`).join(", ");
   if (currentContext === undefined) {
     throw kubeconfigInvalid(files, "it has no current context", `set "current-context" to ${namesOf(merged.contexts)}`);
   }
-  const context = required(merged.contexts, { list: "contexts", name: currentContext, by: "current-context", files });
+  const context = required(merged.contexts, {
+    list: "contexts",
+    name: currentContext,
+    by: wanted === undefined ? "current-context" : "the chosen context",
+    files,
+  });
   const clusterName = textIn(context, "cluster", `context "${currentContext}"`);
   if (clusterName === undefined) throw kubeconfigInvalid(files, `context "${currentContext}" names no cluster`);
   const by = `context "${currentContext}"`;

@@ -171,8 +171,8 @@ function apiServerFlags(directory: string, place: Place): readonly string[] {
     `--bind-address=${place.address}`,
     `--advertise-address=${place.address}`,
     `--secure-port=${place.port}`,
-    // No Endpoints of the service "kubernetes": they may not be on loopback.
-    "--endpoint-reconciler-type=none",
+    // Endpoints of the service "kubernetes" may not be on loopback: then there are none.
+    ...(place.plan.place === undefined ? ["--endpoint-reconciler-type=none"] : []),
     "--kubelet-preferred-address-types=InternalIP",
     `--tls-cert-file=${server.cert}`,
     `--tls-private-key-file=${server.key}`,

@@ -1,0 +1,47 @@
+/** Commands on a whole cluster: which cluster it is, and as whom. */
+import type { KubeAccess } from "../../config/kube-access.ts";
+import { PluginError } from "../../errors.ts";
+import type { KubeClient } from "../../kube/api.ts";
+import { type Context, type Given, UsageError } from "../command.ts";
+import type { Option } from "../option.ts";
+
+export const CLUSTER_OPTIONS: readonly Option[] = [
+  {
+    name: "kubeconfig",
+    value: "FILE",
+    summary: "kubeconfig file of the cluster (default: KUBECONFIG, then ~/.kube/config)",
+  },
+  { name: "context", value: "NAME", summary: "Context of the kubeconfig (default: its current context)" },
+];
+
+/** The same order as that of kubectl: the option, the variable, the account of the pod, the file in the home directory. */
+function clusterAccess(given: Given, env: Context["env"]): KubeAccess {
+  const named = given.values.get("kubeconfig");
+  const context = given.values.get("context");
+  const kubeconfigs = named === undefined ? kubeconfigsOf(env) : [named];
+  if (kubeconfigs !== undefined) return { kubeconfigs, ...(context === undefined ? {} : { context }) };
+  if (context !== undefined) throw new UsageError('"--context" needs a kubeconfig: add --kubeconfig FILE');
+  if (env["KUBERNETES_SERVICE_HOST"]) return {};
+  throw new PluginError("config-invalid", "Cannot reach the orchestrator's API: no access to it is configured", {
+    details: "name a kubeconfig with --kubeconfig or KUBECONFIG",
+  });
+}
+
+function kubeconfigsOf(env: Context["env"]): readonly string[] | undefined {
+  const files = (env["KUBECONFIG"] ?? "").split(":").filter((file) => file !== "");
+  if (files.length > 0) return files;
+  return env["KUBERNETES_SERVICE_HOST"] || !env["HOME"] ? undefined : [`${env["HOME"]}/.kube/config`];
+}
+
+export async function withCluster<T>(
+  context: Context,
+  given: Given,
+  work: (client: KubeClient) => Promise<T>,
+): Promise<T> {
+  const client = await context.openKubeClient(clusterAccess(given, context.env));
+  try {
+    return await work(client);
+  } finally {
+    await client.close();
+  }
+}

@@ -1,0 +1,56 @@
+/** Reads and writes objects of the orchestrator's API by their paths. */
+
+import type { KubeClient, KubeRequest } from "../../kube/api.ts";
+import { requireOk } from "../../kube/require-ok.ts";
+import { isObject } from "../../model/shape.ts";
+import { parseJson } from "../../parse-json.ts";
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+export interface ClusterObjects {
+  /** `undefined` if there is no such object, or no such kind. */
+  read(path: string, query?: Readonly<Record<string, string>>): Promise<Fields | undefined>;
+  /** Its items; none if there is no such kind. */
+  list(path: string, query?: Readonly<Record<string, string>>): Promise<readonly Fields[]>;
+  /** `undefined` if there is nothing at the path. */
+  readText(path: string, query?: Readonly<Record<string, string>>): Promise<string | undefined>;
+  create(path: string, object: object): Promise<Fields>;
+  /** Returns whether there was such an object. */
+  remove(path: string, options?: object): Promise<boolean>;
+}
+
+/** `signal` ends every request, and its reason is thrown. */
+export function clusterObjects(client: Pick<KubeClient, "request">, signal?: AbortSignal): ClusterObjects {
+  const send = async (request: KubeRequest): Promise<string | undefined> => {
+    signal?.throwIfAborted();
+    try {
+      const response = await client.request({ ...request, ...(signal === undefined ? {} : { signal }) });
+      const isAbsent = response.status === 404 && request.method !== "POST";
+      return isAbsent ? undefined : requireOk(response, request);
+    } catch (failure) {
+      signal?.throwIfAborted();
+      throw failure;
+    }
+  };
+  const readText: ClusterObjects["readText"] = (path, query) =>
+    send({ method: "GET", path, ...(query === undefined ? {} : { query }) });
+  const read: ClusterObjects["read"] = async (path, query) => fieldsOf(await readText(path, query));
+  return {
+    readText,
+    read,
+    async list(path, query) {
+      const items = (await read(path, query))?.["items"];
+      return Array.isArray(items) ? items.filter(isObject) : [];
+    },
+    create: async (path, object) => fieldsOf(await send({ method: "POST", path, body: JSON.stringify(object) })) ?? {},
+    async remove(path, options = {}) {
+      return (await send({ method: "DELETE", path, body: JSON.stringify(options) })) !== undefined;
+    },
+  };
+}
+
+function fieldsOf(text: string | undefined): Fields | undefined {
+  if (text === undefined) return undefined;
+  const value = parseJson(text);
+  return isObject(value) ? value : {};
+}
