@@ -61,6 +61,15 @@ export function parseObject(text: string, path: string): ApiObject {
   return value;
 }
 
+/** Of the object of a bookmark, which has nothing else: no name either. */
+export function parseBookmark(text: string, path: string): string {
+  const value = parsed(text, path);
+  const metadata = isObject(value) ? value["metadata"] : undefined;
+  const revision = isObject(metadata) ? metadata["resourceVersion"] : undefined;
+  if (typeof revision !== "string") throw malformed(path, "it is a bookmark without a resourceVersion");
+  return revision;
+}
+
 export function parseList(text: string, path: string): ApiList {
   const value = parsed(text, path);
   const metadata = isObject(value) ? value["metadata"] : undefined;

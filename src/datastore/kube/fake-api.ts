@@ -144,6 +144,7 @@ export function startFakeApi(): FakeApi {
         if (signal.aborted) return;
       }
       if (due.length === 0) await Promise.race([promise, aborted]);
+      else if (query["allowWatchBookmarks"] === "true") yield { type: "BOOKMARK", text: bookmark(seen) };
     }
   }
 
@@ -162,6 +163,11 @@ export function startFakeApi(): FakeApi {
     },
     object: (path) => objects.get(path)?.object,
   };
+}
+
+/** Of an object of the kind that is watched, a real server fills only this field. */
+function bookmark(revision: number): string {
+  return JSON.stringify({ metadata: { resourceVersion: String(revision), creationTimestamp: null } });
 }
 
 /** Numbers beyond 2^53 become strings, which every reader accepts too. */

@@ -5,7 +5,7 @@
  */
 import { PluginError } from "../../errors.ts";
 import { type DatastoreEvent, type Entry, HistoryGone } from "../datastore.ts";
-import { type Api, type ApiObject, parseObject, statusCode } from "./api.ts";
+import { type Api, type ApiObject, parseBookmark, parseObject, statusCode } from "./api.ts";
 import type { Collection, KindMapping } from "./kind-mapping.ts";
 import { currentRevision } from "./lists.ts";
 
@@ -38,9 +38,10 @@ export async function* watchCollection(
     for await (const { type, text } of api.watch(collection.path, query, signal)) {
       if (signal.aborted) return;
       if (type === "ERROR") throw failureOfWatch(text, seen);
-      const object = parseObject(text, collection.path);
-      seen = object.metadata.resourceVersion;
-      if (type !== "BOOKMARK") {
+      if (type === "BOOKMARK") seen = parseBookmark(text, collection.path);
+      else {
+        const object = parseObject(text, collection.path);
+        seen = object.metadata.resourceVersion;
         const record = mapping.record(object);
         const entry = type === "DELETED" ? undefined : entryOf(mapping, object);
         if (entry?.key.startsWith(prefix)) yield { kind: "put", entry };
