@@ -119,6 +119,15 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
       "two real nodes with agents, controllers and kube-proxy, on etcd and on the orchestrator's API: pods, Services and NetworkPolicies across nodes, an upgrade of the agents without a lost packet, a node that restarts, a node that is deleted, pod CIDRs by static routes and by BGP",
   },
   {
+    place: "test/deploy/image.test.ts",
+    proves: "the image for arm64: its programs run under qemu",
+  },
+  {
+    place: "test/kube/agent-in-pod.test.ts",
+    proves:
+      "the node agent as a pod of the image on a real kubelet: it serves the calls of the runtime, and runs BIRD of the image",
+  },
+  {
     place: "test/demo/cluster.test.ts",
     proves:
       "make demo CLUSTER=1 on each datastore within two minutes; interrupted or killed it leaves no process, cgroup or file",

@@ -1,5 +1,6 @@
 /** Which files of Debian's packages are in the image, and where. Pure. */
 import { dirname, join, relative } from "node:path";
+import type { ImageArchitecture } from "./archive.ts";
 
 /** `x86_64-linux-gnu`, `aarch64-linux-gnu`. */
 const LIBRARY = /^usr\/lib\/[^/]+-linux-gnu\/[^/]+\.so(\.[^/]+)?$/;
@@ -38,6 +39,15 @@ export const LINKS: Readonly<Record<string, string>> = {
   "etc/os-release": "../usr/lib/os-release",
 };
 
+/**
+ * The loader under the name of BIRD. An agent that has entered the host starts BIRD with it (src/agent/bird/bird-command.ts):
+ * the libraries are beside the loader, and the kernel names a process after the file that was executed.
+ */
+export const LOADER_LINKS: Readonly<Record<ImageArchitecture, Readonly<Record<string, string>>>> = {
+  amd64: { "usr/libexec/bird": "../lib/x86_64-linux-gnu/ld-linux-x86-64.so.2" },
+  arm64: { "usr/libexec/bird": "../lib/aarch64-linux-gnu/ld-linux-aarch64.so.1" },
+};
+
 /** Parents first. */
 export const DIRECTORIES: readonly string[] = [
   "etc",
@@ -49,6 +59,7 @@ export const DIRECTORIES: readonly string[] = [
   "usr/bin",
   "usr/lib",
   "usr/lib64",
+  "usr/libexec",
   "usr/sbin",
   "var",
   "var/lib",

@@ -26,7 +26,16 @@ import { Refused } from "../install/install.ts";
 import { directoriesOf } from "../install/record.ts";
 import { run } from "../run.ts";
 import { type ImageArchitecture, writeImageArchive } from "./archive.ts";
-import { AUTHORITIES, AUTHORITIES_FILE, DIRECTORIES, LINKS, linkInImage, pathInImage, TEXTS } from "./base-files.ts";
+import {
+  AUTHORITIES,
+  AUTHORITIES_FILE,
+  DIRECTORIES,
+  LINKS,
+  LOADER_LINKS,
+  linkInImage,
+  pathInImage,
+  TEXTS,
+} from "./base-files.ts";
 import { downloadPackage } from "./download.ts";
 import { IMAGE_PACKAGES, PACKAGES_TIME } from "./packages.ts";
 
@@ -81,7 +90,8 @@ interface BaseRequest extends Pick<ImageRequest, "architecture"> {
 async function fillBase(root: string, { staging, architecture }: BaseRequest): Promise<void> {
   makeDirectories(root, ["/", "tmp", ...DIRECTORIES]);
   chmodSync(join(root, "tmp"), 0o1777);
-  for (const [path, target] of Object.entries(LINKS)) symlinkSync(target, join(root, path));
+  for (const [path, target] of Object.entries({ ...LINKS, ...LOADER_LINKS[architecture] }))
+    symlinkSync(target, join(root, path));
   for (const [path, text] of Object.entries(TEXTS)) writeText(join(root, path), text);
   for (const each of IMAGE_PACKAGES[architecture]) {
     const file = await downloadPackage(each);

@@ -12,6 +12,7 @@ import { errorReply, type Reply } from "../cni/reply.ts";
 import { serve } from "../cni/serve.ts";
 import { NEWEST_VERSION } from "../cni/version.ts";
 import { PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
 import { putLinkTarget } from "../linux/link-target.ts";
 import { type HomeNetns, keepHome } from "../linux/netns.ts";
 import { VERSION } from "../version.ts";
@@ -23,6 +24,8 @@ import { say } from "./node-log.ts";
 import { startPhaseClock } from "./phases.ts";
 import { descriptionOf } from "./plugin-descriptions.ts";
 import { isPluginPart, PLUGIN_LOADERS } from "./plugin-loaders.ts";
+import { programNames } from "./programs.ts";
+import { countServedCalls } from "./served-calls-file.ts";
 import { removeUntrustedVariables } from "./trusted-environment.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
 
@@ -33,7 +36,8 @@ const MOST_CONNECTIONS = 512;
 /** Returns the exit code of a call server that was told to stop. Its agent, or it, is the only one of this host. */
 export async function serveUntilStopped(): Promise<number> {
   if (typeof FAULTS !== "undefined" && FAULTS) (await import("./crash-points.ts")).armCrashPoints();
-  const path = callSocketPath(removeUntrustedVariables());
+  const environment = removeUntrustedVariables();
+  const path = callSocketPath(environment);
   rmSync(path, { force: true });
   const stopped = stopSignal();
   const home = keepHome();
@@ -45,6 +49,7 @@ export async function serveUntilStopped(): Promise<number> {
     serve: replyFrom(
       home,
       agentHost((problem) => say(problem, {}, "WARNING")),
+      countServedCalls(environment),
     ),
   });
   say(`serves the plugins' calls at ${path}`);
@@ -67,14 +72,26 @@ function stopSignal(): Promise<string> {
   return stopped.promise;
 }
 
-function replyFrom(home: HomeNetns, host: Host): (call: HandedCall, signal: AbortSignal) => Promise<Served> {
+function replyFrom(
+  home: HomeNetns,
+  host: Host,
+  countCall: ReturnType<typeof countServedCalls>,
+): (call: HandedCall, signal: AbortSignal) => Promise<Served> {
   return async (call, signal) => {
+    const startedAt = performance.now();
     const clock = startPhaseClock();
     const reply = await serveCall(call, { home, host, signal, enterPhase: clock.enter });
     // In a container's namespace every later call would wire the wrong host. Waiting callers do their calls themselves.
     if (!home.isHere()) process.exit(1);
     const spent = clock.spent();
-    return { reply, afterwards: () => sayServed(call, reply, spent) };
+    const milliseconds = performance.now() - startedAt;
+    const afterwards = () => {
+      sayServed(call, reply, spent);
+      const { program, environment } = call;
+      const plugin = isPluginPart(program) ? programNames(identity)[program] : program;
+      countCall({ plugin, command: environment["CNI_COMMAND"] ?? "", exitCode: reply.exitCode, milliseconds });
+    };
+    return { reply, afterwards };
   };
 }
 

@@ -33,6 +33,7 @@ import { atMostEvery } from "./at-most-every.ts";
 import { enforcementLog } from "./enforcement-log.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS } from "./followed-network.ts";
 import { onceEach } from "./once-each.ts";
+import { readServedCalls } from "./served-calls-file.ts";
 
 export interface EnforceMeans extends FollowedNetwork {
   /** For the floating IPs. */
@@ -141,7 +142,15 @@ export async function enforcePolicy(
     workloadLinks.run(stop),
     reportUnplaced({ unplaced: () => compiler.unplacedEndpoints, prefixes, report: warn, wait, signal: stop }),
     status.run(stop),
-    serveFacts({ facts, routing, settings: () => settings, wait, signal: stop, report: onceEach(warn).report }),
+    serveFacts({
+      facts,
+      routing,
+      servedCalls: () => readServedCalls(process.env),
+      settings: () => settings,
+      wait,
+      signal: stop,
+      report: onceEach(warn).report,
+    }),
   ];
   try {
     await Promise.all(loops.map((loop) => loop.finally(() => ending.abort())));

@@ -1,5 +1,6 @@
 /** Connects the BGP of this node with BIRD, the files and the Secrets of this host. Loaded only if a network is installed. */
 import { BgpFollower } from "../agent/bird/bgp-follower.ts";
+import { birdCommand } from "../agent/bird/bird-command.ts";
 import { birdFiles } from "../agent/bird/bird-files.ts";
 import { BirdKeeper } from "../agent/bird/bird-keeper.ts";
 import { birdProgram } from "../agent/bird/bird-program.ts";
@@ -12,6 +13,7 @@ import { readSecret } from "../kube/read-secret.ts";
 import { readText } from "../linux/files.ts";
 import { ROUTE_PROTOCOL } from "../linux/rtnetlink/route.ts";
 import { runDirectoryOf } from "./agent-socket.ts";
+import { pathInContainer } from "./container-root.ts";
 
 interface BgpMeans {
   readonly node: string;
@@ -34,7 +36,7 @@ const OWN_INTERFACES = [
 export function followerOfBgp({ node, kube, wait, log }: BgpMeans): BgpFollower {
   const logFile = `${identity.logDirectory}/bird/bird.log`;
   const keeper = new BirdKeeper({
-    program: birdProgram(birdFiles(runDirectoryOf(process.env)), { logFile, path: process.env["PATH"] ?? "" }),
+    program: birdProgram(birdFiles(runDirectoryOf(process.env)), { logFile, command: birdOfHostOrContainer }),
     settings: { logFile, ownInterfaces: OWN_INTERFACES, agentProtocol: ROUTE_PROTOCOL.own },
     report: log,
     elapsed: () => performance.now(),
@@ -64,4 +66,9 @@ export function followerOfBgp({ node, kube, wait, log }: BgpMeans): BgpFollower 
     },
   });
   return new BgpFollower({ node, keeper, passwords, wait });
+}
+
+function birdOfHostOrContainer(): readonly string[] | undefined {
+  const { env } = process;
+  return birdCommand({ path: env["PATH"] ?? "", inContainer: (path) => pathInContainer(env, path) });
 }

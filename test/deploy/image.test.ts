@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { compileExecutable } from "../../scripts/compile.ts";
 import { OWN_ARCHITECTURE } from "../../scripts/image/archive.ts";
 import { buildImage, type ImageRequest, imageName } from "../../scripts/image/build-image.ts";
 import { programNames } from "../../src/bin/programs.ts";
@@ -9,15 +10,22 @@ import { identity } from "../../src/identity.ts";
 import { VERSION } from "../../src/version.ts";
 import { containerdConfig, containerdProblem, SOCKET } from "../support/containerd.ts";
 import { openHost } from "../support/host.ts";
-import { root, testNeeding } from "../support/needs.ts";
+import { program, root, testNeeding } from "../support/needs.ts";
 import { podmanProblem, usePodman } from "../support/podman.ts";
 import { pollUntil } from "../support/poll.ts";
 import { type ProductImage, productImage, productImageProblem } from "../support/product-image.ts";
+import { proofSize } from "../support/proof-size.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { unpackImage } from "../support/unpack-image.ts";
 
 const { product, nodeAgent } = identity;
+const ENTRY = join(import.meta.dir, "../../src/bin/main.ts");
 const testImage = testNeeding(productImageProblem());
+const testArm64 = testNeeding(
+  productImageProblem(),
+  program("qemu-aarch64-static"),
+  proofSize({ everyDay: "only in `make soak`", soak: undefined }),
+);
 const testLoaded = testNeeding(root, productImageProblem(), podmanProblem(), containerdProblem());
 
 const directory = temporaryDirectory("image-test");
@@ -76,13 +84,32 @@ describe("the image", () => {
       host.writeFile(config, containerdConfig(host, image.name));
       host.start(["containerd", "-c", config], "containerd.log");
       await pollUntil(() => existsSync(host.view(SOCKET)), "containerd's socket");
-      await host.must(["ctr", "images", "import", image.archive]);
+      await host.must(["ctr", "images", "import", image.archive], { limitMilliseconds: 120_000 });
       const runOnce = (...command: readonly string[]) =>
         host.run(["ctr", "run", "--rm", image.name, "once", ...command]);
       expect((await runOnce(nodeAgent, "-v")).stdout).toContain(VERSION);
       expect((await runOnce("bird", "--version")).stderr).toContain("BIRD version 2");
     },
-    120_000,
+    240_000,
+  );
+
+  testArm64(
+    "for arm64 has programs that run, BIRD too",
+    async () => {
+      const [executable, archive] = [join(directory.path, "arm64"), join(directory.path, "arm64.tar")];
+      await compileExecutable({ entry: ENTRY, executable, target: "bun-linux-arm64" });
+      await build({ executable, archive, architecture: "arm64", version: VERSION });
+      const rootfs = join(directory.path, "arm64-rootfs");
+      await unpackImage(archive, rootfs);
+      const print = (...[file = "", ...args]: readonly string[]) => {
+        const { stdout, stderr } = Bun.spawnSync(["qemu-aarch64-static", "-L", rootfs, join(rootfs, file), ...args]);
+        return `${stdout}${stderr}`;
+      };
+
+      expect(print(`usr/bin/${nodeAgent}`, "-v")).toContain(VERSION);
+      expect(print("usr/sbin/bird", "--version")).toContain("BIRD version 2");
+    },
+    300_000,
   );
 
   test("is not built from an executable with a setuid bit", async () => {
@@ -98,14 +125,16 @@ test("the image is named after registry, product and version", () => {
   expect(imageName(identity, "v1.2.3")).toBe(`${identity.imageRegistry}${product}:v1.2.3`);
 });
 
-async function build(request: Pick<ImageRequest, "executable" | "archive">): Promise<Uint8Array> {
+async function build(
+  request: Pick<ImageRequest, "executable" | "archive"> & Partial<ImageRequest>,
+): Promise<Uint8Array> {
   await buildImage({
-    ...request,
     names: identity,
     version: "v1.2.3",
     architecture: OWN_ARCHITECTURE,
     time: 1_700_000_000,
     compressionLevel: 1,
+    ...request,
   });
   return readFileSync(request.archive);
 }

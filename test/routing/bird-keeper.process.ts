@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { birdCommand } from "../../src/agent/bird/bird-command.ts";
 import { birdFiles } from "../../src/agent/bird/bird-files.ts";
 import { BirdKeeper } from "../../src/agent/bird/bird-keeper.ts";
 import { birdProgram } from "../../src/agent/bird/bird-program.ts";
@@ -15,7 +16,10 @@ const POLL_MILLISECONDS = 20;
 const logFile = join(directory, "log", "bird.log");
 const { signal } = new AbortController();
 const keeper = new BirdKeeper({
-  program: birdProgram(birdFiles(directory), { logFile, path: "" }),
+  program: birdProgram(birdFiles(directory), {
+    logFile,
+    command: () => birdCommand({ path: "", inContainer: () => undefined }),
+  }),
   settings: { logFile, ownInterfaces: ["pod*"], agentProtocol: 86 },
   report: (message, level) => console.log(level, message),
   elapsed: () => performance.now(),

@@ -68,7 +68,10 @@ export function usePodman(host: Host): Podman {
     async remove(name) {
       await podman("rm", "-f", "-t", "0", name);
     },
-    load: (archive) => podman("load", "--quiet", "--input", archive),
+    load(archive) {
+      const limitMilliseconds = 120_000;
+      return host.must(["podman", "load", "--quiet", "--input", archive], { environment, limitMilliseconds });
+    },
     runOnce(image, command) {
       const options = ["--rm", "--network", "none", "--cgroup-parent", `/${host.name}`];
       return host.run(["podman", "run", ...options, image, ...command], { environment });

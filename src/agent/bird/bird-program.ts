@@ -19,13 +19,18 @@ export interface BirdProgram {
   writeState(text: string): void;
 }
 
-const SEARCHED = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 const LIMIT_MILLISECONDS = 20_000;
 
-export function birdProgram(files: BirdFiles, { logFile, path }: { logFile: string; path: string }): BirdProgram {
-  const program = () => Bun.which("bird", { PATH: [path, ...SEARCHED].join(":") }) ?? undefined;
+interface ProgramMeans {
+  readonly logFile: string;
+  /** The program with its first arguments; `undefined` if it is not installed. */
+  readonly command: () => readonly string[] | undefined;
+}
+
+export function birdProgram(files: BirdFiles, { logFile, command }: ProgramMeans): BirdProgram {
+  const runBird = (...args: readonly string[]) => run([...(command() ?? ["bird"]), ...args]);
   return {
-    isInstalled: () => program() !== undefined,
+    isInstalled: () => command() !== undefined,
     wasKilled: () => existsSync(files.pid),
     configuration: () => readIfThere(files.configuration),
     async install(text) {
@@ -33,14 +38,14 @@ export function birdProgram(files: BirdFiles, { logFile, path }: { logFile: stri
       makeDirectory(dirname(logFile), 0o755);
       rmSync(files.candidate, { force: true });
       writeFileSync(files.candidate, text, { mode: 0o600 });
-      const refusal = await run([program() ?? "bird", "-p", "-c", files.candidate]);
+      const refusal = await runBird("-p", "-c", files.candidate);
       if (refusal === undefined) renameSync(files.candidate, files.configuration);
       return refusal;
     },
     async start(how) {
       const recover = how === "recovering" ? ["-R"] : [];
       const { configuration, control, pid } = files;
-      const refusal = await run([program() ?? "bird", ...recover, "-c", configuration, "-s", control, "-P", pid]);
+      const refusal = await runBird(...recover, "-c", configuration, "-s", control, "-P", pid);
       if (refusal !== undefined) throw new Error(refusal);
     },
     connect: () => connectBird(files.control),

@@ -3,6 +3,7 @@ import { LocalServer } from "../../health/local-server.ts";
 import { type HealthReply, healthPages, metricsPages } from "../../health/pages.ts";
 import type { NodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { type RoutingFacts, routingMetrics, routingReadiness } from "../routing/routing-facts.ts";
+import { type ServedCalls, servedCallMetrics } from "../served-calls.ts";
 import { livenessOf, metricsText, type PolicyFacts, readinessOf } from "./facts.ts";
 
 const FOLLOW_MILLISECONDS = 5_000;
@@ -11,6 +12,7 @@ export interface ServeMeans {
   readonly facts: () => PolicyFacts;
   /** `undefined`: there are no other nodes in this datastore. */
   readonly routing: () => RoutingFacts | undefined;
+  readonly servedCalls: () => readonly ServedCalls[];
   readonly settings: () => NodeAgentSettings;
   /** Resolves early if the signal is aborted. */
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
@@ -19,11 +21,12 @@ export interface ServeMeans {
 }
 
 /** Resolves when the signal is aborted. */
-export async function serveFacts({ facts, routing, settings, wait, signal, report }: ServeMeans): Promise<void> {
+export async function serveFacts(means: ServeMeans): Promise<void> {
+  const { facts, routing, servedCalls, settings, wait, signal, report } = means;
   const pages = { liveness: () => livenessOf(facts()), readiness: () => bothReady(facts(), routing()) };
   const health = new LocalServer(healthPages(pages), report);
   const metrics = new LocalServer(
-    metricsPages(() => metricsOf(facts(), routing())),
+    metricsPages(() => `${metricsOf(facts(), routing())}${servedCallMetrics(servedCalls())}`),
     report,
   );
   while (!signal.aborted) {
