@@ -57,7 +57,8 @@ export async function readPolicyNetwork(
     isForAgentOnly: isForAgentOnly(installed),
     statusDirectory: config.endpointStatusDirectory,
     orchestrator: {
-      access: given && (ownAccess ?? given),
+      // Beside another plugin the config need not name credentials: no plugin uses them.
+      access: given || isForAgentOnly(installed) ? (ownAccess ?? given) : undefined,
       nodeName: config.kubernetes.nodeName,
       podCidrFamilies: podCidrFamilies(config.ipam),
     },

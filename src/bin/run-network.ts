@@ -4,7 +4,8 @@
  *   datastore ── one replica of resources ──┬─▶ policy, floating IPs, routes to local pods    (enforce-policy.ts)
  *                                           ├─▶ outgoing NAT                                  (agent/nat)
  *                                           ├─▶ the record of this node, the MTU of pods      (keep-node-record.ts)
- *                                           └─▶ routes between nodes                          (route-between-nodes.ts)
+ *                                           ├─▶ routes between nodes                          (route-between-nodes.ts)
+ *   orchestrator's pods of this node ───────┴─▶ endpoints, if another plugin connects pods    (record-endpoints.ts)
  *
  * A part that fails is started again, and does not affect the others; nor does a kind that only it needs and that cannot be
  * listed (on the orchestrator's API: no CRD, no role).
@@ -20,6 +21,7 @@ import { type FollowedNetwork, KINDS_OF_PARTS, NETWORK_KINDS } from "./followed-
 import { keepNodeRecord } from "./keep-node-record.ts";
 import { onceEach } from "./once-each.ts";
 import type { PolicyNetwork } from "./policy-network.ts";
+import { needsRecordedEndpoints, recordEndpoints } from "./record-endpoints.ts";
 import { betweenNodes } from "./route-between-nodes.ts";
 
 interface RunMeans extends Pick<FollowedNetwork, "wait" | "log"> {
@@ -60,6 +62,9 @@ export async function runNetwork(network: PolicyNetwork, { signal, wait, log, ne
           log,
         }),
     },
+    ...(needsRecordedEndpoints(followed)
+      ? [{ name: "the endpoints of pods", run: (stop: AbortSignal) => recordEndpoints(followed, stop) }]
+      : []),
     ...(routing.isNeeded ? [{ name: "the routes between nodes", run: routing.run }] : []),
   ];
   try {

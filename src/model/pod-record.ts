@@ -18,6 +18,7 @@ export interface PodRecord {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
+  readonly createdAt?: string;
   /** Empty: not scheduled yet. */
   readonly node: string;
   /** It uses the network of its node, and has no endpoint. */
@@ -48,10 +49,12 @@ export function podRecordOf(pod: {
 }): PodRecord {
   const { metadata } = pod;
   const [spec, status] = [partOf(pod, "spec"), partOf(pod, "status")];
+  const createdAt = textOf(metadata, "creationTimestamp");
   return {
     namespace: metadata.namespace ?? "",
     name: metadata.name,
     uid: textOf(metadata, "uid") ?? "",
+    ...(createdAt === undefined ? {} : { createdAt }),
     node: textOf(spec, "nodeName") ?? "",
     isOnHostNetwork: spec["hostNetwork"] === true,
     ...(isFinishedPhase(status["phase"]) ? { finishedPhase: String(status["phase"]) } : {}),

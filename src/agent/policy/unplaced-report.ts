@@ -2,7 +2,7 @@
 import type { UnplacedEndpoint } from "../../policy/compile/unnamed-interfaces.ts";
 
 /** A pod that joins is known before its interface, or after. */
-const PATIENCE_MILLISECONDS = 5_000;
+const PATIENCE_MILLISECONDS = 2_000;
 
 export interface UnplacedMeans {
   readonly unplaced: () => readonly UnplacedEndpoint[];

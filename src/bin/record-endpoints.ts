@@ -1,0 +1,62 @@
+/** Records the endpoints of pods that another networking plugin connects, from the orchestrator's API. */
+import { followPodEndpoints } from "../agent/endpoints/follow-pod-endpoints.ts";
+import { podRecords } from "../datastore/kube/pod-records.ts";
+import { openKubeStore } from "../datastore/kube/store.ts";
+import type { KindTable } from "../datastore/replica/kinds.ts";
+import { startReplica } from "../datastore/replica.ts";
+import { PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
+import { openKubeClient } from "../kube/client.ts";
+import { POD_RECORDS_PREFIX, type PodRecord, readPodRecord } from "../model/pod-record.ts";
+import type { FollowedNetwork } from "./followed-network.ts";
+import { onceEach } from "./once-each.ts";
+
+const POD_KINDS: KindTable<{ readonly pods: PodRecord }> = {
+  pods: { prefix: POD_RECORDS_PREFIX, decode: ({ key, value }) => readPodRecord(value, key) },
+};
+
+/** Only if another plugin connects the pods, and the datastore is not the orchestrator's API, whose pods are endpoints. */
+export function needsRecordedEndpoints({ network }: Pick<FollowedNetwork, "network">): boolean {
+  return network.isForAgentOnly && network.settings.kind === "etcd";
+}
+
+/** Until the signal is aborted. Rejects if it cannot go on. */
+export async function recordEndpoints(
+  { network, store, replica, wait, log }: FollowedNetwork,
+  signal: AbortSignal,
+): Promise<void> {
+  const { access, nodeName = network.node } = network.orchestrator;
+  if (access === undefined) {
+    throw new PluginError("config-invalid", "the network config gives no access to the orchestrator's API", {
+      details: 'add "kubernetes": {"kubeconfig": …} to it: the endpoints of pods are recorded from there',
+    });
+  }
+  const warn = (message: string) => log(message, "WARNING");
+  const client = await openKubeClient(access, {
+    environment: process.env,
+    warn,
+    now: () => new Date(),
+    elapsed: () => performance.now(),
+    program: identity.nodeAgent,
+  });
+  const ending = new AbortController();
+  const stop = AbortSignal.any([signal, ending.signal]);
+  const problems = onceEach(warn);
+  const orchestrator = openKubeStore({ api: client, mappings: [podRecords(nodeName)], close: () => client.close() });
+  const pods = startReplica(orchestrator, POD_KINDS, {
+    signal: stop,
+    watches: "per kind",
+    report: ({ message }) => problems.report(message),
+  });
+  try {
+    await followPodEndpoints(pods.updates(stop), replica.part(["endpoints"]).updates(stop), {
+      ...{ node: network.node, store, wait, signal: stop },
+      report: problems.report,
+      forgetProblems: () => problems.forget(),
+    });
+  } finally {
+    ending.abort();
+    await pods.ended;
+    await orchestrator.close();
+  }
+}

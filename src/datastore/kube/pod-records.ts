@@ -1,0 +1,23 @@
+/** Pods of the orchestrator as records that can only be read. */
+import { PluginError } from "../../errors.ts";
+import { POD_RECORDS_PREFIX, podRecordKey, podRecordOf } from "../../model/pod-record.ts";
+import { quoted } from "../../quote.ts";
+import type { KindMapping } from "./kind-mapping.ts";
+
+/** Those of one node, or all. */
+export function podRecords(node?: string): KindMapping {
+  const query = node === undefined ? {} : { query: { fieldSelector: `spec.nodeName=${node}` } };
+  return {
+    prefix: POD_RECORDS_PREFIX,
+    path: () => undefined,
+    collections: () => [{ path: "/api/v1/pods", ...query }],
+    record: (pod) => ({ key: podRecordKey(pod.metadata), value: JSON.stringify(podRecordOf(pod)) }),
+    create: refuse,
+    update: refuse,
+    remove: refuse,
+  };
+}
+
+function refuse(key: string): never {
+  throw new PluginError("internal", `Cannot write ${quoted(key)}: it is an object of the orchestrator`);
+}
