@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs
 import { homedir } from "node:os";
 import { basename, join } from "node:path";
 import { identity } from "../../src/identity.ts";
-import { digestOfBytes } from "../install/files.ts";
+import { digestOfBytes } from "../../src/linux/file-state.ts";
 import { run } from "../run.ts";
 import type { DebianPackage } from "./packages.ts";
 

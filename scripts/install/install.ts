@@ -1,8 +1,10 @@
 /** Installs and uninstalls. Whatever is refused is refused before anything is changed. */
-import { existsSync, readFileSync, renameSync, rmdirSync, rmSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Identity } from "../../src/identity.ts";
-import { digestOfBytes, hasSetIdBit, makeDirectories, stateAt, writeEntry } from "./files.ts";
+import { digestOfBytes, digestOfFile, isSameState, stateAt } from "../../src/linux/file-state.ts";
+import { removeIfEmpty } from "../../src/linux/place-file.ts";
+import { hasSetIdBit, makeDirectories, writeEntry } from "./files.ts";
 import { type Entry, layoutOf, type Places } from "./layout.ts";
 import {
   backupPath,
@@ -10,7 +12,6 @@ import {
   foreignPaths,
   type InstallationRecord,
   type Installed,
-  isSameState,
   recordPath,
   wantedState,
 } from "./record.ts";
@@ -40,7 +41,7 @@ export function install(installation: Installation): readonly string[] {
   const all = layoutOf(names, places);
   const layout = all.filter((entry) => !isAdministrators(entry, root, previous));
   const wanted = layout.map((entry) => ({ path: entry.path, state: wantedState(entry, digestIn(executable)) }));
-  const found = new Map(wanted.map(({ path }) => [path, stateAt(root, path)]));
+  const found = new Map(wanted.map(({ path }) => [path, stateAt(join(root, path))]));
   const foreign = foreignPaths(wanted, found, previous);
   refuseForeign(foreign, installation);
 
@@ -88,13 +89,13 @@ function refuseSetId(executable: string): void {
 /** A configuration file that was there before, or was changed after its installation. */
 function isAdministrators(entry: Entry, root: string, previous: InstallationRecord | undefined): boolean {
   if (entry.kind !== "configuration") return false;
-  const there = stateAt(root, entry.path);
+  const there = stateAt(join(root, entry.path));
   const recorded = previous?.entries.find(({ path }) => path === entry.path);
   return there.kind !== "nothing" && (recorded === undefined || !isSameState(there, recorded.state));
 }
 
 function digestIn(executable: string): (entry: Exclude<Entry, { kind: "link" }>) => string {
-  return (entry) => digestOfBytes(entry.kind === "executable" ? readFileSync(executable) : entry.content);
+  return (entry) => (entry.kind === "executable" ? digestOfFile(executable) : digestOfBytes(entry.content));
 }
 
 function refuseForeign(foreign: readonly string[], { names, root, existing }: Installation): void {
@@ -105,7 +106,9 @@ function refuseForeign(foreign: readonly string[], { names, root, existing }: In
         `move them away, choose another CNI_BIN_DIR, or keep them as *${backupPath("", names)} with EXISTING=backup`,
     );
   }
-  const taken = foreign.map((path) => backupPath(path, names)).filter((path) => stateAt(root, path).kind !== "nothing");
+  const taken = foreign
+    .map((path) => backupPath(path, names))
+    .filter((path) => stateAt(join(root, path)).kind !== "nothing");
   if (taken.length > 0) throw new Refused(`Cannot install: move away the earlier backups ${taken.join(", ")}`);
 }
 
@@ -116,23 +119,14 @@ function backUp(path: string, { names, root }: Installation): string {
 }
 
 function remove({ path, state }: Installed, { names, root }: Pick<Installation, "names" | "root">): readonly string[] {
-  const there = stateAt(root, path);
+  const there = stateAt(join(root, path));
   if (there.kind !== "nothing" && !isSameState(there, state))
     return [`${path} is left: it was changed after the installation`];
   rmSync(join(root, path), { force: true });
   const backup = backupPath(path, names);
-  if (stateAt(root, backup).kind === "nothing") return [];
+  if (stateAt(join(root, backup)).kind === "nothing") return [];
   renameSync(join(root, backup), join(root, path));
   return [`${path} is again the file that was there before`];
-}
-
-function removeIfEmpty(directory: string): void {
-  try {
-    rmdirSync(directory);
-  } catch (failure) {
-    const code = failure instanceof Error && "code" in failure ? failure.code : undefined;
-    if (code !== "ENOTEMPTY" && code !== "ENOENT" && code !== "EEXIST" && code !== "EBUSY") throw failure;
-  }
 }
 
 function readRecord({ names, root, places }: Pick<Installation, "names" | "root" | "places">) {

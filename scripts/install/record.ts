@@ -4,18 +4,12 @@
  */
 import { dirname, join } from "node:path";
 import type { Identity } from "../../src/identity.ts";
+import { type FileState, isSameState } from "../../src/linux/file-state.ts";
 import type { Entry } from "./layout.ts";
-
-/** What is found at a path, as far as it matters here. */
-export type Found =
-  | { readonly kind: "nothing" }
-  | { readonly kind: "file"; readonly digest: string }
-  | { readonly kind: "link"; readonly target: string }
-  | { readonly kind: "other" };
 
 export interface Installed {
   readonly path: string;
-  readonly state: Found;
+  readonly state: FileState;
 }
 
 export interface InstallationRecord {
@@ -35,20 +29,14 @@ export function backupPath(path: string, { product }: Identity): string {
 }
 
 /** The state of an entry once it is installed. */
-export function wantedState(entry: Entry, digestOf: (entry: Exclude<Entry, { kind: "link" }>) => string): Found {
+export function wantedState(entry: Entry, digestOf: (entry: Exclude<Entry, { kind: "link" }>) => string): FileState {
   return entry.kind === "link" ? { kind: "link", target: entry.target } : { kind: "file", digest: digestOf(entry) };
-}
-
-export function isSameState(left: Found, right: Found): boolean {
-  if (left.kind === "link") return right.kind === "link" && left.target === right.target;
-  if (left.kind === "file") return right.kind === "file" && left.digest === right.digest;
-  return left.kind === right.kind;
 }
 
 /** Paths that hold something which neither this installation nor the one before it wrote. */
 export function foreignPaths(
   wanted: readonly Installed[],
-  found: ReadonlyMap<string, Found>,
+  found: ReadonlyMap<string, FileState>,
   previous: InstallationRecord | undefined,
 ): readonly string[] {
   const recorded = new Map(previous?.entries.map(({ path, state }) => [path, state]));

@@ -17,6 +17,9 @@ const CASES: readonly (readonly [string, NodeRequest])[] = [
   ["serve-calls --parent seven", { kind: "wrong", argument: "--parent" }],
   ["serve-calls --host-namespaces /proc/1/ns", { kind: "wrong", argument: "--host-namespaces" }],
   ["serve-calls again", { kind: "wrong", argument: "again" }],
+  ["install", { kind: "install" }],
+  ["install --host-namespaces /proc/1/ns", { kind: "install", hostNamespaces: "/proc/1/ns" }],
+  ["install --parent 7", { kind: "wrong", argument: "--parent" }],
   ["start", { kind: "wrong", argument: "start" }],
 ];
 

@@ -3,25 +3,26 @@
 export const SERVE_CALLS = "serve-calls";
 export const HOST_NAMESPACES = "--host-namespaces";
 export const PARENT = "--parent";
+export const INSTALL = "install";
 
 export type NodeRequest =
   | { readonly kind: "version" | "help" }
   | { readonly kind: "wrong"; readonly argument: string }
-  | { readonly kind: "agent"; readonly hostNamespaces?: string }
+  | { readonly kind: "agent" | typeof INSTALL; readonly hostNamespaces?: string }
   | { readonly kind: "call server"; readonly parent?: number };
 
 export function readNodeArguments(args: readonly string[]): NodeRequest {
   const [first] = args;
   if (first === "-v") return { kind: "version" };
   if (first === "-h" || first === "--help") return { kind: "help" };
-  return first === SERVE_CALLS
-    ? withOptions({ kind: "call server" }, args.slice(1))
-    : withOptions({ kind: "agent" }, args);
+  if (first === SERVE_CALLS) return withOptions({ kind: "call server" }, args.slice(1));
+  if (first === INSTALL) return withOptions({ kind: first }, args.slice(1));
+  return withOptions({ kind: "agent" }, args);
 }
 
 /** Every option has a value: the next argument, or after "=". */
 function withOptions(
-  request: NodeRequest & { readonly kind: "agent" | "call server" },
+  request: Exclude<NodeRequest, { readonly kind: "version" | "help" | "wrong" }>,
   args: readonly string[],
 ): NodeRequest {
   const [first = "", ...rest] = args;
@@ -30,7 +31,7 @@ function withOptions(
   const [name, value, others] =
     at < 0 ? [first, rest[0], rest.slice(1)] : [first.slice(0, at), first.slice(at + 1), rest];
   if (value === undefined || value === "") return { kind: "wrong", argument: first };
-  if (name === HOST_NAMESPACES && request.kind === "agent" && value.startsWith("/"))
+  if (name === HOST_NAMESPACES && request.kind !== "call server" && value.startsWith("/"))
     return withOptions({ ...request, hostNamespaces: value }, others);
   if (name === PARENT && request.kind === "call server" && /^\d+$/.test(value)) {
     return withOptions({ ...request, parent: Number(value) }, others);

@@ -9,14 +9,16 @@
  * enters the host's namespaces first (enter-host.ts).
  */
 import { type AgentPart, StartRefused, superviseParts } from "../agent/supervise.ts";
+import type { Environment } from "../cni/environment.ts";
 import { SYSTEM_CLOCK } from "../datastore/replica/clock.ts";
+import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { nameProcess } from "../linux/own-process.ts";
 import { quoted } from "../quote.ts";
 import { VERSION } from "../version.ts";
 import { beginCallServer, type CallServerOptions, callServerPart, EXIT_REFUSED } from "./call-server-process.ts";
 import { enterHost } from "./enter-host.ts";
-import { HOST_NAMESPACES, readNodeArguments, SERVE_CALLS } from "./node-arguments.ts";
+import { HOST_NAMESPACES, INSTALL, readNodeArguments, SERVE_CALLS } from "./node-arguments.ts";
 import { say, sayRefused } from "./node-log.ts";
 import { becomeOnlyAgent } from "./only-agent.ts";
 import { writePodKubeconfig } from "./pod-account.ts";
@@ -48,6 +50,31 @@ export async function run(args: readonly string[]): Promise<number> {
       return runCallServer(request);
     case "agent":
       return runAgent(request);
+    case "install":
+      return onHost(request, async (environment) => (await import("./install-node.ts")).installNode(environment));
+  }
+}
+
+interface HostWork {
+  readonly kind: string;
+  readonly hostNamespaces?: string;
+}
+
+/** Work that ends, in the namespaces of the host. A failure leaves the node as it was, or is repaired by the next run. */
+async function onHost(
+  { kind, hostNamespaces }: HostWork,
+  work: (environment: Environment) => Promise<void>,
+): Promise<number> {
+  try {
+    if (hostNamespaces !== undefined) throw new Error(enterHost(hostNamespaces, [kind]));
+    nameProcess(identity.nodeAgent);
+    removeUntrustedVariables();
+    await work(process.env);
+    return 0;
+  } catch (failure) {
+    const details = failure instanceof PluginError && failure.details !== "" ? ` (${failure.details})` : "";
+    console.error(`${identity.nodeAgent} ${kind}: ${failure instanceof Error ? failure.message : failure}${details}`);
+    return 1;
   }
 }
 
@@ -104,11 +131,13 @@ function stopSignal(): AbortSignal {
 
 function usage(): string {
   const { nodeAgent, title, environmentPrefix, runDirectory } = identity;
-  return `Usage: ${nodeAgent} [${HOST_NAMESPACES} DIRECTORY] | -v | -h
+  return `Usage: ${nodeAgent} [${INSTALL}] [${HOST_NAMESPACES} DIRECTORY] | -v | -h
 
 The node agent of ${title}: enforces network policy on this host, and serves the calls of the CNI plugins, until it is stopped.
 If it does not run, the plugins do their work themselves, and the kernel keeps the last rules of the policies.
 
+  ${INSTALL}                       install the plugins and their network config on this node, and end: for the init
+                                container of the agent's pod
   ${HOST_NAMESPACES} DIRECTORY   run in the mount, network and UTS namespaces in this directory, for example
                                 /proc/1/ns; needed if the agent runs in a container
   -v                            print the version

@@ -25,6 +25,12 @@ export function programNames(names: Identity): Readonly<Record<Part, string>> {
   };
 }
 
+/** The names that a node needs in the directory of plugins: those that runtimes start, and the admin tool. */
+export function installedNames(names: Identity): readonly string[] {
+  const { plugin, ipam, hostLocal, portmap, bandwidth, admin } = programNames(names);
+  return [plugin, ipam, hostLocal, portmap, bandwidth, admin];
+}
+
 /** The inverse of `programNames`; without a table, since every start needs it. */
 export function partNamed(name: string, names: Identity): Part | undefined {
   switch (name) {

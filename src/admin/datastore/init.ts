@@ -41,10 +41,16 @@ function textOf({ state, clusterGUID }: Initialization): string {
     : `The datastore is already initialized (${cluster})\n`;
 }
 
-async function initialize(store: Datastore, context: Pick<Context, "now" | "uuid">): Promise<Initialization> {
+/** `before`: what has to be there by the time the datastore is initialized; run only if it is not. */
+export async function initialize(
+  store: Datastore,
+  context: Pick<Context, "now" | "uuid">,
+  before?: () => Promise<void>,
+): Promise<Initialization> {
   const found = await readState(store);
   if (found) return found;
 
+  await before?.();
   const uid = context.uuid();
   const clusterGUID = uid.replaceAll("-", "");
   const metadata = { name: "default", uid, creationTimestamp: context.now().toISOString() };

@@ -1,0 +1,32 @@
+/** The credentials for etcd that are mounted in the container; absent and empty files are not used. */
+import { readFileSync } from "node:fs";
+
+export interface EtcdSecret {
+  /** Of the network config. */
+  readonly field: string;
+  readonly name: string;
+  readonly source: string;
+  readonly text: string;
+}
+
+const NAMES = {
+  etcd_ca_cert_file: "etcd-ca",
+  etcd_cert_file: "etcd-cert",
+  etcd_key_file: "etcd-key",
+} as const;
+
+export function etcdSecrets(directory: string): readonly EtcdSecret[] {
+  return Object.entries(NAMES).flatMap(([field, name]) => {
+    const source = `${directory}/${name}`;
+    const text = textOf(source);
+    return text.trim() === "" ? [] : [{ field, name, source, text }];
+  });
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,185 @@
+/**
+ * `install`: brings the plugins and their network config to this node, as the init container of the agent's pod. What can
+ * fail elsewhere (the API, the datastore) comes before the first change of a file; the network config comes last.
+ */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { initialize } from "../admin/datastore/init.ts";
+import { createDefaultResources, defaultResources } from "../agent/install/default-resources.ts";
+import { isOfNetworkManager, KEEP_OFF_DIRECTORIES, keepOffEntries } from "../agent/install/keep-off.ts";
+import { pluginKubeconfig } from "../agent/install/kubeconfig.ts";
+import {
+  AGENT_NETWORK_LIST,
+  etcdFilesDirectory,
+  type InstalledEntry,
+  kubeconfigPath,
+  networkListEntry,
+  networkListPath,
+  programEntries,
+  secretEntry,
+} from "../agent/install/layout.ts";
+import { type NodeNetworkList, nodeNetworkList } from "../agent/install/network-list.ts";
+import { NodeFiles } from "../agent/install/node-files.ts";
+import { hidingConfigs, namesBefore } from "../agent/install/other-networks.ts";
+import { requestPluginToken } from "../agent/install/plugin-token.ts";
+import { type InstallSettings, readInstallSettings } from "../agent/install/settings.ts";
+import type { Environment } from "../cni/environment.ts";
+import { reasonOf } from "../config/config-files.ts";
+import { datastoreSettings } from "../config/datastore-settings.ts";
+import { decodeNetworkConfig } from "../config/decode.ts";
+import { openDatastore } from "../datastore/open.ts";
+import { PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
+import { type KubeMeans, openKubeClient } from "../kube/client.ts";
+import { SERVICE_ACCOUNT_DIRECTORY } from "../kube/connection.ts";
+import { lockFile } from "../linux/flock.ts";
+import { OWN_PROGRAM } from "../linux/own-process.ts";
+import { quoted } from "../quote.ts";
+import { agentDirectory } from "./agent-socket.ts";
+import { pathInContainer } from "./container-root.ts";
+import { etcdSecrets } from "./etcd-secrets.ts";
+import { say } from "./node-log.ts";
+import { installedNames } from "./programs.ts";
+import { reloadNetworkManager } from "./reload-network-manager.ts";
+
+const LOCK_MILLISECONDS = 60_000;
+const LOOPBACK = "loopback";
+
+export async function installNode(environment: Environment): Promise<void> {
+  const settings = readInstallSettings(environment);
+  const inContainer = (path: string) => pathInContainer(environment, path) ?? path;
+  const secrets = etcdSecrets(inContainer(settings.etcdSecretsDirectory));
+  const { managesCni, configDirectory, binDirectory } = settings;
+  const directory = etcdFilesDirectory(configDirectory, managesCni);
+  const kubeconfig = managesCni ? kubeconfigPath(configDirectory) : `${agentDirectory(environment)}/kubeconfig`;
+  const list = readNetworkList(inContainer(settings.networkConfigFile), settings, {
+    kubeconfig,
+    etcdFiles: Object.fromEntries(secrets.map(({ field, name }) => [field, `${directory}/${name}`])),
+  });
+  const account = inContainer(SERVICE_ACCOUNT_DIRECTORY);
+  const access = { serviceAccountDirectory: account, environment };
+
+  const ownAccess = managesCni ? [secretEntry(kubeconfig, await newKubeconfig(settings, access))] : [];
+  await prepareDatastore(list, settings, {
+    access,
+    etcdFiles: Object.fromEntries(secrets.map(({ field, source }) => [field, source])),
+  });
+  const listPath = managesCni ? networkListPath(configDirectory) : AGENT_NETWORK_LIST;
+  const programs = { executable: OWN_PROGRAM, names: installedNames(identity) };
+  await writeFiles([
+    ...keepOffEntries(KEEP_OFF_DIRECTORIES.filter((path) => existsSync(path))),
+    ...(managesCni ? programEntries(binDirectory, programs) : []),
+    ...secrets.map(({ name, text }) => secretEntry(`${directory}/${name}`, text)),
+    ...ownAccess,
+    networkListEntry(listPath, list.text),
+  ]);
+  if (managesCni) warnAboutOthers(settings);
+}
+
+function readNetworkList(
+  file: string,
+  { nodeName, networkConfigFile, etcdEndpoints }: InstallSettings,
+  files: { readonly kubeconfig: string; readonly etcdFiles: Readonly<Record<string, string>> },
+): NodeNetworkList {
+  const values = { nodeName, ...files, ...(etcdEndpoints === undefined ? {} : { etcdEndpoints }) };
+  return nodeNetworkList(textOf(file, networkConfigFile), networkConfigFile, values);
+}
+
+type PodAccess = Pick<KubeMeans, "serviceAccountDirectory" | "environment">;
+
+/** With the account of the pod: the plugin's may not initialize the datastore. */
+function openPodClient(access: PodAccess) {
+  return openKubeClient({}, { ...kubeMeans(), ...access });
+}
+
+function kubeMeans() {
+  return {
+    warn: (message: string) => say(message, {}, "WARNING"),
+    now: () => new Date(),
+    elapsed: () => performance.now(),
+    program: identity.nodeAgent,
+  };
+}
+
+async function prepareDatastore(
+  { own }: NodeNetworkList,
+  settings: InstallSettings,
+  { access, etcdFiles }: { readonly access: PodAccess; readonly etcdFiles: Readonly<Record<string, string>> },
+): Promise<void> {
+  const origin = { now: () => new Date(), uuid: () => crypto.randomUUID() };
+  const defaults = defaultResources(settings, origin);
+  // The files that it names are not on the host yet.
+  const decoded = decodeNetworkConfig({ ...own, ...etcdFiles });
+  if (!decoded.ok) throw new Error(decoded.problems.map(({ message }) => message).join("; "));
+  const store = await openDatastore(datastoreSettings(decoded.config), {
+    environment: access.environment,
+    warn: (message) => say(message, {}, "WARNING"),
+    openClient: (_, means) => openKubeClient({}, { ...means, ...access, program: identity.nodeAgent }),
+  });
+  try {
+    const create = async (isNew: boolean) => {
+      const created = await createDefaultResources(store, defaults, isNew);
+      if (created.length > 0) say(`Created ${created.join(", ")}`);
+    };
+    const { state } = await initialize(store, origin, () => create(true));
+    if (state === "initialized") say("Initialized the datastore");
+    else await create(false);
+  } finally {
+    await store.close();
+  }
+}
+
+async function newKubeconfig(settings: InstallSettings, access: PodAccess): Promise<string> {
+  const { server, namespace, pluginAccount } = settings;
+  const authorityFile = `${access.serviceAccountDirectory}/ca.crt`;
+  const authority = textOf(authorityFile, `${SERVICE_ACCOUNT_DIRECTORY}/ca.crt`);
+  const client = await openPodClient(access);
+  try {
+    const { token } = await requestPluginToken(client, { namespace, name: pluginAccount });
+    return pluginKubeconfig({ server, authority, token });
+  } finally {
+    await client.close();
+  }
+}
+
+async function writeFiles(entries: readonly InstalledEntry[]): Promise<void> {
+  await lockFile(`${identity.stateDirectory}/install.lock`, { limitMilliseconds: LOCK_MILLISECONDS });
+  const { notes, changed } = new NodeFiles(identity.stateDirectory).install(entries);
+  for (const note of notes) say(note);
+  if (changed.some(isOfNetworkManager)) reloadNetworkManager();
+  const last = entries.at(-1)?.path ?? "";
+  say(changed.length === 0 ? `${quoted(last)} is up to date` : `Wrote ${changed.map(quoted).join(", ")}`);
+}
+
+function warnAboutOthers({ configDirectory, binDirectory }: InstallSettings): void {
+  const own = networkListPath(configDirectory);
+  const before = namesBefore(own.slice(configDirectory.length + 1), readdirSync(configDirectory));
+  const files = before.map((name) => ({ name, text: textOrNothing(`${configDirectory}/${name}`) }));
+  for (const warning of hidingConfigs(configDirectory, own, files)) say(warning, {}, "WARNING");
+  if (existsSync(`${binDirectory}/${LOOPBACK}`)) return;
+  say(
+    `The plugin ${quoted(`${binDirectory}/${LOOPBACK}`)} is missing, which container runtimes need for every pod: ` +
+      'install the package "containernetworking-plugins" or "kubernetes-cni"',
+    {},
+    "WARNING",
+  );
+}
+
+/** `path`: as the container names the file. */
+function textOf(file: string, path: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new PluginError("io-failure", `Cannot install: cannot read ${quoted(path)}: ${reasonOf(cause)}`, {
+      details: "mount it in the pod",
+      cause,
+    });
+  }
+}
+
+function textOrNothing(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
+}

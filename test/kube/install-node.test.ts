@@ -1,0 +1,166 @@
+/** The installation on a node by the pod of the node agent, against a real API server. */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { existsSync, lstatSync, readlinkSync } from "node:fs";
+import { identity } from "../../src/identity.ts";
+import { hostProblem } from "../support/host.ts";
+import { apiServerProblem } from "../support/kube-apiserver.ts";
+import { testNeeding } from "../support/needs.ts";
+import { isForbidden } from "../support/role-use.ts";
+import { CONFIG_DIRECTORY, type InstallSite, KUBECONFIG, NETWORK_LIST, NODE, openInstallSite } from "./node-install.ts";
+
+const problem = hostProblem() ?? apiServerProblem();
+const test = testNeeding(problem);
+const { product, environmentPrefix, stateDirectory } = identity;
+const BIN = "/opt/cni/bin";
+const POOLS = { [`${environmentPrefix}DEFAULT_POOLS`]: '[{"cidr":"10.70.0.0/16"},{"cidr":"fd70::/64"}]' };
+
+let site: InstallSite;
+beforeAll(async () => {
+  if (problem === undefined) site = await openInstallSite();
+}, 180_000);
+afterAll(() => site?.[Symbol.asyncDispose]());
+
+const modeOf = (path: string) => (lstatSync(site.host.view(path)).mode & 0o777).toString(8);
+const own = () => JSON.parse(site.read(NETWORK_LIST) ?? "").plugins[0];
+const names = (resource: string) => site.server.kubectl(["get", resource, "--output=name"]);
+
+describe("vendor-node install", () => {
+  test("refuses what it cannot install, names the remedy, and changes nothing", async () => {
+    const before = await site.host.must(["find", CONFIG_DIRECTORY, BIN, stateDirectory, "/etc/cni"]).catch(String);
+    const refusals = [
+      [{ config: "{" }, 'the network config "/tmp/config": it is not valid JSON'],
+      [{ config: "{}" }, `do not have one entry of type "${product}"`],
+      [{ plugin: { mtu: "big" } }, '"mtu"'],
+      [{ environment: { NODE_NAME: "" } }, "NODE_NAME is not set"],
+      [{ environment: { ETCD_ENDPOINTS: "http://<ETCD>:2379" } }, "is the placeholder"],
+      [{ environment: { [`${environmentPrefix}DEFAULT_POOLS`]: '[{"cidr":"10.0.0.0/99"}]' } }, "spec.cidr"],
+      [{ environment: { [`${environmentPrefix}PLUGIN_ACCOUNT`]: "nobody" } }, "serviceaccounts/token"],
+    ] as const;
+    for (const [input, message] of refusals) {
+      const { code, stderr } = await site.inPod("install", input);
+      expect([code, stderr]).toEqual([1, expect.stringContaining(message)]);
+    }
+    const after = await site.host.must(["find", CONFIG_DIRECTORY, BIN, stateDirectory, "/etc/cni"]).catch(String);
+    expect(after).toBe(before);
+  });
+
+  test("installs plugins, kubeconfig and network config on a new node, and keeps what was there", async () => {
+    site.host.writeFile(`${BIN}/portmap`, "portmap of others");
+    site.host.writeFile(`${CONFIG_DIRECTORY}/05-other.conf`, '{"type":"ptp"}');
+    await site.host.must(["mkdir", "-p", "/etc/NetworkManager/conf.d"]);
+    await site.host.must(["rm", "-rf", "/etc/systemd/network"]);
+    const audit = site.server.startAudit();
+    const { code, stderr } = await site.inPod("install", { environment: POOLS });
+    expect([code, stderr]).toEqual([0, expect.stringContaining("Initialized the datastore")]);
+
+    expect(lstatSync(site.host.view(`${BIN}/${product}`)).size).toBeGreaterThan(10_000_000);
+    expect(modeOf(`${BIN}/${product}`)).toBe("755");
+    for (const name of [identity.ipamType, "host-local", "portmap", "bandwidth", identity.adminTool]) {
+      expect(readlinkSync(site.host.view(`${BIN}/${name}`))).toBe(product);
+    }
+    expect([modeOf(KUBECONFIG), modeOf(NETWORK_LIST)]).toEqual(["600", "600"]);
+    expect(own()).toMatchObject({
+      nodename: NODE,
+      kubernetes: { kubeconfig: KUBECONFIG },
+      log_file_path: `${identity.logDirectory}/cni/cni.log`,
+    });
+    expect(site.read(`/etc/NetworkManager/conf.d/${product}.conf`)).toContain(
+      `interface-name:${identity.interfacePrefix}*`,
+    );
+    expect(existsSync(site.host.view("/etc/systemd/network"))).toBe(false);
+    expect(site.read(`${stateDirectory}/replaced${BIN}/portmap`)).toBe("portmap of others");
+
+    expect(stderr).toContain(`"${CONFIG_DIRECTORY}/05-other.conf" (ptp) comes before "${NETWORK_LIST}"`);
+    expect(stderr).toContain(`"${BIN}/loopback" is missing`);
+    expect((await names("ippools")).trim().split("\n").sort()).toEqual(
+      ["ipv4", "ipv6"].map((family) => `ippool.${identity.apiGroup}/default-${family}-ippool`),
+    );
+    expect(audit.requests().filter(isForbidden)).toEqual([]);
+  });
+
+  test("is never seen half done, however often it runs", async () => {
+    const installed = async () => {
+      for (const mtu of [1400, 1410, 1420, 1430]) {
+        const { code, stderr } = await site.inPod("install", { plugin: { mtu } });
+        expect([code, stderr]).toEqual([0, expect.stringContaining(`Wrote "${KUBECONFIG}"`)]);
+      }
+    };
+    let reads = 0;
+    const seen = new Set<unknown>();
+    const stop = new AbortController();
+    const reader = (async () => {
+      while (!stop.signal.aborted) {
+        seen.add(own().mtu);
+        expect(JSON.parse(site.read(KUBECONFIG) ?? "").users[0].user.token).toContain(".");
+        expect(lstatSync(site.host.view(`${BIN}/portmap`)).isSymbolicLink()).toBe(true);
+        reads += 1;
+        await Bun.sleep(0);
+      }
+    })();
+    await installed().finally(() => stop.abort());
+    await reader;
+
+    expect([...seen]).toEqual([undefined, 1400, 1410, 1420, 1430]);
+    expect(reads).toBeGreaterThan(100);
+  });
+
+  test("gives the plugin an access of its own, and the plugin logs to its file and to stderr", async () => {
+    await site.server.createNamespace("red");
+    const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "web", namespace: "red" } };
+    const spec = { nodeName: NODE, containers: [{ name: "main", image: "none" }] };
+    await site.server.apply(JSON.stringify({ ...pod, spec }));
+    await site.host.must(["ip", "netns", "add", "vt-web"]);
+    const audit = site.server.startAudit();
+    const { name, cniVersion } = JSON.parse(site.read(NETWORK_LIST) ?? "");
+    const call = (CNI_COMMAND: string) =>
+      site.host.run([`${BIN}/${product}`], {
+        stdin: JSON.stringify({ ...own(), name, cniVersion }),
+        environment: {
+          CNI_COMMAND,
+          CNI_CONTAINERID: "c1",
+          CNI_NETNS: "/run/netns/vt-web",
+          CNI_IFNAME: "eth0",
+          CNI_PATH: BIN,
+          CNI_ARGS: "K8S_POD_NAMESPACE=red;K8S_POD_NAME=web",
+        },
+      });
+    const added = await call("ADD");
+    expect(added.code).toBe(0);
+    expect(JSON.parse(added.stdout).ips[0].address).toStartWith("10.70.");
+    expect(new Set(audit.requests().map(({ user }) => user))).toContain(
+      `system:serviceaccount:kube-system:${product}-cni-plugin`,
+    );
+    const line = /.*ADD.*/;
+    const logged = site.read(`${identity.logDirectory}/cni/cni.log`) ?? "";
+    expect(logged).toMatch(line);
+    expect(logged).toContain("c1");
+    expect(added.stderr).toMatch(line);
+    expect((await call("DEL")).code).toBe(0);
+  });
+
+  test("creates pools and settings only once", async () => {
+    await site.server.kubectl(["delete", "ippool", "default-ipv6-ippool"]);
+    const settings = { [`${environmentPrefix}NODE_AGENT_CONFIGURATION`]: '{"healthPort":9199}' };
+    await site.inPod("install", { environment: { ...POOLS, ...settings } });
+    expect(await names("ippools")).not.toContain("default-ipv6");
+    expect(await names("nodeagentconfigurations")).toContain("default");
+  });
+
+  test("copies the credentials of etcd, and installs no plugin beside another networking plugin", async () => {
+    const files = { "/tmp/secrets/etcd-ca": "", "/tmp/secrets/etcd-cert": "cert", "/tmp/secrets/etcd-key": "key" };
+    const tls = `${CONFIG_DIRECTORY}/${product}-tls`;
+    const withSecrets = await site.inPod("install", { files });
+    expect([withSecrets.code, withSecrets.stderr]).toEqual([0, expect.stringContaining(`${tls}/etcd-key`)]);
+    expect([site.read(`${tls}/etcd-key`), modeOf(`${tls}/etcd-key`)]).toEqual(["key", "600"]);
+    expect(own()).toMatchObject({ etcd_key_file: `${tls}/etcd-key`, etcd_cert_file: `${tls}/etcd-cert` });
+    expect(own().etcd_ca_cert_file).toBeUndefined();
+
+    const beside = await site.inPod("install", { environment: { [`${environmentPrefix}MANAGE_CNI`]: "false" } });
+    expect([beside.code, beside.stderr]).toEqual([0, expect.stringContaining("agent.conflist")]);
+    expect(existsSync(site.host.view(NETWORK_LIST))).toBe(false);
+    expect(existsSync(site.host.view(KUBECONFIG))).toBe(false);
+    expect(existsSync(site.host.view(`${BIN}/${product}`))).toBe(false);
+    expect(site.read(`${BIN}/portmap`)).toBe("portmap of others");
+    expect(JSON.parse(site.read(`${stateDirectory}/agent.conflist`) ?? "").plugins[0].nodename).toBe(NODE);
+  });
+});
