@@ -2,7 +2,10 @@
  * The manifests that install the product without the operator, rendered by the same functions. What an administrator is to
  * change is in one ConfigMap, which every manifest starts with. Pure.
  */
-import { identity } from "../../identity.ts";
+import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
+import { HOST_LOCAL } from "../../model/installation/cni.ts";
+import { formatProblem } from "../../model/problem.ts";
+import { completeInstallation } from "../complete.ts";
 import type { EffectiveInstallation, InstallationDatastore } from "../effective-installation.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { componentObjects } from "../render/components.ts";
@@ -24,6 +27,7 @@ export interface ManifestVariant {
 
 const LABELS = { "app.kubernetes.io/part-of": identity.product };
 const NAMESPACE = "kube-system";
+const FACTS = { namespace: NAMESPACE, pools: [], platformPodCidrs: [] };
 const CONFIG_MAP = `${identity.product}-config`;
 const ETCD_SECRET = `${identity.product}-etcd-secrets`;
 
@@ -92,7 +96,7 @@ function planOf(variant: ManifestVariant, version: string): RenderPlan {
   const isEtcd = variant.datastore === "etcd";
   return {
     installation: installationOf(variant),
-    facts: { version, namespace: NAMESPACE, pools: [], platformPodCidrs: [] },
+    facts: { ...FACTS, version },
     labels: LABELS,
     etcd: {
       endpoints: isEtcd ? [fromSetting("ETCD_ENDPOINTS", "etcd_endpoints")] : [],
@@ -128,34 +132,21 @@ function fromSetting(name: string, key: string): EnvironmentVariable {
   return { name, valueFrom: { configMapKeyRef: { name: CONFIG_MAP, key } } };
 }
 
-/** As the operator completes an Installation without any field. */
+/** As the operator completes an Installation that says nothing else. */
 function installationOf({ datastore, network }: ManifestVariant): EffectiveInstallation {
-  const store: InstallationDatastore =
-    datastore === "etcd" ? { type: "Etcd", endpoints: "", secretName: ETCD_SECRET } : { type: "Kubernetes" };
-  return {
-    image: { registry: identity.imageRegistry, path: "", prefix: "", pullSecrets: [] },
-    kubernetesProvider: "",
-    datastore: store,
-    cni: { ipam: network === "fabric" ? "HostLocal" : "Pools", binDir: "/opt/cni/bin", confDir: "/etc/cni/net.d" },
-    network: {
-      bgp: "Enabled",
-      ipPools: [],
-      mtu: 0,
-      hostPorts: "Enabled",
-      containerIPForwarding: "Disabled",
-      linuxPolicySetupTimeoutSeconds: 0,
-      featureControl: { ipAddrsNoIpam: false, floatingIPs: false },
-      numQueues: 1,
-      readinessGates: [],
-      ipv4Pools: [],
-      ipv6Pools: [],
-    },
-    logging: { level: "INFO", maxSizeMegabytes: 100, maxAgeDays: 30, maxCount: 10 },
-    controlPlane: { replicas: 1, nodeSelector: {}, tolerations: [] },
-    nodeUpdateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 1 } },
-    overrides: { node: {}, controllers: {} },
-  };
+  const spec = network === "fabric" ? { cni: { ipam: { type: HOST_LOCAL } } } : {};
+  const completed = completeInstallation({ default: { ...INSTALLATION, spec } }, { ...FACTS, version: "" });
+  if (!completed.ok) throw new Error(completed.problems.map(formatProblem).join("; "));
+  // The endpoints are in the ConfigMap.
+  const etcd: InstallationDatastore = { type: "Etcd", endpoints: "", secretName: ETCD_SECRET };
+  return datastore === "etcd" ? { ...completed.installation, datastore: etcd } : completed.installation;
 }
+
+const INSTALLATION = {
+  apiVersion: apiVersionOf(OPERATOR_API),
+  kind: "Installation",
+  metadata: { name: "default" },
+} as const;
 
 /** What a comment at the head of the manifest says. */
 export function variantNotes({ datastore, network }: ManifestVariant): readonly string[] {
