@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { addressListName, addressPoliciesName } from "../../scripts/deploy/admission.ts";
 import { manifestFiles } from "../../scripts/deploy/manifests.ts";
 import { identity } from "../../src/identity.ts";
 import { renderInstallation, renderUninstall } from "../../src/operator/render/installation.ts";
@@ -20,7 +21,7 @@ let server: ApiServer;
 beforeAll(async () => {
   if (problem !== undefined) return;
   server = await startApiServer();
-}, 60_000);
+}, 120_000);
 
 afterAll(async () => {
   await server?.stop();
@@ -77,8 +78,10 @@ describe(OPERATOR, () => {
   });
 });
 
+const ADMISSION = [addressListName(identity), addressPoliciesName(identity)].map((name) => `admission/${name}.yaml`);
+
 describe("the manifests without the operator", () => {
-  for (const file of Object.keys(manifestFiles()).filter((name) => name !== OPERATOR)) {
+  for (const file of [...Object.keys(manifestFiles()).filter((name) => name !== OPERATOR), ...ADMISSION]) {
     testServer(`${file} applies`, () => expectApplied(file));
   }
 });
