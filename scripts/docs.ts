@@ -10,6 +10,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Glob } from "bun";
+import { crdFiles } from "../src/admin/install/crds/definitions.ts";
 import { type InstalledDatastore, installedListName } from "../src/config/installed-network-list.ts";
 import { identity } from "../src/identity.ts";
 import {
@@ -19,13 +20,13 @@ import {
   addressPoliciesName,
 } from "./deploy/admission.ts";
 import { alertsManifest, alertsName } from "./deploy/alerts.ts";
-import { crdFiles } from "./deploy/crds/definitions.ts";
 import { manifestFiles } from "./deploy/manifests.ts";
 import { type RoleDatastore, roleManifest, roleName } from "./deploy/roles.ts";
 import { adminPage } from "./docs/admin-page.ts";
 import { annotationsPage } from "./docs/annotations-page.ts";
 import { brokenLinks } from "./docs/broken-links.ts";
 import { errorsPage } from "./docs/errors-page.ts";
+import { installationPage } from "./docs/installation-page.ts";
 import { networkConfigPage } from "./docs/network-config-page.ts";
 import { nodeService } from "./docs/node-service.ts";
 import { resourcesPage } from "./docs/resources-page.ts";
@@ -47,6 +48,7 @@ const PAGES: Readonly<Record<string, () => string>> = {
   ...rolePage("controllers-kubernetes"),
   "docs/annotations.md": annotationsPage,
   "docs/errors.md": errorsPage,
+  "docs/installation-resource.md": installationPage,
   "docs/network-config.md": networkConfigPage,
   "docs/resources.md": resourcesPage,
   "docs/vendorctl.md": adminPage,
@@ -73,7 +75,7 @@ for (const [path, render] of Object.entries(PAGES)) {
   stale += 1;
   console.error(`${path} is outdated: run \`make generate\` and commit it`);
 }
-for (const path of new Glob("deploy/crds/*").scanSync(".")) {
+for (const path of new Glob("deploy/crds/**/*").scanSync(".")) {
   if (path in PAGES) continue;
   stale += 1;
   console.error(`${path} is not generated from any kind: remove it`);

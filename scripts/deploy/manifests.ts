@@ -1,4 +1,5 @@
 /** The manifests of `deploy/`, each one file that `kubectl apply --server-side` takes. Generated from src/operator. */
+import { crdObjects, operatorCrdObjects } from "../../src/admin/install/crds/definitions.ts";
 import { formatYaml } from "../../src/admin/yaml.ts";
 import { identity } from "../../src/identity.ts";
 import type { KubeObject } from "../../src/operator/kube-object.ts";
@@ -11,7 +12,6 @@ import {
 } from "../../src/operator/manifests/variants.ts";
 import { imageName } from "../../src/operator/render/image.ts";
 import { VERSION } from "../../src/version.ts";
-import { crdFiles } from "./crds/definitions.ts";
 
 const IMAGE = imageName({ registry: identity.imageRegistry, path: "", prefix: "", pullSecrets: [] }, VERSION);
 
@@ -56,7 +56,9 @@ export function manifestFiles(): Readonly<Record<string, () => string>> {
   const uninstall = [
     `Removes ${name} from every node, after a manifest without the operator was deleted. When all its pods are ready, delete it too.`,
   ];
+  const definitions = [`All kinds that the operator and ${name} need.`];
   return {
+    "operator-crds.yaml": () => manifest(definitions, [...crdObjects(), ...operatorCrdObjects()]),
     "operator.yaml": () => manifest(operator, operatorObjects({ image: IMAGE })),
     [`${product}-uninstall.yaml`]: () => manifest(uninstall, uninstallObjects(VERSION)),
     ...Object.fromEntries(Object.entries(VARIANTS).map(([file, variant]) => [`${file}.yaml`, () => textOf(variant)])),
@@ -66,9 +68,9 @@ export function manifestFiles(): Readonly<Record<string, () => string>> {
 /** Settings come first, definitions before the pods that need them. With etcd, the orchestrator's API stores nothing. */
 function textOf(variant: Variant): string {
   const { settings, components } = variantObjects(variant, VERSION);
-  const definitions = variant.datastore === "etcd" ? [] : crdFiles().values();
+  const definitions = variant.datastore === "etcd" ? [] : crdObjects();
   const notes = [variant.title, ...variantNotes(variant)];
-  return [manifest(notes, settings), ...definitions, ...components.map(formatYaml)].join("---\n");
+  return [manifest(notes, settings), ...[...definitions, ...components].map(formatYaml)].join("---\n");
 }
 
 function manifest(notes: readonly string[], objects: readonly KubeObject[]): string {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Glob } from "bun";
-import { CUSTOM_RESOURCES } from "../../scripts/deploy/crds/kinds.ts";
+import { CUSTOM_RESOURCES } from "../../src/admin/install/crds/kinds.ts";
 import { API_VERSION, identity } from "../../src/identity.ts";
 import { parsePrefix } from "../../src/ip/prefix.ts";
 import { ipPool } from "../../src/model/ip-pool.ts";

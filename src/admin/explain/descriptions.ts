@@ -4,6 +4,7 @@ import { BGP_KINDS } from "./descriptions/bgp-kinds.ts";
 import { CLUSTER_KINDS } from "./descriptions/cluster-kinds.ts";
 import { ENDPOINT_KINDS } from "./descriptions/endpoint-kinds.ts";
 import type { KindDescriptions } from "./descriptions/fields.ts";
+import { INSTALLATION } from "./descriptions/installation.ts";
 import { KUBE_CONTROLLERS_CONFIGURATION } from "./descriptions/kube-controllers-configuration.ts";
 import { ALL_KINDS } from "./descriptions/metadata.ts";
 import { NODE_AGENT_CONFIGURATION } from "./descriptions/node-agent-configuration.ts";
@@ -17,6 +18,7 @@ const KINDS: KindDescriptions = {
   ...NODE_AGENT_CONFIGURATION,
   ...KUBE_CONTROLLERS_CONFIGURATION,
   ...BGP_KINDS,
+  ...INSTALLATION,
 };
 
 /** `path`: "" for the kind itself, "spec.cidr". */

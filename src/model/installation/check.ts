@@ -66,7 +66,7 @@ function below(path: string, problems: readonly Problem[]): readonly Problem[] {
 }
 
 /** The CRD has rules with the same messages. */
-const DETECTION_MESSAGES = {
+export const DETECTION_MESSAGES = {
   none: "has no method; use one of firstFound, kubernetes, interface, skipInterface, canReach, cidrs",
   several: "has more than one method; use only one of them",
   notFirst: "means no method; use true, or another method",

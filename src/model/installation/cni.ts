@@ -33,10 +33,10 @@ export const cniSchema = v.object({
 export type DeclaredCni = Readonly<v.InferOutput<typeof cniSchema>>;
 
 /** The fields by their paths below the object. */
-const CNI_FIELDS = ["type", "ipam.type", "binDir", "confDir"] as const;
+export const CNI_FIELDS = ["type", "ipam.type", "binDir", "confDir"] as const;
 
 /** The CRD has rules with the same message, without the values. */
-const CNI_DIFFERS = "differs from the same field of spec.cni; remove one of the two";
+export const CNI_DIFFERS = "differs from the same field of spec.cni; remove one of the two";
 
 /** `spec.cni` and the same object inside the network must not contradict each other. */
 export function cniProblems(own: DeclaredCni, nested: DeclaredCni, path: string): readonly Problem[] {

@@ -22,7 +22,9 @@ export const anyObjectField = v.looseObject({});
 /** Text of a field that is refused whatever it says. */
 export const anyText = v.string();
 
-const quantities = nameMap(v.union([v.string(), v.number()]));
+/** 1, "500m", "64Mi". */
+export const quantityField = v.union([v.string(), v.number()]);
+const quantities = nameMap(quantityField);
 
 export const resourcesField = v.object({
   limits: v.exactOptional(quantities),

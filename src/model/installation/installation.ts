@@ -11,11 +11,11 @@ import { checkSpec } from "./check.ts";
 import { withOwnNames } from "./names.ts";
 import { type InstallationSpec, wireSpecSchema } from "./spec.ts";
 
-const DEFAULT_NAME = "default";
-const OVERLAY_NAME = "overlay";
+export const DEFAULT_NAME = "default";
+export const OVERLAY_NAME = "overlay";
 
 /** The CRD has a rule with the same message. */
-const NOT_AN_INSTALLATION = `is not used; use "${DEFAULT_NAME}", or "${OVERLAY_NAME}" for what overrides it`;
+export const NOT_AN_INSTALLATION = `is not used; use "${DEFAULT_NAME}", or "${OVERLAY_NAME}" for what overrides it`;
 
 export const installation = defineResource({
   kind: "Installation",

@@ -6,9 +6,9 @@ const { product } = identity;
 /** `vendorNetwork`. */
 export const NETWORK_FIELD = `${product}Network`;
 /** `vendorNodeDaemonSet`. */
-const NODE_FIELD = `${product}NodeDaemonSet`;
+export const NODE_FIELD = `${product}NodeDaemonSet`;
 /** `vendorKubeControllersDeployment`. */
-const CONTROLLERS_FIELD = `${product}KubeControllersDeployment`;
+export const CONTROLLERS_FIELD = `${product}KubeControllersDeployment`;
 
 const WIRE_NAMES = {
   network: NETWORK_FIELD,

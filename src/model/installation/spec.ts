@@ -47,14 +47,16 @@ const imageFields = {
   imagePullSecrets: v.exactOptional(v.array(v.object({ name: v.string() }))),
 };
 
+export const SHARE_OF_NODES = /^([1-9][0-9]?|100)%$/;
+
 /** A number of nodes, or a share of them. */
-const maxUnavailableField = v.pipe(
+export const maxUnavailableField = v.pipe(
   v.union([v.number(), v.string()]),
   v.check((value) => isNodeCount(value), NOT_UNAVAILABLE),
 );
 
 function isNodeCount(value: number | string): boolean {
-  return typeof value === "number" ? Number.isInteger(value) && value >= 1 : /^([1-9][0-9]?|100)%$/.test(value);
+  return typeof value === "number" ? Number.isInteger(value) && value >= 1 : SHARE_OF_NODES.test(value);
 }
 
 const workloadFields = {

@@ -5,7 +5,9 @@
  * What a check function of a schema means cannot be read from it: for those
  * schemas, `text-fields.ts` contains the rules.
  */
-import { isObject } from "../../../src/model/shape.ts";
+import { NETWORK_FIELD } from "../../../model/installation/names.ts";
+import { MOST_POOLS } from "../../../model/installation/pool.ts";
+import { isObject } from "../../../model/shape.ts";
 import type { CelRule, StructuralSchema } from "./crd-schema.ts";
 import { FIELDS_IN_RULES, MARKED_FIELDS } from "./text-fields.ts";
 
@@ -57,6 +59,7 @@ function shapeOf(schema: Members, path: string, notes: FieldNotes): StructuralSc
       return {
         type: "array",
         maxItems: longestList(path),
+        ...listKeys(path),
         items: structuralSchema(item, `${path}[]`, notes),
       };
     case "record":
@@ -79,7 +82,9 @@ function isInRule(path: string): boolean {
   return /^spec\.(ingress|egress)\[\]/.test(path);
 }
 
-/** Lists that a rule compares with each other, or whose members have rules: of BGP. */
+const NETWORK = `spec.${NETWORK_FIELD}`;
+
+/** Lists that a rule compares with each other, or whose members have rules: of BGP and of installations. */
 const SHORT_LISTS: Readonly<Record<string, number>> = {
   "spec.serviceClusterIPs": 128,
   "spec.serviceExternalIPs": 128,
@@ -93,7 +98,26 @@ const SHORT_LISTS: Readonly<Record<string, number>> = {
   "spec.importV4": 128,
   "spec.exportV6": 128,
   "spec.importV6": 128,
+  "spec.imagePullSecrets": 32,
+  "spec.controlPlaneTolerations": 64,
+  "spec.componentResources": 2,
+  "spec.datastore.etcd.endpoints": 32,
+  [`${NETWORK}.ipPools`]: MOST_POOLS,
+  [`${NETWORK}.ipPools[].allowedUses`]: 2,
+  [`${NETWORK}.readinessGates`]: 32,
+  [`${NETWORK}.ipv4Pools`]: 64,
+  [`${NETWORK}.ipv6Pools`]: 64,
+  [`${NETWORK}.nodeAddressAutodetectionV4.cidrs`]: 32,
+  [`${NETWORK}.nodeAddressAutodetectionV6.cidrs`]: 32,
 };
+
+/** Lists whose members are told apart by a field. */
+const LIST_KEYS: Readonly<Record<string, string>> = { [`${NETWORK}.ipPools`]: "cidr" };
+
+function listKeys(path: string): StructuralSchema {
+  const key = LIST_KEYS[path];
+  return key === undefined ? {} : { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key] };
+}
 
 function longestList(path: string): number {
   const short = SHORT_LISTS[path];

@@ -8,8 +8,8 @@ import {
   ipv4DetectionField,
   ipv6DetectionField,
   NOT_A_DETECTION,
-} from "../../../src/model/address-detection.ts";
-import { asNumberField } from "../../../src/model/as-number.ts";
+} from "../../../model/address-detection.ts";
+import { asNumberField } from "../../../model/as-number.ts";
 import {
   IPV4_WITH_PORT,
   IPV6_WITH_PORT,
@@ -18,26 +18,28 @@ import {
   peerAddressField,
   RESTART_TIME_PATTERN,
   restartTimeField,
-} from "../../../src/model/bgp-fields.ts";
-import { endpointProtocol } from "../../../src/model/endpoint-port.ts";
+} from "../../../model/bgp-fields.ts";
+import { endpointProtocol } from "../../../model/endpoint-port.ts";
 import {
   addressField,
   packetNetworkField,
   prefixField,
   prefixOrAddressField,
   selectorField,
-} from "../../../src/model/fields.ts";
+} from "../../../model/fields.ts";
+import { anyObjectField, quantityField } from "../../../model/installation/fields.ts";
+import { maxUnavailableField, SHARE_OF_NODES } from "../../../model/installation/spec.ts";
 import {
   IS_LOOPBACK_PREFIX,
   interfacePrefixField,
   LOOPBACK_PREFIXES,
   NOT_A_PREFIX_LIST,
   PREFIX_LIST_PATTERN,
-} from "../../../src/model/interface-prefix.ts";
-import { sequenceField } from "../../../src/model/internal-kinds.ts";
-import { httpField, portField, protocolField } from "../../../src/model/policy-rule.ts";
-import { PROTOCOL_NAMES } from "../../../src/model/protocols.ts";
-import { orderField } from "../../../src/model/tier.ts";
+} from "../../../model/interface-prefix.ts";
+import { sequenceField } from "../../../model/internal-kinds.ts";
+import { httpField, portField, protocolField } from "../../../model/policy-rule.ts";
+import { PROTOCOL_NAMES } from "../../../model/protocols.ts";
+import { orderField } from "../../../model/tier.ts";
 import type { CelRule, StructuralSchema } from "./crd-schema.ts";
 import { formatted } from "./formatted-message.ts";
 
@@ -140,6 +142,10 @@ export const MARKED_FIELDS: ReadonlyMap<unknown, StructuralSchema> = new Map<unk
   ],
   [peerAddressField, text(LONGEST_PREFIX, [IS_PEER_ADDRESS])],
   [restartTimeField, text(LONGEST_DURATION, [IS_RESTART_TIME])],
+  [anyObjectField, { type: "object", "x-kubernetes-preserve-unknown-fields": true }],
+  [quantityField, { "x-kubernetes-int-or-string": true }],
+  // As above, not CEL.
+  [maxUnavailableField, { "x-kubernetes-int-or-string": true, minimum: 1, pattern: SHARE_OF_NODES.source }],
   [httpField, { type: "object", "x-kubernetes-preserve-unknown-fields": true }],
 ]);
 

@@ -1,7 +1,7 @@
 /** The rules of policies and what they refer to, as CEL: what depends on several fields. The messages are those of the model. */
-import { ORCHESTRATOR_POLICY } from "../../../src/model/orchestrator-policy.ts";
-import { EXCLUDED_BY_SERVICES, RULE_MESSAGES } from "../../../src/model/policy-rules-check.ts";
-import { DEFAULT_TIER } from "../../../src/model/tier.ts";
+import { ORCHESTRATOR_POLICY } from "../../../model/orchestrator-policy.ts";
+import { EXCLUDED_BY_SERVICES, RULE_MESSAGES } from "../../../model/policy-rules-check.ts";
+import { DEFAULT_TIER } from "../../../model/tier.ts";
 import type { CelRule } from "./crd-schema.ts";
 import { formatted } from "./formatted-message.ts";
 import { isProtocolOf } from "./text-fields.ts";

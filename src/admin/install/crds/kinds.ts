@@ -3,12 +3,14 @@
  * columns of `kubectl get`, rules about several fields, texts of the internal
  * kinds. A new kind without a row here has no CRD, and a test says so.
  */
-import { descriptionOf } from "../../../src/admin/explain/descriptions.ts";
-import { identity } from "../../../src/identity.ts";
-import { INTERNAL_KINDS, type InternalKind, PUBLIC_KINDS, type PublicKind } from "../../../src/model/kinds.ts";
-import { FIELDS_WITHOUT_EFFECT } from "../../../src/model/without-effect.ts";
+
+import { identity } from "../../../identity.ts";
+import { INTERNAL_KINDS, type InternalKind, PUBLIC_KINDS, type PublicKind } from "../../../model/kinds.ts";
+import { FIELDS_WITHOUT_EFFECT } from "../../../model/without-effect.ts";
+import { descriptionOf } from "../../explain/descriptions.ts";
 import { BGP_CONFIGURATION_RULES, BGP_FILTER_RULES, BGP_PEER_RULES } from "./bgp-rules.ts";
 import type { CelRule } from "./crd-schema.ts";
+import type { Column } from "./definition.ts";
 import { INTERNAL_DESCRIPTIONS } from "./internal-descriptions.ts";
 import {
   HOST_ENDPOINT_RULES,
@@ -20,14 +22,6 @@ import {
   TIER_RULES,
 } from "./policy-rules.ts";
 import { POOL_CIDR_RULES, POOL_SPEC_RULES } from "./pool-rules.ts";
-
-/** A column of `kubectl get`; wide columns are shown only with `-o wide`. */
-export interface Column {
-  readonly name: string;
-  readonly path: string;
-  readonly type?: "boolean" | "integer" | "number" | "date";
-  readonly isWide?: true;
-}
 
 interface CustomResourceRow {
   readonly columns: readonly Column[];

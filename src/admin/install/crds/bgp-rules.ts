@@ -4,10 +4,10 @@ import {
   CONFIGURATION_MESSAGES,
   NODE_FIELDS,
   REFUSED_CONFIGURATION_FIELDS,
-} from "../../../src/model/bgp-configuration.ts";
-import { PASSWORD_MESSAGES, type RefusedFields } from "../../../src/model/bgp-fields.ts";
-import { FILTER_MESSAGES, RULE_LISTS } from "../../../src/model/bgp-filter.ts";
-import { PEER_MESSAGES, REFUSED_PEER_FIELDS } from "../../../src/model/bgp-peer.ts";
+} from "../../../model/bgp-configuration.ts";
+import { PASSWORD_MESSAGES, type RefusedFields } from "../../../model/bgp-fields.ts";
+import { FILTER_MESSAGES, RULE_LISTS } from "../../../model/bgp-filter.ts";
+import { PEER_MESSAGES, REFUSED_PEER_FIELDS } from "../../../model/bgp-peer.ts";
 import type { CelRule } from "./crd-schema.ts";
 import { NODE_AGENT_NAME_RULES } from "./policy-rules.ts";
 
@@ -122,7 +122,7 @@ export const BGP_FILTER_RULES: RulesByPath = Object.fromEntries(
   ]),
 );
 
-function refusals(fields: RefusedFields): readonly CelRule[] {
+export function refusals(fields: RefusedFields): readonly CelRule[] {
   return Object.entries(fields).map(([field, message]) => ({
     rule: `!has(self.${field})`,
     fieldPath: `.${field}`,

@@ -1,6 +1,6 @@
 /** The rules of IP pools as CEL: what must not change, and what depends on several fields. */
-import { BLOCK_SIZES } from "../../../src/model/block-sizes.ts";
-import { UNUSABLE_RANGES } from "../../../src/model/ip-pool.ts";
+import { BLOCK_SIZES } from "../../../model/block-sizes.ts";
+import { UNUSABLE_RANGES } from "../../../model/ip-pool.ts";
 import type { CelRule } from "./crd-schema.ts";
 import { formatted } from "./formatted-message.ts";
 
@@ -29,6 +29,14 @@ export const POOL_SPEC_RULES: readonly CelRule[] = [
   },
 ];
 
+export const UNUSABLE_RANGE_RULES: readonly CelRule[] = UNUSABLE_RANGES.map(([range, meaning]) => {
+  const network = range.replace(/\/.*/, "");
+  return {
+    rule: `!isCIDR(self) || !(cidr('${range}').containsIP(cidr(self).ip()) || cidr(self).containsIP('${network}'))`,
+    message: `overlaps the ${meaning} range ${range}; use a CIDR that does not overlap it`,
+  };
+});
+
 /** Rules of `spec.cidr`. */
 export const POOL_CIDR_RULES: readonly CelRule[] = [
   {
@@ -37,16 +45,10 @@ export const POOL_CIDR_RULES: readonly CelRule[] = [
     message: `cannot be changed; ${REPLACE_POOL}`,
     messageExpression: formatted(`cannot be changed from "%s"; ${REPLACE_POOL}`, ["oldSelf"]),
   },
-  ...UNUSABLE_RANGES.map(([range, meaning]): CelRule => {
-    const network = range.replace(/\/.*/, "");
-    return {
-      rule: `!isCIDR(self) || !(cidr('${range}').containsIP(cidr(self).ip()) || cidr(self).containsIP('${network}'))`,
-      message: `overlaps the ${meaning} range ${range}; use a CIDR that does not overlap it`,
-    };
-  }),
+  ...UNUSABLE_RANGE_RULES,
 ];
 
-function blockSizeRules(family: 4 | 6): readonly CelRule[] {
+export function blockSizeRules(family: 4 | 6): readonly CelRule[] {
   const { shortest, longest } = BLOCK_SIZES[family];
   const length = "cidr(self.cidr).prefixLength()";
   const unconcerned = `!has(self.blockSize) || !isCIDR(self.cidr) || cidr(self.cidr).ip().family() != ${family}`;
