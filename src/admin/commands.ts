@@ -33,6 +33,7 @@ import { getCommand } from "./resources/get.ts";
 import { labelCommand } from "./resources/label.ts";
 import { patchCommand } from "./resources/patch.ts";
 import { applyCommand, createCommand, replaceCommand } from "./resources/write-commands.ts";
+import { statusCommand } from "./status/status.ts";
 import { versionCommand } from "./version/version.ts";
 
 export const COMMANDS: CommandGroup = {
@@ -40,6 +41,7 @@ export const COMMANDS: CommandGroup = {
   name: identity.adminTool,
   summary: `${identity.adminTool} manages ${identity.title} networks`,
   commands: [
+    statusCommand,
     getCommand,
     describeCommand,
     explainCommand,

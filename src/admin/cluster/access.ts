@@ -15,7 +15,7 @@ export const CLUSTER_OPTIONS: readonly Option[] = [
 ];
 
 /** The same order as that of kubectl: the option, the variable, the account of the pod, the file in the home directory. */
-function clusterAccess(given: Given, env: Context["env"]): KubeAccess {
+export function clusterAccess(given: Given, env: Context["env"]): KubeAccess {
   const named = given.values.get("kubeconfig");
   const context = given.values.get("context");
   const kubeconfigs = named === undefined ? kubeconfigsOf(env) : [named];

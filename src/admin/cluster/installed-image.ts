@@ -25,7 +25,7 @@ export interface InstalledImage {
 }
 
 /** Where the node agents run: installed by the operator, or by a manifest. */
-const COMPONENT_NAMESPACES = [identity.systemNamespace, "kube-system"] as const;
+export const COMPONENT_NAMESPACES = [identity.systemNamespace, "kube-system"] as const;
 
 /** `undefined` if no DaemonSet runs the node agents. */
 export async function findInstalledImage(objects: ClusterObjects): Promise<InstalledImage | undefined> {

@@ -1,0 +1,63 @@
+/** What is installed in a cluster and how it is doing, as `status` finds it. */
+import type { ClusterNode } from "../cluster/nodes.ts";
+import type { NodeVersion } from "../version/node-versions.ts";
+
+export interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** A Deployment or DaemonSet. */
+export interface Workload {
+  readonly name: string;
+  readonly namespace: string;
+  readonly image: string;
+  readonly desired: number;
+  readonly ready: number;
+  readonly updated: number;
+}
+
+export interface AgentPod {
+  readonly name: string;
+  readonly namespace: string;
+  readonly node: string;
+  readonly image: string;
+  readonly isReady: boolean;
+  readonly restarts: number;
+  /** Why it is not ready. */
+  readonly reason: string;
+}
+
+export interface PoolState {
+  readonly name: string;
+  readonly cidr: string;
+  readonly disabled: boolean;
+  readonly size: bigint;
+  readonly used: bigint;
+  readonly free: bigint;
+}
+
+/** What the datastore has; `problem` if it could not be read. */
+export interface DatastoreState {
+  readonly kind: string;
+  readonly pools: readonly PoolState[];
+  readonly agents: readonly NodeVersion[];
+  readonly clusterVersion?: string;
+  readonly problem?: string;
+}
+
+export interface StatusFacts {
+  readonly toolVersion: string;
+  /** Of the Installation `default`; absent if there is none. */
+  readonly installation?: { readonly conditions: readonly Condition[] };
+  /** Of the components that the operator reports. */
+  readonly components: ReadonlyMap<string, readonly Condition[]>;
+  readonly operator?: Workload;
+  readonly agents?: Workload;
+  readonly controllers?: Workload;
+  readonly nodes: readonly ClusterNode[];
+  readonly agentPods: readonly AgentPod[];
+  readonly datastore: DatastoreState;
+}

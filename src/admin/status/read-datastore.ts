@@ -1,0 +1,36 @@
+/** What the datastore of the network says about pools and releases. */
+import type { Datastore } from "../../datastore/datastore.ts";
+import { readAllEntries } from "../../datastore/pages.ts";
+import { clusterInformation, clusterVersion } from "../../model/cluster-information.ts";
+import { resourceKey } from "../../model/keys.ts";
+import { NODE } from "../../model/kinds.ts";
+import { blockAt, findBlocks } from "../ipam/blocks.ts";
+import { findPools, findReserved } from "../ipam/pools.ts";
+import { poolUsage } from "../ipam/usage.ts";
+import { nodeVersion } from "../version/node-versions.ts";
+import type { DatastoreState, PoolState } from "./facts.ts";
+
+export async function readDatastoreState(store: Datastore, kind: string): Promise<DatastoreState> {
+  const key = resourceKey("clusterinformations", { name: "default" });
+  const [entry] = (await store.read([{ kind: "key", key }])).answers[0] ?? [];
+  const version = entry && clusterVersion(clusterInformation.read(entry.value, key));
+  return {
+    kind,
+    pools: await readPools(store),
+    agents: (await readAllEntries(store, NODE.prefix())).map(nodeVersion),
+    ...(version === undefined ? {} : { clusterVersion: version }),
+  };
+}
+
+async function readPools(store: Datastore): Promise<readonly PoolState[]> {
+  const [pools, reserved, blocks] = [await findPools(store), await findReserved(store), await findBlocks(store)];
+  const records = {
+    blocks: blocks.readable,
+    unreadable: blocks.unreadable.flatMap(({ key }) => blockAt(key) ?? []),
+    reserved: reserved.readable,
+  };
+  return pools.readable.map((pool) => {
+    const { cidr, disabled, size, used, free } = poolUsage(pool, records);
+    return { name: pool.name, cidr, disabled, size, used, free };
+  });
+}

@@ -1,0 +1,124 @@
+/** Reads what `status` reports: from the orchestrator's API, and from the datastore of the network. */
+import * as v from "valibot";
+import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
+import { decodeShape } from "../../model/shape.ts";
+import { COMPONENT_NAMESPACES } from "../cluster/installed-image.ts";
+import { clusterNodes } from "../cluster/nodes.ts";
+import type { ClusterObjects } from "../cluster/objects.ts";
+import { podState } from "../connectivity/pod-state.ts";
+import type { AgentPod, Condition, DatastoreState, StatusFacts, Workload } from "./facts.ts";
+
+const OPERATOR_PATH = `/apis/${apiVersionOf(OPERATOR_API)}`;
+
+const text = v.optional(v.string(), "");
+const statusShape = v.object({
+  metadata: v.object({ name: v.string() }),
+  status: v.optional(
+    v.object({
+      conditions: v.optional(
+        v.array(v.object({ type: v.string(), status: v.string(), reason: text, message: text })),
+        [],
+      ),
+    }),
+    {},
+  ),
+});
+
+const count = v.optional(v.number(), 0);
+const workloadShape = v.object({
+  metadata: v.object({ name: v.string(), namespace: v.string() }),
+  spec: v.object({
+    replicas: v.optional(v.number()),
+    template: v.object({ spec: v.object({ containers: v.array(v.object({ image: text })) }) }),
+  }),
+  status: v.optional(
+    v.object({
+      desiredNumberScheduled: v.optional(v.number()),
+      numberReady: count,
+      updatedNumberScheduled: count,
+      readyReplicas: count,
+      updatedReplicas: count,
+    }),
+    {},
+  ),
+});
+
+const podShape = v.object({
+  metadata: v.object({ name: v.string(), namespace: v.string() }),
+  spec: v.object({ nodeName: text, containers: v.array(v.object({ image: text })) }),
+  status: v.optional(v.object({ containerStatuses: v.optional(v.array(v.object({ restartCount: count })), []) }), {}),
+});
+
+export async function readStatusFacts(
+  objects: ClusterObjects,
+  toolVersion: string,
+  datastore: DatastoreState,
+): Promise<StatusFacts> {
+  const { nodeAgent, controllers: controllersName, operator: operatorName, product } = identity;
+  const [installation, statuses, operator, agents, nodes] = await Promise.all([
+    objects.read(`${OPERATOR_PATH}/installations/default`),
+    objects.list(`${OPERATOR_PATH}/${product}statuses`),
+    readWorkload(objects, `/apis/apps/v1/namespaces/${operatorName}/deployments/${operatorName}`),
+    findComponent(objects, `daemonsets/${nodeAgent}`),
+    objects.list("/api/v1/nodes"),
+  ]);
+  const controllers = await findComponent(objects, `deployments/${controllersName}`);
+  const labelSelector = `app.kubernetes.io/name=${nodeAgent}`;
+  const pods = agents && (await objects.list(`/api/v1/namespaces/${agents.namespace}/pods`, { labelSelector }));
+  const own = installation && conditionsIn(installation);
+  return {
+    toolVersion,
+    ...(own === undefined ? {} : { installation: own }),
+    components: new Map(
+      statuses.flatMap((item) => [conditionsIn(item) ?? []].flat()).map((each) => [each.name, each.conditions]),
+    ),
+    ...(operator === undefined ? {} : { operator }),
+    ...(agents === undefined ? {} : { agents }),
+    ...(controllers === undefined ? {} : { controllers }),
+    nodes: clusterNodes(nodes),
+    agentPods: (pods ?? []).flatMap((item) => agentPodOf(item) ?? []),
+    datastore,
+  };
+}
+
+async function findComponent(objects: ClusterObjects, place: string): Promise<Workload | undefined> {
+  for (const namespace of COMPONENT_NAMESPACES) {
+    const found = await readWorkload(objects, `/apis/apps/v1/namespaces/${namespace}/${place}`);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+async function readWorkload(objects: ClusterObjects, path: string): Promise<Workload | undefined> {
+  const decoded = decodeShape(workloadShape, await objects.read(path));
+  if (!decoded.ok) return undefined;
+  const { metadata, spec, status } = decoded.value;
+  return {
+    ...metadata,
+    image: spec.template.spec.containers[0]?.image ?? "",
+    desired: status.desiredNumberScheduled ?? spec.replicas ?? 0,
+    ready: (status.numberReady ?? 0) + (status.readyReplicas ?? 0),
+    updated: (status.updatedNumberScheduled ?? 0) + (status.updatedReplicas ?? 0),
+  };
+}
+
+function conditionsIn(object: unknown): { name: string; conditions: readonly Condition[] } | undefined {
+  const decoded = decodeShape(statusShape, object);
+  if (!decoded.ok) return undefined;
+  return { name: decoded.value.metadata.name, conditions: decoded.value.status.conditions ?? [] };
+}
+
+function agentPodOf(object: unknown): AgentPod | undefined {
+  const decoded = decodeShape(podShape, object);
+  const state = podState(object);
+  if (!decoded.ok || state === undefined) return undefined;
+  const { metadata, spec, status } = decoded.value;
+  return {
+    ...metadata,
+    node: spec.nodeName,
+    image: spec.containers[0]?.image ?? "",
+    isReady: state.state === "ready",
+    restarts: (status.containerStatuses ?? []).reduce((sum, { restartCount }) => sum + restartCount, 0),
+    reason: state.reason,
+  };
+}

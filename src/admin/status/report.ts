@@ -1,0 +1,155 @@
+/** The status of a cluster as text and as JSON. Pure. */
+import { identity } from "../../identity.ts";
+import type { Paint } from "../paint.ts";
+import { formatTable } from "../table.ts";
+import type { AgentPod, Condition, StatusFacts, Workload } from "./facts.ts";
+import { isFailure, type StatusFinding } from "./findings.ts";
+
+export function statusText(facts: StatusFacts, findings: readonly StatusFinding[], colors: Paint): string {
+  const { datastore, toolVersion } = facts;
+  return [
+    `Installed:   ${installedBy(facts)}\n`,
+    `Versions:    cluster ${datastore.clusterVersion ?? "unknown"}, ${identity.adminTool} ${toolVersion}\n`,
+    `Datastore:   ${datastore.kind}\n`,
+    section(["COMPONENT", "STATE", "READY", "IMAGE", "MESSAGE"], componentRows(facts)),
+    section(["NODE", "READY", "AGENT", "VERSION", "RESTARTS", "ADDRESSES"], nodeRows(facts)),
+    section(["POOL", "CIDR", "SIZE", "USED", "FREE", "STATE"], poolRows(facts)),
+    ...findingLines(findings, colors),
+  ].join("");
+}
+
+function section(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  return rows.length === 0 ? "" : `\n${formatTable(header, rows)}`;
+}
+
+function installedBy({ installation, agents }: StatusFacts): string {
+  if (installation !== undefined) return `by ${identity.operator}`;
+  return agents === undefined ? "no pods of node agents" : `by a manifest, in namespace ${agents.namespace}`;
+}
+
+function componentRows({ components, operator, agents, controllers, installation }: StatusFacts) {
+  const workloads = new Map<string, Workload>();
+  if (agents !== undefined) workloads.set("node", agents);
+  if (controllers !== undefined) workloads.set("controllers", controllers);
+  const names = [...new Set([...components.keys(), ...workloads.keys()])].sort();
+  return [
+    ...(operator === undefined ? [] : [workloadRow("operator", operator, undefined)]),
+    ...(installation === undefined || components.has("installation")
+      ? []
+      : [["installation", stateOf(installation.conditions), "", "", messageOf(installation.conditions)]]),
+    ...names.map((name) => workloadRow(name, workloads.get(name), components.get(name))),
+  ];
+}
+
+function workloadRow(
+  name: string,
+  workload: Workload | undefined,
+  conditions: readonly Condition[] | undefined,
+): readonly string[] {
+  const ready = workload === undefined ? "" : `${workload.ready}/${workload.desired}`;
+  const isWhole = workload === undefined || workload.ready >= workload.desired;
+  const state = conditions === undefined ? (isWhole ? "Available" : "Progressing") : stateOf(conditions);
+  return [name, state, ready, workload?.image ?? "", messageOf(conditions ?? [])];
+}
+
+const STATES = ["Degraded", "Progressing", "Available", "Ready"] as const;
+
+/** The one that matters most of those that are true. */
+function stateOf(conditions: readonly Condition[]): string {
+  return trueCondition(conditions)?.type ?? "Unknown";
+}
+
+function messageOf(conditions: readonly Condition[]): string {
+  const { type, message = "" } = trueCondition(conditions) ?? {};
+  return type === "Degraded" || type === "Progressing" ? message : "";
+}
+
+function trueCondition(conditions: readonly Condition[]): Condition | undefined {
+  const isTrue = (type: string) => conditions.find((each) => each.type === type && each.status === "True");
+  return STATES.map(isTrue).find((condition) => condition !== undefined);
+}
+
+interface NodeRow {
+  readonly name: string;
+  readonly isReady: boolean;
+  readonly agent: string;
+  readonly version: string;
+  readonly restarts: number | undefined;
+  readonly addresses: readonly string[];
+}
+
+function nodesOf({ nodes, agentPods, agents, datastore }: StatusFacts): readonly NodeRow[] {
+  const versions = new Map(datastore.agents.map(({ node, version }) => [node, version]));
+  return nodes.map(({ name, isReady, addresses }) => {
+    const pod = agentPods.find((each) => each.node === name);
+    const version = versions.get(name) ?? tagOf(pod) ?? "unknown";
+    const agent = pod === undefined ? (agents === undefined ? "not a pod" : "missing") : agentWord(pod);
+    return { name, isReady, agent, version, restarts: pod?.restarts, addresses };
+  });
+}
+
+function agentWord({ isReady }: AgentPod): string {
+  return isReady ? "ready" : "not ready";
+}
+
+function tagOf(pod: AgentPod | undefined): string | undefined {
+  return /:([^/:]+)$/.exec(pod?.image ?? "")?.[1];
+}
+
+function nodeRows(facts: StatusFacts) {
+  return nodesOf(facts).map(({ name, isReady, agent, version, restarts, addresses }) => [
+    name,
+    isReady ? "yes" : "no",
+    agent,
+    version,
+    restarts === undefined ? "" : String(restarts),
+    addresses.join(", "),
+  ]);
+}
+
+function poolRows({ datastore }: StatusFacts) {
+  return datastore.pools.map(({ name, cidr, size, used, free, disabled }) => [
+    name,
+    cidr,
+    String(size),
+    String(used),
+    String(free),
+    disabled ? "disabled" : "enabled",
+  ]);
+}
+
+function findingLines(findings: readonly StatusFinding[], { red, yellow, green }: Paint): readonly string[] {
+  if (findings.length === 0) return [`\n${green("Everything is well.")}\n`];
+  return [
+    "\n",
+    ...findings.flatMap((finding) => [
+      `${isFailure(finding) ? red("failed:") : yellow("warning:")} ${finding.subject}: ${finding.message}\n`,
+      ...(finding.remedy === undefined ? [] : [`  what to do: ${finding.remedy}\n`]),
+    ]),
+  ];
+}
+
+/** Sizes of IPv6 pools exceed what a JSON number can hold: they are strings. */
+export function statusJson(facts: StatusFacts, findings: readonly StatusFinding[]): object {
+  const { toolVersion, datastore, operator, agents, controllers, components, installation } = facts;
+  return {
+    ok: !findings.some(isFailure),
+    installedBy: installation === undefined ? (agents === undefined ? "none" : "manifest") : "operator",
+    toolVersion,
+    clusterVersion: datastore.clusterVersion ?? null,
+    datastore: datastore.kind,
+    workloads: [operator, agents, controllers].filter((each) => each !== undefined),
+    conditions: {
+      ...(installation === undefined ? {} : { installation: installation.conditions }),
+      ...Object.fromEntries(components),
+    },
+    nodes: nodesOf(facts),
+    pools: datastore.pools.map((pool) => ({
+      ...pool,
+      size: String(pool.size),
+      used: String(pool.used),
+      free: String(pool.free),
+    })),
+    findings,
+  };
+}
