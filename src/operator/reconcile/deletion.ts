@@ -54,7 +54,7 @@ function removal(view: DeletionView, workload: LiveObject | undefined, name: str
   }
   const left = objectsOf(view.snapshot, "pods").filter((pod) => isPodOf(pod, name) && !isUnreachable(view, pod));
   if (workload === undefined && left.length === 0) return undefined;
-  return { kind: "wait", message: `waiting until ${counted(left.length, "pod")} of ${quoted(name)} are gone` };
+  return { kind: "wait", message: `waiting for ${counted(left.length, "pod")} of ${quoted(name)} to end` };
 }
 
 /** By its labels: the workload may be gone already. */

@@ -3,7 +3,6 @@ import { parsePrefix } from "../../ip/prefix.ts";
 import type { IPPool } from "../../model/ip-pool.ts";
 import { VERSION } from "../../version.ts";
 import type { ClusterFacts } from "../cluster-facts.ts";
-import type { InstallationDatastore } from "../effective-installation.ts";
 import { type FollowedSnapshot, type Namespaces, objectNamed } from "./followed-objects.ts";
 import { type LiveObject, textAt, textsAt } from "./live-object.ts";
 
@@ -11,31 +10,21 @@ import { type LiveObject, textAt, textsAt } from "./live-object.ts";
 const API_ENDPOINT = "kubernetes-services-endpoint";
 const ETCD_KEYS = ["etcd-ca", "etcd-cert", "etcd-key"] as const;
 
+/** `secret`: with the certificates of etcd. */
 export function clusterFacts(
   snapshot: FollowedSnapshot,
   namespaces: Namespaces,
-  found: { readonly pools: readonly IPPool[]; readonly datastore: InstallationDatastore },
+  { pools, secret }: { readonly pools: readonly IPPool[]; readonly secret: LiveObject | undefined },
 ): ClusterFacts {
   const apiEndpoint = apiEndpointIn(snapshot, namespaces);
-  const secret = etcdSecretIn(snapshot, namespaces, found.datastore);
   return {
     version: VERSION,
     namespace: namespaces.components,
-    pools: found.pools,
+    pools,
     platformPodCidrs: platformPodCidrs(snapshot),
     ...(apiEndpoint === undefined ? {} : { apiEndpoint }),
     ...(secret === undefined ? {} : { etcdSecretHash: hashOf(secret["data"]), etcdSecretKeys: keysOf(secret) }),
   };
-}
-
-/** `undefined` if none is needed, or it does not exist. */
-export function etcdSecretIn(
-  snapshot: FollowedSnapshot,
-  { operator }: Namespaces,
-  datastore: InstallationDatastore,
-): LiveObject | undefined {
-  if (datastore.type !== "Etcd" || datastore.secretName === undefined) return undefined;
-  return objectNamed(snapshot, "secrets", { namespace: operator, name: datastore.secretName });
 }
 
 /** The certificates and the key, decoded; only those that are not empty. */

@@ -11,8 +11,8 @@ import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { parseJson } from "../../parse-json.ts";
 import { quoted } from "../../quote.ts";
+import { MANAGED_BY_TEXT } from "../managed.ts";
 import type { LiveObject } from "./live-object.ts";
-import { MANAGED_BY } from "./names.ts";
 import { groupPath, RENDERED_KINDS, type RenderedPlural } from "./object-kinds.ts";
 
 export type FollowedRow =
@@ -62,7 +62,7 @@ export function objectNamed(
   row: FollowedRow,
   name: { readonly name: string; readonly namespace?: string },
 ): LiveObject | undefined {
-  return snapshot[row].get(keyOf(row, name));
+  return snapshot[row].get(followedKey(row, name));
 }
 
 export interface FollowMeans {
@@ -105,7 +105,7 @@ function rowsIn({ operator, components }: Namespaces): Readonly<Record<FollowedR
 }
 
 function renderedRows(): Readonly<Record<RenderedPlural, Row>> {
-  const query = { labelSelector: `${MANAGED_BY}=${identity.operator}` };
+  const query = { labelSelector: MANAGED_BY_TEXT };
   const rows = RENDERED_PLURALS.map((plural) => {
     const { apiVersion, kind } = RENDERED_KINDS[plural];
     return [plural, { apiVersion, kind, path: `${groupPath(apiVersion)}/${plural}`, query }] as const;
@@ -124,7 +124,7 @@ function mappingOf(name: FollowedRow, { apiVersion, kind, path, query }: Row): K
     collections: () => [query === undefined ? { path } : { path, query }],
     // The items of a list do not name their type.
     record: (object) => ({
-      key: keyOf(name, object.metadata),
+      key: followedKey(name, object.metadata),
       value: JSON.stringify({ ...object, apiVersion, kind }),
     }),
     create: refuse,
@@ -141,7 +141,11 @@ function prefixOf(row: FollowedRow): string {
   return `/followed/${row}/`;
 }
 
-function keyOf(row: FollowedRow, { name, namespace }: { readonly name: string; readonly namespace?: string }): string {
+/** Of an object in the snapshot of its row. */
+export function followedKey(
+  row: FollowedRow,
+  { name, namespace }: { readonly name: string; readonly namespace?: string },
+): string {
   return `${prefixOf(row)}${namespace === undefined ? "" : `${namespace}/`}${name}`;
 }
 

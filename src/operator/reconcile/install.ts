@@ -18,9 +18,9 @@ import { planPools } from "../pools.ts";
 import { renderInstallation } from "../render/installation.ts";
 import { poolsState, workloadStates } from "./component-states.ts";
 import { AVAILABLE, degraded } from "./conditions.ts";
-import { copiedSecrets } from "./copied-secrets.ts";
+import { copiedSecrets, etcdSecret } from "./copied-secrets.ts";
 import { datastoreOf, declaredIn } from "./declared.ts";
-import { clusterFacts, etcdFilesIn, etcdSecretIn } from "./facts.ts";
+import { clusterFacts, etcdFilesIn } from "./facts.ts";
 import { labelledObjects } from "./followed-objects.ts";
 import { addFinalizer, prepareInstallation } from "./installation-writes.ts";
 import type { LiveObject } from "./live-object.ts";
@@ -35,10 +35,10 @@ export async function install(means: PassMeans, { snapshot, installation }: Pass
   const finalized = await addFinalizer(means, installation);
   const declared = declaredIn(snapshot, finalized);
   const datastore = datastoreOf(declared);
-  const files = etcdFilesIn(etcdSecretIn(snapshot, namespaces, datastore));
-  const records = await means.records.read({ datastore, files });
+  const secret = etcdSecret(snapshot, namespaces, datastore);
+  const records = await means.records.read({ datastore, files: etcdFilesIn(secret) });
   const existing = records.pools.map(({ resource }) => resource);
-  const facts = clusterFacts(snapshot, namespaces, { pools: existing, datastore });
+  const facts = clusterFacts(snapshot, namespaces, { pools: existing, secret });
   const completed = completeInstallation(declared, facts);
   if (!completed.ok) {
     const state = degraded("InvalidConfigurationError", formatProblems(completed.problems));
@@ -97,7 +97,9 @@ async function applyAll(means: PassMeans, { snapshot }: Pass, objects: readonly 
   for (const object of objects) {
     await means.applier.apply(object, object.kind === "Secret" ? "not followed" : live.get(objectPath(object)));
   }
-  for (const object of noLongerRendered(labelled, objects)) {
+  const secrets = objects.filter(({ kind }) => kind === "Secret");
+  const former = await means.formerSecrets.find(secrets, means.namespaces);
+  for (const object of [...noLongerRendered(labelled, objects), ...former]) {
     await means.applier.remove(object, "the Installation does not ask for it any more");
   }
 }

@@ -1,9 +1,6 @@
 /** Names that the operator gives to what it writes. */
 import { identity } from "../../identity.ts";
 
-/** The label of everything that the operator applies, pools included. */
-export const MANAGED_BY = "app.kubernetes.io/managed-by";
-
 export const FIELD_MANAGER = identity.operator;
 
 /** An administrator sets it to "true" on a rendered object that the operator must not touch. */

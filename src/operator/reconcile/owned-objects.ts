@@ -1,8 +1,7 @@
 /** Whose the rendered objects are, and which of those that exist are rendered no more. Pure. */
-import { identity } from "../../identity.ts";
 import type { KubeObject } from "../kube-object.ts";
+import { MANAGED_BY } from "../managed.ts";
 import { isApplied, isBeingDeleted, isIgnored, type LiveObject } from "./live-object.ts";
-import { MANAGED_BY } from "./names.ts";
 import { objectPath } from "./object-kinds.ts";
 
 const KEPT_UNTIL_THE_END = new Set([
@@ -25,7 +24,7 @@ export function ownedBy(installation: LiveObject, object: KubeObject): KubeObjec
     ...object,
     metadata: {
       ...object.metadata,
-      labels: { ...object.metadata.labels, [MANAGED_BY]: identity.operator },
+      labels: { ...object.metadata.labels, ...MANAGED_BY },
       ...(KEPT_UNTIL_THE_END.has(object.kind) ? {} : { ownerReferences: [owner] }),
     },
   };

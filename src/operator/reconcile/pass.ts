@@ -2,6 +2,7 @@
 import type { KubeClient } from "../../kube/api.ts";
 import type { Applier } from "./apply.ts";
 import type { ComponentState } from "./conditions.ts";
+import type { FormerSecrets } from "./copied-secrets.ts";
 import type { FollowedSnapshot, Namespaces } from "./followed-objects.ts";
 import type { LiveObject } from "./live-object.ts";
 import type { RecordsFollower } from "./records.ts";
@@ -10,6 +11,7 @@ export interface PassMeans {
   readonly client: Pick<KubeClient, "request">;
   readonly namespaces: Namespaces;
   readonly applier: Applier;
+  readonly formerSecrets: FormerSecrets;
   readonly records: RecordsFollower;
   /** Throws if this process may not write any more. */
   readonly requireLeading: () => void;

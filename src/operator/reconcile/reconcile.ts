@@ -1,4 +1,5 @@
 /** One pass of the operator: installs, changes or removes, and reports what it found. */
+import { PluginError } from "../../errors.ts";
 import type { Applier } from "./apply.ts";
 import { workloadStates } from "./component-states.ts";
 import { conditionsOf, degraded, summaryOf } from "./conditions.ts";
@@ -48,7 +49,8 @@ export class Reconciler {
 
   private failed({ snapshot, installation }: Pass, failure: unknown): Found {
     const message = failure instanceof Error ? failure.message : String(failure);
-    const state = degraded("ResourceUpdateError", message);
+    const isUnread = failure instanceof PluginError && failure.kind === "datastore-unavailable";
+    const state = degraded(isUnread ? "ResourceReadError" : "ResourceUpdateError", message);
     return { installation, components: { installation: state, ...workloadStates(snapshot, this.means.namespaces) } };
   }
 

@@ -4,7 +4,7 @@ import { identity } from "../../identity.ts";
 import type { IPPool } from "../../model/ip-pool.ts";
 import { NODE_AGENT_CONFIGURATION, POOL } from "../../model/kinds.ts";
 import type { NodeAgentConfiguration, NodeAgentConfigurationSpec } from "../../model/node-agent-configuration.ts";
-import { MANAGED_BY } from "./names.ts";
+import { isManaged, MANAGED_BY } from "../managed.ts";
 import type { StoredResource } from "./records.ts";
 
 const CONFIGURATION = "default";
@@ -41,7 +41,7 @@ export function configurationChanges(
   const annotations = { [FIELDS_ANNOTATION]: Object.keys(wanted).sort().join(",") };
   const before = existing.find(({ resource }) => resource.metadata.name === CONFIGURATION);
   if (before === undefined) {
-    const metadata = { name: CONFIGURATION, labels: { [MANAGED_BY]: identity.operator }, annotations };
+    const metadata = { name: CONFIGURATION, labels: MANAGED_BY, annotations };
     const { codec } = NODE_AGENT_CONFIGURATION;
     return [{ kind: "create", key, value: codec.write(codec.make(metadata, wanted)) }];
   }
@@ -63,7 +63,7 @@ export function configurationRemoval(
 ): readonly OrderedChange[] {
   return existing
     .filter(({ resource: { metadata } }) => metadata.name === CONFIGURATION)
-    .filter(({ resource: { metadata } }) => metadata.labels?.[MANAGED_BY] === identity.operator)
+    .filter(({ resource }) => isManaged(resource))
     .map(({ resource, revision }) => {
       return { kind: "delete", key: NODE_AGENT_CONFIGURATION.key(resource.metadata), revision } as const;
     });

@@ -5,9 +5,10 @@ import { completeInstallation } from "../complete.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { renderUninstall } from "../render/installation.ts";
 import { type ComponentState, degraded, progressing } from "./conditions.ts";
+import { etcdSecret } from "./copied-secrets.ts";
 import { datastoreOf, declaredIn } from "./declared.ts";
 import { type DeletionStep, nextDeletionStep, uncleanedNodes } from "./deletion.ts";
-import { clusterFacts, etcdFilesIn, etcdSecretIn } from "./facts.ts";
+import { clusterFacts, etcdFilesIn } from "./facts.ts";
 import { removeFinalizer } from "./installation-writes.ts";
 import { type LiveObject, memberAt } from "./live-object.ts";
 import { FINALIZER, SKIP_CLEANUP_ANNOTATION } from "./names.ts";
@@ -54,8 +55,7 @@ function cleaner({ namespaces }: PassMeans, { snapshot, installation }: Pass): K
   const former: LiveObject = { ...installation, spec: computed };
   for (const candidate of [installation, ...(computed === undefined ? [] : [former])]) {
     const declared = declaredIn(snapshot, candidate);
-    const datastore = datastoreOf(declared);
-    const facts = clusterFacts(snapshot, namespaces, { pools: [], datastore });
+    const facts = clusterFacts(snapshot, namespaces, { pools: [], secret: undefined });
     const completed = completeInstallation(declared, facts);
     if (completed.ok) return ownedBy(installation, renderUninstall(completed.installation, facts));
   }
@@ -68,8 +68,8 @@ function cleaner({ namespaces }: PassMeans, { snapshot, installation }: Pass): K
 async function removeRecords(means: PassMeans, { snapshot, installation }: Pass): Promise<void> {
   try {
     const datastore = datastoreOf(declaredIn(snapshot, installation));
-    const files = etcdFilesIn(etcdSecretIn(snapshot, means.namespaces, datastore));
-    const records = await means.records.read({ datastore, files });
+    const secret = etcdSecret(snapshot, means.namespaces, datastore);
+    const records = await means.records.read({ datastore, files: etcdFilesIn(secret) });
     await records.commit(configurationRemoval(records.configurations), "the settings of the node agents");
   } catch (failure) {
     const reason = failure instanceof Error ? failure.message : String(failure);

@@ -7,6 +7,7 @@ import { PluginError } from "../../errors.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import type { Leadership } from "../../kube/election/leadership.ts";
 import { Applier } from "./apply.ts";
+import { FormerSecrets } from "./copied-secrets.ts";
 import { followObjects, type Namespaces } from "./followed-objects.ts";
 import { Reconciler } from "./reconcile.ts";
 import { type OpenPlace, RecordsFollower } from "./records.ts";
@@ -70,6 +71,7 @@ export class RunningOperator {
       client,
       namespaces,
       applier,
+      formerSecrets: new FormerSecrets(client),
       records: this.records,
       requireLeading,
       log,

@@ -49,18 +49,17 @@ const CHANGE_RENDERED: readonly Rule[] = RENDERED.map(([group, resource, resourc
 
 const FOLLOW: readonly Rule[] = [
   ...RENDERED.map(([group, resource]) => rule(group, [resource], ["get", "list", "watch"])),
-  rule(CORE, ["nodes", "pods"], ["get", "list", "watch"]),
+  rule(CORE, ["nodes", "pods"], ["list", "watch"]),
 ];
 
 const OWN: readonly Rule[] = [
-  rule(OPERATOR_API.group, ["installations"], ["get", "list", "watch", "patch"]),
+  rule(OPERATOR_API.group, ["installations"], ["list", "watch", "patch"]),
   rule(OPERATOR_API.group, ["installations/status"], ["patch"]),
-  rule(OPERATOR_API.group, [STATUSES], ["get", "list", "watch", "create", "patch", "delete"]),
+  rule(OPERATOR_API.group, [STATUSES], ["get", "list", "watch", "create", "delete"]),
   rule(OPERATOR_API.group, [`${STATUSES}/status`], ["patch"]),
-  rule(PRODUCT_API.group, ["ippools"], ["get", "list", "watch", "create", "update", "patch"]),
-  rule(PRODUCT_API.group, ["nodeagentconfigurations"], ["get", "list", "watch", "create", "update", "patch", "delete"]),
-  rule(PRODUCT_API.group, ["clusterinformations"], ["get", "list", "watch"]),
-  rule(CORE, ["events"], ["create", "patch"]),
+  rule(PRODUCT_API.group, ["ippools"], ["get", "list", "watch", "create", "update"]),
+  rule(PRODUCT_API.group, ["nodeagentconfigurations"], ["get", "list", "watch", "create", "update", "delete"]),
+  rule(CORE, ["events"], ["create"]),
 ];
 
 const BIND_SECRETS: Rule = {
@@ -81,10 +80,15 @@ export function operatorRules(): readonly Rule[] {
   return [...CHANGE_RENDERED, BIND_SECRETS, ...combinedRules([...FOLLOW, ...OWN, ...GRANTED])];
 }
 
+/** Those of them that it does not only grant. */
+export function operatorOwnRules(): readonly Rule[] {
+  return [...CHANGE_RENDERED, ...FOLLOW, ...OWN];
+}
+
 /** In the namespace of the components. */
 export function operatorSecretsRules(): readonly Rule[] {
   return [
-    rule(CORE, ["secrets"], ["get", "list", "watch", "create", "patch", "delete"]),
+    rule(CORE, ["secrets"], ["get", "list", "create", "patch", "delete"]),
     ...nodeNamespaceRules().filter(({ resources }) => !resources.includes("secrets")),
     HOLD_LEASE,
   ];
@@ -92,12 +96,12 @@ export function operatorSecretsRules(): readonly Rule[] {
 
 /** In its own namespace: its Lease, the Secrets that it copies, and the address of the API server. */
 export function operatorNamespaceRules(): readonly Rule[] {
-  return [HOLD_LEASE, rule(CORE, ["secrets", "configmaps"], ["get", "list", "watch"])];
+  return [HOLD_LEASE, rule(CORE, ["secrets", "configmaps"], ["list", "watch"])];
 }
 
 /** In `kube-system`: what kubeadm recorded about the addresses of pods. */
 export function platformRules(): readonly Rule[] {
-  return [{ ...rule(CORE, ["configmaps"], ["get", "list", "watch"]), resourceNames: ["kubeadm-config"] }];
+  return [{ ...rule(CORE, ["configmaps"], ["list", "watch"]), resourceNames: ["kubeadm-config"] }];
 }
 
 function rule(group: string, resources: readonly string[], verbs: readonly string[]): Rule {

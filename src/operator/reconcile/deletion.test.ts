@@ -1,0 +1,121 @@
+import { describe, expect, test } from "bun:test";
+import { followedSnapshot, liveObject } from "../../../test/support/followed-snapshot.ts";
+import { identity } from "../../identity.ts";
+import { type DeletionStep, nextDeletionStep, uncleanedNodes } from "./deletion.ts";
+import type { FollowedRow } from "./followed-objects.ts";
+import type { LiveObject } from "./live-object.ts";
+
+const namespaces = { operator: "of-operator", components: "system" };
+const IN_SYSTEM = { namespace: "system" };
+const { nodeAgent, controllers } = identity;
+const UNINSTALL = `${nodeAgent}-uninstall`;
+const DELETED = { deletionTimestamp: "2026-01-01T00:00:00Z" };
+
+const apps = (kind: string, name: string, members: object = {}) =>
+  liveObject(kind, name, {
+    apiVersion: "apps/v1",
+    spec: { selector: { matchLabels: { "app.kubernetes.io/name": name } } },
+    metadata: IN_SYSTEM,
+    ...members,
+  });
+const account = liveObject("ServiceAccount", nodeAgent, { metadata: IN_SYSTEM });
+const cleaner = (desired: number) =>
+  apps("DaemonSet", UNINSTALL, { status: { observedGeneration: 1, desiredNumberScheduled: desired } });
+const pod = (workload: string, node: string, ready: "True" | "False" = "False") =>
+  liveObject("Pod", `${workload}-on-${node}`, {
+    metadata: { ...IN_SYSTEM, labels: { "app.kubernetes.io/name": workload } },
+    spec: { nodeName: node },
+    status: { conditions: [{ type: "Ready", status: ready }] },
+  });
+const node = (name: string, status = "True", message = "") =>
+  liveObject("Node", name, { status: { conditions: [{ type: "Ready", status, message }] } });
+const LOST = node("lost", "Unknown", "Kubelet stopped posting node status.");
+
+type Objects = Partial<Record<FollowedRow, readonly LiveObject[]>>;
+
+function step(objects: Objects, skipsNodes = false): DeletionStep {
+  return nextDeletionStep({ snapshot: followedSnapshot(objects), namespaces, skipsNodes });
+}
+
+function deleted(objects: Objects, skipsNodes = false): readonly string[] {
+  const found = step(objects, skipsNodes);
+  return found.kind === "delete" ? found.objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`) : [found.kind];
+}
+
+const RUNNING = {
+  deployments: [apps("Deployment", controllers)],
+  daemonsets: [apps("DaemonSet", nodeAgent)],
+  serviceaccounts: [account],
+  nodes: [node("a")],
+};
+
+describe("nextDeletionStep()", () => {
+  test("begins with the controllers, and waits for their pods", () => {
+    expect(deleted(RUNNING)).toEqual([`Deployment ${controllers}`]);
+
+    const waiting = step({ ...RUNNING, deployments: [], pods: [pod(controllers, "a")] });
+    expect(waiting).toMatchObject({ kind: "wait", message: `waiting for 1 pod of "${controllers}" to end` });
+  });
+
+  test("goes on with the node agents, and waits for their pods except on nodes that do not respond", () => {
+    const agents = { ...RUNNING, deployments: [] };
+    expect(deleted(agents)).toEqual([`DaemonSet ${nodeAgent}`]);
+
+    const ending = { ...agents, daemonsets: [], pods: [pod(nodeAgent, "a")] };
+    expect(step(ending).kind).toBe("wait");
+    expect(step({ ...ending, nodes: [], pods: [pod(nodeAgent, "gone")] }).kind).toBe("clean up nodes");
+    expect(step({ ...ending, nodes: [LOST], pods: [pod(nodeAgent, "lost")] }).kind).toBe("clean up nodes");
+  });
+
+  test("cleans up every node that responds before anything that this needs is deleted", () => {
+    const cleaning = { serviceaccounts: [account], daemonsets: [cleaner(2)], nodes: [node("a"), LOST] };
+    const done = pod(UNINSTALL, "a", "True");
+
+    expect(step({ ...cleaning, pods: [done] })).toMatchObject({ message: "waiting until 1 of 2 nodes are cleaned up" });
+    expect(deleted({ ...cleaning, pods: [done, pod(UNINSTALL, "lost")] })).toEqual([`ServiceAccount ${nodeAgent}`]);
+    expect(
+      uncleanedNodes({
+        snapshot: followedSnapshot({ ...cleaning, pods: [done, pod(UNINSTALL, "lost")] }),
+        namespaces,
+        skipsNodes: false,
+      }),
+    ).toEqual(["lost"]);
+  });
+
+  test("says why a node cannot be cleaned up, and how not to wait for it", () => {
+    const broken = {
+      ...pod(UNINSTALL, "a"),
+      status: { containerStatuses: [{ image: "it", state: { waiting: { reason: "ErrImagePull" } } }] },
+    };
+    const cleaning = { serviceaccounts: [account], daemonsets: [cleaner(1)], nodes: [node("a")], pods: [broken] };
+    const found = step(cleaning);
+
+    expect(found.kind === "wait" && found.problem).toContain('image "it" cannot be pulled');
+    expect(found.kind === "wait" && found.problem).toContain("skip-node-cleanup=true");
+    expect(deleted(cleaning, true)).toEqual([`ServiceAccount ${nodeAgent}`]);
+  });
+
+  test("deletes accounts and roles, then the DaemonSet that shows that the nodes are clean, then the namespace", () => {
+    const rest = {
+      daemonsets: [cleaner(1)],
+      clusterroles: [liveObject("ClusterRole", nodeAgent)],
+      namespaces: [liveObject("Namespace", "system")],
+    };
+
+    expect(deleted(rest)).toEqual([`ClusterRole ${nodeAgent}`]);
+    expect(deleted({ ...rest, clusterroles: [] })).toEqual([`DaemonSet ${UNINSTALL}`]);
+    expect(deleted({ namespaces: rest.namespaces })).toEqual(["Namespace system"]);
+    expect(deleted({ namespaces: [liveObject("Namespace", "system", { metadata: DELETED })] })).toEqual(["finish"]);
+  });
+
+  test("has nothing to clean up if no agent was ever installed", () => {
+    expect(deleted({ namespaces: [liveObject("Namespace", "system")], nodes: [node("a")] })).toEqual([
+      "Namespace system",
+    ]);
+  });
+
+  test("leaves objects with its label that it did not apply", () => {
+    const copy = liveObject("ClusterRole", "copy", { metadata: { managedFields: [] } });
+    expect(deleted({ clusterroles: [copy] })).toEqual(["finish"]);
+  });
+});
