@@ -11,8 +11,8 @@ import { identity } from "../identity.ts";
 import { openKubeClient } from "../kube/client.ts";
 import { readSecret } from "../kube/read-secret.ts";
 import { readText } from "../linux/files.ts";
-import { ROUTE_PROTOCOL } from "../linux/rtnetlink/route.ts";
 import { runDirectoryOf } from "./agent-socket.ts";
+import { BIRD_SETTINGS } from "./bird-settings.ts";
 import { pathInContainer } from "./container-root.ts";
 
 interface BgpMeans {
@@ -23,21 +23,11 @@ interface BgpMeans {
   readonly log: (message: string, level: "INFO" | "WARNING" | "ERROR") => void;
 }
 
-/** Interfaces whose networks are not the host's: of pods, of tunnels, of service addresses. */
-const OWN_INTERFACES = [
-  `${identity.interfacePrefix}*`,
-  identity.vxlanDevice,
-  identity.vxlanDeviceIpv6,
-  "tunl0",
-  "kube-ipvs*",
-  "nodelocaldns",
-];
-
 export function followerOfBgp({ node, kube, wait, log }: BgpMeans): BgpFollower {
-  const logFile = `${identity.logDirectory}/bird/bird.log`;
+  const { logFile } = BIRD_SETTINGS;
   const keeper = new BirdKeeper({
     program: birdProgram(birdFiles(runDirectoryOf(process.env)), { logFile, command: birdOfHostOrContainer }),
-    settings: { logFile, ownInterfaces: OWN_INTERFACES, agentProtocol: ROUTE_PROTOCOL.own },
+    settings: BIRD_SETTINGS,
     report: log,
     elapsed: () => performance.now(),
     wait,

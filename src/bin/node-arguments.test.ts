@@ -19,6 +19,10 @@ const CASES: readonly (readonly [string, NodeRequest])[] = [
   ["serve-calls again", { kind: "wrong", argument: "again" }],
   ["install", { kind: "install" }],
   ["install --host-namespaces /proc/1/ns", { kind: "install", hostNamespaces: "/proc/1/ns" }],
+  ["uninstall", { kind: "uninstall" }],
+  ["uninstall --host-namespaces /proc/1/ns --stay", { kind: "uninstall", hostNamespaces: "/proc/1/ns", stays: true }],
+  ["install --stay", { kind: "wrong", argument: "--stay" }],
+  ["--stay", { kind: "wrong", argument: "--stay" }],
   ["install --parent 7", { kind: "wrong", argument: "--parent" }],
   ["start", { kind: "wrong", argument: "start" }],
 ];

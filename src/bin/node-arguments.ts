@@ -4,11 +4,14 @@ export const SERVE_CALLS = "serve-calls";
 export const HOST_NAMESPACES = "--host-namespaces";
 export const PARENT = "--parent";
 export const INSTALL = "install";
+export const UNINSTALL = "uninstall";
+export const STAY = "--stay";
 
 export type NodeRequest =
   | { readonly kind: "version" | "help" }
   | { readonly kind: "wrong"; readonly argument: string }
   | { readonly kind: "agent" | typeof INSTALL; readonly hostNamespaces?: string }
+  | { readonly kind: typeof UNINSTALL; readonly hostNamespaces?: string; readonly stays?: true }
   | { readonly kind: "call server"; readonly parent?: number };
 
 export function readNodeArguments(args: readonly string[]): NodeRequest {
@@ -16,17 +19,18 @@ export function readNodeArguments(args: readonly string[]): NodeRequest {
   if (first === "-v") return { kind: "version" };
   if (first === "-h" || first === "--help") return { kind: "help" };
   if (first === SERVE_CALLS) return withOptions({ kind: "call server" }, args.slice(1));
-  if (first === INSTALL) return withOptions({ kind: first }, args.slice(1));
+  if (first === INSTALL || first === UNINSTALL) return withOptions({ kind: first }, args.slice(1));
   return withOptions({ kind: "agent" }, args);
 }
 
-/** Every option has a value: the next argument, or after "=". */
+/** Every option but one has a value: the next argument, or after "=". */
 function withOptions(
   request: Exclude<NodeRequest, { readonly kind: "version" | "help" | "wrong" }>,
   args: readonly string[],
 ): NodeRequest {
   const [first = "", ...rest] = args;
   if (first === "") return args.length === 0 ? request : { kind: "wrong", argument: first };
+  if (first === STAY && request.kind === UNINSTALL) return withOptions({ ...request, stays: true }, rest);
   const at = first.indexOf("=");
   const [name, value, others] =
     at < 0 ? [first, rest[0], rest.slice(1)] : [first.slice(0, at), first.slice(at + 1), rest];

@@ -18,7 +18,7 @@ import { quoted } from "../quote.ts";
 import { VERSION } from "../version.ts";
 import { beginCallServer, type CallServerOptions, callServerPart, EXIT_REFUSED } from "./call-server-process.ts";
 import { enterHost } from "./enter-host.ts";
-import { HOST_NAMESPACES, INSTALL, readNodeArguments, SERVE_CALLS } from "./node-arguments.ts";
+import { HOST_NAMESPACES, INSTALL, readNodeArguments, SERVE_CALLS, STAY, UNINSTALL } from "./node-arguments.ts";
 import { say, sayRefused } from "./node-log.ts";
 import { becomeOnlyAgent } from "./only-agent.ts";
 import { writePodKubeconfig } from "./pod-account.ts";
@@ -29,6 +29,8 @@ import { upkeepPart } from "./upkeep-part.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
 
 const { wait } = SYSTEM_CLOCK;
+/** The longest time that a timer takes: 24 days. */
+const LONGEST_MILLISECONDS = 2 ** 31 - 1;
 
 declare const FAULTS: boolean | undefined;
 
@@ -52,21 +54,33 @@ export async function run(args: readonly string[]): Promise<number> {
       return runAgent(request);
     case "install":
       return onHost(request, async (environment) => (await import("./install-node.ts")).installNode(environment));
+    case "uninstall":
+      return onHost(request, async (environment) => {
+        await (await import("./uninstall-node.ts")).uninstallNode(environment);
+        if (request.stays) await stopped();
+      });
   }
 }
 
 interface HostWork {
   readonly kind: string;
   readonly hostNamespaces?: string;
+  readonly stays?: true;
+}
+
+/** The pod of a DaemonSet must not end. */
+async function stopped(): Promise<void> {
+  say("Done: waits until it is stopped");
+  await wait(LONGEST_MILLISECONDS, stopSignal());
 }
 
 /** Work that ends, in the namespaces of the host. A failure leaves the node as it was, or is repaired by the next run. */
 async function onHost(
-  { kind, hostNamespaces }: HostWork,
+  { kind, hostNamespaces, stays }: HostWork,
   work: (environment: Environment) => Promise<void>,
 ): Promise<number> {
   try {
-    if (hostNamespaces !== undefined) throw new Error(enterHost(hostNamespaces, [kind]));
+    if (hostNamespaces !== undefined) throw new Error(enterHost(hostNamespaces, [kind, ...(stays ? [STAY] : [])]));
     nameProcess(identity.nodeAgent);
     removeUntrustedVariables();
     await work(process.env);
@@ -118,9 +132,15 @@ async function isOnlyAgent(signal: AbortSignal): Promise<boolean> {
 /** `account`: a kubeconfig for what the agent does itself. */
 async function agentParts(account: string | undefined): Promise<readonly AgentPart[]> {
   const run: typeof runAdminTool = (command, signal) => runAdminTool(command, signal, account);
-  const parts = [callServerPart(), upkeepPart({ wait, run }), policyPart({ wait, account })];
+  const parts: AgentPart[] = [callServerPart(), upkeepPart({ wait, run }), policyPart({ wait, account })];
+  if (account !== undefined) parts.push(await podPartFor(account));
   if (typeof FAULTS === "undefined" || !FAULTS) return parts;
   return [...parts, ...(await import("./blocking-part.ts")).blockingParts()];
+}
+
+async function podPartFor(account: string): Promise<AgentPart> {
+  const { podPart } = await import("./pod-part.ts");
+  return podPart({ environment: process.env, account, wait });
 }
 
 function stopSignal(): AbortSignal {
@@ -131,13 +151,15 @@ function stopSignal(): AbortSignal {
 
 function usage(): string {
   const { nodeAgent, title, environmentPrefix, runDirectory } = identity;
-  return `Usage: ${nodeAgent} [${INSTALL}] [${HOST_NAMESPACES} DIRECTORY] | -v | -h
+  return `Usage: ${nodeAgent} [${INSTALL} | ${UNINSTALL} [${STAY}]] [${HOST_NAMESPACES} DIRECTORY] | -v | -h
 
 The node agent of ${title}: enforces network policy on this host, and serves the calls of the CNI plugins, until it is stopped.
 If it does not run, the plugins do their work themselves, and the kernel keeps the last rules of the policies.
 
   ${INSTALL}                       install the plugins and their network config on this node, and end: for the init
                                 container of the agent's pod
+  ${UNINSTALL}                     remove what was installed, and the tunnels, routes and rules if no pod needs them
+  ${STAY}                        afterwards do not end until stopped, as the pod of a DaemonSet must
   ${HOST_NAMESPACES} DIRECTORY   run in the mount, network and UTS namespaces in this directory, for example
                                 /proc/1/ns; needed if the agent runs in a container
   -v                            print the version

@@ -1,10 +1,15 @@
 /** The installation on a node by the pod of the node agent, against a real API server. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
-import { existsSync, lstatSync, readlinkSync } from "node:fs";
+import { existsSync, lstatSync, readFileSync, readlinkSync } from "node:fs";
+import { keepPluginAccess } from "../../src/agent/install/keep-plugin-access.ts";
+import { requestPluginToken } from "../../src/agent/install/plugin-token.ts";
 import { identity } from "../../src/identity.ts";
+import type { KubeRequest } from "../../src/kube/api.ts";
+import { openKubeClient } from "../../src/kube/client.ts";
 import { hostProblem } from "../support/host.ts";
 import { apiServerProblem } from "../support/kube-apiserver.ts";
 import { testNeeding } from "../support/needs.ts";
+import { pollUntil } from "../support/poll.ts";
 import { isForbidden } from "../support/role-use.ts";
 import { CONFIG_DIRECTORY, type InstallSite, KUBECONFIG, NETWORK_LIST, NODE, openInstallSite } from "./node-install.ts";
 
@@ -80,7 +85,7 @@ describe("vendor-node install", () => {
 
   test("is never seen half done, however often it runs", async () => {
     const installed = async () => {
-      for (const mtu of [1400, 1410, 1420, 1430]) {
+      for (const mtu of [1400, 1410, 1420]) {
         const { code, stderr } = await site.inPod("install", { plugin: { mtu } });
         expect([code, stderr]).toEqual([0, expect.stringContaining(`Wrote "${KUBECONFIG}"`)]);
       }
@@ -100,7 +105,7 @@ describe("vendor-node install", () => {
     await installed().finally(() => stop.abort());
     await reader;
 
-    expect([...seen]).toEqual([undefined, 1400, 1410, 1420, 1430]);
+    expect([...seen]).toEqual([undefined, 1400, 1410, 1420]);
     expect(reads).toBeGreaterThan(100);
   });
 
@@ -162,5 +167,126 @@ describe("vendor-node install", () => {
     expect(existsSync(site.host.view(`${BIN}/${product}`))).toBe(false);
     expect(site.read(`${BIN}/portmap`)).toBe("portmap of others");
     expect(JSON.parse(site.read(`${stateDirectory}/agent.conflist`) ?? "").plugins[0].nodename).toBe(NODE);
+  });
+});
+
+describe("the node agent after the installation", () => {
+  test("renews the plugin's token, follows the CA, and clears NetworkUnavailable", async () => {
+    expect((await site.inPod("install")).code).toBe(0);
+    const before = JSON.parse(site.read(KUBECONFIG) ?? "");
+    const stale = structuredClone(before);
+    stale.clusters[0].cluster["certificate-authority-data"] = "b2xk";
+    site.host.writeFile(KUBECONFIG, JSON.stringify(stale));
+    const condition = { type: "NetworkUnavailable", status: "True", reason: "NoRouteCreated", message: "" };
+    const patch = JSON.stringify({ status: { conditions: [condition] } });
+    await site.server.kubectl(["patch", "node", NODE, "--subresource=status", "--type=strategic", `--patch=${patch}`]);
+    const audit = site.server.startAudit();
+    const agent = await site.startAgentInPod();
+    await pollUntil(() => agent.log().includes("Renewed the plugin's access"), "the agent to renew the token");
+    await pollUntil(() => agent.log().includes("is marked as having a network"), "the agent to clear the condition");
+    await agent.signal("TERM");
+    await agent.ended;
+
+    const { clusters, users } = JSON.parse(site.read(KUBECONFIG) ?? "");
+    expect(clusters).toEqual(before.clusters);
+    expect(users[0].user.token).not.toBe(before.users[0].user.token);
+    expect(modeOf(KUBECONFIG)).toBe("600");
+    const status = [
+      "get",
+      "node",
+      NODE,
+      "--output=jsonpath={.status.conditions[0].status} {.status.conditions[0].reason}",
+    ];
+    expect(await site.server.kubectl(status)).toBe(`False ${identity.title}IsUp`);
+    const refused = audit.requests().filter(isForbidden);
+    expect(refused.filter(({ resource }) => /token|nodes/.test(resource))).toEqual([]);
+  });
+
+  test("gets a token that the server has shortened, and asks again before that ends", async () => {
+    const client = await openKubeClient({ kubeconfigs: [site.server.adminKubeconfig] }, relayed());
+    const path = `${site.server.directory}/renewed-kubeconfig`;
+    const stop = new AbortController();
+    const ends: number[] = [];
+    let now = Date.now();
+    await keepPluginAccess(
+      {
+        path,
+        server: site.server.url,
+        isInstalled: () => true,
+        readAuthority: () => readFileSync(site.server.credentials.authority.cert, "utf8"),
+        async requestToken(signal) {
+          const short = { request: (request: KubeRequest) => client.request(withSeconds(request, 600)) };
+          const token = await requestPluginToken(
+            short,
+            { namespace: "kube-system", name: `${product}-cni-plugin` },
+            signal,
+          );
+          ends.push(token.expires - now);
+          return token;
+        },
+        copies: () => [],
+        now: () => now,
+        random: () => 0,
+        async wait(milliseconds) {
+          now += milliseconds;
+          if (ends.length === 2) stop.abort();
+        },
+        log: () => {},
+        problems: { report: expect.unreachable, forget: () => {} },
+      },
+      stop.signal,
+    );
+    await client.close();
+    expect(Math.round((ends[0] ?? 0) / 60_000)).toBe(10);
+    // A quarter of ten minutes later, by a clock that runs ahead of the server's.
+    expect(Math.round((ends[1] ?? 0) / 60_000)).toBe(8);
+    const own = await openKubeClient({ kubeconfigs: [path] }, relayed());
+    expect((await own.request({ method: "GET", path: `/api/v1/nodes/${NODE}` })).status).toBe(200);
+    await own.close();
+  });
+});
+
+function relayed() {
+  return { environment: {}, warn: () => {}, now: () => new Date(), elapsed: () => performance.now() };
+}
+
+function withSeconds(request: KubeRequest, expirationSeconds: number): KubeRequest {
+  return { ...request, body: JSON.stringify({ ...JSON.parse(request.body ?? ""), spec: { expirationSeconds } }) };
+}
+
+describe("vendor-node uninstall", () => {
+  const tables = () => site.host.must(["nft", "list", "tables"]);
+
+  test("leaves the networks of pods that still run, and says so", async () => {
+    await site.host.must(["ip", "link", "add", `${identity.interfacePrefix}0123456789`, "type", "veth"]);
+    await site.host.must(["ip", "link", "add", identity.vxlanDevice, "type", "vxlan", "id", "4096", "dstport", "4789"]);
+    await site.host.must(["nft", "add", "table", "inet", identity.policyTable]);
+    await site.host.must(["nft", "add", "table", "inet", "of_others"]);
+    await site.host.must(["ip", "route", "add", "blackhole", "10.70.0.0/26", "proto", "86"]);
+    const { code, stderr } = await site.inPod("uninstall");
+
+    expect([code, stderr]).toEqual([0, expect.stringContaining("still run")]);
+    expect(existsSync(site.host.view(NETWORK_LIST))).toBe(false);
+    expect(await tables()).toContain(identity.policyTable);
+  });
+
+  test("leaves nothing if no pod is left, also the second time", async () => {
+    await site.host.must(["ip", "link", "del", `${identity.interfacePrefix}0123456789`]);
+    // BIRD was killed with the pod of the agent.
+    site.host.writeFile(`/run/${product}/bird/bird.pid`, "7");
+    await site.host.must(["ip", "route", "add", "blackhole", "10.71.0.0/26", "proto", "bird"]);
+    for (const _ of [1, 2]) {
+      const { code, stderr } = await site.inPod("uninstall");
+      expect([code, stderr]).toEqual([0, expect.stringContaining("Removed tunnels, routes and rules")]);
+    }
+    expect((await tables()).trim()).toBe("table inet of_others");
+    for (const protocol of ["86", "bird"]) {
+      expect(await site.host.must(["ip", "route", "show", "proto", protocol])).toBe("");
+    }
+    expect(await site.host.must(["ip", "-o", "link"])).not.toContain(product);
+    expect(site.read(`${BIN}/portmap`)).toBe("portmap of others");
+    const left = await site.host.must(["find", BIN, CONFIG_DIRECTORY, "/var/lib", "/run", "-name", `*${product}*`]);
+    expect(left).toBe("");
+    expect(existsSync(site.host.view(`/etc/NetworkManager/conf.d/${product}.conf`))).toBe(false);
   });
 });

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
-import { launchAgent, startAgent } from "../agent/agent.ts";
+import { startAgent } from "../agent/agent.ts";
 import { podOptions } from "../agent/pod.ts";
 import { type Finished, type Host, openHost } from "../support/host.ts";
 import { type ApiServer, startApiServer } from "../support/kube-apiserver.ts";
@@ -16,6 +16,7 @@ export const CONFIG_DIRECTORY = "/etc/cni/net.d";
 export const NETWORK_LIST = `${CONFIG_DIRECTORY}/10-${identity.product}.conflist`;
 export const KUBECONFIG = `${CONFIG_DIRECTORY}/${identity.product}-kubeconfig`;
 
+const PLUGIN_ROLE = `${identity.product}-kubernetes`;
 const PREFIX = identity.environmentPrefix;
 const ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -35,7 +36,6 @@ export interface InstallSite extends AsyncDisposable {
   /** Runs a command of the node agent in a container on the host. */
   inPod(command: "install" | "uninstall", input?: PodInput): Promise<Finished>;
   startAgentInPod(input?: PodInput): ReturnType<typeof startAgent>;
-  launchAgentInPod(input?: PodInput): ReturnType<typeof launchAgent>;
   /** A file of the host; `undefined` if there is none. */
   read(path: string): string | undefined;
 }
@@ -43,11 +43,12 @@ export interface InstallSite extends AsyncDisposable {
 export async function openInstallSite(): Promise<InstallSite> {
   const host = await openHost();
   await host.must(["ip", "addr", "add", "192.0.2.1/32", "dev", "lo"]);
-  const server = await startApiServer({ place: { netns: host.netns, address: "127.0.0.1" } });
+  const server = await startApiServer();
+  const relays = await server.relayInto(host.netns);
   await installCrds(server);
   await server.apply(readFileSync(join(import.meta.dir, "../../deploy/rbac/vendor-kubernetes.yaml"), "utf8"));
   await server.apply(JSON.stringify({ apiVersion: "v1", kind: "Node", metadata: { name: NODE } }));
-  await server.serviceAccount({ name: PLUGIN_ACCOUNT, clusterRole: `${identity.product}-kubernetes` });
+  await server.serviceAccount({ name: PLUGIN_ACCOUNT, clusterRole: PLUGIN_ROLE });
   const agent = await agentAccount(server);
   const { hostname, port } = new URL(server.url);
 
@@ -84,7 +85,6 @@ export async function openInstallSite(): Promise<InstallSite> {
       return host.run([...under, "env", ...variables, program, ...args], { limitMilliseconds: 60_000 });
     },
     startAgentInPod: (input = {}) => startAgent(host, podOf(input, [])),
-    launchAgentInPod: (input = {}) => launchAgent(host, podOf(input, [])),
     read(path) {
       try {
         return readFileSync(host.view(path), "utf8");
@@ -93,6 +93,7 @@ export async function openInstallSite(): Promise<InstallSite> {
       }
     },
     async [Symbol.asyncDispose]() {
+      relays[Symbol.dispose]();
       await server.stop();
       await host[Symbol.asyncDispose]();
     },

@@ -1,5 +1,7 @@
 /** The kubeconfig that the plugin uses: complete in itself, so that it can be replaced as a whole. Pure. */
 import { identity } from "../../identity.ts";
+import { isObject } from "../../model/shape.ts";
+import { parseJson } from "../../parse-json.ts";
 
 export interface PluginAccess {
   readonly server: string;
@@ -22,6 +24,38 @@ export function pluginKubeconfig({ server, authority, token }: PluginAccess): st
   return `${JSON.stringify(config, undefined, 2)}\n`;
 }
 
+/** What is in a kubeconfig that `pluginKubeconfig` wrote; `undefined` for any other text. */
+export function readPluginKubeconfig(text: string): PluginAccess | undefined {
+  const config = parsed(text);
+  const cluster = firstOf(config, "clusters", "cluster");
+  const token = firstOf(config, "users", "user")?.["token"];
+  const [server, authority] = [cluster?.["server"], cluster?.["certificate-authority-data"]];
+  if (typeof server !== "string" || typeof authority !== "string" || typeof token !== "string") return undefined;
+  return { server, authority: Buffer.from(authority, "base64").toString(), token };
+}
+
+/** Milliseconds since 1970, from the claims of the token; `undefined` if it has none that can be read. */
+export function tokenExpiry(token: string): number | undefined {
+  const claims = parsed(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
+  const seconds = isObject(claims) ? claims["exp"] : undefined;
+  return typeof seconds === "number" ? seconds * 1_000 : undefined;
+}
+
+function firstOf(config: unknown, list: string, member: string): Readonly<Record<string, unknown>> | undefined {
+  const members: unknown = isObject(config) ? config[list] : undefined;
+  const first: unknown = Array.isArray(members) ? members[0] : undefined;
+  const inner = isObject(first) ? first[member] : undefined;
+  return isObject(inner) ? inner : undefined;
+}
+
 function toBase64(text: string): string {
   return Buffer.from(text).toString("base64");
+}
+
+function parsed(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
 }

@@ -93,6 +93,11 @@ export class NodeFiles {
     return { notes: [...notes, ...removed], changed: entries.map(({ path }) => path) };
   }
 
+  /** Whether the record has the path. */
+  isInstalled(path: string): boolean {
+    return this.#openRecord([]).record.entries.some((entry) => entry.path === path);
+  }
+
   /** `wanted`: taken for our own if the record cannot be read. */
   #openRecord(wanted: readonly RecordedEntry[]): { readonly record: NodeRecord } & Notes {
     if (!existsSync(this.#recordFile)) return { record: EMPTY_RECORD, notes: [] };

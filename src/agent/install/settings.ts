@@ -64,13 +64,13 @@ export function readInstallSettings(environment: Environment): InstallSettings {
   };
 }
 
-type InstallPlaces = Pick<
+export type InstallPlaces = Pick<
   InstallSettings,
   "namespace" | "pluginAccount" | "etcdSecretsDirectory" | "binDirectory" | "configDirectory" | "managesCni"
 >;
 
 /** The settings that the agent needs too. */
-function placesIn(environment: Environment): InstallPlaces {
+export function placesIn(environment: Environment): InstallPlaces {
   const value = (name: string) => environment[name] || undefined;
   return {
     namespace: value("POD_NAMESPACE") ?? "kube-system",

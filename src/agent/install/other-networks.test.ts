@@ -1,0 +1,28 @@
+import { describe, expect, test } from "bun:test";
+import { hidingConfigs, namesBefore } from "./other-networks.ts";
+
+describe("namesBefore()", () => {
+  test("returns the network configs that runtimes read before ours", () => {
+    const names = ["05-a.conf", "00-b.conflist", "10-own.conflist", "10-other.conflist", "20-c.conf", "01-notes.txt"];
+
+    expect(namesBefore("10-own.conflist", names)).toEqual(["00-b.conflist", "05-a.conf", "10-other.conflist"]);
+  });
+});
+
+describe("hidingConfigs()", () => {
+  test("names the file, its plugins and the remedy", () => {
+    const files = [
+      { name: "05-a.conf", text: '{"type":"ptp"}' },
+      { name: "06-b.conflist", text: '{"plugins":[{"type":"bridge"},{"type":"portmap"}]}' },
+      { name: "07-c.conf", text: "{" },
+    ];
+    const messages = hidingConfigs("/etc/cni/net.d", "/etc/cni/net.d/10-own.conflist", files);
+
+    expect(messages.map((message) => message.split(" comes before ")[0])).toEqual([
+      '"/etc/cni/net.d/05-a.conf" (ptp)',
+      '"/etc/cni/net.d/06-b.conflist" (bridge, portmap)',
+      '"/etc/cni/net.d/07-c.conf" (not valid JSON)',
+    ]);
+    expect(messages[0]).toContain("remove or rename it");
+  });
+});

@@ -1,0 +1,130 @@
+/**
+ * The part of an agent in a pod that keeps what the installation brought to this node valid, and tells the cluster that
+ * the node has a network.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { keepPluginAccess } from "../agent/install/keep-plugin-access.ts";
+import { etcdFilesDirectory, kubeconfigPath, secretEntry } from "../agent/install/layout.ts";
+import { clearNetworkUnavailable } from "../agent/install/network-available.ts";
+import { NodeFiles } from "../agent/install/node-files.ts";
+import { requestPluginToken } from "../agent/install/plugin-token.ts";
+import { type InstallPlaces, placesIn } from "../agent/install/settings.ts";
+import { type AgentPart, superviseParts } from "../agent/supervise.ts";
+import type { Environment } from "../cni/environment.ts";
+import { identity } from "../identity.ts";
+import type { KubeClient } from "../kube/api.ts";
+import { openKubeClient } from "../kube/client.ts";
+import { SERVICE_ACCOUNT_DIRECTORY } from "../kube/connection.ts";
+import { serverFromEnvironment } from "../kube/server-from-environment.ts";
+import { pathInContainer } from "./container-root.ts";
+import { etcdSecrets } from "./etcd-secrets.ts";
+import { say } from "./node-log.ts";
+import { onceEach } from "./once-each.ts";
+
+/** A cloud provider may set the condition again. */
+const CONDITION_MILLISECONDS = 5 * 60_000;
+const RETRY_MILLISECONDS = 30_000;
+
+interface Means {
+  readonly environment: Environment;
+  /** The kubeconfig of the pod's account. */
+  readonly account: string;
+  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+}
+
+export function podPart({ environment, account, wait }: Means): AgentPart {
+  return {
+    name: "the installation on this node",
+    async run(signal) {
+      const client = await openKubeClient(
+        { kubeconfigs: [account] },
+        {
+          environment,
+          warn: (message) => say(message, {}, "WARNING"),
+          now: () => new Date(),
+          elapsed: () => performance.now(),
+          program: identity.nodeAgent,
+        },
+      );
+      const places = placesIn(environment);
+      const node = environment["NODE_NAME"] || undefined;
+      const parts = [
+        {
+          name: "the access of the plugin",
+          run: (stop: AbortSignal) => keepAccess(client, places, { environment, wait }, stop),
+        },
+        ...(node === undefined
+          ? []
+          : [
+              {
+                name: "the condition of the Node",
+                run: (stop: AbortSignal) => keepCondition(client, node, wait, stop),
+              },
+            ]),
+      ];
+      try {
+        await superviseParts(parts, {
+          signal,
+          report: (message) => say(message, {}, "WARNING"),
+          elapsed: () => performance.now(),
+          wait,
+        });
+      } finally {
+        await client.close();
+      }
+    },
+  };
+}
+
+function keepAccess(
+  client: KubeClient,
+  { namespace, pluginAccount, configDirectory, etcdSecretsDirectory, managesCni }: InstallPlaces,
+  { environment, wait }: Pick<Means, "environment" | "wait">,
+  signal: AbortSignal,
+): Promise<void> {
+  const inContainer = (path: string) => pathInContainer(environment, path) ?? path;
+  const path = kubeconfigPath(configDirectory);
+  const directory = etcdFilesDirectory(configDirectory, true);
+  const files = new NodeFiles(identity.stateDirectory);
+  return keepPluginAccess(
+    {
+      path,
+      server: serverFromEnvironment(environment) ?? "",
+      isInstalled: () => managesCni && files.isInstalled(path),
+      readAuthority: () => readFileSync(`${inContainer(SERVICE_ACCOUNT_DIRECTORY)}/ca.crt`, "utf8"),
+      requestToken: (stop) => requestPluginToken(client, { namespace, name: pluginAccount }, stop),
+      copies: () =>
+        etcdSecrets(inContainer(etcdSecretsDirectory))
+          .map(({ name, text }) => secretEntry(`${directory}/${name}`, text))
+          .filter((entry) => existsSync(entry.path)),
+      now: () => Date.now(),
+      random: Math.random,
+      wait,
+      log: (message) => say(message),
+      problems: onceEach((message) => say(message, {}, "ERROR")),
+    },
+    signal,
+  );
+}
+
+async function keepCondition(
+  client: KubeClient,
+  node: string,
+  wait: Means["wait"],
+  signal: AbortSignal,
+): Promise<void> {
+  const problems = onceEach((message) => say(message, {}, "WARNING"));
+  while (!signal.aborted) {
+    let pause = CONDITION_MILLISECONDS;
+    try {
+      const isChanged = await clearNetworkUnavailable(client, node, { now: () => new Date(), signal });
+      if (isChanged) say(`Node "${node}" is marked as having a network`);
+      problems.forget();
+    } catch (failure) {
+      if (signal.aborted) return;
+      problems.report(failure instanceof Error ? failure.message : String(failure));
+      pause = RETRY_MILLISECONDS;
+    }
+    await wait(pause, signal);
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * `uninstall`: removes from this node what `install` and the agent have brought, the network config first. The networks of
+ * pods that still run stay, with what they need.
+ */
+import { existsSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import { birdFiles } from "../agent/bird/bird-files.ts";
+import { connectBird } from "../agent/bird/control.ts";
+import { isOfNetworkManager } from "../agent/install/keep-off.ts";
+import { NodeFiles } from "../agent/install/node-files.ts";
+import { podLinks, removeNetwork, removeTables } from "../agent/install/remove-network.ts";
+import { openKernelNetwork } from "../agent/routing/kernel-network.ts";
+import type { Environment } from "../cni/environment.ts";
+import { DEFAULT_NODE_NAME_FILE } from "../config/config-files.ts";
+import { PluginError } from "../errors.ts";
+import { identity } from "../identity.ts";
+import { lockFile, unlockFile } from "../linux/flock.ts";
+import { directNetfilter } from "../linux/netfilter-access.ts";
+import { ROUTE_PROTOCOL } from "../linux/rtnetlink/route.ts";
+import { renderEmptyBird } from "../routing/bird/render.ts";
+import { POD_MTU_FILE } from "../routing/pod-mtu.ts";
+import { runDirectoryOf } from "./agent-socket.ts";
+import { BIRD_SETTINGS } from "./bird-settings.ts";
+import { say } from "./node-log.ts";
+import { processesNamed } from "./processes-named.ts";
+import { reloadNetworkManager } from "./reload-network-manager.ts";
+
+const LOCK_MILLISECONDS = 60_000;
+const CLOSE_MILLISECONDS = 5_000;
+/** For the kernel to lose the routes of BIRD. */
+const SCAN_MILLISECONDS = 500;
+const LOCK = `${identity.stateDirectory}/install.lock`;
+
+export async function uninstallNode(environment: Environment): Promise<void> {
+  await removeFiles();
+  const kernel = openKernelNetwork();
+  try {
+    const left = podLinks(kernel);
+    if (left.length > 0) {
+      say(
+        `Pods with a network of ours still run (${left.join(", ")}): tunnels, routes and rules stay; ` +
+          "delete these pods and uninstall again, or restart the node",
+        {},
+        "WARNING",
+      );
+      return;
+    }
+    const protocols = [ROUTE_PROTOCOL.own, ...(await birdProtocols(environment))];
+    const refusals = [
+      ...removeNetwork(kernel, protocols),
+      ...(await directNetfilter.withSocket(async (socket) => removeTables(socket))),
+    ];
+    if (refusals.length > 0) throw new PluginError("kernel-refused", `Cannot uninstall: ${refusals.join("; ")}`);
+    rmSync(runDirectoryOf(environment), { recursive: true, force: true });
+    say("Removed tunnels, routes and rules");
+  } finally {
+    kernel.close();
+  }
+}
+
+async function removeFiles(): Promise<void> {
+  if (!existsSync(identity.stateDirectory)) return;
+  const lock = await lockFile(LOCK, { limitMilliseconds: LOCK_MILLISECONDS });
+  const { notes, changed } = new NodeFiles(identity.stateDirectory).uninstall();
+  for (const note of notes) say(note);
+  if (changed.some(isOfNetworkManager)) reloadNetworkManager();
+  for (const file of [DEFAULT_NODE_NAME_FILE, POD_MTU_FILE, LOCK]) rmSync(file, { force: true });
+  unlockFile(lock);
+  removeIfEmpty(identity.stateDirectory);
+  say(changed.length === 0 ? "No installation is recorded on this node" : "Removed the installed files");
+}
+
+/** Ends our BIRD, which then takes its routes along; returns the protocol of its routes if it was killed before. */
+async function birdProtocols(environment: Environment): Promise<readonly number[]> {
+  const files = birdFiles(runDirectoryOf(environment));
+  const control = await connectBird(files.control).catch(() => undefined);
+  if (control === undefined) {
+    const isKilled = existsSync(files.pid) && processesNamed("bird").length === 0;
+    return isKilled ? [ROUTE_PROTOCOL.bird] : [];
+  }
+  writeFileSync(files.configuration, renderEmptyBird(BIRD_SETTINGS), { mode: 0o600 });
+  await control.ask("configure");
+  await Bun.sleep(SCAN_MILLISECONDS);
+  await control.ask("down").catch(() => {});
+  await Promise.race([control.closed, Bun.sleep(CLOSE_MILLISECONDS)]);
+  control.close();
+  return [];
+}
+
+function removeIfEmpty(directory: string): void {
+  try {
+    rmdirSync(directory);
+  } catch {
+    // Something of an administrator, or the identity of the machine.
+  }
+}
