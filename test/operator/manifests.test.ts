@@ -57,8 +57,10 @@ describe(OPERATOR, () => {
 
     await asOperator(objects.slice(0, 2));
     // The API server learns of the binding a moment later.
-    await pollUntil(() => isWell(asOperator(objects)), "the operator to apply its objects");
-    await asOperator(ofEtcd);
+    const mayReadSecrets = ["auth", "can-i", "get", "secrets", `--namespace=${identity.systemNamespace}`, account];
+    await pollUntil(() => isWell(server.kubectl(mayReadSecrets)), "the operator to be permitted Secrets");
+    await asOperator(objects);
+    await asOperator(ofEtcd.filter((object) => !objects.some((each) => Bun.deepEquals(each, object))));
 
     await server.kubectl(["delete", "--wait=false", "--filename=-", account], listOf(objects.toReversed()));
   });
@@ -85,6 +87,22 @@ describe("the manifests without the operator", () => {
     testServer(`${file} applies`, () => expectApplied(file));
   }
 });
+
+describe("the removal of a manifest", () => {
+  testServer("can keep the custom resources, and with them pools and addresses", async () => {
+    const selector = `--selector=app.kubernetes.io/part-of=${identity.product}`;
+    const text = readFileSync(join(import.meta.dir, `../../deploy/${identity.product}.yaml`), "utf8");
+    const deleted = await server.kubectl(["delete", "--wait=false", "--filename=-", selector], text);
+
+    expect(deleted).toContain(`daemonset.apps "${identity.nodeAgent}" deleted`);
+    expect(deleted).not.toContain("customresourcedefinition");
+    expect(deleted.trim().split("\n")).toHaveLength(text.split("---\n").filter(isOfComponents).length);
+  });
+});
+
+function isOfComponents(document: string): boolean {
+  return !document.includes("kind: CustomResourceDefinition");
+}
 
 function isWell(done: Promise<unknown>): Promise<boolean> {
   return done.then(
