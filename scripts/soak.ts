@@ -128,6 +128,15 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
       "the node agent as a pod of the image on a real kubelet: it serves the calls of the runtime, and runs BIRD of the image",
   },
   {
+    place: "test/policy/other-plugin.test.ts",
+    proves: "the agent beside upstream's ptp, on each datastore: policy, and no route, tunnel or NAT",
+  },
+  {
+    place: "test/kube/other-network.test.ts",
+    proves:
+      "two real nodes on which the product enforces policy and routes nothing, on each datastore: upstream's ptp connects the pods, or the product with the ranges of the Nodes",
+  },
+  {
     place: "test/demo/cluster.test.ts",
     proves:
       "make demo CLUSTER=1 on each datastore within two minutes; interrupted or killed it leaves no process, cgroup or file",

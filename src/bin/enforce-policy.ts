@@ -34,6 +34,7 @@ import { enforcementLog } from "./enforcement-log.ts";
 import { type FollowedNetwork, KINDS_OF_PARTS } from "./followed-network.ts";
 import { onceEach } from "./once-each.ts";
 import { readServedCalls } from "./served-calls-file.ts";
+import { uplinkNames } from "./uplinks.ts";
 
 export interface EnforceMeans extends FollowedNetwork {
   /** For the floating IPs. */
@@ -66,6 +67,7 @@ export async function enforcePolicy(
   const compiled = () => {
     const found = interfaces.follow(compiler.dependsOnAddresses);
     if (found !== undefined) compiler.setHostInterfaces(found);
+    if (compiler.hasOtherPrefixes) compiler.setUplinks(uplinkNames(links));
     compiler.setWorkloadLinks(workloadLinks.follow(compiler.addressesToFind));
   };
   const keeper = new TableKeeper({ compiler, kernel, isWanted, report: warn, compiled });
@@ -127,6 +129,7 @@ export async function enforcePolicy(
     checkedAt,
   });
   const checked = () => {
+    if (compiler.hasOtherPrefixes) keeper.updateUplinks(uplinkNames(links));
     checkedAt = elapsed();
   };
   const recorded = () => readRoutedEndpoints(store, node);

@@ -217,8 +217,9 @@ for (const kind of KINDS) {
       expect(await connection()).toBe("server");
     });
 
-    test("names a pod whose interface has another prefix", async () => {
-      await configure({ interfacePrefix: "lxc", routing: "Disabled" });
+    test("names a pod whose interface has another prefix, and a prefix that the host's own interface has", async () => {
+      await configure({ interfacePrefix: "lxc,up", routing: "Disabled" });
+      await pollUntil(() => /"interfacePrefix" is not followed .*: .* up0/.test(agent.log()), "the error");
       await pollUntil(() => /Pod default\/server .* has no policy: .*"veth\w+"/.test(agent.log()), "the warning");
       await agent.signal("TERM");
       expect(await agent.ended).toBe(0);

@@ -41,8 +41,11 @@ export interface ProductControlPlane extends AsyncDisposable {
   readonly host: Host;
   /** The ranges of the addresses of pods. */
   readonly podRanges: readonly string[];
-  /** Adds a node with the network of this name. `images`: archives of images that its pods use. */
-  addNode(name: string, images?: readonly string[]): Promise<KubeNode>;
+  /**
+   * Adds a node with the network of this name. `images`: archives of images that its pods use; `install`: instead of the
+   * usual installation of the network.
+   */
+  addNode(name: string, images?: readonly string[], install?: typeof installNetwork): Promise<KubeNode>;
   /** The network of the node of this name. */
   networkOf(name: string): Promise<NetworkUnderTest>;
   /** Runs the admin tool on a node, as the administrator of the cluster. */
@@ -96,9 +99,9 @@ export async function openProductControlPlane(plan: ProductNetworkPlan): Promise
     host,
     podRanges,
     networkOf,
-    async addNode(name, images = []) {
+    async addNode(name, images = [], install = installNetwork) {
       const network = await networkOf(name);
-      return cluster.addNode({ name, images, install: (nodeHost) => installNetwork(nodeHost, network) });
+      return cluster.addNode({ name, images, install: (nodeHost) => install(nodeHost, network) });
     },
     adminOn: (node, args, stdin) => runAdmin(node.host, store.environment, args, stdin),
     [Symbol.asyncDispose]: () => all.disposeAsync(),

@@ -51,6 +51,11 @@ export class TableKeeper {
     return moved;
   }
 
+  /** The host reaches others by other links. */
+  updateUplinks(names: readonly string[]): void {
+    if (this.means.compiler.setUplinks(names) === "changed") this.write();
+  }
+
   /** Undoes what other programs changed in the table. */
   revertForeignChanges(): void {
     if (this.state !== "present") return;

@@ -9,8 +9,9 @@
  * No effects: `table` is what the kernel must hold, `takeDelta()` what changed since the last call.
  */
 
+import { identity } from "../../identity.ts";
 import { defaultAllowProfile } from "../../model/default-allow-profile.ts";
-import { workloadPrefixes } from "../../model/interface-prefix.ts";
+import { hasPrefix, workloadPrefixes } from "../../model/interface-prefix.ts";
 import { nameInKey, parseKey, titleInKey } from "../../model/keys.ts";
 import { type NodeAgentConfiguration, nodeAgentSettings } from "../../model/node-agent-configuration.ts";
 import { DEFAULT_ALLOW_PROFILE } from "../../model/profile.ts";
@@ -46,6 +47,7 @@ const EFFECT = {
   kept: "stays as it was when it could be read; if it never could, it has no effect",
   allowsNothing: "stays as it was when it could be read; if it never could, it allows nothing",
   unknown: "is unknown, so that nothing passes its interface",
+  exempt: "is not followed for all interfaces",
   closed: "stays as it was when it could be read; if it never could, its policies deny everything",
 } as const;
 
@@ -61,6 +63,8 @@ export class PolicyCompiler {
   private readonly workloads: WorkloadEndpoints;
   private readonly unnamed = new UnnamedInterfaces();
   private readonly hosts: HostEndpoints;
+  private prefixes: readonly string[] = [];
+  private uplinks: readonly string[] = [];
   private readonly configurations = new Map<string, NodeAgentConfiguration>();
   /** By the key of the resource. */
   private readonly problemOf = new Map<string, PolicyProblem>();
@@ -139,6 +143,20 @@ export class PolicyCompiler {
     const changed = this.placeUnnamed();
     if (changed.length > 0) this.finish();
     return changed;
+  }
+
+  /** Whether `setUplinks` matters: interfaces that our plugin has not named may be of workloads. */
+  get hasOtherPrefixes(): boolean {
+    return this.prefixes.length > 1 || this.prefixes[0] !== identity.interfacePrefix;
+  }
+
+  /** The interfaces by which the host reaches others: whatever the settings say, they are not of workloads. */
+  setUplinks(names: readonly string[]): "changed" | "same" {
+    if (Bun.deepEquals(names, this.uplinks)) return "same";
+    this.uplinks = names;
+    this.applySettings();
+    this.finish();
+    return "changed";
   }
 
   update(changes: PolicyChanges): void {
@@ -255,7 +273,10 @@ export class PolicyCompiler {
   private applySettings(): void {
     const settings = nodeAgentSettings(this.configurations.values(), this.node);
     const prefixes = workloadPrefixes(settings.interfacePrefix);
-    const wanted = workloadBaseChains({ ...settings, prefixes });
+    this.prefixes = prefixes;
+    const exempt = this.uplinks.filter((name) => hasPrefix(name, prefixes));
+    this.note(UPLINKS, exempt.length === 0 ? undefined : describeExempt(exempt), EFFECT.exempt);
+    const wanted = workloadBaseChains({ ...settings, prefixes, exempt });
     const names = new Set(wanted.map(({ chain }) => chain.name));
     for (const name of BASE_CHAIN_NAMES) if (!names.has(name)) this.builder.deleteChain(name);
     for (const chain of wanted) this.builder.putChain(chain);
@@ -281,9 +302,17 @@ export class PolicyCompiler {
   }
 }
 
+/** Not the key of a resource. */
+const UPLINKS = "interfacePrefix";
+
+function describeExempt(names: readonly string[]): string {
+  return `the host reaches others by ${names.join(", ")}, whose packets pass; use a prefix that only workloads have`;
+}
+
 const BASE_CHAIN_NAMES: readonly string[] = workloadBaseChains({
   defaultEndpointToHostAction: "Drop",
   prefixes: [],
+  exempt: [],
 }).map(({ chain }) => chain.name);
 
 function recordOf(

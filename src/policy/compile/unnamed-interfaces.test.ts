@@ -63,6 +63,24 @@ function verdict(compiler: PolicyCompiler, passage: Passage): string {
 const to = (name: string): Passage => ({ kind: "forwarded", from: "eth0", to: name });
 const from = (name: string): Passage => ({ kind: "forwarded", from: name, to: "eth0" });
 
+describe("an interface with the prefix of workloads by which the host reaches others", () => {
+  test("is not closed, and the setting is reported", () => {
+    const { compiler } = site([pod("a", "2026-01-01")]);
+    expect([compiler.hasOtherPrefixes, compiler.problems]).toEqual([true, []]);
+    expect(compiler.setUplinks(["veth0"])).toBe("changed");
+
+    expect([verdict(compiler, from("veth0")), verdict(compiler, { kind: "to host", from: "veth0" })]).toEqual([
+      "accept",
+      "accept",
+    ]);
+    expect(verdict(compiler, to("veth1"))).toBe("drop");
+    expect(compiler.problems).toMatchObject([{ title: "interfacePrefix", reason: expect.stringContaining("veth0") }]);
+    expect(compiler.setUplinks(["veth0"])).toBe("same");
+    compiler.setUplinks(["eth0"]);
+    expect([verdict(compiler, to("veth0")), compiler.problems]).toEqual(["drop", []]);
+  });
+});
+
 describe("an endpoint that does not name its interface", () => {
   test("is closed until the kernel leads its address to an interface with the prefix", () => {
     const { compiler } = site([pod("a", "2026-01-01")]);

@@ -10,7 +10,7 @@
  * accepted at priority 0 by the one and then judged at priority 1 by the other. Packets of the host itself to its
  * workloads (probes) pass no forward chain. Pure.
  */
-import { matchInterfacePrefix, verdict } from "../../linux/nftables/match.ts";
+import { matchInterface, matchInterfacePrefix, verdict } from "../../linux/nftables/match.ts";
 import type { NftSet } from "../../linux/nftables/set.ts";
 import { matchTunnel, TUNNEL_KINDS } from "../../linux/nftables/tunnel-match.ts";
 import type { DesiredChain, DesiredRule } from "../table/desired-table.ts";
@@ -39,11 +39,19 @@ export interface BaseSettings {
   readonly defaultEndpointToHostAction: "Accept" | "Drop" | "Return";
   /** How names of workloads' interfaces begin. */
   readonly prefixes: readonly string[];
+  /** Interfaces with such a name that are not of workloads. */
+  readonly exempt: readonly string[];
 }
 
-export function workloadBaseChains({ defaultEndpointToHostAction, prefixes }: BaseSettings): readonly DesiredChain[] {
-  const withPrefix = (key: InterfaceKey, target: string): readonly DesiredRule[] =>
-    prefixes.map((prefix) => ({ expressions: [...matchInterfacePrefix(key, prefix), jump(target)] }));
+export function workloadBaseChains({
+  defaultEndpointToHostAction,
+  prefixes,
+  exempt,
+}: BaseSettings): readonly DesiredChain[] {
+  const withPrefix = (key: InterfaceKey, target: string): readonly DesiredRule[] => [
+    ...exempt.map((name) => ({ expressions: [...matchInterface(key, "equal", name), verdict({ kind: "accept" })] })),
+    ...prefixes.map((prefix) => ({ expressions: [...matchInterfacePrefix(key, prefix), jump(target)] })),
+  ];
   const from = (target: string) => withPrefix("iifname", target);
   const to = (target: string) => withPrefix("oifname", target);
   return [

@@ -39,7 +39,10 @@ describe("verdictWithoutElement()", () => {
   });
 
   test("of the workloads' chain drops", () => {
-    const chain = named(workloadBaseChains({ defaultEndpointToHostAction: "Drop", prefixes: [] }), "from_workload");
+    const chain = named(
+      workloadBaseChains({ defaultEndpointToHostAction: "Drop", prefixes: [], exempt: [] }),
+      "from_workload",
+    );
 
     expect(verdictWithoutElement(chain, FROM_WORKLOADS, ETH0)).toEqual({ kind: "drop" });
   });
