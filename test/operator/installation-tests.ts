@@ -105,11 +105,14 @@ export function installationTests(site: () => OperatorSite, testServer: ReturnTy
     );
 
     testServer("rolls out a change: of the config, of the pods that read it, of the pools", async () => {
+      await reportRunning(site());
       const before = await site().read(DAEMON_SET);
       const ipPools = [{ cidr: "10.10.0.0/16" }, { cidr: "fd00:10::/64" }];
       await site().patch(DEFAULT, { spec: { [NETWORK]: { mtu: 1400, ipPools } } });
       const rolled = (object: Json) => object.metadata.generation > before.metadata.generation;
       await site().until(DAEMON_SET, rolled, "the pods to be replaced");
+      const isSeen = (object: Json) => condition(object, "Ready").observedGeneration === object.metadata.generation;
+      expect(condition(await site().until(DEFAULT, isSeen, "the change to be reported"), "Ready").status).toBe("False");
       await operator.untilIdle();
 
       const [plugin] = JSON.parse((await site().read(CONFIG)).data.config).plugins;

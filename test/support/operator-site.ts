@@ -10,7 +10,6 @@ import { Elector } from "../../src/kube/election/elector.ts";
 import type { Leadership } from "../../src/kube/election/leadership.ts";
 import { requireOk } from "../../src/kube/require-ok.ts";
 import { type OperatorMeans, RunningOperator } from "../../src/operator/reconcile/run-operator.ts";
-import { meansWith } from "./imitated-api.ts";
 import { type ApiServer, startApiServer } from "./kube-apiserver.ts";
 import { pollUntil } from "./poll.ts";
 
@@ -73,7 +72,7 @@ export async function startOperatorSite(plan: Parameters<typeof startApiServer>[
     "--timeout=60s",
   ]);
   const { kubeconfig, user } = await server.serviceAccount({ name: identity.operator, namespace: identity.operator });
-  const admin = await openKubeClient({ kubeconfigs: [server.adminKubeconfig] }, meansWith());
+  const admin = await openClient(server.adminKubeconfig);
   const operators: TestOperator[] = [];
   const changes = new Changes();
   const send = async (request: KubeRequest) => JSON.parse(requireOk(await admin.request(request), request));
@@ -108,7 +107,7 @@ export async function startOperatorSite(plan: Parameters<typeof startApiServer>[
       return last;
     },
     async startOperator(operatorPlan = {}) {
-      const client = await openKubeClient({ kubeconfigs: [kubeconfig] }, meansWith());
+      const client = await openClient(kubeconfig);
       const operator = startOperator(client, changes, operatorPlan);
       operators.push(operator);
       return operator;
@@ -119,6 +118,11 @@ export async function startOperatorSite(plan: Parameters<typeof startApiServer>[
       await server.stop();
     },
   };
+}
+
+function openClient(kubeconfig: string): Promise<KubeClient> {
+  const means = { environment: {}, warn: () => {}, now: () => new Date(), elapsed: () => performance.now() };
+  return openKubeClient({ kubeconfigs: [kubeconfig] }, means);
 }
 
 function startOperator(client: KubeClient, changes: Changes, { endsAfter, withLease }: OperatorPlan): TestOperator {

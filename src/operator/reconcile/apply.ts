@@ -31,8 +31,9 @@ export interface ApplyMeans {
 
 interface Remembered {
   readonly rendered: string;
+  /** Digest of the object. */
   readonly live: string;
-  readonly resourceVersion: string;
+  readonly object: LiveObject;
   readonly at: number;
 }
 
@@ -54,6 +55,12 @@ export class Applier {
     const hasChanged = found === undefined || digestOf(found) !== digestOf(applied.object);
     if (hasChanged) this.means.log(`Applied ${describeObject(object)}`, "INFO");
     return applied.isNew ? "recreated" : hasChanged ? "applied" : "unchanged";
+  }
+
+  /** The object as it was applied last, if that is newer: what the replica has may be older than our own write. */
+  latest(live: LiveObject): LiveObject {
+    const applied = this.remembered.get(objectPath(live))?.object;
+    return applied !== undefined && isNewer(applied, live) ? applied : live;
   }
 
   /** Deletes it unless it has been replaced meanwhile; its dependents are deleted by the garbage collector. */
@@ -85,12 +92,11 @@ export class Applier {
     if (last === undefined || last.rendered !== rendered || live === undefined) return false;
     if (live === "not followed") return this.means.elapsed() - last.at < UNFOLLOWED_MILLISECONDS;
     // The watch may be behind our own write.
-    return BigInt(live.metadata.resourceVersion) <= BigInt(last.resourceVersion) || digestOf(live) === last.live;
+    return !isNewer(live, last.object) || digestOf(live) === last.live;
   }
 
   private remember(path: string, rendered: string, object: LiveObject): void {
-    const { resourceVersion } = object.metadata;
-    this.remembered.set(path, { rendered, live: digestOf(object), resourceVersion, at: this.means.elapsed() });
+    this.remembered.set(path, { rendered, live: digestOf(object), object, at: this.means.elapsed() });
   }
 
   private async read(path: string): Promise<LiveObject | undefined> {
@@ -121,6 +127,10 @@ export class Applier {
       return { object: parseJson(requireOk(response, request)) as LiveObject, isNew };
     }
   }
+}
+
+function isNewer(one: LiveObject, other: LiveObject): boolean {
+  return BigInt(one.metadata.resourceVersion) > BigInt(other.metadata.resourceVersion);
 }
 
 /** A selector, the role of a binding, the type of a Secret. */

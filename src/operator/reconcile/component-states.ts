@@ -5,6 +5,7 @@ import { formatProblems, type Problem } from "../../model/problem.ts";
 import type { EffectiveInstallation } from "../effective-installation.ts";
 import { AVAILABLE, type ComponentState, degraded, progressing } from "./conditions.ts";
 import { type FollowedSnapshot, type Namespaces, objectNamed, objectsOf } from "./followed-objects.ts";
+import type { LiveObject } from "./live-object.ts";
 import { workloadState } from "./workload-state.ts";
 
 export interface WorkloadStates {
@@ -12,11 +13,16 @@ export interface WorkloadStates {
   readonly controllers: ComponentState;
 }
 
-export function workloadStates(snapshot: FollowedSnapshot, { components }: Namespaces): WorkloadStates {
+/** `latest` returns what is known of an object besides the snapshot. */
+export function workloadStates(
+  snapshot: FollowedSnapshot,
+  { components }: Namespaces,
+  latest: (object: LiveObject) => LiveObject,
+): WorkloadStates {
   const surroundings = { pods: objectsOf(snapshot, "pods"), nodes: objectsOf(snapshot, "nodes") };
   const stateOf = (row: "daemonsets" | "deployments", name: string) => {
     const workload = objectNamed(snapshot, row, { namespace: components, name });
-    if (workload !== undefined) return workloadState(workload, surroundings);
+    if (workload !== undefined) return workloadState(latest(workload), surroundings);
     return progressing("ResourceNotReady", `${components}/${name} does not exist yet`);
   };
   return {

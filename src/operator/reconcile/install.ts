@@ -32,6 +32,7 @@ import type { Records } from "./records.ts";
 
 export async function install(means: PassMeans, { snapshot, installation }: Pass): Promise<Found> {
   const { namespaces } = means;
+  const latest = (object: LiveObject) => means.applier.latest(object);
   const finalized = await addFinalizer(means, installation);
   const declared = declaredIn(snapshot, finalized);
   const datastore = datastoreOf(declared);
@@ -42,7 +43,10 @@ export async function install(means: PassMeans, { snapshot, installation }: Pass
   const completed = completeInstallation(declared, facts);
   if (!completed.ok) {
     const state = degraded("InvalidConfigurationError", formatProblems(completed.problems));
-    return { installation: finalized, components: { installation: state, ...workloadStates(snapshot, namespaces) } };
+    return {
+      installation: finalized,
+      components: { installation: state, ...workloadStates(snapshot, namespaces, latest) },
+    };
   }
   const prepared = await prepareInstallation(means, finalized, completed.defaults);
   const effective = completed.installation;
@@ -57,7 +61,7 @@ export async function install(means: PassMeans, { snapshot, installation }: Pass
     installation: prepared,
     components: {
       installation: AVAILABLE,
-      ...workloadStates(snapshot, namespaces),
+      ...workloadStates(snapshot, namespaces, latest),
       ippools: poolsState(effective, pools, problems),
     },
     status: {

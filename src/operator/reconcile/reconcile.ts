@@ -51,7 +51,9 @@ export class Reconciler {
     const message = failure instanceof Error ? failure.message : String(failure);
     const isUnread = failure instanceof PluginError && failure.kind === "datastore-unavailable";
     const state = degraded(isUnread ? "ResourceReadError" : "ResourceUpdateError", message);
-    return { installation, components: { installation: state, ...workloadStates(snapshot, this.means.namespaces) } };
+    const { namespaces, applier } = this.means;
+    const workloads = workloadStates(snapshot, namespaces, (object) => applier.latest(object));
+    return { installation, components: { installation: state, ...workloads } };
   }
 
   private async report({ snapshot }: Pass, { installation, components, status = {} }: Found): Promise<void> {
