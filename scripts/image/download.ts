@@ -8,7 +8,7 @@ import { basename, join } from "node:path";
 import { identity } from "../../src/identity.ts";
 import { digestOfBytes } from "../../src/linux/file-state.ts";
 import { run } from "../run.ts";
-import type { DebianPackage } from "./packages.ts";
+import { type DebianPackage, PACKAGES_DAY } from "./packages.ts";
 
 /** Part of every Debian, but not in the search path. */
 export const APT_HELPER = "/usr/lib/apt/apt-helper";
@@ -44,10 +44,10 @@ async function aptSites(): Promise<readonly string[]> {
   return code === 0 ? [...new Set(output.split("\n"))] : [];
 }
 
-const PUBLIC_SITE = "http://deb.debian.org";
+export const PUBLIC_SITE = "http://deb.debian.org";
 /** Has every package that Debian ever had: mirrors drop those that a newer version replaces. */
 const EVERY_PACKAGE = "http://snapshot.debian.org/archive";
-const SNAPSHOT = "20261116T000000Z";
+const SNAPSHOT = `${PACKAGES_DAY.replaceAll("-", "")}T235959Z`;
 
 /** All addresses of a package, the best first. `path` begins with the archive: `debian/pool/…`. Pure. */
 export function addressesOf(path: string, sites: readonly string[]): readonly string[] {

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { linkInImage, pathInImage } from "../../scripts/image/base-files.ts";
 import { addressesOf } from "../../scripts/image/download.ts";
+import { IMAGE_PACKAGES, PACKAGE_NAMES } from "../../scripts/image/packages.ts";
+import { pinnedPackage } from "../../scripts/image/pinned-package.ts";
 
 describe("pathInImage()", () => {
   test.each([
@@ -39,8 +41,32 @@ describe("addressesOf()", () => {
       "http://mirror.example/debian/pool/main/b/bird2.deb",
       "http://deb.debian.org/debian/pool/main/b/bird2.deb",
       expect.stringMatching(
-        /^http:\/\/snapshot\.debian\.org\/archive\/debian\/\d+T000000Z\/pool\/main\/b\/bird2\.deb$/,
+        /^http:\/\/snapshot\.debian\.org\/archive\/debian\/\d{8}T235959Z\/pool\/main\/b\/bird2\.deb$/,
       ),
     ]);
   });
+});
+
+describe("pinnedPackage()", () => {
+  test("reads what apt prints", () => {
+    const digest = "0".repeat(64);
+    const address = "http://site.example/debian/pool/main/g/glibc/libc6_2.36-9%2bdeb12u14_arm64.deb";
+
+    expect(pinnedPackage(`'${address}' libc6_2.36-9+deb12u14_arm64.deb 2324660 SHA256:${digest}`)).toEqual({
+      name: "libc6",
+      path: "debian/pool/main/g/glibc/libc6_2.36-9+deb12u14_arm64.deb",
+      digest,
+    });
+  });
+});
+
+test("both architectures have all packages, pinned by hash", () => {
+  for (const architecture of ["amd64", "arm64"] as const) {
+    const pinned = IMAGE_PACKAGES[architecture];
+    expect(pinned.map(({ name }) => name)).toEqual([...PACKAGE_NAMES]);
+    for (const { path, digest } of pinned) {
+      expect(path).toMatch(new RegExp(`_(${architecture}|all)\\.deb$`));
+      expect(digest).toMatch(/^[0-9a-f]{64}$/);
+    }
+  }
 });

@@ -1,12 +1,14 @@
 /** The image: that it is reproducible, what it contains, and that both engines load it and run its programs. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { compileExecutable } from "../../scripts/compile.ts";
 import { OWN_ARCHITECTURE } from "../../scripts/image/archive.ts";
 import { buildImage, type ImageRequest, imageName } from "../../scripts/image/build-image.ts";
+import { birdCommand } from "../../src/agent/bird/bird-command.ts";
 import { programNames } from "../../src/bin/programs.ts";
 import { identity } from "../../src/identity.ts";
+import { pathWithinRoot } from "../../src/linux/path-within-root.ts";
 import { VERSION } from "../../src/version.ts";
 import { containerdConfig, containerdProblem, SOCKET } from "../support/containerd.ts";
 import { openHost } from "../support/host.ts";
@@ -30,6 +32,9 @@ const testLoaded = testNeeding(root, productImageProblem(), podmanProblem(), con
 
 const directory = temporaryDirectory("image-test");
 afterAll(() => directory.remove());
+
+/** Of the unpacked image. */
+const rootfs = join(directory.path, "rootfs");
 
 let image: ProductImage;
 beforeAll(async () => {
@@ -56,7 +61,6 @@ describe("the image", () => {
   });
 
   testImage("has all program names, BIRD and authorities, files of root only, and no absolute link", async () => {
-    const rootfs = join(directory.path, "rootfs");
     const files = await unpackImage(image.archive, rootfs);
 
     expect(files).toContain(`-rwxr-xr-x usr/bin/${product}`);
@@ -68,7 +72,14 @@ describe("the image", () => {
     expect(files.filter((file) => / -> \/|^-..s|^-.....s| \d+\/\d+ /.test(file))).toEqual([]);
     expect(readFileSync(join(rootfs, "etc/ssl/certs/ca-certificates.crt"), "utf8")).toContain("BEGIN CERTIFICATE");
     expect(readFileSync(join(rootfs, "var/lib/dpkg/status.d/bird2"), "utf8")).toStartWith("Package: bird2\n");
-    rmSync(rootfs, { recursive: true });
+  });
+
+  testImage("has a BIRD that runs with its own loader and libraries, seen from outside", async () => {
+    const command = birdCommand({ path: "", inContainer: (path) => pathWithinRoot(rootfs, path) });
+    const { stderr } = Bun.spawnSync(command?.concat("--version") ?? [], { env: {} });
+
+    expect(command?.at(-1)).toBe(join(rootfs, "usr/sbin/bird"));
+    expect(stderr.toString()).toContain("BIRD version 2");
   });
 
   testLoaded(
@@ -99,10 +110,10 @@ describe("the image", () => {
       const [executable, archive] = [join(directory.path, "arm64"), join(directory.path, "arm64.tar")];
       await compileExecutable({ entry: ENTRY, executable, target: "bun-linux-arm64" });
       await build({ executable, archive, architecture: "arm64", version: VERSION });
-      const rootfs = join(directory.path, "arm64-rootfs");
-      await unpackImage(archive, rootfs);
+      const ofArm64 = join(directory.path, "arm64-rootfs");
+      await unpackImage(archive, ofArm64);
       const print = (...[file = "", ...args]: readonly string[]) => {
-        const { stdout, stderr } = Bun.spawnSync(["qemu-aarch64-static", "-L", rootfs, join(rootfs, file), ...args]);
+        const { stdout, stderr } = Bun.spawnSync(["qemu-aarch64-static", "-L", ofArm64, join(ofArm64, file), ...args]);
         return `${stdout}${stderr}`;
       };
 
