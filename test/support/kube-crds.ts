@@ -7,5 +7,5 @@ const DIRECTORY = join(import.meta.dir, "../../deploy/crds");
 export async function installCrds({ kubectl }: Pick<Kubectl, "kubectl">): Promise<void> {
   const files = `--filename=${DIRECTORY}`;
   await kubectl(["apply", files]);
-  await kubectl(["wait", files, "--for=condition=Established", "--timeout=60s"]);
+  await kubectl(["wait", files, "--recursive=false", "--for=condition=Established", "--timeout=60s"]);
 }
