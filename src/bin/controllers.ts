@@ -90,6 +90,7 @@ async function runUntil(signal: AbortSignal): Promise<void> {
   };
   const isEtcd = settings.kind === "etcd";
   server.listen(controllerSettings(environment, undefined, { isEtcd }).running);
+  const listening = setInterval(() => server.listenAgain(), LISTEN_AGAIN_MILLISECONDS);
   // The lease outlives the writers.
   const written = new AbortController();
   const electing = elector.run(written.signal);
@@ -97,6 +98,7 @@ async function runUntil(signal: AbortSignal): Promise<void> {
     const means = { store, allocator, isEtcd, orchestrator, leadership: elector, ...liveObjects(client), environment };
     await followConfiguration({ ...means, signal, elapsed, wait, log, started });
   } finally {
+    clearInterval(listening);
     server.close();
     written.abort();
     await electing;
@@ -106,6 +108,7 @@ async function runUntil(signal: AbortSignal): Promise<void> {
 }
 
 const HEALTH_PORT = 9095;
+const LISTEN_AGAIN_MILLISECONDS = 5_000;
 
 function healthPortIn({ HEALTH_PORT: text }: Readonly<Record<string, string | undefined>>): number {
   if (text === undefined || text === "") return HEALTH_PORT;

@@ -1,4 +1,11 @@
-/** The Deployment of the controllers: in the network of pods; one replica works, the others are standbys. Pure. */
+/**
+ * The Deployment of the controllers: one replica works, the others are standbys. Pure.
+ *
+ * They run in the network of pods, unless the datastore is etcd: there they write the profiles without which the node
+ * agents let no packet of a pod pass, so they need a network that does not depend on them. In the network of the host two
+ * replicas of one node share a port: the second answers as soon as the first has ended. So the port is not declared, or
+ * the second would never run on a cluster of one node.
+ */
 import { identity } from "../../identity.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { CONTROLLERS_HEALTH_PORT, podLabels } from "./names.ts";
@@ -19,6 +26,7 @@ export function controllersDeployment(plan: RenderPlan): KubeObject {
     metadata: { name: identity.controllers, namespace: plan.facts.namespace },
     spec: {
       replicas: controlPlane.replicas,
+      ...(isInHost(plan) ? { strategy: OLD_FIRST } : {}),
       selector: { matchLabels: labels },
       template: {
         metadata: { labels, ...(Object.keys(annotations).length === 0 ? {} : { annotations }) },
@@ -26,6 +34,7 @@ export function controllersDeployment(plan: RenderPlan): KubeObject {
           serviceAccountName: identity.controllers,
           ...pullSecrets(plan),
           priorityClassName: "system-cluster-critical",
+          ...(isInHost(plan) ? { hostNetwork: true, dnsPolicy: "Default" } : {}),
           nodeSelector: {
             "kubernetes.io/os": "linux",
             ...controlPlane.nodeSelector,
@@ -48,6 +57,13 @@ export function controllersDeployment(plan: RenderPlan): KubeObject {
   };
 }
 
+function isInHost({ installation }: RenderPlan): boolean {
+  return installation.datastore.type === "Etcd";
+}
+
+/** A new replica has the port of the host for itself. */
+const OLD_FIRST = { type: "RollingUpdate", rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } } as const;
+
 /** While a node is drained, one of the replicas goes on. */
 export function controllersDisruptionBudget({ facts }: RenderPlan): KubeObject {
   return {
@@ -62,6 +78,10 @@ function container(plan: RenderPlan) {
   const { datastore, overrides } = plan.installation;
   const { resources } = overrides.controllers;
   const volumes = etcdVolumes(plan);
+  const check = (path: string) => ({
+    httpGet: { ...(isInHost(plan) ? { host: "127.0.0.1" } : {}), port: CONTROLLERS_HEALTH_PORT, path },
+    periodSeconds: 10,
+  });
   return {
     name: identity.controllers,
     ...containerBase(plan),
@@ -80,10 +100,6 @@ function container(plan: RenderPlan) {
     securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } },
     ...(volumes.length === 0 ? {} : { volumeMounts: volumes.map(({ mount }) => mount) }),
   };
-}
-
-function check(path: string) {
-  return { httpGet: { port: CONTROLLERS_HEALTH_PORT, path }, periodSeconds: 10 };
 }
 
 const CONTROL_PLANE_TOLERATIONS = [
