@@ -114,6 +114,10 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
       "connectivity test on two real nodes: all well, a cut tunnel, a policy that closes all pods, an image that does not exist, Ctrl-C",
   },
   {
+    place: "test/kube/kubernetes-page.test.ts",
+    proves: "the pages about an installation by hand and about admission control: each command, on a real node",
+  },
+  {
     place: "test/kube/two-nodes.test.ts",
     proves:
       "two real nodes with agents, controllers and kube-proxy, on etcd and on the orchestrator's API: pods, Services and NetworkPolicies across nodes, an upgrade of the agents without a lost packet, a node that restarts, a node that is deleted, pod CIDRs by static routes and by BGP",
@@ -137,9 +141,18 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
       "two real nodes on which the product enforces policy and routes nothing, on each datastore: upstream's ptp connects the pods, or the product with the ranges of the Nodes",
   },
   {
+    place: "test/install/ways.test.ts",
+    proves:
+      "installed by an Installation on etcd, by one with the ranges of the nodes, by the admin tool and by Helm, on two real nodes from nothing, and removed without a trace",
+  },
+  {
+    place: "test/install/manifests.test.ts",
+    proves: "each manifest on two real nodes from nothing: pods, policy, Services, and nothing is left on the nodes",
+  },
+  {
     place: "test/demo/cluster.test.ts",
     proves:
-      "make demo CLUSTER=1 on each datastore within two minutes; interrupted or killed it leaves no process, cgroup or file",
+      "make demo CLUSTER=1, installed by the operator, on each datastore within two minutes; interrupted or killed it leaves no process, cgroup or file",
   },
   {
     place: "test/kube/control-plane-killed.test.ts",

@@ -22,7 +22,7 @@ export const ROUNDS: readonly (readonly LanePlan[])[] = [
   [
     {
       name: "cluster",
-      takes: ["test/kube/", "test/controllers/", "test/datastore/kube"],
+      takes: ["test/kube/", "test/controllers/", "test/datastore/kube", "test/install/"],
     },
     {
       name: "packet",

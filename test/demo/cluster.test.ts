@@ -3,14 +3,14 @@ import { describe, expect } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { bareClusterProblem } from "../support/bare-cluster.ts";
 import { leftCgroups } from "../support/cgroups.ts";
-import { productClusterProblem } from "../support/kube-product.ts";
 import { program, root, testNeeding } from "../support/needs.ts";
 import { pollUntil } from "../support/poll.ts";
 import { proofSize } from "../support/proof-size.ts";
 
 const DEMO = [process.execPath, join(import.meta.dir, "../../scripts/demo.ts"), "--cluster"];
-const problem = productClusterProblem() ?? proofSize({ everyDay: "only in `make soak`", soak: undefined });
+const problem = bareClusterProblem() ?? proofSize({ everyDay: "only in `make soak`", soak: undefined });
 const testDemo = testNeeding(problem);
 const LIMIT = 240_000;
 
@@ -24,7 +24,7 @@ describe("make demo CLUSTER=1", () => {
       async () => {
         const started = performance.now();
         const demo = startDemo("--datastore", datastore);
-        const { children, rest } = await runUntil(demo, "✓ Node 2");
+        const { children, rest } = await runUntil(demo, "✓ An Installation");
         const [text, stderr, code] = await Promise.all([rest(), new Response(demo.stderr).text(), demo.exited]);
 
         expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
@@ -56,7 +56,7 @@ describe("make demo CLUSTER=1", () => {
     async () => {
       for (const victim of ["demo", "worker"]) {
         const demo = startDemo();
-        const { children } = await runUntil(demo, "✓ Controllers");
+        const { children } = await runUntil(demo, "✓ Node 1");
         const [worker = ""] = childrenOf(demo.pid);
         process.kill(victim === "demo" ? demo.pid : Number(worker), "SIGKILL");
         await demo.exited;

@@ -13,8 +13,8 @@ export interface TwoNodes {
   readonly server: ApiServer;
   /** The host of the control plane: a machine outside the pod network. */
   readonly outside: Host;
-  readonly first: ProductNode;
-  readonly second: ProductNode;
+  readonly first: Pick<ProductNode, "node">;
+  readonly second: Pick<ProductNode, "node">;
   readonly pods: Pods;
 }
 

@@ -17,9 +17,12 @@ import { program, testNeeding } from "../support/needs.ts";
 import { anyUpstreamPlugins, BIN_DIRECTORY } from "../support/network-under-test.ts";
 import { packageRequest } from "../support/package-request.ts";
 import { pollUntil } from "../support/poll.ts";
+import { proofSize } from "../support/proof-size.ts";
 import { builtProgram } from "../support/run-plugin.ts";
 
-const needs = [kubeClusterProblem(), program("dpkg-deb")];
+/** What it shows is in `make test` in parts: clusters that the operator installs, pods of real nodes, and the admission policies. */
+const onlyInSoak = proofSize({ everyDay: "only in `make soak`", soak: undefined });
+const needs = [kubeClusterProblem(), program("dpkg-deb"), onlyInSoak];
 const testPage = testNeeding(...needs);
 const page = openDocsPage("kubernetes.md");
 const admissionPage = openDocsPage("admission.md");

@@ -16,7 +16,7 @@ interface TypingPlace extends Pick<RunOptions, "environment"> {
   readonly replacing?: Readonly<Record<string, string>>;
 }
 
-const LIMIT_MILLISECONDS = 100_000;
+const LIMIT_MILLISECONDS = 200_000;
 
 /** `without`: commands that download or build something. */
 export function openDocsPage(file: string, { without }: { readonly without?: RegExp } = {}): DocsPage {

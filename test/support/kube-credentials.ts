@@ -51,7 +51,7 @@ export function makeKubeCredentials(directory: string, url: string, address: str
     if (found === undefined) throw new Error(`no certificate of ${name}`);
     return found;
   };
-  const names = [`IP:${address}`, "DNS:kubernetes", "DNS:kubernetes.default.svc", "IP:10.96.0.1"];
+  const names = [`IP:${address}`, "DNS:kubernetes", "DNS:kubernetes.default.svc", "IP:10.96.0.1", "IP:fd00:96::1"];
   return {
     authority,
     server: signed("server", "/CN=kube-apiserver", names),

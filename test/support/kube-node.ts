@@ -72,7 +72,11 @@ export async function startKubeNode(server: ApiServer, plan: KubeNodePlan, place
 
   const containerd = startHostDaemon(host, "containerd", containerdCommand(host));
   await untilRuntimeResponds(host, containerd);
-  for (const image of images) await host.must(["ctr", "-n", "k8s.io", "images", "import", image]);
+  for (const image of images) {
+    await host.must(["ctr", "-n", "k8s.io", "images", "import", image], {
+      limitMilliseconds: READY_LIMIT_MILLISECONDS,
+    });
+  }
   const kubelet = startHostDaemon(host, "kubelet", kubeletCommand(host, server, plan, place));
   const restartContainerd = async () => {
     await containerd.kill();

@@ -24,9 +24,15 @@ export interface Pod {
   };
   readonly status: {
     readonly phase: string;
+    /** When the kubelet has accepted it. */
+    readonly startTime?: string;
     readonly podIP?: string;
     readonly podIPs?: readonly { readonly ip: string }[];
-    readonly containerStatuses?: readonly { readonly restartCount: number; readonly ready: boolean }[];
+    readonly containerStatuses?: readonly {
+      readonly restartCount: number;
+      readonly ready: boolean;
+      readonly state?: { readonly running?: { readonly startedAt: string } };
+    }[];
   };
 }
 

@@ -3,7 +3,7 @@ import { formatYaml } from "../../../src/admin/yaml.ts";
 import { policyManifest, untilConnects } from "../../../test/support/across-nodes.ts";
 import { addressesOf, POD_PORT } from "../../../test/support/kube-pods.ts";
 import type { StepResult } from "../output.ts";
-import type { ClusterEnvironment, TwoNodes } from "./environment.ts";
+import type { ClusterEnvironment } from "./environment.ts";
 
 const SERVER = "web";
 const CLIENT = "shop";
@@ -17,12 +17,12 @@ export async function closeByPolicy({ cluster, pods }: ClusterEnvironment): Prom
   return { summary: `nobody may connect to "${SERVER}" any more: "${CLIENT}" cannot` };
 }
 
-export async function explainPolicy({ cluster, pods }: ClusterEnvironment, [{ node }]: TwoNodes): Promise<StepResult> {
+export async function explainPolicy({ admin, pods }: ClusterEnvironment): Promise<StepResult> {
   const [from, to] = await Promise.all(
     [CLIENT, SERVER].map(async (name) => addressesOf(await pods.get(name))[0] ?? ""),
   );
   const words = ["--from", from ?? "", "--to", to ?? "", "--port", String(POD_PORT)];
-  const details = await cluster.adminOn(node, ["policy", "explain", ...words]);
+  const details = await admin("policy", "explain", ...words);
   if (!/^Verdict: +denied$/m.test(details)) throw new Error(`The policy does not deny the connection:\n${details}`);
   return { summary: "why it cannot connect", details };
 }

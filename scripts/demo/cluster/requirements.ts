@@ -1,6 +1,6 @@
 /** What the demo of a cluster requires: installed or built if possible, reported as missing otherwise. */
 import { part, partIfBuilt } from "../../../test/parts/build.ts";
-import { kubeClusterProblem } from "../../../test/support/kube-cluster.ts";
+import { bareClusterProblem } from "../../../test/support/bare-cluster.ts";
 import type { Program } from "../../programs/table.ts";
 import { missingOnHost } from "../requirements.ts";
 
@@ -29,6 +29,6 @@ export async function missingForCluster(): Promise<readonly string[]> {
     const built = await part(name);
     if ("missing" in built) return [built.missing];
   }
-  const problem = kubeClusterProblem();
+  const problem = bareClusterProblem();
   return problem === undefined ? [] : [problem];
 }

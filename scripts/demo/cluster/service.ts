@@ -9,7 +9,7 @@ const SERVER = "web";
 const CLIENT = "shop";
 const NODE_PORT = 30080;
 
-export async function reachService({ cluster, pods }: ClusterEnvironment, [{ node }]: TwoNodes): Promise<StepResult> {
+export async function reachService({ cluster, pods }: ClusterEnvironment, [node]: TwoNodes): Promise<StepResult> {
   await cluster.server.apply(serviceManifest({ name: SERVER, app: SERVER, nodePort: NODE_PORT }));
   const { spec } = await cluster.server.get<Service>("service", SERVER, `--namespace=${NAMESPACE}`);
   await untilConnects(pods, { from: CLIENT, to: spec.clusterIPs }, "open");

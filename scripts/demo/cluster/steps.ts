@@ -4,10 +4,9 @@ import { identity } from "../../../src/identity.ts";
 import { ROUTE_PROTOCOL } from "../../../src/linux/rtnetlink/route.ts";
 import { untilPings } from "../../../test/support/across-nodes.ts";
 import { addressesOf } from "../../../test/support/kube-pods.ts";
-import { NAMESPACE } from "../../../test/support/pods-in-namespace.ts";
-import { addProductNode, startProductControllers } from "../../../test/support/product-nodes.ts";
 import type { Output, StepResult } from "../output.ts";
 import type { ClusterEnvironment, TwoNodes } from "./environment.ts";
+import { createInstallation, deleteInstallation, startOperator } from "./install.ts";
 import { closeByPolicy, explainPolicy, openByPolicy } from "./policy.ts";
 import { reachService } from "./service.ts";
 import { restartAgents } from "./upgrade.ts";
@@ -16,33 +15,29 @@ import { restartAgents } from "./upgrade.ts";
 const PODS = { "node-1": ["shop", "cart"], "node-2": ["web", "store"] } as const;
 
 export async function runClusterSteps(demo: ClusterEnvironment, { step }: Output): Promise<void> {
-  await step("Controllers", () => startControllers(demo));
   const first = await step("Node 1", () => addNode(demo, "node-1"));
   const second = await step("Node 2", () => addNode(demo, "node-2"));
   const nodes: TwoNodes = [first.node, second.node];
+  await step("The operator", () => startOperator(demo));
+  await step("An Installation", () => createInstallation(demo));
   await step("kubectl get nodes", () => showNodes(demo));
   await step("Four pods", () => startPods(demo));
   await step("IPv4 pings across nodes", () => pingAcross(demo, 0));
   await step("IPv6 pings across nodes", () => pingAcross(demo, 1));
   await step("Routes to the other node", () => showRoutes(nodes));
-  await step(`${identity.adminTool} node status`, () => showStatus(demo, nodes));
+  await step(`${identity.adminTool} status`, () => showStatus(demo));
   await step("A Service", () => reachService(demo, nodes));
   await step("A policy closes a pod", () => closeByPolicy(demo));
-  await step(`${identity.adminTool} policy explain`, () => explainPolicy(demo, nodes));
+  await step(`${identity.adminTool} policy explain`, () => explainPolicy(demo));
   await step("Another rule opens it", () => openByPolicy(demo));
-  await step("Both agents are restarted", () => restartAgents(demo, nodes));
-  await step("The pods are deleted", () => deletePods(demo, nodes));
-}
-
-async function startControllers({ cluster, store }: ClusterEnvironment): Promise<StepResult> {
-  await startProductControllers(cluster, store);
-  await cluster.server.createNamespace(NAMESPACE);
-  return { summary: `${identity.controllers}, under its own role` };
+  await step("Both agents are restarted", () => restartAgents(demo));
+  await step("The pods are deleted", () => deletePods(demo));
+  await step("The network is removed", () => deleteInstallation(demo, nodes));
 }
 
 async function addNode({ cluster }: ClusterEnvironment, name: string) {
-  const node = await addProductNode(cluster, name);
-  return { node, summary: `kubelet, containerd, kube-proxy, ${identity.nodeAgent}: ${node.node.addresses.join(", ")}` };
+  const node = await cluster.addNode(name);
+  return { node, summary: `kubelet, containerd and kube-proxy, without a network: ${node.addresses.join(", ")}` };
 }
 
 async function showNodes({ cluster }: ClusterEnvironment): Promise<StepResult> {
@@ -81,25 +76,24 @@ async function pingAcross({ pods }: ClusterEnvironment, index: number): Promise<
     for (const from of sources) times.push(...(await untilPings(pods, from, addresses)));
   }
   const slowest = Math.max(...times).toFixed(2);
-  return { summary: `${times.length} pairs responded through VXLAN, the slowest in ${slowest} ms` };
+  return { summary: `${times.length} pairs responded, the slowest in ${slowest} ms` };
 }
 
-async function showRoutes([{ node }]: TwoNodes): Promise<StepResult> {
-  const commands = ["-4", "-6"].map((family) =>
-    node.host.must(["ip", family, "route", "show", "proto", String(ROUTE_PROTOCOL.own)]),
-  );
+async function showRoutes([node]: TwoNodes): Promise<StepResult> {
+  const commands = ["-4", "-6"].map((family) => node.host.must(["ip", family, "route"]));
   const routes = (await Promise.all(commands)).join("").split("\n");
-  const details = routes.filter((route) => route.includes(" via ")).join("\n");
-  return { summary: `written by ${identity.nodeAgent} of ${node.name}`, details };
+  const isOurs = (route: string) => route.includes(" via ") && /proto (\d+|bird) /.test(route);
+  const summary = `of ${node.name}: by ${identity.nodeAgent} (${ROUTE_PROTOCOL.own}), and by BGP`;
+  return { summary, details: routes.filter(isOurs).join("\n") };
 }
 
-async function showStatus({ cluster }: ClusterEnvironment, [{ node }]: TwoNodes): Promise<StepResult> {
-  return { summary: `on ${node.name}`, details: await cluster.adminOn(node, ["node", "status"]) };
+async function showStatus({ admin }: ClusterEnvironment): Promise<StepResult> {
+  return { summary: "of components and nodes", details: await admin("status") };
 }
 
-async function deletePods({ cluster, pods }: ClusterEnvironment, [{ node }]: TwoNodes): Promise<StepResult> {
+async function deletePods({ admin, pods }: ClusterEnvironment): Promise<StepResult> {
   await pods.removeAll();
-  const found = await cluster.adminOn(node, ["ipam", "check", "--no-grace"]);
+  const found = await admin("ipam", "check", "--no-grace");
   if (!found.includes(": no problems")) throw new Error(found);
   return { summary: `${identity.adminTool} ipam check finds no problems` };
 }

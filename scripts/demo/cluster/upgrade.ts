@@ -1,21 +1,19 @@
-/** The node agents stop and start again while pods ping each other. */
+/** The node agents are replaced, one node at a time, while pods ping each other. */
 import { identity } from "../../../src/identity.ts";
 import { pingFrom } from "../../../test/support/across-nodes.ts";
 import { addressesOf } from "../../../test/support/kube-pods.ts";
-import { pollUntil } from "../../../test/support/poll.ts";
 import type { StepResult } from "../output.ts";
-import type { ClusterEnvironment, TwoNodes } from "./environment.ts";
+import type { ClusterEnvironment } from "./environment.ts";
 
-const PINGS = 400;
+/** Longer than both agents need. */
+const PINGS = 1500;
 
-export async function restartAgents({ pods }: ClusterEnvironment, nodes: TwoNodes): Promise<StepResult> {
+export async function restartAgents({ cluster, pods }: ClusterEnvironment): Promise<StepResult> {
   const [address = ""] = addressesOf(await pods.get("store"));
   const traffic = pingFrom(pods, "shop", address, PINGS);
-  for (const { agent } of nodes) {
-    await agent.stop();
-    agent.start();
-    await pollUntil(() => agent.log().includes("serves the plugins' calls"), "the node agent to serve");
-  }
+  const agents = [`daemonset/${identity.nodeAgent}`, `--namespace=${identity.systemNamespace}`];
+  await cluster.server.kubectl(["rollout", "restart", ...agents]);
+  await cluster.server.kubectl(["rollout", "status", ...agents, "--timeout=60s"]);
   const { sent, received } = await traffic;
   if (sent !== received) throw new Error(`${sent - received} of ${sent} pings were lost`);
   return { summary: `as for an upgrade of ${identity.nodeAgent}: of ${sent} pings meanwhile none was lost` };
