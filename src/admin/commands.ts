@@ -11,6 +11,8 @@ import { connectivityTest } from "./connectivity/test-command.ts";
 import { datastoreCheck } from "./datastore/check.ts";
 import { datastoreInit } from "./datastore/init.ts";
 import { explainCommand } from "./explain/explain.ts";
+import { installCommand } from "./install/install.ts";
+import { uninstallCommand } from "./install/uninstall.ts";
 import { ipamCheck } from "./ipam/check.ts";
 import { ipamConfigure } from "./ipam/configure.ts";
 import { ipamExplain } from "./ipam/explain.ts";
@@ -41,7 +43,9 @@ export const COMMANDS: CommandGroup = {
   name: identity.adminTool,
   summary: `${identity.adminTool} manages ${identity.title} networks`,
   commands: [
+    installCommand,
     statusCommand,
+    uninstallCommand,
     getCommand,
     describeCommand,
     explainCommand,

@@ -42,9 +42,8 @@ export function fakeCluster({ objects: first = {}, onCreate, respond }: FakePlan
       }
       case "PUT":
       case "PATCH": {
-        const object = JSON.parse(body);
         const isNew = !objects.has(path);
-        objects.set(path, { ...objects.get(path), ...object });
+        objects.set(path, merged(objects.get(path), JSON.parse(body)));
         if (isNew) onCreate?.(path, objects.get(path));
         return { status: isNew ? 201 : 200, text: JSON.stringify(objects.get(path)) };
       }
@@ -72,6 +71,14 @@ export function fakeCluster({ objects: first = {}, onCreate, respond }: FakePlan
     close: async () => {},
   };
   return { client, objects, requests };
+}
+
+/** As a merge patch does it; server-side apply would also remove what was applied before. */
+function merged(before: Stored, after: Stored): Stored {
+  const isObject = (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value);
+  if (!isObject(before) || !isObject(after)) return after;
+  const members = Object.entries(after).map(([name, value]) => [name, merged(before[name], value)]);
+  return { ...before, ...Object.fromEntries(members) };
 }
 
 function isDirectlyBelow(key: string, path: string): boolean {

@@ -1,5 +1,7 @@
 /** Reads and writes objects of the orchestrator's API by their paths. */
 
+import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
 import type { KubeClient, KubeRequest } from "../../kube/api.ts";
 import { requireOk } from "../../kube/require-ok.ts";
 import { isObject } from "../../model/shape.ts";
@@ -15,8 +17,16 @@ export interface ClusterObjects {
   /** `undefined` if there is nothing at the path. */
   readText(path: string, query?: Readonly<Record<string, string>>): Promise<string | undefined>;
   create(path: string, object: object): Promise<Fields>;
+  /** Server-side apply as the admin tool; `force` takes fields of other managers. */
+  apply(path: string, object: object, options: ApplyOptions): Promise<Fields>;
+  /** A merge patch; `undefined` if there is no such object. */
+  patch(path: string, changes: object): Promise<Fields | undefined>;
   /** Returns whether there was such an object. */
   remove(path: string, options?: object): Promise<boolean>;
+}
+
+export interface ApplyOptions {
+  readonly force: boolean;
 }
 
 /** `signal` ends every request, and its reason is thrown. */
@@ -43,6 +53,18 @@ export function clusterObjects(client: Pick<KubeClient, "request">, signal?: Abo
       return Array.isArray(items) ? items.filter(isObject) : [];
     },
     create: async (path, object) => fieldsOf(await send({ method: "POST", path, body: JSON.stringify(object) })) ?? {},
+    async apply(path, object, { force }) {
+      const query = { fieldManager: identity.adminTool, force: String(force) };
+      const contentType = "application/apply-patch+yaml";
+      const text = await send({ method: "PATCH", path, query, contentType, body: JSON.stringify(object) });
+      if (text === undefined)
+        throw new PluginError("api-unavailable", `Cannot apply "${path}": the API does not know it`);
+      return fieldsOf(text) ?? {};
+    },
+    async patch(path, changes) {
+      const contentType = "application/merge-patch+json";
+      return fieldsOf(await send({ method: "PATCH", path, contentType, body: JSON.stringify(changes) }));
+    },
     async remove(path, options = {}) {
       return (await send({ method: "DELETE", path, body: JSON.stringify(options) })) !== undefined;
     },

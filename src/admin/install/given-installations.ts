@@ -1,0 +1,115 @@
+/** The Installations that `install` applies: those of the files, or one that its options amount to. */
+import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
+import { DEFAULT_NAME, installation } from "../../model/installation/installation.ts";
+import { formatProblems } from "../../model/problem.ts";
+import { isObject } from "../../model/shape.ts";
+import type { ClusterFacts } from "../../operator/cluster-facts.ts";
+import { completeInstallation } from "../../operator/complete.ts";
+import type { KubeObject } from "../../operator/kube-object.ts";
+import { imageName } from "../../operator/render/image.ts";
+import { type Context, type Given, UsageError } from "../command.ts";
+import { splitDocuments } from "../resources/documents.ts";
+import { parseDocument } from "../resources/parse-document.ts";
+import { FILE_OPTION, readText } from "../resources/sources.ts";
+import { installationFromFlags, networkFlags } from "./flags.ts";
+
+export interface GivenInstallations {
+  /** What is applied: `default` first. */
+  readonly objects: readonly KubeObject[];
+  /** What options change in the Installation that exists already; absent if the objects are applied. */
+  readonly changes?: object;
+  /** The image of the operator, with its tag. */
+  readonly image: string;
+  /** Names of Secrets that must exist in the namespace of the operator. */
+  readonly pullSecrets: readonly string[];
+  readonly etcdSecret?: string;
+}
+
+/** A file describes the whole network. */
+export function refuseFileWithOptions(given: Given): void {
+  const [flag] = networkFlags(given);
+  if (flag === undefined || !given.lists.has(FILE_OPTION.name)) return;
+  throw new UsageError(`"-f" and "--${flag}" cannot be combined: write it into the Installation`);
+}
+
+/**
+ * Refuses what the operator would refuse, before anything is applied. Options change only what they name in an Installation
+ * that exists; a file describes all of it.
+ */
+export async function givenInstallations(
+  context: Context,
+  given: Given,
+  existing?: KubeObject,
+): Promise<GivenInstallations> {
+  const files = given.lists.get(FILE_OPTION.name) ?? [];
+  if (files.length > 0) return checked(context, await readInstallations(context, files));
+  const wanted = installationFromFlags(given);
+  if (existing === undefined) return checked(context, [wanted]);
+  requireValid(wanted);
+  const changes = { spec: wanted["spec"] };
+  const merged = { ...wanted, spec: mergeMembers(existing["spec"], wanted["spec"]) };
+  return { ...effectiveOf(context, [merged]), changes };
+}
+
+function checked(context: Context, objects: readonly KubeObject[]): GivenInstallations {
+  for (const object of objects) requireValid(object);
+  return effectiveOf(context, objects);
+}
+
+function effectiveOf(context: Context, objects: readonly KubeObject[]): GivenInstallations {
+  const first = objects.find(({ metadata }) => metadata.name === DEFAULT_NAME);
+  if (first === undefined) throw invalid(`there is no Installation "${DEFAULT_NAME}"`);
+  const overlay = objects.find((each) => each !== first);
+  const completed = completeInstallation({ default: first, ...(overlay && { overlay }) }, factsOf(context));
+  if (!completed.ok) throw invalid(formatProblems(completed.problems));
+  const { image, datastore } = completed.installation;
+  return {
+    objects: [first, ...(overlay === undefined ? [] : [overlay])],
+    image: imageName(image, context.version),
+    pullSecrets: image.pullSecrets,
+    ...(datastore.type === "Etcd" && datastore.secretName !== undefined ? { etcdSecret: datastore.secretName } : {}),
+  };
+}
+
+/** Without the cluster: what depends on its pools, the operator itself checks. */
+function factsOf({ version }: Context): ClusterFacts {
+  return { version, namespace: identity.systemNamespace, pools: [], platformPodCidrs: [] };
+}
+
+/** As a merge patch does it. */
+function mergeMembers(before: unknown, changes: unknown): unknown {
+  if (!isObject(before) || !isObject(changes)) return changes;
+  const members = Object.entries(changes).map(([name, value]) => [name, mergeMembers(before[name], value)] as const);
+  return { ...before, ...Object.fromEntries(members) };
+}
+
+async function readInstallations(context: Context, files: readonly string[]): Promise<readonly KubeObject[]> {
+  const texts = await Promise.all(files.map((file) => readText(context, file)));
+  return texts.flatMap((text, index) => objectsIn(text, files[index] ?? ""));
+}
+
+function objectsIn(text: string, file: string): readonly KubeObject[] {
+  return splitDocuments(text).flatMap((document) => {
+    const parsed = parseDocument(document);
+    if (!parsed.ok) throw invalid(`${file}: ${parsed.problems.join("; ")}`);
+    const { value } = parsed;
+    if (value === null || value === undefined) return [];
+    if (!isObject(value) || value["kind"] !== installation.kind) {
+      throw invalid(`${file}, document ${document.number}: it is not an Installation`);
+    }
+    const metadata = isObject(value["metadata"]) ? value["metadata"] : {};
+    const { apiVersion = installation.apiVersion, spec = {} } = value;
+    const name = String(metadata["name"] ?? "");
+    return [{ apiVersion: String(apiVersion), kind: installation.kind, metadata: { ...metadata, name }, spec }];
+  });
+}
+
+function requireValid(object: KubeObject): void {
+  const decoded = installation.decode(object);
+  if (!decoded.ok) throw invalid(formatProblems(decoded.problems));
+}
+
+function invalid(state: string): PluginError {
+  return new PluginError("resource-invalid", `Cannot install: ${state}`);
+}

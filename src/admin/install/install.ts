@@ -1,0 +1,157 @@
+import { PluginError } from "../../errors.ts";
+import { identity } from "../../identity.ts";
+import { DEFAULT_NAME } from "../../model/installation/installation.ts";
+import type { KubeObject } from "../../operator/kube-object.ts";
+import { operatorObjects } from "../../operator/manifests/operator.ts";
+import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
+import { applyInOrder, applyTogether, untilEstablished, versionOf } from "../cluster/apply-objects.ts";
+import { type ClusterObjects, clusterObjects } from "../cluster/objects.ts";
+import { type Command, type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../command.ts";
+import { FILE_OPTION } from "../resources/sources.ts";
+import { formatYaml } from "../yaml.ts";
+import { crdObjects, operatorCrdObjects } from "./crds/definitions.ts";
+import { NETWORK_OPTIONS } from "./flags.ts";
+import { type GivenInstallations, givenInstallations, refuseFileWithOptions } from "./given-installations.ts";
+import { obstaclesIn } from "./obstacles.ts";
+import { TIMEOUT_OPTION, timeoutOf } from "./timeout.ts";
+import { INSTALLATION_PATH, waitForRollout } from "./wait-for-rollout.ts";
+
+const NAMESPACE = identity.operator;
+
+export const installCommand: Command = {
+  kind: "command",
+  name: "install",
+  summary: `Install ${identity.title} in the cluster, or change what is installed`,
+  description: [
+    "Applies the custom resource definitions, the operator and an Installation, which the operator then carries out. The Installation is that",
+    "of -f, or what the options say: without any, a default network. Running it again changes only what is different; options then",
+    "change only what they name in the Installation that exists, and none of them leave it as it is.",
+    "Refuses a cluster that has another network already, or this one from a manifest. With --wait it returns when everything runs, and",
+    "prints each step of a component. With -o yaml or json, or with --dry-run, it prints the objects and applies nothing.",
+  ].join("\n"),
+  options: [
+    { ...FILE_OPTION, summary: "File with the Installation (and the one named overlay), or - for standard input" },
+    ...NETWORK_OPTIONS,
+    { name: "operator-image", value: "IMAGE", summary: "Image of the operator (default: that of the Installation)" },
+    {
+      name: "dry-run",
+      value: "WHERE",
+      oneOf: ["client"],
+      valueIfBare: "client",
+      summary: "Print the objects, and apply nothing",
+    },
+    {
+      name: "output",
+      letter: "o",
+      value: "FORMAT",
+      oneOf: ["text", "yaml", "json"],
+      summary: "yaml or json: print the objects in this format, and apply nothing",
+    },
+    { name: "wait", summary: "Wait until the network runs on all nodes" },
+    TIMEOUT_OPTION,
+    ...CLUSTER_OPTIONS,
+  ],
+  examples: [
+    { command: "install --wait", does: "Install a default network and wait until it runs" },
+    {
+      command: "install --pod-cidr 10.244.0.0/16 --pod-cidr fd00:244::/56 --encapsulation VXLAN",
+      does: "Install a dual-stack network with tunnels",
+    },
+    { command: "install -f installation.yaml", does: "Install or change what the Installation says" },
+    { command: "install --dry-run > objects.yaml", does: "Write the objects to a file instead" },
+  ],
+  async run(context, given) {
+    const timeoutMilliseconds = timeoutOf(given);
+    refuseFileWithOptions(given);
+    const format = given.values.get("output") ?? "text";
+    if (given.values.has("dry-run") || format !== "text") {
+      return print(partsOf(await givenInstallations(context, given), given), format, context);
+    }
+    return withCluster(context, given, async (client) => {
+      const objects = clusterObjects(client, context.signal);
+      const installations = await givenInstallations(context, given, await readInstallation(objects));
+      await requireFree(objects);
+      await requireSecrets(objects, installations);
+      await applyParts(objects, partsOf(installations, given), context);
+      return given.switches.has("wait") ? finish(objects, context, timeoutMilliseconds) : EXIT_OK;
+    });
+  },
+};
+
+interface Parts {
+  readonly definitions: readonly KubeObject[];
+  readonly operator: readonly KubeObject[];
+  readonly installations: readonly KubeObject[];
+  readonly changes: object | undefined;
+}
+
+async function readInstallation(objects: ClusterObjects): Promise<KubeObject | undefined> {
+  const found = await objects.read(INSTALLATION_PATH);
+  return found && { apiVersion: "", kind: "", ...found, metadata: { name: DEFAULT_NAME } };
+}
+
+function partsOf({ objects, image, pullSecrets, changes }: GivenInstallations, { values }: Given): Parts {
+  return {
+    definitions: [...crdObjects(), ...operatorCrdObjects()],
+    operator: operatorObjects({ image: values.get("operator-image") ?? image, pullSecrets }),
+    installations: objects,
+    changes,
+  };
+}
+
+function print({ definitions, operator, installations }: Parts, format: string, context: Context): ExitCode {
+  const all = [...definitions, ...operator, ...installations];
+  const list = { apiVersion: "v1", kind: "List", items: all };
+  const asYaml = () => all.map((object) => `---\n${formatYaml(object)}`).join("");
+  context.stdout(format === "json" ? `${JSON.stringify(list, undefined, 2)}\n` : asYaml());
+  return EXIT_OK;
+}
+
+async function requireFree(objects: ClusterObjects): Promise<void> {
+  const obstacles = obstaclesIn(await objects.list("/apis/apps/v1/daemonsets"));
+  if (obstacles.length === 0) return;
+  const messages = obstacles.map(({ message }) => message).join("; ");
+  throw new PluginError("resource-in-use", `Cannot install: ${messages}`, {
+    details: obstacles.map(({ remedy }) => remedy).join("; "),
+  });
+}
+
+/** The operator copies them to its components: without them its pods would wait for ever. */
+async function requireSecrets(objects: ClusterObjects, { pullSecrets, etcdSecret }: GivenInstallations): Promise<void> {
+  for (const name of [...pullSecrets, ...(etcdSecret === undefined ? [] : [etcdSecret])]) {
+    if ((await objects.read(`/api/v1/namespaces/${NAMESPACE}/secrets/${name}`)) !== undefined) continue;
+    throw new PluginError(
+      "resource-missing",
+      `Cannot install: there is no Secret "${name}" in namespace "${NAMESPACE}"`,
+      {
+        details: `create it first: kubectl create namespace ${NAMESPACE}; kubectl --namespace ${NAMESPACE} create secret …`,
+      },
+    );
+  }
+}
+
+async function applyParts(objects: ClusterObjects, parts: Parts, context: Context): Promise<void> {
+  const { definitions, operator, installations, changes } = parts;
+  await applyTogether(objects, definitions, { context, force: true });
+  const missing = await untilEstablished(objects, definitions, context);
+  if (missing.length > 0) {
+    throw new PluginError("api-unavailable", `Cannot install: the API does not serve ${missing.join(", ")}`, {
+      details: `kubectl describe crd ${missing[0]}`,
+    });
+  }
+  await applyInOrder(objects, operator, { context, force: true });
+  if (changes === undefined) return applyInOrder(objects, installations, { context, force: false });
+  const before = versionOf(await objects.read(INSTALLATION_PATH));
+  const after = versionOf(await objects.patch(INSTALLATION_PATH, changes));
+  context.stdout(`installation ${DEFAULT_NAME} ${before === after ? "unchanged" : "configured"}\n`);
+}
+
+async function finish(objects: ClusterObjects, context: Context, timeoutMilliseconds: number): Promise<ExitCode> {
+  const { state } = await waitForRollout(objects, context, timeoutMilliseconds);
+  if (state === "done") {
+    context.stdout(`${identity.title} is installed. Test it: ${identity.adminTool} connectivity test\n`);
+    return EXIT_OK;
+  }
+  context.stderr(`error: it is not ready within ${timeoutMilliseconds / 1_000} s; see: ${identity.adminTool} status\n`);
+  return EXIT_FAILED;
+}

@@ -1,0 +1,144 @@
+import { PluginError } from "../../errors.ts";
+import { API_VERSION, apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
+import { OVERLAY_NAME } from "../../model/installation/installation.ts";
+import { isObject } from "../../model/shape.ts";
+import { operatorObjects } from "../../operator/manifests/operator.ts";
+import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
+import { describeObject, objectPath } from "../cluster/object-path.ts";
+import { type ClusterObjects, clusterObjects } from "../cluster/objects.ts";
+import { type Command, type Context, EXIT_OK, type ExitCode, type Given } from "../command.ts";
+import { crdObjects, operatorCrdObjects } from "./crds/definitions.ts";
+import { networkPods } from "./network-pods.ts";
+import { obstaclesIn } from "./obstacles.ts";
+import { rolloutOf } from "./rollout.ts";
+import { TIMEOUT_OPTION, timeoutOf } from "./timeout.ts";
+import { INSTALLATION_PATH } from "./wait-for-rollout.ts";
+
+const { operator, adminTool, title } = identity;
+const GROUP = `/apis/${apiVersionOf(OPERATOR_API)}`;
+const OPERATOR_PATH = `/apis/apps/v1/namespaces/${operator}/deployments/${operator}`;
+const SKIP_CLEANUP_ANNOTATION = `${identity.operatorApiGroup}/skip-node-cleanup`;
+const POOLS_PATH = `/apis/${API_VERSION}/ippools`;
+const POLL_MILLISECONDS = 1_000;
+const NAMED_PODS = 10;
+
+export const uninstallCommand: Command = {
+  kind: "command",
+  name: "uninstall",
+  summary: `Remove ${title} from the cluster`,
+  description: [
+    "Deletes the Installation, waits until the operator has removed everything from the cluster and its nodes, and deletes the operator.",
+    "Pools, addresses and policies are kept, so that the network can be installed again; --crds deletes them too.",
+    "Refuses as long as pods use the network: they keep their interfaces, but nothing serves them any more. --force does it nevertheless.",
+  ].join("\n"),
+  options: [
+    { name: "force", summary: "Uninstall although pods use the network" },
+    {
+      name: "crds",
+      summary: "Also delete the custom resource definitions, and with them all pools, addresses and policies",
+    },
+    { name: "all", summary: "The same as --crds" },
+    {
+      name: "skip-nodes",
+      summary: "Do not wait for nodes that cannot be cleaned up, for example because they are gone",
+    },
+    TIMEOUT_OPTION,
+    ...CLUSTER_OPTIONS,
+  ],
+  examples: [
+    { command: "uninstall", does: "Remove the network, and keep its pools and policies" },
+    { command: "uninstall --force --crds", does: "Remove everything, whatever uses it" },
+  ],
+  async run(context, given) {
+    const timeoutMilliseconds = timeoutOf(given);
+    return withCluster(context, given, async (client): Promise<ExitCode> => {
+      const objects = clusterObjects(client, context.signal);
+      await requireOperatorInstall(objects);
+      if (!given.switches.has("force")) await requireNoPods(objects);
+      await removeInstallation(objects, context, { given, timeoutMilliseconds });
+      await removeOperator(objects, context);
+      if (given.switches.has("crds") || given.switches.has("all")) await removeDefinitions(objects, context);
+      context.stdout(`${title} is uninstalled.\n`);
+      return EXIT_OK;
+    });
+  },
+};
+
+/** What a manifest has installed, only that manifest removes. */
+async function requireOperatorInstall(objects: ClusterObjects): Promise<void> {
+  const own = obstaclesIn(await objects.list("/apis/apps/v1/daemonsets")).find(({ isOwn }) => isOwn);
+  if (own === undefined) return;
+  throw new PluginError("resource-in-use", `Cannot uninstall: ${own.message}`, { details: own.remedy });
+}
+
+async function requireNoPods(objects: ClusterObjects): Promise<void> {
+  if ((await objects.read(INSTALLATION_PATH)) === undefined) return;
+  const pods = networkPods(await objects.list("/api/v1/pods"));
+  if (pods.length === 0) return;
+  const named = pods.slice(0, NAMED_PODS).join(", ");
+  const more = pods.length > NAMED_PODS ? `, and ${pods.length - NAMED_PODS} more` : "";
+  throw new PluginError("resource-in-use", `Cannot uninstall: ${pods.length} pods use the network: ${named}${more}`, {
+    details: "delete them or move them to another cluster first; --force uninstalls nevertheless",
+  });
+}
+
+interface Removal {
+  readonly given: Given;
+  readonly timeoutMilliseconds: number;
+}
+
+async function removeInstallation(
+  objects: ClusterObjects,
+  context: Context,
+  { given, timeoutMilliseconds }: Removal,
+): Promise<void> {
+  if ((await objects.read(INSTALLATION_PATH)) === undefined) return;
+  if ((await objects.read(OPERATOR_PATH)) === undefined) {
+    throw new PluginError("resource-missing", "Cannot uninstall: there is no operator that removes the Installation", {
+      details: `install it again first: ${adminTool} install`,
+    });
+  }
+  if (given.switches.has("skip-nodes")) {
+    await objects.patch(INSTALLATION_PATH, { metadata: { annotations: { [SKIP_CLEANUP_ANNOTATION]: "true" } } });
+  }
+  await objects.remove(`${GROUP}/installations/${OVERLAY_NAME}`);
+  await objects.remove(INSTALLATION_PATH);
+  context.stdout("Deleting the Installation\n");
+  let last = "";
+  for (let waited = 0; ; waited += POLL_MILLISECONDS) {
+    const installation = await objects.read(INSTALLATION_PATH);
+    if (installation === undefined) break;
+    const line = rolloutOf(installation, []).lines.at(-1) ?? "";
+    if (line !== last) context.stdout(`${line}\n`);
+    last = line;
+    if (waited >= timeoutMilliseconds) throw notRemoved(line, timeoutMilliseconds);
+    await context.wait(POLL_MILLISECONDS);
+  }
+}
+
+function notRemoved(line: string, timeoutMilliseconds: number): PluginError {
+  const message = `Cannot uninstall: the Installation is not removed within ${timeoutMilliseconds / 1_000} s: ${line}`;
+  return new PluginError("resource-in-use", message, {
+    details: `run it again to wait longer; --skip-nodes does not wait for nodes that cannot be cleaned up`,
+  });
+}
+
+/** The last ones first: its account is needed until the end. */
+async function removeOperator(objects: ClusterObjects, context: Context): Promise<void> {
+  for (const object of operatorObjects({ image: "" }).toReversed()) {
+    const isRemoved = await objects.remove(objectPath(object), { propagationPolicy: "Background" });
+    if (isRemoved) context.stdout(`${describeObject(object)} deleted\n`);
+  }
+}
+
+/** Nobody would release the pools any more: then their finalizers keep them, and their definition, for ever. */
+async function removeDefinitions(objects: ClusterObjects, context: Context): Promise<void> {
+  for (const { metadata } of await objects.list(POOLS_PATH)) {
+    const name = isObject(metadata) ? String(metadata["name"]) : "";
+    await objects.patch(`${POOLS_PATH}/${name}`, { metadata: { finalizers: [] } });
+  }
+  const definitions = [...operatorCrdObjects(), ...crdObjects()];
+  for (const object of definitions) {
+    if (await objects.remove(objectPath(object))) context.stdout(`${describeObject(object)} deleted\n`);
+  }
+}

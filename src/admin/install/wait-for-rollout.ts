@@ -1,0 +1,32 @@
+/** Follows the operator until an Installation is ready, and prints each change of a component. */
+import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
+import { DEFAULT_NAME } from "../../model/installation/installation.ts";
+import type { ClusterObjects } from "../cluster/objects.ts";
+import type { Context } from "../command.ts";
+import { type Rollout, rolloutOf } from "./rollout.ts";
+
+const GROUP = `/apis/${apiVersionOf(OPERATOR_API)}`;
+export const INSTALLATION_PATH = `${GROUP}/installations/${DEFAULT_NAME}`;
+const POLL_MILLISECONDS = 1_000;
+
+/** Returns the last state; "failed" may still become well, so it is waited for until the time is over. */
+export async function waitForRollout(
+  objects: ClusterObjects,
+  context: Pick<Context, "stdout" | "wait">,
+  timeoutMilliseconds: number,
+): Promise<Rollout> {
+  const shown = new Set<string>();
+  for (let waited = 0; ; waited += POLL_MILLISECONDS) {
+    const [installation, statuses] = await Promise.all([
+      objects.read(INSTALLATION_PATH),
+      objects.list(`${GROUP}/${identity.product}statuses`),
+    ]);
+    const rollout = rolloutOf(installation, statuses);
+    for (const line of rollout.lines.filter((each) => !shown.has(each))) {
+      shown.add(line);
+      context.stdout(`${line}\n`);
+    }
+    if (rollout.state === "done" || waited >= timeoutMilliseconds) return rollout;
+    await context.wait(POLL_MILLISECONDS);
+  }
+}
