@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { type AdminRun, runInside } from "../../../test/support/admin-context.ts";
 import { type FakePlan, failed, fakeCluster, type Stored } from "../../../test/support/fake-cluster.ts";
-import { identity } from "../../identity.ts";
+import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
 import type { KubeRequest, KubeResponse } from "../../kube/api.ts";
 import { VERSION } from "../../version.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
@@ -275,6 +275,18 @@ describe("connectivity test", () => {
     ).toEqual([
       "pod to pod: only one node is Ready and schedulable",
       'pod to DNS: there is no Service with the label "k8s-app=kube-dns"',
+    ]);
+  });
+
+  test("does not try host ports that the Installation disables, and says so", async () => {
+    const spec = { [`${identity.product}Network`]: { hostPorts: "Disabled" } };
+    const done = await runTest({
+      objects: { [`/apis/${apiVersionOf(OPERATOR_API)}/installations/default`]: { spec } },
+    });
+
+    expect(done.code).toBe(EXIT_OK);
+    expect(done.checks.filter(({ title }) => title === "pod to host port")).toMatchObject([
+      { result: "skipped", reason: "host ports are disabled in the Installation" },
     ]);
   });
 

@@ -26,19 +26,21 @@ const POLICY_PHASES: readonly PolicyPhase[] = ["deny ingress", "allow ingress", 
 export interface TestMeans extends SiteMeans {
   readonly nodes: readonly TestNode[];
   readonly skip: ReadonlySet<SkipWord>;
+  /** Whether pods of this network have host ports. */
+  readonly hasHostPorts: boolean;
   /** Absent: the image was given by the user. */
   readonly image?: InstalledImage;
   readonly context: Pick<Context, "wait" | "stderr">;
 }
 
 export async function runConnectivityTest(means: TestMeans): Promise<readonly CheckResult[]> {
-  const { objects, plan, nodes, skip, image, context } = means;
+  const { objects, plan, nodes, skip, hasHostPorts, image, context } = means;
   if (image !== undefined) await copyPullSecrets(means, image);
   await objects.create(`/api/v1/namespaces/${plan.namespace}/serviceaccounts`, accountObject(plan));
   context.stderr(`Starting pods on ${nodes.map(({ name }) => name).join(" and ")}\n`);
   const servers = placesOf(nodes, "server");
   const services = await createServices(means, servers);
-  const hostPorts = skip.has("host-port") ? [] : placesOf(nodes.slice(0, 1), "host-port");
+  const hostPorts = skip.has("host-port") || !hasHostPorts ? [] : placesOf(nodes.slice(0, 1), "host-port");
   const serving = await startPods(
     means,
     [...servers, ...hostPorts].map((place) => ({ place })),
@@ -59,7 +61,7 @@ export async function runConnectivityTest(means: TestMeans): Promise<readonly Ch
   const checks = planned.filter(({ client, server = client }) => running.has(client) && running.has(server));
   return [
     ...started.map(startResult),
-    ...notTried(site, nodes, skip),
+    ...notTried(site, means),
     ...withCauses(
       await tryConnections(means, checks, new Map(started.map(({ name, addresses }) => [name, addresses]))),
     ),
@@ -95,26 +97,17 @@ function startResult({ name, place, state, reason }: StartedPod): CheckResult {
   return { ...at, result: "failed", reason, remedy };
 }
 
-function notTried(
-  { hasDns }: TestSite,
-  nodes: readonly TestNode[],
-  skip: ReadonlySet<SkipWord>,
-): readonly CheckResult[] {
+function notTried({ hasDns }: TestSite, { nodes, skip, hasHostPorts }: TestMeans): readonly CheckResult[] {
   const at = { from: nodes[0]?.name ?? "", family: undefined, result: "skipped" } as const;
+  const oneNode = { ...at, title: "pod to pod", to: "another node", reason: "only one node is Ready and schedulable" };
+  const noDns = 'there is no Service with the label "k8s-app=kube-dns"';
+  const noHostPorts = "host ports are disabled in the Installation";
   return [
-    ...(nodes.length > 1
+    ...(nodes.length > 1 ? [] : [oneNode]),
+    ...(hasDns || skip.has("dns") ? [] : [{ ...at, title: "pod to DNS", to: "cluster DNS", reason: noDns }]),
+    ...(hasHostPorts || skip.has("host-port")
       ? []
-      : [{ ...at, title: "pod to pod", to: "another node", reason: "only one node is Ready and schedulable" }]),
-    ...(hasDns || skip.has("dns")
-      ? []
-      : [
-          {
-            ...at,
-            title: "pod to DNS",
-            to: "cluster DNS",
-            reason: 'there is no Service with the label "k8s-app=kube-dns"',
-          },
-        ]),
+      : [{ ...at, title: "pod to host port", to: at.from, reason: noHostPorts }]),
   ];
 }
 

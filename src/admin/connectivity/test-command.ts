@@ -4,6 +4,7 @@ import type { KubeClient } from "../../kube/api.ts";
 import { isDuration, millisecondsOf } from "../../model/duration.ts";
 import { quoted } from "../../quote.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
+import { hasNoHostPorts } from "../cluster/installation.ts";
 import { defaultImage, findInstalledImage } from "../cluster/installed-image.ts";
 import { clusterNodes } from "../cluster/nodes.ts";
 import { type ClusterObjects, clusterObjects } from "../cluster/objects.ts";
@@ -117,6 +118,7 @@ async function testIn(
       plan,
       nodes,
       skip,
+      hasHostPorts: !(await hasNoHostPorts(objects)),
       timeoutMilliseconds,
       ...(installed === undefined ? {} : { image: installed }),
     });

@@ -24,9 +24,13 @@ function clusterOf(objects: Readonly<Record<string, object>> = {}, plan: FakePla
       plan.onCreate?.(path, object);
     },
   });
-  const run = (words: readonly string[], more: AdminSurroundings = {}) =>
-    runInside(words, { env: { KUBECONFIG: "/config" }, openKubeClient: async () => cluster.client, ...more });
-  return { ...cluster, run };
+  const ctl = (words: string, more: AdminSurroundings = {}) =>
+    runInside(words.split(" "), {
+      env: { KUBECONFIG: "/config" },
+      openKubeClient: async () => cluster.client,
+      ...more,
+    });
+  return { ...cluster, ctl };
 }
 
 function daemonSet(namespace: string, name: string) {
@@ -158,27 +162,27 @@ describe("install --dry-run", () => {
 
 describe("install", () => {
   test("applies everything, and a second time changes nothing", async () => {
-    const { run, objects } = clusterOf();
+    const { ctl, objects } = clusterOf();
 
-    const first = await run(["install", "--mtu=1400"]);
+    const first = await ctl("install --mtu=1400");
     expect(first.code).toBe(EXIT_OK);
     expect(first.stdout).toContain(`deployment ${operator}/${operator} created\n`);
     expect(first.stdout).toEndWith("installation default created\n");
-    const again = await run(["install"]);
+    const again = await ctl("install");
     expect(again.stdout.split("\n").filter((line) => line !== "" && !line.endsWith(" unchanged"))).toEqual([]);
     expect(objects.get(INSTALLATION).spec).toEqual({ [NETWORK]: { mtu: 1400 } });
   });
 
   test("options change only what they name in the Installation that exists, and the operator keeps its registry", async () => {
     const spec = { registry: "mine.example/", [NETWORK]: { bgp: "Disabled" } };
-    const { run, objects, requests } = clusterOf(
+    const { ctl, objects, requests } = clusterOf(
       { [INSTALLATION]: { metadata: { name: "default", resourceVersion: "7" }, spec } },
       {
         respond: ({ method, path, body = "" }) =>
           method === "PATCH" && path === INSTALLATION ? { status: 200, text: body } : undefined,
       },
     );
-    await run(["install", "--mtu=1400"]);
+    await ctl("install --mtu=1400");
 
     expect(requests).toContain(`PATCH ${INSTALLATION}`);
     expect(objects.get(OPERATOR).spec.template.spec.containers[0].image).toBe(`mine.example/${product}:${VERSION}`);
@@ -195,8 +199,8 @@ describe("install", () => {
       `${title} is installed by a manifest already (DaemonSet kube-system/${nodeAgent})`,
     ],
   ])("refuses a cluster with another network, and applies nothing", async (objects, message) => {
-    const { run, requests } = clusterOf(objects);
-    const { code, stderr } = await run(["install"]);
+    const { ctl, requests } = clusterOf(objects);
+    const { code, stderr } = await ctl("install");
 
     expect(code).toBe(EXIT_FAILED);
     expect(stderr).toContain(message);
@@ -204,30 +208,30 @@ describe("install", () => {
   });
 
   test("its own DaemonSet is not an obstacle", async () => {
-    const { run } = clusterOf(daemonSet(systemNamespace, nodeAgent));
+    const { ctl } = clusterOf(daemonSet(systemNamespace, nodeAgent));
 
-    expect((await run(["install"])).code).toBe(EXIT_OK);
+    expect((await ctl("install")).code).toBe(EXIT_OK);
   });
 
   test("refuses if a Secret that it needs does not exist", async () => {
-    const { run } = clusterOf();
-    const { code, stderr } = await run(["install", "--image-pull-secret=key"]);
+    const { ctl } = clusterOf();
+    const { code, stderr } = await ctl("install --image-pull-secret=key");
 
     expect(code).toBe(EXIT_FAILED);
     expect(stderr).toContain(`there is no Secret "key" in namespace "${operator}"`);
     const there = clusterOf({ [`/api/v1/namespaces/${operator}/secrets/key`]: {} });
-    expect((await there.run(["install", "--image-pull-secret=key"])).code).toBe(EXIT_OK);
+    expect((await there.ctl("install --image-pull-secret=key")).code).toBe(EXIT_OK);
   });
 
   test("reports a definition that the API does not serve", async () => {
-    const { run } = clusterOf(
+    const { ctl } = clusterOf(
       {},
       {
         onCreate: (path, object) => path.endsWith(`/ippools.${identity.apiGroup}`) && delete object.status,
       },
     );
 
-    expect((await run(["install"])).stderr).toContain(`the API does not serve ippools.${identity.apiGroup}`);
+    expect((await ctl("install")).stderr).toContain(`the API does not serve ippools.${identity.apiGroup}`);
   });
 
   test("--wait prints each change of a component, and ends when the Installation is ready", async () => {
@@ -252,8 +256,8 @@ describe("install", () => {
     const statuses = {
       [`${GROUP}/${product}statuses/node`]: { metadata: { name: "node" }, status: conditions("Available") },
     };
-    const { run } = clusterOf(statuses, { respond, onCreate });
-    const { code, stdout } = await run(["install", "--wait"]);
+    const { ctl } = clusterOf(statuses, { respond, onCreate });
+    const { code, stdout } = await ctl("install --wait");
 
     expect(code).toBe(EXIT_OK);
     const lines = stdout.trimEnd().split("\n");
@@ -274,8 +278,8 @@ describe("install", () => {
             text: JSON.stringify({ metadata: { name: "default", generation: 2 }, status: conditions("Ready") }),
           }
         : undefined;
-    const { run } = clusterOf({ [INSTALLATION]: { metadata: { name: "default" } } }, { respond });
-    const { code, stderr } = await run(["install", "--wait", "--timeout=3s"]);
+    const { ctl } = clusterOf({ [INSTALLATION]: { metadata: { name: "default" } } }, { respond });
+    const { code, stderr } = await ctl("install --wait --timeout=3s");
 
     expect(code).toBe(EXIT_FAILED);
     expect(stderr).toContain("not ready within 3 s");
@@ -297,11 +301,11 @@ describe("uninstall", () => {
   });
 
   test("deletes the Installation, then the operator; definitions and pools are kept", async () => {
-    const { run, objects, requests } = clusterOf({
+    const { ctl, objects, requests } = clusterOf({
       ...INSTALLED,
       "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/x": {},
     });
-    const { code, stdout } = await run(["uninstall"]);
+    const { code, stdout } = await ctl("uninstall");
 
     expect(code).toBe(EXIT_OK);
     expect(stdout).toContain(`deployment ${operator}/${operator} deleted\n`);
@@ -319,21 +323,21 @@ describe("uninstall", () => {
       ...pod("default", "done", { status: { phase: "Succeeded", podIP: "10.0.0.2" } }),
       ...pod(systemNamespace, "controllers"),
     };
-    const { run, objects } = clusterOf({ ...INSTALLED, ...pods });
-    const { code, stderr } = await run(["uninstall"]);
+    const { ctl, objects } = clusterOf({ ...INSTALLED, ...pods });
+    const { code, stderr } = await ctl("uninstall");
 
     expect(code).toBe(EXIT_FAILED);
     expect(stderr).toContain("Cannot uninstall: 1 pods use the network: default/web (");
     expect(objects.has(INSTALLATION)).toBe(true);
-    expect((await run(["uninstall", "--force"])).code).toBe(EXIT_OK);
+    expect((await ctl("uninstall --force")).code).toBe(EXIT_OK);
   });
 
   test("--crds deletes definitions, and releases pools whose finalizers would keep them", async () => {
     const pools = {
       [`/apis/${API_VERSION}/ippools/blue`]: { metadata: { name: "blue", finalizers: ["x"] } },
     };
-    const { run, requests } = clusterOf({ ...INSTALLED, ...pools });
-    await run(["uninstall", "--crds"]);
+    const { ctl, requests } = clusterOf({ ...INSTALLED, ...pools });
+    await ctl("uninstall --crds");
 
     const pool = requests.indexOf(`PATCH /apis/${API_VERSION}/ippools/blue`);
     const definition = requests.findIndex((request) => /^DELETE .*customresourcedefinitions\/ippools/.test(request));
@@ -348,8 +352,8 @@ describe("uninstall", () => {
     };
     const respond = ({ method, path }: KubeRequest) =>
       path === INSTALLATION && method === "DELETE" ? { status: 200, text: "{}" } : undefined;
-    const { run, requests } = clusterOf({ ...INSTALLED, [INSTALLATION]: installation }, { respond });
-    const { code, stdout, stderr } = await run(["uninstall", "--timeout=2s", "--skip-nodes"]);
+    const { ctl, requests } = clusterOf({ ...INSTALLED, [INSTALLATION]: installation }, { respond });
+    const { code, stdout, stderr } = await ctl("uninstall --timeout=2s --skip-nodes");
 
     expect(code).toBe(EXIT_FAILED);
     expect(stdout).toContain("Installation: Degraded: node two cannot be cleaned up\n");
@@ -358,23 +362,23 @@ describe("uninstall", () => {
   });
 
   test("refuses without an operator, and what a manifest has installed", async () => {
-    const { run } = clusterOf({ [INSTALLATION]: { metadata: { name: "default" } } });
-    expect((await run(["uninstall"])).stderr).toContain("there is no operator that removes the Installation");
+    const { ctl } = clusterOf({ [INSTALLATION]: { metadata: { name: "default" } } });
+    expect((await ctl("uninstall")).stderr).toContain("there is no operator that removes the Installation");
 
     const manifest = clusterOf(daemonSet("kube-system", nodeAgent));
-    expect((await manifest.run(["uninstall"])).stderr).toContain("kubectl delete -f MANIFEST");
+    expect((await manifest.ctl("uninstall")).stderr).toContain("kubectl delete -f MANIFEST");
   });
 
   test("succeeds if nothing is installed", async () => {
-    const { run } = clusterOf();
+    const { ctl } = clusterOf();
 
-    expect(await run(["uninstall"])).toMatchObject({ code: EXIT_OK, stdout: `${title} is uninstalled.\n` });
+    expect(await ctl("uninstall")).toMatchObject({ code: EXIT_OK, stdout: `${title} is uninstalled.\n` });
   });
 
   test("reports what the API refuses", async () => {
     const respond = ({ method }: KubeRequest) => (method === "DELETE" ? failed(403, "you may not") : undefined);
-    const { run } = clusterOf(INSTALLED, { respond });
+    const { ctl } = clusterOf(INSTALLED, { respond });
 
-    expect((await run(["uninstall"])).stderr).toContain("403 Forbidden: you may not");
+    expect((await ctl("uninstall")).stderr).toContain("403 Forbidden: you may not");
   });
 });

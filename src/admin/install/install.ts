@@ -5,6 +5,7 @@ import type { KubeObject } from "../../operator/kube-object.ts";
 import { operatorObjects } from "../../operator/manifests/operator.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { applyInOrder, applyTogether, untilEstablished, versionOf } from "../cluster/apply-objects.ts";
+import { INSTALLATION_PATH } from "../cluster/installation.ts";
 import { type ClusterObjects, clusterObjects } from "../cluster/objects.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../command.ts";
 import { FILE_OPTION } from "../resources/sources.ts";
@@ -14,7 +15,7 @@ import { NETWORK_OPTIONS } from "./flags.ts";
 import { type GivenInstallations, givenInstallations, refuseFileWithOptions } from "./given-installations.ts";
 import { obstaclesIn } from "./obstacles.ts";
 import { TIMEOUT_OPTION, timeoutOf } from "./timeout.ts";
-import { INSTALLATION_PATH, waitForRollout } from "./wait-for-rollout.ts";
+import { waitForRollout } from "./wait-for-rollout.ts";
 
 const NAMESPACE = identity.operator;
 

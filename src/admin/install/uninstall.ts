@@ -1,9 +1,10 @@
 import { PluginError } from "../../errors.ts";
-import { API_VERSION, apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
+import { API_VERSION, identity } from "../../identity.ts";
 import { OVERLAY_NAME } from "../../model/installation/installation.ts";
 import { isObject } from "../../model/shape.ts";
 import { operatorObjects } from "../../operator/manifests/operator.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
+import { INSTALLATION_PATH, OPERATOR_GROUP_PATH } from "../cluster/installation.ts";
 import { describeObject, objectPath } from "../cluster/object-path.ts";
 import { type ClusterObjects, clusterObjects } from "../cluster/objects.ts";
 import { type Command, type Context, EXIT_OK, type ExitCode, type Given } from "../command.ts";
@@ -12,10 +13,8 @@ import { networkPods } from "./network-pods.ts";
 import { obstaclesIn } from "./obstacles.ts";
 import { rolloutOf } from "./rollout.ts";
 import { TIMEOUT_OPTION, timeoutOf } from "./timeout.ts";
-import { INSTALLATION_PATH } from "./wait-for-rollout.ts";
 
 const { operator, adminTool, title } = identity;
-const GROUP = `/apis/${apiVersionOf(OPERATOR_API)}`;
 const OPERATOR_PATH = `/apis/apps/v1/namespaces/${operator}/deployments/${operator}`;
 const SKIP_CLEANUP_ANNOTATION = `${identity.operatorApiGroup}/skip-node-cleanup`;
 const POOLS_PATH = `/apis/${API_VERSION}/ippools`;
@@ -101,7 +100,7 @@ async function removeInstallation(
   if (given.switches.has("skip-nodes")) {
     await objects.patch(INSTALLATION_PATH, { metadata: { annotations: { [SKIP_CLEANUP_ANNOTATION]: "true" } } });
   }
-  await objects.remove(`${GROUP}/installations/${OVERLAY_NAME}`);
+  await objects.remove(`${OPERATOR_GROUP_PATH}/installations/${OVERLAY_NAME}`);
   await objects.remove(INSTALLATION_PATH);
   context.stdout("Deleting the Installation\n");
   let last = "";

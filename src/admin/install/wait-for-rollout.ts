@@ -1,12 +1,10 @@
 /** Follows the operator until an Installation is ready, and prints each change of a component. */
-import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
-import { DEFAULT_NAME } from "../../model/installation/installation.ts";
+import { identity } from "../../identity.ts";
+import { INSTALLATION_PATH, OPERATOR_GROUP_PATH } from "../cluster/installation.ts";
 import type { ClusterObjects } from "../cluster/objects.ts";
 import type { Context } from "../command.ts";
 import { type Rollout, rolloutOf } from "./rollout.ts";
 
-const GROUP = `/apis/${apiVersionOf(OPERATOR_API)}`;
-export const INSTALLATION_PATH = `${GROUP}/installations/${DEFAULT_NAME}`;
 const POLL_MILLISECONDS = 1_000;
 
 /** Returns the last state; "failed" may still become well, so it is waited for until the time is over. */
@@ -19,7 +17,7 @@ export async function waitForRollout(
   for (let waited = 0; ; waited += POLL_MILLISECONDS) {
     const [installation, statuses] = await Promise.all([
       objects.read(INSTALLATION_PATH),
-      objects.list(`${GROUP}/${identity.product}statuses`),
+      objects.list(`${OPERATOR_GROUP_PATH}/${identity.product}statuses`),
     ]);
     const rollout = rolloutOf(installation, statuses);
     for (const line of rollout.lines.filter((each) => !shown.has(each))) {

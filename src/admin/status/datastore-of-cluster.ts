@@ -8,7 +8,7 @@ import { NETWORK_CONFIG_KEY, NETWORK_CONFIG_MAP } from "../../operator/render/na
 import { parseJson } from "../../parse-json.ts";
 import { clusterAccess } from "../cluster/access.ts";
 import { COMPONENT_NAMESPACES } from "../cluster/installed-image.ts";
-import type { ClusterObjects } from "../cluster/objects.ts";
+import type { ClusterObjects, Fields } from "../cluster/objects.ts";
 import type { Context, Given } from "../command.ts";
 import { environmentLayer, isDatastoreSelected, optionLayer } from "../datastore/choice.ts";
 import { choiceOf } from "../datastore/open.ts";
@@ -42,7 +42,7 @@ async function settingsOf(objects: ClusterObjects, context: Context, given: Give
   if (isDatastoreSelected([optionLayer(given), environmentLayer(context.env)])) {
     return (await choiceOf(context, given, { api: true })).settings;
   }
-  const endpoints = etcdEndpoints(await installedConfig(objects));
+  const endpoints = await etcdEndpoints(objects);
   const access: KubeAccess = clusterAccess(given, context.env);
   if (endpoints === undefined) return { kind: "orchestrator", access };
   if (endpoints.every((endpoint) => endpoint.startsWith("http://"))) {
@@ -53,21 +53,33 @@ async function settingsOf(objects: ClusterObjects, context: Context, given: Give
   });
 }
 
-/** The entry of the plugin in the network config of the node agents; `undefined` if the cluster has none. */
-async function installedConfig(objects: ClusterObjects): Promise<Readonly<Record<string, unknown>> | undefined> {
+/** Of the network config of the node agents, or of the settings of a manifest; `undefined` if the datastore is not etcd. */
+async function etcdEndpoints(objects: ClusterObjects): Promise<readonly string[] | undefined> {
   for (const namespace of COMPONENT_NAMESPACES) {
-    const map = await objects.read(`/api/v1/namespaces/${namespace}/configmaps/${NETWORK_CONFIG_MAP}`);
-    const data = map?.["data"];
-    const text = isObject(data) ? data[NETWORK_CONFIG_KEY] : undefined;
-    const list = typeof text === "string" ? parseJson(text) : undefined;
-    const plugins = isObject(list) ? list["plugins"] : undefined;
-    if (Array.isArray(plugins)) return plugins.filter(isObject).find(({ type }) => type === identity.product);
+    const plugin = pluginIn((await readData(objects, namespace, NETWORK_CONFIG_MAP))[NETWORK_CONFIG_KEY]);
+    if (plugin === undefined) continue;
+    if (plugin["datastore_type"] !== undefined && plugin["datastore_type"] !== "etcdv3") return undefined;
+    const settings = await readData(objects, namespace, MANIFEST_SETTINGS);
+    const endpoints = plugin["etcd_endpoints"] ?? settings["etcd_endpoints"];
+    return String(endpoints ?? "unknown endpoints")
+      .split(",")
+      .map((endpoint) => endpoint.trim());
   }
   return undefined;
 }
 
-function etcdEndpoints(config: Readonly<Record<string, unknown>> | undefined): readonly string[] | undefined {
-  const { etcd_endpoints: endpoints, datastore_type: type = "etcdv3" } = config ?? {};
-  if (type !== "etcdv3" || typeof endpoints !== "string") return undefined;
-  return endpoints.split(",").map((endpoint) => endpoint.trim());
+/** The ConfigMap with what a user sets in a manifest. */
+const MANIFEST_SETTINGS = `${identity.product}-config`;
+
+async function readData(objects: ClusterObjects, namespace: string, name: string): Promise<Fields> {
+  const data = (await objects.read(`/api/v1/namespaces/${namespace}/configmaps/${name}`))?.["data"];
+  return isObject(data) ? data : {};
+}
+
+/** The entry of the plugin in a network config. */
+function pluginIn(text: unknown): Fields | undefined {
+  const list = typeof text === "string" ? parseJson(text) : undefined;
+  const plugins = isObject(list) ? list["plugins"] : undefined;
+  const entries: readonly unknown[] = Array.isArray(plugins) ? plugins : [];
+  return entries.filter(isObject).find(({ type }) => type === identity.product);
 }

@@ -1,14 +1,13 @@
 /** Reads what `status` reports: from the orchestrator's API, and from the datastore of the network. */
 import * as v from "valibot";
-import { apiVersionOf, identity, OPERATOR_API } from "../../identity.ts";
+import { identity } from "../../identity.ts";
 import { decodeShape } from "../../model/shape.ts";
+import { INSTALLATION_PATH, OPERATOR_GROUP_PATH } from "../cluster/installation.ts";
 import { COMPONENT_NAMESPACES } from "../cluster/installed-image.ts";
 import { clusterNodes } from "../cluster/nodes.ts";
 import type { ClusterObjects } from "../cluster/objects.ts";
 import { podState } from "../connectivity/pod-state.ts";
 import type { AgentPod, Condition, DatastoreState, StatusFacts, Workload } from "./facts.ts";
-
-const OPERATOR_PATH = `/apis/${apiVersionOf(OPERATOR_API)}`;
 
 const text = v.optional(v.string(), "");
 const statusShape = v.object({
@@ -56,8 +55,8 @@ export async function readStatusFacts(
 ): Promise<StatusFacts> {
   const { nodeAgent, controllers: controllersName, operator: operatorName, product } = identity;
   const [installation, statuses, operator, agents, nodes] = await Promise.all([
-    objects.read(`${OPERATOR_PATH}/installations/default`),
-    objects.list(`${OPERATOR_PATH}/${product}statuses`),
+    objects.read(INSTALLATION_PATH),
+    objects.list(`${OPERATOR_GROUP_PATH}/${product}statuses`),
     readWorkload(objects, `/apis/apps/v1/namespaces/${operatorName}/deployments/${operatorName}`),
     findComponent(objects, `daemonsets/${nodeAgent}`),
     objects.list("/api/v1/nodes"),

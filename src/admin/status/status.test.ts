@@ -188,6 +188,13 @@ describe("status", () => {
       return openMemory();
     };
     await status(objects(config), { openDatastore });
+    const manifest = {
+      ...objects({ plugins: [{ type: product, datastore_type: "etcdv3" }] }),
+      [`/api/v1/namespaces/${SYSTEM}/configmaps/${product}-config`]: {
+        data: { etcd_endpoints: "http://10.0.0.2:2379" },
+      },
+    };
+    await status(manifest, { openDatastore });
     await status(objects(config), { openDatastore }, "--datastore-type=kubernetes", "--kubeconfig=/config");
     await status(WELL_CLUSTER, { openDatastore }, "--context=other");
     const secure = { plugins: [{ type: product, etcd_endpoints: "https://10.0.0.1:2379" }] };
@@ -195,6 +202,7 @@ describe("status", () => {
 
     expect(opened).toEqual([
       { kind: "etcd", source: { kind: "endpoints", endpoints: ["http://10.0.0.1:2379"] } },
+      { kind: "etcd", source: { kind: "endpoints", endpoints: ["http://10.0.0.2:2379"] } },
       { kind: "orchestrator", access: { kubeconfigs: ["/config"] } },
       { kind: "orchestrator", access: { kubeconfigs: ["/config"], context: "other" } },
     ]);
