@@ -20,6 +20,7 @@ import {
   addressPoliciesName,
 } from "./deploy/admission.ts";
 import { alertsManifest, alertsName } from "./deploy/alerts.ts";
+import { chartFiles } from "./deploy/chart/files.ts";
 import { manifestFiles } from "./deploy/manifests.ts";
 import { type RoleDatastore, roleManifest, roleName } from "./deploy/roles.ts";
 import { adminPage } from "./docs/admin-page.ts";
@@ -41,6 +42,7 @@ const PAGES: Readonly<Record<string, () => string>> = {
   [`deploy/alerts/${alertsName(identity)}.yaml`]: () => alertsManifest(identity),
   ...crdPages(),
   ...manifestPages(),
+  ...chartPages(),
   ...rolePage("etcd"),
   ...rolePage("kubernetes"),
   ...rolePage("node-kubernetes"),
@@ -75,10 +77,10 @@ for (const [path, render] of Object.entries(PAGES)) {
   stale += 1;
   console.error(`${path} is outdated: run \`make generate\` and commit it`);
 }
-for (const path of new Glob("deploy/crds/**/*").scanSync(".")) {
+for (const path of new Glob("deploy/{crds,chart}/**/*").scanSync(".")) {
   if (path in PAGES) continue;
   stale += 1;
-  console.error(`${path} is not generated from any kind: remove it`);
+  console.error(`${path} is not generated: remove it`);
 }
 
 let broken = 0;
@@ -96,6 +98,10 @@ function networkListPage(datastore: InstalledDatastore): Readonly<Record<string,
 
 function rolePage(datastore: RoleDatastore): Readonly<Record<string, () => string>> {
   return { [`deploy/rbac/${roleName(datastore, identity)}.yaml`]: () => roleManifest(datastore, identity) };
+}
+
+function chartPages(): Readonly<Record<string, () => string>> {
+  return Object.fromEntries(Object.entries(chartFiles()).map(([name, text]) => [`deploy/chart/${name}`, text]));
 }
 
 function crdPages(): Readonly<Record<string, () => string>> {

@@ -60,6 +60,10 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
     proves: "60 calls at once and 3,000 in a row through the node agent on each datastore, which leaks nothing",
   },
   {
+    place: "test/deploy/chart.test.ts",
+    proves: "the chart is installed, changed and removed by Helm 3 and Helm 4",
+  },
+  {
     place: "test/clients/cnitool.test.ts",
     proves: "cnitool with every network under test in every version that it supports",
   },

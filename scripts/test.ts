@@ -19,10 +19,12 @@ import { printCounts, step, testGroup } from "./test-run.ts";
 /** If more files have failed, the machine's load is not the reason. */
 const MOST_FILES_TO_REPEAT = 5;
 
+const PARTS = ["cnitool", "cni-plugins", "kubernetes", "helm3", "helm4"];
+
 await installPrograms();
 const gate = await step("lint", [process.execPath, "scripts/lint.ts"]);
 const built = await step("build", [process.execPath, "scripts/build.ts"]);
-const parts = await step("parts", [process.execPath, "test/parts/build.ts", "cnitool", "cni-plugins", "kubernetes"]);
+const parts = await step("parts", [process.execPath, "test/parts/build.ts", ...PARTS]);
 if (!parts) console.log("the tests that need a missing part are skipped");
 
 const { total, flaky } = await repeatFailedFiles(await allTests());

@@ -8,6 +8,7 @@ import { identity } from "../identity.ts";
 import { openKubeClient } from "../kube/client.ts";
 import { Elector } from "../kube/election/elector.ts";
 import { formatLine } from "../log/line.ts";
+import { deleteInstallations } from "../operator/reconcile/delete-installation.ts";
 import { livenessOf, metricsText, readinessOf } from "../operator/reconcile/report.ts";
 import { RunningOperator } from "../operator/reconcile/run-operator.ts";
 import { quoted } from "../quote.ts";
@@ -18,6 +19,7 @@ import { STOP_SIGNALS } from "./write-and-exit.ts";
 const HEALTH_PORT = 9096;
 const METRICS_PORT = 9097;
 const ALL_ADDRESSES = "";
+const DELETE_INSTALLATION = "delete-installation";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -25,12 +27,13 @@ export async function run(args: readonly string[]): Promise<number> {
   const [first, ...others] = args;
   if (first === "-v" && others.length === 0) return print(`${identity.operator} ${VERSION}`);
   if ((first === "-h" || first === "--help") && others.length === 0) return print(usage());
+  const stop = new AbortController();
+  for (const name of STOP_SIGNALS) process.on(name, () => stop.abort());
+  if (first === DELETE_INSTALLATION && others.length === 0) return deleteUntil(stop.signal, process.env);
   if (first !== undefined) {
     console.error(`${identity.operator}: unknown argument ${quoted(first)}\n\n${usage()}`);
     return 2;
   }
-  const stop = new AbortController();
-  for (const name of STOP_SIGNALS) process.on(name, () => stop.abort());
   await runUntil(stop.signal, process.env);
   return 0;
 }
@@ -104,6 +107,25 @@ async function runUntil(signal: AbortSignal, environment: Environment): Promise<
   }
 }
 
+/** For the hook of the chart: afterwards there is no operator that could remove the network. */
+async function deleteUntil(signal: AbortSignal, environment: Environment): Promise<number> {
+  const client = await openKubeClient(kubeAccessIn(environment), {
+    environment,
+    warn: (message) => log(message, "WARNING"),
+    now: () => new Date(),
+    elapsed: () => performance.now(),
+    program: identity.operator,
+  });
+  try {
+    const report = (message: string) => log(message, "INFO");
+    const isGone = await deleteInstallations({ client, wait: SYSTEM_CLOCK.wait, signal, log: report });
+    if (isGone) log("the network is removed", "INFO");
+    return isGone ? 0 : 1;
+  } finally {
+    await client.close();
+  }
+}
+
 function portIn(environment: Environment, name: string, otherwise: number): number {
   const text = environment[name];
   if (text === undefined || text === "") return otherwise;
@@ -128,7 +150,7 @@ function log(message: string, level: "INFO" | "WARNING"): void {
 
 function usage(): string {
   const { operator, title, systemNamespace } = identity;
-  return `Usage: ${operator} [-v | -h]
+  return `Usage: ${operator} [${DELETE_INSTALLATION} | -v | -h]
 
 The operator of ${title}: installs and changes the network as the Installation "default" says. Several may run: one of
 them writes. The components are in namespace ${systemNamespace}.
@@ -139,6 +161,7 @@ Environment:
   HEALTH_PORT     where to serve /liveness and /readiness (default ${HEALTH_PORT})
   METRICS_PORT    where to serve /metrics (default ${METRICS_PORT})
 
-  -v           print the version
-  -h, --help   print this help`;
+  ${DELETE_INSTALLATION}   delete the Installation and wait until the running operator has removed the network
+  -v                    print the version
+  -h, --help            print this help`;
 }
