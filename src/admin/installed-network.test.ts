@@ -11,7 +11,7 @@ const OWN = JSON.stringify({
 });
 const PTP = JSON.stringify({ name: "other", cniVersion: "1.0.0", plugins: [{ type: "ptp" }] });
 
-function find(files: Readonly<Record<string, string>>) {
+function find(files: Readonly<Record<string, string>>, env: Readonly<Record<string, string>> = {}) {
   return findInstalledNetwork({
     listFolder: async (path) =>
       Object.keys(files)
@@ -19,6 +19,7 @@ function find(files: Readonly<Record<string, string>>) {
         .map((file) => file.slice(path.length + 1)),
     readFile: async (path) => files[path] ?? "",
     stderr: () => {},
+    env,
   });
 }
 
@@ -35,6 +36,14 @@ describe("findInstalledNetwork()", () => {
 
     expect(found?.file).toBe(AGENT_FILE);
     expect(found && isForAgentOnly(found)).toBe(true);
+  });
+
+  test("looks in the directory that the environment names", async () => {
+    const file = "/var/run/multus/cni/net.d/10-own.conflist";
+    const files = { [file]: OWN, [`${DIRECTORY}/10-own.conflist`]: PTP };
+
+    expect((await find(files, { CNI_CONF_DIR: "/var/run/multus/cni/net.d" }))?.file).toBe(file);
+    expect(await find(files)).toBeUndefined();
   });
 
   test("finds none if there is neither", async () => {

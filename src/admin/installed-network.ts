@@ -24,12 +24,14 @@ export interface InstalledNetwork {
   readonly decoded: Extract<DecodedConfig, { ok: true }>;
 }
 
-type Reader = Pick<Context, "listFolder" | "readFile" | "stderr">;
+type Reader = Pick<Context, "listFolder" | "readFile" | "stderr" | "env">;
 
 /** `undefined`: there is none. Fails, naming the file, if our plugin would refuse it. */
 export async function findInstalledNetwork(reader: Reader): Promise<InstalledNetwork | undefined> {
-  for (const name of await namesIn(NETWORK_CONFIG_DIRECTORY, reader)) {
-    const file = `${NETWORK_CONFIG_DIRECTORY}/${name}`;
+  // As for the installation on the node: some clusters have another directory.
+  const directory = reader.env["CNI_CONF_DIR"] || NETWORK_CONFIG_DIRECTORY;
+  for (const name of await namesIn(directory, reader)) {
+    const file = `${directory}/${name}`;
     const config = ownConfigIn(await textOf(file, reader));
     if (config !== undefined) return { file, decoded: decodeInstalled(config, file) };
   }

@@ -41,6 +41,7 @@ export async function readPolicyNetwork(
     listFolder: async (path) => (await readdir(path)).sort(),
     readFile: (path) => readFile(path, "utf8"),
     stderr,
+    env: process.env,
   });
   if (installed === undefined) return undefined;
   const { config } = installed.decoded;
