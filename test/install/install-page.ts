@@ -13,15 +13,23 @@ export function openInstallPage(): DocsPage {
   return openDocsPage("install.md", { without: /^(make|ctr) .*$/gm });
 }
 
+interface Typing {
+  /** What the reader writes instead of an example in the page. */
+  readonly replacing?: Readonly<Record<string, string>>;
+  /** A directory with other programs that the reader has. */
+  readonly programs?: string;
+}
+
 export function typeOnPage(
   page: DocsPage,
   title: string,
   { host, server }: BareCluster,
-  replacing: Readonly<Record<string, string>> = {},
+  { replacing = {}, programs }: Typing = {},
 ): Promise<string> {
   const link = host.view(join(host.directory, "deploy"));
   if (!existsSync(link)) symlinkSync(join(ROOT, "deploy"), link);
-  const path = [dirname(kubeProgram("kubectl")), join(ROOT, "dist/bin"), "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-  const environment = { KUBECONFIG: server.adminKubeconfig, PATH: path.join(":") };
+  const own = [dirname(kubeProgram("kubectl")), join(ROOT, "dist/bin"), "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+  const path = programs === undefined ? own : [programs, ...own];
+  const environment = { KUBECONFIG: server.adminKubeconfig, PATH: path.join(":"), HOME: host.directory };
   return page.type(title, { host, environment, replacing: { IMAGE: AGNHOST_IMAGE, ...replacing } });
 }

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:te
 import { copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
-import { bareClusterProblem, openBareCluster, POD_RANGES } from "../support/bare-cluster.ts";
+import { type BareCluster, bareClusterProblem, openBareCluster, POD_RANGES } from "../support/bare-cluster.ts";
 import type { ApiServer } from "../support/kube-apiserver.ts";
 import type { KubeNode } from "../support/kube-node.ts";
 import { testNeeding } from "../support/needs.ts";
@@ -56,7 +56,7 @@ describe.each(ROWS)("the manifest for $title", ({ file, network }) => {
     if (problem !== undefined) return;
     const cluster = await openBareCluster();
     installed = installedCluster(cluster);
-    if (network !== "own") await routeBetween(cluster.server, cluster.nodes);
+    if (network !== "own") await routeToPods(cluster);
     if (network === "other") for (const node of cluster.nodes) await installPtp(node, cluster.server);
     prepared = new Map(
       await Promise.all(cluster.nodes.map(async (node) => [node.name, await nodeState(node.host)] as const)),
@@ -65,7 +65,7 @@ describe.each(ROWS)("the manifest for $title", ({ file, network }) => {
   afterAll(() => installed?.[Symbol.asyncDispose]());
 
   const type = (title: string) =>
-    typeOnPage(page, title, installed, { [`deploy/${identity.product}.yaml`]: "edited.yaml" });
+    typeOnPage(page, title, installed, { replacing: { [`deploy/${identity.product}.yaml`]: "edited.yaml" } });
 
   testCluster("makes the nodes Ready", async () => {
     const { host, server } = installed;
@@ -103,18 +103,17 @@ function edited(file: string, { etcdEndpoint }: ApiServer): string {
   return text
     .replace(/(default_pools: )\|\n( {4}.*\n)+/, (_, key: string) => `${key}'${JSON.stringify(pools)}'\n`)
     .replace('"assign_ipv6": "false"', '"assign_ipv6": "true"')
+    .replace(/(\[\s*\{\s*"subnet": "usePodCidr"\s*\}\s*\])/, '$1, [{ "subnet": "usePodCidrIPv6" }]')
     .replace("http://<ETCD_IP>:<ETCD_PORT>", etcdEndpoint);
 }
 
-/** As the network between the nodes would: each leads the ranges of the other's pods there. */
-async function routeBetween(server: ApiServer, nodes: readonly KubeNode[]): Promise<void> {
+/** As the network around the nodes would: every machine leads the ranges of a node's pods there. */
+async function routeToPods({ server, nodes, host: controlPlane }: BareCluster): Promise<void> {
   for (const { name, addresses } of nodes) {
-    const ranges = await rangesOf(server, name);
-    for (const { host } of nodes.filter((other) => other.name !== name)) {
-      for (const range of ranges) {
-        const via = addresses.find((address) => address.includes(":") === range.includes(":")) ?? "";
-        await host.must(["ip", "route", "add", range, "via", via]);
-      }
+    const others = [controlPlane, ...nodes.filter((other) => other.name !== name).map(({ host }) => host)];
+    for (const range of await rangesOf(server, name)) {
+      const via = addresses.find((address) => address.includes(":") === range.includes(":")) ?? "";
+      for (const host of others) await host.must(["ip", "route", "add", range, "via", via]);
     }
   }
 }

@@ -1,6 +1,8 @@
 /** The other ways to install the product, each on two real nodes from nothing, until it is removed. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
+import { dirname } from "node:path";
 import { identity } from "../../src/identity.ts";
+import { partIfBuilt } from "../parts/build.ts";
 import { bareClusterProblem, openBareCluster, POD_RANGES } from "../support/bare-cluster.ts";
 import { addressesOf } from "../support/kube-pods.ts";
 import { testNeeding } from "../support/needs.ts";
@@ -18,12 +20,13 @@ import {
 } from "./installed-tests.ts";
 
 const problem = bareClusterProblem() ?? proofSize({ everyDay: "only in `make soak`", soak: undefined });
-const testCluster = testNeeding(problem);
 setDefaultTimeout(300_000);
 const page = openInstallPage();
 
 interface Way {
   readonly title: string;
+  /** Why it cannot be tried here. */
+  readonly missing?: string | undefined;
   install(cluster: InstalledCluster): Promise<unknown>;
   remove(cluster: InstalledCluster): Promise<unknown>;
   /** What only this way has. */
@@ -64,12 +67,24 @@ const WAYS: readonly Way[] = [
     install: (cluster) => typeOnPage(page, `With ${identity.adminTool}`, cluster),
     remove: ({ admin }) => admin("uninstall"),
   },
+  ...(["helm3", "helm4"] as const).map((version) => ({
+    title: `the chart, with ${version}`,
+    missing: helmProblem(version),
+    install: (cluster: InstalledCluster) =>
+      typeOnPage(page, "With Helm", cluster, { programs: dirname(helmPath(version)) }),
+    remove: ({ host, server }: InstalledCluster) =>
+      host.must([helmPath(version), "uninstall", "net", "--namespace", identity.operator], {
+        environment: { KUBECONFIG: server.adminKubeconfig, HOME: host.directory },
+        limitMilliseconds: 200_000,
+      }),
+  })),
 ];
 
-describe.each(WAYS)("$title", ({ install, remove, check }) => {
+describe.each(WAYS)("$title", ({ install, remove, check, missing }) => {
+  const testCluster = testNeeding(problem, missing);
   let installed: InstalledCluster;
   beforeAll(async () => {
-    if (problem === undefined) installed = installedCluster(await openBareCluster());
+    if ((problem ?? missing) === undefined) installed = installedCluster(await openBareCluster());
   });
   afterAll(() => installed?.[Symbol.asyncDispose]());
 
@@ -90,6 +105,17 @@ describe.each(WAYS)("$title", ({ install, remove, check }) => {
     expectPermitted(installed);
   });
 });
+
+function helmProblem(version: "helm3" | "helm4"): string | undefined {
+  const built = partIfBuilt(version);
+  return "missing" in built ? built.missing : undefined;
+}
+
+function helmPath(version: "helm3" | "helm4"): string {
+  const built = partIfBuilt(version);
+  if ("missing" in built) throw new Error(built.missing);
+  return built.path;
+}
 
 /** By which the operator knows the ranges of pods. */
 function kubeadmConfig(): string {
