@@ -145,6 +145,15 @@ const PROOFS: readonly { readonly place: string; readonly proves: string }[] = [
       "two real nodes on which the product enforces policy and routes nothing, on each datastore: upstream's ptp connects the pods, or the product with the ranges of the Nodes",
   },
   {
+    place: "test/operator/operator.test.ts",
+    proves: "the operator killed after each of its writes installs and removes the same",
+  },
+  {
+    place: "test/install/faults.test.ts",
+    proves:
+      "the operator on two real nodes: a restarted API server, an image that does not exist, two operators, and nothing left",
+  },
+  {
     place: "test/install/ways.test.ts",
     proves:
       "installed by an Installation on etcd, by one with the ranges of the nodes, by the admin tool and by Helm, on two real nodes from nothing, and removed without a trace",
