@@ -54,6 +54,7 @@ export interface ApiServer extends Kubectl {
 }
 
 const AREA = "kube";
+const LOOPBACK = /^(127\.|::1$)/;
 
 /** Why there is no API server here; undefined if there is. */
 export function apiServerProblem(): string | undefined {
@@ -172,7 +173,7 @@ function apiServerFlags(directory: string, place: Place): readonly string[] {
     `--advertise-address=${place.address}`,
     `--secure-port=${place.port}`,
     // Endpoints of the service "kubernetes" may not be on loopback: then there are none.
-    ...(place.plan.place === undefined ? ["--endpoint-reconciler-type=none"] : []),
+    ...(LOOPBACK.test(place.address) ? ["--endpoint-reconciler-type=none"] : []),
     "--kubelet-preferred-address-types=InternalIP",
     `--tls-cert-file=${server.cert}`,
     `--tls-private-key-file=${server.key}`,
