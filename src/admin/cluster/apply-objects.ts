@@ -9,21 +9,13 @@ interface Applying extends ApplyOptions {
   readonly context: Pick<Context, "stdout">;
 }
 
-/** One after another: a later one may need an earlier one. */
-export async function applyInOrder(
+/** One after another: a later one may need an earlier one, and large ones sent at the same time hold each other up. */
+export async function applyObjects(
   objects: ClusterObjects,
   wanted: readonly KubeObject[],
   applying: Applying,
 ): Promise<void> {
   for (const object of wanted) await applyObject(objects, object, applying);
-}
-
-export async function applyTogether(
-  objects: ClusterObjects,
-  wanted: readonly KubeObject[],
-  applying: Applying,
-): Promise<void> {
-  await Promise.all(wanted.map((object) => applyObject(objects, object, applying)));
 }
 
 async function applyObject(

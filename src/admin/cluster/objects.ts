@@ -56,14 +56,17 @@ export function clusterObjects(client: Pick<KubeClient, "request">, signal?: Abo
     async apply(path, object, { force }) {
       const query = { fieldManager: identity.adminTool, force: String(force) };
       const contentType = "application/apply-patch+yaml";
-      const text = await send({ method: "PATCH", path, query, contentType, body: JSON.stringify(object) });
+      const body = JSON.stringify(object);
+      // The same again changes nothing.
+      const text = await send({ method: "PATCH", path, query, contentType, body, attempt: "retry" });
       if (text === undefined)
         throw new PluginError("api-unavailable", `Cannot apply "${path}": the API does not know it`);
       return fieldsOf(text) ?? {};
     },
     async patch(path, changes) {
       const contentType = "application/merge-patch+json";
-      return fieldsOf(await send({ method: "PATCH", path, contentType, body: JSON.stringify(changes) }));
+      const body = JSON.stringify(changes);
+      return fieldsOf(await send({ method: "PATCH", path, contentType, body, attempt: "retry" }));
     },
     async remove(path, options = {}) {
       return (await send({ method: "DELETE", path, body: JSON.stringify(options) })) !== undefined;

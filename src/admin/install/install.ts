@@ -4,7 +4,7 @@ import { DEFAULT_NAME } from "../../model/installation/installation.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
 import { operatorObjects } from "../../operator/manifests/operator.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
-import { applyInOrder, applyTogether, untilEstablished, versionOf } from "../cluster/apply-objects.ts";
+import { applyObjects, untilEstablished, versionOf } from "../cluster/apply-objects.ts";
 import { INSTALLATION_PATH } from "../cluster/installation.ts";
 import { type ClusterObjects, clusterObjects } from "../cluster/objects.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../command.ts";
@@ -133,15 +133,15 @@ async function requireSecrets(objects: ClusterObjects, { pullSecrets, etcdSecret
 
 async function applyParts(objects: ClusterObjects, parts: Parts, context: Context): Promise<void> {
   const { definitions, operator, installations, changes } = parts;
-  await applyTogether(objects, definitions, { context, force: true });
+  await applyObjects(objects, definitions, { context, force: true });
   const missing = await untilEstablished(objects, definitions, context);
   if (missing.length > 0) {
     throw new PluginError("api-unavailable", `Cannot install: the API does not serve ${missing.join(", ")}`, {
       details: `kubectl describe crd ${missing[0]}`,
     });
   }
-  await applyInOrder(objects, operator, { context, force: true });
-  if (changes === undefined) return applyInOrder(objects, installations, { context, force: false });
+  await applyObjects(objects, operator, { context, force: true });
+  if (changes === undefined) return applyObjects(objects, installations, { context, force: false });
   const before = versionOf(await objects.read(INSTALLATION_PATH));
   const after = versionOf(await objects.patch(INSTALLATION_PATH, changes));
   context.stdout(`installation ${DEFAULT_NAME} ${before === after ? "unchanged" : "configured"}\n`);
