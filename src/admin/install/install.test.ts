@@ -366,7 +366,7 @@ describe("uninstall", () => {
     expect((await ctl("uninstall")).stderr).toContain("there is no operator that removes the Installation");
 
     const manifest = clusterOf(daemonSet("kube-system", nodeAgent));
-    expect((await manifest.ctl("uninstall")).stderr).toContain("kubectl delete -f MANIFEST");
+    expect((await manifest.ctl("uninstall")).stderr).toContain(`kubectl apply --server-side -f ${product}-uninstall.yaml`);
   });
 
   test("succeeds if nothing is installed", async () => {

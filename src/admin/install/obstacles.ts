@@ -1,6 +1,7 @@
 /** What must not be in a cluster that a network is installed in. Pure. */
 import { identity } from "../../identity.ts";
 import { isObject } from "../../model/shape.ts";
+import { UNINSTALL } from "../../operator/render/names.ts";
 
 /** The DaemonSets by which the agents of other networks are known. */
 const OTHER_NETWORKS: Readonly<Record<string, string>> = {
@@ -43,8 +44,25 @@ function ownManifest(namespace: string, name: string): Obstacle {
   return {
     isOwn: true,
     message: `${identity.title} is installed by a manifest already (DaemonSet ${namespace}/${name})`,
-    remedy: "remove it with the manifest that it was installed with: kubectl delete -f MANIFEST",
+    remedy: [
+      "remove it first, in this order:",
+      ...removalCommands(namespace).map((command) => `  ${command}`),
+      "FILE is the manifest that it was installed with; pools, policies and addresses in use are kept",
+    ].join("\n"),
   };
+}
+
+/** As docs/manifests.md has them. Without the selector the last one would delete the definitions, and all pools with them. */
+function removalCommands(namespace: string): readonly string[] {
+  const { product, nodeAgent, controllers } = identity;
+  const uninstallFile = `${product}-uninstall.yaml`;
+  return [
+    `kubectl --namespace ${namespace} delete daemonset/${nodeAgent} deployment/${controllers}`,
+    `kubectl apply --server-side -f ${uninstallFile}`,
+    `kubectl --namespace ${namespace} rollout status daemonset/${UNINSTALL}`,
+    `kubectl delete -f ${uninstallFile}`,
+    `kubectl delete -f FILE --selector app.kubernetes.io/part-of=${product}`,
+  ];
 }
 
 function otherNetwork(network: string, namespace: string, name: string): Obstacle {
