@@ -8,7 +8,7 @@ import { identity } from "../identity.ts";
 import { openKubeClient } from "../kube/client.ts";
 import { Elector } from "../kube/election/elector.ts";
 import { formatLine } from "../log/line.ts";
-import { deleteInstallations } from "../operator/reconcile/delete-installation.ts";
+import { deleteInstallations } from "../operator/delete-installation.ts";
 import { livenessOf, metricsText, readinessOf } from "../operator/reconcile/report.ts";
 import { RunningOperator } from "../operator/reconcile/run-operator.ts";
 import { quoted } from "../quote.ts";

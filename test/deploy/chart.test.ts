@@ -10,7 +10,7 @@ import type { KubeClient } from "../../src/kube/api.ts";
 import { openKubeClient } from "../../src/kube/client.ts";
 import { NETWORK_FIELD } from "../../src/model/installation/names.ts";
 import { completeInstallation } from "../../src/operator/complete.ts";
-import { deleteInstallations } from "../../src/operator/reconcile/delete-installation.ts";
+import { deleteInstallations } from "../../src/operator/delete-installation.ts";
 import { prepareInstallation, removeFinalizer } from "../../src/operator/reconcile/installation-writes.ts";
 import type { LiveObject } from "../../src/operator/reconcile/live-object.ts";
 import { HELM_VERSIONS, type Helm, type HelmVersion, helmProblem, makeHelm } from "../support/helm.ts";

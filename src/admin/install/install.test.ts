@@ -316,6 +316,51 @@ describe("uninstall", () => {
     expect(requests.indexOf(`DELETE ${INSTALLATION}`)).toBeLessThan(requests.indexOf(`DELETE ${OPERATOR}`));
   });
 
+  test("deletes the overlay after the default Installation is gone: its removal uses both", async () => {
+    const overlay = `${GROUP}/installations/overlay`;
+    let reads = 0;
+    const respond = ({ method, path }: KubeRequest) => {
+      if (path !== INSTALLATION) return undefined;
+      if (method === "DELETE") reads = 1;
+      const isKept = method === "DELETE" || (method === "GET" && reads > 0 && reads++ < 3);
+      return isKept ? { status: 200, text: JSON.stringify({ metadata: { name: "default" } }) } : undefined;
+    };
+    const { ctl, requests, objects } = clusterOf(
+      { ...INSTALLED, [overlay]: { metadata: { name: "overlay" } } },
+      {
+        respond: (request) => {
+          if (reads >= 3) objects.delete(INSTALLATION);
+          return respond(request);
+        },
+      },
+    );
+    expect((await ctl("uninstall")).code).toBe(EXIT_OK);
+
+    const reading = requests.lastIndexOf(`GET ${INSTALLATION}`);
+    expect(reading).toBeGreaterThan(requests.indexOf(`DELETE ${INSTALLATION}`));
+    expect(requests.indexOf(`DELETE ${overlay}`)).toBeGreaterThan(reading);
+    expect(requests.indexOf(`DELETE ${OPERATOR}`)).toBeGreaterThan(requests.indexOf(`DELETE ${overlay}`));
+  });
+
+  test("deletes an overlay that an interrupted removal has left", async () => {
+    const overlay = `${GROUP}/installations/overlay`;
+    const { ctl, objects } = clusterOf({ [overlay]: { metadata: { name: "overlay" } } });
+
+    expect((await ctl("uninstall")).code).toBe(EXIT_OK);
+    expect(objects.has(overlay)).toBe(false);
+  });
+
+  test("ends when the user stops it", async () => {
+    const stop = new AbortController();
+    const respond = ({ method, path }: KubeRequest) =>
+      path === INSTALLATION && method === "DELETE" ? { status: 200, text: "{}" } : undefined;
+    const { ctl, objects } = clusterOf(INSTALLED, { respond });
+    const { code } = await ctl("uninstall", { signal: stop.signal, wait: async () => stop.abort() });
+
+    expect(code).not.toBe(EXIT_OK);
+    expect(objects.has(OPERATOR)).toBe(true);
+  });
+
   test("refuses while pods use the network, and names them", async () => {
     const pods = {
       ...pod("default", "web"),
@@ -348,7 +393,7 @@ describe("uninstall", () => {
   test("shows what the operator waits for, and says what to do when the time is over", async () => {
     const installation = {
       metadata: { name: "default" },
-      status: conditions("Degraded", "node two cannot be cleaned up"),
+      status: { conditions: [{ type: "Ready", status: "False", message: "node two cannot be cleaned up" }] },
     };
     const respond = ({ method, path }: KubeRequest) =>
       path === INSTALLATION && method === "DELETE" ? { status: 200, text: "{}" } : undefined;
@@ -356,7 +401,7 @@ describe("uninstall", () => {
     const { code, stdout, stderr } = await ctl("uninstall --timeout=2s --skip-nodes");
 
     expect(code).toBe(EXIT_FAILED);
-    expect(stdout).toContain("Installation: Degraded: node two cannot be cleaned up\n");
+    expect(stdout).toContain("waiting for the operator: node two cannot be cleaned up\n");
     expect(stderr).toContain("--skip-nodes");
     expect(requests).toContain(`PATCH ${INSTALLATION}`);
   });

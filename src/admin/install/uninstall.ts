@@ -1,24 +1,24 @@
 import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
-import { OVERLAY_NAME } from "../../model/installation/installation.ts";
+import type { KubeClient } from "../../kube/api.ts";
 import { isObject } from "../../model/shape.ts";
+import { deleteInstallations } from "../../operator/delete-installation.ts";
 import { operatorObjects } from "../../operator/manifests/operator.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
-import { INSTALLATION_PATH, OPERATOR_GROUP_PATH } from "../cluster/installation.ts";
+import { INSTALLATION_PATH } from "../cluster/installation.ts";
 import { describeObject, objectPath } from "../cluster/object-path.ts";
 import { type ClusterObjects, clusterObjects } from "../cluster/objects.ts";
-import { type Command, type Context, EXIT_OK, type ExitCode, type Given } from "../command.ts";
+import { type Command, type Context, EXIT_OK, type ExitCode } from "../command.ts";
 import { crdObjects, operatorCrdObjects } from "./crds/definitions.ts";
 import { networkPods } from "./network-pods.ts";
 import { obstaclesIn } from "./obstacles.ts";
-import { rolloutOf } from "./rollout.ts";
 import { TIMEOUT_OPTION, timeoutOf } from "./timeout.ts";
 
 const { operator, adminTool, title } = identity;
 const OPERATOR_PATH = `/apis/apps/v1/namespaces/${operator}/deployments/${operator}`;
 const SKIP_CLEANUP_ANNOTATION = `${identity.operatorApiGroup}/skip-node-cleanup`;
+const SKIP_CLEANUP = { metadata: { annotations: { [SKIP_CLEANUP_ANNOTATION]: "true" } } };
 const POOLS_PATH = `/apis/${API_VERSION}/ippools`;
-const POLL_MILLISECONDS = 1_000;
 const NAMED_PODS = 10;
 
 export const uninstallCommand: Command = {
@@ -54,7 +54,9 @@ export const uninstallCommand: Command = {
       const objects = clusterObjects(client, context.signal);
       await requireOperatorInstall(objects);
       if (!given.switches.has("force")) await requireNoPods(objects);
-      await removeInstallation(objects, context, { given, timeoutMilliseconds });
+      await requireOperator(objects);
+      if (given.switches.has("skip-nodes")) await objects.patch(INSTALLATION_PATH, SKIP_CLEANUP);
+      await removeInstallations(client, context, timeoutMilliseconds);
       await removeOperator(objects, context);
       if (given.switches.has("crds") || given.switches.has("all")) await removeDefinitions(objects, context);
       context.stdout(`${title} is uninstalled.\n`);
@@ -81,38 +83,42 @@ async function requireNoPods(objects: ClusterObjects): Promise<void> {
   });
 }
 
-interface Removal {
-  readonly given: Given;
-  readonly timeoutMilliseconds: number;
+async function requireOperator(objects: ClusterObjects): Promise<void> {
+  if ((await objects.read(INSTALLATION_PATH)) === undefined || (await objects.read(OPERATOR_PATH)) !== undefined) return;
+  throw new PluginError("resource-missing", "Cannot uninstall: there is no operator that removes the Installation", {
+    details: `install it again first: ${adminTool} install`,
+  });
 }
 
-async function removeInstallation(
-  objects: ClusterObjects,
+async function removeInstallations(
+  client: Pick<KubeClient, "request">,
   context: Context,
-  { given, timeoutMilliseconds }: Removal,
+  timeoutMilliseconds: number,
 ): Promise<void> {
-  if ((await objects.read(INSTALLATION_PATH)) === undefined) return;
-  if ((await objects.read(OPERATOR_PATH)) === undefined) {
-    throw new PluginError("resource-missing", "Cannot uninstall: there is no operator that removes the Installation", {
-      details: `install it again first: ${adminTool} install`,
+  const { signal } = context;
+  const timeOver = new AbortController();
+  const request: KubeClient["request"] = (each) =>
+    client.request({ ...each, signal }).catch((failure: unknown) => {
+      signal.throwIfAborted();
+      throw failure;
     });
-  }
-  if (given.switches.has("skip-nodes")) {
-    await objects.patch(INSTALLATION_PATH, { metadata: { annotations: { [SKIP_CLEANUP_ANNOTATION]: "true" } } });
-  }
-  await objects.remove(`${OPERATOR_GROUP_PATH}/installations/${OVERLAY_NAME}`);
-  await objects.remove(INSTALLATION_PATH);
-  context.stdout("Deleting the Installation\n");
+  let waited = 0;
   let last = "";
-  for (let waited = 0; ; waited += POLL_MILLISECONDS) {
-    const installation = await objects.read(INSTALLATION_PATH);
-    if (installation === undefined) break;
-    const line = rolloutOf(installation, []).lines.at(-1) ?? "";
-    if (line !== last) context.stdout(`${line}\n`);
-    last = line;
-    if (waited >= timeoutMilliseconds) throw notRemoved(line, timeoutMilliseconds);
-    await context.wait(POLL_MILLISECONDS);
-  }
+  const isGone = await deleteInstallations({
+    client: { request },
+    signal: AbortSignal.any([signal, timeOver.signal]),
+    async wait(milliseconds) {
+      waited += milliseconds;
+      if (waited > timeoutMilliseconds) timeOver.abort();
+      else await context.wait(milliseconds);
+    },
+    log(message) {
+      last = message;
+      context.stdout(`${message}\n`);
+    },
+  });
+  signal.throwIfAborted();
+  if (!isGone) throw notRemoved(last, timeoutMilliseconds);
 }
 
 function notRemoved(line: string, timeoutMilliseconds: number): PluginError {

@@ -1,10 +1,13 @@
-/** Deletes the Installations and waits until the operator has removed the network: before the operator itself is removed. */
-import { apiVersionOf, OPERATOR_API } from "../../identity.ts";
-import type { KubeClient, KubeRequest } from "../../kube/api.ts";
-import { requireOk } from "../../kube/require-ok.ts";
-import { DEFAULT_NAME, OVERLAY_NAME } from "../../model/installation/installation.ts";
-import { isObject } from "../../model/shape.ts";
-import { parseJson } from "../../parse-json.ts";
+/**
+ * Deletes the Installations and waits until the operator has removed the network: before the operator itself is removed. For
+ * the hook of the chart and for the admin tool.
+ */
+import { apiVersionOf, OPERATOR_API } from "../identity.ts";
+import type { KubeClient, KubeRequest } from "../kube/api.ts";
+import { requireOk } from "../kube/require-ok.ts";
+import { DEFAULT_NAME, OVERLAY_NAME } from "../model/installation/installation.ts";
+import { isObject } from "../model/shape.ts";
+import { parseJson } from "../parse-json.ts";
 
 export interface DeletionMeans {
   readonly client: Pick<KubeClient, "request">;

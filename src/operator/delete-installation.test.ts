@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { KubeClient, KubeRequest } from "../../kube/api.ts";
+import type { KubeClient, KubeRequest } from "../kube/api.ts";
 import { deleteInstallations } from "./delete-installation.ts";
 
 /** `answers`: how often `default` is still there. */
