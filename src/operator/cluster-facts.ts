@@ -8,6 +8,8 @@ export interface ClusterFacts {
   readonly namespace: string;
   /** All pools of the datastore; `managed` ones carry the operator's label. */
   readonly pools: readonly IPPool[];
+  /** The pools of the datastore could not be read here: references to them are not checked. */
+  readonly arePoolsUnknown?: boolean;
   /** Of the platform (kubeadm's `podSubnet`); empty if it is not known. */
   readonly platformPodCidrs: readonly string[];
   /** Overrides the address of the API server, for clusters without kube-proxy. */

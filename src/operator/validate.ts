@@ -25,7 +25,7 @@ export function validate(spec: CompleteSpec, facts: ClusterFacts): readonly Prob
     ...collisions(network.ipPools),
     ...detectionProblems(network),
     ...mtuProblems(network),
-    ...poolListProblems(network, { ipam, existing: facts.pools }),
+    ...poolListProblems(network, { ipam, existing: facts.arePoolsUnknown === true ? undefined : facts.pools }),
   ];
 }
 
@@ -120,14 +120,15 @@ function mtuProblems({ mtu = 0, ipPools }: CompleteNetwork): readonly Problem[] 
 
 interface PoolListCircumstances {
   readonly ipam: "Pools" | "HostLocal";
-  readonly existing: readonly IPPool[];
+  /** Absent: not known. */
+  readonly existing: readonly IPPool[] | undefined;
 }
 
 /** A pod could not get an address from a pool that does not exist. */
 function poolListProblems(network: CompleteNetwork, { ipam, existing }: PoolListCircumstances): readonly Problem[] {
   const known = [
     ...network.ipPools.map(({ name, cidr }) => ({ name, cidr })),
-    ...existing.map(({ metadata, spec }) => ({ name: metadata.name, cidr: spec.cidr })),
+    ...(existing ?? []).map(({ metadata, spec }) => ({ name: metadata.name, cidr: spec.cidr })),
   ];
   return ([4, 6] as const).flatMap((family): readonly Problem[] => {
     const field = `ipv${family}Pools` as const;
@@ -138,7 +139,8 @@ function poolListProblems(network: CompleteNetwork, { ipam, existing }: PoolList
     }
     const ofFamily = known.filter(({ cidr }) => parsePrefix(cidr)?.network.family === family);
     return list.flatMap((text, index) => {
-      const problem = referenceProblem(text, family, ofFamily);
+      const problem =
+        syntaxProblem(text, family) ?? (existing === undefined ? undefined : referenceProblem(text, family, ofFamily));
       return problem === undefined ? [] : [{ path: `${path}[${index}]`, value: text, message: problem }];
     });
   });
@@ -149,8 +151,12 @@ interface KnownPool {
   readonly cidr: string;
 }
 
+function syntaxProblem(text: string, family: 4 | 6): string | undefined {
+  if (isPoolReference(text, family)) return undefined;
+  return `is neither an IPv${family} CIDR nor the name of a pool; use one of them`;
+}
+
 function referenceProblem(text: string, family: 4 | 6, known: readonly KnownPool[]): string | undefined {
-  if (!isPoolReference(text, family)) return `is neither an IPv${family} CIDR nor the name of a pool; use one of them`;
   if (known.some(({ name, cidr }) => name === text || isSameCidr(cidr, text))) return undefined;
   const names = [...new Set(known.map(({ name }) => name))];
   return names.length === 0

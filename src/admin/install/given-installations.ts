@@ -2,6 +2,7 @@
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { DEFAULT_NAME, installation } from "../../model/installation/installation.ts";
+import type { IPPool } from "../../model/ip-pool.ts";
 import { formatProblems } from "../../model/problem.ts";
 import { isObject } from "../../model/shape.ts";
 import type { ClusterFacts } from "../../operator/cluster-facts.ts";
@@ -40,28 +41,44 @@ export function refuseFileWithOptions(given: Given): void {
 export async function givenInstallations(
   context: Context,
   given: Given,
-  existing?: KubeObject,
+  found: FoundInCluster = {},
 ): Promise<GivenInstallations> {
+  const check: Check = { context, found };
   const files = given.lists.get(FILE_OPTION.name) ?? [];
-  if (files.length > 0) return checked(context, await readInstallations(context, files));
+  if (files.length > 0) return checked(await readInstallations(context, files), check);
   const wanted = installationFromFlags(given);
-  if (existing === undefined) return checked(context, [wanted]);
+  const { installation: existing } = found;
+  if (existing === undefined) return checked([wanted], check);
   requireValid(wanted);
   const changes = { spec: wanted["spec"] };
   const merged = { ...wanted, spec: mergeMembers(existing["spec"], wanted["spec"]) };
-  return { ...effectiveOf(context, [merged]), changes };
+  return { ...effectiveOf([merged], check), changes };
 }
 
-function checked(context: Context, objects: readonly KubeObject[]): GivenInstallations {
+/** Empty without a cluster. */
+export interface FoundInCluster {
+  /** The Installation that exists. */
+  readonly installation?: KubeObject | undefined;
+  /** The pools of the orchestrator's API. */
+  readonly pools?: readonly IPPool[];
+}
+
+interface Check {
+  readonly context: Context;
+  readonly found: FoundInCluster;
+}
+
+function checked(objects: readonly KubeObject[], check: Check): GivenInstallations {
   for (const object of objects) requireValid(object);
-  return effectiveOf(context, objects);
+  return effectiveOf(objects, check);
 }
 
-function effectiveOf(context: Context, objects: readonly KubeObject[]): GivenInstallations {
+function effectiveOf(objects: readonly KubeObject[], { context, found }: Check): GivenInstallations {
   const first = objects.find(({ metadata }) => metadata.name === DEFAULT_NAME);
   if (first === undefined) throw invalid(`there is no Installation "${DEFAULT_NAME}"`);
   const overlay = objects.find((each) => each !== first);
-  const completed = completeInstallation({ default: first, ...(overlay && { overlay }) }, factsOf(context));
+  const facts = factsOf(context, objects.some(isOnEtcd) ? undefined : found.pools);
+  const completed = completeInstallation({ default: first, ...(overlay && { overlay }) }, facts);
   if (!completed.ok) throw invalid(formatProblems(completed.problems));
   const { image, datastore } = completed.installation;
   return {
@@ -72,9 +89,15 @@ function effectiveOf(context: Context, objects: readonly KubeObject[]): GivenIns
   };
 }
 
-/** Without the cluster: what depends on its pools, the operator itself checks. */
-function factsOf({ version }: Context): ClusterFacts {
-  return { version, namespace: identity.systemNamespace, pools: [], platformPodCidrs: [] };
+/** Without the pools of the datastore, the operator itself checks what depends on them. */
+function factsOf({ version }: Context, pools: readonly IPPool[] | undefined): ClusterFacts {
+  const arePoolsUnknown = pools === undefined;
+  return { version, namespace: identity.systemNamespace, pools: pools ?? [], arePoolsUnknown, platformPodCidrs: [] };
+}
+
+function isOnEtcd({ spec }: KubeObject): boolean {
+  const datastore = isObject(spec) ? spec["datastore"] : undefined;
+  return isObject(datastore) && datastore["type"] === "Etcd";
 }
 
 /** As a merge patch does it. */

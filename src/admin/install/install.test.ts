@@ -188,6 +188,47 @@ describe("install", () => {
     expect(objects.get(OPERATOR).spec.template.spec.containers[0].image).toBe(`mine.example/${product}:${VERSION}`);
   });
 
+  describe("with a list of pools that the Installation does not declare", () => {
+    const pool = {
+      apiVersion: API_VERSION,
+      kind: "IPPool",
+      metadata: { name: "blue", resourceVersion: "1" },
+      spec: { cidr: "10.9.0.0/16" },
+    };
+    const pools = { [`/apis/${API_VERSION}/ippools/blue`]: pool };
+    const network = { ipPools: [], ipv4Pools: ["blue"] };
+    const etcd = { type: "Etcd", etcd: { endpoints: ["http://10.0.0.1:2379"] } };
+    const installed = (spec: object) => ({
+      [INSTALLATION]: { metadata: { name: "default", resourceVersion: "7" }, spec },
+    });
+    const file = {
+      "/file.yaml": JSON.stringify({
+        kind: "Installation",
+        metadata: { name: "default" },
+        spec: { [NETWORK]: network },
+      }),
+    };
+
+    test("accepts a pool that exists, from a file and for an upgrade", async () => {
+      expect(await clusterOf(pools).ctl("install -f /file.yaml", { files: file })).toMatchObject({ code: EXIT_OK });
+      const upgraded = clusterOf({ ...pools, ...installed({ [NETWORK]: network }) });
+      expect(await upgraded.ctl("install")).toMatchObject({ code: EXIT_OK, stderr: "" });
+    });
+
+    test("refuses a pool that does not exist", async () => {
+      const { code, stderr } = await clusterOf().ctl("install -f /file.yaml", { files: file });
+
+      expect({ code, stderr }).toEqual({ code: EXIT_FAILED, stderr: expect.stringContaining("ipv4Pools[0]") });
+    });
+
+    test("leaves the check to the operator if the pools are in etcd or no cluster is asked", async () => {
+      const upgraded = clusterOf(installed({ datastore: etcd, [NETWORK]: network }));
+      expect(await upgraded.ctl("install")).toMatchObject({ code: EXIT_OK, stderr: "" });
+      const printed = await runInside(["install", "--dry-run", "-f", "/file.yaml"], { files: file });
+      expect(printed).toMatchObject({ code: EXIT_OK, stderr: "" });
+    });
+  });
+
   test.each([
     [
       daemonSet("kube-system", "calico-node"),
@@ -411,7 +452,9 @@ describe("uninstall", () => {
     expect((await ctl("uninstall")).stderr).toContain("there is no operator that removes the Installation");
 
     const manifest = clusterOf(daemonSet("kube-system", nodeAgent));
-    expect((await manifest.ctl("uninstall")).stderr).toContain(`kubectl apply --server-side -f ${product}-uninstall.yaml`);
+    expect((await manifest.ctl("uninstall")).stderr).toContain(
+      `kubectl apply --server-side -f ${product}-uninstall.yaml`,
+    );
   });
 
   test("succeeds if nothing is installed", async () => {

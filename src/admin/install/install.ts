@@ -1,11 +1,12 @@
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import { DEFAULT_NAME } from "../../model/installation/installation.ts";
+import { type IPPool, ipPool } from "../../model/ip-pool.ts";
 import type { KubeObject } from "../../operator/kube-object.ts";
 import { operatorObjects } from "../../operator/manifests/operator.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { applyObjects, untilEstablished, versionOf } from "../cluster/apply-objects.ts";
-import { INSTALLATION_PATH } from "../cluster/installation.ts";
+import { INSTALLATION_PATH, POOLS_PATH } from "../cluster/installation.ts";
 import { type ClusterObjects, clusterObjects } from "../cluster/objects.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, type ExitCode, type Given } from "../command.ts";
 import { FILE_OPTION } from "../resources/sources.ts";
@@ -70,7 +71,10 @@ export const installCommand: Command = {
     }
     return withCluster(context, given, async (client) => {
       const objects = clusterObjects(client, context.signal);
-      const installations = await givenInstallations(context, given, await readInstallation(objects));
+      const installations = await givenInstallations(context, given, {
+        installation: await readInstallation(objects),
+        pools: await readPools(objects),
+      });
       await requireFree(objects);
       await requireSecrets(objects, installations);
       await applyParts(objects, partsOf(installations, given), context);
@@ -89,6 +93,12 @@ interface Parts {
 async function readInstallation(objects: ClusterObjects): Promise<KubeObject | undefined> {
   const found = await objects.read(INSTALLATION_PATH);
   return found && { apiVersion: "", kind: "", ...found, metadata: { name: DEFAULT_NAME } };
+}
+
+/** Without those that the operator could not read either. */
+async function readPools(objects: ClusterObjects): Promise<readonly IPPool[]> {
+  const found = await objects.list(POOLS_PATH);
+  return found.map((object) => ipPool.decode(object)).flatMap((decoded) => (decoded.ok ? [decoded.value] : []));
 }
 
 function partsOf({ objects, image, pullSecrets, changes }: GivenInstallations, { values }: Given): Parts {

@@ -1,11 +1,11 @@
 import { PluginError } from "../../errors.ts";
-import { API_VERSION, identity } from "../../identity.ts";
+import { identity } from "../../identity.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { isObject } from "../../model/shape.ts";
 import { deleteInstallations } from "../../operator/delete-installation.ts";
 import { operatorObjects } from "../../operator/manifests/operator.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
-import { INSTALLATION_PATH } from "../cluster/installation.ts";
+import { INSTALLATION_PATH, POOLS_PATH } from "../cluster/installation.ts";
 import { describeObject, objectPath } from "../cluster/object-path.ts";
 import { type ClusterObjects, clusterObjects } from "../cluster/objects.ts";
 import { type Command, type Context, EXIT_OK, type ExitCode } from "../command.ts";
@@ -18,7 +18,6 @@ const { operator, adminTool, title } = identity;
 const OPERATOR_PATH = `/apis/apps/v1/namespaces/${operator}/deployments/${operator}`;
 const SKIP_CLEANUP_ANNOTATION = `${identity.operatorApiGroup}/skip-node-cleanup`;
 const SKIP_CLEANUP = { metadata: { annotations: { [SKIP_CLEANUP_ANNOTATION]: "true" } } };
-const POOLS_PATH = `/apis/${API_VERSION}/ippools`;
 const NAMED_PODS = 10;
 
 export const uninstallCommand: Command = {
@@ -84,7 +83,8 @@ async function requireNoPods(objects: ClusterObjects): Promise<void> {
 }
 
 async function requireOperator(objects: ClusterObjects): Promise<void> {
-  if ((await objects.read(INSTALLATION_PATH)) === undefined || (await objects.read(OPERATOR_PATH)) !== undefined) return;
+  if ((await objects.read(INSTALLATION_PATH)) === undefined || (await objects.read(OPERATOR_PATH)) !== undefined)
+    return;
   throw new PluginError("resource-missing", "Cannot uninstall: there is no operator that removes the Installation", {
     details: `install it again first: ${adminTool} install`,
   });
