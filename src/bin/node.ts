@@ -132,15 +132,19 @@ async function isOnlyAgent(signal: AbortSignal): Promise<boolean> {
 /** `account`: a kubeconfig for what the agent does itself. */
 async function agentParts(account: string | undefined): Promise<readonly AgentPart[]> {
   const run: typeof runAdminTool = (command, signal) => runAdminTool(command, signal, account);
-  const parts: AgentPart[] = [callServerPart(), upkeepPart({ wait, run }), policyPart({ wait, account })];
-  if (account !== undefined) parts.push(await podPartFor(account));
+  let arePodsRouted = () => false;
+  const routed = (know: () => boolean) => {
+    arePodsRouted = know;
+  };
+  const parts: AgentPart[] = [callServerPart(), upkeepPart({ wait, run }), policyPart({ wait, account, routed })];
+  if (account !== undefined) parts.push(await podPartFor(account, () => arePodsRouted()));
   if (typeof FAULTS === "undefined" || !FAULTS) return parts;
   return [...parts, ...(await import("./blocking-part.ts")).blockingParts()];
 }
 
-async function podPartFor(account: string): Promise<AgentPart> {
+async function podPartFor(account: string, arePodsRouted: () => boolean): Promise<AgentPart> {
   const { podPart } = await import("./pod-part.ts");
-  return podPart({ environment: process.env, account, wait });
+  return podPart({ environment: process.env, account, wait, arePodsRouted });
 }
 
 function stopSignal(): AbortSignal {

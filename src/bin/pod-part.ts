@@ -1,11 +1,11 @@
 /**
  * The part of an agent in a pod that keeps what the installation brought to this node valid, and tells the cluster that
- * the node has a network.
+ * the node has a network, if it is ours.
  */
 import { existsSync, readFileSync } from "node:fs";
+import { keepNetworkAvailable } from "../agent/install/keep-network-available.ts";
 import { keepPluginAccess } from "../agent/install/keep-plugin-access.ts";
 import { etcdFilesDirectory, kubeconfigPath, secretEntry } from "../agent/install/layout.ts";
-import { clearNetworkUnavailable } from "../agent/install/network-available.ts";
 import { NodeFiles } from "../agent/install/node-files.ts";
 import { requestPluginToken } from "../agent/install/plugin-token.ts";
 import { type InstallPlaces, placesIn } from "../agent/install/settings.ts";
@@ -21,18 +21,16 @@ import { etcdSecrets } from "./etcd-secrets.ts";
 import { say } from "./node-log.ts";
 import { onceEach } from "./once-each.ts";
 
-/** A cloud provider may set the condition again. */
-const CONDITION_MILLISECONDS = 5 * 60_000;
-const RETRY_MILLISECONDS = 30_000;
-
 interface Means {
   readonly environment: Environment;
   /** The kubeconfig of the pod's account. */
   readonly account: string;
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+  /** Whether this agent routes the pods of the node, and has set the routes. */
+  readonly arePodsRouted: () => boolean;
 }
 
-export function podPart({ environment, account, wait }: Means): AgentPart {
+export function podPart({ environment, account, wait, arePodsRouted }: Means): AgentPart {
   return {
     name: "the installation on this node",
     async run(signal) {
@@ -53,12 +51,12 @@ export function podPart({ environment, account, wait }: Means): AgentPart {
           name: "the access of the plugin",
           run: (stop: AbortSignal) => keepAccess(client, places, { environment, wait }, stop),
         },
-        ...(node === undefined
+        ...(node === undefined || !places.managesCni
           ? []
           : [
               {
                 name: "the condition of the Node",
-                run: (stop: AbortSignal) => keepCondition(client, node, wait, stop),
+                run: (stop: AbortSignal) => keepCondition(client, { node, wait, arePodsRouted }, stop),
               },
             ]),
       ];
@@ -107,24 +105,14 @@ function keepAccess(
   );
 }
 
-async function keepCondition(
+function keepCondition(
   client: KubeClient,
-  node: string,
-  wait: Means["wait"],
+  means: Pick<Means, "wait" | "arePodsRouted"> & { readonly node: string },
   signal: AbortSignal,
 ): Promise<void> {
   const problems = onceEach((message) => say(message, {}, "WARNING"));
-  while (!signal.aborted) {
-    let pause = CONDITION_MILLISECONDS;
-    try {
-      const isChanged = await clearNetworkUnavailable(client, node, { now: () => new Date(), signal });
-      if (isChanged) say(`Node "${node}" is marked as having a network`);
-      problems.forget();
-    } catch (failure) {
-      if (signal.aborted) return;
-      problems.report(failure instanceof Error ? failure.message : String(failure));
-      pause = RETRY_MILLISECONDS;
-    }
-    await wait(pause, signal);
-  }
+  return keepNetworkAvailable(
+    { ...means, client, now: () => new Date(), log: (message) => say(message), problems },
+    signal,
+  );
 }

@@ -19,9 +19,11 @@ interface Means {
   wait(milliseconds: number, signal: AbortSignal): Promise<void>;
   /** A kubeconfig: the account of the pod that the agent runs in. */
   readonly account: string | undefined;
+  /** Gets a function that returns whether pods are routed, each time that the network changes. */
+  readonly routed: (arePodsRouted: () => boolean) => void;
 }
 
-export function policyPart({ wait, account }: Means): AgentPart {
+export function policyPart({ wait, account, routed }: Means): AgentPart {
   return {
     name: "the enforcement of network policy",
     // An ADD in progress may wait for the endpoint status that this part writes.
@@ -34,7 +36,7 @@ export function policyPart({ wait, account }: Means): AgentPart {
         if (network === undefined) await wait(INSTALLED_MILLISECONDS, signal);
         else {
           netfilter ??= await openNetfilter();
-          await enforceUntilChanged(network, { signal, wait, reader, netfilter });
+          await enforceUntilChanged(network, { signal, wait, reader, netfilter, routed });
         }
       }
     },
@@ -43,7 +45,7 @@ export function policyPart({ wait, account }: Means): AgentPart {
 
 type ReadNetwork = () => Promise<PolicyNetwork | undefined>;
 
-interface EnforceMeans extends Pick<Means, "wait"> {
+interface EnforceMeans extends Pick<Means, "wait" | "routed"> {
   readonly signal: AbortSignal;
   readonly reader: ReadNetwork;
   readonly netfilter: NetfilterAccess;
@@ -57,13 +59,13 @@ async function openNetfilter(): Promise<NetfilterAccess> {
 
 async function enforceUntilChanged(
   network: PolicyNetwork,
-  { signal, wait, reader, netfilter }: EnforceMeans,
+  { signal, wait, reader, netfilter, routed }: EnforceMeans,
 ): Promise<void> {
   const { runNetwork } = await import("./run-network.ts");
   const changed = new AbortController();
   const stop = AbortSignal.any([signal, changed.signal]);
   const log = (message: string, level: "INFO" | "WARNING" | "ERROR") => say(message, {}, level);
-  const running = runNetwork(network, { signal: stop, wait, log, netfilter }).finally(() => changed.abort());
+  const running = runNetwork(network, { signal: stop, wait, log, netfilter, routed }).finally(() => changed.abort());
   while (!stop.aborted) {
     await wait(CHANGED_MILLISECONDS, stop);
     const now = stop.aborted ? network : await reader();

@@ -4,7 +4,7 @@ import { openKernelGuard } from "../agent/routing/kernel-guard.ts";
 import { openKernelNetwork } from "../agent/routing/kernel-network.ts";
 import { NetworkKeeper } from "../agent/routing/network-keeper.ts";
 import { ProblemReport } from "../agent/routing/problem-report.ts";
-import type { RoutingFacts } from "../agent/routing/routing-facts.ts";
+import { arePodsRouted, type RoutingFacts } from "../agent/routing/routing-facts.ts";
 import { startReplica } from "../datastore/replica.ts";
 import { readText } from "../linux/files.ts";
 import { watchNetwork } from "../linux/rtnetlink/network-monitor.ts";
@@ -24,17 +24,24 @@ export interface BetweenNodes {
   /** An embedded datastore has one node only. */
   readonly isNeeded: boolean;
   readonly facts: () => RoutingFacts | undefined;
+  /** Whether pods can be started on this node: all routes that they need are set by this agent. */
+  readonly arePodsRouted: () => boolean;
   /** Until the signal is aborted. The kernel keeps what it has. */
   readonly run: (signal: AbortSignal) => Promise<void>;
 }
 
 export function betweenNodes(followed: FollowedNetwork): BetweenNodes {
   const isNeeded = followed.network.settings.kind !== "embedded";
-  let facts: RoutingFacts = { routes: 0, peers: 0, problems: 0, appliedAt: undefined };
+  let facts: RoutingFacts = { isEnabled: true, routes: 0, peers: 0, problems: 0, appliedAt: undefined };
   const note = (now: RoutingFacts) => {
     facts = now;
   };
-  return { isNeeded, facts: () => (isNeeded ? facts : undefined), run: (signal) => route(followed, note, signal) };
+  return {
+    isNeeded,
+    facts: () => (isNeeded ? facts : undefined),
+    arePodsRouted: () => !isNeeded || arePodsRouted(facts),
+    run: (signal) => route(followed, note, signal),
+  };
 }
 
 async function route(
@@ -63,9 +70,13 @@ async function route(
   const bgp = followerOfBgp({ node: network.node, kube: network.orchestrator.access, wait, log });
   const hasOtherNodes = () => (replica.part(["nodes"]).snapshot?.nodes.size ?? 0) > 1;
   const problems = new ProblemReport({ report: warn, isOfInterest: hasOtherNodes });
+  let isPlanned = false;
   const applied = () => {
+    // The kernel is also compared before the datastore could be read.
+    if (!isPlanned) return;
     const count = planner.plan.problems.length + keeper.problems.size;
-    note({ routes: keeper.routeCount, peers: keeper.peerCount, problems: count, appliedAt: elapsed() });
+    const { isEnabled } = planner;
+    note({ isEnabled, routes: keeper.routeCount, peers: keeper.peerCount, problems: count, appliedAt: elapsed() });
     lost.forget();
   };
   const loops = [
@@ -74,6 +85,7 @@ async function route(
       events: (until) => watchNetwork({ signal: until, hasNeighbours: (linkIndex) => keeper.hasNeighbours(linkIndex) }),
       isGuardSuspect: () => guard.isSuspect(),
       planned: (plan, change) => {
+        isPlanned = true;
         if (change.announced.size > 0 || !bgp.isAnnouncing) bgp.announce(plan.announced.values());
       },
     }),

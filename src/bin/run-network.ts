@@ -27,10 +27,13 @@ import { betweenNodes } from "./route-between-nodes.ts";
 interface RunMeans extends Pick<FollowedNetwork, "wait" | "log"> {
   readonly signal: AbortSignal;
   readonly netfilter: NetfilterAccess;
+  /** Gets a function that returns whether pods are routed. */
+  readonly routed: (arePodsRouted: () => boolean) => void;
 }
 
 /** Rejects if the datastore cannot be opened. The kernel keeps the rules and routes that it has. */
-export async function runNetwork(network: PolicyNetwork, { signal, wait, log, netfilter }: RunMeans): Promise<void> {
+export async function runNetwork(network: PolicyNetwork, means: RunMeans): Promise<void> {
+  const { signal, wait, log, netfilter } = means;
   const warn = (message: string) => log(message, "WARNING");
   const store = await openDatastoreToFollow(network.settings, { environment: process.env, warn });
   const lost = onceEach(warn);
@@ -41,6 +44,7 @@ export async function runNetwork(network: PolicyNetwork, { signal, wait, log, ne
   });
   const followed: FollowedNetwork = { network, store, replica, heard: lost.forget, wait, log };
   const routing = betweenNodes(followed);
+  means.routed(routing.arePodsRouted);
   const parts = [
     {
       name: "the enforcement of network policy",

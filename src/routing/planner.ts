@@ -82,6 +82,11 @@ export class RoutePlanner {
     private settings: RoutingSettings,
   ) {}
 
+  /** As the settings said last. */
+  get isEnabled(): boolean {
+    return this.settings.isEnabled;
+  }
+
   /** Its maps change with every update; `problems` is the same list until it differs. */
   get plan(): RoutePlan {
     return {

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
+import { nodeRules } from "../../src/operator/roles/rules.ts";
 import { startAgent } from "../agent/agent.ts";
 import { podOptions } from "../agent/pod.ts";
 import { type Finished, type Host, openHost } from "../support/host.ts";
@@ -113,6 +114,7 @@ function listOf(plugin: Readonly<Record<string, unknown>>): string {
 }
 
 const AGENT_RULES = [
+  ...nodeRules("kubernetes"),
   { apiGroups: [""], resources: ["serviceaccounts/token"], verbs: ["create"], resourceNames: [PLUGIN_ACCOUNT] },
   { apiGroups: [""], resources: ["nodes"], verbs: ["get", "list", "watch"] },
   { apiGroups: [""], resources: ["nodes/status"], verbs: ["patch"] },

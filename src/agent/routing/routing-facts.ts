@@ -4,6 +4,8 @@ import type { HealthReply } from "../../health/pages.ts";
 import { identity } from "../../identity.ts";
 
 export interface RoutingFacts {
+  /** Whether the settings of the agent say that it sets routes. */
+  readonly isEnabled: boolean;
   /** Routes to other nodes and blackholes that the kernel has. */
   readonly routes: number;
   /** Other ends of VXLAN tunnels. */
@@ -16,6 +18,11 @@ export interface RoutingFacts {
 /** Not ready until the routes of the first plan are set. */
 export function routingReadiness({ appliedAt }: RoutingFacts): HealthReply | undefined {
   return appliedAt === undefined ? { status: 503, text: "the routes to other nodes are not set yet" } : undefined;
+}
+
+/** Whether the agent routes the pods of its node: then others may rely on it. */
+export function arePodsRouted({ isEnabled, appliedAt }: RoutingFacts): boolean {
+  return isEnabled && appliedAt !== undefined;
 }
 
 export function routingMetrics({ routes, peers, problems, appliedAt }: RoutingFacts, now: number): string {
