@@ -15,6 +15,8 @@ const NAMES = {
   etcd_key_file: "etcd-key",
 } as const;
 
+export const ETCD_FILE_NAMES: readonly string[] = Object.values(NAMES);
+
 export function etcdSecrets(directory: string): readonly EtcdSecret[] {
   return Object.entries(NAMES).flatMap(([field, name]) => {
     const source = `${directory}/${name}`;

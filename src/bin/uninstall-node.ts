@@ -6,8 +6,11 @@ import { existsSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { birdFiles } from "../agent/bird/bird-files.ts";
 import { connectBird } from "../agent/bird/control.ts";
 import { isOfNetworkManager } from "../agent/install/keep-off.ts";
+import { knownEntries } from "../agent/install/known-entries.ts";
+import type { InstalledEntry } from "../agent/install/layout.ts";
 import { NodeFiles } from "../agent/install/node-files.ts";
 import { podLinks, removeNetwork, removeTables } from "../agent/install/remove-network.ts";
+import { placesIn } from "../agent/install/settings.ts";
 import { openKernelNetwork } from "../agent/routing/kernel-network.ts";
 import type { Environment } from "../cni/environment.ts";
 import { DEFAULT_NODE_NAME_FILE } from "../config/config-files.ts";
@@ -15,13 +18,16 @@ import { PluginError } from "../errors.ts";
 import { identity } from "../identity.ts";
 import { lockFile, unlockFile } from "../linux/flock.ts";
 import { directNetfilter } from "../linux/netfilter-access.ts";
+import { OWN_PROGRAM } from "../linux/own-process.ts";
 import { ROUTE_PROTOCOL } from "../linux/rtnetlink/route.ts";
 import { renderEmptyBird } from "../routing/bird/render.ts";
 import { POD_MTU_FILE } from "../routing/pod-mtu.ts";
 import { runDirectoryOf } from "./agent-socket.ts";
 import { BIRD_SETTINGS } from "./bird-settings.ts";
+import { ETCD_FILE_NAMES } from "./etcd-secrets.ts";
 import { say } from "./node-log.ts";
 import { processesNamed } from "./processes-named.ts";
+import { installedNames } from "./programs.ts";
 import { reloadNetworkManager } from "./reload-network-manager.ts";
 
 const LOCK_MILLISECONDS = 60_000;
@@ -31,7 +37,7 @@ const SCAN_MILLISECONDS = 500;
 const LOCK = `${identity.stateDirectory}/install.lock`;
 
 export async function uninstallNode(environment: Environment): Promise<void> {
-  await removeFiles();
+  await removeFiles(environment);
   const kernel = openKernelNetwork();
   try {
     const left = podLinks(kernel);
@@ -57,16 +63,21 @@ export async function uninstallNode(environment: Environment): Promise<void> {
   }
 }
 
-async function removeFiles(): Promise<void> {
+async function removeFiles(environment: Environment): Promise<void> {
   if (!existsSync(identity.stateDirectory)) return;
   const lock = await lockFile(LOCK, { limitMilliseconds: LOCK_MILLISECONDS });
-  const { notes, changed } = new NodeFiles(identity.stateDirectory).uninstall();
+  const { notes, changed } = new NodeFiles(identity.stateDirectory).uninstall(() => knownFiles(environment));
   for (const note of notes) say(note);
   if (changed.some(isOfNetworkManager)) reloadNetworkManager();
   for (const file of [DEFAULT_NODE_NAME_FILE, POD_MTU_FILE, LOCK]) rmSync(file, { force: true });
   unlockFile(lock);
   removeIfEmpty(identity.stateDirectory);
   say(changed.length === 0 ? "No installation is recorded on this node" : "Removed the installed files");
+}
+
+function knownFiles(environment: Environment): readonly InstalledEntry[] {
+  const programs = { executable: OWN_PROGRAM, names: installedNames(identity) };
+  return knownEntries({ ...placesIn(environment), etcdFiles: ETCD_FILE_NAMES, programs });
 }
 
 /** Ends our BIRD, which then takes its routes along; returns the protocol of its routes if it was killed before. */

@@ -15,7 +15,16 @@ import { join } from "node:path";
 import { type TemporaryDirectory, temporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { onCrashPoint } from "../../effect.ts";
 import { identity } from "../../identity.ts";
-import { type InstalledEntry, networkListEntry, programEntries, readableEntry, secretEntry } from "./layout.ts";
+import { knownEntries } from "./known-entries.ts";
+import {
+  type InstalledEntry,
+  kubeconfigPath,
+  networkListEntry,
+  networkListPath,
+  programEntries,
+  readableEntry,
+  secretEntry,
+} from "./layout.ts";
 import { NodeFiles } from "./node-files.ts";
 
 const PRODUCT = identity.product;
@@ -128,6 +137,26 @@ describe("NodeFiles.install()", () => {
 });
 
 describe("NodeFiles.uninstall()", () => {
+  test("removes the files at the known paths if its record is damaged", () => {
+    const configDirectory = at("net.d");
+    const programs = { executable: at("program"), names: [PRODUCT, "portmap", "bandwidth"] };
+    const known = () => knownEntries({ binDirectory: at("bin"), configDirectory, etcdFiles: ["etcd-key"], programs });
+    otherPlugins();
+    open().install([
+      ...programEntries(at("bin"), programs),
+      secretEntry(kubeconfigPath(configDirectory), "token 1"),
+      networkListEntry(networkListPath(configDirectory), "{}"),
+    ]);
+    writeFileSync(at("state/installed.json"), "{");
+
+    const { changed, notes } = open().uninstall(known);
+    expect(notes.join()).toContain("is damaged");
+    expect(changed).toContain(networkListPath(configDirectory));
+    expect(readdirSync(configDirectory)).toEqual([]);
+    expect(readdirSync(at("bin")).sort()).toEqual(["bandwidth", "loopback", "portmap"]);
+    expect(readFileSync(at("bin/portmap"), "utf8")).toBe("portmap of others");
+  });
+
   test("leaves a node as it was before", () => {
     otherPlugins();
     const before = tree();

@@ -56,8 +56,8 @@ export class NodeFiles {
   }
 
   install(entries: readonly InstalledEntry[]): FilesInstalled {
-    const wanted = entries.map(({ path, placed, removal }) => ({ path, states: [stateOf(placed)], removal }));
-    const { record, notes } = this.#openRecord(wanted);
+    const wanted = entries.map(recordedEntry);
+    const { record, notes } = this.#openRecord(() => wanted);
     const before = new Map(record.entries.map((entry) => [entry.path, entry]));
     const found = new Map(wanted.map(({ path }) => [path, stateOrRefusal(path)]));
     const foreign = wanted.filter((entry) => !isOwn(found.get(entry.path) ?? NOTHING, before.get(entry.path)));
@@ -83,9 +83,9 @@ export class NodeFiles {
     return { notes: [...notes, ...kept, ...removed], changed: [...written, ...gone].map(({ path }) => path) };
   }
 
-  /** In the opposite order. Does nothing if nothing is installed. */
-  uninstall(): FilesInstalled {
-    const { record, notes } = this.#openRecord([]);
+  /** In the opposite order. Does nothing if nothing is installed. `known`: what is removed if the record is damaged. */
+  uninstall(known: () => readonly InstalledEntry[] = () => []): FilesInstalled {
+    const { record, notes } = this.#openRecord(() => known().map(recordedEntry));
     const entries = record.entries.toReversed();
     const removed = entries.flatMap((entry) => this.#remove(entry));
     for (const directory of record.directories.toReversed()) removeIfEmpty(directory);
@@ -95,16 +95,16 @@ export class NodeFiles {
 
   /** Whether the record has the path. */
   isInstalled(path: string): boolean {
-    return this.#openRecord([]).record.entries.some((entry) => entry.path === path);
+    return this.#openRecord(() => []).record.entries.some((entry) => entry.path === path);
   }
 
   /** `wanted`: taken for our own if the record cannot be read. */
-  #openRecord(wanted: readonly RecordedEntry[]): { readonly record: NodeRecord } & Notes {
+  #openRecord(wanted: () => readonly RecordedEntry[]): { readonly record: NodeRecord } & Notes {
     if (!existsSync(this.#recordFile)) return { record: EMPTY_RECORD, notes: [] };
     const record = readRecord(textOf(this.#recordFile));
     if (record !== undefined) return { record, notes: [] };
-    const note = `${quoted(this.#recordFile)} is damaged: files of earlier releases may be left`;
-    return { record: { ...EMPTY_RECORD, entries: wanted }, notes: [note] };
+    const note = `${quoted(this.#recordFile)} is damaged: files of earlier releases or other settings may be left`;
+    return { record: { ...EMPTY_RECORD, entries: wanted() }, notes: [note] };
   }
 
   /** Not written if it says so already. */
@@ -159,6 +159,10 @@ export class NodeFiles {
 }
 
 const NOTHING: FileState = { kind: "nothing" };
+
+function recordedEntry({ path, placed, removal }: InstalledEntry): RecordedEntry {
+  return { path, states: [stateOf(placed)], removal };
+}
 
 function stateOf(placed: Placed): FileState {
   switch (placed.kind) {
