@@ -1,9 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { followedSnapshot, liveObject } from "../../../test/support/followed-snapshot.ts";
 import { identity } from "../../identity.ts";
-import { type DeletionStep, nextDeletionStep, uncleanedNodes } from "./deletion.ts";
+import { nextDeletionStep } from "./deletion.ts";
+import type { DeletionStep } from "./deletion-view.ts";
 import type { FollowedRow } from "./followed-objects.ts";
 import type { LiveObject } from "./live-object.ts";
+import { CLEANED_UP_ANNOTATION, SKIP_CLEANUP_ANNOTATION } from "./names.ts";
 
 const namespaces = { operator: "of-operator", components: "system" };
 const IN_SYSTEM = { namespace: "system" };
@@ -27,18 +29,27 @@ const pod = (workload: string, node: string, ready: "True" | "False" = "False") 
     spec: { nodeName: node },
     status: { conditions: [{ type: "Ready", status: ready }] },
   });
-const node = (name: string, status = "True", message = "") =>
-  liveObject("Node", name, { status: { conditions: [{ type: "Ready", status, message }] } });
+const node = (name: string, status = "True", message = "", lastTransitionTime = "2025-12-01T00:00:00Z") =>
+  liveObject("Node", name, { status: { conditions: [{ type: "Ready", status, message, lastTransitionTime }] } });
 const LOST = node("lost", "Unknown", "Kubelet stopped posting node status.");
 
 type Objects = Partial<Record<FollowedRow, readonly LiveObject[]>>;
 
-function step(objects: Objects, skipsNodes = false): DeletionStep {
-  return nextDeletionStep({ snapshot: followedSnapshot(objects), namespaces, skipsNodes });
+interface Moment {
+  readonly annotation?: string;
+  /** Since the Installation was deleted. */
+  readonly minutes?: number;
 }
 
-function deleted(objects: Objects, skipsNodes = false): readonly string[] {
-  const found = step(objects, skipsNodes);
+function step(objects: Objects, { annotation, minutes = 1 }: Moment = {}): DeletionStep {
+  const annotations = annotation === undefined ? {} : { [annotation]: "true" };
+  const installation = liveObject("Installation", "default", { metadata: { ...DELETED, annotations } });
+  const now = new Date(Date.parse(DELETED.deletionTimestamp) + minutes * 60_000);
+  return nextDeletionStep({ snapshot: followedSnapshot(objects), namespaces, installation, now });
+}
+
+function deleted(objects: Objects, moment?: Moment): readonly string[] {
+  const found = step(objects, moment);
   return found.kind === "delete" ? found.objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`) : [found.kind];
 }
 
@@ -67,19 +78,37 @@ describe("nextDeletionStep()", () => {
     expect(step({ ...ending, nodes: [LOST], pods: [pod(nodeAgent, "lost")] }).kind).toBe("clean up nodes");
   });
 
-  test("cleans up every node that responds before anything that this needs is deleted", () => {
-    const cleaning = { serviceaccounts: [account], daemonsets: [cleaner(2)], nodes: [node("a"), LOST] };
+  test("cleans up every node before anything that this needs is deleted", () => {
+    const cleaning = { serviceaccounts: [account], daemonsets: [cleaner(2)], nodes: [node("a"), node("b")] };
     const done = pod(UNINSTALL, "a", "True");
 
     expect(step({ ...cleaning, pods: [done] })).toMatchObject({ message: "waiting until 1 of 2 nodes are cleaned up" });
-    expect(deleted({ ...cleaning, pods: [done, pod(UNINSTALL, "lost")] })).toEqual([`ServiceAccount ${nodeAgent}`]);
-    expect(
-      uncleanedNodes({
-        snapshot: followedSnapshot({ ...cleaning, pods: [done, pod(UNINSTALL, "lost")] }),
-        namespaces,
-        skipsNodes: false,
-      }),
-    ).toEqual(["lost"]);
+    const all = { ...cleaning, pods: [done, pod(UNINSTALL, "b", "True")] };
+    expect(step(all)).toEqual({ kind: "nodes are done", unclean: [] });
+    expect(deleted(all, { annotation: CLEANED_UP_ANNOTATION })).toEqual([`ServiceAccount ${nodeAgent}`]);
+  });
+
+  test("waits five minutes for a node that does not respond, and names it", () => {
+    const cleaning = {
+      serviceaccounts: [account],
+      daemonsets: [cleaner(2)],
+      nodes: [node("a"), LOST],
+      pods: [pod(UNINSTALL, "a", "True"), pod(UNINSTALL, "lost")],
+    };
+    const LEFT: DeletionStep = { kind: "nodes are done", unclean: ["lost"] };
+
+    const waiting = step(cleaning, { minutes: 4 });
+    expect(waiting).toMatchObject({ kind: "wait", reason: "NodeNotReady" });
+    expect(waiting.kind === "wait" && waiting.problem).toContain(
+      'Node "lost" is not ready: Kubelet stopped posting node status.; the deletion waits for it until 2026-01-01T00:05:00Z',
+    );
+    expect(step(cleaning, { minutes: 5 })).toEqual(LEFT);
+    expect(step(cleaning, { annotation: SKIP_CLEANUP_ANNOTATION })).toEqual(LEFT);
+    expect(step({ ...cleaning, nodes: [node("a")] })).toEqual(LEFT);
+
+    const rebooted = node("lost", "Unknown", "", "2026-01-01T00:04:00Z");
+    expect(step({ ...cleaning, nodes: [node("a"), rebooted] }, { minutes: 6 }).kind).toBe("wait");
+    expect(step({ ...cleaning, nodes: [node("a"), rebooted] }, { minutes: 9 })).toEqual(LEFT);
   });
 
   test("says why a node cannot be cleaned up, and how not to wait for it", () => {
@@ -92,7 +121,7 @@ describe("nextDeletionStep()", () => {
 
     expect(found.kind === "wait" && found.problem).toContain('image "it" cannot be pulled');
     expect(found.kind === "wait" && found.problem).toContain("skip-node-cleanup=true");
-    expect(deleted(cleaning, true)).toEqual([`ServiceAccount ${nodeAgent}`]);
+    expect(step(cleaning, { annotation: SKIP_CLEANUP_ANNOTATION })).toEqual({ kind: "nodes are done", unclean: ["a"] });
   });
 
   test("deletes accounts and roles, then the DaemonSet that shows that the nodes are clean, then the namespace", () => {

@@ -11,27 +11,11 @@
 import { counted } from "../../counted.ts";
 import { identity } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
-import { UNINSTALL } from "../render/names.ts";
-import { type FollowedSnapshot, labelledObjects, type Namespaces, objectNamed, objectsOf } from "./followed-objects.ts";
-import { isApplied, isBeingDeleted, type LiveObject, listAt, numberAt, textAt } from "./live-object.ts";
-import { SKIP_CLEANUP_ANNOTATION } from "./names.ts";
+import type { DeletionStep, DeletionView } from "./deletion-view.ts";
+import { labelledObjects, objectNamed, objectsOf } from "./followed-objects.ts";
+import { isApplied, isBeingDeleted, type LiveObject, textAt } from "./live-object.ts";
+import { cleanUpNodes } from "./node-cleanup.ts";
 import { nodeProblem } from "./node-readiness.ts";
-import { podProblem } from "./pod-problems.ts";
-import { podsOf } from "./workload-state.ts";
-
-export type DeletionStep =
-  | { readonly kind: "delete"; readonly objects: readonly LiveObject[]; readonly why: string }
-  | { readonly kind: "wait"; readonly message: string; readonly problem?: string }
-  /** Applies the DaemonSet that cleans up the nodes. */
-  | { readonly kind: "clean up nodes" }
-  | { readonly kind: "finish" };
-
-export interface DeletionView {
-  readonly snapshot: FollowedSnapshot;
-  readonly namespaces: Namespaces;
-  /** An administrator does not want to wait for nodes that cannot be cleaned up. */
-  readonly skipsNodes: boolean;
-}
 
 export function nextDeletionStep(view: DeletionView): DeletionStep {
   const { snapshot, namespaces } = view;
@@ -69,34 +53,7 @@ function isUnreachable({ snapshot }: DeletionView, pod: LiveObject): boolean {
   return name !== "" && (node === undefined || nodeProblem(node) !== undefined);
 }
 
-/** `undefined` if they are cleaned up, or nothing was ever installed on them: an agent needs its account. */
-function cleanUpNodes(view: DeletionView): DeletionStep | undefined {
-  const { snapshot, namespaces, skipsNodes } = view;
-  const namespace = namespaces.components;
-  const account = objectNamed(snapshot, "serviceaccounts", { namespace, name: identity.nodeAgent });
-  if (skipsNodes || account === undefined || isBeingDeleted(account)) return undefined;
-  const cleaner = objectNamed(snapshot, "daemonsets", { namespace, name: UNINSTALL });
-  if (cleaner === undefined) return { kind: "clean up nodes" };
-  const isKnown = numberAt(cleaner, "status", "observedGeneration") >= (cleaner.metadata.generation ?? 0);
-  const desired = isKnown ? numberAt(cleaner, "status", "desiredNumberScheduled") : Number.POSITIVE_INFINITY;
-  const pods = podsOf(cleaner, objectsOf(snapshot, "pods")).filter((pod) => !isBeingDeleted(pod));
-  const done = pods.filter(isReady);
-  const unreachable = pods.filter((pod) => !isReady(pod) && isUnreachable(view, pod));
-  if (done.length + unreachable.length >= desired) return undefined;
-  const [problem] = pods.flatMap((pod) => podProblem(pod) ?? []);
-  const waiting = isKnown
-    ? `waiting until ${desired - done.length} of ${counted(desired, "node")} are cleaned up`
-    : "waiting for the orchestrator to clean up the nodes";
-  const skip = `to delete the Installation without it, run "kubectl annotate installation default ${SKIP_CLEANUP_ANNOTATION}=true"`;
-  return { kind: "wait", message: waiting, ...(problem === undefined ? {} : { problem: `${problem}; ${skip}` }) };
-}
-
-function isReady(pod: LiveObject): boolean {
-  const ready = listAt(pod, "status", "conditions").find((each) => textAt(each, "type") === "Ready");
-  return textAt(ready, "status") === "True";
-}
-
-/** The account of the node agent first: without it the nodes are not cleaned up once more. */
+/** The account of the node agent first: without it no node is cleaned up any more. */
 function removeRest({ snapshot }: DeletionView): DeletionStep {
   const left = labelledObjects(snapshot).filter((object) => isApplied(object) && !isBeingDeleted(object));
   const ranked = left.toSorted((first, second) => rankOf(first) - rankOf(second));
@@ -111,12 +68,4 @@ function rankOf({ kind, metadata }: LiveObject): number {
   // With the namespace goes the permission to read Secrets in it; the DaemonSet shows that the nodes are clean.
   if (kind === "Namespace") return 3;
   return kind === "DaemonSet" ? 2 : 1;
-}
-
-/** Nodes that nobody cleaned up: what is installed on them stays. */
-export function uncleanedNodes({ snapshot, namespaces }: DeletionView): readonly string[] {
-  const cleaner = objectNamed(snapshot, "daemonsets", { namespace: namespaces.components, name: UNINSTALL });
-  if (cleaner === undefined) return [];
-  const pods = podsOf(cleaner, objectsOf(snapshot, "pods"));
-  return pods.filter((pod) => !isReady(pod)).map((pod) => textAt(pod, "spec", "nodeName"));
 }

@@ -1,4 +1,4 @@
-/** What the operator writes to the Installation itself: its finalizer and the defaults. */
+/** What the operator writes to the Installation itself: its finalizer, the defaults, and how far a deletion is. */
 import { effectOf } from "../../effect.ts";
 import { apiVersionOf, OPERATOR_API } from "../../identity.ts";
 import type { KubeClient, KubeRequest } from "../../kube/api.ts";
@@ -41,6 +41,14 @@ export async function removeFinalizer(means: InstallationMeans, installation: Li
   const { finalizers = [] } = installation.metadata;
   const others = finalizers.filter((name) => name !== FINALIZER);
   if (others.length < finalizers.length) await patch(means, installation, { metadata: { finalizers: others } });
+}
+
+export async function annotateInstallation(
+  means: InstallationMeans,
+  installation: LiveObject,
+  annotations: Readonly<Record<string, string>>,
+): Promise<void> {
+  await patch(means, installation, { metadata: { annotations } });
 }
 
 /** Only of the version that was read. */

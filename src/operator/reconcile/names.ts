@@ -12,5 +12,8 @@ export const FINALIZER = `${identity.operatorApiGroup}/installation`;
 /** On an Installation that is being deleted: do not wait for nodes that cannot be cleaned up. */
 export const SKIP_CLEANUP_ANNOTATION = `${identity.operatorApiGroup}/skip-node-cleanup`;
 
+/** The operator sets it to "true" on an Installation that is being deleted when nothing waits for the nodes any more. */
+export const CLEANED_UP_ANNOTATION = `${identity.operatorApiGroup}/nodes-cleaned-up`;
+
 export const INSTALLATION = "default";
 export const OVERLAY = "overlay";

@@ -4,10 +4,15 @@ import { type LiveObject, listAt, textAt } from "./live-object.ts";
 
 /** `undefined` if it is ready, or only waits for this network. */
 export function nodeProblem(node: LiveObject): string | undefined {
-  const ready = listAt(node, "status", "conditions").find((each) => textAt(each, "type") === "Ready");
+  const ready = readyCondition(node);
   const [status, message] = [textAt(ready, "status"), textAt(ready, "message")];
   if (ready === undefined || status === "True" || waitsForNetwork(message)) return undefined;
   return `Node ${quoted(node.metadata.name)} is not ready${message === "" ? "" : `: ${message}`}`;
+}
+
+/** Of a node or a pod. */
+export function readyCondition(object: LiveObject): unknown {
+  return listAt(object, "status", "conditions").find((each) => textAt(each, "type") === "Ready");
 }
 
 /** What the kubelet says as long as there is no network config. */

@@ -3,6 +3,7 @@ import type { KubeClient } from "../../kube/api.ts";
 import type { Applier } from "./apply.ts";
 import type { ComponentState } from "./conditions.ts";
 import type { FormerSecrets } from "./copied-secrets.ts";
+import type { EventMeans } from "./events.ts";
 import type { FollowedSnapshot, Namespaces } from "./followed-objects.ts";
 import type { LiveObject } from "./live-object.ts";
 import type { RecordsFollower } from "./records.ts";
@@ -16,6 +17,8 @@ export interface PassMeans {
   /** Throws if this process may not write any more. */
   readonly requireLeading: () => void;
   readonly log: (message: string, level: "INFO" | "WARNING") => void;
+  readonly events: EventMeans;
+  readonly now: () => Date;
 }
 
 export interface Pass {

@@ -1,9 +1,8 @@
 /** One pass of the operator: installs, changes or removes, and reports what it found. */
 import { PluginError } from "../../errors.ts";
-import type { Applier } from "./apply.ts";
 import { workloadStates } from "./component-states.ts";
 import { conditionsOf, degraded, summaryOf } from "./conditions.ts";
-import { type EventMeans, eventsOf, sendEvent } from "./events.ts";
+import { eventsOf, sendEvent } from "./events.ts";
 import { type FollowedSnapshot, objectNamed } from "./followed-objects.ts";
 import { install } from "./install.ts";
 import { isBeingDeleted } from "./live-object.ts";
@@ -12,17 +11,11 @@ import type { Found, Pass, PassMeans } from "./pass.ts";
 import { removeInstallation } from "./remove-installation.ts";
 import { StatusWriter } from "./statuses.ts";
 
-export interface ReconcileMeans extends PassMeans {
-  readonly applier: Applier;
-  readonly events: EventMeans;
-  readonly now: () => Date;
-}
-
 export class Reconciler {
   private readonly statuses: StatusWriter;
   private failuresInARow = 0;
 
-  constructor(private readonly means: ReconcileMeans) {
+  constructor(private readonly means: PassMeans) {
     this.statuses = new StatusWriter(means);
   }
 

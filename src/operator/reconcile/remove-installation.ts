@@ -1,17 +1,19 @@
 /** Carries out the next step in removing an Installation, and says what it is waiting for. */
 import { identity } from "../../identity.ts";
-import { quoted } from "../../quote.ts";
 import { completeInstallation } from "../complete.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { renderUninstall } from "../render/installation.ts";
 import { type ComponentState, degraded, progressing } from "./conditions.ts";
 import { etcdSecret } from "./copied-secrets.ts";
 import { datastoreOf, declaredIn } from "./declared.ts";
-import { type DeletionStep, nextDeletionStep, uncleanedNodes } from "./deletion.ts";
+import { nextDeletionStep } from "./deletion.ts";
+import type { DeletionStep } from "./deletion-view.ts";
+import { sendEvent } from "./events.ts";
 import { clusterFacts, etcdFilesIn } from "./facts.ts";
-import { removeFinalizer } from "./installation-writes.ts";
+import { annotateInstallation, removeFinalizer } from "./installation-writes.ts";
 import { type LiveObject, memberAt } from "./live-object.ts";
-import { FINALIZER, SKIP_CLEANUP_ANNOTATION } from "./names.ts";
+import { CLEANED_UP_ANNOTATION, FINALIZER, SKIP_CLEANUP_ANNOTATION } from "./names.ts";
+import { uncleanMessage } from "./node-cleanup.ts";
 import { ownedBy } from "./owned-objects.ts";
 import type { Found, Pass, PassMeans } from "./pass.ts";
 import { configurationRemoval } from "./record-changes.ts";
@@ -20,15 +22,9 @@ import { configurationRemoval } from "./record-changes.ts";
 export async function removeInstallation(means: PassMeans, pass: Pass): Promise<Found | "gone"> {
   const { snapshot, installation } = pass;
   if (!installation.metadata.finalizers?.includes(FINALIZER)) return "gone";
-  const skipsNodes = installation.metadata.annotations?.[SKIP_CLEANUP_ANNOTATION] === "true";
-  const view = { snapshot, namespaces: means.namespaces, skipsNodes };
-  const step = nextDeletionStep(view);
+  const step = nextDeletionStep({ snapshot, namespaces: means.namespaces, installation, now: means.now() });
   await carryOut(means, pass, step);
   if (step.kind === "finish") return "gone";
-  const left = uncleanedNodes(view);
-  if (step.kind === "delete" && left.length > 0) {
-    means.log(`Nodes that could not be cleaned up: ${left.map(quoted).join(", ")}`, "WARNING");
-  }
   return { installation, components: { installation: stateOf(step) } };
 }
 
@@ -40,6 +36,10 @@ async function carryOut(means: PassMeans, pass: Pass, step: DeletionStep): Promi
     case "clean up nodes":
       await means.applier.apply(cleaner(means, pass), undefined);
       return;
+    case "nodes are done":
+      await reportUnclean(means, pass, step.unclean);
+      await annotateInstallation(means, pass.installation, { [CLEANED_UP_ANNOTATION]: "true" });
+      return;
     case "finish":
       await removeRecords(means, pass);
       await removeFinalizer(means, pass.installation);
@@ -47,6 +47,14 @@ async function carryOut(means: PassMeans, pass: Pass, step: DeletionStep): Promi
     case "wait":
       return;
   }
+}
+
+/** In an event too: it is in namespace "default", so it outlives the Installation. */
+async function reportUnclean(means: PassMeans, { installation }: Pass, nodes: readonly string[]): Promise<void> {
+  if (nodes.length === 0) return;
+  const message = uncleanMessage(nodes);
+  means.log(message, "WARNING");
+  await sendEvent(means.events, installation, { type: "Warning", reason: "NodesNotCleanedUp", message });
 }
 
 /** By the Installation as it is, or as it was when it was last valid. */
@@ -80,5 +88,5 @@ async function removeRecords(means: PassMeans, { snapshot, installation }: Pass)
 function stateOf(step: DeletionStep): ComponentState {
   if (step.kind !== "wait") return progressing("Deleting", "the Installation is being deleted");
   const waiting = progressing("Deleting", `the Installation is being deleted: ${step.message}`);
-  return step.problem === undefined ? waiting : degraded("PodFailure", step.problem, waiting);
+  return step.problem === undefined ? waiting : degraded(step.reason ?? "PodFailure", step.problem, waiting);
 }
