@@ -44,7 +44,7 @@ export function completeInstallation(installations: Installations, facts: Cluste
   const contradictions = [base, overlay].flatMap(contradictionsOf);
   if (contradictions.length > 0) return { ok: false, problems: contradictions };
 
-  const decoded = decodeSpec(mergeOverlay(withOneCni(base), withOneCni(overlay)));
+  const decoded = decodeSpec(mergedSpec(installations));
   if (!decoded.ok) return decoded;
   const complete = withDefaults(decoded.value, facts);
   const problems = validate(complete, facts);
@@ -57,6 +57,11 @@ export function completeInstallation(installations: Installations, facts: Cluste
     defaults: withAbsentFields(base, withCniAsIn(base, computed), withOneCni(overlay)),
     computed,
   };
+}
+
+/** The spec of `default` with that of `overlay` over it, as users write it; it may not be valid. */
+export function mergedSpec(installations: Installations): Members {
+  return mergeOverlay(withOneCni(specOf(installations.default)), withOneCni(specOf(installations.overlay)));
 }
 
 function specOf(object: KubeObject | undefined): Members {

@@ -19,7 +19,7 @@ import { renderInstallation } from "../render/installation.ts";
 import { poolsState, workloadStates } from "./component-states.ts";
 import { AVAILABLE, degraded } from "./conditions.ts";
 import { copiedSecrets, etcdSecret } from "./copied-secrets.ts";
-import { datastoreOf, declaredIn } from "./declared.ts";
+import { datastoreOf, datastoreProblem, declaredIn } from "./declared.ts";
 import { clusterFacts, etcdFilesIn } from "./facts.ts";
 import { labelledObjects } from "./followed-objects.ts";
 import { addFinalizer, prepareInstallation } from "./installation-writes.ts";
@@ -35,19 +35,22 @@ export async function install(means: PassMeans, { snapshot, installation }: Pass
   const latest = (object: LiveObject) => means.applier.latest(object);
   const finalized = await addFinalizer(means, installation);
   const declared = declaredIn(snapshot, finalized);
+  const refuse = (problems: readonly Problem[]): Found => ({
+    installation: finalized,
+    components: {
+      installation: degraded("InvalidConfigurationError", formatProblems(problems)),
+      ...workloadStates(snapshot, namespaces, latest),
+    },
+  });
+  const otherDatastore = datastoreProblem(declared);
+  if (otherDatastore !== undefined) return refuse([otherDatastore]);
   const datastore = datastoreOf(declared);
   const secret = etcdSecret(snapshot, namespaces, datastore);
   const records = await means.records.read({ datastore, files: etcdFilesIn(secret) });
   const existing = records.pools.map(({ resource }) => resource);
   const facts = clusterFacts(snapshot, namespaces, { pools: existing, secret });
   const completed = completeInstallation(declared, facts);
-  if (!completed.ok) {
-    const state = degraded("InvalidConfigurationError", formatProblems(completed.problems));
-    return {
-      installation: finalized,
-      components: { installation: state, ...workloadStates(snapshot, namespaces, latest) },
-    };
-  }
+  if (!completed.ok) return refuse(completed.problems);
   const prepared = await prepareInstallation(means, finalized, completed.defaults);
   const effective = completed.installation;
   const { pools, problems } = await writePools(effective, records);
