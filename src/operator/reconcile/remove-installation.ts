@@ -5,13 +5,12 @@ import type { KubeObject } from "../kube-object.ts";
 import { renderUninstall } from "../render/installation.ts";
 import { type ComponentState, degraded, progressing } from "./conditions.ts";
 import { etcdSecret } from "./copied-secrets.ts";
-import { datastoreOf, declaredIn } from "./declared.ts";
+import { datastoreOf, declaredIn, installedOf } from "./declared.ts";
 import { nextDeletionStep } from "./deletion.ts";
 import type { DeletionStep } from "./deletion-view.ts";
 import { sendEvent } from "./events.ts";
 import { clusterFacts, etcdFilesIn } from "./facts.ts";
 import { annotateInstallation, removeFinalizer } from "./installation-writes.ts";
-import { type LiveObject, memberAt } from "./live-object.ts";
 import { CLEANED_UP_ANNOTATION, FINALIZER, SKIP_CLEANUP_ANNOTATION } from "./names.ts";
 import { uncleanMessage } from "./node-cleanup.ts";
 import { ownedBy } from "./owned-objects.ts";
@@ -57,14 +56,11 @@ async function reportUnclean(means: PassMeans, { installation }: Pass, nodes: re
   await sendEvent(means.events, installation, { type: "Warning", reason: "NodesNotCleanedUp", message });
 }
 
-/** By the Installation as it is, or as it was when it was last valid. */
+/** By what was installed, or by the Installation as it is. */
 function cleaner({ namespaces }: PassMeans, { snapshot, installation }: Pass): KubeObject {
-  const computed = memberAt(installation, "status", "computed");
-  const former: LiveObject = { ...installation, spec: computed };
-  for (const candidate of [installation, ...(computed === undefined ? [] : [former])]) {
-    const declared = declaredIn(snapshot, candidate);
-    const facts = clusterFacts(snapshot, namespaces, { pools: [], secret: undefined });
-    const completed = completeInstallation(declared, facts);
+  const facts = clusterFacts(snapshot, namespaces, { pools: [], secret: undefined });
+  for (const candidate of installedOf(declaredIn(snapshot, installation))) {
+    const completed = completeInstallation(candidate, facts);
     if (completed.ok) return ownedBy(installation, renderUninstall(completed.installation, facts));
   }
   throw new Error(
@@ -75,7 +71,8 @@ function cleaner({ namespaces }: PassMeans, { snapshot, installation }: Pass): K
 /** The settings that the operator made. Pools and addresses stay; so does what cannot be reached. */
 async function removeRecords(means: PassMeans, { snapshot, installation }: Pass): Promise<void> {
   try {
-    const datastore = datastoreOf(declaredIn(snapshot, installation));
+    const declared = declaredIn(snapshot, installation);
+    const datastore = datastoreOf(installedOf(declared)[0] ?? declared);
     const secret = etcdSecret(snapshot, means.namespaces, datastore);
     const records = await means.records.read({ datastore, files: etcdFilesIn(secret) });
     await records.commit(configurationRemoval(records.configurations), "the settings of the node agents");
