@@ -78,6 +78,18 @@ describe("nextDeletionStep()", () => {
     expect(step({ ...ending, nodes: [LOST], pods: [pod(nodeAgent, "lost")] }).kind).toBe("clean up nodes");
   });
 
+  test("says after five minutes which pods do not end, and can be told not to wait for them", () => {
+    const stuck = { ...RUNNING, deployments: [], daemonsets: [], pods: [pod(nodeAgent, "a")] };
+    expect(step(stuck, { minutes: 4 })).not.toHaveProperty("problem");
+
+    const found = step(stuck, { minutes: 5 });
+    const problem = found.kind === "wait" ? found.problem : "";
+    expect(problem).toContain(`Pod "${nodeAgent}-on-a" on node "a" has not ended`);
+    expect(problem).toContain(`kubectl delete pod --namespace system --force ${nodeAgent}-on-a`);
+    expect(problem).toContain("skip-node-cleanup=true");
+    expect(step(stuck, { annotation: SKIP_CLEANUP_ANNOTATION }).kind).toBe("nodes are done");
+  });
+
   test("cleans up every node before anything that this needs is deleted", () => {
     const cleaning = { serviceaccounts: [account], daemonsets: [cleaner(2)], nodes: [node("a"), node("b")] };
     const done = pod(UNINSTALL, "a", "True");

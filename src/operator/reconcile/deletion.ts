@@ -11,9 +11,17 @@
 import { counted } from "../../counted.ts";
 import { identity } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
-import type { DeletionStep, DeletionView } from "./deletion-view.ts";
+import {
+  type DeletionStep,
+  type DeletionView,
+  GRACE_MILLISECONDS,
+  isAnnotated,
+  latestOf,
+  SKIP_REMEDY,
+} from "./deletion-view.ts";
 import { labelledObjects, objectNamed, objectsOf } from "./followed-objects.ts";
 import { isApplied, isBeingDeleted, type LiveObject, textAt } from "./live-object.ts";
+import { SKIP_CLEANUP_ANNOTATION } from "./names.ts";
 import { cleanUpNodes } from "./node-cleanup.ts";
 import { nodeProblem } from "./node-readiness.ts";
 
@@ -38,7 +46,25 @@ function removal(view: DeletionView, workload: LiveObject | undefined, name: str
   }
   const left = objectsOf(view.snapshot, "pods").filter((pod) => isPodOf(pod, name) && !isUnreachable(view, pod));
   if (workload === undefined && left.length === 0) return undefined;
-  return { kind: "wait", message: `waiting for ${counted(left.length, "pod")} of ${quoted(name)} to end` };
+  if (isAnnotated(view.installation, SKIP_CLEANUP_ANNOTATION)) return undefined;
+  const message = `waiting for ${counted(left.length, "pod")} of ${quoted(name)} to end`;
+  const stuck = left.filter((pod) => isStuck(view, pod));
+  return { kind: "wait", message, ...(stuck.length === 0 ? {} : { problem: stuckMessage(stuck) }) };
+}
+
+/** It should have ended long ago: the time of deletion of a pod includes the time that it is given to end. */
+function isStuck({ installation, now }: DeletionView, { metadata }: LiveObject): boolean {
+  const since = latestOf([installation.metadata.deletionTimestamp, metadata.deletionTimestamp]);
+  return now.getTime() >= since + GRACE_MILLISECONDS;
+}
+
+function stuckMessage(pods: readonly LiveObject[]): string {
+  const places = pods.map(
+    (pod) => `Pod ${quoted(pod.metadata.name)} on node ${quoted(textAt(pod, "spec", "nodeName"))}`,
+  );
+  const [namespace = "", names] = [pods[0]?.metadata.namespace, pods.map(({ metadata }) => metadata.name).join(" ")];
+  const force = `kubectl delete pod --namespace ${namespace} --force ${names}`;
+  return `${places.join(", ")} has not ended; check the kubelet of the node, or run "${force}"; ${SKIP_REMEDY}`;
 }
 
 /** By its labels: the workload may be gone already. */
