@@ -7,7 +7,7 @@
  */
 import { effectOf } from "../../effect.ts";
 import type { KubeClient, KubeRequest, KubeResponse } from "../../kube/api.ts";
-import { requireOk } from "../../kube/require-ok.ts";
+import { isForbidden, requireOk } from "../../kube/require-ok.ts";
 import { parseJson } from "../../parse-json.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { isIgnored, type LiveObject } from "./live-object.ts";
@@ -39,6 +39,8 @@ interface Remembered {
 
 export class Applier {
   private readonly remembered = new Map<string, Remembered>();
+  /** Paths of objects that a person was asked to delete. */
+  private readonly unpruned = new Set<string>();
 
   constructor(private readonly means: ApplyMeans) {}
 
@@ -87,6 +89,23 @@ export class Applier {
     log(`Deleted ${describeObject(object)}: ${why}`, "INFO");
   }
 
+  /** As `remove`; an object that the role does not permit to delete stays, for a person. */
+  async prune(object: LiveObject, why: string): Promise<void> {
+    try {
+      await this.remove(object, why);
+    } catch (failure) {
+      if (!isForbidden(failure)) throw failure;
+      const path = objectPath(object);
+      if (this.unpruned.has(path)) return;
+      this.unpruned.add(path);
+      this.means.log(
+        `${describeObject(object)} stays, which this release does not need: ${failure.message}; delete it with ` +
+          `"${deleteCommand(object)}"`,
+        "WARNING",
+      );
+    }
+  }
+
   private isUnchanged(path: string, rendered: string, live: LiveObject | undefined | "not followed"): boolean {
     const last = this.remembered.get(path);
     if (last === undefined || last.rendered !== rendered || live === undefined) return false;
@@ -127,6 +146,10 @@ export class Applier {
       return { object: parseJson(requireOk(response, request)) as LiveObject, isNew };
     }
   }
+}
+
+function deleteCommand({ kind, metadata: { name, namespace } }: LiveObject): string {
+  return `kubectl delete ${kind.toLowerCase()} ${name}${namespace === undefined ? "" : ` --namespace=${namespace}`}`;
 }
 
 function isNewer(one: LiveObject, other: LiveObject): boolean {

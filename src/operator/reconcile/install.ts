@@ -107,6 +107,6 @@ async function applyAll(means: PassMeans, { snapshot }: Pass, objects: readonly 
   const secrets = objects.filter(({ kind }) => kind === "Secret");
   const former = await means.formerSecrets.find(secrets, means.namespaces);
   for (const object of [...noLongerRendered(labelled, objects), ...former]) {
-    await means.applier.remove(object, "the Installation does not ask for it any more");
+    await means.applier.prune(object, "the Installation does not ask for it any more");
   }
 }
