@@ -83,7 +83,7 @@ function wireSpec({ network, ...others }: CompleteSpec): Members {
   return withWireNames({ ...others, network });
 }
 
-/** Of each Installation alone: what the overlay overrides is no contradiction. */
+/** Of each Installation alone: what the overlay overrides is not a contradiction. */
 function contradictionsOf(spec: Members): readonly Problem[] {
   const nested = networkOf(spec)["cni"];
   return cniProblems(Object(spec["cni"] ?? {}), Object(nested ?? {}), `${NETWORK_PATH}.cni`);

@@ -39,7 +39,7 @@ export function removeNetwork(kernel: NetworkKernel, protocols: readonly number[
   return refusals.map(({ message }) => message);
 }
 
-/** What is gone meanwhile is no failure. */
+/** What is already gone is not a failure. */
 function attempt(kernel: NetworkKernel, requests: readonly NetlinkRequest[]): readonly KernelError[] {
   if (requests.length === 0) return [];
   return kernel

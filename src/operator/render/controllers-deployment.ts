@@ -3,7 +3,7 @@
  *
  * They run in the network of pods, unless the datastore is etcd: there they write the profiles without which the node
  * agents let no packet of a pod pass, so they need a network that does not depend on them. In the network of the host two
- * replicas of one node share a port: the second answers as soon as the first has ended. So the port is not declared, or
+ * replicas of one node share a port: the second listens on it as soon as the first has ended. So the port is not declared, or
  * the second would never run on a cluster of one node.
  */
 import { identity } from "../../identity.ts";
