@@ -418,6 +418,28 @@ describe("uninstall", () => {
     expect((await ctl("uninstall --force")).code).toBe(EXIT_OK);
   });
 
+  test("names the commands that end the pods of a Deployment", async () => {
+    const owned = (name: string, kind: string, owner: string) =>
+      pod("kube-system", name, {
+        metadata: { namespace: "kube-system", name, ownerReferences: [{ kind, name: owner }] },
+      });
+    const pods = {
+      ...owned("coredns-5d78-a", "ReplicaSet", "coredns-5d78"),
+      ...owned("coredns-5d78-b", "ReplicaSet", "coredns-5d78"),
+      ...owned("data-0", "StatefulSet", "data"),
+      ...owned("log-x", "DaemonSet", "log"),
+      ...pod("default", "web"),
+    };
+    const { stderr } = await clusterOf({ ...INSTALLED, ...pods }).ctl("uninstall");
+
+    expect(stderr.split("\n").filter((line) => line.startsWith("  "))).toEqual([
+      "  kubectl --namespace kube-system scale deployment/coredns --replicas=0",
+      "  kubectl --namespace kube-system scale statefulset/data --replicas=0",
+      "  kubectl --namespace kube-system delete daemonset/log",
+      "  kubectl --namespace default delete pod/web",
+    ]);
+  });
+
   test("--crds deletes definitions, and releases pools whose finalizers would keep them", async () => {
     const pools = {
       [`/apis/${API_VERSION}/ippools/blue`]: { metadata: { name: "blue", finalizers: ["x"] } },

@@ -75,10 +75,18 @@ async function requireNoPods(objects: ClusterObjects): Promise<void> {
   if ((await objects.read(INSTALLATION_PATH)) === undefined) return;
   const pods = networkPods(await objects.list("/api/v1/pods"));
   if (pods.length === 0) return;
-  const named = pods.slice(0, NAMED_PODS).join(", ");
+  const named = pods
+    .slice(0, NAMED_PODS)
+    .map(({ name }) => name)
+    .join(", ");
+  const removals = [...new Set(pods.map(({ removal }) => removal))].slice(0, NAMED_PODS);
   const more = pods.length > NAMED_PODS ? `, and ${pods.length - NAMED_PODS} more` : "";
   throw new PluginError("resource-in-use", `Cannot uninstall: ${pods.length} pods use the network: ${named}${more}`, {
-    details: "delete them or move them to another cluster first; --force uninstalls nevertheless",
+    details: [
+      "end them first, or they cannot be stopped later:",
+      ...removals.map((command) => `  ${command}`),
+      "--force uninstalls nevertheless",
+    ].join("\n"),
   });
 }
 
