@@ -2,7 +2,7 @@
  * Deletes the Installations and waits until the operator has removed the network: before the operator itself is removed. For
  * the hook of the chart and for the admin tool.
  */
-import { apiVersionOf, OPERATOR_API } from "../identity.ts";
+import { apiVersionOf, identity, OPERATOR_API } from "../identity.ts";
 import type { KubeClient, KubeRequest } from "../kube/api.ts";
 import { requireOk } from "../kube/require-ok.ts";
 import { DEFAULT_NAME, OVERLAY_NAME } from "../model/installation/installation.ts";
@@ -16,6 +16,9 @@ export interface DeletionMeans {
   readonly signal: AbortSignal;
   readonly log: (message: string) => void;
 }
+
+/** On an Installation that is being deleted: do not wait for nodes that cannot be cleaned up. */
+export const SKIP_CLEANUP_ANNOTATION = `${identity.operatorApiGroup}/skip-node-cleanup`;
 
 const PAUSE_MILLISECONDS = 1000;
 

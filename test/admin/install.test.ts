@@ -55,9 +55,9 @@ describe("the installation of a cluster by the admin tool", () => {
   testServer("install applies everything, and options change only what they name", async () => {
     const first = await admin("install", "--pod-cidr=10.244.0.0/16", "--pod-cidr=fd00:244::/56", "--mtu=1400");
     expect(first).toMatchObject({ code: 0, stderr: "" });
-    expect(first.stdout).toEndWith("installation default created\n");
+    expect(first.stdout).toEndWith("Installation default created\n");
     const changed = await admin("install", "--mtu=1450");
-    expect(changedLines(changed.stdout)).toEqual(["installation default configured"]);
+    expect(changedLines(changed.stdout)).toEqual(["Installation default configured"]);
     const { spec } = await server.get<{ spec: Record<string, { mtu: number; ipPools: readonly object[] }> }>(
       "installation",
       "default",

@@ -166,8 +166,8 @@ describe("install", () => {
 
     const first = await ctl("install --mtu=1400");
     expect(first.code).toBe(EXIT_OK);
-    expect(first.stdout).toContain(`deployment ${operator}/${operator} created\n`);
-    expect(first.stdout).toEndWith("installation default created\n");
+    expect(first.stdout).toContain(`Deployment ${operator}/${operator} created\n`);
+    expect(first.stdout).toEndWith("Installation default created\n");
     const again = await ctl("install");
     expect(again.stdout.split("\n").filter((line) => line !== "" && !line.endsWith(" unchanged"))).toEqual([]);
     expect(objects.get(INSTALLATION).spec).toEqual({ [NETWORK]: { mtu: 1400 } });
@@ -302,7 +302,7 @@ describe("install", () => {
 
     expect(code).toBe(EXIT_OK);
     const lines = stdout.trimEnd().split("\n");
-    expect(lines.slice(lines.indexOf("installation default created") + 1)).toEqual([
+    expect(lines.slice(lines.indexOf("Installation default created") + 1)).toEqual([
       "node: Available",
       "Installation: waiting for the operator",
       "Installation: Progressing: 2 nodes left",
@@ -349,7 +349,7 @@ describe("uninstall", () => {
     const { code, stdout } = await ctl("uninstall");
 
     expect(code).toBe(EXIT_OK);
-    expect(stdout).toContain(`deployment ${operator}/${operator} deleted\n`);
+    expect(stdout).toContain(`Deployment ${operator}/${operator} deleted\n`);
     expect(objects.has(INSTALLATION)).toBe(false);
     expect(requests.filter((request) => request.startsWith("DELETE")).join("\n")).not.toContain(
       "customresourcedefinitions",

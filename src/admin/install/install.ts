@@ -154,7 +154,7 @@ async function applyParts(objects: ClusterObjects, parts: Parts, context: Contex
   if (changes === undefined) return applyObjects(objects, installations, { context, force: false });
   const before = versionOf(await objects.read(INSTALLATION_PATH));
   const after = versionOf(await objects.patch(INSTALLATION_PATH, changes));
-  context.stdout(`installation ${DEFAULT_NAME} ${before === after ? "unchanged" : "configured"}\n`);
+  context.stdout(`Installation ${DEFAULT_NAME} ${before === after ? "unchanged" : "configured"}\n`);
 }
 
 async function finish(objects: ClusterObjects, context: Context, timeoutMilliseconds: number): Promise<ExitCode> {

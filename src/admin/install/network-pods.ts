@@ -32,7 +32,12 @@ export function networkPods(pods: readonly unknown[]): readonly NetworkPod[] {
     const hasEnded = status.phase === "Succeeded" || status.phase === "Failed";
     if (spec.hostNetwork || hasEnded || !status.podIP || OWN_NAMESPACES.has(metadata.namespace)) return [];
     const { namespace, name, ownerReferences } = metadata;
-    return [{ name: `${namespace}/${name}`, removal: `kubectl --namespace ${namespace} ${removalOf(name, ownerReferences[0])}` }];
+    return [
+      {
+        name: `${namespace}/${name}`,
+        removal: `kubectl --namespace ${namespace} ${removalOf(name, ownerReferences[0])}`,
+      },
+    ];
   });
 }
 

@@ -2,11 +2,11 @@ import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import type { KubeClient } from "../../kube/api.ts";
 import { isObject } from "../../model/shape.ts";
-import { deleteInstallations } from "../../operator/delete-installation.ts";
+import { deleteInstallations, SKIP_CLEANUP_ANNOTATION } from "../../operator/delete-installation.ts";
 import { operatorObjects } from "../../operator/manifests/operator.ts";
+import { describeObject, objectPath } from "../../operator/object-kinds.ts";
 import { CLUSTER_OPTIONS, withCluster } from "../cluster/access.ts";
 import { INSTALLATION_PATH, POOLS_PATH } from "../cluster/installation.ts";
-import { describeObject, objectPath } from "../cluster/object-path.ts";
 import { type ClusterObjects, clusterObjects } from "../cluster/objects.ts";
 import { type Command, type Context, EXIT_OK, type ExitCode } from "../command.ts";
 import { crdObjects, operatorCrdObjects } from "./crds/definitions.ts";
@@ -16,7 +16,6 @@ import { TIMEOUT_OPTION, timeoutOf } from "./timeout.ts";
 
 const { operator, adminTool, title } = identity;
 const OPERATOR_PATH = `/apis/apps/v1/namespaces/${operator}/deployments/${operator}`;
-const SKIP_CLEANUP_ANNOTATION = `${identity.operatorApiGroup}/skip-node-cleanup`;
 const SKIP_CLEANUP = { metadata: { annotations: { [SKIP_CLEANUP_ANNOTATION]: "true" } } };
 const NAMED_PODS = 10;
 

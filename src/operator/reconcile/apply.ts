@@ -10,9 +10,9 @@ import type { KubeClient, KubeRequest, KubeResponse } from "../../kube/api.ts";
 import { isForbidden, requireOk } from "../../kube/require-ok.ts";
 import { parseJson } from "../../parse-json.ts";
 import type { KubeObject } from "../kube-object.ts";
+import { describeObject, objectPath } from "../object-kinds.ts";
 import { isIgnored, type LiveObject } from "./live-object.ts";
 import { FIELD_MANAGER } from "./names.ts";
-import { describeObject, objectPath } from "./object-kinds.ts";
 
 /** Others write the same object at the same time. */
 const ATTEMPTS = 5;

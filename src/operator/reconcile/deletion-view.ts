@@ -1,7 +1,8 @@
 /** The steps of a deletion, and what they are decided from. Pure. */
+
+import { SKIP_CLEANUP_ANNOTATION } from "../delete-installation.ts";
 import type { FollowedSnapshot, Namespaces } from "./followed-objects.ts";
 import type { LiveObject } from "./live-object.ts";
-import { SKIP_CLEANUP_ANNOTATION } from "./names.ts";
 
 export type DeletionStep =
   | { readonly kind: "delete"; readonly objects: readonly LiveObject[]; readonly why: string }

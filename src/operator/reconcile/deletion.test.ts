@@ -1,11 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { followedSnapshot, liveObject } from "../../../test/support/followed-snapshot.ts";
 import { identity } from "../../identity.ts";
+import { SKIP_CLEANUP_ANNOTATION } from "../delete-installation.ts";
 import { nextDeletionStep } from "./deletion.ts";
 import type { DeletionStep } from "./deletion-view.ts";
 import type { FollowedRow } from "./followed-objects.ts";
 import type { LiveObject } from "./live-object.ts";
-import { CLEANED_UP_ANNOTATION, SKIP_CLEANUP_ANNOTATION } from "./names.ts";
+import { CLEANED_UP_ANNOTATION } from "./names.ts";
 
 const namespaces = { operator: "of-operator", components: "system" };
 const IN_SYSTEM = { namespace: "system" };

@@ -11,6 +11,7 @@
 import { counted } from "../../counted.ts";
 import { identity } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
+import { SKIP_CLEANUP_ANNOTATION } from "../delete-installation.ts";
 import {
   type DeletionStep,
   type DeletionView,
@@ -21,7 +22,6 @@ import {
 } from "./deletion-view.ts";
 import { labelledObjects, objectNamed, objectsOf } from "./followed-objects.ts";
 import { isApplied, isBeingDeleted, type LiveObject, textAt } from "./live-object.ts";
-import { SKIP_CLEANUP_ANNOTATION } from "./names.ts";
 import { cleanUpNodes } from "./node-cleanup.ts";
 import { nodeProblem } from "./node-readiness.ts";
 

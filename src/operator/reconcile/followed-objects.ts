@@ -12,8 +12,8 @@ import type { KubeClient } from "../../kube/api.ts";
 import { parseJson } from "../../parse-json.ts";
 import { quoted } from "../../quote.ts";
 import { MANAGED_BY_TEXT } from "../managed.ts";
+import { groupPath, RENDERED_KINDS, type RenderedPlural } from "../object-kinds.ts";
 import type { LiveObject } from "./live-object.ts";
-import { groupPath, RENDERED_KINDS, type RenderedPlural } from "./object-kinds.ts";
 
 export type FollowedRow =
   | RenderedPlural

@@ -9,9 +9,6 @@ export const IGNORE_ANNOTATION = `unsupported.${identity.operatorApiGroup}/ignor
 /** Keeps the Installation until nothing of it is left in the cluster. */
 export const FINALIZER = `${identity.operatorApiGroup}/installation`;
 
-/** On an Installation that is being deleted: do not wait for nodes that cannot be cleaned up. */
-export const SKIP_CLEANUP_ANNOTATION = `${identity.operatorApiGroup}/skip-node-cleanup`;
-
 /** The operator sets it to "true" on an Installation that is being deleted when nothing waits for the nodes any more. */
 export const CLEANED_UP_ANNOTATION = `${identity.operatorApiGroup}/nodes-cleaned-up`;
 

@@ -5,6 +5,7 @@
 import { counted } from "../../counted.ts";
 import { identity } from "../../identity.ts";
 import { quoted } from "../../quote.ts";
+import { SKIP_CLEANUP_ANNOTATION } from "../delete-installation.ts";
 import { UNINSTALL } from "../render/names.ts";
 import {
   type DeletionStep,
@@ -16,7 +17,7 @@ import {
 } from "./deletion-view.ts";
 import { objectNamed, objectsOf } from "./followed-objects.ts";
 import { isBeingDeleted, type LiveObject, listAt, numberAt, textAt } from "./live-object.ts";
-import { CLEANED_UP_ANNOTATION, SKIP_CLEANUP_ANNOTATION } from "./names.ts";
+import { CLEANED_UP_ANNOTATION } from "./names.ts";
 import { nodeProblem, readyCondition } from "./node-readiness.ts";
 import { podProblem } from "./pod-problems.ts";
 import { podsOf } from "./workload-state.ts";

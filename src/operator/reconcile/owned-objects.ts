@@ -1,8 +1,8 @@
 /** Whose the rendered objects are, and which of those that exist are rendered no more. Pure. */
 import type { KubeObject } from "../kube-object.ts";
 import { MANAGED_BY } from "../managed.ts";
+import { objectPath } from "../object-kinds.ts";
 import { isApplied, isBeingDeleted, isIgnored, type LiveObject } from "./live-object.ts";
-import { objectPath } from "./object-kinds.ts";
 
 const KEPT_UNTIL_THE_END = new Set([
   "Namespace",

@@ -1,6 +1,7 @@
 /** Carries out the next step in removing an Installation, and says what it is waiting for. */
 import { identity } from "../../identity.ts";
 import { completeInstallation } from "../complete.ts";
+import { SKIP_CLEANUP_ANNOTATION } from "../delete-installation.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { renderUninstall } from "../render/installation.ts";
 import { type ComponentState, degraded, progressing } from "./conditions.ts";
@@ -11,7 +12,7 @@ import type { DeletionStep } from "./deletion-view.ts";
 import { sendEvent } from "./events.ts";
 import { clusterFacts, etcdFilesIn } from "./facts.ts";
 import { annotateInstallation, removeFinalizer } from "./installation-writes.ts";
-import { CLEANED_UP_ANNOTATION, FINALIZER, SKIP_CLEANUP_ANNOTATION } from "./names.ts";
+import { CLEANED_UP_ANNOTATION, FINALIZER } from "./names.ts";
 import { uncleanMessage } from "./node-cleanup.ts";
 import { ownedBy } from "./owned-objects.ts";
 import type { Found, Pass, PassMeans } from "./pass.ts";

@@ -1,9 +1,9 @@
 /** How a DaemonSet or a Deployment is, from what the orchestrator reports of it, of its pods and of the nodes. Pure. */
 import { counted } from "../../counted.ts";
+import { describeObject } from "../object-kinds.ts";
 import { AVAILABLE, type ComponentState, degraded, progressing } from "./conditions.ts";
 import { type LiveObject, numberAt, textAt, textsAt } from "./live-object.ts";
 import { nodeProblem } from "./node-readiness.ts";
-import { describeObject } from "./object-kinds.ts";
 import { podProblem } from "./pod-problems.ts";
 
 /** More would not be read. */

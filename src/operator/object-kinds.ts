@@ -1,7 +1,8 @@
-/** The kinds of objects that are rendered, and where the API has them. An object of another kind cannot be applied. Pure. */
-import { PluginError } from "../../errors.ts";
-import { quoted } from "../../quote.ts";
-import type { KubeObject } from "../kube-object.ts";
+/** The kinds of objects that an installation consists of, and where the API has them. An object of another kind cannot be applied. Pure. */
+import { PluginError } from "../errors.ts";
+import { apiVersionOf, OPERATOR_API } from "../identity.ts";
+import { quoted } from "../quote.ts";
+import type { KubeObject } from "./kube-object.ts";
 
 const RBAC = "rbac.authorization.k8s.io/v1";
 
@@ -21,8 +22,18 @@ export const RENDERED_KINDS = {
 
 export type RenderedPlural = keyof typeof RENDERED_KINDS;
 
-/** Secrets are applied but not followed: the operator may not read those of all namespaces. */
-const APPLIED_KINDS = { ...RENDERED_KINDS, secrets: { apiVersion: "v1", kind: "Secret", isNamespaced: true } } as const;
+/** Secrets are applied but not followed: the operator may not read those of all namespaces. The admin tool applies the rest. */
+const APPLIED_KINDS = {
+  ...RENDERED_KINDS,
+  secrets: { apiVersion: "v1", kind: "Secret", isNamespaced: true },
+  services: { apiVersion: "v1", kind: "Service", isNamespaced: true },
+  customresourcedefinitions: {
+    apiVersion: "apiextensions.k8s.io/v1",
+    kind: "CustomResourceDefinition",
+    isNamespaced: false,
+  },
+  installations: { apiVersion: apiVersionOf(OPERATOR_API), kind: "Installation", isNamespaced: false },
+} as const;
 
 /** `/apis/apps/v1/namespaces/vendor-system/daemonsets/vendor-node` */
 export function objectPath({ apiVersion, kind, metadata }: KubeObject): string {
