@@ -8,7 +8,7 @@ import { parseArgs } from "node:util";
 import defaultNames from "../identity/vendor.json";
 import { VERSION } from "../src/version.ts";
 import { readIdentity } from "./identity.ts";
-import { buildImage, imageName } from "./image/build-image.ts";
+import { buildImage, IMAGE_TARGETS, imageArchive, imageName } from "./image/build-image.ts";
 import { Refused } from "./install/install.ts";
 import { installPrograms } from "./programs/install.ts";
 import { sourceTime } from "./source-time.ts";
@@ -26,12 +26,9 @@ const names = await readIdentity(resolve(values.identity), defaultNames);
 await installPrograms(["dpkg-deb", "tar"]);
 try {
   const time = await sourceTime();
-  for (const [target, architecture] of [
-    ["x64", "amd64"],
-    ["arm64", "arm64"],
-  ] as const) {
+  for (const [target, architecture] of IMAGE_TARGETS) {
     const executable = join(values.out, `linux-${target}`, "bin", names.product);
-    const archive = join(values.out, `image-${target}.tar`);
+    const archive = imageArchive(values.out, target);
     await buildImage({
       names,
       version: VERSION,

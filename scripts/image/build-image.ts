@@ -56,6 +56,17 @@ export function imageName(names: Identity, version: string): string {
   return `${names.imageRegistry}${names.product}:${version}`;
 }
 
+/** As the directories of `make dist` name them, with the architecture of the image. */
+export const IMAGE_TARGETS = [
+  ["x64", "amd64"],
+  ["arm64", "arm64"],
+] as const;
+
+/** The file that `make image` writes. */
+export function imageArchive(out: string, target: (typeof IMAGE_TARGETS)[number][0]): string {
+  return join(out, `image-${target}.tar`);
+}
+
 export async function buildImage(request: ImageRequest): Promise<void> {
   const { names, version, architecture, executable, time, compressionLevel, archive } = request;
   if (hasSetIdBit(executable)) throw new Refused(`Cannot package "${executable}": it has a setuid or setgid bit`);

@@ -1,16 +1,38 @@
 /** Types the commands of docs/install.md where an administrator has kubectl and a clone of this repository. */
-import { existsSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { BareCluster } from "../support/bare-cluster.ts";
+import { IMAGE_TARGETS, imageArchive } from "../../scripts/image/build-image.ts";
+import type { BareCluster, BareNode } from "../support/bare-cluster.ts";
 import { type DocsPage, openDocsPage } from "../support/docs-page.ts";
 import { kubeProgram } from "../support/kube-apiserver.ts";
 import { AGNHOST_IMAGE } from "../support/kube-images.ts";
+import type { ProductImage } from "../support/product-image.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 
-/** The image is on the nodes already. */
+/** The image is built already. */
 export function openInstallPage(): DocsPage {
-  return openDocsPage("install.md", { without: /^(make|ctr) .*$/gm });
+  return openDocsPage("install.md", { without: /^make .*$/gm });
+}
+
+/** The targets of `make` on the page that the Makefile does not have. */
+export function unknownMakeTargets(): readonly string[] {
+  const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
+  const used = [...read("docs/install.md").matchAll(/^make (\S+)|`make (\S+)`/gm)].map(
+    ([, one, other]) => one ?? other,
+  );
+  const known = [...read("Makefile").matchAll(/^([\w-]+):/gm)].map(([, target]) => target);
+  return used.flatMap((target) => (target === undefined || known.includes(target) ? [] : [target]));
+}
+
+/** Loads the image on a node as the page does, from the files that `make image` writes. */
+export function loadImageOnPage(page: DocsPage, { host }: BareNode, { archive }: ProductImage): Promise<string> {
+  for (const [target] of IMAGE_TARGETS) {
+    const link = host.view(join(host.directory, imageArchive("dist", target)));
+    mkdirSync(dirname(link), { recursive: true });
+    symlinkSync(archive, link);
+  }
+  return page.type("The image", { host });
 }
 
 interface Typing {

@@ -8,7 +8,7 @@ import { bareClusterProblem, openBareCluster, POD_RANGES } from "../support/bare
 import { addressesOf } from "../support/kube-pods.ts";
 import { testNeeding } from "../support/needs.ts";
 import { untilInstalled } from "../support/operator-install.ts";
-import { openInstallPage, typeOnPage } from "./install-page.ts";
+import { loadImageOnPage, openInstallPage, typeOnPage, unknownMakeTargets } from "./install-page.ts";
 import {
   expectNothingLeft,
   expectPermitted,
@@ -51,6 +51,12 @@ describe("an Installation", () => {
     const started = status.containerStatuses?.[0]?.state?.running?.startedAt ?? "";
     return (Date.parse(started) - Date.parse(status.startTime ?? "")) / 1000;
   };
+
+  testCluster("uses the image that the page builds and loads", async () => {
+    const { nodes, image } = installed;
+    expect(unknownMakeTargets()).toEqual([]);
+    for (const node of nodes.slice(0, 1)) await loadImageOnPage(page, node, image);
+  });
 
   testCluster("makes the nodes Ready", async () => {
     expect(await type("With the operator")).toContain("condition met");
