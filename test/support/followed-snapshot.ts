@@ -20,6 +20,7 @@ const ROWS: readonly FollowedRow[] = [
   "pods",
   "settings",
   "secrets",
+  "agents",
   "platform",
 ];
 

@@ -25,6 +25,8 @@ export type FollowedRow =
   | "settings"
   /** In the namespace of the operator: to pull images, certificates of etcd. */
   | "secrets"
+  /** Every DaemonSet with the name of the node agent, whoever applied it. */
+  | "agents"
   /** What kubeadm wrote down about the cluster. */
   | "platform";
 
@@ -96,6 +98,12 @@ function rowsIn({ operator, components }: Namespaces): Readonly<Record<FollowedR
     pods: { apiVersion: "v1", kind: "Pod", path: `/api/v1/namespaces/${components}/pods` },
     settings: { ...configMaps, path: `/api/v1/namespaces/${operator}/configmaps` },
     secrets: { apiVersion: "v1", kind: "Secret", path: `/api/v1/namespaces/${operator}/secrets` },
+    agents: {
+      apiVersion: "apps/v1",
+      kind: "DaemonSet",
+      path: "/apis/apps/v1/daemonsets",
+      query: { fieldSelector: `metadata.name=${identity.nodeAgent}` },
+    },
     platform: {
       ...configMaps,
       path: "/api/v1/namespaces/kube-system/configmaps",

@@ -25,6 +25,7 @@ import { clusterFacts, etcdFilesIn } from "./facts.ts";
 import { labelledObjects } from "./followed-objects.ts";
 import { addFinalizer, prepareInstallation } from "./installation-writes.ts";
 import type { LiveObject } from "./live-object.ts";
+import { manifestProblem } from "./manifest-install.ts";
 import { noLongerRendered, ownedBy } from "./owned-objects.ts";
 import type { Found, Pass, PassMeans } from "./pass.ts";
 import { configurationChanges, poolChanges, poolsAfter } from "./record-changes.ts";
@@ -35,22 +36,24 @@ export async function install(means: PassMeans, { snapshot, installation }: Pass
   const latest = (object: LiveObject) => means.applier.latest(object);
   const finalized = await addFinalizer(means, installation);
   const declared = declaredIn(snapshot, finalized);
-  const refuse = (problems: readonly Problem[]): Found => ({
+  const refuse = (message: string): Found => ({
     installation: finalized,
     components: {
-      installation: degraded("InvalidConfigurationError", formatProblems(problems)),
+      installation: degraded("InvalidConfigurationError", message),
       ...workloadStates(snapshot, namespaces, latest),
     },
   });
+  const byManifest = manifestProblem(snapshot, namespaces);
+  if (byManifest !== undefined) return refuse(byManifest);
   const otherDatastore = datastoreProblem(declared);
-  if (otherDatastore !== undefined) return refuse([otherDatastore]);
+  if (otherDatastore !== undefined) return refuse(formatProblems([otherDatastore]));
   const datastore = datastoreOf(declared);
   const secret = etcdSecret(snapshot, namespaces, datastore);
   const records = await means.records.read({ datastore, files: etcdFilesIn(secret) });
   const existing = records.pools.map(({ resource }) => resource);
   const facts = clusterFacts(snapshot, namespaces, { pools: existing, secret });
   const completed = completeInstallation(declared, facts);
-  if (!completed.ok) return refuse(completed.problems);
+  if (!completed.ok) return refuse(formatProblems(completed.problems));
   const prepared = await prepareInstallation(means, finalized, completed.defaults);
   const effective = completed.installation;
   const { pools, problems } = await writePools(effective, records);
