@@ -16,7 +16,14 @@ export interface OperatorReport {
 /** Every replica asks for the lease all the time, whoever holds it. */
 const HANGING_MILLISECONDS = 60_000;
 
-export function livenessOf({ now, electedAt }: OperatorReport): HealthReply {
+/** The lease is renewed meanwhile, so no standby would take over. */
+const HANGING_PASS_MILLISECONDS = 5 * 60_000;
+
+export function livenessOf({ now, electedAt, state }: OperatorReport): HealthReply {
+  const passing = now - (state.passStartedAt ?? now);
+  if (passing > HANGING_PASS_MILLISECONDS) {
+    return { status: 503, text: `a comparison has been running for ${Math.round(passing / 1_000)} s` };
+  }
   if (now - electedAt <= HANGING_MILLISECONDS) return { status: 200, text: "live" };
   return { status: 503, text: `the lease has not been asked for since ${Math.round((now - electedAt) / 1_000)} s` };
 }

@@ -35,6 +35,8 @@ export interface OperatorState {
   readonly failures: number;
   /** When the last pass ended, in milliseconds; 0 if there was none. */
   readonly lastPassAt: number;
+  /** When the present pass began, in milliseconds; `undefined` between passes. */
+  readonly passStartedAt: number | undefined;
   readonly lastFailure: string;
 }
 
@@ -51,6 +53,7 @@ export class RunningOperator {
   private passes = 0;
   private failures = 0;
   private lastPassAt = 0;
+  private passStartedAt: number | undefined;
   private lastFailure = "";
   private failedAt = 0;
   private woken = Promise.withResolvers<void>();
@@ -81,8 +84,8 @@ export class RunningOperator {
   }
 
   get state(): OperatorState {
-    const { passes, failures, lastPassAt, lastFailure } = this;
-    return { isListed: this.objects.snapshot !== undefined, passes, failures, lastPassAt, lastFailure };
+    const { passes, failures, lastPassAt, passStartedAt, lastFailure } = this;
+    return { isListed: this.objects.snapshot !== undefined, passes, failures, lastPassAt, passStartedAt, lastFailure };
   }
 
   /** Makes a pass soon. */
@@ -131,6 +134,7 @@ export class RunningOperator {
     const { log, elapsed } = this.means;
     const { snapshot } = this.objects;
     if (snapshot === undefined) return PERIOD_MILLISECONDS;
+    this.passStartedAt = elapsed();
     try {
       await this.reconciler.reconcile(snapshot);
       this.lastFailure = "";
@@ -145,6 +149,7 @@ export class RunningOperator {
       return pause;
     } finally {
       this.passes += 1;
+      this.passStartedAt = undefined;
       this.lastPassAt = elapsed();
     }
   }
