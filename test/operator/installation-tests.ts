@@ -2,10 +2,12 @@
 import { describe, expect } from "bun:test";
 import { identity } from "../../src/identity.ts";
 import { IGNORE_ANNOTATION } from "../../src/operator/reconcile/names.ts";
+import { VERSION } from "../../src/version.ts";
 import type { testNeeding } from "../support/needs.ts";
 import {
   ACCOUNT,
   CONFIG,
+  CONFIGURATIONS,
   condition,
   createInstallation,
   DAEMON_SET,
@@ -18,6 +20,8 @@ import {
   versions,
 } from "../support/operator-objects.ts";
 import { type Json, type OperatorSite, POOLS, STATUSES, type TestOperator } from "../support/operator-site.ts";
+
+const VERSION_FIELD = `${identity.product}Version`;
 
 export function installationTests(site: () => OperatorSite, testServer: ReturnType<typeof testNeeding>): void {
   describe("an Installation", () => {
@@ -37,6 +41,13 @@ export function installationTests(site: () => OperatorSite, testServer: ReturnTy
       expect(found.metadata.finalizers).toEqual([`${identity.operatorApiGroup}/installation`]);
       expect(found.spec[NETWORK].ipPools[0].encapsulation).toBe("VXLANCrossSubnet");
       expect(found.status.computed[NETWORK].bgp).toBe("Enabled");
+      expect(found.status[VERSION_FIELD]).toBeUndefined();
+      // The settings are there before the agents that read them.
+      const order = [CONFIGURATIONS, DAEMON_SET].map((path) =>
+        operator.writes.findIndex((write) => write.includes(path)),
+      );
+      expect(order[0]).toBeGreaterThan(-1);
+      expect(order[0]).toBeLessThan(order[1] ?? -1);
       const owned = await site().read(DAEMON_SET);
       expect(owned.metadata.ownerReferences[0].uid).toBe(found.metadata.uid);
       expect((await site().read(ACCOUNT)).metadata.ownerReferences).toBeUndefined();
@@ -55,6 +66,7 @@ export function installationTests(site: () => OperatorSite, testServer: ReturnTy
         "the Installation to be Ready",
       );
 
+      expect((await site().read(DEFAULT)).status[VERSION_FIELD]).toBe(VERSION);
       const statuses = await site().list(STATUSES);
       const available = statuses.map((each) => [each.metadata.name, condition(each, "Available").status]);
       expect(Object.fromEntries(available)).toEqual({

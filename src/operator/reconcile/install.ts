@@ -2,8 +2,8 @@
  * From what there is to what the Installation asks for.
  *
  *   Installation + overlay + facts ── completeInstallation ──> complete and valid, or Degraded and nothing is rendered
- *      -> defaults written back -> pools -> renderInstallation -> applied in order -> what is rendered no more is deleted
- *      -> settings of the node agents -> states of the components
+ *      -> defaults written back -> pools -> renderInstallation -> settings of the node agents -> applied in order
+ *      -> what is rendered no more is deleted -> states of the components
  *
  * If everything is as it should be, nothing is written.
  */
@@ -60,21 +60,25 @@ export async function install(means: PassMeans, { snapshot, installation }: Pass
   const rendered = renderInstallation(effective, { ...facts, pools });
   const secrets = copiedSecrets(effective, snapshot, namespaces);
   const objects = inOrder(rendered.objects, secrets).map((object) => ownedBy(prepared, object));
-  await applyAll(means, { snapshot, installation: prepared }, objects);
+  // Before the agents: a new one must not start with the settings of the former release.
   const changes = configurationChanges(rendered.resources.nodeAgentConfiguration, records.configurations);
   await records.commit(changes, "the settings of the node agents");
+  await applyAll(means, { snapshot, installation: prepared }, objects);
+  const workloads = workloadStates(snapshot, namespaces, latest);
+  const runs = [workloads.node, workloads.controllers].every(({ available }) => available.status === "True");
   return {
     installation: prepared,
     components: {
       installation: AVAILABLE,
-      ...workloadStates(snapshot, namespaces, latest),
+      ...workloads,
       ippools: poolsState(effective, pools, problems),
     },
     status: {
       computed: completed.computed,
       mtu: effective.network.mtu,
       variant: identity.title,
-      [`${identity.product}Version`]: VERSION,
+      // While a new release is rolled out, the former one is what is installed.
+      ...(runs ? { [`${identity.product}Version`]: VERSION } : {}),
     },
   };
 }
