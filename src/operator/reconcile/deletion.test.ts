@@ -38,13 +38,14 @@ type Objects = Partial<Record<FollowedRow, readonly LiveObject[]>>;
 
 interface Moment {
   readonly annotation?: string;
+  readonly status?: object;
   /** Since the Installation was deleted. */
   readonly minutes?: number;
 }
 
-function step(objects: Objects, { annotation, minutes = 1 }: Moment = {}): DeletionStep {
+function step(objects: Objects, { annotation, status = {}, minutes = 1 }: Moment = {}): DeletionStep {
   const annotations = annotation === undefined ? {} : { [annotation]: "true" };
-  const installation = liveObject("Installation", "default", { metadata: { ...DELETED, annotations } });
+  const installation = liveObject("Installation", "default", { status, metadata: { ...DELETED, annotations } });
   const now = new Date(Date.parse(DELETED.deletionTimestamp) + minutes * 60_000);
   return nextDeletionStep({ snapshot: followedSnapshot(objects), namespaces, installation, now });
 }
@@ -154,6 +155,15 @@ describe("nextDeletionStep()", () => {
     expect(deleted({ namespaces: [liveObject("Namespace", "system")], nodes: [node("a")] })).toEqual([
       "Namespace system",
     ]);
+  });
+
+  test("names all nodes as not cleaned up if the account was deleted by hand", () => {
+    const installed = { computed: {} };
+    expect(step({ nodes: [node("a"), node("b")] }, { status: installed })).toEqual({
+      kind: "nodes are done",
+      unclean: ["a", "b"],
+    });
+    expect(step({ nodes: [node("a")] }, { status: installed, annotation: CLEANED_UP_ANNOTATION }).kind).toBe("finish");
   });
 
   test("leaves objects with its label that it did not apply", () => {

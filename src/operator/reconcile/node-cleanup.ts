@@ -16,21 +16,24 @@ import {
   SKIP_REMEDY,
 } from "./deletion-view.ts";
 import { objectNamed, objectsOf } from "./followed-objects.ts";
-import { isBeingDeleted, type LiveObject, listAt, numberAt, textAt } from "./live-object.ts";
+import { isBeingDeleted, type LiveObject, listAt, memberAt, numberAt, textAt } from "./live-object.ts";
 import { CLEANED_UP_ANNOTATION } from "./names.ts";
 import { nodeProblem, readyCondition } from "./node-readiness.ts";
 import { podProblem } from "./pod-problems.ts";
 import { podsOf } from "./workload-state.ts";
 
-/** `undefined` if they are cleaned up, or nothing was ever installed on them: an agent needs its account. */
+/** `undefined` if they are cleaned up, or nothing was ever installed on them. */
 export function cleanUpNodes(view: DeletionView): DeletionStep | undefined {
   const { snapshot, namespaces, installation } = view;
   const namespace = namespaces.components;
   const account = objectNamed(snapshot, "serviceaccounts", { namespace, name: identity.nodeAgent });
-  if (isAnnotated(installation, CLEANED_UP_ANNOTATION) || account === undefined || isBeingDeleted(account)) {
-    return undefined;
-  }
+  if (isAnnotated(installation, CLEANED_UP_ANNOTATION)) return undefined;
   const cleaner = objectNamed(snapshot, "daemonsets", { namespace, name: UNINSTALL });
+  if (account === undefined || isBeingDeleted(account)) {
+    // Deleted by hand, perhaps with its namespace: without it nothing can run on the nodes.
+    const wasInstalled = memberAt(installation, "status", "computed") !== undefined;
+    return wasInstalled ? leaveUnclean(view, cleaner) : undefined;
+  }
   if (isAnnotated(installation, SKIP_CLEANUP_ANNOTATION)) return leaveUnclean(view, cleaner);
   if (cleaner === undefined) return { kind: "clean up nodes" };
   return waitForNodes(view, cleaner);
@@ -54,7 +57,7 @@ function waitForNodes(view: DeletionView, cleaner: LiveObject): DeletionStep {
   return { kind: "wait", message, problem: `${silent.join("; ")}; ${SKIP_REMEDY}`, reason: "NodeNotReady" };
 }
 
-/** An administrator does not want to wait. */
+/** An administrator does not want to wait, or has deleted what the cleanup needs. */
 function leaveUnclean({ snapshot }: DeletionView, cleaner: LiveObject | undefined): DeletionStep {
   if (cleaner === undefined) {
     return { kind: "nodes are done", unclean: objectsOf(snapshot, "nodes").map(({ metadata }) => metadata.name) };
