@@ -10,7 +10,7 @@ import type { BareCluster } from "../support/bare-cluster.ts";
 import { fetchFromHost } from "../support/connectivity.ts";
 import type { Audit } from "../support/kube-audit.ts";
 import type { testNeeding } from "../support/needs.ts";
-import { changesOf, nodeState } from "../support/node-state.ts";
+import { leftoversOf, nodeState } from "../support/node-state.ts";
 import { NAMESPACE, type Pods, podsOn } from "../support/pods-in-namespace.ts";
 import { pollUntil } from "../support/poll.ts";
 import { isForbidden } from "../support/role-use.ts";
@@ -93,9 +93,12 @@ export async function expectWell({ admin }: InstalledCluster): Promise<void> {
 /** Fails unless, soon, the nodes are as they were before the product was installed. */
 export async function expectNothingLeft({ nodes }: BareCluster): Promise<void> {
   for (const { name, host, before } of nodes) {
-    let left: readonly string[] = [];
+    let left: readonly string[] = ["nothing was read"];
     const isClean = async () => {
-      left = changesOf(before, await nodeState(host));
+      left = await nodeState(host).then(
+        (after) => leftoversOf(before, after),
+        (failure) => [String(failure)],
+      );
       return left.length === 0;
     };
     await pollUntil(isClean, `${name} to be as before`, 20_000).catch(() =>

@@ -5,10 +5,15 @@ import type { Host } from "./host.ts";
 /** The lines of each part. */
 export type NodeState = ReadonlyMap<string, readonly string[]>;
 
+/** The logs: administrators read them after a removal too. */
+const LOGS = `/var/log/${identity.product}`;
+
 /** Where the product writes, and where others read what it wrote. */
 const DIRECTORIES = [
   "/opt/cni",
   "/etc/cni",
+  "/var/lib/cni/networks",
+  LOGS,
   `/var/lib/${identity.product}`,
   `/run/${identity.product}`,
   "/etc/NetworkManager",
@@ -16,25 +21,32 @@ const DIRECTORIES = [
   "/run/systemd/network",
 ];
 
-const COMMANDS: Readonly<Record<string, readonly string[]>> = {
+const COMMANDS: Readonly<Record<string, string>> = {
   files: [
-    "sh",
-    "-c",
-    `find ${DIRECTORIES.join(" ")} -type f -exec sha256sum {} + -o -type l -print 2>/dev/null | sort`,
-  ],
-  links: ["sh", "-c", "ip -o link | cut -d: -f2 | cut -d@ -f1"],
-  routes: ["sh", "-c", "ip -4 route show table all; ip -6 route show table all"],
-  rules: ["sh", "-c", "ip -4 rule; ip -6 rule"],
-  tables: ["nft", "list", "tables"],
-  processes: ["sh", "-c", `ps -eo comm= | grep -E '^(bird|${identity.product})'`],
+    `for directory in ${DIRECTORIES.join(" ")}; do if [ -e $directory ]; then`,
+    "find $directory -type f -exec sha256sum {} + -o -printf '%y %p\\n'; fi; done",
+  ].join(" "),
+  links: "ip -o link | cut -d: -f2 | cut -d@ -f1",
+  routes: "ip -4 route show table all; ip -6 route show table all",
+  rules: "ip -4 rule; ip -6 rule",
+  tables: "nft list tables",
+  // grep ends with 1 if it finds none.
+  processes: `ps -eo comm= | { grep -E '^(bird|${identity.product})' || [ $? = 1 ]; }`,
 };
 
+/** Throws if a part cannot be read. */
 export async function nodeState(host: Host): Promise<NodeState> {
   const parts = Object.entries(COMMANDS).map(async ([part, command]) => {
-    const { stdout } = await host.run(command);
-    return [part, stdout.split("\n").filter(isLasting).toSorted()] as const;
+    const lines = (await host.must(["bash", "-eo", "pipefail", "-c", command])).split("\n");
+    return [part, lines.filter(isLasting).toSorted()] as const;
   });
   return new Map(await Promise.all(parts));
+}
+
+/** Without what stays after a removal: the logs. */
+export function leftoversOf(before: NodeState, after: NodeState): readonly string[] {
+  const log = new RegExp(`^[+-] files: .* ${LOGS}(/|$)`);
+  return changesOf(before, after).filter((line) => !log.test(line));
 }
 
 /** Neighbour discovery and kernel caches come and go. */
