@@ -6,6 +6,7 @@ import { PluginError } from "../../errors.ts";
 import { API_VERSION, identity } from "../../identity.ts";
 import { parseInterfaceAddress } from "../../ip/prefix.ts";
 import type { KubeClient } from "../../kube/api.ts";
+import { AGENT_VERSION_ANNOTATION } from "../../model/agent-version-annotation.ts";
 import { MACHINE_ANNOTATION, MACHINE_SINCE_ANNOTATION } from "../../model/machine-annotation.ts";
 import type { HostAddress } from "../../routing/node-address.ts";
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from "../command.ts";
@@ -134,6 +135,29 @@ describe("node register", () => {
     expect((await run("get nodes -o json")).stdout).toContain('"items": []');
     expect(await register({ files })).toBe("node/from-config created\n");
     expect(await register({ files })).toBe("");
+  });
+
+  test("for the agent, records its release in a node of the cluster, also if the kubelet changes the node meanwhile", async () => {
+    const store = openMemory();
+    const plugin = {
+      type: identity.product,
+      datastore_type: "kubernetes",
+      nodename: "a",
+      ipam: { type: identity.ipamType },
+    };
+    const list = JSON.stringify({ name: "pods", cniVersion: "1.0.0", plugins: [plugin] });
+    const files = { [`${NETWORK_CONFIG_DIRECTORY}/10-pods.conflist`]: list };
+    const { run, nodes } = site({ store, hostName: "a" });
+    await run("node register");
+    let races = 2;
+    const commit: typeof store.commit = async (changes) => {
+      races -= 1;
+      return races < 0 ? store.commit(changes) : { ok: false, reason: "stale", key: "" };
+    };
+    const raced: typeof store = Object.assign(Object.create(store), { commit });
+
+    expect((await run("node register --for-agent", { files, store: raced })).stdout).toBe("node/a updated\n");
+    expect((await nodes()).metadata.annotations).toHaveProperty([AGENT_VERSION_ANNOTATION]);
   });
 
   test("for the agent, writes the node name where plugins read it, even if the datastore is not reachable", async () => {

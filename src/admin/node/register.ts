@@ -101,8 +101,22 @@ async function raiseVersion(store: Datastore, { version, stdout }: Context): Pro
   if (raised !== undefined) stdout(`The agents of all nodes have ${raised}: it is the version of the cluster now\n`);
 }
 
-/** A node of the cluster belongs to its kubelet: the agent only adds its release, if its role allows it. */
-async function confirm(store: Datastore, { name, machine, agentVersion }: ThisHost): Promise<ActionResult> {
+/**
+ * A node of the cluster belongs to its kubelet: the agent only adds its release, if its role allows it. The kubelet writes
+ * to the node as well, above all when the network has just become ready: then it is read again.
+ */
+async function confirm(store: Datastore, host: ThisHost): Promise<ActionResult> {
+  for (let attempt = 1; ; attempt += 1) {
+    const result = await confirmOnce(store, host);
+    if (result !== "changed meanwhile") return result;
+    if (attempt === ATTEMPTS) throw keepsChanging(host.name);
+  }
+}
+
+async function confirmOnce(
+  store: Datastore,
+  { name, machine, agentVersion }: ThisHost,
+): Promise<ActionResult | "changed meanwhile"> {
   const { answers } = await store.read([wantedNode(name)]);
   const entry = answers[0]?.[0];
   if (entry === undefined) throw notInCluster(name);
@@ -119,8 +133,8 @@ async function confirm(store: Datastore, { name, machine, agentVersion }: ThisHo
   const written = await store
     .commit([{ kind: "update", key: entry.key, value, revision: entry.revision }])
     .catch(ignoreForbidden);
-  // If its kubelet changed it meanwhile: in the next round.
-  return written?.ok ? { action: "updated", revision: written.revision } : unchanged;
+  if (written === undefined) return unchanged;
+  return written.ok ? { action: "updated", revision: written.revision } : "changed meanwhile";
 }
 
 /** With the role of the plugin alone the agent works too; then nobody knows its release. */
@@ -194,7 +208,11 @@ async function register(
     ]);
     if (written.ok) return { action: entry ? "updated" : "created", revision: written.revision };
   }
-  throw new PluginError("try-again-later", `Cannot register node ${quoted(name)}: others keep changing it`);
+  throw keepsChanging(name);
+}
+
+function keepsChanging(name: string): PluginError {
+  return new PluginError("try-again-later", `Cannot register node ${quoted(name)}: others keep changing it`);
 }
 
 function notInCluster(name: string): PluginError {

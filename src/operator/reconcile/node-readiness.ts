@@ -2,6 +2,8 @@
 import { quoted } from "../../quote.ts";
 import { type LiveObject, listAt, textAt } from "./live-object.ts";
 
+const NOT_READY_TAINT = "node.kubernetes.io/not-ready";
+
 /** `undefined` if it is ready, or only waits for this network. */
 export function nodeProblem(node: LiveObject): string | undefined {
   const ready = readyCondition(node);
@@ -13,6 +15,12 @@ export function nodeProblem(node: LiveObject): string | undefined {
 /** Of a node or a pod. */
 export function readyCondition(object: LiveObject): unknown {
   return listAt(object, "status", "conditions").find((each) => textAt(each, "type") === "Ready");
+}
+
+/** Whether pods that need a network can run on it only when this network is there; its taint stays a little longer. */
+export function isBecomingReady(node: LiveObject): boolean {
+  if (nodeProblem(node) !== undefined) return false;
+  return listAt(node, "spec", "taints").some((taint) => textAt(taint, "key") === NOT_READY_TAINT);
 }
 
 /** What the kubelet says as long as there is no network config. */

@@ -53,8 +53,15 @@ function crashed({ metadata }: LiveObject, container: unknown, ended: unknown): 
   return `container ${quoted(name)} crashes again and again (${numberAt(container, "restartCount")} restarts${exit}); see "${logs}"`;
 }
 
+/** Whether the scheduler has found no node for it. */
+export function fitsNoNode(pod: LiveObject): boolean {
+  return textAt(schedulingOf(pod), "reason") === "Unschedulable";
+}
+
 function unschedulable(pod: LiveObject, where: string): string | undefined {
-  const scheduled = listAt(pod, "status", "conditions").find((each) => textAt(each, "type") === "PodScheduled");
-  if (textAt(scheduled, "reason") !== "Unschedulable") return undefined;
-  return `${where} fits no node: ${textAt(scheduled, "message")}`;
+  return fitsNoNode(pod) ? `${where} fits no node: ${textAt(schedulingOf(pod), "message")}` : undefined;
+}
+
+function schedulingOf(pod: LiveObject): unknown {
+  return listAt(pod, "status", "conditions").find((each) => textAt(each, "type") === "PodScheduled");
 }

@@ -114,6 +114,19 @@ describe("workloadState()", () => {
     expect(fresh.degraded.status).toBe("False");
   });
 
+  test.each([
+    ["while a node waits for this network", "False", "cni plugin not initialized", false],
+    ["while a node that has it is still tainted", "True", "", false],
+    ["if the node does not respond", "Unknown", "Kubelet stopped posting node status.", true],
+  ])("is degraded by a pod that fits no node, but not in a new cluster: %s", (_, ready, message, isDegraded) => {
+    const unscheduled = pod({ conditions: [{ type: "PodScheduled", reason: "Unschedulable", message: "tainted" }] });
+    const taints = [{ key: "node.kubernetes.io/not-ready", effect: "NoSchedule" }];
+    const tainted = { ...node(ready, message), spec: { taints } };
+    const state = workloadState(daemonSet({ numberAvailable: 0 }), { pods: [unscheduled], nodes: [tainted] });
+
+    expect([state.degraded.status, state.progressing.status]).toEqual([isDegraded ? "True" : "False", "True"]);
+  });
+
   test("names three of many problems", () => {
     const pods = [1, 2, 3, 4, 5].map((index) => pod({ phase: "Failed" }, `agent-${index}`));
     const { message } = workloadState(daemonSet({}), { pods, nodes: [] }).degraded;

@@ -3,8 +3,8 @@ import { counted } from "../../counted.ts";
 import { describeObject } from "../object-kinds.ts";
 import { AVAILABLE, type ComponentState, degraded, progressing } from "./conditions.ts";
 import { type LiveObject, numberAt, textAt, textsAt } from "./live-object.ts";
-import { nodeProblem } from "./node-readiness.ts";
-import { podProblem } from "./pod-problems.ts";
+import { isBecomingReady, nodeProblem } from "./node-readiness.ts";
+import { fitsNoNode, podProblem } from "./pod-problems.ts";
 
 /** More would not be read. */
 const NAMED = 3;
@@ -18,7 +18,8 @@ export interface Surroundings {
 export function workloadState(workload: LiveObject, { pods, nodes }: Surroundings): ComponentState {
   const own = podsOf(workload, pods);
   const waiting = waitingFor(workload);
-  const problems = own.flatMap((pod) => podProblem(pod) ?? []);
+  const isStarting = nodes.some(isBecomingReady);
+  const problems = own.filter((pod) => !(isStarting && fitsNoNode(pod))).flatMap((pod) => podProblem(pod) ?? []);
   if (problems.length > 0) return degraded("PodFailure", listed(problems), waiting);
   if (waiting === undefined) return AVAILABLE;
   const used = new Set(own.map((pod) => textAt(pod, "spec", "nodeName")));
