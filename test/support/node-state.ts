@@ -8,11 +8,14 @@ export type NodeState = ReadonlyMap<string, readonly string[]>;
 /** The logs: administrators read them after a removal too. */
 const LOGS = `/var/log/${identity.product}`;
 
+/** What host-local has assigned: data of its IPAM, which a removal keeps as it keeps pools. */
+const HOST_LOCAL = "/var/lib/cni/networks";
+
 /** Where the product writes, and where others read what it wrote. */
 const DIRECTORIES = [
   "/opt/cni",
   "/etc/cni",
-  "/var/lib/cni/networks",
+  HOST_LOCAL,
   LOGS,
   `/var/lib/${identity.product}`,
   `/run/${identity.product}`,
@@ -43,10 +46,10 @@ export async function nodeState(host: Host): Promise<NodeState> {
   return new Map(await Promise.all(parts));
 }
 
-/** Without what stays after a removal: the logs. */
+/** Without what stays after a removal: the logs, and the data of host-local. */
 export function leftoversOf(before: NodeState, after: NodeState): readonly string[] {
-  const log = new RegExp(`^[+-] files: .* ${LOGS}(/|$)`);
-  return changesOf(before, after).filter((line) => !log.test(line));
+  const kept = new RegExp(`^\\+ files: .* (${LOGS}|${HOST_LOCAL})(/|$)`);
+  return changesOf(before, after).filter((line) => !kept.test(line));
 }
 
 /** Neighbour discovery and kernel caches come and go. */
