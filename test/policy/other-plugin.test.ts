@@ -196,7 +196,7 @@ for (const kind of KINDS) {
       const explain = [builtProgram(identity.adminTool), "policy", "explain", "--from", "default/client"];
       const text = await shell(...explain, "--to", "default/server", "--port", String(PORT));
       expect(text).toMatch(/Verdict: +allowed/);
-      expect(text).not.toContain(identity.interfacePrefix + "0");
+      expect(text).not.toContain(`${identity.interfacePrefix}0`);
       expect(text).not.toContain("undefined");
     });
 

@@ -413,7 +413,7 @@ describe("uninstall", () => {
     const { code, stderr } = await ctl("uninstall");
 
     expect(code).toBe(EXIT_FAILED);
-    expect(stderr).toContain("Cannot uninstall: 1 pods use the network: default/web (");
+    expect(stderr).toContain("Cannot uninstall: 1 pod on the network: default/web (");
     expect(objects.has(INSTALLATION)).toBe(true);
     expect((await ctl("uninstall --force")).code).toBe(EXIT_OK);
   });

@@ -1,3 +1,4 @@
+import { counted } from "../../counted.ts";
 import { PluginError } from "../../errors.ts";
 import { identity } from "../../identity.ts";
 import type { KubeClient } from "../../kube/api.ts";
@@ -80,13 +81,17 @@ async function requireNoPods(objects: ClusterObjects): Promise<void> {
     .join(", ");
   const removals = [...new Set(pods.map(({ removal }) => removal))].slice(0, NAMED_PODS);
   const more = pods.length > NAMED_PODS ? `, and ${pods.length - NAMED_PODS} more` : "";
-  throw new PluginError("resource-in-use", `Cannot uninstall: ${pods.length} pods use the network: ${named}${more}`, {
-    details: [
-      "end them first, or they cannot be stopped later:",
-      ...removals.map((command) => `  ${command}`),
-      "--force uninstalls nevertheless",
-    ].join("\n"),
-  });
+  throw new PluginError(
+    "resource-in-use",
+    `Cannot uninstall: ${counted(pods.length, "pod")} on the network: ${named}${more}`,
+    {
+      details: [
+        "end them first, or they cannot be stopped later:",
+        ...removals.map((command) => `  ${command}`),
+        "--force uninstalls nevertheless",
+      ].join("\n"),
+    },
+  );
 }
 
 async function requireOperator(objects: ClusterObjects): Promise<void> {

@@ -21,10 +21,16 @@ export function findingsOf(facts: StatusFacts): readonly StatusFinding[] {
   const { installation, agents, operator, controllers, datastore } = facts;
   const hasRecords = datastore.agents.some(({ version }) => version !== undefined);
   if (installation === undefined && agents === undefined && !hasRecords) return [NOT_INSTALLED];
+  const ofComponents = [...facts.components].flatMap(([name, conditions]) =>
+    conditionFindings(`component ${name}`, conditions),
+  );
   return [
     ...operatorFindings(facts),
-    ...(installation === undefined ? [] : conditionFindings("Installation default", installation.conditions)),
-    ...[...facts.components].flatMap(([name, conditions]) => conditionFindings(`component ${name}`, conditions)),
+    // It repeats what its components say.
+    ...(installation === undefined || ofComponents.length > 0
+      ? []
+      : conditionFindings("Installation default", installation.conditions)),
+    ...ofComponents,
     ...workloadFindings(controllers),
     ...(operator === undefined ? [] : workloadFindings(operator)),
     ...nodeFindings(facts),
