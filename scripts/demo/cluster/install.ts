@@ -1,7 +1,7 @@
 /** The network is installed by the operator, and removed by deleting its Installation. */
 import { formatYaml } from "../../../src/admin/yaml.ts";
 import { identity } from "../../../src/identity.ts";
-import { changesOf, nodeState } from "../../../test/support/node-state.ts";
+import { leftoversOf, nodeState } from "../../../test/support/node-state.ts";
 import {
   installationOn,
   installOperator,
@@ -29,7 +29,7 @@ export async function createInstallation({ cluster, store }: ClusterEnvironment)
 export async function deleteInstallation({ cluster }: ClusterEnvironment, nodes: TwoNodes): Promise<StepResult> {
   await removeInstallation(cluster.server);
   for (const { name, host, before } of nodes) {
-    const left = changesOf(before, await nodeState(host));
+    const left = leftoversOf(before, await nodeState(host));
     if (left.length > 0) throw new Error(`${name} is not as it was before:\n${left.join("\n")}`);
   }
   return { summary: "no program, file, link, route or table of it is left on the nodes" };
