@@ -1,5 +1,6 @@
 /** The credentials for etcd that are mounted in the container; absent and empty files are not used. */
 import { readFileSync } from "node:fs";
+import { ETCD_SECRET_KEYS } from "../config/etcd-secret-keys.ts";
 
 export interface EtcdSecret {
   /** Of the network config. */
@@ -10,9 +11,9 @@ export interface EtcdSecret {
 }
 
 const NAMES = {
-  etcd_ca_cert_file: "etcd-ca",
-  etcd_cert_file: "etcd-cert",
-  etcd_key_file: "etcd-key",
+  etcd_ca_cert_file: ETCD_SECRET_KEYS.caCert,
+  etcd_cert_file: ETCD_SECRET_KEYS.cert,
+  etcd_key_file: ETCD_SECRET_KEYS.key,
 } as const;
 
 export const ETCD_FILE_NAMES: readonly string[] = Object.values(NAMES);

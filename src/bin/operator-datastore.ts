@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DatastoreSettings } from "../config/datastore-settings.ts";
+import { ETCD_SECRET_KEYS } from "../config/etcd-secret-keys.ts";
 import type { Datastore } from "../datastore/datastore.ts";
 import { productMapping } from "../datastore/kube/product-mapping.ts";
 import { openKubeStore } from "../datastore/kube/store.ts";
@@ -43,7 +44,9 @@ async function openEtcd(
     writeFileSync(path, text, { mode: 0o600 });
     return path;
   };
-  const [caCertFile, certFile, keyFile] = ["etcd-ca", "etcd-cert", "etcd-key"].map(fileOf);
+  const caCertFile = fileOf(ETCD_SECRET_KEYS.caCert);
+  const certFile = fileOf(ETCD_SECRET_KEYS.cert);
+  const keyFile = fileOf(ETCD_SECRET_KEYS.key);
   const settings: DatastoreSettings = {
     kind: "etcd",
     source: { kind: "endpoints", endpoints: endpoints.split(",") },

@@ -4,7 +4,7 @@
  */
 import { formatYaml } from "../../../src/admin/yaml.ts";
 import { identity, OPERATOR_API } from "../../../src/identity.ts";
-import { API_ENDPOINT_CONFIG_MAP } from "../../../src/operator/manifests/operator.ts";
+import { API_ENDPOINT_CONFIG_MAP } from "../../../src/operator/render/names.ts";
 import { operatorPodSpec } from "./operator-template.ts";
 
 const NAME = `${identity.operator}-uninstall`;

@@ -120,6 +120,15 @@ async function cluster(...pools: readonly Readonly<Parameters<typeof poolChange>
   return table;
 }
 
+/** The pool of `VXLAN` is without tunnels from now on, and another one has them. */
+async function moveTunnelPool(table: MemoryTable) {
+  await seed(
+    openMemory(table),
+    poolChange("blue", "10.0.0.0/24", { blockSize: 29 }),
+    poolChange("red", "10.2.0.0/24", { vxlanMode: "Always" }),
+  );
+}
+
 const VXLAN = ["blue", "10.0.0.0/24", { vxlanMode: "Always", blockSize: 29 }] as const;
 const VXLAN_6 = ["six", "fd00::/112", { vxlanMode: "CrossSubnet" }] as const;
 const NO_TUNNEL_USE: Partial<IPPool["spec"]> = { vxlanMode: "Always", allowedUses: ["Workload"] };
@@ -252,11 +261,7 @@ describe("the record of a node", () => {
     const table = await cluster(VXLAN);
     const site = agent(table);
     await site.look();
-    await seed(
-      openMemory(table),
-      poolChange("blue", "10.0.0.0/24", { blockSize: 29 }),
-      poolChange("red", "10.2.0.0/24", { vxlanMode: "Always" }),
-    );
+    await moveTunnelPool(table);
     await site.look();
 
     expect((await specOf(table))?.ipv4VXLANTunnelAddr).toStartWith("10.2.0.");
@@ -269,11 +274,7 @@ describe("the record of a node", () => {
       for (let after = 0, isDone = false; !isDone; after += 1) {
         const table = await cluster(VXLAN);
         await agent(table).look();
-        await seed(
-          openMemory(table),
-          poolChange("blue", "10.0.0.0/24", { blockSize: 29 }),
-          poolChange("red", "10.2.0.0/24", { vxlanMode: "Always" }),
-        );
+        await moveTunnelPool(table);
         isDone = !(await isStopped(agent(table, { store: stoppingMemory(table, atomicity, after) }).look()));
         expect(await used(table)).toContain((await specOf(table))?.ipv4VXLANTunnelAddr ?? "none");
 

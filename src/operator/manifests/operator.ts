@@ -1,9 +1,9 @@
 /** The operator itself: its namespace, account, roles and Deployment. What `operator.yaml` and the chart consist of. Pure. */
 import { identity } from "../../identity.ts";
 import type { KubeObject } from "../kube-object.ts";
-import { podLabels } from "../render/names.ts";
+import { API_ENDPOINT_CONFIG_MAP, podLabels } from "../render/names.ts";
 import { namespaceObject } from "../render/namespace.ts";
-import { fromField } from "../render/pod-parts.ts";
+import { fromField, hostProbes } from "../render/pod-parts.ts";
 import {
   OPERATOR_ACCOUNT,
   OPERATOR_SECRETS_ROLE,
@@ -20,9 +20,6 @@ export interface OperatorOptions {
   /** Names of Secrets in the namespace of the operator. */
   readonly pullSecrets?: readonly string[];
 }
-
-/** Overrides the address of the API server, in the namespace of the operator: for clusters without kube-proxy. */
-export const API_ENDPOINT_CONFIG_MAP = "kubernetes-services-endpoint";
 
 const OPERATOR_HEALTH_PORT = 9096;
 
@@ -81,7 +78,6 @@ function deployment({ image, pullSecrets = [] }: OperatorOptions): KubeObject {
 const USER = 65_532;
 
 function container(image: string) {
-  const check = (path: string) => ({ httpGet: { host: "127.0.0.1", port: OPERATOR_HEALTH_PORT, path } });
   return {
     name: identity.operator,
     image,
@@ -89,14 +85,7 @@ function container(image: string) {
     command: [identity.operator],
     env: [fromField("POD_NAMESPACE", "metadata.namespace"), fromField("POD_NAME", "metadata.name")],
     envFrom: [{ configMapRef: { name: API_ENDPOINT_CONFIG_MAP, optional: true } }],
-    livenessProbe: {
-      ...check("/liveness"),
-      initialDelaySeconds: 10,
-      periodSeconds: 10,
-      timeoutSeconds: 10,
-      failureThreshold: 6,
-    },
-    readinessProbe: { ...check("/readiness"), periodSeconds: 5, timeoutSeconds: 5 },
+    ...hostProbes(OPERATOR_HEALTH_PORT),
     securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } },
   };
 }

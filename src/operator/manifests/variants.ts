@@ -9,12 +9,11 @@ import { completeInstallation } from "../complete.ts";
 import type { EffectiveInstallation, InstallationDatastore } from "../effective-installation.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { componentObjects } from "../render/components.ts";
-import { ETCD_SECRETS_MOUNT, UNINSTALL } from "../render/names.ts";
+import { API_ENDPOINT_CONFIG_MAP, ETCD_SECRETS_MOUNT, UNINSTALL } from "../render/names.ts";
 import { uninstallDaemonSet } from "../render/node-daemon-set.ts";
 import { type EnvironmentVariable, type RenderPlan, withLabels } from "../render/plan.ts";
 import { accountObject } from "../roles/role-objects.ts";
 import { CREATE_CONFIGURED, FOLLOW_PODS, type Rule } from "../roles/rules.ts";
-import { API_ENDPOINT_CONFIG_MAP } from "./operator.ts";
 
 export interface ManifestVariant {
   readonly datastore: "kubernetes" | "etcd";

@@ -1,14 +1,15 @@
 /** What rendering depends on, from the objects that the operator follows. Pure. */
+import { ETCD_SECRET_KEYS } from "../../config/etcd-secret-keys.ts";
 import { parsePrefix } from "../../ip/prefix.ts";
 import type { IPPool } from "../../model/ip-pool.ts";
 import { VERSION } from "../../version.ts";
 import type { ClusterFacts } from "../cluster-facts.ts";
+import { API_ENDPOINT_CONFIG_MAP } from "../render/names.ts";
+import { hashOf } from "../render/pod-parts.ts";
 import { type FollowedSnapshot, type Namespaces, objectNamed } from "./followed-objects.ts";
 import { type LiveObject, textAt, textsAt } from "./live-object.ts";
 
-/** An administrator writes it in a cluster without kube-proxy. */
-const API_ENDPOINT = "kubernetes-services-endpoint";
-const ETCD_KEYS = ["etcd-ca", "etcd-cert", "etcd-key"] as const;
+const HASH_DIGITS = 16;
 
 /** `secret`: with the certificates of etcd. */
 export function clusterFacts(
@@ -23,14 +24,16 @@ export function clusterFacts(
     pools,
     platformPodCidrs: platformPodCidrs(snapshot),
     ...(apiEndpoint === undefined ? {} : { apiEndpoint }),
-    ...(secret === undefined ? {} : { etcdSecretHash: hashOf(secret["data"]), etcdSecretKeys: keysOf(secret) }),
+    ...(secret === undefined ? {} : { etcdSecretHash: secretHash(secret), etcdSecretKeys: keysOf(secret) }),
   };
 }
 
 /** The certificates and the key, decoded; only those that are not empty. */
 export function etcdFilesIn(secret: LiveObject | undefined): Readonly<Record<string, string>> {
   const data = textsAt(secret, "data");
-  const files = ETCD_KEYS.map((key) => [key, Buffer.from(data[key] ?? "", "base64").toString("utf8")] as const);
+  const files = Object.values(ETCD_SECRET_KEYS).map(
+    (key) => [key, Buffer.from(data[key] ?? "", "base64").toString("utf8")] as const,
+  );
   return Object.fromEntries(files.filter(([, text]) => text.trim() !== ""));
 }
 
@@ -38,15 +41,12 @@ function keysOf(secret: LiveObject): readonly string[] {
   return Object.keys(etcdFilesIn(secret));
 }
 
-function hashOf(value: unknown): string {
-  return new Bun.CryptoHasher("sha256")
-    .update(JSON.stringify(value ?? {}))
-    .digest("hex")
-    .slice(0, 16);
+function secretHash(secret: LiveObject): string {
+  return hashOf(secret["data"] ?? {}).slice(0, HASH_DIGITS);
 }
 
 function apiEndpointIn(snapshot: FollowedSnapshot, { operator }: Namespaces): ClusterFacts["apiEndpoint"] {
-  const settings = objectNamed(snapshot, "settings", { namespace: operator, name: API_ENDPOINT });
+  const settings = objectNamed(snapshot, "settings", { namespace: operator, name: API_ENDPOINT_CONFIG_MAP });
   const { KUBERNETES_SERVICE_HOST: host = "", KUBERNETES_SERVICE_PORT: port = "" } = textsAt(settings, "data");
   return host === "" || port === "" ? undefined : { host, port };
 }

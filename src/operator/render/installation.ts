@@ -2,6 +2,7 @@
  * Everything that an Installation means: the objects to apply, in their order, and the settings for the datastore. Pure: it
  * depends on the Installation and on what was found in the cluster, and on nothing else.
  */
+import { ETCD_SECRET_KEYS } from "../../config/etcd-secret-keys.ts";
 import { identity } from "../../identity.ts";
 import type { NodeAgentConfigurationSpec } from "../../model/node-agent-configuration.ts";
 import type { ClusterFacts } from "../cluster-facts.ts";
@@ -52,9 +53,9 @@ function planOf(installation: EffectiveInstallation, facts: ClusterFacts): Rende
 }
 
 const ETCD_FILES = [
-  ["ETCD_CA_CERT_FILE", "etcd-ca"],
-  ["ETCD_CERT_FILE", "etcd-cert"],
-  ["ETCD_KEY_FILE", "etcd-key"],
+  ["ETCD_CA_CERT_FILE", ETCD_SECRET_KEYS.caCert],
+  ["ETCD_CERT_FILE", ETCD_SECRET_KEYS.cert],
+  ["ETCD_KEY_FILE", ETCD_SECRET_KEYS.key],
 ] as const;
 
 function etcdAccess(datastore: InstallationDatastore, facts: ClusterFacts): EtcdAccess {

@@ -16,6 +16,9 @@ export const NETWORK_CONFIG_KEY = "config";
 export const NETWORK_CONFIG_MOUNT = `/etc/${identity.product}-install`;
 export const ETCD_SECRETS_MOUNT = `/etc/${identity.product}-etcd-secrets`;
 
+/** An administrator writes it in a cluster without kube-proxy, in the namespace of the operator: where the API server is. */
+export const API_ENDPOINT_CONFIG_MAP = "kubernetes-services-endpoint";
+
 /** The DaemonSet that removes the product from the nodes. */
 export const UNINSTALL = `${identity.nodeAgent}-uninstall`;
 

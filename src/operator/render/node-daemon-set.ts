@@ -14,6 +14,7 @@ import {
   etcdVolumes,
   fromField,
   hashOf,
+  hostProbes,
   networkConfigVolume,
   pullSecrets,
 } from "./pod-parts.ts";
@@ -57,7 +58,7 @@ export function nodeDaemonSet(plan: RenderPlan, config: KubeObject): KubeObject 
               ...containerBase(plan),
               command: [identity.nodeAgent, ...IN_HOST],
               env: environment,
-              ...probes(),
+              ...hostProbes(NODE_HEALTH_PORT),
               ...(override.resources === undefined ? {} : { resources: override.resources }),
               securityContext: { privileged: true },
               volumeMounts,
@@ -127,18 +128,4 @@ function nodeEnvironment(plan: RenderPlan): readonly EnvironmentVariable[] {
     { name: `${identity.environmentPrefix}PLUGIN_ACCOUNT`, value: PLUGIN_ACCOUNT },
     ...plan.node.environment,
   ];
-}
-
-function probes() {
-  const check = (path: string) => ({ httpGet: { host: "127.0.0.1", port: NODE_HEALTH_PORT, path } });
-  return {
-    livenessProbe: {
-      ...check("/liveness"),
-      initialDelaySeconds: 10,
-      periodSeconds: 10,
-      timeoutSeconds: 10,
-      failureThreshold: 6,
-    },
-    readinessProbe: { ...check("/readiness"), periodSeconds: 5, timeoutSeconds: 5 },
-  };
 }

@@ -1,5 +1,4 @@
 /** What the pods of several workloads have in common. Pure. */
-import type { KubeObject } from "../kube-object.ts";
 import { imageName } from "./image.ts";
 import { ETCD_SECRET_HASH, ETCD_SECRETS_MOUNT, NETWORK_CONFIG_MAP, NETWORK_CONFIG_MOUNT } from "./names.ts";
 import type { EnvironmentVariable, RenderPlan } from "./plan.ts";
@@ -37,6 +36,21 @@ export function fromField(name: string, fieldPath: string): EnvironmentVariable 
   return { name, valueFrom: { fieldRef: { fieldPath } } };
 }
 
+/** Of a container in the network of the host, which listens on this port of loopback. */
+export function hostProbes(port: number) {
+  const check = (path: string) => ({ httpGet: { host: "127.0.0.1", port, path } });
+  return {
+    livenessProbe: {
+      ...check("/liveness"),
+      initialDelaySeconds: 10,
+      periodSeconds: 10,
+      timeoutSeconds: 10,
+      failureThreshold: 6,
+    },
+    readinessProbe: { ...check("/readiness"), periodSeconds: 5, timeoutSeconds: 5 },
+  };
+}
+
 export function networkConfigVolume(): Volume {
   const name = "network-config";
   return {
@@ -62,6 +76,6 @@ export function etcdSecretAnnotation({ facts }: RenderPlan): Readonly<Record<str
   return facts.etcdSecretHash === undefined ? {} : { [ETCD_SECRET_HASH]: facts.etcdSecretHash };
 }
 
-export function hashOf(object: KubeObject["data"]): string {
+export function hashOf(object: unknown): string {
   return new Bun.CryptoHasher("sha256").update(JSON.stringify(object)).digest("hex");
 }
