@@ -11,12 +11,12 @@ import { formatLine } from "../log/line.ts";
 import { deleteInstallations } from "../operator/delete-installation.ts";
 import { livenessOf, metricsText, readinessOf } from "../operator/reconcile/report.ts";
 import { RunningOperator } from "../operator/reconcile/run-operator.ts";
+import { OPERATOR_HEALTH_PORT } from "../operator/render/names.ts";
 import { quoted } from "../quote.ts";
 import { VERSION } from "../version.ts";
 import { openInstallationDatastore } from "./operator-datastore.ts";
 import { STOP_SIGNALS } from "./write-and-exit.ts";
 
-const HEALTH_PORT = 9096;
 const METRICS_PORT = 9097;
 const ALL_ADDRESSES = "";
 const DELETE_INSTALLATION = "delete-installation";
@@ -50,7 +50,7 @@ async function runUntil(signal: AbortSignal, environment: Environment): Promise<
   const { wait } = SYSTEM_CLOCK;
   const warn = (message: string) => log(message, "WARNING");
   const ports = {
-    health: portIn(environment, "HEALTH_PORT", HEALTH_PORT),
+    health: portIn(environment, "HEALTH_PORT", OPERATOR_HEALTH_PORT),
     metrics: portIn(environment, "METRICS_PORT", METRICS_PORT),
   };
   const program = identity.operator;
@@ -158,7 +158,7 @@ them writes. The components are in namespace ${systemNamespace}.
 Environment:
   KUBECONFIG      access to the orchestrator's API; by default the account of the pod
   POD_NAMESPACE   namespace of the operator and of its Lease (default ${operator})
-  HEALTH_PORT     where to serve /liveness and /readiness (default ${HEALTH_PORT})
+  HEALTH_PORT     where to serve /liveness and /readiness (default ${OPERATOR_HEALTH_PORT})
   METRICS_PORT    where to serve /metrics (default ${METRICS_PORT})
 
   ${DELETE_INSTALLATION}   delete the Installation and wait until the running operator has removed the network

@@ -1,7 +1,7 @@
 /** The operator itself: its namespace, account, roles and Deployment. What `operator.yaml` and the chart consist of. Pure. */
 import { identity } from "../../identity.ts";
 import type { KubeObject } from "../kube-object.ts";
-import { API_ENDPOINT_CONFIG_MAP, podLabels } from "../render/names.ts";
+import { API_ENDPOINT_CONFIG_MAP, OPERATOR_HEALTH_PORT, podLabels } from "../render/names.ts";
 import { namespaceObject } from "../render/namespace.ts";
 import { fromField, hostProbes } from "../render/pod-parts.ts";
 import {
@@ -20,8 +20,6 @@ export interface OperatorOptions {
   /** Names of Secrets in the namespace of the operator. */
   readonly pullSecrets?: readonly string[];
 }
-
-const OPERATOR_HEALTH_PORT = 9096;
 
 export function operatorObjects(options: OperatorOptions): readonly KubeObject[] {
   const { name, namespace } = OPERATOR_ACCOUNT;

@@ -1,4 +1,5 @@
 /** The Installation and its overlay, and the datastore that they name. Pure. */
+import { OVERLAY_NAME } from "../../model/installation/installation.ts";
 import { NETWORK_FIELD } from "../../model/installation/names.ts";
 import type { Problem } from "../../model/problem.ts";
 import { isObject } from "../../model/shape.ts";
@@ -6,7 +7,6 @@ import { mergedSpec } from "../complete.ts";
 import type { InstallationDatastore } from "../effective-installation.ts";
 import { type FollowedSnapshot, objectNamed } from "./followed-objects.ts";
 import { type LiveObject, listAt, memberAt, textAt } from "./live-object.ts";
-import { OVERLAY } from "./names.ts";
 
 export interface Declared {
   readonly default: LiveObject;
@@ -14,7 +14,7 @@ export interface Declared {
 }
 
 export function declaredIn(snapshot: FollowedSnapshot, installation: LiveObject): Declared {
-  const overlay = objectNamed(snapshot, "installations", { name: OVERLAY });
+  const overlay = objectNamed(snapshot, "installations", { name: OVERLAY_NAME });
   return overlay === undefined ? { default: installation } : { default: installation, overlay };
 }
 

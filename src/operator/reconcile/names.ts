@@ -11,6 +11,3 @@ export const FINALIZER = `${identity.operatorApiGroup}/installation`;
 
 /** The operator sets it to "true" on an Installation that is being deleted when nothing waits for the nodes any more. */
 export const CLEANED_UP_ANNOTATION = `${identity.operatorApiGroup}/nodes-cleaned-up`;
-
-export const INSTALLATION = "default";
-export const OVERLAY = "overlay";

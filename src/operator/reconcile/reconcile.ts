@@ -1,12 +1,13 @@
 /** One pass of the operator: installs, changes or removes, and reports what it found. */
+
 import { PluginError } from "../../errors.ts";
+import { DEFAULT_NAME } from "../../model/installation/installation.ts";
 import { workloadStates } from "./component-states.ts";
 import { conditionsOf, degraded, summaryOf } from "./conditions.ts";
 import { eventsOf, sendEvent } from "./events.ts";
 import { type FollowedSnapshot, objectNamed } from "./followed-objects.ts";
 import { install } from "./install.ts";
 import { isBeingDeleted } from "./live-object.ts";
-import { INSTALLATION } from "./names.ts";
 import type { Found, Pass, PassMeans } from "./pass.ts";
 import { removeInstallation } from "./remove-installation.ts";
 import { StatusWriter } from "./statuses.ts";
@@ -21,7 +22,7 @@ export class Reconciler {
 
   /** Throws if the pass has to be repeated soon; then the failure is in the status, unless it was the first. */
   async reconcile(snapshot: FollowedSnapshot): Promise<void> {
-    const installation = objectNamed(snapshot, "installations", { name: INSTALLATION });
+    const installation = objectNamed(snapshot, "installations", { name: DEFAULT_NAME });
     if (installation === undefined) {
       await this.means.records.close();
       await this.statuses.removeComponents(snapshot);

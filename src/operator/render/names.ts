@@ -22,6 +22,7 @@ export const API_ENDPOINT_CONFIG_MAP = "kubernetes-services-endpoint";
 /** The DaemonSet that removes the product from the nodes. */
 export const UNINSTALL = `${identity.nodeAgent}-uninstall`;
 
-/** Of the node agent (NodeAgentConfiguration `healthPort`) and the controllers (`HEALTH_PORT`). */
+/** Of the node agent (NodeAgentConfiguration `healthPort`), the controllers and the operator (`HEALTH_PORT`). */
 export const NODE_HEALTH_PORT = 9099;
 export const CONTROLLERS_HEALTH_PORT = 9095;
+export const OPERATOR_HEALTH_PORT = 9096;
