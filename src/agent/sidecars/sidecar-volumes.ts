@@ -1,0 +1,18 @@
+/** The pods of this node that have mounted the volume of the sidecar: the CSI driver changes it, the feed follows it. */
+export interface SidecarVolume {
+  /** Of the pod. */
+  readonly uid: string;
+  readonly namespace: string;
+  readonly pod: string;
+  /** The user that the sidecar runs as: no other may connect. */
+  readonly user: number;
+  /** On the host; mounted in the pod. The feed listens on `agent.sock` in it. */
+  readonly directory: string;
+}
+
+export interface SidecarVolumes {
+  /** By the UID of the pod. */
+  readonly all: ReadonlyMap<string, SidecarVolume>;
+  /** Calls the listener after every change, until the returned function is called. */
+  follow(listener: () => void): () => void;
+}
