@@ -18,7 +18,10 @@ import { acquireSettings, debianSources } from "./apt-settings.ts";
 const PACKAGES = ["git", "make", "nodejs", "npm"];
 
 /** Environment variables of the caller that are needed to reach the registries. */
-const CARRIED = /^(https?_proxy|no_proxy|all_proxy|npm_config_.*)$/i;
+const CARRIED = /^(https?_proxy|no_proxy|all_proxy|npm_config_.*|pip_.*)$/i;
+
+/** Variables with the path of a file of certificates, and the name of its copy in the home directory of the machine. */
+const CERTIFICATES = { NODE_EXTRA_CA_CERTS: "npm-certificates.crt", PIP_CERT: "pip-certificates.crt" } as const;
 
 const SCRIPT = `
 set -eu
@@ -99,17 +102,18 @@ async function bundle(repository: string, file: string): Promise<void> {
   if (code !== 0) throw new Error(`Cannot bundle the repository: ${output}`);
 }
 
-/** Copies the caller's npm settings into the home directory of the machine; returns the environment variables to set. */
+/** Copies the caller's settings of npm and pip into the home directory of the machine; returns the environment variables to set. */
 function copySettings(home: string): Readonly<Record<string, string>> {
   mkdirSync(home);
   const settings = join(homedir(), ".npmrc");
   if (existsSync(settings)) writeFileSync(join(home, ".npmrc"), readFileSync(settings), { mode: 0o600 });
   const environment: Record<string, string> = {};
   for (const [name, value = ""] of Object.entries(process.env)) if (CARRIED.test(name)) environment[name] = value;
-  const certificates = process.env["NODE_EXTRA_CA_CERTS"];
-  if (certificates !== undefined && existsSync(certificates)) {
-    writeFileSync(join(home, "certificates.crt"), readFileSync(certificates));
-    environment["NODE_EXTRA_CA_CERTS"] = "/root/certificates.crt";
+  for (const [name, file] of Object.entries(CERTIFICATES)) {
+    const certificates = process.env[name];
+    if (certificates === undefined || !existsSync(certificates)) continue;
+    writeFileSync(join(home, file), readFileSync(certificates));
+    environment[name] = `/root/${file}`;
   }
   return environment;
 }

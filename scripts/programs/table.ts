@@ -46,6 +46,7 @@ const TABLE = {
   "apt-config": "apt",
   "apt-get": "apt",
   "/usr/lib/apt/apt-helper": "apt",
+  ldd: "libc-bin",
   git: "git",
   make: "make",
 
@@ -104,6 +105,8 @@ const TABLE = {
   strace: "strace",
   perl: "perl-base",
   python3: "python3-minimal",
+  // Downloads Envoy (test/parts).
+  pip3: "python3-pip",
   systemctl: "systemd",
   "systemd-analyze": "systemd",
   "/usr/include/asm-generic/unistd.h": "linux-libc-dev",

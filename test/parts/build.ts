@@ -9,7 +9,8 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { identity } from "../../src/identity.ts";
 import { goVersionProblem } from "./go-version.ts";
-import { PARTS, type Part, type PartName } from "./table.ts";
+import { type GoPart, PARTS, type Part, type PartName } from "./table.ts";
+import { downloadWheel, wheelProblem } from "./wheel.ts";
 
 /** `path`: the program, or the directory of plugins if the part has several. */
 export type Built = { readonly path: string } | { readonly missing: string };
@@ -17,10 +18,10 @@ export type Built = { readonly path: string } | { readonly missing: string };
 /** Go's build cache is useful for several parts of one module, but not kept forever. */
 const BUILD_CACHE_LIMIT_MEGABYTES = 2500;
 
-/** The part, built now if necessary. Without a Go that is new enough, or the module proxy: the reason why it is missing. */
+/** The part, built now if necessary. Without a Go that is new enough, pip, or the registry: the reason why it is missing. */
 export async function part(name: PartName): Promise<Built> {
   const built = partIfBuilt(name);
-  if ("path" in built || goProblem(name) !== undefined) return built;
+  if ("path" in built || machineProblem(name) !== undefined) return built;
 
   const problem = await build(PARTS[name], directoryOf(name));
   return problem === undefined ? partIfBuilt(name) : { missing: `${name} did not build: ${problem}` };
@@ -28,7 +29,7 @@ export async function part(name: PartName): Promise<Built> {
 
 /** The part if an earlier run built it; never builds. */
 export function partIfBuilt(name: PartName): Built {
-  const problem = goProblem(name);
+  const problem = machineProblem(name);
   if (problem !== undefined) return { missing: problem };
   const row: Part = PARTS[name];
   const directory = directoryOf(name);
@@ -36,9 +37,14 @@ export function partIfBuilt(name: PartName): Built {
   return { path: row.program === undefined ? directory : join(directory, row.program) };
 }
 
-/** Why the Go of this machine cannot build the part; undefined if it can. */
-function goProblem(name: PartName): string | undefined {
-  const module = moduleDirectory(PARTS[name]);
+/** Why this machine cannot build the part; undefined if it can. */
+function machineProblem(name: PartName): string | undefined {
+  const row: Part = PARTS[name];
+  return "distribution" in row ? wheelProblem(name, row) : goProblem(name, row);
+}
+
+function goProblem(name: PartName, row: GoPart): string | undefined {
+  const module = moduleDirectory(row);
   const version = Bun.which("go") === null ? undefined : goVersion(module);
   const problem = goVersionProblem(readFileSync(join(module, "go.mod"), "utf8"), version);
   return problem === undefined ? undefined : `${name} ${problem}`;
@@ -55,15 +61,18 @@ function directoryOf(name: PartName): string {
 
 function keyOf(row: Part): string {
   const hash = new Bun.CryptoHasher("sha256");
-  const module = moduleDirectory(row);
-  const own = [...new Bun.Glob("**/*.go").scanSync(module)].sort();
-  for (const file of ["go.mod", "go.sum", ...own]) hash.update(readFileSync(join(module, file)));
+  if ("module" in row) hashModule(hash, moduleDirectory(row));
   hash.update(JSON.stringify(row));
-  hash.update(goVersion(module));
+  if ("module" in row) hash.update(goVersion(moduleDirectory(row)));
   return hash.digest("hex").slice(0, 16);
 }
 
-function moduleDirectory(row: Part): string {
+function hashModule(hash: Bun.CryptoHasher, module: string): void {
+  const own = [...new Bun.Glob("**/*.go").scanSync(module)].sort();
+  for (const file of ["go.mod", "go.sum", ...own]) hash.update(readFileSync(join(module, file)));
+}
+
+function moduleDirectory(row: GoPart): string {
   return join(import.meta.dir, row.module);
 }
 
@@ -78,9 +87,14 @@ function goVersion(module: string): string {
   return version;
 }
 
-/** Builds in a directory beside the final one and renames it: an existing part is complete. */
-async function build(row: Part, directory: string): Promise<string | undefined> {
+/** Returns the reason if it fails. */
+function build(row: Part, directory: string): Promise<string | undefined> {
   mkdirSync(cacheRoot(), { recursive: true });
+  return "distribution" in row ? downloadWheel(row, directory) : buildGo(row, directory);
+}
+
+/** Builds in a directory beside the final one and renames it: an existing part is complete. */
+async function buildGo(row: GoPart, directory: string): Promise<string | undefined> {
   const script = `
     [ -d "$final" ] && exit 0
     rm -rf "$final".new && mkdir "$final".new
@@ -123,7 +137,8 @@ if (import.meta.main) {
   const known = Object.keys(PARTS).filter((name): name is PartName => name in PARTS);
   const chosen = wanted.length === 0 ? known : known.filter((name) => wanted.includes(name));
   for (const name of chosen) {
-    if ("missing" in partIfBuilt(name) && goProblem(name) === undefined) console.log(`${name}: is being built, once`);
+    if ("missing" in partIfBuilt(name) && machineProblem(name) === undefined)
+      console.log(`${name}: is being built, once`);
     const started = performance.now();
     const built = await part(name);
     const seconds = ((performance.now() - started) / 1000).toFixed(1);

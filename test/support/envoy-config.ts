@@ -1,0 +1,145 @@
+/**
+ * A configuration of Envoy with external authorization:
+ *
+ *   client ──> listener (plain or mutual TLS) ──> filter ext_authz ──> upstream
+ *                                                     │ gRPC over a unix socket
+ *                                                     └──> authorizer
+ *
+ * Envoy denies while its authorizer is away. Pure.
+ */
+export interface EnvoyPlan {
+  readonly listeners: readonly EnvoyListener[];
+  /** The unix socket of the authorizer; absent: nothing is asked. */
+  readonly authorizer?: string;
+  /** How long Envoy waits for a decision. Default: 1,000. */
+  readonly decisionMilliseconds?: number;
+  /** The unix socket of Envoy's own administration. */
+  readonly admin: string;
+}
+
+export interface EnvoyListener {
+  /** Requests, or whole connections that are not HTTP. */
+  readonly kind: "http" | "tcp";
+  /** Default: every IPv4 and IPv6 address. */
+  readonly address?: string;
+  readonly port: number;
+  /** Files; present: clients must have a certificate of the authority. */
+  readonly mutualTls?: { readonly cert: string; readonly key: string; readonly authority: string };
+  readonly upstream: { readonly address: string; readonly port: number };
+}
+
+/** Accepted as a file: YAML contains JSON. */
+export function envoyConfig(plan: EnvoyPlan): string {
+  return JSON.stringify({
+    admin: { address: { pipe: { path: plan.admin } } },
+    static_resources: {
+      listeners: plan.listeners.map((listener) => listenerOf(listener, plan)),
+      clusters: [
+        ...plan.listeners.map(({ port, upstream }) => clusterOf(upstreamName(port), socketAddress(upstream))),
+        ...(plan.authorizer === undefined ? [] : [authorizerCluster(plan.authorizer)]),
+      ],
+    },
+  });
+}
+
+const AUTHORIZER = "authorizer";
+
+function upstreamName(port: number): string {
+  return `upstream-of-${port}`;
+}
+
+function listenerOf(listener: EnvoyListener, plan: EnvoyPlan): object {
+  const { kind, address = "::", port, mutualTls } = listener;
+  return {
+    name: `listener-${port}`,
+    address: { socket_address: { address, port_value: port, ipv4_compat: address === "::" } },
+    filter_chains: [
+      {
+        filters: kind === "http" ? [httpManager(port, plan)] : [...tcpAuthorization(plan), tcpProxy(port)],
+        ...(mutualTls === undefined ? {} : { transport_socket: tlsSocket(mutualTls) }),
+      },
+    ],
+  };
+}
+
+function httpManager(port: number, plan: EnvoyPlan): object {
+  return typed("envoy.filters.network.http_connection_manager", HTTP_MANAGER, {
+    stat_prefix: `http_${port}`,
+    codec_type: "AUTO",
+    route_config: {
+      virtual_hosts: [
+        { name: "all", domains: ["*"], routes: [{ match: { prefix: "/" }, route: { cluster: upstreamName(port) } }] },
+      ],
+    },
+    http_filters: [...httpAuthorization(plan), typed("envoy.filters.http.router", HTTP_ROUTER, {})],
+  });
+}
+
+function httpAuthorization(plan: EnvoyPlan): readonly object[] {
+  if (plan.authorizer === undefined) return [];
+  return [typed("envoy.filters.http.ext_authz", HTTP_AUTHORIZATION, authorization(plan))];
+}
+
+function tcpAuthorization(plan: EnvoyPlan): readonly object[] {
+  if (plan.authorizer === undefined) return [];
+  return [
+    typed("envoy.filters.network.ext_authz", TCP_AUTHORIZATION, { stat_prefix: "tcp_authz", ...authorization(plan) }),
+  ];
+}
+
+function authorization({ decisionMilliseconds = 1_000 }: EnvoyPlan): object {
+  return {
+    transport_api_version: "V3",
+    failure_mode_allow: false,
+    grpc_service: { envoy_grpc: { cluster_name: AUTHORIZER }, timeout: `${decisionMilliseconds / 1000}s` },
+  };
+}
+
+function tcpProxy(port: number): object {
+  const cluster = upstreamName(port);
+  return typed("envoy.filters.network.tcp_proxy", TCP_PROXY, { stat_prefix: `tcp_${port}`, cluster });
+}
+
+function tlsSocket({ cert, key, authority }: NonNullable<EnvoyListener["mutualTls"]>): object {
+  return typed("envoy.transport_sockets.tls", DOWNSTREAM_TLS, {
+    require_client_certificate: true,
+    common_tls_context: {
+      tls_certificates: [{ certificate_chain: { filename: cert }, private_key: { filename: key } }],
+      validation_context: { trusted_ca: { filename: authority } },
+    },
+  });
+}
+
+function authorizerCluster(path: string): object {
+  return {
+    ...clusterOf(AUTHORIZER, { pipe: { path } }),
+    typed_extension_protocol_options: {
+      "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+        "@type": `${TYPES}envoy.extensions.upstreams.http.v3.HttpProtocolOptions`,
+        explicit_http_config: { http2_protocol_options: {} },
+      },
+    },
+  };
+}
+
+function clusterOf(name: string, address: object): { readonly name: string } {
+  const endpoints = [{ lb_endpoints: [{ endpoint: { address } }] }];
+  const cluster = { type: "STATIC", connect_timeout: "1s", load_assignment: { cluster_name: name, endpoints } };
+  return { name, ...cluster };
+}
+
+function socketAddress({ address, port }: EnvoyListener["upstream"]): object {
+  return { socket_address: { address, port_value: port } };
+}
+
+const TYPES = "type.googleapis.com/";
+const HTTP_MANAGER = "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
+const HTTP_ROUTER = "envoy.extensions.filters.http.router.v3.Router";
+const HTTP_AUTHORIZATION = "envoy.extensions.filters.http.ext_authz.v3.ExtAuthz";
+const TCP_AUTHORIZATION = "envoy.extensions.filters.network.ext_authz.v3.ExtAuthz";
+const TCP_PROXY = "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy";
+const DOWNSTREAM_TLS = "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext";
+
+function typed(name: string, type: string, fields: object): object {
+  return { name, typed_config: { "@type": `${TYPES}${type}`, ...fields } };
+}
