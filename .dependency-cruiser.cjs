@@ -20,7 +20,7 @@ const LAYERS = [
   ],
   ["ip", "selector"],
   ["model", "cni", "config"],
-  ["linux", "kube", "log", "health"],
+  ["linux", "kube", "log", "health", "grpc"],
   ["datastore"],
   ["ipam", "policy", "firewall", "routing"],
   ["plugin", "chained", "agent", "controllers", "operator", "admin", "upgrade"],

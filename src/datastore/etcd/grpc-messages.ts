@@ -1,5 +1,5 @@
 /** etcd's messages in protobuf; the numbers are those of etcd's `rpc.proto`, `kv.proto` and `auth`. */
-import { delimited, Fields, message, varint } from "./protobuf.ts";
+import { delimited, Fields, message, varint } from "../../grpc/protobuf.ts";
 import type {
   Comparison,
   Operation,

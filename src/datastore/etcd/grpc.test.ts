@@ -9,11 +9,11 @@ import {
   type Server,
   type Socket,
 } from "node:net";
+import { encodeMessage } from "../../grpc/message-frames.ts";
 import { failureOf } from "../contract/subject.ts";
 import { EtcdFailure } from "./failure.ts";
 import { GrpcTransport } from "./grpc.ts";
 import { GrpcConnection } from "./grpc-connection.ts";
-import { encodeMessage } from "./grpc-response.ts";
 
 const NOTHING = { comparisons: [], success: [], failure: [] };
 /** The response to a successful transaction: field 2, true. */

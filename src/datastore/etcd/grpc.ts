@@ -5,7 +5,14 @@
  * endpoint, kept as long as the process runs.
  */
 import type { OutgoingHttpHeaders } from "node:http2";
-import { EtcdFailure, failureOfConnection, failureOfResponse } from "./failure.ts";
+import { encodeMessage, MessageReader } from "../../grpc/message-frames.ts";
+import {
+  EtcdFailure,
+  failureOfConnection,
+  failureOfResponse,
+  MOST_RESPONSE_BYTES,
+  responseTooLarge,
+} from "./failure.ts";
 import { connectGrpc, type GrpcConnection } from "./grpc-connection.ts";
 import {
   decodeToken,
@@ -15,7 +22,7 @@ import {
   encodeUser,
   encodeWatch,
 } from "./grpc-messages.ts";
-import { encodeMessage, failureIn, hasStatus, isGrpc, MessageReader, type ResponseHeaders } from "./grpc-response.ts";
+import { failureIn, hasStatus, isGrpc, type ResponseHeaders } from "./grpc-response.ts";
 import type { TlsFiles } from "./tls-files.ts";
 import type {
   Call,
@@ -133,7 +140,7 @@ async function* exchange(
   // If the connection is lost, its streams end without an error.
   let error: unknown = new Error("the connection was closed");
   try {
-    const reader = new MessageReader();
+    const reader = new MessageReader(MOST_RESPONSE_BYTES, responseTooLarge);
     for await (const chunk of stream) yield* reader.read(chunk);
   } catch (thrown) {
     // The text of something else than gRPC looks like a message without end.

@@ -1,12 +1,13 @@
 import { describe, expect, test } from "bun:test";
-import { encodeMessage, MessageReader } from "./grpc-response.ts";
+import { encodeMessage, MessageReader } from "./message-frames.ts";
 
 describe("MessageReader", () => {
+  const newReader = () => new MessageReader(20, () => new RangeError("too large"));
   const messages = ["first", "", "third"].map((text) => Buffer.from(text));
   const bytes = Buffer.concat(messages.map(encodeMessage));
 
   test.each([1, 2, 5, 7, bytes.length])("finds the messages in pieces of %d bytes", (size) => {
-    const reader = new MessageReader();
+    const reader = newReader();
     const read: string[] = [];
     for (let start = 0; start < bytes.length; start += size) {
       for (const message of reader.read(bytes.subarray(start, start + size)))
@@ -17,6 +18,11 @@ describe("MessageReader", () => {
   });
 
   test("returns a message only once it is complete", () => {
-    expect(new MessageReader().read(encodeMessage(Buffer.from("message")).subarray(0, -1))).toEqual([]);
+    expect(newReader().read(encodeMessage(Buffer.from("message")).subarray(0, -1))).toEqual([]);
+  });
+
+  test("rejects a message that is too large as soon as its length is known", () => {
+    expect(newReader().read(encodeMessage(new Uint8Array(15)))).toHaveLength(1);
+    expect(() => newReader().read(encodeMessage(new Uint8Array(16)).subarray(0, 5))).toThrow(RangeError);
   });
 });

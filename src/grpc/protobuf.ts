@@ -1,5 +1,5 @@
 /**
- * As much of the protobuf wire format as etcd's messages need: varints and
+ * As much of the protobuf wire format as our messages need: varints and
  * length-delimited fields. 64-bit numbers are bigint here and text outside.
  */
 const VARINT = 0;
@@ -41,7 +41,7 @@ function sizeOf(value: number): number {
   return size;
 }
 
-/** Answers where the next byte goes. */
+/** Returns where the next byte goes. */
 function putNumber(bytes: Uint8Array, at: number, value: number): number {
   let next = at;
   let left = value;

@@ -1,0 +1,38 @@
+/**
+ * Listens on a unix socket whose file appears complete: with its mode, in place
+ * of a file that a former process left.
+ */
+import { chmodSync, lstatSync, renameSync, rmSync } from "node:fs";
+import type { Server } from "node:net";
+import { basename, dirname, join } from "node:path";
+import { quoted } from "../quote.ts";
+
+/** Returns a function that removes the file, unless it is another one by then. */
+export async function listenAt(server: Server, path: string, mode: number): Promise<() => void> {
+  const former = lstatSync(path, { throwIfNoEntry: false });
+  if (former !== undefined && !former.isSocket()) {
+    throw new Error(`Cannot listen at ${quoted(path)}: there is a file that is not a socket; remove it`);
+  }
+  // Programs that look for sockets in a directory, as the kubelet does, skip hidden ones.
+  const hidden = join(dirname(path), `.${basename(path)}.new`);
+  rmSync(hidden, { force: true });
+  await listening(server, hidden, path);
+  chmodSync(hidden, mode);
+  renameSync(hidden, path);
+  const { ino, dev } = lstatSync(path);
+  return () => {
+    const present = lstatSync(path, { throwIfNoEntry: false });
+    if (present?.ino === ino && present.dev === dev) rmSync(path, { force: true });
+  };
+}
+
+function listening(server: Server, hidden: string, path: string): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const refuse = ({ message }: Error) => reject(new Error(`Cannot listen at ${quoted(path)}: ${message}`));
+  server.once("error", refuse);
+  server.listen(hidden, () => {
+    server.off("error", refuse);
+    resolve();
+  });
+  return promise;
+}
