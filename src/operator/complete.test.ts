@@ -192,12 +192,20 @@ describe("completeInstallation()", () => {
     expect(image).toMatchObject({ registry: identity.imageRegistry, path: "", prefix: "" });
   });
 
+  test.each([
+    [{}, "/var/lib/kubelet"],
+    [{ kubeletVolumePluginPath: "/data/kubelet/" }, "/data/kubelet"],
+    [{ kubeletVolumePluginPath: "/.data/..kubelet/a.b" }, "/.data/..kubelet/a.b"],
+    [{ kubeletVolumePluginPath: "None" }, undefined],
+  ])("finds the directory of the kubelet in %p", (spec, directory) => {
+    expect(accepted(completeSpec(spec)).installation.kubeletDirectory).toBe(directory);
+  });
+
   test("accepts values that other products need and that change nothing here", () => {
     const spec = {
       nonPrivileged: "Disabled",
       fipsMode: "Disabled",
       flexVolumePath: "None",
-      kubeletVolumePluginPath: "None",
       [NETWORK_FIELD]: { windowsDataplane: "Disabled", multiInterfaceMode: "None", linuxDataplane: "Nftables" },
     };
 

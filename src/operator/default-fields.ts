@@ -3,6 +3,7 @@ import { identity } from "../identity.ts";
 import { type DeclaredCni, HOST_LOCAL, mergedCni, OWN_TYPE } from "../model/installation/cni.ts";
 import type { DeclaredDetection, DeclaredNetwork } from "../model/installation/network.ts";
 import type { InstallationSpec } from "../model/installation/spec.ts";
+import { DEFAULT_KUBELET_DIRECTORY } from "../model/kubelet-directory.ts";
 import type { ClusterFacts } from "./cluster-facts.ts";
 import { type CompletePool, completePools } from "./default-pools.ts";
 
@@ -10,6 +11,7 @@ import { type CompletePool, completePools } from "./default-pools.ts";
 export interface CompleteSpec extends InstallationSpec {
   readonly cni: DeclaredCni & { readonly type: string; readonly ipam: { readonly type: string } };
   readonly network: CompleteNetwork;
+  readonly kubeletVolumePluginPath: string;
 }
 
 export interface CompleteNetwork extends Omit<DeclaredNetwork, "cni"> {
@@ -36,6 +38,7 @@ export function withDefaults(spec: InstallationSpec, facts: ClusterFacts): Compl
         ...spec.logging?.cni,
       },
     },
+    kubeletVolumePluginPath: spec.kubeletVolumePluginPath ?? DEFAULT_KUBELET_DIRECTORY,
     controlPlaneReplicas: spec.controlPlaneReplicas ?? 2,
     nodeUpdateStrategy: {
       type: spec.nodeUpdateStrategy?.type ?? "RollingUpdate",

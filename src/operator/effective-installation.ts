@@ -15,6 +15,8 @@ export interface EffectiveInstallation {
     readonly confDir: string;
   };
   readonly network: EffectiveNetwork;
+  /** The directory of the kubelet, where the node agent serves its CSI driver. Absent: it does not. */
+  readonly kubeletDirectory?: string;
   readonly logging: {
     /** As `log_level` of the network config. */
     readonly level: "ERROR" | "WARNING" | "INFO" | "DEBUG";

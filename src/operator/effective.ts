@@ -4,6 +4,7 @@ import { HOST_LOCAL } from "../model/installation/cni.ts";
 import { megabytesOf } from "../model/installation/logging.ts";
 import { type InstallationSpec, USE_DEFAULT } from "../model/installation/spec.ts";
 import type { DeclaredWorkload } from "../model/installation/workload.ts";
+import { NO_KUBELET } from "../model/kubelet-directory.ts";
 import { detectionText } from "./address-detection.ts";
 import type { CompleteNetwork, CompleteSpec } from "./default-fields.ts";
 import type {
@@ -28,6 +29,7 @@ export function effectiveInstallation(spec: CompleteSpec): EffectiveInstallation
       ...(spec.cni.confDir === undefined ? {} : { confDir: spec.cni.confDir }),
     },
     network: networkOf(spec.network),
+    ...kubeletDirectory(spec.kubeletVolumePluginPath),
     logging: {
       level: LEVELS[cni.logSeverity ?? "Info"],
       maxSizeMegabytes: megabytesOf(cni.logFileMaxSize ?? "100Mi"),
@@ -80,6 +82,10 @@ function directories(provider: string): { readonly binDir: string; readonly conf
     default:
       return { binDir: "/opt/cni/bin", confDir: "/etc/cni/net.d" };
   }
+}
+
+function kubeletDirectory(path: string): Pick<EffectiveInstallation, "kubeletDirectory"> {
+  return path === NO_KUBELET ? {} : { kubeletDirectory: path.replace(/\/$/, "") };
 }
 
 function networkOf(network: CompleteNetwork): EffectiveNetwork {

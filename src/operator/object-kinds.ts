@@ -18,6 +18,7 @@ export const RENDERED_KINDS = {
   clusterrolebindings: { apiVersion: RBAC, kind: "ClusterRoleBinding", isNamespaced: false },
   roles: { apiVersion: RBAC, kind: "Role", isNamespaced: true },
   rolebindings: { apiVersion: RBAC, kind: "RoleBinding", isNamespaced: true },
+  csidrivers: { apiVersion: "storage.k8s.io/v1", kind: "CSIDriver", isNamespaced: false },
 } as const;
 
 export type RenderedPlural = keyof typeof RENDERED_KINDS;

@@ -28,7 +28,9 @@ const workload = (name: string, container: object) => ({
 
 const NETWORK = `spec.${NETWORK_FIELD}`;
 
-const CASES: readonly (readonly [object, string])[] = [
+type Case = readonly [spec: object, message: string];
+
+const CASES: readonly Case[] = [
   [{ variant: "TigeraSecureEnterprise" }, 'spec.variant: "TigeraSecureEnterprise" is not supported'],
   [{ registry: "https://example.org/" }, 'spec.registry: "https://example.org/" is not a registry; use a host'],
   [{ registry: "a b" }, 'spec.registry: "a b" is not a registry'],
@@ -85,10 +87,12 @@ const CASES: readonly (readonly [object, string])[] = [
   [{ nonPrivileged: "Enabled" }, 'spec.nonPrivileged: "Enabled" is not supported: the node agent'],
   [{ fipsMode: "Enabled" }, 'spec.fipsMode: "Enabled" is not supported'],
   [{ flexVolumePath: "/usr/libexec" }, 'spec.flexVolumePath: "/usr/libexec" is not supported'],
-  [
-    { kubeletVolumePluginPath: "/var/lib/kubelet" },
-    'spec.kubeletVolumePluginPath: "/var/lib/kubelet" is not supported',
-  ],
+  ...["var/lib/kubelet", "/", "/var/../kubelet", "/var//kubelet", "none"].map(
+    (kubeletVolumePluginPath): Case => [
+      { kubeletVolumePluginPath },
+      `spec.kubeletVolumePluginPath: "${kubeletVolumePluginPath}" is not an absolute path; use the directory of the kubelet`,
+    ],
+  ),
   [
     { typhaMetricsPort: 9093 },
     "spec.typhaMetricsPort: 9093 is not supported: every node agent follows the datastore itself",

@@ -16,6 +16,7 @@ const ROWS: readonly FollowedRow[] = [
   "clusterrolebindings",
   "roles",
   "rolebindings",
+  "csidrivers",
   "nodes",
   "pods",
   "settings",

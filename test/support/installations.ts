@@ -32,6 +32,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   }),
   "without-bgp": example(network({ bgp: "Disabled" })),
   "without-host-ports": example(network({ hostPorts: "Disabled" })),
+  "without-volumes": example({ kubeletVolumePluginPath: "None" }),
   "policy-timeout": example(network({ linuxPolicySetupTimeoutSeconds: 10 })),
   "etcd-with-secret": example(
     {

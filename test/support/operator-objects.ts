@@ -20,6 +20,7 @@ const APPLIED = [
   ...["daemonsets", "deployments"].map((plural) => `/apis/apps/v1/${plural}`),
   "/apis/policy/v1/poddisruptionbudgets",
   ...["clusterroles", "clusterrolebindings", "roles", "rolebindings"].map((plural) => `${RBAC}/${plural}`),
+  "/apis/storage.k8s.io/v1/csidrivers",
   POOLS,
   CONFIGURATIONS,
 ];

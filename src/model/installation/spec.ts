@@ -34,7 +34,9 @@ const NOT_A_PATH = 'is not part of an image name; use lower-case letters, digits
 const NOT_A_PREFIX = 'is not part of an image name; use lower-case letters, digits, ".", "_" and "-"';
 const NOT_A_PORT = "is not a port; use a whole number from 1 to 65535";
 const NOT_REPLICAS = "is not a number of replicas; use a whole number of at least 1";
-const NO_VOLUMES = `is not supported: ${title} mounts no volumes into pods; use "None" or remove it`;
+const NO_FLEX_VOLUMES = `is not supported: ${title} has a CSI driver, not a FlexVolume; use "None" or remove it`;
+const NOT_A_KUBELET =
+  'is not an absolute path; use the directory of the kubelet on the nodes, or "None" for no volumes of sidecars';
 const NOT_UNAVAILABLE = 'is not a number or share of nodes; use for example 1 or "10%"';
 
 /** A host, an optional port, and an optional path. */
@@ -46,6 +48,9 @@ const imageFields = {
   imagePrefix: v.exactOptional(v.pipe(v.string(), v.regex(/^([a-z0-9._-]*|UseDefault)$/, NOT_A_PREFIX))),
   imagePullSecrets: v.exactOptional(v.array(v.object({ name: v.string() }))),
 };
+
+/** A path without "." and ".." as its parts, or "None". */
+const KUBELET_DIRECTORY = /^((\/([^/.][^/]*|\.[^/.][^/]*|\.\.[^/]+))+\/?|None)$/;
 
 export const SHARE_OF_NODES = /^([1-9][0-9]?|100)%$/;
 
@@ -100,7 +105,7 @@ export const REFUSED_SPEC_FIELDS: Readonly<Record<string, string>> = {
   windowsNodes: NO_WINDOWS,
   serviceCIDRs: NO_WINDOWS,
   [`${product}NodeWindowsDaemonSet`]: NO_WINDOWS,
-  csiNodeDriverDaemonSet: "is not supported: there is no CSI driver; remove it",
+  csiNodeDriverDaemonSet: "is not supported: the node agent serves the CSI driver; remove it",
   azure: "is not supported: the plugin of Azure is not used; remove it",
 };
 
@@ -137,8 +142,8 @@ const ownEntries = {
       'is not supported: the cryptography of the executable is not certified; use "Disabled" or remove it',
     ),
   ),
-  flexVolumePath: v.exactOptional(onlyValues(["None"], NO_VOLUMES)),
-  kubeletVolumePluginPath: v.exactOptional(onlyValues(["None"], NO_VOLUMES)),
+  flexVolumePath: v.exactOptional(onlyValues(["None"], NO_FLEX_VOLUMES)),
+  kubeletVolumePluginPath: v.exactOptional(v.pipe(v.string(), v.regex(KUBELET_DIRECTORY, NOT_A_KUBELET))),
 } as const;
 
 const ownSchema = v.object(ownEntries);

@@ -2,6 +2,7 @@
 import type { KubeObject } from "../kube-object.ts";
 import { accountObjects } from "./accounts.ts";
 import { controllersDeployment, controllersDisruptionBudget } from "./controllers-deployment.ts";
+import { csiDriver } from "./csi-driver.ts";
 import { NETWORK_CONFIG_KEY, NETWORK_CONFIG_MAP } from "./names.ts";
 import { networkList } from "./network-list.ts";
 import { nodeDaemonSet } from "./node-daemon-set.ts";
@@ -12,6 +13,7 @@ export function componentObjects(plan: RenderPlan): readonly KubeObject[] {
   const objects = [
     ...accountObjects(plan),
     config,
+    ...csiDriver(plan),
     nodeDaemonSet(plan, config),
     controllersDisruptionBudget(plan),
     controllersDeployment(plan),

@@ -3,6 +3,7 @@
  * enter the namespaces of the host, so that no directory of the host is mounted. Pure.
  */
 import { identity } from "../../identity.ts";
+import { KUBELET_DIRECTORY, NO_KUBELET } from "../../model/kubelet-directory.ts";
 import type { KubeObject } from "../kube-object.ts";
 import { PLUGIN_ACCOUNT } from "../roles/rules.ts";
 import { CONFIG_HASH, NODE_HEALTH_PORT, podLabels, UNINSTALL } from "./names.ts";
@@ -118,7 +119,8 @@ function nodePod(plan: RenderPlan, account: string) {
 }
 
 function nodeEnvironment(plan: RenderPlan): readonly EnvironmentVariable[] {
-  const { cni } = plan.installation;
+  const { installation } = plan;
+  const { cni } = installation;
   return [
     fromField("NODE_NAME", "spec.nodeName"),
     fromField("POD_NAMESPACE", "metadata.namespace"),
@@ -126,6 +128,7 @@ function nodeEnvironment(plan: RenderPlan): readonly EnvironmentVariable[] {
     { name: "CNI_BIN_DIR", value: cni.binDir },
     { name: "CNI_CONF_DIR", value: cni.confDir },
     { name: `${identity.environmentPrefix}PLUGIN_ACCOUNT`, value: PLUGIN_ACCOUNT },
+    { name: KUBELET_DIRECTORY, value: installation.kubeletDirectory ?? NO_KUBELET },
     ...plan.node.environment,
   ];
 }

@@ -38,6 +38,7 @@ const RENDERED: readonly (readonly [group: string, resource: string, names: read
   [RBAC_GROUP, "clusterrolebindings", COMPONENTS],
   [RBAC_GROUP, "roles", [identity.nodeAgent, identity.controllers]],
   [RBAC_GROUP, "rolebindings", [identity.nodeAgent, identity.controllers, OPERATOR_SECRETS_ROLE]],
+  ["storage.k8s.io", "csidrivers", [identity.csiDriver]],
 ];
 
 const CHANGE_RENDERED: readonly Rule[] = RENDERED.map(([group, resource, resourceNames]) => ({

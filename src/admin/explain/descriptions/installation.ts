@@ -145,8 +145,9 @@ const SPEC: Descriptions = {
   ),
   nonPrivileged: "Only Disabled: the node agent is privileged",
   fipsMode: "Only Disabled: the cryptography is not certified",
-  flexVolumePath: "Only None: there are no volumes",
-  kubeletVolumePluginPath: "Only None: there are no volumes",
+  flexVolumePath: "Only None: there is no FlexVolume",
+  kubeletVolumePluginPath:
+    "Directory of the kubelet on the nodes, where the node agent serves the CSI driver for the volumes of sidecars; None: it does not. Default: /var/lib/kubelet",
   ...Object.fromEntries(Object.entries(REFUSED_SPEC_FIELDS).map(([field, why]) => [field, refused(why)])),
   ...Object.fromEntries(
     Object.entries(REFUSED_NETWORK_FIELDS).map(([field, why]) => [`${NETWORK_FIELD}.${field}`, refused(why)]),
