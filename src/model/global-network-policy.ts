@@ -26,6 +26,8 @@ export const globalNetworkPolicy = defineResource({
   check: (spec, metadata) => [...checkPolicy(spec, metadata, "global"), ...checkHostOptions(spec)],
 });
 
+export const HTTP_BEFORE_ROUTING = "cannot be combined with doNotTrack or preDNAT; use another policy for it";
+
 /** Both options act before a packet is known to be for the host or to be forwarded. */
 function checkHostOptions(spec: GlobalNetworkPolicySpec): readonly Problem[] {
   const { doNotTrack, preDNAT, applyOnForward } = spec;
@@ -45,5 +47,13 @@ function checkHostOptions(spec: GlobalNetworkPolicySpec): readonly Problem[] {
     const message = "cannot be combined with preDNAT, which acts on incoming packets only; remove the egress rules";
     problems.push({ path: "spec.egress", value: spec.egress, message });
   }
-  return problems;
+  return [...problems, ...checkHttp(spec)];
+}
+
+/** Such policies decide before the workload, and with it its sidecar, is known. */
+function checkHttp({ ingress = [], doNotTrack, preDNAT }: GlobalNetworkPolicySpec): readonly Problem[] {
+  if (!doNotTrack && !preDNAT) return [];
+  return ingress.flatMap(({ http }, index) =>
+    http === undefined ? [] : [{ path: `spec.ingress[${index}].http`, value: http, message: HTTP_BEFORE_ROUTING }],
+  );
 }

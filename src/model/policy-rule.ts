@@ -7,6 +7,7 @@
  */
 import * as v from "valibot";
 import { packetNetworkField, selectorField } from "./fields.ts";
+import { httpSchema } from "./http-rule.ts";
 import { nameMap } from "./name-map.ts";
 import { PROTOCOL_NAMES } from "./protocols.ts";
 import { findUnknownFields } from "./shape.ts";
@@ -47,9 +48,6 @@ const entityRule = v.looseObject({
   services: v.exactOptional(v.looseObject({ name: v.string(), namespace: v.exactOptional(v.string()) })),
 });
 
-/** Known, so that it is refused by its name. */
-export const httpField = nameMap(v.unknown());
-
 export const ruleSchema = v.looseObject({
   action: v.picklist(["Allow", "Deny", "Log", "Pass"]),
   ipVersion: v.exactOptional(v.picklist([4, 6])),
@@ -59,7 +57,7 @@ export const ruleSchema = v.looseObject({
   notICMP: v.exactOptional(icmpField),
   source: v.exactOptional(entityRule),
   destination: v.exactOptional(entityRule),
-  http: v.exactOptional(httpField),
+  http: v.exactOptional(httpSchema),
   metadata: v.exactOptional(v.object({ annotations: v.exactOptional(nameMap(v.string())) })),
 });
 

@@ -2,11 +2,15 @@
 import { parsePrefixOrAddress } from "../ip/prefix.ts";
 import type { EntityRule, PolicyRule } from "./policy-rule.ts";
 import type { Problem } from "./problem.ts";
-import { ICMP_PROTOCOLS, PROTOCOLS_WITH_PORTS, protocolNumber } from "./protocols.ts";
+import { ICMP_PROTOCOLS, PROTOCOLS_WITH_PORTS, protocolNumber, TCP } from "./protocols.ts";
 
 /** The CRDs have rules with the same messages. */
 export const RULE_MESSAGES = {
-  http: "is not supported: rules match addresses, protocols and ports only; remove it",
+  httpEgress: "is not allowed in egress rules, since the sidecar of the destination decides; use an ingress rule",
+  httpAction: 'needs "action" to be Allow; a request that no rule allows is denied',
+  httpProtocol: 'needs "protocol" to be TCP; set it',
+  httpNotProtocol: 'cannot be combined with "notProtocol" TCP, which HTTP uses; remove one of them',
+  httpProfile: "is not allowed in a profile; use a NetworkPolicy or a GlobalNetworkPolicy",
   icmpType: "has no type; add the type of the messages, for example 8",
   icmpProtocol: 'needs "protocol" to be ICMP or ICMPv6; set it',
   ports: 'needs "protocol" to be TCP, UDP or SCTP; set it',
@@ -31,23 +35,37 @@ export interface RuleList {
   readonly path: string;
   /** "namespaced": a service without a namespace is one of the policy's own. */
   readonly owner: "namespaced" | "global" | "profile";
+  readonly direction: "ingress" | "egress";
 }
 
-export function checkRules(rules: readonly PolicyRule[] | undefined, { path, owner }: RuleList): readonly Problem[] {
-  return (rules ?? []).flatMap((rule, index) => checkRule(rule, { path: `${path}[${index}]`, owner }));
+export function checkRules(rules: readonly PolicyRule[] | undefined, list: RuleList): readonly Problem[] {
+  return (rules ?? []).flatMap((rule, index) => checkRule(rule, { ...list, path: `${list.path}[${index}]` }));
 }
 
-function checkRule(rule: PolicyRule, { path, owner }: RuleList): readonly Problem[] {
+function checkRule(rule: PolicyRule, list: RuleList): readonly Problem[] {
+  const { path, owner } = list;
   return [
-    ...(rule.http === undefined ? [] : [{ path: `${path}.http`, value: rule.http, message: RULE_MESSAGES.http }]),
+    ...checkHttp(rule, list),
     ...(owner === "profile" && rule.action === "Pass"
       ? [{ path: `${path}.action`, value: rule.action, message: RULE_MESSAGES.pass }]
       : []),
     ...checkIcmp(rule, path),
     ...(["source", "destination"] as const).flatMap((side) => {
       const entity = rule[side];
-      return entity === undefined ? [] : checkEntity(rule, entity, { path: `${path}.${side}`, owner });
+      return entity === undefined ? [] : checkEntity(rule, entity, { ...list, path: `${path}.${side}` });
     }),
+  ];
+}
+
+function checkHttp({ http, action, protocol, notProtocol }: PolicyRule, list: RuleList): readonly Problem[] {
+  if (http === undefined) return [];
+  const problem = (message: string): readonly Problem[] => [{ path: `${list.path}.http`, value: http, message }];
+  if (list.owner === "profile") return problem(RULE_MESSAGES.httpProfile);
+  if (list.direction === "egress") return problem(RULE_MESSAGES.httpEgress);
+  return [
+    ...(action === "Allow" ? [] : problem(RULE_MESSAGES.httpAction)),
+    ...(protocol === undefined || protocolNumber(protocol) === TCP ? [] : problem(RULE_MESSAGES.httpProtocol)),
+    ...(notProtocol !== undefined && protocolNumber(notProtocol) === TCP ? problem(RULE_MESSAGES.httpNotProtocol) : []),
   ];
 }
 
@@ -73,7 +91,8 @@ function checkEntity(rule: PolicyRule, entity: EntityRule, list: RuleList): read
 }
 
 function checkPorts(rule: PolicyRule, entity: EntityRule, { path }: RuleList): readonly Problem[] {
-  if (isProtocolOf(rule, PROTOCOLS_WITH_PORTS)) return [];
+  const isHttp = rule.http !== undefined && rule.protocol === undefined;
+  if (isHttp || isProtocolOf(rule, PROTOCOLS_WITH_PORTS)) return [];
   return (["ports", "notPorts"] as const).flatMap((field): Problem[] => {
     const ports = entity[field];
     if (ports === undefined || ports.length === 0) return [];

@@ -36,8 +36,8 @@ export function checkPolicy(
 ): readonly Problem[] {
   return [
     ...checkTierName(spec.tier, name),
-    ...checkRules(spec.ingress, { path: "spec.ingress", owner }),
-    ...checkRules(spec.egress, { path: "spec.egress", owner }),
+    ...checkRules(spec.ingress, { path: "spec.ingress", owner, direction: "ingress" }),
+    ...checkRules(spec.egress, { path: "spec.egress", owner, direction: "egress" }),
   ];
 }
 

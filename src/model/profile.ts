@@ -27,8 +27,8 @@ export const profile = defineResource({
   complete: (spec): Profile["spec"] => spec,
   check: ({ labelsToApply = {}, ingress, egress }, { name }) => [
     ...checkName(name),
-    ...checkRules(ingress, { path: "spec.ingress", owner: "profile" }),
-    ...checkRules(egress, { path: "spec.egress", owner: "profile" }),
+    ...checkRules(ingress, { path: "spec.ingress", owner: "profile", direction: "ingress" }),
+    ...checkRules(egress, { path: "spec.egress", owner: "profile", direction: "egress" }),
     ...checkLabels(labelsToApply, "spec.labelsToApply"),
   ],
 });

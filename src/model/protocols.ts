@@ -1,6 +1,8 @@
 /** IP protocols that rules name. Pure. */
 const NUMBERS: Readonly<Record<string, number>> = { tcp: 6, udp: 17, icmp: 1, icmpv6: 58, sctp: 132, udplite: 136 };
 
+export const TCP = 6;
+
 /** Their messages have types and codes. */
 export const ICMP_PROTOCOLS: ReadonlySet<number> = new Set([1, 58]);
 /** Rules may match their ports. */

@@ -1,5 +1,5 @@
 /** Resources of BGP that are refused: by the codec of the model, and by the API server. And those that both accept. */
-import type { BadResource } from "./bad-policies.ts";
+import type { BadResource } from "./bad-resource.ts";
 
 const CONFIGURATION = "BGPConfiguration";
 const PEER = "BGPPeer";

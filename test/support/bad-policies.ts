@@ -1,15 +1,6 @@
-/** Resources about policy that are refused: by the codec of the model, and by the API server. */
-export interface BadResource {
-  readonly what: string;
-  readonly kind: string;
-  readonly name?: string;
-  readonly spec: Readonly<Record<string, unknown>>;
-  /** What the codec complains about. */
-  readonly path: string;
-  readonly message: string;
-  /** The words of the API server, if they are not the same: its own checks have their own. */
-  readonly onServer?: string;
-}
+/** Resources about policy that are refused or accepted: by the codec of the model, and by the API server. */
+import { BAD_HTTP_RULES, GOOD_HTTP_RULES } from "./bad-http-rules.ts";
+import type { BadResource } from "./bad-resource.ts";
 
 const POLICY = "NetworkPolicy";
 const GLOBAL = "GlobalNetworkPolicy";
@@ -36,13 +27,7 @@ const protocol = (value: unknown, onServer: string): BadResource => ({
 });
 
 export const BAD_POLICIES: readonly BadResource[] = [
-  {
-    what: "http",
-    kind: POLICY,
-    spec: allow({ http: { methods: ["GET"] } }),
-    path: "spec.ingress[0].http",
-    message: "is not supported: rules match addresses, protocols and ports only; remove it",
-  },
+  ...BAD_HTTP_RULES,
   {
     what: "an unknown action",
     kind: POLICY,
@@ -389,6 +374,7 @@ export const GOOD_POLICIES: readonly Pick<BadResource, "kind" | "name" | "spec">
       egress: [{ action: "Allow", destination: { services: { name: "dns", namespace: "kube-system" } } }],
     },
   },
+  { kind: POLICY, name: "http", spec: { ingress: GOOD_HTTP_RULES } },
   { kind: POLICY, name: "empty", spec: {} },
   {
     kind: GLOBAL,

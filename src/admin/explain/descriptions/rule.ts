@@ -30,7 +30,11 @@ export const RULE: Descriptions = {
   "notICMP.code": "Code of the ICMP message",
   ...below("source", "Where packets come from", ENTITY),
   ...below("destination", "Where packets go to", ENTITY),
-  http: "HTTP requests to match; not supported, and refused",
+  http: "HTTP requests to match, in ingress rules with action Allow; needs a sidecar beside the workload",
+  "http.methods": "Methods to match, case sensitive; none or * matches every method",
+  "http.paths": "Paths to match; none matches every path",
+  "http.paths.exact": "Path that must be equal",
+  "http.paths.prefix": "Text that the path must begin with; /api matches /apix too",
   metadata: "Data about the rule",
   "metadata.annotations": "Annotations of the rule",
 };

@@ -1,4 +1,6 @@
 /** The rules of policies and what they refer to, as CEL: what depends on several fields. The messages are those of the model. */
+import { HTTP_BEFORE_ROUTING } from "../../../model/global-network-policy.ts";
+import { HTTP_PATH_MESSAGES } from "../../../model/http-rule.ts";
 import { ORCHESTRATOR_POLICY } from "../../../model/orchestrator-policy.ts";
 import { EXCLUDED_BY_SERVICES, RULE_MESSAGES } from "../../../model/policy-rules-check.ts";
 import { DEFAULT_TIER } from "../../../model/tier.ts";
@@ -11,21 +13,48 @@ const SIDES = ["source", "destination"] as const;
 /** Rules of `spec.ingress[]` and `spec.egress[]`, by their paths. */
 export function rulesOfPolicy(owner: "namespaced" | "global"): Readonly<Record<string, readonly CelRule[]>> {
   return Object.fromEntries(
-    ["spec.ingress[]", "spec.egress[]"].flatMap((path) => [
-      [path, [...WHOLE_RULE, ...SIDES.flatMap(sideRules)]],
-      ...["icmp", "notICMP"].map((field) => [`${path}.${field}`, ICMP_TYPE] as const),
-      ...SIDES.map((side) => [`${path}.${side}`, serviceRules(owner)] as const),
-    ]),
+    (["ingress", "egress"] as const).flatMap((direction) => {
+      const path = `spec.${direction}[]`;
+      return [
+        [path, [...HTTP_RULES[direction], ...WHOLE_RULE, ...SIDES.flatMap(sideRules)]],
+        [`${path}.http.paths[]`, direction === "ingress" ? ONE_PATH : []],
+        ...["icmp", "notICMP"].map((field) => [`${path}.${field}`, ICMP_TYPE] as const),
+        ...SIDES.map((side) => [`${path}.${side}`, serviceRules(owner)] as const),
+      ];
+    }),
   );
 }
 
 const ICMP_TYPE: readonly CelRule[] = [{ rule: "has(self.type)", message: RULE_MESSAGES.icmpType }];
 
 const HAS_ICMP = `has(self.protocol) && ${isProtocolOf("self.protocol", [1, 58], ["ICMP", "ICMPv6"])}`;
-const HAS_PORTS = `has(self.protocol) && ${isProtocolOf("self.protocol", [6, 17, 132], ["TCP", "UDP", "SCTP"])}`;
+const HAS_PORTS = `has(self.protocol) ? ${isProtocolOf("self.protocol", [6, 17, 132], ["TCP", "UDP", "SCTP"])} : has(self.http)`;
+const isTcp = (field: string) => isProtocolOf(`self.${field}`, [6], ["TCP"]);
+
+const HTTP_RULES: Readonly<Record<"ingress" | "egress", readonly CelRule[]>> = {
+  ingress: [
+    {
+      rule: "!has(self.http) || self.action == 'Allow'",
+      fieldPath: ".http",
+      message: RULE_MESSAGES.httpAction,
+    },
+    {
+      rule: `!has(self.http) || !has(self.protocol) || ${isTcp("protocol")}`,
+      fieldPath: ".http",
+      message: RULE_MESSAGES.httpProtocol,
+    },
+    {
+      rule: `!has(self.http) || !has(self.notProtocol) || !${isTcp("notProtocol")}`,
+      fieldPath: ".http",
+      message: RULE_MESSAGES.httpNotProtocol,
+    },
+  ],
+  egress: [{ rule: "!has(self.http)", fieldPath: ".http", message: RULE_MESSAGES.httpEgress }],
+};
+
+const ONE_PATH: readonly CelRule[] = [{ rule: "has(self.exact) != has(self.prefix)", message: HTTP_PATH_MESSAGES.one }];
 
 const WHOLE_RULE: readonly CelRule[] = [
-  { rule: "!has(self.http)", fieldPath: ".http", message: RULE_MESSAGES.http },
   ...["icmp", "notICMP"].map((field) => ({
     rule: `!has(self.${field}) || (${HAS_ICMP})`,
     fieldPath: `.${field}`,
@@ -100,6 +129,11 @@ export const HOST_OPTION_RULES: readonly CelRule[] = [
     rule: "!self.preDNAT || (has(self.types) && self.types.size() > 0 ? !('Egress' in self.types) : !has(self.egress) || self.egress.size() == 0)",
     fieldPath: ".egress",
     message: "cannot be combined with preDNAT, which acts on incoming packets only; remove the egress rules",
+  },
+  {
+    rule: "!(self.doNotTrack || self.preDNAT) || !has(self.ingress) || self.ingress.all(rule, !has(rule.http))",
+    fieldPath: ".ingress",
+    message: `has a rule with http, which ${HTTP_BEFORE_ROUTING}`,
   },
 ];
 

@@ -9,7 +9,7 @@ import { NETWORK_FIELD } from "../../../model/installation/names.ts";
 import { MOST_POOLS } from "../../../model/installation/pool.ts";
 import { isObject } from "../../../model/shape.ts";
 import type { CelRule, StructuralSchema } from "./crd-schema.ts";
-import { FIELDS_IN_RULES, MARKED_FIELDS } from "./text-fields.ts";
+import { FIELDS_IN_EGRESS_RULES, FIELDS_IN_RULES, MARKED_FIELDS } from "./text-fields.ts";
 
 /** What the generator knows about a field besides its schema, by its path: `spec.cidr`. */
 export interface FieldNotes {
@@ -30,7 +30,7 @@ const LONGEST_LIST_IN_RULE = 256;
 export function structuralSchema(schema: unknown, path: string, notes: FieldNotes): StructuralSchema {
   const { inner, isNullable, defaultValue } = unwrapped(schema);
   const description = notes.describe(path) ?? describeMember(path, notes);
-  const marked = (isInRule(path) ? FIELDS_IN_RULES.get(inner) : undefined) ?? MARKED_FIELDS.get(inner);
+  const marked = fieldsInRule(path)?.get(inner) ?? MARKED_FIELDS.get(inner);
   const shape = marked ?? shapeOf(inner, path, notes);
   // A default of the whole spec would have to satisfy the rules without the defaults inside it.
   const hasDefault = defaultValue !== undefined && (path !== "spec" || notes.rules(path).length === 0);
@@ -78,6 +78,11 @@ function shapeOf(schema: Members, path: string, notes: FieldNotes): StructuralSc
   }
 }
 
+function fieldsInRule(path: string): ReadonlyMap<unknown, StructuralSchema> | undefined {
+  if (!isInRule(path)) return undefined;
+  return path.startsWith("spec.egress") ? FIELDS_IN_EGRESS_RULES : FIELDS_IN_RULES;
+}
+
 function isInRule(path: string): boolean {
   return /^spec\.(ingress|egress)\[\]/.test(path);
 }
@@ -119,10 +124,13 @@ function listKeys(path: string): StructuralSchema {
   return key === undefined ? {} : { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key] };
 }
 
+/** Lists of a rule whose members have rules of their own. */
+const SHORT_LISTS_IN_RULE: Readonly<Record<string, number>> = { "http.methods": 32, "http.paths": 32 };
+
 function longestList(path: string): number {
   const short = SHORT_LISTS[path];
   if (short !== undefined) return short;
-  if (isInRule(path)) return LONGEST_LIST_IN_RULE;
+  if (isInRule(path)) return SHORT_LISTS_IN_RULE[path.replace(/^[^.]*\.[^.]*\./, "")] ?? LONGEST_LIST_IN_RULE;
   return path === "spec.ingress" || path === "spec.egress" ? MOST_RULES : LONGEST_LIST;
 }
 

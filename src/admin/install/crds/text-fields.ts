@@ -27,6 +27,14 @@ import {
   prefixOrAddressField,
   selectorField,
 } from "../../../model/fields.ts";
+import {
+  HTTP_PATH_MESSAGES,
+  httpPathField,
+  METHOD_PATTERN,
+  methodField,
+  NOT_A_METHOD,
+  WELL_KNOWN_METHODS,
+} from "../../../model/http-rule.ts";
 import { anyObjectField, quantityField } from "../../../model/installation/fields.ts";
 import { maxUnavailableField, SHARE_OF_NODES } from "../../../model/installation/spec.ts";
 import {
@@ -37,7 +45,7 @@ import {
   PREFIX_LIST_PATTERN,
 } from "../../../model/interface-prefix.ts";
 import { sequenceField } from "../../../model/internal-kinds.ts";
-import { httpField, portField, protocolField } from "../../../model/policy-rule.ts";
+import { portField, protocolField } from "../../../model/policy-rule.ts";
 import { PROTOCOL_NAMES } from "../../../model/protocols.ts";
 import { orderField } from "../../../model/tier.ts";
 import type { CelRule, StructuralSchema } from "./crd-schema.ts";
@@ -47,6 +55,8 @@ const LONGEST_PREFIX = "0000:0000:0000:0000:0000:0000:255.255.255.255/128".lengt
 const LONGEST_DETECTION = 256;
 const LONGEST_SELECTOR = 1024;
 const LONGEST_SELECTOR_IN_RULE = 512;
+const LONGEST_METHOD = 64;
+const LONGEST_HTTP_PATH = 256;
 
 const NOT_A_PREFIX = "is not a CIDR; use address and prefix length, for example";
 
@@ -106,6 +116,29 @@ const IS_RESTART_TIME: CelRule = {
   message: NOT_A_RESTART_TIME,
 };
 
+const METHOD_RULES: readonly CelRule[] = [
+  { rule: `self.matches(${celText(METHOD_PATTERN.source)})`, message: NOT_A_METHOD },
+  {
+    rule: `!(self in [${WELL_KNOWN_METHODS.map((method) => `'${method.toLowerCase()}'`).join(", ")}])`,
+    message: "is not a method: methods are case sensitive; use upper case",
+    messageExpression: formatted('is not a method: methods are case sensitive; use "%s"', ["self.upperAscii()"]),
+  },
+];
+
+/** As few regular expressions as possible: the API server estimates them to be expensive. */
+const IS_NORMAL_PATH = [
+  ...["//", "/.;", "/..;"].map((part) => `!self.contains('${part}')`),
+  ...["/./", "/../"].map((part) => `!(self + '/').contains('${part}')`),
+  String.raw`!self.contains('\\')`,
+  `!self.matches(${celText("%[0-9a-fA-F]{2}|[[:cntrl:]]")})`,
+].join(" && ");
+
+const HTTP_PATH_RULES: readonly CelRule[] = [
+  { rule: "self.startsWith('/')", message: `${HTTP_PATH_MESSAGES.slash}; add it` },
+  { rule: "!self.contains('?') && !self.contains('#')", message: `${HTTP_PATH_MESSAGES.query}; remove it` },
+  { rule: IS_NORMAL_PATH, message: `${HTTP_PATH_MESSAGES.normal}; use the path that the server sees` },
+];
+
 export const MARKED_FIELDS: ReadonlyMap<unknown, StructuralSchema> = new Map<unknown, StructuralSchema>([
   [prefixField, text(LONGEST_PREFIX, [IS_PREFIX, HAS_NO_HOST_BITS])],
   [prefixOrAddressField, text(LONGEST_PREFIX, [IS_PREFIX_OR_ADDRESS, HAS_NO_HOST_BITS])],
@@ -146,7 +179,8 @@ export const MARKED_FIELDS: ReadonlyMap<unknown, StructuralSchema> = new Map<unk
   [quantityField, { "x-kubernetes-int-or-string": true }],
   // As above, not CEL.
   [maxUnavailableField, { "x-kubernetes-int-or-string": true, minimum: 1, pattern: SHARE_OF_NODES.source }],
-  [httpField, { type: "object", "x-kubernetes-preserve-unknown-fields": true }],
+  [methodField, text(LONGEST_METHOD, METHOD_RULES)],
+  [httpPathField, text(LONGEST_HTTP_PATH, HTTP_PATH_RULES)],
 ]);
 
 /** Less expensive, because there may be many of them: parentheses are not counted. */
@@ -160,6 +194,13 @@ export const FIELDS_IN_RULES: ReadonlyMap<unknown, StructuralSchema> = new Map<u
       },
     ]),
   ],
+]);
+
+/** In egress rules, which refuse `http` as a whole. */
+export const FIELDS_IN_EGRESS_RULES: ReadonlyMap<unknown, StructuralSchema> = new Map<unknown, StructuralSchema>([
+  ...FIELDS_IN_RULES,
+  [methodField, text(LONGEST_METHOD, [])],
+  [httpPathField, text(LONGEST_HTTP_PATH, [])],
 ]);
 
 /** A protocol by its number or its name. CEL compares values of one type only. */
@@ -195,7 +236,7 @@ function spellings(names: readonly string[]): readonly string[] {
 }
 
 function text(maxLength: number, rules: readonly CelRule[]): StructuralSchema {
-  return { type: "string", maxLength, "x-kubernetes-validations": rules };
+  return { type: "string", maxLength, ...(rules.length === 0 ? {} : { "x-kubernetes-validations": rules }) };
 }
 
 /** A literal without escape sequences. */

@@ -1,0 +1,38 @@
+import { describe, expect, test } from "bun:test";
+import { matchesHttp, normalRequest } from "./http-match.ts";
+import type { HttpMatch } from "./sidecar-state.ts";
+
+describe("matchesHttp()", () => {
+  const API: HttpMatch = { methods: ["GET", "HEAD"], paths: [{ exact: "/health" }, { prefix: "/api" }] };
+
+  const cases: readonly (readonly [HttpMatch, string, string, boolean])[] = [
+    [{}, "GET", "/", true],
+    [{ methods: [], paths: [] }, "BREW", "*", true],
+    [{ methods: ["GET"] }, "GET", "/anything", true],
+    [{ methods: ["GET"] }, "get", "/", false],
+    [{ methods: ["GET"] }, "POST", "/", false],
+    [{ methods: ["*"] }, "POST", "/", true],
+    [API, "GET", "/health", true],
+    [API, "HEAD", "/health?verbose", true],
+    [API, "GET", "/health/", false],
+    [API, "GET", "/healthy", false],
+    [API, "POST", "/health", false],
+    [API, "GET", "/api", true],
+    [API, "GET", "/api/users", true],
+    [API, "GET", "/apix", true],
+    [API, "GET", "/%61pi//users", true],
+    [API, "GET", "/API", false],
+    [API, "GET", "/api/../admin", false],
+    [API, "GET", "/admin/../api", true],
+    [API, "GET", "/admin/..%2fapi", false],
+    [API, "GET", "/api%00", false],
+    // Without paths an ambiguous path is a path like any other.
+    [{ methods: ["GET"] }, "GET", "/api%00", true],
+    [{ paths: [{ prefix: "/" }] }, "GET", "/api%00", false],
+    [{ paths: [{ prefix: "/" }] }, "OPTIONS", "*", false],
+  ];
+
+  test.each(cases)("%j matches %s %s: %p", (match, method, path, isMatch) => {
+    expect(matchesHttp(match, normalRequest({ method, path }))).toBe(isMatch);
+  });
+});

@@ -1,0 +1,24 @@
+/** Does an HTTP request match the `http` of a rule? Pure. */
+import { type NormalPath, normalPath } from "../../model/normal-path.ts";
+import type { HttpAttributes } from "./http-request.ts";
+import type { HttpMatch, HttpPath } from "./sidecar-state.ts";
+
+/** A request whose path is in normal form, once for all rules. */
+export interface NormalRequest {
+  readonly method: string;
+  readonly path: NormalPath;
+}
+
+export function normalRequest({ method, path }: HttpAttributes): NormalRequest {
+  return { method, path: normalPath(path) };
+}
+
+/** An ambiguous path does not match any rule with paths. */
+export function matchesHttp({ methods = [], paths = [] }: HttpMatch, { method, path }: NormalRequest): boolean {
+  const isMethod = methods.length === 0 || methods.includes(method) || methods.includes("*");
+  return isMethod && (paths.length === 0 || (path.ok && paths.some((wanted) => isPath(wanted, path.path))));
+}
+
+function isPath(wanted: HttpPath, path: string): boolean {
+  return "exact" in wanted ? path === wanted.exact : path.startsWith(wanted.prefix);
+}
