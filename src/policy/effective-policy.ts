@@ -4,7 +4,13 @@ import { parsePrefixOrAddress } from "../ip/prefix.ts";
 import { type EntityRule, type PolicyRule, unknownCriterion } from "../model/policy-rule.ts";
 import { ICMP_PROTOCOLS, PROTOCOLS_WITH_PORTS, protocolNumber } from "../model/protocols.ts";
 import type { Direction, EffectivePeer, EffectiveRule, IcmpMatch, PortMatch, SetReference } from "./effective-rule.ts";
-import { canonicalSelector, EVERYTHING, entitySelector, type SelectorText } from "./effective-selector.ts";
+import {
+  canonicalSelector,
+  EVERYTHING,
+  entitySelector,
+  identitySelector,
+  type SelectorText,
+} from "./effective-selector.ts";
 
 /** Whose rules they are. */
 export interface RuleOwner {
@@ -58,6 +64,8 @@ function effectivePeer(entity: EntityRule, context: PeerContext): EffectivePeer 
   const portSelector = selector ?? (context.isOwnSide ? owner.selector : EVERYTHING);
   const ports = portMatch(entity.ports, portSelector, context.protocol);
   const notPorts = portMatch(entity.notPorts, portSelector, context.protocol);
+  const isIngressSource = context.side === "source" && !context.isOwnSide;
+  const identities = isIngressSource ? identitySelector(entity, owner.namespace) : undefined;
   return {
     ...(entity.nets === undefined || entity.nets.length === 0 ? {} : { nets: prefixes(entity.nets) }),
     notNets: prefixes(entity.notNets ?? []),
@@ -65,6 +73,7 @@ function effectivePeer(entity: EntityRule, context: PeerContext): EffectivePeer 
     notMembers: entity.notSelector?.trim() ? selected(canonicalSelector(entity.notSelector)) : [],
     ...(ports === undefined ? {} : { ports }),
     ...(notPorts === undefined ? {} : { notPorts }),
+    ...(identities === undefined ? {} : { identities }),
   };
 }
 

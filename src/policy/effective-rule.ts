@@ -4,6 +4,7 @@
  */
 import type { Family } from "../ip/address.ts";
 import type { Prefix } from "../ip/prefix.ts";
+import type { HttpMatch } from "./requests/sidecar-state.ts";
 
 export type Direction = "ingress" | "egress";
 
@@ -18,6 +19,8 @@ export interface EffectiveRule {
   readonly notIcmp?: IcmpMatch;
   readonly source: EffectivePeer;
   readonly destination: EffectivePeer;
+  /** Only requests that a sidecar has decided about. */
+  readonly http?: HttpMatch;
 }
 
 /** At least one of both. */
@@ -40,6 +43,8 @@ export interface EffectivePeer {
   readonly ports?: PortMatch;
   /** None of them. */
   readonly notPorts?: PortMatch;
+  /** Selects the service accounts of authenticated requests. Only of the source of ingress rules; packets have none. */
+  readonly identities?: string;
 }
 
 export interface PortMatch {

@@ -41,16 +41,32 @@ export function policySelector({
 
 /** The endpoints and network sets that a rule names; `undefined` if it does not select by labels. */
 export function entitySelector(entity: EntityRule, namespace: string | undefined): SelectorText | undefined {
+  const { selector } = entity;
+  const parts = [...(isGiven(selector) ? [parsed(selector)] : []), ...ownerParts(entity, namespace)];
+  return parts.length === 0 ? undefined : textOf(parts);
+}
+
+/**
+ * The service accounts that a rule names: what `entitySelector` requires of the namespace and the service account, without
+ * the labels of the pods themselves. `undefined` if it requires nothing of them.
+ */
+export function identitySelector(entity: EntityRule, namespace: string | undefined): SelectorText | undefined {
+  const parts = ownerParts(entity, namespace);
+  return parts.length === 0 ? undefined : textOf(parts);
+}
+
+/** A rule of a policy in a namespace that selects anything by labels is about that namespace, unless it names others. */
+function ownerParts(entity: EntityRule, namespace: string | undefined): readonly Selector[] {
   const { selector, notSelector, namespaceSelector, serviceAccounts } = entity;
   const parts: Selector[] = [];
-  if (isGiven(selector)) parts.push(parsed(selector));
   if (serviceAccounts?.names !== undefined && serviceAccounts.names.length > 0) {
     parts.push({ kind: "member", operator: "in", label: ACCOUNT_LABEL, values: serviceAccounts.names });
   }
   if (isGiven(serviceAccounts?.selector)) parts.push(ofAccount(serviceAccounts.selector));
   if (isGiven(namespaceSelector)) parts.push(ofNamespace(namespaceSelector));
-  else if (namespace !== undefined && (parts.length > 0 || isGiven(notSelector))) parts.push(inNamespace(namespace));
-  return parts.length === 0 ? undefined : textOf(parts);
+  else if (namespace !== undefined && (parts.length > 0 || isGiven(selector) || isGiven(notSelector)))
+    parts.push(inNamespace(namespace));
+  return parts;
 }
 
 /** Everything that has labels. */

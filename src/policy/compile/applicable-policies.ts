@@ -41,6 +41,11 @@ export class ApplicablePolicies {
     return this.policies.get(key);
   }
 
+  /** By name. */
+  get allProfiles(): ReadonlyMap<string, ProfileRecord> {
+    return this.profiles;
+  }
+
   putEndpoint(key: string, endpoint: LabelledEntity): void {
     this.endpoints.set(key, endpoint.parents);
     this.touch(key);

@@ -18,6 +18,8 @@ import { DEFAULT_ALLOW_PROFILE } from "../../model/profile.ts";
 import type { HostInterface } from "../host-interface.ts";
 import type { PolicyChanges, PolicyValues } from "../inputs.ts";
 import { workloadBaseChains } from "../render/base-chains.ts";
+import { IdentitySets } from "../sidecar-state/identity-sets.ts";
+import { SidecarStates } from "../sidecar-state/sidecar-states.ts";
 import type { DesiredTable, TableDelta } from "../table/desired-table.ts";
 import { TableBuilder } from "../table/table-builder.ts";
 import { ApplicablePolicies } from "./applicable-policies.ts";
@@ -55,6 +57,8 @@ type Change<Kind extends keyof PolicyValues> = PolicyChanges[Kind][number];
 type AnyChange = Change<keyof PolicyValues>;
 
 export class PolicyCompiler {
+  /** What the sidecars of this node's pods must know. */
+  readonly sidecarStates: SidecarStates;
   private readonly node: string;
   private readonly builder = new TableBuilder();
   private readonly sets: MemberSets;
@@ -63,6 +67,7 @@ export class PolicyCompiler {
   private readonly workloads: WorkloadEndpoints;
   private readonly unnamed = new UnnamedInterfaces();
   private readonly hosts: HostEndpoints;
+  private readonly identities: IdentitySets;
   private prefixes: readonly string[] = [];
   private uplinks: readonly string[] = [];
   private readonly configurations = new Map<string, NodeAgentConfiguration>();
@@ -81,6 +86,12 @@ export class PolicyCompiler {
     this.evaluations = new Evaluations(this.builder, this.sets, (key) => this.policies.policy(key));
     this.workloads = new WorkloadEndpoints(this.builder, this.evaluations, this.policies);
     this.hosts = new HostEndpoints(this.builder, this.evaluations, this.policies);
+    this.identities = new IdentitySets(() => this.policies.allProfiles);
+    this.sidecarStates = new SidecarStates({
+      workloads: this.workloads,
+      sets: this.sets,
+      identities: this.identities,
+    });
     this.policies.changeProfile(DEFAULT_ALLOW_PROFILE, profileRecord(defaultAllowProfile, this.options));
     this.applySettings();
   }
@@ -193,6 +204,7 @@ export class PolicyCompiler {
     const record = change.kind === "put" ? profileRecord(change.value, this.options) : undefined;
     this.note(change.key, record?.problem);
     this.sets.putParent(name, record?.labels);
+    this.identities.putProfile(name, record?.labels);
     this.policies.changeProfile(name, record);
   }
 
@@ -261,6 +273,7 @@ export class PolicyCompiler {
     this.note(change.key, record?.problem);
     this.policies.changePolicy(change.key, record);
     this.evaluations.renderPolicy(change.key);
+    this.sidecarStates.policyChanged();
   }
 
   private changeConfiguration(change: Change<"configurations">): void {

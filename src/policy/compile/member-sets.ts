@@ -19,6 +19,7 @@ import type { TableBuilder } from "../table/table-builder.ts";
 import type { Entity } from "./entity.ts";
 import { LabelIndex } from "./label-index.ts";
 import { elementsOfRanges } from "./range-elements.ts";
+import { SetHistory } from "./set-history.ts";
 import { addTo, removeFrom } from "./sets-by-key.ts";
 
 /** A network behind a service: `ports` is empty if the service has none. */
@@ -46,6 +47,8 @@ interface ActiveSet {
   readonly repeats: Map<string, number>;
   /** Networks by their text, counted. */
   readonly prefixes: Map<string, { readonly prefix: Prefix; count: number }>;
+  /** While sidecars follow the set. */
+  history?: SetHistory;
 }
 
 const FAMILIES = [4, 6] as const;
@@ -106,6 +109,22 @@ export class MemberSets {
 
   hasPrefixes(reference: SetReference): boolean {
     return (this.active.get(referenceText(reference))?.prefixes.size ?? 0) > 0;
+  }
+
+  /** The members of both families that concern TCP, and the networks. `undefined` if no rule uses the set. */
+  historyOf(reference: AnyReference): SetHistory | undefined {
+    const set = this.active.get(referenceText(reference));
+    if (set !== undefined) set.history ??= new SetHistory(() => this.membersForTcp(set));
+    return set?.history;
+  }
+
+  private *membersForTcp({ names, prefixes }: ActiveSet): Iterable<string> {
+    for (const family of FAMILIES) {
+      for (const identity of this.table.sets.get(names[family])?.elements.keys() ?? []) {
+        if (concernsTcp(identity)) yield identity;
+      }
+    }
+    yield* prefixes.keys();
   }
 
   retain(reference: AnyReference): void {
@@ -199,16 +218,24 @@ export class MemberSets {
     const repeats = set.repeats.get(identity) ?? 0;
     if (sign === 1) {
       if (this.table.hasElement(name, identity)) set.repeats.set(identity, repeats + 1);
-      else this.table.putElement(name, identity, member);
+      else {
+        this.table.putElement(name, identity, member);
+        if (concernsTcp(identity)) set.history?.added(identity);
+      }
     } else if (repeats > 1) set.repeats.set(identity, repeats - 1);
     else if (repeats === 1) set.repeats.delete(identity);
-    else this.table.deleteElement(name, identity);
+    else {
+      this.table.deleteElement(name, identity);
+      if (concernsTcp(identity)) set.history?.removed(identity);
+    }
   }
 
   private countPrefix(set: ActiveSet, prefix: Prefix, sign: 1 | -1): void {
     const hadSome = set.prefixes.size > 0;
     const text = formatPrefix(prefix);
     const count = (set.prefixes.get(text)?.count ?? 0) + sign;
+    if (count === 0) set.history?.removed(text);
+    else if (!set.prefixes.has(text)) set.history?.added(text);
     if (count === 0) set.prefixes.delete(text);
     else set.prefixes.set(text, { prefix, count });
     this.rangesToWrite.add(set);
@@ -238,6 +265,12 @@ export class MemberSets {
 }
 
 const LONGEST_COMMENT = 120;
+const TCP = 6;
+
+/** An address, or an address with a port of TCP. */
+function concernsTcp(identity: string): boolean {
+  return !identity.includes(" ") || identity.includes(` ${TCP} `);
+}
 
 function keyOf(reference: AnyReference, family: Family): readonly DataType[] {
   const address = family === 4 ? "ipv4_addr" : "ipv6_addr";

@@ -8,7 +8,7 @@ import { FROM_WORKLOADS, TO_WORKLOADS, WORKLOAD_MAPS } from "../render/base-chai
 import { verdictElement } from "../render/verdict-element.ts";
 import type { TableBuilder } from "../table/table-builder.ts";
 import type { ApplicablePolicies } from "./applicable-policies.ts";
-import type { Evaluations } from "./evaluations.ts";
+import type { Evaluation, Evaluations } from "./evaluations.ts";
 import type { LabelledEntity } from "./label-index.ts";
 import type { PolicyRecord } from "./policy-record.ts";
 import { addTo, removeFrom } from "./sets-by-key.ts";
@@ -26,6 +26,7 @@ export class WorkloadEndpoints {
   private readonly claims = new Map<string, Set<string>>();
   private readonly chainOf = { ingress: new Map<string, string>(), egress: new Map<string, string>() };
   private readonly touched = new Set<string>();
+  private changes = 0;
 
   constructor(
     private readonly builder: TableBuilder,
@@ -39,6 +40,23 @@ export class WorkloadEndpoints {
     this.touched.add(key);
   }
 
+  /** Grows whenever anything that is evaluated for endpoints of this node may have changed, except rules of policies. */
+  get version(): number {
+    return this.changes;
+  }
+
+  /** What is evaluated for packets to the endpoint; `undefined` if no interface is sent to its chains. */
+  evaluationOf(key: string, direction: Direction): Evaluation | undefined {
+    const local = this.local.get(key);
+    if (local === undefined || !this.isFirst(key, local.interfaceName)) return undefined;
+    return {
+      direction,
+      tiers: this.policies.tiersOf(key, direction, isForWorkloads),
+      profileRules: this.policies.profileRulesOf(key, direction),
+      otherwise: "drop",
+    };
+  }
+
   put(key: string, { endpoint, interfaceName }: LocalEndpoint, labelled: LabelledEntity): void {
     const before = this.local.get(key);
     if (before !== undefined && before.interfaceName !== interfaceName) this.unclaim(key, before.interfaceName);
@@ -50,6 +68,7 @@ export class WorkloadEndpoints {
   delete(key: string): void {
     const before = this.local.get(key);
     if (before === undefined) return;
+    this.changes += 1;
     this.local.delete(key);
     this.policies.deleteEndpoint(key);
     this.unclaim(key, before.interfaceName);
@@ -57,6 +76,7 @@ export class WorkloadEndpoints {
 
   /** Sends the interfaces of touched endpoints to the chains of their policies. */
   evaluate(): void {
+    if (this.touched.size > 0) this.changes += 1;
     for (const key of this.touched) this.evaluateOne(key);
     this.touched.clear();
   }
@@ -70,15 +90,10 @@ export class WorkloadEndpoints {
 
   private evaluateOne(key: string): void {
     const local = this.local.get(key);
-    if (local === undefined || !this.isFirst(key, local.interfaceName)) return;
+    if (local === undefined) return;
     for (const direction of DIRECTIONS) {
-      const chain = this.evaluations.retain({
-        direction,
-        tiers: this.policies.tiersOf(key, direction, isForWorkloads),
-        profileRules: this.policies.profileRulesOf(key, direction),
-        otherwise: "drop",
-      });
-      this.send(direction, local.interfaceName, chain);
+      const evaluation = this.evaluationOf(key, direction);
+      if (evaluation !== undefined) this.send(direction, local.interfaceName, this.evaluations.retain(evaluation));
     }
   }
 

@@ -56,6 +56,16 @@ export function setName(reference: AnyReference, family: Family, content: SetCon
   return `${letter}_${namesOf(reference).digest}_${family}`;
 }
 
+/** What a sidecar calls the members of both families and the networks together. */
+export function wholeSetName(reference: AnyReference): string {
+  return `${LETTER[reference.kind]}_${namesOf(reference).digest}`;
+}
+
+/** What a sidecar calls the service accounts that the selector selects. */
+export function identitySetName(selector: string): string {
+  return `i_${digestOf(selector)}`;
+}
+
 /** The set with the networks of what the given set has the single addresses of. Sets of other kinds have none. */
 export function prefixesTwin(name: string): string {
   return name.startsWith("s_") ? `n${name.slice(1)}` : "";
