@@ -20,6 +20,7 @@ import {
   addressPoliciesName,
 } from "./deploy/admission.ts";
 import { alertsManifest, alertsName } from "./deploy/alerts.ts";
+import { alpFiles } from "./deploy/alp.ts";
 import { chartFiles } from "./deploy/chart/files.ts";
 import { manifestFiles } from "./deploy/manifests.ts";
 import { type RoleDatastore, roleManifest, roleName } from "./deploy/roles.ts";
@@ -43,6 +44,7 @@ const PAGES: Readonly<Record<string, () => string>> = {
   ...crdPages(),
   ...manifestPages(),
   ...chartPages(),
+  ...alpPages(),
   ...rolePage("etcd"),
   ...rolePage("kubernetes"),
   ...rolePage("node-kubernetes"),
@@ -77,7 +79,7 @@ for (const [path, render] of Object.entries(PAGES)) {
   stale += 1;
   console.error(`${path} is outdated: run \`make generate\` and commit it`);
 }
-for (const path of new Glob("deploy/{crds,chart}/**/*").scanSync(".")) {
+for (const path of new Glob("deploy/{alp,crds,chart}/**/*").scanSync(".")) {
   if (path in PAGES) continue;
   stale += 1;
   console.error(`${path} is not generated: remove it`);
@@ -102,6 +104,10 @@ function rolePage(datastore: RoleDatastore): Readonly<Record<string, () => strin
 
 function chartPages(): Readonly<Record<string, () => string>> {
   return Object.fromEntries(Object.entries(chartFiles()).map(([name, text]) => [`deploy/chart/${name}`, text]));
+}
+
+function alpPages(): Readonly<Record<string, () => string>> {
+  return Object.fromEntries(Object.entries(alpFiles()).map(([name, text]) => [`deploy/${name}`, text]));
 }
 
 function crdPages(): Readonly<Record<string, () => string>> {

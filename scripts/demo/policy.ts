@@ -1,7 +1,7 @@
 /** Network policy: the node agent enforces a policy that closes a connection, the admin tool says why, and a label opens it. */
 import { existsSync, readFileSync } from "node:fs";
-import { formatYaml } from "../../src/admin/yaml.ts";
 import { identity } from "../../src/identity.ts";
+import { formatYaml } from "../../src/yaml.ts";
 import { askTcpWithin, serveTcp } from "../../test/support/namespace-sockets.ts";
 import { pollUntil } from "../../test/support/poll.ts";
 import { type DemoEnvironment, PLUGIN_DIRECTORY } from "./environment.ts";

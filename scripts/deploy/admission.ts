@@ -15,10 +15,11 @@
  * missing, whatever the conditions say. So that policy does not match pods/status:
  * without the reports of kubelets, all nodes would fail.
  */
-import { formatYaml } from "../../src/admin/yaml.ts";
+
 import type { Identity } from "../../src/identity.ts";
 import { RECORDED_ANNOTATIONS } from "../../src/model/recorded-annotations.ts";
 import { ANNOTATIONS, type AnnotationRow } from "../../src/plugin/annotations.ts";
+import { formatYaml } from "../../src/yaml.ts";
 import {
   addsOrChanges,
   changes,

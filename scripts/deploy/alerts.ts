@@ -3,8 +3,8 @@
  * generated from this file. Each alert has a heading in docs/alerts.md.
  */
 
-import { formatYaml } from "../../src/admin/yaml.ts";
 import type { Identity } from "../../src/identity.ts";
+import { formatYaml } from "../../src/yaml.ts";
 
 export interface AlertRule {
   readonly alert: string;

@@ -1,6 +1,5 @@
 /** The manifests of `deploy/`, each one file that `kubectl apply --server-side` takes. Generated from src/operator. */
 import { crdObjects, operatorCrdObjects } from "../../src/admin/install/crds/definitions.ts";
-import { formatYaml } from "../../src/admin/yaml.ts";
 import { identity } from "../../src/identity.ts";
 import type { KubeObject } from "../../src/operator/kube-object.ts";
 import { operatorObjects } from "../../src/operator/manifests/operator.ts";
@@ -12,6 +11,7 @@ import {
 } from "../../src/operator/manifests/variants.ts";
 import { imageName } from "../../src/operator/render/image.ts";
 import { VERSION } from "../../src/version.ts";
+import { formatYaml } from "../../src/yaml.ts";
 
 const IMAGE = imageName({ registry: identity.imageRegistry, path: "", prefix: "", pullSecrets: [] }, VERSION);
 

@@ -2,7 +2,7 @@
  * The roles for an installation without pods, in `deploy/rbac/`: plugin and node agent run on the host and share one
  * account. Generated from src/operator/roles.
  */
-import { formatYaml } from "../../src/admin/yaml.ts";
+
 import type { Identity } from "../../src/identity.ts";
 import { accountObject, clusterRoleObjects, namespacedRoleObjects } from "../../src/operator/roles/role-objects.ts";
 import {
@@ -13,6 +13,7 @@ import {
   READ_PASSWORDS,
   type Rule,
 } from "../../src/operator/roles/rules.ts";
+import { formatYaml } from "../../src/yaml.ts";
 
 /**
  * "node-kubernetes": what the node agent needs beside the plugin's role, to enforce policy with that datastore. With etcd it

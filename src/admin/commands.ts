@@ -1,5 +1,6 @@
 /** Every command of the admin tool: one row each. */
 import { identity } from "../identity.ts";
+import { alpTemplate } from "./alp/template.ts";
 import { bgpRoutes } from "./bgp/routes.ts";
 import type { CommandGroup } from "./command.ts";
 import { completionCommand } from "./completion-command.ts";
@@ -75,6 +76,12 @@ export const COMMANDS: CommandGroup = {
       name: "policy",
       summary: "Explain and watch what network policy does with connections",
       commands: [policyExplain, policyTrace, policyCounters],
+    },
+    {
+      kind: "group",
+      name: "alp",
+      summary: "Application layer policy: the sidecar beside the proxy of a service mesh",
+      commands: [alpTemplate],
     },
     {
       kind: "group",

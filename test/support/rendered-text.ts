@@ -1,9 +1,9 @@
 /** Rendered objects as a person reads them: the network config is shown decoded. */
 import { checkNetworkFile, type FileReport } from "../../src/admin/network-file.ts";
-import { formatYaml } from "../../src/admin/yaml.ts";
 import type { KubeObject } from "../../src/operator/kube-object.ts";
 import type { Rendered } from "../../src/operator/render/installation.ts";
 import { NETWORK_CONFIG_KEY, NETWORK_CONFIG_MAP } from "../../src/operator/render/names.ts";
+import { formatYaml } from "../../src/yaml.ts";
 
 /** Everything, as YAML. */
 export function renderedText(rendered: Rendered): string {

@@ -1,6 +1,7 @@
 /** The network is installed by the operator, and removed by deleting its Installation. */
-import { formatYaml } from "../../../src/admin/yaml.ts";
+
 import { identity } from "../../../src/identity.ts";
+import { formatYaml } from "../../../src/yaml.ts";
 import { leftoversOf, nodeState } from "../../../test/support/node-state.ts";
 import {
   installationOn,

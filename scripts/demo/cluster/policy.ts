@@ -1,5 +1,5 @@
 /** A NetworkPolicy closes a pod to the pods of the other node, and opens it to one of them. */
-import { formatYaml } from "../../../src/admin/yaml.ts";
+import { formatYaml } from "../../../src/yaml.ts";
 import { policyManifest, untilConnects } from "../../../test/support/across-nodes.ts";
 import { addressesOf, POD_PORT } from "../../../test/support/kube-pods.ts";
 import type { StepResult } from "../output.ts";

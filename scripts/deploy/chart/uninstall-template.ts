@@ -2,9 +2,10 @@
  * The hook before the removal of the release: deletes the Installation and waits until the operator has removed the
  * network, because afterwards there is no operator. In the network of the host, which the removal does not touch.
  */
-import { formatYaml } from "../../../src/admin/yaml.ts";
+
 import { identity, OPERATOR_API } from "../../../src/identity.ts";
 import { API_ENDPOINT_CONFIG_MAP } from "../../../src/operator/render/names.ts";
+import { formatYaml } from "../../../src/yaml.ts";
 import { operatorPodSpec } from "./operator-template.ts";
 
 const NAME = `${identity.operator}-uninstall`;

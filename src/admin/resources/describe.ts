@@ -1,10 +1,10 @@
 import type { Datastore } from "../../datastore/datastore.ts";
+import { formatYaml } from "../../yaml.ts";
 import { type Command, type Context, EXIT_FAILED, EXIT_OK, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import type { DescribedSection } from "../kinds/kind.ts";
 import { printable } from "../printable.ts";
 import { reportError } from "../report-error.ts";
-import { formatYaml } from "../yaml.ts";
 import { ageOf } from "./age.ts";
 import { NO_VALUE } from "./custom-columns.ts";
 import { ALL_NAMESPACES_OPTION, type Found, findSelected, selectionsOf } from "./find.ts";

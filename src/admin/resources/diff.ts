@@ -1,10 +1,10 @@
 import type { Datastore } from "../../datastore/datastore.ts";
 import { PluginError } from "../../errors.ts";
+import { formatYaml } from "../../yaml.ts";
 import { type Command, type Context, EXIT_OK, type ExitCode, type Given, UsageError, wantsJson } from "../command.ts";
 import { withDatastore } from "../datastore/open.ts";
 import { type Paint, paint } from "../paint.ts";
 import { reportError } from "../report-error.ts";
-import { formatYaml } from "../yaml.ts";
 import type { GivenResource } from "./manifest.ts";
 import { openOverlay } from "./overlay-store.ts";
 import { NAMESPACE_OPTION, referenceText } from "./reference.ts";

@@ -1,9 +1,10 @@
 /** Formats resources for stdout, in the requested format. */
+
+import { formatYaml } from "../../yaml.ts";
 import type { Given } from "../command.ts";
 import { printTemplate } from "../jsonpath/print.ts";
 import type { AdminKind } from "../kinds/kind.ts";
 import type { Option } from "../option.ts";
-import { formatYaml } from "../yaml.ts";
 import type { OutputFormat } from "./output-format.ts";
 import { referenceText } from "./reference.ts";
 import { ResourceTables, type TableRow } from "./resource-tables.ts";

@@ -1,9 +1,9 @@
 import { identity } from "../../identity.ts";
+import { formatYaml } from "../../yaml.ts";
 import { withCluster } from "../cluster/access.ts";
 import { clusterObjects } from "../cluster/objects.ts";
 import { type Command, EXIT_FAILED, EXIT_OK } from "../command.ts";
 import { paint } from "../paint.ts";
-import { formatYaml } from "../yaml.ts";
 import { datastoreOfCluster } from "./datastore-of-cluster.ts";
 import { findingsOf, isFailure } from "./findings.ts";
 import { readStatusFacts } from "./read-facts.ts";

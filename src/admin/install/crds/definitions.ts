@@ -2,7 +2,7 @@
 import type { GroupVersion } from "../../../identity.ts";
 import type { InternalKind, PublicKind } from "../../../model/kinds.ts";
 import type { KubeObject } from "../../../operator/kube-object.ts";
-import { formatYaml } from "../../yaml.ts";
+import { formatYaml } from "../../../yaml.ts";
 import type { CelRule, StructuralSchema } from "./crd-schema.ts";
 import { customResourceDefinition } from "./definition.ts";
 import { CUSTOM_RESOURCES, type CustomResource } from "./kinds.ts";

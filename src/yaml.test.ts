@@ -69,6 +69,14 @@ describe("formatYaml()", () => {
     expect(Bun.YAML.parse(formatYaml(value))).toEqual(value);
   });
 
+  test("keeps blank lines and spaces at the ends of lines in such text", () => {
+    const value = { a: { b: "x: 1  \n\n   \n  y\n \nlast\n" }, list: ["{{- if x }}\n\n  - y \n"] };
+
+    expect(formatYaml(value)).toContain("b: |\n");
+    expect(formatYaml(value)).toContain("- |\n");
+    expect(Bun.YAML.parse(formatYaml(value))).toEqual(value);
+  });
+
   test("writes numbers in a form that every parser reads", () => {
     expect(formatYaml([1e21, 1.5e-9, -2, 0.5])).toBe("- 1.0e+21\n- 1.5e-9\n- -2\n- 0.5\n");
   });

@@ -36,8 +36,8 @@ function scalar(value: unknown): string {
   return JSON.stringify(value) ?? "null";
 }
 
-/** Several lines of printable ASCII, none empty or with a space at its end, each with its line break: a literal block. */
-const LINES = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?\n(?: *[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?\n)+$/;
+/** Several lines of printable ASCII, each with its line break; the first is not indented, the last is not blank: a literal block. */
+const LINES = /^[\x21-\x7e][\x20-\x7e]*\n(?:[\x20-\x7e]*\n)* *[\x21-\x7e][\x20-\x7e]*\n$/;
 /** One line of printable ASCII that begins like a word, without `: ` or ` #` inside and without a space or colon at the end. */
 const WORDS = /^(?!.*(?:: | #|[ :]$))[A-Za-z_/(][\x20-\x7e]*$/;
 /** Numbers and times begin with a digit, a sign or a point. Addresses do too, but no parser reads them as numbers. */

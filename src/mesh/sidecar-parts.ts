@@ -1,0 +1,72 @@
+/**
+ * What a pod of the mesh needs for application layer policy, as objects of the orchestrator's API:
+ *
+ *   node agent ── agent.sock ──> sidecar ── authorization.sock ──> the mesh's proxy
+ *                 CSI volume                emptyDir, in memory
+ *
+ * Everything in `deploy/alp/` and everything that is inserted into the mesh's injector comes from here. Pure.
+ */
+import { identity } from "../identity.ts";
+
+/** Health and metrics of the sidecar. The mesh's proxy must not capture it. */
+export const SIDECAR_PORT = 9098;
+/** The sidecar runs as this user, and the node agent accepts no other on its socket. */
+const SIDECAR_USER = 65532;
+/** The container of the mesh's proxy. */
+export const PROXY_CONTAINER = "istio-proxy";
+
+const POLICY_VOLUME = `${identity.sidecar}-policy`;
+const AUTHORIZATION_VOLUME = `${identity.sidecar}-authorization`;
+const POLICY_DIRECTORY = `${identity.runDirectory}/policy`;
+const AUTHORIZATION_DIRECTORY = `${identity.runDirectory}/authorization`;
+/** Where the sidecar listens for the questions of the proxy. */
+export const AUTHORIZATION_SOCKET = `${AUTHORIZATION_DIRECTORY}/authorization.sock`;
+const AGENT_SOCKET = `${POLICY_DIRECTORY}/agent.sock`;
+
+export interface SidecarOptions {
+  readonly image: string;
+  /** A trust domain, or an expression of a template. */
+  readonly trustDomain: string;
+}
+
+export function sidecarContainer({ image, trustDomain }: SidecarOptions) {
+  const check = (path: string) => ({ httpGet: { path, port: SIDECAR_PORT } });
+  return {
+    name: identity.sidecar,
+    image,
+    imagePullPolicy: "IfNotPresent",
+    command: [identity.sidecar],
+    args: [`--agent=${AGENT_SOCKET}`, `--listen=${AUTHORIZATION_SOCKET}`, `--trust-domain=${trustDomain}`],
+    livenessProbe: { ...check("/liveness"), initialDelaySeconds: 10, periodSeconds: 10, timeoutSeconds: 5 },
+    readinessProbe: { ...check("/readiness"), periodSeconds: 3, timeoutSeconds: 3 },
+    resources: { requests: { cpu: "10m", memory: "64Mi" } },
+    securityContext: {
+      allowPrivilegeEscalation: false,
+      capabilities: { drop: ["ALL"] },
+      privileged: false,
+      readOnlyRootFilesystem: true,
+      runAsGroup: SIDECAR_USER,
+      runAsNonRoot: true,
+      runAsUser: SIDECAR_USER,
+    },
+    volumeMounts: [
+      { name: POLICY_VOLUME, mountPath: POLICY_DIRECTORY, readOnly: true },
+      { name: AUTHORIZATION_VOLUME, mountPath: AUTHORIZATION_DIRECTORY },
+    ],
+  };
+}
+
+/** What the mesh's proxy mounts besides its own. */
+export function proxyMounts() {
+  return [{ name: AUTHORIZATION_VOLUME, mountPath: AUTHORIZATION_DIRECTORY, readOnly: true }];
+}
+
+export function sidecarVolumes() {
+  return [
+    {
+      name: POLICY_VOLUME,
+      csi: { driver: identity.csiDriver, readOnly: true, volumeAttributes: { user: String(SIDECAR_USER) } },
+    },
+    { name: AUTHORIZATION_VOLUME, emptyDir: { medium: "Memory" } },
+  ];
+}
