@@ -71,6 +71,11 @@ export const PARTS = {
     program: "kube-controllers",
     linkerFlags: `-X ${CALICO}/pkg/buildinfo.Version=v3.31.0`,
   },
+  /** The sidecar of Calico 3.31.0 and what feeds it: only the benchmark of application layer policy builds them. */
+  dikastes: {
+    module: "dikastes",
+    packages: ["./dikastes", "./feeder"],
+  },
   cnitool: {
     module: "cnitool",
     packages: ["github.com/containernetworking/cni/cnitool"],
